@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // A list of operations is processed twice. First all of them are checked, in order, against the state before: nothing changes,
 // and the first refusal is the reply. Then all are applied, and none can be refused any more.
@@ -13,9 +16,9 @@ import "broker/core"
 type atomicRun struct {
 	client   *client
 	applying bool
-	err      error    // of the operation being checked
-	e        *entry   // its job, if it exists
-	named    []uint64 // the jobs that it names
+	err      error        // of the operation being checked
+	e        *table.Entry // its job, if it exists
+	named    []uint64     // the jobs that it names
 
 	settled   map[uint64]bool // jobs that must not be named again
 	cancelled map[uint64]bool
@@ -31,7 +34,7 @@ type atomicRun struct {
 // lockName is a unique key in a queue.
 type lockName struct {
 	queue string
-	key   digest
+	key   table.Digest
 }
 
 // atomic applies all operations of a list or none.
@@ -55,7 +58,7 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 		m.run = nil
 		r.Answer, r.Err, r.Commit = &core.Answer{Index: index}, run.err, m.newest()
 		if run.e != nil {
-			r.Seq = run.e.seq
+			r.Seq = run.e.Seq
 		}
 		m.reply(c, r)
 		return
@@ -120,7 +123,7 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 	case *core.Release:
 		run.name(m, op.Ref)
 	case *core.Submit:
-		return run.submitRefusal(op.Job, lockName{op.Job.Queue, m.hash.text(op.Job.UniqueKey)})
+		return run.submitRefusal(op.Job, lockName{op.Job.Queue, m.table.DigestOf(op.Job.UniqueKey)})
 	case *core.WriteMeta, *core.WriteDocuments:
 	default:
 		return core.ErrInvalid
@@ -131,8 +134,8 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 // name records the jobs that an operation names; its subject comes first.
 func (r *atomicRun) name(m *Machine, refs ...core.Ref) {
 	for _, ref := range refs {
-		if h := m.find(ref); h != 0 {
-			r.named = append(r.named, m.jobs.at(h).seq)
+		if h := m.table.Find(ref); h != 0 {
+			r.named = append(r.named, m.table.At(h).Seq)
 		}
 	}
 }
@@ -163,7 +166,7 @@ func (m *Machine) note(op core.Op) {
 	run := m.run
 	switch op := op.(type) {
 	case *core.Submit:
-		run.noteSubmit(op.Job, lockName{op.Job.Queue, m.hash.text(op.Job.UniqueKey)})
+		run.noteSubmit(op.Job, lockName{op.Job.Queue, m.table.DigestOf(op.Job.UniqueKey)})
 	case *core.Update:
 		if op.Set.Body != nil {
 			run.bytes += len(op.Set.Body.Bytes)
@@ -173,14 +176,14 @@ func (m *Machine) note(op core.Op) {
 	case *core.Report, *core.WriteMeta, *core.WriteDocuments:
 	case *core.Cancel:
 		for _, seq := range run.named {
-			run.settled[seq], run.cancelled[seq] = true, !stopsFirst(op, m.jobs.at(m.bySeq.get(seq)))
+			run.settled[seq], run.cancelled[seq] = true, !stopsFirst(op, m.table.At(m.table.Handle(seq)))
 		}
 	case *core.AddDependencies:
 		run.noteWaiting()
 	case *core.Move:
 		run.joins[op.Queue]++
-		if e := m.jobs.at(m.bySeq.get(run.named[0])); op.Queue != "" && e.unique != (digest{}) {
-			run.locks[lockName{op.Queue, e.unique}] = true
+		if e := m.table.At(m.table.Handle(run.named[0])); op.Queue != "" && e.Unique != (table.Digest{}) {
+			run.locks[lockName{op.Queue, e.Unique}] = true
 		}
 		run.noteWaiting()
 	default: // atomicRefusal allowed it, and it is about one job
@@ -197,7 +200,7 @@ func (r *atomicRun) noteSubmit(j *core.Job, lock lockName) {
 	}
 	r.joins[j.Queue]++
 	if !j.Ephemeral {
-		r.bytes += payloadBytes(j)
+		r.bytes += table.PayloadBytes(j)
 	}
 }
 
@@ -211,13 +214,13 @@ func (r *atomicRun) noteWaiting() {
 }
 
 // rejected reports whether an operation ends here: during the check all do, and later those whose job is gone.
-func (r *atomicRun) rejected(m *Machine, c *client, tag uint64, e *entry, err error) bool {
+func (r *atomicRun) rejected(m *Machine, c *client, tag uint64, e *table.Entry, err error) bool {
 	if !r.applying {
 		r.err, r.e = err, e
 		return true
 	}
 	if e == nil {
-		m.reply(c, core.Reply{Kind: core.Accepted, Tag: tag, Commit: m.promise()})
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: tag, Commit: m.table.Promise()})
 	}
 	return e == nil
 }
@@ -236,7 +239,7 @@ func (r *atomicRun) commit() (c core.Commit) {
 }
 
 // locked reports whether the list takes a unique key in a queue before the operation being checked.
-func (r *atomicRun) locked(queue string, key digest) bool {
+func (r *atomicRun) locked(queue string, key table.Digest) bool {
 	return r != nil && !r.applying && r.locks[lockName{queue, key}]
 }
 

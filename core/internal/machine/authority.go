@@ -4,11 +4,12 @@ import (
 	"errors"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // authorize finds the job of a finish or report and checks the client's right to it. It returns an existing job with the error,
 // too.
-func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
+func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
 	h, e, err := m.findIf(ref, is)
 	if err != nil {
 		return h, e, err
@@ -18,7 +19,7 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 
 // authorizeEnd is authorize for the end of a run. A lease that the last process granted just before it ended may not be in the store:
 // the report of its worker counts, and the lease is counted with it.
-func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
+func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
 	h, e, err := m.authorize(c, ref, is, authority)
 	if authority == core.ByLeased && errors.Is(err, core.ErrNotLeased) && m.mayHaveBeenLeased(e) {
 		return h, e, nil
@@ -27,29 +28,31 @@ func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, auth
 }
 
 // mayHaveBeenLeased reports whether a ready job may have been leased when the last process ended.
-func (m *Machine) mayHaveBeenLeased(e *entry) bool { return e.state == core.Ready && e.has(untouched) }
+func (m *Machine) mayHaveBeenLeased(e *table.Entry) bool {
+	return e.State == core.Ready && e.Has(table.Untouched)
+}
 
 // countLostLease counts a lease that is known by its end only.
-func (m *Machine) countLostLease(e *entry, authority core.FinishAuthority) {
+func (m *Machine) countLostLease(e *table.Entry, authority core.FinishAuthority) {
 	if authority == core.ByLeased && m.mayHaveBeenLeased(e) {
-		e.attempts++
-		e.epoch++
+		e.Attempts++
+		e.Epoch++
 	}
 }
 
 // authorityRefusal is why a client must not finish a job.
-func (m *Machine) authorityRefusal(c *client, e *entry, authority core.FinishAuthority) error {
+func (m *Machine) authorityRefusal(c *client, e *table.Entry, authority core.FinishAuthority) error {
 	switch authority {
 	case core.ByHolder:
-		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
+		if e.State != core.Leased || e.HolderKind != core.HeldByConn || e.Holder != c.slot {
 			return core.ErrNotHolder
 		}
 	case core.ByLeased:
-		if e.state != core.Leased {
+		if e.State != core.Leased {
 			return core.ErrNotLeased
 		}
 	case core.ByAnyone:
-		if !e.state.Unfinished() {
+		if !e.State.Unfinished() {
 			return core.ErrFinished
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -111,9 +112,9 @@ func (m *Machine) mutate(g *batch, how func()) {
 	how()
 	if parent != nil {
 		parent.children.count(g, 1)
-		parent.changedIn = m.open // clients see the number of its children
+		parent.changedIn = m.table.Open // clients see the number of its children
 	}
-	g.changedIn = m.open
+	g.changedIn = m.table.Open
 	if !g.dirty && m.opts.Persist {
 		g.dirty = true
 		m.dirtyBatches = append(m.dirtyBatches, g.number)
@@ -146,8 +147,8 @@ func (m *Machine) linkBatch(g *batch) {
 // forgetBatch removes a batch from all indexes and from the store.
 func (m *Machine) forgetBatch(g *batch) {
 	m.mutate(g, func() { delete(m.batches, g.number) })
-	m.lastBatchRemoval = m.open
-	m.timers.Remove(&g.deadline)
+	m.lastBatchRemoval = m.table.Open
+	m.table.Timers.Remove(&g.deadline)
 	m.batchSlots[g.slot], m.freeBatches = nil, append(m.freeBatches, g.slot)
 	if g.older != nil {
 		g.older.newer = g.newer
@@ -163,16 +164,16 @@ func (m *Machine) forgetBatch(g *batch) {
 
 // groupUntil sets a batch's deadline, zero for none.
 func (m *Machine) groupUntil(g *batch, until core.Instant) {
-	m.timers.Remove(&g.deadline)
+	m.table.Timers.Remove(&g.deadline)
 	if g.Until = until; until != 0 {
-		g.deadline = m.timers.Add(until, timer.Owner{Kind: timerBatch, Handle: g.slot})
+		g.deadline = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerBatch, Handle: g.slot})
 	}
 }
 
 // joinBatch counts a new job in its batch.
 func (m *Machine) joinBatch(h uint32) {
-	if x := m.optionalState(h); x != nil && x.batch != 0 {
-		g := m.batches[x.batch]
+	if x := m.table.Optional(h); x != nil && x.Batch != 0 {
+		g := m.batches[x.Batch]
 		m.mutate(g, func() {
 			g.Total++
 			g.members++
@@ -183,15 +184,15 @@ func (m *Machine) joinBatch(h uint32) {
 
 // executed counts the first failure of a job in its batch.
 func (m *Machine) executed(h uint32) {
-	x := m.optionalState(h)
-	if x == nil || x.batch == 0 || x.tried {
+	x := m.table.Optional(h)
+	if x == nil || x.Batch == 0 || x.Tried {
 		return
 	}
-	x.tried = true
-	if g := m.batches[x.batch]; g != nil {
+	x.Tried = true
+	if g := m.batches[x.Batch]; g != nil {
 		g.untried--
 		g.failing++
-		g.changedIn = m.open
+		g.changedIn = m.table.Open
 		m.checkBatch(g)
 	}
 }
@@ -199,21 +200,21 @@ func (m *Machine) executed(h uint32) {
 // memberGone removes a job from the batch of which it is a member, and from the one whose callback it is; count says how a member
 // ended.
 func (m *Machine) memberGone(h uint32, success bool, count func(*batch)) {
-	x := m.optionalState(h)
-	if x == nil || x.batch == 0 && x.callbackFor == 0 {
+	x := m.table.Optional(h)
+	if x == nil || x.Batch == 0 && x.CallbackFor == 0 {
 		return
 	}
-	g, of := m.batches[x.batch], m.batches[x.callbackFor]
-	x.batch, x.callbackFor = 0, 0
+	g, of := m.batches[x.Batch], m.batches[x.CallbackFor]
+	x.Batch, x.CallbackFor = 0, 0
 	if of != nil {
-		m.callbackEnded(of, m.jobs.at(h).seq, success)
+		m.callbackEnded(of, m.table.At(h).Seq, success)
 	}
 	if g == nil {
 		return
 	}
 	m.mutate(g, func() {
 		g.members--
-		if x.tried {
+		if x.Tried {
 			g.failing--
 		} else {
 			g.untried--
@@ -253,7 +254,7 @@ func (m *Machine) checkBatch(g *batch) {
 		}
 		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
-			m.mutate(g, func() { m.groupUntil(g, m.now.Add(retainFinished)) })
+			m.mutate(g, func() { m.groupUntil(g, m.table.Now.Add(retainFinished)) })
 		}
 	}
 }
@@ -270,7 +271,7 @@ func (m *Machine) batchTimeout(slot uint32) {
 	}
 	m.forgetBatch(g)
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
-		if h := m.bySeq.get(seq); seq != 0 && h != 0 && m.jobs.at(h).state == core.Blocked {
+		if h := m.table.Handle(seq); seq != 0 && h != 0 && m.table.At(h).State == core.Blocked {
 			m.end(h, &core.Outcome{Cause: core.Expired})
 		}
 	}
@@ -314,7 +315,7 @@ func (m *Machine) restoreBatch(name string, value []byte) error {
 	if err := json.Unmarshal(value, &g.batchMeta); err != nil {
 		return err
 	}
-	m.nextSeq = max(m.nextSeq, n+1)
+	m.table.NextSeq = max(m.table.NextSeq, n+1)
 	m.addBatch(g)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // Jobs that wait for one that is gone without being done, or dead. What becomes of a job by its OnBroken may break others; so the
@@ -14,42 +15,42 @@ type breach struct{ seq, pred uint64 }
 
 // breaks notes that a dependency of a job has ended. It returns true if that changes the job's status: one that was not done marks
 // the job as broken, unless the job runs without it.
-func (m *Machine) breaks(e *entry, x *optional, pred uint64, success bool) bool {
-	if success || x.onBroken == core.BrokenReleases {
+func (m *Machine) breaks(e *table.Entry, x *table.Optional, pred uint64, success bool) bool {
+	if success || x.OnBroken == core.BrokenReleases {
 		return false
 	}
-	if x.onBroken != core.BrokenWaits {
-		m.breaking = append(m.breaking, breach{e.seq, pred})
+	if x.OnBroken != core.BrokenWaits {
+		m.breaking = append(m.breaking, breach{e.Seq, pred})
 	}
-	if e.has(broken) {
+	if e.Has(table.Broken) {
 		return false
 	}
-	e.set(broken)
+	e.Set(table.Broken)
 	return true
 }
 
 // breakIfDead notes a new dependency that is dead.
-func (m *Machine) breakIfDead(e *entry, x *optional, p uint32) {
-	if pred := m.jobs.at(p); x.onBroken != core.BrokenWaits && pred.state == core.Dead {
-		m.breaking = append(m.breaking, breach{e.seq, pred.seq})
+func (m *Machine) breakIfDead(e *table.Entry, x *table.Optional, p uint32) {
+	if pred := m.table.At(p); x.OnBroken != core.BrokenWaits && pred.State == core.Dead {
+		m.breaking = append(m.breaking, breach{e.Seq, pred.Seq})
 	}
 }
 
 // breakDependents notes the jobs that wait for a job that has died, and those that wait for one of its ancestors to be closed.
 func (m *Machine) breakDependents(h uint32) {
-	x := m.optionalState(h)
+	x := m.table.Optional(h)
 	if x == nil {
 		return
 	}
-	seq := m.jobs.at(h).seq
-	m.breakAll(x.children, seq)
+	seq := m.table.At(h).Seq
+	m.breakAll(x.Children, seq)
 	for {
-		m.breakAll(x.successors, seq)
-		p := m.bySeq.get(x.parent)
-		if x.parent == 0 || p == 0 || x.isClosed {
+		m.breakAll(x.Successors, seq)
+		p := m.table.Handle(x.Parent)
+		if x.Parent == 0 || p == 0 || x.IsClosed {
 			return
 		}
-		if seq, x = x.parent, m.optionalState(p); x == nil {
+		if seq, x = x.Parent, m.table.Optional(p); x == nil {
 			return
 		}
 	}
@@ -58,7 +59,7 @@ func (m *Machine) breakDependents(h uint32) {
 // breakAll notes the jobs of a list that wait for pred and do not want to wait for a dead one.
 func (m *Machine) breakAll(seqs []uint64, pred uint64) {
 	for _, seq := range seqs {
-		if x := m.optionalState(m.bySeq.get(seq)); x != nil && x.onBroken != core.BrokenWaits && m.waits(seq, pred) {
+		if x := m.table.Optional(m.table.Handle(seq)); x != nil && x.OnBroken != core.BrokenWaits && m.waits(seq, pred) {
 			m.breaking = append(m.breaking, breach{seq, pred})
 		}
 	}
@@ -69,11 +70,11 @@ func (m *Machine) decideBroken() {
 	for len(m.breaking) > 0 && m.stopped == nil {
 		b := m.breaking[0]
 		m.breaking = m.breaking[1:]
-		h := m.bySeq.get(b.seq)
-		if h == 0 || m.jobs.at(h).state != core.Blocked {
+		h := m.table.Handle(b.seq)
+		if h == 0 || m.table.At(h).State != core.Blocked {
 			continue
 		}
-		switch e, x := m.jobs.at(h), m.optionals[h]; x.onBroken {
+		switch e, x := m.table.At(h), m.table.Optional(h); x.OnBroken {
 		case core.BrokenReleases:
 			m.releaseFrom(h, e, x, b.pred)
 		case core.BrokenFails:
@@ -91,10 +92,10 @@ func (m *Machine) decideBroken() {
 }
 
 // releaseFrom ends the waiting of a job for a dead one. A job with no other dependency is unblocked.
-func (m *Machine) releaseFrom(h uint32, e *entry, x *optional, pred uint64) {
+func (m *Machine) releaseFrom(h uint32, e *table.Entry, x *table.Optional, pred uint64) {
 	m.stopWaiting(e, x, func(seq uint64) bool { return seq == pred })
 	m.rewriteStatus(h, e)
-	if len(x.waiting) == 0 && !e.has(broken) && !m.heldByBatch(h, e) {
+	if len(x.Waiting) == 0 && !e.Has(table.Broken) && !m.heldByBatch(h, e) {
 		m.unblock(h, e)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -98,23 +99,12 @@ func (m *Machine) isFull(b *bucket) bool { return m.isFullFor(b, 1) }
 
 // isFullFor reports whether a bucket does not let a job of a cost go now.
 func (m *Machine) isFullFor(b *bucket, cost uint32) bool {
-	return b.of == nil && len(m.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && m.roomFor(b, cost) > m.now
+	return b.of == nil && len(m.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && m.roomFor(b, cost) > m.table.Now
 }
 
 // exceeds reports whether a job of a cost does not fit beside what is leased. One that alone is above the limit is leased alone.
 func exceeds(leased, cost, limit uint32) bool {
 	return limit > 0 && leased > 0 && uint64(leased)+uint64(cost) > uint64(limit)
-}
-
-// costOf is how much a lease of a job counts.
-func (m *Machine) costOf(h uint32) uint32 { return m.optionalState(h).leaseCost() }
-
-// leaseCost is costOf for a job with this optionalState, which may be nil.
-func (x *optional) leaseCost() uint32 {
-	if x == nil {
-		return 1
-	}
-	return max(x.cost, 1)
 }
 
 // interval is the time between two leases, in units of core.Instant.
@@ -138,7 +128,7 @@ func (m *Machine) roomIn(b *bucket) int {
 		room = max(int(b.limit.Leased)-int(b.slots), 0)
 	}
 	if b.limit.Rate > 0 {
-		over := m.now - m.roomAt(b)
+		over := m.table.Now - m.roomAt(b)
 		if over < 0 {
 			return 0
 		}
@@ -150,35 +140,35 @@ func (m *Machine) roomIn(b *bucket) int {
 // nextRoomAt is when the rate of a bucket lets more leases go than now; false: it lets as many go as there are jobs, or as it ever will.
 func (m *Machine) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
 	from := m.roomAt(b)
-	if from > m.now {
+	if from > m.table.Now {
 		return from, true
 	}
-	room := (m.now-from)/b.interval() + 1
+	room := (m.table.Now-from)/b.interval() + 1
 	return from + room*b.interval(), room < core.Instant(min(jobs, int(max(b.limit.Burst, 1))))
 }
 
 // spend counts a lease of a cost in the rate of a bucket.
 func (m *Machine) spend(b *bucket, cost uint32) {
 	if b.limit.Rate > 0 {
-		b.paid = max(b.paid, m.now) + core.Instant(cost)*b.interval()
+		b.paid = max(b.paid, m.table.Now) + core.Instant(cost)*b.interval()
 		m.rateChanged(b)
 	}
 }
 
 // waitForRoom sets the deadline of a bucket whose rate is used up for a job of a cost.
 func (m *Machine) waitForRoom(b *bucket, cost uint32) {
-	if at := m.roomFor(b, cost); b.limit.Rate > 0 && at > m.now {
+	if at := m.roomFor(b, cost); b.limit.Rate > 0 && at > m.table.Now {
 		m.armBucket(b, at)
 	}
 }
 
 // armBucket sets the deadline of a bucket, if it has none before.
 func (m *Machine) armBucket(b *bucket, at core.Instant) {
-	if b.timer != 0 && m.timers.At(b.timer) <= at {
+	if b.timer != 0 && m.table.Timers.At(b.timer) <= at {
 		return
 	}
-	m.timers.Remove(&b.timer)
-	b.timer = m.timers.Add(at, timer.Owner{Kind: timerBucket, Handle: b.number})
+	m.table.Timers.Remove(&b.timer)
+	b.timer = m.table.Timers.Add(at, timer.Owner{Kind: table.TimerBucket, Handle: b.number})
 }
 
 // bucketTimeout is the deadline of a bucket.
@@ -207,7 +197,7 @@ func (m *Machine) reopenLanes(b *bucket) {
 func (m *Machine) dropUnused(b *bucket) {
 	switch {
 	case b.of == nil || b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:
-	case b.limit.Rate > 0 && b.paid > m.now:
+	case b.limit.Rate > 0 && b.paid > m.table.Now:
 		m.armBucket(b, b.paid)
 	default:
 		m.dropBucket(b)
@@ -215,7 +205,7 @@ func (m *Machine) dropUnused(b *bucket) {
 }
 
 func (m *Machine) dropBucket(b *bucket) {
-	m.timers.Remove(&b.timer)
+	m.table.Timers.Remove(&b.timer)
 	m.dropRate(b)
 	if b.of != nil {
 		delete(b.of.buckets, b.name)

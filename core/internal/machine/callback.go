@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // openBatch makes a batch; its callbacks are admitted with it and blocked until it releases them.
 func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
@@ -8,10 +11,10 @@ func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j, Commit: commit})
 		return
 	}
-	g := &batch{number: m.nextSeq}
-	m.nextSeq++
-	m.reserve()
-	g.batchMeta = batchMeta{Parent: op.Parent, Description: op.Description, Owner: op.Owner, CreatedAt: m.now, Until: op.OpenUntil}
+	g := &batch{number: m.table.NextSeq}
+	m.table.NextSeq++
+	m.table.Reserve()
+	g.batchMeta = batchMeta{Parent: op.Parent, Description: op.Description, Owner: op.Owner, CreatedAt: m.table.Now, Until: op.OpenUntil}
 	if parent := m.batches[op.Parent]; parent != nil {
 		parent.children.count(g, 1)
 	}
@@ -21,7 +24,7 @@ func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 		g.CompleteJob = m.admitCallback(c, op.Complete, g.number)
 		g.SuccessJob = m.admitCallback(c, op.Success, g.number)
 	})
-	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.table.Promise()})
 }
 
 // openRefusal is why a batch must not be made, the callback that causes this, if any, and the commit that this depends on.
@@ -37,8 +40,8 @@ func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error
 		case j == nil:
 		case !m.valid(&core.Submit{Job: j}) || j.Parent != 0 || len(j.After) > 0:
 			return j, 0, core.ErrInvalid
-		case j.ID != "" && m.find(core.Ref{ID: j.ID}) != 0:
-			return j, m.jobCommit(m.jobs.at(m.find(core.Ref{ID: j.ID}))), core.ErrDuplicate
+		case j.ID != "" && m.table.Find(core.Ref{ID: j.ID}) != 0:
+			return j, m.table.JobCommit(m.table.At(m.table.Find(core.Ref{ID: j.ID}))), core.ErrDuplicate
 		case j.Batch != 0:
 			if err := m.batchRefusal(j.Batch); err != nil {
 				return j, m.batchCommit(m.batches[j.Batch]), err
@@ -68,24 +71,24 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	if j == nil {
 		return 0
 	}
-	j.CallbackFor, j.CreatedAt = number, m.now
+	j.CallbackFor, j.CreatedAt = number, m.table.Now
 	h := m.admit(j)
-	e := m.jobs.at(h)
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
-	m.queues[e.queue].counts.Submitted[e.origin]++
+	e := m.table.At(h)
+	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.queues[e.Queue].counts.Submitted[e.Origin]++
 	m.joinBatch(h)
 	m.move(e, core.Blocked)
-	m.enlist(h, e)
-	e.set(changed)
-	m.touch(h, e)
-	m.meters.Submitted(&m.queues[e.queue].watch, m.now)
+	m.table.Enlist(h, e)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
+	m.meters.Submitted(&m.queues[e.Queue].watch, m.table.Now)
 	m.record(h, e, core.EventSubmitted, "")
-	return e.seq
+	return e.Seq
 }
 
 // callbackDue is the state of a callback that is due; a batch without one has passed it.
 func (m *Machine) callbackDue(seq uint64) core.CallbackState {
-	if m.bySeq.get(seq) == 0 {
+	if m.table.Handle(seq) == 0 {
 		return core.CallbackDone
 	}
 	return core.CallbackEnqueued
@@ -93,12 +96,12 @@ func (m *Machine) callbackDue(seq uint64) core.CallbackState {
 
 // releaseCallback releases a callback job, unless a client has already made it ready.
 func (m *Machine) releaseCallback(seq uint64) {
-	h := m.bySeq.get(seq)
+	h := m.table.Handle(seq)
 	if h == 0 {
 		return
 	}
-	if e := m.jobs.at(h); e.state == core.Blocked {
-		m.touch(h, e)
+	if e := m.table.At(h); e.State == core.Blocked {
+		m.table.Touch(h, e)
 		m.unblock(h, e)
 	}
 }
@@ -139,11 +142,11 @@ func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
 			m.groupUntil(g, 0)
 		case g.Committed:
 			g.Committed, g.Reopened = false, true
-			m.groupUntil(g, m.now.Add(reopenedFor))
+			m.groupUntil(g, m.table.Now.Add(reopenedFor))
 		}
 	})
 	m.checkBatch(g)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: g.number, Commit: m.table.Promise()})
 }
 
 func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // cancel removes all named jobs or none.
 func (m *Machine) cancel(c *client, op *core.Cancel) {
@@ -25,10 +28,10 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 }
 
 // cancelOne is cancelAll for one job.
-func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *entry) {
+func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry) {
 	if stopsFirst(op, e) {
-		r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, CancelRequested: true}
-		r.Commit = m.changeCommit(e)
+		r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: true}
+		r.Commit = m.table.ChangeCommit(e)
 		m.reply(c, r)
 		m.askToStop(h)
 		return
@@ -38,20 +41,20 @@ func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *entry) {
 }
 
 // cancelAll removes jobs, or asks their workers to stop; e is the one that the operation names first.
-func (m *Machine) cancelAll(c *client, op *core.Cancel, e *entry, named []uint64) {
-	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()}
+func (m *Machine) cancelAll(c *client, op *core.Cancel, e *table.Entry, named []uint64) {
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, N: len(named), Commit: m.table.Promise()}
 	for _, seq := range named {
-		if stopsFirst(op, m.jobs.at(m.bySeq.get(seq))) {
+		if stopsFirst(op, m.table.At(m.table.Handle(seq))) {
 			r.CancelRequested = true
 			r.N--
 		}
 	}
 	m.reply(c, r)
 	for _, seq := range named {
-		h := m.bySeq.get(seq)
+		h := m.table.Handle(seq)
 		switch {
 		case h == 0: // a finished parent is removed with its last child
-		case stopsFirst(op, m.jobs.at(h)):
+		case stopsFirst(op, m.table.At(h)):
 			m.askToStop(h)
 		default:
 			m.purgeJob(h, c.protocol)
@@ -61,14 +64,14 @@ func (m *Machine) cancelAll(c *client, op *core.Cancel, e *entry, named []uint64
 
 // cancelled lists the jobs that a cancel names, without duplicates.
 func (m *Machine) cancelled(first uint32, also []core.Ref) []uint64 {
-	seqs := []uint64{m.jobs.at(first).seq}
+	seqs := []uint64{m.table.At(first).Seq}
 	seen := map[uint64]bool{seqs[0]: true}
 	for _, ref := range also {
-		h := m.find(ref)
+		h := m.table.Find(ref)
 		if h == 0 {
 			continue
 		}
-		if seq := m.jobs.at(h).seq; !seen[seq] {
+		if seq := m.table.At(h).Seq; !seen[seq] {
 			seen[seq] = true
 			seqs = append(seqs, seq)
 		}
@@ -83,7 +86,7 @@ func (m *Machine) outsideDependents(named []uint64) error {
 		inside[seq] = true
 	}
 	for _, seq := range named {
-		for _, d := range m.dependents(m.bySeq.get(seq)) {
+		for _, d := range m.dependents(m.table.Handle(seq)) {
 			if !inside[d] {
 				return &core.DependentsError{Seq: seq, Dependent: d}
 			}
@@ -95,36 +98,36 @@ func (m *Machine) outsideDependents(named []uint64) error {
 // enqueue makes a waiting or dead job ready now.
 func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	h, e, err := m.findIf(op.Ref, &op.If)
-	if err == nil && !enqueueable(e.state) {
+	if err == nil && !enqueueable(e.State) {
 		err = core.ErrInvalid
 	}
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
-	if e.state == core.Ready {
+	if e.State == core.Ready {
 		return // an earlier operation of an atomic list has released it
 	}
-	if e.state == core.Dead {
+	if e.State == core.Dead {
 		m.leaveDeadSet(h, e)
 	}
 	m.detach(h, e)
 	m.unlink(h)
-	e.readyAt, e.lostLeases = m.now, 0
+	e.ReadyAt, e.LostLeases = m.table.Now, 0
 	if m.spent(e) {
-		e.attempts = 0 // otherwise it would end again at once
+		e.Attempts = 0 // otherwise it would end again at once
 	}
-	e.clear(scheduledOrder | broken)
+	e.Clear(table.ScheduledOrder | table.Broken)
 	m.addOrder(c, h, e, core.EventReady)
-	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Kicks++ })
-	e.set(changed)
-	m.touch(h, e)
+	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Kicks++ })
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 	m.makeReady(h, e)
 }
 
 // addOrder notes in a job's timeline what a client has ordered.
-func (m *Machine) addOrder(c *client, h uint32, e *entry, kind core.EventKind) {
-	if !e.has(ephemeral) {
+func (m *Machine) addOrder(c *client, h uint32, e *table.Entry, kind core.EventKind) {
+	if !e.Has(table.Ephemeral) {
 		m.addEntry(c, h, e, core.TimelineEntry{Kind: kind, Detail: "by order"})
 	}
 }
@@ -140,40 +143,40 @@ func enqueueable(s core.State) bool {
 }
 
 // leaveDeadSet restores the time to live of a job that leaves the dead set.
-func (m *Machine) leaveDeadSet(h uint32, e *entry) {
-	m.revived(e.seq)
+func (m *Machine) leaveDeadSet(h uint32, e *table.Entry) {
+	m.revived(e.Seq)
 	m.joinOrder(h, e)
 	until := core.Instant(0)
-	if x := m.optionalState(h); x != nil {
-		until, x.ttl = x.ttl, 0
+	if x := m.table.Optional(h); x != nil {
+		until, x.TTL = x.TTL, 0
 	}
-	m.expireAt(h, e, until)
+	m.table.ExpireAt(h, e, until)
 }
 
 // bury moves an unfinished job to the dead set, or restarts the stay of a dead one.
 func (m *Machine) bury(c *client, op *core.Bury) {
 	h, e, err := m.findIf(op.Ref, &op.If)
-	if err == nil && (e.state == core.Done || e.has(ephemeral)) {
+	if err == nil && (e.State == core.Done || e.Has(table.Ephemeral)) {
 		err = core.ErrInvalid
 	}
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
-	if e.state == core.Dead {
+	if e.State == core.Dead {
 		m.rebury(h, e)
 		return
 	}
-	group := m.groupName(e)
+	group := m.table.GroupName(e)
 	m.detach(h, e)
 	outcome, _ := m.deathOutcome(h, e)
 	m.buryJob(h, c.protocol, outcome)
-	m.joinGroupNamed(h, e, group)
+	m.table.JoinGroupNamed(h, e, group)
 }
 
 // end removes an unfinished job: cancelled or expired. Watching clients are notified, and nothing waits for it any more.
 func (m *Machine) end(h uint32, outcome *core.Outcome) {
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.detach(h, e)
 	switch outcome.Cause {
 	case core.Cancelled:
@@ -182,11 +185,11 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 		m.recordFinal(h, e, core.EventExpired, "")
 	case core.Finished, core.LeaseRanOut:
 	}
-	if e.watchers != 0 {
-		m.notifyEnd(h, outcome, outcome, m.changeCommit(e))
+	if e.Watchers != 0 {
+		m.notifyEnd(h, outcome, outcome, m.table.ChangeCommit(e))
 	}
 	m.unlink(h)
-	if e.state != core.Done {
+	if e.State != core.Done {
 		m.closeLinks(h, false)
 	} else {
 		m.closed(h, false)
@@ -196,60 +199,29 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 
 // remove removes a job from all indexes and, if it has a record, from the store.
 func (m *Machine) remove(h uint32) {
-	e := m.jobs.at(h)
-	if e.has(hasOptional) {
+	e := m.table.At(h)
+	if e.Has(table.HasOptional) {
 		m.leaveBatch(h)
 	}
-	if e.has(stored) {
-		m.lastRemoval = m.open
-		m.removed = append(m.removed, m.gone(h, e))
-		m.openBytes += changeBytes
-	}
+	m.table.MarkRemoved(h, e)
 	m.removeLog(h, e)
-	n := e.queue
+	n := e.Queue
 	m.unindex(h, e)
 	m.dropIdle(n)
 }
 
 // unindex removes a job from all indexes.
-func (m *Machine) unindex(h uint32, e *entry) {
-	m.freeUnique(h, e)
+func (m *Machine) unindex(h uint32, e *table.Entry) {
+	m.table.FreeUnique(h, e)
 	m.leaveOrder(h, e)
 	m.dropType(e)
-	m.dropTags(h)
-	m.timers.Remove(&e.stateTimer)
-	m.timers.Remove(&e.expiryTimer)
-	if x := m.optionalState(h); x != nil {
-		m.timers.Remove(&x.startTimer)
+	if e.State == core.Dead {
+		delete(m.schedules.dead, e.Seq)
 	}
-	if e.id != (digest{}) {
-		delete(m.byID, e.id)
-	}
-	m.bySeq.drop(e.seq)
-	if e.state == core.Dead {
-		delete(m.schedules.dead, e.seq)
-	}
-	if e.has(hasOptional) {
-		m.leaveLane(h)
-		delete(m.optionals, h)
-	}
-	if e.has(hasTransient) {
-		m.dropCollected(m.transients[h])
-		delete(m.transients, h)
-	}
-	m.setFirstFail(h, e, 0)
-	if e.has(traced) {
-		delete(m.traces, h)
-	}
-	if e.has(tallyMoves | tallyFirstLease) {
-		delete(m.tallies, h)
-	}
-	m.setPayload(h, nil)
-	m.unlist(h, e)
+	m.forgetLimits(h)
+	m.table.DropIndexes(h, e)
 	m.move(e, core.Gone)
-	m.jobs.release(h)
-	if m.jobs.live == 0 {
-		m.shrinkMaps()
+	if m.table.Release(h) {
 		m.orders.pages = nil
 	}
 }
@@ -258,8 +230,8 @@ func (m *Machine) unindex(h uint32, e *entry) {
 func (m *Machine) purge(c *client, op *core.Purge) {
 	var only uint32
 	if op.Queue != "" {
-		if only = m.names[op.Queue]; only == 0 {
-			m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, Commit: m.jobGone()})
+		if only = m.table.QueueNumber(op.Queue); only == 0 {
+			m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, Commit: m.table.JobGone()})
 			return
 		}
 	}
@@ -269,10 +241,10 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	}
 	removed, next := m.purgePage(c.protocol, op, only, limit)
 	if next == 0 && only != 0 && op.Drop && m.queues[only] != nil {
-		m.hide(only, m.queues[only])
+		m.table.Hide(only)
 		m.resetQueueSettings(only)
 	}
-	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.table.Promise()})
 }
 
 // purgeBatches ends batches in pages, the oldest first. Children of a batch, and callbacks of others that are its members, are
@@ -283,7 +255,7 @@ func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 		limit = 1000
 	}
 	if below == 0 {
-		below = m.nextSeq // batches opened meanwhile are not affected
+		below = m.table.NextSeq // batches opened meanwhile are not affected
 	}
 	r := core.Reply{Kind: core.Purged, Tag: op.Tag}
 	for g := m.firstBatch; g != nil && g.number < below; g = m.firstBatch {
@@ -293,36 +265,36 @@ func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 		}
 		m.forgetBatch(g)
 		for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
-			if h := m.bySeq.get(seq); seq != 0 && h != 0 {
+			if h := m.table.Handle(seq); seq != 0 && h != 0 {
 				m.purgeJob(h, c.protocol)
 			}
 		}
 		r.N++
 	}
-	r.Commit = m.promise()
+	r.Commit = m.table.Promise()
 	m.reply(c, r)
 }
 
 // purgePage removes up to limit jobs; it finds the ready ones of a single queue by its list, others by a walk.
 func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit int) (removed int, next uint64) {
 	if only != 0 && op.Origin == core.Internal && len(op.States) == 1 && op.States[0] == core.Ready {
-		for q := m.queues[only]; q != nil && q.ready.Len() > 0; removed++ {
+		for q := m.queues[only]; q != nil && q.Ready.Len() > 0; removed++ {
 			if removed == limit {
 				return removed, 1
 			}
-			m.purgeJob(q.ready.Front(), by)
+			m.purgeJob(q.Ready.Front(), by)
 		}
 		return removed, 0
 	}
 	looked := 0
-	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
+	for h := uint32(op.Cursor) + 1; h <= m.table.Next; h++ {
 		if removed == limit || looked == 50*limit {
 			return removed, uint64(h - 1)
 		}
 		looked++
-		e := m.jobs.at(h)
-		if e.seq == 0 || only != 0 && e.queue != only || op.Origin != core.Internal && e.origin != op.Origin ||
-			len(op.States) > 0 && !contains(op.States, e.state) {
+		e := m.table.At(h)
+		if e.Seq == 0 || only != 0 && e.Queue != only || op.Origin != core.Internal && e.Origin != op.Origin ||
+			len(op.States) > 0 && !contains(op.States, e.State) {
 			continue
 		}
 		m.purgeJob(h, by)
@@ -333,7 +305,7 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 
 // purgeJob removes one job of a purge.
 func (m *Machine) purgeJob(h uint32, by core.Protocol) {
-	m.count(m.jobs.at(h).origin, by, func(t *core.Totals) { t.Cancelled++ })
+	m.count(m.table.At(h).Origin, by, func(t *core.Totals) { t.Cancelled++ })
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
 }
 
@@ -344,4 +316,11 @@ func contains(states []core.State, s core.State) bool {
 		}
 	}
 	return false
+}
+
+func (m *Machine) dropType(e *table.Entry) {
+	if e.Kind != 0 && m.table.ReleaseType(e) {
+		m.meters.ForgetKind(e.Kind)
+	}
+	e.Kind = 0
 }

@@ -1,5 +1,7 @@
 package machine
 
+import "broker/core/internal/table"
+
 // eachBatch compares the counters of batches with the counts.
 func (c *checker) eachBatch() {
 	c.listed()
@@ -58,7 +60,7 @@ func (c *checker) listed() {
 // callbacks checks that no batch withholds a callback that is due.
 func (c *checker) callbacks(g *batch) {
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
-		if h := c.m.bySeq.get(seq); seq != 0 && (h == 0 || c.m.optionalState(h).callbackFor != g.number) {
+		if h := c.m.table.Handle(seq); seq != 0 && (h == 0 || c.m.table.Optional(h).CallbackFor != g.number) {
 			c.fail("batch %d waits for its callback %d, which does not know", g.number, seq)
 		}
 	}
@@ -69,13 +71,13 @@ func (c *checker) callbacks(g *batch) {
 
 // openChildren compares each job's count of open children with the real number.
 func (c *checker) openChildren() {
-	c.m.eachJob(func(_ uint32, e *entry) {
+	c.m.table.EachJob(func(_ uint32, e *table.Entry) {
 		have := 0
-		if e.has(hasOptional) {
-			have = c.m.optionals[c.m.bySeq.get(e.seq)].openChildren
+		if e.Has(table.HasOptional) {
+			have = c.m.table.Optional(c.m.table.Handle(e.Seq)).OpenChildren
 		}
-		if have != c.kids[e.seq] {
-			c.fail("job %d counts %d open children, has %d", e.seq, have, c.kids[e.seq])
+		if have != c.kids[e.Seq] {
+			c.fail("job %d counts %d open children, has %d", e.Seq, have, c.kids[e.Seq])
 		}
 	})
 }

@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // lane checks what a job has of its lane, and counts it.
-func (c *checker) lane(h uint32, e *entry, x *optional) {
-	all := c.m.queues[e.queue].lanes
+func (c *checker) lane(h uint32, e *table.Entry, x *jobLimits) {
+	all := c.m.queues[e.Queue].lanes
 	if x.lane == nil {
 		return
 	}
-	if x.lane.of != all && c.m.queues[e.queue].sorting {
+	if x.lane.of != all && c.m.queues[e.Queue].sorting {
 		for i := range x.lane.slots {
 			c.timer(x.lane.slots[i].timer != 0)
 			c.shared(&x.lane.slots[i])
@@ -20,16 +21,16 @@ func (c *checker) lane(h uint32, e *entry, x *optional) {
 		return
 	}
 	if all == nil || all.names[x.lane.name] != x.lane.lane {
-		c.fail("job %d is in a lane that its queue does not have", e.seq)
+		c.fail("job %d is in a lane that its queue does not have", e.Seq)
 		return
 	}
-	if all.byType && x.lane.name.typ != c.m.typeOf(e) {
-		c.fail("job %d has type %q and is in the lane of %q", e.seq, c.m.typeOf(e), x.lane.name.typ)
+	if all.byType && x.lane.name.typ != c.m.table.TypeOf(e) {
+		c.fail("job %d has type %q and is in the lane of %q", e.Seq, c.m.table.TypeOf(e), x.lane.name.typ)
 	}
-	if j := c.m.jobs.payload(h); j != nil && all.byKey && x.lane.name.key != "" && x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
-		c.fail("job %d has key %q and is in the lane of %q", e.seq, keyOf(all.key, j.Tags, j.UniqueKey), x.lane.name.key)
+	if j := c.m.table.Payload(h); j != nil && all.byKey && x.lane.name.key != "" && x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
+		c.fail("job %d has key %q and is in the lane of %q", e.Seq, keyOf(all.key, j.Tags, j.UniqueKey), x.lane.name.key)
 	}
-	q := c.queue(e.queue)
+	q := c.queue(e.Queue)
 	q.members[x.lane.lane]++
 	for i := range x.lane.slots {
 		s := &x.lane.slots[i]
@@ -39,8 +40,8 @@ func (c *checker) lane(h uint32, e *entry, x *optional) {
 		}
 		c.shared(s)
 		q.taken[s.bucket] += s.cost
-		if !e.has(held) || s.bucket != x.lane.buckets[i] {
-			c.fail("job %d is %v and has a slot of a bucket", e.seq, e.state)
+		if !e.Has(table.Held) || s.bucket != x.lane.buckets[i] {
+			c.fail("job %d is %v and has a slot of a bucket", e.Seq, e.State)
 		}
 	}
 }
@@ -58,26 +59,26 @@ func (c *checker) lanes(q *jobQueue) {
 		}
 		ready += l.ready.Len()
 		if x.names[l.name] != l || int(l.number) != number || l.members != have.members[l] || l.members == 0 {
-			c.fail("queue %s: lane %v has number %d and %d jobs, should have %d and %d", q.name, l.name, l.number, l.members, number, have.members[l])
+			c.fail("queue %s: lane %v has number %d and %d jobs, should have %d and %d", q.Name, l.name, l.number, l.members, number, have.members[l])
 		}
-		c.listOrder(q.name, &l.ready, core.Ready, l.ready.Len())
+		c.listOrder(q.Name, &l.ready, core.Ready, l.ready.Len())
 		if l.open {
 			open++
 		}
 		if l.open != (l.ready.Len() > 0 && l.blockedBy == nil) {
-			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
+			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.Name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
 		}
 		if b := l.blockedBy; b != nil && (!c.m.isFullFor(b, l.blockedCost) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
-			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.name, l.name, b.name)
+			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.Name, l.name, b.name)
 		}
 	}
 	if ready != q.open().Len() && !q.sorting || open != x.open.Len() {
-		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.name, ready, x.open.Len(), q.open().Len(), open)
+		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.Name, ready, x.open.Len(), q.open().Len(), open)
 	}
 	last := uint32(0)
 	for _, n := range x.open.Slice(0, x.open.Len(), nil) {
 		if last != 0 && !x.before(last, n) {
-			c.fail("queue %s: lanes %v and %v are out of order", q.name, x.slots[last].name, x.slots[n].name)
+			c.fail("queue %s: lanes %v and %v are out of order", q.Name, x.slots[last].name, x.slots[n].name)
 		}
 		last = n
 	}
@@ -136,13 +137,13 @@ func (c *checker) bucket(q *jobQueue, b *bucket, taken uint32) {
 		sum += n
 	}
 	if b.slots != taken || (sum == 0) != (taken == 0) {
-		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.name, b.name, b.slots, sum, taken)
+		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.Name, b.name, b.slots, sum, taken)
 	}
 	if b.of.buckets[b.name] != b || c.m.buckets[b.number] != b {
-		c.fail("queue %s: bucket %v is not found", q.name, b.name)
+		c.fail("queue %s: bucket %v is not found", q.Name, b.name)
 	}
 	if len(b.lanes) == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
-		c.fail("queue %s: bucket %v is not needed", q.name, b.name)
+		c.fail("queue %s: bucket %v is not needed", q.Name, b.name)
 	}
 }
 
@@ -179,7 +180,7 @@ func (c *checker) enough(cl *client, op *core.Lease) bool {
 	missing := op.Min
 	c.m.waiters.Each(cl.waitEntries, func(n uint32) {
 		q := c.m.queues[n]
-		if missing > 0 && q.ready.Len() > 0 && !q.paused && !q.sorting && c.m.available(q) > 0 && c.mayHave(q, cl, op) {
+		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.sorting && c.m.available(q) > 0 && c.mayHave(q, cl, op) {
 			missing -= c.m.availableTo(q, cl, op, missing, false)
 		}
 	})
@@ -193,7 +194,7 @@ func (c *checker) mayHave(q *jobQueue, cl *client, op *core.Lease) bool {
 			return false
 		}
 		front := q.open().Front()
-		return c.m.slotFor(q, cl, op) && !c.m.stale(front) && !exceeds(q.slots, c.m.costOf(front), q.limits.Leased)
+		return c.m.slotFor(q, cl, op) && !c.m.stale(front) && !exceeds(q.slots, c.m.table.CostOf(front), q.limits.Leased)
 	}
 	if q.limits.LeasedPerWorker > 0 {
 		if key, known := c.m.workerKeyOf(cl, op); known && q.perWorker[key] >= q.limits.LeasedPerWorker {

@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 )
 
 // eachClient checks clients and counts them in the queues on which they wait. Call it before eachQueue.
@@ -19,8 +20,8 @@ func (c *checker) eachClient() {
 		}
 		c.timer(cl.wait != 0)
 		for _, h := range cl.held {
-			if e := m.jobs.at(h); e.state != core.Leased || e.holder != uint32(slot) {
-				c.fail("client %d holds job %d, which is %v", slot, e.seq, e.state)
+			if e := m.table.At(h); e.State != core.Leased || e.Holder != uint32(slot) {
+				c.fail("client %d holds job %d, which is %v", slot, e.Seq, e.State)
 			}
 		}
 		for _, a := range cl.abilities {
@@ -57,7 +58,7 @@ func (c *checker) eachQueue() {
 	for n, q := range m.queues {
 		have := c.queue(uint32(n))
 		if q == nil {
-			if n > 0 && (have.able > 0 || have.holders > 0 || have.woken > 0 || have.state != [len(core.States) + 1]int{}) {
+			if n > 0 && (have.able > 0 || have.holders > 0 || have.woken > 0) {
 				c.fail("queue %d is forgotten and in use", n)
 			}
 			continue
@@ -66,42 +67,32 @@ func (c *checker) eachQueue() {
 			kept++
 		}
 		if q.lifetime >= overRestarts && !q.stored {
-			c.fail("queue %s is kept and may be forgotten", q.name)
-		}
-		if m.names[q.name] != uint32(n) {
-			c.fail("queue %s is not found by its name", q.name)
-		}
-		if have.state != q.count {
-			c.fail("queue %s counts %v, has %v", q.name, q.count, have.state)
+			c.fail("queue %s is kept and may be forgotten", q.Name)
 		}
 		if have.able != q.workers || have.woken != q.woken || have.slots != q.slots || !maps.Equal(have.perWorker, q.perWorker) {
-			c.fail("queue %s counts workers %d, woken %d, slots %d %v; has %d, %d, %d %v", q.name,
+			c.fail("queue %s counts workers %d, woken %d, slots %d %v; has %d, %d, %d %v", q.Name,
 				q.workers, q.woken, q.slots, q.perWorker, have.able, have.woken, have.slots, have.perWorker)
 		}
-		c.listOrder(q.name, &q.ready, core.Ready, q.count[core.Ready])
-		c.listOrder(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
-		c.classes(q)
 		c.lanes(q)
 		c.order(q)
 		c.line(q)
 		c.timer(q.trimTimer != 0)
 		c.timer(q.pauseTimer != 0)
 		if have.holders != q.holders {
-			c.fail("queue %s counts %d holders, has %d", q.name, q.holders, have.holders)
+			c.fail("queue %s counts %d holders, has %d", q.Name, q.holders, have.holders)
 		}
-		if (q.pausedUntil != 0) != (q.pauseTimer != 0) || q.pausedUntil != 0 && (!q.paused || m.timers.At(q.pauseTimer) != q.pausedUntil) {
-			c.fail("queue %s is paused %v until %v", q.name, q.paused, q.pausedUntil)
+		if (q.pausedUntil != 0) != (q.pauseTimer != 0) || q.pausedUntil != 0 && (!q.paused || m.table.Timers.At(q.pauseTimer) != q.pausedUntil) {
+			c.fail("queue %s is paused %v until %v", q.Name, q.paused, q.pausedUntil)
 		}
-		if have.keptDone != q.keptDone.Len() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
-			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.name, have.keptDone, q.keptDone.Len(), q.surplus())
+		if have.keptDone != q.KeptDone.Len() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
+			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.Name, have.keptDone, q.KeptDone.Len(), q.surplus())
 		}
 		if q.idleTimer != 0 {
 			c.timers++
 		} else if m.idle(q) && q.lifetime < untilRestart {
-			c.fail("queue %s is idle and still there", q.name)
+			c.fail("queue %s is idle and still there", q.Name)
 		}
 	}
-	c.queueNames()
 	c.sorting()
 	c.sharedBuckets()
 	if kept != m.kept {
@@ -109,66 +100,10 @@ func (c *checker) eachQueue() {
 	}
 }
 
-// queueNames checks the lists of queues by name.
-func (c *checker) queueNames() {
-	m, shown := c.m, 0
-	for _, q := range m.queues {
-		if q != nil && !q.hidden {
-			shown++
-		}
-	}
-	for _, x := range []struct {
-		what   string
-		list   *queue.List
-		want   int
-		before queue.Before
-	}{
-		{"queues by name", &m.inOrder.all, len(m.names), m.byName},
-		{"rows by name", &m.inOrder.rows, shown, m.byName},
-		{"queues by folded name", &m.inOrder.folded, len(m.names), m.byFoldedName},
-	} {
-		last := uint32(0)
-		for _, n := range x.list.Slice(0, x.list.Len(), nil) {
-			if q := m.queues[n]; q == nil || last != 0 && !x.before(last, n) {
-				c.fail("%s: queue %d is out of order, or forgotten", x.what, n)
-				return
-			}
-			last = n
-		}
-		if x.list.Len() != x.want {
-			c.fail("%s: %d in the list, want %d", x.what, x.list.Len(), x.want)
-		}
-	}
-}
-
 // listOrder checks the members and the order of a list.
 func (c *checker) listOrder(name string, list *queue.List, state core.State, want int) {
-	if list.Len() != want {
-		c.fail("queue %s: %d jobs in the list, %d %v", name, list.Len(), want, state)
-	}
-	last := uint32(0)
-	for _, h := range list.Slice(0, list.Len(), nil) {
-		e := c.m.jobs.at(h)
-		if e.state != state {
-			c.fail("queue %s: job %d in the list of %v is %v", name, e.seq, state, e.state)
-		}
-		if last != 0 && !c.m.before(last, h) {
-			c.fail("queue %s: job %d is out of order", name, e.seq)
-		}
-		last = h
-	}
-}
-
-func (c *checker) classes(q *jobQueue) {
-	var class [3]int
-	for _, h := range q.ready.Slice(0, q.ready.Len(), nil) {
-		class[classOf(c.m.jobs.at(h).priority())]++
-	}
-	for i, n := range class {
-		c.class[i] += n
-	}
-	if class != q.class {
-		c.fail("queue %s: classes %v, counted %v", q.name, q.class, class)
+	if err := c.m.table.CheckList(name, list, want, c.m.table.Before, func(e *table.Entry) bool { return e.State == state }); err != nil {
+		c.fail("queue %w", err)
 	}
 }
 
@@ -182,7 +117,7 @@ func (c *checker) counted(q *jobQueue) {
 		}
 	}
 	if n != q.waitList.Counted() {
-		c.fail("queue %s: counts %d waiting leases, has %d", q.name, q.waitList.Counted(), n)
+		c.fail("queue %s: counts %d waiting leases, has %d", q.Name, q.waitList.Counted(), n)
 	}
 }
 
@@ -195,7 +130,7 @@ func (c *checker) line(q *jobQueue) {
 	for ; slot != 0; slot, place = m.waiters.After(place) {
 		cl := m.clients[slot]
 		if cl == nil || !cl.parked && !cl.sleeping {
-			c.fail("queue %s: client %d stands in line and does not wait", q.name, slot)
+			c.fail("queue %s: client %d stands in line and does not wait", q.Name, slot)
 			return
 		}
 		op := &cl.lease
@@ -207,9 +142,9 @@ func (c *checker) line(q *jobQueue) {
 			continue
 		}
 		if cl.parked {
-			c.fail("queue %s: a lease waits beside %d ready jobs", q.name, q.ready.Len())
+			c.fail("queue %s: a lease waits beside %d ready jobs", q.Name, q.Ready.Len())
 		} else if m.opts.Wakeup <= 0 {
-			c.fail("queue %s: a worker sleeps beside %d ready jobs, %d are on their way", q.name, q.ready.Len(), q.woken)
+			c.fail("queue %s: a worker sleeps beside %d ready jobs, %d are on their way", q.Name, q.Ready.Len(), q.woken)
 		}
 	}
 }

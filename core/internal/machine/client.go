@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -54,28 +55,6 @@ type ability struct {
 	leaseFor time.Duration
 }
 
-// Kinds of timer owners.
-const (
-	timerState    uint8 = iota // job: due, retry, end of lease
-	timerExpiry                // job: expiry or end of retention
-	timerWait                  // client: waiting lease, or a wake-up without response
-	timerWatch                 // watcher: deadline of a wait
-	timerBatch                 // batch: not committed in time
-	timerSlot                  // job: its throttle slot becomes free
-	timerIdle                  // queue: unused for long
-	timerSchedule              // schedule: due
-	timerTrim                  // queue: it keeps too many finished jobs
-	timerBucket                // bucket: room for the next lease
-	timerTypeSlot              // job: its slot in the bucket of its type comes free
-	timerKeySlot               // job: its slot in the bucket of its key comes free
-	timerStart                 // job: StartBefore
-	timerSort                  // the next step of laneSort
-	timerPause                 // queue: its pause ends
-	timerWindow                // window: it ends
-
-	timerKinds // their number
-)
-
 // OpenClient registers a client.
 func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.ClientID {
 	m.setNow(now)
@@ -90,7 +69,7 @@ func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.Client
 	}
 	c := &client{
 		id: core.ClientID(m.opened<<24 | uint64(slot)), slot: slot, protocol: o.Protocol, address: o.Address,
-		identity: o.Identity, name: o.Name, openedAt: m.now, closable: o.Close != nil, unlisted: o.Unlisted,
+		identity: o.Identity, name: o.Name, openedAt: m.table.Now, closable: o.Close != nil, unlisted: o.Unlisted,
 	}
 	m.clients[slot] = c
 	if !c.unlisted {
@@ -135,7 +114,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	}
 	for len(c.held) > 0 {
 		h := c.held[len(c.held)-1]
-		m.leaseLost(h, m.jobs.at(h))
+		m.leaseLost(h, m.table.At(h))
 		m.releaseLease(h)
 	}
 	for _, a := range c.abilities {
@@ -160,7 +139,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 // leaveWaitLists removes the client from all wait lists and stops its deadline.
 func (m *Machine) leaveWaitLists(c *client) {
 	c.parked, c.sleeping, c.byAbility = false, false, false
-	m.timers.Remove(&c.wait)
+	m.table.Timers.Remove(&c.wait)
 	m.leavePlaces(c)
 }
 
@@ -175,7 +154,7 @@ func (m *Machine) leavePlaces(c *client) {
 func (m *Machine) wakeAcked(c *client) (n uint32) {
 	if n = c.wakeTarget; n != 0 {
 		c.wakeTarget = 0
-		m.timers.Remove(&c.wait)
+		m.table.Timers.Remove(&c.wait)
 		m.queues[n].woken--
 		m.dropIdle(n) // it may have been dropped while the worker was responding
 	}
@@ -216,7 +195,7 @@ func (c *client) limitFor(n uint32) time.Duration {
 func (m *Machine) unregister(c *client, op *core.Unregister) {
 	var only uint32
 	if !op.All {
-		if only = m.names[op.Queue]; only == 0 {
+		if only = m.table.QueueNumber(op.Queue); only == 0 {
 			return
 		}
 	}
@@ -236,7 +215,7 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 	}
 	for i := len(c.held) - 1; i >= 0; i-- {
 		// release moves the last held job to the free position, so that a downward walk meets each job once.
-		if only == 0 || m.jobs.at(c.held[i]).queue == only {
+		if only == 0 || m.table.At(c.held[i]).Queue == only {
 			m.releaseLease(c.held[i])
 		}
 	}
@@ -268,24 +247,24 @@ func (m *Machine) sleep(c *client, op *core.Sleep) {
 
 // endWorkerLimit lets a lease last as long as the job itself allows.
 func (m *Machine) endWorkerLimit(h uint32) {
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	own := m.leaseFor(e)
-	if e.granted == 0 || own != 0 && e.granted >= own {
+	if e.Granted == 0 || own != 0 && e.Granted >= own {
 		return
 	}
-	until := e.leasedAt.Add(time.Duration(own) * time.Millisecond)
-	if own != 0 && until <= m.timers.At(e.stateTimer) {
+	until := e.LeasedAt.Add(time.Duration(own) * time.Millisecond)
+	if own != 0 && until <= m.table.Timers.At(e.StateTimer) {
 		return // it was extended
 	}
-	m.timers.Remove(&e.stateTimer)
-	if e.granted = own; e.granted != 0 {
-		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	m.table.Timers.Remove(&e.StateTimer)
+	if e.Granted = own; e.Granted != 0 {
+		e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
 	}
 }
 
 // workFor returns a queue with a job for a sleeping worker, or zero.
 func (m *Machine) workFor(c *client) uint32 {
-	if m.stats.Jobs[core.Ready] == 0 {
+	if m.table.InState[core.Ready] == 0 {
 		return 0
 	}
 	for _, a := range c.abilities {

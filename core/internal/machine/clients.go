@@ -2,7 +2,7 @@ package machine
 
 import (
 	"slices"
-	"strings"
+	"sort"
 
 	"broker/core"
 )
@@ -41,10 +41,10 @@ func (m *Machine) clientInfo(c *client) core.ClientInfo {
 		OpenedAt: c.openedAt, Parked: c.parked, Sleeping: c.sleeping, Held: m.heldJobs(c.held),
 	}
 	for _, a := range c.abilities {
-		i.Queues = append(i.Queues, m.queues[a.queue].name)
+		i.Queues = append(i.Queues, m.queues[a.queue].Name)
 	}
 	if c.parked && !c.byAbility {
-		m.waiters.Each(c.waitEntries, func(n uint32) { i.Queues = append(i.Queues, m.queues[n].name) })
+		m.waiters.Each(c.waitEntries, func(n uint32) { i.Queues = append(i.Queues, m.queues[n].Name) })
 		slices.Reverse(i.Queues) // entries are in reverse order
 	}
 	return i
@@ -53,26 +53,21 @@ func (m *Machine) clientInfo(c *client) core.ClientInfo {
 // heldJobs describes the first jobs of a list of held jobs.
 func (m *Machine) heldJobs(handles []uint32) (held []core.HeldJob) {
 	for _, h := range handles[:min(len(handles), core.MaxHeldShown)] {
-		e := m.jobs.at(h)
+		e := m.table.At(h)
 		held = append(held, core.HeldJob{
-			Seq: e.seq, Queue: m.queues[e.queue].name, Type: m.typeOf(e), Protocol: e.holderFrom, Epoch: e.epoch,
-			LeasedAt: e.leasedAt, LeaseUntil: m.timers.At(e.stateTimer),
+			Seq: e.Seq, Queue: m.queues[e.Queue].Name, Type: m.table.TypeOf(e), Protocol: e.HolderFrom, Epoch: e.Epoch,
+			LeasedAt: e.LeasedAt, LeaseUntil: m.table.Timers.At(e.StateTimer),
 		})
 	}
 	return held
 }
 
 func (m *Machine) listWorkers(c *client, op *core.ListWorkers) {
-	names := make([]string, 0, len(m.workers.number))
-	for name := range m.workers.number {
-		if name > op.After {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, strings.Compare)
+	names := m.table.Workers.All()
+	names = names[sort.Search(len(names), func(i int) bool { return names[i] > op.After }):]
 	answer := &core.Answer{Workers: []core.WorkerInfo{}}
 	for _, name := range names[:min(len(names), pageLimit(op.Limit))] {
-		answer.Workers = append(answer.Workers, core.WorkerInfo{Name: name, Held: m.heldJobs(m.leases[m.workers.number[name]])})
+		answer.Workers = append(answer.Workers, core.WorkerInfo{Name: name, Held: m.heldJobs(m.table.LeasesOf(m.table.Workers.NumberOf(name)))})
 	}
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: answer})
 }
@@ -99,32 +94,4 @@ func (m *Machine) Disconnected(fn func(slot uint32)) {
 		}
 	}
 	m.disconnected = m.disconnected[:0]
-}
-
-// holdNamed adds a lease to the list of its worker.
-func (m *Machine) holdNamed(h uint32, e *entry, name string) {
-	e.holder = m.workers.acquire(name)
-	for int(e.holder) >= len(m.leases) {
-		m.leases = append(m.leases, nil)
-	}
-	e.heldAt = uint32(len(m.leases[e.holder]))
-	m.leases[e.holder] = append(m.leases[e.holder], h)
-}
-
-// dropNamed removes a lease from the list of its worker.
-func (m *Machine) dropNamed(e *entry) {
-	list := &m.leases[e.holder]
-	m.swapOut(list, e.heldAt)
-	if m.workers.release(e.holder) && cap(*list) > 64 {
-		*list = nil
-	}
-}
-
-// swapOut removes the job at an index of a list of held jobs; the last one takes its place.
-func (m *Machine) swapOut(list *[]uint32, at uint32) {
-	held := *list
-	last := held[len(held)-1]
-	held[at] = last
-	m.jobs.at(last).heldAt = at
-	*list = held[:len(held)-1]
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -10,16 +11,16 @@ import (
 // lease at once nor extends them by an hour. Queues keep their order.
 func (m *Machine) ClockSet(now, by core.Instant) {
 	if by < 0 {
-		m.firstPlace = m.lastPlace
+		m.table.FirstPlace = m.table.LastPlace
 	}
-	m.now = now
+	m.table.Now = now
 	m.meters.ClockSet(now)
 	m.history.ClockSet()
-	m.timers.Shift(func(o timer.Owner) bool {
+	m.table.Timers.Shift(func(o timer.Owner) bool {
 		switch o.Kind {
-		case timerState:
-			return m.jobs.at(o.Handle).state == core.Leased
-		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim, timerBucket, timerTypeSlot, timerKeySlot, timerSort, timerPause:
+		case table.TimerState:
+			return m.table.At(o.Handle).State == core.Leased
+		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket, table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause:
 			return true
 		}
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -18,8 +19,8 @@ func Compare(a, b *Machine) error {
 	if err := sameJobs(a, b); err != nil {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(a.names))
-	if other := slices.Sorted(maps.Keys(b.names)); !slices.Equal(names, other) {
+	names := a.table.AllQueues()
+	if other := b.table.AllQueues(); !slices.Equal(names, other) {
 		return fmt.Errorf("queues %q and %q", names, other)
 	}
 	for _, name := range names {
@@ -45,16 +46,16 @@ func same(what string, a, b any) error {
 }
 
 func sameJobs(a, b *Machine) error {
-	walkA, walkB := a.bySeq.from(0, false), b.bySeq.from(0, false)
+	walkA, walkB := a.table.From(0, false), b.table.From(0, false)
 	for {
 		h, g := walkA.Next(), walkB.Next()
 		if h == 0 && g == 0 {
 			return nil
 		}
-		if h == 0 || g == 0 || a.jobs.at(h).seq != b.jobs.at(g).seq {
-			return fmt.Errorf("%d and %d jobs: they differ", a.jobs.live, b.jobs.live)
+		if h == 0 || g == 0 || a.table.At(h).Seq != b.table.At(g).Seq {
+			return fmt.Errorf("%d and %d jobs: they differ", a.table.Live, b.table.Live)
 		}
-		if err := same(fmt.Sprintf("job %d", a.jobs.at(h).seq), a.showJob(h), b.showJob(g)); err != nil {
+		if err := same(fmt.Sprintf("job %d", a.table.At(h).Seq), a.showJob(h), b.showJob(g)); err != nil {
 			return err
 		}
 	}
@@ -62,18 +63,19 @@ func sameJobs(a, b *Machine) error {
 
 // shownJob is all that matters of a job.
 type shownJob struct {
-	entry          entry
+	entry          table.Entry
 	queue, kind    string
 	holder, group  string
 	state, expires core.Instant // its deadlines
 	tags           []string
 	found          [2]bool // by its id, by its unique key
-	optional       optional
+	optional       table.Optional
 	start, slot    core.Instant
 	slotOwner      string
+	slotState      slotState
 	lane           laneName
 	laneSlots      [2]core.Instant
-	transient      transient
+	transient      table.Transient
 	ends           string // its failure and its outcome
 	trace          string
 	firstFail      core.Instant
@@ -82,29 +84,32 @@ type shownJob struct {
 }
 
 func (m *Machine) showJob(h uint32) shownJob {
-	e := *m.jobs.at(h)
+	e := *m.table.At(h)
 	s := shownJob{
-		queue: m.queues[e.queue].name, kind: m.typeOf(&e), group: m.groupName(&e), tags: m.tagsOf(h),
-		trace: fmt.Sprint(m.traces[h]), firstFail: m.firstFail(h, &e), tally: m.tally(h, &e), stop: m.stopAt(&e), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
+		queue: m.queues[e.Queue].Name, kind: m.table.TypeOf(&e), group: m.table.GroupName(&e), tags: m.table.TagsOf(h),
+		trace: m.table.TraceOf(h), firstFail: m.table.FirstFail(h, &e), tally: m.table.Tally(h, &e), stop: m.table.StopAt(&e), state: m.table.Timers.At(e.StateTimer), expires: m.table.Timers.At(e.ExpiryTimer),
 	}
-	if e.state == core.Leased {
+	if e.State == core.Leased {
 		s.holder = m.holderName(&e)
 	}
-	s.found = [2]bool{m.byID[e.id] == h, e.unique != (digest{}) && m.findLock(e.queue, e.unique) == h}
-	if x := m.optionalState(h); x != nil {
+	s.found = m.table.IsFound(h)
+	if x := m.table.Optional(h); x != nil {
 		s.optional = *x
 		m.showOptional(&s, x)
 	}
-	if t := m.transients[h]; t != nil {
+	if l := m.limitsOf(h); l != nil {
+		m.showLimits(&s, l)
+	}
+	if t := m.table.Transient(h); t != nil {
 		s.transient = *t
-		end := deref(t.outcome)
-		s.ends = fmt.Sprintf("%+v %+v", deref(t.failure), deref(end.Failure))
+		end := deref(t.Outcome)
+		s.ends = fmt.Sprintf("%+v %+v", deref(t.Failure), deref(end.Failure))
 		end.Failure = nil
 		s.ends += fmt.Sprintf(" %+v", end)
-		s.transient.failure, s.transient.outcome = nil, nil
+		s.transient.Failure, s.transient.Outcome = nil, nil
 	}
-	e.queue, e.kind, e.holder, e.heldAt, e.uniqueNext, e.stateTimer, e.expiryTimer = 0, 0, 0, 0, 0, 0, 0
-	e.clear(arrived | hasOptional)
+	e.Queue, e.Kind, e.Holder, e.HeldAt, e.UniqueNext, e.StateTimer, e.ExpiryTimer = 0, 0, 0, 0, 0, 0, 0
+	e.Clear(table.Arrived | table.HasOptional)
 	s.entry = e
 	return s
 }
@@ -117,36 +122,40 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-func (m *Machine) showOptional(s *shownJob, x *optional) {
-	s.start, s.slot = m.timers.At(x.startTimer), m.timers.At(x.slotTimer)
+func (m *Machine) showOptional(s *shownJob, x *table.Optional) {
+	s.start = m.table.Timers.At(x.StartTimer)
+	o := &s.optional
+	o.StartTimer, o.Limits = 0, 0
+	if o.AskedUntil <= m.table.Now {
+		o.AskedUntil = 0 // that time has passed
+	}
+}
+
+func (m *Machine) showLimits(s *shownJob, x *jobLimits) {
+	s.slot, s.slotState = m.table.Timers.At(x.slotTimer), x.slot
 	if x.slotKey&workerKey != 0 {
-		s.slotOwner = m.workers.names[uint32(x.slotKey)] //nolint:gosec // a number of a name
+		s.slotOwner = m.table.Workers.NameOf(uint32(x.slotKey)) //nolint:gosec // a number of a name
 	}
 	if x.lane != nil {
 		s.lane = x.lane.name
 		for i := range x.lane.slots[:min(len(x.lane.slots), ofShared)] {
-			s.laneSlots[i] = m.timers.At(x.lane.slots[i].timer)
+			s.laneSlots[i] = m.table.Timers.At(x.lane.slots[i].timer)
 		}
-	}
-	o := &s.optional
-	o.startTimer, o.slotTimer, o.slotKey, o.lane = 0, 0, 0, nil
-	if o.askedUntil <= m.now {
-		o.askedUntil = 0 // that time has passed
 	}
 }
 
 // showQueue is all that matters of a queue.
 func (m *Machine) showQueue(name string) string {
-	q := m.queues[m.names[name]]
+	q := m.queues[m.table.QueueNumber(name)]
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %v %v %v %+v %v %v %v", q.count, q.class, fmt.Sprint(q.paused, q.pausedUntil, q.pausedFor, m.timers.At(q.pauseTimer)), q.lifetime, q.stored, q.limits,
-		q.hidden, q.slots, q.idleTimer != 0)
-	fmt.Fprintf(&b, " ready %v scheduled %v kept %v", m.seqs(&q.ready), m.seqs(&q.scheduled), m.seqs(&q.keptDone))
-	if q.byState == nil {
-		q.byState = new(stateLists)
+	fmt.Fprintf(&b, "%v %v %v %v %v %+v %v %v %v", q.Count, q.Class, fmt.Sprint(q.paused, q.pausedUntil, q.pausedFor, m.table.Timers.At(q.pauseTimer)), q.lifetime, q.stored, q.limits,
+		q.Hidden, q.slots, q.idleTimer != 0)
+	fmt.Fprintf(&b, " ready %v scheduled %v kept %v", m.seqs(&q.Ready), m.seqs(&q.Scheduled), m.seqs(&q.KeptDone))
+	if q.ByState == nil {
+		q.ByState = new(table.StateLists)
 	}
-	for s := range q.byState {
-		fmt.Fprint(&b, m.seqs(&q.byState[s]))
+	for s := range q.ByState {
+		fmt.Fprint(&b, m.seqs(&q.ByState[s]))
 	}
 	if q.policy != nil {
 		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
@@ -175,7 +184,7 @@ func (m *Machine) showQueue(name string) string {
 func (m *Machine) seqs(l *queue.List) []uint64 {
 	all := []uint64{}
 	for _, h := range l.Slice(0, l.Len(), nil) {
-		all = append(all, m.jobs.at(h).seq)
+		all = append(all, m.table.At(h).Seq)
 	}
 	return all
 }
@@ -184,15 +193,15 @@ func (m *Machine) seqs(l *queue.List) []uint64 {
 func (m *Machine) showRest() string {
 	var b strings.Builder
 	var windows []string
-	fmt.Fprintf(&b, "next %d reserved %d open %d durable %d place %v %+v", m.nextSeq, m.reserved, m.open, m.durable, m.firstPlace, *m.Stats())
-	for s := range m.byState {
-		fmt.Fprint(&b, " ", m.seqs(&m.byState[s]))
+	fmt.Fprintf(&b, "%s %+v", m.table.ShowNumbers(), *m.Stats())
+	for s := range m.table.ByState {
+		fmt.Fprint(&b, " ", m.seqs(&m.table.ByState[s]))
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.groups.names.number)) {
-		fmt.Fprintf(&b, " group %s %v", name, m.seqs(&m.groups.jobs[m.groups.names.number[name]]))
+	for _, name := range m.table.Groups.Names.All() {
+		fmt.Fprintf(&b, " group %s %v", name, m.seqs(&m.table.Groups.Jobs[m.table.Groups.Names.NumberOf(name)]))
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.tags.names.number)) {
-		fmt.Fprintf(&b, " tag %s %v", name, m.seqs(&m.tags.jobs[m.tags.names.number[name]]))
+	for _, name := range m.table.Tags.Names.All() {
+		fmt.Fprintf(&b, " tag %s %v", name, m.seqs(&m.table.Tags.Jobs[m.table.Tags.Names.NumberOf(name)]))
 	}
 	for _, number := range slices.Sorted(maps.Keys(m.batches)) {
 		g := m.batches[number]
@@ -200,11 +209,9 @@ func (m *Machine) showRest() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.schedules.byName)) {
 		s := m.schedules.byName[name]
-		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v", name, s.definition, s.at, s.next, s.live, m.timers.At(s.deadline))
+		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v", name, s.definition, s.at, s.next, s.live, m.table.Timers.At(s.deadline))
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.meta)) {
-		fmt.Fprintf(&b, " meta %s %q", name, m.meta[name])
-	}
+	fmt.Fprint(&b, m.table.ShowMeta())
 	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
 		s := m.shared.byName[name]
 		fmt.Fprintf(&b, " shared %+v: %d %v", s.SharedLimit, s.bucket.slots, s.bucket.paid)
@@ -216,8 +223,8 @@ func (m *Machine) showRest() string {
 	}
 	slices.Sort(windows)
 	fmt.Fprintf(&b, " windows %v", windows)
-	var deadlines [timerKinds]int
-	m.timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
+	var deadlines [table.TimerKinds]int
+	m.table.Timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
 	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, m.meters.Show())
 	return b.String()
 }

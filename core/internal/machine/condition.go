@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // findIf finds the job that ref names and checks the condition. With ErrConflict it also returns the job.
-func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, error) {
-	h := m.find(ref)
+func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *table.Entry, error) {
+	h := m.table.Find(ref)
 	if h == 0 {
 		return 0, nil, core.ErrNotFound
 	}
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	if !m.holds(e, is) && (m.run == nil || !m.run.applying) {
 		return h, e, core.ErrConflict
 	}
@@ -20,10 +21,10 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, erro
 }
 
 // holds reports whether a job meets a condition.
-func (m *Machine) holds(e *entry, is *core.Condition) bool {
-	return (len(is.States) == 0 || slices.Contains(is.States, e.state)) &&
-		(!is.HasEpoch || is.Epoch == e.epoch) &&
-		(is.LeasedAt == 0 || e.state == core.Leased && is.LeasedAt == e.leasedAt) &&
-		(is.Queue == "" || is.Queue == m.queues[e.queue].name) &&
-		(is.Worker == "" || e.has(held) && e.holderKind == core.HeldByWorker && is.Worker == m.workers.names[e.holder])
+func (m *Machine) holds(e *table.Entry, is *core.Condition) bool {
+	return (len(is.States) == 0 || slices.Contains(is.States, e.State)) &&
+		(!is.HasEpoch || is.Epoch == e.Epoch) &&
+		(is.LeasedAt == 0 || e.State == core.Leased && is.LeasedAt == e.LeasedAt) &&
+		(is.Queue == "" || is.Queue == m.queues[e.Queue].Name) &&
+		(is.Worker == "" || e.Has(table.Held) && e.HolderKind == core.HeldByWorker && is.Worker == m.table.Workers.NameOf(e.Holder))
 }

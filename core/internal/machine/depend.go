@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // maxWalk is the maximum number of links to follow when looking for a cycle.
@@ -20,11 +21,11 @@ func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
 		return
 	}
 	m.waitFor(h, e, after)
-	x := m.ensureOptional(h)
-	if e.state != core.Blocked && (len(x.waiting) > 0 || e.has(broken)) {
+	x := m.table.EnsureOptional(h)
+	if e.State != core.Blocked && (len(x.Waiting) > 0 || e.Has(table.Broken)) {
 		m.detach(h, e)
 		m.move(e, core.Blocked)
-		m.enlist(h, e)
+		m.table.Enlist(h, e)
 	}
 	m.dependenciesChanged(c, op.Tag, h, e)
 }
@@ -38,78 +39,78 @@ func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	if e.state == core.Blocked {
+	if e.State == core.Blocked {
 		m.dropDependencies(h, e, op)
 	}
 	m.dependenciesChanged(c, op.Tag, h, e)
 }
 
 // dropDependencies removes jobs from the list of a blocked one.
-func (m *Machine) dropDependencies(h uint32, e *entry, op *core.RemoveDependencies) {
-	x := m.ensureOptional(h)
+func (m *Machine) dropDependencies(h uint32, e *table.Entry, op *core.RemoveDependencies) {
+	x := m.table.EnsureOptional(h)
 	if op.All {
-		e.clear(broken)
+		e.Clear(table.Broken)
 		m.stopWaiting(e, x, func(uint64) bool { return true })
 		return
 	}
 	drop := make(map[uint64]bool, len(op.After))
 	for _, ref := range op.After {
-		if p := m.find(ref); p != 0 {
-			drop[m.jobs.at(p).seq] = true
+		if p := m.table.Find(ref); p != 0 {
+			drop[m.table.At(p).Seq] = true
 		}
 	}
 	m.stopWaiting(e, x, func(seq uint64) bool { return drop[seq] })
 }
 
 // dependenciesChanged releases a job without dependencies, and replies.
-func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry) {
-	x := m.ensureOptional(h)
-	e.epoch++
-	e.set(changed)
-	m.touch(h, e)
+func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *table.Entry) {
+	x := m.table.EnsureOptional(h)
+	e.Epoch++
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 	m.record(h, e, core.EventChanged, "dependencies")
-	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: len(x.waiting), Lease: core.Grant{Epoch: e.epoch}}
-	r.Commit = m.changeCommit(e)
+	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.Seq, N: len(x.Waiting), Lease: core.Grant{Epoch: e.Epoch}}
+	r.Commit = m.table.ChangeCommit(e)
 	m.reply(c, r)
-	if e.state == core.Blocked && len(x.waiting) == 0 && !e.has(broken) {
+	if e.State == core.Blocked && len(x.Waiting) == 0 && !e.Has(table.Broken) {
 		m.unblock(h, e)
 	}
 }
 
 // waitingRefusal is why the dependencies of a job cannot change.
-func (m *Machine) waitingRefusal(h uint32, e *entry) error {
-	switch e.state {
+func (m *Machine) waitingRefusal(h uint32, e *table.Entry) error {
+	switch e.State {
 	case core.Blocked, core.Scheduled, core.Ready:
 	case core.Done:
 		return core.ErrFinished
 	case core.Gone, core.Leased, core.Retrying, core.Dead:
 		return core.ErrInvalid
 	}
-	if e.has(ephemeral) || m.heldByBatch(h, e) {
+	if e.Has(table.Ephemeral) || m.heldByBatch(h, e) {
 		return core.ErrInvalid
 	}
 	return nil
 }
 
 // dependenciesRefusal finds the new dependencies of a job, or says why they are not allowed.
-func (m *Machine) dependenciesRefusal(h uint32, e *entry, after []core.Ref) ([]uint64, error) {
+func (m *Machine) dependenciesRefusal(h uint32, e *table.Entry, after []core.Ref) ([]uint64, error) {
 	if err := m.waitingRefusal(h, e); err != nil {
 		return nil, err
 	}
-	if x := m.optionalState(h); x != nil && len(x.waiting)+len(after) > core.MaxAfter {
+	if x := m.table.Optional(h); x != nil && len(x.Waiting)+len(after) > core.MaxAfter {
 		return nil, core.ErrInvalid
 	}
 	return m.resolveAfter(e, after)
 }
 
 // heldByBatch reports whether a job is a callback that its batch has not released.
-func (m *Machine) heldByBatch(h uint32, e *entry) bool {
-	x := m.optionalState(h)
-	return e.state == core.Blocked && x != nil && x.callbackFor != 0
+func (m *Machine) heldByBatch(h uint32, e *table.Entry) bool {
+	x := m.table.Optional(h)
+	return e.State == core.Blocked && x != nil && x.CallbackFor != 0
 }
 
 // resolveAfter finds the jobs on which a job is to depend. It must not depend on itself, directly or through others.
-func (m *Machine) resolveAfter(e *entry, after []core.Ref) ([]uint64, error) {
+func (m *Machine) resolveAfter(e *table.Entry, after []core.Ref) ([]uint64, error) {
 	if len(after) > core.MaxAfter {
 		return nil, core.ErrInvalid
 	}
@@ -117,12 +118,12 @@ func (m *Machine) resolveAfter(e *entry, after []core.Ref) ([]uint64, error) {
 	named := make(map[uint64]bool, len(after))
 	for _, ref := range after {
 		seq := ref.Seq
-		switch h := m.find(ref); {
+		switch h := m.table.Find(ref); {
 		case h != 0:
-			seq = m.jobs.at(h).seq
+			seq = m.table.At(h).Seq
 		case seq == 0:
 			return nil, core.ErrNotFound
-		case seq >= m.nextSeq:
+		case seq >= m.table.NextSeq:
 			return nil, core.ErrInvalid
 		}
 		if !named[seq] {
@@ -145,12 +146,12 @@ type step struct {
 
 // wouldCreateCycle reports whether one of the named jobs depends on job e, directly or through others. It also returns true if there
 // are too many links to be sure.
-func (m *Machine) wouldCreateCycle(e *entry, named map[uint64]bool) bool {
-	if named[e.seq] {
+func (m *Machine) wouldCreateCycle(e *table.Entry, named map[uint64]bool) bool {
+	if named[e.Seq] {
 		return true
 	}
 	seen := map[step]bool{}
-	todo := []step{{seq: e.seq}}
+	todo := []step{{seq: e.Seq}}
 	for len(todo) > 0 {
 		at := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -168,88 +169,88 @@ func (m *Machine) wouldCreateCycle(e *entry, named map[uint64]bool) bool {
 
 // waitingFor appends the jobs that cannot be closed before the job of a step.
 func (m *Machine) waitingFor(at step, into []step) []step {
-	h := m.bySeq.get(at.seq)
-	x := m.optionalState(h)
+	h := m.table.Handle(at.seq)
+	x := m.table.Optional(h)
 	if x == nil {
 		return into
 	}
-	for _, seq := range x.successors {
+	for _, seq := range x.Successors {
 		if m.waits(seq, at.seq) {
 			into = append(into, step{seq: seq})
 		}
 	}
 	if !at.closesOnly {
-		for _, seq := range x.children {
+		for _, seq := range x.Children {
 			if m.waits(seq, at.seq) {
 				into = append(into, step{seq: seq})
 			}
 		}
 	}
-	if x.parent != 0 && !x.isClosed && m.bySeq.get(x.parent) != 0 {
-		into = append(into, step{seq: x.parent, closesOnly: true})
+	if x.Parent != 0 && !x.IsClosed && m.table.Handle(x.Parent) != 0 {
+		into = append(into, step{seq: x.Parent, closesOnly: true})
 	}
 	return into
 }
 
 // waits reports whether a job is blocked by another.
 func (m *Machine) waits(seq, pred uint64) bool {
-	h := m.bySeq.get(seq)
+	h := m.table.Handle(seq)
 	if h == 0 {
 		return false
 	}
-	x := m.optionalState(h)
+	x := m.table.Optional(h)
 	if x == nil {
 		return false
 	}
-	_, found := slices.BinarySearch(x.waiting, pred)
+	_, found := slices.BinarySearch(x.Waiting, pred)
 	return found
 }
 
 // waitFor makes a job depend on those of after that are not closed; one that was closed without being done breaks it.
-func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
-	x := m.ensureOptional(h)
-	waits := make(map[uint64]bool, len(x.waiting)+len(after))
-	for _, seq := range x.waiting {
+func (m *Machine) waitFor(h uint32, e *table.Entry, after []uint64) {
+	x := m.table.EnsureOptional(h)
+	waits := make(map[uint64]bool, len(x.Waiting)+len(after))
+	for _, seq := range x.Waiting {
 		waits[seq] = true
 	}
 	for _, seq := range after {
-		p := m.bySeq.get(seq)
+		p := m.table.Handle(seq)
 		switch {
 		case p == 0 || waits[seq]: // long done and gone, or named twice
-		case seq == x.parent: // the parent is closed after its child
+		case seq == x.Parent: // the parent is closed after its child
 		case m.openJob(seq) != 0:
-			y := m.ensureOptional(p)
-			if !e.has(changed) || !slices.Contains(y.successors, e.seq) { // a new job is in no list
-				y.successors = append(y.successors, e.seq)
+			y := m.table.EnsureOptional(p)
+			if !e.Has(table.Changed) || !slices.Contains(y.Successors, e.Seq) { // a new job is in no list
+				y.Successors = append(y.Successors, e.Seq)
 			}
-			x.waiting = append(x.waiting, seq)
+			x.Waiting = append(x.Waiting, seq)
 			waits[seq] = true
 			m.breakIfDead(e, x, p)
 		default:
-			m.breaks(e, x, seq, !m.jobs.at(p).has(doneFailed) && (m.optionalState(p) == nil || !m.optionalState(p).childrenBroken))
+			m.breaks(e, x, seq, !m.table.At(p).Has(table.DoneFailed) && (m.table.Optional(p) == nil || !m.table.Optional(p).ChildrenBroken))
 		}
 	}
-	slices.Sort(x.waiting)
+	slices.Sort(x.Waiting)
 }
 
 // unlinkAfter removes all dependencies except the parent.
-func (m *Machine) unlinkAfter(h uint32, e *entry) {
-	e.clear(broken)
-	if x := m.optionalState(h); x != nil {
-		m.stopWaiting(e, x, func(seq uint64) bool { return seq != x.parent })
+func (m *Machine) unlinkAfter(h uint32, e *table.Entry) {
+	e.Clear(table.Broken)
+	if x := m.table.Optional(h); x != nil {
+		m.stopWaiting(e, x, func(seq uint64) bool { return seq != x.Parent })
 	}
 }
 
 // stopWaiting removes the dependencies that drop selects, at both ends.
-func (m *Machine) stopWaiting(e *entry, x *optional, drop func(seq uint64) bool) {
-	is := func(seq uint64) bool { return seq == e.seq }
-	x.waiting = slices.DeleteFunc(x.waiting, func(seq uint64) bool {
+func (m *Machine) stopWaiting(e *table.Entry, x *table.Optional, drop func(seq uint64) bool) {
+	is := func(seq uint64) bool { return seq == e.Seq }
+	x.Waiting = slices.DeleteFunc(x.Waiting, func(seq uint64) bool {
 		if !drop(seq) {
 			return false
 		}
-		if p := m.bySeq.get(seq); p != 0 {
-			y := m.ensureOptional(p)
-			y.successors, y.children = slices.DeleteFunc(y.successors, is), slices.DeleteFunc(y.children, is)
+		if p := m.table.Handle(seq); p != 0 {
+			y := m.table.EnsureOptional(p)
+			y.Successors, y.Children = slices.DeleteFunc(y.Successors, is), slices.DeleteFunc(y.Children, is)
 		}
 		return true
 	})

@@ -124,7 +124,7 @@ func (m *Machine) apply(c *client, op core.Op) {
 	case *core.ReadStats:
 		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
 	case *core.ReadMeta:
-		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.meta[op.Name], Commit: m.metaCommit()})
+		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.table.MetaValue(op.Name), Commit: m.table.MetaCommit()})
 	case *core.WriteMeta:
 		m.writeEntries(c, op)
 	case *core.WriteDocuments:

@@ -1,12 +1,6 @@
-// Package machine makes the decisions of the broker. It holds the index of all jobs, queues and clients, applies
-// operations to it, and produces replies and records to store. It has no goroutine, lock, clock, disk or log: time and
-// random numbers are arguments, so that the same operations always produce the same state.
-//
-// # Memory
-//
-// A job is an entry of fixed size without pointers, in pages, identified by a 32-bit handle that is reused once the job is
-// gone. What a client submitted (*core.Job) stays in memory only until it is on disk and the cache is full; rare features
-// (links, progress, unusual policies) are in side maps that cost nothing to jobs without them.
+// Package machine makes the decisions of the broker. It applies operations of clients to the jobs of a table, and produces replies and
+// records to store. It has no goroutine, lock, clock, disk or log: time and random numbers are arguments, so that the same operations
+// always produce the same state.
 //
 // # Durability
 //

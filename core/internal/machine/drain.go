@@ -7,7 +7,7 @@ func (m *Machine) drain(c *client, op *core.Drain) {
 	m.draining, m.shut = op.On, op.RefuseJobs
 	m.stats.Draining, m.stats.Refusing = m.draining, m.shut
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-	for _, n := range m.sortedQueues() { // a queue may be removed when its last job expires
+	for _, n := range m.table.SortedQueues() { // a queue may be removed when its last job expires
 		m.offer(n)
 	}
 }

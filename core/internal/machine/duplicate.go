@@ -1,14 +1,17 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // A submission whose unique key another job holds: it joins that job, or changes it, or is refused.
 
 // replaceable decides about a submission whose key a job holds: an admission with replaces, if the job waits.
 func (m *Machine) replaceable(h uint32) (a admission) {
-	e := m.jobs.at(h)
-	a.there, a.commit, a.err = h, m.jobCommit(e), core.ErrNotUnique
-	if e.state != core.Leased && (m.run == nil || !m.run.settled[e.seq]) {
+	e := m.table.At(h)
+	a.there, a.commit, a.err = h, m.table.JobCommit(e), core.ErrNotUnique
+	if e.State != core.Leased && (m.run == nil || !m.run.settled[e.Seq]) {
 		a.replaces = h
 	}
 	return a
@@ -16,21 +19,21 @@ func (m *Machine) replaceable(h uint32) (a admission) {
 
 // replace gives a waiting job what a submission brings. The job keeps its identity, and is due no later than the submission says.
 func (m *Machine) replace(c *client, op *core.Submit, h uint32) {
-	e, set := m.jobs.at(h), m.replacement(h, op)
+	e, set := m.table.At(h), m.replacement(h, op)
 	old, wanted, err := m.wholeJob(c, h, m.updateRefusal(e, &set))
 	if wanted || m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	if e.has(ephemeral) {
+	if e.Has(table.Ephemeral) {
 		m.makeDurable(h, e)
-		old = m.jobs.payload(h)
+		old = m.table.Payload(h)
 	}
-	e.epoch++
-	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
-	if !e.unstored() || len(op.Meta) > 0 {
-		r.Commit = m.promise()
+	e.Epoch++
+	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.Seq, Existing: true}
+	if !e.Unstored() || len(op.Meta) > 0 {
+		r.Commit = m.table.Promise()
 	}
-	m.writeMeta(op.Meta)
+	m.table.WriteMeta(op.Meta)
 	m.reply(c, r)
 	m.setFields(h, e, old, &set)
 	m.touchPayload(h, e)
@@ -43,7 +46,7 @@ func (m *Machine) replace(c *client, op *core.Submit, h uint32) {
 // replacement is what a job takes from a submission.
 func (m *Machine) replacement(h uint32, op *core.Submit) core.JobChange {
 	j := op.Job
-	at := max(op.Due(m.jobs.at(h).createdAt, m.now), m.now)
+	at := max(op.Due(m.table.At(h).CreatedAt, m.table.Now), m.table.Now)
 	tags := j.Tags
 	if tags == nil {
 		tags = []string{}
@@ -55,14 +58,14 @@ func (m *Machine) replacement(h uint32, op *core.Submit) core.JobChange {
 
 // coalesce replies with the job that a submission joins.
 func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
-	j, e := op.Job, m.jobs.at(h)
-	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
+	j, e := op.Job, m.table.At(h)
+	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.Seq, Existing: true}
 	if !j.Ephemeral {
 		m.makeDurable(h, e)
 	}
-	if r.Commit = m.jobCommit(e); len(op.Meta) > 0 {
-		m.writeMeta(op.Meta)
-		r.Commit = m.promise()
+	if r.Commit = m.table.JobCommit(e); len(op.Meta) > 0 {
+		m.table.WriteMeta(op.Meta)
+		r.Commit = m.table.Promise()
 	}
 	m.reply(c, r)
 	if op.Watch != core.WatchNone {
@@ -71,14 +74,14 @@ func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
 }
 
 // holder is the job that holds a key in a queue, or zero; it frees an expired key.
-func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.hash.text(key)) }
+func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.table.DigestOf(key)) }
 
-func (m *Machine) holderOf(n uint32, key digest) uint32 {
-	h := m.findLock(n, key)
+func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
+	h := m.table.FindLock(n, key)
 	if h == 0 {
 		return 0
 	}
-	if x := m.optionalState(h); x != nil && x.uniqueUntil != 0 && x.uniqueUntil <= m.now {
+	if x := m.table.Optional(h); x != nil && x.UniqueUntil != 0 && x.UniqueUntil <= m.table.Now {
 		m.unlock(h)
 		return 0
 	}

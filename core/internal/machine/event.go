@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // subscription is a client's filter of events.
@@ -81,23 +82,23 @@ func (m *Machine) fetched(c *client) {
 
 // record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
 // subscriptions it costs two comparisons.
-func (m *Machine) record(h uint32, e *entry, kind core.EventKind, detail string) {
-	if e.hasTimeline(kind) {
+func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail string) {
+	if hasTimeline(e, kind) {
 		m.follows(m.actor, h, e, kind, detail)
 	}
 	m.emit(h, e, kind, detail)
 }
 
 // emit publishes an event of a job.
-func (m *Machine) emit(h uint32, e *entry, kind core.EventKind, detail string) {
+func (m *Machine) emit(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if m.subscribedKinds&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 	}
 }
 
 // recordRunEnd records the end of a run, and of the job unless it runs again.
-func (m *Machine) recordRunEnd(h uint32, e *entry, kind core.EventKind, detail string) {
-	if e.has(rerun) {
+func (m *Machine) recordRunEnd(h uint32, e *table.Entry, kind core.EventKind, detail string) {
+	if e.Has(table.Rerun) {
 		m.record(h, e, kind, detail)
 	} else {
 		m.recordFinal(h, e, kind, detail)
@@ -105,15 +106,15 @@ func (m *Machine) recordRunEnd(h uint32, e *entry, kind core.EventKind, detail s
 }
 
 // recordFinal adds the last event of a job to its timeline and publishes it.
-func (m *Machine) recordFinal(h uint32, e *entry, kind core.EventKind, detail string) {
-	if e.hasTimeline(kind) {
+func (m *Machine) recordFinal(h uint32, e *table.Entry, kind core.EventKind, detail string) {
+	if hasTimeline(e, kind) {
 		m.follows(m.actor, h, e, kind, detail)
 	}
 	m.emitFinal(h, e, kind, detail)
 }
 
 // emitFinal publishes the last event of a job.
-func (m *Machine) emitFinal(h uint32, e *entry, kind core.EventKind, detail string) {
+func (m *Machine) emitFinal(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	m.noteFinished(h, e, kind, detail)
 	if m.subscribedKinds&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})
@@ -121,23 +122,23 @@ func (m *Machine) emitFinal(h uint32, e *entry, kind core.EventKind, detail stri
 }
 
 // publishJob sends an event of a job to its subscribers.
-func (m *Machine) publishJob(h uint32, e *entry, ev core.Event) {
-	ev.Seq, ev.Queue, ev.Type, ev.ID = e.seq, m.queues[e.queue].name, m.typeOf(e), m.identity(h, e)
+func (m *Machine) publishJob(h uint32, e *table.Entry, ev core.Event) {
+	ev.Seq, ev.Queue, ev.Type, ev.ID = e.Seq, m.queues[e.Queue].Name, m.table.TypeOf(e), m.identity(h, e)
 	if m.actor != nil {
 		ev.Protocol = m.actor.protocol
 	}
-	if e.has(traced) {
-		ev.Trace = m.traces[h]
+	if e.Has(table.Traced) {
+		ev.Trace = m.table.TraceOf(h)
 	}
 	switch {
-	case e.has(held):
-		ev.Protocol, ev.Worker = e.holderFrom, m.holderName(e)
+	case e.Has(table.Held):
+		ev.Protocol, ev.Worker = e.HolderFrom, m.holderName(e)
 		if ev.Kind == core.EventLeased {
 			ev.Since = m.waited
 		}
-	case m.left.seq == e.seq:
-		if e.state == core.Leased { // just now
-			ev.Protocol, ev.Worker = e.holderFrom, m.left.name
+	case m.left.seq == e.Seq:
+		if e.State == core.Leased { // just now
+			ev.Protocol, ev.Worker = e.HolderFrom, m.left.name
 		}
 		ev.Since, m.left.leasedAt = m.left.leasedAt, 0
 	}
@@ -145,15 +146,15 @@ func (m *Machine) publishJob(h uint32, e *entry, ev core.Event) {
 }
 
 // eventCommit is the commit that an event of a job depends on.
-func (m *Machine) eventCommit(e *entry, kind core.EventKind) core.Commit {
+func (m *Machine) eventCommit(e *table.Entry, kind core.EventKind) core.Commit {
 	switch {
-	case e.unstored():
+	case e.Unstored():
 		return 0
 	case kind == core.EventReady, kind == core.EventLeased, kind == core.EventProgress, kind == core.EventReleased,
 		kind == core.EventLeaseExpired: // possibly not stored at all
-		return m.jobCommit(e)
+		return m.table.JobCommit(e)
 	}
-	return m.promise()
+	return m.table.Promise()
 }
 
 // lastHolder is the holder of a job during the decision that ends its lease.
@@ -163,32 +164,24 @@ type lastHolder struct {
 	leasedAt      core.Instant // zero once an event has reported it
 }
 
-// setTrace keeps the trace of a new job for its events: its payload may not be in memory then.
-func (m *Machine) setTrace(h uint32, e *entry, trace string) {
-	if trace != "" {
-		e.set(traced)
-		m.traces[h] = strings.Clone(trace) // it may be a view of a record
-	}
-}
-
 // identity is the job's Identity; empty if only the store has it.
-func (m *Machine) identity(h uint32, e *entry) string {
-	if e.id == (digest{}) {
-		return core.MintedID(e.seq, e.createdAt)
+func (m *Machine) identity(h uint32, e *table.Entry) string {
+	if e.ID == (table.Digest{}) {
+		return core.MintedID(e.Seq, e.CreatedAt)
 	}
-	if j := m.jobs.payload(h); j != nil {
+	if j := m.table.Payload(h); j != nil {
 		return j.ID
 	}
 	return ""
 }
 
 // holderName is the worker of a leased job: its id, or the name of its connection.
-func (m *Machine) holderName(e *entry) string {
-	switch e.holderKind {
+func (m *Machine) holderName(e *table.Entry) string {
+	switch e.HolderKind {
 	case core.HeldByWorker:
-		return m.workers.names[e.holder]
+		return m.table.Workers.NameOf(e.Holder)
 	case core.HeldByConn:
-		return m.clients[e.holder].name
+		return m.clients[e.Holder].name
 	case core.HeldByNobody:
 	}
 	return ""
@@ -199,11 +192,11 @@ func (m *Machine) queueEvent(q *jobQueue, kind core.EventKind) {
 	if m.subscribedKinds&bit(kind) == 0 {
 		return
 	}
-	ev := core.Event{Kind: kind, Queue: q.name}
+	ev := core.Event{Kind: kind, Queue: q.Name}
 	if m.actor != nil {
 		ev.Protocol = m.actor.protocol
 	}
-	m.publish(&ev, m.promise())
+	m.publish(&ev, m.table.Promise())
 }
 
 // worksNow records that a client requests jobs.
@@ -231,7 +224,7 @@ func workerName(c *client) string {
 // publish sends an event to its subscribers.
 func (m *Machine) publish(ev *core.Event, commit core.Commit) {
 	m.events++
-	ev.Number, ev.At = m.events, m.now
+	ev.Number, ev.At = m.events, m.table.Now
 	for _, s := range m.subscriptions {
 		if !s.wants(ev) {
 			continue

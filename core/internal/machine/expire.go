@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -11,19 +12,19 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 	m.actor = nil
 	defer m.serveOffers()
 	for ; budget > 0; budget-- {
-		o, due := m.timers.Due(m.now)
+		o, due := m.table.Timers.Due(m.table.Now)
 		if !due {
 			return false
 		}
 		// Jobs that become ready together are handed out together, the most urgent first, but before any wait ends.
-		if o.Kind != timerState && len(m.offers) > 0 {
+		if o.Kind != table.TimerState && len(m.offers) > 0 {
 			m.serveOffers()
 			continue
 		}
-		if o.Kind == timerSchedule {
+		if o.Kind == table.TimerSchedule {
 			budget -= scheduleCost - 1
 		}
-		m.timers.PopDue(m.now)
+		m.table.Timers.PopDue(m.table.Now)
 		m.due(o)
 	}
 	return true
@@ -34,75 +35,75 @@ const scheduleCost = 16
 
 func (m *Machine) due(o timer.Owner) {
 	switch o.Kind {
-	case timerState:
+	case table.TimerState:
 		m.stateDue(o.Handle)
-	case timerExpiry:
-		m.jobs.at(o.Handle).expiryTimer = 0
+	case table.TimerExpiry:
+		m.table.At(o.Handle).ExpiryTimer = 0
 		m.expire(o.Handle)
-	case timerWait:
+	case table.TimerWait:
 		m.waitTimeout(m.clients[o.Handle])
-	case timerWatch:
+	case table.TimerWatch:
 		m.watchTimeout(o.Handle)
-	case timerBatch:
+	case table.TimerBatch:
 		m.batchTimeout(o.Handle)
-	case timerIdle:
+	case table.TimerIdle:
 		m.idleTimeout(o.Handle)
-	case timerSchedule:
+	case table.TimerSchedule:
 		m.scheduleDue(o.Handle)
-	case timerBucket:
+	case table.TimerBucket:
 		m.bucketTimeout(o.Handle)
-	case timerTypeSlot:
+	case table.TimerTypeSlot:
 		m.laneSlotTimeout(o.Handle, ofType)
-	case timerKeySlot:
+	case table.TimerKeySlot:
 		m.laneSlotTimeout(o.Handle, ofKey)
-	case timerSlot:
+	case table.TimerSlot:
 		m.slotTimeout(o.Handle)
-	case timerTrim:
+	case table.TimerTrim:
 		m.trimTimeout(o.Handle)
-	case timerSort:
+	case table.TimerSort:
 		m.sortTimeout()
-	case timerPause:
+	case table.TimerPause:
 		m.pauseTimeout(o.Handle)
-	case timerStart:
+	case table.TimerStart:
 		m.startTimeout(o.Handle)
-	case timerWindow:
+	case table.TimerWindow:
 		m.windowTimeout(o.Handle)
 	}
 }
 
 // stateDue handles the deadline of a job's state: a schedule or retry that is due, or an expired lease.
 func (m *Machine) stateDue(h uint32) {
-	e := m.jobs.at(h)
-	e.stateTimer = 0
-	m.stats.Due[e.state]++
-	switch e.state {
+	e := m.table.At(h)
+	e.StateTimer = 0
+	m.stats.Due[e.State]++
+	switch e.State {
 	case core.Scheduled:
-		m.unlist(h, e)
-		m.queues[e.queue].scheduled.Remove(h, m.before)
+		m.table.Unlist(h, e)
+		m.queues[e.Queue].Scheduled.Remove(h, m.table.Before)
 		m.makeReady(h, e)
 	case core.Retrying:
-		m.unlist(h, e)
+		m.table.Unlist(h, e)
 		m.makeReady(h, e)
 	case core.Leased:
 		m.leaseRanOut(h)
 	case core.Gone, core.Blocked, core.Ready, core.Done, core.Dead:
-		panic("machine: deadline for a job that is " + e.state.String())
+		panic("machine: deadline for a job that is " + e.State.String())
 	}
 }
 
 // limitStart sets the StartBefore deadline of a job.
 func (m *Machine) limitStart(h uint32) {
-	if x := m.optionals[h]; x.startBefore != 0 && x.startTimer == 0 {
-		x.startTimer = m.timers.Add(x.startBefore, timer.Owner{Kind: timerStart, Handle: h})
+	if x := m.table.Optional(h); x.StartBefore != 0 && x.StartTimer == 0 {
+		x.StartTimer = m.table.Timers.Add(x.StartBefore, timer.Owner{Kind: table.TimerStart, Handle: h})
 	}
 }
 
 // startTimeout removes a job that no worker has taken in time. For a job that was taken, the deadline is set again when it
 // returns to its queue.
 func (m *Machine) startTimeout(h uint32) {
-	m.optionals[h].startTimer = 0
-	if e := m.jobs.at(h); e.state == core.Ready {
-		n := e.queue
+	m.table.Optional(h).StartTimer = 0
+	if e := m.table.At(h); e.State == core.Ready {
+		n := e.Queue
 		m.expire(h)
 		if q := m.queues[n]; q != nil && q.open().Len() > 0 && !m.stale(q.open().Front()) {
 			m.offer(n) // it was in front of an available job
@@ -112,14 +113,14 @@ func (m *Machine) startTimeout(h uint32) {
 
 // expire removes a job whose time to live, StartBefore or retention has passed.
 func (m *Machine) expire(h uint32) {
-	e := m.jobs.at(h)
-	if x := m.optionalState(h); e.state == core.Done && x != nil && !x.isClosed {
+	e := m.table.At(h)
+	if x := m.table.Optional(h); e.State == core.Done && x != nil && !x.IsClosed {
 		m.retainForChildren(h, e)
 		return
 	}
-	if e.state.Unfinished() {
-		m.count(e.origin, e.origin, func(t *core.Totals) { t.Expired++ })
-		m.queues[e.queue].counts.Expired++
+	if e.State.Unfinished() {
+		m.count(e.Origin, e.Origin, func(t *core.Totals) { t.Expired++ })
+		m.queues[e.Queue].counts.Expired++
 	}
 	m.end(h, &core.Outcome{Cause: core.Expired})
 }

@@ -50,12 +50,12 @@ func TestStaleJobsGoWithoutWorkers(t *testing.T) {
 	lease := r.one(c, &core.Lease{Queues: []string{"p"}, Holder: core.HeldByWorker, Worker: "w"})
 	r.now = r.now.Add(2 * time.Second)
 	r.m.Tick(r.now, 100)
-	if jobs := r.m.Stats().Jobs; jobs[core.Ready] != 1 || jobs[core.Leased] != 1 || r.m.bySeq.get(later) == 0 {
+	if jobs := r.m.Stats().Jobs; jobs[core.Ready] != 1 || jobs[core.Leased] != 1 || r.m.table.Handle(later) == 0 {
 		t.Errorf("jobs by state: %v, want the one that has time and the one that was taken", jobs)
 	}
 	r.one(c, &core.Release{Ref: core.Ref{Seq: taken}, Epoch: lease.Lease.Epoch})
 	r.m.Tick(r.now, 100)
-	if r.m.bySeq.get(taken) != 0 {
+	if r.m.table.Handle(taken) != 0 {
 		t.Error("a job that came back after its time to start is still there")
 	}
 }

@@ -1,8 +1,13 @@
 package machine
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 )
 
 // effort limits the cost of one Find.
@@ -18,8 +23,8 @@ var noneFound core.Answer
 
 // findJobs lists jobs.
 func (m *Machine) findJobs(c *client, op *core.Find) {
-	if op.Filter.CancelRequested && len(m.stops) == 0 && op.Cursor == "" && !op.WithCount { // workers ask for this all the time
-		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &noneFound})
+	if op.Filter.CancelRequested && m.table.StopCount() == 0 && op.Cursor == "" && !op.WithCount { // workers ask for this all the time
+		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &noneFound})
 		return
 	}
 	s, err := m.newSearch(op)
@@ -28,7 +33,7 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 		return
 	}
 	if op.Filter.NeedsRecords() { // the engine continues outside the lock
-		m.replyWith(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &core.Answer{}}, Work{Needs: FoundByRecords, Find: op})
+		m.replyWith(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &core.Answer{}}, Work{Needs: FoundByRecords, Find: op})
 		return
 	}
 	page := m.findPage(s, pageLimit(op.Limit), op.Brief)
@@ -70,14 +75,14 @@ func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit
 	}
 	p := m.findPage(s, limit, false)
 	for i := range p.Jobs {
-		p.Cursors = append(p.Cursors, s.cursorAt(m.bySeq.get(p.Jobs[i].Seq)))
+		p.Cursors = append(p.Cursors, s.cursorAt(m.table.Handle(p.Jobs[i].Seq)))
 	}
 	return p, nil
 }
 
 // findPage fills a page. It looks one job beyond the page, so that a cursor means that there are more.
 func (m *Machine) findPage(s *search, limit int, brief bool) (p Page) {
-	p.Commit = m.jobGone()
+	p.Commit = m.table.JobGone()
 	p.Jobs = make([]core.JobInfo, 0, min(limit, 64))
 	walk, looked, last := s.walk(), 0, uint32(0)
 	for h := walk.Next(); h != 0 && !s.isPast(h); h = walk.Next() {
@@ -91,7 +96,7 @@ func (m *Machine) findPage(s *search, limit int, brief bool) (p Page) {
 				return p
 			}
 			p.Jobs = append(p.Jobs, m.jobInfo(h, brief))
-			p.Commit = max(p.Commit, m.jobCommit(m.jobs.at(h)))
+			p.Commit = max(p.Commit, m.table.JobCommit(m.table.At(h)))
 		}
 		last = h
 	}
@@ -123,10 +128,10 @@ func (s *search) count() (n int, exact bool) {
 // counted is the number of matches if counters have it: by state, in all queues or in some.
 func (s *search) counted() (n int, known bool) {
 	if len(s.tags) == 1 && s.f.OnlyTags() {
-		return s.m.tags.jobs[s.tags[0]].Len(), true
+		return s.m.table.Tags.Jobs[s.tags[0]].Len(), true
 	}
 	if s.group != 0 && s.f.OnlyGroup() && s.queues == nil && s.states == setOf([]core.State{core.Retrying, core.Dead}) {
-		return s.m.groups.jobs[s.group].Len(), true
+		return s.m.table.Groups.Jobs[s.group].Len(), true
 	}
 	if s.never {
 		return 0, true
@@ -141,10 +146,10 @@ func (s *search) counted() (n int, known bool) {
 		switch {
 		case !s.states.has(state):
 		case s.queues == nil:
-			n += s.m.stats.Jobs[state]
+			n += s.m.table.InState[state]
 		default:
 			for _, q := range s.queues {
-				n += s.m.queues[q].count[state]
+				n += s.m.queues[q].Count[state]
 			}
 		}
 	}
@@ -174,7 +179,7 @@ func (s *search) countedSpan() (n int, known bool) {
 		return 0, false
 	}
 	before := func(l *queue.List, at core.Instant) int {
-		return l.Search(func(h uint32) bool { return s.m.jobs.at(h).listedAt() < at })
+		return l.Search(func(h uint32) bool { return s.m.table.At(h).ListedAt() < at })
 	}
 	within := func(l *queue.List) int {
 		if r.To == 0 {
@@ -183,10 +188,10 @@ func (s *search) countedSpan() (n int, known bool) {
 		return max(before(l, r.To)-before(l, r.From), 0)
 	}
 	if s.queues == nil {
-		return within(&s.m.byState[state]), true
+		return within(&s.m.table.ByState[state]), true
 	}
 	for _, number := range s.queues {
-		if lists := s.m.queues[number].byState; lists != nil {
+		if lists := s.m.queues[number].ByState; lists != nil {
 			n += within(&lists[state])
 		}
 	}
@@ -195,20 +200,20 @@ func (s *search) countedSpan() (n int, known bool) {
 
 // listNames lists names by which jobs can be found.
 func (m *Machine) listNames(c *client, op *core.ListNames) {
-	var table *nameTable
+	var table *table.NameTable
 	switch op.Of {
 	case core.FailureGroups:
-		table = &m.groups.names
+		table = &m.table.Groups.Names
 	case core.TypeNames:
-		table = &m.types
+		table = &m.table.Types
 	case core.TagNames:
-		table = &m.tags.names
+		table = &m.table.Tags.Names
 	default:
 		m.failed(c, op.Tag, core.ErrInvalid)
 		return
 	}
 	m.reply(c, core.Reply{
-		Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Names: table.list(op)}, Commit: m.jobGone(),
+		Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Names: table.List(op, pageLimit(op.Limit))}, Commit: m.table.JobGone(),
 	})
 }
 
@@ -223,3 +228,31 @@ func setOf(states []core.State) (set stateSet) {
 }
 
 func (set stateSet) has(s core.State) bool { return set&(1<<s) != 0 }
+
+// failures are the largest counts by failure group and type of the jobs that match.
+func (s *search) failures(limit int) []core.FailureCount {
+	type name struct{ group, kind, queue uint32 } // queue: if its name is the type
+	sums := map[name]int{}
+	for key, n := range s.m.table.Groups.Counts {
+		if !s.states.has(key.State) || !s.hasQueue(key.Queue) {
+			continue
+		}
+		of := name{group: key.Group, kind: key.Kind}
+		if key.Kind == 0 {
+			of.queue = key.Queue
+		}
+		sums[of] += n
+	}
+	all := make([]core.FailureCount, 0, len(sums))
+	for of, n := range sums {
+		typ := s.m.table.Types.NameOf(of.kind)
+		if of.kind == 0 {
+			typ = s.m.queues[of.queue].Name
+		}
+		all = append(all, core.FailureCount{Group: s.m.table.Groups.Names.NameOf(of.group), Type: typ, Jobs: n})
+	}
+	slices.SortFunc(all, func(a, b core.FailureCount) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Group, b.Group), strings.Compare(a.Type, b.Type))
+	})
+	return all[:min(len(all), limit)]
+}

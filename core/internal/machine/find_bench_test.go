@@ -26,10 +26,9 @@ func deadJobs(b *testing.B, jobs int) (*Machine, core.ClientID) {
 			},
 		})
 		m.Take(id, nil)
-		h := m.bySeq.get(uint64(i + 1))
-		m.setPayload(h, nil) // it would be on disk
-		delete(m.transients, h)
-		m.jobs.at(h).clear(hasTransient)
+		h := m.table.Handle(uint64(i + 1))
+		m.table.SetPayload(h, nil) // it would be on disk
+		m.table.Transient(h).Failure = nil
 	}
 	return m, id
 }
@@ -43,12 +42,12 @@ func BenchmarkTags(b *testing.B) {
 	for i := range jobs {
 		m.Apply(1<<50, id, []core.Op{&core.Submit{Job: &core.Job{Queue: "q"}}})
 		m.Take(id, nil)
-		m.setPayload(uint32(i+1), nil) //nolint:gosec // small
+		m.table.SetPayload(uint32(i+1), nil) //nolint:gosec // small
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&memory[0])
 	for i := range jobs {
-		m.setTags(uint32(i+1), []string{fmt.Sprint("tag ", i%1000)}) //nolint:gosec // small
+		m.table.SetTags(uint32(i+1), []string{fmt.Sprint("tag ", i%1000)}) //nolint:gosec // small
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&memory[1])

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // search is a Find with resolved names.
@@ -23,7 +24,7 @@ type search struct {
 	inQueues map[uint32]bool // the same as a set, if there are many
 	kinds    map[uint32]bool // types that have a number
 	named    map[uint32]bool // queues that have the name of a type
-	unique   digest
+	unique   table.Digest
 	group    uint32
 	tags     []uint32 // the rarest first
 	worker   uint32
@@ -32,7 +33,7 @@ type search struct {
 // newSearch resolves the names of a Find.
 func (m *Machine) newSearch(op *core.Find) (*search, error) {
 	f := &op.Filter
-	s := &search{m: m, f: f, order: op.Order, desc: op.Desc, since: m.now, states: setOf(op.Order.States())}
+	s := &search{m: m, f: f, order: op.Order, desc: op.Desc, since: m.table.Now, states: setOf(op.Order.States())}
 	if s.states == 0 {
 		return nil, core.ErrInvalid
 	}
@@ -63,11 +64,11 @@ func (s *search) resolveQueues() {
 	case len(f.Queues) > 0:
 		s.queues = []uint32{}
 		for _, name := range f.Queues {
-			if n := m.names[name]; n != 0 && strings.HasPrefix(name, f.QueuePrefix) && isWithin(f, name) {
+			if n := m.table.QueueNumber(name); n != 0 && strings.HasPrefix(name, f.QueuePrefix) && isWithin(f, name) {
 				s.queues = append(s.queues, n)
 			}
 		}
-		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
+		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].Name, m.queues[b].Name) })
 		s.queues = slices.Compact(s.queues)
 	case f.Within != nil:
 		s.queues = []uint32{}
@@ -76,16 +77,16 @@ func (s *search) resolveQueues() {
 			if len(prefix) < len(f.QueuePrefix) {
 				prefix = f.QueuePrefix
 			}
-			for _, n := range m.queuesWith(prefix) {
-				if name := m.queues[n].name; strings.HasPrefix(name, f.QueuePrefix) && core.MatchQueue(pattern, name) {
+			for _, n := range m.table.QueuesWith(prefix) {
+				if name := m.queues[n].Name; strings.HasPrefix(name, f.QueuePrefix) && core.MatchQueue(pattern, name) {
 					s.queues = append(s.queues, n)
 				}
 			}
 		}
-		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
+		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].Name, m.queues[b].Name) })
 		s.queues = slices.Compact(s.queues)
 	case f.QueuePrefix != "":
-		s.queues = m.queuesWith(f.QueuePrefix)
+		s.queues = m.table.QueuesWith(f.QueuePrefix)
 	default:
 		return
 	}
@@ -96,17 +97,6 @@ func (s *search) resolveQueues() {
 			s.inQueues[n] = true
 		}
 	}
-}
-
-// queuesWith are the queues with a prefix, in order of names.
-func (m *Machine) queuesWith(prefix string) []uint32 {
-	l := &m.inOrder.all
-	from := l.Search(func(n uint32) bool { return m.queues[n].name < prefix })
-	to := l.Search(func(n uint32) bool {
-		name := m.queues[n].name
-		return name < prefix || strings.HasPrefix(name, prefix)
-	})
-	return l.Slice(from, to-from, []uint32{})
 }
 
 // isWithin reports whether a filter lets the client see a queue.
@@ -120,40 +110,40 @@ func (s *search) resolveNames() {
 	if len(f.Types) > 0 {
 		s.kinds, s.named = map[uint32]bool{}, map[uint32]bool{}
 		for _, name := range f.Types {
-			if n := m.types.number[name]; n != 0 {
+			if n := m.table.Types.NumberOf(name); n != 0 {
 				s.kinds[n] = true
 			}
-			if n := m.names[name]; n != 0 {
+			if n := m.table.QueueNumber(name); n != 0 {
 				s.named[n] = true
 			}
 		}
 		s.never = s.never || len(s.kinds)+len(s.named) == 0
 	}
 	if f.FailureGroup != "" {
-		s.group = m.groups.names.number[f.FailureGroup]
+		s.group = m.table.Groups.Names.NumberOf(f.FailureGroup)
 		s.never = s.never || s.group == 0
 	}
 	s.resolveTags()
 	if f.UniqueKey != "" {
-		s.unique = m.hash.text(f.UniqueKey)
+		s.unique = m.table.DigestOf(f.UniqueKey)
 	}
-	s.never = s.never || f.HoldsKey && len(m.byUnique) == 0 || f.CancelRequested && len(m.stops) == 0
+	s.never = s.never || f.HoldsKey && m.table.LockCount() == 0 || f.CancelRequested && m.table.StopCount() == 0
 	if f.Worker != "" {
-		s.worker = m.workers.number[f.Worker]
+		s.worker = m.table.Workers.NumberOf(f.Worker)
 	}
 }
 
 // resolveTags finds the numbers of the tags, the rarest first.
 func (s *search) resolveTags() {
-	x := &s.m.tags
+	x := &s.m.table.Tags
 	for _, name := range s.f.Tags {
-		if n := x.names.number[name]; n != 0 {
+		if n := x.Names.NumberOf(name); n != 0 {
 			s.tags = append(s.tags, n)
 		} else {
 			s.never = true
 		}
 	}
-	slices.SortStableFunc(s.tags, func(a, b uint32) int { return x.jobs[a].Len() - x.jobs[b].Len() })
+	slices.SortStableFunc(s.tags, func(a, b uint32) int { return x.Jobs[a].Len() - x.Jobs[b].Len() })
 }
 
 // impliedStates restricts the states to those that the other conditions allow.
@@ -205,24 +195,24 @@ func (s *search) isPast(h uint32) bool {
 	if r == (core.Range{}) {
 		return false
 	}
-	at := s.m.jobs.at(h).listedAt()
+	at := s.m.table.At(h).ListedAt()
 	return s.desc && at < r.From || !s.desc && r.To != 0 && at >= r.To
 }
 
 // matches reports whether a job matches, as far as the index can tell.
 func (s *search) matches(h uint32) bool {
-	e, f := s.m.jobs.at(h), s.f
-	if !s.states.has(e.state) || !s.hasQueue(e.queue) || s.cameLater(h) {
+	e, f := s.m.table.At(h), s.f
+	if !s.states.has(e.State) || !s.hasQueue(e.Queue) || s.cameLater(h) {
 		return false
 	}
 	if s.plain {
 		return true
 	}
-	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.origin)) &&
-		(f.MinPriority == nil || e.priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.priority() <= *f.MaxPriority) &&
-		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
-		(s.group == 0 || e.holder == s.group) && (!f.NoFailureGroup || e.holder == 0) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
-		(!f.HoldsKey || e.unique != (digest{})) && (!f.CancelRequested || e.has(stopping)) &&
+	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.Origin)) &&
+		(f.MinPriority == nil || e.Priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.Priority() <= *f.MaxPriority) &&
+		(s.kinds == nil || e.Kind != 0 && s.kinds[e.Kind] || e.Kind == 0 && s.named[e.Queue]) &&
+		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) && (f.UniqueKey == "" || e.Unique == s.unique) &&
+		(!f.HoldsKey || e.Unique != (table.Digest{})) && (!f.CancelRequested || e.Has(table.Stopping)) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }
 
@@ -242,34 +232,34 @@ func (s *search) cameLater(h uint32) bool {
 	if s.order == core.OrderCreated {
 		return false // its position never changes
 	}
-	changed := s.m.changedAt(h, s.m.jobs.at(h))
-	return changed > s.since && changed <= s.m.now
+	changed := s.m.table.ChangedAt(h, s.m.table.At(h))
+	return changed > s.since && changed <= s.m.table.Now
 }
 
 // heldBy reports whether the worker in the filter holds the job.
-func (s *search) heldBy(e *entry) bool {
-	switch e.holderKind {
+func (s *search) heldBy(e *table.Entry) bool {
+	switch e.HolderKind {
 	case core.HeldByWorker:
-		return e.holder == s.worker
+		return e.Holder == s.worker
 	case core.HeldByConn:
-		return s.m.clients[e.holder].name == s.f.Worker
+		return s.m.clients[e.Holder].name == s.f.Worker
 	case core.HeldByNobody:
 	}
 	return false
 }
 
-func (s *search) inRanges(e *entry) bool {
+func (s *search) inRanges(e *table.Entry) bool {
 	f := s.f
-	if f.Created != (core.Range{}) && !f.Created.Contains(e.createdAt) {
+	if f.Created != (core.Range{}) && !f.Created.Contains(e.CreatedAt) {
 		return false
 	}
-	switch e.state {
+	switch e.State {
 	case core.Scheduled, core.Retrying:
-		return f.Due.Contains(e.readyAt)
+		return f.Due.Contains(e.ReadyAt)
 	case core.Dead:
-		return f.Died.Contains(e.readyAt)
+		return f.Died.Contains(e.ReadyAt)
 	case core.Done:
-		return f.Finished.Contains(e.readyAt)
+		return f.Finished.Contains(e.ReadyAt)
 	case core.Gone, core.Blocked, core.Ready, core.Leased:
 	}
 	return true
@@ -277,7 +267,7 @@ func (s *search) inRanges(e *entry) bool {
 
 func (s *search) isTagged(h uint32) bool {
 	for _, tag := range s.tags {
-		if !s.m.tags.has(h, tag) {
+		if !s.m.table.Tags.Has(h, tag) {
 			return false
 		}
 	}
@@ -289,6 +279,6 @@ func (s *search) linked(h uint32) bool {
 	if s.f.Batch == 0 && s.f.Parent == 0 {
 		return true
 	}
-	x := s.m.optionalState(h)
-	return x != nil && (s.f.Batch == 0 || x.batch == s.f.Batch) && (s.f.Parent == 0 || x.parent == s.f.Parent)
+	x := s.m.table.Optional(h)
+	return x != nil && (s.f.Batch == 0 || x.Batch == s.f.Batch) && (s.f.Parent == 0 || x.Parent == s.f.Parent)
 }

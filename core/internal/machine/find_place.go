@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // place is a position in an order of jobs; in OrderQueue, in the order of one queue.
@@ -19,14 +20,14 @@ type place struct {
 
 // placeOf is the position of a job.
 func (s *search) placeOf(h uint32) place {
-	e := s.m.jobs.at(h)
-	p := place{seq: e.seq}
+	e := s.m.table.At(h)
+	p := place{seq: e.Seq}
 	switch s.order {
 	case core.OrderCreated:
 	case core.OrderQueue:
-		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.queue].name, e.priority(), e.has(scheduledOrder), e.place()
+		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.Queue].Name, e.Priority(), e.Has(table.ScheduledOrder), e.Place()
 	case core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished:
-		p.at = e.listedAt()
+		p.at = e.ListedAt()
 	}
 	return p
 }

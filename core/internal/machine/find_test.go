@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // library is a machine full of jobs in all states, some of which change between the pages of a list.
@@ -57,18 +58,18 @@ func (l *library) submit() {
 		j.RetainFor = time.Hour
 	}
 	if l.rng.IntN(4) == 0 {
-		j.Unique, j.UniqueKey = core.UniqueRefuse, fmt.Sprint("key ", l.m.nextSeq/2) // one key may be held in two queues
+		j.Unique, j.UniqueKey = core.UniqueRefuse, fmt.Sprint("key ", l.m.table.NextSeq/2) // one key may be held in two queues
 	}
-	j.Tags = [][]string{nil, {"x"}, {"x", "y"}, {"y", fmt.Sprint(l.m.nextSeq)}}[l.rng.IntN(4)]
-	if l.rng.IntN(8) == 0 && l.m.nextSeq > 1 {
-		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
+	j.Tags = [][]string{nil, {"x"}, {"x", "y"}, {"y", fmt.Sprint(l.m.table.NextSeq)}}[l.rng.IntN(4)]
+	if l.rng.IntN(8) == 0 && l.m.table.NextSeq > 1 {
+		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))} //nolint:gosec // small
 	}
 	if r := l.do(&core.Submit{Job: j}); errors.Is(r.Err, core.ErrNotUnique) {
 		return
 	} else if r.Kind != core.Submitted {
 		l.t.Fatalf("%+v", r)
 	}
-	l.note(l.m.nextSeq - 1)
+	l.note(l.m.table.NextSeq - 1)
 }
 
 func (l *library) note(seq uint64) {
@@ -80,7 +81,7 @@ func (l *library) note(seq uint64) {
 // change does something to some job; those that wait for it may change too.
 func (l *library) change() {
 	l.now++
-	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
+	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))} //nolint:gosec // small
 	before := l.states()
 	switch l.rng.IntN(9) {
 	case 8:
@@ -110,7 +111,7 @@ func (l *library) change() {
 
 func (l *library) states() map[uint64]core.State {
 	all := map[uint64]core.State{}
-	l.m.eachJob(func(_ uint32, e *entry) { all[e.seq] = e.state })
+	l.m.table.EachJob(func(_ uint32, e *table.Entry) { all[e.Seq] = e.State })
 	return all
 }
 
@@ -224,7 +225,7 @@ func TestFindAgreesWithALookAtEveryJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := 0
-			l.m.eachJob(func(h uint32, _ *entry) {
+			l.m.table.EachJob(func(h uint32, _ *table.Entry) {
 				if search.matches(h) {
 					want++
 				}
@@ -247,7 +248,7 @@ func TestCountIsALeastWithoutAnIndex(t *testing.T) {
 	if r.CountExact || r.Count != 20 || len(r.Jobs) != 5 || r.Stopped {
 		t.Errorf("%d jobs, count %d, exact %v, stopped %v", len(r.Jobs), r.Count, r.CountExact, r.Stopped)
 	}
-	if r := l.do(&core.Find{WithCount: true, Limit: 5}); !r.CountExact || r.Count != l.m.jobs.live {
-		t.Errorf("all: count %d of %d, exact %v", r.Count, l.m.jobs.live, r.CountExact)
+	if r := l.do(&core.Find{WithCount: true, Limit: 5}); !r.CountExact || r.Count != l.m.table.Live {
+		t.Errorf("all: count %d of %d, exact %v", r.Count, l.m.table.Live, r.CountExact)
 	}
 }

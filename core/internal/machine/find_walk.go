@@ -85,20 +85,17 @@ func (s *search) gather() (handles []uint32, few bool) {
 	m := s.m
 	switch {
 	case s.f.UniqueKey != "":
-		for h := m.byUnique[s.unique]; h != 0; h = m.jobs.at(h).uniqueNext {
-			handles = append(handles, h)
-		}
-		return handles, true
-	case s.f.HoldsKey && len(m.byUnique) <= m.effort.gather:
-		return m.keyHolders(), true
-	case s.f.CancelRequested && len(m.stops) <= m.effort.gather:
-		return m.stoppingJobs(), true
-	case s.worker != 0 && len(m.leases[s.worker]) <= m.effort.gather && !m.isNamed(s.f.Worker):
-		return m.leases[s.worker], true // a connection of that name is found only in the list of leased jobs
-	case len(s.tags) > 0 && m.tags.jobs[s.tags[0]].Len() <= m.effort.gather:
-		return members(handles, &m.tags.jobs[s.tags[0]]), true
-	case s.group != 0 && m.groups.jobs[s.group].Len() <= m.effort.gather:
-		return members(handles, &m.groups.jobs[s.group]), true
+		return m.table.Holders(s.unique), true
+	case s.f.HoldsKey && m.table.LockCount() <= m.effort.gather:
+		return m.table.KeyHolders(), true
+	case s.f.CancelRequested && m.table.StopCount() <= m.effort.gather:
+		return m.table.StoppingJobs(), true
+	case s.worker != 0 && len(m.table.LeasesOf(s.worker)) <= m.effort.gather && !m.isNamed(s.f.Worker):
+		return m.table.LeasesOf(s.worker), true // a connection of that name is found only in the list of leased jobs
+	case len(s.tags) > 0 && m.table.Tags.Jobs[s.tags[0]].Len() <= m.effort.gather:
+		return members(handles, &m.table.Tags.Jobs[s.tags[0]]), true
+	case s.group != 0 && m.table.Groups.Jobs[s.group].Len() <= m.effort.gather:
+		return members(handles, &m.table.Groups.Jobs[s.group]), true
 	}
 	lists := s.smallLists()
 	n := 0
@@ -112,24 +109,6 @@ func (s *search) gather() (handles []uint32, few bool) {
 		handles = members(handles, l)
 	}
 	return handles, true
-}
-
-// keyHolders collects the jobs that hold a unique key, in no order.
-func (m *Machine) keyHolders() (handles []uint32) {
-	for _, h := range m.byUnique {
-		for ; h != 0; h = m.jobs.at(h).uniqueNext {
-			handles = append(handles, h)
-		}
-	}
-	return handles
-}
-
-// stoppingJobs collects the jobs whose workers are asked to stop, in no order.
-func (m *Machine) stoppingJobs() (handles []uint32) {
-	for seq := range m.stops {
-		handles = append(handles, m.bySeq.get(seq))
-	}
-	return handles
 }
 
 // isNamed reports whether a connection has this name.
@@ -156,15 +135,15 @@ func (s *search) smallLists() (lists []*queue.List) {
 			if state == core.Ready {
 				return nil
 			}
-			lists = append(lists, &m.byState[state])
+			lists = append(lists, &m.table.ByState[state])
 			continue
 		}
 		if state == core.Leased || state == core.Blocked {
-			lists = append(lists, &m.byState[state])
+			lists = append(lists, &m.table.ByState[state])
 			continue
 		}
 		for _, n := range s.queues {
-			if l := m.queues[n].listOf(state); l != nil {
+			if l := m.queues[n].ListOf(state); l != nil {
 				lists = append(lists, l)
 			}
 		}
@@ -175,30 +154,16 @@ func (s *search) smallLists() (lists []*queue.List) {
 	return lists
 }
 
-// listOf is the queue's list of its jobs in a state; nil: it has none yet.
-func (q *jobQueue) listOf(state core.State) *queue.List {
-	switch state {
-	case core.Ready, core.Scheduled:
-		return q.list(state)
-	case core.Retrying, core.Done, core.Dead:
-		if q.byState != nil {
-			return &q.byState[state]
-		}
-	case core.Gone, core.Blocked, core.Leased:
-	}
-	return nil
-}
-
 // stateLists returns lists in the order of the search that together hold all jobs of its states and queues.
 func (s *search) stateLists() (lists []*queue.List) {
 	for _, state := range core.States {
 		switch {
 		case !s.states.has(state):
 		case s.queues == nil || len(s.queues) > maxLists || state == core.Scheduled || state == core.Leased:
-			lists = append(lists, &s.m.byState[state])
+			lists = append(lists, &s.m.table.ByState[state])
 		default:
 			for _, n := range s.queues {
-				if l := s.m.queues[n].listOf(state); l != nil {
+				if l := s.m.queues[n].ListOf(state); l != nil {
 					lists = append(lists, l)
 				}
 			}
@@ -212,22 +177,22 @@ func (s *search) walkCreated() walker {
 	m := s.m
 	switch {
 	case len(s.tags) > 0:
-		return s.merge([]*queue.List{&m.tags.jobs[s.tags[0]]})
+		return s.merge([]*queue.List{&m.table.Tags.Jobs[s.tags[0]]})
 	case s.group != 0:
-		return s.merge([]*queue.List{&m.groups.jobs[s.group]})
+		return s.merge([]*queue.List{&m.table.Groups.Jobs[s.group]})
 	case s.states == setOf([]core.State{core.Blocked}):
-		return s.merge([]*queue.List{&m.byState[core.Blocked]})
+		return s.merge([]*queue.List{&m.table.ByState[core.Blocked]})
 	}
 	from := max(s.f.Batch, s.f.Parent) // members and children are newer
 	switch {
 	case s.desc && s.start == nil:
-		from = m.nextSeq
+		from = m.table.NextSeq
 	case s.desc:
 		from = s.start.seq - 1
 	case s.start != nil:
 		from = s.start.seq + 1
 	}
-	w := m.bySeq.from(from, s.desc)
+	w := m.table.From(from, s.desc)
 	return &w
 }
 
@@ -295,7 +260,7 @@ func (s *search) queuesInOrder() []uint32 {
 		return all
 	}
 	at := slices.IndexFunc(all, func(n uint32) bool {
-		name := s.m.queues[n].name
+		name := s.m.queues[n].Name
 		return name == s.start.queue || name > s.start.queue != s.desc
 	})
 	if at < 0 {
@@ -306,15 +271,13 @@ func (s *search) queuesInOrder() []uint32 {
 
 // queuesFromStart returns all queues except those certainly before the cursor.
 func (s *search) queuesFromStart() []uint32 {
-	l := &s.m.inOrder.all
 	switch {
 	case s.start == nil:
-		return l.Slice(0, l.Len(), nil)
+		return s.m.table.SortedQueues()
 	case s.desc:
-		return l.Slice(0, l.Search(func(n uint32) bool { return s.m.queues[n].name <= s.start.queue }), nil)
+		return s.m.table.QueuesUpTo(s.start.queue)
 	}
-	from := l.Search(func(n uint32) bool { return s.m.queues[n].name < s.start.queue })
-	return l.Slice(from, l.Len()-from, nil)
+	return s.m.table.QueuesFrom(s.start.queue)
 }
 
 // queueWalk walks the ready jobs of queue after queue.
@@ -337,8 +300,8 @@ func (w *queueWalk) Next() uint32 {
 		}
 		q := w.s.m.queues[w.queues[0]]
 		w.queues = w.queues[1:]
-		if q.ready.Len() > 0 {
-			w.inside = w.s.merge([]*queue.List{&q.ready})
+		if q.Ready.Len() > 0 {
+			w.inside = w.s.merge([]*queue.List{&q.Ready})
 		}
 	}
 }

@@ -7,15 +7,16 @@ import (
 
 	"broker/core"
 	"broker/core/internal/record"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
 // accepted is the reply to a change; for a job that is not stored it depends on no commit.
-func (m *Machine) accepted(c *client, tag uint64, e *entry) { m.acceptedN(c, tag, e, 0) }
+func (m *Machine) accepted(c *client, tag uint64, e *table.Entry) { m.acceptedN(c, tag, e, 0) }
 
-func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
-	r := m.newReply(c, core.Accepted, tag, m.changeCommit(e))
-	r.Seq, r.N = e.seq, n
+func (m *Machine) acceptedN(c *client, tag uint64, e *table.Entry, n int) {
+	r := m.newReply(c, core.Accepted, tag, m.table.ChangeCommit(e))
+	r.Seq, r.N = e.Seq, n
 }
 
 // succeeded is the outcome of a completed job that no client will see.
@@ -29,34 +30,34 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.accepted(c, op.Tag, e)
 	m.countLostLease(e, op.Authority)
 	m.detach(h, e)
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
-	m.queues[e.queue].counts.Done[c.protocol]++
+	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Done++ })
+	m.queues[e.Queue].counts.Done[c.protocol]++
 	m.watchFinish(c.protocol, e, false)
 	m.recordRunEnd(h, e, core.EventDone, "")
 	streamed := succeeded
-	if e.watchers != 0 || e.has(keepsOutcome) || m.queues[e.queue].retention != (core.Retention{}) {
+	if e.Watchers != 0 || e.Has(table.KeepsOutcome) || m.queues[e.Queue].retention != (core.Retention{}) {
 		streamed = &core.Outcome{Success: true, Result: op.Result}
 	}
 	whole := streamed
-	if op.Authority != core.ByAnyone && e.has(hasTransient) && len(m.transients[h].data) > 0 {
-		whole = &core.Outcome{Success: true, Result: append(m.transients[h].data, op.Result...)}
+	if op.Authority != core.ByAnyone && e.Has(table.HasTransient) && len(m.table.Transient(h).Data) > 0 {
+		whole = &core.Outcome{Success: true, Result: append(m.table.Transient(h).Data, op.Result...)}
 	}
 	m.finish(h, streamed, whole)
 }
 
 // detach removes an unfinished job from its list or holder.
-func (m *Machine) detach(h uint32, e *entry) {
-	m.unlist(h, e)
-	e.clear(untouched)
-	q := m.queues[e.queue]
-	switch e.state {
+func (m *Machine) detach(h uint32, e *table.Entry) {
+	m.table.Unlist(h, e)
+	e.Clear(table.Untouched)
+	q := m.queues[e.Queue]
+	switch e.State {
 	case core.Ready:
 		m.removeReady(q, h)
 	case core.Scheduled:
-		q.scheduled.Remove(h, m.before)
-		m.timers.Remove(&e.stateTimer)
+		q.Scheduled.Remove(h, m.table.Before)
+		m.table.Timers.Remove(&e.StateTimer)
 	case core.Retrying:
-		m.timers.Remove(&e.stateTimer)
+		m.table.Timers.Remove(&e.StateTimer)
 	case core.Leased:
 		m.unhold(h, e)
 	case core.Gone, core.Blocked, core.Done, core.Dead:
@@ -65,113 +66,104 @@ func (m *Machine) detach(h uint32, e *entry) {
 
 // finish ends a detached job: it notifies watching clients, updates links, and keeps the outcome if the job says so.
 func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
-	e := m.jobs.at(h)
-	if e.has(rerun) {
+	e := m.table.At(h)
+	if e.Has(table.Rerun) {
 		m.runAgain(h, e, streamed, whole)
 		return
 	}
-	if e.has(hasOptional) {
+	if e.Has(table.HasOptional) {
 		m.unlink(h)
 		m.leaveLane(h)
 	}
 	m.leaveOrder(h, e)
 	m.move(e, core.Done)
-	e.readyAt = m.now
+	e.ReadyAt = m.table.Now
 	if !whole.Success {
-		e.set(doneFailed)
+		e.Set(table.DoneFailed)
 	}
-	m.freeUnique(h, e)
-	if e.watchers != 0 {
-		m.notifyEnd(h, streamed, whole, m.changeCommit(e))
+	m.table.FreeUnique(h, e)
+	if e.Watchers != 0 {
+		m.notifyEnd(h, streamed, whole, m.table.ChangeCommit(e))
 	}
 	open := false
-	if e.has(hasOptional) {
+	if e.Has(table.HasOptional) {
 		m.memberDone(h, whole.Success)
 		open = m.closeLinks(h, whole.Success)
 	}
 	switch {
 	case m.retain(h, e, whole):
-		m.enlist(h, e)
-		m.trim(e.queue)
+		m.table.Enlist(h, e)
+		m.trim(e.Queue)
 	case open:
 		m.retainForChildren(h, e)
-		m.enlist(h, e)
+		m.table.Enlist(h, e)
 	default:
 		m.remove(h)
 	}
 }
 
 // retainForChildren reduces a finished job to what its children and successors need.
-func (m *Machine) retainForChildren(h uint32, e *entry) {
-	was := e.has(listed)
-	m.unlist(h, e)
-	e.clear(keepsOutcome | keptByQueue)
+func (m *Machine) retainForChildren(h uint32, e *table.Entry) {
+	was := e.Has(table.Listed)
+	m.table.Unlist(h, e)
+	e.Clear(table.KeepsOutcome | table.KeptByQueue)
 	if was {
-		m.enlist(h, e)
+		m.table.Enlist(h, e)
 	}
-	if e.has(hasTransient) {
-		m.transients[h].outcome = nil
+	if e.Has(table.HasTransient) {
+		m.table.Transient(h).Outcome = nil
 	}
-	m.expireAt(h, e, 0)
-	e.set(changed)
-	m.touch(h, e)
+	m.table.ExpireAt(h, e, 0)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 }
 
 // retain keeps a finished job while its outcome is retained; false: it is not, or that time has passed.
-func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
-	until := m.askedUntil(h, e, m.now)
-	if kept := m.keptUntil(m.queues[e.queue]); kept > until && !e.has(ephemeral) {
-		if until > m.now {
+func (m *Machine) retain(h uint32, e *table.Entry, whole *core.Outcome) bool {
+	until := m.askedUntil(h, e, m.table.Now)
+	if kept := m.keptUntil(m.queues[e.Queue]); kept > until && !e.Has(table.Ephemeral) {
+		if until > m.table.Now {
 			m.noteAsked(h, e, until)
 		}
 		until = kept
-		e.set(keepsOutcome | keptByQueue)
+		e.Set(table.KeepsOutcome | table.KeptByQueue)
 	}
-	if until <= m.now {
+	if until <= m.table.Now {
 		return false
 	}
-	n := m.ensureTransient(h)
-	m.dropCollected(n)
-	n.outcome = whole
-	m.addOpen(record.OutcomeSize(whole))
-	m.expireAt(h, e, until)
-	e.clear(outcomeStored)
-	e.set(changed)
-	m.touch(h, e)
+	n := m.table.EnsureTransient(h)
+	m.table.DropCollected(n)
+	n.Outcome = whole
+	m.table.AddOpen(record.OutcomeSize(whole))
+	m.table.ExpireAt(h, e, until)
+	e.Clear(table.OutcomeStored)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 	return true
 }
 
 // noteAsked remembers how long a finished job asks to be kept, while its queue keeps it longer.
-func (m *Machine) noteAsked(h uint32, e *entry, until core.Instant) {
-	linked := e.has(hasOptional)
-	x := m.ensureOptional(h)
-	x.askedUntil = until
-	x.isClosed = x.isClosed || !linked // nothing waits for it
+func (m *Machine) noteAsked(h uint32, e *table.Entry, until core.Instant) {
+	linked := e.Has(table.HasOptional)
+	x := m.table.EnsureOptional(h)
+	x.AskedUntil = until
+	x.IsClosed = x.IsClosed || !linked // nothing waits for it
 }
 
 // askedUntil is how long a job that has finished at an instant asks to be kept; zero: not at all.
-func (m *Machine) askedUntil(h uint32, e *entry, finished core.Instant) core.Instant {
-	if !e.has(keepsOutcome) {
+func (m *Machine) askedUntil(h uint32, e *table.Entry, finished core.Instant) core.Instant {
+	if !e.Has(table.KeepsOutcome) {
 		return 0
 	}
-	if x := m.optionalState(h); x != nil {
+	if x := m.table.Optional(h); x != nil {
 		switch {
-		case x.retainUntil != 0:
-			return x.retainUntil
-		case x.retainFor != 0:
-			return finished.Add(x.retainFor)
+		case x.RetainUntil != 0:
+			return x.RetainUntil
+		case x.RetainFor != 0:
+			return finished.Add(x.RetainFor)
 		}
 	}
-	return e.expiresAt
-}
-
-// expireAt sets the expiry of a job.
-func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
-	m.timers.Remove(&e.expiryTimer)
-	e.expiresAt = until
-	if until != 0 {
-		e.expiryTimer = m.timers.Add(until, timer.Owner{Kind: timerExpiry, Handle: h})
-	}
+	return e.ExpiresAt
 }
 
 // fail handles a failure reported by a worker; the job's policy decides what follows.
@@ -187,7 +179,7 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 		failure = &core.Failure{}
 	}
 	m.detach(h, e)
-	e.lostLeases = 0
+	e.LostLeases = 0
 	m.failJob(h, c.protocol, failure, afterFail{retryAt: op.RetryAt, final: op.Final})
 }
 
@@ -200,29 +192,29 @@ type afterFail struct {
 
 // failJob counts a failure of a detached job and decides between another try, the dead set and the end.
 func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, then afterFail) {
-	e := m.jobs.at(h)
-	if e.has(stopping) {
+	e := m.table.At(h)
+	if e.Has(table.Stopping) {
 		m.endStopped(h, by)
 		return
 	}
-	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
-	m.queues[e.queue].counts.Failed[by]++
+	m.count(e.Origin, by, func(t *core.Totals) { t.Failed++ })
+	m.queues[e.Queue].counts.Failed[by]++
 	m.watchFinish(by, e, true)
-	e.fails++
-	if m.firstFail(h, e) == 0 {
-		m.setFirstFail(h, e, m.now)
+	e.Fails++
+	if m.table.FirstFail(h, e) == 0 {
+		m.table.SetFirstFail(h, e, m.table.Now)
 	}
 	f := *failure
-	f.Count, f.FailedAt, f.NextAt = e.fails, m.firstFail(h, e), 0
-	e.set(changed)
+	f.Count, f.FailedAt, f.NextAt = e.Fails, m.table.FirstFail(h, e), 0
+	e.Set(table.Changed)
 	m.executed(h)
-	final := then.final || e.fails >= m.maxFails(e) || e.has(ephemeral) || m.usedUp(e)
+	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(e)
 	end := m.atEnd(e)
-	m.noteFailed(h, e, &f, final && (end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.has(ephemeral)))
+	m.noteFailed(h, e, &f, final && (end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
 	switch {
-	case final && end.moveTo != "" && !then.bury && !e.has(rerun):
+	case final && end.moveTo != "" && !then.bury && !e.Has(table.Rerun):
 		m.moveAway(h, e, end.moveTo, failureText(&f))
-	case final && (then.bury || end.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
+	case final && (then.bury || end.exhausted == core.ExhaustedBury) && !e.Has(table.Ephemeral|table.Rerun):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:
@@ -238,33 +230,14 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	}
 }
 
-// firstFail is when a job failed first, zero if it has not. Few jobs fail: the instant is not in their entries.
-func (m *Machine) firstFail(h uint32, e *entry) core.Instant {
-	if e.fails == 0 {
-		return 0
-	}
-	return m.firstFails[h]
-}
-
-// setFirstFail sets when a job failed first, before its number of failures becomes zero.
-func (m *Machine) setFirstFail(h uint32, e *entry, at core.Instant) {
-	switch {
-	case e.fails == 0:
-	case at == 0:
-		delete(m.firstFails, h)
-	default:
-		m.firstFails[h] = at
-	}
-}
-
 // noteFailed tells of a failure; over: the job is not tried again and not buried.
-func (m *Machine) noteFailed(h uint32, e *entry, f *core.Failure, over bool) {
-	if !e.has(ephemeral) && (!over || e.entries > 0 || e.has(keepsOutcome)) {
+func (m *Machine) noteFailed(h uint32, e *table.Entry, f *core.Failure, over bool) {
+	if !e.Has(table.Ephemeral) && (!over || e.Entries > 0 || e.Has(table.KeepsOutcome)) {
 		m.addEntry(m.actor, h, e, core.TimelineEntry{
 			Kind: core.EventFailed, Detail: f.Type, Group: f.Group, Text: core.CutText(f.Message, core.MaxTimelineText),
 		})
 	}
-	if over && !e.has(rerun) {
+	if over && !e.Has(table.Rerun) {
 		m.emitFinal(h, e, core.EventFailed, f.Type)
 	} else {
 		m.emit(h, e, core.EventFailed, f.Type)
@@ -272,61 +245,61 @@ func (m *Machine) noteFailed(h uint32, e *entry, f *core.Failure, over bool) {
 }
 
 // nextTry is the time of the next try of a failed job; zero: at once, or when it is no longer blocked.
-func (m *Machine) nextTry(e *entry, chosen core.Instant) core.Instant {
+func (m *Machine) nextTry(e *table.Entry, chosen core.Instant) core.Instant {
 	switch {
-	case e.state == core.Blocked:
+	case e.State == core.Blocked:
 		return 0
-	case chosen > m.now:
+	case chosen > m.table.Now:
 		return chosen
 	case chosen != 0:
 		return 0
 	}
-	if p := m.policyOn(e, core.PolicyBackoff); p != nil && !e.own(core.PolicyBackoff) {
-		if after := p.Backoff.After(e.fails, m.opts.Random.Float64()); after > 0 {
-			return m.now.Add(after)
+	if p := m.policyOn(e, core.PolicyBackoff); p != nil && !e.Own(core.PolicyBackoff) {
+		if after := p.Backoff.After(e.Fails, m.opts.Random.Float64()); after > 0 {
+			return m.table.Now.Add(after)
 		}
 		return 0
 	}
-	if e.backoff == core.BackoffNone {
+	if e.Backoff == core.BackoffNone {
 		return 0
 	}
-	return m.now.Add(m.backoffAfter(e.fails - 1))
+	return m.table.Now.Add(m.backoffAfter(e.Fails - 1))
 }
 
 // tryAgain returns a failed, detached job to its list, or to its queue if it was leased.
-func (m *Machine) tryAgain(h uint32, e *entry) {
-	e.set(requeued)
-	m.touch(h, e)
-	switch e.state {
+func (m *Machine) tryAgain(h uint32, e *table.Entry) {
+	e.Set(table.Requeued)
+	m.table.Touch(h, e)
+	switch e.State {
 	case core.Scheduled:
-		m.queues[e.queue].scheduled.Push(h, m.before)
-		m.enlist(h, e)
-		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
+		m.queues[e.Queue].Scheduled.Push(h, m.table.Before)
+		m.table.Enlist(h, e)
+		e.StateTimer = m.table.Timers.Add(e.ReadyAt, timer.Owner{Kind: table.TimerState, Handle: h})
 	case core.Ready:
-		m.pushReady(m.queues[e.queue], h)
-		m.offer(e.queue)
+		m.pushReady(m.queues[e.Queue], h)
+		m.offer(e.Queue)
 	case core.Leased, core.Retrying:
 		m.makeReady(h, e)
 	case core.Blocked:
-		m.enlist(h, e)
+		m.table.Enlist(h, e)
 	case core.Gone, core.Done, core.Dead:
 	}
 }
 
-func (m *Machine) noteFailure(h uint32, e *entry, f *core.Failure) {
-	m.ensureTransient(h).failure = f
-	m.addOpen(record.FailureSize(f))
-	e.clear(failureStored)
+func (m *Machine) noteFailure(h uint32, e *table.Entry, f *core.Failure) {
+	m.table.EnsureTransient(h).Failure = f
+	m.table.AddOpen(record.FailureSize(f))
+	e.Clear(table.FailureStored)
 }
 
 // retryAt schedules the next try of a detached job.
-func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
+func (m *Machine) retryAt(h uint32, e *table.Entry, at core.Instant) {
 	m.move(e, core.Retrying)
-	e.readyAt, e.leasedAt = at, m.now
-	e.clear(scheduledOrder) // the retry determines its position
-	m.enlist(h, e)
-	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
-	m.touch(h, e)
+	e.ReadyAt, e.LeasedAt = at, m.table.Now
+	e.Clear(table.ScheduledOrder) // the retry determines its position
+	m.table.Enlist(h, e)
+	e.StateTimer = m.table.Timers.Add(at, timer.Owner{Kind: table.TimerState, Handle: h})
+	m.table.Touch(h, e)
 	m.record(h, e, core.EventRetrying, "")
 }
 
@@ -340,45 +313,45 @@ func (m *Machine) backoffAfter(count uint32) time.Duration {
 
 // buryJob moves a detached job to the dead set.
 func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.unlink(h)
 	m.leaveOrder(h, e)
 	m.move(e, core.Dead)
-	if e.expiresAt != 0 {
-		m.ensureOptional(h).ttl = e.expiresAt
+	if e.ExpiresAt != 0 {
+		m.table.EnsureOptional(h).TTL = e.ExpiresAt
 	}
-	m.count(e.origin, by, func(t *core.Totals) { t.Dead++ })
-	m.queues[e.queue].counts.Dead++
-	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Burials++ })
-	m.freeUnique(h, e)
-	e.set(unlocked)
+	m.count(e.Origin, by, func(t *core.Totals) { t.Dead++ })
+	m.queues[e.Queue].counts.Dead++
+	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Burials++ })
+	m.table.FreeUnique(h, e)
+	e.Set(table.Unlocked)
 	m.rebury(h, e)
 	m.record(h, e, core.EventDead, "")
-	if e.watchers != 0 {
-		m.notifyEnd(h, outcome, outcome, m.promise())
+	if e.Watchers != 0 {
+		m.notifyEnd(h, outcome, outcome, m.table.Promise())
 	}
 	m.breakDependents(h)
 }
 
 // rebury restarts the stay of a dead job.
-func (m *Machine) rebury(h uint32, e *entry) {
-	group := m.groupName(e)
-	m.unlist(h, e)
-	e.readyAt = m.now
-	m.enlist(h, e)
-	m.joinGroupNamed(h, e, group)
-	m.expireAt(h, e, m.deadUntil(h, e))
-	e.set(changed)
-	m.touch(h, e)
+func (m *Machine) rebury(h uint32, e *table.Entry) {
+	group := m.table.GroupName(e)
+	m.table.Unlist(h, e)
+	e.ReadyAt = m.table.Now
+	m.table.Enlist(h, e)
+	m.table.JoinGroupNamed(h, e, group)
+	m.table.ExpireAt(h, e, m.deadUntil(h, e))
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 }
 
 // deadUntil is when a dead job is removed, or zero.
-func (m *Machine) deadUntil(h uint32, e *entry) (until core.Instant) {
-	if e.deadHours > 0 {
-		until = e.readyAt.Add(time.Duration(e.deadHours) * time.Hour)
+func (m *Machine) deadUntil(h uint32, e *table.Entry) (until core.Instant) {
+	if e.DeadHours > 0 {
+		until = e.ReadyAt.Add(time.Duration(e.DeadHours) * time.Hour)
 	}
-	if x := m.optionalState(h); x != nil && x.ttl != 0 && (until == 0 || x.ttl < until) {
-		until = x.ttl
+	if x := m.table.Optional(h); x != nil && x.TTL != 0 && (until == 0 || x.TTL < until) {
+		until = x.TTL
 	}
 	return until
 }
@@ -397,44 +370,44 @@ func (m *Machine) report(c *client, op *core.Report) {
 	}
 	p := op.Progress
 	if !op.Heartbeat {
-		p.UpdatedAt = m.now
-		m.ensureTransient(h).progress = p
-		if e.has(changed) {
-			m.addOpen(len(p.Text) + len(p.Verbatim))
+		p.UpdatedAt = m.table.Now
+		m.table.EnsureTransient(h).Progress = p
+		if e.Has(table.Changed) {
+			m.table.AddOpen(len(p.Text) + len(p.Verbatim))
 		}
 	}
 	m.moveLeaseEnd(h, e, op)
-	if e.has(changed) {
-		m.touch(h, e)
+	if e.Has(table.Changed) {
+		m.table.Touch(h, e)
 	}
 	if !op.Heartbeat {
 		m.record(h, e, core.EventProgress, "")
 	}
-	if e.watchers != 0 && !op.Heartbeat {
+	if e.Watchers != 0 && !op.Heartbeat {
 		shared := p // allocated if somebody watches
 		m.eachWatcher(e, func(_ uint32, w *watcher) {
 			if w.kind == core.WatchStream {
 				m.reply(m.clients[w.client], core.Reply{
-					Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: &shared, Commit: m.jobCommit(e),
+					Kind: core.Progressed, Tag: w.tag, Seq: e.Seq, Progress: &shared, Commit: m.table.JobCommit(e),
 				})
 			}
 		})
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, CancelRequested: e.has(stopping)})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: e.Has(table.Stopping)})
 }
 
 // moveLeaseEnd gives a lease the end that a report asks for.
-func (m *Machine) moveLeaseEnd(h uint32, e *entry, op *core.Report) {
+func (m *Machine) moveLeaseEnd(h uint32, e *table.Entry, op *core.Report) {
 	until := op.LeaseUntil
-	if until == 0 && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
+	if until == 0 && op.ExtendUntil != 0 && e.StateTimer != 0 && op.ExtendUntil > m.table.Timers.At(e.StateTimer) {
 		until = op.ExtendUntil
 	}
-	if e.state != core.Leased || until == 0 {
+	if e.State != core.Leased || until == 0 {
 		return
 	}
-	m.timers.Remove(&e.stateTimer)
-	e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
-	e.granted = millis(max(until.Sub(m.now), time.Millisecond)) // what a restart grants again: not the time that has passed
+	m.table.Timers.Remove(&e.StateTimer)
+	e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
+	e.Granted = table.Millis(max(until.Sub(m.table.Now), time.Millisecond)) // what a restart grants again: not the time that has passed
 }
 
 // sendData sends bytes of a running job to its watching clients.
@@ -447,13 +420,13 @@ func (m *Machine) sendData(c *client, op *core.SendData) {
 	kind := core.DataSent
 	if op.Warning {
 		kind = core.Warned
-	} else if e.has(keepsOutcome) || m.hasOutcomeWatcher(e) {
-		m.collect(m.ensureTransient(h), op.Data)
+	} else if e.Has(table.KeepsOutcome) || m.hasOutcomeWatcher(e) {
+		m.table.Collect(m.table.EnsureTransient(h), op.Data)
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream {
-			m.reply(m.clients[w.client], core.Reply{Kind: kind, Tag: w.tag, Seq: e.seq, Data: op.Data})
+			m.reply(m.clients[w.client], core.Reply{Kind: kind, Tag: w.tag, Seq: e.Seq, Data: op.Data})
 		}
 	})
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq})
 }

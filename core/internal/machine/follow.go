@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // A follower of a cluster keeps a machine that follows its store, so that it can lead at once: Restore for each job at first,
@@ -16,18 +17,18 @@ func IsPolicy(name string) bool { return strings.HasPrefix(name, PolicyPrefix) }
 
 // Forget removes a restored job from all indexes, as if it had not been restored.
 func (m *Machine) Forget(seq uint64) {
-	h := m.bySeq.get(seq)
+	h := m.table.Handle(seq)
 	if h == 0 {
 		return
 	}
-	e := m.jobs.at(h)
-	n, q := e.queue, m.queues[e.queue]
+	e := m.table.At(h)
+	n, q := e.Queue, m.queues[e.Queue]
 	m.restoring.places.forget(e)
 	delete(m.restoring.usedUp, seq)
 	delete(m.restoring.stopped, seq)
 	delete(m.restoring.scheduled, seq)
 	delete(m.restoring.unstored, seq)
-	switch lifetimeOf(e.origin) {
+	switch lifetimeOf(e.Origin) {
 	case whileWaitedOn, overRestarts, untilDropped:
 	case afterUse:
 		q.used--
@@ -37,9 +38,9 @@ func (m *Machine) Forget(seq uint64) {
 	m.detach(h, e)
 	m.unindex(h, e)
 	switch {
-	case q.jobs() > 0:
+	case q.Jobs() > 0:
 	case q.policy != nil:
-		m.hide(n, q)
+		m.table.Hide(n)
 	default:
 		m.forgetQueue(n)
 	}
@@ -48,14 +49,14 @@ func (m *Machine) Forget(seq uint64) {
 // ForgetPolicy forgets a policy and the jobs of its queue. It returns their numbers: they must be restored after the policy is.
 func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 	queue := strings.TrimPrefix(name, PolicyPrefix)
-	n := m.names[queue]
+	n := m.table.QueueNumber(queue)
 	if n == 0 {
 		return nil
 	}
-	if m.queues[n].jobs() > 0 {
-		m.eachJob(func(_ uint32, e *entry) {
-			if e.queue == n {
-				jobs = append(jobs, e.seq)
+	if m.queues[n].Jobs() > 0 {
+		m.table.EachJob(func(_ uint32, e *table.Entry) {
+			if e.Queue == n {
+				jobs = append(jobs, e.Seq)
 			}
 		})
 	}
@@ -73,13 +74,13 @@ func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 }
 
 // Jobs is the number of jobs.
-func (m *Machine) Jobs() int { return m.jobs.live }
+func (m *Machine) Jobs() int { return m.table.Live }
 
 // Leased lists the jobs whose leases go on. A start gives them their full time again.
 func (m *Machine) Leased() []uint64 {
-	seqs := make([]uint64, 0, m.byState[core.Leased].Len())
-	for _, h := range m.byState[core.Leased].Slice(0, cap(seqs), nil) {
-		seqs = append(seqs, m.jobs.at(h).seq)
+	seqs := make([]uint64, 0, m.table.ByState[core.Leased].Len())
+	for _, h := range m.table.ByState[core.Leased].Slice(0, cap(seqs), nil) {
+		seqs = append(seqs, m.table.At(h).Seq)
 	}
 	return seqs
 }
@@ -90,19 +91,19 @@ const clockSlack = 100 * time.Millisecond
 // Follow lets time pass for a machine that follows a store: as at a start, scheduled jobs that are due are ready. Other
 // deadlines wait for Tick. It returns false if the clock was set back: the machine is of no use then.
 func (m *Machine) Follow(now core.Instant) bool {
-	if now < m.now.Add(-clockSlack) {
+	if now < m.table.Now.Add(-clockSlack) {
 		return false
 	}
 	m.setNow(now)
-	for due := &m.byState[core.Scheduled]; due.Len() > 0; {
+	for due := &m.table.ByState[core.Scheduled]; due.Len() > 0; {
 		h := due.Front()
-		e := m.jobs.at(h)
-		if e.readyAt > m.now {
+		e := m.table.At(h)
+		if e.ReadyAt > m.table.Now {
 			break
 		}
 		m.detach(h, e)
 		m.makeReady(h, e)
-		e.set(untouched)
+		e.Set(table.Untouched)
 	}
 	return true
 }
@@ -118,41 +119,41 @@ type places struct {
 }
 
 // arrive gives a job that was ready on arrival its place behind those with smaller numbers, whatever the clock said.
-func (m *Machine) arrive(e *entry) {
-	e.set(arrived)
+func (m *Machine) arrive(e *table.Entry) {
+	e.Set(table.Arrived)
 	p := &m.restoring.places
-	p.disorder, p.seq = p.disorder || e.seq < p.seq, max(p.seq, e.seq)
-	p.raised, p.last = p.raised || p.last > e.readyAt, max(p.last, e.readyAt)
-	e.readyAt = p.last
+	p.disorder, p.seq = p.disorder || e.Seq < p.seq, max(p.seq, e.Seq)
+	p.raised, p.last = p.raised || p.last > e.ReadyAt, max(p.last, e.ReadyAt)
+	e.ReadyAt = p.last
 }
 
-func (p *places) forget(e *entry) { p.forgotten = p.forgotten || e.has(arrived) }
+func (p *places) forget(e *table.Entry) { p.forgotten = p.forgotten || e.Has(table.Arrived) }
 
 // settlePlaces gives the jobs that were ready on arrival their places anew if forgotten ones had a part in them.
 func (m *Machine) settlePlaces() {
 	if p := &m.restoring.places; p.disorder || p.raised && p.forgotten {
 		last := core.Instant(0)
-		walk := m.bySeq.from(0, false)
+		walk := m.table.From(0, false)
 		for h := walk.Next(); h != 0; h = walk.Next() {
-			e := m.jobs.at(h)
-			if !e.has(arrived) {
+			e := m.table.At(h)
+			if !e.Has(table.Arrived) {
 				continue
 			}
-			if last = max(last, e.createdAt); e.readyAt != last {
-				q := m.queues[e.queue]
+			if last = max(last, e.CreatedAt); e.ReadyAt != last {
+				q := m.queues[e.Queue]
 				m.removeReady(q, h)
-				e.readyAt = last
+				e.ReadyAt = last
 				m.pushReady(q, h)
 			}
 		}
 	}
-	if m.lastPlace <= m.now {
+	if m.table.LastPlace <= m.table.Now {
 		return
 	}
-	m.lastPlace = 0 // it may be that of a forgotten job
-	m.eachJob(func(_ uint32, e *entry) {
-		if e.state == core.Ready || e.has(seqOrder) {
-			m.lastPlace = max(m.lastPlace, e.place())
+	m.table.LastPlace = 0 // it may be that of a forgotten job
+	m.table.EachJob(func(_ uint32, e *table.Entry) {
+		if e.State == core.Ready || e.Has(table.SeqOrder) {
+			m.table.LastPlace = max(m.table.LastPlace, e.Place())
 		}
 	})
 }

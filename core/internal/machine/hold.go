@@ -14,7 +14,7 @@ func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 		c.holding = append(c.holding, n)
 		return
 	}
-	if i := slices.Index(c.holding, m.names[op.Queue]); i >= 0 {
+	if i := slices.Index(c.holding, m.table.QueueNumber(op.Queue)); i >= 0 {
 		m.free(c.holding[i])
 		c.holding = slices.Delete(c.holding, i, i+1)
 	}

@@ -1,43 +1,46 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // hold records the holder of a job.
-func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
-	e.set(held)
-	e.holderKind, e.holderFrom = op.Holder, c.protocol
+func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
+	e.Set(table.Held)
+	e.HolderKind, e.HolderFrom = op.Holder, c.protocol
 	key := uint64(c.id)
 	switch op.Holder {
 	case core.HeldByConn:
-		e.holder, e.heldAt = c.slot, uint32(len(c.held))
+		e.Holder, e.HeldAt = c.slot, uint32(len(c.held))
 		c.held = append(c.held, h)
 	case core.HeldByWorker:
-		m.holdNamed(h, e, op.Worker)
-		c.worker = m.workers.names[e.holder]
-		key = workerKey | uint64(e.holder)
+		m.table.HoldNamed(h, e, op.Worker)
+		c.worker = m.table.Workers.NameOf(e.Holder)
+		key = workerKey | uint64(e.Holder)
 	case core.HeldByNobody:
-		e.holder = 0
+		e.Holder = 0
 	}
 	m.takeSlot(h, e, key)
 }
 
 // unhold removes a job, still Leased, from its holder; it may be called twice.
-func (m *Machine) unhold(h uint32, e *entry) {
-	if !e.has(held) {
+func (m *Machine) unhold(h uint32, e *table.Entry) {
+	if !e.Has(table.Held) {
 		return
 	}
-	e.clear(held)
-	m.left = lastHolder{seq: e.seq, name: m.holderName(e), address: m.holderAddress(nil, e), leasedAt: e.leasedAt}
-	m.unlist(h, e)
-	m.timers.Remove(&e.stateTimer)
+	e.Clear(table.Held)
+	m.left = lastHolder{seq: e.Seq, name: m.holderName(e), address: m.holderAddress(nil, e), leasedAt: e.LeasedAt}
+	m.table.Unlist(h, e)
+	m.table.Timers.Remove(&e.StateTimer)
 	m.giveSlot(h, e)
-	m.stats.LeasedBy[e.holderFrom]--
-	switch e.holderKind {
+	m.stats.LeasedBy[e.HolderFrom]--
+	switch e.HolderKind {
 	case core.HeldByConn:
-		m.swapOut(&m.clients[e.holder].held, e.heldAt)
+		m.table.SwapOut(&m.clients[e.Holder].held, e.HeldAt)
 	case core.HeldByWorker:
-		m.dropNamed(e)
+		m.table.DropNamed(e)
 	case core.HeldByNobody:
 	}
-	e.holder, e.heldAt = 0, 0
+	e.Holder, e.HeldAt = 0, 0
 }

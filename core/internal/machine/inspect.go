@@ -2,10 +2,10 @@ package machine
 
 import (
 	"slices"
-	"time"
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 )
 
 func (m *Machine) inspect(c *client, op *core.Inspect) {
@@ -13,14 +13,14 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	if op.ByUnique {
 		n := uint32(0)
 		if op.Queue != "" {
-			if n = m.names[op.Queue]; n == 0 {
+			if n = m.table.QueueNumber(op.Queue); n == 0 {
 				m.refused(c, op.Tag, nil, core.ErrNotFound)
 				return
 			}
 		}
-		h = m.findUnique(n, op.UniqueKey)
+		h = m.table.FindUnique(n, op.UniqueKey)
 	} else {
-		h = m.find(op.Ref)
+		h = m.table.Find(op.Ref)
 	}
 	if h == 0 {
 		m.refused(c, op.Tag, nil, core.ErrNotFound)
@@ -28,13 +28,13 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	}
 	info := m.jobInfo(h, op.Brief)
 	if info.State.Unfinished() {
-		info.Behind, info.Key = m.behind(h, m.jobs.at(h))
+		info.Behind, info.Key = m.behind(h, m.table.At(h))
 	}
 	if op.Timeline {
-		info.Timeline = m.timelineOf(h)
+		info.Timeline = m.table.TimelineOf(h)
 	}
 	r := core.Reply{
-		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Commit: m.jobCommit(m.jobs.at(h)),
+		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Commit: m.table.JobCommit(m.table.At(h)),
 	}
 	switch {
 	case !op.Brief:
@@ -48,58 +48,58 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 
 // jobInfo is what the machine knows about a job; the caller adds what only the store has.
 func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	watchers, _ := m.watcherCount(e)
 	i := core.JobInfo{
-		Seq: e.seq, Cursor: uint64(h), Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority(), Origin: e.origin,
-		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
-		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(m.changedAt(h, e), m.now),
-		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral), Unstored: e.words&memoryOnly != 0,
-		Epoch: e.epoch, LostLeases: int(e.lostLeases), Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
+		Seq: e.Seq, Cursor: uint64(h), Queue: m.queues[e.Queue].Name, Type: m.table.TypeOf(e), State: e.State, Reason: m.waitReason(h, e), Priority: e.Priority(), Origin: e.Origin,
+		CreatedAt: e.CreatedAt, ReadyAt: e.ReadyAt, ExpiresAt: e.ExpiresAt, Attempts: e.Attempts, Fails: e.Fails,
+		Requeued: e.Has(table.Requeued) && e.State.Unfinished() && e.State != core.Leased, Watchers: int(watchers), ChangedAt: min(m.table.ChangedAt(h, e), m.table.Now),
+		Broken: e.Has(table.Broken) && e.State == core.Blocked, Ephemeral: e.Has(table.Ephemeral), Unstored: e.Words&table.MemoryOnly != 0,
+		Epoch: e.Epoch, LostLeases: int(e.LostLeases), Rerun: e.Has(table.Rerun), BodyBytes: int(e.BodyBytes), DoneFailed: e.Has(table.DoneFailed),
 	}
-	if e.state == core.Ready {
-		i.ReadyAt = min(i.ReadyAt, m.now) // its position may be later; see Machine.firstPlace
+	if e.State == core.Ready {
+		i.ReadyAt = min(i.ReadyAt, m.table.Now) // its position may be later; see Machine.firstPlace
 	}
-	i.Tags, i.FailureGroup = m.tagsOf(h), m.groupName(e)
-	if e.has(traced) {
-		i.Trace = m.traces[h]
+	i.Tags, i.FailureGroup = m.table.TagsOf(h), m.table.GroupName(e)
+	if e.Has(table.Traced) {
+		i.Trace = m.table.TraceOf(h)
 	}
-	if x := m.optionalState(h); x != nil {
-		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren
+	if x := m.table.Optional(h); x != nil {
+		i.Waiting, i.Children = slices.Clone(x.Waiting), x.OpenChildren
 		i.Dependents = len(m.dependents(h))
 	}
-	if e.has(newBody) {
-		i.BodyBytes = len(m.jobs.payload(h).Body)
+	if e.Has(table.NewBody) {
+		i.BodyBytes = len(m.table.Payload(h).Body)
 	}
-	if e.state == core.Leased {
-		i.LeasedAt = e.leasedAt
-		i.LeaseUntil = m.timers.At(e.stateTimer)
-		i.CancelRequestedAt = m.stopAt(e)
-		if e.holderKind == core.HeldByWorker {
-			i.Worker = m.workers.names[e.holder]
+	if e.State == core.Leased {
+		i.LeasedAt = e.LeasedAt
+		i.LeaseUntil = m.table.Timers.At(e.StateTimer)
+		i.CancelRequestedAt = m.table.StopAt(e)
+		if e.HolderKind == core.HeldByWorker {
+			i.Worker = m.table.Workers.NameOf(e.Holder)
 		}
-		if e.has(held) {
-			i.HeldOver, i.HeldFrom = e.holderFrom, m.holderAddress(nil, e)
+		if e.Has(table.Held) {
+			i.HeldOver, i.HeldFrom = e.HolderFrom, m.holderAddress(nil, e)
 		}
 	}
-	if e.has(hasTransient) {
-		n := m.transients[h]
-		i.Progress, i.Failure, i.Outcome = n.progress, n.failure, n.outcome
+	if e.Has(table.HasTransient) {
+		n := m.table.Transient(h)
+		i.Progress, i.Failure, i.Outcome = n.Progress, n.Failure, n.Outcome
 		if i.Outcome != nil {
 			i.Failure = i.Outcome.Failure // the last failure; transient has the one before
 		}
 	}
 	if !brief {
-		i.Job = m.jobs.payload(h)
+		i.Job = m.table.Payload(h)
 	}
-	i.Kept, i.Tally = e.has(keepsOutcome), m.tally(h, e)
+	i.Kept, i.Tally = e.Has(table.KeepsOutcome), m.table.Tally(h, e)
 	return i
 }
 
 // waitReason is why a job is not leased.
-func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
-	q := m.queues[e.queue]
-	switch e.state {
+func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
+	q := m.queues[e.Queue]
+	switch e.State {
 	case core.Ready:
 		switch {
 		case m.draining:
@@ -112,18 +112,18 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 			return core.WaitLimit
 		case m.outOfTurn(h, e):
 			return core.WaitOrder
-		case q.lanes != nil && m.limited(q, m.optionals[h].lane.lane):
+		case q.lanes != nil && m.limited(q, m.limitsOf(h).lane.lane):
 			return core.WaitLimit
 		}
 		return core.WaitWorker
 	case core.Scheduled, core.Retrying:
 		return core.WaitTime
 	case core.Blocked:
-		x := m.optionalState(h)
+		x := m.table.Optional(h)
 		switch {
-		case e.has(broken):
+		case e.Has(table.Broken):
 			return core.WaitBroken
-		case x != nil && len(x.waiting) > 0:
+		case x != nil && len(x.Waiting) > 0:
 			return core.WaitJobs
 		}
 		return core.WaitBatch
@@ -143,16 +143,16 @@ func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 	limit = min(limit, maxPage)
 	var only uint32
 	if op.Queue != "" {
-		if only = m.names[op.Queue]; only == 0 {
+		if only = m.table.QueueNumber(op.Queue); only == 0 {
 			m.noQueue(c, op.Tag)
 			return
 		}
 	}
-	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone()}
+	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone()}
 	if only != 0 && (op.State == core.Ready || op.State == core.Scheduled) {
-		list := &m.queues[only].ready
+		list := &m.queues[only].Ready
 		if op.State == core.Scheduled {
-			list = &m.queues[only].scheduled
+			list = &m.queues[only].Scheduled
 		}
 		m.listed(&r, list, op, limit)
 	} else {
@@ -180,44 +180,25 @@ func (m *Machine) listed(r *core.Reply, list *queue.List, op *core.ListJobs, lim
 // appendInfo adds a job to a list, which then depends on the job's last change, too.
 func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
 	r.Jobs = append(r.Jobs, m.jobInfo(h, brief))
-	r.Commit = max(r.Commit, m.jobCommit(m.jobs.at(h)))
+	r.Commit = max(r.Commit, m.table.JobCommit(m.table.At(h)))
 }
 
 // walked adds the jobs after the cursor, in the order of their handles, to a reply.
 func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit int) {
 	looked := 0
-	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
+	for h := uint32(op.Cursor) + 1; h <= m.table.Next; h++ {
 		if len(r.Jobs) == limit || looked == m.effort.look {
 			r.Cursor = uint64(h - 1)
 			return
 		}
 		looked++
-		e := m.jobs.at(h)
-		if e.seq == 0 || only != 0 && e.queue != only || op.State != core.Gone && e.state != op.State {
+		e := m.table.At(h)
+		if e.Seq == 0 || only != 0 && e.Queue != only || op.State != core.Gone && e.State != op.State {
 			continue
 		}
 		if r.Jobs == nil {
-			r.Jobs = make([]core.JobInfo, 0, min(limit, int(m.jobs.next-h)+1))
+			r.Jobs = make([]core.JobInfo, 0, min(limit, int(m.table.Next-h)+1))
 		}
 		m.appendInfo(r, h, op.Brief)
 	}
-}
-
-// leaseSpan is the duration of the present lease, or of its last extension.
-func (e *entry) leaseSpan() time.Duration { return time.Duration(e.granted) * time.Millisecond }
-
-// changedAt is when a job entered its state, if known.
-func (m *Machine) changedAt(h uint32, e *entry) core.Instant {
-	switch e.state {
-	case core.Leased:
-		return e.leasedAt
-	case core.Retrying:
-		return max(e.leasedAt, m.firstFail(h, e)) // older records have the first failure only
-	case core.Scheduled, core.Blocked: // readyAt is in the future
-		return e.createdAt
-	case core.Ready:
-		return max(e.readyAt, e.leasedAt)
-	case core.Gone, core.Done, core.Dead:
-	}
-	return e.readyAt
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // The log of a job is on disk alone, in documents. Memory has how many of them there are (optional.logChunks), and while the job is leased
@@ -27,11 +28,11 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	switch {
 	case err != nil:
-	case e.state != core.Leased:
+	case e.State != core.Leased:
 		err = core.ErrNotLeased // also by anyone: its end is forgotten when a lease ends
 	case len(op.Lines) > core.MaxLogLines:
 		err = errLogLines
-	case e.unstored(), !m.opts.Persist:
+	case e.Unstored(), !m.opts.Persist:
 		err = errInMemory
 	case m.refuse != nil || m.unstored() > m.maxUnstored():
 		err = core.ErrDiskFull
@@ -44,12 +45,12 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 		m.extendLog(h, e, l, op.Lines)
 		m.emit(h, e, core.EventLogged, "")
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Commit: m.promise(), CancelRequested: e.has(stopping)})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Commit: m.table.Promise(), CancelRequested: e.Has(table.Stopping)})
 }
 
 // extendLog appends lines and writes the chunks that change.
-func (m *Machine) extendLog(h uint32, e *entry, l *jobLog, lines []string) {
-	m.logs[e.seq] = l
+func (m *Machine) extendLog(h uint32, e *table.Entry, l *jobLog, lines []string) {
+	m.logs[e.Seq] = l
 	for _, text := range lines {
 		text = core.CutText(text, core.MaxLogLine)
 		if n := len(l.last.Lines); n == core.LogChunkLines || n > 0 && l.bytes+len(text) > core.LogChunkBytes {
@@ -58,21 +59,21 @@ func (m *Machine) extendLog(h uint32, e *entry, l *jobLog, lines []string) {
 			l.bytes = 0
 		}
 		number := l.last.First + uint32(len(l.last.Lines)) //nolint:gosec // few
-		l.last.Lines = append(l.last.Lines, core.LogLine{Number: number, At: m.now, Text: text})
+		l.last.Lines = append(l.last.Lines, core.LogLine{Number: number, At: m.table.Now, Text: text})
 		l.bytes += len(text)
 	}
 	m.writeChunk(h, e, l)
 }
 
 // writeChunk puts the last chunk of a log into the open batch. The job's status says how many places there are.
-func (m *Machine) writeChunk(h uint32, e *entry, l *jobLog) {
+func (m *Machine) writeChunk(h uint32, e *table.Entry, l *jobLog) {
 	slot := core.LogSlot(l.last.Number)
-	m.putDocument(core.MetaEntry{Name: core.LogChunkName(e.seq, slot), Value: l.last.Encode()})
-	l.commit = m.open
-	if x := m.ensureOptional(h); uint32(x.logChunks) <= slot {
-		x.logChunks = uint8(slot + 1) //nolint:gosec // at most core.LogChunks
-		e.set(changed)
-		m.touch(h, e)
+	m.table.PutDocument(core.MetaEntry{Name: core.LogChunkName(e.Seq, slot), Value: l.last.Encode()})
+	l.commit = m.table.Open
+	if x := m.table.EnsureOptional(h); uint32(x.LogChunks) <= slot {
+		x.LogChunks = uint8(slot + 1) //nolint:gosec // at most core.LogChunks
+		e.Set(table.Changed)
+		m.table.Touch(h, e)
 	}
 }
 
@@ -81,12 +82,12 @@ func (m *Machine) logOf(c *client, h uint32, against error) (l *jobLog, wanted b
 	if against != nil {
 		return nil, false, against
 	}
-	seq := m.jobs.at(h).seq
+	seq := m.table.At(h).Seq
 	if l := m.logs[seq]; l != nil {
 		return l, false, nil
 	}
-	x := m.optionalState(h)
-	if x == nil || x.logChunks == 0 {
+	x := m.table.Optional(h)
+	if x == nil || x.LogChunks == 0 {
 		return &jobLog{last: core.LogChunk{First: 1}}, false, nil
 	}
 	c.startFetching()
@@ -129,9 +130,9 @@ func (m *Machine) SupplyLog(id core.ClientID, seq uint64, documents []core.MetaE
 }
 
 // leaveLog has the end of a log forgotten once it is on disk: the job is not leased any more.
-func (m *Machine) leaveLog(e *entry) {
-	if m.logs[e.seq] != nil {
-		m.leftLogs = append(m.leftLogs, e.seq)
+func (m *Machine) leaveLog(e *table.Entry) {
+	if m.logs[e.Seq] != nil {
+		m.leftLogs = append(m.leftLogs, e.Seq)
 	}
 }
 
@@ -139,10 +140,10 @@ func (m *Machine) leaveLog(e *entry) {
 func (m *Machine) forgetLogs() {
 	kept := m.leftLogs[:0]
 	for _, seq := range m.leftLogs {
-		l, h := m.logs[seq], m.bySeq.get(seq)
+		l, h := m.logs[seq], m.table.Handle(seq)
 		switch {
-		case l == nil || h != 0 && m.jobs.at(h).state == core.Leased:
-		case l.commit <= m.durable:
+		case l == nil || h != 0 && m.table.At(h).State == core.Leased:
+		case l.commit <= m.table.Durable:
 			delete(m.logs, seq)
 			m.forgottenLogs++
 		default:
@@ -155,13 +156,13 @@ func (m *Machine) forgetLogs() {
 }
 
 // removeLog removes the log of a job that is removed.
-func (m *Machine) removeLog(h uint32, e *entry) {
-	x := m.optionalState(h)
-	if x == nil || x.logChunks == 0 {
+func (m *Machine) removeLog(h uint32, e *table.Entry) {
+	x := m.table.Optional(h)
+	if x == nil || x.LogChunks == 0 {
 		return
 	}
-	for slot := range x.logChunks {
-		m.putDocument(core.MetaEntry{Name: core.LogChunkName(e.seq, uint32(slot))})
+	for slot := range x.LogChunks {
+		m.table.PutDocument(core.MetaEntry{Name: core.LogChunkName(e.Seq, uint32(slot))})
 	}
-	delete(m.logs, e.seq)
+	delete(m.logs, e.Seq)
 }

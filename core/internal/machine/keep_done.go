@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -27,7 +28,7 @@ func (m *Machine) keepDone(c *client, op *core.KeepDone) {
 		m.retentions[strings.Clone(op.Queue)] = r
 	}
 	for n, q := range m.queues {
-		if q != nil && (op.Queue == "" || q.name == op.Queue) {
+		if q != nil && (op.Queue == "" || q.Name == op.Queue) {
 			m.setRetention(uint32(n), q) //nolint:gosec // a number of a queue
 		}
 	}
@@ -36,7 +37,7 @@ func (m *Machine) keepDone(c *client, op *core.KeepDone) {
 
 // setRetention takes over what is set for a queue, and lets jobs go that are too many now.
 func (m *Machine) setRetention(n uint32, q *jobQueue) {
-	r, own := m.retentions[q.name]
+	r, own := m.retentions[q.Name]
 	if !own {
 		r = m.retention
 	}
@@ -47,7 +48,7 @@ func (m *Machine) setRetention(n uint32, q *jobQueue) {
 // trimLater has jobs removed by the timer while there are too many.
 func (m *Machine) trimLater(n uint32, q *jobQueue) {
 	if q.surplus() > 0 && q.trimTimer == 0 {
-		q.trimTimer = m.timers.Add(m.now, timer.Owner{Kind: timerTrim, Handle: n})
+		q.trimTimer = m.table.Timers.Add(m.table.Now, timer.Owner{Kind: table.TimerTrim, Handle: n})
 	}
 }
 
@@ -55,18 +56,18 @@ func (m *Machine) trimLater(n uint32, q *jobQueue) {
 func (q *jobQueue) surplus() int {
 	switch {
 	case q.retention == (core.Retention{}):
-		return q.keptDone.Len()
+		return q.KeptDone.Len()
 	case q.retention.Count == 0:
 		return 0
 	}
-	return q.keptDone.Len() - q.retention.Count
+	return q.KeptDone.Len() - q.retention.Count
 }
 
 // trim removes the jobs that a finished one has made too many.
 func (m *Machine) trim(n uint32) {
 	q := m.queues[n]
 	for range min(2, q.surplus()) {
-		m.dropKept(q.keptDone.Front())
+		m.dropKept(q.KeptDone.Front())
 	}
 	if m.queues[n] == q {
 		m.trimLater(n, q)
@@ -75,17 +76,17 @@ func (m *Machine) trim(n uint32) {
 
 // dropKept removes a job that its queue keeps no longer, unless the job itself asks to be kept.
 func (m *Machine) dropKept(h uint32) {
-	e, x := m.jobs.at(h), m.optionalState(h)
-	if x == nil || x.askedUntil <= m.now {
+	e, x := m.table.At(h), m.table.Optional(h)
+	if x == nil || x.AskedUntil <= m.table.Now {
 		m.expire(h)
 		return
 	}
-	m.unlist(h, e)
-	e.clear(keptByQueue)
-	m.enlist(h, e)
-	m.expireAt(h, e, x.askedUntil)
-	e.set(changed)
-	m.touch(h, e)
+	m.table.Unlist(h, e)
+	e.Clear(table.KeptByQueue)
+	m.table.Enlist(h, e)
+	m.table.ExpireAt(h, e, x.AskedUntil)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 }
 
 // trimAtOnce is how many jobs are removed together.
@@ -96,7 +97,7 @@ func (m *Machine) trimTimeout(n uint32) {
 	q := m.queues[n]
 	q.trimTimer = 0
 	for range min(trimAtOnce, q.surplus()) {
-		m.dropKept(q.keptDone.Front())
+		m.dropKept(q.KeptDone.Front())
 	}
 	if m.queues[n] == q {
 		m.trimLater(n, q)
@@ -112,7 +113,7 @@ func (m *Machine) keptUntil(q *jobQueue) core.Instant {
 	case q.retention == (core.Retention{}):
 		return 0
 	case q.retention.For == 0:
-		return m.now.Add(unlimited)
+		return m.table.Now.Add(unlimited)
 	}
-	return m.now.Add(q.retention.For)
+	return m.table.Now.Add(q.retention.For)
 }

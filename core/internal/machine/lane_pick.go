@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -18,7 +19,7 @@ func (m *Machine) laneFront(q *jobQueue, c *client, op *core.Lease) uint32 {
 	for i, stale := 0, 0; i < x.open.Len() && stale < maxStale; {
 		l := x.slots[x.open.At(i)]
 		h := l.ready.Front()
-		cost := m.costOf(h)
+		cost := m.table.CostOf(h)
 		if b := m.fullBucket(l, cost); b != nil {
 			x.close(l)
 			l.blockedBy, l.blockedCost = b, cost
@@ -81,7 +82,7 @@ func (m *Machine) waitForMore(q *jobQueue) {
 		return
 	}
 	if x.whole != nil {
-		m.waitForNext(x.whole, q.ready.Len())
+		m.waitForNext(x.whole, q.Ready.Len())
 	}
 	for i := range x.open.Len() {
 		l := x.slots[x.open.At(i)]
@@ -129,7 +130,7 @@ func (m *Machine) fullBucket(l *lane, cost uint32) *bucket {
 func (m *Machine) limited(q *jobQueue, l *lane) bool {
 	cost := uint32(1)
 	if l.ready.Len() > 0 {
-		cost = m.costOf(l.ready.Front())
+		cost = m.table.CostOf(l.ready.Front())
 	}
 	whole := q.lanes.whole
 	return whole != nil && m.isFullFor(whole, cost) || exceeds(q.slots, cost, q.limits.Leased) || m.fullBucket(l, cost) != nil
@@ -150,7 +151,7 @@ func (m *Machine) workerHasRoom(l *lane, c *client, op *core.Lease) bool {
 
 // countLease counts a lease in the rates and the turns of its queue. The job is not ready any more.
 func (m *Machine) countLease(x *lanes, h uint32) {
-	l, cost := m.optionals[h].lane, m.costOf(h)
+	l, cost := m.limitsOf(h).lane, m.table.CostOf(h)
 	if x.whole != nil {
 		m.spend(x.whole, cost)
 	}
@@ -183,7 +184,7 @@ type laneSlot struct {
 
 // takeLaneSlots counts a leased job in the buckets of its lane.
 func (m *Machine) takeLaneSlots(h uint32, worker uint64) {
-	l, cost := m.optionals[h].lane, m.costOf(h)
+	l, cost := m.limitsOf(h).lane, m.table.CostOf(h)
 	l.slots = make([]laneSlot, len(l.buckets))
 	for i, b := range l.buckets {
 		if b == nil {
@@ -197,18 +198,18 @@ func (m *Machine) takeLaneSlots(h uint32, worker uint64) {
 		}
 		b.perWorker[worker]++
 		if b.limit.SlotFor > 0 {
-			kind := timerTypeSlot
+			kind := table.TimerTypeSlot
 			if i == ofKey {
-				kind = timerKeySlot
+				kind = table.TimerKeySlot
 			}
-			s.timer = m.timers.Add(m.now.Add(b.limit.SlotFor), timer.Owner{Kind: kind, Handle: h})
+			s.timer = m.table.Timers.Add(m.table.Now.Add(b.limit.SlotFor), timer.Owner{Kind: kind, Handle: h})
 		}
 	}
 }
 
 // freeLaneSlots takes a job out of the buckets of its lane.
 func (m *Machine) freeLaneSlots(h uint32) {
-	if x := m.optionalState(h); x != nil && x.lane != nil {
+	if x := m.limitsOf(h); x != nil && x.lane != nil {
 		for i := range x.lane.slots {
 			m.freeLaneSlot(x.lane, i)
 		}
@@ -222,7 +223,7 @@ func (m *Machine) freeLaneSlot(l *laneJob, i int) {
 	if b == nil {
 		return
 	}
-	m.timers.Remove(&s.timer)
+	m.table.Timers.Remove(&s.timer)
 	if b.isRetired() {
 		*s = laneSlot{}
 		return
@@ -239,7 +240,7 @@ func (m *Machine) freeLaneSlot(l *laneJob, i int) {
 
 // laneSlotTimeout frees a slot of a job whose lease goes on.
 func (m *Machine) laneSlotTimeout(h uint32, i int) {
-	l := m.optionals[h].lane
+	l := m.limitsOf(h).lane
 	l.slots[i].timer = 0
 	m.freeLaneSlot(l, i)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -54,7 +55,7 @@ func (m *Machine) sortLanes(n uint32, q *jobQueue) {
 		q.order = m.newOrdering(n, q.policy)
 		unordered = q.order != nil
 	}
-	leases := q.limits.Throttle != (core.Throttle{}) && q.count[core.Leased] > 0
+	leases := q.limits.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
 	if old == nil && q.lanes == nil && !leases && !unordered && !q.sorting {
 		return
 	}
@@ -66,12 +67,12 @@ func (m *Machine) sortLanes(n uint32, q *jobQueue) {
 	}
 	s.drop(n)
 	q.sorting = true
-	switch inAll := q.jobs(); {
+	switch inAll := q.Jobs(); {
 	case inAll == 0:
 		m.sorted(n)
-	case int(m.jobs.next)+sortInCost*inAll <= m.sortStep():
-		for h := uint32(1); h <= m.jobs.next; h++ {
-			if e := m.jobs.at(h); e.seq != 0 && e.queue == n {
+	case int(m.table.Next)+sortInCost*inAll <= m.sortStep():
+		for h := uint32(1); h <= m.table.Next; h++ {
+			if e := m.table.At(h); e.Seq != 0 && e.Queue == n {
 				m.sortIn(h, e, q)
 			}
 		}
@@ -116,9 +117,9 @@ func (m *Machine) sortAgain() {
 	}
 	switch more := len(s.queues) > 0 || s.retired; {
 	case more && s.timer == 0:
-		s.timer = m.timers.Add(m.now.Add(sortPause), timer.Owner{Kind: timerSort})
+		s.timer = m.table.Timers.Add(m.table.Now.Add(sortPause), timer.Owner{Kind: table.TimerSort})
 	case !more: // what was left has become little
-		m.timers.Remove(&s.timer)
+		m.table.Timers.Remove(&s.timer)
 	}
 }
 
@@ -136,12 +137,12 @@ func (m *Machine) sortTimeout() {
 			m.sorted(n)
 			continue
 		}
-		if s.next > m.jobs.next {
+		if s.next > m.table.Next {
 			s.next, s.lap = 1, s.lap+1
 			continue
 		}
-		if e := m.jobs.at(s.next); e.seq != 0 && m.queues[e.queue].sorting {
-			m.sortIn(s.next, e, m.queues[e.queue])
+		if e := m.table.At(s.next); e.Seq != 0 && m.queues[e.Queue].sorting {
+			m.sortIn(s.next, e, m.queues[e.Queue])
 			cost += sortInCost
 		}
 		s.next++
@@ -163,14 +164,14 @@ func (m *Machine) sorted(n uint32) {
 }
 
 // sortIn puts a job into its lane and chain, and counts its lease in the limits of its queue.
-func (m *Machine) sortIn(h uint32, e *entry, q *jobQueue) {
-	if e.has(held) {
-		if x := m.optionalState(h); x == nil || x.slot == slotNone {
+func (m *Machine) sortIn(h uint32, e *table.Entry, q *jobQueue) {
+	if e.Has(table.Held) {
+		if x := m.limitsOf(h); x == nil || x.slot == slotNone {
 			m.takeQueueSlot(h, q, m.slotKey(e))
 		}
 	}
-	if q.order != nil && e.state.Unfinished() && m.orderPlaceOf(h, q.order) == nil {
-		if m.joinOrder(h, e); e.state == core.Ready {
+	if q.order != nil && e.State.Unfinished() && m.orderPlaceOf(h, q.order) == nil {
+		if m.joinOrder(h, e); e.State == core.Ready {
 			m.readyInOrder(q, h)
 		}
 	}
@@ -179,17 +180,17 @@ func (m *Machine) sortIn(h uint32, e *entry, q *jobQueue) {
 	}
 	name := m.laneNameOf(h, e, q.lanes)
 	m.freeLaneSlots(h)
-	if x := m.optionalState(h); x != nil {
+	if x := m.limitsOf(h); x != nil {
 		x.lane = nil
 	}
-	if q.lanes == nil || e.state == core.Done {
+	if q.lanes == nil || e.State == core.Done {
 		return
 	}
 	m.joinLane(h, q.lanes, name)
 	switch {
-	case e.state == core.Ready && m.isOpen(q, h):
-		q.lanes.add(m, m.optionals[h].lane.lane, h)
-	case e.has(held):
+	case e.State == core.Ready && m.isOpen(q, h):
+		q.lanes.add(m, m.limitsOf(h).lane.lane, h)
+	case e.Has(table.Held):
 		m.takeLaneSlots(h, m.slotKey(e))
 	}
 }
@@ -200,7 +201,7 @@ func (m *Machine) laneOf(h uint32, x *lanes) *laneJob {
 	if x == nil {
 		return nil
 	}
-	if o := m.optionalState(h); o != nil && o.lane != nil && o.lane.of == x {
+	if o := m.limitsOf(h); o != nil && o.lane != nil && o.lane.of == x {
 		return o.lane
 	}
 	return nil
@@ -208,20 +209,20 @@ func (m *Machine) laneOf(h uint32, x *lanes) *laneJob {
 
 // laneNameOf is the lane that a job belongs to. Its unique key is known while its payload is in memory, or from the lane
 // that it has been in.
-func (m *Machine) laneNameOf(h uint32, e *entry, in *lanes) laneName {
+func (m *Machine) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 	if in == nil {
 		return laneName{}
 	}
-	key, kind, x := "", in.key, m.optionalState(h)
-	switch j := m.jobs.payload(h); {
+	key, kind, x := "", in.key, m.limitsOf(h)
+	switch j := m.table.Payload(h); {
 	case j != nil:
 		key = keyOf(kind, j.Tags, j.UniqueKey)
 	case kind.Kind == core.KeyTag:
-		key = keyOf(kind, m.tagsOf(h), "")
+		key = keyOf(kind, m.table.TagsOf(h), "")
 	case x != nil && x.lane != nil && x.lane.of.byKey && x.lane.of.key == kind:
 		key = x.lane.name.key
 	}
-	return in.nameFor(m.typeOf(e), key)
+	return in.nameFor(m.table.TypeOf(e), key)
 }
 
 // dropRetired forgets buckets of lanes that are not used any more, in the order of their numbers.

@@ -6,6 +6,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 )
 
 // A queue whose limits or fairness tell its jobs apart has lanes: one for each combination of type and key that its jobs
@@ -71,7 +72,7 @@ const (
 
 // newLanes makes the lanes of a queue, without jobs; nil if its policy needs none.
 func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
-	shared := len(m.shared.byName) > 0 && len(m.shared.ofQueue[m.queues[n].name]) > 0
+	shared := len(m.shared.byName) > 0 && len(m.shared.ofQueue[m.queues[n].Name]) > 0
 	byType := m.queues[n].limitedTypes && len(m.shared.ofType) > 0
 	if s == nil {
 		if !shared && !byType {
@@ -104,7 +105,7 @@ func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 		if x.fair && p.buckets[ofKey].turn != q.buckets[ofKey].turn {
 			return p.buckets[ofKey].turn < q.buckets[ofKey].turn
 		}
-		return m.before(p.ready.Front(), q.ready.Front())
+		return m.table.Before(p.ready.Front(), q.ready.Front())
 	}
 	return x
 }
@@ -160,23 +161,23 @@ func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
 		l.buckets = append(l.buckets, m.sharedBuckets(x, name)...)
 	}
 	l.members++
-	m.ensureOptional(h).lane = &laneJob{lane: l}
+	m.ensureLimits(h).lane = &laneJob{lane: l}
 }
 
 // joinLaneOf puts a job into the lane of its payload, if its queue has lanes, and behind the earlier ones of its key, if the queue
 // is ordered.
 func (m *Machine) joinLaneOf(h uint32, j *core.Job) {
-	e := m.jobs.at(h)
-	m.needLanes(e.queue, m.typeOf(e))
+	e := m.table.At(h)
+	m.needLanes(e.Queue, m.table.TypeOf(e))
 	m.joinOrder(h, e)
-	if x := m.queues[e.queue].lanes; x != nil && m.laneOf(h, x) == nil {
-		m.joinLane(h, x, x.nameFor(m.typeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
+	if x := m.queues[e.Queue].lanes; x != nil && m.laneOf(h, x) == nil {
+		m.joinLane(h, x, x.nameFor(m.table.TypeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
 	}
 }
 
 // leaveLane takes a job out of its lane. It is not in the list of ready jobs and has no slot.
 func (m *Machine) leaveLane(h uint32) {
-	x := m.optionalState(h)
+	x := m.limitsOf(h)
 	if x == nil || x.lane == nil {
 		return
 	}
@@ -203,19 +204,19 @@ func (m *Machine) leaveLane(h uint32) {
 }
 
 // relane puts a job into another lane if its type or key has changed.
-func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
-	m.needLanes(e.queue, j.Type)
+func (m *Machine) relane(h uint32, e *table.Entry, j *core.Job) {
+	m.needLanes(e.Queue, j.Type)
 	m.reorder(h, e)
-	all := m.queues[e.queue].lanes
+	all := m.queues[e.Queue].lanes
 	if m.laneOf(h, all) == nil {
 		return // there are none, or it will be sorted into them
 	}
-	x := m.optionals[h]
+	x := m.limitsOf(h)
 	name := all.nameFor(j.Type, keyOf(all.key, j.Tags, j.UniqueKey))
 	if x.lane.name == name {
 		return
 	}
-	open := e.state == core.Ready && m.isOpen(m.queues[e.queue], h)
+	open := e.State == core.Ready && m.isOpen(m.queues[e.Queue], h)
 	if open {
 		all.remove(m, x.lane.lane, h)
 	}
@@ -225,15 +226,15 @@ func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
 	switch {
 	case open:
 		all.add(m, x.lane.lane, h)
-		m.offer(e.queue)
-	case e.has(held):
+		m.offer(e.Queue)
+	case e.Has(table.Held):
 		m.takeLaneSlots(h, m.slotKey(e))
 	}
 }
 
 // pushReady adds a job to the ready ones of its queue.
 func (m *Machine) pushReady(q *jobQueue, h uint32) {
-	q.ready.Push(h, m.before)
+	q.Ready.Push(h, m.table.Before)
 	if q.order != nil {
 		m.readyInOrder(q, h)
 		return
@@ -244,7 +245,7 @@ func (m *Machine) pushReady(q *jobQueue, h uint32) {
 // offerable adds a ready job to those that may be handed out.
 func (m *Machine) offerable(q *jobQueue, h uint32) {
 	if q.order != nil {
-		q.order.open.Push(h, m.before)
+		q.order.open.Push(h, m.table.Before)
 	}
 	if l := m.laneOf(h, q.lanes); l != nil {
 		q.lanes.add(m, l.lane, h)
@@ -253,7 +254,7 @@ func (m *Machine) offerable(q *jobQueue, h uint32) {
 
 // removeReady takes a job out of the ready ones of its queue.
 func (m *Machine) removeReady(q *jobQueue, h uint32) {
-	q.ready.Remove(h, m.before)
+	q.Ready.Remove(h, m.table.Before)
 	if q.order != nil {
 		m.unreadyInOrder(q, h)
 		return
@@ -264,13 +265,13 @@ func (m *Machine) removeReady(q *jobQueue, h uint32) {
 // notOfferable undoes offerable.
 func (m *Machine) notOfferable(q *jobQueue, h uint32) {
 	if q.order != nil {
-		q.order.open.Remove(h, m.before)
+		q.order.open.Remove(h, m.table.Before)
 	}
 	if l := m.laneOf(h, q.lanes); l != nil {
 		q.lanes.remove(m, l.lane, h)
 	}
-	if m.costOf(h) > 1 {
-		m.offer(m.jobs.at(h).queue) // a job behind it may fit where it does not
+	if m.table.CostOf(h) > 1 {
+		m.offer(m.table.At(h).Queue) // a job behind it may fit where it does not
 	}
 }
 
@@ -279,17 +280,17 @@ func (q *jobQueue) open() *queue.List {
 	if q.order != nil {
 		return &q.order.open
 	}
-	return &q.ready
+	return &q.Ready
 }
 
 // add puts a ready job into its lane. The place of an open lane depends on its first job.
 func (x *lanes) add(m *Machine, l *lane, h uint32) {
-	if l.open && m.before(l.ready.Front(), h) {
-		l.ready.Push(h, m.before)
+	if l.open && m.table.Before(l.ready.Front(), h) {
+		l.ready.Push(h, m.table.Before)
 		return
 	}
 	x.close(l)
-	l.ready.Push(h, m.before)
+	l.ready.Push(h, m.table.Before)
 	x.unblock(m, l)
 	x.reopen(l)
 }
@@ -297,11 +298,11 @@ func (x *lanes) add(m *Machine, l *lane, h uint32) {
 // remove takes a ready job out of its lane.
 func (x *lanes) remove(m *Machine, l *lane, h uint32) {
 	if l.open && l.ready.Front() != h {
-		l.ready.Remove(h, m.before)
+		l.ready.Remove(h, m.table.Before)
 		return
 	}
 	x.close(l)
-	l.ready.Remove(h, m.before)
+	l.ready.Remove(h, m.table.Before)
 	x.unblock(m, l)
 	x.reopen(l)
 }
@@ -309,7 +310,7 @@ func (x *lanes) remove(m *Machine, l *lane, h uint32) {
 // unblock lets a lane try again whose first job costs less than the one that was blocked.
 func (x *lanes) unblock(m *Machine, l *lane) {
 	b := l.blockedBy
-	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && m.costOf(l.ready.Front()) >= l.blockedCost {
+	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && m.table.CostOf(l.ready.Front()) >= l.blockedCost {
 		return
 	}
 	l.blockedBy = nil

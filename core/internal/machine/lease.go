@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -26,7 +27,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 	m.leaveWaitLists(c)
 	var n uint32
 	var limit time.Duration
-	if op.Min <= 1 || op.Deadline <= m.now || m.enough(c, op) {
+	if op.Min <= 1 || op.Deadline <= m.table.Now || m.enough(c, op) {
 		n, limit = m.pick(c, op)
 	}
 	switch {
@@ -36,7 +37,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.assign(c, op, n, limit)
 	case op.Deadline == 0:
 		m.reply(c, core.Reply{Kind: core.NothingReady, Tag: op.Tag})
-	case op.Deadline <= m.now:
+	case op.Deadline <= m.table.Now:
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag})
 	default:
 		m.park(c, op)
@@ -58,7 +59,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 	}
 	for i := range op.Queues {
 		k := (first + i) % len(op.Queues)
-		q := m.names[op.Queues[k]]
+		q := m.table.QueueNumber(op.Queues[k])
 		if q == 0 || m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
 			continue
 		}
@@ -100,7 +101,7 @@ func (m *Machine) visited(n uint32) bool {
 
 // firstOf is that of two queues whose next job is the first in the order of a single queue; n may be zero.
 func (m *Machine) firstOf(n, q uint32, c *client, op *core.Lease) uint32 {
-	if n == 0 || m.before(m.front(m.queues[q], c, op), m.front(m.queues[n], c, op)) {
+	if n == 0 || m.table.Before(m.front(m.queues[q], c, op), m.front(m.queues[n], c, op)) {
 		return q
 	}
 	return n
@@ -108,7 +109,7 @@ func (m *Machine) firstOf(n, q uint32, c *client, op *core.Lease) uint32 {
 
 // headPriority is the priority of the job that a client would get from a queue.
 func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
-	return m.jobs.at(m.front(m.queues[n], c, op)).priority()
+	return m.table.At(m.front(m.queues[n], c, op)).Priority()
 }
 
 // front is the job that a client gets from a queue next; runnable and slotFor have said that there is one.
@@ -123,9 +124,9 @@ func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 // thousands of queues would cost thousands of lookups per job.
 func (m *Machine) maxReadyClass() int64 {
 	switch {
-	case m.class[classHigh] > 0:
+	case m.table.Class[table.ClassHigh] > 0:
 		return core.MaxPriority
-	case m.class[classNormal] > 0:
+	case m.table.Class[table.ClassNormal] > 0:
 		return 0
 	}
 	return -1
@@ -136,7 +137,7 @@ func (m *Machine) maxReadyClass() int64 {
 func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
 	best := int64(0)
 	at := 0
-	if m.stats.Jobs[core.Ready] == 0 {
+	if m.table.InState[core.Ready] == 0 {
 		return 0, 0
 	}
 	for i := range c.abilities {
@@ -150,7 +151,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		if q.lanes != nil { // this worker may not have the job that another one may
 			h = m.laneFront(q, c, op)
 		}
-		if p := m.jobs.at(h).priority(); n == 0 || p > best {
+		if p := m.table.At(h).Priority(); n == 0 || p > best {
 			n, best, at = number, p, k
 		}
 		if best == m.maxReadyClass() {
@@ -182,7 +183,7 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 			return 0
 		}
 		if !m.unfit(h) {
-			if q.limits.Leased > 0 && exceeds(q.slots, m.costOf(h), q.limits.Leased) {
+			if q.limits.Leased > 0 && exceeds(q.slots, m.table.CostOf(h), q.limits.Leased) {
 				return 0
 			}
 			return h
@@ -194,8 +195,8 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 
 // stale reports whether a ready job is past its StartBefore.
 func (m *Machine) stale(h uint32) bool {
-	x := m.optionalState(h)
-	return x != nil && x.startBefore != 0 && x.startBefore <= m.now
+	x := m.table.Optional(h)
+	return x != nil && x.StartBefore != 0 && x.StartBefore <= m.table.Now
 }
 
 // park adds a waiting lease to the wait lists of its queues.
@@ -205,7 +206,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	if op.Max > 1 {
 		c.lease.Queues = slices.Clone(op.Queues)
 	}
-	c.wait = m.timers.Add(op.Deadline, timer.Owner{Kind: timerWait, Handle: c.slot})
+	c.wait = m.table.Timers.Add(op.Deadline, timer.Owner{Kind: table.TimerWait, Handle: c.slot})
 	if op.Queues == nil {
 		c.byAbility = true
 		m.joinByAbility(c)
@@ -215,7 +216,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	for _, name := range op.Queues {
 		if n, q := m.queueWaitedOn(name); !m.visited(n) {
 			if op.KeepQueues {
-				m.show(n, q)
+				m.table.Show(n)
 				m.known(q, afterUse)
 			}
 			m.join(c, n, q, true)
@@ -381,7 +382,7 @@ func (m *Machine) wake(c *client, n uint32) {
 	m.leaveWaitLists(c)
 	c.wakeTarget = n
 	m.queues[n].woken++
-	c.wait = m.timers.Add(m.now.Add(wakeFor), timer.Owner{Kind: timerWait, Handle: c.slot})
+	c.wait = m.table.Timers.Add(m.table.Now.Add(wakeFor), timer.Owner{Kind: table.TimerWait, Handle: c.slot})
 	m.reply(c, core.Reply{Kind: core.Woken, Tag: c.sleepTag})
 }
 
@@ -389,82 +390,82 @@ func (m *Machine) wake(c *client, n uint32) {
 func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duration) {
 	q := m.queues[n]
 	h := m.front(q, c, op)
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.removeReady(q, h)
 	m.move(e, core.Leased)
-	e.attempts++
-	m.meters.Leased(&q.watch, e.kind, m.now-e.waitsSince(m.now))
+	e.Attempts++
+	m.meters.Leased(&q.watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
 	if q.lanes != nil {
 		m.countLease(q.lanes, h)
 	}
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
 	if m.orders.handOut && q.order != nil {
-		m.handOut(q, h, e.seq)
+		m.handOut(q, h, e.Seq)
 	}
-	if x := m.optionalState(h); x != nil && x.uniqueStart {
+	if x := m.table.Optional(h); x != nil && x.UniqueStart {
 		m.unlock(h)
 	}
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
+	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
 	q.counts.Leased[c.protocol]++
 	if op.Holder != core.HeldByConn || m.maxAttempts(e) > 0 || m.opts.AwaitLeases {
-		e.set(changed)
-		m.touch(h, e)
+		e.Set(table.Changed)
+		m.table.Touch(h, e)
 	}
 	commit := core.Commit(0)
 	if m.opts.AwaitLeases {
-		commit = m.jobCommit(e)
+		commit = m.table.JobCommit(e)
 	}
 	r := m.newReply(c, core.Assigned, op.Tag, commit)
-	r.Seq, r.Job = e.seq, m.jobs.payload(h)
+	r.Seq, r.Job = e.Seq, m.table.Payload(h)
 	r.Lease = core.Grant{
-		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: min(e.readyAt, m.now),
-		Attempts: e.attempts, Fails: e.fails,
+		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: time.Duration(e.Granted) * time.Millisecond, EnqueuedAt: min(e.ReadyAt, m.table.Now),
+		Attempts: e.Attempts, Fails: e.Fails,
 	}
-	if e.has(hasTransient) {
-		n := m.transients[h]
-		m.dropCollected(n)
-		n.tooMuch = false
-		r.Lease.Failure = n.failure
+	if e.Has(table.HasTransient) {
+		n := m.table.Transient(h)
+		m.table.DropCollected(n)
+		n.TooMuch = false
+		r.Lease.Failure = n.Failure
 	}
 	switch {
 	case r.Job != nil && (r.Lease.Fails == 0 || r.Lease.Failure != nil):
 	case op.Late:
 		r.Kind = core.Reading
-		c.reads = append(c.reads, read{tag: op.Tag, seq: e.seq, epoch: e.epoch})
-		m.lastNeeds(c, Work{Needs: LeasedJobLater, Queue: q.name})
+		c.reads = append(c.reads, read{tag: op.Tag, seq: e.Seq, epoch: e.Epoch})
+		m.lastNeeds(c, Work{Needs: LeasedJobLater, Queue: q.Name})
 	default:
-		m.lastNeeds(c, Work{Needs: LeasedJob, Queue: q.name})
+		m.lastNeeds(c, Work{Needs: LeasedJob, Queue: q.Name})
 	}
-	if e.hasTimeline(core.EventLeased) {
+	if hasTimeline(e, core.EventLeased) {
 		m.follows(c, h, e, core.EventLeased, "")
 	}
 	m.emit(h, e, core.EventLeased, "")
-	m.evictLeased(h, e)
+	m.table.EvictLeased(h, e)
 }
 
 // grantFor is the duration of a lease in milliseconds: the one asked for or the job's own, limited by the worker's; always finite if no connection
 // holds the lease.
-func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32 {
+func (m *Machine) grantFor(e *table.Entry, op *core.Lease, limit time.Duration) uint32 {
 	granted := m.leaseFor(e)
 	if op.LeaseFor != 0 {
-		granted = millis(op.LeaseFor)
+		granted = table.Millis(op.LeaseFor)
 	}
-	if l := millis(limit); l != 0 && (granted == 0 || l < granted) {
+	if l := table.Millis(limit); l != 0 && (granted == 0 || l < granted) {
 		granted = l
 	}
 	if granted == 0 && op.Holder != core.HeldByConn {
-		granted = millis(m.opts.DefaultLease)
+		granted = table.Millis(m.opts.DefaultLease)
 	}
 	return granted
 }
 
 // unlock frees the unique key of a job before its end.
 func (m *Machine) unlock(h uint32) {
-	e := m.jobs.at(h)
-	if x := m.optionalState(h); x != nil && x.uniqueStart {
-		x.startKey = e.unique
+	e := m.table.At(h)
+	if x := m.table.Optional(h); x != nil && x.UniqueStart {
+		x.StartKey = e.Unique
 	}
-	m.freeUnique(h, e)
-	e.set(unlocked | changed)
-	m.touch(h, e)
+	m.table.FreeUnique(h, e)
+	e.Set(table.Unlocked | table.Changed)
+	m.table.Touch(h, e)
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // leaseJob gives a particular job to a worker with an id or to a connection.
 func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
@@ -11,51 +14,51 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	stops := e.has(stopping)
+	stops := e.Has(table.Stopping)
 	m.takeForLease(h, e)
 	m.move(e, core.Leased)
 	if stops {
-		e.set(stopping) // the next worker is asked too: grant says when
+		e.Set(table.Stopping) // the next worker is asked too: grant says when
 	}
-	e.attempts++
-	m.meters.Leased(&m.queues[e.queue].watch, e.kind, m.now-e.waitsSince(m.now))
-	if q := m.queues[e.queue]; q.lanes != nil {
+	e.Attempts++
+	m.meters.Leased(&m.queues[e.Queue].watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
+	if q := m.queues[e.Queue]; q.lanes != nil {
 		m.sortIn(h, e, q) // the walk may not have reached it
 		m.countLease(q.lanes, h)
 	}
 	m.grantJob(c, op, h, e)
-	if x := m.optionalState(h); x != nil && x.uniqueStart && !e.has(unlocked) {
+	if x := m.table.Optional(h); x != nil && x.UniqueStart && !e.Has(table.Unlocked) {
 		m.unlock(h)
 	}
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
-	m.queues[e.queue].counts.Leased[c.protocol]++
-	e.set(changed)
-	m.touch(h, e)
-	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
-		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
+	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
+	m.queues[e.Queue].counts.Leased[c.protocol]++
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: core.Grant{
+		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: e.LeaseSpan(), EnqueuedAt: min(e.ReadyAt, m.table.Now), Attempts: e.Attempts, Fails: e.Fails,
 	}}
-	r.Commit = m.changeCommit(e)
+	r.Commit = m.table.ChangeCommit(e)
 	m.reply(c, r)
 	m.record(h, e, core.EventLeased, "")
 }
 
 // grantJob grants the lease.
-func (m *Machine) grantJob(c *client, op *core.LeaseJob, h uint32, e *entry) {
+func (m *Machine) grantJob(c *client, op *core.LeaseJob, h uint32, e *table.Entry) {
 	if !op.ByConn {
-		m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, millis(op.LeaseFor))
+		m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, table.Millis(op.LeaseFor))
 		return
 	}
 	m.worksNow(c)
 	lease := &core.Lease{Holder: core.HeldByConn}
 	span := m.leaseFor(e)
 	if op.LeaseFor != 0 {
-		span = millis(op.LeaseFor)
+		span = table.Millis(op.LeaseFor)
 	}
 	m.grant(c, lease, h, e, span)
 }
 
-func (m *Machine) leaseJobRefusal(h uint32, e *entry, op *core.LeaseJob) error {
-	switch e.state {
+func (m *Machine) leaseJobRefusal(h uint32, e *table.Entry, op *core.LeaseJob) error {
+	switch e.State {
 	case core.Ready, core.Scheduled, core.Retrying, core.Leased:
 	case core.Dead:
 		if !op.Dead {
@@ -78,20 +81,20 @@ func (m *Machine) leaseJobRefusal(h uint32, e *entry, op *core.LeaseJob) error {
 }
 
 // takeForLease makes a job ready and takes it out of its queue's list.
-func (m *Machine) takeForLease(h uint32, e *entry) {
-	if e.state == core.Ready {
-		m.removeReady(m.queues[e.queue], h)
+func (m *Machine) takeForLease(h uint32, e *table.Entry) {
+	if e.State == core.Ready {
+		m.removeReady(m.queues[e.Queue], h)
 		return
 	}
-	if e.state == core.Leased {
+	if e.State == core.Leased {
 		m.unhold(h, e)
-		m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
+		m.count(e.Origin, e.HolderFrom, func(t *core.Totals) { t.Released++ })
 		m.timeOutRuns(e)
-		m.forgetProgress(h, e)
+		m.table.ForgetProgress(h, e)
 	} else {
 		m.detach(h, e)
 	}
-	if e.state == core.Dead {
+	if e.State == core.Dead {
 		m.leaveDeadSet(h, e)
 	}
 	m.move(e, core.Ready)

@@ -20,13 +20,13 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 		if n == 0 {
 			break
 		}
-		bodies += int(m.jobs.at(m.front(m.queues[n], c, op)).bodyBytes)
+		bodies += int(m.table.At(m.front(m.queues[n], c, op)).BodyBytes)
 		if taken > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
 			break
 		}
 		m.assign(c, &rest, n, limit)
 		if op.Pick == core.PickInOrder && rest.Queues != nil { // queues before this one have nothing
-			for m.names[rest.Queues[0]] != n {
+			for m.table.QueueNumber(rest.Queues[0]) != n {
 				rest.Queues = rest.Queues[1:]
 			}
 		}
@@ -65,7 +65,7 @@ func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 		}
 	default:
 		for _, name := range op.Queues {
-			if n := m.names[name]; n != 0 && !m.visited(n) {
+			if n := m.table.QueueNumber(name); n != 0 && !m.visited(n) {
 				look(n)
 			}
 		}

@@ -28,13 +28,13 @@ func (s *queuePolicy) empty() bool { return len(s.limits) == 0 && s.sharing.Key.
 func (m *Machine) putLimit(c *client, op *core.PutLimit) {
 	name := limitName{op.Limit.Scope, op.Limit.Name}
 	if err := m.limitRefusal(&op.Limit, name); err != nil {
-		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
 	q := m.queueWithPolicy(op.Limit.Queue)
 	name.name = strings.Clone(name.name)
 	limit := op.Limit
-	limit.Queue, limit.Name = q.name, name.name
+	limit.Queue, limit.Name = q.Name, name.name
 	before, had := q.policy.limits[name]
 	q.policy.limits[name] = limit
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(q, had && !before.FromConfig || !limit.FromConfig)})
@@ -79,29 +79,29 @@ func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
 	}
 	switch {
 	case !had:
-		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.table.MetaCommit())
 		return
 	case before.FromConfig != op.FromConfig:
-		m.refusedAt(c, op.Tag, core.ErrConfigured, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrConfigured, m.table.MetaCommit())
 		return
 	}
 	delete(s.limits, name)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(m.queues[m.names[op.Queue]], !before.FromConfig)})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(m.queues[m.table.QueueNumber(op.Queue)], !before.FromConfig)})
 }
 
 // shareQueue is ShareQueue.
 func (m *Machine) shareQueue(c *client, op *core.ShareQueue) {
 	to := op.Sharing
 	if err := m.sharingRefusal(&to); err != nil {
-		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
 	if to.Key.Kind == core.KeyNone && m.policyOf(to.Queue) == nil {
-		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.metaCommit()})
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.MetaCommit()})
 		return
 	}
 	q := m.queueWithPolicy(to.Queue)
-	to.Queue, to.Weights = q.name, maps.Clone(to.Weights)
+	to.Queue, to.Weights = q.Name, maps.Clone(to.Weights)
 	before := q.policy.sharing
 	if q.policy.sharing = to; to.Key.Kind == core.KeyNone {
 		q.policy.sharing = core.Sharing{}
@@ -140,7 +140,7 @@ func (m *Machine) sharingRefusal(s *core.Sharing) error {
 
 // policyOf is the policy of a queue, nil if it has none.
 func (m *Machine) policyOf(name string) *queuePolicy {
-	if n := m.names[name]; n != 0 {
+	if n := m.table.QueueNumber(name); n != 0 {
 		return m.queues[n].policy
 	}
 	return nil
@@ -148,11 +148,10 @@ func (m *Machine) policyOf(name string) *queuePolicy {
 
 // queueWithPolicy finds or makes a queue with a policy. A new one has no row until it is used.
 func (m *Machine) queueWithPolicy(name string) *jobQueue {
-	n := m.names[name]
+	n := m.table.QueueNumber(name)
 	if n == 0 {
-		var q *jobQueue
-		n, q = m.queueNamed(name)
-		m.hide(n, q)
+		n, _ = m.queueNamed(name)
+		m.table.Hide(n)
 	}
 	q := m.queues[n]
 	if q.policy == nil {
@@ -164,13 +163,13 @@ func (m *Machine) queueWithPolicy(name string) *jobQueue {
 // applyPolicy puts the policy of a queue in force, and stores it if that part of it has changed. It returns the commit that the
 // reply rests on.
 func (m *Machine) applyPolicy(q *jobQueue, store bool) core.Commit {
-	n := m.names[q.name]
+	n := m.table.QueueNumber(q.Name)
 	whole := q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
 	q.limits.Throttle = whole
 	commit := core.Commit(0)
 	if store {
 		m.storePolicy(q)
-		commit = m.promise()
+		commit = m.table.Promise()
 	}
 	m.sortLanes(n, q)
 	if q.policy.empty() {

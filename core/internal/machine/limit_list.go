@@ -7,19 +7,20 @@ import (
 	"sort"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // listLimits is ListLimits.
 func (m *Machine) listLimits(c *client, op *core.ListLimits) {
 	answer := &core.Answer{Limits: []core.LimitInfo{}, Sharings: []core.Sharing{}}
 	if op.Queue != "" {
-		if n := m.names[op.Queue]; n != 0 {
+		if n := m.table.QueueNumber(op.Queue); n != 0 {
 			m.addLimits(answer, n, true)
 		}
 	} else {
 		queues := 0
-		for _, n := range m.sortedQueues() {
-			if q := m.queues[n]; q.name > op.After && q.policy != nil {
+		for _, n := range m.table.SortedQueues() {
+			if q := m.queues[n]; q.Name > op.After && q.policy != nil {
 				if queues++; op.Limit > 0 && queues > op.Limit {
 					break
 				}
@@ -27,7 +28,7 @@ func (m *Machine) listLimits(c *client, op *core.ListLimits) {
 			}
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: answer})
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: answer})
 }
 
 // addLimits adds what limits a queue to an answer.
@@ -56,7 +57,7 @@ func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
 // usesOf is what counts against a limit: the most used types or keys, by name.
 func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.LimitUse {
 	if name.scope == core.ScopeQueue {
-		use := core.LimitUse{Taken: q.slots, Ready: q.ready.Len(), Slots: held.whole}
+		use := core.LimitUse{Taken: q.slots, Ready: q.Ready.Len(), Slots: held.whole}
 		if q.lanes != nil && q.lanes.whole != nil {
 			use.NextAt = m.nextAt(q.lanes.whole)
 		}
@@ -90,7 +91,7 @@ func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.
 
 // nextAt is when the rate of a bucket lets the next lease go, zero for now.
 func (m *Machine) nextAt(b *bucket) core.Instant {
-	if at := m.roomAt(b); b.limit.Rate > 0 && at > m.now {
+	if at := m.roomAt(b); b.limit.Rate > 0 && at > m.table.Now {
 		return at
 	}
 	return 0
@@ -105,11 +106,11 @@ type slotHolders struct {
 // holdersIn goes once through the leased jobs, however many limits, types and keys the queue has.
 func (m *Machine) holdersIn(n uint32) slotHolders {
 	held := slotHolders{byBucket: map[*bucket][]core.SlotUse{}}
-	walk := m.byState[core.Leased].From(nil)
+	walk := m.table.ByState[core.Leased].From(nil)
 	for h := walk.Next(); h != 0; h = walk.Next() {
-		e := m.jobs.at(h)
-		x := m.optionalState(h)
-		if e.queue != n || x == nil {
+		e := m.table.At(h)
+		x := m.limitsOf(h)
+		if e.Queue != n || x == nil {
 			continue
 		}
 		if x.slot == slotTaken && len(held.whole) < core.MaxSlotUses {
@@ -127,10 +128,10 @@ func (m *Machine) holdersIn(n uint32) slotHolders {
 	return held
 }
 
-func (m *Machine) slotUse(e *entry) core.SlotUse {
-	s := core.SlotUse{Seq: e.seq, LeasedAt: e.leasedAt, Worker: m.holderName(e)}
-	if e.holderKind == core.HeldByConn {
-		s.Client = m.clients[e.holder].id
+func (m *Machine) slotUse(e *table.Entry) core.SlotUse {
+	s := core.SlotUse{Seq: e.Seq, LeasedAt: e.LeasedAt, Worker: m.holderName(e)}
+	if e.HolderKind == core.HeldByConn {
+		s.Client = m.clients[e.Holder].id
 	}
 	return s
 }

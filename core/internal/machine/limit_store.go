@@ -47,14 +47,14 @@ func (m *Machine) storePolicy(q *jobQueue) {
 	if s := &q.policy.sharing; !s.FromConfig {
 		k.Key, k.Tag, k.Fair, k.Weights, k.Ordered = s.Key.Kind, s.Key.Tag, s.Fair, s.Weights, s.Ordered
 	}
-	entry := core.MetaEntry{Name: PolicyPrefix + q.name}
+	entry := core.MetaEntry{Name: PolicyPrefix + q.Name}
 	if len(k.Limits) > 0 || k.Key != core.KeyNone {
 		entry.Value = mustEncode(k)
 	} else if !q.policy.stored {
 		return
 	}
 	q.policy.stored = entry.Value != nil
-	m.logMeta(entry)
+	m.table.LogMeta(entry)
 }
 
 // sorted is the limits of a queue by scope and name.

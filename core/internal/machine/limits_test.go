@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // limited is a machine with a client whose batches nobody commits.
@@ -64,7 +65,7 @@ func TestOpenBatchIsBounded(t *testing.T) {
 				refs[i] = l.leased(true)
 			}
 			const room = 4
-			l.openBytes = l.maxOpen() - room*len(large)
+			l.table.OpenBytes = l.maxOpen() - room*len(large)
 			taken := 0
 			for _, ref := range refs {
 				r := l.do(change(l, ref))
@@ -100,22 +101,22 @@ func TestChunksOfAllJobsHaveOneBudget(t *testing.T) {
 	for i := range refs {
 		refs[i] = l.leased(true)
 		l.do(&core.SendData{Ref: refs[i], Authority: core.ByLeased, Data: chunk})
-		if l.collected > maxCollectedTotal {
-			t.Fatalf("%d bytes of chunks are kept", l.collected)
+		if l.table.Collected > table.MaxCollectedTotal {
+			t.Fatalf("%d bytes of chunks are kept", l.table.Collected)
 		}
 	}
 	for i, ref := range refs {
 		l.do(&core.Complete{Ref: ref, Authority: core.ByLeased, Result: []byte("end")})
 		want := 20<<20 + 3
-		if i >= maxCollectedTotal/(20<<20) {
+		if i >= table.MaxCollectedTotal/(20<<20) {
 			want = 3
 		}
 		if got := len(l.do(&core.Inspect{Ref: ref}).Info.Outcome.Result); got != want {
 			t.Errorf("the result of job %d has %d bytes, want %d", i, got, want)
 		}
 	}
-	if err := l.Check(); err != nil || l.collected != 0 {
-		t.Errorf("%d bytes of chunks are left, %v", l.collected, err)
+	if err := l.Check(); err != nil || l.table.Collected != 0 {
+		t.Errorf("%d bytes of chunks are left, %v", l.table.Collected, err)
 	}
 }
 
@@ -130,7 +131,7 @@ func BenchmarkPredecessors(b *testing.B) {
 			}
 			for b.Loop() {
 				l.do(&core.Submit{Job: &core.Job{Queue: "q", After: seqs}})
-				l.openBytes = 0
+				l.table.OpenBytes = 0
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/predecessor")
 		})
@@ -195,7 +196,7 @@ func TestMapsShrinkWithTheJobs(t *testing.T) { //nolint:paralleltest // it looks
 		}
 		commit()
 		commit()
-		slab := len(l.jobs.pages)*pageSize*200 + 8*len(l.jobs.free)
+		slab := len(l.table.Pages)*table.PageSize*200 + 8*len(l.table.Free)
 		if held := heap() - before - slab; held > full/10 {
 			t.Errorf("%d bytes are held of %d, with %d jobs left, beside the slab's %d", held, full, left, slab)
 		}

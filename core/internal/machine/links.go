@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A job is
@@ -18,32 +19,32 @@ import (
 
 // link attaches a new job to its dependencies and reports whether it must wait.
 func (m *Machine) link(h uint32, j *core.Job) bool {
-	e, x := m.jobs.at(h), m.ensureOptional(h)
+	e, x := m.table.At(h), m.table.EnsureOptional(h)
 	if p := m.openJob(j.Parent); p != 0 {
-		parent := m.ensureOptional(p)
-		parent.openChildren++
-		if m.jobs.at(p).state != core.Done {
-			parent.children = append(parent.children, e.seq)
-			x.waiting = append(x.waiting, j.Parent) // it has no others yet
+		parent := m.table.EnsureOptional(p)
+		parent.OpenChildren++
+		if m.table.At(p).State != core.Done {
+			parent.Children = append(parent.Children, e.Seq)
+			x.Waiting = append(x.Waiting, j.Parent) // it has no others yet
 			m.breakIfDead(e, x, p)
 		}
 	} else {
-		x.parent = 0
+		x.Parent = 0
 	}
 	m.waitFor(h, e, j.After)
-	return len(x.waiting) > 0 || e.has(broken)
+	return len(x.Waiting) > 0 || e.Has(table.Broken)
 }
 
 // openJob returns a job that is not closed, or zero if it is closed or gone.
 func (m *Machine) openJob(seq uint64) uint32 {
-	h := m.bySeq.get(seq)
+	h := m.table.Handle(seq)
 	if h == 0 {
 		return 0
 	}
-	if m.jobs.at(h).state != core.Done {
+	if m.table.At(h).State != core.Done {
 		return h
 	}
-	if x := m.optionalState(h); x == nil || x.isClosed || x.openChildren == 0 {
+	if x := m.table.Optional(h); x == nil || x.IsClosed || x.OpenChildren == 0 {
 		return 0
 	}
 	return h
@@ -52,38 +53,38 @@ func (m *Machine) openJob(seq uint64) uint32 {
 // closeLinks releases the jobs that wait for a finished or removed job. It returns true if the job must stay for its children,
 // which are not closed yet.
 func (m *Machine) closeLinks(h uint32, success bool) bool {
-	x := m.optionalState(h)
+	x := m.table.Optional(h)
 	if x == nil {
 		return false
 	}
-	m.notify(&x.children, h, success)
-	if success && x.openChildren > 0 {
+	m.notify(&x.Children, h, success)
+	if success && x.OpenChildren > 0 {
 		return true
 	}
-	m.closed(h, success && !x.childrenBroken)
+	m.closed(h, success && !x.ChildrenBroken)
 	return false
 }
 
 // closed notifies a job's successors and its parent that it is closed. It is called once.
 func (m *Machine) closed(h uint32, success bool) {
-	x := m.optionalState(h)
-	if x == nil || x.isClosed {
+	x := m.table.Optional(h)
+	if x == nil || x.IsClosed {
 		return
 	}
-	x.isClosed = true
-	m.notify(&x.successors, h, success)
-	p := m.bySeq.get(x.parent)
-	if x.parent == 0 || p == 0 {
+	x.IsClosed = true
+	m.notify(&x.Successors, h, success)
+	p := m.table.Handle(x.Parent)
+	if x.Parent == 0 || p == 0 {
 		return
 	}
-	e, parent := m.jobs.at(p), m.ensureOptional(p)
-	parent.openChildren--
-	parent.childrenBroken = parent.childrenBroken || !success
-	e.set(changed)
-	m.touch(p, e)
-	if e.state == core.Done && parent.openChildren == 0 {
-		m.closed(p, !parent.childrenBroken)
-		if !e.has(keepsOutcome) {
+	e, parent := m.table.At(p), m.table.EnsureOptional(p)
+	parent.OpenChildren--
+	parent.ChildrenBroken = parent.ChildrenBroken || !success
+	e.Set(table.Changed)
+	m.table.Touch(p, e)
+	if e.State == core.Done && parent.OpenChildren == 0 {
+		m.closed(p, !parent.ChildrenBroken)
+		if !e.Has(table.KeepsOutcome) {
 			m.remove(p)
 		}
 	}
@@ -91,7 +92,7 @@ func (m *Machine) closed(h uint32, success bool) {
 
 // notify ends the waiting of a list of jobs for job p. It takes the list away first, since the consequences may lead back here.
 func (m *Machine) notify(list *[]uint64, p uint32, success bool) {
-	waiting, pred := *list, *m.jobs.at(p)
+	waiting, pred := *list, *m.table.At(p)
 	*list = nil
 	for _, seq := range waiting {
 		m.predecessorEnded(seq, &pred, success)
@@ -100,23 +101,23 @@ func (m *Machine) notify(list *[]uint64, p uint32, success bool) {
 
 // predecessorEnded removes pred from the dependencies of a blocked job; after the last one the job is unblocked, unless one is
 // gone without being done.
-func (m *Machine) predecessorEnded(seq uint64, pred *entry, success bool) {
-	h := m.bySeq.get(seq)
-	if h == 0 || m.jobs.at(h).state != core.Blocked {
+func (m *Machine) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
+	h := m.table.Handle(seq)
+	if h == 0 || m.table.At(h).State != core.Blocked {
 		return // it no longer waits; see unlink
 	}
-	e, x := m.jobs.at(h), m.ensureOptional(h)
-	i, found := slices.BinarySearch(x.waiting, pred.seq)
+	e, x := m.table.At(h), m.table.EnsureOptional(h)
+	i, found := slices.BinarySearch(x.Waiting, pred.Seq)
 	if !found {
 		return // it now waits for others
 	}
-	x.waiting = slices.Delete(x.waiting, i, i+1)
-	breaks := m.breaks(e, x, pred.seq, success)
-	released := len(x.waiting) == 0 && !e.has(broken)
-	if breaks || released || pred.unstored() {
+	x.Waiting = slices.Delete(x.Waiting, i, i+1)
+	breaks := m.breaks(e, x, pred.Seq, success)
+	released := len(x.Waiting) == 0 && !e.Has(table.Broken)
+	if breaks || released || pred.Unstored() {
 		m.rewriteStatus(h, e)
 	} else {
-		x.shortened = m.open
+		x.Shortened = m.table.Open
 	}
 	if released {
 		m.unblock(h, e)
@@ -124,31 +125,21 @@ func (m *Machine) predecessorEnded(seq uint64, pred *entry, success bool) {
 }
 
 // rewriteStatus adds the status of a job to the open batch.
-func (m *Machine) rewriteStatus(h uint32, e *entry) {
-	e.set(changed)
-	m.touch(h, e)
-}
-
-// unstoredDependencies lists the dependencies of a job that are not in the store.
-func (m *Machine) unstoredDependencies(x *optional) (seqs []uint64) {
-	for _, seq := range x.waiting {
-		if p := m.bySeq.get(seq); p != 0 && m.jobs.at(p).unstored() {
-			seqs = append(seqs, seq)
-		}
-	}
-	return seqs
+func (m *Machine) rewriteStatus(h uint32, e *table.Entry) {
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 }
 
 // nowStored rewrites the records of the jobs that wait for one that was not stored until now.
 func (m *Machine) nowStored(h uint32) {
-	x := m.optionalState(h)
+	x := m.table.Optional(h)
 	if x == nil {
 		return
 	}
-	for _, list := range [...][]uint64{x.successors, x.children} {
+	for _, list := range [...][]uint64{x.Successors, x.Children} {
 		for _, seq := range list {
-			if s := m.bySeq.get(seq); s != 0 && m.waits(seq, m.jobs.at(h).seq) {
-				m.rewriteStatus(s, m.jobs.at(s))
+			if s := m.table.Handle(seq); s != 0 && m.waits(seq, m.table.At(h).Seq) {
+				m.rewriteStatus(s, m.table.At(s))
 			}
 		}
 	}
@@ -156,7 +147,7 @@ func (m *Machine) nowStored(h uint32) {
 
 // dependents lists the jobs that depend on a job.
 func (m *Machine) dependents(h uint32) (seqs []uint64) {
-	for _, next := range m.waitingFor(step{seq: m.jobs.at(h).seq}, nil) {
+	for _, next := range m.waitingFor(step{seq: m.table.At(h).Seq}, nil) {
 		if !next.closesOnly {
 			seqs = append(seqs, next.seq)
 		}
@@ -165,11 +156,11 @@ func (m *Machine) dependents(h uint32) (seqs []uint64) {
 }
 
 // unblock makes a job scheduled or ready.
-func (m *Machine) unblock(h uint32, e *entry) {
-	m.unlist(h, e)
-	if e.readyAt < m.now {
-		e.readyAt = m.now
-		e.clear(scheduledOrder)
+func (m *Machine) unblock(h uint32, e *table.Entry) {
+	m.table.Unlist(h, e)
+	if e.ReadyAt < m.table.Now {
+		e.ReadyAt = m.table.Now
+		e.Clear(table.ScheduledOrder)
 	}
 	m.schedule(h, e)
 }
@@ -177,7 +168,7 @@ func (m *Machine) unblock(h uint32, e *entry) {
 // unlink removes the dependencies of a job that leaves Blocked by force. Those jobs still name it; since it never returns to
 // Blocked, that has no effect, and costs less than searching long lists.
 func (m *Machine) unlink(h uint32) {
-	if x := m.optionalState(h); x != nil {
-		x.waiting = nil
+	if x := m.table.Optional(h); x != nil {
+		x.Waiting = nil
 	}
 }

@@ -15,10 +15,10 @@ func TestEndOfADependencyDoesNotRewriteTheOthers(t *testing.T) {
 	c := r.client(core.Faktory)
 	after := make([]uint64, n)
 	for i := range after {
-		after[i] = r.m.nextSeq
+		after[i] = r.m.table.NextSeq
 		r.m.Apply(r.now, c, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory}}})
 	}
-	waits := r.m.nextSeq
+	waits := r.m.table.NextSeq
 	r.m.Apply(r.now, c, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, After: after}}})
 	r.flush()
 	for i, seq := range after[:n-1] {
@@ -36,7 +36,7 @@ func TestEndOfADependencyDoesNotRewriteTheOthers(t *testing.T) {
 	}
 	r.m.Take(c, nil)
 	r.one(c, &core.Complete{Ref: core.Ref{Seq: after[n-1]}, Authority: core.ByAnyone})
-	if s := r.m.jobs.at(r.m.bySeq.get(waits)).state; s != core.Ready {
+	if s := r.m.table.At(r.m.table.Handle(waits)).State; s != core.Ready {
 		t.Errorf("after the last dependency the job is %v", s)
 	}
 }

@@ -3,14 +3,12 @@ package machine
 import (
 	"cmp"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"broker/core"
 	"broker/core/internal/queue"
-	"broker/core/internal/record"
+	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
-	"broker/core/internal/timer"
 )
 
 // Options are the machine's tunables.
@@ -32,64 +30,35 @@ type Options struct {
 
 // Machine is the index of everything. Not safe for concurrent use.
 type Machine struct {
-	opts Options
-	now  core.Instant
-	hash hasher
+	table *table.Table
+	opts  Options
 
-	jobs          slab
-	bySeq         seqIndex
-	byID          map[digest]uint32
-	byUnique      map[digest]uint32
-	optionals     map[uint32]*optional
-	firstFails    map[uint32]core.Instant // when jobs failed first; see firstFail
-	traces        map[uint32]string       // Job.Trace of the jobs that have one
-	transients    map[uint32]*transient
-	tallies       map[uint32]core.Tally // of the jobs with Tallies, from the first event on
-	stops         map[uint64]uint32     // when workers were asked to stop jobs, by number; see stop.go
-	logs          map[uint64]*jobLog    // ends of logs, by number of the job; see joblog.go
-	leftLogs      []uint64              // jobs of logs that are not leased any more
+	logs          map[uint64]*jobLog // ends of logs, by number of the job; see joblog.go
+	leftLogs      []uint64           // jobs of logs that are not leased any more
 	forgottenLogs uint64
-	nextSeq       uint64
-	byState       stateLists
-	groups        groupIndex
-	tags          tagIndex
 	effort        effort
-	reserved      uint64 // no Seq from here on may be assigned before a record of it is sealed
-	before        queue.Before
-	// lastPlace is the latest position (entry.place) of a job that became ready or has SeqOrder. A job that becomes ready gets firstPlace or a
-	// later one, so that it does not overtake jobs from before the clock was set back.
-	lastPlace, firstPlace core.Instant
 
-	queues               []*jobQueue // by number, from 1
-	names                map[string]uint32
-	lookedIdle           uint32 // number of the last queue that lookForIdle has looked at
-	freeQ                []uint32
-	inOrder              queueNames
-	byName, byFoldedName queue.Before
-	class                [3]int // ready jobs of all queues by classOf
-	kept                 int    // queues whose lifetime is overRestarts
-	waiters              queue.Waiters
-	visitMark            uint64 // number of the current list of names, to recognise a queue that is named twice
-	watchers             watcherSlab
-	clients              []*client // by slot, from 1
-	freeC                []uint32
-	opened               uint64
-	workers              nameTable  // of workers that hold leases
-	leases               [][]uint32 // held jobs, by number of the worker
-	types                nameTable  // of jobs, if different from the queue's name
-	timers               timer.Heap
-	batches              map[uint64]*batch
+	queues     []*jobQueue // by number, from 1
+	lookedIdle uint32      // number of the last queue that lookForIdle has looked at
+	kept       int         // queues whose lifetime is overRestarts
+	waiters    queue.Waiters
+	visitMark  uint64 // number of the current list of names, to recognise a queue that is named twice
+	watchers   watcherSlab
+	clients    []*client // by slot, from 1
+	freeC      []uint32
+	opened     uint64
+	batches    map[uint64]*batch
 	// firstBatch and lastBatch are the ends of the list of batches, the oldest first.
 	firstBatch, lastBatch *batch
 	// batchSlots and freeBatches number the batches for their deadlines.
 	batchSlots  []*batch
 	freeBatches []uint32
-	meta        map[string][]byte
 	schedules   schedules
 	windows     windows
 	policies    policies
 	shared      sharedLimits
 	sort        laneSort
+	limitedJobs limitedJobs
 	orders      orders
 	buckets     []*bucket // of all queues, by number
 	freeBuckets []uint32
@@ -100,22 +69,9 @@ type Machine struct {
 	history    telemetry.History
 	statsDirty bool
 
-	open    core.Commit // number of the open batch
-	durable core.Commit // number of the newest batch that is durable
-	// The commits of the last removal of a job and of a batch, and of the last change of a meta entry.
-	lastRemoval, lastBatchRemoval, lastMeta core.Commit
+	lastBatchRemoval core.Commit // of the last removal of a batch
 
-	changed         []uint32 // handles with the dirty flag; a handle may have been reused since
-	removed         []record.Change
-	metaLog         []core.MetaEntry
-	documents       []core.MetaEntry // of the open batch
-	documentAt      map[string]int   // positions, by name
-	dirtyBatches    []uint64         // batches with the dirty flag
-	cached          int              // bytes of payloads in memory
-	collected       int              // bytes of chunks kept for results
-	peaks           mapPeaks
-	openBytes       int      // bytes admitted to the open batch
-	inflightBytes   int      // bytes admitted to the batch in flight
+	dirtyBatches    []uint64 // batches with the dirty flag
 	breaking        []breach // see decideBroken
 	offers          []uint32 // queues with the offered flag
 	touched         []uint32
@@ -144,43 +100,22 @@ type Machine struct {
 func New(o Options) *Machine {
 	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
-		opts: o, hash: newHasher(),
-		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
-		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, stops: map[uint64]uint32{}, logs: map[uint64]*jobLog{}, traces: map[uint32]string{},
-		nextSeq: 1, open: 1,
-		queues: make([]*jobQueue, 1), names: map[string]uint32{},
-		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}}, shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
+		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1), batches: map[uint64]*batch{},
+		rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, schedules: schedules{byName: map[string]*schedule{}},
+		windows: newWindows(), policies: policies{{}, {}},
+		shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
 	}
+	var like *table.Table
 	if o.ShareHashSeedWith != nil {
-		m.hash = o.ShareHashSeedWith.hash
+		like = o.ShareHashSeedWith.table
 	}
+	m.table = table.New(o.table(), like)
 	m.restoring = newRestoring()
-	m.tags = newTagIndex()
-	m.before, m.effort = m.standsBefore, usualEffort
-	m.byName, m.byFoldedName = m.nameBefore, m.foldedNameBefore
-	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
-	m.groups.counts = map[failureKey]int{}
+	m.effort = usualEffort
 	m.stats.StartedAt = o.StartedAt
-	m.now = o.StartedAt
-	m.meters = telemetry.NewMeters(watched{m}, m.now, o.MaxDetailed)
+	m.table.Now = o.StartedAt
+	m.meters = telemetry.NewMeters(watched{m}, m.table.Now, o.MaxDetailed)
 	return m
-}
-
-// standsBefore is the order of a queue: priority, then position, then number.
-func (m *Machine) standsBefore(a, b uint32) bool {
-	x, y := m.jobs.at(a), m.jobs.at(b)
-	if p, q := x.priority(), y.priority(); p != q {
-		return p > q
-	}
-	if s, t := x.has(scheduledOrder), y.has(scheduledOrder); s != t {
-		return t // plain jobs before scheduled ones
-	}
-	if s, t := x.place(), y.place(); s != t {
-		return s < t
-	}
-	return x.seq < y.seq
 }
 
 // Apply processes operations of one client, in order, at the instant now, which must not go back. It returns how many it has
@@ -197,7 +132,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 			m.failed(c, op.TagOf(), m.stopped)
 			continue
 		}
-		if m.openBytes > m.maxOpen() && !op.ReadOnly() {
+		if m.table.OpenBytes > m.maxOpen() && !op.ReadOnly() {
 			m.failed(c, op.TagOf(), core.ErrDiskFull)
 			continue
 		}
@@ -216,14 +151,14 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 }
 
 // Now is the time of the machine: the latest that it was given, or that of the clock since that was set.
-func (m *Machine) Now() core.Instant { return m.now }
+func (m *Machine) Now() core.Instant { return m.table.Now }
 
 func (m *Machine) setNow(now core.Instant) {
-	if now > m.now {
-		m.now = now
+	if now > m.table.Now {
+		m.table.Now = now
 	}
-	if m.meters.Due(m.now) {
-		m.meters.EndStep(m.now)
+	if m.meters.Due(m.table.Now) {
+		m.meters.EndStep(m.table.Now)
 	}
 }
 
@@ -257,7 +192,7 @@ func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit co
 func (m *Machine) restOn(c *client, commit core.Commit) {
 	switch commit {
 	case 0:
-	case m.open:
+	case m.table.Open:
 		if c.waitsOpen != commit {
 			c.waitsOpen = commit
 			m.waitsOpen = append(m.waitsOpen, c.slot)
@@ -273,57 +208,24 @@ func (m *Machine) restOn(c *client, commit core.Commit) {
 // RestOn is restOn for a reply that was completed outside the machine; it does nothing if the commit is durable.
 func (m *Machine) RestOn(id core.ClientID, commit core.Commit) {
 	if c := m.client(id); c != nil {
-		m.restOn(c, m.pending(commit))
+		m.restOn(c, m.table.Pending(commit))
 	}
 }
 
-// touch records that a job's record has changed.
-func (m *Machine) touch(h uint32, e *entry) {
-	if e.has(dirty) || e.unstored() || !m.opts.Persist {
-		return
+// move gives a job another state.
+func (m *Machine) move(e *table.Entry, to core.State) {
+	if !e.State.CanMove(to) {
+		panic("machine: illegal move " + e.State.String() + " to " + to.String())
 	}
-	e.set(dirty)
-	m.openBytes += changeBytes
-	if e.has(hasOptional) {
-		m.openBytes += 2 * 10 * len(m.optionals[h].waiting) // Waiting and Unstored
+	m.meters.Mark(&m.queues[e.Queue].watch)
+	if e.State == core.Leased && e.Has(table.Rerun|table.Stopping) {
+		e.Clear(table.Rerun)
+		m.table.ForgetStop(e)
 	}
-	m.changed = append(m.changed, h)
-}
-
-// move is the only writer of entry.state; it keeps the counters of queue and server.
-func (m *Machine) move(e *entry, to core.State) {
-	if !e.state.CanMove(to) {
-		panic("machine: illegal move " + e.state.String() + " to " + to.String())
-	}
-	q := m.queues[e.queue]
-	if e.state == core.Leased && len(m.logs) > 0 {
+	if e.State == core.Leased && len(m.logs) > 0 {
 		m.leaveLog(e)
 	}
-	if e.has(listed) {
-		panic("machine: a job leaves its state and stays in the list of it")
-	}
-	m.meters.Mark(&q.watch)
-	if e.state != core.Gone {
-		q.count[e.state]--
-		m.stats.Jobs[e.state]--
-	}
-	if e.state == core.Leased && e.has(rerun|stopping) {
-		e.clear(rerun)
-		m.forgetStop(e)
-	}
-	if e.state == core.Ready {
-		q.class[classOf(e.priority())]--
-		m.class[classOf(e.priority())]--
-	}
-	if to == core.Ready {
-		q.class[classOf(e.priority())]++
-		m.class[classOf(e.priority())]++
-	}
-	if to != core.Gone {
-		q.count[to]++
-		m.stats.Jobs[to]++
-	}
-	e.state = to
+	m.table.SetState(e, to)
 }
 
 // Take moves the replies of a client to into.
@@ -377,19 +279,18 @@ func (m *Machine) Stop(why error) {
 }
 
 // NextDeadline is when to call Tick next; zero: not before a change.
-func (m *Machine) NextDeadline() core.Instant { return m.timers.Next() }
+func (m *Machine) NextDeadline() core.Instant { return m.table.Timers.Next() }
 
 // Open is the number of the open batch.
-func (m *Machine) Open() core.Commit { return m.open }
+func (m *Machine) Open() core.Commit { return m.table.Open }
 
 // Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
 func (m *Machine) Changed() bool {
-	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.documents) > 0 || len(m.dirtyBatches) > 0 ||
-		len(m.schedules.moved) > 0 || len(m.dirtyRates) > 0
+	return m.table.HasChanges() || len(m.dirtyBatches) > 0 || len(m.schedules.moved) > 0 || len(m.dirtyRates) > 0
 }
 
 // Pending is the approximate number of changes in the open batch.
-func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) + len(m.documents) }
+func (m *Machine) Pending() int { return m.table.Changes() }
 
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
@@ -399,26 +300,10 @@ func (m *Machine) writeEntries(c *client, op *core.WriteMeta) {
 	if m.run != nil && !m.run.applying {
 		return
 	}
-	m.writeMeta(op.Entries)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.table.WriteMeta(op.Entries)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
 
-func (m *Machine) writeMeta(marks []core.MetaEntry) {
-	for _, k := range marks {
-		if k.Value == nil {
-			delete(m.meta, k.Name)
-		} else {
-			m.meta[k.Name] = slices.Clone(k.Value)
-		}
-		m.logMeta(k)
-	}
-}
-
-// logMeta adds an entry to the open batch.
-func (m *Machine) logMeta(k core.MetaEntry) {
-	if m.opts.Persist {
-		m.lastMeta = m.open
-		m.metaLog = append(m.metaLog, k)
-		m.openBytes += record.MetaSize(&k)
-	}
+func (o *Options) table() table.Options {
+	return table.Options{Persist: o.Persist, Await: o.Await, CacheBytes: o.CacheBytes}
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // moveJob moves a job to a queue, from any state.
 func (m *Machine) moveJob(c *client, op *core.Move) {
@@ -9,12 +12,12 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	if wanted || m.rejectedBy(c, op.Tag, e, err) {
 		return
 	}
-	e.epoch++
+	e.Epoch++
 	if op.Queue != "" {
-		typ := m.typeOf(e)
+		typ := m.table.TypeOf(e)
 		if op.Set.Type != nil {
 			typ = *op.Set.Type
-		} else if typ == m.queues[e.queue].name {
+		} else if typ == m.queues[e.Queue].Name {
 			typ = op.Queue
 		}
 		m.storeFor(h, e, op.Queue, typ)
@@ -25,19 +28,19 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	if !m.takeOut(h, e, op.Queue) {
 		return
 	}
-	from := e.queue
+	from := e.Queue
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
 	m.enter(h, e, op)
 	if op.After != nil {
 		m.unlinkAfter(h, e)
 		m.waitFor(h, e, after)
 	}
-	e.readyAt, e.lostLeases = max(op.ReadyAt, m.now), 0
-	e.clear(scheduledOrder | requeued)
-	m.record(h, e, core.EventMoved, m.queues[from].name)
-	if x := m.optionalState(h); x != nil && len(x.waiting) > 0 || e.has(broken) {
+	e.ReadyAt, e.LostLeases = max(op.ReadyAt, m.table.Now), 0
+	e.Clear(table.ScheduledOrder | table.Requeued)
+	m.record(h, e, core.EventMoved, m.queues[from].Name)
+	if x := m.table.Optional(h); x != nil && len(x.Waiting) > 0 || e.Has(table.Broken) {
 		m.move(e, core.Blocked)
-		m.enlist(h, e)
+		m.table.Enlist(h, e)
 	} else {
 		m.schedule(h, e)
 	}
@@ -45,17 +48,17 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 }
 
 // moveRefusal finds the job and the dependencies of a move, or says why it is refused.
-func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *entry, after []uint64, err error) {
+func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *table.Entry, after []uint64, err error) {
 	h, e, err = m.findIf(op.Ref, &op.If)
 	if err != nil {
 		return h, e, nil, err
 	}
 	switch {
-	case e.state == core.Done:
+	case e.State == core.Done:
 		return h, e, nil, core.ErrFinished
-	case len(op.Queue) > core.MaxQueueName, op.Set.ReadyAt != nil, len(op.After) > 0 && e.has(ephemeral), m.heldByBatch(h, e):
+	case len(op.Queue) > core.MaxQueueName, op.Set.ReadyAt != nil, len(op.After) > 0 && e.Has(table.Ephemeral), m.heldByBatch(h, e):
 		return h, e, nil, core.ErrInvalid
-	case e.state == core.Leased:
+	case e.State == core.Leased:
 		err = m.authorityRefusal(c, e, op.Authority)
 	}
 	if err == nil {
@@ -71,26 +74,26 @@ func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *entry, aft
 }
 
 // enterRefusal is why the new queue refuses a job.
-func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
-	n := m.names[op.Queue]
-	if op.Queue == "" || n == e.queue {
+func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
+	n := m.table.QueueNumber(op.Queue)
+	if op.Queue == "" || n == e.Queue {
 		return nil
 	}
-	if e.unique != (digest{}) && m.run.locked(op.Queue, e.unique) {
+	if e.Unique != (table.Digest{}) && m.run.locked(op.Queue, e.Unique) {
 		return core.ErrNotUnique
 	}
 	if n == 0 {
 		return nil
 	}
-	priority := e.priority()
+	priority := e.Priority()
 	if op.Set.Priority != nil {
 		priority = *op.Set.Priority
 	}
 	if m.full(n, priority) {
 		return core.ErrFull
 	}
-	if e.unique != (digest{}) {
-		if h := m.holderOf(n, e.unique); h != 0 && !m.run.cancels(m.jobs.at(h).seq) {
+	if e.Unique != (table.Digest{}) {
+		if h := m.holderOf(n, e.Unique); h != 0 && !m.run.cancels(m.table.At(h).Seq) {
 			return core.ErrNotUnique
 		}
 	}
@@ -99,23 +102,23 @@ func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
 
 // takeOut removes a job from its list or holder, to move it to a queue. False: it was ephemeral and no client waits for it, or its
 // worker was asked to stop and gives it back, so it is gone.
-func (m *Machine) takeOut(h uint32, e *entry, to string) bool {
-	was := e.state
+func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
+	was := e.State
 	m.detach(h, e)
 	if was != core.Blocked {
-		e.clear(broken) // from before it was buried
+		e.Clear(table.Broken) // from before it was buried
 	}
 	switch was {
 	case core.Leased:
-		m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Releases++ })
+		m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Releases++ })
 		m.timeOutRuns(e)
-		m.forgetProgress(h, e)
+		m.table.ForgetProgress(h, e)
 		if m.abandoned(e) {
 			m.end(h, &core.Outcome{Cause: core.Cancelled})
 			return false
 		}
-		if e.has(stopping) && (to == "" || to == m.queues[e.queue].name) {
-			m.endStopped(h, e.holderFrom)
+		if e.Has(table.Stopping) && (to == "" || to == m.queues[e.Queue].Name) {
+			m.endStopped(h, e.HolderFrom)
 			return false
 		}
 	case core.Dead:
@@ -126,20 +129,20 @@ func (m *Machine) takeOut(h uint32, e *entry, to string) bool {
 }
 
 // enter puts a job into its new queue. If its type was the name of the queue, it follows.
-func (m *Machine) enter(h uint32, e *entry, op *core.Move) {
+func (m *Machine) enter(h uint32, e *table.Entry, op *core.Move) {
 	if op.Queue == "" {
 		return
 	}
 	m.leaveLane(h)
 	m.leaveOrder(h, e)
-	n, q := m.enterQueue(op.Queue, e.origin, e.has(ephemeral))
-	j := m.jobs.payload(h) // a copy made by setFields that no one has seen yet
+	n, q := m.enterQueue(op.Queue, e.Origin, e.Has(table.Ephemeral))
+	j := m.table.Payload(h) // a copy made by setFields that no one has seen yet
 	typ := j.Type
-	if j.InQueue(q.name); op.Set.Type != nil {
+	if j.InQueue(q.Name); op.Set.Type != nil {
 		j.Type = typ
 	}
-	e.queue = n
+	e.Queue = n
 	m.dropType(e)
-	m.setType(e, j.Type)
+	m.table.SetType(e, j.Type)
 	m.joinLaneOf(h, j)
 }

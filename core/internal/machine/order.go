@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 )
 
 // An ordered queue has a chain for each key: its unfinished jobs in the order of their numbers. Of a chain at most one job is open,
@@ -47,9 +48,9 @@ const chainReady = 1 << 31
 
 // orders are all orderings.
 type orders struct {
-	last    uint32                  // number of the newest one
-	pages   []*[pageSize]orderPlace // by handle; nil where there is no job of an ordered queue
-	handOut bool                    // several jobs are being handed out
+	last    uint32                        // number of the newest one
+	pages   []*[table.PageSize]orderPlace // by handle; nil where there is no job of an ordered queue
+	handOut bool                          // several jobs are being handed out
 	handed  []handedOut
 }
 
@@ -78,10 +79,10 @@ func (x *ordering) ordersBy(s *queuePolicy) bool {
 
 // orderPlaceOf is where a job is in an ordering, nil: nowhere.
 func (m *Machine) orderPlaceOf(h uint32, x *ordering) *orderPlace {
-	if x == nil || int(h>>pageBits) >= len(m.orders.pages) || m.orders.pages[h>>pageBits] == nil {
+	if x == nil || int(h>>table.PageBits) >= len(m.orders.pages) || m.orders.pages[h>>table.PageBits] == nil {
 		return nil
 	}
-	if p := &m.orders.pages[h>>pageBits][h&(pageSize-1)]; p.of == x.number {
+	if p := &m.orders.pages[h>>table.PageBits][h&(table.PageSize-1)]; p.of == x.number {
 		return p
 	}
 	return nil
@@ -89,25 +90,25 @@ func (m *Machine) orderPlaceOf(h uint32, x *ordering) *orderPlace {
 
 // newOrderPlace gives a job a place in an ordering.
 func (m *Machine) newOrderPlace(h uint32, x *ordering) *orderPlace {
-	o, at := &m.orders, int(h>>pageBits)
+	o, at := &m.orders, int(h>>table.PageBits)
 	for at >= len(o.pages) {
 		o.pages = append(o.pages, nil)
 	}
 	if o.pages[at] == nil {
-		o.pages[at] = new([pageSize]orderPlace)
+		o.pages[at] = new([table.PageSize]orderPlace)
 	}
-	p := &o.pages[at][h&(pageSize-1)]
+	p := &o.pages[at][h&(table.PageSize-1)]
 	*p = orderPlace{of: x.number}
 	return p
 }
 
 // joinOrder puts an unfinished job into the chain of its key, if its queue is ordered. It is not in the list of ready jobs.
-func (m *Machine) joinOrder(h uint32, e *entry) {
-	x := m.queues[e.queue].order
+func (m *Machine) joinOrder(h uint32, e *table.Entry) {
+	x := m.queues[e.Queue].order
 	if x == nil {
 		return
 	}
-	p, key := m.newOrderPlace(h, x), m.tagKey(h, x.key.Tag)
+	p, key := m.newOrderPlace(h, x), m.table.TagKey(h, x.key.Tag)
 	if key == "" {
 		return
 	}
@@ -126,7 +127,7 @@ func (m *Machine) joinOrder(h uint32, e *entry) {
 	switch c := &x.slots[number]; {
 	case c.head == 0:
 		c.head = h
-	case m.older(h, c.head):
+	case m.table.Older(h, c.head):
 		m.follow(c, c.head)
 		c.head = h
 	default:
@@ -140,12 +141,12 @@ func (m *Machine) follow(c *chain, h uint32) {
 	if c.rest == nil {
 		c.rest = &queue.List{}
 	}
-	c.rest.Push(h, m.older)
+	c.rest.Push(h, m.table.Older)
 }
 
 // leaveOrder takes a job out of its chain: it has ended, is dead, or leaves the queue. It is not in the list of ready jobs.
-func (m *Machine) leaveOrder(h uint32, e *entry) {
-	if x := m.queues[e.queue].order; x != nil {
+func (m *Machine) leaveOrder(h uint32, e *table.Entry) {
+	if x := m.queues[e.Queue].order; x != nil {
 		m.leaveChain(h, x)
 	}
 }
@@ -168,7 +169,7 @@ func (m *Machine) leaveChain(h uint32, x *ordering) {
 		}
 	}
 	if c.rest != nil {
-		if c.rest.Remove(next, m.older); c.rest.Len() == 0 {
+		if c.rest.Remove(next, m.table.Older); c.rest.Len() == 0 {
 			c.rest = nil
 		}
 	}
@@ -182,20 +183,20 @@ func (m *Machine) leaveChain(h uint32, x *ordering) {
 }
 
 // reorder puts a job whose tags have changed into the chain of its key.
-func (m *Machine) reorder(h uint32, e *entry) {
-	q := m.queues[e.queue]
+func (m *Machine) reorder(h uint32, e *table.Entry) {
+	q := m.queues[e.Queue]
 	p := m.orderPlaceOf(h, q.order)
-	if p == nil || q.order.slots[p.chain&^chainReady].key == m.tagKey(h, q.order.key.Tag) {
+	if p == nil || q.order.slots[p.chain&^chainReady].key == m.table.TagKey(h, q.order.key.Tag) {
 		return
 	}
-	if e.state == core.Ready {
+	if e.State == core.Ready {
 		m.unreadyInOrder(q, h)
 	}
 	m.leaveOrder(h, e)
 	m.joinOrder(h, e)
-	if e.state == core.Ready {
+	if e.State == core.Ready {
 		m.readyInOrder(q, h)
-		m.offer(e.queue)
+		m.offer(e.Queue)
 	}
 }
 
@@ -245,13 +246,13 @@ func (m *Machine) reopenChain(x *ordering, number uint32) {
 
 // nextInChain is the first job of a chain that is not part of the present hand-out.
 func (m *Machine) nextInChain(c *chain) uint32 {
-	if c.out == 0 || c.head == 0 || m.jobs.at(c.head).seq > c.out {
+	if c.out == 0 || c.head == 0 || m.table.At(c.head).Seq > c.out {
 		return c.head
 	}
 	if c.rest == nil {
 		return 0
 	}
-	walk := c.rest.From(func(h uint32) bool { return m.jobs.at(h).seq <= c.out })
+	walk := c.rest.From(func(h uint32) bool { return m.table.At(h).Seq <= c.out })
 	return walk.Next()
 }
 
@@ -281,19 +282,19 @@ func (m *Machine) endHandOut() {
 }
 
 // outOfTurn reports whether an ordered queue does not let a job go now, whoever asks for it.
-func (m *Machine) outOfTurn(h uint32, e *entry) bool {
-	x := m.queues[e.queue].order
+func (m *Machine) outOfTurn(h uint32, e *table.Entry) bool {
+	x := m.queues[e.Queue].order
 	if x == nil {
 		return false
 	}
 	if p := m.orderPlaceOf(h, x); p != nil {
 		return p.chain != 0 && x.slots[p.chain&^chainReady].head != h
 	}
-	if m.queues[e.queue].sorting {
+	if m.queues[e.Queue].sorting {
 		return true
 	}
-	number := x.chains[m.tagKey(h, x.key.Tag)] // a dead job
-	return number != 0 && m.older(x.slots[number].head, h)
+	number := x.chains[m.table.TagKey(h, x.key.Tag)] // a dead job
+	return number != 0 && m.table.Older(x.slots[number].head, h)
 }
 
 // isOpen reports whether a ready job may be handed out but for limits. In an ordered queue it has its place.
@@ -306,8 +307,8 @@ func (m *Machine) isOpen(q *jobQueue, h uint32) bool {
 }
 
 // behind is how many earlier jobs of its key a job waits for, and the key.
-func (m *Machine) behind(h uint32, e *entry) (n int, key string) {
-	x := m.queues[e.queue].order
+func (m *Machine) behind(h uint32, e *table.Entry) (n int, key string) {
+	x := m.queues[e.Queue].order
 	p := m.orderPlaceOf(h, x)
 	if p == nil || p.chain == 0 {
 		return 0, ""
@@ -316,7 +317,7 @@ func (m *Machine) behind(h uint32, e *entry) (n int, key string) {
 	if c.head == h || c.rest == nil {
 		return 0, c.key
 	}
-	return 1 + c.rest.Search(func(o uint32) bool { return m.older(o, h) }), c.key
+	return 1 + c.rest.Search(func(o uint32) bool { return m.table.Older(o, h) }), c.key
 }
 
 // followers calls fn for the ready jobs that a hand-out of an open job may include, in order, until it returns false.
@@ -329,7 +330,7 @@ func (m *Machine) followers(q *jobQueue, open uint32, fn func(h uint32) bool) {
 	if c.rest == nil {
 		return
 	}
-	walk := c.rest.From(func(h uint32) bool { return !m.older(open, h) })
+	walk := c.rest.From(func(h uint32) bool { return !m.table.Older(open, h) })
 	for h := walk.Next(); h != 0; h = walk.Next() {
 		if p := m.orderPlaceOf(h, q.order); p.chain&chainReady == 0 || !fn(h) {
 			return
@@ -351,14 +352,4 @@ func (m *Machine) openJobs(q *jobQueue, open *queue.List, most int) int {
 		})
 	}
 	return n
-}
-
-// tagKey is the key of a job from a tag; see core.KeyTag.
-func (m *Machine) tagKey(h uint32, tag string) string {
-	for n := m.tags.first[h]; n != 0; n = m.tags.links[n].next {
-		if name, value, _ := strings.Cut(m.tags.names.names[m.tags.links[n].tag], ":"); name == tag {
-			return value
-		}
-	}
-	return ""
 }

@@ -48,7 +48,7 @@ func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) { //nolint:parall
 		return coretest.LiveBytes() - before, l
 	}
 	plain, without := bytes(core.Sharing{})
-	if without.m.orders.pages != nil || without.m.queues[without.m.names["q"]].order != nil {
+	if without.m.orders.pages != nil || without.m.queues[without.m.table.QueueNumber("q")].order != nil {
 		t.Error("a queue that is not ordered has an ordering")
 	}
 	ordered, with := bytes(byCustomer)
@@ -61,7 +61,7 @@ func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) { //nolint:parall
 	for with.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}).Kind == core.Assigned {
 	}
 	with.do(&core.Purge{Queue: "q", Limit: jobs})
-	if x := with.m.queues[with.m.names["q"]].order; with.m.orders.pages != nil || len(x.chains) != 0 || x.open.Len() != 0 {
+	if x := with.m.queues[with.m.table.QueueNumber("q")].order; with.m.orders.pages != nil || len(x.chains) != 0 || x.open.Len() != 0 {
 		t.Errorf("an empty queue keeps %d chains, %d pages", len(x.chains), len(with.m.orders.pages))
 	}
 }

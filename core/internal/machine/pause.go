@@ -4,16 +4,17 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
 func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
-	n := m.names[op.Queue]
+	n := m.table.QueueNumber(op.Queue)
 	if op.For < 0 {
 		m.failed(c, op.Tag, core.ErrInvalid)
 		return
 	}
-	if n == 0 || m.queues[n].hidden { // to clients there is no such queue
+	if n == 0 || m.queues[n].Hidden { // to clients there is no such queue
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}
@@ -23,22 +24,22 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 	}
 	until := core.Instant(0)
 	if op.Paused && op.For > 0 {
-		until = m.now.Add(op.For)
+		until = m.table.Now.Add(op.For)
 	}
 	m.setPause(n, q, op.Paused, until, op.For)
 	m.storeQueue(q)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 	m.offer(n)
 	m.dropIdle(n)
 }
 
 // setPause sets whether a queue is paused, and when that ends; zero: by an order.
 func (m *Machine) setPause(n uint32, q *jobQueue, paused bool, until core.Instant, span time.Duration) {
-	m.timers.Remove(&q.pauseTimer)
+	m.table.Timers.Remove(&q.pauseTimer)
 	q.paused, q.pausedUntil, q.pausedFor = paused, 0, 0
 	if paused && until != 0 {
 		q.pausedUntil, q.pausedFor = until, span
-		q.pauseTimer = m.timers.Add(until, timer.Owner{Kind: timerPause, Handle: n})
+		q.pauseTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerPause, Handle: n})
 	}
 }
 
@@ -55,7 +56,7 @@ func (m *Machine) pauseTimeout(n uint32) {
 
 // shiftPauses lets pauses keep their length when the clock was set by a span; their timers follow it already.
 func (m *Machine) shiftPauses(by core.Instant) {
-	for _, n := range m.sortedQueues() {
+	for _, n := range m.table.SortedQueues() {
 		if q := m.queues[n]; q.pauseTimer != 0 {
 			q.pausedUntil += by
 			m.storeQueue(q)

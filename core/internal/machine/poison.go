@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // A poisonous job crashes its workers: its leases end without a reply, by a lost connection or by time, one after the other.
@@ -11,24 +12,24 @@ import (
 // limit of attempts are left to that limit, as are leases that count as failures.
 
 // leaseLost counts a lease that ended without a reply, unless the broker itself closes the connections.
-func (m *Machine) leaseLost(h uint32, e *entry) {
-	if m.opts.PoisonAfter == 0 || m.maxAttempts(e) > 0 || m.draining || int(e.lostLeases) >= m.opts.PoisonAfter {
+func (m *Machine) leaseLost(h uint32, e *table.Entry) {
+	if m.opts.PoisonAfter == 0 || m.maxAttempts(e) > 0 || m.draining || int(e.LostLeases) >= m.opts.PoisonAfter {
 		return
 	}
-	e.lostLeases++
-	e.set(changed)
-	m.touch(h, e)
+	e.LostLeases++
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 }
 
 // poisonous reports whether a job has lost too many leases.
-func (m *Machine) poisonous(e *entry) bool {
-	return m.opts.PoisonAfter > 0 && m.maxAttempts(e) == 0 && int(e.lostLeases) >= m.opts.PoisonAfter
+func (m *Machine) poisonous(e *table.Entry) bool {
+	return m.opts.PoisonAfter > 0 && m.maxAttempts(e) == 0 && int(e.LostLeases) >= m.opts.PoisonAfter
 }
 
 // buryPoison moves a job whose lease has just ended to the dead set.
-func (m *Machine) buryPoison(h uint32, e *entry) {
+func (m *Machine) buryPoison(h uint32, e *table.Entry) {
 	failure := &core.Failure{
-		Type: core.Poisonous, Message: fmt.Sprintf(core.PoisonousMessage, e.lostLeases),
+		Type: core.Poisonous, Message: fmt.Sprintf(core.PoisonousMessage, e.LostLeases),
 	}
-	m.failJob(h, e.holderFrom, failure, afterFail{final: true, bury: true})
+	m.failJob(h, e.HolderFrom, failure, afterFail{final: true, bury: true})
 }

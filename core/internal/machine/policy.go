@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // Policies of queues and types stand in for what jobs do not say themselves. They are looked up when they are needed, so that a job
@@ -34,19 +35,19 @@ const jobPolicyPrefix = "core/policy/"
 func (p *policies) none() bool { return len(p[core.PolicyOfQueue])+len(p[core.PolicyOfType]) == 0 }
 
 // policyOn is the policy that says a member for a job; nil: none does.
-func (m *Machine) policyOn(e *entry, member core.PolicyFields) *core.JobPolicy {
+func (m *Machine) policyOn(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
 	if m.policies.none() {
 		return nil
 	}
 	return m.policyFor(e, member)
 }
 
-func (m *Machine) policyFor(e *entry, member core.PolicyFields) *core.JobPolicy {
-	q, types := m.queues[e.queue].rules, m.policies[core.PolicyOfType]
-	if q == nil && len(types) == 0 || e.has(ephemeral) {
+func (m *Machine) policyFor(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
+	q, types := m.queues[e.Queue].rules, m.policies[core.PolicyOfType]
+	if q == nil && len(types) == 0 || e.Has(table.Ephemeral) {
 		return nil
 	}
-	return firstWith(types, m.typeOf(e), q, member)
+	return firstWith(types, m.table.TypeOf(e), q, member)
 }
 
 // firstWith is the policy of a type, or else of a queue, that has a member.
@@ -63,27 +64,27 @@ func firstWith(types map[string]*jobPolicy, typ string, queue *jobPolicy, member
 const ownLimits = core.PolicyMaxAttempts | core.PolicyMaxFails
 
 // maxAttempts is how many leases a job has; zero: no limit.
-func (m *Machine) maxAttempts(e *entry) uint32 {
+func (m *Machine) maxAttempts(e *table.Entry) uint32 {
 	if m.limitedByPolicy(e) {
 		return m.policyOn(e, core.PolicyMaxAttempts).MaxAttempts
 	}
-	return e.maxAttempts
+	return e.MaxAttempts
 }
 
 // maxFails is how many failures a job may have, at least one.
-func (m *Machine) maxFails(e *entry) uint32 {
-	if p := m.policyOn(e, core.PolicyMaxFails); p != nil && !e.own(ownLimits) {
+func (m *Machine) maxFails(e *table.Entry) uint32 {
+	if p := m.policyOn(e, core.PolicyMaxFails); p != nil && !e.Own(ownLimits) {
 		return max(p.MaxFails, 1)
 	}
-	return max(e.maxFails, 1)
+	return max(e.MaxFails, 1)
 }
 
 // leaseFor is the length of a job's leases in milliseconds; zero: nothing says it.
-func (m *Machine) leaseFor(e *entry) uint32 {
-	if p := m.policyOn(e, core.PolicyLeaseFor); p != nil && !e.own(core.PolicyLeaseFor) {
-		return millis(p.LeaseFor)
+func (m *Machine) leaseFor(e *table.Entry) uint32 {
+	if p := m.policyOn(e, core.PolicyLeaseFor); p != nil && !e.Own(core.PolicyLeaseFor) {
+		return table.Millis(p.LeaseFor)
 	}
-	return e.leaseFor
+	return e.LeaseFor
 }
 
 // atEnd is what happens to a job that has used up its leases or failures.
@@ -93,53 +94,53 @@ type atEnd struct {
 	byPolicy  bool
 }
 
-func (m *Machine) atEnd(e *entry) atEnd {
+func (m *Machine) atEnd(e *table.Entry) atEnd {
 	p := m.policyOn(e, core.PolicyExhausted)
-	if p == nil || e.own(core.PolicyExhausted) {
-		return atEnd{exhausted: e.exhausted}
+	if p == nil || e.Own(core.PolicyExhausted) {
+		return atEnd{exhausted: e.Exhausted}
 	}
-	if p.MoveTo == m.queues[e.queue].name { // of a type: the job has been there
+	if p.MoveTo == m.queues[e.Queue].Name { // of a type: the job has been there
 		return atEnd{exhausted: core.ExhaustedBury, byPolicy: true}
 	}
 	return atEnd{exhausted: p.Exhausted, moveTo: p.MoveTo, byPolicy: true}
 }
 
 // usedUp reports whether a job has had all its leases.
-func (m *Machine) usedUp(e *entry) bool {
-	if e.attempts == 0 {
+func (m *Machine) usedUp(e *table.Entry) bool {
+	if e.Attempts == 0 {
 		return false
 	}
 	most := m.maxAttempts(e)
-	return most > 0 && e.attempts >= most
+	return most > 0 && e.Attempts >= most
 }
 
 // endUsedUp ends a detached job that has had all its leases.
-func (m *Machine) endUsedUp(h uint32, e *entry) {
+func (m *Machine) endUsedUp(h uint32, e *table.Entry) {
 	end := m.atEnd(e)
-	why := fmt.Sprintf(core.AttemptsUsedUpMessage, e.attempts)
+	why := fmt.Sprintf(core.AttemptsUsedUpMessage, e.Attempts)
 	switch {
-	case e.has(rerun) || !end.byPolicy && !m.limitedByPolicy(e) || end.exhausted == core.ExhaustedFinish && end.moveTo == "":
+	case e.Has(table.Rerun) || !end.byPolicy && !m.limitedByPolicy(e) || end.exhausted == core.ExhaustedFinish && end.moveTo == "":
 		m.recordRunEnd(h, e, core.EventFailed, "no attempts left")
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	case end.moveTo != "":
 		m.moveAway(h, e, end.moveTo, why)
 	default:
-		m.failJob(h, e.holderFrom, &core.Failure{Type: core.AttemptsUsedUp, Message: why}, afterFail{final: true, bury: true})
+		m.failJob(h, e.HolderFrom, &core.Failure{Type: core.AttemptsUsedUp, Message: why}, afterFail{final: true, bury: true})
 	}
 }
 
 // spent reports whether a policy that was set meanwhile gives a ready job no further lease.
-func (m *Machine) spent(e *entry) bool { return m.limitedByPolicy(e) && m.usedUp(e) }
+func (m *Machine) spent(e *table.Entry) bool { return m.limitedByPolicy(e) && m.usedUp(e) }
 
 // limitedByPolicy reports whether a policy says how many leases a job has.
-func (m *Machine) limitedByPolicy(e *entry) bool {
-	return !e.own(ownLimits) && m.policyOn(e, core.PolicyMaxAttempts) != nil
+func (m *Machine) limitedByPolicy(e *table.Entry) bool {
+	return !e.Own(ownLimits) && m.policyOn(e, core.PolicyMaxAttempts) != nil
 }
 
 // unfit reports whether a ready job must not be handed out.
 func (m *Machine) unfit(h uint32) bool {
-	e := m.jobs.at(h)
-	return e.has(hasOptional) && m.stale(h) || e.attempts > 0 && m.spent(e)
+	e := m.table.At(h)
+	return e.Has(table.HasOptional) && m.stale(h) || e.Attempts > 0 && m.spent(e)
 }
 
 // dropUnfit removes a job that is unfit from its queue.
@@ -148,7 +149,7 @@ func (m *Machine) dropUnfit(h uint32) {
 		m.expire(h)
 		return
 	}
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.detach(h, e)
 	m.endUsedUp(h, e)
 }
@@ -163,51 +164,51 @@ func failureText(f *core.Failure) string {
 
 // moveAway moves a detached job to the queue for those that have used up their leases or failures. It starts there as new. Its
 // payload may be on disk only: the status names the queue.
-func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
-	from, typ := e.queue, m.typeOf(e)
-	if typ == m.queues[from].name {
+func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
+	from, typ := e.Queue, m.table.TypeOf(e)
+	if typ == m.queues[from].Name {
 		typ = to
 	}
 	m.unlink(h)
-	m.forgetProgress(h, e)
+	m.table.ForgetProgress(h, e)
 	m.leaveLane(h)
 	m.leaveOrder(h, e)
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
-	if n := m.names[to]; n != 0 && e.unique != (digest{}) && m.holderOf(n, e.unique) != 0 {
-		m.freeUnique(h, e) // another job has the key there
-		e.set(unlocked)
+	if n := m.table.QueueNumber(to); n != 0 && e.Unique != (table.Digest{}) && m.holderOf(n, e.Unique) != 0 {
+		m.table.FreeUnique(h, e) // another job has the key there
+		e.Set(table.Unlocked)
 	}
-	n, q := m.enterQueue(to, e.origin, false)
-	e.queue = n
+	n, q := m.enterQueue(to, e.Origin, false)
+	e.Queue = n
 	m.dropType(e)
-	m.setType(e, typ)
-	if j := m.jobs.payload(h); j != nil { // others may be reading it
+	m.table.SetType(e, typ)
+	if j := m.table.Payload(h); j != nil { // others may be reading it
 		moved := *j
-		moved.InQueue(q.name)
-		m.setPayload(h, &moved)
+		moved.InQueue(q.Name)
+		m.table.SetPayload(h, &moved)
 	}
 	m.needLanes(n, typ)
 	m.joinOrder(h, e)
 	if q.lanes != nil && m.laneOf(h, q.lanes) == nil {
 		m.joinLane(h, q.lanes, m.laneNameOf(h, e, q.lanes))
 	}
-	e.words |= rehomed
-	m.storeFor(h, e, q.name, typ)
-	m.setFirstFail(h, e, 0)
-	e.attempts, e.fails, e.lostLeases = 0, 0, 0
-	if e.has(hasTransient) {
-		m.transients[h].failure = nil
-		m.dropCollected(m.transients[h])
+	e.Words |= table.Rehomed
+	m.storeFor(h, e, q.Name, typ)
+	m.table.SetFirstFail(h, e, 0)
+	e.Attempts, e.Fails, e.LostLeases = 0, 0, 0
+	if e.Has(table.HasTransient) {
+		m.table.Transient(h).Failure = nil
+		m.table.DropCollected(m.table.Transient(h))
 	}
-	e.epoch++
-	e.readyAt, e.leasedAt = m.now, 0
-	e.clear(scheduledOrder | requeued | failureStored)
-	e.set(changed)
+	e.Epoch++
+	e.ReadyAt, e.LeasedAt = m.table.Now, 0
+	e.Clear(table.ScheduledOrder | table.Requeued | table.FailureStored)
+	e.Set(table.Changed)
 	m.addEntry(m.actor, h, e, core.TimelineEntry{
-		Kind: core.EventMoved, Detail: m.queues[from].name, Queue: q.name, Text: core.CutText(why, core.MaxTimelineText),
+		Kind: core.EventMoved, Detail: m.queues[from].Name, Queue: q.Name, Text: core.CutText(why, core.MaxTimelineText),
 	})
-	m.emit(h, e, core.EventMoved, m.queues[from].name)
-	m.touch(h, e)
+	m.emit(h, e, core.EventMoved, m.queues[from].Name)
+	m.table.Touch(h, e)
 	m.schedule(h, e)
 	m.dropIdle(from)
 }
@@ -220,7 +221,7 @@ func (m *Machine) applyToSubmission(j *core.Job) {
 	types, queue := m.policies[core.PolicyOfType], m.policies[core.PolicyOfQueue][j.Queue]
 	typ := cmp.Or(j.Type, j.Queue)
 	if p := firstWith(types, typ, queue, core.PolicyExpiresIn); p != nil && j.ExpiresAt == 0 {
-		j.ExpiresAt = max(m.now, j.ReadyAt).Add(p.ExpiresIn)
+		j.ExpiresAt = max(m.table.Now, j.ReadyAt).Add(p.ExpiresIn)
 	}
 	if p := firstWith(types, typ, queue, core.PolicyRetainFor); p != nil && !j.Kept() {
 		j.RetainFor = p.RetainFor
@@ -236,7 +237,7 @@ func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
 	all := m.policies[op.Scope]
 	before := all[op.Name]
 	if err := m.policyRefusal(op, before); err != nil {
-		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
 	p := &jobPolicy{fromConfig: op.FromConfig}
@@ -251,7 +252,7 @@ func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
 	commit := core.Commit(0)
 	if !p.fromConfig || p.stored {
 		m.storeJobPolicy(op.Scope, name, p)
-		commit = m.promise()
+		commit = m.table.Promise()
 	}
 	m.applyJobPolicy(op.Scope, name, p)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
@@ -288,7 +289,7 @@ func (m *Machine) applyJobPolicy(scope core.PolicyScope, name string, p *jobPoli
 	} else {
 		m.policies[scope][name] = p
 	}
-	if n := m.names[name]; n != 0 && scope == core.PolicyOfQueue {
+	if n := m.table.QueueNumber(name); n != 0 && scope == core.PolicyOfQueue {
 		m.queues[n].rules = p
 	}
 }
@@ -299,7 +300,7 @@ func (m *Machine) storeJobPolicy(scope core.PolicyScope, name string, p *jobPoli
 	if p.stored = !p.fromConfig && p.Has != 0; p.stored {
 		entry.Value = mustEncode(p.JobPolicy)
 	}
-	m.logMeta(entry)
+	m.table.LogMeta(entry)
 }
 
 // restoreJobPolicy restores a policy.
@@ -344,5 +345,5 @@ func (m *Machine) listPolicies(c *client, op *core.ListPolicies) {
 			answer.Policies = append(answer.Policies, row)
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: answer})
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: answer})
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // Quarantine buries an unfinished job that the store cannot read: no worker can run it, and each one that asked would get nothing.
 // The lease that found it is not counted as lost. It returns false if the job has ended, or is gone.
@@ -8,13 +11,13 @@ func (m *Machine) Quarantine(now core.Instant, seq uint64, reason string) bool {
 	m.setNow(now)
 	m.actor = nil
 	defer m.serveOffers()
-	h := m.bySeq.get(seq)
-	if h == 0 || m.stopped != nil || !m.jobs.at(h).state.Unfinished() {
+	h := m.table.Handle(seq)
+	if h == 0 || m.stopped != nil || !m.table.At(h).State.Unfinished() {
 		return false
 	}
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.detach(h, e)
-	e.clear(rerun) // it cannot run again
+	e.Clear(table.Rerun) // it cannot run again
 	failure := &core.Failure{Type: core.Damaged, Message: core.CutText(reason, core.MaxTimelineText)}
 	m.failJob(h, core.Internal, failure, afterFail{final: true, bury: true})
 	return true

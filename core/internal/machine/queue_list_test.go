@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // manyQueues is a machine with so many queues, and a client.
@@ -88,17 +89,17 @@ func TestCompareFoldAgreesWithEqualFold(t *testing.T) {
 	names := []string{"", "a", "A", "ab", "aB", "AB", "b", "straße", "STRASSE", "ſ", "s", "S", "K", "k", "\u212a", "é", "É", "世界", "a\xff", "a\xfe", "\xef"}
 	for _, a := range names {
 		for _, b := range names {
-			got, want := compareFold(a, b) == 0, strings.EqualFold(a, b)
+			got, want := table.CompareFold(a, b) == 0, strings.EqualFold(a, b)
 			if got != want && utf8.ValidString(a) && utf8.ValidString(b) {
 				t.Errorf("%q and %q: equal %v, want %v", a, b, got, want)
 			}
-			if compareFold(a, b) > 0 != (compareFold(b, a) < 0) {
+			if table.CompareFold(a, b) > 0 != (table.CompareFold(b, a) < 0) {
 				t.Errorf("%q and %q are ordered both ways", a, b)
 			}
 		}
 	}
 	transitive := func(a, b, c string) bool {
-		return compareFold(a, b) > 0 || compareFold(b, c) > 0 || compareFold(a, c) <= 0
+		return table.CompareFold(a, b) > 0 || table.CompareFold(b, c) > 0 || table.CompareFold(a, c) <= 0
 	}
 	if err := quick.Check(transitive, nil); err != nil {
 		t.Error(err)
@@ -136,7 +137,7 @@ func TestQueueIsDroppedInPages(t *testing.T) {
 		l.do(&core.Submit{Job: &core.Job{Queue: "other", After: []uint64{uint64(i)*5 + 1, uint64(i)*5 + 4}}}) //nolint:gosec // small
 	}
 	left := func() int {
-		return l.do(&core.ReadStats{}).Stats.Jobs[core.Blocked] + l.stats.Jobs[core.Ready] + l.stats.Jobs[core.Scheduled] + l.stats.Jobs[core.Retrying]
+		return l.do(&core.ReadStats{}).Stats.Jobs[core.Blocked] + l.table.InState[core.Ready] + l.table.InState[core.Scheduled] + l.table.InState[core.Retrying]
 	}
 	pages := 0
 	for cursor, before := uint64(0), left(); pages == 0 || cursor != 0; pages++ {
@@ -152,8 +153,8 @@ func TestQueueIsDroppedInPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if pages != 4*jobs/100 || left() != jobs || l.names["q"] != 0 {
-		t.Errorf("%d pages, %d jobs left, queue %d", pages, left(), l.names["q"])
+	if pages != 4*jobs/100 || left() != jobs || l.table.QueueNumber("q") != 0 {
+		t.Errorf("%d pages, %d jobs left, queue %d", pages, left(), l.table.QueueNumber("q"))
 	}
 	if r := l.do(&core.DropQueue{Queue: "q"}); r.Err != core.ErrNoQueue { //nolint:errorlint // as it is
 		t.Errorf("dropped again: %+v", r)

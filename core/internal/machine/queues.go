@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
 	"broker/core/internal/timer"
 )
@@ -15,13 +16,8 @@ type queueLine = queue.Line
 
 // jobQueue is one queue: its jobs in order, its counters, its waiting workers.
 type jobQueue struct {
-	name         string
-	ready        queue.List
-	byState      *stateLists
+	table.Queue
 	watch        telemetry.Queue
-	scheduled    queue.List // for listings; the timer decides when they are due
-	count        [len(core.States) + 1]int
-	class        [3]int // ready jobs by classOf
 	workers      int
 	holders      int          // see core.HoldQueue
 	knownSince   core.Instant // when it was made
@@ -36,13 +32,11 @@ type jobQueue struct {
 	pauseTimer   timer.ID
 	lifetime     lifetime
 	stored       bool // its settings are stored
-	hidden       bool // purged: no row until a job is ready here or a client names it
 	sorting      bool // its limits have changed; see laneSort
 	limits       core.Limits
 	counts       core.QueueCounts
 	idleTimer    timer.ID
 	retention    core.Retention
-	keptDone     queue.List        // jobs that stay for the retention alone
 	trimTimer    timer.ID          // set while there are too many of them
 	policy       *queuePolicy      // its limits and sharing; nil if it has none
 	rules        *jobPolicy        // for its jobs; nil if there are none
@@ -92,70 +86,42 @@ func (m *Machine) known(q *jobQueue, life lifetime) {
 	q.lifetime = life
 }
 
-// Priority classes, as in gearmand and maxqueue.
-const (
-	classHigh = iota
-	classNormal
-	classLow
-)
-
-func classOf(priority int64) int {
-	switch {
-	case priority > 0:
-		return classHigh
-	case priority == 0:
-		return classNormal
-	}
-	return classLow
-}
-
-// unfinished is the number of unfinished jobs.
-func (q *jobQueue) unfinished() int {
-	return q.count[core.Scheduled] + q.count[core.Blocked] + q.count[core.Ready] + q.count[core.Leased] +
-		q.count[core.Retrying]
-}
-
 // full reports whether the limits of a queue refuse another job of a priority.
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
-	limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(priority)]
-	return limit > 0 && q.unfinished()+m.run.joining(q.name) >= int(limit)
+	limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[table.ClassOf(priority)]
+	return limit > 0 && q.Unfinished()+m.run.joining(q.Name) >= int(limit)
 }
-
-func (q *jobQueue) jobs() int { return q.unfinished() + q.count[core.Done] + q.count[core.Dead] }
 
 // queueNamed finds or makes a queue, which is in the list of rows from now on.
 func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	n, q := m.queueWaitedOn(name)
-	m.show(n, q)
+	m.table.Show(n)
 	return n, q
 }
 
 // queueWaitedOn finds or makes a queue. One that was removed while workers still name it stays out of the list of rows.
 func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
-	if n := m.names[name]; n != 0 {
+	if n := m.table.QueueNumber(name); n != 0 {
 		return n, m.queues[n]
 	}
 	m.lookForIdle()
 	name = strings.Clone(name)
-	q := &jobQueue{name: name, watch: telemetry.Queue{Name: name}, knownSince: m.now}
+	q := &jobQueue{watch: telemetry.Queue{Name: name}, knownSince: m.table.Now}
+	q.Name = name
 	m.meters.Add(&q.watch)
-	var n uint32
-	if k := len(m.freeQ); k > 0 {
-		n, m.freeQ = m.freeQ[k-1], m.freeQ[:k-1]
-		m.queues[n] = q
-	} else {
-		n = uint32(len(m.queues))
-		m.queues = append(m.queues, q)
+	n := m.table.AddQueue(&q.Queue)
+	if int(n) == len(m.queues) {
+		m.queues = append(m.queues, nil)
 	}
-	m.nameQueue(n, q)
+	m.queues[n] = q
 	q.rules = m.policies[core.PolicyOfQueue][name]
 	m.setRetention(n, q)
 	return n, q
 }
 
 // tooMany reports whether there are so many queues that names which protocols keep are forgotten too, once they are idle.
-func (m *Machine) tooMany() bool { return len(m.names) > maxKeptQueues }
+func (m *Machine) tooMany() bool { return m.table.QueueCount() > maxKeptQueues }
 
 // lookForIdle looks at the next two queues while there are too many: they may have become idle when there were fewer.
 func (m *Machine) lookForIdle() {
@@ -165,7 +131,7 @@ func (m *Machine) lookForIdle() {
 	for range 2 {
 		m.lookedIdle = (m.lookedIdle + 1) % uint32(len(m.queues)) //nolint:gosec // queues have 32-bit numbers
 		if q := m.queues[m.lookedIdle]; q != nil && q.idleTimer == 0 && m.idle(q) {
-			q.idleTimer = m.timers.Add(m.now.Add(idleFor), timer.Owner{Kind: timerIdle, Handle: m.lookedIdle})
+			q.idleTimer = m.table.Timers.Add(m.table.Now.Add(idleFor), timer.Owner{Kind: table.TimerIdle, Handle: m.lookedIdle})
 		}
 	}
 }
@@ -178,7 +144,7 @@ func (m *Machine) dropIdle(n uint32) {
 	case q.lifetime == whileWaitedOn:
 		m.forgetQueue(n)
 	case q.idleTimer == 0: // it had jobs: clients that ask soon learn that it is empty, not that it does not exist
-		q.idleTimer = m.timers.Add(m.now.Add(idleFor), timer.Owner{Kind: timerIdle, Handle: n})
+		q.idleTimer = m.table.Timers.Add(m.table.Now.Add(idleFor), timer.Owner{Kind: table.TimerIdle, Handle: n})
 	}
 }
 
@@ -196,20 +162,19 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
+	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.sorting &&
 		q.limits == (core.Limits{}) && q.policy == nil
 }
 
 func (m *Machine) forgetQueue(n uint32) {
-	if !m.queues[n].hidden {
+	if !m.queues[n].Hidden {
 		m.queueEvent(m.queues[n], core.EventQueueRemoved)
 	}
-	m.timers.Remove(&m.queues[n].idleTimer)
-	m.timers.Remove(&m.queues[n].trimTimer)
-	m.timers.Remove(&m.queues[n].pauseTimer)
-	m.unnameQueue(n, m.queues[n])
+	m.table.Timers.Remove(&m.queues[n].idleTimer)
+	m.table.Timers.Remove(&m.queues[n].trimTimer)
+	m.table.Timers.Remove(&m.queues[n].pauseTimer)
+	m.table.RemoveQueue(n)
 	m.queues[n] = nil
-	m.freeQ = append(m.freeQ, n)
 }
 
 // queueMeta is the stored form of the settings of a queue.
@@ -231,10 +196,10 @@ func (m *Machine) storeQueue(q *jobQueue) {
 		Limits: q.limits,
 	}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
-	name := queueMetaPrefix + q.name
+	name := queueMetaPrefix + q.Name
 	if k == (queueMeta{}) {
 		if q.stored {
-			m.writeMeta([]core.MetaEntry{{Name: name}})
+			m.table.WriteMeta([]core.MetaEntry{{Name: name}})
 		}
 		q.stored = false
 		return
@@ -243,7 +208,7 @@ func (m *Machine) storeQueue(q *jobQueue) {
 	if err != nil {
 		panic("machine: a queue's settings cannot be encoded: " + err.Error())
 	}
-	m.writeMeta([]core.MetaEntry{{Name: name, Value: value}})
+	m.table.WriteMeta([]core.MetaEntry{{Name: name, Value: value}})
 	q.stored = true
 }
 
@@ -281,12 +246,12 @@ func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 	_, q := m.queueNamed(op.Queue)
 	m.known(q, untilDropped)
 	m.storeQueue(q)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
 
 func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
-	n := m.names[op.Queue]
-	if n == 0 || m.queues[n].hidden { // to all the world there is no such queue
+	n := m.table.QueueNumber(op.Queue)
+	if n == 0 || m.queues[n].Hidden { // to all the world there is no such queue
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}
@@ -296,20 +261,20 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 	q.limits.Throttle = throttle
 	m.known(q, untilDropped)
 	m.storeQueue(q)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
 
 func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
-	n := m.names[op.Queue]
+	n := m.table.QueueNumber(op.Queue)
 	if n == 0 && op.FoldCase {
-		n = m.queueFold(op.Queue)
+		n = m.table.QueueFold(op.Queue)
 	}
 	if n == 0 {
 		m.noQueue(c, op.Tag)
 		return
 	}
 	q := m.queues[n]
-	if q.workers > 0 || q.count[core.Leased] > 0 {
+	if q.workers > 0 || q.Count[core.Leased] > 0 {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
@@ -320,18 +285,18 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	next := m.dropPage(n, q, c.protocol, max(op.Cursor, 1)-1, limit)
 	if next == 0 && m.queues[n] == q {
 		m.queueEvent(q, core.EventQueueRemoved)
-		m.hide(n, q)
+		m.table.Hide(n)
 		m.resetQueueSettings(n)
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Cursor: next, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Cursor: next, Commit: m.table.Promise()})
 }
 
 // dropPage removes up to limit unfinished jobs of a queue without leases; next is not zero while there may be more. Blocked
 // jobs are in no list of the queue, so that a page may find few of them: it looks at those behind number looked.
 func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint64, limit int) (next uint64) {
-	lists := []*queue.List{&q.ready, &q.scheduled}
-	if q.byState != nil {
-		lists = append(lists, &q.byState[core.Retrying])
+	lists := []*queue.List{&q.Ready, &q.Scheduled}
+	if q.ByState != nil {
+		lists = append(lists, &q.ByState[core.Retrying])
 	}
 	removed := 0
 	for _, list := range lists {
@@ -342,10 +307,10 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 			m.purgeJob(list.Front(), by)
 		}
 	}
-	if m.queues[n] != q || q.count[core.Blocked] == 0 {
+	if m.queues[n] != q || q.Count[core.Blocked] == 0 {
 		return 0
 	}
-	walk := m.byState[core.Blocked].From(func(h uint32) bool { return m.jobs.at(h).seq <= looked })
+	walk := m.table.ByState[core.Blocked].From(func(h uint32) bool { return m.table.At(h).Seq <= looked })
 	var found []uint64
 	for looks := 50 * limit; looks > 0 && removed+len(found) < limit; looks-- {
 		h := walk.Next()
@@ -353,17 +318,17 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 			looked = 0
 			break
 		}
-		e := m.jobs.at(h)
-		if looked = e.seq; e.queue == n {
-			found = append(found, e.seq)
+		e := m.table.At(h)
+		if looked = e.Seq; e.Queue == n {
+			found = append(found, e.Seq)
 		}
 	}
 	for _, seq := range found {
-		if h := m.bySeq.get(seq); h != 0 && m.jobs.at(h).queue == n && m.jobs.at(h).state.Unfinished() {
+		if h := m.table.Handle(seq); h != 0 && m.table.At(h).Queue == n && m.table.At(h).State.Unfinished() {
 			m.purgeJob(h, by)
 		}
 	}
-	if m.queues[n] != q || q.unfinished() == 0 {
+	if m.queues[n] != q || q.Unfinished() == 0 {
 		return 0
 	}
 	return looked + 1 // also when jobs were let go by those that were removed
@@ -375,7 +340,7 @@ func (m *Machine) resetQueueSettings(n uint32) {
 	if q.lifetime == overRestarts {
 		m.kept--
 	}
-	m.meters.Drop(q.name)
+	m.meters.Drop(q.Name)
 	m.setPause(n, q, false, 0, 0)
 	q.lifetime, q.limits = whileWaitedOn, core.Limits{Throttle: q.limits.Throttle}
 	m.storeQueue(q)

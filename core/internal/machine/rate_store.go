@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // What leases have used of a rate is stored with the next commit, so that neither a restart nor another leader grants a burst anew. No
@@ -21,7 +22,7 @@ func (b *bucket) rateName(m *Machine) string {
 	if b.of == nil {
 		return ratePrefix + "shared/" + b.name.name
 	}
-	queue := m.queues[b.of.queue].name
+	queue := m.queues[b.of.queue].Name
 	return fmt.Sprintf("%s%d/%d/%s/%s", ratePrefix, b.name.scope, len(queue), queue, b.name.name)
 }
 
@@ -30,7 +31,7 @@ func (m *Machine) rateChanged(b *bucket) {
 	if m.opts.Persist && !b.rateDirty {
 		b.rateDirty = true
 		m.dirtyRates = append(m.dirtyRates, b.number)
-		m.openBytes += changeBytes
+		m.table.AddOpen(table.ChangeBytes)
 	}
 }
 
@@ -42,7 +43,7 @@ func (m *Machine) sealRates(meta []core.MetaEntry) []core.MetaEntry {
 			continue // dropped, and the number may belong to another one
 		}
 		b.rateDirty, b.rateStored = false, true
-		value := binary.AppendVarint(binary.AppendVarint(nil, int64(b.paid)), int64(m.now))
+		value := binary.AppendVarint(binary.AppendVarint(nil, int64(b.paid)), int64(m.table.Now))
 		meta = append(meta, core.MetaEntry{Name: b.rateName(m), Value: value})
 	}
 	m.dirtyRates = m.dirtyRates[:0]
@@ -56,7 +57,7 @@ func (m *Machine) restoreRate(name string, value []byte) error {
 	if n <= 0 || k <= 0 || n+k != len(value) {
 		return errors.New("a rate with a wrong value")
 	}
-	m.rates[name] = min(core.Instant(paid), m.now+core.Instant(max(paid-at, 0)))
+	m.rates[name] = min(core.Instant(paid), m.table.Now+core.Instant(max(paid-at, 0)))
 	return nil
 }
 
@@ -68,9 +69,9 @@ func (m *Machine) restoredRates() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.rates)) {
-		if m.rates[name] <= m.now {
+		if m.rates[name] <= m.table.Now {
 			delete(m.rates, name)
-			m.logMeta(core.MetaEntry{Name: name})
+			m.table.LogMeta(core.MetaEntry{Name: name})
 		}
 	}
 }
@@ -90,7 +91,7 @@ func (m *Machine) takeRate(b *bucket) {
 // dropRate removes the stored rate of a bucket that is not needed any more.
 func (m *Machine) dropRate(b *bucket) {
 	if b.rateStored && !b.isRetired() { // else another bucket has it now
-		m.logMeta(core.MetaEntry{Name: b.rateName(m)})
+		m.table.LogMeta(core.MetaEntry{Name: b.rateName(m)})
 	}
 	b.rateDirty, b.rateStored = false, false
 }

@@ -1,61 +1,64 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // releaseLease returns a leased job to its original position: its worker is gone or has given it back.
 func (m *Machine) releaseLease(h uint32) {
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.unhold(h, e)
-	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
-	m.queues[e.queue].counts.Released++
+	m.count(e.Origin, e.HolderFrom, func(t *core.Totals) { t.Released++ })
+	m.queues[e.Queue].counts.Released++
 	m.record(h, e, core.EventReleased, "")
-	e.set(requeued)
+	e.Set(table.Requeued)
 	m.requeueLeased(h, e)
 }
 
 // revokeLease takes a lease back as if it had never been granted, if its epoch is still current.
 func (m *Machine) revokeLease(seq uint64, epoch uint32) {
-	h := m.bySeq.get(seq)
-	if h == 0 || m.jobs.at(h).state != core.Leased || m.jobs.at(h).epoch != epoch {
+	h := m.table.Handle(seq)
+	if h == 0 || m.table.At(h).State != core.Leased || m.table.At(h).Epoch != epoch {
 		return
 	}
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	m.unhold(h, e)
-	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
-	m.queues[e.queue].counts.Released++
+	m.count(e.Origin, e.HolderFrom, func(t *core.Totals) { t.Released++ })
+	m.queues[e.Queue].counts.Released++
 	m.record(h, e, core.EventReleased, "returned unused")
-	e.attempts--
+	e.Attempts--
 	m.requeueLeased(h, e)
 }
 
 func (m *Machine) releaseOp(c *client, op *core.Release) {
 	_, e, err := m.findIf(op.Ref, &core.Condition{})
-	if err == nil && (e.state != core.Leased || e.epoch != op.Epoch) {
+	if err == nil && (e.State != core.Leased || e.Epoch != op.Epoch) {
 		err = core.ErrNotLeased
 	}
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	seq := e.seq
+	seq := e.Seq
 	m.revokeLease(seq, op.Epoch)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: seq})
 }
 
 // requeueLeased decides what happens to a job whose lease ended without an outcome. The caller has counted the attempt or not.
-func (m *Machine) requeueLeased(h uint32, e *entry) {
+func (m *Machine) requeueLeased(h uint32, e *table.Entry) {
 	m.timeOutRuns(e)
 	switch {
 	case m.abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
-	case e.has(stopping):
-		m.endStopped(h, e.holderFrom)
+	case e.Has(table.Stopping):
+		m.endStopped(h, e.HolderFrom)
 	case m.usedUp(e):
 		m.endUsedUp(h, e)
 	case m.poisonous(e):
 		m.buryPoison(h, e)
 	default:
-		if e.has(changed) {
-			m.touch(h, e)
+		if e.Has(table.Changed) {
+			m.table.Touch(h, e)
 		}
 		m.makeReady(h, e)
 	}
@@ -63,32 +66,32 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 
 // leaseRanOut ends an expired lease.
 func (m *Machine) leaseRanOut(h uint32) {
-	e := m.jobs.at(h)
-	from := e.holderFrom
+	e := m.table.At(h)
+	from := e.HolderFrom
 	m.unhold(h, e)
 	m.record(h, e, core.EventLeaseExpired, "")
-	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Timeouts++ })
+	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Timeouts++ })
 	m.timeOutRuns(e)
-	if e.words&endFails != 0 && !e.has(ephemeral) {
+	if e.Words&table.EndFails != 0 && !e.Has(table.Ephemeral) {
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})
 		return
 	}
-	e.set(requeued)
+	e.Set(table.Requeued)
 	m.leaseLost(h, e)
 	m.requeueLeased(h, e)
 }
 
 // timeOutRuns times out the runs that waited beyond their deadline for the attempt that now ends.
-func (m *Machine) timeOutRuns(e *entry) {
-	if !e.has(runOver) {
+func (m *Machine) timeOutRuns(e *table.Entry) {
+	if !e.Has(table.RunOver) {
 		return
 	}
-	e.clear(runOver)
+	e.Clear(table.RunOver)
 	m.eachWatcher(e, func(n uint32, w *watcher) {
 		if !w.over {
 			return
 		}
-		c, r := m.clients[w.client], core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
+		c, r := m.clients[w.client], core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.Seq}
 		m.unwatch(n, false)
 		m.reply(c, r)
 	})

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/record"
+	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
 	"broker/core/internal/timer"
 )
@@ -19,13 +19,16 @@ import (
 // first Tick. Between Restore and Begin the machine can follow a store that goes on; see follow.go.
 
 // SetOptions replaces the options of New, before the last call of Restore.
-func (m *Machine) SetOptions(o Options) { m.opts = o }
+func (m *Machine) SetOptions(o Options) {
+	m.opts = o
+	m.table.SetOptions(o.table())
+}
 
 // Begin sets the number of the last commit and starts the measurements.
 func (m *Machine) Begin(last core.Commit) {
-	m.open, m.durable = last+1, last
-	m.stats.StartedAt, m.now = m.opts.StartedAt, max(m.now, m.opts.StartedAt)
-	m.meters = telemetry.NewMeters(watched{m}, m.now, m.opts.MaxDetailed)
+	m.table.Begin(last)
+	m.stats.StartedAt, m.table.Now = m.opts.StartedAt, max(m.table.Now, m.opts.StartedAt)
+	m.meters = telemetry.NewMeters(watched{m}, m.table.Now, m.opts.MaxDetailed)
 	for _, q := range m.queues[1:] {
 		if q != nil {
 			m.meters.Add(&q.watch)
@@ -52,17 +55,14 @@ func newRestoring() restoring {
 func (m *Machine) RestoreMeta(name string, value []byte) error {
 	var err error
 	switch {
-	case name == seqMeta:
-		if len(value) != 8 {
-			return fmt.Errorf("mark %s: %d bytes, want 8", name, len(value))
-		}
-		m.nextSeq = max(m.nextSeq, binary.BigEndian.Uint64(value))
+	case name == table.SeqMeta:
+		err = m.table.RestoreNumbers(value)
 	case name == totalsMeta:
 		var t storedTotals
 		err = t.decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
 	case strings.HasPrefix(name, telemetry.SeriesMeta):
-		err = m.meters.Restore(m.now, name, value)
+		err = m.meters.Restore(m.table.Now, name, value)
 	case strings.HasPrefix(name, telemetry.HistoryMeta):
 		err = m.history.Restore(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
@@ -84,7 +84,7 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 	case strings.HasPrefix(name, batchMetaPrefix):
 		err = m.restoreBatch(name, value)
 	default:
-		m.meta[name] = append([]byte(nil), value...)
+		m.table.RestoreEntry(name, value)
 	}
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
@@ -107,31 +107,31 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	case untilRestart:
 		q.lasting++
 	}
-	m.nextSeq = max(m.nextSeq, j.Seq+1)
-	h := m.index(j, n)
-	e := m.jobs.at(h)
+	m.table.NextSeq = max(m.table.NextSeq, j.Seq+1)
+	h := m.table.Add(j, n)
+	e := m.table.At(h)
 	if r.Status == nil || r.Status.State != core.Done {
 		m.joinLaneOf(h, j)
 	}
 	if j.Schedule != "" {
 		m.restoring.scheduled[j.Seq] = strings.Clone(j.Schedule)
 	}
-	e.set(stored | payloadStored | nonResident | untouched)
-	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
+	e.Set(table.Stored | table.PayloadStored | table.NonResident | table.Untouched)
+	e.Stored, e.BodyBytes = r.Stored, uint32(r.BodyBytes)
 	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // otherwise its failure was cleared
-		e.set(failureStored)
+		e.Set(table.FailureStored)
 	}
 	if r.Stored&record.HasOutcome != 0 {
-		e.set(outcomeStored)
+		e.Set(table.OutcomeStored)
 	}
 	switch {
 	case r.Status != nil:
 		m.restoreStatus(h, e, r.Status)
-	case j.ReadyAt <= j.CreatedAt && (!j.SeqOrder || j.ReadyAt <= m.now):
+	case j.ReadyAt <= j.CreatedAt && (!j.SeqOrder || j.ReadyAt <= m.table.Now):
 		if j.SeqOrder {
-			e.readyAt = j.CreatedAt
+			e.ReadyAt = j.CreatedAt
 		}
-		if !e.has(scheduledOrder) {
+		if !e.Has(table.ScheduledOrder) {
 			m.arrive(e)
 		}
 		m.makeReady(h, e) // it was ready on arrival, even if the clock now says that this is in the future
@@ -140,82 +140,82 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	}
 }
 
-func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
-	e.set(changed)
+func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
+	e.Set(table.Changed)
 	if s.Queue != "" {
-		e.words |= rehomed
+		e.Words |= table.Rehomed
 	}
-	set := func(f flags, is bool) {
+	set := func(f table.Flags, is bool) {
 		if is {
-			e.set(f)
+			e.Set(f)
 		}
 	}
-	set(requeued, s.Requeued)
-	set(broken, s.Broken)
-	set(doneFailed, s.DoneFailed)
+	set(table.Requeued, s.Requeued)
+	set(table.Broken, s.Broken)
+	set(table.DoneFailed, s.DoneFailed)
 	if s.KeptByQueue {
 		m.restoreKept(h, e, s)
 	}
-	set(unlocked, s.Unlocked)
+	set(table.Unlocked, s.Unlocked)
 	if s.Unlocked {
-		if x := m.optionalState(h); x != nil && x.uniqueStart {
-			x.startKey = e.unique
+		if x := m.table.Optional(h); x != nil && x.UniqueStart {
+			x.StartKey = e.Unique
 		}
-		m.freeUnique(h, e)
+		m.table.FreeUnique(h, e)
 	}
 	if s.Placed {
-		e.clear(scheduledOrder)
+		e.Clear(table.ScheduledOrder)
 	}
-	e.attempts, e.fails, e.readyAt = s.Attempts, s.Fails, s.ReadyAt
-	m.setFirstFail(h, e, s.FailedAt)
+	e.Attempts, e.Fails, e.ReadyAt = s.Attempts, s.Fails, s.ReadyAt
+	m.table.SetFirstFail(h, e, s.FailedAt)
 	if s.Tally != nil {
-		m.tallies[h] = *s.Tally
+		m.table.SetTally(h, *s.Tally)
 	}
-	e.epoch, e.lostLeases, e.entries = s.Attempts+s.EpochAhead, s.LostLeases, s.Entries
-	if s.State == core.Dead && e.expiresAt != 0 {
-		m.ensureOptional(h).ttl = e.expiresAt
+	e.Epoch, e.LostLeases, e.Entries = s.Attempts+s.EpochAhead, s.LostLeases, s.Entries
+	if s.State == core.Dead && e.ExpiresAt != 0 {
+		m.table.EnsureOptional(h).TTL = e.ExpiresAt
 	}
-	if s.ExpiresAt != e.expiresAt {
-		m.expireAt(h, e, s.ExpiresAt)
+	if s.ExpiresAt != e.ExpiresAt {
+		m.table.ExpireAt(h, e, s.ExpiresAt)
 	}
 	if len(s.Waiting) > 0 || s.Closed || s.ChildrenBroken || s.Tried || s.LogChunks > 0 {
-		x := m.ensureOptional(h)
-		x.waiting = append(x.waiting, s.Waiting...)
-		x.isClosed, x.childrenBroken, x.tried, x.logChunks = s.Closed, s.ChildrenBroken, s.Tried, s.LogChunks
+		x := m.table.EnsureOptional(h)
+		x.Waiting = append(x.Waiting, s.Waiting...)
+		x.IsClosed, x.ChildrenBroken, x.Tried, x.LogChunks = s.Closed, s.ChildrenBroken, s.Tried, s.LogChunks
 		if len(s.Unstored) > 0 {
-			m.restoring.unstored[e.seq] = slices.Clone(s.Unstored)
+			m.restoring.unstored[e.Seq] = slices.Clone(s.Unstored)
 		}
 	}
 	if s.Progress != nil {
-		m.ensureTransient(h).progress = *s.Progress
+		m.table.EnsureTransient(h).Progress = *s.Progress
 	}
 	switch s.State {
 	case core.Leased:
 		m.restoreLease(h, e, s)
 	case core.Retrying:
-		e.leasedAt = s.LeasedAt
+		e.LeasedAt = s.LeasedAt
 		m.move(e, core.Retrying)
-		m.joinGroupNamed(h, e, s.Group)
-		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
-		m.enlist(h, e)
+		m.table.JoinGroupNamed(h, e, s.Group)
+		e.StateTimer = m.table.Timers.Add(e.ReadyAt, timer.Owner{Kind: table.TimerState, Handle: h})
+		m.table.Enlist(h, e)
 	case core.Scheduled:
 		m.schedule(h, e)
 	case core.Ready:
 		m.makeReady(h, e)
 	case core.Blocked, core.Done, core.Dead:
 		if s.State == core.Done && s.ExpiresAt == 0 {
-			e.clear(keepsOutcome) // it is kept only for its children
+			e.Clear(table.KeepsOutcome) // it is kept only for its children
 		}
 		if s.State == core.Dead {
 			m.leaveOrder(h, e)
 		}
 		m.move(e, s.State)
 		if s.State == core.Dead {
-			m.joinGroupNamed(h, e, s.Group)
+			m.table.JoinGroupNamed(h, e, s.Group)
 		}
-		m.enlist(h, e)
+		m.table.Enlist(h, e)
 		if s.State != core.Blocked {
-			m.freeUnique(h, e)
+			m.table.FreeUnique(h, e)
 		}
 	case core.Gone:
 		panic("machine: a job in the store is gone")
@@ -223,48 +223,47 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 }
 
 // restoreKept restores a finished job that its queue keeps.
-func (m *Machine) restoreKept(h uint32, e *entry, s *record.Status) {
-	if asked := m.askedUntil(h, e, s.ReadyAt); asked > m.now {
+func (m *Machine) restoreKept(h uint32, e *table.Entry, s *record.Status) {
+	if asked := m.askedUntil(h, e, s.ReadyAt); asked > m.table.Now {
 		m.noteAsked(h, e, asked)
-		m.optionalState(h).isClosed = s.Closed || s.Children == 0 // its children are linked later
+		m.table.Optional(h).IsClosed = s.Closed || s.Children == 0 // its children are linked later
 	}
-	e.set(keptByQueue | keepsOutcome)
+	e.Set(table.KeptByQueue | table.KeepsOutcome)
 }
 
 // restoreLease restarts a lease with its full duration; one that a connection held has ended with it, and an attempt is used.
-func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
+func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 	if s.Holder == core.HeldByConn {
-		e.set(requeued)
-		m.forgetProgress(h, e)
+		e.Set(table.Requeued)
+		m.table.ForgetProgress(h, e)
 		m.makeReady(h, e)
-		m.restoring.usedUp[e.seq] = struct{}{} // if it has; its policies are not known yet
+		m.restoring.usedUp[e.Seq] = struct{}{} // if it has; its policies are not known yet
 		if s.StopAfter != 0 {
-			m.restoring.stopped[e.seq] = struct{}{}
+			m.restoring.stopped[e.Seq] = struct{}{}
 		}
 		return
 	}
 	m.move(e, core.Leased)
-	e.set(held)
+	e.Set(table.Held)
 	if s.Rerun {
-		e.set(rerun)
+		e.Set(table.Rerun)
 	}
 	if s.StopAfter != 0 {
-		e.set(stopping)
-		m.stops[e.seq] = s.StopAfter
+		m.table.SetStop(e, s.StopAfter)
 	}
-	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
-	m.enlist(h, e)
+	e.HolderKind, e.HolderFrom, e.LeasedAt = s.Holder, s.HolderFrom, s.LeasedAt
+	m.table.Enlist(h, e)
 	if s.Holder == core.HeldByWorker {
-		m.holdNamed(h, e, s.Worker)
+		m.table.HoldNamed(h, e, s.Worker)
 	}
 	m.stats.LeasedBy[s.HolderFrom]++
 	m.takeSlot(h, e, m.slotKey(e))
-	e.granted = millis(s.LeaseFor)
-	if e.granted == 0 {
-		e.granted = millis(m.opts.DefaultLease)
+	e.Granted = table.Millis(s.LeaseFor)
+	if e.Granted == 0 {
+		e.Granted = table.Millis(m.opts.DefaultLease)
 	}
-	until := m.now.Add(time.Duration(e.granted) * time.Millisecond)
-	e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	until := m.table.Now.Add(time.Duration(e.Granted) * time.Millisecond)
+	e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
 }
 
 // Restored connects the links between jobs and batches once all are restored.
@@ -276,65 +275,46 @@ func (m *Machine) Restored() {
 	m.eachLinked(m.relink)
 	m.eachLinked(m.relinkWaiting)
 	m.relinkBatches()
-	m.eachLinked(func(h uint32, e *entry, x *optional) {
-		if e.state == core.Done && x.openChildren == 0 {
-			m.closed(h, !x.childrenBroken && !e.has(doneFailed))
-			if !e.has(keepsOutcome) {
+	m.eachLinked(func(h uint32, e *table.Entry, x *table.Optional) {
+		if e.State == core.Done && x.OpenChildren == 0 {
+			m.closed(h, !x.ChildrenBroken && !e.Has(table.DoneFailed))
+			if !e.Has(table.KeepsOutcome) {
 				m.remove(h)
 			}
 		}
 	})
-	m.reserved = 0
-	m.reserve()
+	m.table.ReserveAnew()
 	for _, seq := range slices.Sorted(maps.Keys(m.restoring.usedUp)) {
-		h := m.bySeq.get(seq)
+		h := m.table.Handle(seq)
 		_, stopped := m.restoring.stopped[seq]
 		switch {
 		case h == 0:
 		case stopped:
-			m.detach(h, m.jobs.at(h))
-			m.endStopped(h, m.jobs.at(h).holderFrom)
-		case m.usedUp(m.jobs.at(h)):
-			m.detach(h, m.jobs.at(h))
-			m.endUsedUp(h, m.jobs.at(h))
+			m.detach(h, m.table.At(h))
+			m.endStopped(h, m.table.At(h).HolderFrom)
+		case m.usedUp(m.table.At(h)):
+			m.detach(h, m.table.At(h))
+			m.endUsedUp(h, m.table.At(h))
 		default: // else the next start would decide again, by the policies of then
-			m.touch(h, m.jobs.at(h))
+			m.table.Touch(h, m.table.At(h))
 		}
 	}
 	m.decideBroken()
 	m.restoredSchedules()
-	if m.lastPlace > m.now { // the clock was set back before the restart
-		m.firstPlace = m.lastPlace
+	if m.table.LastPlace > m.table.Now { // the clock was set back before the restart
+		m.table.FirstPlace = m.table.LastPlace
 	}
 	m.touched = m.touched[:0]
 	m.restoring = restoring{}
 }
 
 // eachLinked walks the jobs that may have links, in the order of their numbers. fn may remove jobs.
-func (m *Machine) eachLinked(fn func(h uint32, e *entry, x *optional)) {
-	for _, seq := range m.linkedJobs() {
-		if h := m.bySeq.get(seq); h != 0 {
-			fn(h, m.jobs.at(h), m.optionals[h])
+func (m *Machine) eachLinked(fn func(h uint32, e *table.Entry, x *table.Optional)) {
+	for _, seq := range m.table.LinkedJobs() {
+		if h := m.table.Handle(seq); h != 0 {
+			fn(h, m.table.At(h), m.table.Optional(h))
 		}
 	}
-}
-
-func (m *Machine) linkedJobs() []uint64 {
-	seqs := make([]uint64, 0, len(m.optionals))
-	if len(m.optionals) < m.jobs.live/16 {
-		for h := range m.optionals {
-			seqs = append(seqs, m.jobs.at(h).seq)
-		}
-		slices.Sort(seqs)
-		return seqs
-	}
-	walk := m.bySeq.from(0, false)
-	for h := walk.Next(); h != 0; h = walk.Next() {
-		if e := m.jobs.at(h); e.has(hasOptional) {
-			seqs = append(seqs, e.seq)
-		}
-	}
-	return seqs
 }
 
 // restoredQueues completes what the queues take from their jobs.
@@ -351,60 +331,60 @@ func (m *Machine) restoredQueues() {
 			m.known(q, afterUse)
 			q.used = 0
 		}
-		if q.jobs() > 0 {
+		if q.Jobs() > 0 {
 			m.meters.Mark(&q.watch)
 		}
 	}
 }
 
 // relink connects a job with its parent and its batch.
-func (m *Machine) relink(_ uint32, e *entry, x *optional) {
-	if x.parent != 0 {
-		if p := m.bySeq.get(x.parent); p == 0 {
-			x.parent = 0
-		} else if !x.isClosed {
-			m.ensureOptional(p).openChildren++
+func (m *Machine) relink(_ uint32, e *table.Entry, x *table.Optional) {
+	if x.Parent != 0 {
+		if p := m.table.Handle(x.Parent); p == 0 {
+			x.Parent = 0
+		} else if !x.IsClosed {
+			m.table.EnsureOptional(p).OpenChildren++
 		}
 	}
-	if g := m.batches[x.batch]; x.batch != 0 && g != nil && e.state != core.Done {
+	if g := m.batches[x.Batch]; x.Batch != 0 && g != nil && e.State != core.Done {
 		g.members++
-		if x.tried {
+		if x.Tried {
 			g.failing++
 		} else {
 			g.untried++
 		}
 	} else {
-		x.batch = 0
+		x.Batch = 0
 	}
 }
 
 // relinkWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was
 // written.
-func (m *Machine) relinkWaiting(_ uint32, e *entry, x *optional) {
-	waiting := x.waiting
-	x.waiting = nil
-	if e.state != core.Blocked {
+func (m *Machine) relinkWaiting(_ uint32, e *table.Entry, x *table.Optional) {
+	waiting := x.Waiting
+	x.Waiting = nil
+	if e.State != core.Blocked {
 		return
 	}
 	for _, seq := range waiting {
-		p := m.bySeq.get(seq)
+		p := m.table.Handle(seq)
 		if p == 0 {
-			if slices.Contains(m.restoring.unstored[e.seq], seq) {
+			if slices.Contains(m.restoring.unstored[e.Seq], seq) {
 				m.breaks(e, x, seq, false) // it was lost with the previous process
-				m.breaking = append(m.breaking, breach{e.seq, seq})
+				m.breaking = append(m.breaking, breach{e.Seq, seq})
 			}
 			continue
 		}
-		done, y := m.jobs.at(p).state == core.Done, m.optionalState(p)
-		if done && (seq == x.parent || y != nil && y.isClosed) {
+		done, y := m.table.At(p).State == core.Done, m.table.Optional(p)
+		if done && (seq == x.Parent || y != nil && y.IsClosed) {
 			continue
 		}
-		y = m.ensureOptional(p)
-		if x.waiting = append(x.waiting, seq); seq == x.parent {
-			y.children = append(y.children, e.seq)
+		y = m.table.EnsureOptional(p)
+		if x.Waiting = append(x.Waiting, seq); seq == x.Parent {
+			y.Children = append(y.Children, e.Seq)
 		} else {
-			y.successors = append(y.successors, e.seq)
+			y.Successors = append(y.Successors, e.Seq)
 		}
 	}
-	slices.Sort(x.waiting)
+	slices.Sort(x.Waiting)
 }

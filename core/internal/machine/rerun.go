@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // rerun makes a leased job run again when its lease ends.
 func (m *Machine) rerun(c *client, op *core.Rerun) {
@@ -11,46 +14,46 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	if x := m.optionalState(h); x != nil && x.startKey != (digest{}) {
-		m.lockDigest(h, x.startKey)
-		x.startKey = digest{}
-		e.clear(unlocked)
+	if x := m.table.Optional(h); x != nil && x.StartKey != (table.Digest{}) {
+		m.table.LockDigest(h, x.StartKey)
+		x.StartKey = table.Digest{}
+		e.Clear(table.Unlocked)
 	}
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
-	m.queues[e.queue].counts.Submitted[e.origin]++
-	e.set(rerun | changed)
-	m.touch(h, e)
+	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.queues[e.Queue].counts.Submitted[e.Origin]++
+	e.Set(table.Rerun | table.Changed)
+	m.table.Touch(h, e)
 	m.record(h, e, core.EventChanged, "rerun")
 	m.accepted(c, op.Tag, e)
 }
 
-func (m *Machine) rerunRefusal(h uint32, e *entry) error {
-	switch x := m.optionalState(h); {
-	case e.has(ephemeral):
+func (m *Machine) rerunRefusal(h uint32, e *table.Entry) error {
+	switch x := m.table.Optional(h); {
+	case e.Has(table.Ephemeral):
 		return core.ErrInvalid
-	case e.state != core.Leased:
+	case e.State != core.Leased:
 		return core.ErrNotLeased
-	case x != nil && x.startKey != (digest{}) && m.findLock(e.queue, x.startKey) != 0:
+	case x != nil && x.StartKey != (table.Digest{}) && m.table.FindLock(e.Queue, x.StartKey) != 0:
 		return core.ErrNotUnique
 	}
 	return nil
 }
 
 // runAgain ends a run of a detached job that runs again: watching clients get the outcome, and the job is as new.
-func (m *Machine) runAgain(h uint32, e *entry, streamed, whole *core.Outcome) {
-	if e.watchers != 0 {
-		m.notifyEnd(h, streamed, whole, m.promise())
+func (m *Machine) runAgain(h uint32, e *table.Entry, streamed, whole *core.Outcome) {
+	if e.Watchers != 0 {
+		m.notifyEnd(h, streamed, whole, m.table.Promise())
 	}
-	if e.has(hasTransient) {
-		m.transients[h].failure = nil
-		m.dropCollected(m.transients[h])
+	if e.Has(table.HasTransient) {
+		m.table.Transient(h).Failure = nil
+		m.table.DropCollected(m.table.Transient(h))
 	}
-	m.setFirstFail(h, e, 0)
-	e.attempts, e.fails, e.lostLeases = 0, 0, 0
-	e.readyAt = m.now
-	e.clear(requeued | scheduledOrder)
-	e.set(changed)
-	m.touch(h, e)
+	m.table.SetFirstFail(h, e, 0)
+	e.Attempts, e.Fails, e.LostLeases = 0, 0, 0
+	e.ReadyAt = m.table.Now
+	e.Clear(table.Requeued | table.ScheduledOrder)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 	m.makeReady(h, e)
-	e.leasedAt = 0
+	e.LeasedAt = 0
 }

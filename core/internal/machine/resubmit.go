@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // errNotEnded is why a job is not submitted again.
@@ -12,7 +13,7 @@ var errNotEnded = fmt.Errorf("%w: the job has not ended", core.ErrInvalid)
 // resubmit submits a copy of a job that has ended.
 func (m *Machine) resubmit(c *client, op *core.Resubmit) {
 	h, e, err := m.findIf(op.Ref, &op.If)
-	if err == nil && e.state != core.Done {
+	if err == nil && e.State != core.Done {
 		err = errNotEnded
 	}
 	j, wanted, err := m.wholeJob(c, h, err)
@@ -23,16 +24,16 @@ func (m *Machine) resubmit(c *client, op *core.Resubmit) {
 }
 
 // copyOf is a job as it would be submitted now.
-func (m *Machine) copyOf(e *entry, old *core.Job) *core.Job {
+func (m *Machine) copyOf(e *table.Entry, old *core.Job) *core.Job {
 	j := *old
 	j.ID, j.Seq, j.RerunOf = "", 0, old.Seq
-	j.Queue, j.Type = m.queues[e.queue].name, m.typeOf(e)
+	j.Queue, j.Type = m.queues[e.Queue].Name, m.table.TypeOf(e)
 	j.CreatedAt, j.ReadyAt, j.PriorFails = 0, 0, 0
 	j.Parent, j.After, j.Batch, j.OnBroken = 0, nil, 0, core.BrokenWaits
 	j.Schedule, j.CallbackFor = "", 0
 	for _, at := range []*core.Instant{&j.ExpiresAt, &j.StartBefore, &j.UniqueUntil, &j.RetainUntil} {
 		if *at != 0 {
-			*at = m.now.Add(max(at.Sub(old.CreatedAt), 1))
+			*at = m.table.Now.Add(max(at.Sub(old.CreatedAt), 1))
 		}
 	}
 	return &j

@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/core/crontab"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -89,7 +90,7 @@ func (m *Machine) putSchedule(c *client, op *core.PutSchedule) {
 		}
 	}
 	if err != nil {
-		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
 	s := old
@@ -99,7 +100,7 @@ func (m *Machine) putSchedule(c *client, op *core.PutSchedule) {
 	}
 	m.replaceSchedule(s, &op.Schedule, times, old == nil)
 	m.reply(c, core.Reply{
-		Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: &core.Answer{Schedules: []core.Schedule{s.shown()}},
+		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{Schedules: []core.Schedule{s.shown()}},
 	})
 }
 
@@ -134,7 +135,7 @@ func (m *Machine) scheduleRefusal(s *core.Schedule) error {
 		return invalidSchedule("a limit of missed runs is at most 1,000, and needs that all of them are made up for")
 	case len(s.Cron) > maxTimesBytes || len(s.Zone) > maxTimesBytes:
 		return invalidSchedule("the times are too long")
-	case payloadBytes(s.Job) > core.MaxScheduleBytes:
+	case table.PayloadBytes(s.Job) > core.MaxScheduleBytes:
 		return invalidSchedule("the job of a schedule is larger than 1 MiB")
 	case !m.valid(&core.Submit{Job: s.Job}):
 		return invalidSchedule("the job of a schedule has names or tags that are too long")
@@ -194,14 +195,14 @@ func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.
 		s.Paused = before.Paused
 	}
 	if fresh || before.Backlog == 0 || to.Backlog == 0 {
-		s.countFrom, s.live = m.nextSeq, nil
+		s.countFrom, s.live = m.table.NextSeq, nil
 	}
 	switch {
 	case to.NextAt != 0:
-		s.at, s.next = m.now, to.NextAt
+		s.at, s.next = m.table.Now, to.NextAt
 		m.storePosition(s)
 	case fresh || !sameTimes(&before, to):
-		m.advance(s, m.now)
+		m.advance(s, m.table.Now)
 	case before.Paused && !s.Paused:
 		m.resume(s)
 	}
@@ -213,7 +214,7 @@ func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.
 func (m *Machine) pauseSchedule(c *client, op *core.PauseSchedule) {
 	s := m.schedules.byName[op.Name]
 	if s == nil {
-		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.table.MetaCommit())
 		return
 	}
 	if s.Paused != op.Paused {
@@ -224,7 +225,7 @@ func (m *Machine) pauseSchedule(c *client, op *core.PauseSchedule) {
 		m.storeSchedule(s)
 		m.arm(s, s.next)
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.metaCommit()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.MetaCommit()})
 }
 
 // advance notes that all runs up to at are done or left out.
@@ -237,16 +238,16 @@ func (s *schedule) after(at core.Instant) core.Instant {
 
 // arm sets the deadline of a schedule.
 func (m *Machine) arm(s *schedule, at core.Instant) {
-	m.timers.Remove(&s.deadline)
+	m.table.Timers.Remove(&s.deadline)
 	if at != 0 && !s.Paused && !s.unconfirmed && s.unusable == nil {
-		s.deadline = m.timers.Add(at, timer.Owner{Kind: timerSchedule, Handle: s.slot})
+		s.deadline = m.table.Timers.Add(at, timer.Owner{Kind: table.TimerSchedule, Handle: s.slot})
 	}
 }
 
 // resume leaves out the runs that were due while a schedule was paused, unless missed runs are made up for.
 func (m *Machine) resume(s *schedule) {
-	if s.unusable == nil && s.Missed == core.MissedSkip && s.next != 0 && s.next <= m.now {
-		m.advance(s, m.now)
+	if s.unusable == nil && s.Missed == core.MissedSkip && s.next != 0 && s.next <= m.table.Now {
+		m.advance(s, m.table.Now)
 	}
 }
 
@@ -254,21 +255,21 @@ func (m *Machine) removeSchedule(c *client, op *core.RemoveSchedule) {
 	s := m.schedules.byName[op.Name]
 	switch {
 	case s == nil:
-		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.table.MetaCommit())
 		return
 	case s.FromConfig != op.FromConfig:
-		m.refusedAt(c, op.Tag, core.ErrConfigured, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrConfigured, m.table.MetaCommit())
 		return
 	}
 	all := &m.schedules
-	m.timers.Remove(&s.deadline)
+	m.table.Timers.Remove(&s.deadline)
 	all.slots[s.slot] = nil
 	all.free = append(all.free, s.slot)
 	delete(all.byName, op.Name)
 	all.sorted = nil
-	m.logMeta(core.MetaEntry{Name: schedulePrefix + op.Name})
-	m.logMeta(core.MetaEntry{Name: positionPrefix + op.Name})
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.table.LogMeta(core.MetaEntry{Name: schedulePrefix + op.Name})
+	m.table.LogMeta(core.MetaEntry{Name: positionPrefix + op.Name})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
 
 func (m *Machine) listSchedules(c *client, op *core.ListSchedules) {
@@ -290,7 +291,7 @@ func (m *Machine) listSchedules(c *client, op *core.ListSchedules) {
 			rows = append(rows, all.byName[name].shown())
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: &core.Answer{Schedules: rows}})
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{Schedules: rows}})
 }
 
 // shown is a schedule as clients see it.

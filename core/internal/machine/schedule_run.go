@@ -23,8 +23,8 @@ func (m *Machine) scheduleDue(slot uint32) {
 	if m.stopped != nil {
 		return // nothing that happens now is stored
 	}
-	if _, again := m.runDue(s, m.now); again {
-		m.arm(s, m.now.Add(retryRun))
+	if _, again := m.runDue(s, m.table.Now); again {
+		m.arm(s, m.table.Now.Add(retryRun))
 	} else {
 		m.arm(s, s.next)
 	}
@@ -51,7 +51,7 @@ func (m *Machine) runDue(s *schedule, upTo core.Instant) (submitted, again bool)
 	h, err := m.spawn(s)
 	switch {
 	case err == nil:
-		s.LastAt, s.LastSeq = due, m.jobs.at(h).seq
+		s.LastAt, s.LastSeq = due, m.table.At(h).Seq
 		m.reportRun(s, core.ScheduleRun{DueAt: due, Seq: s.LastSeq})
 	case worthRetry(err):
 		m.reportRefusal(s, due, err)
@@ -127,11 +127,11 @@ func (s *schedule) backlogged(m *Machine) bool {
 	}
 	waiting := 0
 	s.live = slices.DeleteFunc(s.live, func(seq uint64) bool {
-		h := m.bySeq.get(seq)
+		h := m.table.Handle(seq)
 		if h == 0 {
 			return true
 		}
-		switch state := m.jobs.at(h).state; {
+		switch state := m.table.At(h).State; {
 		case state == core.Dead:
 			m.countIfRevived(s, seq)
 			return true
@@ -167,7 +167,7 @@ func (m *Machine) revived(seq uint64) {
 
 // spawn submits a job of a schedule.
 func (m *Machine) spawn(s *schedule) (uint32, error) {
-	j := s.nextJob(m.now)
+	j := s.nextJob(m.table.Now)
 	a := m.admission(&core.Submit{Job: j})
 	if a.err != nil {
 		if errors.Is(a.err, core.ErrDuplicate) {
@@ -177,15 +177,15 @@ func (m *Machine) spawn(s *schedule) (uint32, error) {
 	}
 	s.Runs++
 	if a.joins != 0 {
-		m.makeDurable(a.joins, m.jobs.at(a.joins))
+		m.makeDurable(a.joins, m.table.At(a.joins))
 		return a.joins, nil
 	}
 	h := m.admitSubmission(a, j, core.Internal)
-	m.admitted(h, m.jobs.at(h))
+	m.admitted(h, m.table.At(h))
 	if s.Backlog > 0 {
 		s.live = append(s.live, j.Seq)
 	}
-	m.place(h, m.jobs.at(h))
+	m.place(h, m.table.At(h))
 	return h, nil
 }
 
@@ -208,7 +208,7 @@ func (s *schedule) nextJob(now core.Instant) *core.Job {
 func (m *Machine) runSchedule(c *client, op *core.RunSchedule) {
 	s := m.schedules.byName[op.Name]
 	if s == nil {
-		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.table.MetaCommit())
 		return
 	}
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag}
@@ -223,11 +223,11 @@ func (m *Machine) runSchedule(c *client, op *core.RunSchedule) {
 			m.refusedAt(c, op.Tag, err, m.newest())
 			return
 		}
-		s.LastAt, s.LastSeq = m.now, m.jobs.at(h).seq
+		s.LastAt, s.LastSeq = m.table.Now, m.table.At(h).Seq
 		r.Seq = s.LastSeq
 		m.storePosition(s)
 	}
-	r.Commit = m.metaCommit()
+	r.Commit = m.table.MetaCommit()
 	m.reply(c, r)
 }
 

@@ -73,7 +73,7 @@ func (m *Machine) storeSchedule(s *schedule) {
 	if definition := s.encode(); !bytes.Equal(definition, s.definition) {
 		s.definition = definition
 		s.Revision++
-		m.logMeta(core.MetaEntry{Name: schedulePrefix + s.Name, Value: definition})
+		m.table.LogMeta(core.MetaEntry{Name: schedulePrefix + s.Name, Value: definition})
 		m.storePosition(s)
 	}
 }
@@ -83,7 +83,7 @@ func (m *Machine) storePosition(s *schedule) {
 	if !m.opts.Persist {
 		return
 	}
-	m.lastMeta = m.open
+	m.table.MetaChanged()
 	if !s.moved {
 		s.moved = true
 		m.schedules.moved = append(m.schedules.moved, s.slot)
@@ -168,10 +168,10 @@ func (m *Machine) restoredSchedules() {
 
 // resetIfFromFuture lets a schedule start anew if its position comes from a clock that was far ahead.
 func (m *Machine) resetIfFromFuture(s *schedule) bool {
-	if s.unusable != nil || s.at <= m.now.Add(believable) {
+	if s.unusable != nil || s.at <= m.table.Now.Add(believable) {
 		return false
 	}
-	m.advance(s, m.now)
+	m.advance(s, m.table.Now)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // A shared limit has one bucket for several queues and types. Each lane has the buckets of the limits that are for its queue or its
@@ -51,15 +52,15 @@ type sharedMeta struct {
 // putSharedLimit is PutSharedLimit.
 func (m *Machine) putSharedLimit(c *client, op *core.PutSharedLimit) {
 	if err := m.sharedRefusal(&op.Limit); err != nil {
-		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
 	l := op.Limit
 	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
 	before := m.shared.byName[l.Name]
 	s := m.setShared(l)
-	m.logMeta(core.MetaEntry{Name: sharedPrefix + l.Name, Value: mustEncode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
-	commit := m.promise()
+	m.table.LogMeta(core.MetaEntry{Name: sharedPrefix + l.Name, Value: mustEncode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
+	commit := m.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
 		m.reopenLanes(s.bucket)
 		m.offerUsers(s.bucket)
@@ -141,13 +142,13 @@ func (m *Machine) indexShared() {
 func (m *Machine) removeSharedLimit(c *client, op *core.RemoveSharedLimit) {
 	s := m.shared.byName[op.Name]
 	if s == nil {
-		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.metaCommit())
+		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.table.MetaCommit())
 		return
 	}
 	delete(m.shared.byName, op.Name)
 	m.indexShared()
-	m.logMeta(core.MetaEntry{Name: sharedPrefix + s.Name})
-	commit := m.promise()
+	m.table.LogMeta(core.MetaEntry{Name: sharedPrefix + s.Name})
+	commit := m.table.Promise()
 	affected := m.queuesOf(s)
 	m.dropBucket(s.bucket)
 	s.bucket.limit = core.Throttle{} // jobs may have slots of it until they are sorted
@@ -165,7 +166,7 @@ func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
 			continue
 		}
 		for _, queue := range s.Queues {
-			if n := m.names[queue]; n != 0 {
+			if n := m.table.QueueNumber(queue); n != 0 {
 				found[n] = true
 			}
 		}
@@ -174,9 +175,9 @@ func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
 		}
 	}
 	if len(types) > 0 {
-		m.eachJob(func(_ uint32, e *entry) {
-			if !found[e.queue] && types[m.typeOf(e)] || found[e.queue] && !m.queues[e.queue].limitedTypes && types[m.typeOf(e)] {
-				found[e.queue], m.queues[e.queue].limitedTypes = true, true
+		m.table.EachJob(func(_ uint32, e *table.Entry) {
+			if !found[e.Queue] && types[m.table.TypeOf(e)] || found[e.Queue] && !m.queues[e.Queue].limitedTypes && types[m.table.TypeOf(e)] {
+				found[e.Queue], m.queues[e.Queue].limitedTypes = true, true
 			}
 		})
 	}
@@ -222,7 +223,7 @@ func (m *Machine) needLanes(n uint32, typ string) {
 	}
 	q := m.queues[n]
 	byType := len(m.shared.ofType[typ]) > 0
-	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(m.shared.ofQueue[q.name]) > 0 {
+	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(m.shared.ofQueue[q.Name]) > 0 {
 		q.limitedTypes = q.limitedTypes || byType
 		q.holders++ // it may have no job yet
 		m.sortLanes(n, q)
@@ -235,7 +236,7 @@ func (m *Machine) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
 	if len(m.shared.byName) == 0 {
 		return nil
 	}
-	for _, s := range m.shared.ofQueue[m.queues[x.queue].name] {
+	for _, s := range m.shared.ofQueue[m.queues[x.queue].Name] {
 		all = append(all, s.bucket)
 	}
 	if x.byType {
@@ -336,7 +337,7 @@ func (m *Machine) listSharedLimits(c *client, op *core.ListSharedLimits) {
 			answer.SharedLimits = append(answer.SharedLimits, m.sharedInfo(m.shared.byName[name], op.Name != ""))
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: answer})
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: answer})
 }
 
 // sharedInfo shows a shared limit, with slots also who holds them.
@@ -354,14 +355,14 @@ func (m *Machine) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	if !slots {
 		return row
 	}
-	walk := m.byState[core.Leased].From(nil)
+	walk := m.table.ByState[core.Leased].From(nil)
 	for h := walk.Next(); h != 0 && len(row.Use.Slots) < core.MaxSlotUses; h = walk.Next() {
-		x := m.optionalState(h)
+		x := m.limitsOf(h)
 		if x == nil || x.lane == nil {
 			continue
 		}
 		if slices.ContainsFunc(x.lane.slots, func(slot laneSlot) bool { return slot.bucket == b }) {
-			row.Use.Slots = append(row.Use.Slots, m.slotUse(m.jobs.at(h)))
+			row.Use.Slots = append(row.Use.Slots, m.slotUse(m.table.At(h)))
 		}
 	}
 	return row

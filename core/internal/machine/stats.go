@@ -7,11 +7,8 @@ import (
 	"broker/core"
 )
 
-// Names of the meta entries with the counters.
-const (
-	totalsMeta = "core/totals"
-	seqMeta    = "core/seq"
-)
+// totalsMeta is the name of the meta entry with the counters.
+const totalsMeta = "core/totals"
 
 // count adds to the totals of the server, of the job's protocol and of the client's protocol.
 func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
@@ -24,7 +21,8 @@ func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 // Stats is a snapshot of the counters.
 func (m *Machine) Stats() *core.Stats {
 	s := m.stats
-	s.Queues, s.Batches, s.History = len(m.names), len(m.batches), m.history.Days(m.now)
+	s.Jobs = m.table.InState
+	s.Queues, s.Batches, s.History = m.table.QueueCount(), len(m.batches), m.history.Days(m.table.Now)
 	return &s
 }
 
@@ -37,9 +35,9 @@ func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
 	m.stats.ByOrigin[op.Origin], m.stats.ByWorker[op.Origin] = core.Totals{}, core.Totals{}
 	m.history.Forget(op.Origin)
 	if m.opts.Persist {
-		m.metaLog = m.sealStats(m.metaLog) // with the open batch, even if that is otherwise empty
+		m.table.AddMeta(m.sealStats) // with the open batch, even if that is otherwise empty
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
 
 // counters lists the fields of t in an order that reaches the disk: new ones go to the end of storedTotals.each.

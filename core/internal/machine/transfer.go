@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -12,7 +13,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	h, e, err := m.findIf(op.Ref, &core.Condition{})
 	switch {
 	case err != nil:
-	case e.state != core.Leased || e.epoch != op.Epoch:
+	case e.State != core.Leased || e.Epoch != op.Epoch:
 		err = core.ErrNotLeased
 	case op.Worker == "" || op.LeaseFor < 0:
 		err = core.ErrInvalid
@@ -22,43 +23,43 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	}
 	m.unhold(h, e)
 	to := core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}
-	granted := millis(op.LeaseFor)
+	granted := table.Millis(op.LeaseFor)
 	if granted == 0 {
 		granted = m.grantFor(e, &to, 0)
 	}
-	if q := m.queues[e.queue]; q.lanes != nil {
+	if q := m.queues[e.Queue]; q.lanes != nil {
 		m.sortIn(h, e, q) // the walk may not have reached it
 	}
 	m.grant(c, &to, h, e, granted)
 	m.waited = 0
-	e.set(changed)
-	m.touch(h, e)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 	m.record(h, e, core.EventLeased, "transferred")
-	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
-		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: core.Grant{
+		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: e.LeaseSpan(), EnqueuedAt: min(e.ReadyAt, m.table.Now), Attempts: e.Attempts, Fails: e.Fails,
 	}}
-	r.Commit = m.changeCommit(e)
+	r.Commit = m.table.ChangeCommit(e)
 	m.reply(c, r)
 }
 
 // grant leases a job to a client or worker for a number of milliseconds; zero: as long as the connection.
-func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted uint32) {
-	e.epoch++
-	e.clear(untouched)
-	m.waited = e.waitsSince(m.now)
-	e.leasedAt = m.now
-	if e.has(stopping) {
-		m.noteStop(e)
+func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *table.Entry, granted uint32) {
+	e.Epoch++
+	e.Clear(table.Untouched)
+	m.waited = e.WaitsSince(m.table.Now)
+	e.LeasedAt = m.table.Now
+	if e.Has(table.Stopping) {
+		m.table.NoteStop(e)
 	}
-	m.enlist(h, e)
-	e.granted = granted
+	m.table.Enlist(h, e)
+	e.Granted = granted
 	if granted != 0 {
-		until := m.now.Add(time.Duration(granted) * time.Millisecond)
-		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+		until := m.table.Now.Add(time.Duration(granted) * time.Millisecond)
+		e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
 	}
 	m.hold(c, op, h, e)
 	m.stats.LeasedBy[c.protocol]++
-	if e.has(tallyMoves | tallyFirstLease) {
-		m.talliedLease(h, e)
+	if e.Has(table.TallyMoves | table.TallyFirstLease) {
+		m.table.TalliedLease(h, e)
 	}
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
 
 // Jobs that are in memory only: ephemeral ones, for which a client waits, and those that a policy keeps there.
 
@@ -26,28 +29,28 @@ func (m *Machine) unstoredIn(queue, typ string) bool {
 }
 
 // storeFor stores a job that was kept in memory before it enters a queue where it would not be.
-func (m *Machine) storeFor(h uint32, e *entry, queue, typ string) {
-	if e.words&memoryOnly != 0 && !m.unstoredIn(queue, typ) {
-		e.words &^= memoryOnly
+func (m *Machine) storeFor(h uint32, e *table.Entry, queue, typ string) {
+	if e.Words&table.MemoryOnly != 0 && !m.unstoredIn(queue, typ) {
+		e.Words &^= table.MemoryOnly
 		m.storeNow(h, e)
 	}
 }
 
 // makeDurable makes an ephemeral job a stored one: a client was promised that it runs.
-func (m *Machine) makeDurable(h uint32, e *entry) {
-	if !e.has(ephemeral) {
+func (m *Machine) makeDurable(h uint32, e *table.Entry) {
+	if !e.Has(table.Ephemeral) {
 		return
 	}
-	e.clear(ephemeral)
-	kept := *m.jobs.payload(h)
+	e.Clear(table.Ephemeral)
+	kept := *m.table.Payload(h)
 	kept.Ephemeral = false
-	m.jobs.setPayload(h, &kept)
+	m.table.SetPayload(h, &kept)
 	m.storeNow(h, e)
 }
 
 // storeNow writes a job that was not stored until now.
-func (m *Machine) storeNow(h uint32, e *entry) {
-	m.addOpen(payloadBytes(m.jobs.payload(h)))
+func (m *Machine) storeNow(h uint32, e *table.Entry) {
+	m.table.AddOpen(table.PayloadBytes(m.table.Payload(h)))
 	m.rewriteStatus(h, e)
 	m.nowStored(h)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"broker/core"
-	"broker/core/internal/queue"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -18,7 +18,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 	if wanted || m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	e.epoch++
+	e.Epoch++
 	m.acceptedChange(c, op.Tag, e)
 	m.setFields(h, e, j, &op.Set)
 	m.touchPayload(h, e)
@@ -26,25 +26,25 @@ func (m *Machine) update(c *client, op *core.Update) {
 }
 
 // acceptedChange is the reply to a change that increased the epoch.
-func (m *Machine) acceptedChange(c *client, tag uint64, e *entry) {
-	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, Lease: core.Grant{Epoch: e.epoch}}
-	r.Commit = m.changeCommit(e)
+func (m *Machine) acceptedChange(c *client, tag uint64, e *table.Entry) {
+	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.Seq, Lease: core.Grant{Epoch: e.Epoch}}
+	r.Commit = m.table.ChangeCommit(e)
 	m.reply(c, r)
 }
 
 // updateRefusal is why a job cannot be changed in this way.
-func (m *Machine) updateRefusal(e *entry, set *core.JobChange) error {
-	if e.state == core.Done {
+func (m *Machine) updateRefusal(e *table.Entry, set *core.JobChange) error {
+	if e.State == core.Done {
 		return core.ErrFinished
 	}
-	if set.ReadyAt != nil && (e.state == core.Leased || e.state == core.Dead) || set.Attempts != nil && e.state == core.Leased {
+	if set.ReadyAt != nil && (e.State == core.Leased || e.State == core.Dead) || set.Attempts != nil && e.State == core.Leased {
 		return core.ErrInvalid
 	}
 	return m.changeRefusal(e, set)
 }
 
 // changeRefusal is why no job may have these values.
-func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
+func (m *Machine) changeRefusal(e *table.Entry, set *core.JobChange) error {
 	switch {
 	case set.Type != nil && len(*set.Type) > core.MaxQueueName,
 		set.Tags != nil && !validTags(*set.Tags),
@@ -54,7 +54,7 @@ func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
 		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
 		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
 		return core.ErrInvalid
-	case set.Body != nil && !e.unstored() && (m.refuse != nil || m.unstored() > m.maxUnstored()):
+	case set.Body != nil && !e.Unstored() && (m.refuse != nil || m.unstored() > m.maxUnstored()):
 		return core.ErrDiskFull
 	}
 	return nil
@@ -70,19 +70,19 @@ func validTags(tags []string) bool {
 }
 
 // setFields changes values of a job; j is its payload, which others may be reading and is not modified.
-func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange) {
+func (m *Machine) setFields(h uint32, e *table.Entry, j *core.Job, set *core.JobChange) {
 	n := *j
 	setPayload(&n, set)
 	if set.Type != nil {
-		m.countFailure(e, -1)
+		m.table.CountFailure(e, -1)
 		m.dropType(e)
-		m.setType(e, n.Type)
-		m.countFailure(e, 1)
+		m.table.SetType(e, n.Type)
+		m.table.CountFailure(e, 1)
 	}
 	if set.Tags != nil {
-		m.setTags(h, n.Tags)
+		m.table.SetTags(h, n.Tags)
 	}
-	if (set.Type != nil || set.Tags != nil) && e.state != core.Done {
+	if (set.Type != nil || set.Tags != nil) && e.State != core.Done {
 		m.relane(h, e, &n)
 	}
 	m.setEntry(h, e, &n, set)
@@ -92,21 +92,21 @@ func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange
 	if set.Body != nil {
 		m.setBody(e, &n)
 	}
-	m.setPayload(h, &n)
+	m.table.SetPayload(h, &n)
 }
 
 // setBody records a new body for the store. The size of the stored one must be known until it is replaced.
-func (m *Machine) setBody(e *entry, n *core.Job) {
+func (m *Machine) setBody(e *table.Entry, n *core.Job) {
 	switch {
-	case e.unstored():
-	case e.has(stored):
-		e.set(newBody)
-		m.addOpen(payloadBytes(n))
+	case e.Unstored():
+	case e.Has(table.Stored):
+		e.Set(table.NewBody)
+		m.table.AddOpen(table.PayloadBytes(n))
 		return
 	default:
-		m.addOpen(payloadBytes(n))
+		m.table.AddOpen(table.PayloadBytes(n))
 	}
-	e.bodyBytes = uint32(len(n.Body))
+	e.BodyBytes = uint32(len(n.Body))
 }
 
 // setPayload sets what only the payload has.
@@ -129,32 +129,32 @@ func setPayload(n *core.Job, set *core.JobChange) {
 }
 
 // setEntry sets what payload and entry both have.
-func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange) {
+func (m *Machine) setEntry(h uint32, e *table.Entry, n *core.Job, set *core.JobChange) {
 	if set.Priority != nil || set.ReadyAt != nil {
 		m.reposition(h, e, n, set)
 	}
 	if set.LeaseFor != nil {
 		m.chosen(e, n, core.PolicyLeaseFor)
-		n.LeaseFor, e.leaseFor = *set.LeaseFor, millis(*set.LeaseFor)
+		n.LeaseFor, e.LeaseFor = *set.LeaseFor, table.Millis(*set.LeaseFor)
 	}
 	if set.MaxAttempts != nil {
 		m.chosen(e, n, core.PolicyMaxAttempts)
-		n.MaxAttempts, e.maxAttempts = *set.MaxAttempts, *set.MaxAttempts
+		n.MaxAttempts, e.MaxAttempts = *set.MaxAttempts, *set.MaxAttempts
 	}
 	if set.MaxFails != nil {
 		m.chosen(e, n, core.PolicyMaxFails)
-		n.MaxFails, e.maxFails = *set.MaxFails, *set.MaxFails
+		n.MaxFails, e.MaxFails = *set.MaxFails, *set.MaxFails
 	}
 	if set.Backoff != nil {
 		m.chosen(e, n, core.PolicyBackoff)
-		n.Backoff, e.backoff = *set.Backoff, *set.Backoff
+		n.Backoff, e.Backoff = *set.Backoff, *set.Backoff
 	}
 	if set.Exhausted != nil {
 		m.chosen(e, n, core.PolicyExhausted)
-		n.Exhausted, e.exhausted = *set.Exhausted, *set.Exhausted
+		n.Exhausted, e.Exhausted = *set.Exhausted, *set.Exhausted
 	}
 	if set.Attempts != nil {
-		e.attempts = *set.Attempts
+		e.Attempts = *set.Attempts
 	}
 	if set.Fails != nil {
 		m.setFails(h, e, n, *set.Fails)
@@ -162,96 +162,84 @@ func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange)
 }
 
 // chosen records that a client has chosen a value, so that no policy replaces it.
-func (m *Machine) chosen(e *entry, n *core.Job, member core.PolicyFields) {
+func (m *Machine) chosen(e *table.Entry, n *core.Job, member core.PolicyFields) {
 	n.Own |= member
-	e.words |= words(member)
+	e.Words |= table.Words(member)
 }
 
 // setFails sets the number of failures and forgets the last one.
-func (m *Machine) setFails(h uint32, e *entry, n *core.Job, fails uint32) {
-	m.setFirstFail(h, e, 0)
-	n.PriorFails, e.fails = fails, fails
-	e.clear(failureStored)
-	if e.state == core.Retrying || e.state == core.Dead {
-		m.leaveGroup(h, e)
+func (m *Machine) setFails(h uint32, e *table.Entry, n *core.Job, fails uint32) {
+	m.table.SetFirstFail(h, e, 0)
+	n.PriorFails, e.Fails = fails, fails
+	e.Clear(table.FailureStored)
+	if e.State == core.Retrying || e.State == core.Dead {
+		m.table.LeaveGroup(h, e)
 	}
-	if e.has(hasTransient) {
-		m.transients[h].failure = nil
+	if e.Has(table.HasTransient) {
+		m.table.Transient(h).Failure = nil
 	}
 }
 
 // changeExpiry changes the expiry of a job; a dead one leaves then at the latest.
-func (m *Machine) changeExpiry(h uint32, e *entry, n *core.Job, until core.Instant) {
+func (m *Machine) changeExpiry(h uint32, e *table.Entry, n *core.Job, until core.Instant) {
 	if n.RetainUntil != 0 && n.RetainUntil == n.ExpiresAt {
 		n.RetainUntil = until
-		if x := m.optionalState(h); x != nil && x.retainUntil != 0 {
-			x.retainUntil = until
+		if x := m.table.Optional(h); x != nil && x.RetainUntil != 0 {
+			x.RetainUntil = until
 		}
 		if !n.Kept() {
-			e.clear(keepsOutcome)
+			e.Clear(table.KeepsOutcome)
 		}
 	}
 	n.ExpiresAt = until
-	if e.state != core.Dead {
-		m.expireAt(h, e, until)
+	if e.State != core.Dead {
+		m.table.ExpireAt(h, e, until)
 		return
 	}
-	m.ensureOptional(h).ttl = until
-	m.expireAt(h, e, m.deadUntil(h, e))
+	m.table.EnsureOptional(h).TTL = until
+	m.table.ExpireAt(h, e, m.deadUntil(h, e))
 }
 
 // reposition changes the priority or instant of a job, and so its position.
-func (m *Machine) reposition(h uint32, e *entry, n *core.Job, set *core.JobChange) {
-	q := m.queues[e.queue]
-	switch e.state {
+func (m *Machine) reposition(h uint32, e *table.Entry, n *core.Job, set *core.JobChange) {
+	q := m.queues[e.Queue]
+	switch e.State {
 	case core.Ready:
 		m.removeReady(q, h)
 	case core.Scheduled:
-		q.scheduled.Remove(h, m.before)
+		q.Scheduled.Remove(h, m.table.Before)
 	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
 	}
 	if set.Priority != nil {
 		n.Priority = *set.Priority
-		m.setPriority(e, q, *set.Priority)
+		m.table.SetPriority(e, *set.Priority)
 	}
 	if set.ReadyAt != nil && m.reschedule(h, e, *set.ReadyAt) {
 		return
 	}
-	switch e.state {
+	switch e.State {
 	case core.Ready:
 		m.pushReady(q, h)
-		m.offer(e.queue)
+		m.offer(e.Queue)
 	case core.Scheduled:
-		q.scheduled.Push(h, m.before)
+		q.Scheduled.Push(h, m.table.Before)
 	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
 	}
-}
-
-// list is the ordered list of the jobs in a state, or nil.
-func (q *jobQueue) list(s core.State) *queue.List {
-	switch s {
-	case core.Ready:
-		return &q.ready
-	case core.Scheduled:
-		return &q.scheduled
-	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
-	}
-	return nil
 }
 
 // reschedule gives a waiting job that was removed from its list the position of an instant, regardless of ScheduledOrder. It
 // returns true if the job changed its state and is in its list.
-func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
+func (m *Machine) reschedule(h uint32, e *table.Entry, at core.Instant) bool {
 	if at == 0 {
-		at = m.now
+		at = m.table.Now
 	}
-	group := m.groupName(e)
-	m.unlist(h, e)
-	e.readyAt = at
-	e.clear(scheduledOrder)
-	m.timers.Remove(&e.stateTimer)
-	due := at <= m.now
-	switch e.state {
+	group := m.table.GroupName(e)
+	m.table.Unlist(h, e)
+	e.ReadyAt = at
+	e.Clear(table.ScheduledOrder)
+	m.table.Timers.Remove(&e.StateTimer)
+	due := at <= m.table.Now
+	switch e.State {
 	case core.Ready:
 		if !due {
 			m.schedule(h, e)
@@ -262,31 +250,20 @@ func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
 			m.makeReady(h, e)
 			return true
 		}
-		e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
+		e.StateTimer = m.table.Timers.Add(at, timer.Owner{Kind: table.TimerState, Handle: h})
 	case core.Gone, core.Blocked, core.Leased, core.Done, core.Dead:
 	}
-	m.enlist(h, e)
-	m.joinGroupNamed(h, e, group)
+	m.table.Enlist(h, e)
+	m.table.JoinGroupNamed(h, e, group)
 	return false
 }
 
-// setPriority moves a ready job to the class of its new priority.
-func (m *Machine) setPriority(e *entry, q *jobQueue, priority int64) {
-	if e.state == core.Ready {
-		q.class[classOf(e.priority())]--
-		m.class[classOf(e.priority())]--
-		q.class[classOf(priority)]++
-		m.class[classOf(priority)]++
-	}
-	e.setPriority(priority)
-}
-
 // touchPayload records that a job's payload differs from the stored one.
-func (m *Machine) touchPayload(h uint32, e *entry) {
-	if e.has(stored) {
-		e.set(rewrite)
-		e.clear(payloadStored | untouched)
+func (m *Machine) touchPayload(h uint32, e *table.Entry) {
+	if e.Has(table.Stored) {
+		e.Set(table.Rewrite)
+		e.Clear(table.PayloadStored | table.Untouched)
 	}
-	e.set(changed)
-	m.touch(h, e)
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
 }

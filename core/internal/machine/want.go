@@ -65,7 +65,7 @@ func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 		s.job = j
 		c.fetching.supplied[seq] = s
 	}
-	return j != nil || m.bySeq.get(seq) == 0
+	return j != nil || m.table.Handle(seq) == 0
 }
 
 // SupplyDamaged supplies that the store cannot read a payload.
@@ -82,20 +82,20 @@ func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wan
 	if against != nil {
 		return nil, false, against
 	}
-	if j := m.jobs.payload(h); j != nil {
+	if j := m.table.Payload(h); j != nil {
 		return j, false, nil
 	}
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	c.startFetching()
-	switch s := c.fetching.supplied[e.seq]; {
+	switch s := c.fetching.supplied[e.Seq]; {
 	case s.damaged:
 		return nil, false, core.ErrDamaged
-	case s.job != nil && s.epoch == e.epoch:
-		s.job.InQueue(m.queues[e.queue].name)
+	case s.job != nil && s.epoch == e.Epoch:
+		s.job.InQueue(m.queues[e.Queue].Name)
 		return s.job, false, nil
 	}
-	c.fetching.supplied[e.seq] = supplied{epoch: e.epoch}
-	c.fetching.wants.Jobs = append(c.fetching.wants.Jobs, e.seq)
+	c.fetching.supplied[e.Seq] = supplied{epoch: e.Epoch}
+	c.fetching.wants.Jobs = append(c.fetching.wants.Jobs, e.Seq)
 	return nil, true, nil
 }
 

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -42,23 +43,23 @@ func (s *watcherSlab) alloc() uint32 {
 func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until core.Instant) {
 	n := m.watchers.alloc()
 	w := m.watchers.at(n)
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	w.tag, w.client, w.job, w.kind = tag, c.slot, h, kind
-	w.nextJob, w.nextOwn = e.watchers, c.watches
+	w.nextJob, w.nextOwn = e.Watchers, c.watches
 	w.count, w.owners = m.watcherCount(e)
 	w.count++
 	if w.owns() {
 		w.owners++
 	}
-	if e.watchers != 0 {
-		m.watchers.at(e.watchers).prevJob = n
+	if e.Watchers != 0 {
+		m.watchers.at(e.Watchers).prevJob = n
 	}
 	if c.watches != 0 {
 		m.watchers.at(c.watches).prevOwn = n
 	}
-	e.watchers, c.watches = n, n
+	e.Watchers, c.watches = n, n
 	if until != 0 {
-		w.deadline = m.timers.Add(until, timer.Owner{Kind: timerWatch, Handle: n})
+		w.deadline = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerWatch, Handle: n})
 	}
 }
 
@@ -66,8 +67,8 @@ func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until 
 // is cancelled.
 func (m *Machine) unwatch(n uint32, left bool) {
 	w := m.watchers.at(n)
-	c, e, h := m.clients[w.client], m.jobs.at(w.job), w.job
-	m.timers.Remove(&w.deadline)
+	c, e, h := m.clients[w.client], m.table.At(w.job), w.job
+	m.table.Timers.Remove(&w.deadline)
 	count, owners := m.watcherCount(e)
 	count--
 	if w.owns() {
@@ -79,7 +80,7 @@ func (m *Machine) unwatch(n uint32, left bool) {
 	if w.prevJob != 0 {
 		m.watchers.at(w.prevJob).nextJob = w.nextJob
 	} else {
-		e.watchers = w.nextJob
+		e.Watchers = w.nextJob
 	}
 	if w.nextOwn != 0 {
 		m.watchers.at(w.nextOwn).prevOwn = w.prevOwn
@@ -91,18 +92,18 @@ func (m *Machine) unwatch(n uint32, left bool) {
 	}
 	*w = watcher{nextJob: m.watchers.free}
 	m.watchers.free = n
-	if e.watchers != 0 {
-		first := m.watchers.at(e.watchers)
+	if e.Watchers != 0 {
+		first := m.watchers.at(e.Watchers)
 		first.count, first.owners = count, owners
 	}
-	if left && owners == 0 && e.has(ephemeral) && e.state != core.Leased {
+	if left && owners == 0 && e.Has(table.Ephemeral) && e.State != core.Leased {
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	}
 }
 
 // eachWatcher calls fn for the watchers of a job; fn may detach the one it is given.
-func (m *Machine) eachWatcher(e *entry, fn func(n uint32, w *watcher)) {
-	for n := e.watchers; n != 0; {
+func (m *Machine) eachWatcher(e *table.Entry, fn func(n uint32, w *watcher)) {
+	for n := e.Watchers; n != 0; {
 		w := m.watchers.at(n)
 		next := w.nextJob
 		fn(n, w)
@@ -111,22 +112,22 @@ func (m *Machine) eachWatcher(e *entry, fn func(n uint32, w *watcher)) {
 }
 
 // watcherCount is how many clients wait for a job, and for how many of them it runs.
-func (m *Machine) watcherCount(e *entry) (count, owners uint32) {
-	if e.watchers == 0 {
+func (m *Machine) watcherCount(e *table.Entry) (count, owners uint32) {
+	if e.Watchers == 0 {
 		return 0, 0
 	}
-	first := m.watchers.at(e.watchers)
+	first := m.watchers.at(e.Watchers)
 	return first.count, first.owners
 }
 
 // abandoned reports whether an ephemeral job runs for no client any more.
-func (m *Machine) abandoned(e *entry) bool {
+func (m *Machine) abandoned(e *table.Entry) bool {
 	_, owners := m.watcherCount(e)
-	return owners == 0 && e.has(ephemeral)
+	return owners == 0 && e.Has(table.Ephemeral)
 }
 
 // hasOutcomeWatcher reports whether a client waits for the whole result rather than the stream.
-func (m *Machine) hasOutcomeWatcher(e *entry) (found bool) {
+func (m *Machine) hasOutcomeWatcher(e *table.Entry) (found bool) {
 	m.eachWatcher(e, func(_ uint32, w *watcher) { found = found || w.kind != core.WatchStream })
 	return found
 }
@@ -134,16 +135,16 @@ func (m *Machine) hasOutcomeWatcher(e *entry) (found bool) {
 // notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get the last bytes
 // only, others the chunks too.
 func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
-	e := m.jobs.at(h)
-	job := m.jobs.payload(h)
+	e := m.table.At(h)
+	job := m.table.Payload(h)
 	// The list is from the newest to the oldest; the first to come is notified first.
 	var order []uint32
-	for n := e.watchers; n != 0; n = m.watchers.at(n).nextJob {
+	for n := e.Watchers; n != 0; n = m.watchers.at(n).nextJob {
 		order = append(order, n)
 	}
 	for i := len(order) - 1; i >= 0; i-- {
 		w := m.watchers.at(order[i])
-		r := core.Reply{Kind: core.Ended, Tag: w.tag, Seq: e.seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
+		r := core.Reply{Kind: core.Ended, Tag: w.tag, Seq: e.Seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
 		if w.kind == core.WatchStream {
 			r.Outcome = streamed
 		}
@@ -158,64 +159,64 @@ func (m *Machine) watchTimeout(n uint32) {
 	w := m.watchers.at(n)
 	w.deadline = 0
 	h, c := w.job, m.clients[w.client]
-	e := m.jobs.at(h)
-	if w.kind == core.WatchRun && e.state == core.Leased {
+	e := m.table.At(h)
+	if w.kind == core.WatchRun && e.State == core.Leased {
 		w.over = true // the present attempt may still produce the outcome
-		e.set(runOver)
+		e.Set(table.RunOver)
 		return
 	}
-	r := core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
+	r := core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.Seq}
 	m.unwatch(n, w.kind == core.WatchRun)
 	m.reply(c, r)
 }
 
 // await waits for the outcome of a job, or replies with a kept one.
 func (m *Machine) await(c *client, op *core.Await) {
-	h := m.find(op.Ref)
+	h := m.table.Find(op.Ref)
 	if h == 0 {
 		m.refused(c, op.Tag, nil, core.ErrNotFound)
 		return
 	}
-	e := m.jobs.at(h)
+	e := m.table.At(h)
 	switch {
-	case e.state == core.Done && e.has(keepsOutcome):
-		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h), Commit: m.jobCommit(e)}
-		if n := m.transients[h]; n != nil {
-			r.Outcome = n.outcome
+	case e.State == core.Done && e.Has(table.KeepsOutcome):
+		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.Seq, Job: m.table.Payload(h), Commit: m.table.JobCommit(e)}
+		if n := m.table.Transient(h); n != nil {
+			r.Outcome = n.Outcome
 		}
 		if r.Outcome != nil {
 			m.reply(c, r)
 			return
 		}
 		m.replyWith(c, r, Work{Needs: KeptOutcome})
-	case e.state == core.Dead:
+	case e.State == core.Dead:
 		m.replyDeath(c, op.Tag, h, e)
-	case e.state == core.Done: // only its children are not closed
+	case e.State == core.Done: // only its children are not closed
 		m.refused(c, op.Tag, e, core.ErrNotFound)
-	case op.Deadline <= m.now:
-		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.seq})
+	case op.Deadline <= m.table.Now:
+		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.Seq})
 	default:
 		m.watch(c, h, core.WatchOutcome, op.Tag, op.Deadline)
 	}
 }
 
 // replyDeath replies to a client that waits for a dead job.
-func (m *Machine) replyDeath(c *client, tag uint64, h uint32, e *entry) {
+func (m *Machine) replyDeath(c *client, tag uint64, h uint32, e *table.Entry) {
 	outcome, known := m.deathOutcome(h, e)
-	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: outcome, Commit: m.jobCommit(e)}
+	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.Seq, Job: m.table.Payload(h), Outcome: outcome, Commit: m.table.JobCommit(e)}
 	if known {
 		m.reply(c, r)
 		return
 	}
-	m.replyWith(c, r, Work{Needs: FailureOfDead, Fails: e.fails})
+	m.replyWith(c, r, Work{Needs: FailureOfDead, Fails: e.Fails})
 }
 
 // deathOutcome is the outcome of a dead job; not known: only the store has the failure that made it dead.
-func (m *Machine) deathOutcome(h uint32, e *entry) (o *core.Outcome, known bool) {
-	if e.has(hasTransient) {
-		if f := m.transients[h].failure; f != nil {
+func (m *Machine) deathOutcome(h uint32, e *table.Entry) (o *core.Outcome, known bool) {
+	if e.Has(table.HasTransient) {
+		if f := m.table.Transient(h).Failure; f != nil {
 			return &core.Outcome{Failure: f, Result: f.Data}, true
 		}
 	}
-	return &core.Outcome{}, !e.has(failureStored)
+	return &core.Outcome{}, !e.Has(table.FailureStored)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
@@ -15,14 +16,14 @@ import (
 type windows struct {
 	all   []*window // by handle, from 1
 	free  []uint32
-	byKey map[digest]uint32
+	byKey map[table.Digest]uint32
 }
 
 // window is one that has not ended.
 type window struct {
-	key       digest // of queue and key
-	seq       uint64 // of the job that opened it
-	id        string // that job's own
+	key       table.Digest // of queue and key
+	seq       uint64       // of the job that opened it
+	id        string       // that job's own
 	createdAt core.Instant
 	until     core.Instant
 	made      core.Commit // that holds it
@@ -43,9 +44,11 @@ const windowPrefix = "core/window/"
 
 func windowName(seq uint64) string { return fmt.Sprintf("%s%016x", windowPrefix, seq) }
 
-func newWindows() windows { return windows{all: make([]*window, 1), byKey: map[digest]uint32{}} }
+func newWindows() windows { return windows{all: make([]*window, 1), byKey: map[table.Digest]uint32{}} }
 
-func (m *Machine) windowKey(queue, key string) digest { return m.hash.text(queue + "\x00" + key) }
+func (m *Machine) windowKey(queue, key string) table.Digest {
+	return m.table.DigestOf(queue + "\x00" + key)
+}
 
 // windowOf is the window that holds the key of a submission, or nil.
 func (m *Machine) windowOf(j *core.Job) *window {
@@ -53,7 +56,7 @@ func (m *Machine) windowOf(j *core.Job) *window {
 		return nil
 	}
 	h := m.windows.byKey[m.windowKey(j.Queue, j.UniqueKey)]
-	if h == 0 || m.windows.all[h].until <= m.now {
+	if h == 0 || m.windows.all[h].until <= m.table.Now {
 		return nil
 	}
 	return m.windows.all[h]
@@ -71,8 +74,8 @@ func (m *Machine) openWindow(j *core.Job, until core.Instant) {
 	if err != nil {
 		panic("machine: a window cannot be encoded: " + err.Error())
 	}
-	m.logMeta(core.MetaEntry{Name: windowName(j.Seq), Value: value})
-	m.addWindow(window{key: key, seq: j.Seq, id: j.ID, createdAt: j.CreatedAt, until: until, made: m.open})
+	m.table.LogMeta(core.MetaEntry{Name: windowName(j.Seq), Value: value})
+	m.addWindow(window{key: key, seq: j.Seq, id: j.ID, createdAt: j.CreatedAt, until: until, made: m.table.Open})
 }
 
 func (m *Machine) addWindow(w window) {
@@ -85,18 +88,18 @@ func (m *Machine) addWindow(w window) {
 		x.all = append(x.all, &w)
 	}
 	x.byKey[w.key] = h
-	w.timer = m.timers.Add(w.until, timer.Owner{Kind: timerWindow, Handle: h})
+	w.timer = m.table.Timers.Add(w.until, timer.Owner{Kind: table.TimerWindow, Handle: h})
 }
 
 // closeWindow ends a window.
 func (m *Machine) closeWindow(h uint32) {
 	x := &m.windows
 	w := x.all[h]
-	m.timers.Remove(&w.timer)
+	m.table.Timers.Remove(&w.timer)
 	delete(x.byKey, w.key)
 	x.all[h] = nil
 	x.free = append(x.free, h)
-	m.logMeta(core.MetaEntry{Name: windowName(w.seq)})
+	m.table.LogMeta(core.MetaEntry{Name: windowName(w.seq)})
 }
 
 // windowTimeout is the deadline of a window.
@@ -119,12 +122,12 @@ func (m *Machine) restoreWindow(value []byte) error {
 // coalesceOver replies with the job that a submission joins and that has ended.
 func (m *Machine) coalesceOver(c *client, op *core.Submit, w *window) {
 	r := core.Reply{
-		Kind: core.Submitted, Tag: op.Tag, Seq: w.seq, Existing: true, Commit: m.pending(w.made),
+		Kind: core.Submitted, Tag: op.Tag, Seq: w.seq, Existing: true, Commit: m.table.Pending(w.made),
 		Job: &core.Job{Seq: w.seq, ID: w.id, Queue: op.Job.Queue, CreatedAt: w.createdAt},
 	}
 	if len(op.Meta) > 0 {
-		m.writeMeta(op.Meta)
-		r.Commit = m.promise()
+		m.table.WriteMeta(op.Meta)
+		r.Commit = m.table.Promise()
 	}
 	m.reply(c, r)
 }

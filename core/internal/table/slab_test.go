@@ -1,4 +1,4 @@
-package machine
+package table
 
 import (
 	"testing"
@@ -13,23 +13,23 @@ func TestSingleJobInMemoryNeedsNoNewPage(t *testing.T) {
 	h, _ := s.alloc()
 	j := new(core.Job)
 	got := testing.AllocsPerRun(100, func() {
-		s.setPayload(h, j)
-		s.setPayload(h, nil)
+		s.putPayload(h, j)
+		s.putPayload(h, nil)
 	})
 	if got != 0 {
 		t.Errorf("%v allocations for a job", got)
 	}
-	if s.payload(h) != nil {
+	if s.Payload(h) != nil {
 		t.Error("the payload is still there")
 	}
 }
 
 // Ten million jobs wait in memory: a field that few of them use has a place of its own.
 func TestEntryDoesNotGrow(t *testing.T) {
-	if got := unsafe.Sizeof(entry{}); got != 160 {
+	if got := unsafe.Sizeof(Entry{}); got != 160 {
 		t.Errorf("an entry has %d bytes", got)
 	}
-	if got := unsafe.Sizeof([pageSize]entry{}) % 8192; got != 0 {
+	if got := unsafe.Sizeof([PageSize]Entry{}) % 8192; got != 0 {
 		t.Errorf("a page of entries wastes memory: %d bytes more than pages of the allocator", got)
 	}
 }

@@ -1,4 +1,4 @@
-package machine
+package table
 
 import "slices"
 
@@ -76,16 +76,16 @@ func (x *seqIndex) drop(seq uint64) {
 
 // seqWalker walks all jobs in the order of their numbers, in either direction, while none is added or removed.
 type seqWalker struct {
-	index *seqIndex
-	at    int // index into order
-	in    int // next position in the page
-	back  bool
+	Add  *seqIndex
+	at   int // index into order
+	in   int // next position in the page
+	back bool
 }
 
 // from starts a walk at the job with number seq, or the next one in the walk's direction.
 func (x *seqIndex) from(seq uint64, back bool) seqWalker {
 	at, there := slices.BinarySearch(x.order, seq>>seqPageBits)
-	w := seqWalker{index: x, at: at, back: back}
+	w := seqWalker{Add: x, at: at, back: back}
 	switch {
 	case there:
 		w.in = int(seq & (1<<seqPageBits - 1))
@@ -97,8 +97,8 @@ func (x *seqIndex) from(seq uint64, back bool) seqWalker {
 
 // Next returns the next job, or zero at the end.
 func (w *seqWalker) Next() uint32 {
-	for w.at >= 0 && w.at < len(w.index.order) {
-		p := w.index.pages[w.index.order[w.at]]
+	for w.at >= 0 && w.at < len(w.Add.order) {
+		p := w.Add.pages[w.Add.order[w.at]]
 		for p != nil && w.in >= 0 && w.in < 1<<seqPageBits {
 			h := p.handles[w.in]
 			if w.in++; w.back {
@@ -114,3 +114,9 @@ func (w *seqWalker) Next() uint32 {
 	}
 	return 0
 }
+
+// Handle is that of a job with a number; zero: there is none.
+func (t *Table) Handle(seq uint64) uint32 { return t.bySeq.get(seq) }
+
+// From starts a walk over all jobs at the one with number seq, or the next one in the walk's direction.
+func (t *Table) From(seq uint64, back bool) seqWalker { return t.bySeq.from(seq, back) }

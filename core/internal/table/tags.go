@@ -1,12 +1,16 @@
-package machine
+package table
 
-import "broker/core/internal/queue"
+import (
+	"strings"
+
+	"broker/core/internal/queue"
+)
 
 // tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16; a tag with a single job costs
 // its name and about 150 bytes more. Jobs without tags cost nothing.
 type tagIndex struct {
-	names nameTable
-	jobs  []queue.List      // by number of the tag, in the order of Seq
+	Names NameTable
+	Jobs  []queue.List      // by number of the tag, in the order of Seq
 	first map[uint32]uint32 // by handle of a job: its first link
 	links []tagLink         // from 1
 	free  uint32            // head of the list of free links
@@ -16,7 +20,7 @@ type tagIndex struct {
 type tagLink struct{ tag, next uint32 }
 
 func newTagIndex() tagIndex {
-	return tagIndex{names: newNameTable(), first: map[uint32]uint32{}, links: make([]tagLink, 1)}
+	return tagIndex{Names: newNameTable(), first: map[uint32]uint32{}, links: make([]tagLink, 1)}
 }
 
 func (x *tagIndex) newLink(tag uint32) uint32 {
@@ -29,8 +33,8 @@ func (x *tagIndex) newLink(tag uint32) uint32 {
 	return uint32(len(x.links) - 1) //nolint:gosec // memory ends before four billion tags
 }
 
-// has reports whether a job has a tag.
-func (x *tagIndex) has(h, tag uint32) bool {
+// Has reports whether a job has a tag.
+func (x *tagIndex) Has(h, tag uint32) bool {
 	for n := x.first[h]; n != 0; n = x.links[n].next {
 		if x.links[n].tag == tag {
 			return true
@@ -39,23 +43,23 @@ func (x *tagIndex) has(h, tag uint32) bool {
 	return false
 }
 
-// setTags sets the tags of a job, in their order.
-func (m *Machine) setTags(h uint32, tags []string) {
-	x := &m.tags
+// SetTags sets the tags of a job, in their order.
+func (t *Table) SetTags(h uint32, tags []string) {
+	x := &t.Tags
 	if len(tags) == 0 && len(x.first) == 0 {
 		return
 	}
-	m.dropTags(h)
+	t.dropTags(h)
 	last := uint32(0)
 	for _, name := range tags {
-		if known := x.names.number[name]; known != 0 && x.has(h, known) {
+		if known := x.Names.NumberOf(name); known != 0 && x.Has(h, known) {
 			continue // named twice
 		}
-		tag := x.names.acquireCopy(name)
-		for int(tag) >= len(x.jobs) {
-			x.jobs = append(x.jobs, queue.List{})
+		tag := x.Names.acquireCopy(name)
+		for int(tag) >= len(x.Jobs) {
+			x.Jobs = append(x.Jobs, queue.List{})
 		}
-		x.jobs[tag].Push(h, m.older)
+		x.Jobs[tag].Push(h, t.Older)
 		n := x.newLink(tag)
 		if last == 0 {
 			x.first[h] = n
@@ -67,8 +71,8 @@ func (m *Machine) setTags(h uint32, tags []string) {
 }
 
 // dropTags removes a job from the index.
-func (m *Machine) dropTags(h uint32) {
-	x := &m.tags
+func (t *Table) dropTags(h uint32) {
+	x := &t.Tags
 	n, tagged := x.first[h]
 	if !tagged {
 		return
@@ -76,9 +80,9 @@ func (m *Machine) dropTags(h uint32) {
 	delete(x.first, h)
 	for n != 0 {
 		tag, next := x.links[n].tag, x.links[n].next
-		x.jobs[tag].Remove(h, m.older)
-		if x.names.release(tag) {
-			x.jobs[tag] = queue.List{}
+		x.Jobs[tag].Remove(h, t.Older)
+		if x.Names.release(tag) {
+			x.Jobs[tag] = queue.List{}
 		}
 		x.links[n] = tagLink{next: x.free}
 		x.free, n = n, next
@@ -88,10 +92,20 @@ func (m *Machine) dropTags(h uint32) {
 	}
 }
 
-// tagsOf returns the tags of a job, in their order.
-func (m *Machine) tagsOf(h uint32) (tags []string) {
-	for n := m.tags.first[h]; n != 0; n = m.tags.links[n].next {
-		tags = append(tags, m.tags.names.names[m.tags.links[n].tag])
+// TagsOf returns the tags of a job, in their order.
+func (t *Table) TagsOf(h uint32) (tags []string) {
+	for n := t.Tags.first[h]; n != 0; n = t.Tags.links[n].next {
+		tags = append(tags, t.Tags.Names.NameOf(t.Tags.links[n].tag))
 	}
 	return tags
+}
+
+// TagKey is the key of a job from a tag; see core.KeyTag.
+func (t *Table) TagKey(h uint32, tag string) string {
+	for n := t.Tags.first[h]; n != 0; n = t.Tags.links[n].next {
+		if name, value, _ := strings.Cut(t.Tags.Names.NameOf(t.Tags.links[n].tag), ":"); name == tag {
+			return value
+		}
+	}
+	return ""
 }

@@ -1,0 +1,247 @@
+package table
+
+import (
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// DropIndexes removes a job whose name of its type and unique key are free from the indexes.
+func (t *Table) DropIndexes(h uint32, e *Entry) {
+	t.dropTags(h)
+	t.Timers.Remove(&e.StateTimer)
+	t.Timers.Remove(&e.ExpiryTimer)
+	if x := t.Optional(h); x != nil {
+		t.Timers.Remove(&x.StartTimer)
+		delete(t.optionals, h)
+	}
+	if e.ID != (Digest{}) {
+		delete(t.byID, e.ID)
+	}
+	t.bySeq.drop(e.Seq)
+	if e.Has(HasTransient) {
+		t.DropCollected(t.transients[h])
+		delete(t.transients, h)
+	}
+	t.SetFirstFail(h, e, 0)
+	if e.Has(Traced) {
+		delete(t.traces, h)
+	}
+	if e.Has(TallyMoves | TallyFirstLease) {
+		delete(t.tallies, h)
+	}
+	t.SetPayload(h, nil)
+	t.Unlist(h, e)
+}
+
+// Release frees the handle of a job that is gone, and reports whether it was the last one.
+func (t *Table) Release(h uint32) bool {
+	if t.slab.release(h); t.Live == 0 {
+		t.shrinkMaps()
+		return true
+	}
+	return false
+}
+
+// setTrace keeps the trace of a new job for its events: its payload may not be in memory then.
+func (t *Table) setTrace(h uint32, e *Entry, trace string) {
+	if trace != "" {
+		e.Set(Traced)
+		t.traces[h] = strings.Clone(trace) // it may be a view of a record
+	}
+}
+
+// TraceOf is the trace of a job; empty if it has none.
+func (t *Table) TraceOf(h uint32) string { return t.traces[h] }
+
+// ExpireAt sets the expiry of a job.
+func (t *Table) ExpireAt(h uint32, e *Entry, until core.Instant) {
+	t.Timers.Remove(&e.ExpiryTimer)
+	e.ExpiresAt = until
+	if until != 0 {
+		e.ExpiryTimer = t.Timers.Add(until, timer.Owner{Kind: TimerExpiry, Handle: h})
+	}
+}
+
+// FirstFail is when a job failed first, zero if it has not. Few jobs fail: the instant is not in their entries.
+func (t *Table) FirstFail(h uint32, e *Entry) core.Instant {
+	if e.Fails == 0 {
+		return 0
+	}
+	return t.firstFails[h]
+}
+
+// SetFirstFail sets when a job failed first, before its number of failures becomes zero.
+func (t *Table) SetFirstFail(h uint32, e *Entry, at core.Instant) {
+	switch {
+	case e.Fails == 0:
+	case at == 0:
+		delete(t.firstFails, h)
+	default:
+		t.firstFails[h] = at
+	}
+}
+
+// LeaseSpan is the duration of the present lease, or of its last extension.
+func (e *Entry) LeaseSpan() time.Duration { return time.Duration(e.Granted) * time.Millisecond }
+
+// ChangedAt is when a job entered its state, if known.
+func (t *Table) ChangedAt(h uint32, e *Entry) core.Instant {
+	switch e.State {
+	case core.Leased:
+		return e.LeasedAt
+	case core.Retrying:
+		return max(e.LeasedAt, t.FirstFail(h, e)) // older records have the first failure only
+	case core.Scheduled, core.Blocked: // readyAt is in the future
+		return e.CreatedAt
+	case core.Ready:
+		return max(e.ReadyAt, e.LeasedAt)
+	case core.Gone, core.Done, core.Dead:
+	}
+	return e.ReadyAt
+}
+
+// unstoredDependencies lists the dependencies of a job that are not in the store.
+func (t *Table) unstoredDependencies(x *Optional) (seqs []uint64) {
+	for _, seq := range x.Waiting {
+		if p := t.Handle(seq); p != 0 && t.At(p).Unstored() {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
+}
+
+// standsBefore is the order of a queue: priority, then position, then number.
+func (t *Table) standsBefore(a, b uint32) bool {
+	x, y := t.At(a), t.At(b)
+	if p, q := x.Priority(), y.Priority(); p != q {
+		return p > q
+	}
+	if s, u := x.Has(ScheduledOrder), y.Has(ScheduledOrder); s != u {
+		return u // plain jobs before scheduled ones
+	}
+	if s, u := x.Place(), y.Place(); s != u {
+		return s < u
+	}
+	return x.Seq < y.Seq
+}
+
+// index makes the entry of a submitted job that has its number. It keeps nothing of j.
+func (t *Table) Add(j *core.Job, n uint32) uint32 {
+	h, e := t.alloc()
+	e.Seq, e.Queue, e.CreatedAt = j.Seq, n, j.CreatedAt
+	e.setPriority(j.Priority)
+	e.ReadyAt = max(j.CreatedAt, j.ReadyAt)
+	e.ExpiresAt = j.ExpiresAt
+	e.LeaseFor = Millis(j.LeaseFor)
+	e.MaxAttempts, e.MaxFails, e.Fails = j.MaxAttempts, j.MaxFails, j.PriorFails
+	e.Origin, e.Backoff, e.Exhausted, e.Words = j.Origin, j.Backoff, j.Exhausted, Words(j.Own)
+	if j.LeaseEnd == core.LeaseEndFail {
+		e.Words |= EndFails
+	}
+	e.DeadHours = uint16(min((j.DeadFor+time.Hour-1)/time.Hour, 1<<16-1))
+	e.BodyBytes = uint32(len(j.Body))
+	t.SetType(e, j.Type)
+	t.SetTags(h, j.Tags)
+	t.setTrace(h, e, j.Trace)
+	if j.Ephemeral {
+		e.Set(Ephemeral)
+	}
+	if j.ScheduledOrder {
+		e.Set(ScheduledOrder)
+		e.ReadyAt = j.ReadyAt
+	}
+	if j.SeqOrder {
+		e.Set(SeqOrder)
+		e.ReadyAt = j.ReadyAt // its CreatedAt may be later
+		t.LastPlace = max(t.LastPlace, j.CreatedAt)
+	}
+	e.setTallies(j.Tallies)
+	if j.Kept() {
+		e.Set(KeepsOutcome)
+	}
+	t.bySeq.put(j.Seq, h)
+	if j.ID != "" {
+		e.ID = t.DigestOf(j.ID)
+		t.byID[e.ID] = h
+		if core.IsUUIDv4(j.ID) {
+			e.Set(IDIsUUIDv4)
+		}
+	}
+	if e.ExpiresAt != 0 {
+		e.ExpiryTimer = t.Timers.Add(e.ExpiresAt, timer.Owner{Kind: TimerExpiry, Handle: h})
+	}
+	if j.Unique != core.UniqueNone && j.UniqueKey != "" {
+		t.lockUnique(h, j.UniqueKey)
+	}
+	t.indexOptional(h, j)
+	return h
+}
+
+// indexOptional makes the optionalState of a job that needs one.
+func (t *Table) indexOptional(h uint32, j *core.Job) {
+	if j.StartBefore != 0 || j.UniqueUntil != 0 || j.UniqueStart || j.RetainFor != 0 ||
+		j.RetainUntil != 0 && j.RetainUntil != j.ExpiresAt {
+		x := t.EnsureOptional(h)
+		x.StartBefore, x.UniqueUntil, x.UniqueStart = j.StartBefore, j.UniqueUntil, j.UniqueStart
+		x.RetainUntil, x.RetainFor = j.RetainUntil, j.RetainFor
+	}
+	if j.Parent != 0 || len(j.After) > 0 {
+		t.EnsureOptional(h).Parent = j.Parent
+	}
+	if j.Cost > 1 {
+		t.EnsureOptional(h).cost = j.Cost
+	}
+	if j.OnBroken != core.BrokenWaits {
+		t.EnsureOptional(h).OnBroken = j.OnBroken
+	}
+	if j.Timeline != 0 {
+		t.EnsureOptional(h).Timeline = j.Timeline
+	}
+	if j.Batch != 0 || j.CallbackFor != 0 {
+		x := t.EnsureOptional(h)
+		x.Batch, x.CallbackFor = j.Batch, j.CallbackFor
+	}
+}
+
+// Millis is d in milliseconds, at least one if d is positive, limited to what an entry can hold.
+func Millis(d time.Duration) uint32 {
+	if d <= 0 {
+		return 0
+	}
+	return uint32(min(max(d/time.Millisecond, 1), 1<<32-1))
+}
+
+// SetPayload keeps a job's payload in memory and counts its bytes.
+func (t *Table) SetPayload(h uint32, j *core.Job) {
+	if old := t.Payload(h); old != nil {
+		t.cached -= PayloadBytes(old)
+	}
+	if j != nil {
+		t.cached += PayloadBytes(j)
+		t.At(h).Clear(NonResident)
+	} else {
+		t.At(h).Set(NonResident)
+	}
+	t.slab.putPayload(h, j)
+}
+
+// PayloadBytes is the approximate memory of a payload.
+func PayloadBytes(j *core.Job) int {
+	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After) + len(j.Trace)
+	for _, tag := range j.Tags {
+		n += 16 + len(tag)
+	}
+	return n
+}
+
+// EachJob walks all jobs in the order of their handles.
+func (t *Table) EachJob(fn func(h uint32, e *Entry)) {
+	for h := uint32(1); h <= t.Next; h++ {
+		if e := t.At(h); e.Seq != 0 {
+			fn(h, e)
+		}
+	}
+}

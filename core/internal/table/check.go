@@ -1,0 +1,363 @@
+package table
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// TableCheck verifies the table: Job for every job, then End. It takes time linear in everything there is.
+type Check struct {
+	t    *Table
+	fail func(format string, args ...any)
+
+	jobs, ids, uniques, optionals, transients, firstFails, traces, tallies, stops, cached, collected, tagged int
+
+	queues   map[uint32]*[len(core.States) + 1]int // jobs by state
+	types    map[uint32]int                        // jobs, by number of the type
+	workers  map[uint32]int                        // leases, by number of the worker's name
+	tags     map[uint32]int                        // jobs, by number of the tag
+	groups   map[uint32]int                        // retrying and dead jobs, by number of the failure group
+	failures map[failureKey]int                    // all retrying and dead jobs
+}
+
+// newTableCheck begins a check, which calls fail for each violation.
+func (t *Table) NewCheck(fail func(format string, args ...any)) *Check {
+	return &Check{
+		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{}, workers: map[uint32]int{},
+		tags: map[uint32]int{}, groups: map[uint32]int{}, failures: map[failureKey]int{},
+	}
+}
+
+// Job checks one job and counts it.
+func (c *Check) Job(h uint32, e *Entry) {
+	t := c.t
+	c.jobs++
+	c.inState(e.Queue)[e.State]++
+	if t.Handle(e.Seq) != h {
+		c.fail("job %d is not found by its number", e.Seq)
+	}
+	if e.ID != (Digest{}) {
+		c.ids++
+		if t.byID[e.ID] != h {
+			c.fail("job %d is not found by its id", e.Seq)
+		}
+	}
+	if e.Unique != (Digest{}) {
+		c.uniques++
+	}
+	if e.Kind != 0 {
+		c.types[e.Kind]++
+	}
+	if j := t.Payload(h); j != nil {
+		c.cached += PayloadBytes(j)
+	} else if !e.Has(PayloadStored) {
+		c.fail("job %d has no payload in memory and none on disk", e.Seq)
+	}
+	if e.Has(Dirty) && !slices.Contains(t.changed, h) {
+		c.fail("job %d has changed and nobody will store it", e.Seq)
+	}
+	if e.State == core.Leased && e.HolderKind == core.HeldByWorker {
+		c.workers[e.Holder]++
+		if list := t.leases[e.Holder]; int(e.HeldAt) >= len(list) || list[e.HeldAt] != h {
+			c.fail("job %d is leased to a worker that does not have it in its list", e.Seq)
+		}
+	}
+	c.sideMaps(h, e)
+	c.indexed(e)
+	c.tagsOf(h)
+}
+
+// inState counts the jobs of a queue.
+func (c *Check) inState(queue uint32) *[len(core.States) + 1]int {
+	if c.queues[queue] == nil {
+		c.queues[queue] = new([len(core.States) + 1]int)
+	}
+	return c.queues[queue]
+}
+
+// sideMaps checks what is kept of a job beside its entry.
+func (c *Check) sideMaps(h uint32, e *Entry) {
+	t := c.t
+	if e.Has(HasOptional) != (t.optionals[h] != nil) || e.Has(HasTransient) != (t.transients[h] != nil) {
+		c.fail("job %d: flags and side maps disagree", e.Seq)
+	}
+	if e.Has(HasOptional) {
+		c.optionals++
+	}
+	if e.Has(HasTransient) {
+		c.transients++
+		c.collected += len(t.transients[h].Data)
+	}
+	if at, ok := t.firstFails[h]; ok {
+		c.firstFails++
+		if at == 0 || e.Fails == 0 {
+			c.fail("job %d with %d failures failed first at %d", e.Seq, e.Fails, at)
+		}
+	}
+	if _, ok := t.traces[h]; ok != e.Has(Traced) {
+		c.fail("job %d: flag and map of traces disagree", e.Seq)
+	}
+	if e.Has(Traced) {
+		c.traces++
+	}
+	if _, ok := t.tallies[h]; ok && !e.Has(TallyMoves|TallyFirstLease) {
+		c.fail("job %d has a tally and keeps none", e.Seq)
+	} else if ok {
+		c.tallies++
+	}
+	if e.Has(Stopping) {
+		c.stops++
+		if e.State != core.Leased || t.stops[e.Seq] == 0 {
+			c.fail("job %d is %v and to stop since %d", e.Seq, e.State, t.stops[e.Seq])
+		}
+	}
+}
+
+// indexed checks that a job is in the lists of its state and its failure group.
+func (c *Check) indexed(e *Entry) {
+	if wants := e.State != core.Ready; e.Has(Listed) != wants {
+		c.fail("job %d is %v, in the list of its state: %v", e.Seq, e.State, e.Has(Listed))
+	}
+	if e.State != core.Retrying && e.State != core.Dead {
+		return
+	}
+	c.failures[failureKey{e.State, e.Holder, e.Kind, e.Queue}]++
+	if e.Holder != 0 {
+		c.groups[e.Holder]++
+	}
+}
+
+// tagsOf counts the tags of a job, which must be those of its payload.
+func (c *Check) tagsOf(h uint32) {
+	for n := c.t.Tags.first[h]; n != 0; n = c.t.Tags.links[n].next {
+		c.tags[c.t.Tags.links[n].tag]++
+	}
+	if c.t.Tags.first[h] != 0 {
+		c.tagged++
+	}
+	if j := c.t.Payload(h); j != nil {
+		want := []string{}
+		for _, tag := range j.Tags {
+			if !slices.Contains(want, tag) {
+				want = append(want, tag)
+			}
+		}
+		if have := c.t.TagsOf(h); !slices.Equal(have, want) {
+			c.fail("job %d has the tags %q, found by %q", j.Seq, j.Tags, have)
+		}
+	}
+}
+
+// End checks what was counted, and all lists.
+func (c *Check) End() {
+	c.sizes()
+	c.stateLists()
+	c.nameLists()
+	c.numbers()
+	c.queueNames()
+}
+
+// sizes compares the sizes of the indexes with the counts.
+func (c *Check) sizes() {
+	t := c.t
+	for _, x := range []struct {
+		what      string
+		have, saw int
+	}{
+		{"jobs in the slab", t.Live, c.jobs},
+		{"ids in the index", len(t.byID), c.ids},
+		{"jobs with something unusual", len(t.optionals), c.optionals},
+		{"bytes of results", t.Collected, c.collected},
+		{"jobs with notes", len(t.transients), c.transients},
+		{"first failures", len(t.firstFails), c.firstFails},
+		{"traces", len(t.traces), c.traces},
+		{"tallies", len(t.tallies), c.tallies},
+		{"stops", len(t.stops), c.stops},
+		{"bytes in the cache", t.cached, c.cached},
+	} {
+		if x.have != x.saw {
+			c.fail("%s: %d, counted %d", x.what, x.have, x.saw)
+		}
+	}
+	chained := 0
+	for _, h := range t.byUnique {
+		for ; h != 0; h = t.At(h).UniqueNext {
+			chained++
+		}
+	}
+	if chained != c.uniques {
+		c.fail("%d jobs have a unique key, %d are found by it", c.uniques, chained)
+	}
+}
+
+// stateLists checks the counts and the lists of states.
+func (c *Check) stateLists() {
+	t := c.t
+	var total [len(core.States) + 1]int
+	var classes [3]int
+	for n, states := range c.queues {
+		if t.queues[n] == nil {
+			c.fail("queue %d is forgotten and has jobs", n)
+		}
+		for s, jobs := range states {
+			total[s] += jobs
+		}
+	}
+	if total != t.InState {
+		c.fail("server counts jobs %v, there are %v", t.InState, total)
+	}
+	for _, s := range core.States {
+		if s != core.Ready {
+			c.sorted("all queues", &t.ByState[s], t.InState[s], t.sooner, func(e *Entry) bool { return e.State == s })
+		}
+	}
+	for n, q := range t.queues {
+		if q != nil {
+			c.queue(uint32(n), q, &classes) //nolint:gosec // a number of a queue
+		}
+	}
+	if classes != t.Class {
+		c.fail("ready jobs by class %v, counted %v", t.Class, classes)
+	}
+}
+
+// queue checks the counters and the lists of a queue.
+func (c *Check) queue(n uint32, q *Queue, classes *[3]int) {
+	t := c.t
+	if t.names[q.Name] != n {
+		c.fail("queue %s is not found by its name", q.Name)
+	}
+	if have := *c.inState(n); have != q.Count {
+		c.fail("queue %s counts %v, has %v", q.Name, q.Count, have)
+	}
+	for _, s := range []core.State{core.Retrying, core.Done, core.Dead} {
+		if q.ByState != nil {
+			c.sorted(q.Name, &q.ByState[s], q.Count[s], t.sooner, func(e *Entry) bool { return e.State == s && e.Queue == n })
+		} else if q.Count[s] > 0 {
+			c.fail("queue %s has %d %v jobs and no list of them", q.Name, q.Count[s], s)
+		}
+	}
+	c.sorted(q.Name, &q.Ready, q.Count[core.Ready], t.Before, func(e *Entry) bool { return e.State == core.Ready })
+	c.sorted(q.Name, &q.Scheduled, q.Count[core.Scheduled], t.Before, func(e *Entry) bool { return e.State == core.Scheduled })
+	var class [3]int
+	for _, h := range q.Ready.Slice(0, q.Ready.Len(), nil) {
+		class[ClassOf(t.At(h).Priority())]++
+	}
+	for i, jobs := range class {
+		classes[i] += jobs
+	}
+	if class != q.Class {
+		c.fail("queue %s: classes %v, counted %v", q.Name, q.Class, class)
+	}
+}
+
+// nameLists checks the names, and the lists of failure groups and tags.
+func (c *Check) nameLists() {
+	t := c.t
+	c.names("worker", &t.Workers, c.workers)
+	c.names("type", &t.Types, c.types)
+	c.names("failure group", &t.Groups.Names, c.groups)
+	c.names("tag", &t.Tags.Names, c.tags)
+	if !maps.Equal(c.failures, t.Groups.Counts) {
+		c.fail("failures are counted as %v, want %v", t.Groups.Counts, c.failures)
+	}
+	for n, jobs := range c.groups {
+		c.sorted(t.Groups.Names.NameOf(n), &t.Groups.Jobs[n], jobs, t.Older, func(e *Entry) bool {
+			return (e.State == core.Retrying || e.State == core.Dead) && e.Holder == n
+		})
+	}
+	for n, jobs := range c.tags {
+		c.sorted(t.Tags.Names.NameOf(n), &t.Tags.Jobs[n], jobs, t.Older, func(e *Entry) bool {
+			return t.Tags.Has(t.Handle(e.Seq), n)
+		})
+	}
+	if len(t.Tags.first) != c.tagged {
+		c.fail("%d jobs in the index of tags, %d have tags", len(t.Tags.first), c.tagged)
+	}
+}
+
+// names compares a table of names with their users.
+func (c *Check) names(what string, t *NameTable, used map[uint32]int) {
+	for number, refs := range used {
+		if t.refs[number] != refs {
+			c.fail("%s %q is noted for %d jobs, has %d", what, t.names[number], t.refs[number], refs)
+		}
+	}
+	if len(used) != len(t.number) {
+		c.fail("%d names of %ss, %d in use", len(t.number), what, len(used))
+	}
+}
+
+// numbers checks the index of numbers.
+func (c *Check) numbers() {
+	x := &c.t.bySeq
+	if !slices.IsSorted(x.order) {
+		c.fail("pages of numbers are out of order")
+	}
+	for n := range x.pages {
+		if _, there := slices.BinarySearch(x.order, n); !there {
+			c.fail("page %d of numbers is not in the order of pages", n)
+		}
+	}
+}
+
+// queueNames checks the lists of queues by name.
+func (c *Check) queueNames() {
+	t, shown := c.t, 0
+	for _, q := range t.queues {
+		if q != nil && !q.Hidden {
+			shown++
+		}
+	}
+	for _, x := range []struct {
+		what   string
+		list   *queue.List
+		want   int
+		before queue.Before
+	}{
+		{"queues by name", &t.inOrder.all, t.QueueCount(), t.byName},
+		{"rows by name", &t.inOrder.rows, shown, t.byName},
+		{"queues by folded name", &t.inOrder.folded, t.QueueCount(), t.byFoldedName},
+	} {
+		last := uint32(0)
+		for _, n := range x.list.Slice(0, x.list.Len(), nil) {
+			if q := t.queues[n]; q == nil || last != 0 && !x.before(last, n) {
+				c.fail("%s: queue %d is out of order, or forgotten", x.what, n)
+				return
+			}
+			last = n
+		}
+		if x.list.Len() != x.want {
+			c.fail("%s: %d in the list, want %d", x.what, x.list.Len(), x.want)
+		}
+	}
+}
+
+// sorted checks the length, the order and the members of a list.
+func (c *Check) sorted(name string, l *queue.List, want int, before queue.Before, member func(*Entry) bool) {
+	if err := c.t.CheckList(name, l, want, before, member); err != nil {
+		c.fail("%w", err)
+	}
+}
+
+// CheckList checks the length, the order and the members of a list.
+func (t *Table) CheckList(name string, l *queue.List, want int, before queue.Before, member func(*Entry) bool) error {
+	if l.Len() != want {
+		return fmt.Errorf("%s: %d jobs in a list, want %d", name, l.Len(), want)
+	}
+	last, walk := uint32(0), l.From(nil)
+	for h := walk.Next(); h != 0; h = walk.Next() {
+		if e := t.At(h); !member(e) {
+			return fmt.Errorf("%s: job %d is %v and in a list where it does not belong", name, e.Seq, e.State)
+		}
+		if last != 0 && !before(last, h) {
+			return fmt.Errorf("%s: job %d is out of order", name, t.At(h).Seq)
+		}
+		last = h
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package table
+
+import (
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/record"
+)
+
+// MarkRemoved adds the removal of a job to the open batch, if it has a record.
+func (t *Table) MarkRemoved(h uint32, e *Entry) {
+	if e.Has(Stored) {
+		t.lastRemoval = t.Open
+		t.removed = append(t.removed, t.gone(h, e))
+		t.OpenBytes += ChangeBytes
+	}
+}
+
+// ChangeBytes is about what a changed job takes in a batch beside its payload, failure and outcome.
+const ChangeBytes = 256
+
+// AddOpen counts bytes of the open batch.
+func (t *Table) AddOpen(n int) {
+	if t.opts.Persist {
+		t.OpenBytes += n
+	}
+}
+
+// Touch records that a job's record has changed.
+func (t *Table) Touch(h uint32, e *Entry) {
+	if e.Has(Dirty) || e.Unstored() || !t.opts.Persist {
+		return
+	}
+	e.Set(Dirty)
+	t.OpenBytes += ChangeBytes
+	if e.Has(HasOptional) {
+		t.OpenBytes += 2 * 10 * len(t.Optional(h).Waiting) // Waiting and Unstored
+	}
+	t.changed = append(t.changed, h)
+}
+
+func (t *Table) WriteMeta(marks []core.MetaEntry) {
+	for _, k := range marks {
+		if k.Value == nil {
+			delete(t.meta, k.Name)
+		} else {
+			t.meta[k.Name] = slices.Clone(k.Value)
+		}
+		t.LogMeta(k)
+	}
+}
+
+// LogMeta adds an entry to the open batch.
+func (t *Table) LogMeta(k core.MetaEntry) {
+	if t.opts.Persist {
+		t.lastMeta = t.Open
+		t.metaLog = append(t.metaLog, k)
+		t.OpenBytes += record.MetaSize(&k)
+	}
+}
+
+// Promise is the commit on which a reply to a change depends.
+func (t *Table) Promise() core.Commit {
+	if !t.opts.Await {
+		return 0
+	}
+	return t.Open
+}
+
+// Pending is c, or zero once c is durable.
+func (t *Table) Pending(c core.Commit) core.Commit {
+	if c <= t.Durable || !t.opts.Await {
+		return 0
+	}
+	return c
+}
+
+// JobCommit is the commit on which a reply about a job depends.
+func (t *Table) JobCommit(e *Entry) core.Commit {
+	if e.Has(Dirty) {
+		return t.Promise()
+	}
+	var commit core.Commit
+	if e.Has(inflight) {
+		commit = t.Pending(t.Open - 1)
+	}
+	if e.State == core.Blocked && e.Has(HasOptional) { // that it waits for fewer jobs is in the records of the others
+		commit = max(commit, t.Pending(t.Optional(t.Handle(e.Seq)).Shortened))
+	}
+	return commit
+}
+
+// JobGone is the commit on which a reply depends that says that a job does not exist.
+func (t *Table) JobGone() core.Commit { return t.Pending(t.lastRemoval) }
+
+// MetaCommit is the commit on which a reply about meta entries or settings of queues depends.
+func (t *Table) MetaCommit() core.Commit { return t.Pending(t.lastMeta) }
+
+// MetaChanged records that the open batch changes a meta entry.
+func (t *Table) MetaChanged() { t.lastMeta = t.Open }
+
+// UnsealedBytes is about how much is not on disk yet.
+func (t *Table) UnsealedBytes() int { return t.OpenBytes + t.inflightBytes }
+
+// HasChanges reports whether the open batch has changes.
+func (t *Table) HasChanges() bool {
+	return len(t.changed) > 0 || len(t.removed) > 0 || len(t.metaLog) > 0 || len(t.documents) > 0
+}
+
+// Changes is how many changes of jobs and documents the open batch has.
+func (t *Table) Changes() int { return len(t.changed) + len(t.removed) + len(t.documents) }
+
+// Begin sets the number of the last commit.
+func (t *Table) Begin(last core.Commit) { t.Open, t.Durable = last+1, last }
+
+// MetaValue is the value of a meta entry; nil: there is none.
+func (t *Table) MetaValue(name string) []byte { return t.meta[name] }
+
+// RestoreEntry restores a meta entry.
+func (t *Table) RestoreEntry(name string, value []byte) {
+	t.meta[name] = append([]byte(nil), value...)
+}
+
+// AddMeta has meta entries appended to the open batch that no reply depends on.
+func (t *Table) AddMeta(add func([]core.MetaEntry) []core.MetaEntry) { t.metaLog = add(t.metaLog) }
+
+// ChangeCommit is the commit on which a reply to a change of a job depends; none if the job is not stored.
+func (t *Table) ChangeCommit(e *Entry) core.Commit {
+	if e.Unstored() {
+		return 0
+	}
+	return t.Promise()
+}

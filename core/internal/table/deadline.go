@@ -1,0 +1,23 @@
+package table
+
+// Kinds of timer owners.
+const (
+	TimerState    uint8 = iota // job: due, retry, end of lease
+	TimerExpiry                // job: expiry or end of retention
+	TimerWait                  // client: waiting lease, or a wake-up without response
+	TimerWatch                 // watcher: deadline of a wait
+	TimerBatch                 // batch: not committed in time
+	TimerSlot                  // job: its throttle slot becomes free
+	TimerIdle                  // queue: unused for long
+	TimerSchedule              // schedule: due
+	TimerTrim                  // queue: it keeps too many finished jobs
+	TimerBucket                // bucket: room for the next lease
+	TimerTypeSlot              // job: its slot in the bucket of its type comes free
+	TimerKeySlot               // job: its slot in the bucket of its key comes free
+	TimerStart                 // job: StartBefore
+	TimerSort                  // the next step of laneSort
+	TimerPause                 // queue: its pause ends
+	TimerWindow                // window: it ends
+
+	TimerKinds // their number
+)

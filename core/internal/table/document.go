@@ -1,0 +1,32 @@
+package table
+
+import (
+	"broker/core"
+	"broker/core/internal/record"
+)
+
+func (t *Table) PutDocument(d core.MetaEntry) {
+	t.OpenBytes += record.MetaSize(&d)
+	if at, there := t.documentAt[d.Name]; there {
+		t.documents[at].Value = d.Value
+		return
+	}
+	t.documentAt[d.Name] = len(t.documents)
+	t.documents = append(t.documents, d)
+}
+
+// sealDocuments moves the documents of the open batch into the batch that is sealed.
+func (t *Table) sealDocuments(into []core.MetaEntry) []core.MetaEntry {
+	clear(into[:cap(into)])
+	into = append(into[:0], t.documents...)
+	clear(t.documents)
+	t.documents = t.documents[:0]
+	if len(t.documentAt) > maxKeptNames {
+		t.documentAt = map[string]int{}
+	}
+	clear(t.documentAt)
+	return into
+}
+
+// maxKeptNames is how many names of documents a map keeps room for from one batch to the next.
+const maxKeptNames = 4096

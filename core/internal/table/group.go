@@ -1,0 +1,88 @@
+package table
+
+import (
+	"cmp"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// groupIndex finds retrying and dead jobs by their failure group: the group that the failure names, otherwise its type. The group
+// number uses the field that holds the holder of a leased job, so that a group costs only its list.
+type groupIndex struct {
+	Names NameTable
+	Jobs  []queue.List // by number, in the order of Seq
+
+	Counts map[failureKey]int // of listed jobs; only jobs that fail or are killed cost time here
+}
+
+// failureKey is what retrying and dead jobs are counted by.
+type failureKey struct {
+	State              core.State
+	Group, Kind, Queue uint32
+}
+
+// CountFailure adds n to the count of a job's group and type, if the job is listed as retrying or dead. Call it with -1 before the
+// group or the type of such a job changes and with 1 after.
+func (t *Table) CountFailure(e *Entry, n int) {
+	if !e.Has(Listed) || e.State != core.Retrying && e.State != core.Dead {
+		return
+	}
+	key := failureKey{e.State, e.Holder, e.Kind, e.Queue}
+	if t.Groups.Counts[key] += n; t.Groups.Counts[key] == 0 {
+		delete(t.Groups.Counts, key)
+	}
+}
+
+// groupOf is the failure group of a failure; empty: none.
+func groupOf(f *core.Failure) string { return cmp.Or(f.Group, f.Type) }
+
+// joinGroup adds a job to its failure group, if it has one.
+func (t *Table) joinGroup(h uint32, e *Entry) {
+	name := ""
+	if n := t.Transient(h); e.Has(HasTransient) && n.Failure != nil {
+		name = groupOf(n.Failure)
+	}
+	t.JoinGroupNamed(h, e, name)
+}
+
+func (t *Table) JoinGroupNamed(h uint32, e *Entry, name string) {
+	g := &t.Groups
+	if name == "" || e.Holder != 0 {
+		return
+	}
+	t.CountFailure(e, -1)
+	e.Holder = g.Names.acquireCopy(name)
+	t.CountFailure(e, 1)
+	for int(e.Holder) >= len(g.Jobs) {
+		g.Jobs = append(g.Jobs, queue.List{})
+	}
+	g.Jobs[e.Holder].Push(h, t.Older)
+}
+
+func (t *Table) LeaveGroup(h uint32, e *Entry) {
+	if e.Holder == 0 {
+		return
+	}
+	g := &t.Groups
+	g.Jobs[e.Holder].Remove(h, t.Older)
+	if g.Names.release(e.Holder) {
+		g.Jobs[e.Holder] = queue.List{}
+	}
+	t.CountFailure(e, -1)
+	e.Holder = 0
+	t.CountFailure(e, 1)
+}
+
+// GroupName is the failure group of a retrying or dead job.
+func (t *Table) GroupName(e *Entry) string {
+	switch e.State {
+	case core.Retrying, core.Dead:
+		return t.Groups.Names.NameOf(e.Holder)
+	case core.Gone, core.Scheduled, core.Blocked, core.Ready, core.Leased, core.Done:
+	}
+	return ""
+}
+
+// Older is the order of submission.
+func (t *Table) Older(a, b uint32) bool { return t.At(a).Seq < t.At(b).Seq }

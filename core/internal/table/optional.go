@@ -1,0 +1,95 @@
+package table
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// CostOf is how much a lease of a job counts.
+func (t *Table) CostOf(h uint32) uint32 { return t.Optional(h).leaseCost() }
+
+// leaseCost is costOf for a job with this optionalState, which may be nil.
+func (x *Optional) leaseCost() uint32 {
+	if x == nil {
+		return 1
+	}
+	return max(x.cost, 1)
+}
+
+// Optional holds what few jobs have, so that only those pay for it.
+type Optional struct {
+	StartBefore    core.Instant
+	StartTimer     timer.ID // set while the job is ready and has StartBefore
+	UniqueUntil    core.Instant
+	UniqueStart    bool
+	StartKey       Digest       // uniqueStart: the key that was freed by the lease
+	RetainUntil    core.Instant // differs from expiresAt
+	RetainFor      time.Duration
+	AskedUntil     core.Instant // keptByQueue: the retention that the job itself asks for; zero: none
+	TTL            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
+	Parent         uint64
+	OnBroken       core.OnBroken
+	cost           uint32      // Job.Cost; zero: 1
+	Waiting        []uint64    // its dependencies, in ascending order
+	Shortened      core.Commit // holds the last end of a dependency that did not rewrite the job's record
+	Successors     []uint64    // jobs that depend on this one
+	Children       []uint64    // jobs blocked until this one is finished
+	OpenChildren   int         // children that are not closed
+	ChildrenBroken bool        // a child is gone without being done
+	IsClosed       bool        // its dependents have been notified
+	Batch          uint64      // batch of which it is a member
+	Tried          bool        // its batch has counted its first execution
+	CallbackFor    uint64      // batch whose callback it is
+	Limits         uint32      // its number in Machine.limitedJobs; zero: none
+	Timeline       uint16      // Job.Timeline
+	LogChunks      uint8       // places of the documents of its log
+}
+
+// Transient holds what is known about a job besides its entry, while it is not on disk.
+type Transient struct {
+	Progress core.Progress
+	Failure  *core.Failure
+	Outcome  *core.Outcome
+	Data     []byte               // chunks of the present attempt, for clients that want the whole result
+	TooMuch  bool                 // there were more than may be kept
+	entries  []core.TimelineEntry // that are not on disk, the first written ones on their way there
+	written  int
+}
+
+func (t *Table) EnsureOptional(h uint32) *Optional {
+	e := t.At(h)
+	if !e.Has(HasOptional) {
+		e.Set(HasOptional)
+		t.optionals[h] = &Optional{}
+	}
+	return t.optionals[h]
+}
+
+// optionalState returns that of a job, or nil.
+func (t *Table) Optional(h uint32) *Optional {
+	if !t.At(h).Has(HasOptional) {
+		return nil
+	}
+	return t.optionals[h]
+}
+
+func (t *Table) EnsureTransient(h uint32) *Transient {
+	e := t.At(h)
+	if !e.Has(HasTransient) {
+		e.Set(HasTransient)
+		t.transients[h] = &Transient{}
+	}
+	return t.transients[h]
+}
+
+// ForgetProgress clears the progress of a job whose worker has left it; the progress of a finished job is kept with its outcome.
+func (t *Table) ForgetProgress(h uint32, e *Entry) {
+	if e.Has(HasTransient) {
+		t.Transient(h).Progress = core.Progress{}
+	}
+}
+
+// transientOf returns that of a job, or nil.
+func (t *Table) Transient(h uint32) *Transient { return t.transients[h] }

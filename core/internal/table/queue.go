@@ -1,0 +1,137 @@
+package table
+
+import (
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// Queue is what the table knows of a queue: its name and its jobs.
+type Queue struct {
+	Name      string
+	Ready     queue.List
+	ByState   *StateLists
+	Scheduled queue.List // for listings; the timer decides when they are due
+	KeptDone  queue.List // jobs that stay for the retention of the queue alone
+	Count     [len(core.States) + 1]int
+	Class     [3]int // ready jobs by classOf
+	Hidden    bool   // purged: no row until a job is ready here or a client names it
+}
+
+// Unfinished is the number of unfinished jobs.
+func (q *Queue) Unfinished() int {
+	return q.Count[core.Scheduled] + q.Count[core.Blocked] + q.Count[core.Ready] + q.Count[core.Leased] +
+		q.Count[core.Retrying]
+}
+
+func (q *Queue) Jobs() int { return q.Unfinished() + q.Count[core.Done] + q.Count[core.Dead] }
+
+// ListOf is the queue's list of its jobs in a state; nil: it has none yet.
+func (q *Queue) ListOf(state core.State) *queue.List {
+	switch state {
+	case core.Ready, core.Scheduled:
+		return q.list(state)
+	case core.Retrying, core.Done, core.Dead:
+		if q.ByState != nil {
+			return &q.ByState[state]
+		}
+	case core.Gone, core.Blocked, core.Leased:
+	}
+	return nil
+}
+
+// list is the ordered list of the jobs in a state, or nil.
+func (q *Queue) list(s core.State) *queue.List {
+	switch s {
+	case core.Ready:
+		return &q.Ready
+	case core.Scheduled:
+		return &q.Scheduled
+	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
+	}
+	return nil
+}
+
+// AddQueue numbers a queue and adds it to all lists of names.
+func (t *Table) AddQueue(q *Queue) (n uint32) {
+	if k := len(t.freeQ); k > 0 {
+		n, t.freeQ = t.freeQ[k-1], t.freeQ[:k-1]
+		t.queues[n] = q
+	} else {
+		n = uint32(len(t.queues))
+		t.queues = append(t.queues, q)
+	}
+	t.names[q.Name] = n
+	t.inOrder.all.Push(n, t.byName)
+	t.inOrder.folded.Push(n, t.byFoldedName)
+	t.inOrder.rows.Push(n, t.byName)
+	return n
+}
+
+// RemoveQueue removes a queue from all lists; its number may be reused.
+func (t *Table) RemoveQueue(n uint32) {
+	t.Hide(n)
+	delete(t.names, t.queues[n].Name)
+	t.inOrder.all.Remove(n, t.byName)
+	t.inOrder.folded.Remove(n, t.byFoldedName)
+	t.queues[n] = nil
+	t.freeQ = append(t.freeQ, n)
+}
+
+// QueueNumber is the number of the queue with a name; zero: there is none.
+func (t *Table) QueueNumber(name string) uint32 { return t.names[name] }
+
+// QueueCount is how many queues there are.
+func (t *Table) QueueCount() int { return len(t.names) }
+
+// SetState is the only writer of entry.state; it keeps the counters of the queue and of all jobs.
+func (t *Table) SetState(e *Entry, to core.State) {
+	if e.Has(Listed) {
+		panic("machine: a job leaves its state and stays in the list of it")
+	}
+	q := t.queues[e.Queue]
+	if e.State != core.Gone {
+		q.Count[e.State]--
+		t.InState[e.State]--
+	}
+	if e.State == core.Ready {
+		q.Class[ClassOf(e.Priority())]--
+		t.Class[ClassOf(e.Priority())]--
+	}
+	if to == core.Ready {
+		q.Class[ClassOf(e.Priority())]++
+		t.Class[ClassOf(e.Priority())]++
+	}
+	if to != core.Gone {
+		q.Count[to]++
+		t.InState[to]++
+	}
+	e.State = to
+}
+
+// Priority classes, as in gearmand and maxqueue.
+const (
+	ClassHigh = iota
+	ClassNormal
+	ClassLow
+)
+
+func ClassOf(priority int64) int {
+	switch {
+	case priority > 0:
+		return ClassHigh
+	case priority == 0:
+		return ClassNormal
+	}
+	return ClassLow
+}
+
+// SetPriority moves a ready job to the class of its new priority.
+func (t *Table) SetPriority(e *Entry, priority int64) {
+	if q := t.queues[e.Queue]; e.State == core.Ready {
+		q.Class[ClassOf(e.Priority())]--
+		t.Class[ClassOf(e.Priority())]--
+		q.Class[ClassOf(priority)]++
+		t.Class[ClassOf(priority)]++
+	}
+	e.setPriority(priority)
+}
