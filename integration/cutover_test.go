@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	faktory "github.com/contribsys/faktory/client"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
@@ -32,6 +35,49 @@ const cutOverQueue = "orders"
 
 var cutOvers = []cutOverCase{
 	{"gearman", "gearmand", startGearmandSource, gearmanOf, gearmanOrders, gearmanOrderWorker},
+	{"faktory", "faktory", startFaktorySource, faktoryPort, faktoryOrders, faktoryOrderWorker},
+}
+
+func faktoryPort(b *harness.Broker) string { return b.Faktory }
+
+// faktoryOrders submits jobs one by one, or, as the foreground producer, with one of a queue that is never cut over.
+func faktoryOrders(t *testing.T, address string, many bool) (submit func(body string) error, end io.Closer) {
+	c := dialSourceFaktory(t, address)
+	job := func(queue, body string) *faktory.Job {
+		j := faktory.NewJob("Order", body)
+		j.Queue = queue
+		return j
+	}
+	return func(body string) error {
+		if !many {
+			return c.Push(job(cutOverQueue, body))
+		}
+		refused, err := c.PushBulk([]*faktory.Job{job(cutOverQueue, body), job("others", "other "+body)})
+		if err == nil && len(refused) > 0 {
+			err = fmt.Errorf("refused: %v", refused)
+		}
+		return err
+	}, c
+}
+
+func faktoryOrderWorker(t *testing.T, address string, ran func(body string)) (serve func() error, end io.Closer) {
+	fetching, finishing := dialSourceFaktory(t, address), dialSourceFaktory(t, address)
+	var down *faktory.ProtocolError
+	return func() error {
+		for {
+			j, err := fetching.Fetch("others", cutOverQueue)
+			if err != nil && !errors.As(err, &down) {
+				return err
+			}
+			if j == nil {
+				continue
+			}
+			ran(j.Args[0].(string))                                                //nolint:forcetypeassert // the producers' argument
+			if err := finishing.Ack(j.Jid); err != nil && !errors.As(err, &down) { // on another connection than it came
+				return err
+			}
+		}
+	}, fetching
 }
 
 func gearmanOrders(t *testing.T, address string, foreground bool) (submit func(body string) error, end io.Closer) {
@@ -89,7 +135,6 @@ type cutOverLoad struct {
 // startCutOverLoad starts it. With tolerant, submissions may fail; then they are counted.
 func startCutOverLoad(t *testing.T, c *cutOverCase, address string, tolerant bool) *cutOverLoad {
 	l := &cutOverLoad{t: t, acked: make(map[string]bool), ran: make(map[string]int)}
-	t.Cleanup(l.end)
 	var producing sync.WaitGroup
 	for w := range 4 {
 		serve, end := c.worker(t, address, func(body string) {
@@ -127,6 +172,7 @@ func startCutOverLoad(t *testing.T, c *cutOverCase, address string, tolerant boo
 		})
 	}
 	l.work.Go(producing.Wait)
+	t.Cleanup(l.end) // before the connections are closed
 	return l
 }
 
@@ -139,8 +185,8 @@ func (l *cutOverLoad) end() {
 	l.work.Wait()
 }
 
-// check waits until all jobs ran, and reports those that did not run once.
-func (l *cutOverLoad) check(most int) {
+// check waits until all jobs ran, and reports those that ran more often than that. held is how many may still be reserved.
+func (l *cutOverLoad) check(most int, held func() int) {
 	l.t.Helper()
 	l.stop.Store(true)
 	harness.Eventually(l.t, func() string {
@@ -152,7 +198,7 @@ func (l *cutOverLoad) check(most int) {
 				missing++
 			}
 		}
-		if missing > 0 {
+		if missing > 0 && missing > held() {
 			return fmt.Sprintf("%d of %d jobs did not run", missing, len(l.acked))
 		}
 		return ""
@@ -214,7 +260,7 @@ func TestQueuesAreCutOverAndRolledBackUnderLoad(t *testing.T) {
 				shadowTool(t, page, "roll-back", cutOverQueue)
 			}
 			time.Sleep(500 * time.Millisecond)
-			load.check(1)
+			load.check(1, func() int { return 0 })
 			t.Logf("%s", shadowTool(t, page, "status"))
 			harness.Eventually(t, func() string {
 				if n := readyOf(t, b, cutOverQueue); n > 0 {
@@ -242,7 +288,12 @@ func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
 			time.Sleep(time.Second)
 			b.Restart()
 			time.Sleep(time.Second)
-			load.check(2) // what workers had when the broker was killed
+			load.check(2, func() int { // what workers had when the broker was killed
+				if c.protocol != "faktory" {
+					return 0
+				}
+				return queueOf(t, b, cutOverQueue).Leased // Faktory's reservations outlive connections
+			})
 			load.mu.Lock()
 			defer load.mu.Unlock()
 			if load.refused == 0 {
@@ -253,7 +304,7 @@ func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
 }
 
 // cutOverApps are the queues of the apps that are recorded elsewhere.
-var cutOverApps = map[string]string{"gearman command": "rev", "Gearman in Perl": "reverse,fails,progress"}
+var cutOverApps = map[string]string{"gearman command": "rev", "Gearman in Perl": "reverse,fails,progress", "Faktory in Go": "numbers"}
 
 // The same apps find no difference at a proxy that may cut their queues over, nor once it has.
 func TestAppsGoOnAfterACutOver(t *testing.T) {
@@ -291,4 +342,15 @@ func shadowReport(t *testing.T, page string) (r comparison) {
 	defer func() { _ = resp.Body.Close() }() // it has been read
 	check(t, json.NewDecoder(resp.Body).Decode(&r))
 	return r
+}
+
+// queueOf counts the jobs of a queue.
+func queueOf(t *testing.T, b *harness.Broker, queue string) (q struct{ Ready, Leased int }) {
+	t.Helper()
+	status, text, err := b.Get("/api/v1/queues/" + queue)
+	check(t, err)
+	if status == 200 {
+		check(t, json.Unmarshal([]byte(text), &q))
+	}
+	return q
 }

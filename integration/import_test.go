@@ -336,14 +336,7 @@ func compareNumbers(a, b string) int {
 // readyOf is how many jobs of a queue are ready.
 func readyOf(t *testing.T, b *harness.Broker, queue string) int {
 	t.Helper()
-	status, text, err := b.Get("/api/v1/queues/" + queue)
-	check(t, err)
-	if status != 200 {
-		return 0
-	}
-	var q struct{ Ready int }
-	check(t, json.Unmarshal([]byte(text), &q))
-	return q.Ready
+	return queueOf(t, b, queue).Ready
 }
 
 func TestImportFromGearmand(t *testing.T) {

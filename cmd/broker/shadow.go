@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,8 @@ const (
 type shadowFlags struct {
 	protocol, upstream, listen, http, report string
 
-	to      string
+	to, password string
+
 	cutOver []string
 
 	memory uint64 // MiB
@@ -62,6 +64,7 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&f.report, "report", "", "at the end, write the report to `FILE` as JSON, and to FILE.html as a page")
 	flags.Uint64Var(&f.memory, "memory", shadowMemory, "`MIB` of memory above which the comparison is dropped")
 	flags.StringVar(&f.to, "to", "", "`HOST:PORT` of the broker to which queues can be cut over")
+	flags.StringVar(&f.password, "to-password", "", "the broker's `PASSWORD` for Faktory; also FAKTORY_PASSWORD")
 	flags.StringSliceVar(&f.cutOver, "cut-over", nil, "with --to: cut these `QUEUES` over from the start, separated by commas")
 	flags.SortFlags = false
 	for _, name := range []string{"protocol", "upstream", "listen"} {
@@ -136,7 +139,7 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 		return nil, nil //nolint:nilnil // a switch is optional
 	}
 	s, err := switchover.NewSwitch(switchover.Options{
-		Protocol: f.protocol, Server: f.upstream, Broker: f.to,
+		Protocol: f.protocol, Server: f.upstream, Broker: f.to, Password: cmp.Or(f.password, os.Getenv("FAKTORY_PASSWORD")),
 		Changed: func(queues []string, to switchover.State) {
 			compare.Drop("queues were cut over")
 			say(out, "queues %s: %s\n", to, strings.Join(queues, ", "))

@@ -13,6 +13,8 @@
 //	options.go    one joiner for each protocol
 //	outbox.go     bytes on their way to a connection
 //	gearman.go, gearmanconn.go, gearmanreply.go, gearmanpacket.go   Gearman: requests of a connection overlap
+//	sequence.go   protocols whose replies have the order of the requests
+//	faktory.go, faktorywork.go   Faktory: submissions, and what workers ask
 //	control.go    changes and reports over HTTP
 //
 // A reply says what one of the two sides has said. A submission that the broker has not acknowledged gets an error.

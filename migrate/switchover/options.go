@@ -13,6 +13,7 @@ type Options struct {
 	Protocol string
 	Server   string                          // HOST:PORT, for the report
 	Broker   string                          // HOST:PORT
+	Password string                          // of the broker; Faktory only
 	Changed  func(queues []string, to State) // called after each change
 }
 
@@ -35,6 +36,7 @@ type protocol interface {
 // makers create the protocols.
 var makers = map[string]func(*Switch) protocol{
 	"gearman": func(s *Switch) protocol { return gearman{s} },
+	"faktory": newFaktory,
 }
 
 // Protocols are the names of the protocols that can be switched.

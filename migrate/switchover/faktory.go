@@ -1,0 +1,295 @@
+package switchover
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// faktory serves Faktory's clients and workers.
+type faktory struct {
+	s      *Switch
+	owners *owners
+	depths [2]depths // of the server and the broker
+}
+
+func newFaktory(s *Switch) protocol { return &faktory{s: s, owners: newOwners(maxOwners)} }
+
+// maxOwners bounds the jobs whose sides are known.
+const maxOwners = 1 << 20
+
+func (f *faktory) check() error {
+	conn, err := f.s.broker.dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // the broker has replied
+	_ = conn.SetDeadline(time.Now().Add(dialWithin))
+	return (&faktoryConn{f: f}).greet(conn, bufio.NewReader(conn))
+}
+
+func (f *faktory) join(client, server net.Conn) {
+	c := &faktoryConn{f: f, sequence: newSequence(f.s, client, server)}
+	c.d = c
+	c.server.pending = []*exchange{{}} // the greeting
+	c.last = c.server
+	c.serve()
+}
+
+// faktoryConn is a client.
+type faktoryConn struct {
+	*sequence
+
+	f     *faktory
+	hello map[string]any // what the client has said of itself
+	turn  bool           // the broker is asked first for the next job
+}
+
+func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) { return readLongLine(in) }
+
+func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return readFaktory(in) }
+
+func (c *faktoryConn) lost() []byte { return faktoryError(errLost) }
+
+// readLongLine reads a line, which may be as long as a list of jobs.
+func readLongLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		case len(line) > maxMessage:
+			return nil, errFraming
+		}
+	}
+}
+
+// errFraming is returned for bytes that are not of the protocol.
+var errFraming = errors.New("not of the protocol")
+
+// readFaktory reads a reply: a line, or a string with its length before it.
+func readFaktory(in *bufio.Reader) ([]byte, error) {
+	line, err := readLine(in)
+	if err != nil || line[0] != '$' {
+		return line, err
+	}
+	size, err := strconv.Atoi(string(bytes.TrimRight(line[1:], "\r\n")))
+	if err != nil || size > maxMessage {
+		return nil, errFraming
+	}
+	if size < 0 {
+		return line, nil
+	}
+	body, err := readFull(in, size+len("\r\n"))
+	return append(line, body...), err
+}
+
+// faktoryText is the content of a reply.
+func faktoryText(reply []byte) []byte {
+	line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
+	if len(line) > 0 && line[0] == '$' {
+		return bytes.TrimSuffix(rest, []byte("\r\n"))
+	}
+	return line[min(1, len(line)):]
+}
+
+func isFaktoryError(reply []byte) bool { return len(reply) > 0 && reply[0] == '-' }
+
+func faktoryError(err error) []byte { return fmt.Appendf(nil, "-ERR %v\r\n", err) }
+
+func faktoryString(b []byte) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(b), b) }
+
+// greet implements dialect: it says of the client what the client has said, with the broker's password.
+func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
+	hi, err := readFaktory(in)
+	if err != nil {
+		return fmt.Errorf("the broker: %w", err)
+	}
+	var asked struct {
+		I int    `json:"i"`
+		S string `json:"s"`
+	}
+	text, isHi := bytes.CutPrefix(faktoryText(hi), []byte("HI "))
+	if !isHi || json.Unmarshal(text, &asked) != nil || asked.I > maxIterations {
+		return errors.New("the broker does not speak Faktory there")
+	}
+	hello := map[string]any{"v": 2}
+	for name, value := range c.hello {
+		hello[name] = value
+	}
+	delete(hello, "pwdhash")
+	if asked.S != "" {
+		sum := sha256.Sum256([]byte(c.f.s.o.Password + asked.S))
+		for range asked.I - 1 {
+			sum = sha256.Sum256(sum[:])
+		}
+		hello["pwdhash"] = hex.EncodeToString(sum[:])
+	}
+	line, err := json.Marshal(hello)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(conn, "HELLO %s\r\n", line); err != nil {
+		return fmt.Errorf("the broker: %w", err)
+	}
+	ok, err := readFaktory(in)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the broker: %w", err)
+	case isFaktoryError(ok):
+		return fmt.Errorf("the broker replied: %s", faktoryText(ok))
+	}
+	return nil
+}
+
+// maxIterations bounds the work for a password.
+const maxIterations = 100_000
+
+// handle implements dialect.
+func (c *faktoryConn) handle(p []byte) error {
+	verb, arg, _ := strings.Cut(strings.TrimRight(string(p), "\r\n"), " ")
+	switch strings.ToUpper(verb) {
+	case "HELLO":
+		c.hello = nil
+		_ = json.Unmarshal([]byte(arg), &c.hello) // the server refuses what is not JSON
+	case "PUSH":
+		return c.push(p, arg)
+	case "PUSHB":
+		return c.pushMany(p, arg)
+	case "FETCH":
+		return c.fetch(p, strings.Fields(arg))
+	case "ACK", "FAIL":
+		return c.finish(p, arg)
+	case "BEAT":
+		return c.beat(p)
+	}
+	return c.pass(c.server, p, nil)
+}
+
+// queueOf is the queue of a job. What is no job is for the server, which refuses it.
+func queueOf(job []byte) string {
+	var j struct {
+		Queue string `json:"queue"`
+	}
+	_ = json.Unmarshal(job, &j)
+	return cmp.Or(j.Queue, "default")
+}
+
+func (c *faktoryConn) push(p []byte, arg string) error {
+	if !c.s.any() {
+		return c.pass(c.server, p, nil)
+	}
+	e := c.s.find(queueOf([]byte(arg)))
+	counted := func(byBroker bool) func([]byte) []byte {
+		return func(reply []byte) []byte {
+			if !isFaktoryError(reply) {
+				e.accepted(byBroker)
+			}
+			return reply
+		}
+	}
+	if e == nil || e.state != New {
+		return c.pass(c.server, p, counted(false))
+	}
+	b, err := c.atBroker()
+	if err != nil {
+		return c.say(faktoryError(err))
+	}
+	return c.pass(b, p, counted(true))
+}
+
+// pushMany submits a list of jobs. Those of either side are a list of their own.
+func (c *faktoryConn) pushMany(p []byte, arg string) error {
+	var jobs []json.RawMessage
+	if !c.s.any() || json.Unmarshal([]byte(arg), &jobs) != nil {
+		return c.pass(c.server, p, nil)
+	}
+	var split [2][]json.RawMessage // for the server, for the broker
+	for _, j := range jobs {
+		side := 0
+		if e := c.s.find(queueOf(j)); e != nil && e.state == New {
+			side = 1
+		}
+		split[side] = append(split[side], j)
+	}
+	refused := make(map[string]string)
+	for side, part := range split {
+		if side == 0 && len(part) == 0 && len(jobs) > 0 || side == 1 && len(part) == 0 {
+			continue
+		}
+		if err := c.pushPart(side == 1, part, refused); err != nil {
+			if len(part) == len(jobs) {
+				return c.say(faktoryError(err))
+			}
+			for _, j := range part {
+				refused[jidOf(j)] = err.Error()
+			}
+		}
+	}
+	text, err := json.Marshal(refused)
+	if err != nil {
+		return err
+	}
+	return c.say(faktoryString(text))
+}
+
+// pushPart submits jobs to a side, and collects why some are refused. An error is about all of them.
+func (c *faktoryConn) pushPart(toBroker bool, jobs []json.RawMessage, refused map[string]string) error {
+	side := c.server
+	if toBroker {
+		var err error
+		if side, err = c.atBroker(); err != nil {
+			return err
+		}
+	}
+	list := append([]byte("PUSHB ["), bytes.Join(rawMessages(jobs), []byte(","))...)
+	reply, err := c.call(side, append(list, "]\r\n"...))
+	if err != nil {
+		return err
+	}
+	var no map[string]string
+	if isFaktoryError(reply) {
+		return errors.New(strings.TrimPrefix(string(faktoryText(reply)), "ERR "))
+	}
+	if err := json.Unmarshal(faktoryText(reply), &no); err != nil {
+		return err
+	}
+	for jid, why := range no {
+		refused[jid] = why
+	}
+	for _, j := range jobs {
+		if _, is := no[jidOf(j)]; !is {
+			c.s.find(queueOf(j)).accepted(toBroker)
+		}
+	}
+	return nil
+}
+
+func rawMessages(jobs []json.RawMessage) [][]byte {
+	all := make([][]byte, len(jobs))
+	for i, j := range jobs {
+		all[i] = j
+	}
+	return all
+}
+
+func jidOf(job []byte) string {
+	var j struct {
+		JID string `json:"jid"`
+	}
+	_ = json.Unmarshal(job, &j)
+	return j.JID
+}
