@@ -22,6 +22,7 @@ const (
 
 // jobGroup are the jobs of one failure group and type.
 type jobGroup struct {
+	groupSeen
 	Error, Type, Message string
 	N                    int
 	URL                  any    // template.URL
@@ -56,7 +57,7 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 			}
 		}
 	}
-	return nil
+	return r.setSeen(d, filter)
 }
 
 // groupFilter is a filter with the group's conditions. A type that a query cannot say leaves the group without one: the buttons of

@@ -112,6 +112,7 @@ type jobsData struct {
 	GroupsSeen           int
 	GroupsExact          bool
 	GroupsMore           bool // than are shown
+	Sparks               bool // the groups have spark lines
 	Spans                []timeSpan
 	SpansTitle           string
 	SpansMost            int

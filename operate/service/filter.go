@@ -132,7 +132,8 @@ type JobPage struct {
 	Cursor string
 	Count  bool // count all that match
 
-	Failures int // count retrying and dead jobs by failure group and type, so many groups at most
+	Brief    bool // only what memory has: no body, and no message of a failure from the store
+	Failures int  // count retrying and dead jobs by failure group and type, so many groups at most
 }
 
 // JobList is a page of jobs.
@@ -183,7 +184,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	for cursor := p.Cursor; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
-			WithFailures: p.Failures,
+			WithFailures: p.Failures, Brief: p.Brief,
 		})
 		if err != nil {
 			return list, findError(err, p.Cursor)

@@ -1,0 +1,168 @@
+package console
+
+import (
+	"cmp"
+	"html/template"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"broker/operate/service"
+)
+
+// How many of the latest failures are read to find their messages, and to draw when they happened.
+const (
+	messageLook = 300
+	timeLook    = 5000
+)
+
+// seenSpan is the time that the spark line of a group covers, in so many steps. A group that began within it is new.
+const (
+	seenSpan  = 24 * time.Hour
+	seenSteps = 24
+)
+
+// varying are the parts of a message that differ from one failure to the next of the same kind: ids, addresses, numbers.
+var varying = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` + // a UUID
+	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+` + // an address of mail
+	`|\[[0-9a-fA-F:]*:[0-9a-fA-F:]+\](?::\d+)?` + // IPv6
+	`|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b` + // IPv4
+	`|\b0x[0-9a-fA-F]+\b|\b[0-9A-Za-z_-]*\d[0-9A-Za-z_-]{7,}\b|\b[0-9A-Za-z_-]{7,}\d[0-9A-Za-z_-]*\b` + // ids
+	`|\d+(?:[.,:]\d+)*`)
+
+// samePart stands for a part that varies.
+const samePart = "#"
+
+// normalise takes numbers, ids and addresses out of a message, so that failures of one kind have the same one.
+func normalise(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return varying.ReplaceAllString(line, samePart)
+}
+
+// messageCount is a message of a group with how many failures have it; zero: that is not known.
+type messageCount struct {
+	Text string
+	N    int
+}
+
+// groupKey names a group of failures.
+type groupKey struct{ group, typ string }
+
+// setSeen adds to each group what its jobs say, and when the first and the last of them died.
+func (r *request) setSeen(d *jobsData, filter service.JobFilter) error {
+	state := d.States[0]
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: messageLook, Sort: latestFailures[state]})
+	if err != nil {
+		return err
+	}
+	messages := messagesOf(list.Jobs)
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		g.Messages = messages[groupKey{g.Error, g.Type}]
+		for k := range g.Messages {
+			if list.Cursor != "" {
+				g.Messages[k].N = 0 // how many of all have it is not known
+			}
+		}
+		if len(g.Messages) == 0 && g.Message != "" {
+			g.Messages = []messageCount{{normalise(g.Message), 0}}
+		}
+	}
+	if state != "dead" {
+		return nil
+	}
+	return r.setDied(d, filter)
+}
+
+// messagesOf are the commonest messages of each group.
+func messagesOf(jobs []service.Job) map[groupKey][]messageCount {
+	groups := map[groupKey][]messageCount{}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Failure == nil || j.Failure.Message == "" {
+			continue
+		}
+		key, text := groupKey{j.FailureGroup, j.Type}, normalise(j.Failure.Message)
+		at := slices.IndexFunc(groups[key], func(m messageCount) bool { return m.Text == text })
+		if at < 0 {
+			at = len(groups[key])
+			groups[key] = append(groups[key], messageCount{Text: text})
+		}
+		groups[key][at].N++
+	}
+	for key, list := range groups {
+		slices.SortStableFunc(list, func(a, b messageCount) int { return cmp.Compare(b.N, a.N) })
+		groups[key] = list[:min(len(list), shownMessages)]
+	}
+	return groups
+}
+
+// shownMessages is how many messages of a group are shown.
+const shownMessages = 2
+
+// setDied says when the jobs of each group died: the first, the last, and how many in each hour of a day.
+func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
+	now := r.console.options.Now()
+	first, err := r.edge(filter, "died")
+	if err != nil || first == nil {
+		return err
+	}
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		only := filter
+		only.Types, only.FailureGroup = []string{g.Type}, service.FilterValue(g.Error)
+		if g.First, err = r.edge(only, "died"); err != nil {
+			return err
+		}
+		if g.Last, err = r.edge(only, "-died"); err != nil {
+			return err
+		}
+		g.New = g.First != nil && now.Sub(*g.First) < seenSpan && now.Sub(*first) >= seenSpan
+	}
+	from := now.Add(-seenSpan)
+	if given(r.query, "died_from") == nil {
+		filter.DiedFrom = from
+	}
+	count, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: 1, Sort: "-died", Brief: true, Count: true})
+	if err != nil || !count.CountExact || count.Count > timeLook {
+		return err // too many to draw
+	}
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: timeLook, Sort: "-died", Brief: true})
+	if err != nil {
+		return err
+	}
+	steps := map[groupKey][]float64{}
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		key := groupKey{j.FailureGroup, j.Type}
+		if steps[key] == nil {
+			steps[key] = make([]float64, seenSteps)
+		}
+		if j.DiedAt != nil && !j.DiedAt.Before(from) {
+			steps[key][min(int(j.DiedAt.Sub(from)/(seenSpan/seenSteps)), seenSteps-1)]++
+		}
+	}
+	for i := range d.Groups {
+		d.Sparks = true
+		d.Groups[i].Spark = spark(steps[groupKey{d.Groups[i].Error, d.Groups[i].Type}], "bad")
+	}
+	return nil
+}
+
+// edge is when the first or the last job of a filter died.
+func (r *request) edge(filter service.JobFilter, sort string) (*time.Time, error) {
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: 1, Sort: sort, Brief: true})
+	if err != nil || len(list.Jobs) == 0 {
+		return nil, err
+	}
+	return list.Jobs[0].DiedAt, nil
+}
+
+// groupSeen is what a page shows of when the jobs of a group died.
+type groupSeen struct {
+	Messages    []messageCount
+	First, Last *time.Time // of the jobs that are dead now
+	New         bool       // it began within a day, and other groups before that
+	Spark       template.HTML
+}

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/operate/service"
+)
+
+func TestMessagesOfOneKindAreTheSame(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ message, want string }{
+		{"job 4711 at 10.0.3.7:5432 refused", "job # at # refused"},
+		{"no user ann.smith+x@example.com", "no user #"},
+		{"order 5b1d9e37-6145-41a6-80c3-76ce37c86a42 is gone", "order # is gone"},
+		{"dial tcp [::1]:6379: connection refused", "dial tcp #: connection refused"},
+		{"at 0xc0001a2b3c in token eyJhbGciOiJIUzI1NiJ9", "at # in token #"},
+		{"exit status 1\nmore lines", "exit status #"},
+		{"took 1,204.5 s at 12:30:01", "took # s at #"},
+		{"the database did not answer", "the database did not answer"},
+	} {
+		if got := normalise(c.message); got != c.want {
+			t.Errorf("%q becomes %q, want %q", c.message, got, c.want)
+		}
+	}
+}
+
+func TestCommonestMessagesOfAGroupAreShown(t *testing.T) {
+	t.Parallel()
+	var jobs []service.Job
+	for i := range 9 {
+		text := []string{"timeout after %d ms", "timeout after %d ms", "refused by 10.0.0.%d"}[i%3]
+		jobs = append(jobs, service.Job{Type: "Mail", FailureGroup: "E", Failure: &service.Failure{Message: fmt.Sprintf(text, i)}})
+	}
+	got := fmt.Sprint(messagesOf(jobs)[groupKey{"E", "Mail"}])
+	if want := "[{timeout after # ms 6} {refused by # 3}]"; got != want {
+		t.Errorf("the messages are %s, want %s", got, want)
+	}
+}
+
+func TestGroupsOfFailuresSayWhenTheyBegan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.dies("mail", "OldError", "no room on disk 3")
+	f.advance(30 * time.Hour)
+	f.dies("mail", "OldError", "no room on disk 4")
+	f.dies("mail", "NewError", "refused by 10.0.0.7:25")
+	f.advance(2 * time.Hour)
+	page := f.get("/dead")
+	row := func(class string) string {
+		_, after, _ := strings.Cut(page, ">"+class+"</a>")
+		text, _, _ := strings.Cut(after, "</tr>")
+		return text
+	}
+	f.wants(row("OldError"), "2 × no room on disk #")
+	f.wants(row("OldError"), "first <time")
+	f.wants(row("OldError"), "1 d 08 h ago")
+	f.wants(row("NewError"), "1 × refused by #")
+	f.wants(row("NewError"), ">new</span>")
+	f.wants(row("NewError"), `<svg class="spark bad"`)
+	if strings.Contains(row("OldError"), ">new</span>") {
+		t.Error("a group that began yesterday is marked as new")
+	}
+}
