@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"html/template"
 	"net/url"
 	"slices"
@@ -24,6 +25,10 @@ type queueData struct {
 	Queue    service.Queue
 	Doing    string // how it is doing, in a sentence
 	Policy   policyView
+	Limit    map[string]string // what the form of the limits holds
+	Share    map[string]string // of the turns of keys
+	Problem  string            // with the form that was sent
+	Opened   string            // the form that has the problem
 	States   []stateCount
 	Failures []jobGroup
 	Table    jobTable
@@ -35,7 +40,7 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &queueData{Queue: q, Policy: viewPolicy(q.Policy), States: []stateCount{
+	d := &queueData{Queue: q, Policy: viewPolicy(q.Policy), Limit: limitValues(&q), Share: sharingValues(q.Sharing), States: []stateCount{
 		{"ready", q.Ready},
 		{"leased", q.Leased},
 		{"retrying", q.Retrying},
@@ -119,14 +124,37 @@ func changeQueue(r *request) (*view, error) {
 		}
 	}
 	if err := r.applyQueueForm(name, do); err != nil {
-		return nil, err
+		return r.queueProblem(do, err)
 	}
 	return r.back("queues/"+pathEscape(name), queueNotes[do][0])
 }
 
+// queueProblem is the page of the queue with what is wrong with a form, which keeps what was typed.
+func (r *request) queueProblem(do string, err error) (*view, error) {
+	var refused *service.Error
+	if !errors.As(err, &refused) || refused.Code != service.CodeInvalid {
+		return nil, err
+	}
+	v, failed := queuePage(r)
+	if failed != nil {
+		return nil, failed
+	}
+	d := v.data.(*queueData) //nolint:forcetypeassert // made by queuePage
+	d.Problem, d.Opened, v.status, v.still = refused.Detail, do, r.console.options.Status(err), true
+	switch do {
+	case "limit":
+		d.Limit = typed(r.PostForm)
+	case "share":
+		d.Share = typed(r.PostForm)
+	case "policy":
+		d.Policy.retype(r.PostForm)
+	}
+	return v, nil
+}
+
 func clearQueue(r *request, name string, remove bool) (*view, error) {
 	if r.PostFormValue("confirm") != name {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "confirm", Detail: "type the name of the queue to confirm; nothing was removed"}
+		return r.queueProblem(r.PostFormValue("do"), &service.Error{Code: service.CodeInvalid, Field: "confirm", Detail: "type the name of the queue to confirm; nothing was removed"})
 	}
 	var states []core.State
 	if text := r.PostFormValue("state"); text != "" && !remove {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -30,6 +31,10 @@ func choices(chosen string, pairs ...string) []choice {
 }
 
 type queuesData struct {
+	Problem      string            // with the form that was sent
+	Opened       string            // the form that has the problem
+	Typed        map[string]string // in it
+	Selected     map[string]bool
 	Queues       []queueRow
 	Search, Back string
 	Sorts        []choice
@@ -138,6 +143,7 @@ func queuesPage(r *request) (*view, error) {
 		return nil, err
 	}
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
+		Selected: map[string]bool{}, Typed: map[string]string{},
 		Queues: rows, Columns: columns, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
@@ -164,10 +170,33 @@ func changeQueues(r *request) (*view, error) {
 			if i > 0 {
 				err = &service.Error{Code: service.CodeInvalid, Field: "id", Detail: plural(i, "queue") + " changed; then, for " + name + ": " + err.Error()}
 			}
-			return nil, err
+			return r.queuesProblem(do, err)
 		}
 	}
 	return r.back(to, fmt.Sprintf(queueNotes[do][1], plural(len(names), "queue")))
+}
+
+// queuesProblem is the list with what is wrong with its form. The form keeps what was typed, and the list what was selected.
+func (r *request) queuesProblem(do string, err error) (*view, error) {
+	var refused *service.Error
+	if !errors.As(err, &refused) || refused.Code != service.CodeInvalid {
+		return nil, err
+	}
+	var failed error
+	if r.query, failed = url.ParseQuery(r.PostFormValue("query")); failed != nil {
+		return nil, err
+	}
+	v, failed := queuesPage(r)
+	if failed != nil {
+		return nil, failed
+	}
+	d := v.data.(*queuesData) //nolint:forcetypeassert // made by queuesPage
+	d.Problem, d.Opened, d.Typed, d.Back = refused.Detail, do, typed(r.PostForm), r.PostFormValue("query")
+	for _, name := range r.PostForm["id"] {
+		d.Selected[name] = true
+	}
+	v.status, v.still = r.console.options.Status(err), true
+	return v, nil
 }
 
 // confirmClear shows how many jobs the queues hold before they are removed.

@@ -154,3 +154,13 @@ func decimal(form url.Values, field string) (float64, error) {
 	}
 	return n, nil
 }
+
+// retype puts what was typed in place of what is set.
+func (v *policyView) retype(form url.Values) {
+	for name, field := range map[string]*string{
+		"max_fails": &v.MaxFails, "max_attempts": &v.MaxAttempts, "lease_for": &v.LeaseFor, "expires_in": &v.ExpiresIn, "retain_for": &v.RetainFor,
+		"backoff": &v.Kind, "waits": &v.Waits, "backoff_max": &v.Max, "jitter": &v.Jitter, "end": &v.End, "move_to": &v.MoveTo, "durability": &v.Durability,
+	} {
+		*field = form.Get(name)
+	}
+}

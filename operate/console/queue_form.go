@@ -171,3 +171,51 @@ func weightLines(weights map[string]uint32) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// limitValues is what the form of a queue's limits begins with.
+func limitValues(q *service.Queue) map[string]string {
+	values := map[string]string{}
+	set := func(name string, n uint32) {
+		if n > 0 {
+			values[name] = strconv.FormatUint(uint64(n), 10)
+		}
+	}
+	if t := q.Throttle; t != nil {
+		set("concurrency", t.Concurrency)
+		set("per_worker", t.PerWorker)
+		set("burst", t.Burst)
+		if t.RatePerS > 0 {
+			values["rate"] = strconv.FormatFloat(t.RatePerS, 'f', -1, 64)
+		}
+	}
+	if m := q.Max; m != nil {
+		set("high", m.High)
+		set("normal", m.Normal)
+		set("low", m.Low)
+	}
+	return values
+}
+
+// sharingValues is what the form of the turns of keys begins with; s may be nil.
+func sharingValues(s *service.Sharing) map[string]string {
+	if s == nil {
+		return nil
+	}
+	values := map[string]string{"tag": s.KeyTag, "mode": s.Mode, "weights": weightLines(s.Weights)}
+	switch {
+	case s.KeyUnique:
+		values["key"] = "unique"
+	case s.KeyTag != "":
+		values["key"] = "tag"
+	}
+	return values
+}
+
+// typed is what a form held when it was sent.
+func typed(form url.Values) map[string]string {
+	values := map[string]string{}
+	for name := range form {
+		values[name] = form.Get(name)
+	}
+	return values
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"broker/frontends/access"
 	"broker/operate/service"
 )
 
@@ -21,6 +22,9 @@ var momentDots = map[string]string{
 	"retrying": "retrying", "dead": "dead", "cancelled": "dead", "expired": "dead", "lease_expired": "retrying", "released": "ready",
 	"moved": "ready", "changed": "blocked", "noted": "blocked", "cancel_requested": "dead",
 }
+
+// anonymous is the name of callers that did not say who they are.
+var anonymous = (&service.Caller{Principal: access.Everyone}).Name()
 
 // timeline is what happened to a job, oldest first: what the broker has kept of it, else what its fields say. What is still
 // to come stands at the end.
@@ -53,7 +57,7 @@ func momentOf(e *service.TimelineEntry) moment {
 	if e.Queue != "" {
 		words = append(words, "into "+e.Queue)
 	}
-	if e.Worker != "" {
+	if e.Worker != "" && e.Worker != anonymous { // nobody in particular
 		words = append(words, "by "+e.Worker)
 	}
 	if e.Protocol != "" {

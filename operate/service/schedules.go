@@ -101,7 +101,9 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	switch {
 	case change.Name == "" || len(change.Name) > maxScheduleName:
 		return Schedule{}, invalid("body.name", "name must have 1 to %d bytes", maxScheduleName)
-	case (change.Cron == "") == (change.EveryS == 0):
+	case change.Cron != "" && change.EveryS != 0:
+		return Schedule{}, invalid("body.cron", "cron and every_s exclude each other")
+	case change.Cron == "" && change.EveryS == 0:
 		return Schedule{}, invalid("body.cron", "either cron or every_s is required")
 	case !change.Job.RunAt.IsZero() || !change.Job.ExpiresAt.IsZero() || !change.Job.StartBefore.IsZero():
 		return Schedule{}, invalid("body.job", "a schedule's job has spans (delay_s, expires_in_s) in place of times")
