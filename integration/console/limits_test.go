@@ -40,7 +40,7 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	}
 	b.open("/queues/emails")
 	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing textarea`, "acme"), chromedp.Click(`#sharing button`))
-	b.refused("It is about weights.")
+	b.refused("such as acme = 3")
 	b.open("/queues/emails")
 	b.run(chromedp.Click("#sharing summary"))
 	b.eval(`document.querySelector('#sharing select').selectedIndex = 0`, nil)
