@@ -15,6 +15,7 @@
 //	gearman.go, gearmanconn.go, gearmanreply.go, gearmanpacket.go   Gearman: requests of a connection overlap
 //	sequence.go   protocols whose replies have the order of the requests
 //	faktory.go, faktorywork.go   Faktory: submissions, and what workers ask
+//	beanstalkd.go   beanstalkd
 //	control.go    changes and reports over HTTP
 //
 // A reply says what one of the two sides has said. A submission that the broker has not acknowledged gets an error.
