@@ -27,6 +27,8 @@ type Stats struct {
 	// leases that ran out.
 	Due [len(States) + 1]uint64
 
+	Reports uint64 // of progress and to logs, since the process started
+
 	Queues    int
 	Batches   int
 	Stopped   bool // the store failed: reads only

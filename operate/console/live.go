@@ -108,6 +108,7 @@ type fingerprint struct {
 	totals                              service.Totals
 	ready, leased, scheduled, dead, all int
 	queues, clients                     int
+	reports                             uint64
 	draining, diskFull                  bool
 }
 
@@ -122,7 +123,7 @@ func (l *live) fingerprint() fingerprint {
 	}
 	f := fingerprint{
 		totals: sum.Totals, ready: sum.Jobs["ready"], leased: sum.Jobs["leased"], scheduled: sum.Jobs["scheduled"],
-		dead: sum.Jobs["dead"], queues: sum.Queues, draining: sum.Draining, diskFull: sum.DiskFull,
+		dead: sum.Jobs["dead"], queues: sum.Queues, draining: sum.Draining, diskFull: sum.DiskFull, reports: sum.Reports,
 	}
 	for _, n := range sum.Jobs {
 		f.all += n

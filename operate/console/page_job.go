@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"strconv"
 	"strings"
+	"time"
 
 	"broker/frontends/tracecontext"
 	"broker/operate/service"
@@ -26,6 +27,8 @@ type jobData struct {
 	Copies       []copyText
 	Graph        template.HTML
 	Timeline     []moment
+	Log          []service.LogLine
+	LogEnd       *time.Time
 	Editable     bool
 	BodyEditable bool
 	Edit         map[string]string // what the form holds
@@ -70,6 +73,15 @@ func (r *request) job() (*jobData, error) {
 	}
 	if d.Why, err = r.whyItWaits(&j); err != nil {
 		return nil, err
+	}
+	if j.Attempts > 0 { // only workers write
+		log, err := r.service.JobLog(r.Context(), r.caller, r.PathValue("id"), "")
+		if err != nil {
+			return nil, err
+		}
+		if d.Log = log.Lines; len(d.Log) > 0 {
+			d.LogEnd = d.Log[len(d.Log)-1].At
+		}
 	}
 	switch j.State {
 	case "ready", "scheduled", "retrying", "blocked", "dead":

@@ -163,6 +163,7 @@ type Summary struct {
 	Leased    map[string]int         `json:"leased" doc:"jobs in workers' hands, by the protocol of the worker"`
 	Totals    Totals                 `json:"totals" doc:"since the store was made"`
 	Days      []Day                  `json:"days" doc:"newest first, at most 180, UTC"`
+	Reports   uint64                 `json:"-"` // of progress and to logs, since the broker started
 	DiskFull  bool                   `json:"disk_full" doc:"new jobs are refused"`
 	Draining  bool                   `json:"draining"`
 	Stopped   bool                   `json:"stopped" doc:"the store has failed"`
@@ -202,7 +203,7 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 	st := r.Stats
 	v := Summary{
 		StartedAt: st.StartedAt.Time(), Queues: st.Queues, Batches: st.Batches, Totals: Totals(st.Totals),
-		DiskFull: st.DiskFull, Draining: st.Draining, Stopped: st.Stopped,
+		DiskFull: st.DiskFull, Draining: st.Draining, Stopped: st.Stopped, Reports: st.Reports,
 		Jobs: make(map[string]int), Clients: make(map[string]int), Leased: make(map[string]int), Days: make([]Day, len(st.History)),
 	}
 	for _, state := range core.States {

@@ -372,6 +372,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if !op.Heartbeat {
 		p.UpdatedAt = m.table.Now
 		m.table.EnsureTransient(h).Progress = p
+		m.stats.Reports++
 		if e.Has(table.Changed) {
 			m.table.AddOpen(len(p.Text) + len(p.Verbatim))
 		}

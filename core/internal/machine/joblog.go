@@ -44,6 +44,7 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 	if len(op.Lines) > 0 {
 		m.extendLog(h, e, l, op.Lines)
 		m.emit(h, e, core.EventLogged, "")
+		m.stats.Reports++
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Commit: m.table.Promise(), CancelRequested: e.Has(table.Stopping)})
 }

@@ -76,6 +76,16 @@
     if (!focused || (document.activeElement && document.activeElement !== document.body)) return;
     [...document.querySelectorAll('a, button, summary, input, select, [tabindex]')].find((el) => focusName(el) === focused)?.focus({ preventScroll: true });
   });
+  // A log shows its end, and stays where it was scrolled to.
+  const end = 1e9;
+  let scrolled = end;
+  const scrollLog = () => { const log = document.getElementById('log-lines'); if (log) log.scrollTop = scrolled; };
+  document.addEventListener('htmx:before:swap', () => {
+    const log = document.getElementById('log-lines');
+    scrolled = log && log.scrollHeight - log.scrollTop - log.clientHeight > 8 ? log.scrollTop : end;
+  });
+  document.addEventListener('htmx:after:swap', scrollLog);
+  document.addEventListener('DOMContentLoaded', scrollLog);
   setInterval(() => {
     if (asking && Date.now() - asking > answerWithin) offline(true);
     if (!document.hidden && document.getElementById('stream') && Date.now() - fetched >= tickEvery) { fetched = Date.now(); told++; }
