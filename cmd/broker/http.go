@@ -61,7 +61,10 @@ func (p *process) serveHTTP() {
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
 	pages, err := console.New(console.Options{
-		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
+		Cluster: cluster, Ports: map[string]string{
+			"workq": portOf(p.config.Workq.Listen), "gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen),
+			"qless": portOf(p.config.Qless.Listen), "conveyor": portOf(p.config.Conveyor.Listen), "beanstalk": portOf(p.config.Beanstalk.Listen), "sqs": portOf(p.config.SQS.Listen),
+		},
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: p.api.Document,
 		Now: func() time.Time { return p.clock().Now().Time() },

@@ -22,6 +22,7 @@ type figure struct {
 }
 
 type overviewData struct {
+	First     *firstSteps // nil: jobs have been submitted
 	Marks     []mark
 	Figures   []figure
 	Ranges    []choice
@@ -75,6 +76,9 @@ func overviewPage(r *request) (*view, error) {
 	d.Figures = figures(&sum, h, oldest)
 	for _, name := range protocolNames {
 		d.Protocols = append(d.Protocols, protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted})
+	}
+	if d.First, err = r.firstSteps(&sum); err != nil {
+		return nil, err
 	}
 	d.Store, err = r.storeFacts()
 	return &view{page: "overview", title: "Overview", data: d}, err
