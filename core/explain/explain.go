@@ -334,10 +334,7 @@ func (t *teller) scene(j *job) []string {
 	if t.world.paused(j.queue) {
 		why = append(why, "queue "+j.queue+" is paused")
 	}
-	if l := t.world.limits(j.queue); len(l) > 0 {
-		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
-	}
-	return why
+	return append(why, t.world.limitsOf(j)...)
 }
 
 // waited says how long a job was ready, and who ran meanwhile.
@@ -353,10 +350,7 @@ func (t *teller) waited(x *subject) (why []string) {
 			why = append(why, "those behind it passed it because a limit, a fair turn or its worker's choice of types and queues let them")
 		}
 	}
-	if l := t.world.limits(x.last.queue); len(l) > 0 {
-		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
-	}
-	return why
+	return append(why, t.world.limitsOf(&x.last)...)
 }
 
 // others says why a job ran before the other subjects.

@@ -154,6 +154,24 @@ func TestExplainFollowsFailuresLimitsAndDependencies(t *testing.T) {
 	want(t, "failures", h.explain("first", "second"))
 }
 
+func TestExplainNamesLimitsAcrossQueues(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.do(&core.PutSharedLimit{Limit: core.SharedLimit{Name: "api", Queues: []string{"mail", "sync"}, Types: []string{"Call"}, Throttle: core.Throttle{Leased: 3, Rate: 10}}})
+	h.submit("small", "mail", nil)
+	h.submit("large", "sync", func(j *core.Job) { j.Cost = 2 })
+	h.submit("by-type", "other", func(j *core.Job) { j.Type = "Call" })
+	h.submit("free", "other", nil)
+	for _, queue := range []string{"mail", "sync", "other"} {
+		h.lease("w1", queue)
+	}
+	h.do(&core.Complete{Ref: core.Ref{Seq: h.seqs["large"]}, Authority: core.ByLeased})
+	h.lease("w1", "other")
+	h.do(&core.RemoveSharedLimit{Name: "api"})
+	h.submit("late", "mail", nil)
+	want(t, "shared", h.explain("small", "large", "by-type", "free", "late"))
+}
+
 func TestExplainKnowsNumbersAndRefusesUnknownJobs(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

@@ -10,6 +10,14 @@ import (
 	"broker/core/internal/machine"
 )
 
+// limitsOf are the limits that a job is under, and the order of its queue, in words.
+func (w *world) limitsOf(x *job) (why []string) {
+	if l := w.limits(x.queue); len(l) > 0 {
+		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
+	}
+	return append(why, w.sharedLimits(x)...)
+}
+
 // limits are the limits and the order of a queue that operations have set, in words. Those of settings files are not stored.
 func (w *world) limits(queue string) []string {
 	var k struct {

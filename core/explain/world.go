@@ -25,19 +25,21 @@ type job struct {
 	worker   string
 	attempts uint32
 	fails    uint32
+	cost     uint32
 	waiting  []uint64 // blocked: for these
 }
 
 // world is all jobs and settings as of an entry.
 type world struct {
-	now   core.Instant
-	jobs  map[uint64]*job
-	meta  map[string][]byte // limits and settings of queues
-	names map[string]string // interned queues and types
+	now    core.Instant
+	jobs   map[uint64]*job
+	meta   map[string][]byte  // limits and settings of queues
+	shared map[string]*shared // limits across queues, by name
+	names  map[string]string  // interned queues and types
 }
 
 func newWorld() *world {
-	return &world{jobs: map[uint64]*job{}, meta: map[string][]byte{}, names: map[string]string{}}
+	return &world{jobs: map[uint64]*job{}, meta: map[string][]byte{}, shared: map[string]*shared{}, names: map[string]string{}}
 }
 
 // load fills the world from a store.
@@ -55,8 +57,12 @@ func (w *world) load(ctx context.Context, s *store.Store) error {
 	})
 }
 
-// set takes a metadata entry if it is of a queue.
+// set takes a metadata entry if it is of a queue or a limit.
 func (w *world) set(m core.MetaEntry) {
+	if strings.HasPrefix(m.Name, machine.SharedPrefix) {
+		w.setShared(m)
+		return
+	}
 	if !strings.HasPrefix(m.Name, machine.PolicyPrefix) && !strings.HasPrefix(m.Name, queuePrefix) {
 		return
 	}
@@ -79,6 +85,7 @@ func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 	}
 	if j != nil {
 		x.id, x.queue, x.typ, x.priority = strings.Clone(j.Identity()), w.name(j.Queue), w.name(j.Type), j.Priority
+		x.cost = j.Cost
 		x.readyAt, x.waiting = cmp.Or(j.ReadyAt, j.CreatedAt), j.After
 		if j.Parent != 0 {
 			x.waiting = append([]uint64{j.Parent}, x.waiting...)

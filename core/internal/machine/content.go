@@ -15,7 +15,7 @@ func ContentOf(name string, value []byte) string {
 			return ""
 		}
 		return "settings of queues"
-	case IsPolicy(name), strings.HasPrefix(name, sharedPrefix):
+	case IsPolicy(name), strings.HasPrefix(name, SharedPrefix):
 		return "limits of queues"
 	case strings.HasPrefix(name, jobPolicyPrefix):
 		return "policies of queues and types"

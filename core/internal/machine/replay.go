@@ -73,7 +73,7 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreJobPolicy(name, value)
 	case strings.HasPrefix(name, ratePrefix):
 		err = m.restoreRate(name, value)
-	case strings.HasPrefix(name, sharedPrefix):
+	case strings.HasPrefix(name, SharedPrefix):
 		err = m.restoreShared(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)

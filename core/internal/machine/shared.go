@@ -37,8 +37,8 @@ type sharedUser struct {
 	lanes int
 }
 
-// sharedPrefix begins the names of the meta entries of shared limits. It is on disk and never changes.
-const sharedPrefix = "core/limit/"
+// SharedPrefix begins the names of the meta entries of shared limits. It is on disk and never changes.
+const SharedPrefix = "core/limit/"
 
 // sharedMeta is a shared limit as stored. Names are bytes: they need not be text.
 type sharedMeta struct {
@@ -59,7 +59,7 @@ func (m *Machine) putSharedLimit(c *client, op *core.PutSharedLimit) {
 	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
 	before := m.shared.byName[l.Name]
 	s := m.setShared(l)
-	m.table.LogMeta(core.MetaEntry{Name: sharedPrefix + l.Name, Value: mustEncode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
+	m.table.LogMeta(core.MetaEntry{Name: SharedPrefix + l.Name, Value: mustEncode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
 	commit := m.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
 		m.reopenLanes(s.bucket)
@@ -147,7 +147,7 @@ func (m *Machine) removeSharedLimit(c *client, op *core.RemoveSharedLimit) {
 	}
 	delete(m.shared.byName, op.Name)
 	m.indexShared()
-	m.table.LogMeta(core.MetaEntry{Name: sharedPrefix + s.Name})
+	m.table.LogMeta(core.MetaEntry{Name: SharedPrefix + s.Name})
 	commit := m.table.Promise()
 	affected := m.queuesOf(s)
 	m.dropBucket(s.bucket)
@@ -303,7 +303,7 @@ func (m *Machine) restoreShared(name string, value []byte) error {
 	if err := json.Unmarshal(value, &k); err != nil {
 		return err
 	}
-	l := core.SharedLimit{Name: strings.TrimPrefix(name, sharedPrefix), Throttle: core.Throttle{Leased: k.Leased, Rate: k.Rate, Burst: k.Burst}}
+	l := core.SharedLimit{Name: strings.TrimPrefix(name, SharedPrefix), Throttle: core.Throttle{Leased: k.Leased, Rate: k.Rate, Burst: k.Burst}}
 	for _, queue := range k.Queues {
 		l.Queues = append(l.Queues, string(queue))
 	}
