@@ -86,6 +86,7 @@ type Answer struct {
 
 	NextCursor string // Find: start of the next page; empty on the last page
 	Stopped    bool   // Find: the page is short because the scan limit was reached
+	Looked     int    // Find: jobs whose records were read, if the filter needs records
 	Count      int    // Find with WithCount
 	CountExact bool   // Find with WithCount
 

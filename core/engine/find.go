@@ -29,6 +29,7 @@ func (e *Engine) scan(id core.ClientID, r *core.Reply, op *core.Find) error {
 	s.limit = min(s.limit, 1000)
 	r.Jobs = []core.JobInfo{}
 	err := s.run()
+	r.Looked = s.jobs
 	if errors.Is(err, core.ErrInvalid) {
 		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Err: core.ErrInvalid}
 		return nil

@@ -179,3 +179,19 @@ func TestALostConnectionIsShownWhereTheStateIs(t *testing.T) {
 		return b.lacks("Live")
 	})
 }
+
+// TestASearchSaysHowFarItGot looks for a text that no job has. Each page says how many jobs have been searched, and the last one that none matches.
+func TestASearchSaysHowFarItGot(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{})
+	fill(t, broker, 100_000, 20)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/jobs?text=seldom&hold=yes")
+	b.wants(" of 100\u202f000 jobs searched so far.")
+	b.run(chromedp.Click(`//a[text()="Go on"]`))
+	b.wants("No job matches the filter.")
+	if b.lacks("searched so far") == "" {
+		t.Error("the last page says that the search goes on")
+	}
+	b.clean("a search")
+}

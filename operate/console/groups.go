@@ -34,7 +34,7 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	groups := groupsOf(counts)
 	d.GroupsExact = counts != nil
 	if !d.GroupsExact {
-		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]]})
+		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]], Patience: searchPatience})
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ type groupKey struct{ group, typ string }
 // setSeen adds to each group what its jobs say, and when the first and the last of them died.
 func (r *request) setSeen(d *jobsData, filter service.JobFilter) error {
 	state := d.States[0]
-	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: messageLook, Sort: latestFailures[state]})
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: messageLook, Sort: latestFailures[state], Patience: searchPatience})
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (r *request) setSeen(d *jobsData, filter service.JobFilter) error {
 			g.Messages = []messageCount{{normalise(g.Message), 0}}
 		}
 	}
-	if state != "dead" {
+	if state != "dead" || !d.Exact { // when jobs died is asked of the index
 		return nil
 	}
 	return r.setDied(d, filter)

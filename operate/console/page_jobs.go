@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -106,6 +107,9 @@ type jobsData struct {
 	Count                int
 	Counted, Exact       bool
 	First, Next          any // template.URL
+	Looked, Of           int // jobs that a search has read so far, of so many
+	Continue             any // template.URL, of the next page while a search has found nothing
+	Hold                 any // template.URL, of this page without that
 	Filter, OneQueue     string
 	Actions              []choice
 	Groups               []jobGroup
@@ -256,6 +260,7 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 	if grouped {
 		page.Failures = mostGroups + 1
 	}
+	page.Patience = searchPatience
 	list, err := r.service.Jobs(r.Context(), r.caller, filter, page)
 	if err != nil {
 		return err
@@ -266,11 +271,12 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 	}
 	here := maps.Clone(r.query)
 	here.Del("cursor")
+	here.Del("looked")
+	here.Del("hold")
 	if list.Cursor != "" {
-		if d.Next, err = with(here, "cursor", list.Cursor); err != nil {
+		if err := r.setNext(d, here, filter, list); err != nil {
 			return err
 		}
-		d.Empty = "No job matches so far. The next page continues the search."
 	}
 	if page.Cursor != "" {
 		if d.First, err = with(here); err != nil {
@@ -289,6 +295,38 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 		}
 	}
 	return nil
+}
+
+// searchPatience is how long a page searches before it says how far it got.
+const searchPatience = 300 * time.Millisecond
+
+// setNext leads to the next page. Of a search that reads jobs, it says how many have been read; the page's script goes on while none was found.
+func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) (err error) {
+	pairs := []string{"cursor", list.Cursor}
+	if list.Looked > 0 {
+		before, err := strconv.Atoi(r.query.Get("looked"))
+		if err != nil || before < 0 || r.query.Get("cursor") == "" {
+			before = 0
+		}
+		d.Looked = before + list.Looked
+		pairs = append(pairs, "looked", strconv.Itoa(d.Looked))
+		all, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{States: filter.States, Queues: filter.Queues}, service.JobPage{Limit: 1, Brief: true, Count: true})
+		if err != nil {
+			return err
+		}
+		if all.CountExact {
+			d.Of = max(all.Count, d.Looked)
+		}
+	}
+	if d.Next, err = with(here, pairs...); err != nil {
+		return err
+	}
+	d.Empty = "No job matches so far. The next page continues the search."
+	if len(list.Jobs) == 0 && r.query.Get("hold") == "" {
+		d.Continue = d.Next
+		d.Hold, err = with(r.query, "hold", "yes")
+	}
+	return err
 }
 
 // slowFactor is how many times the run time that 95 % of the jobs of a queue do not exceed a job may run, before it is marked.

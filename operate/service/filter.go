@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -132,6 +133,8 @@ type JobPage struct {
 	Cursor string
 	Count  bool // count all that match
 
+	Patience time.Duration // how long to search for a full page; zero: five seconds
+
 	Brief    bool // only what memory has: no body, and no message of a failure from the store
 	Failures int  // count retrying and dead jobs by failure group and type, so many groups at most
 }
@@ -143,6 +146,8 @@ type JobList struct {
 	Count      int
 	CountExact bool
 	Failures   []FailureCount // nil: not asked for, or the filter has conditions beyond states and queues
+
+	Looked int // jobs that were read for this page, if the filter cannot tell without
 }
 
 // FailureCount is the number of jobs of a failure group that have a type.
@@ -180,7 +185,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	if !caller.readsAll() {
 		filter.Within = caller.readable()
 	}
-	count, deadline := p.Count, s.Now().Add(searchFor)
+	count, deadline := p.Count, s.Now().Add(cmp.Or(p.Patience, searchFor))
 	for cursor := p.Cursor; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
@@ -198,6 +203,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 				list.Failures = append(list.Failures, FailureCount{Group: text(f.Group), Type: text(f.Type), Jobs: f.Jobs})
 			}
 		}
+		list.Looked += r.Looked
 		for i := range r.Jobs {
 			list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))
 		}

@@ -341,7 +341,16 @@
     if (e.key === 'Enter' && e.target.matches?.('main form[method="post"] input[type="checkbox"]')) e.preventDefault();
   });
 
-  const ready = () => { measure(); keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
+  // A search that has found nothing yet goes on.
+  let searching = '';
+  const search = () => {
+    const next = document.querySelector('[data-continue]');
+    if (!next || searching === next.href) return;
+    searching = next.href;
+    setTimeout(() => { if (next.isConnected) location.replace(next.href); }, 150);
+  };
+
+  const ready = () => { search(); measure(); keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
   document.addEventListener('DOMContentLoaded', ready);
   document.addEventListener('htmx:after:swap', ready);
 })();
