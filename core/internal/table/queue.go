@@ -77,8 +77,13 @@ func (t *Table) RemoveQueue(n uint32) {
 	t.freeQ = append(t.freeQ, n)
 }
 
-// QueueNumber is the number of the queue with a name; zero: there is none.
-func (t *Table) QueueNumber(name string) uint32 { return t.names[name] }
+// QueueNumber is the number of the queue with a name; zero: there is none. Operations in a row often name the same one.
+func (t *Table) QueueNumber(name string) uint32 {
+	if q := t.queues[t.lastNamed]; q == nil || q.Name != name {
+		t.lastNamed = t.names[name]
+	}
+	return t.lastNamed
+}
 
 // QueueCount is how many queues there are.
 func (t *Table) QueueCount() int { return len(t.names) }

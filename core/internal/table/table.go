@@ -53,6 +53,7 @@ type Table struct {
 	queues               []*Queue // by number, from 1
 	freeQ                []uint32
 	names                map[string]uint32
+	lastNamed            uint32 // queue that was found last; see QueueNumber
 	inOrder              queueNames
 	byName, byFoldedName queue.Before
 
