@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +62,7 @@ func overviewPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: h.charts}
+	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: marked(h.charts, "", append(r.started(), r.changes()...))}
 	if d.Ranges, err = r.ranges(chosen); err != nil {
 		return nil, err
 	}
@@ -82,6 +83,23 @@ func overviewPage(r *request) (*view, error) {
 	}
 	d.Store, err = r.storeFacts()
 	return &view{page: "overview", title: "Overview", data: d}, err
+}
+
+// changes mark the operations on jobs.
+func (r *request) changes() (marks []chartMark) {
+	operations, err := r.service.Operations(r.caller)
+	if err != nil {
+		return nil // the caller may not see them
+	}
+	for _, o := range operations {
+		if at := o.StartedAt; strings.HasPrefix(o.Action, "jobs.") && o.State != service.OpPending {
+			if o.BeginsAt != nil {
+				at = *o.BeginsAt
+			}
+			marks = append(marks, chartMark{at.Unix(), o.Action + ", " + plural(o.Changed, "job")})
+		}
+	}
+	return marks
 }
 
 // keptWorst is worst, read once for many tabs: all who see the overview may read every queue.

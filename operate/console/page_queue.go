@@ -58,7 +58,11 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Charts, d.Here = h.charts, template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
+	marks := r.started()
+	if q.Paused && q.PausedAt != nil {
+		marks = append(marks, chartMark{q.PausedAt.Unix(), strings.TrimSuffix("paused by "+q.PausedBy, " by ")})
+	}
+	d.Charts, d.Here = marked(h.charts, name, marks), template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
 	d.Figures = []figure{
 		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
 		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},

@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 	"html/template"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +40,36 @@ type chartData struct {
 	Unit    string      `json:"unit,omitempty"`
 	Whole   bool        `json:"whole,omitempty"` // values are counts
 	X       []int64     `json:"x"`               // seconds since 1970
+	Marks   []chartMark `json:"marks,omitempty"` // lines across the chart
+	Jobs    string      `json:"jobs,omitempty"`  // where the jobs of a span are, which is added
 	Y       [][]float64 `json:"y"`
+}
+
+// chartMark is something that happened at a time.
+type chartMark struct {
+	X    int64  `json:"x"`
+	Text string `json:"text"`
+}
+
+// marked are charts with marks, which lead to the jobs of a queue, of all if it is empty.
+func marked(charts []chart, queue string, marks []chartMark) []chart {
+	charts = slices.Clone(charts) // the charts are kept for others
+	query := url.Values{}
+	if queue != "" {
+		query.Set("queue", queue)
+	}
+	for i := range charts {
+		charts[i].Data.Marks, charts[i].Data.Jobs = marks, "jobs?"+query.Encode()
+	}
+	return charts
+}
+
+// started marks the start of the broker, for those who may know it.
+func (r *request) started() (marks []chartMark) {
+	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil { // else the caller may see some queues only
+		marks = append(marks, chartMark{sum.StartedAt.Unix(), "broker started"})
+	}
+	return marks
 }
 
 // history is what happened in a queue, or in all, as charts and spark lines show it.

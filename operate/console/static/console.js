@@ -168,6 +168,35 @@
   const spans = [...[-6, -5, -4, -3, -2, -1].flatMap((n) => [1, 2, 5].map((k) => k * 10 ** n)),
     ...[1, 2, 5, 10, 15, 30], ...[1, 2, 5, 10, 15, 30].map((n) => n * 60), ...[1, 2, 6, 12, 24, 48, 120, 240, 480].map((n) => n * 3600)];
 
+  // A span that is drawn with the pointer leads to the jobs that were submitted in it.
+  const brush = (u, el) => {
+    const { jobs } = JSON.parse(el.dataset.chart);
+    if (!jobs || u.select.width < 8) return;
+    const at = (x) => new Date(u.posToVal(x, 'x') * 1000).toISOString().slice(0, 19);
+    location.assign(`${jobs}&created_from=${at(u.select.left)}Z&created_to=${at(u.select.left + u.select.width)}Z`);
+  };
+  // Marks are dashed lines, named under the pointer.
+  const marks = (u, el) => {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.strokeStyle = css('--muted');
+    ctx.setLineDash([4, 4]);
+    (JSON.parse(el.dataset.chart).marks || []).forEach((m) => {
+      const x = Math.round(u.valToPos(m.x, 'x', true));
+      if (x < bbox.left || x > bbox.left + bbox.width) return;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+    });
+    ctx.restore();
+  };
+  const hover = (u, el) => {
+    u.root.classList.toggle('u-hover', u.cursor.idx != null);
+    const near = (JSON.parse(el.dataset.chart).marks || []).filter((m) => Math.abs(u.valToPos(m.x, 'x') - u.cursor.left) < 6);
+    el.title = near.map((m) => m.text).join('\n');
+  };
+
   const draw = (el) => {
     if (!window.uPlot || !el.dataset.chart) return;
     const old = charts.get(el);
@@ -183,12 +212,12 @@
       width: el.clientWidth || 400,
       height,
       padding: [12, 8, 0, 0],
-      cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+      cursor: { drag: { x: true, y: false, setScale: false, dist: 8 }, points: { size: 6 } },
       legend: { live: true, markers: { width: 0, fill: (u, i) => u.series[i].stroke() } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
       axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, ...(d.whole && { incrs: counts }), ...(d.unit === 's' && { incrs: spans }), values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
-      hooks: { setCursor: [(u) => u.root.classList.toggle('u-hover', u.cursor.idx != null)] },
+      hooks: { setCursor: [(u) => hover(u, el)], setSelect: [(u) => brush(u, el)], draw: [(u) => marks(u, el)] },
       series: [{ label: 'at', value: (_, v) => (v == null ? '' : `${new Date(v * 1000).toISOString().slice(5, 19).replace('T', ' ')} UTC`) }, ...d.labels.map((label, i) => {
         const colour = css(d.colours[i]);
         return {
