@@ -142,7 +142,11 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 		Protocol: f.protocol, Server: f.upstream, Broker: f.to, Password: cmp.Or(f.password, os.Getenv("FAKTORY_PASSWORD")),
 		Changed: func(queues []string, to switchover.State) {
 			compare.Drop("queues were cut over")
-			say(out, "queues %s: %s\n", to, strings.Join(queues, ", "))
+			what := "cut over"
+			if to == switchover.Returned {
+				what = "rolled back"
+			}
+			say(out, "queues %s: %s\n", what, strings.Join(queues, ", "))
 		},
 	})
 	if err == nil && len(f.cutOver) > 0 {

@@ -1,0 +1,42 @@
+package switchover
+
+import (
+	"bufio"
+	"bytes"
+	"testing"
+)
+
+// FuzzReaders reads bytes as requests and replies of each protocol: what is read is what was sent.
+func FuzzReaders(f *testing.F) {
+	for _, seed := range []string{
+		req(gearmanSubmitBg, "mail", "", "x") + "status\n", res(gearmanAssign, "H:a:1", "mail", "x"), "a\t1\t0\t1\n.\n",
+		"PUSH {\"jid\":\"a\"}\r\n", "$2\r\nab\r\n$-1\r\n+OK\r\n", "put 0 0 60 1\r\na\r\n", "RESERVED 1 1\r\na\r\n", "OK -1\r\n", "$99999999999\r\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	b := &beanstalkConn{}
+	readers := []func(*bufio.Reader) ([]byte, error){
+		func(in *bufio.Reader) ([]byte, error) { return readGearman(in, "\x00REQ") },
+		func(in *bufio.Reader) ([]byte, error) {
+			return readGearmanReply(in, func() bool { return true })
+		},
+		readLongLine, readFaktory, b.request, b.reply,
+	}
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		for i, read := range readers {
+			in := bufio.NewReaderSize(bytes.NewReader(sent), 64)
+			rest := sent
+			for {
+				p, err := read(in)
+				if err != nil {
+					break
+				}
+				if len(p) == 0 || !bytes.HasPrefix(rest, p) {
+					t.Fatalf("reader %d: %q of %q", i, p, rest)
+				}
+				rest = rest[len(p):]
+				_, _, _ = shown(p), faktoryText(p), stateRank(p)
+			}
+		}
+	})
+}
