@@ -14,6 +14,7 @@ type Filter struct {
 	FailureGroup string   // group of the last failure; retrying and dead jobs only
 	Batch        uint64
 	Parent       uint64
+	Workflow     uint64 // this job, or the jobs of this batch, and all below: children, jobs that still wait for them, batches
 	UniqueKey    string // holds this unique key
 
 	// NoErrorClass and NoFailureGroup choose the jobs without any; they exclude ErrorClass and FailureGroup.
@@ -51,7 +52,7 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 // OnlyGroup reports whether the filter has no conditions but a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.UniqueKey == "" && !f.HoldsKey && !f.CancelRequested && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
+		f.Parent == 0 && f.Workflow == 0 && f.UniqueKey == "" && !f.HoldsKey && !f.CancelRequested && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }
 

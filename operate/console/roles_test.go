@@ -26,7 +26,7 @@ var walkedRoles = []struct{ letter, role string }{
 var pageRoles = map[string]string{
 	"/{$}":    "-rpcoa", // who may not read everything is sent to the queues
 	"/queues": "-rpcoa", "/queues/{name}": "roa", "/jobs": "-rpcoa", "/jobs/{id}": "roa", "/jobs/{id}/body": "roa", "/running": "-rpcoa",
-	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/finished": "roa", "/batches": "roa", "/batches/{id}": "rpoa", "/storage": "roa",
+	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/finished": "roa", "/batches": "roa", "/batches/{id}": "rpoa", "/workflows/{id}": "roa", "/storage": "roa",
 	"/api": "-rpcoa", "/schedules": "roa", "/cluster": "roa", "/limits": "-rpcoa", "/workers": "roa", "/submit": "pa", "/operations": "roa",
 	"/audit": "a", "/settings": "a", "/jump": "-rpcoa",
 }

@@ -25,6 +25,7 @@ type FilterQuery struct {
 	FailureGroup string    `query:"failure_group" doc:"of retrying and dead jobs; none: without one"`
 	Batch        string    `query:"batch"`
 	Parent       string    `query:"parent" doc:"name of the parent job"`
+	Workflow     string    `query:"workflow" doc:"a job or a batch: this one and all below, which are children, members and jobs that wait for them"`
 	UniqueKey    string    `query:"unique_key"`
 	HoldsKey     bool      `query:"holds_unique_key" doc:"holds a unique key now, whichever"`
 	ToStop       bool      `query:"cancel_requested" doc:"leased, and the worker is asked to stop"`
@@ -58,6 +59,7 @@ type jobFilter struct {
 	FailureGroup string    `json:"failure_group,omitempty" doc:"of retrying and dead jobs; none: without one"`
 	Batch        string    `json:"batch,omitempty"`
 	Parent       string    `json:"parent,omitempty" doc:"name of the parent job"`
+	Workflow     string    `json:"workflow,omitempty" doc:"a job or a batch: this one and all below, which are children, members and jobs that wait for them"`
 	UniqueKey    string    `json:"unique_key,omitempty"`
 	HoldsKey     bool      `json:"holds_unique_key,omitempty" doc:"holds a unique key now, whichever"`
 	ToStop       bool      `json:"cancel_requested,omitempty" doc:"leased, and the worker is asked to stop"`
@@ -81,7 +83,7 @@ type jobFilter struct {
 func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
 	f := service.JobFilter{
 		States: splitAll(q.State), Queues: q.Queue, QueuePrefix: q.QueuePrefix, Types: q.Type, Origins: splitAll(q.Origin),
-		Worker: q.Worker, Tags: q.Tag, ErrorClass: q.ErrorClass, FailureGroup: q.FailureGroup, Batch: q.Batch, Parent: q.Parent,
+		Worker: q.Worker, Tags: q.Tag, ErrorClass: q.ErrorClass, FailureGroup: q.FailureGroup, Batch: q.Batch, Parent: q.Parent, Workflow: q.Workflow,
 		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, CancelRequested: q.ToStop, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText, Anywhere: q.Anywhere,
 		CreatedFrom: q.CreatedFrom, CreatedTo: q.CreatedTo, DueFrom: q.DueFrom, DueTo: q.DueTo, DiedFrom: q.DiedFrom,
 		DiedTo: q.DiedTo, FinishedFrom: q.FinishedFrom, FinishedTo: q.FinishedTo,
@@ -100,7 +102,7 @@ func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
 func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 	f := &service.JobFilter{
 		States: b.State, Queues: b.Queue, QueuePrefix: b.QueuePrefix, Types: b.Type, Origins: b.Origin, Worker: b.Worker,
-		Tags: b.Tag, ErrorClass: b.ErrorClass, FailureGroup: b.FailureGroup, Batch: b.Batch, Parent: b.Parent,
+		Tags: b.Tag, ErrorClass: b.ErrorClass, FailureGroup: b.FailureGroup, Batch: b.Batch, Parent: b.Parent, Workflow: b.Workflow,
 		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, CancelRequested: b.ToStop, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText, Anywhere: b.Anywhere,
 		CreatedFrom: b.CreatedFrom, CreatedTo: b.CreatedTo, DueFrom: b.DueFrom, DueTo: b.DueTo, DiedFrom: b.DiedFrom,
 		DiedTo: b.DiedTo, FinishedFrom: b.FinishedFrom, FinishedTo: b.FinishedTo,

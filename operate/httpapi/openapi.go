@@ -59,6 +59,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerQueues(api)
 	s.registerWorkers(api)
 	s.registerBatches(api)
+	s.registerWorkflows(api)
 	s.registerEvents(api)
 	s.registerLimits(api)
 	s.registerTypes(api)

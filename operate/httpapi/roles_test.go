@@ -94,7 +94,7 @@ func (f *apiFixture) askRoute(route, token string) int {
 	operation := f.call("POST", apiPath+"/job-actions", `{"action":"retry","filter":{}}`, root).want(202)["id"].(string)
 	method, path, _ := strings.Cut(route, " ")
 	id := ""
-	for prefix, value := range map[string]string{"/jobs/": job, "/batches/": batch, "/operations/": operation, "/workers/": "1"} {
+	for prefix, value := range map[string]string{"/jobs/": job, "/workflows/": job, "/batches/": batch, "/operations/": operation, "/workers/": "1"} {
 		if strings.HasPrefix(path, prefix) {
 			id = value
 		}

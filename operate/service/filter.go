@@ -15,7 +15,7 @@ import (
 type JobFilter struct {
 	States, Queues, Types, Origins, Tags       []string // one of these; all of the tags
 	QueuePrefix, Worker, ErrorClass            string
-	FailureGroup, Batch, Parent                string
+	FailureGroup, Batch, Parent, Workflow      string
 	UniqueKey, IDPrefix                        string
 	Text, BodyText, Anywhere                   string
 	HoldsKey                                   bool // holds any unique key
@@ -68,7 +68,12 @@ func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 			return out, err
 		}
 	}
-	return out, nil
+	if f.Workflow != "" {
+		if out.Workflow, err = s.parseBatchName(f.Workflow); err != nil {
+			out.Workflow, err = s.seqOf(c, access.Read, f.Workflow, "workflow")
+		}
+	}
+	return out, err
 }
 
 // none is the value of a filter for jobs without an error class, or without a failure group.

@@ -40,6 +40,7 @@ var FilterFields = []FilterField{
 	{Name: "worker", Word: "worker", Label: "worker", Doc: "leased to this worker", text: func(f *JobFilter) *string { return &f.Worker }},
 	{Name: "batch", Word: "batch", Label: "batch", Doc: "of this batch", text: func(f *JobFilter) *string { return &f.Batch }},
 	{Name: "parent", Word: "parent", Label: "parent job", Doc: "with this job as their parent", text: func(f *JobFilter) *string { return &f.Parent }},
+	{Name: "workflow", Word: "workflow", Label: "workflow of", Doc: "that are this one, or below this job or batch", text: func(f *JobFilter) *string { return &f.Workflow }},
 	{Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key", text: func(f *JobFilter) *string { return &f.UniqueKey }},
 	{Name: "holds_unique_key", Label: "holds a unique key", Doc: "that hold a unique key now, whichever", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.HoldsKey }},
 	{Name: "cancel_requested", Label: "is to stop", Doc: "that run, and whose workers are asked to stop", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.CancelRequested }},

@@ -19,7 +19,7 @@ const (
 // Commands are all commands of this package, each with its group.
 func Commands() []*cobra.Command {
 	groups := map[string][]*cobra.Command{
-		GroupJobs:    append([]*cobra.Command{pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()}, actionCommands()...),
+		GroupJobs:    append([]*cobra.Command{pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand(), workflowCommand()}, actionCommands()...),
 		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), batchesCommand(), schedulesCommand(), limitsCommand(), policiesCommand(), topCommand(), tailCommand()},
 		GroupOperate: {drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(), clusterCommand(), healthcheckCommand(), importCommand(), recordCommand(), replayCommand()},
 	}

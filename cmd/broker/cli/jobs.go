@@ -18,6 +18,7 @@ import (
 type filter struct {
 	queues, states, types, tags                      []string
 	origin, worker, errorClass, group, batch         string
+	workflow                                         string
 	unique, prefix, text, search                     string
 	createdAfter, createdBefore, dueAfter, dueBefore string
 	toStop                                           bool
@@ -35,6 +36,7 @@ func addFilter(cmd *cobra.Command) *filter {
 	flags.StringVar(&f.errorClass, "error-class", "", "last failed with this `CLASS`; none: without one")
 	flags.StringVar(&f.group, "failure-group", "", "failed in this `GROUP`; none: without one")
 	flags.StringVar(&f.batch, "batch", "", "of this `BATCH`")
+	flags.StringVar(&f.workflow, "workflow", "", "this job, or of this batch, and all below `ID`")
 	flags.StringVar(&f.unique, "unique", "", "with this unique `KEY`")
 	flags.StringVar(&f.prefix, "id-prefix", "", "whose id starts with `TEXT`")
 	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the id, the type, a tag or the last error")
@@ -61,7 +63,7 @@ func (f *filter) query() (url.Values, error) {
 		}
 	}
 	for name, text := range map[string]string{
-		"origin": f.origin, "worker": f.worker, "error_class": f.errorClass, "failure_group": f.group, "batch": f.batch,
+		"origin": f.origin, "worker": f.worker, "error_class": f.errorClass, "failure_group": f.group, "batch": f.batch, "workflow": f.workflow,
 		"unique_key": f.unique, "id_prefix": f.prefix, "text": f.text, "q": f.search,
 	} {
 		if text != "" {
@@ -167,11 +169,7 @@ func printJobs(cmd *cobra.Command, list []json.RawMessage, more bool) error {
 		if err := json.Unmarshal(raw, &j); err != nil {
 			return Failed(err)
 		}
-		typ := j.Type
-		if typ == j.Queue {
-			typ = ""
-		}
-		t.add(j.ID, j.State, oneLine(j.Queue, 40), oneLine(typ, 30), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts),
+		t.add(j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts),
 			j.when(now), oneLine(j.note(), 60))
 	}
 	if err := t.print(cmd.OutOrStdout()); err != nil {
@@ -182,6 +180,14 @@ func printJobs(cmd *cobra.Command, list []json.RawMessage, more bool) error {
 		return Failed(err)
 	}
 	return nil
+}
+
+// typeBeside is the type of a job in a row that has its queue.
+func typeBeside(j *job) string {
+	if j.Type == j.Queue {
+		return ""
+	}
+	return oneLine(j.Type, 30)
 }
 
 // when says what a reader wants to know of a job's times.

@@ -28,6 +28,7 @@ type search struct {
 	group    uint32
 	tags     []uint32 // the rarest first
 	worker   uint32
+	below    map[uint64]bool // see inWorkflow
 }
 
 // newSearch resolves the names of a Find.
@@ -274,8 +275,11 @@ func (s *search) isTagged(h uint32) bool {
 	return true
 }
 
-// linked reports whether a job belongs to the batch and the parent in the filter.
+// linked reports whether a job belongs to the batch, the parent and the workflow in the filter.
 func (s *search) linked(h uint32) bool {
+	if s.f.Workflow != 0 && !s.inWorkflow(s.m.table.At(h).Seq) {
+		return false
+	}
 	if s.f.Batch == 0 && s.f.Parent == 0 {
 		return true
 	}

@@ -183,7 +183,7 @@ func (s *search) walkCreated() walker {
 	case s.states == setOf([]core.State{core.Blocked}):
 		return s.merge([]*queue.List{&m.table.ByState[core.Blocked]})
 	}
-	from := max(s.f.Batch, s.f.Parent) // members and children are newer
+	from := max(s.f.Batch, s.f.Parent, s.f.Workflow) // members and children are newer
 	switch {
 	case s.desc && s.start == nil:
 		from = m.table.NextSeq

@@ -119,7 +119,7 @@ func (r *reader) find(tag uint64) core.Op {
 		WithCount: r.flag("count"), WithFailures: int(r.number("failures")), Cursor: r.Option("cursor"),
 		Filter: core.Filter{
 			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
-			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")),
+			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")), Workflow: uint64(r.number("workflow")),
 			NoFailureGroup: r.flag("no-group"), UniqueKey: r.Option("unique"), HoldsKey: r.flag("holds-key"), CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
 		},
 	}

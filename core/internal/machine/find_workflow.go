@@ -1,0 +1,50 @@
+package machine
+
+// inWorkflow reports whether a job, or a batch, is the one that the filter names, or below it: a child, a member, a callback, or a job that
+// waits for one of them. Nothing is below itself, so the links of each one are followed once for a search, and end.
+func (s *search) inWorkflow(number uint64) bool {
+	if s.below == nil {
+		s.below = map[uint64]bool{s.f.Workflow: true, 0: false}
+	}
+	for open := []uint64{number}; len(open) > 0; {
+		n := open[len(open)-1]
+		if _, known := s.below[n]; known {
+			open = open[:len(open)-1]
+			continue
+		}
+		is, before := false, len(open)
+		s.above(n, func(above uint64) {
+			if below, known := s.below[above]; known {
+				is = is || below
+			} else {
+				open = append(open, above)
+			}
+		})
+		if is || len(open) == before {
+			s.below[n] = is
+		}
+	}
+	return s.below[number]
+}
+
+// above calls f for what a job or a batch is directly below.
+func (s *search) above(number uint64, f func(uint64)) {
+	if g := s.m.batches[number]; g != nil {
+		f(g.Parent)
+		return
+	}
+	h := s.m.table.Handle(number)
+	if h == 0 {
+		return
+	}
+	x := s.m.table.Optional(h)
+	if x == nil {
+		return
+	}
+	f(x.Parent)
+	f(x.Batch)
+	f(x.CallbackFor)
+	for _, seq := range x.Waiting {
+		f(seq)
+	}
+}
