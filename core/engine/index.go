@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/machine"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
@@ -36,7 +37,7 @@ func (x *index) load(ctx context.Context) error {
 	now := x.clock()
 	m := machine.New(x.options)
 	x.machine = m
-	if err := x.store.ScanMeta(machine.PolicyPrefix, m.RestoreMeta); err != nil {
+	if err := x.store.ScanMeta(limit.PolicyPrefix, m.RestoreMeta); err != nil {
 		return err
 	}
 	return x.store.Scan(ctx, x.progress, func(r *record.Record) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/core/internal/machine"
+	"broker/core/internal/limit"
 )
 
 // limitsOf are the limits that a job is under, and the order of its queue, in words.
@@ -32,7 +32,7 @@ func (w *world) limits(queue string) []string {
 		Fair    bool `json:"fair"`
 		Ordered bool `json:"ordered"`
 	}
-	if json.Unmarshal(w.meta[machine.PolicyPrefix+queue], &k) != nil {
+	if json.Unmarshal(w.meta[limit.PolicyPrefix+queue], &k) != nil {
 		return nil // nothing is set
 	}
 	var all []string

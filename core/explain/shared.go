@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"broker/core"
-	"broker/core/internal/machine"
+	"broker/core/internal/limit"
 )
 
 // shared is a limit of several queues and types together.
@@ -21,7 +21,7 @@ type shared struct {
 
 // setShared takes the metadata of a shared limit.
 func (w *world) setShared(m core.MetaEntry) {
-	name := strings.Clone(strings.TrimPrefix(m.Name, machine.SharedPrefix))
+	name := strings.Clone(strings.TrimPrefix(m.Name, limit.SharedPrefix))
 	delete(w.shared, name)
 	var k struct {
 		Queues [][]byte `json:"queues"`

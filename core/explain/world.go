@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"broker/core"
-	"broker/core/internal/machine"
+	"broker/core/internal/limit"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
@@ -59,11 +59,11 @@ func (w *world) load(ctx context.Context, s *store.Store) error {
 
 // set takes a metadata entry if it is of a queue or a limit.
 func (w *world) set(m core.MetaEntry) {
-	if strings.HasPrefix(m.Name, machine.SharedPrefix) {
+	if strings.HasPrefix(m.Name, limit.SharedPrefix) {
 		w.setShared(m)
 		return
 	}
-	if !strings.HasPrefix(m.Name, machine.PolicyPrefix) && !strings.HasPrefix(m.Name, queuePrefix) {
+	if !strings.HasPrefix(m.Name, limit.PolicyPrefix) && !strings.HasPrefix(m.Name, queuePrefix) {
 		return
 	}
 	if m.Value == nil {

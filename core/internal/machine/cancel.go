@@ -145,7 +145,7 @@ func enqueueable(s core.State) bool {
 // leaveDeadSet restores the time to live of a job that leaves the dead set.
 func (m *Machine) leaveDeadSet(h uint32, e *table.Entry) {
 	m.revived(e.Seq)
-	m.joinOrder(h, e)
+	m.limits.JoinOrder(h, e)
 	until := core.Instant(0)
 	if x := m.table.Optional(h); x != nil {
 		until, x.TTL = x.TTL, 0
@@ -213,16 +213,16 @@ func (m *Machine) remove(h uint32) {
 // unindex removes a job from all indexes.
 func (m *Machine) unindex(h uint32, e *table.Entry) {
 	m.table.FreeUnique(h, e)
-	m.leaveOrder(h, e)
+	m.limits.LeaveOrder(h, e)
 	m.dropType(e)
 	if e.State == core.Dead {
 		delete(m.schedules.dead, e.Seq)
 	}
-	m.forgetLimits(h)
+	m.limits.ForgetLimits(h)
 	m.table.DropIndexes(h, e)
 	m.move(e, core.Gone)
 	if m.table.Release(h) {
-		m.orders.pages = nil
+		m.limits.Drained()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
 )
@@ -11,13 +12,11 @@ import (
 // Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
 // everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, taken: map[*bucket]uint32{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}}
-	c.table = m.table.NewCheck(c.fail)
+	c := checker{m: m, queues: map[uint32]*recount{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}}
+	c.table, c.limits = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail)
 	m.table.EachJob(c.job)
 	c.table.End()
-	if have := max(len(m.limitedJobs.all)-1, 0) - len(m.limitedJobs.free); have != c.limited {
-		c.fail("%d jobs with limits, counted %d", have, c.limited)
-	}
+	c.timers += c.limits.End()
 	c.meters()
 	c.eachClient()
 	c.eachQueue()
@@ -36,10 +35,10 @@ type checker struct {
 	batches map[uint64]*batch // with recounted members, untried and failing
 	kids    map[uint64]int    // children not closed, by parent
 
-	table *table.Check
-	taken map[*bucket]uint32 // of shared buckets
+	table  *table.Check
+	limits *limit.Check
 
-	limited, watchers, watching, timers int
+	watchers, watching, timers int
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
@@ -47,16 +46,10 @@ type checker struct {
 
 // recount holds the recounted values of a queue.
 type recount struct {
-	slots     uint32
-	perWorker map[uint64]uint32
-	members   map[*lane]int
-	chains    map[uint32]int // jobs by number of the chain
-	free      int            // ready jobs without a key, in an ordered queue
-	taken     map[*bucket]uint32
-	able      int
-	holders   int
-	woken     int
-	keptDone  int
+	able     int
+	holders  int
+	woken    int
+	keptDone int
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -67,7 +60,7 @@ func (c *checker) fail(format string, args ...any) {
 
 func (c *checker) queue(n uint32) *recount {
 	if c.queues[n] == nil {
-		c.queues[n] = &recount{perWorker: map[uint64]uint32{}, members: map[*lane]int{}, chains: map[uint32]int{}, taken: map[*bucket]uint32{}}
+		c.queues[n] = &recount{}
 	}
 	return c.queues[n]
 }

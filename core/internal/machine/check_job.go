@@ -19,21 +19,13 @@ func (c *checker) job(h uint32, e *table.Entry) {
 			c.fail("job %d is %v and kept as a finished one", e.Seq, e.State)
 		}
 	}
-	if c.m.queues[e.Queue].lanes != nil && !c.m.queues[e.Queue].sorting && e.State != core.Done && (m.limitsOf(h) == nil || m.limitsOf(h).lane == nil) {
-		c.fail("job %d is in no lane", e.Seq)
-	}
 	c.state(h, e)
 	c.table.Job(h, e)
-	c.orderPlace(h, e)
-	c.held(h, e, q)
+	c.limits.Job(h, e)
+	c.held(h, e)
 	c.watched(h, e)
 	if x := m.table.Optional(h); x != nil {
 		c.timer(x.StartTimer != 0)
-		if l := m.limitsOf(h); l != nil {
-			c.timer(l.slotTimer != 0)
-			c.lane(h, e, l)
-			c.limited++
-		}
 		if e.State == core.Ready && x.StartBefore != 0 && x.StartTimer == 0 {
 			c.fail("job %d is ready and its time to start never ends", e.Seq)
 		}
@@ -71,19 +63,9 @@ func (c *checker) state(h uint32, e *table.Entry) {
 }
 
 // held checks the holder of a job, and counts the lease.
-func (c *checker) held(h uint32, e *table.Entry, q *recount) {
+func (c *checker) held(h uint32, e *table.Entry) {
 	if e.Has(table.Held) != (e.State == core.Leased) {
 		c.fail("job %d is %v, in hands: %v", e.Seq, e.State, e.Has(table.Held))
-	}
-	x := c.m.limitsOf(h)
-	if x != nil && x.slot == slotTaken {
-		q.slots += c.m.table.CostOf(h)
-		q.perWorker[x.slotKey]++
-	}
-	if x != nil && x.slot != slotNone {
-		if e.State != core.Leased {
-			c.fail("job %d is %v and in a throttle's slot", e.Seq, e.State)
-		}
 	}
 	if e.State != core.Leased {
 		return

@@ -26,11 +26,7 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		return false
 	}, by)
 	m.shiftPauses(by)
-	for _, b := range m.buckets {
-		if b != nil {
-			b.paid += by
-		}
-	}
+	m.limits.ClockSet(by)
 	if by < 0 {
 		m.clockSetBack()
 	}

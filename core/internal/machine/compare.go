@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"broker/core"
-	"broker/core/internal/queue"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -70,11 +69,8 @@ type shownJob struct {
 	tags           []string
 	found          [2]bool // by its id, by its unique key
 	optional       table.Optional
-	start, slot    core.Instant
-	slotOwner      string
-	slotState      slotState
-	lane           laneName
-	laneSlots      [2]core.Instant
+	start          core.Instant
+	limits         string
 	transient      table.Transient
 	ends           string // its failure and its outcome
 	trace          string
@@ -97,9 +93,7 @@ func (m *Machine) showJob(h uint32) shownJob {
 		s.optional = *x
 		m.showOptional(&s, x)
 	}
-	if l := m.limitsOf(h); l != nil {
-		m.showLimits(&s, l)
-	}
+	s.limits = m.limits.ShowJob(h)
 	if t := m.table.Transient(h); t != nil {
 		s.transient = *t
 		end := deref(t.Outcome)
@@ -131,62 +125,21 @@ func (m *Machine) showOptional(s *shownJob, x *table.Optional) {
 	}
 }
 
-func (m *Machine) showLimits(s *shownJob, x *jobLimits) {
-	s.slot, s.slotState = m.table.Timers.At(x.slotTimer), x.slot
-	if x.slotKey&workerKey != 0 {
-		s.slotOwner = m.table.Workers.NameOf(uint32(x.slotKey)) //nolint:gosec // a number of a name
-	}
-	if x.lane != nil {
-		s.lane = x.lane.name
-		for i := range x.lane.slots[:min(len(x.lane.slots), ofShared)] {
-			s.laneSlots[i] = m.table.Timers.At(x.lane.slots[i].timer)
-		}
-	}
-}
-
 // showQueue is all that matters of a queue.
 func (m *Machine) showQueue(name string) string {
 	q := m.queues[m.table.QueueNumber(name)]
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %v %v %v %+v %v %v %v", q.Count, q.Class, fmt.Sprint(q.paused, q.pausedUntil, q.pausedFor, m.table.Timers.At(q.pauseTimer)), q.lifetime, q.stored, q.limits,
-		q.Hidden, q.slots, q.idleTimer != 0)
-	fmt.Fprintf(&b, " ready %v scheduled %v kept %v", m.seqs(&q.Ready), m.seqs(&q.Scheduled), m.seqs(&q.KeptDone))
+	fmt.Fprintf(&b, "%v %v %v %v %v %v %v", q.Count, q.Class, fmt.Sprint(q.paused, q.pausedUntil, q.pausedFor, m.table.Timers.At(q.pauseTimer)), q.lifetime, q.stored,
+		q.Hidden, q.idleTimer != 0)
+	fmt.Fprintf(&b, " ready %v scheduled %v kept %v", m.table.Seqs(&q.Ready), m.table.Seqs(&q.Scheduled), m.table.Seqs(&q.KeptDone))
 	if q.ByState == nil {
 		q.ByState = new(table.StateLists)
 	}
 	for s := range q.ByState {
-		fmt.Fprint(&b, m.seqs(&q.ByState[s]))
+		fmt.Fprint(&b, m.table.Seqs(&q.ByState[s]))
 	}
-	if q.policy != nil {
-		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
-	}
-	if x := q.order; x != nil {
-		fmt.Fprintf(&b, " open %v of %d chains", m.seqs(&x.open), len(x.chains))
-	}
-	if q.lanes == nil {
-		return b.String()
-	}
-	lanes := slices.SortedFunc(maps.Values(q.lanes.names), func(x, y *lane) int {
-		return strings.Compare(x.name.typ+"\x00"+x.name.key, y.name.typ+"\x00"+y.name.key)
-	})
-	for _, l := range lanes {
-		fmt.Fprintf(&b, " lane %v: %v of %d %v", l.name, m.seqs(&l.ready), l.members, l.open)
-	}
-	for _, k := range slices.SortedFunc(maps.Values(q.lanes.buckets), func(x, y *bucket) int {
-		return strings.Compare(fmt.Sprint(x.name), fmt.Sprint(y.name))
-	}) {
-		fmt.Fprintf(&b, " bucket %v: %v %d %v", k.name, k.limit, k.slots, k.paid)
-	}
+	fmt.Fprint(&b, m.limits.ShowQueue(&q.Queue))
 	return b.String()
-}
-
-// seqs are the numbers of the jobs of a list.
-func (m *Machine) seqs(l *queue.List) []uint64 {
-	all := []uint64{}
-	for _, h := range l.Slice(0, l.Len(), nil) {
-		all = append(all, m.table.At(h).Seq)
-	}
-	return all
 }
 
 // showRest is all that matters beside jobs and queues.
@@ -195,13 +148,13 @@ func (m *Machine) showRest() string {
 	var windows []string
 	fmt.Fprintf(&b, "%s %+v", m.table.ShowNumbers(), *m.Stats())
 	for s := range m.table.ByState {
-		fmt.Fprint(&b, " ", m.seqs(&m.table.ByState[s]))
+		fmt.Fprint(&b, " ", m.table.Seqs(&m.table.ByState[s]))
 	}
 	for _, name := range m.table.Groups.Names.All() {
-		fmt.Fprintf(&b, " group %s %v", name, m.seqs(&m.table.Groups.Jobs[m.table.Groups.Names.NumberOf(name)]))
+		fmt.Fprintf(&b, " group %s %v", name, m.table.Seqs(&m.table.Groups.Jobs[m.table.Groups.Names.NumberOf(name)]))
 	}
 	for _, name := range m.table.Tags.Names.All() {
-		fmt.Fprintf(&b, " tag %s %v", name, m.seqs(&m.table.Tags.Jobs[m.table.Tags.Names.NumberOf(name)]))
+		fmt.Fprintf(&b, " tag %s %v", name, m.table.Seqs(&m.table.Tags.Jobs[m.table.Tags.Names.NumberOf(name)]))
 	}
 	for _, number := range slices.Sorted(maps.Keys(m.batches)) {
 		g := m.batches[number]
@@ -212,10 +165,7 @@ func (m *Machine) showRest() string {
 		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v", name, s.definition, s.at, s.next, s.live, m.table.Timers.At(s.deadline))
 	}
 	fmt.Fprint(&b, m.table.ShowMeta())
-	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
-		s := m.shared.byName[name]
-		fmt.Fprintf(&b, " shared %+v: %d %v", s.SharedLimit, s.bucket.slots, s.bucket.paid)
-	}
+	fmt.Fprint(&b, m.limits.ShowShared())
 	for _, w := range m.windows.all {
 		if w != nil {
 			windows = append(windows, fmt.Sprint(w.seq, w.id, w.createdAt, w.until))

@@ -3,6 +3,8 @@ package machine
 import (
 	"encoding/json"
 	"strings"
+
+	"broker/core/internal/limit"
 )
 
 // ContentOf names what a metadata entry of the core is part of, for people; empty: users would not miss it. What a machine counts
@@ -15,7 +17,7 @@ func ContentOf(name string, value []byte) string {
 			return ""
 		}
 		return "settings of queues"
-	case IsPolicy(name), strings.HasPrefix(name, SharedPrefix):
+	case IsPolicy(name), strings.HasPrefix(name, limit.SharedPrefix):
 		return "limits of queues"
 	case strings.HasPrefix(name, jobPolicyPrefix):
 		return "policies of queues and types"

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -51,17 +52,17 @@ func (m *Machine) due(o timer.Owner) {
 	case table.TimerSchedule:
 		m.scheduleDue(o.Handle)
 	case table.TimerBucket:
-		m.bucketTimeout(o.Handle)
+		m.limits.BucketTimeout(o.Handle)
 	case table.TimerTypeSlot:
-		m.laneSlotTimeout(o.Handle, ofType)
+		m.limits.LaneSlotTimeout(o.Handle, limit.OfType)
 	case table.TimerKeySlot:
-		m.laneSlotTimeout(o.Handle, ofKey)
+		m.limits.LaneSlotTimeout(o.Handle, limit.OfKey)
 	case table.TimerSlot:
-		m.slotTimeout(o.Handle)
+		m.limits.SlotTimeout(o.Handle)
 	case table.TimerTrim:
 		m.trimTimeout(o.Handle)
 	case table.TimerSort:
-		m.sortTimeout()
+		m.limits.SortTimeout()
 	case table.TimerPause:
 		m.pauseTimeout(o.Handle)
 	case table.TimerStart:
@@ -105,7 +106,7 @@ func (m *Machine) startTimeout(h uint32) {
 	if e := m.table.At(h); e.State == core.Ready {
 		n := e.Queue
 		m.expire(h)
-		if q := m.queues[n]; q != nil && q.open().Len() > 0 && !m.stale(q.open().Front()) {
+		if q := m.queues[n]; q != nil && q.Open().Len() > 0 && !m.stale(q.Open().Front()) {
 			m.offer(n) // it was in front of an available job
 		}
 	}

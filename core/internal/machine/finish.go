@@ -52,7 +52,7 @@ func (m *Machine) detach(h uint32, e *table.Entry) {
 	q := m.queues[e.Queue]
 	switch e.State {
 	case core.Ready:
-		m.removeReady(q, h)
+		m.limits.RemoveReady(&q.Queue, h)
 	case core.Scheduled:
 		q.Scheduled.Remove(h, m.table.Before)
 		m.table.Timers.Remove(&e.StateTimer)
@@ -73,9 +73,9 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	}
 	if e.Has(table.HasOptional) {
 		m.unlink(h)
-		m.leaveLane(h)
+		m.limits.LeaveLane(h)
 	}
-	m.leaveOrder(h, e)
+	m.limits.LeaveOrder(h, e)
 	m.move(e, core.Done)
 	e.ReadyAt = m.table.Now
 	if !whole.Success {
@@ -276,7 +276,7 @@ func (m *Machine) tryAgain(h uint32, e *table.Entry) {
 		m.table.Enlist(h, e)
 		e.StateTimer = m.table.Timers.Add(e.ReadyAt, timer.Owner{Kind: table.TimerState, Handle: h})
 	case core.Ready:
-		m.pushReady(m.queues[e.Queue], h)
+		m.limits.PushReady(&m.queues[e.Queue].Queue, h)
 		m.offer(e.Queue)
 	case core.Leased, core.Retrying:
 		m.makeReady(h, e)
@@ -315,7 +315,7 @@ func (m *Machine) backoffAfter(count uint32) time.Duration {
 func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	e := m.table.At(h)
 	m.unlink(h)
-	m.leaveOrder(h, e)
+	m.limits.LeaveOrder(h, e)
 	m.move(e, core.Dead)
 	if e.ExpiresAt != 0 {
 		m.table.EnsureOptional(h).TTL = e.ExpiresAt

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/table"
 )
 
@@ -13,7 +14,7 @@ import (
 // as in a machine that was just started. All that does not depend on single jobs waits for Begin and Restored.
 
 // IsPolicy reports whether a metadata entry is the policy of a queue, which is restored before the queue's jobs.
-func IsPolicy(name string) bool { return strings.HasPrefix(name, PolicyPrefix) }
+func IsPolicy(name string) bool { return strings.HasPrefix(name, limit.PolicyPrefix) }
 
 // Forget removes a restored job from all indexes, as if it had not been restored.
 func (m *Machine) Forget(seq uint64) {
@@ -39,7 +40,7 @@ func (m *Machine) Forget(seq uint64) {
 	m.unindex(h, e)
 	switch {
 	case q.Jobs() > 0:
-	case q.policy != nil:
+	case q.HasPolicy():
 		m.table.Hide(n)
 	default:
 		m.forgetQueue(n)
@@ -48,7 +49,7 @@ func (m *Machine) Forget(seq uint64) {
 
 // ForgetPolicy forgets a policy and the jobs of its queue. It returns their numbers: they must be restored after the policy is.
 func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
-	queue := strings.TrimPrefix(name, PolicyPrefix)
+	queue := strings.TrimPrefix(name, limit.PolicyPrefix)
 	n := m.table.QueueNumber(queue)
 	if n == 0 {
 		return nil
@@ -64,10 +65,7 @@ func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 		m.Forget(seq)
 	}
 	if q := m.queues[n]; q != nil { // it has a policy
-		if q.lanes != nil {
-			m.dropBuckets(q.lanes)
-		}
-		q.lanes, q.policy, q.limits.Throttle = nil, nil, core.Throttle{}
+		m.limits.ForgetPolicy(&q.Queue)
 		m.forgetQueue(n)
 	}
 	return jobs
@@ -141,9 +139,9 @@ func (m *Machine) settlePlaces() {
 			}
 			if last = max(last, e.CreatedAt); e.ReadyAt != last {
 				q := m.queues[e.Queue]
-				m.removeReady(q, h)
+				m.limits.RemoveReady(&q.Queue, h)
 				e.ReadyAt = last
-				m.pushReady(q, h)
+				m.limits.PushReady(&q.Queue, h)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/table"
 )
 
@@ -17,11 +18,11 @@ func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
 	case core.HeldByWorker:
 		m.table.HoldNamed(h, e, op.Worker)
 		c.worker = m.table.Workers.NameOf(e.Holder)
-		key = workerKey | uint64(e.Holder)
+		key = limit.WorkerKey | uint64(e.Holder)
 	case core.HeldByNobody:
 		e.Holder = 0
 	}
-	m.takeSlot(h, e, key)
+	m.limits.TakeSlot(h, e, key)
 }
 
 // unhold removes a job, still Leased, from its holder; it may be called twice.
@@ -33,7 +34,7 @@ func (m *Machine) unhold(h uint32, e *table.Entry) {
 	m.left = lastHolder{seq: e.Seq, name: m.holderName(e), address: m.holderAddress(nil, e), leasedAt: e.LeasedAt}
 	m.table.Unlist(h, e)
 	m.table.Timers.Remove(&e.StateTimer)
-	m.giveSlot(h, e)
+	m.limits.GiveSlot(h, e)
 	m.stats.LeasedBy[e.HolderFrom]--
 	switch e.HolderKind {
 	case core.HeldByConn:

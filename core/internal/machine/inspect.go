@@ -28,7 +28,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	}
 	info := m.jobInfo(h, op.Brief)
 	if info.State.Unfinished() {
-		info.Behind, info.Key = m.behind(h, m.table.At(h))
+		info.Behind, info.Key = m.limits.Behind(h, m.table.At(h))
 	}
 	if op.Timeline {
 		info.Timeline = m.table.TimelineOf(h)
@@ -106,13 +106,13 @@ func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
 			return core.WaitDraining
 		case q.paused:
 			return core.WaitPaused
-		case q.limits.Leased > 0 && q.slots >= q.limits.Leased:
+		case q.Reached():
 			return core.WaitLimit
-		case q.sorting:
+		case q.Sorting:
 			return core.WaitLimit
-		case m.outOfTurn(h, e):
+		case m.limits.OutOfTurn(h, e):
 			return core.WaitOrder
-		case q.lanes != nil && m.limited(q, m.limitsOf(h).lane.lane):
+		case m.limits.KeepsBack(&q.Queue, h):
 			return core.WaitLimit
 		}
 		return core.WaitWorker

@@ -38,7 +38,7 @@ func BenchmarkLimitOfAMillionJobs(b *testing.B) {
 				Queue: "q", Scope: core.ScopeType, Throttle: core.Throttle{Leased: 5},
 			}}})
 		})
-		for ; m.queues[m.table.QueueNumber("q")].sorting; steps++ {
+		for ; m.queues[m.table.QueueNumber("q")].Sorting; steps++ {
 			now = m.NextDeadline()
 			step(func() { m.Tick(now, 512) })
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -114,10 +115,10 @@ func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
 
 // front is the job that a client gets from a queue next; runnable and slotFor have said that there is one.
 func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
-	if q.lanes != nil {
-		return m.laneFront(q, c, op)
+	if q.HasLanes() {
+		return m.laneFront(q, asks(c, op))
 	}
-	return q.open().Front()
+	return q.Open().Front()
 }
 
 // maxReadyClass is a priority that no ready job exceeds: a search that has found one of it can stop. Otherwise a worker for
@@ -148,8 +149,8 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		if h == 0 || !m.slotFor(q, c, op) {
 			continue
 		}
-		if q.lanes != nil { // this worker may not have the job that another one may
-			h = m.laneFront(q, c, op)
+		if q.HasLanes() { // this worker may not have the job that another one may
+			h = m.laneFront(q, asks(c, op))
 		}
 		if p := m.table.At(h).Priority(); n == 0 || p > best {
 			n, best, at = number, p, k
@@ -165,25 +166,22 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	return n, limit
 }
 
-// maxStale is how many expired jobs a search for work removes at most; see runnable.
-const maxStale = 16
-
 // runnable is the first job of a queue that may be handed out now. It removes jobs that are unfit; if there are many, it leaves
 // them to the timer or the next call and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
-	if m.draining || q.paused || q.sorting || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
+	if m.draining || q.paused || q.Sorting || q.Reached() {
 		return 0
 	}
-	if q.lanes != nil {
-		return m.laneFront(q, nil, nil)
+	if q.HasLanes() {
+		return m.laneFront(q, limit.Asker{})
 	}
-	for range maxStale {
-		h := q.open().Front()
+	for range limit.MaxStale {
+		h := q.Open().Front()
 		if h == 0 {
 			return 0
 		}
 		if !m.unfit(h) {
-			if q.limits.Leased > 0 && exceeds(q.slots, m.table.CostOf(h), q.limits.Leased) {
+			if !m.limits.Fits(&q.Queue, h) {
 				return 0
 			}
 			return h
@@ -350,7 +348,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		switch {
 		case !m.slotFor(q, c, op): // the throttle is reached for it
 		case c.parked && op.Min > 1 && !m.enough(c, op): // it waits for more
-			m.waitForMore(q)
+			m.limits.WaitForMore(&q.Queue)
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
 		case m.opts.Wakeup < 0 && m.available(q) <= q.woken:
 			return nil
@@ -366,16 +364,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 }
 
 // available is how many jobs of a queue its limits allow to be handed out now.
-func (m *Machine) available(q *jobQueue) int {
-	n := q.open().Len()
-	if q.lanes != nil {
-		n = m.laneRoom(q, nil, nil, q.woken)
-	}
-	if q.limits.Leased == 0 {
-		return n
-	}
-	return min(n, int(q.limits.Leased)-int(q.slots))
-}
+func (m *Machine) available(q *jobQueue) int { return m.limits.Available(&q.Queue, q.woken) }
 
 // wake wakes a sleeping worker for a job in queue n.
 func (m *Machine) wake(c *client, n uint32) {
@@ -391,16 +380,13 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	q := m.queues[n]
 	h := m.front(q, c, op)
 	e := m.table.At(h)
-	m.removeReady(q, h)
+	m.limits.RemoveReady(&q.Queue, h)
 	m.move(e, core.Leased)
 	e.Attempts++
 	m.meters.Leased(&q.watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
-	if q.lanes != nil {
-		m.countLease(q.lanes, h)
-	}
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
-	if m.orders.handOut && q.order != nil {
-		m.handOut(q, h, e.Seq)
+	if q.Tells() {
+		m.limits.Leased(&q.Queue, h, e.Seq)
 	}
 	if x := m.table.Optional(h); x != nil && x.UniqueStart {
 		m.unlock(h)
@@ -468,4 +454,28 @@ func (m *Machine) unlock(h uint32) {
 	m.table.FreeUnique(h, e)
 	e.Set(table.Unlocked | table.Changed)
 	m.table.Touch(h, e)
+}
+
+// slotFor reports whether the limits of the queue allow this lease.
+func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
+	if q.HasLanes() && m.laneFront(q, asks(c, op)) == 0 {
+		return false
+	}
+	return m.limits.WorkerBelow(&q.Queue, asks(c, op))
+}
+
+// asks is a client that asks for a job.
+func asks(c *client, op *core.Lease) limit.Asker { return limit.Asker{Client: c.id, Lease: op} }
+
+// laneFront is the job of a queue with lanes that is handed out next, zero if there is none now. Unfit jobs are dropped on the way, as
+// in runnable.
+func (m *Machine) laneFront(q *jobQueue, who limit.Asker) uint32 {
+	for range limit.MaxStale {
+		h := m.limits.OpenFront(&q.Queue, who)
+		if h == 0 || !m.unfit(h) {
+			return h
+		}
+		m.dropUnfit(h) // changes the lanes
+	}
+	return 0
 }

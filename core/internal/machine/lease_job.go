@@ -22,10 +22,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	}
 	e.Attempts++
 	m.meters.Leased(&m.queues[e.Queue].watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
-	if q := m.queues[e.Queue]; q.lanes != nil {
-		m.sortIn(h, e, q) // the walk may not have reached it
-		m.countLease(q.lanes, h)
-	}
+	m.limits.LeasedAnyway(&m.queues[e.Queue].Queue, h, e)
 	m.grantJob(c, op, h, e)
 	if x := m.table.Optional(h); x != nil && x.UniqueStart && !e.Has(table.Unlocked) {
 		m.unlock(h)
@@ -74,7 +71,7 @@ func (m *Machine) leaseJobRefusal(h uint32, e *table.Entry, op *core.LeaseJob) e
 		return core.ErrInvalid
 	case m.draining:
 		return core.ErrDraining
-	case m.outOfTurn(h, e):
+	case m.limits.OutOfTurn(h, e):
 		return core.ErrOutOfTurn
 	}
 	return nil
@@ -83,7 +80,7 @@ func (m *Machine) leaseJobRefusal(h uint32, e *table.Entry, op *core.LeaseJob) e
 // takeForLease makes a job ready and takes it out of its queue's list.
 func (m *Machine) takeForLease(h uint32, e *table.Entry) {
 	if e.State == core.Ready {
-		m.removeReady(m.queues[e.Queue], h)
+		m.limits.RemoveReady(&m.queues[e.Queue].Queue, h)
 		return
 	}
 	if e.State == core.Leased {

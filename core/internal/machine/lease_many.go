@@ -2,7 +2,6 @@ package machine
 
 import (
 	"broker/core"
-	"broker/core/internal/queue"
 )
 
 // validLease reports whether the numbers of a lease are ones that it may have.
@@ -14,7 +13,7 @@ func validLease(op *core.Lease) bool {
 func (m *Machine) assignMany(c *client, op *core.Lease) {
 	rest := *op
 	from, bodies := len(c.replies), 0
-	m.orders.handOut = true
+	m.limits.StartHandOut()
 	for taken := 0; taken < op.Max; taken++ {
 		n, limit := m.pick(c, &rest)
 		if n == 0 {
@@ -31,7 +30,7 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 			}
 		}
 	}
-	m.endHandOut()
+	m.limits.EndHandOut()
 	more := 0
 	for i := len(c.replies) - 1; i >= from; i-- {
 		if r := &c.replies[i]; r.Tag == op.Tag && (r.Kind == core.Assigned || r.Kind == core.Reading) {
@@ -82,67 +81,13 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 	above += woken
 	switch {
 	case fit:
-		n = m.countFit(q, c, op, above)
-	case q.lanes != nil:
-		n = m.laneRoom(q, c, op, above)
+		var unfit []uint32
+		n, unfit = m.limits.CountFit(&q.Queue, asks(c, op), above, m.unfit)
+		for _, h := range unfit {
+			m.dropUnfit(h)
+		}
 	default:
-		n = m.openJobs(q, q.open(), above)
+		n = m.limits.OpenFor(&q.Queue, asks(c, op), above)
 	}
-	if q.limits.Leased > 0 {
-		n = min(n, int(q.limits.Leased)-int(q.slots))
-	}
-	n = max(n-woken, 0)
-	if most := q.limits.LeasedPerWorker; most > 0 {
-		key, known := m.workerKeyOf(c, op)
-		if known {
-			most -= q.perWorker[key]
-		}
-		n = min(n, int(most))
-	}
-	return n
-}
-
-// countFit is how many jobs of a queue a client may have now. It stops counting at a number, and drops the unfit jobs that it finds,
-// at most maxStale.
-func (m *Machine) countFit(q *jobQueue, c *client, op *core.Lease, enough int) (n int) {
-	var unfit []uint32
-	if x := q.lanes; x != nil {
-		for i := 0; i < x.open.Len() && n < enough; i++ {
-			l := x.slots[x.open.At(i)]
-			var fit int
-			fit, unfit = m.fitJobs(q, &l.ready, min(m.laneLeases(l, c, op), enough-n), unfit)
-			n += fit
-		}
-		if x.whole != nil {
-			n = min(n, m.roomIn(x.whole))
-		}
-	} else {
-		n, unfit = m.fitJobs(q, q.open(), enough, unfit)
-	}
-	for _, h := range unfit {
-		m.dropUnfit(h)
-	}
-	return n
-}
-
-// fitJobs counts jobs of a list of open ones that may be handed out, up to a number, and adds the others before them to unfit.
-func (m *Machine) fitJobs(q *jobQueue, list *queue.List, most int, unfit []uint32) (n int, _ []uint32) {
-	look := func(h uint32) bool {
-		if m.unfit(h) {
-			unfit = append(unfit, h)
-		} else {
-			n++
-		}
-		return n < most && len(unfit) < maxStale
-	}
-	for w := list.From(nil); n < most && len(unfit) < maxStale; {
-		h := w.Next()
-		if h == 0 {
-			break
-		}
-		if look(h) && q.order != nil {
-			m.followers(q, h, look)
-		}
-	}
-	return n, unfit
+	return min(max(q.Room(n)-woken, 0), m.limits.RoomForWorker(&q.Queue, asks(c, op)))
 }

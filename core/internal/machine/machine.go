@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/queue"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
@@ -30,8 +31,9 @@ type Options struct {
 
 // Machine is the index of everything. Not safe for concurrent use.
 type Machine struct {
-	table *table.Table
-	opts  Options
+	table  *table.Table
+	limits *limit.Rules
+	opts   Options
 
 	logs          map[uint64]*jobLog // ends of logs, by number of the job; see joblog.go
 	leftLogs      []uint64           // jobs of logs that are not leased any more
@@ -56,14 +58,6 @@ type Machine struct {
 	schedules   schedules
 	windows     windows
 	policies    policies
-	shared      sharedLimits
-	sort        laneSort
-	limitedJobs limitedJobs
-	orders      orders
-	buckets     []*bucket // of all queues, by number
-	freeBuckets []uint32
-	dirtyRates  []uint32                // buckets with rateDirty
-	rates       map[string]core.Instant // restored rates that no bucket has taken yet, by the names of their meta entries
 
 	stats      core.Stats
 	history    telemetry.History
@@ -101,15 +95,15 @@ func New(o Options) *Machine {
 	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
 		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1), batches: map[uint64]*batch{},
-		rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, schedules: schedules{byName: map[string]*schedule{}},
+		retentions: map[string]core.Retention{}, schedules: schedules{byName: map[string]*schedule{}},
 		windows: newWindows(), policies: policies{{}, {}},
-		shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
 	}
 	var like *table.Table
 	if o.ShareHashSeedWith != nil {
 		like = o.ShareHashSeedWith.table
 	}
 	m.table = table.New(o.table(), like)
+	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)
 	m.restoring = newRestoring()
 	m.effort = usualEffort
 	m.stats.StartedAt = o.StartedAt
@@ -286,7 +280,7 @@ func (m *Machine) Open() core.Commit { return m.table.Open }
 
 // Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
 func (m *Machine) Changed() bool {
-	return m.table.HasChanges() || len(m.dirtyBatches) > 0 || len(m.schedules.moved) > 0 || len(m.dirtyRates) > 0
+	return m.table.HasChanges() || len(m.dirtyBatches) > 0 || len(m.schedules.moved) > 0 || m.limits.HasRates()
 }
 
 // Pending is the approximate number of changes in the open batch.

@@ -133,8 +133,8 @@ func (m *Machine) enter(h uint32, e *table.Entry, op *core.Move) {
 	if op.Queue == "" {
 		return
 	}
-	m.leaveLane(h)
-	m.leaveOrder(h, e)
+	m.limits.LeaveLane(h)
+	m.limits.LeaveOrder(h, e)
 	n, q := m.enterQueue(op.Queue, e.Origin, e.Has(table.Ephemeral))
 	j := m.table.Payload(h) // a copy made by setFields that no one has seen yet
 	typ := j.Type
@@ -144,5 +144,5 @@ func (m *Machine) enter(h uint32, e *table.Entry, op *core.Move) {
 	e.Queue = n
 	m.dropType(e)
 	m.table.SetType(e, j.Type)
-	m.joinLaneOf(h, j)
+	m.limits.JoinLaneOf(h, j)
 }

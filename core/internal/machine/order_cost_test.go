@@ -48,8 +48,8 @@ func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) { //nolint:parall
 		return coretest.LiveBytes() - before, l
 	}
 	plain, without := bytes(core.Sharing{})
-	if without.m.orders.pages != nil || without.m.queues[without.m.table.QueueNumber("q")].order != nil {
-		t.Error("a queue that is not ordered has an ordering")
+	if err := without.m.Check(); err != nil { // among others, that no job has a place in an order
+		t.Fatal(err)
 	}
 	ordered, with := bytes(byCustomer)
 	if each := float64(ordered-plain) / jobs; each > 24 {
@@ -61,8 +61,8 @@ func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) { //nolint:parall
 	for with.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}).Kind == core.Assigned {
 	}
 	with.do(&core.Purge{Queue: "q", Limit: jobs})
-	if x := with.m.queues[with.m.table.QueueNumber("q")].order; with.m.orders.pages != nil || len(x.chains) != 0 || x.open.Len() != 0 {
-		t.Errorf("an empty queue keeps %d chains, %d pages", len(x.chains), len(with.m.orders.pages))
+	if err := with.m.Check(); err != nil { // among others, that an empty queue has no chains and places
+		t.Fatal(err)
 	}
 }
 

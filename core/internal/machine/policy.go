@@ -171,8 +171,8 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	}
 	m.unlink(h)
 	m.table.ForgetProgress(h, e)
-	m.leaveLane(h)
-	m.leaveOrder(h, e)
+	m.limits.LeaveLane(h)
+	m.limits.LeaveOrder(h, e)
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
 	if n := m.table.QueueNumber(to); n != 0 && e.Unique != (table.Digest{}) && m.holderOf(n, e.Unique) != 0 {
 		m.table.FreeUnique(h, e) // another job has the key there
@@ -187,11 +187,7 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 		moved.InQueue(q.Name)
 		m.table.SetPayload(h, &moved)
 	}
-	m.needLanes(n, typ)
-	m.joinOrder(h, e)
-	if q.lanes != nil && m.laneOf(h, q.lanes) == nil {
-		m.joinLane(h, q.lanes, m.laneNameOf(h, e, q.lanes))
-	}
+	m.limits.JoinQueue(h, e, typ)
 	e.Words |= table.Rehomed
 	m.storeFor(h, e, q.Name, typ)
 	m.table.SetFirstFail(h, e, 0)
@@ -298,7 +294,7 @@ func (m *Machine) applyJobPolicy(scope core.PolicyScope, name string, p *jobPoli
 func (m *Machine) storeJobPolicy(scope core.PolicyScope, name string, p *jobPolicy) {
 	entry := core.MetaEntry{Name: policyNames[scope] + name}
 	if p.stored = !p.fromConfig && p.Has != 0; p.stored {
-		entry.Value = mustEncode(p.JobPolicy)
+		entry.Value = table.Encode(p.JobPolicy)
 	}
 	m.table.LogMeta(entry)
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -78,11 +77,7 @@ func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
 		return
 	}
 	info := m.queueInfo(n)
-	if q := m.queues[n]; q.policy != nil && q.policy.sharing.Key.Kind != core.KeyNone {
-		sharing := q.policy.sharing
-		sharing.Weights = maps.Clone(sharing.Weights)
-		info.Sharing = &sharing
-	}
+	info.Sharing = m.queues[n].SharingOf()
 	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{info}, Commit: m.table.MetaCommit()})
 }
 
@@ -93,7 +88,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Scheduled: q.Count[core.Scheduled], Leased: q.Count[core.Leased], Retrying: q.Count[core.Retrying],
 		Blocked: q.Count[core.Blocked], Done: q.Count[core.Done], Dead: q.Count[core.Dead],
 		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, PausedUntil: q.pausedUntil,
-		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.limits, Counts: q.counts,
+		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.Limits, Counts: q.counts,
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.watch)
 	if at := m.oldestReady(q); at != 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/queue"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
@@ -16,7 +17,7 @@ type queueLine = queue.Line
 
 // jobQueue is one queue: its jobs in order, its counters, its waiting workers.
 type jobQueue struct {
-	table.Queue
+	limit.Queue
 	watch        telemetry.Queue
 	workers      int
 	holders      int          // see core.HoldQueue
@@ -32,21 +33,13 @@ type jobQueue struct {
 	pauseTimer   timer.ID
 	lifetime     lifetime
 	stored       bool // its settings are stored
-	sorting      bool // its limits have changed; see laneSort
-	limits       core.Limits
 	counts       core.QueueCounts
 	idleTimer    timer.ID
 	retention    core.Retention
-	trimTimer    timer.ID          // set while there are too many of them
-	policy       *queuePolicy      // its limits and sharing; nil if it has none
-	rules        *jobPolicy        // for its jobs; nil if there are none
-	lanes        *lanes            // nil unless these tell its jobs apart
-	order        *ordering         // nil unless the jobs of each key are handed out in order
-	limitedTypes bool              // it has had jobs of types with shared limits
-	slots        uint32            // leases that count against the throttle
-	perWorker    map[uint64]uint32 // the same by holder; see slotFor
-	lasting      int               // restored jobs that make it known until the next restart; until Restored only
-	used         int               // likewise until it was idle for long
+	trimTimer    timer.ID   // set while there are too many of them
+	rules        *jobPolicy // for its jobs; nil if there are none
+	lasting      int        // restored jobs that make it known until the next restart; until Restored only
+	used         int        // likewise until it was idle for long
 }
 
 // lifetime says how long the name of a queue stays known that has no jobs, workers or settings.
@@ -89,7 +82,7 @@ func (m *Machine) known(q *jobQueue, life lifetime) {
 // full reports whether the limits of a queue refuse another job of a priority.
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
-	limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[table.ClassOf(priority)]
+	limit := [3]uint32{q.Limits.MaxHigh, q.Limits.MaxNormal, q.Limits.MaxLow}[table.ClassOf(priority)]
 	return limit > 0 && q.Unfinished()+m.run.joining(q.Name) >= int(limit)
 }
 
@@ -110,11 +103,12 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	q := &jobQueue{watch: telemetry.Queue{Name: name}, knownSince: m.table.Now}
 	q.Name = name
 	m.meters.Add(&q.watch)
-	n := m.table.AddQueue(&q.Queue)
+	n := m.table.AddQueue(&q.Queue.Queue)
 	if int(n) == len(m.queues) {
 		m.queues = append(m.queues, nil)
 	}
 	m.queues[n] = q
+	m.limits.AddQueue(n, &q.Queue)
 	q.rules = m.policies[core.PolicyOfQueue][name]
 	m.setRetention(n, q)
 	return n, q
@@ -162,8 +156,8 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.sorting &&
-		q.limits == (core.Limits{}) && q.policy == nil
+	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting && !q.Joining &&
+		q.Limits == (core.Limits{}) && !q.HasPolicy()
 }
 
 func (m *Machine) forgetQueue(n uint32) {
@@ -175,6 +169,7 @@ func (m *Machine) forgetQueue(n uint32) {
 	m.table.Timers.Remove(&m.queues[n].pauseTimer)
 	m.table.RemoveQueue(n)
 	m.queues[n] = nil
+	m.limits.RemoveQueue(n)
 }
 
 // queueMeta is the stored form of the settings of a queue.
@@ -193,7 +188,7 @@ const queueMetaPrefix = "core/queue/"
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{
 		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor, Kept: q.lifetime == overRestarts,
-		Limits: q.limits,
+		Limits: q.Limits,
 	}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.Name
@@ -230,8 +225,8 @@ func (m *Machine) restoreQueue(name string, value []byte) error {
 	var k queueMeta
 	err := json.Unmarshal(value, &k)
 	n, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
-	k.Limits.Throttle = q.limits.Throttle
-	q.stored, q.limits = true, k.Limits
+	q.stored = true
+	q.SetLimits(k.Limits)
 	m.setPause(n, q, k.Paused, k.Until, k.For)
 	switch {
 	case k.Created:
@@ -256,9 +251,7 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 		return
 	}
 	q := m.queues[n]
-	throttle := q.limits.Throttle
-	q.limits = op.Limits
-	q.limits.Throttle = throttle
+	q.SetLimits(op.Limits)
 	m.known(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
@@ -342,7 +335,8 @@ func (m *Machine) resetQueueSettings(n uint32) {
 	}
 	m.meters.Drop(q.Name)
 	m.setPause(n, q, false, 0, 0)
-	q.lifetime, q.limits = whileWaitedOn, core.Limits{Throttle: q.limits.Throttle}
+	q.lifetime = whileWaitedOn
+	q.SetLimits(core.Limits{})
 	m.storeQueue(q)
 	m.offer(n)
 	m.dropIdle(n)

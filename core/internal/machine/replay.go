@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/record"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
@@ -21,6 +22,7 @@ import (
 // SetOptions replaces the options of New, before the last call of Restore.
 func (m *Machine) SetOptions(o Options) {
 	m.opts = o
+	m.limits.SetSortStep(o.SortStep)
 	m.table.SetOptions(o.table())
 }
 
@@ -44,7 +46,6 @@ type restoring struct {
 	scheduled map[uint64]string   // jobs of schedules, with their names
 	unstored  map[uint64][]uint64 // what a job waits for that the store does not have
 	places    places
-	shared    []core.SharedLimit
 }
 
 func newRestoring() restoring {
@@ -67,14 +68,14 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.history.Restore(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
-	case strings.HasPrefix(name, PolicyPrefix):
+	case strings.HasPrefix(name, limit.PolicyPrefix):
 		err = m.restorePolicy(name, value)
 	case strings.HasPrefix(name, jobPolicyPrefix):
 		err = m.restoreJobPolicy(name, value)
-	case strings.HasPrefix(name, ratePrefix):
-		err = m.restoreRate(name, value)
-	case strings.HasPrefix(name, SharedPrefix):
-		err = m.restoreShared(name, value)
+	case strings.HasPrefix(name, limit.RatePrefix):
+		err = m.limits.RestoreRate(name, value)
+	case strings.HasPrefix(name, limit.SharedPrefix):
+		err = m.limits.RestoreShared(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):
@@ -111,7 +112,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	h := m.table.Add(j, n)
 	e := m.table.At(h)
 	if r.Status == nil || r.Status.State != core.Done {
-		m.joinLaneOf(h, j)
+		m.limits.JoinLaneOf(h, j)
 	}
 	if j.Schedule != "" {
 		m.restoring.scheduled[j.Seq] = strings.Clone(j.Schedule)
@@ -207,7 +208,7 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 			e.Clear(table.KeepsOutcome) // it is kept only for its children
 		}
 		if s.State == core.Dead {
-			m.leaveOrder(h, e)
+			m.limits.LeaveOrder(h, e)
 		}
 		m.move(e, s.State)
 		if s.State == core.Dead {
@@ -257,7 +258,7 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 		m.table.HoldNamed(h, e, s.Worker)
 	}
 	m.stats.LeasedBy[s.HolderFrom]++
-	m.takeSlot(h, e, m.slotKey(e))
+	m.limits.TakeSlot(h, e, m.limits.SlotKey(e))
 	e.Granted = table.Millis(s.LeaseFor)
 	if e.Granted == 0 {
 		e.Granted = table.Millis(m.opts.DefaultLease)
@@ -270,8 +271,8 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 func (m *Machine) Restored() {
 	m.settlePlaces()
 	m.restoredQueues()
-	m.restoredShared()
-	m.restoredRates()
+	m.limits.RestoredShared()
+	m.limits.RestoredRates()
 	m.eachLinked(m.relink)
 	m.eachLinked(m.relinkWaiting)
 	m.relinkBatches()

@@ -11,6 +11,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/record"
+	"broker/core/internal/table"
 )
 
 // A schedule has two meta entries: its definition and, written with each run, its position. By name, positions follow
@@ -50,19 +51,11 @@ type positionMeta struct {
 	CountFrom uint64 `json:"count_from,omitempty"`
 }
 
-func mustEncode(v any) []byte {
-	value, err := json.Marshal(v)
-	if err != nil {
-		panic("machine: meta cannot be encoded: " + err.Error())
-	}
-	return value
-}
-
 // encode is the definition of a schedule as stored.
 func (s *schedule) encode() []byte {
 	bare := *s.Job
 	bare.Seq, bare.Body = 0, nil
-	return mustEncode(scheduleMeta{
+	return table.Encode(scheduleMeta{
 		Cron: s.Cron, Zone: s.Zone, Every: s.Every, Offset: s.Offset, Job: record.AppendJob(nil, &bare, 0), Body: s.Job.Body,
 		Backlog: s.Backlog, Missed: s.Missed, MaxMissed: s.MaxMissed, Paused: s.Paused, FromConfig: s.FromConfig,
 	})
@@ -95,7 +88,7 @@ func (m *Machine) sealSchedules(into []core.MetaEntry) []core.MetaEntry {
 	for _, slot := range m.schedules.moved {
 		if s := m.schedules.slots[slot]; s != nil && s.moved {
 			s.moved = false
-			into = append(into, core.MetaEntry{Name: positionPrefix + s.Name, Value: mustEncode(positionMeta{
+			into = append(into, core.MetaEntry{Name: positionPrefix + s.Name, Value: table.Encode(positionMeta{
 				At: s.at, Next: s.next, LastAt: s.LastAt, LastSeq: s.LastSeq, Runs: s.Runs, Revision: s.Revision,
 				CountFrom: s.countFrom,
 			})})

@@ -234,7 +234,7 @@ func (m *Machine) admit(j *core.Job) uint32 {
 		e.ReadyAt = max(e.ReadyAt, m.table.Now) // its position is by arrival, even if the client says that it is older
 	}
 	m.table.SetPayload(h, j)
-	m.joinLaneOf(h, j)
+	m.limits.JoinLaneOf(h, j)
 	return h
 }
 
@@ -291,7 +291,7 @@ func (m *Machine) makeReady(h uint32, e *table.Entry) {
 	m.move(e, core.Ready)
 	q := m.queues[e.Queue]
 	m.table.Show(e.Queue)
-	m.pushReady(q, h)
+	m.limits.PushReady(&q.Queue, h)
 	m.record(h, e, core.EventReady, "")
 	m.offer(e.Queue)
 }

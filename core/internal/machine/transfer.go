@@ -27,9 +27,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	if granted == 0 {
 		granted = m.grantFor(e, &to, 0)
 	}
-	if q := m.queues[e.Queue]; q.lanes != nil {
-		m.sortIn(h, e, q) // the walk may not have reached it
-	}
+	m.limits.Transferred(&m.queues[e.Queue].Queue, h, e)
 	m.grant(c, &to, h, e, granted)
 	m.waited = 0
 	e.Set(table.Changed)

@@ -83,7 +83,7 @@ func (m *Machine) setFields(h uint32, e *table.Entry, j *core.Job, set *core.Job
 		m.table.SetTags(h, n.Tags)
 	}
 	if (set.Type != nil || set.Tags != nil) && e.State != core.Done {
-		m.relane(h, e, &n)
+		m.limits.Relane(h, e, &n)
 	}
 	m.setEntry(h, e, &n, set)
 	if set.ExpiresAt != nil {
@@ -205,7 +205,7 @@ func (m *Machine) reposition(h uint32, e *table.Entry, n *core.Job, set *core.Jo
 	q := m.queues[e.Queue]
 	switch e.State {
 	case core.Ready:
-		m.removeReady(q, h)
+		m.limits.RemoveReady(&q.Queue, h)
 	case core.Scheduled:
 		q.Scheduled.Remove(h, m.table.Before)
 	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
@@ -219,7 +219,7 @@ func (m *Machine) reposition(h uint32, e *table.Entry, n *core.Job, set *core.Jo
 	}
 	switch e.State {
 	case core.Ready:
-		m.pushReady(q, h)
+		m.limits.PushReady(&q.Queue, h)
 		m.offer(e.Queue)
 	case core.Scheduled:
 		q.Scheduled.Push(h, m.table.Before)

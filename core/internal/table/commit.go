@@ -1,6 +1,7 @@
 package table
 
 import (
+	"encoding/json"
 	"slices"
 
 	"broker/core"
@@ -130,4 +131,16 @@ func (t *Table) ChangeCommit(e *Entry) core.Commit {
 		return 0
 	}
 	return t.Promise()
+}
+
+// Persists reports whether changes are recorded.
+func (t *Table) Persists() bool { return t.opts.Persist }
+
+// Encode is the value of a meta entry.
+func Encode(v any) []byte {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic("table: meta cannot be encoded: " + err.Error())
+	}
+	return value
 }

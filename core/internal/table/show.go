@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"broker/core/internal/queue"
 )
 
 // AllQueues are the names of all queues, in order.
@@ -33,4 +35,13 @@ func (t *Table) ShowMeta() string {
 // ShowNumbers shows which numbers come next.
 func (t *Table) ShowNumbers() string {
 	return fmt.Sprintf("next %d reserved %d open %d durable %d place %v", t.NextSeq, t.reserved, t.Open, t.Durable, t.FirstPlace)
+}
+
+// Seqs are the numbers of the jobs of a list.
+func (t *Table) Seqs(l *queue.List) []uint64 {
+	all := []uint64{}
+	for _, h := range l.Slice(0, l.Len(), nil) {
+		all = append(all, t.At(h).Seq)
+	}
+	return all
 }

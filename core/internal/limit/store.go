@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // PolicyPrefix begins the names of the meta entries of policies, one for each queue.
@@ -37,7 +38,7 @@ type limitMeta struct {
 }
 
 // storePolicy stores the policy of a queue with the open batch.
-func (m *Machine) storePolicy(q *jobQueue) {
+func (r *Rules) storePolicy(q *Queue) {
 	var k policyMeta
 	for _, l := range q.policy.sorted() {
 		if !l.FromConfig {
@@ -49,12 +50,12 @@ func (m *Machine) storePolicy(q *jobQueue) {
 	}
 	entry := core.MetaEntry{Name: PolicyPrefix + q.Name}
 	if len(k.Limits) > 0 || k.Key != core.KeyNone {
-		entry.Value = mustEncode(k)
+		entry.Value = table.Encode(k)
 	} else if !q.policy.stored {
 		return
 	}
 	q.policy.stored = entry.Value != nil
-	m.table.LogMeta(entry)
+	r.table.LogMeta(entry)
 }
 
 // sorted is the limits of a queue by scope and name.
@@ -69,17 +70,17 @@ func (s *queuePolicy) sorted() []core.QueueLimit {
 	return all
 }
 
-// restorePolicy restores the policy of a queue, before its jobs. What today's limits would refuse is kept within them: it must not
+// DecodePolicy decodes the stored policy of a queue. What today's limits would refuse is kept within them: it must not
 // keep a store from opening.
-func (m *Machine) restorePolicy(name string, value []byte) error {
+func DecodePolicy(name string, value []byte) (*storedPolicy, error) {
 	var k policyMeta
 	if err := json.Unmarshal(value, &k); err != nil {
-		return err
+		return nil, err
 	}
 	queue := strings.TrimPrefix(name, PolicyPrefix)
 	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights, Ordered: k.Ordered && k.Key == core.KeyTag && !k.Fair}
 	if queue == "" || k.Key > core.KeyUnique || (k.Key == core.KeyTag) != (k.Tag != "") {
-		return errors.New("a policy without a queue, or an unknown key")
+		return nil, errors.New("a policy without a queue, or an unknown key")
 	}
 	limits := make([]core.QueueLimit, len(k.Limits))
 	for i, l := range k.Limits {
@@ -87,7 +88,7 @@ func (m *Machine) restorePolicy(name string, value []byte) error {
 			Leased: l.Leased, LeasedPerWorker: l.PerWorker, SlotFor: l.SlotFor, Rate: l.Rate, Burst: l.Burst,
 		}}
 		if l.Scope > core.ScopeKey || l.Scope == core.ScopeQueue && len(l.Name) > 0 || l.SlotFor < 0 || l.Rate < 0 || l.Burst > 0 && l.Rate == 0 {
-			return errors.New("a limit of an unknown scope, or below zero")
+			return nil, errors.New("a limit of an unknown scope, or below zero")
 		}
 		if l.Rate > 0 {
 			limits[i].Rate = min(max(l.Rate, core.MinRate), core.MaxRate)
@@ -96,14 +97,25 @@ func (m *Machine) restorePolicy(name string, value []byte) error {
 	for key, weight := range sharing.Weights {
 		sharing.Weights[key] = min(max(weight, 1), core.MaxWeight)
 	}
-	q := m.queueWithPolicy(queue)
-	q.policy.stored = true
-	if q.policy.sharing = sharing; k.Key == core.KeyNone {
-		q.policy.sharing = core.Sharing{}
+	if k.Key == core.KeyNone {
+		sharing = core.Sharing{}
 	}
-	for _, l := range limits {
+	return &storedPolicy{Queue: queue, sharing: sharing, limits: limits}, nil
+}
+
+// storedPolicy is a policy that was stored.
+type storedPolicy struct {
+	Queue   string
+	sharing core.Sharing
+	limits  []core.QueueLimit
+}
+
+// ApplyRestored puts a stored policy in force.
+func (r *Rules) ApplyRestored(n uint32, p *storedPolicy) {
+	q := r.withPolicy(n)
+	q.policy.stored, q.policy.sharing = true, p.sharing
+	for _, l := range p.limits {
 		q.policy.limits[limitName{l.Scope, l.Name}] = l
 	}
-	m.applyPolicy(q, false)
-	return nil
+	r.applyPolicy(n, q, false)
 }

@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"encoding/json"
@@ -49,25 +49,23 @@ type sharedMeta struct {
 	Burst  uint32   `json:"burst,omitempty"`
 }
 
-// putSharedLimit is PutSharedLimit.
-func (m *Machine) putSharedLimit(c *client, op *core.PutSharedLimit) {
-	if err := m.sharedRefusal(&op.Limit); err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
+// PutShared sets a shared limit, and returns the commit on which a reply depends.
+func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
+	if err := r.sharedRefusal(&l); err != nil {
+		return 0, err
 	}
-	l := op.Limit
 	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
-	before := m.shared.byName[l.Name]
-	s := m.setShared(l)
-	m.table.LogMeta(core.MetaEntry{Name: SharedPrefix + l.Name, Value: mustEncode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
-	commit := m.table.Promise()
+	before := r.shared.byName[l.Name]
+	s := r.setShared(l)
+	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + l.Name, Value: table.Encode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
+	commit := r.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
-		m.reopenLanes(s.bucket)
-		m.offerUsers(s.bucket)
+		r.reopenLanes(s.bucket)
+		r.offerUsers(s.bucket)
 	} else {
-		m.sortShared(m.queuesOf(before, s))
+		r.sortShared(r.queuesOf(before, s))
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+	return commit, nil
 }
 
 // clones are sorted copies without repetitions: they outlive the operation.
@@ -88,7 +86,7 @@ func asBytes(names []string) (all [][]byte) {
 }
 
 // sharedRefusal is why a shared limit is refused.
-func (m *Machine) sharedRefusal(l *core.SharedLimit) error {
+func (r *Rules) sharedRefusal(l *core.SharedLimit) error {
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 	tooLong := func(name string) bool { return name == "" || len(name) > core.MaxQueueName }
 	switch {
@@ -102,63 +100,62 @@ func (m *Machine) sharedRefusal(l *core.SharedLimit) error {
 		return wrong("it limits nothing")
 	case l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
 		return wrong("a rate is between one a day and a million a second, and a burst needs a rate")
-	case m.shared.byName[l.Name] == nil && len(m.shared.byName) >= core.MaxSharedLimits:
+	case r.shared.byName[l.Name] == nil && len(r.shared.byName) >= core.MaxSharedLimits:
 		return core.ErrFull
 	}
 	return nil
 }
 
 // setShared sets a shared limit. What is used of the one before stays so.
-func (m *Machine) setShared(l core.SharedLimit) *sharedLimit {
+func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 	s := &sharedLimit{SharedLimit: l}
-	if before := m.shared.byName[l.Name]; before != nil {
+	if before := r.shared.byName[l.Name]; before != nil {
 		s.bucket = before.bucket
 		s.bucket.limit = l.Throttle
 	} else {
 		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle}
-		m.numberBucket(s.bucket)
-		m.takeRate(s.bucket)
+		r.numberBucket(s.bucket)
+		r.takeRate(s.bucket)
 	}
-	m.shared.byName[l.Name] = s
-	m.indexShared()
+	r.shared.byName[l.Name] = s
+	r.indexShared()
 	return s
 }
 
 // indexShared lists the limits of queues and types anew.
-func (m *Machine) indexShared() {
-	m.shared.ofQueue, m.shared.ofType = map[string][]*sharedLimit{}, map[string][]*sharedLimit{}
-	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
-		s := m.shared.byName[name]
+func (r *Rules) indexShared() {
+	r.shared.ofQueue, r.shared.ofType = map[string][]*sharedLimit{}, map[string][]*sharedLimit{}
+	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
+		s := r.shared.byName[name]
 		for _, queue := range s.Queues {
-			m.shared.ofQueue[queue] = append(m.shared.ofQueue[queue], s)
+			r.shared.ofQueue[queue] = append(r.shared.ofQueue[queue], s)
 		}
 		for _, typ := range s.Types {
-			m.shared.ofType[typ] = append(m.shared.ofType[typ], s)
+			r.shared.ofType[typ] = append(r.shared.ofType[typ], s)
 		}
 	}
 }
 
-// removeSharedLimit is RemoveSharedLimit.
-func (m *Machine) removeSharedLimit(c *client, op *core.RemoveSharedLimit) {
-	s := m.shared.byName[op.Name]
+// RemoveShared removes a shared limit, and returns the commit on which a reply depends.
+func (r *Rules) RemoveShared(name string) (core.Commit, error) {
+	s := r.shared.byName[name]
 	if s == nil {
-		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.table.MetaCommit())
-		return
+		return 0, core.ErrNoLimit
 	}
-	delete(m.shared.byName, op.Name)
-	m.indexShared()
-	m.table.LogMeta(core.MetaEntry{Name: SharedPrefix + s.Name})
-	commit := m.table.Promise()
-	affected := m.queuesOf(s)
-	m.dropBucket(s.bucket)
+	delete(r.shared.byName, name)
+	r.indexShared()
+	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + s.Name})
+	commit := r.table.Promise()
+	affected := r.queuesOf(s)
+	r.dropBucket(s.bucket)
 	s.bucket.limit = core.Throttle{} // jobs may have slots of it until they are sorted
-	m.sortShared(affected)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+	r.sortShared(affected)
+	return commit, nil
 }
 
 // queuesOf are the queues with jobs that come under one of some limits, nil ones aside, in the order of their numbers. For types that
 // is a walk over all jobs.
-func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
+func (r *Rules) queuesOf(limits ...*sharedLimit) []uint32 {
 	found := map[uint32]bool{}
 	types := map[string]bool{}
 	for _, s := range limits {
@@ -166,7 +163,7 @@ func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
 			continue
 		}
 		for _, queue := range s.Queues {
-			if n := m.table.QueueNumber(queue); n != 0 {
+			if n := r.table.QueueNumber(queue); n != 0 {
 				found[n] = true
 			}
 		}
@@ -175,9 +172,9 @@ func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
 		}
 	}
 	if len(types) > 0 {
-		m.table.EachJob(func(_ uint32, e *table.Entry) {
-			if !found[e.Queue] && types[m.table.TypeOf(e)] || found[e.Queue] && !m.queues[e.Queue].limitedTypes && types[m.table.TypeOf(e)] {
-				found[e.Queue], m.queues[e.Queue].limitedTypes = true, true
+		r.table.EachJob(func(_ uint32, e *table.Entry) {
+			if !found[e.Queue] && types[r.table.TypeOf(e)] || found[e.Queue] && !r.queues[e.Queue].limitedTypes && types[r.table.TypeOf(e)] {
+				found[e.Queue], r.queues[e.Queue].limitedTypes = true, true
 			}
 		})
 	}
@@ -185,62 +182,62 @@ func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
 }
 
 // sortShared puts shared limits in force for some queues.
-func (m *Machine) sortShared(queues []uint32) {
+func (r *Rules) sortShared(queues []uint32) {
 	for _, n := range queues {
-		if q := m.queues[n]; q != nil {
-			if m.sortLanes(n, q); q.sorting {
-				m.shared.sorting[n] = true
+		if q := r.queues[n]; q != nil {
+			if r.sortLanes(n, q); q.Sorting {
+				r.shared.sorting[n] = true
 			}
 		}
 	}
 	for _, n := range queues {
-		if q := m.queues[n]; q != nil {
-			m.offer(n)
-			m.dropIdle(n)
+		if q := r.queues[n]; q != nil {
+			r.host.Offer(n)
+			r.host.DropIdle(n)
 		}
 	}
 }
 
 // countedShared lets the shared buckets go on once the leases of all queues are counted.
-func (m *Machine) countedShared(n uint32) {
-	if !m.shared.sorting[n] {
+func (r *Rules) countedShared(n uint32) {
+	if !r.shared.sorting[n] {
 		return
 	}
-	if delete(m.shared.sorting, n); len(m.shared.sorting) > 0 {
+	if delete(r.shared.sorting, n); len(r.shared.sorting) > 0 {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
-		b := m.shared.byName[name].bucket
-		m.reopenLanes(b)
-		m.offerUsers(b)
+	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
+		b := r.shared.byName[name].bucket
+		r.reopenLanes(b)
+		r.offerUsers(b)
 	}
 }
 
 // needLanes gives a queue lanes before a job of a type joins it, if a shared limit is for them.
-func (m *Machine) needLanes(n uint32, typ string) {
-	if len(m.shared.byName) == 0 {
+func (r *Rules) needLanes(n uint32, typ string) {
+	if len(r.shared.byName) == 0 {
 		return
 	}
-	q := m.queues[n]
-	byType := len(m.shared.ofType[typ]) > 0
-	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(m.shared.ofQueue[q.Name]) > 0 {
+	q := r.queues[n]
+	byType := len(r.shared.ofType[typ]) > 0
+	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(r.shared.ofQueue[q.Name]) > 0 {
 		q.limitedTypes = q.limitedTypes || byType
-		q.holders++ // it may have no job yet
-		m.sortLanes(n, q)
-		q.holders--
+		q.Joining = true // it may have no job yet
+		r.sortLanes(n, q)
+		q.Joining = false
 	}
 }
 
 // sharedBuckets are the shared buckets for a lane.
-func (m *Machine) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
-	if len(m.shared.byName) == 0 {
+func (r *Rules) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
+	if len(r.shared.byName) == 0 {
 		return nil
 	}
-	for _, s := range m.shared.ofQueue[m.queues[x.queue].Name] {
+	for _, s := range r.shared.ofQueue[r.queues[x.queue].Name] {
 		all = append(all, s.bucket)
 	}
 	if x.byType {
-		for _, s := range m.shared.ofType[name.typ] {
+		for _, s := range r.shared.ofType[name.typ] {
 			if !slices.Contains(all, s.bucket) {
 				all = append(all, s.bucket)
 			}
@@ -291,14 +288,14 @@ func (x *lanes) leaveShared() {
 }
 
 // offerUsers offers the queues that have lanes with a shared bucket.
-func (m *Machine) offerUsers(b *bucket) {
+func (r *Rules) offerUsers(b *bucket) {
 	for _, u := range b.users {
-		m.offer(u.queue)
+		r.host.Offer(u.queue)
 	}
 }
 
-// restoreShared restores a shared limit, which is in force from Restored on. What today's bounds would refuse is kept within them.
-func (m *Machine) restoreShared(name string, value []byte) error {
+// RestoreShared restores a shared limit, which is in force from Restored on. What today's bounds would refuse is kept within them.
+func (r *Rules) RestoreShared(name string, value []byte) error {
 	var k sharedMeta
 	if err := json.Unmarshal(value, &k); err != nil {
 		return err
@@ -316,37 +313,37 @@ func (m *Machine) restoreShared(name string, value []byte) error {
 	if k.Rate > 0 {
 		l.Rate = min(max(k.Rate, core.MinRate), core.MaxRate)
 	}
-	m.restoring.shared = append(m.restoring.shared, l)
+	r.restoredLimits = append(r.restoredLimits, l)
 	return nil
 }
 
-// restoredShared puts the restored limits in force.
-func (m *Machine) restoredShared() {
+// RestoredShared puts the restored limits in force.
+func (r *Rules) RestoredShared() {
 	var all []*sharedLimit
-	for _, l := range m.restoring.shared {
-		all = append(all, m.setShared(l))
+	for _, l := range r.restoredLimits {
+		all = append(all, r.setShared(l))
 	}
-	m.sortShared(m.queuesOf(all...))
+	r.sortShared(r.queuesOf(all...))
 }
 
-// listSharedLimits is ListSharedLimits.
-func (m *Machine) listSharedLimits(c *client, op *core.ListSharedLimits) {
-	answer := &core.Answer{SharedLimits: []core.SharedLimitInfo{}}
-	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
-		if op.Name == "" || op.Name == name {
-			answer.SharedLimits = append(answer.SharedLimits, m.sharedInfo(m.shared.byName[name], op.Name != ""))
+// ListShared lists the shared limits, or the one with a name.
+func (r *Rules) ListShared(only string) []core.SharedLimitInfo {
+	rows := []core.SharedLimitInfo{}
+	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
+		if only == "" || only == name {
+			rows = append(rows, r.sharedInfo(r.shared.byName[name], only != ""))
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: answer})
+	return rows
 }
 
 // sharedInfo shows a shared limit, with slots also who holds them.
-func (m *Machine) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
+func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	b := s.bucket
-	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: m.nextAt(b)}}
+	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: r.nextAt(b)}}
 	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
 	for _, u := range b.users {
-		for _, l := range m.queues[u.queue].lanes.slots {
+		for _, l := range r.queues[u.queue].lanes.slots {
 			if l != nil && slices.Contains(l.buckets[ofShared:], b) {
 				row.Use.Ready += l.ready.Len()
 			}
@@ -355,14 +352,14 @@ func (m *Machine) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	if !slots {
 		return row
 	}
-	walk := m.table.ByState[core.Leased].From(nil)
+	walk := r.table.ByState[core.Leased].From(nil)
 	for h := walk.Next(); h != 0 && len(row.Use.Slots) < core.MaxSlotUses; h = walk.Next() {
-		x := m.limitsOf(h)
+		x := r.limitsOf(h)
 		if x == nil || x.lane == nil {
 			continue
 		}
 		if slices.ContainsFunc(x.lane.slots, func(slot laneSlot) bool { return slot.bucket == b }) {
-			row.Use.Slots = append(row.Use.Slots, m.slotUse(m.table.At(h)))
+			row.Use.Slots = append(row.Use.Slots, r.slotUse(r.table.At(h)))
 		}
 	}
 	return row

@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"strings"
@@ -61,12 +61,12 @@ type handedOut struct {
 }
 
 // newOrdering makes the ordering of a queue, without jobs; nil if its policy needs none.
-func (m *Machine) newOrdering(n uint32, s *queuePolicy) *ordering {
+func (r *Rules) newOrdering(n uint32, s *queuePolicy) *ordering {
 	if s == nil || !s.sharing.Ordered {
 		return nil
 	}
-	m.orders.last++
-	return &ordering{queue: n, number: m.orders.last, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
+	r.orders.last++
+	return &ordering{queue: n, number: r.orders.last, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
 }
 
 // ordersBy reports whether an ordering is by this key; nil orders by none.
@@ -78,19 +78,19 @@ func (x *ordering) ordersBy(s *queuePolicy) bool {
 }
 
 // orderPlaceOf is where a job is in an ordering, nil: nowhere.
-func (m *Machine) orderPlaceOf(h uint32, x *ordering) *orderPlace {
-	if x == nil || int(h>>table.PageBits) >= len(m.orders.pages) || m.orders.pages[h>>table.PageBits] == nil {
+func (r *Rules) orderPlaceOf(h uint32, x *ordering) *orderPlace {
+	if x == nil || int(h>>table.PageBits) >= len(r.orders.pages) || r.orders.pages[h>>table.PageBits] == nil {
 		return nil
 	}
-	if p := &m.orders.pages[h>>table.PageBits][h&(table.PageSize-1)]; p.of == x.number {
+	if p := &r.orders.pages[h>>table.PageBits][h&(table.PageSize-1)]; p.of == x.number {
 		return p
 	}
 	return nil
 }
 
 // newOrderPlace gives a job a place in an ordering.
-func (m *Machine) newOrderPlace(h uint32, x *ordering) *orderPlace {
-	o, at := &m.orders, int(h>>table.PageBits)
+func (r *Rules) newOrderPlace(h uint32, x *ordering) *orderPlace {
+	o, at := &r.orders, int(h>>table.PageBits)
 	for at >= len(o.pages) {
 		o.pages = append(o.pages, nil)
 	}
@@ -102,13 +102,13 @@ func (m *Machine) newOrderPlace(h uint32, x *ordering) *orderPlace {
 	return p
 }
 
-// joinOrder puts an unfinished job into the chain of its key, if its queue is ordered. It is not in the list of ready jobs.
-func (m *Machine) joinOrder(h uint32, e *table.Entry) {
-	x := m.queues[e.Queue].order
+// JoinOrder puts an unfinished job into the chain of its key, if its queue is ordered. It is not in the list of ready jobs.
+func (r *Rules) JoinOrder(h uint32, e *table.Entry) {
+	x := r.queues[e.Queue].order
 	if x == nil {
 		return
 	}
-	p, key := m.newOrderPlace(h, x), m.table.TagKey(h, x.key.Tag)
+	p, key := r.newOrderPlace(h, x), r.table.TagKey(h, x.key.Tag)
 	if key == "" {
 		return
 	}
@@ -127,32 +127,32 @@ func (m *Machine) joinOrder(h uint32, e *table.Entry) {
 	switch c := &x.slots[number]; {
 	case c.head == 0:
 		c.head = h
-	case m.table.Older(h, c.head):
-		m.follow(c, c.head)
+	case r.table.Older(h, c.head):
+		r.follow(c, c.head)
 		c.head = h
 	default:
-		m.follow(c, h)
+		r.follow(c, h)
 	}
-	m.reopenChain(x, number)
+	r.reopenChain(x, number)
 }
 
 // follow adds a job behind the first one of a chain.
-func (m *Machine) follow(c *chain, h uint32) {
+func (r *Rules) follow(c *chain, h uint32) {
 	if c.rest == nil {
 		c.rest = &queue.List{}
 	}
-	c.rest.Push(h, m.table.Older)
+	c.rest.Push(h, r.table.Older)
 }
 
-// leaveOrder takes a job out of its chain: it has ended, is dead, or leaves the queue. It is not in the list of ready jobs.
-func (m *Machine) leaveOrder(h uint32, e *table.Entry) {
-	if x := m.queues[e.Queue].order; x != nil {
-		m.leaveChain(h, x)
+// LeaveOrder takes a job out of its chain: it has ended, is dead, or leaves the queue. It is not in the list of ready jobs.
+func (r *Rules) LeaveOrder(h uint32, e *table.Entry) {
+	if x := r.queues[e.Queue].order; x != nil {
+		r.leaveChain(h, x)
 	}
 }
 
-func (m *Machine) leaveChain(h uint32, x *ordering) {
-	p := m.orderPlaceOf(h, x)
+func (r *Rules) leaveChain(h uint32, x *ordering) {
+	p := r.orderPlaceOf(h, x)
 	if p == nil {
 		return
 	}
@@ -169,7 +169,7 @@ func (m *Machine) leaveChain(h uint32, x *ordering) {
 		}
 	}
 	if c.rest != nil {
-		if c.rest.Remove(next, m.table.Older); c.rest.Len() == 0 {
+		if c.rest.Remove(next, r.table.Older); c.rest.Len() == 0 {
 			c.rest = nil
 		}
 	}
@@ -179,137 +179,137 @@ func (m *Machine) leaveChain(h uint32, x *ordering) {
 		x.free = append(x.free, number)
 		return
 	}
-	m.reopenChain(x, number)
+	r.reopenChain(x, number)
 }
 
 // reorder puts a job whose tags have changed into the chain of its key.
-func (m *Machine) reorder(h uint32, e *table.Entry) {
-	q := m.queues[e.Queue]
-	p := m.orderPlaceOf(h, q.order)
-	if p == nil || q.order.slots[p.chain&^chainReady].key == m.table.TagKey(h, q.order.key.Tag) {
+func (r *Rules) reorder(h uint32, e *table.Entry) {
+	q := r.queues[e.Queue]
+	p := r.orderPlaceOf(h, q.order)
+	if p == nil || q.order.slots[p.chain&^chainReady].key == r.table.TagKey(h, q.order.key.Tag) {
 		return
 	}
 	if e.State == core.Ready {
-		m.unreadyInOrder(q, h)
+		r.unreadyInOrder(q, h)
 	}
-	m.leaveOrder(h, e)
-	m.joinOrder(h, e)
+	r.LeaveOrder(h, e)
+	r.JoinOrder(h, e)
 	if e.State == core.Ready {
-		m.readyInOrder(q, h)
-		m.offer(e.Queue)
+		r.readyInOrder(q, h)
+		r.host.Offer(e.Queue)
 	}
 }
 
 // readyInOrder records that a job of an ordered queue is in the list of ready jobs.
-func (m *Machine) readyInOrder(q *jobQueue, h uint32) {
-	switch p := m.orderPlaceOf(h, q.order); {
+func (r *Rules) readyInOrder(q *Queue, h uint32) {
+	switch p := r.orderPlaceOf(h, q.order); {
 	case p == nil: // the walk has not reached it yet
 	case p.chain == 0:
-		m.offerable(q, h)
+		r.offerable(q, h)
 	default:
 		p.chain |= chainReady
-		m.reopenChain(q.order, p.chain&^chainReady)
+		r.reopenChain(q.order, p.chain&^chainReady)
 	}
 }
 
 // unreadyInOrder undoes readyInOrder.
-func (m *Machine) unreadyInOrder(q *jobQueue, h uint32) {
-	switch p := m.orderPlaceOf(h, q.order); {
+func (r *Rules) unreadyInOrder(q *Queue, h uint32) {
+	switch p := r.orderPlaceOf(h, q.order); {
 	case p == nil:
 	case p.chain == 0:
-		m.notOfferable(q, h)
+		r.notOfferable(q, h)
 	default:
 		p.chain &^= chainReady
-		m.reopenChain(q.order, p.chain)
+		r.reopenChain(q.order, p.chain)
 	}
 }
 
 // reopenChain opens the job of a chain that may be handed out now.
-func (m *Machine) reopenChain(x *ordering, number uint32) {
+func (r *Rules) reopenChain(x *ordering, number uint32) {
 	c := &x.slots[number]
-	next := m.nextInChain(c)
-	if p := m.orderPlaceOf(next, x); p == nil || p.chain&chainReady == 0 {
+	next := r.nextInChain(c)
+	if p := r.orderPlaceOf(next, x); p == nil || p.chain&chainReady == 0 {
 		next = 0
 	}
 	if next == c.open {
 		return
 	}
-	q := m.queues[x.queue]
+	q := r.queues[x.queue]
 	if c.open != 0 {
-		m.notOfferable(q, c.open)
+		r.notOfferable(q, c.open)
 	}
 	if c.open = next; next != 0 {
-		m.offerable(q, next)
-		m.offer(x.queue)
+		r.offerable(q, next)
+		r.host.Offer(x.queue)
 	}
 }
 
 // nextInChain is the first job of a chain that is not part of the present hand-out.
-func (m *Machine) nextInChain(c *chain) uint32 {
-	if c.out == 0 || c.head == 0 || m.table.At(c.head).Seq > c.out {
+func (r *Rules) nextInChain(c *chain) uint32 {
+	if c.out == 0 || c.head == 0 || r.table.At(c.head).Seq > c.out {
 		return c.head
 	}
 	if c.rest == nil {
 		return 0
 	}
-	walk := c.rest.From(func(h uint32) bool { return m.table.At(h).Seq <= c.out })
+	walk := c.rest.From(func(h uint32) bool { return r.table.At(h).Seq <= c.out })
 	return walk.Next()
 }
 
 // handOut records that a job was handed out together with others: the next one of its key may come with it.
-func (m *Machine) handOut(q *jobQueue, h uint32, seq uint64) {
-	p := m.orderPlaceOf(h, q.order)
+func (r *Rules) handOut(q *Queue, h uint32, seq uint64) {
+	p := r.orderPlaceOf(h, q.order)
 	if p == nil || p.chain == 0 {
 		return
 	}
 	number := p.chain &^ chainReady
 	if c := &q.order.slots[number]; c.out == 0 {
-		m.orders.handed = append(m.orders.handed, handedOut{q.order, number})
+		r.orders.handed = append(r.orders.handed, handedOut{q.order, number})
 		c.out = seq
 	} else {
 		c.out = max(c.out, seq)
 	}
-	m.reopenChain(q.order, number)
+	r.reopenChain(q.order, number)
 }
 
-// endHandOut closes the jobs that did not come with the ones before them.
-func (m *Machine) endHandOut() {
-	for _, o := range m.orders.handed {
+// EndHandOut closes the jobs that did not come with the ones before them.
+func (r *Rules) EndHandOut() {
+	for _, o := range r.orders.handed {
 		o.of.slots[o.chain].out = 0
-		m.reopenChain(o.of, o.chain)
+		r.reopenChain(o.of, o.chain)
 	}
-	m.orders.handOut, m.orders.handed = false, m.orders.handed[:0]
+	r.orders.handOut, r.orders.handed = false, r.orders.handed[:0]
 }
 
-// outOfTurn reports whether an ordered queue does not let a job go now, whoever asks for it.
-func (m *Machine) outOfTurn(h uint32, e *table.Entry) bool {
-	x := m.queues[e.Queue].order
+// OutOfTurn reports whether an ordered queue does not let a job go now, whoever asks for it.
+func (r *Rules) OutOfTurn(h uint32, e *table.Entry) bool {
+	x := r.queues[e.Queue].order
 	if x == nil {
 		return false
 	}
-	if p := m.orderPlaceOf(h, x); p != nil {
+	if p := r.orderPlaceOf(h, x); p != nil {
 		return p.chain != 0 && x.slots[p.chain&^chainReady].head != h
 	}
-	if m.queues[e.Queue].sorting {
+	if r.queues[e.Queue].Sorting {
 		return true
 	}
-	number := x.chains[m.table.TagKey(h, x.key.Tag)] // a dead job
-	return number != 0 && m.table.Older(x.slots[number].head, h)
+	number := x.chains[r.table.TagKey(h, x.key.Tag)] // a dead job
+	return number != 0 && r.table.Older(x.slots[number].head, h)
 }
 
 // isOpen reports whether a ready job may be handed out but for limits. In an ordered queue it has its place.
-func (m *Machine) isOpen(q *jobQueue, h uint32) bool {
+func (r *Rules) isOpen(q *Queue, h uint32) bool {
 	if q.order == nil {
 		return true
 	}
-	p := m.orderPlaceOf(h, q.order)
+	p := r.orderPlaceOf(h, q.order)
 	return p != nil && (p.chain == 0 || q.order.slots[p.chain&^chainReady].open == h)
 }
 
-// behind is how many earlier jobs of its key a job waits for, and the key.
-func (m *Machine) behind(h uint32, e *table.Entry) (n int, key string) {
-	x := m.queues[e.Queue].order
-	p := m.orderPlaceOf(h, x)
+// Behind is how many earlier jobs of its key a job waits for, and the key.
+func (r *Rules) Behind(h uint32, e *table.Entry) (n int, key string) {
+	x := r.queues[e.Queue].order
+	p := r.orderPlaceOf(h, x)
 	if p == nil || p.chain == 0 {
 		return 0, ""
 	}
@@ -317,12 +317,12 @@ func (m *Machine) behind(h uint32, e *table.Entry) (n int, key string) {
 	if c.head == h || c.rest == nil {
 		return 0, c.key
 	}
-	return 1 + c.rest.Search(func(o uint32) bool { return m.table.Older(o, h) }), c.key
+	return 1 + c.rest.Search(func(o uint32) bool { return r.table.Older(o, h) }), c.key
 }
 
 // followers calls fn for the ready jobs that a hand-out of an open job may include, in order, until it returns false.
-func (m *Machine) followers(q *jobQueue, open uint32, fn func(h uint32) bool) {
-	p := m.orderPlaceOf(open, q.order)
+func (r *Rules) followers(q *Queue, open uint32, fn func(h uint32) bool) {
+	p := r.orderPlaceOf(open, q.order)
 	if p == nil || p.chain == 0 {
 		return
 	}
@@ -330,23 +330,23 @@ func (m *Machine) followers(q *jobQueue, open uint32, fn func(h uint32) bool) {
 	if c.rest == nil {
 		return
 	}
-	walk := c.rest.From(func(h uint32) bool { return !m.table.Older(open, h) })
+	walk := c.rest.From(func(h uint32) bool { return !r.table.Older(open, h) })
 	for h := walk.Next(); h != 0; h = walk.Next() {
-		if p := m.orderPlaceOf(h, q.order); p.chain&chainReady == 0 || !fn(h) {
+		if p := r.orderPlaceOf(h, q.order); p.chain&chainReady == 0 || !fn(h) {
 			return
 		}
 	}
 }
 
 // openJobs is how many jobs a hand-out could take from a list of open jobs of a queue; it stops counting at a number.
-func (m *Machine) openJobs(q *jobQueue, open *queue.List, most int) int {
+func (r *Rules) openJobs(q *Queue, open *queue.List, most int) int {
 	n := open.Len()
 	if q.order == nil || n >= most {
 		return n
 	}
 	walk := open.From(nil)
 	for h := walk.Next(); h != 0 && n < most; h = walk.Next() {
-		m.followers(q, h, func(uint32) bool {
+		r.followers(q, h, func(uint32) bool {
 			n++
 			return n < most
 		})

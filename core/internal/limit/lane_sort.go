@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"time"
@@ -43,53 +43,53 @@ const (
 )
 
 // sortLanes gives a queue the lanes and the ordering of its present policy, and sorts its jobs into them.
-func (m *Machine) sortLanes(n uint32, q *jobQueue) {
+func (r *Rules) sortLanes(n uint32, q *Queue) {
 	old := q.lanes
 	var before *lanes
-	if before = old; old != nil && q.sorting {
+	if before = old; old != nil && q.Sorting {
 		before = old.former // old has handed out nothing
 	}
-	q.lanes = m.newLanes(n, q.policy, before)
+	q.lanes = r.newLanes(n, q.policy, before)
 	unordered := false
 	if !q.order.ordersBy(q.policy) {
-		q.order = m.newOrdering(n, q.policy)
+		q.order = r.newOrdering(n, q.policy)
 		unordered = q.order != nil
 	}
-	leases := q.limits.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
-	if old == nil && q.lanes == nil && !leases && !unordered && !q.sorting {
+	leases := q.Limits.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
+	if old == nil && q.lanes == nil && !leases && !unordered && !q.Sorting {
 		return
 	}
-	s := &m.sort
+	s := &r.sort
 	if old != nil {
 		old.retired, old.former = true, nil
 		old.leaveShared()
 		s.retired, s.bucket = true, 0
 	}
 	s.drop(n)
-	q.sorting = true
+	q.Sorting = true
 	switch inAll := q.Jobs(); {
 	case inAll == 0:
-		m.sorted(n)
-	case int(m.table.Next)+sortInCost*inAll <= m.sortStep():
-		for h := uint32(1); h <= m.table.Next; h++ {
-			if e := m.table.At(h); e.Seq != 0 && e.Queue == n {
-				m.sortIn(h, e, q)
+		r.sorted(n)
+	case int(r.table.Next)+sortInCost*inAll <= r.sortStep():
+		for h := uint32(1); h <= r.table.Next; h++ {
+			if e := r.table.At(h); e.Seq != 0 && e.Queue == n {
+				r.sortIn(h, e, q)
 			}
 		}
-		m.sorted(n)
+		r.sorted(n)
 	default:
 		if len(s.queues) == 0 {
 			s.next, s.lap = 1, 0
 		}
 		s.queues = append(s.queues, sorting{queue: n, from: s.next, lap: s.lap})
 	}
-	m.sortAgain()
+	r.sortAgain()
 }
 
 // sortStep is the cost of a step.
-func (m *Machine) sortStep() int {
-	if m.opts.SortStep > 0 {
-		return m.opts.SortStep
+func (r *Rules) sortStep() int {
+	if r.sortStepCost > 0 {
+		return r.sortStepCost
 	}
 	return usualSortStep
 }
@@ -110,98 +110,98 @@ func (s *laneSort) around(q *sorting) bool {
 }
 
 // sortAgain does at once what costs less than a step, and sets the time of the next step if there is more.
-func (m *Machine) sortAgain() {
-	s := &m.sort
-	if len(s.queues) == 0 && sortInCost*len(m.buckets) <= m.sortStep() {
-		m.dropRetired()
+func (r *Rules) sortAgain() {
+	s := &r.sort
+	if len(s.queues) == 0 && sortInCost*len(r.buckets) <= r.sortStep() {
+		r.dropRetired()
 	}
 	switch more := len(s.queues) > 0 || s.retired; {
 	case more && s.timer == 0:
-		s.timer = m.table.Timers.Add(m.table.Now.Add(sortPause), timer.Owner{Kind: table.TimerSort})
+		s.timer = r.table.Timers.Add(r.table.Now.Add(sortPause), timer.Owner{Kind: table.TimerSort})
 	case !more: // what was left has become little
-		m.table.Timers.Remove(&s.timer)
+		r.table.Timers.Remove(&s.timer)
 	}
 }
 
-// sortTimeout does a step.
-func (m *Machine) sortTimeout() {
-	s := &m.sort
+// SortTimeout does a step.
+func (r *Rules) SortTimeout() {
+	s := &r.sort
 	s.timer = 0
 	if len(s.queues) == 0 {
-		m.dropRetired()
+		r.dropRetired()
 	}
-	for cost := 0; len(s.queues) > 0 && cost < m.sortStep(); {
+	for cost := 0; len(s.queues) > 0 && cost < r.sortStep(); {
 		if s.around(&s.queues[0]) {
 			n := s.queues[0].queue
 			s.queues = s.queues[1:]
-			m.sorted(n)
+			r.sorted(n)
 			continue
 		}
-		if s.next > m.table.Next {
+		if s.next > r.table.Next {
 			s.next, s.lap = 1, s.lap+1
 			continue
 		}
-		if e := m.table.At(s.next); e.Seq != 0 && m.queues[e.Queue].sorting {
-			m.sortIn(s.next, e, m.queues[e.Queue])
+		if e := r.table.At(s.next); e.Seq != 0 && r.queues[e.Queue].Sorting {
+			r.sortIn(s.next, e, r.queues[e.Queue])
 			cost += sortInCost
 		}
 		s.next++
 		cost++
 	}
-	m.sortAgain()
+	r.sortAgain()
 }
 
 // sorted ends the walk for a queue that has all its jobs in lanes.
-func (m *Machine) sorted(n uint32) {
-	q := m.queues[n]
-	q.sorting = false
+func (r *Rules) sorted(n uint32) {
+	q := r.queues[n]
+	q.Sorting = false
 	if q.lanes != nil {
 		q.lanes.former = nil
 	}
-	m.countedShared(n)
-	m.offer(n)
-	m.dropIdle(n)
+	r.countedShared(n)
+	r.host.Offer(n)
+	r.host.DropIdle(n)
 }
 
 // sortIn puts a job into its lane and chain, and counts its lease in the limits of its queue.
-func (m *Machine) sortIn(h uint32, e *table.Entry, q *jobQueue) {
+func (r *Rules) sortIn(h uint32, e *table.Entry, q *Queue) {
 	if e.Has(table.Held) {
-		if x := m.limitsOf(h); x == nil || x.slot == slotNone {
-			m.takeQueueSlot(h, q, m.slotKey(e))
+		if x := r.limitsOf(h); x == nil || x.slot == slotNone {
+			r.takeQueueSlot(h, q, r.SlotKey(e))
 		}
 	}
-	if q.order != nil && e.State.Unfinished() && m.orderPlaceOf(h, q.order) == nil {
-		if m.joinOrder(h, e); e.State == core.Ready {
-			m.readyInOrder(q, h)
+	if q.order != nil && e.State.Unfinished() && r.orderPlaceOf(h, q.order) == nil {
+		if r.JoinOrder(h, e); e.State == core.Ready {
+			r.readyInOrder(q, h)
 		}
 	}
-	if m.laneOf(h, q.lanes) != nil {
+	if r.laneOf(h, q.lanes) != nil {
 		return
 	}
-	name := m.laneNameOf(h, e, q.lanes)
-	m.freeLaneSlots(h)
-	if x := m.limitsOf(h); x != nil {
+	name := r.laneNameOf(h, e, q.lanes)
+	r.freeLaneSlots(h)
+	if x := r.limitsOf(h); x != nil {
 		x.lane = nil
 	}
 	if q.lanes == nil || e.State == core.Done {
 		return
 	}
-	m.joinLane(h, q.lanes, name)
+	r.joinLane(h, q.lanes, name)
 	switch {
-	case e.State == core.Ready && m.isOpen(q, h):
-		q.lanes.add(m, m.limitsOf(h).lane.lane, h)
+	case e.State == core.Ready && r.isOpen(q, h):
+		q.lanes.add(r, r.limitsOf(h).lane.lane, h)
 	case e.Has(table.Held):
-		m.takeLaneSlots(h, m.slotKey(e))
+		r.takeLaneSlots(h, r.SlotKey(e))
 	}
 }
 
 // laneOf is what a job has of its lane; nil: it is in none, or the walk has not reached it since the lanes of its queue were
 // replaced.
-func (m *Machine) laneOf(h uint32, x *lanes) *laneJob {
+func (r *Rules) laneOf(h uint32, x *lanes) *laneJob {
 	if x == nil {
 		return nil
 	}
-	if o := m.limitsOf(h); o != nil && o.lane != nil && o.lane.of == x {
+	if o := r.limitsOf(h); o != nil && o.lane != nil && o.lane.of == x {
 		return o.lane
 	}
 	return nil
@@ -209,32 +209,32 @@ func (m *Machine) laneOf(h uint32, x *lanes) *laneJob {
 
 // laneNameOf is the lane that a job belongs to. Its unique key is known while its payload is in memory, or from the lane
 // that it has been in.
-func (m *Machine) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
+func (r *Rules) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 	if in == nil {
 		return laneName{}
 	}
-	key, kind, x := "", in.key, m.limitsOf(h)
-	switch j := m.table.Payload(h); {
+	key, kind, x := "", in.key, r.limitsOf(h)
+	switch j := r.table.Payload(h); {
 	case j != nil:
 		key = keyOf(kind, j.Tags, j.UniqueKey)
 	case kind.Kind == core.KeyTag:
-		key = keyOf(kind, m.table.TagsOf(h), "")
+		key = keyOf(kind, r.table.TagsOf(h), "")
 	case x != nil && x.lane != nil && x.lane.of.byKey && x.lane.of.key == kind:
 		key = x.lane.name.key
 	}
-	return in.nameFor(m.table.TypeOf(e), key)
+	return in.nameFor(r.table.TypeOf(e), key)
 }
 
 // dropRetired forgets buckets of lanes that are not used any more, in the order of their numbers.
-func (m *Machine) dropRetired() {
-	s := &m.sort
-	for cost := 0; s.retired && cost < m.sortStep(); cost++ {
-		if s.bucket == len(m.buckets) {
+func (r *Rules) dropRetired() {
+	s := &r.sort
+	for cost := 0; s.retired && cost < r.sortStep(); cost++ {
+		if s.bucket == len(r.buckets) {
 			s.retired = false
 			return
 		}
-		if b := m.buckets[s.bucket]; b != nil && b.isRetired() {
-			m.dropBucket(b)
+		if b := r.buckets[s.bucket]; b != nil && b.isRetired() {
+			r.dropBucket(b)
 			cost += sortInCost
 		}
 		s.bucket++
@@ -242,10 +242,10 @@ func (m *Machine) dropRetired() {
 }
 
 // dropBuckets forgets all buckets of lanes.
-func (m *Machine) dropBuckets(x *lanes) {
-	for _, b := range m.buckets {
+func (r *Rules) dropBuckets(x *lanes) {
+	for _, b := range r.buckets {
 		if b != nil && b.of == x {
-			m.dropBucket(b)
+			r.dropBucket(b)
 		}
 	}
 }

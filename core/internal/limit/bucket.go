@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"math"
@@ -37,42 +37,42 @@ type bucket struct {
 const oneTurn = 1 << 20
 
 // newBucket makes a bucket with a limit.
-func (m *Machine) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
+func (r *Rules) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
 	b := &bucket{of: x, name: name, limit: limit, stride: oneTurn}
 	if x.former != nil && x.former.buckets[name] != nil {
 		b.paid, b.rateStored = x.former.buckets[name].paid, x.former.buckets[name].rateStored
 	}
-	m.numberBucket(b)
+	r.numberBucket(b)
 	x.buckets[name] = b
-	m.takeRate(b)
+	r.takeRate(b)
 	return b
 }
 
 // numberBucket gives a new bucket its number.
-func (m *Machine) numberBucket(b *bucket) {
-	if n := len(m.freeBuckets); n > 0 {
-		b.number, m.freeBuckets = m.freeBuckets[n-1], m.freeBuckets[:n-1]
-		m.buckets[b.number] = b
+func (r *Rules) numberBucket(b *bucket) {
+	if n := len(r.freeBuckets); n > 0 {
+		b.number, r.freeBuckets = r.freeBuckets[n-1], r.freeBuckets[:n-1]
+		r.buckets[b.number] = b
 		return
 	}
-	b.number = uint32(len(m.buckets))
-	m.buckets = append(m.buckets, b)
+	b.number = uint32(len(r.buckets))
+	r.buckets = append(r.buckets, b)
 }
 
 // isRetired reports whether the queue of a bucket has other lanes now.
 func (b *bucket) isRetired() bool { return b.of != nil && b.of.retired }
 
 // offerFor offers the queues that a bucket limits.
-func (m *Machine) offerFor(b *bucket) {
+func (r *Rules) offerFor(b *bucket) {
 	if b.of == nil {
-		m.offerUsers(b)
+		r.offerUsers(b)
 		return
 	}
-	m.offer(b.of.queue)
+	r.host.Offer(b.of.queue)
 }
 
 // bucketFor finds or makes the bucket of a type or key, nil if it needs none.
-func (m *Machine) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket {
+func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket {
 	if scope == core.ScopeType && !x.byType || scope == core.ScopeKey && !x.byKey {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (m *Machine) bucketFor(x *lanes, scope core.LimitScope, name string) *bucke
 	if !limited && !(x.fair && scope == core.ScopeKey) {
 		return nil
 	}
-	b := m.newBucket(x, id, limit.Throttle)
+	b := r.newBucket(x, id, limit.Throttle)
 	if weight := x.policy.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
 		b.stride = oneTurn / uint64(weight)
 	}
@@ -95,11 +95,11 @@ func (m *Machine) bucketFor(x *lanes, scope core.LimitScope, name string) *bucke
 }
 
 // isFull reports whether a bucket lets no lease go now.
-func (m *Machine) isFull(b *bucket) bool { return m.isFullFor(b, 1) }
+func (r *Rules) isFull(b *bucket) bool { return r.isFullFor(b, 1) }
 
 // isFullFor reports whether a bucket does not let a job of a cost go now.
-func (m *Machine) isFullFor(b *bucket, cost uint32) bool {
-	return b.of == nil && len(m.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && m.roomFor(b, cost) > m.table.Now
+func (r *Rules) isFullFor(b *bucket, cost uint32) bool {
+	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && r.roomFor(b, cost) > r.table.Now
 }
 
 // exceeds reports whether a job of a cost does not fit beside what is leased. One that alone is above the limit is leased alone.
@@ -113,22 +113,22 @@ func (b *bucket) interval() core.Instant {
 }
 
 // roomAt is when the rate of a bucket lets the next lease go.
-func (m *Machine) roomAt(b *bucket) core.Instant { return m.roomFor(b, 1) }
+func (r *Rules) roomAt(b *bucket) core.Instant { return r.roomFor(b, 1) }
 
 // roomFor is when the rate of a bucket lets a job of a cost go: when so much of the burst is there, or all of it.
-func (m *Machine) roomFor(b *bucket, cost uint32) core.Instant {
+func (r *Rules) roomFor(b *bucket, cost uint32) core.Instant {
 	burst := max(b.limit.Burst, 1)
 	return b.paid - core.Instant(burst-min(burst, cost))*b.interval()
 }
 
 // roomIn is how many leases a bucket lets go now.
-func (m *Machine) roomIn(b *bucket) int {
+func (r *Rules) roomIn(b *bucket) int {
 	room := math.MaxInt32
 	if b.limit.Leased > 0 {
 		room = max(int(b.limit.Leased)-int(b.slots), 0)
 	}
 	if b.limit.Rate > 0 {
-		over := m.table.Now - m.roomAt(b)
+		over := r.table.Now - r.roomAt(b)
 		if over < 0 {
 			return 0
 		}
@@ -138,53 +138,53 @@ func (m *Machine) roomIn(b *bucket) int {
 }
 
 // nextRoomAt is when the rate of a bucket lets more leases go than now; false: it lets as many go as there are jobs, or as it ever will.
-func (m *Machine) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
-	from := m.roomAt(b)
-	if from > m.table.Now {
+func (r *Rules) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
+	from := r.roomAt(b)
+	if from > r.table.Now {
 		return from, true
 	}
-	room := (m.table.Now-from)/b.interval() + 1
+	room := (r.table.Now-from)/b.interval() + 1
 	return from + room*b.interval(), room < core.Instant(min(jobs, int(max(b.limit.Burst, 1))))
 }
 
 // spend counts a lease of a cost in the rate of a bucket.
-func (m *Machine) spend(b *bucket, cost uint32) {
+func (r *Rules) spend(b *bucket, cost uint32) {
 	if b.limit.Rate > 0 {
-		b.paid = max(b.paid, m.table.Now) + core.Instant(cost)*b.interval()
-		m.rateChanged(b)
+		b.paid = max(b.paid, r.table.Now) + core.Instant(cost)*b.interval()
+		r.rateChanged(b)
 	}
 }
 
 // waitForRoom sets the deadline of a bucket whose rate is used up for a job of a cost.
-func (m *Machine) waitForRoom(b *bucket, cost uint32) {
-	if at := m.roomFor(b, cost); b.limit.Rate > 0 && at > m.table.Now {
-		m.armBucket(b, at)
+func (r *Rules) waitForRoom(b *bucket, cost uint32) {
+	if at := r.roomFor(b, cost); b.limit.Rate > 0 && at > r.table.Now {
+		r.armBucket(b, at)
 	}
 }
 
 // armBucket sets the deadline of a bucket, if it has none before.
-func (m *Machine) armBucket(b *bucket, at core.Instant) {
-	if b.timer != 0 && m.table.Timers.At(b.timer) <= at {
+func (r *Rules) armBucket(b *bucket, at core.Instant) {
+	if b.timer != 0 && r.table.Timers.At(b.timer) <= at {
 		return
 	}
-	m.table.Timers.Remove(&b.timer)
-	b.timer = m.table.Timers.Add(at, timer.Owner{Kind: table.TimerBucket, Handle: b.number})
+	r.table.Timers.Remove(&b.timer)
+	b.timer = r.table.Timers.Add(at, timer.Owner{Kind: table.TimerBucket, Handle: b.number})
 }
 
-// bucketTimeout is the deadline of a bucket.
-func (m *Machine) bucketTimeout(number uint32) {
-	b := m.buckets[number]
+// BucketTimeout is the deadline of a bucket.
+func (r *Rules) BucketTimeout(number uint32) {
+	b := r.buckets[number]
 	b.timer = 0
 	if b.isRetired() {
 		return
 	}
-	m.reopenLanes(b)
-	m.offerFor(b)
-	m.dropUnused(b)
+	r.reopenLanes(b)
+	r.offerFor(b)
+	r.dropUnused(b)
 }
 
 // reopenLanes lets the lanes that wait for a bucket try again.
-func (m *Machine) reopenLanes(b *bucket) {
+func (r *Rules) reopenLanes(b *bucket) {
 	blocked := b.blocked
 	b.blocked = nil
 	for _, l := range blocked {
@@ -194,22 +194,22 @@ func (m *Machine) reopenLanes(b *bucket) {
 }
 
 // dropUnused forgets a bucket that no job needs. One whose rate is used stays until that is paid for.
-func (m *Machine) dropUnused(b *bucket) {
+func (r *Rules) dropUnused(b *bucket) {
 	switch {
 	case b.of == nil || b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:
-	case b.limit.Rate > 0 && b.paid > m.table.Now:
-		m.armBucket(b, b.paid)
+	case b.limit.Rate > 0 && b.paid > r.table.Now:
+		r.armBucket(b, b.paid)
 	default:
-		m.dropBucket(b)
+		r.dropBucket(b)
 	}
 }
 
-func (m *Machine) dropBucket(b *bucket) {
-	m.table.Timers.Remove(&b.timer)
-	m.dropRate(b)
+func (r *Rules) dropBucket(b *bucket) {
+	r.table.Timers.Remove(&b.timer)
+	r.dropRate(b)
 	if b.of != nil {
 		delete(b.of.buckets, b.name)
 	}
-	m.buckets[b.number] = nil
-	m.freeBuckets = append(m.freeBuckets, b.number)
+	r.buckets[b.number] = nil
+	r.freeBuckets = append(r.freeBuckets, b.number)
 }

@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"cmp"
@@ -10,41 +10,41 @@ import (
 	"broker/core/internal/table"
 )
 
-// listLimits is ListLimits.
-func (m *Machine) listLimits(c *client, op *core.ListLimits) {
+// List lists limits and sharings, with their uses for a single queue.
+func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
 	answer := &core.Answer{Limits: []core.LimitInfo{}, Sharings: []core.Sharing{}}
 	if op.Queue != "" {
-		if n := m.table.QueueNumber(op.Queue); n != 0 {
-			m.addLimits(answer, n, true)
+		if n := r.table.QueueNumber(op.Queue); n != 0 {
+			r.addLimits(answer, n, true)
 		}
-	} else {
-		queues := 0
-		for _, n := range m.table.SortedQueues() {
-			if q := m.queues[n]; q.Name > op.After && q.policy != nil {
-				if queues++; op.Limit > 0 && queues > op.Limit {
-					break
-				}
-				m.addLimits(answer, n, false)
+		return answer.Limits, answer.Sharings
+	}
+	queues := 0
+	for _, n := range r.table.SortedQueues() {
+		if q := r.queues[n]; q.Name > op.After && q.policy != nil {
+			if queues++; op.Limit > 0 && queues > op.Limit {
+				break
 			}
+			r.addLimits(answer, n, false)
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: answer})
+	return answer.Limits, answer.Sharings
 }
 
 // addLimits adds what limits a queue to an answer.
-func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
-	q := m.queues[n]
+func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
+	q := r.queues[n]
 	if q.policy == nil {
 		return
 	}
 	var held slotHolders
 	if uses {
-		held = m.holdersIn(n)
+		held = r.holdersIn(n)
 	}
 	for _, l := range q.policy.sorted() {
 		row := core.LimitInfo{QueueLimit: l}
 		if uses {
-			row.Uses = m.usesOf(q, limitName{l.Scope, l.Name}, &held)
+			row.Uses = r.usesOf(q, limitName{l.Scope, l.Name}, &held)
 		}
 		to.Limits = append(to.Limits, row)
 	}
@@ -55,11 +55,11 @@ func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
 }
 
 // usesOf is what counts against a limit: the most used types or keys, by name.
-func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.LimitUse {
+func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.LimitUse {
 	if name.scope == core.ScopeQueue {
 		use := core.LimitUse{Taken: q.slots, Ready: q.Ready.Len(), Slots: held.whole}
 		if q.lanes != nil && q.lanes.whole != nil {
-			use.NextAt = m.nextAt(q.lanes.whole)
+			use.NextAt = r.nextAt(q.lanes.whole)
 		}
 		return []core.LimitUse{use}
 	}
@@ -71,7 +71,7 @@ func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.
 		if _, own := q.policy.limits[id]; id.scope != name.scope || own && id.name != name.name || !own && name.name != "" {
 			continue
 		}
-		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: m.nextAt(b)}
+		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: r.nextAt(b)}
 		for _, l := range b.lanes {
 			use.Ready += l.ready.Len()
 		}
@@ -90,8 +90,8 @@ func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.
 }
 
 // nextAt is when the rate of a bucket lets the next lease go, zero for now.
-func (m *Machine) nextAt(b *bucket) core.Instant {
-	if at := m.roomAt(b); b.limit.Rate > 0 && at > m.table.Now {
+func (r *Rules) nextAt(b *bucket) core.Instant {
+	if at := r.roomAt(b); b.limit.Rate > 0 && at > r.table.Now {
 		return at
 	}
 	return 0
@@ -104,34 +104,34 @@ type slotHolders struct {
 }
 
 // holdersIn goes once through the leased jobs, however many limits, types and keys the queue has.
-func (m *Machine) holdersIn(n uint32) slotHolders {
+func (r *Rules) holdersIn(n uint32) slotHolders {
 	held := slotHolders{byBucket: map[*bucket][]core.SlotUse{}}
-	walk := m.table.ByState[core.Leased].From(nil)
+	walk := r.table.ByState[core.Leased].From(nil)
 	for h := walk.Next(); h != 0; h = walk.Next() {
-		e := m.table.At(h)
-		x := m.limitsOf(h)
+		e := r.table.At(h)
+		x := r.limitsOf(h)
 		if e.Queue != n || x == nil {
 			continue
 		}
 		if x.slot == slotTaken && len(held.whole) < core.MaxSlotUses {
-			held.whole = append(held.whole, m.slotUse(e))
+			held.whole = append(held.whole, r.slotUse(e))
 		}
 		if x.lane == nil {
 			continue
 		}
 		for _, slot := range x.lane.slots {
 			if b := slot.bucket; b != nil && len(held.byBucket[b]) < core.MaxSlotUses {
-				held.byBucket[b] = append(held.byBucket[b], m.slotUse(e))
+				held.byBucket[b] = append(held.byBucket[b], r.slotUse(e))
 			}
 		}
 	}
 	return held
 }
 
-func (m *Machine) slotUse(e *table.Entry) core.SlotUse {
-	s := core.SlotUse{Seq: e.Seq, LeasedAt: e.LeasedAt, Worker: m.holderName(e)}
+func (r *Rules) slotUse(e *table.Entry) core.SlotUse {
+	s := core.SlotUse{Seq: e.Seq, LeasedAt: e.LeasedAt, Worker: r.host.HolderName(e)}
 	if e.HolderKind == core.HeldByConn {
-		s.Client = m.clients[e.Holder].id
+		s.Client = r.host.Client(e.Holder)
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"slices"
@@ -65,15 +65,15 @@ type laneJob struct {
 
 // Indexes of lane.buckets and laneJob.slots.
 const (
-	ofType   = 0
-	ofKey    = 1
+	OfType   = 0
+	OfKey    = 1
 	ofShared = 2 // and following
 )
 
 // newLanes makes the lanes of a queue, without jobs; nil if its policy needs none.
-func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
-	shared := len(m.shared.byName) > 0 && len(m.shared.ofQueue[m.queues[n].Name]) > 0
-	byType := m.queues[n].limitedTypes && len(m.shared.ofType) > 0
+func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
+	shared := len(r.shared.byName) > 0 && len(r.shared.ofQueue[r.queues[n].Name]) > 0
+	byType := r.queues[n].limitedTypes && len(r.shared.ofType) > 0
 	if s == nil {
 		if !shared && !byType {
 			return nil
@@ -95,17 +95,17 @@ func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 		}
 	}
 	if whole := s.limits[limitName{scope: core.ScopeQueue}]; whole.Rate > 0 {
-		x.whole = m.newBucket(x, limitName{scope: core.ScopeQueue}, core.Throttle{Rate: whole.Rate, Burst: whole.Burst})
+		x.whole = r.newBucket(x, limitName{scope: core.ScopeQueue}, core.Throttle{Rate: whole.Rate, Burst: whole.Burst})
 	}
 	if !x.byType && !x.byKey && x.whole == nil && !shared {
 		return nil
 	}
 	x.before = func(a, b uint32) bool {
 		p, q := x.slots[a], x.slots[b]
-		if x.fair && p.buckets[ofKey].turn != q.buckets[ofKey].turn {
-			return p.buckets[ofKey].turn < q.buckets[ofKey].turn
+		if x.fair && p.buckets[OfKey].turn != q.buckets[OfKey].turn {
+			return p.buckets[OfKey].turn < q.buckets[OfKey].turn
 		}
-		return m.table.Before(p.ready.Front(), q.ready.Front())
+		return r.table.Before(p.ready.Front(), q.ready.Front())
 	}
 	return x
 }
@@ -139,7 +139,7 @@ func (x *lanes) nameFor(typ string, key string) (name laneName) {
 }
 
 // joinLane puts a job into the lane of its type and key. It is not in the list of ready jobs.
-func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
+func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 	l := x.names[name]
 	if l == nil {
 		name = laneName{strings.Clone(name.typ), strings.Clone(name.key)}
@@ -152,32 +152,32 @@ func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
 			x.slots = append(x.slots, l)
 		}
 		x.names[name] = l
-		l.buckets = []*bucket{m.bucketFor(x, core.ScopeType, name.typ), m.bucketFor(x, core.ScopeKey, name.key)}
+		l.buckets = []*bucket{r.bucketFor(x, core.ScopeType, name.typ), r.bucketFor(x, core.ScopeKey, name.key)}
 		for _, b := range l.buckets {
 			if b != nil {
 				b.lanes = append(b.lanes, l)
 			}
 		}
-		l.buckets = append(l.buckets, m.sharedBuckets(x, name)...)
+		l.buckets = append(l.buckets, r.sharedBuckets(x, name)...)
 	}
 	l.members++
-	m.ensureLimits(h).lane = &laneJob{lane: l}
+	r.ensureLimits(h).lane = &laneJob{lane: l}
 }
 
-// joinLaneOf puts a job into the lane of its payload, if its queue has lanes, and behind the earlier ones of its key, if the queue
+// JoinLaneOf puts a job into the lane of its payload, if its queue has lanes, and behind the earlier ones of its key, if the queue
 // is ordered.
-func (m *Machine) joinLaneOf(h uint32, j *core.Job) {
-	e := m.table.At(h)
-	m.needLanes(e.Queue, m.table.TypeOf(e))
-	m.joinOrder(h, e)
-	if x := m.queues[e.Queue].lanes; x != nil && m.laneOf(h, x) == nil {
-		m.joinLane(h, x, x.nameFor(m.table.TypeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
+func (r *Rules) JoinLaneOf(h uint32, j *core.Job) {
+	e := r.table.At(h)
+	r.needLanes(e.Queue, r.table.TypeOf(e))
+	r.JoinOrder(h, e)
+	if x := r.queues[e.Queue].lanes; x != nil && r.laneOf(h, x) == nil {
+		r.joinLane(h, x, x.nameFor(r.table.TypeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
 	}
 }
 
-// leaveLane takes a job out of its lane. It is not in the list of ready jobs and has no slot.
-func (m *Machine) leaveLane(h uint32) {
-	x := m.limitsOf(h)
+// LeaveLane takes a job out of its lane. It is not in the list of ready jobs and has no slot.
+func (r *Rules) LeaveLane(h uint32) {
+	x := r.limitsOf(h)
 	if x == nil || x.lane == nil {
 		return
 	}
@@ -198,85 +198,85 @@ func (m *Machine) leaveLane(h uint32) {
 	for _, b := range l.buckets[:ofShared] {
 		if b != nil {
 			b.lanes = slices.DeleteFunc(b.lanes, func(o *lane) bool { return o == l })
-			m.dropUnused(b)
+			r.dropUnused(b)
 		}
 	}
 }
 
-// relane puts a job into another lane if its type or key has changed.
-func (m *Machine) relane(h uint32, e *table.Entry, j *core.Job) {
-	m.needLanes(e.Queue, j.Type)
-	m.reorder(h, e)
-	all := m.queues[e.Queue].lanes
-	if m.laneOf(h, all) == nil {
+// Relane puts a job into another lane if its type or key has changed.
+func (r *Rules) Relane(h uint32, e *table.Entry, j *core.Job) {
+	r.needLanes(e.Queue, j.Type)
+	r.reorder(h, e)
+	all := r.queues[e.Queue].lanes
+	if r.laneOf(h, all) == nil {
 		return // there are none, or it will be sorted into them
 	}
-	x := m.limitsOf(h)
+	x := r.limitsOf(h)
 	name := all.nameFor(j.Type, keyOf(all.key, j.Tags, j.UniqueKey))
 	if x.lane.name == name {
 		return
 	}
-	open := e.State == core.Ready && m.isOpen(m.queues[e.Queue], h)
+	open := e.State == core.Ready && r.isOpen(r.queues[e.Queue], h)
 	if open {
-		all.remove(m, x.lane.lane, h)
+		all.remove(r, x.lane.lane, h)
 	}
-	m.freeLaneSlots(h)
-	m.leaveLane(h)
-	m.joinLane(h, all, name)
+	r.freeLaneSlots(h)
+	r.LeaveLane(h)
+	r.joinLane(h, all, name)
 	switch {
 	case open:
-		all.add(m, x.lane.lane, h)
-		m.offer(e.Queue)
+		all.add(r, x.lane.lane, h)
+		r.host.Offer(e.Queue)
 	case e.Has(table.Held):
-		m.takeLaneSlots(h, m.slotKey(e))
+		r.takeLaneSlots(h, r.SlotKey(e))
 	}
 }
 
-// pushReady adds a job to the ready ones of its queue.
-func (m *Machine) pushReady(q *jobQueue, h uint32) {
-	q.Ready.Push(h, m.table.Before)
+// PushReady adds a job to the ready ones of its queue.
+func (r *Rules) PushReady(q *Queue, h uint32) {
+	q.Ready.Push(h, r.table.Before)
 	if q.order != nil {
-		m.readyInOrder(q, h)
+		r.readyInOrder(q, h)
 		return
 	}
-	m.offerable(q, h)
+	r.offerable(q, h)
 }
 
 // offerable adds a ready job to those that may be handed out.
-func (m *Machine) offerable(q *jobQueue, h uint32) {
+func (r *Rules) offerable(q *Queue, h uint32) {
 	if q.order != nil {
-		q.order.open.Push(h, m.table.Before)
+		q.order.open.Push(h, r.table.Before)
 	}
-	if l := m.laneOf(h, q.lanes); l != nil {
-		q.lanes.add(m, l.lane, h)
+	if l := r.laneOf(h, q.lanes); l != nil {
+		q.lanes.add(r, l.lane, h)
 	}
 }
 
-// removeReady takes a job out of the ready ones of its queue.
-func (m *Machine) removeReady(q *jobQueue, h uint32) {
-	q.Ready.Remove(h, m.table.Before)
+// RemoveReady takes a job out of the ready ones of its queue.
+func (r *Rules) RemoveReady(q *Queue, h uint32) {
+	q.Ready.Remove(h, r.table.Before)
 	if q.order != nil {
-		m.unreadyInOrder(q, h)
+		r.unreadyInOrder(q, h)
 		return
 	}
-	m.notOfferable(q, h)
+	r.notOfferable(q, h)
 }
 
 // notOfferable undoes offerable.
-func (m *Machine) notOfferable(q *jobQueue, h uint32) {
+func (r *Rules) notOfferable(q *Queue, h uint32) {
 	if q.order != nil {
-		q.order.open.Remove(h, m.table.Before)
+		q.order.open.Remove(h, r.table.Before)
 	}
-	if l := m.laneOf(h, q.lanes); l != nil {
-		q.lanes.remove(m, l.lane, h)
+	if l := r.laneOf(h, q.lanes); l != nil {
+		q.lanes.remove(r, l.lane, h)
 	}
-	if m.table.CostOf(h) > 1 {
-		m.offer(m.table.At(h).Queue) // a job behind it may fit where it does not
+	if r.table.CostOf(h) > 1 {
+		r.host.Offer(r.table.At(h).Queue) // a job behind it may fit where it does not
 	}
 }
 
-// open is the list of the ready jobs of a queue that may be handed out but for limits.
-func (q *jobQueue) open() *queue.List {
+// Open is the list of the ready jobs of a queue that may be handed out but for limits.
+func (q *Queue) Open() *queue.List {
 	if q.order != nil {
 		return &q.order.open
 	}
@@ -284,33 +284,33 @@ func (q *jobQueue) open() *queue.List {
 }
 
 // add puts a ready job into its lane. The place of an open lane depends on its first job.
-func (x *lanes) add(m *Machine, l *lane, h uint32) {
-	if l.open && m.table.Before(l.ready.Front(), h) {
-		l.ready.Push(h, m.table.Before)
+func (x *lanes) add(r *Rules, l *lane, h uint32) {
+	if l.open && r.table.Before(l.ready.Front(), h) {
+		l.ready.Push(h, r.table.Before)
 		return
 	}
 	x.close(l)
-	l.ready.Push(h, m.table.Before)
-	x.unblock(m, l)
+	l.ready.Push(h, r.table.Before)
+	x.unblock(r, l)
 	x.reopen(l)
 }
 
 // remove takes a ready job out of its lane.
-func (x *lanes) remove(m *Machine, l *lane, h uint32) {
+func (x *lanes) remove(r *Rules, l *lane, h uint32) {
 	if l.open && l.ready.Front() != h {
-		l.ready.Remove(h, m.table.Before)
+		l.ready.Remove(h, r.table.Before)
 		return
 	}
 	x.close(l)
-	l.ready.Remove(h, m.table.Before)
-	x.unblock(m, l)
+	l.ready.Remove(h, r.table.Before)
+	x.unblock(r, l)
 	x.reopen(l)
 }
 
 // unblock lets a lane try again whose first job costs less than the one that was blocked.
-func (x *lanes) unblock(m *Machine, l *lane) {
+func (x *lanes) unblock(r *Rules, l *lane) {
 	b := l.blockedBy
-	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && m.table.CostOf(l.ready.Front()) >= l.blockedCost {
+	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && r.table.CostOf(l.ready.Front()) >= l.blockedCost {
 		return
 	}
 	l.blockedBy = nil
@@ -331,7 +331,7 @@ func (x *lanes) reopen(l *lane) {
 	if l.open || l.blockedBy != nil || l.ready.Len() == 0 {
 		return
 	}
-	if b := l.buckets[ofKey]; x.fair && b.turn < x.turn && !slices.ContainsFunc(b.lanes, func(o *lane) bool { return o.open }) {
+	if b := l.buckets[OfKey]; x.fair && b.turn < x.turn && !slices.ContainsFunc(b.lanes, func(o *lane) bool { return o.open }) {
 		b.turn = x.turn
 	}
 	l.open = true

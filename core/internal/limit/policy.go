@@ -1,4 +1,4 @@
-package machine
+package limit
 
 import (
 	"fmt"
@@ -24,24 +24,19 @@ type queuePolicy struct {
 
 func (s *queuePolicy) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
 
-// putLimit is PutLimit.
-func (m *Machine) putLimit(c *client, op *core.PutLimit) {
-	name := limitName{op.Limit.Scope, op.Limit.Name}
-	if err := m.limitRefusal(&op.Limit, name); err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	q := m.queueWithPolicy(op.Limit.Queue)
-	name.name = strings.Clone(name.name)
-	limit := op.Limit
-	limit.Queue, limit.Name = q.Name, name.name
+// SetLimit sets a limit of a queue, and returns the commit on which a reply depends.
+func (r *Rules) SetLimit(n uint32, limit core.QueueLimit) core.Commit {
+	q := r.withPolicy(n)
+	limit.Queue, limit.Name = q.Name, strings.Clone(limit.Name)
+	name := limitName{limit.Scope, limit.Name}
 	before, had := q.policy.limits[name]
 	q.policy.limits[name] = limit
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(q, had && !before.FromConfig || !limit.FromConfig)})
+	return r.applyPolicy(n, q, had && !before.FromConfig || !limit.FromConfig)
 }
 
-// limitRefusal is the reason why a limit is refused, nil if there is none.
-func (m *Machine) limitRefusal(l *core.QueueLimit, name limitName) error {
+// LimitRefusal is the reason why a limit is refused, nil if there is none.
+func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
+	name := limitName{l.Scope, l.Name}
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 	switch {
 	case l.Queue == "" || len(l.Queue) > core.MaxQueueName || len(l.Name) > core.MaxIDBytes:
@@ -55,7 +50,7 @@ func (m *Machine) limitRefusal(l *core.QueueLimit, name limitName) error {
 	case l.SlotFor < 0 || l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
 		return wrong("a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative")
 	}
-	s := m.policyOf(l.Queue)
+	s := r.PolicyOf(l.Queue)
 	if s == nil {
 		return nil
 	}
@@ -69,9 +64,9 @@ func (m *Machine) limitRefusal(l *core.QueueLimit, name limitName) error {
 	return nil
 }
 
-// removeLimit is RemoveLimit.
-func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
-	name, s := limitName{op.Scope, op.Name}, m.policyOf(op.Queue)
+// DropLimit removes a limit of a queue, and returns the commit on which a reply depends.
+func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
+	name, s := limitName{op.Scope, op.Name}, r.PolicyOf(op.Queue)
 	var before core.QueueLimit
 	had := false
 	if s != nil {
@@ -79,39 +74,29 @@ func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
 	}
 	switch {
 	case !had:
-		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.table.MetaCommit())
-		return
+		return 0, core.ErrNoLimit
 	case before.FromConfig != op.FromConfig:
-		m.refusedAt(c, op.Tag, core.ErrConfigured, m.table.MetaCommit())
-		return
+		return 0, core.ErrConfigured
 	}
 	delete(s.limits, name)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(m.queues[m.table.QueueNumber(op.Queue)], !before.FromConfig)})
+	n := r.table.QueueNumber(op.Queue)
+	return r.applyPolicy(n, r.queues[n], !before.FromConfig), nil
 }
 
-// shareQueue is ShareQueue.
-func (m *Machine) shareQueue(c *client, op *core.ShareQueue) {
-	to := op.Sharing
-	if err := m.sharingRefusal(&to); err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	if to.Key.Kind == core.KeyNone && m.policyOf(to.Queue) == nil {
-		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.MetaCommit()})
-		return
-	}
-	q := m.queueWithPolicy(to.Queue)
+// SetSharing sets how a queue shares its workers between keys, and returns the commit on which a reply depends.
+func (r *Rules) SetSharing(n uint32, to core.Sharing) core.Commit {
+	q := r.withPolicy(n)
 	to.Queue, to.Weights = q.Name, maps.Clone(to.Weights)
 	before := q.policy.sharing
 	if q.policy.sharing = to; to.Key.Kind == core.KeyNone {
 		q.policy.sharing = core.Sharing{}
 	}
 	wasStored := before.Key.Kind != core.KeyNone && !before.FromConfig
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(q, wasStored || !to.FromConfig)})
+	return r.applyPolicy(n, q, wasStored || !to.FromConfig)
 }
 
-// sharingRefusal is the reason why a sharing is refused, nil if there is none.
-func (m *Machine) sharingRefusal(s *core.Sharing) error {
+// SharingRefusal is the reason why a sharing is refused, nil if there is none.
+func (r *Rules) SharingRefusal(s *core.Sharing) error {
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 	switch {
 	case s.Queue == "" || len(s.Queue) > core.MaxQueueName:
@@ -132,28 +117,23 @@ func (m *Machine) sharingRefusal(s *core.Sharing) error {
 			return wrong("a weight is between 1 and 1,000")
 		}
 	}
-	if old := m.policyOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
+	if old := r.PolicyOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
 		return core.ErrConfigured
 	}
 	return nil
 }
 
-// policyOf is the policy of a queue, nil if it has none.
-func (m *Machine) policyOf(name string) *queuePolicy {
-	if n := m.table.QueueNumber(name); n != 0 {
-		return m.queues[n].policy
+// PolicyOf is the policy of a queue, nil if it has none.
+func (r *Rules) PolicyOf(name string) *queuePolicy {
+	if n := r.table.QueueNumber(name); n != 0 {
+		return r.queues[n].policy
 	}
 	return nil
 }
 
-// queueWithPolicy finds or makes a queue with a policy. A new one has no row until it is used.
-func (m *Machine) queueWithPolicy(name string) *jobQueue {
-	n := m.table.QueueNumber(name)
-	if n == 0 {
-		n, _ = m.queueNamed(name)
-		m.table.Hide(n)
-	}
-	q := m.queues[n]
+// withPolicy gives a queue a policy, if it has none.
+func (r *Rules) withPolicy(n uint32) *Queue {
+	q := r.queues[n]
 	if q.policy == nil {
 		q.policy = &queuePolicy{limits: map[limitName]core.QueueLimit{}}
 	}
@@ -162,20 +142,19 @@ func (m *Machine) queueWithPolicy(name string) *jobQueue {
 
 // applyPolicy puts the policy of a queue in force, and stores it if that part of it has changed. It returns the commit that the
 // reply rests on.
-func (m *Machine) applyPolicy(q *jobQueue, store bool) core.Commit {
-	n := m.table.QueueNumber(q.Name)
+func (r *Rules) applyPolicy(n uint32, q *Queue, store bool) core.Commit {
 	whole := q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
-	q.limits.Throttle = whole
+	q.Limits.Throttle = whole
 	commit := core.Commit(0)
 	if store {
-		m.storePolicy(q)
-		commit = m.table.Promise()
+		r.storePolicy(q)
+		commit = r.table.Promise()
 	}
-	m.sortLanes(n, q)
+	r.sortLanes(n, q)
 	if q.policy.empty() {
 		q.policy = nil
 	}
-	m.offer(n)
-	m.dropIdle(n)
+	r.host.Offer(n)
+	r.host.DropIdle(n)
 	return commit
 }

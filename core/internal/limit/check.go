@@ -1,0 +1,382 @@
+package limit
+
+import (
+	"maps"
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/queue"
+	"broker/core/internal/table"
+)
+
+// LimitCheck verifies limits: job for every job, then end. It takes time linear in everything there is.
+type Check struct {
+	r    *Rules
+	fail func(format string, args ...any)
+
+	timers, jobs int
+	queues       map[uint32]*limitCount
+	taken        map[*bucket]uint32 // of shared buckets
+}
+
+// limitCount holds the recounted values of a queue.
+type limitCount struct {
+	slots     uint32
+	perWorker map[uint64]uint32
+	members   map[*lane]int
+	chains    map[uint32]int // jobs by number of the chain
+	free      int            // ready jobs without a key, in an ordered queue
+	taken     map[*bucket]uint32
+}
+
+// newLimitCheck begins a check, which calls fail for each violation.
+func (r *Rules) NewCheck(fail func(format string, args ...any)) *Check {
+	return &Check{r: r, fail: fail, queues: map[uint32]*limitCount{}, taken: map[*bucket]uint32{}}
+}
+
+func (c *Check) counted(n uint32) *limitCount {
+	if c.queues[n] == nil {
+		c.queues[n] = &limitCount{perWorker: map[uint64]uint32{}, members: map[*lane]int{}, chains: map[uint32]int{}, taken: map[*bucket]uint32{}}
+	}
+	return c.queues[n]
+}
+
+// count counts a deadline in use.
+func (c *Check) count(has bool) {
+	if has {
+		c.timers++
+	}
+}
+
+// Job checks one job and counts it.
+func (c *Check) Job(h uint32, e *table.Entry) {
+	q, x := c.r.queues[e.Queue], c.r.limitsOf(h)
+	if q.lanes != nil && !q.Sorting && e.State != core.Done && (x == nil || x.lane == nil) {
+		c.fail("job %d is in no lane", e.Seq)
+	}
+	c.orderPlace(h, e)
+	if x == nil {
+		return
+	}
+	c.jobs++
+	c.count(x.slotTimer != 0)
+	c.lane(h, e, x)
+	if x.slot == slotTaken {
+		have := c.counted(e.Queue)
+		have.slots += c.r.table.CostOf(h)
+		have.perWorker[x.slotKey]++
+	}
+	if x.slot != slotNone && e.State != core.Leased {
+		c.fail("job %d is %v and in a throttle's slot", e.Seq, e.State)
+	}
+}
+
+// End checks what was counted, and returns the number of deadlines in use.
+func (c *Check) End() (timers int) {
+	for n, q := range c.r.queues {
+		if q == nil {
+			continue
+		}
+		have := c.counted(uint32(n)) //nolint:gosec // a number of a queue
+		if have.slots != q.slots || !maps.Equal(have.perWorker, q.perWorker) {
+			c.fail("queue %s counts slots %d %v; has %d %v", q.Name, q.slots, q.perWorker, have.slots, have.perWorker)
+		}
+		c.lanes(q)
+		c.order(q)
+	}
+	c.sorting()
+	c.sharedBuckets()
+	if o := &c.r.orders; o.pages != nil && (o.last == 0 || c.r.table.Live == 0) {
+		c.fail("%d pages of places, and no job has one", len(o.pages))
+	}
+	if have := max(len(c.r.limitedJobs.all)-1, 0) - len(c.r.limitedJobs.free); have != c.jobs {
+		c.fail("%d jobs with limits, counted %d", have, c.jobs)
+	}
+	return c.timers
+}
+
+// lane checks what a job has of its lane, and counts it.
+func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
+	all := c.r.queues[e.Queue].lanes
+	if x.lane == nil {
+		return
+	}
+	if x.lane.of != all && c.r.queues[e.Queue].Sorting {
+		for i := range x.lane.slots {
+			c.count(x.lane.slots[i].timer != 0)
+			c.shared(&x.lane.slots[i])
+		}
+		return
+	}
+	if all == nil || all.names[x.lane.name] != x.lane.lane {
+		c.fail("job %d is in a lane that its queue does not have", e.Seq)
+		return
+	}
+	if all.byType && x.lane.name.typ != c.r.table.TypeOf(e) {
+		c.fail("job %d has type %q and is in the lane of %q", e.Seq, c.r.table.TypeOf(e), x.lane.name.typ)
+	}
+	if j := c.r.table.Payload(h); j != nil && all.byKey && x.lane.name.key != "" && x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
+		c.fail("job %d has key %q and is in the lane of %q", e.Seq, keyOf(all.key, j.Tags, j.UniqueKey), x.lane.name.key)
+	}
+	q := c.counted(e.Queue)
+	q.members[x.lane.lane]++
+	for i := range x.lane.slots {
+		s := &x.lane.slots[i]
+		c.count(s.timer != 0)
+		if s.bucket == nil {
+			continue
+		}
+		c.shared(s)
+		q.taken[s.bucket] += s.cost
+		if !e.Has(table.Held) || s.bucket != x.lane.buckets[i] {
+			c.fail("job %d is %v and has a slot of a bucket", e.Seq, e.State)
+		}
+	}
+}
+
+// lanes checks the lanes and buckets of a queue.
+func (c *Check) lanes(q *Queue) {
+	x := q.lanes
+	if x == nil {
+		return
+	}
+	have, ready, open := c.counted(x.queue), 0, 0
+	for number, l := range x.slots {
+		if l == nil {
+			continue
+		}
+		ready += l.ready.Len()
+		if x.names[l.name] != l || int(l.number) != number || l.members != have.members[l] || l.members == 0 {
+			c.fail("queue %s: lane %v has number %d and %d jobs, should have %d and %d", q.Name, l.name, l.number, l.members, number, have.members[l])
+		}
+		c.listOrder(q.Name, &l.ready, core.Ready, l.ready.Len())
+		if l.open {
+			open++
+		}
+		if l.open != (l.ready.Len() > 0 && l.blockedBy == nil) {
+			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.Name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
+		}
+		if b := l.blockedBy; b != nil && (!c.r.isFullFor(b, l.blockedCost) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
+			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.Name, l.name, b.name)
+		}
+	}
+	if ready != q.Open().Len() && !q.Sorting || open != x.open.Len() {
+		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.Name, ready, x.open.Len(), q.Open().Len(), open)
+	}
+	last := uint32(0)
+	for _, n := range x.open.Slice(0, x.open.Len(), nil) {
+		if last != 0 && !x.before(last, n) {
+			c.fail("queue %s: lanes %v and %v are out of order", q.Name, x.slots[last].name, x.slots[n].name)
+		}
+		last = n
+	}
+	for _, b := range c.r.buckets {
+		if b != nil && b.of == x {
+			c.bucket(q, b, have.taken[b])
+		}
+	}
+}
+
+// shared counts a slot of a shared bucket.
+func (c *Check) shared(s *laneSlot) {
+	if s.bucket != nil && s.bucket.of == nil {
+		c.taken[s.bucket] += s.cost
+	}
+}
+
+// sharedBuckets checks the shared buckets.
+func (c *Check) sharedBuckets() {
+	for name, s := range c.r.shared.byName {
+		b := s.bucket
+		c.count(b.timer != 0)
+		if b.slots != c.taken[b] || c.r.buckets[b.number] != b {
+			c.fail("shared limit %s counts %d leases, has %d", name, b.slots, c.taken[b])
+		}
+		lanes, blocked := map[uint32]int{}, 0
+		for n, q := range c.r.queues {
+			if q == nil || q.lanes == nil {
+				continue
+			}
+			for _, l := range q.lanes.slots {
+				if l == nil || !slices.Contains(l.buckets[ofShared:], b) {
+					continue
+				}
+				if lanes[uint32(n)]++; l.blockedBy == b { //nolint:gosec // a number of a queue
+					blocked++
+				}
+			}
+		}
+		for _, u := range b.users {
+			if lanes[u.queue] != u.lanes {
+				c.fail("shared limit %s has %d lanes of queue %d, counts %d", name, lanes[u.queue], u.queue, u.lanes)
+			}
+		}
+		if len(lanes) != len(b.users) || blocked != len(b.blocked) {
+			c.fail("shared limit %s has %d queues and %d lanes that wait, counts %d and %d", name, len(lanes), blocked, len(b.users), len(b.blocked))
+		}
+	}
+}
+
+// bucket checks a bucket of a queue.
+func (c *Check) bucket(q *Queue, b *bucket, taken uint32) {
+	c.count(b.timer != 0)
+	sum := uint32(0)
+	for _, n := range b.perWorker {
+		sum += n
+	}
+	if b.slots != taken || (sum == 0) != (taken == 0) {
+		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.Name, b.name, b.slots, sum, taken)
+	}
+	if b.of.buckets[b.name] != b || c.r.buckets[b.number] != b {
+		c.fail("queue %s: bucket %v is not found", q.Name, b.name)
+	}
+	if len(b.lanes) == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
+		c.fail("queue %s: bucket %v is not needed", q.Name, b.name)
+	}
+}
+
+// sorting checks the walk through the jobs of queues whose limits have changed.
+func (c *Check) sorting() {
+	s := &c.r.sort
+	need := 0
+	for _, q := range c.r.queues {
+		if q != nil && q.Sorting {
+			need++
+		}
+	}
+	for _, q := range s.queues {
+		if !c.r.queues[q.queue].Sorting {
+			c.fail("queue %d needs no walk", q.queue)
+		}
+	}
+	if need != len(s.queues) || (s.timer != 0) != (need > 0 || s.retired) {
+		c.fail("%d queues need a walk, it is for %d, with a deadline: %v", need, len(s.queues), s.timer != 0)
+	}
+	c.count(s.timer != 0)
+	for _, b := range c.r.buckets {
+		if b != nil && b.isRetired() {
+			c.count(b.timer != 0)
+			if !s.retired {
+				c.fail("bucket %v belongs to lanes that are gone", b.name)
+			}
+		}
+	}
+}
+
+// order checks the chains of an ordered queue.
+func (c *Check) order(q *Queue) {
+	x := q.order
+	if x == nil {
+		return
+	}
+	have := c.counted(x.queue)
+	open, used := 0, 0
+	for key, number := range x.chains {
+		if x.slots[number].key != key {
+			c.fail("queue %s: chain %d of key %q has key %q", q.Name, number, key, x.slots[number].key)
+		}
+	}
+	for number := range x.slots {
+		s := &x.slots[number]
+		if s.head == 0 {
+			if s.open != 0 || s.rest != nil || have.chains[uint32(number)] != 0 { //nolint:gosec // small
+				c.fail("queue %s: chain %d is unused and has jobs", q.Name, number)
+			}
+			continue
+		}
+		used++
+		c.chain(q, uint32(number), have.chains[uint32(number)]) //nolint:gosec // small
+		if s.open != 0 {
+			open++
+		}
+	}
+	if len(x.chains) != used {
+		c.fail("queue %s: %d chains, %d have jobs", q.Name, len(x.chains), used)
+	}
+	if want := have.free + open; x.open.Len() != want {
+		c.fail("queue %s: %d jobs are open, should be %d", q.Name, x.open.Len(), want)
+	}
+	c.listOrder(q.Name, &x.open, core.Ready, x.open.Len())
+	if c.r.orders.handOut || len(c.r.orders.handed) > 0 {
+		c.fail("a hand-out has not ended")
+	}
+}
+
+// chain checks one chain, which has so many jobs.
+func (c *Check) chain(q *Queue, number uint32, jobs int) {
+	r, s := c.r, &q.order.slots[number]
+	all := []uint32{s.head}
+	if s.rest != nil {
+		all = s.rest.Slice(0, s.rest.Len(), all)
+	}
+	if len(all) != jobs || s.out != 0 || q.order.chains[s.key] != number || s.rest != nil && s.rest.Len() == 0 {
+		c.fail("queue %s: chain of %q has %d jobs, should have %d; out %d", q.Name, s.key, len(all), jobs, s.out)
+	}
+	if !slices.IsSortedFunc(all, func(a, b uint32) int { return int(r.table.At(a).Seq) - int(r.table.At(b).Seq) }) { //nolint:gosec // small
+		c.fail("queue %s: the chain of %q is out of order", q.Name, s.key)
+	}
+	want := uint32(0)
+	if r.table.At(s.head).State == core.Ready {
+		want = s.head
+	}
+	if s.open != want {
+		c.fail("queue %s: job %d of key %q is open, should be %d", q.Name, r.table.At(s.open).Seq, s.key, r.table.At(want).Seq)
+	}
+}
+
+// orderPlace checks the place of a job in its ordering, and counts it.
+func (c *Check) orderPlace(h uint32, e *table.Entry) {
+	x := c.r.queues[e.Queue].order
+	if x == nil {
+		return
+	}
+	p := c.r.orderPlaceOf(h, x)
+	switch {
+	case (p != nil) == e.State.Unfinished():
+	case p == nil && c.r.queues[e.Queue].Sorting:
+	default:
+		c.fail("job %d is %v, in the ordering of its queue: %v", e.Seq, e.State, p != nil)
+	}
+	if p == nil {
+		return
+	}
+	q, number := c.counted(e.Queue), p.chain&^chainReady
+	if key := c.r.table.TagKey(h, x.key.Tag); x.slots[number].key != key {
+		c.fail("job %d has key %q and is in the chain of %q", e.Seq, key, x.slots[number].key)
+	}
+	if number == 0 {
+		if e.State == core.Ready {
+			q.free++
+		}
+		return
+	}
+	q.chains[number]++
+	if (p.chain&chainReady != 0) != (e.State == core.Ready) {
+		c.fail("job %d is %v, in its chain it is ready: %v", e.Seq, e.State, p.chain&chainReady != 0)
+	}
+}
+
+// listOrder checks the members and the order of a list.
+func (c *Check) listOrder(name string, list *queue.List, state core.State, want int) {
+	if err := c.r.table.CheckList(name, list, want, c.r.table.Before, func(e *table.Entry) bool { return e.State == state }); err != nil {
+		c.fail("queue %w", err)
+	}
+}
+
+// MayHave reports whether a queue has a job that a client may have now. It changes nothing.
+func (r *Rules) MayHave(q *Queue, who Asker, isStale func(h uint32) bool) bool {
+	if q.lanes == nil {
+		front := q.Open().Front()
+		return front != 0 && r.WorkerBelow(q, who) && !isStale(front) && r.Fits(q, front)
+	}
+	if !r.WorkerBelow(q, who) {
+		return false
+	}
+	for _, n := range q.lanes.open.Slice(0, q.lanes.open.Len(), nil) {
+		l := q.lanes.slots[n]
+		if !r.limited(q, l) && r.workerHasRoom(l, who) && !isStale(l.ready.Front()) {
+			return true
+		}
+	}
+	return false
+}

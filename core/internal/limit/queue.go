@@ -1,0 +1,241 @@
+package limit
+
+import (
+	"maps"
+	"math"
+
+	"broker/core"
+	"broker/core/internal/queue"
+	"broker/core/internal/table"
+)
+
+// Queue is what limits which jobs of a queue are handed out.
+type Queue struct {
+	table.Queue
+	Limits       core.Limits
+	policy       *queuePolicy      // its limits and sharing; nil if it has none
+	lanes        *lanes            // nil unless these tell its jobs apart
+	order        *ordering         // nil unless the jobs of each key are handed out in order
+	Sorting      bool              // its limits have changed; see laneSort
+	Joining      bool              // it gets lanes for a job that joins it, and must not be dropped
+	limitedTypes bool              // it has had jobs of types with shared limits
+	slots        uint32            // leases that count against the throttle
+	perWorker    map[uint64]uint32 // the same by holder; see workerBelow
+}
+
+// HasPolicy reports whether a queue has limits or a sharing.
+func (q *Queue) HasPolicy() bool { return q.policy != nil }
+
+// Tells reports whether a queue tells its jobs apart, so that a lease must be counted.
+func (q *Queue) Tells() bool { return q.lanes != nil || q.order != nil }
+
+// HasLanes reports whether a queue has lanes.
+func (q *Queue) HasLanes() bool { return q.lanes != nil }
+
+// Reached reports whether as many jobs are leased as the limit of the whole queue allows.
+func (q *Queue) Reached() bool { return q.Limits.Leased > 0 && q.slots >= q.Limits.Leased }
+
+// Room is how many of n jobs the limit of the whole queue lets go.
+func (q *Queue) Room(n int) int {
+	if q.Limits.Leased == 0 {
+		return n
+	}
+	return min(n, int(q.Limits.Leased)-int(q.slots))
+}
+
+// Fits reports whether the limit of the whole queue lets a job go beside those that are leased.
+func (r *Rules) Fits(q *Queue, h uint32) bool {
+	return q.Limits.Leased == 0 || !exceeds(q.slots, r.table.CostOf(h), q.Limits.Leased)
+}
+
+// SetLimits sets the limits of a queue that are not those of its policy.
+func (q *Queue) SetLimits(l core.Limits) {
+	l.Throttle = q.Limits.Throttle
+	q.Limits = l
+}
+
+// limitHost is what limits ask of the machine.
+type Host interface {
+	Offer(queue uint32)               // it may have a job to hand out
+	DropIdle(queue uint32)            // it may not be needed any more
+	Client(slot uint32) core.ClientID // the client with a slot
+	HolderName(e *table.Entry) string // the worker of a leased job
+}
+
+// AddQueue gives a queue its number.
+func (r *Rules) AddQueue(n uint32, q *Queue) {
+	if int(n) == len(r.queues) {
+		r.queues = append(r.queues, nil)
+	}
+	r.queues[n] = q
+}
+
+// RemoveQueue forgets a queue.
+func (r *Rules) RemoveQueue(n uint32) { r.queues[n] = nil }
+
+// SharingOf is how a queue shares its workers between keys; nil: it does not.
+func (q *Queue) SharingOf() *core.Sharing {
+	if q.policy == nil || q.policy.sharing.Key.Kind == core.KeyNone {
+		return nil
+	}
+	sharing := q.policy.sharing
+	sharing.Weights = maps.Clone(sharing.Weights)
+	return &sharing
+}
+
+// Leased counts the lease of a job in the rates and turns of its queue. The job is not ready any more.
+func (r *Rules) Leased(q *Queue, h uint32, seq uint64) {
+	if q.lanes != nil {
+		r.countLease(q.lanes, h)
+	}
+	if r.orders.handOut && q.order != nil {
+		r.handOut(q, h, seq)
+	}
+}
+
+// LeasedAnyway is leased for a job that was not ready.
+func (r *Rules) LeasedAnyway(q *Queue, h uint32, e *table.Entry) {
+	if q.lanes != nil {
+		r.sortIn(h, e, q) // the walk may not have reached it
+		r.countLease(q.lanes, h)
+	}
+}
+
+// Transferred puts a leased job that another worker has got into its lane.
+func (r *Rules) Transferred(q *Queue, h uint32, e *table.Entry) {
+	if q.lanes != nil {
+		r.sortIn(h, e, q) // the walk may not have reached it
+	}
+}
+
+// JoinQueue puts a job that has moved to a queue into its lane and chain. Its payload may be on disk only.
+func (r *Rules) JoinQueue(h uint32, e *table.Entry, typ string) {
+	r.needLanes(e.Queue, typ)
+	r.JoinOrder(h, e)
+	if q := r.queues[e.Queue]; q.lanes != nil && r.laneOf(h, q.lanes) == nil {
+		r.joinLane(h, q.lanes, r.laneNameOf(h, e, q.lanes))
+	}
+}
+
+// KeepsBack reports whether limits keep a ready job from being leased now.
+func (r *Rules) KeepsBack(q *Queue, h uint32) bool {
+	return q.lanes != nil && r.limited(q, r.limitsOf(h).lane.lane)
+}
+
+// StartHandOut begins a hand-out of several jobs.
+func (r *Rules) StartHandOut() { r.orders.handOut = true }
+
+// Drained gives back memory once there are no jobs.
+func (r *Rules) Drained() { r.orders.pages = nil }
+
+// limitClockSet follows a change of the wall clock.
+func (r *Rules) ClockSet(by core.Instant) {
+	for _, b := range r.buckets {
+		if b != nil {
+			b.paid += by
+		}
+	}
+}
+
+// HasRates reports whether the open batch changes rates.
+func (r *Rules) HasRates() bool { return len(r.dirtyRates) > 0 }
+
+// ForgetPolicy forgets the policy of a queue without jobs.
+func (r *Rules) ForgetPolicy(q *Queue) {
+	if q.lanes != nil {
+		r.dropBuckets(q.lanes)
+	}
+	q.lanes, q.policy, q.Limits.Throttle = nil, nil, core.Throttle{}
+}
+
+// CountFit is how many jobs of a queue may be handed out now. It stops counting at a number, and returns the jobs that it found and
+// that are unfit, at most maxStale.
+func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32) bool) (n int, unfit []uint32) {
+	x := q.lanes
+	if x == nil {
+		return r.fitJobs(q, q.Open(), enough, nil, isUnfit)
+	}
+	for i := 0; i < x.open.Len() && n < enough; i++ {
+		l := x.slots[x.open.At(i)]
+		var fit int
+		fit, unfit = r.fitJobs(q, &l.ready, min(r.laneLeases(l, who), enough-n), unfit, isUnfit)
+		n += fit
+	}
+	if x.whole != nil {
+		n = min(n, r.roomIn(x.whole))
+	}
+	return n, unfit
+}
+
+// fitJobs counts jobs of a list of open ones that may be handed out, up to a number, and adds the others before them to unfit.
+func (r *Rules) fitJobs(q *Queue, list *queue.List, most int, unfit []uint32, isUnfit func(h uint32) bool) (n int, _ []uint32) {
+	look := func(h uint32) bool {
+		if isUnfit(h) {
+			unfit = append(unfit, h)
+		} else {
+			n++
+		}
+		return n < most && len(unfit) < MaxStale
+	}
+	for w := list.From(nil); n < most && len(unfit) < MaxStale; {
+		h := w.Next()
+		if h == 0 {
+			break
+		}
+		if look(h) && q.order != nil {
+			r.followers(q, h, look)
+		}
+	}
+	return n, unfit
+}
+
+// OpenFor is how many jobs of a queue could be handed out to a client now, whether or not they are unfit; it stops counting above a
+// number.
+func (r *Rules) OpenFor(q *Queue, who Asker, above int) int {
+	if q.lanes != nil {
+		return r.laneRoom(q, who, above)
+	}
+	return r.openJobs(q, q.Open(), above)
+}
+
+// RoomForWorker is how many leases the limit of a queue for each worker lets go to a client.
+func (r *Rules) RoomForWorker(q *Queue, who Asker) int {
+	most := q.Limits.LeasedPerWorker
+	if most == 0 {
+		return math.MaxInt
+	}
+	if key, known := r.workerKeyOf(who); known {
+		most -= q.perWorker[key]
+	}
+	return int(most)
+}
+
+// WorkerBelow reports whether the limit of a queue for each worker lets a client have a job.
+func (r *Rules) WorkerBelow(q *Queue, who Asker) bool {
+	if q.Limits.LeasedPerWorker == 0 {
+		return true
+	}
+	key, known := r.workerKeyOf(who)
+	return !known || q.perWorker[key] < q.Limits.LeasedPerWorker
+}
+
+// laneAvailable is how many jobs of a queue could be handed out now to anybody; above a number it need not be exact.
+func (r *Rules) Available(q *Queue, above int) int {
+	n := q.Open().Len()
+	if q.lanes != nil {
+		n = r.laneRoom(q, Asker{}, above)
+	}
+	return q.Room(n)
+}
+
+// Asker is a client that asks for a job; without a lease: anybody.
+type Asker struct {
+	Client core.ClientID
+	Lease  *core.Lease
+}
+
+// SetSortStep sets the cost of a step of laneSort; zero: usualSortStep.
+func (r *Rules) SetSortStep(cost int) { r.sortStepCost = cost }
+
+// MaxStale is how many expired jobs a search for work removes at most; see runnable.
+const MaxStale = 16

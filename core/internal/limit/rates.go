@@ -1,0 +1,97 @@
+package limit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/table"
+)
+
+// What leases have used of a rate is stored with the next commit, so that neither a restart nor another leader grants a burst anew. No
+// lease waits for that: a crash forgets those of the batch that it takes.
+
+// RatePrefix begins the names of the meta entries of rates. It is on disk and never changes.
+const RatePrefix = "core/rate/"
+
+// rateName is the name of the meta entry of a bucket.
+func (b *bucket) rateName(r *Rules) string {
+	if b.of == nil {
+		return RatePrefix + "shared/" + b.name.name
+	}
+	queue := r.queues[b.of.queue].Name
+	return fmt.Sprintf("%s%d/%d/%s/%s", RatePrefix, b.name.scope, len(queue), queue, b.name.name)
+}
+
+// rateChanged adds the rate of a bucket to the open batch.
+func (r *Rules) rateChanged(b *bucket) {
+	if r.table.Persists() && !b.rateDirty {
+		b.rateDirty = true
+		r.dirtyRates = append(r.dirtyRates, b.number)
+		r.table.AddOpen(table.ChangeBytes)
+	}
+}
+
+// SealRates adds the rates that have changed to a batch.
+func (r *Rules) SealRates(meta []core.MetaEntry) []core.MetaEntry {
+	for _, number := range r.dirtyRates {
+		b := r.buckets[number]
+		if b == nil || !b.rateDirty {
+			continue // dropped, and the number may belong to another one
+		}
+		b.rateDirty, b.rateStored = false, true
+		value := binary.AppendVarint(binary.AppendVarint(nil, int64(b.paid)), int64(r.table.Now))
+		meta = append(meta, core.MetaEntry{Name: b.rateName(r), Value: value})
+	}
+	r.dirtyRates = r.dirtyRates[:0]
+	return meta
+}
+
+// RestoreRate restores what is used of a rate. If the clock was set back since, the wait is as long as it was.
+func (r *Rules) RestoreRate(name string, value []byte) error {
+	paid, n := binary.Varint(value)
+	at, k := binary.Varint(value[max(n, 0):])
+	if n <= 0 || k <= 0 || n+k != len(value) {
+		return errors.New("a rate with a wrong value")
+	}
+	r.rates[name] = min(core.Instant(paid), r.table.Now+core.Instant(max(paid-at, 0)))
+	return nil
+}
+
+// RestoredRates gives the rates to the buckets that exist. Others take theirs when they are made. What has been paid for since is of no use.
+func (r *Rules) RestoredRates() {
+	for _, b := range r.buckets {
+		if b != nil {
+			r.takeRate(b)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.rates)) {
+		if r.rates[name] <= r.table.Now {
+			delete(r.rates, name)
+			r.table.LogMeta(core.MetaEntry{Name: name})
+		}
+	}
+}
+
+// takeRate gives a bucket what was restored of its rate.
+func (r *Rules) takeRate(b *bucket) {
+	if len(r.rates) == 0 || b.limit.Rate == 0 {
+		return
+	}
+	name := b.rateName(r)
+	if paid, there := r.rates[name]; there {
+		b.paid, b.rateStored = max(b.paid, paid), true
+		delete(r.rates, name)
+	}
+}
+
+// dropRate removes the stored rate of a bucket that is not needed any more.
+func (r *Rules) dropRate(b *bucket) {
+	if b.rateStored && !b.isRetired() { // else another bucket has it now
+		r.table.LogMeta(core.MetaEntry{Name: b.rateName(r)})
+	}
+	b.rateDirty, b.rateStored = false, false
+}

@@ -1,0 +1,33 @@
+package limit
+
+import (
+	"broker/core"
+	"broker/core/internal/table"
+)
+
+// Rules are the limits of all queues. Not safe for concurrent use.
+type Rules struct {
+	table        *table.Table
+	host         Host
+	sortStepCost int // zero: usualSortStep
+
+	queues      []*Queue // by number, from 1
+	limitedJobs limitedJobs
+	buckets     []*bucket // of all queues, by number
+	freeBuckets []uint32
+	shared      sharedLimits
+	sort        laneSort
+	orders      orders
+
+	dirtyRates     []uint32                // buckets with rateDirty
+	rates          map[string]core.Instant // restored rates that no bucket has taken yet, by the names of their meta entries
+	restoredLimits []core.SharedLimit      // until they are put in force
+}
+
+// New makes the limits of a table, which has no queues yet. The cost of a step of laneSort may be zero: usualSortStep.
+func New(t *table.Table, host Host, sortStep int) *Rules {
+	return &Rules{
+		table: t, host: host, sortStepCost: sortStep, queues: make([]*Queue, 1), rates: map[string]core.Instant{},
+		shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
+	}
+}

@@ -1,0 +1,65 @@
+package limit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// showLimits is all that matters of what a job has of limits.
+func (r *Rules) ShowJob(h uint32) string {
+	x := r.limitsOf(h)
+	if x == nil || x.lane == nil && x.slot == slotNone {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "slot %v until %v", x.slot, r.table.Timers.At(x.slotTimer))
+	if x.slotKey&WorkerKey != 0 {
+		fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(x.slotKey))) //nolint:gosec // a number of a name
+	}
+	if x.lane != nil {
+		fmt.Fprintf(&b, " lane %v", x.lane.name)
+		for i := range x.lane.slots[:min(len(x.lane.slots), ofShared)] {
+			fmt.Fprintf(&b, " until %v", r.table.Timers.At(x.lane.slots[i].timer))
+		}
+	}
+	return b.String()
+}
+
+// showQueueLimits is all that matters of the limits of a queue.
+func (r *Rules) ShowQueue(q *Queue) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, " limits %+v slots %v", q.Limits, q.slots)
+	if q.policy != nil {
+		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
+	}
+	if x := q.order; x != nil {
+		fmt.Fprintf(&b, " open %v of %d chains", r.table.Seqs(&x.open), len(x.chains))
+	}
+	if q.lanes == nil {
+		return b.String()
+	}
+	lanes := slices.SortedFunc(maps.Values(q.lanes.names), func(x, y *lane) int {
+		return strings.Compare(x.name.typ+"\x00"+x.name.key, y.name.typ+"\x00"+y.name.key)
+	})
+	for _, l := range lanes {
+		fmt.Fprintf(&b, " lane %v: %v of %d %v", l.name, r.table.Seqs(&l.ready), l.members, l.open)
+	}
+	for _, k := range slices.SortedFunc(maps.Values(q.lanes.buckets), func(x, y *bucket) int {
+		return strings.Compare(fmt.Sprint(x.name), fmt.Sprint(y.name))
+	}) {
+		fmt.Fprintf(&b, " bucket %v: %v %d %v", k.name, k.limit, k.slots, k.paid)
+	}
+	return b.String()
+}
+
+// ShowShared is all that matters of the shared limits.
+func (r *Rules) ShowShared() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
+		s := r.shared.byName[name]
+		fmt.Fprintf(&b, " shared %+v: %d %v", s.SharedLimit, s.bucket.slots, s.bucket.paid)
+	}
+	return b.String()
+}
