@@ -57,3 +57,17 @@ func at(t *testing.T, job map[string]any, member string) time.Time {
 	}
 	return when
 }
+
+// The answer to a submission that finds a job names that job, also if a client gave it its id.
+func TestSubmissionThatFindsAJobIsAnsweredWithItsID(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "q", "id": "order-7", "type": "Ship", "tags": []string{"a"}, "unique_key": "k"})
+	for _, choice := range []string{"coalesce", "replace"} {
+		a := f.call("POST", "/api/v1/jobs", map[string]any{"queue": "q", "type": "Ship", "tags": []string{"a"}, "unique_key": "k", "on_duplicate": choice})
+		job := a.want(201)
+		if job["id"] != "order-7" || job["type"] != "Ship" || fmt.Sprint(job["tags"]) != "[a]" || a.header.Get("Location") != "/api/v1/jobs/order-7" {
+			t.Errorf("%s: %v, %s", choice, job, a.header.Get("Location"))
+		}
+	}
+}

@@ -378,7 +378,7 @@ var withdrawn = &core.Outcome{Cause: core.Cancelled, Failure: &core.Failure{Mess
 func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
 	looks := make([]core.Op, len(ops))
 	for i := range ops {
-		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: true}
+		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: !admitted[i].Existing} // another job has an id of its own
 	}
 	c.replies = c.replies[:0]
 	c.do(looks...)
@@ -386,7 +386,9 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 	for i := range c.replies {
 		switch r := &c.replies[i]; {
 		case r.Kind == core.Inspected && r.Commit <= c.b.Committed():
-			now[r.Tag] = r.Info
+			if now[r.Tag] = r.Info; r.Info.Job == nil {
+				r.Info.Job = r.Job
+			}
 		case r.Kind == core.Failed && ended[r.Tag] == nil && ops[r.Tag].(*core.Submit).Job.Ephemeral:
 			ended[r.Tag] = withdrawn
 		}
