@@ -167,6 +167,33 @@ func TestBrokenJSONIsNotSavedAsTextUnasked(t *testing.T) {
 	b.clean("broken JSON")
 }
 
+// A job that waits under a unique key is found, or changed, by a form that says so.
+func TestSubmissionWithAKnownKeyFindsOrChangesItsJob(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{})
+	id := strings.TrimSpace(shell(t, broker, `broker push index first --unique doc-7`))
+	b := openBrowser(t, "http://"+broker.HTTP)
+	submit := func(body, choice string) {
+		t.Helper()
+		b.open("/submit")
+		b.run(chromedp.SendKeys(`input[name="queue"]`, "index"), chromedp.SendKeys(`textarea[name="body"]`, body),
+			chromedp.SendKeys(`input[name="unique_key"]`, "doc-7"), chromedp.SetValue(`select[name="on_duplicate"]`, choice), chromedp.Click(`button[value="submit"]`))
+	}
+	submit("second", "")
+	b.refused("key")
+	for _, c := range []struct{ choice, note, body string }{
+		{"coalesce", "it is submitted, or was before", "first"}, {"replace", "as it was typed", "changed"},
+	} {
+		submit("changed", c.choice)
+		b.wants(c.note)
+		b.wants(id)
+		if got := shell(t, broker, "broker job "+id+" -o json"); !strings.Contains(got, `"body": "`+c.body+`"`) {
+			t.Errorf("%s: %s", c.choice, got)
+		}
+	}
+	b.clean("unique keys")
+}
+
 func TestJobsAreSubmitted(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)

@@ -22,7 +22,7 @@ type submitData struct {
 	Result, FailureText string
 }
 
-var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "tags"}
+var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "on_duplicate", "tags"}
 
 func submitPage(r *request) (*view, error) {
 	if !mayRole(r.caller, access.Produce) {
@@ -62,7 +62,7 @@ func submitJob(r *request) (*view, error) {
 		return r.back("submit", "The job "+job.ID+" is submitted.")
 	}
 	if wait == 0 {
-		return r.back("jobs/"+job.ID, "The job is submitted.")
+		return r.back("jobs/"+job.ID, submittedNote(&sub))
 	}
 	if job.Outcome == nil {
 		return r.back("jobs/"+job.ID, "The job has not ended within "+span(submitWait)+"; this is how it is now.")
@@ -76,10 +76,21 @@ func submitJob(r *request) (*view, error) {
 	return v, nil
 }
 
+// submittedNote says what a job is that a submission has made or found.
+func submittedNote(sub *service.Submission) string {
+	switch sub.OnDuplicate {
+	case "coalesce":
+		return "This is the job with the key: it is submitted, or was before."
+	case "replace":
+		return "This is the job with the key, as it was typed."
+	}
+	return "The job is submitted."
+}
+
 func submission(r *request) (service.Submission, error) {
 	form := r.PostForm
 	sub := service.Submission{
-		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"),
+		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"), OnDuplicate: form.Get("on_duplicate"),
 		Tags: splitTags(form.Get("tags")),
 	}
 	var err error
