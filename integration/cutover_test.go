@@ -190,6 +190,7 @@ func startCutOverLoad(t *testing.T, c *cutOverCase, address string, tolerant boo
 	var producing sync.WaitGroup
 	for w := range 4 {
 		serve, end := c.worker(t, address, func(body string) {
+			time.Sleep(2 * time.Millisecond) // so that jobs wait
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.ran[body]++
@@ -219,13 +220,27 @@ func startCutOverLoad(t *testing.T, c *cutOverCase, address string, tolerant boo
 					l.stop.Store(true)
 				}
 				l.mu.Unlock()
-				time.Sleep(500 * time.Microsecond)
+				time.Sleep(4 * time.Millisecond)
 			}
 		})
 	}
 	l.work.Go(producing.Wait)
 	t.Cleanup(l.end) // before the connections are closed
 	return l
+}
+
+// burst submits many jobs at once.
+func (l *cutOverLoad) burst(c *cutOverCase, address, name string, n int) {
+	l.t.Helper()
+	submit, end := c.producer(l.t, address, false)
+	defer func() { _ = end.Close() }() // every job was acknowledged
+	for i := range n {
+		body := fmt.Sprint(name, i)
+		check(l.t, submit(body))
+		l.mu.Lock()
+		l.acked[body] = true
+		l.mu.Unlock()
+	}
 }
 
 func (l *cutOverLoad) end() {
@@ -275,18 +290,21 @@ func shadowTool(t *testing.T, page string, args ...string) string {
 	return string(out)
 }
 
-// startDrain moves what waits at the old server until end is called.
-func startDrain(t *testing.T, b *harness.Broker, c *cutOverCase, address string, flags []string) (end func()) {
+// startDrain moves what waits at the old server until end is called, which returns how many jobs were moved.
+func startDrain(t *testing.T, b *harness.Broker, c *cutOverCase, address string, flags []string) (end func() int) {
 	cmd := importCommand(t, b, c.source, address, append(flags, "--queues", cutOverQueue, "--follow")...)
-	var errs strings.Builder
-	cmd.Stderr = &errs
+	var said, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &errs
 	check(t, cmd.Start())
-	return func() {
+	return func() int {
 		t.Helper()
 		check(t, cmd.Process.Signal(syscall.SIGINT))
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("import: %v\n%s", err, errs.String())
 		}
+		var r importReport
+		check(t, json.Unmarshal([]byte(said.String()), &r))
+		return r.Moved
 	}
 }
 
@@ -300,19 +318,24 @@ func TestQueuesAreCutOverAndRolledBackUnderLoad(t *testing.T) {
 			address, flags := c.upstream(t, b)
 			_, listen, page := startShadow(t, c.protocol, address, "--to", to)
 			load := startCutOverLoad(t, &c, listen, false)
-			for range 2 {
-				time.Sleep(time.Second)
+			moved := 0
+			for round := range 2 {
+				time.Sleep(300 * time.Millisecond)
+				load.burst(&c, listen, fmt.Sprint("burst", round, "-"), 1000)
 				said := shadowTool(t, page, "cut-over", cutOverQueue)
 				if !strings.Contains(said, "broker import --from "+c.source) {
 					t.Errorf("cut-over said %s", said)
 				}
 				endDrain := startDrain(t, b, &c, address, flags)
 				time.Sleep(1500 * time.Millisecond)
-				endDrain()
+				moved += endDrain()
 				shadowTool(t, page, "roll-back", cutOverQueue)
 			}
 			time.Sleep(500 * time.Millisecond)
 			load.check(1, func() int { return 0 })
+			if t.Logf("%d jobs were moved", moved); moved == 0 {
+				t.Error("the import moved none of the waiting jobs")
+			}
 			t.Logf("%s", shadowTool(t, page, "status"))
 			harness.Eventually(t, func() string {
 				if n := readyOf(t, b, cutOverQueue); n > 0 {

@@ -221,7 +221,7 @@ func (c *gearmanConn) connectedLocked(s *gearmanSide) {
 	for _, p := range c.settings {
 		s.out.put(p)
 		if p.typ() == gearmanOption {
-			s.pending = append(s.pending, &gearmanSlot{typ: gearmanOption, internal: true})
+			c.expectLocked(s, &gearmanSlot{typ: gearmanOption, internal: true})
 		}
 	}
 	c.registerLocked()

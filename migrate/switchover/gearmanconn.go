@@ -3,6 +3,7 @@ package switchover
 import (
 	"bytes"
 	"slices"
+	"time"
 )
 
 // request handles a request of the client.
@@ -59,8 +60,26 @@ func (c *gearmanConn) askLocked(s *gearmanSide, p gearmanPacket, slot *gearmanSl
 		c.flushLocked()
 		return
 	}
-	s.pending = append(s.pending, slot)
+	c.expectLocked(s, slot)
 	s.out.put(p)
+}
+
+// expectLocked notes that a side owes a reply. A broker that owes one for too long counts as lost.
+func (c *gearmanConn) expectLocked(s *gearmanSide, slot *gearmanSlot) {
+	s.pending = append(s.pending, slot)
+	if s.broker && len(s.pending) == 1 {
+		_ = s.out.conn.SetReadDeadline(time.Now().Add(c.s.replyWithin)) // fails on a closed connection only
+	}
+}
+
+// takeLocked takes the oldest request of a side that has its reply now.
+func (c *gearmanConn) takeLocked(s *gearmanSide) *gearmanSlot {
+	slot := s.pending[0]
+	s.pending = s.pending[1:]
+	if s.broker {
+		_ = s.out.conn.SetReadDeadline(replyDeadline(len(s.pending), c.s.replyWithin)) // fails on a closed connection only
+	}
+	return slot
 }
 
 func (c *gearmanConn) canDoLocked(p gearmanPacket) {
@@ -96,7 +115,7 @@ func (c *gearmanConn) settingLocked(p gearmanPacket) {
 	if c.broker != nil {
 		c.broker.out.put(p)
 		if option {
-			c.broker.pending = append(c.broker.pending, &gearmanSlot{typ: gearmanOption, internal: true})
+			c.expectLocked(c.broker, &gearmanSlot{typ: gearmanOption, internal: true})
 		}
 	}
 	if option {
@@ -141,7 +160,7 @@ func (c *gearmanConn) grabLocked(p gearmanPacket) {
 // workLocked passes news of a job to the side that has assigned it. A job that was assigned over a lost connection to the broker is not
 // this worker's any more.
 func (c *gearmanConn) workLocked(p gearmanPacket) {
-	if !p.ofBroker() {
+	if !p.ofBroker() || !c.s.any() {
 		c.server.out.put(p)
 		return
 	}
@@ -157,7 +176,7 @@ func (c *gearmanConn) workLocked(p gearmanPacket) {
 }
 
 func (c *gearmanConn) statusLocked(p gearmanPacket) {
-	if !p.ofBroker() {
+	if !p.ofBroker() || !c.s.any() {
 		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanGetStatus})
 		return
 	}

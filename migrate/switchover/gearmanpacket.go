@@ -99,24 +99,18 @@ const (
 
 // ofBroker reports whether the packet of a client names a job of the broker.
 func (p gearmanPacket) ofBroker() bool {
-	return len(p) > gearmanHeader && p[gearmanHeader] != serverHandle
+	return len(p) > gearmanHeader && p[gearmanHeader] == brokerHandle
 }
 
 // restoreHandle gives a packet of a client the broker's handle.
-func (p gearmanPacket) restoreHandle() {
-	if p[gearmanHeader] == brokerHandle {
-		p[gearmanHeader] = serverHandle
-	}
-}
+func (p gearmanPacket) restoreHandle() { p[gearmanHeader] = serverHandle }
 
 // showHandle gives a packet of the broker the handle that clients see.
 func (p gearmanPacket) showHandle() error {
-	if len(p) == gearmanHeader || p[gearmanHeader] == brokerHandle {
-		return errors.New("the broker's handles begin with h: set gearman.handle_prefix")
+	if len(p) == gearmanHeader || p[gearmanHeader] != serverHandle {
+		return errors.New("the broker's handles do not begin with H: set gearman.handle_prefix")
 	}
-	if p[gearmanHeader] == serverHandle {
-		p[gearmanHeader] = brokerHandle
-	}
+	p[gearmanHeader] = brokerHandle
 	return nil
 }
 

@@ -69,12 +69,15 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 		c.pushLocked(s, p)
 		return nil
 	}
-	slot := s.pending[0]
-	s.pending = s.pending[1:]
+	slot := c.takeLocked(s)
 	if slot.internal {
 		return nil
 	}
-	return c.answerLocked(s, slot, p)
+	err := c.answerLocked(s, slot, p)
+	if err != nil { // the connection ends; the request is settled before
+		c.doneLocked(s, slot, newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error()))
+	}
+	return err
 }
 
 // answerLocked gives a slot its reply, or asks the other side.
@@ -118,7 +121,7 @@ func (c *gearmanConn) askOtherLocked(slot *gearmanSlot) bool {
 	if s == nil || s != c.server && s != c.broker {
 		return false
 	}
-	s.pending = append(s.pending, slot)
+	c.expectLocked(s, slot)
 	s.out.put(slot.raw)
 	c.cond.Broadcast()
 	return true

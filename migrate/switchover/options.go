@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Options of a switch.
@@ -24,6 +25,8 @@ type Switch struct {
 	o      Options
 	broker *broker
 	p      protocol
+
+	replyWithin time.Duration
 }
 
 // protocol serves one client.
@@ -56,7 +59,7 @@ func NewSwitch(o Options) (*Switch, error) {
 	if err := CheckProtocol(o.Protocol); err != nil {
 		return nil, err
 	}
-	s := &Switch{Board: NewBoard(), o: o, broker: &broker{address: o.Broker}}
+	s := &Switch{Board: NewBoard(), o: o, broker: &broker{address: o.Broker}, replyWithin: replyWithin}
 	s.p = makers[o.Protocol](s)
 	return s, nil
 }

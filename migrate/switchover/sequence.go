@@ -209,6 +209,9 @@ func (s *sequenceSide) send(request []byte, x *exchange) error {
 		return errGone
 	}
 	s.pending = append(s.pending, x)
+	if s.broker && len(s.pending) == 1 {
+		_ = s.conn.SetReadDeadline(time.Now().Add(s.c.s.replyWithin)) // fails on a closed connection only
+	}
 	s.mu.Unlock()
 	if s.broker {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(writeWithin)) // fails on a closed connection only
@@ -238,6 +241,9 @@ func (s *sequenceSide) run() {
 		s.settle(x, p)
 		s.mu.Lock()
 		s.pending = s.pending[1:]
+		if s.broker {
+			_ = s.conn.SetReadDeadline(replyDeadline(len(s.pending), s.c.s.replyWithin)) // fails on a closed connection only
+		}
 		s.cond.Broadcast()
 		s.mu.Unlock()
 	}

@@ -1,0 +1,79 @@
+package switchover
+
+import (
+	"testing"
+	"time"
+)
+
+// A broker that is stopped, but whose connections stay, must not hold the server's jobs back.
+func TestABrokerThatDoesNotReplyCountsAsLost(t *testing.T) {
+	t.Parallel()
+	t.Run("gearman", func(t *testing.T) {
+		t.Parallel()
+		r := setup(t, "gearman")
+		r.replyWithin = 50 * time.Millisecond
+		r.cutOver("mail")
+		client, server := r.join()
+		client.send(req(gearmanCanDo, "mail"))
+		server.want(req(gearmanCanDo, "mail"))
+		r.atBroker().want(req(gearmanCanDo, "mail"))
+		client.send(req(gearmanGrab))
+		server.want(req(gearmanGrab))
+		server.send(res(gearmanNoJob)) // the broker is asked, and says nothing
+		client.want(res(gearmanNoJob))
+	})
+	t.Run("faktory", func(t *testing.T) {
+		t.Parallel()
+		r := setup(t, "faktory")
+		r.replyWithin = 50 * time.Millisecond
+		r.cutOver("mail")
+		client, server := r.greeted()
+		client.send("PUSH {\"jid\":\"a\",\"queue\":\"mail\"}\r\n")
+		r.atFaktory().want("PUSH {")
+		client.want("-ERR the connection to the broker was lost\r\n")
+		client.send("ACK {\"jid\":\"b\"}\r\n")
+		broker := r.atFaktory()
+		server.want("ACK {\"jid\":\"b\"}\r\n")
+		server.send(faktoryOK)
+		broker.want("ACK {\"jid\":\"b\"}\r\n")
+		client.want(faktoryOK)
+	})
+	t.Run("beanstalkd", func(t *testing.T) {
+		t.Parallel()
+		r := setup(t, "beanstalkd")
+		r.replyWithin = 50 * time.Millisecond
+		r.cutOver("default")
+		client, server := r.join()
+		client.send("reserve\r\n")
+		r.atBroker().want("reserve-with-timeout 0\r\n")
+		server.want("reserve-with-timeout 0\r\n")
+		server.send("RESERVED 1 1\r\na\r\n")
+		client.want("RESERVED 1 1\r\na\r\n")
+	})
+}
+
+func TestHandlesOfOtherGearmanServersPass(t *testing.T) {
+	t.Parallel()
+	r := setup(t, "gearman")
+	client, server := r.join()
+	for _, handle := range []string{"h:a:1", "job-1", ""} {
+		client.send(req(gearmanComplete, handle, "x") + req(gearmanGetStatus, handle))
+		server.want(req(gearmanComplete, handle, "x") + req(gearmanGetStatus, handle))
+	}
+	r.cutOver("mail")
+	client.send(req(gearmanComplete, "job-1", "x"))
+	server.want(req(gearmanComplete, "job-1", "x"))
+}
+
+func TestABrokerWithOtherHandlesIsRefused(t *testing.T) {
+	t.Parallel()
+	r := setup(t, "gearman")
+	r.cutOver("mail")
+	client, _ := r.join()
+	client.send(req(gearmanSubmitBg, "mail", "", "x"))
+	broker := r.atBroker()
+	broker.want(req(gearmanSubmitBg, "mail", "", "x"))
+	broker.send(res(gearmanCreated, "X:a:1"))
+	client.want("\x00RES\x00\x00\x00\x13")
+	broker.wantEnd()
+}
