@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// LimitCheck verifies limits: job for every job, then end. It takes time linear in everything there is.
+// Check verifies limits: job for every job, then end. It takes time linear in everything there is.
 type Check struct {
 	r    *Rules
 	fail func(format string, args ...any)
@@ -29,7 +29,7 @@ type limitCount struct {
 	taken     map[*bucket]uint32
 }
 
-// newLimitCheck begins a check, which calls fail for each violation.
+// NewCheck begins a check, which calls fail for each violation.
 func (r *Rules) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{r: r, fail: fail, queues: map[uint32]*limitCount{}, taken: map[*bucket]uint32{}}
 }

@@ -54,7 +54,7 @@ func (q *Queue) SetLimits(l core.Limits) {
 	q.Limits = l
 }
 
-// limitHost is what limits ask of the machine.
+// Host is what limits ask of the machine.
 type Host interface {
 	Offer(queue uint32)               // it may have a job to hand out
 	DropIdle(queue uint32)            // it may not be needed any more
@@ -128,7 +128,7 @@ func (r *Rules) StartHandOut() { r.orders.handOut = true }
 // Drained gives back memory once there are no jobs.
 func (r *Rules) Drained() { r.orders.pages = nil }
 
-// limitClockSet follows a change of the wall clock.
+// ClockSet follows a change of the wall clock.
 func (r *Rules) ClockSet(by core.Instant) {
 	for _, b := range r.buckets {
 		if b != nil {
@@ -219,7 +219,7 @@ func (r *Rules) WorkerBelow(q *Queue, who Asker) bool {
 	return !known || q.perWorker[key] < q.Limits.LeasedPerWorker
 }
 
-// laneAvailable is how many jobs of a queue could be handed out now to anybody; above a number it need not be exact.
+// Available is how many jobs of a queue could be handed out now to anybody; above a number it need not be exact.
 func (r *Rules) Available(q *Queue, above int) int {
 	n := q.Open().Len()
 	if q.lanes != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// showLimits is all that matters of what a job has of limits.
+// ShowJob is all that matters of what a job has of limits.
 func (r *Rules) ShowJob(h uint32) string {
 	x := r.limitsOf(h)
 	if x == nil || x.lane == nil && x.slot == slotNone {
@@ -27,7 +27,7 @@ func (r *Rules) ShowJob(h uint32) string {
 	return b.String()
 }
 
-// showQueueLimits is all that matters of the limits of a queue.
+// ShowQueue is all that matters of the limits of a queue.
 func (r *Rules) ShowQueue(q *Queue) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " limits %+v slots %v", q.Limits, q.slots)

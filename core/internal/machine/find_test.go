@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/find"
 	"broker/core/internal/table"
 )
 
@@ -22,7 +23,7 @@ type library struct {
 	changed map[uint64]bool // since the list was begun
 }
 
-func newLibrary(t *testing.T, seed uint64, e effort) *library {
+func newLibrary(t *testing.T, seed uint64, e find.Effort) *library {
 	t.Helper()
 	l := &library{t: t, now: 1 << 50, rng: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // repeatable
 	l.m = New(Options{Persist: true, Random: l.rng, StartedAt: l.now, DefaultLease: time.Hour, CacheBytes: 1 << 20})
@@ -118,7 +119,7 @@ func (l *library) states() map[uint64]core.State {
 // everything is what a Find lists at once, if nothing bounds it.
 func (l *library) everything(op core.Find) (all []uint64) {
 	was := l.m.effort
-	l.m.effort = usualEffort
+	l.m.effort = find.UsualEffort
 	defer func() { l.m.effort = was }()
 	op.Limit = 1000
 	for _, i := range l.do(&op).Jobs {
@@ -130,7 +131,7 @@ func (l *library) everything(op core.Find) (all []uint64) {
 // TestPagesNeitherRepeatNorMiss lists in every order and both directions, by pages between which jobs change.
 func TestPagesNeitherRepeatNorMiss(t *testing.T) {
 	t.Parallel()
-	for name, e := range map[string]effort{"sorted": {10_000, 10_000}, "walked": {10_000, 0}, "in short looks": {7, 0}} {
+	for name, e := range map[string]find.Effort{"sorted": {Look: 10_000, Gather: 10_000}, "walked": {Look: 10_000}, "in short looks": {Look: 7}} {
 		for order := core.OrderCreated; order <= core.OrderFinished; order++ {
 			for _, desc := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, order, desc), func(t *testing.T) {
@@ -213,26 +214,23 @@ func (l *library) page(op core.Find) {
 func TestFindAgreesWithALookAtEveryJob(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		l := newLibrary(t, seed, usualEffort)
+		l := newLibrary(t, seed, find.UsualEffort)
 		for _, s := range append([]core.State{core.Gone}, core.States[:]...) {
 			f := l.filter(core.OrderDied)
 			if s != core.Gone {
 				f.States = []core.State{s}
 			}
 			op := &core.Find{Filter: f, WithCount: true, Limit: 1000, Brief: true}
-			search, err := l.m.newSearch(op)
+			search, err := find.New(l.m.table, finder{l.m}, l.m.effort, op)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := 0
 			l.m.table.EachJob(func(h uint32, _ *table.Entry) {
-				if search.matches(h) {
+				if search.Matches(h) {
 					want++
 				}
 			})
-			if search.never {
-				want = 0
-			}
 			if r := l.do(op); len(r.Jobs) != want || r.Count != want || !r.CountExact {
 				t.Errorf("%+v: found %d jobs, counted %d (exactly: %v), there are %d", f, len(r.Jobs), r.Count, r.CountExact, want)
 			}
@@ -243,7 +241,7 @@ func TestFindAgreesWithALookAtEveryJob(t *testing.T) {
 // TestCountIsALeastWithoutAnIndex counts more jobs than a call looks at.
 func TestCountIsALeastWithoutAnIndex(t *testing.T) {
 	t.Parallel()
-	l := newLibrary(t, 1, effort{look: 20, gather: 0})
+	l := newLibrary(t, 1, find.Effort{Look: 20, Gather: 0})
 	r := l.do(&core.Find{Filter: core.Filter{Origins: []core.Protocol{core.Gearman, core.Workq, core.Faktory}}, WithCount: true, Limit: 5})
 	if r.CountExact || r.Count != 20 || len(r.Jobs) != 5 || r.Stopped {
 		t.Errorf("%d jobs, count %d, exact %v, stopped %v", len(r.Jobs), r.Count, r.CountExact, r.Stopped)

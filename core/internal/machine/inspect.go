@@ -187,7 +187,7 @@ func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
 func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit int) {
 	looked := 0
 	for h := uint32(op.Cursor) + 1; h <= m.table.Next; h++ {
-		if len(r.Jobs) == limit || looked == m.effort.look {
+		if len(r.Jobs) == limit || looked == m.effort.Look {
 			r.Cursor = uint64(h - 1)
 			return
 		}

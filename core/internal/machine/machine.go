@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/find"
 	"broker/core/internal/limit"
 	"broker/core/internal/queue"
 	"broker/core/internal/table"
@@ -38,7 +39,7 @@ type Machine struct {
 	logs          map[uint64]*jobLog // ends of logs, by number of the job; see joblog.go
 	leftLogs      []uint64           // jobs of logs that are not leased any more
 	forgottenLogs uint64
-	effort        effort
+	effort        find.Effort
 
 	queues     []*jobQueue // by number, from 1
 	lookedIdle uint32      // number of the last queue that lookForIdle has looked at
@@ -105,7 +106,7 @@ func New(o Options) *Machine {
 	m.table = table.New(o.table(), like)
 	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)
 	m.restoring = newRestoring()
-	m.effort = usualEffort
+	m.effort = find.UsualEffort
 	m.stats.StartedAt = o.StartedAt
 	m.table.Now = o.StartedAt
 	m.meters = telemetry.NewMeters(watched{m}, m.table.Now, o.MaxDetailed)

@@ -128,7 +128,7 @@ func (t *Table) standsBefore(a, b uint32) bool {
 	return x.Seq < y.Seq
 }
 
-// index makes the entry of a submitted job that has its number. It keeps nothing of j.
+// Add makes the entry of a submitted job that has its number. It keeps nothing of j.
 func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	h, e := t.alloc()
 	e.Seq, e.Queue, e.CreatedAt = j.Seq, n, j.CreatedAt

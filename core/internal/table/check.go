@@ -24,7 +24,7 @@ type Check struct {
 	failures map[failureKey]int                    // all retrying and dead jobs
 }
 
-// newTableCheck begins a check, which calls fail for each violation.
+// NewCheck begins a check, which calls fail for each violation.
 func (t *Table) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{
 		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{}, workers: map[uint32]int{},

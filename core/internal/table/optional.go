@@ -67,7 +67,7 @@ func (t *Table) EnsureOptional(h uint32) *Optional {
 	return t.optionals[h]
 }
 
-// optionalState returns that of a job, or nil.
+// Optional returns that of a job, or nil.
 func (t *Table) Optional(h uint32) *Optional {
 	if !t.At(h).Has(HasOptional) {
 		return nil
@@ -91,5 +91,5 @@ func (t *Table) ForgetProgress(h uint32, e *Entry) {
 	}
 }
 
-// transientOf returns that of a job, or nil.
+// Transient returns that of a job, or nil.
 func (t *Table) Transient(h uint32) *Transient { return t.transients[h] }

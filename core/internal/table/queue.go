@@ -140,3 +140,6 @@ func (t *Table) SetPriority(e *Entry, priority int64) {
 	}
 	e.setPriority(priority)
 }
+
+// QueueAt is the queue with a number.
+func (t *Table) QueueAt(n uint32) *Queue { return t.queues[n] }

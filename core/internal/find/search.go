@@ -1,4 +1,4 @@
-package machine
+package find
 
 import (
 	"slices"
@@ -8,9 +8,11 @@ import (
 	"broker/core/internal/table"
 )
 
-// search is a Find with resolved names.
-type search struct {
-	m      *Machine
+// Search is a Find with resolved names.
+type Search struct {
+	table  *table.Table
+	host   Host
+	effort Effort
 	f      *core.Filter
 	order  core.Order
 	desc   bool
@@ -31,10 +33,26 @@ type search struct {
 	below    map[uint64]bool // see inWorkflow
 }
 
-// newSearch resolves the names of a Find.
-func (m *Machine) newSearch(op *core.Find) (*search, error) {
+// Host is what a search asks of the machine.
+type Host interface {
+	ConnName(slot uint32) string
+	IsConnName(name string) bool                        // of any connection
+	BatchParent(number uint64) (parent uint64, is bool) // not is: there is no batch with this number
+}
+
+// Effort limits the cost of one Find.
+type Effort struct {
+	Look   int // jobs to examine for a page or a count
+	Gather int // jobs to sort for an order without an index
+}
+
+// UsualEffort takes a few milliseconds at most.
+var UsualEffort = Effort{Look: 20_000, Gather: 4000}
+
+// New resolves the names of a Find.
+func New(t *table.Table, host Host, limits Effort, op *core.Find) (*Search, error) {
 	f := &op.Filter
-	s := &search{m: m, f: f, order: op.Order, desc: op.Desc, since: m.table.Now, states: setOf(op.Order.States())}
+	s := &Search{table: t, host: host, effort: limits, f: f, order: op.Order, desc: op.Desc, since: t.Now, states: setOf(op.Order.States())}
 	if s.states == 0 {
 		return nil, core.ErrInvalid
 	}
@@ -59,17 +77,17 @@ func (m *Machine) newSearch(op *core.Find) (*search, error) {
 }
 
 // resolveQueues finds the queues that the filter names.
-func (s *search) resolveQueues() {
-	m, f := s.m, s.f
+func (s *Search) resolveQueues() {
+	f := s.f
 	switch {
 	case len(f.Queues) > 0:
 		s.queues = []uint32{}
 		for _, name := range f.Queues {
-			if n := m.table.QueueNumber(name); n != 0 && strings.HasPrefix(name, f.QueuePrefix) && isWithin(f, name) {
+			if n := s.table.QueueNumber(name); n != 0 && strings.HasPrefix(name, f.QueuePrefix) && isWithin(f, name) {
 				s.queues = append(s.queues, n)
 			}
 		}
-		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].Name, m.queues[b].Name) })
+		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
 		s.queues = slices.Compact(s.queues)
 	case f.Within != nil:
 		s.queues = []uint32{}
@@ -78,16 +96,16 @@ func (s *search) resolveQueues() {
 			if len(prefix) < len(f.QueuePrefix) {
 				prefix = f.QueuePrefix
 			}
-			for _, n := range m.table.QueuesWith(prefix) {
-				if name := m.queues[n].Name; strings.HasPrefix(name, f.QueuePrefix) && core.MatchQueue(pattern, name) {
+			for _, n := range s.table.QueuesWith(prefix) {
+				if name := s.table.QueueAt(n).Name; strings.HasPrefix(name, f.QueuePrefix) && core.MatchQueue(pattern, name) {
 					s.queues = append(s.queues, n)
 				}
 			}
 		}
-		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].Name, m.queues[b].Name) })
+		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
 		s.queues = slices.Compact(s.queues)
 	case f.QueuePrefix != "":
-		s.queues = m.table.QueuesWith(f.QueuePrefix)
+		s.queues = s.table.QueuesWith(f.QueuePrefix)
 	default:
 		return
 	}
@@ -106,37 +124,37 @@ func isWithin(f *core.Filter, name string) bool {
 }
 
 // resolveNames finds the numbers of types, of the failure group and of the worker, and the digest of the unique key.
-func (s *search) resolveNames() {
-	m, f := s.m, s.f
+func (s *Search) resolveNames() {
+	f := s.f
 	if len(f.Types) > 0 {
 		s.kinds, s.named = map[uint32]bool{}, map[uint32]bool{}
 		for _, name := range f.Types {
-			if n := m.table.Types.NumberOf(name); n != 0 {
+			if n := s.table.Types.NumberOf(name); n != 0 {
 				s.kinds[n] = true
 			}
-			if n := m.table.QueueNumber(name); n != 0 {
+			if n := s.table.QueueNumber(name); n != 0 {
 				s.named[n] = true
 			}
 		}
 		s.never = s.never || len(s.kinds)+len(s.named) == 0
 	}
 	if f.FailureGroup != "" {
-		s.group = m.table.Groups.Names.NumberOf(f.FailureGroup)
+		s.group = s.table.Groups.Names.NumberOf(f.FailureGroup)
 		s.never = s.never || s.group == 0
 	}
 	s.resolveTags()
 	if f.UniqueKey != "" {
-		s.unique = m.table.DigestOf(f.UniqueKey)
+		s.unique = s.table.DigestOf(f.UniqueKey)
 	}
-	s.never = s.never || f.HoldsKey && m.table.LockCount() == 0 || f.CancelRequested && m.table.StopCount() == 0
+	s.never = s.never || f.HoldsKey && s.table.LockCount() == 0 || f.CancelRequested && s.table.StopCount() == 0
 	if f.Worker != "" {
-		s.worker = m.table.Workers.NumberOf(f.Worker)
+		s.worker = s.table.Workers.NumberOf(f.Worker)
 	}
 }
 
 // resolveTags finds the numbers of the tags, the rarest first.
-func (s *search) resolveTags() {
-	x := &s.m.table.Tags
+func (s *Search) resolveTags() {
+	x := &s.table.Tags
 	for _, name := range s.f.Tags {
 		if n := x.Names.NumberOf(name); n != 0 {
 			s.tags = append(s.tags, n)
@@ -148,7 +166,7 @@ func (s *search) resolveTags() {
 }
 
 // impliedStates restricts the states to those that the other conditions allow.
-func (s *search) impliedStates() {
+func (s *Search) impliedStates() {
 	f := s.f
 	narrow := func(when bool, states ...core.State) {
 		if when {
@@ -165,7 +183,7 @@ func (s *search) impliedStates() {
 }
 
 // orderRange is the filter's range of the instant that defines the order.
-func (s *search) orderRange() core.Range {
+func (s *Search) orderRange() core.Range {
 	switch s.order {
 	case core.OrderDue:
 		return s.f.Due
@@ -179,7 +197,7 @@ func (s *search) orderRange() core.Range {
 }
 
 // rangeStart is the position before the first job of orderRange; nil: the beginning.
-func (s *search) rangeStart() *place {
+func (s *Search) rangeStart() *place {
 	r := s.orderRange()
 	switch {
 	case s.desc && r.To != 0:
@@ -191,19 +209,19 @@ func (s *search) rangeStart() *place {
 }
 
 // isPast reports whether a job comes after orderRange.
-func (s *search) isPast(h uint32) bool {
+func (s *Search) isPast(h uint32) bool {
 	r := s.orderRange()
 	if r == (core.Range{}) {
 		return false
 	}
-	at := s.m.table.At(h).ListedAt()
+	at := s.table.At(h).ListedAt()
 	return s.desc && at < r.From || !s.desc && r.To != 0 && at >= r.To
 }
 
-// matches reports whether a job matches, as far as the index can tell.
-func (s *search) matches(h uint32) bool {
-	e, f := s.m.table.At(h), s.f
-	if !s.states.has(e.State) || !s.hasQueue(e.Queue) || s.cameLater(h) {
+// Matches reports whether a job matches, as far as the index can tell.
+func (s *Search) Matches(h uint32) bool {
+	e, f := s.table.At(h), s.f
+	if s.never || !s.states.has(e.State) || !s.hasQueue(e.Queue) || s.cameLater(h) {
 		return false
 	}
 	if s.plain {
@@ -217,7 +235,7 @@ func (s *search) matches(h uint32) bool {
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }
 
-func (s *search) hasQueue(n uint32) bool {
+func (s *Search) hasQueue(n uint32) bool {
 	switch {
 	case s.queues == nil:
 		return true
@@ -229,27 +247,27 @@ func (s *search) hasQueue(n uint32) bool {
 
 // cameLater reports whether a job reached its position in the order after the list was begun: the list may have had it at another
 // position. Stamps in the future come from a time when the clock was ahead.
-func (s *search) cameLater(h uint32) bool {
+func (s *Search) cameLater(h uint32) bool {
 	if s.order == core.OrderCreated {
 		return false // its position never changes
 	}
-	changed := s.m.table.ChangedAt(h, s.m.table.At(h))
-	return changed > s.since && changed <= s.m.table.Now
+	changed := s.table.ChangedAt(h, s.table.At(h))
+	return changed > s.since && changed <= s.table.Now
 }
 
 // heldBy reports whether the worker in the filter holds the job.
-func (s *search) heldBy(e *table.Entry) bool {
+func (s *Search) heldBy(e *table.Entry) bool {
 	switch e.HolderKind {
 	case core.HeldByWorker:
 		return e.Holder == s.worker
 	case core.HeldByConn:
-		return s.m.clients[e.Holder].name == s.f.Worker
+		return s.host.ConnName(e.Holder) == s.f.Worker
 	case core.HeldByNobody:
 	}
 	return false
 }
 
-func (s *search) inRanges(e *table.Entry) bool {
+func (s *Search) inRanges(e *table.Entry) bool {
 	f := s.f
 	if f.Created != (core.Range{}) && !f.Created.Contains(e.CreatedAt) {
 		return false
@@ -266,9 +284,9 @@ func (s *search) inRanges(e *table.Entry) bool {
 	return true
 }
 
-func (s *search) isTagged(h uint32) bool {
+func (s *Search) isTagged(h uint32) bool {
 	for _, tag := range s.tags {
-		if !s.m.table.Tags.Has(h, tag) {
+		if !s.table.Tags.Has(h, tag) {
 			return false
 		}
 	}
@@ -276,13 +294,13 @@ func (s *search) isTagged(h uint32) bool {
 }
 
 // linked reports whether a job belongs to the batch, the parent and the workflow in the filter.
-func (s *search) linked(h uint32) bool {
-	if s.f.Workflow != 0 && !s.inWorkflow(s.m.table.At(h).Seq) {
+func (s *Search) linked(h uint32) bool {
+	if s.f.Workflow != 0 && !s.inWorkflow(s.table.At(h).Seq) {
 		return false
 	}
 	if s.f.Batch == 0 && s.f.Parent == 0 {
 		return true
 	}
-	x := s.m.table.Optional(h)
+	x := s.table.Optional(h)
 	return x != nil && (s.f.Batch == 0 || x.Batch == s.f.Batch) && (s.f.Parent == 0 || x.Parent == s.f.Parent)
 }

@@ -1,4 +1,4 @@
-package machine
+package find
 
 import (
 	"cmp"
@@ -19,13 +19,13 @@ type place struct {
 }
 
 // placeOf is the position of a job.
-func (s *search) placeOf(h uint32) place {
-	e := s.m.table.At(h)
+func (s *Search) placeOf(h uint32) place {
+	e := s.table.At(h)
 	p := place{seq: e.Seq}
 	switch s.order {
 	case core.OrderCreated:
 	case core.OrderQueue:
-		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.Queue].Name, e.Priority(), e.Has(table.ScheduledOrder), e.Place()
+		p.queue, p.priority, p.scheduled, p.at = s.table.QueueAt(e.Queue).Name, e.Priority(), e.Has(table.ScheduledOrder), e.Place()
 	case core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished:
 		p.at = e.ListedAt()
 	}
@@ -47,10 +47,10 @@ func (p place) compare(q place) int {
 // cursorVersion is the first byte of a cursor. Clients keep cursors for minutes at most, so that the format may change.
 const cursorVersion = 1
 
-// cursorAt is the cursor behind a job: base64 of
+// CursorAt is the cursor behind a job: base64 of
 //
 //	version, order, descending, varint begun, varint priority, scheduled, varint at, uvarint seq, queue
-func (s *search) cursorAt(h uint32) string {
+func (s *Search) CursorAt(h uint32) string {
 	p := s.placeOf(h)
 	b := []byte{cursorVersion, byte(s.order), 0}
 	if s.desc {
@@ -67,7 +67,7 @@ func (s *search) cursorAt(h uint32) string {
 }
 
 // resume parses a cursor; an empty one is the beginning.
-func (s *search) resume(cursor string) error {
+func (s *Search) resume(cursor string) error {
 	if cursor == "" {
 		return nil
 	}

@@ -1,8 +1,8 @@
-package machine
+package find
 
 // inWorkflow reports whether a job, or a batch, is the one that the filter names, or below it: a child, a member, a callback, or a job that
 // waits for one of them. Nothing is below itself, so the links of each one are followed once for a search, and end.
-func (s *search) inWorkflow(number uint64) bool {
+func (s *Search) inWorkflow(number uint64) bool {
 	if s.below == nil {
 		s.below = map[uint64]bool{s.f.Workflow: true, 0: false}
 	}
@@ -28,16 +28,16 @@ func (s *search) inWorkflow(number uint64) bool {
 }
 
 // above calls f for what a job or a batch is directly below.
-func (s *search) above(number uint64, f func(uint64)) {
-	if g := s.m.batches[number]; g != nil {
-		f(g.Parent)
+func (s *Search) above(number uint64, f func(uint64)) {
+	if parent, is := s.host.BatchParent(number); is {
+		f(parent)
 		return
 	}
-	h := s.m.table.Handle(number)
+	h := s.table.Handle(number)
 	if h == 0 {
 		return
 	}
-	x := s.m.table.Optional(h)
+	x := s.table.Optional(h)
 	if x == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package machine
+package find
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 type walker interface{ Next() uint32 }
 
 // walk returns the shortest walk over an index.
-func (s *search) walk() walker {
+func (s *Search) walk() walker {
 	if s.never {
 		return &gathered{}
 	}
@@ -43,14 +43,14 @@ func (g *gathered) Next() uint32 {
 }
 
 // sorted sorts handles by the order of the search and removes those that do not match or are not after its cursor.
-func (s *search) sorted(handles []uint32) walker {
+func (s *Search) sorted(handles []uint32) walker {
 	type placed struct {
 		place
 		h uint32
 	}
 	all := make([]placed, 0, len(handles))
 	for _, h := range handles {
-		if s.matches(h) {
+		if s.Matches(h) {
 			if p := s.placeOf(h); s.isBehind(p) {
 				all = append(all, placed{p, h})
 			}
@@ -70,7 +70,7 @@ func (s *search) sorted(handles []uint32) walker {
 }
 
 // isBehind reports whether a position is after the cursor.
-func (s *search) isBehind(p place) bool {
+func (s *Search) isBehind(p place) bool {
 	if s.start == nil {
 		return true
 	}
@@ -81,28 +81,27 @@ func (s *search) isBehind(p place) bool {
 }
 
 // gather collects the only candidates that an index knows, if there are few enough to sort.
-func (s *search) gather() (handles []uint32, few bool) {
-	m := s.m
+func (s *Search) gather() (handles []uint32, few bool) {
 	switch {
 	case s.f.UniqueKey != "":
-		return m.table.Holders(s.unique), true
-	case s.f.HoldsKey && m.table.LockCount() <= m.effort.gather:
-		return m.table.KeyHolders(), true
-	case s.f.CancelRequested && m.table.StopCount() <= m.effort.gather:
-		return m.table.StoppingJobs(), true
-	case s.worker != 0 && len(m.table.LeasesOf(s.worker)) <= m.effort.gather && !m.isNamed(s.f.Worker):
-		return m.table.LeasesOf(s.worker), true // a connection of that name is found only in the list of leased jobs
-	case len(s.tags) > 0 && m.table.Tags.Jobs[s.tags[0]].Len() <= m.effort.gather:
-		return members(handles, &m.table.Tags.Jobs[s.tags[0]]), true
-	case s.group != 0 && m.table.Groups.Jobs[s.group].Len() <= m.effort.gather:
-		return members(handles, &m.table.Groups.Jobs[s.group]), true
+		return s.table.Holders(s.unique), true
+	case s.f.HoldsKey && s.table.LockCount() <= s.effort.Gather:
+		return s.table.KeyHolders(), true
+	case s.f.CancelRequested && s.table.StopCount() <= s.effort.Gather:
+		return s.table.StoppingJobs(), true
+	case s.worker != 0 && len(s.table.LeasesOf(s.worker)) <= s.effort.Gather && !s.host.IsConnName(s.f.Worker):
+		return s.table.LeasesOf(s.worker), true // a connection of that name is found only in the list of leased jobs
+	case len(s.tags) > 0 && s.table.Tags.Jobs[s.tags[0]].Len() <= s.effort.Gather:
+		return members(handles, &s.table.Tags.Jobs[s.tags[0]]), true
+	case s.group != 0 && s.table.Groups.Jobs[s.group].Len() <= s.effort.Gather:
+		return members(handles, &s.table.Groups.Jobs[s.group]), true
 	}
 	lists := s.smallLists()
 	n := 0
 	for _, l := range lists {
 		n += l.Len()
 	}
-	if lists == nil || n > s.m.effort.gather {
+	if lists == nil || n > s.effort.Gather {
 		return nil, false
 	}
 	for _, l := range lists {
@@ -111,19 +110,13 @@ func (s *search) gather() (handles []uint32, few bool) {
 	return handles, true
 }
 
-// isNamed reports whether a connection has this name.
-func (m *Machine) isNamed(name string) bool {
-	return slices.ContainsFunc(m.clients, func(c *client) bool { return c != nil && c.name == name })
-}
-
 func members(into []uint32, l *queue.List) []uint32 { return l.Slice(0, l.Len(), into) }
 
 // maxLists is the maximum number of lists to merge.
 const maxLists = 64
 
 // smallLists returns lists that together hold all jobs of the states and queues of the search; nil: there are none, or too many.
-func (s *search) smallLists() (lists []*queue.List) {
-	m := s.m
+func (s *Search) smallLists() (lists []*queue.List) {
 	if len(s.queues) > maxLists {
 		return nil
 	}
@@ -135,15 +128,15 @@ func (s *search) smallLists() (lists []*queue.List) {
 			if state == core.Ready {
 				return nil
 			}
-			lists = append(lists, &m.table.ByState[state])
+			lists = append(lists, &s.table.ByState[state])
 			continue
 		}
 		if state == core.Leased || state == core.Blocked {
-			lists = append(lists, &m.table.ByState[state])
+			lists = append(lists, &s.table.ByState[state])
 			continue
 		}
 		for _, n := range s.queues {
-			if l := m.queues[n].ListOf(state); l != nil {
+			if l := s.table.QueueAt(n).ListOf(state); l != nil {
 				lists = append(lists, l)
 			}
 		}
@@ -155,15 +148,15 @@ func (s *search) smallLists() (lists []*queue.List) {
 }
 
 // stateLists returns lists in the order of the search that together hold all jobs of its states and queues.
-func (s *search) stateLists() (lists []*queue.List) {
+func (s *Search) stateLists() (lists []*queue.List) {
 	for _, state := range core.States {
 		switch {
 		case !s.states.has(state):
 		case s.queues == nil || len(s.queues) > maxLists || state == core.Scheduled || state == core.Leased:
-			lists = append(lists, &s.m.table.ByState[state])
+			lists = append(lists, &s.table.ByState[state])
 		default:
 			for _, n := range s.queues {
-				if l := s.m.queues[n].ListOf(state); l != nil {
+				if l := s.table.QueueAt(n).ListOf(state); l != nil {
 					lists = append(lists, l)
 				}
 			}
@@ -173,31 +166,30 @@ func (s *search) stateLists() (lists []*queue.List) {
 }
 
 // walkCreated walks jobs in the order of their numbers, of an index with this order or all.
-func (s *search) walkCreated() walker {
-	m := s.m
+func (s *Search) walkCreated() walker {
 	switch {
 	case len(s.tags) > 0:
-		return s.merge([]*queue.List{&m.table.Tags.Jobs[s.tags[0]]})
+		return s.merge([]*queue.List{&s.table.Tags.Jobs[s.tags[0]]})
 	case s.group != 0:
-		return s.merge([]*queue.List{&m.table.Groups.Jobs[s.group]})
+		return s.merge([]*queue.List{&s.table.Groups.Jobs[s.group]})
 	case s.states == setOf([]core.State{core.Blocked}):
-		return s.merge([]*queue.List{&m.table.ByState[core.Blocked]})
+		return s.merge([]*queue.List{&s.table.ByState[core.Blocked]})
 	}
 	from := max(s.f.Batch, s.f.Parent, s.f.Workflow) // members and children are newer
 	switch {
 	case s.desc && s.start == nil:
-		from = m.table.NextSeq
+		from = s.table.NextSeq
 	case s.desc:
 		from = s.start.seq - 1
 	case s.start != nil:
 		from = s.start.seq + 1
 	}
-	w := m.table.From(from, s.desc)
+	w := s.table.From(from, s.desc)
 	return &w
 }
 
 // merge merges lists that are in the order of the search.
-func (s *search) merge(lists []*queue.List) walker {
+func (s *Search) merge(lists []*queue.List) walker {
 	passed := func(h uint32) bool { return !s.isBehind(s.placeOf(h)) }
 	if s.start == nil {
 		passed = nil
@@ -223,7 +215,7 @@ func (s *search) merge(lists []*queue.List) walker {
 
 // mergedWalk walks lists of which each is in order; heads are the next jobs.
 type mergedWalk struct {
-	s     *search
+	s     *Search
 	walks []queue.Walker
 	heads []uint32
 }
@@ -247,7 +239,7 @@ func (w *mergedWalk) Next() uint32 {
 }
 
 // queuesInOrder returns the queues of the search, starting with that of its cursor.
-func (s *search) queuesInOrder() []uint32 {
+func (s *Search) queuesInOrder() []uint32 {
 	all := s.queues
 	if all == nil {
 		all = s.queuesFromStart()
@@ -260,7 +252,7 @@ func (s *search) queuesInOrder() []uint32 {
 		return all
 	}
 	at := slices.IndexFunc(all, func(n uint32) bool {
-		name := s.m.queues[n].Name
+		name := s.table.QueueAt(n).Name
 		return name == s.start.queue || name > s.start.queue != s.desc
 	})
 	if at < 0 {
@@ -270,19 +262,19 @@ func (s *search) queuesInOrder() []uint32 {
 }
 
 // queuesFromStart returns all queues except those certainly before the cursor.
-func (s *search) queuesFromStart() []uint32 {
+func (s *Search) queuesFromStart() []uint32 {
 	switch {
 	case s.start == nil:
-		return s.m.table.SortedQueues()
+		return s.table.SortedQueues()
 	case s.desc:
-		return s.m.table.QueuesUpTo(s.start.queue)
+		return s.table.QueuesUpTo(s.start.queue)
 	}
-	return s.m.table.QueuesFrom(s.start.queue)
+	return s.table.QueuesFrom(s.start.queue)
 }
 
 // queueWalk walks the ready jobs of queue after queue.
 type queueWalk struct {
-	s      *search
+	s      *Search
 	queues []uint32
 	inside walker
 }
@@ -298,7 +290,7 @@ func (w *queueWalk) Next() uint32 {
 		if len(w.queues) == 0 {
 			return 0
 		}
-		q := w.s.m.queues[w.queues[0]]
+		q := w.s.table.QueueAt(w.queues[0])
 		w.queues = w.queues[1:]
 		if q.Ready.Len() > 0 {
 			w.inside = w.s.merge([]*queue.List{&q.Ready})

@@ -1,0 +1,168 @@
+package find
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// Count is the number of matching jobs, or a lower bound if it is not exact.
+func (s *Search) Count() (n int, exact bool) {
+	if n, known := s.counted(); known {
+		return n, true
+	}
+	first := *s
+	first.start = s.rangeStart()
+	walk := first.walk()
+	for looked := 0; ; looked++ {
+		h := walk.Next()
+		if h == 0 || first.isPast(h) {
+			return n, true
+		}
+		if looked == s.effort.Look {
+			return n, false
+		}
+		if first.Matches(h) {
+			n++
+		}
+	}
+}
+
+// counted is the number of matches if counters have it: by state, in all queues or in some.
+func (s *Search) counted() (n int, known bool) {
+	if len(s.tags) == 1 && s.f.OnlyTags() {
+		return s.table.Tags.Jobs[s.tags[0]].Len(), true
+	}
+	if s.group != 0 && s.f.OnlyGroup() && s.queues == nil && s.states == setOf([]core.State{core.Retrying, core.Dead}) {
+		return s.table.Groups.Jobs[s.group].Len(), true
+	}
+	if s.never {
+		return 0, true
+	}
+	if n, known := s.countedSpan(); known {
+		return n, true
+	}
+	if !s.plain {
+		return 0, false
+	}
+	for _, state := range core.States {
+		switch {
+		case !s.states.has(state):
+		case s.queues == nil:
+			n += s.table.InState[state]
+		default:
+			for _, q := range s.queues {
+				n += s.table.QueueAt(q).Count[state]
+			}
+		}
+	}
+	return n, true
+}
+
+// countedSpan is the number of matches of a filter that has a range of the instant by which its only state is listed, and states
+// and queues beside it: the lists are in that order.
+func (s *Search) countedSpan() (n int, known bool) {
+	f := *s.f
+	var r core.Range
+	var state core.State
+	switch {
+	case f.Died != (core.Range{}):
+		r, state = f.Died, core.Dead
+	case f.Finished != (core.Range{}):
+		r, state = f.Finished, core.Done
+	case f.Due != (core.Range{}) && s.states == setOf([]core.State{core.Scheduled}):
+		r, state = f.Due, core.Scheduled
+	case f.Due != (core.Range{}) && s.states == setOf([]core.State{core.Retrying}):
+		r, state = f.Due, core.Retrying
+	default:
+		return 0, false
+	}
+	f.Died, f.Finished, f.Due = core.Range{}, core.Range{}, core.Range{}
+	if !f.OnlyStatesAndQueues() || s.states != setOf([]core.State{state}) || s.queues != nil && state == core.Scheduled {
+		return 0, false
+	}
+	before := func(l *queue.List, at core.Instant) int {
+		return l.Search(func(h uint32) bool { return s.table.At(h).ListedAt() < at })
+	}
+	within := func(l *queue.List) int {
+		if r.To == 0 {
+			return l.Len() - before(l, r.From)
+		}
+		return max(before(l, r.To)-before(l, r.From), 0)
+	}
+	if s.queues == nil {
+		return within(&s.table.ByState[state]), true
+	}
+	for _, number := range s.queues {
+		if lists := s.table.QueueAt(number).ByState; lists != nil {
+			n += within(&lists[state])
+		}
+	}
+	return n, true
+}
+
+// Failures are the largest counts by failure group and type of the jobs that match.
+func (s *Search) Failures(limit int) []core.FailureCount {
+	type name struct{ group, kind, queue uint32 } // queue: if its name is the type
+	sums := map[name]int{}
+	for key, n := range s.table.Groups.Counts {
+		if !s.states.has(key.State) || !s.hasQueue(key.Queue) {
+			continue
+		}
+		of := name{group: key.Group, kind: key.Kind}
+		if key.Kind == 0 {
+			of.queue = key.Queue
+		}
+		sums[of] += n
+	}
+	all := make([]core.FailureCount, 0, len(sums))
+	for of, n := range sums {
+		typ := s.table.Types.NameOf(of.kind)
+		if of.kind == 0 {
+			typ = s.table.QueueAt(of.queue).Name
+		}
+		all = append(all, core.FailureCount{Group: s.table.Groups.Names.NameOf(of.group), Type: typ, Jobs: n})
+	}
+	slices.SortFunc(all, func(a, b core.FailureCount) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Group, b.Group), strings.Compare(a.Type, b.Type))
+	})
+	return all[:min(len(all), limit)]
+}
+
+func setOf(states []core.State) (set stateSet) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+func (set stateSet) has(s core.State) bool { return set&(1<<s) != 0 }
+
+// stateSet is a set of states.
+type stateSet uint16
+
+// Page calls fn for up to limit jobs, in order, and returns the start of the next page; empty: there is none. It looks one job beyond
+// the page, so that a cursor means that there are more. Stopped: the page is short because it has examined as many jobs as it may.
+func (s *Search) Page(limit int, fn func(h uint32)) (next string, stopped bool) {
+	walk, looked, found, last := s.walk(), 0, 0, uint32(0)
+	for h := walk.Next(); h != 0 && !s.isPast(h); h = walk.Next() {
+		if looked++; looked > s.effort.Look {
+			return s.CursorAt(last), found < limit
+		}
+		if s.Matches(h) {
+			if found == limit {
+				return s.CursorAt(last), false
+			}
+			fn(h)
+			found++
+		}
+		last = h
+	}
+	return "", false
+}
+
+// IsPlain reports whether the filter names states and queues at most, and something may match.
+func (s *Search) IsPlain() bool { return s.plain && !s.never }
