@@ -144,7 +144,7 @@ func enqueueable(s core.State) bool {
 
 // leaveDeadSet restores the time to live of a job that leaves the dead set.
 func (m *Machine) leaveDeadSet(h uint32, e *table.Entry) {
-	m.revived(e.Seq)
+	m.schedules.Revived(e.Seq)
 	m.limits.JoinOrder(h, e)
 	until := core.Instant(0)
 	if x := m.table.Optional(h); x != nil {
@@ -216,7 +216,7 @@ func (m *Machine) unindex(h uint32, e *table.Entry) {
 	m.limits.LeaveOrder(h, e)
 	m.dropType(e)
 	if e.State == core.Dead {
-		delete(m.schedules.dead, e.Seq)
+		m.schedules.Forget(e.Seq)
 	}
 	m.limits.ForgetLimits(h)
 	m.table.DropIndexes(h, e)

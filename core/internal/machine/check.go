@@ -21,7 +21,7 @@ func (m *Machine) Check() error {
 	c.eachClient()
 	c.eachQueue()
 	c.eachBatch()
-	c.eachSchedule()
+	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
 	c.eachWindow()
 	c.totals()
 	return c.err

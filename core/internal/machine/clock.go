@@ -28,6 +28,6 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 	m.shiftPauses(by)
 	m.limits.ClockSet(by)
 	if by < 0 {
-		m.clockSetBack()
+		m.schedules.ClockSetBack()
 	}
 }

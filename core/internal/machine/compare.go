@@ -160,10 +160,7 @@ func (m *Machine) showRest() string {
 		g := m.batches[number]
 		fmt.Fprintf(&b, " batch %d %+v %d %d %d %d %+v", number, g.batchMeta, g.members, g.done, g.untried, g.failing, g.children)
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.schedules.byName)) {
-		s := m.schedules.byName[name]
-		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v", name, s.definition, s.at, s.next, s.live, m.table.Timers.At(s.deadline))
-	}
+	fmt.Fprint(&b, m.schedules.Show())
 	fmt.Fprint(&b, m.table.ShowMeta())
 	fmt.Fprint(&b, m.limits.ShowShared())
 	for _, w := range m.windows.all {

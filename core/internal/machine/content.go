@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"broker/core/internal/limit"
+	"broker/core/internal/schedule"
 )
 
 // ContentOf names what a metadata entry of the core is part of, for people; empty: users would not miss it. What a machine counts
@@ -21,7 +22,7 @@ func ContentOf(name string, value []byte) string {
 		return "limits of queues"
 	case strings.HasPrefix(name, jobPolicyPrefix):
 		return "policies of queues and types"
-	case strings.HasPrefix(name, schedulePrefix), strings.HasPrefix(name, positionPrefix):
+	case strings.HasPrefix(name, schedule.Prefix), strings.HasPrefix(name, schedule.PositionPrefix):
 		return "schedules"
 	case strings.HasPrefix(name, batchMetaPrefix):
 		return "batches"

@@ -27,7 +27,7 @@ func (m *Machine) Forget(seq uint64) {
 	m.restoring.places.forget(e)
 	delete(m.restoring.usedUp, seq)
 	delete(m.restoring.stopped, seq)
-	delete(m.restoring.scheduled, seq)
+	m.schedules.ForgetRestored(seq)
 	delete(m.restoring.unstored, seq)
 	switch lifetimeOf(e.Origin) {
 	case whileWaitedOn, overRestarts, untilDropped:

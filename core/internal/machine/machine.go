@@ -9,6 +9,7 @@ import (
 	"broker/core/internal/find"
 	"broker/core/internal/limit"
 	"broker/core/internal/queue"
+	"broker/core/internal/schedule"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
 )
@@ -56,7 +57,7 @@ type Machine struct {
 	// batchSlots and freeBatches number the batches for their deadlines.
 	batchSlots  []*batch
 	freeBatches []uint32
-	schedules   schedules
+	schedules   *schedule.Schedules
 	windows     windows
 	policies    policies
 
@@ -96,14 +97,15 @@ func New(o Options) *Machine {
 	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
 		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1), batches: map[uint64]*batch{},
-		retentions: map[string]core.Retention{}, schedules: schedules{byName: map[string]*schedule{}},
-		windows: newWindows(), policies: policies{{}, {}},
+		retentions: map[string]core.Retention{},
+		windows:    newWindows(), policies: policies{{}, {}},
 	}
 	var like *table.Table
 	if o.ShareHashSeedWith != nil {
 		like = o.ShareHashSeedWith.table
 	}
 	m.table = table.New(o.table(), like)
+	m.schedules = schedule.New(m.table, scheduler{m})
 	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)
 	m.restoring = newRestoring()
 	m.effort = find.UsualEffort
@@ -281,7 +283,7 @@ func (m *Machine) Open() core.Commit { return m.table.Open }
 
 // Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
 func (m *Machine) Changed() bool {
-	return m.table.HasChanges() || len(m.dirtyBatches) > 0 || len(m.schedules.moved) > 0 || m.limits.HasRates()
+	return m.table.HasChanges() || len(m.dirtyBatches) > 0 || m.schedules.HasChanges() || m.limits.HasRates()
 }
 
 // Pending is the approximate number of changes in the open batch.

@@ -10,6 +10,7 @@ import (
 	"broker/core"
 	"broker/core/internal/limit"
 	"broker/core/internal/record"
+	"broker/core/internal/schedule"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
 	"broker/core/internal/timer"
@@ -41,15 +42,14 @@ func (m *Machine) Begin(last core.Commit) {
 
 // restoring is what a machine knows only until Restored.
 type restoring struct {
-	usedUp    map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
-	stopped   map[uint64]struct{} // those that were to stop when the connection that held them was lost with the previous process
-	scheduled map[uint64]string   // jobs of schedules, with their names
-	unstored  map[uint64][]uint64 // what a job waits for that the store does not have
-	places    places
+	usedUp   map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
+	stopped  map[uint64]struct{} // those that were to stop when the connection that held them was lost with the previous process
+	unstored map[uint64][]uint64 // what a job waits for that the store does not have
+	places   places
 }
 
 func newRestoring() restoring {
-	return restoring{usedUp: map[uint64]struct{}{}, stopped: map[uint64]struct{}{}, scheduled: map[uint64]string{}, unstored: map[uint64][]uint64{}}
+	return restoring{usedUp: map[uint64]struct{}{}, stopped: map[uint64]struct{}{}, unstored: map[uint64][]uint64{}}
 }
 
 // RestoreMeta restores a meta entry.
@@ -76,10 +76,10 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.limits.RestoreRate(name, value)
 	case strings.HasPrefix(name, limit.SharedPrefix):
 		err = m.limits.RestoreShared(name, value)
-	case strings.HasPrefix(name, schedulePrefix):
-		err = m.restoreSchedule(name, value)
-	case strings.HasPrefix(name, positionPrefix):
-		err = m.restorePosition(name, value)
+	case strings.HasPrefix(name, schedule.Prefix):
+		err = m.schedules.Restore(name, value)
+	case strings.HasPrefix(name, schedule.PositionPrefix):
+		err = m.schedules.RestorePosition(name, value)
 	case strings.HasPrefix(name, windowPrefix):
 		err = m.restoreWindow(value)
 	case strings.HasPrefix(name, batchMetaPrefix):
@@ -115,7 +115,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 		m.limits.JoinLaneOf(h, j)
 	}
 	if j.Schedule != "" {
-		m.restoring.scheduled[j.Seq] = strings.Clone(j.Schedule)
+		m.schedules.RestoredJob(j.Seq, j.Schedule)
 	}
 	e.Set(table.Stored | table.PayloadStored | table.NonResident | table.Untouched)
 	e.Stored, e.BodyBytes = r.Stored, uint32(r.BodyBytes)
@@ -301,7 +301,7 @@ func (m *Machine) Restored() {
 		}
 	}
 	m.decideBroken()
-	m.restoredSchedules()
+	m.schedules.Restored()
 	if m.table.LastPlace > m.table.Now { // the clock was set back before the restart
 		m.table.FirstPlace = m.table.LastPlace
 	}

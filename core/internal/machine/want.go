@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/core/crontab"
+	"broker/core/internal/schedule"
 )
 
 // What an operation needs that is not in memory is read by the caller of the machine, outside the lock: Apply stops before the
@@ -22,7 +23,7 @@ type Times struct{ Cron, Zone string }
 
 // Parse parses them; it may read a time zone from disk.
 func (t Times) Parse() (crontab.Schedule, error) {
-	return parseTimes(&core.Schedule{Cron: t.Cron, Zone: t.Zone})
+	return schedule.ParseTimes(&core.Schedule{Cron: t.Cron, Zone: t.Zone})
 }
 
 // fetching is what a client's operation waits for, and what was supplied.
@@ -99,13 +100,13 @@ func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wan
 	return nil, true, nil
 }
 
-// timesOf is when a schedule is due; old is the one that it replaces. Wanted: the operation cannot be processed yet.
-func (m *Machine) timesOf(c *client, s *core.Schedule, old *schedule) (times crontab.Schedule, wanted bool, err error) {
-	switch {
-	case old != nil && old.unusable == nil && sameTimes(&old.Schedule, s):
-		return old.times, false, nil
-	case s.Every != 0:
-		times, err = parseTimes(s)
+// timesOf is when a schedule is due. Wanted: the operation cannot be processed yet.
+func (m *Machine) timesOf(c *client, s *core.Schedule) (times crontab.Schedule, wanted bool, err error) {
+	if times = m.schedules.TimesOf(s); times != nil {
+		return times, false, nil
+	}
+	if s.Every != 0 {
+		times, err = schedule.ParseTimes(s)
 		return times, false, err
 	}
 	c.startFetching()

@@ -1,9 +1,10 @@
-package machine
+package schedule
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,11 +15,11 @@ import (
 	"broker/core/internal/table"
 )
 
-// A schedule has two meta entries: its definition and, written with each run, its position. By name, positions follow
+// Prefix and PositionPrefix begin the names of meta entries: a schedule has two: its definition and, written with each run, its position. By name, positions follow
 // definitions.
 const (
-	schedulePrefix = "core/schedule/"
-	positionPrefix = "core/schedule_position/"
+	Prefix         = "core/schedule/"
+	PositionPrefix = "core/schedule_position/"
 )
 
 // believable is how far a position may be ahead of the clock. One that is further ahead comes from a clock that was wrong.
@@ -62,44 +63,44 @@ func (s *schedule) encode() []byte {
 }
 
 // storeSchedule stores the definition of a schedule if it has changed, with the open batch.
-func (m *Machine) storeSchedule(s *schedule) {
+func (x *Schedules) storeSchedule(s *schedule) {
 	if definition := s.encode(); !bytes.Equal(definition, s.definition) {
 		s.definition = definition
 		s.Revision++
-		m.table.LogMeta(core.MetaEntry{Name: schedulePrefix + s.Name, Value: definition})
-		m.storePosition(s)
+		x.table.LogMeta(core.MetaEntry{Name: Prefix + s.Name, Value: definition})
+		x.storePosition(s)
 	}
 }
 
 // storePosition stores the position of a schedule with the open batch.
-func (m *Machine) storePosition(s *schedule) {
-	if !m.opts.Persist {
+func (x *Schedules) storePosition(s *schedule) {
+	if !x.table.Persists() {
 		return
 	}
-	m.table.MetaChanged()
+	x.table.MetaChanged()
 	if !s.moved {
 		s.moved = true
-		m.schedules.moved = append(m.schedules.moved, s.slot)
+		x.moved = append(x.moved, s.slot)
 	}
 }
 
-// sealSchedules adds the positions that have changed.
-func (m *Machine) sealSchedules(into []core.MetaEntry) []core.MetaEntry {
-	for _, slot := range m.schedules.moved {
-		if s := m.schedules.slots[slot]; s != nil && s.moved {
+// Seal adds the positions that have changed.
+func (x *Schedules) Seal(into []core.MetaEntry) []core.MetaEntry {
+	for _, slot := range x.moved {
+		if s := x.slots[slot]; s != nil && s.moved {
 			s.moved = false
-			into = append(into, core.MetaEntry{Name: positionPrefix + s.Name, Value: table.Encode(positionMeta{
+			into = append(into, core.MetaEntry{Name: PositionPrefix + s.Name, Value: table.Encode(positionMeta{
 				At: s.at, Next: s.next, LastAt: s.LastAt, LastSeq: s.LastSeq, Runs: s.Runs, Revision: s.Revision,
 				CountFrom: s.countFrom,
 			})})
 		}
 	}
-	m.schedules.moved = m.schedules.moved[:0]
+	x.moved = x.moved[:0]
 	return into
 }
 
-// restoreSchedule restores the definition of a schedule.
-func (m *Machine) restoreSchedule(name string, value []byte) error {
+// Restore restores the definition of a schedule.
+func (x *Schedules) Restore(name string, value []byte) error {
 	var d scheduleMeta
 	if err := json.Unmarshal(value, &d); err != nil {
 		return err
@@ -113,23 +114,23 @@ func (m *Machine) restoreSchedule(name string, value []byte) error {
 	}
 	s := &schedule{definition: append([]byte(nil), value...)}
 	s.Schedule = core.Schedule{
-		Name: strings.TrimPrefix(name, schedulePrefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
+		Name: strings.TrimPrefix(name, Prefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
 		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: min(d.MaxMissed, core.MaxMissed), Paused: d.Paused, FromConfig: d.FromConfig,
 	}
 	s.unconfirmed = s.FromConfig // else one that was removed from the file could run before the file is read
 	if err := scheduleFormRefusal(&s.Schedule); err != nil {
 		return err
 	}
-	if s.times, s.unusable = parseTimes(&s.Schedule); s.unusable != nil { // such as a time zone that the system no longer has
+	if s.times, s.unusable = ParseTimes(&s.Schedule); s.unusable != nil { // such as a time zone that the system no longer has
 		s.times = never{}
 	}
-	m.addSchedule(s, s.Name)
+	x.addSchedule(s, s.Name)
 	return nil
 }
 
-// restorePosition restores the position of a schedule.
-func (m *Machine) restorePosition(name string, value []byte) error {
-	s := m.schedules.byName[strings.TrimPrefix(name, positionPrefix)]
+// RestorePosition restores the position of a schedule.
+func (x *Schedules) RestorePosition(name string, value []byte) error {
+	s := x.byName[strings.TrimPrefix(name, PositionPrefix)]
 	if s == nil {
 		return errors.New("the position of an unknown schedule")
 	}
@@ -142,38 +143,57 @@ func (m *Machine) restorePosition(name string, value []byte) error {
 	return nil
 }
 
-// restoredSchedules gives the schedules that have a backlog their jobs, and arms all.
-func (m *Machine) restoredSchedules() {
-	for _, seq := range slices.Sorted(maps.Keys(m.restoring.scheduled)) {
-		if s := m.schedules.byName[m.restoring.scheduled[seq]]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
+// Restored gives the schedules that have a backlog their jobs, and arms x.
+func (x *Schedules) Restored() {
+	for _, seq := range slices.Sorted(maps.Keys(x.restored)) {
+		if s := x.byName[x.restored[seq]]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
 			s.live = append(s.live, seq)
 		}
 	}
-	for _, s := range m.schedules.slots {
+	for _, s := range x.slots {
 		if s.unusable != nil { // its position stays as it is: its times may be known at the next start
-			m.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunRefused, Err: s.unusable})
+			x.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunRefused, Err: s.unusable})
 			continue
 		}
-		m.resetIfFromFuture(s)
-		m.arm(s, s.next)
+		x.resetIfFromFuture(s)
+		x.arm(s, s.next)
 	}
 }
 
 // resetIfFromFuture lets a schedule start anew if its position comes from a clock that was far ahead.
-func (m *Machine) resetIfFromFuture(s *schedule) bool {
-	if s.unusable != nil || s.at <= m.table.Now.Add(believable) {
+func (x *Schedules) resetIfFromFuture(s *schedule) bool {
+	if s.unusable != nil || s.at <= x.table.Now.Add(believable) {
 		return false
 	}
-	m.advance(s, m.table.Now)
+	x.advance(s, x.table.Now)
 	return true
 }
 
-// clockSetBack is for a wall clock that was set back.
-func (m *Machine) clockSetBack() {
-	for _, s := range m.schedules.slots {
-		if s != nil && m.resetIfFromFuture(s) {
-			m.storePosition(s)
-			m.arm(s, s.next)
+// RestoredJob records that a restored job was submitted by a schedule, until Restored.
+func (x *Schedules) RestoredJob(seq uint64, name string) { x.restored[seq] = strings.Clone(name) }
+
+// ForgetRestored takes RestoredJob back.
+func (x *Schedules) ForgetRestored(seq uint64) { delete(x.restored, seq) }
+
+// HasChanges reports whether positions have to be stored.
+func (x *Schedules) HasChanges() bool { return len(x.moved) > 0 }
+
+// Show is all that matters of the schedules.
+func (x *Schedules) Show() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(x.byName)) {
+		s := x.byName[name]
+		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v", name, s.definition, s.at, s.next, s.live, x.table.Timers.At(s.deadline))
+	}
+	return b.String()
+}
+
+// ClockSetBack is for a wall clock that was set back.
+func (x *Schedules) ClockSetBack() {
+	for _, s := range x.slots {
+		if s != nil && x.resetIfFromFuture(s) {
+			x.storePosition(s)
+			x.arm(s, s.next)
 		}
 	}
 }

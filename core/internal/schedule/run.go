@@ -1,4 +1,4 @@
-package machine
+package schedule
 
 import (
 	"errors"
@@ -15,56 +15,55 @@ const maxScheduleRuns = 1000
 // retryRun is when a run that was refused is tried again.
 const retryRun = time.Second
 
-// scheduleDue runs a schedule whose deadline has come. If more runs are due, the next deadline has passed already, so that
-// Tick bounds the work.
-func (m *Machine) scheduleDue(slot uint32) {
-	s := m.schedules.slots[slot]
+// Due runs a schedule whose deadline has come. If more runs are due, the next deadline has passed already, so that Tick bounds the work.
+func (x *Schedules) Due(slot uint32) {
+	s := x.slots[slot]
 	s.deadline = 0
-	if m.stopped != nil {
-		return // nothing that happens now is stored
-	}
-	if _, again := m.runDue(s, m.table.Now); again {
-		m.arm(s, m.table.Now.Add(retryRun))
+	if _, again := x.runDue(s, x.table.Now); again {
+		x.arm(s, x.table.Now.Add(retryRun))
 	} else {
-		m.arm(s, s.next)
+		x.arm(s, s.next)
 	}
 }
 
+// Skip forgets the deadline of a schedule that has come while nothing may change.
+func (x *Schedules) Skip(slot uint32) { x.slots[slot].deadline = 0 }
+
 // runDue makes the first run that is due up to an instant. It reports whether a job was submitted, and whether the run was
 // refused and has to be tried again.
-func (m *Machine) runDue(s *schedule, upTo core.Instant) (submitted, again bool) {
+func (x *Schedules) runDue(s *schedule, upTo core.Instant) (submitted, again bool) {
 	due := s.firstRun(upTo)
 	if due != s.next {
-		m.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunMissed})
+		x.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunMissed})
 	}
 	if due == 0 { // all of them are too old
-		m.advance(s, upTo)
-		m.storePosition(s)
+		x.advance(s, upTo)
+		x.storePosition(s)
 		return false, false
 	}
-	if s.backlogged(m) {
-		m.reportRun(s, core.ScheduleRun{DueAt: due, Result: core.RunBacklogged})
-		m.advance(s, upTo)
-		m.storePosition(s)
+	if s.backlogged(x) {
+		x.reportRun(s, core.ScheduleRun{DueAt: due, Result: core.RunBacklogged})
+		x.advance(s, upTo)
+		x.storePosition(s)
 		return false, false
 	}
-	h, err := m.spawn(s)
+	seq, err := x.spawn(s)
 	switch {
 	case err == nil:
-		s.LastAt, s.LastSeq = due, m.table.At(h).Seq
-		m.reportRun(s, core.ScheduleRun{DueAt: due, Seq: s.LastSeq})
+		s.LastAt, s.LastSeq = due, seq
+		x.reportRun(s, core.ScheduleRun{DueAt: due, Seq: s.LastSeq})
 	case worthRetry(err):
-		m.reportRefusal(s, due, err)
+		x.reportRefusal(s, due, err)
 		if s.next != due {
 			s.next = due
-			m.storePosition(s)
+			x.storePosition(s)
 		}
 		return false, true
 	default:
-		m.reportRefusal(s, due, err)
+		x.reportRefusal(s, due, err)
 	}
-	m.advance(s, due)
-	m.storePosition(s)
+	x.advance(s, due)
+	x.storePosition(s)
 	return err == nil, false
 }
 
@@ -121,19 +120,19 @@ func worthRetry(err error) bool {
 }
 
 // backlogged reports whether as many jobs of a schedule wait as its backlog allows.
-func (s *schedule) backlogged(m *Machine) bool {
+func (s *schedule) backlogged(x *Schedules) bool {
 	if s.Backlog == 0 {
 		return false
 	}
 	waiting := 0
 	s.live = slices.DeleteFunc(s.live, func(seq uint64) bool {
-		h := m.table.Handle(seq)
+		h := x.table.Handle(seq)
 		if h == 0 {
 			return true
 		}
-		switch state := m.table.At(h).State; {
+		switch state := x.table.At(h).State; {
 		case state == core.Dead:
-			m.countIfRevived(s, seq)
+			x.countIfRevived(s, seq)
 			return true
 		case !state.Unfinished():
 			return true
@@ -146,47 +145,42 @@ func (s *schedule) backlogged(m *Machine) bool {
 }
 
 // countIfRevived keeps a dead job out of the list that each run walks, and notes its schedule in case the job leaves the dead set.
-func (m *Machine) countIfRevived(s *schedule, seq uint64) {
-	if m.schedules.dead == nil {
-		m.schedules.dead = map[uint64]string{}
+func (x *Schedules) countIfRevived(s *schedule, seq uint64) {
+	if x.dead == nil {
+		x.dead = map[uint64]string{}
 	}
-	m.schedules.dead[seq] = s.Name
+	x.dead[seq] = s.Name
 }
 
-// revived lets the Backlog of its schedule count a job that leaves the dead set.
-func (m *Machine) revived(seq uint64) {
-	name, noted := m.schedules.dead[seq]
+// Revived lets the Backlog of its schedule count a job that leaves the dead set.
+func (x *Schedules) Revived(seq uint64) {
+	name, noted := x.dead[seq]
 	if !noted {
 		return
 	}
-	delete(m.schedules.dead, seq)
-	if s := m.schedules.byName[name]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
+	delete(x.dead, seq)
+	if s := x.byName[name]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
 		s.live = append(s.live, seq)
 	}
 }
 
-// spawn submits a job of a schedule.
-func (m *Machine) spawn(s *schedule) (uint32, error) {
-	j := s.nextJob(m.table.Now)
-	a := m.admission(&core.Submit{Job: j})
-	if a.err != nil {
-		if errors.Is(a.err, core.ErrDuplicate) {
+// Forget forgets a job that is gone.
+func (x *Schedules) Forget(seq uint64) { delete(x.dead, seq) }
+
+// spawn submits a job of a schedule, and returns its number.
+func (x *Schedules) spawn(s *schedule) (uint64, error) {
+	seq, joined, err := x.host.Submit(s.nextJob(x.table.Now))
+	if err != nil {
+		if errors.Is(err, core.ErrDuplicate) {
 			s.Runs++ // else all later runs would be refused too
 		}
-		return 0, a.err
+		return 0, err
 	}
 	s.Runs++
-	if a.joins != 0 {
-		m.makeDurable(a.joins, m.table.At(a.joins))
-		return a.joins, nil
+	if s.Backlog > 0 && !joined {
+		s.live = append(s.live, seq)
 	}
-	h := m.admitSubmission(a, j, core.Internal)
-	m.admitted(h, m.table.At(h))
-	if s.Backlog > 0 {
-		s.live = append(s.live, j.Seq)
-	}
-	m.place(h, m.table.At(h))
-	return h, nil
+	return seq, nil
 }
 
 // nextJob is the template with its spans turned into instants.
@@ -204,35 +198,30 @@ func (s *schedule) nextJob(now core.Instant) *core.Job {
 	return &j
 }
 
-// runSchedule is RunSchedule.
-func (m *Machine) runSchedule(c *client, op *core.RunSchedule) {
-	s := m.schedules.byName[op.Name]
+// Run submits a job of a schedule, or as many as are due up to an instant. It returns how many in the latter case, and the number of the
+// last one.
+func (x *Schedules) Run(op *core.RunSchedule) (jobs int, last uint64, err error) {
+	s := x.byName[op.Name]
 	if s == nil {
-		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.table.MetaCommit())
-		return
+		return 0, 0, core.ErrNoSchedule
 	}
-	r := core.Reply{Kind: core.Submitted, Tag: op.Tag}
 	if op.UpTo != 0 {
-		r.N = m.runUpTo(s, op)
-		if r.N > 0 {
-			r.Seq = s.LastSeq
+		if jobs = x.runUpTo(s, op); jobs > 0 {
+			last = s.LastSeq
 		}
-	} else {
-		h, err := m.spawn(s)
-		if err != nil {
-			m.refusedAt(c, op.Tag, err, m.newest())
-			return
-		}
-		s.LastAt, s.LastSeq = m.table.Now, m.table.At(h).Seq
-		r.Seq = s.LastSeq
-		m.storePosition(s)
+		return jobs, last, nil
 	}
-	r.Commit = m.table.MetaCommit()
-	m.reply(c, r)
+	seq, err := x.spawn(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	s.LastAt, s.LastSeq = x.table.Now, seq
+	x.storePosition(s)
+	return 0, seq, nil
 }
 
 // runUpTo makes the runs that are due up to an instant and returns how many jobs it has submitted.
-func (m *Machine) runUpTo(s *schedule, op *core.RunSchedule) (jobs int) {
+func (x *Schedules) runUpTo(s *schedule, op *core.RunSchedule) (jobs int) {
 	limit := op.Limit
 	if limit <= 0 {
 		limit = maxScheduleRuns
@@ -241,7 +230,7 @@ func (m *Machine) runUpTo(s *schedule, op *core.RunSchedule) (jobs int) {
 		if s.next == 0 || s.next > op.UpTo || s.unusable != nil {
 			break
 		}
-		submitted, again := m.runDue(s, op.UpTo)
+		submitted, again := x.runDue(s, op.UpTo)
 		if again {
 			break
 		}
@@ -249,26 +238,26 @@ func (m *Machine) runUpTo(s *schedule, op *core.RunSchedule) (jobs int) {
 			jobs++
 		}
 	}
-	m.arm(s, s.next)
+	x.arm(s, s.next)
 	return jobs
 }
 
 // reportRefusal reports a run that was refused, once.
-func (m *Machine) reportRefusal(s *schedule, due core.Instant, err error) {
+func (x *Schedules) reportRefusal(s *schedule, due core.Instant, err error) {
 	if s.reported != due {
 		s.reported = due
-		m.reportRun(s, core.ScheduleRun{DueAt: due, Result: core.RunRefused, Err: err})
+		x.reportRun(s, core.ScheduleRun{DueAt: due, Result: core.RunRefused, Err: err})
 	}
 }
 
-func (m *Machine) reportRun(s *schedule, r core.ScheduleRun) {
+func (x *Schedules) reportRun(s *schedule, r core.ScheduleRun) {
 	r.Name, r.Cron, r.Every, r.Queue, r.Type = s.Name, s.Cron, s.Every, s.Job.Queue, s.Job.Type
-	m.schedules.reports = append(m.schedules.reports, r)
+	x.reports = append(x.reports, r)
 }
 
-// ScheduleRuns takes the reports of runs since the last call.
-func (m *Machine) ScheduleRuns() []core.ScheduleRun {
-	reports := m.schedules.reports
-	m.schedules.reports = nil
+// Reports takes the reports of runs since the last call.
+func (x *Schedules) Reports() []core.ScheduleRun {
+	reports := x.reports
+	x.reports = nil
 	return reports
 }

@@ -1,0 +1,26 @@
+package schedule
+
+// Check verifies the index and the deadline of every schedule: without one for a schedule that was due since the machine stopped. It
+// returns the number of deadlines in use.
+func (x *Schedules) Check(fail func(format string, args ...any), stopped bool) (timers int) {
+	found := 0
+	for slot, s := range x.slots {
+		if s == nil {
+			continue
+		}
+		found++
+		if s.deadline != 0 {
+			timers++
+		}
+		if x.byName[s.Name] != s || int(s.slot) != slot {
+			fail("schedule %q is not found by its name or slot", s.Name)
+		}
+		if (s.deadline != 0) != (s.next != 0 && !s.Paused && !s.unconfirmed && s.unusable == nil) && !stopped {
+			fail("schedule %q is due at %d, paused %v, and has a deadline: %v", s.Name, s.next, s.Paused, s.deadline != 0)
+		}
+	}
+	if found != len(x.byName) || found+len(x.free) != len(x.slots) {
+		fail("%d schedules, %d names, %d slots of which %d are free", found, len(x.byName), len(x.slots), len(x.free))
+	}
+	return timers
+}
