@@ -37,6 +37,9 @@ type Replicated struct {
 	// Recent reads the replicated log.
 	Recent Recent
 
+	// Format is that of the entries from now on; nil: the newest. Any goroutine.
+	Format func() int
+
 	// CommitLeases has leases stored whoever holds them, and handed out once they are committed.
 	CommitLeases bool
 }

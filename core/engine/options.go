@@ -114,13 +114,13 @@ func (o *Options) machine() machine.Options {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	unstored := 0
+	unstored, format := 0, (func() int)(nil)
 	if o.Replicated != nil {
-		unstored = replicatedUnstored
+		unstored, format = replicatedUnstored, o.Replicated.Format
 	}
 	return machine.Options{
-		MaxUnstored: unstored,
-		Persist:     o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
+		MaxUnstored: unstored, Format: format,
+		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
 		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: o.Clock.Now(),
 	}

@@ -449,7 +449,10 @@ type Leadership struct {
 
 // Attach makes an engine work as the leader's.
 func (l *Leadership) Attach(o *engine.Options) {
-	r := &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases, Recent: l.n.recent}
+	r := &engine.Replicated{
+		Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases, Recent: l.n.recent,
+		Format: func() int { return int(l.journal.format.Load()) },
+	}
 	if !l.n.o.CommitLeases {
 		r.Holds = l.holds
 	}

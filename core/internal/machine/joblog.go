@@ -17,10 +17,14 @@ type jobLog struct {
 	commit core.Commit // that has the last line
 }
 
+// logFormat is the first format of entries that says which jobs have logs. In an older one, the next leader would begin them anew.
+const logFormat = 4
+
 // Why lines are refused.
 var (
-	errInMemory = fmt.Errorf("%w: a job that is in memory only has no log", core.ErrInvalid)
-	errLogLines = fmt.Errorf("%w: more than %d lines for a log", core.ErrInvalid, core.MaxLogLines)
+	errOldFormat = fmt.Errorf("%w: jobs have logs once all nodes of the cluster have said that they know them", core.ErrInvalid)
+	errInMemory  = fmt.Errorf("%w: a job that is in memory only has no log", core.ErrInvalid)
+	errLogLines  = fmt.Errorf("%w: more than %d lines for a log", core.ErrInvalid, core.MaxLogLines)
 )
 
 // appendLog appends lines to the log of a job.
@@ -34,6 +38,8 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 		err = errLogLines
 	case e.Unstored(), !m.opts.Persist:
 		err = errInMemory
+	case m.opts.Format != nil && m.opts.Format() < logFormat:
+		err = errOldFormat
 	case m.refuse != nil || m.unstored() > m.maxUnstored():
 		err = core.ErrDiskFull
 	}

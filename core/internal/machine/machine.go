@@ -28,7 +28,8 @@ type Options struct {
 	MaxDetailed       int           // queues and types with measurements of their own; zero: core.MaxDetailed
 	Random            *rand.Rand
 	StartedAt         core.Instant
-	ShareHashSeedWith *Machine // not nil: Compare can compare the two
+	Format            func() int // of the entries from now on; nil: the newest
+	ShareHashSeedWith *Machine   // not nil: Compare can compare the two
 }
 
 // Machine is the index of everything. Not safe for concurrent use.
