@@ -113,6 +113,9 @@ func checkFaults(t *testing.T, config string) {
 		t.Logf("%s: longest without an acknowledgement %v", f.name, l.resetGap().Round(10*time.Millisecond))
 	}
 	l.finish(t)
+	if l.joined < 1 {
+		t.Error("no submission has joined a job: the test proves nothing about keys")
+	}
 	if n := l.history.count(finished); n < 100 {
 		t.Errorf("only %d ends: the test proves nothing", n)
 	}

@@ -152,8 +152,8 @@ func (l *load) workKey(f *faktory, client int) error {
 }
 
 // verifyKeys checks the history of each key once no job waits any more. A job that is still leased was handed out in a reply that never
-// arrived.
-func (l *load) verifyKeys(t *testing.T) {
+// arrived. It returns how many submissions have joined a job.
+func (l *load) verifyKeys(t *testing.T) (joined int) {
 	t.Helper()
 	from := time.Now()
 	status, left, err := l.c.nodes[l.c.leader()].Get("/api/v1/jobs?state=leased&queue=" + keysQueue + "&limit=1000")
@@ -184,9 +184,7 @@ func (l *load) verifyKeys(t *testing.T) {
 		}
 	}
 	t.Logf("%d submissions with a key, %d jobs ended", submissions, ends)
-	if ends == 0 || submissions <= ends {
-		t.Error("no submission has joined a job: the test proves nothing")
-	}
+	return submissions - ends
 }
 
 func TestHistoriesOfKeysThatCannotBeAreFound(t *testing.T) {

@@ -21,6 +21,7 @@ type load struct {
 	stop    chan struct{}
 	clients sync.WaitGroup
 	numbers atomic.Int64
+	joined  int // submissions that have joined a job, once the load is finished
 
 	mu      sync.Mutex // guards the fields below
 	lastAck time.Time
@@ -165,7 +166,7 @@ func (l *load) finish(t *testing.T) {
 	})
 	close(drained)
 	workers.Wait()
-	l.verifyKeys(t)
+	l.joined = l.verifyKeys(t)
 	lost := 0
 	for _, id := range l.history.verify(t) {
 		// A lease may be committed while its reply never arrived: then the job is still there.

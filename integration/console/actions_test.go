@@ -64,7 +64,7 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 
 	b.open("/retrying")
 	b.wants("TimeoutError")
-	b.run(chromedp.Click(`td.acts button[value="delete"]`))
+	b.run(chromedp.Click(`//tr[contains(., "TimeoutError")]//button[@value="delete"]`)) // others may be due meanwhile
 	b.wants("Delete 1 job?")
 	b.run(chromedp.Click("main form button.danger"))
 	b.wants("Delete 1 job in ")

@@ -68,7 +68,7 @@ func TestNamesOfDotsAreReached(t *testing.T) {
 		b.run(chromedp.Click(`//a[@class="name" and text()="` + name + `"]`))
 		b.wants("All jobs of this queue")
 		var heading, at string
-		b.run(chromedp.Text("h1", &heading), chromedp.Location(&at))
+		b.run(chromedp.Evaluate(`document.querySelector("h1").innerText`, &heading), chromedp.Location(&at)) // the page may be refreshed meanwhile
 		if u, err := url.Parse(at); err != nil || heading != name || !strings.HasPrefix(u.Path, "/queues/") {
 			t.Errorf("the page of %q is %q at %s", name, heading, at)
 		}

@@ -184,13 +184,25 @@ func (o *Options) complete(r *Report) bool {
 	return r.Left <= expected
 }
 
+// finishing is a context that ends finishWithin later than ctx: what has begun is finished.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishWithin, cancel) })
+	return later, func() {
+		stop()
+		cancel()
+	}
+}
+
 func move(ctx context.Context, s Source, o Options, t *tally) error {
+	begun, cancel := finishing(ctx) // jobs of half a batch would be here and at the source
+	defer cancel()
 	inARow := 0
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		batch, err := s.Move(ctx)
+		batch, err := s.Move(begun)
 		t.add(batch.Moved, func(r *Row, n int) { r.Moved += n })
 		if batch.jobs() > 0 {
 			inARow = 0

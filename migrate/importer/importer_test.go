@@ -1,10 +1,12 @@
 package importer
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // serve answers every connection with a greeting, and each line with a reply.
@@ -82,5 +84,38 @@ func TestPriorityLevelsGoFromHighToLow(t *testing.T) {
 		if got := levels.next(); got != want {
 			t.Errorf("job %d has priority %d, want %d", i, got, want)
 		}
+	}
+}
+
+// interrupted is a source with one batch, during which the import is interrupted.
+type interrupted struct {
+	interrupt func()
+	left      int
+}
+
+func (s *interrupted) Move(ctx context.Context) (Batch, error) {
+	s.interrupt()
+	if err := ctx.Err(); err != nil {
+		return Batch{}, err // as a submission whose outcome is unknown
+	}
+	s.left = 0
+	return Batch{Moved: []Count{{"q", Ready, 1}}}, nil
+}
+
+func (s *interrupted) Count() ([]Count, error)      { return []Count{{"q", Ready, s.left}}, nil }
+func (s *interrupted) Paused() ([]string, error)    { return nil, nil }
+func (s *interrupted) Finish(context.Context) error { return nil }
+func (s *interrupted) Reason(_, _ string) string    { return "" }
+func (s *interrupted) Only([]string)                {}
+func (s *interrupted) Close()                       {}
+
+func TestABatchThatHasBegunIsFinished(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := Run(ctx, &interrupted{interrupt: cancel, left: 1}, Options{
+		Follow: true, Progress: func(int, int) {}, Pause: func(context.Context, time.Duration) {},
+	})
+	if err != nil || r.Moved != 1 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
