@@ -22,7 +22,7 @@ func (m *Machine) Check() error {
 	c.eachQueue()
 	c.eachBatch()
 	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
-	c.eachWindow()
+	c.timers += m.table.CheckWindows(c.fail)
 	c.totals()
 	return c.err
 }

@@ -145,7 +145,6 @@ func (m *Machine) showQueue(name string) string {
 // showRest is all that matters beside jobs and queues.
 func (m *Machine) showRest() string {
 	var b strings.Builder
-	var windows []string
 	fmt.Fprintf(&b, "%s %+v", m.table.ShowNumbers(), *m.Stats())
 	for s := range m.table.ByState {
 		fmt.Fprint(&b, " ", m.table.Seqs(&m.table.ByState[s]))
@@ -163,13 +162,7 @@ func (m *Machine) showRest() string {
 	fmt.Fprint(&b, m.schedules.Show())
 	fmt.Fprint(&b, m.table.ShowMeta())
 	fmt.Fprint(&b, m.limits.ShowShared())
-	for _, w := range m.windows.all {
-		if w != nil {
-			windows = append(windows, fmt.Sprint(w.seq, w.id, w.createdAt, w.until))
-		}
-	}
-	slices.Sort(windows)
-	fmt.Fprintf(&b, " windows %v", windows)
+	fmt.Fprint(&b, m.table.ShowWindows())
 	var deadlines [table.TimerKinds]int
 	m.table.Timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
 	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, m.meters.Show())

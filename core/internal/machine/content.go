@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"broker/core/internal/limit"
+	"broker/core/internal/policy"
 	"broker/core/internal/schedule"
 )
 
@@ -20,7 +21,7 @@ func ContentOf(name string, value []byte) string {
 		return "settings of queues"
 	case IsPolicy(name), strings.HasPrefix(name, limit.SharedPrefix):
 		return "limits of queues"
-	case strings.HasPrefix(name, jobPolicyPrefix):
+	case strings.HasPrefix(name, policy.Prefix):
 		return "policies of queues and types"
 	case strings.HasPrefix(name, schedule.Prefix), strings.HasPrefix(name, schedule.PositionPrefix):
 		return "schedules"

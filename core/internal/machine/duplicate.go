@@ -87,3 +87,16 @@ func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
 	}
 	return h
 }
+
+// coalesceOver replies with the job that a submission joins and that has ended.
+func (m *Machine) coalesceOver(c *client, op *core.Submit, w *table.Window) {
+	r := core.Reply{
+		Kind: core.Submitted, Tag: op.Tag, Seq: w.Seq, Existing: true, Commit: m.table.WindowPending(w),
+		Job: &core.Job{Seq: w.Seq, ID: w.ID, Queue: op.Job.Queue, CreatedAt: w.CreatedAt},
+	}
+	if len(op.Meta) > 0 {
+		m.table.WriteMeta(op.Meta)
+		r.Commit = m.table.Promise()
+	}
+	m.reply(c, r)
+}

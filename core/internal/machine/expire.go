@@ -68,7 +68,7 @@ func (m *Machine) due(o timer.Owner) {
 	case table.TimerStart:
 		m.startTimeout(o.Handle)
 	case table.TimerWindow:
-		m.windowTimeout(o.Handle)
+		m.table.WindowTimeout(o.Handle)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"broker/core"
 	"broker/core/internal/find"
 	"broker/core/internal/limit"
+	"broker/core/internal/policy"
 	"broker/core/internal/queue"
 	"broker/core/internal/schedule"
 	"broker/core/internal/table"
@@ -59,8 +60,7 @@ type Machine struct {
 	batchSlots  []*batch
 	freeBatches []uint32
 	schedules   *schedule.Schedules
-	windows     windows
-	policies    policies
+	policies    *policy.Policies
 
 	stats      core.Stats
 	history    telemetry.History
@@ -99,13 +99,13 @@ func New(o Options) *Machine {
 	m := &Machine{
 		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1), batches: map[uint64]*batch{},
 		retentions: map[string]core.Retention{},
-		windows:    newWindows(), policies: policies{{}, {}},
 	}
 	var like *table.Table
 	if o.ShareHashSeedWith != nil {
 		like = o.ShareHashSeedWith.table
 	}
 	m.table = table.New(o.table(), like)
+	m.policies = policy.New(m.table, m.policyChanged)
 	m.schedules = schedule.New(m.table, scheduler{m})
 	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)
 	m.restoring = newRestoring()

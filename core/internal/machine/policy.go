@@ -1,63 +1,19 @@
 package machine
 
 import (
-	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"broker/core"
+	"broker/core/internal/policy"
 	"broker/core/internal/table"
 )
 
-// Policies of queues and types stand in for what jobs do not say themselves. They are looked up when they are needed, so that a job
-// takes no memory for them; jobQueue.policy is that of its queue.
-
-// jobPolicy is a policy, and where it comes from.
-type jobPolicy struct {
-	core.JobPolicy
-	fromConfig bool
-	stored     bool // it has a meta entry
-}
-
-// policies are all policies of both scopes, by name.
-type policies [core.PolicyOfType + 1]map[string]*jobPolicy
-
-// policyNames begin the names of the meta entries. They are on disk and never change.
-var policyNames = [...]string{core.PolicyOfQueue: jobPolicyPrefix + "queue/", core.PolicyOfType: jobPolicyPrefix + "type/"}
-
-const jobPolicyPrefix = "core/policy/"
-
-// none reports whether there are no policies at all.
-func (p *policies) none() bool { return len(p[core.PolicyOfQueue])+len(p[core.PolicyOfType]) == 0 }
-
 // policyOn is the policy that says a member for a job; nil: none does.
 func (m *Machine) policyOn(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
-	if m.policies.none() {
+	if m.policies.None() || e.Has(table.Ephemeral) {
 		return nil
 	}
-	return m.policyFor(e, member)
-}
-
-func (m *Machine) policyFor(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
-	q, types := m.queues[e.Queue].rules, m.policies[core.PolicyOfType]
-	if q == nil && len(types) == 0 || e.Has(table.Ephemeral) {
-		return nil
-	}
-	return firstWith(types, m.table.TypeOf(e), q, member)
-}
-
-// firstWith is the policy of a type, or else of a queue, that has a member.
-func firstWith(types map[string]*jobPolicy, typ string, queue *jobPolicy, member core.PolicyFields) *core.JobPolicy {
-	for _, p := range [...]*jobPolicy{types[typ], queue} {
-		if p != nil && p.Has&member != 0 {
-			return &p.JobPolicy
-		}
-	}
-	return nil
+	return m.policies.For(m.table.TypeOf(e), m.queues[e.Queue].rules, member)
 }
 
 // ownLimits are those of which one says that the job itself has a limit, so that no policy has one for it.
@@ -209,137 +165,30 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	m.dropIdle(from)
 }
 
-// applyToSubmission adds to a new job what policies say about its end.
-func (m *Machine) applyToSubmission(j *core.Job) {
-	if m.policies.none() || j.Ephemeral {
-		return
-	}
-	types, queue := m.policies[core.PolicyOfType], m.policies[core.PolicyOfQueue][j.Queue]
-	typ := cmp.Or(j.Type, j.Queue)
-	if p := firstWith(types, typ, queue, core.PolicyExpiresIn); p != nil && j.ExpiresAt == 0 {
-		j.ExpiresAt = max(m.table.Now, j.ReadyAt).Add(p.ExpiresIn)
-	}
-	if p := firstWith(types, typ, queue, core.PolicyRetainFor); p != nil && !j.Kept() {
-		j.RetainFor = p.RetainFor
-	}
-}
-
 // putPolicy is PutPolicy.
 func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
 	if op.Scope > core.PolicyOfType {
 		m.failed(c, op.Tag, fmt.Errorf("%w: unknown scope", core.ErrInvalid))
 		return
 	}
-	all := m.policies[op.Scope]
-	before := all[op.Name]
-	if err := m.policyRefusal(op, before); err != nil {
+	commit, err := m.policies.Put(op)
+	if err != nil {
 		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
-	p := &jobPolicy{fromConfig: op.FromConfig}
-	if before != nil {
-		p.JobPolicy, p.stored = before.JobPolicy, before.stored
-	}
-	set := op.Set
-	set.Backoff.Spans = slices.Clone(set.Backoff.Spans)
-	set.MoveTo = strings.Clone(set.MoveTo)
-	p.JobPolicy = p.With(&set, op.Remove)
-	name := strings.Clone(op.Name)
-	commit := core.Commit(0)
-	if !p.fromConfig || p.stored {
-		m.storeJobPolicy(op.Scope, name, p)
-		commit = m.table.Promise()
-	}
-	m.applyJobPolicy(op.Scope, name, p)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
 }
 
-// policyRefusal is why a policy is refused.
-func (m *Machine) policyRefusal(op *core.PutPolicy, before *jobPolicy) error {
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
-	p := &op.Set
-	switch {
-	case op.Name == "" || len(op.Name) > core.MaxQueueName || len(p.MoveTo) > core.MaxQueueName:
-		return wrong("a policy needs the name of a queue or type; names are bounded")
-	case !p.Backoff.Valid():
-		return wrong("a backoff has a known kind, spans of at most ten years, and jitter between 0 and 1")
-	case p.Exhausted > core.ExhaustedBury:
-		return wrong("unknown end of a job")
-	case op.Scope == core.PolicyOfQueue && p.MoveTo == op.Name:
-		return wrong("a job cannot move to the queue that it is in")
-	case p.LeaseFor < 0, p.ExpiresIn < 0, p.RetainFor < 0:
-		return wrong("a time is not negative")
-	case before != nil && before.fromConfig && !op.FromConfig:
-		return core.ErrConfigured
-	case before == nil && len(m.policies[op.Scope]) >= core.MaxPolicies:
-		return core.ErrFull
-	}
-	return nil
-}
-
-// applyJobPolicy puts a policy in force; one without members is forgotten.
-func (m *Machine) applyJobPolicy(scope core.PolicyScope, name string, p *jobPolicy) {
-	if p.Has == 0 {
-		p = nil
-		delete(m.policies[scope], name)
-	} else {
-		m.policies[scope][name] = p
-	}
-	if n := m.table.QueueNumber(name); n != 0 && scope == core.PolicyOfQueue {
+// policyChanged gives a queue another policy.
+func (m *Machine) policyChanged(queue string, p *policy.Policy) {
+	if n := m.table.QueueNumber(queue); n != 0 {
 		m.queues[n].rules = p
 	}
 }
 
-// storeJobPolicy stores a policy with the open batch, or removes it from the store.
-func (m *Machine) storeJobPolicy(scope core.PolicyScope, name string, p *jobPolicy) {
-	entry := core.MetaEntry{Name: policyNames[scope] + name}
-	if p.stored = !p.fromConfig && p.Has != 0; p.stored {
-		entry.Value = table.Encode(p.JobPolicy)
-	}
-	m.table.LogMeta(entry)
-}
-
-// restoreJobPolicy restores a policy.
-func (m *Machine) restoreJobPolicy(name string, value []byte) error {
-	for scope, prefix := range policyNames {
-		of, is := strings.CutPrefix(name, prefix)
-		if !is || of == "" {
-			continue
-		}
-		p := &jobPolicy{stored: true}
-		if err := json.Unmarshal(value, &p.JobPolicy); err != nil {
-			return err
-		}
-		if !p.Backoff.Valid() {
-			return errors.New("a policy with an unknown backoff")
-		}
-		m.applyJobPolicy(core.PolicyScope(scope), of, p) //nolint:gosec // two scopes
-		return nil
-	}
-	return errors.New("a policy of nothing")
-}
-
 // listPolicies is ListPolicies.
 func (m *Machine) listPolicies(c *client, op *core.ListPolicies) {
-	answer := &core.Answer{Policies: []core.PolicyInfo{}}
-	if op.Scope <= core.PolicyOfType {
-		all := m.policies[op.Scope]
-		names := []string{op.Name}
-		if op.Name == "" {
-			names = slices.Sorted(maps.Keys(all))
-		}
-		for _, name := range names {
-			p := all[name]
-			if p == nil || name <= op.After {
-				continue
-			}
-			if op.Limit > 0 && len(answer.Policies) == op.Limit {
-				break
-			}
-			row := core.PolicyInfo{Scope: op.Scope, Name: name, JobPolicy: p.JobPolicy, FromConfig: p.fromConfig}
-			row.Backoff.Spans = slices.Clone(row.Backoff.Spans)
-			answer.Policies = append(answer.Policies, row)
-		}
-	}
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: answer})
+	m.reply(c, core.Reply{
+		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{Policies: m.policies.List(op)},
+	})
 }

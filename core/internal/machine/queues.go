@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/limit"
+	"broker/core/internal/policy"
 	"broker/core/internal/queue"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
@@ -36,10 +37,10 @@ type jobQueue struct {
 	counts       core.QueueCounts
 	idleTimer    timer.ID
 	retention    core.Retention
-	trimTimer    timer.ID   // set while there are too many of them
-	rules        *jobPolicy // for its jobs; nil if there are none
-	lasting      int        // restored jobs that make it known until the next restart; until Restored only
-	used         int        // likewise until it was idle for long
+	trimTimer    timer.ID       // set while there are too many of them
+	rules        *policy.Policy // for its jobs; nil if there are none
+	lasting      int            // restored jobs that make it known until the next restart; until Restored only
+	used         int            // likewise until it was idle for long
 }
 
 // lifetime says how long the name of a queue stays known that has no jobs, workers or settings.
@@ -109,7 +110,7 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	}
 	m.queues[n] = q
 	m.limits.AddQueue(n, &q.Queue)
-	q.rules = m.policies[core.PolicyOfQueue][name]
+	q.rules = m.policies.OfQueue(name)
 	m.setRetention(n, q)
 	return n, q
 }

@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/limit"
+	"broker/core/internal/policy"
 	"broker/core/internal/record"
 	"broker/core/internal/schedule"
 	"broker/core/internal/table"
@@ -59,8 +60,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 	case name == table.SeqMeta:
 		err = m.table.RestoreNumbers(value)
 	case name == totalsMeta:
-		var t storedTotals
-		err = t.decode(value)
+		var t telemetry.Totals
+		err = t.Decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
 	case strings.HasPrefix(name, telemetry.SeriesMeta):
 		err = m.meters.Restore(m.table.Now, name, value)
@@ -70,8 +71,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreQueue(name, value)
 	case strings.HasPrefix(name, limit.PolicyPrefix):
 		err = m.restorePolicy(name, value)
-	case strings.HasPrefix(name, jobPolicyPrefix):
-		err = m.restoreJobPolicy(name, value)
+	case strings.HasPrefix(name, policy.Prefix):
+		err = m.policies.Restore(name, value)
 	case strings.HasPrefix(name, limit.RatePrefix):
 		err = m.limits.RestoreRate(name, value)
 	case strings.HasPrefix(name, limit.SharedPrefix):
@@ -80,8 +81,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.schedules.Restore(name, value)
 	case strings.HasPrefix(name, schedule.PositionPrefix):
 		err = m.schedules.RestorePosition(name, value)
-	case strings.HasPrefix(name, windowPrefix):
-		err = m.restoreWindow(value)
+	case strings.HasPrefix(name, table.WindowPrefix):
+		err = m.table.RestoreWindow(value)
 	case strings.HasPrefix(name, batchMetaPrefix):
 		err = m.restoreBatch(name, value)
 	default:

@@ -20,7 +20,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	case a.err != nil && m.run == nil:
 		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: a.err, Commit: a.commit}
 		if a.window != nil {
-			r.Seq = a.window.seq
+			r.Seq = a.window.Seq
 		}
 		if a.there != 0 {
 			e := m.table.At(a.there)
@@ -46,7 +46,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	m.admitted(h, e)
 	m.table.WriteMeta(op.Meta)
 	if op.Window > m.table.Now {
-		m.openWindow(j, op.Window)
+		m.table.OpenWindow(j, op.Window)
 	}
 	m.newReply(c, core.Submitted, op.Tag, m.table.ChangeCommit(e)).Seq = j.Seq
 	if op.Watch != core.WatchNone {
@@ -63,7 +63,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	if j.CreatedAt == 0 || j.CreatedAt > m.table.Now {
 		j.CreatedAt = m.table.Now
 	}
-	m.applyToSubmission(j)
+	m.policies.ApplyTo(j)
 	if j.SeqOrder { // the places of such jobs follow their numbers, whatever the clock says
 		j.CreatedAt = max(m.table.Now, m.table.FirstPlace)
 	}
@@ -90,8 +90,8 @@ type admission struct {
 	joins uint32 // the job with which it coalesces
 	// replaces is the job that it changes; without that, the error counts.
 	replaces uint32
-	window   *window     // that holds its key, if no job does
-	commit   core.Commit // on which an error depends
+	window   *table.Window // that holds its key, if no job does
+	commit   core.Commit   // on which an error depends
 }
 
 // admission decides about a submission. While an atomic list is being applied, errors do not count.
@@ -114,8 +114,8 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 			a.joins = h
 			return a
 		}
-		if a.window = m.windowOf(j); a.window != nil {
-			a.commit = m.table.Pending(a.window.made)
+		if a.window = m.table.WindowOf(j); a.window != nil {
+			a.commit = m.table.WindowPending(a.window)
 			if op.Watch != core.WatchNone || j.Ephemeral {
 				a.err = core.ErrNotUnique
 			}
@@ -123,8 +123,8 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 		}
 	}
 	if a.there, a.commit, a.err = m.refusal(j); a.err == nil && j.Unique.Refuses() {
-		if a.window = m.windowOf(j); a.window != nil {
-			a.there, a.commit, a.err = 0, m.table.Pending(a.window.made), core.ErrNotUnique
+		if a.window = m.table.WindowOf(j); a.window != nil {
+			a.there, a.commit, a.err = 0, m.table.WindowPending(a.window), core.ErrNotUnique
 		}
 	}
 	return a

@@ -9,28 +9,19 @@ import (
 
 // inMemory reports whether a new job is kept in memory only. What is stored must not wait for such a job.
 func (m *Machine) inMemory(op *core.Submit) bool {
-	if m.policies.none() {
+	if m.policies.None() {
 		return false
 	}
 	j := op.Job
 	if m.run != nil || op.Window != 0 || len(op.Meta) > 0 || j.Ephemeral || j.Batch != 0 || j.Parent != 0 || len(j.After) > 0 {
 		return false
 	}
-	return m.unstoredIn(j.Queue, j.Type)
-}
-
-// unstoredIn reports whether a policy keeps jobs of a type in memory while they are in a queue.
-func (m *Machine) unstoredIn(queue, typ string) bool {
-	if m.policies.none() {
-		return false
-	}
-	p := firstWith(m.policies[core.PolicyOfType], typ, m.policies[core.PolicyOfQueue][queue], core.PolicyDurability)
-	return p != nil && p.Unstored
+	return m.policies.Unstored(j.Queue, j.Type)
 }
 
 // storeFor stores a job that was kept in memory before it enters a queue where it would not be.
 func (m *Machine) storeFor(h uint32, e *table.Entry, queue, typ string) {
-	if e.Words&table.MemoryOnly != 0 && !m.unstoredIn(queue, typ) {
+	if e.Words&table.MemoryOnly != 0 && !m.policies.Unstored(queue, typ) {
 		e.Words &^= table.MemoryOnly
 		m.storeNow(h, e)
 	}

@@ -143,7 +143,7 @@ func (x *Schedules) RestorePosition(name string, value []byte) error {
 	return nil
 }
 
-// Restored gives the schedules that have a backlog their jobs, and arms x.
+// Restored gives the schedules that have a backlog their jobs, and arms all.
 func (x *Schedules) Restored() {
 	for _, seq := range slices.Sorted(maps.Keys(x.restored)) {
 		if s := x.byName[x.restored[seq]]; s != nil && s.Backlog > 0 && seq >= s.countFrom {

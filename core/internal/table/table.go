@@ -33,6 +33,7 @@ type Table struct {
 	traces     map[uint32]string       // Job.Trace of the jobs that have one
 	tallies    map[uint32]core.Tally   // of the jobs with Tallies, from the first event on
 	stops      map[uint64]uint32       // when workers were asked to stop jobs, by number; see stop.go
+	windows    windows
 	peaks      mapPeaks
 
 	ByState StateLists
@@ -89,7 +90,7 @@ func New(o Options, like *Table) *Table {
 	t.NextSeq, t.Open = 1, 1
 	t.queues, t.names = make([]*Queue, 1), map[string]uint32{}
 	t.meta, t.documentAt = map[string][]byte{}, map[string]int{}
-	t.Tags = newTagIndex()
+	t.windows, t.Tags = newWindows(), newTagIndex()
 	t.Before = t.standsBefore
 	t.byName, t.byFoldedName = t.nameBefore, t.foldedNameBefore
 	t.Workers, t.Types, t.Groups.Names = newNameTable(), newNameTable(), newNameTable()

@@ -1,0 +1,156 @@
+package table
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// A window holds a unique key in a queue for a time, whatever becomes of the job that opened it; see core.Submit.Window. It is
+// stored as an entry of its own, named by the number of that job. A job without a window pays for a look at an empty map.
+
+// windows are all windows.
+type windows struct {
+	all   []*Window // by handle, from 1
+	free  []uint32
+	byKey map[Digest]uint32
+}
+
+// Window is one that has not ended.
+type Window struct {
+	key       Digest // of queue and key
+	Seq       uint64 // of the job that opened it
+	ID        string // that job's own
+	CreatedAt core.Instant
+	until     core.Instant
+	made      core.Commit // that holds it
+	timer     timer.ID
+}
+
+// storedWindow is the stored form. Keys and ids are bytes that need not be text.
+type storedWindow struct {
+	Queue     []byte       `json:"queue"`
+	Key       []byte       `json:"key"`
+	Seq       uint64       `json:"seq"`
+	ID        []byte       `json:"id,omitempty"`
+	CreatedAt core.Instant `json:"created_at"`
+	Until     core.Instant `json:"until"`
+}
+
+const WindowPrefix = "core/window/"
+
+func windowName(seq uint64) string { return fmt.Sprintf("%s%016x", WindowPrefix, seq) }
+
+func newWindows() windows { return windows{all: make([]*Window, 1), byKey: map[Digest]uint32{}} }
+
+func (t *Table) windowKey(queue, key string) Digest {
+	return t.DigestOf(queue + "\x00" + key)
+}
+
+// WindowOf is the window that holds the key of a submission, or nil.
+func (t *Table) WindowOf(j *core.Job) *Window {
+	if len(t.windows.byKey) == 0 || j.UniqueKey == "" {
+		return nil
+	}
+	h := t.windows.byKey[t.windowKey(j.Queue, j.UniqueKey)]
+	if h == 0 || t.windows.all[h].until <= t.Now {
+		return nil
+	}
+	return t.windows.all[h]
+}
+
+// OpenWindow holds the key of a new job until an instant.
+func (t *Table) OpenWindow(j *core.Job, until core.Instant) {
+	key := t.windowKey(j.Queue, j.UniqueKey)
+	if h := t.windows.byKey[key]; h != 0 { // it is over, and its deadline has not been looked at
+		t.closeWindow(h)
+	}
+	value, err := json.Marshal(storedWindow{
+		Queue: []byte(j.Queue), Key: []byte(j.UniqueKey), Seq: j.Seq, ID: []byte(j.ID), CreatedAt: j.CreatedAt, Until: until,
+	})
+	if err != nil {
+		panic("machine: a window cannot be encoded: " + err.Error())
+	}
+	t.LogMeta(core.MetaEntry{Name: windowName(j.Seq), Value: value})
+	t.addWindow(Window{key: key, Seq: j.Seq, ID: j.ID, CreatedAt: j.CreatedAt, until: until, made: t.Open})
+}
+
+func (t *Table) addWindow(w Window) {
+	x := &t.windows
+	h := uint32(len(x.all)) //nolint:gosec // handles have 32 bits
+	if n := len(x.free); n > 0 {
+		h, x.free = x.free[n-1], x.free[:n-1]
+		x.all[h] = &w
+	} else {
+		x.all = append(x.all, &w)
+	}
+	x.byKey[w.key] = h
+	w.timer = t.Timers.Add(w.until, timer.Owner{Kind: TimerWindow, Handle: h})
+}
+
+// closeWindow ends a window.
+func (t *Table) closeWindow(h uint32) {
+	x := &t.windows
+	w := x.all[h]
+	t.Timers.Remove(&w.timer)
+	delete(x.byKey, w.key)
+	x.all[h] = nil
+	x.free = append(x.free, h)
+	t.LogMeta(core.MetaEntry{Name: windowName(w.Seq)})
+}
+
+// WindowTimeout is the deadline of a window.
+func (t *Table) WindowTimeout(h uint32) {
+	t.windows.all[h].timer = 0
+	t.closeWindow(h)
+}
+
+func (t *Table) RestoreWindow(value []byte) error {
+	var s storedWindow
+	if err := json.Unmarshal(value, &s); err != nil {
+		return err
+	}
+	t.addWindow(Window{
+		key: t.windowKey(string(s.Queue), string(s.Key)), Seq: s.Seq, ID: string(s.ID), CreatedAt: s.CreatedAt, until: s.Until,
+	})
+	return nil
+}
+
+// CheckWindows verifies the windows, and returns the number of deadlines in use.
+func (t *Table) CheckWindows(fail func(format string, args ...any)) (timers int) {
+	n := 0
+	for h, w := range t.windows.all {
+		if w == nil {
+			continue
+		}
+		n++
+		if w.timer != 0 {
+			timers++
+		}
+		if t.windows.byKey[w.key] != uint32(h) { //nolint:gosec // handles have 32 bits
+			fail("the window of job %d is not found", w.Seq)
+		}
+	}
+	if n != len(t.windows.byKey) {
+		fail("%d windows, %d keys", n, len(t.windows.byKey))
+	}
+	return timers
+}
+
+// ShowWindows is all that matters of the windows.
+func (t *Table) ShowWindows() string {
+	var all []string
+	for _, w := range t.windows.all {
+		if w != nil {
+			all = append(all, fmt.Sprint(w.Seq, w.ID, w.CreatedAt, w.until))
+		}
+	}
+	slices.Sort(all)
+	return fmt.Sprintf(" windows %v", all)
+}
+
+// WindowPending is the commit on which a reply about a window depends.
+func (t *Table) WindowPending(w *Window) core.Commit { return t.Pending(w.made) }
