@@ -2,13 +2,16 @@ package replica
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"time"
 )
 
 // Nodes are upgraded one after the other, so a leader writes entries of the newest format that all members read:
 //
 //   - Every node says in its greetings and its status which format it reads at most.
-//   - A leader begins with the format of the last entry of its store. It goes on to a newer one once all members, those without a
+//   - A leader begins with the format of the last entry of its store, or, where all members say in time that they read a newer one, with
+//     that: the first entries of a new cluster lack nothing. It goes on to a newer one once all members, those without a
 //     vote too, have said in the same round that they read it; one that does not answer may be an older program.
 //   - An entry says its format, and the store of every node keeps that of the last entry. It never goes back within a cluster: a node
 //     whose program is too old for it is refused, its store is not opened by that program, and an entry that it gets stops it.
@@ -36,18 +39,34 @@ func (n *Node) raiseFormat(all map[string]*Status) {
 	if j == nil || j.ended.Load() {
 		return
 	}
+	if lowest := n.readByAll(all); lowest > max(1, int(j.format.Load())) {
+		j.format.Store(int32(lowest)) //nolint:gosec // at most record.NewestFormat
+		n.log.Info("all nodes read a newer format, entries have it from now on; older programs are refused", "format", lowest)
+	}
+}
+
+// readByAll is the newest format that all members have just said they read; zero: not all of them have answered.
+func (n *Node) readByAll(all map[string]*Status) int {
 	lowest := n.o.newestFormat
 	for _, s := range n.servers() {
 		said := all[string(s.ID)]
 		if said == nil {
-			return
+			return 0
 		}
 		lowest = min(lowest, cmp.Or(said.Reads, 1))
 	}
-	if lowest > max(1, int(j.format.Load())) {
-		j.format.Store(int32(lowest)) //nolint:gosec // at most record.NewestFormat
-		n.log.Info("all nodes read a newer format, entries have it from now on; older programs are refused", "format", lowest)
+	return lowest
+}
+
+// firstFormatWithin is how long a new leader waits for what the members say of the formats that they read.
+const firstFormatWithin = 300 * time.Millisecond
+
+// firstFormat is the format with which a leader begins, whose store's last entry has the given one.
+func (n *Node) firstFormat(last int) int {
+	if last >= n.o.newestFormat {
+		return last
 	}
+	return max(last, n.readByAll(n.askOthers(context.Background(), firstFormatWithin, nil)))
 }
 
 // tooOld says why two nodes cannot work together; empty: they can.

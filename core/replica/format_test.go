@@ -73,6 +73,19 @@ func (c *cluster) wantFormat(e *engine.Engine, id string, format int) {
 
 // A cluster is upgraded one node after the other. Its leader writes the format that the oldest program reads until all members,
 // those that do not answer too, have said that they read the newer one.
+// An older format would not have all that clients say of the first jobs of a new cluster.
+func TestANewClusterBeginsWithTheNewestFormat(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	submit(t, e, 0, 1, 10)
+	if got := n.formatInForce(); got != record.NewestFormat {
+		t.Errorf("the first entries have format %d", got)
+	}
+	shutdown(t, e)
+}
+
 func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
