@@ -201,7 +201,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 func (m *Machine) remove(h uint32) {
 	e := m.table.At(h)
 	if e.Has(table.HasOptional) {
-		m.leaveBatch(h)
+		m.batches.Leave(h)
 	}
 	m.table.MarkRemoved(h, e)
 	m.removeLog(h, e)
@@ -258,13 +258,13 @@ func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 		below = m.table.NextSeq // batches opened meanwhile are not affected
 	}
 	r := core.Reply{Kind: core.Purged, Tag: op.Tag}
-	for g := m.firstBatch; g != nil && g.number < below; g = m.firstBatch {
+	for g := m.batches.Oldest(below); g != nil; g = m.batches.Oldest(below) {
 		if r.N == limit {
 			r.Cursor = below
 			break
 		}
-		m.forgetBatch(g)
-		for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
+		m.batches.Forget(g)
+		for _, seq := range g.CallbackJobs() {
 			if h := m.table.Handle(seq); seq != 0 && h != 0 {
 				m.purgeJob(h, c.protocol)
 			}

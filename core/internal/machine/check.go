@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/batch"
 	"broker/core/internal/limit"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
@@ -12,15 +13,16 @@ import (
 // Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
 // everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}}
-	c.table, c.limits = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail)
+	c := checker{m: m, queues: map[uint32]*recount{}, kids: map[uint64]int{}}
+	c.table, c.limits, c.batches = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail), m.batches.NewCheck(c.fail)
 	m.table.EachJob(c.job)
 	c.table.End()
 	c.timers += c.limits.End()
 	c.meters()
 	c.eachClient()
 	c.eachQueue()
-	c.eachBatch()
+	c.timers += c.batches.End()
+	c.openChildren()
 	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
 	c.timers += m.table.CheckWindows(c.fail)
 	c.totals()
@@ -32,8 +34,8 @@ type checker struct {
 	m       *Machine
 	err     error
 	queues  map[uint32]*recount
-	batches map[uint64]*batch // with recounted members, untried and failing
-	kids    map[uint64]int    // children not closed, by parent
+	batches *batch.Check
+	kids    map[uint64]int // children not closed, by parent
 
 	table  *table.Check
 	limits *limit.Check

@@ -30,7 +30,7 @@ func (c *checker) job(h uint32, e *table.Entry) {
 			c.fail("job %d is ready and its time to start never ends", e.Seq)
 		}
 		c.links(e, x)
-		c.member(e, x)
+		c.batches.Member(e, x)
 	}
 }
 
@@ -142,23 +142,15 @@ func (c *checker) links(e *table.Entry, x *table.Optional) {
 	}
 }
 
-// member counts a job in its batch.
-func (c *checker) member(e *table.Entry, x *table.Optional) {
-	if x.Batch == 0 || c.m.batches[x.Batch] == nil {
-		return
-	}
-	if e.State == core.Done {
-		c.fail("job %d is done and still a member of batch %d", e.Seq, x.Batch)
-	}
-	g := c.batches[x.Batch]
-	if g == nil {
-		g = &batch{}
-		c.batches[x.Batch] = g
-	}
-	g.members++
-	if x.Tried {
-		g.failing++
-	} else {
-		g.untried++
-	}
+// openChildren compares each job's count of open children with the real number.
+func (c *checker) openChildren() {
+	c.m.table.EachJob(func(_ uint32, e *table.Entry) {
+		have := 0
+		if e.Has(table.HasOptional) {
+			have = c.m.table.Optional(c.m.table.Handle(e.Seq)).OpenChildren
+		}
+		if have != c.kids[e.Seq] {
+			c.fail("job %d counts %d open children, has %d", e.Seq, have, c.kids[e.Seq])
+		}
+	})
 }

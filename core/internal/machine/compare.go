@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -155,10 +154,7 @@ func (m *Machine) showRest() string {
 	for _, name := range m.table.Tags.Names.All() {
 		fmt.Fprintf(&b, " tag %s %v", name, m.table.Seqs(&m.table.Tags.Jobs[m.table.Tags.Names.NumberOf(name)]))
 	}
-	for _, number := range slices.Sorted(maps.Keys(m.batches)) {
-		g := m.batches[number]
-		fmt.Fprintf(&b, " batch %d %+v %d %d %d %d %+v", number, g.batchMeta, g.members, g.done, g.untried, g.failing, g.children)
-	}
+	fmt.Fprint(&b, m.batches.Show())
 	fmt.Fprint(&b, m.schedules.Show())
 	fmt.Fprint(&b, m.table.ShowMeta())
 	fmt.Fprint(&b, m.limits.ShowShared())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"broker/core/internal/batch"
 	"broker/core/internal/limit"
 	"broker/core/internal/policy"
 	"broker/core/internal/schedule"
@@ -25,7 +26,7 @@ func ContentOf(name string, value []byte) string {
 		return "policies of queues and types"
 	case strings.HasPrefix(name, schedule.Prefix), strings.HasPrefix(name, schedule.PositionPrefix):
 		return "schedules"
-	case strings.HasPrefix(name, batchMetaPrefix):
+	case strings.HasPrefix(name, batch.Prefix):
 		return "batches"
 	}
 	return ""

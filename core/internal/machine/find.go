@@ -113,8 +113,8 @@ func (c finder) IsConnName(name string) bool {
 
 // BatchParent implements find.Host.
 func (c finder) BatchParent(number uint64) (parent uint64, is bool) {
-	if g := c.m.batches[number]; g != nil {
-		return g.Parent, true
+	if g := c.m.batches.Get(number); g != nil {
+		return g.ParentNumber(), true
 	}
 	return 0, false
 }

@@ -87,7 +87,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	}
 	open := false
 	if e.Has(table.HasOptional) {
-		m.memberDone(h, whole.Success)
+		m.batches.MemberDone(h, whole.Success)
 		open = m.closeLinks(h, whole.Success)
 	}
 	switch {
@@ -207,7 +207,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	f := *failure
 	f.Count, f.FailedAt, f.NextAt = e.Fails, m.table.FirstFail(h, e), 0
 	e.Set(table.Changed)
-	m.executed(h)
+	m.batches.Executed(h)
 	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(e)
 	end := m.atEnd(e)
 	m.noteFailed(h, e, &f, final && (end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/batch"
 	"broker/core/internal/find"
 	"broker/core/internal/limit"
 	"broker/core/internal/policy"
@@ -53,22 +54,14 @@ type Machine struct {
 	clients    []*client // by slot, from 1
 	freeC      []uint32
 	opened     uint64
-	batches    map[uint64]*batch
-	// firstBatch and lastBatch are the ends of the list of batches, the oldest first.
-	firstBatch, lastBatch *batch
-	// batchSlots and freeBatches number the batches for their deadlines.
-	batchSlots  []*batch
-	freeBatches []uint32
-	schedules   *schedule.Schedules
-	policies    *policy.Policies
+	schedules  *schedule.Schedules
+	batches    *batch.Batches
+	policies   *policy.Policies
 
 	stats      core.Stats
 	history    telemetry.History
 	statsDirty bool
 
-	lastBatchRemoval core.Commit // of the last removal of a batch
-
-	dirtyBatches    []uint64 // batches with the dirty flag
 	breaking        []breach // see decideBroken
 	offers          []uint32 // queues with the offered flag
 	touched         []uint32
@@ -97,7 +90,7 @@ type Machine struct {
 func New(o Options) *Machine {
 	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
-		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1), batches: map[uint64]*batch{},
+		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1),
 		retentions: map[string]core.Retention{},
 	}
 	var like *table.Table
@@ -105,6 +98,7 @@ func New(o Options) *Machine {
 		like = o.ShareHashSeedWith.table
 	}
 	m.table = table.New(o.table(), like)
+	m.batches = batch.New(m.table, m.unblock)
 	m.policies = policy.New(m.table, m.policyChanged)
 	m.schedules = schedule.New(m.table, scheduler{m})
 	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)
@@ -284,7 +278,7 @@ func (m *Machine) Open() core.Commit { return m.table.Open }
 
 // Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
 func (m *Machine) Changed() bool {
-	return m.table.HasChanges() || len(m.dirtyBatches) > 0 || m.schedules.HasChanges() || m.limits.HasRates()
+	return m.table.HasChanges() || m.batches.HasChanges() || m.schedules.HasChanges() || m.limits.HasRates()
 }
 
 // Pending is the approximate number of changes in the open batch.

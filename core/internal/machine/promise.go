@@ -16,14 +16,6 @@ import (
 // settings that are gone have no place for a flag: a reply that does not find something rests on the last removal of
 // anything.
 
-// batchCommit is the commit on which a reply about a batch depends; nil: one that does not exist.
-func (m *Machine) batchCommit(g *batch) core.Commit {
-	if g == nil {
-		return m.table.Pending(m.lastBatchRemoval)
-	}
-	return m.table.Pending(g.changedIn)
-}
-
 // failed refuses an operation for a reason that reveals nothing about stored data.
 func (m *Machine) failed(c *client, tag uint64, err error) { m.refusedAt(c, tag, err, 0) }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/batch"
 	"broker/core/internal/limit"
 	"broker/core/internal/policy"
 	"broker/core/internal/record"
@@ -83,8 +84,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.schedules.RestorePosition(name, value)
 	case strings.HasPrefix(name, table.WindowPrefix):
 		err = m.table.RestoreWindow(value)
-	case strings.HasPrefix(name, batchMetaPrefix):
-		err = m.restoreBatch(name, value)
+	case strings.HasPrefix(name, batch.Prefix):
+		err = m.batches.Restore(name, value)
 	default:
 		m.table.RestoreEntry(name, value)
 	}
@@ -276,7 +277,7 @@ func (m *Machine) Restored() {
 	m.limits.RestoredRates()
 	m.eachLinked(m.relink)
 	m.eachLinked(m.relinkWaiting)
-	m.relinkBatches()
+	m.batches.Relink()
 	m.eachLinked(func(h uint32, e *table.Entry, x *table.Optional) {
 		if e.State == core.Done && x.OpenChildren == 0 {
 			m.closed(h, !x.ChildrenBroken && !e.Has(table.DoneFailed))
@@ -348,16 +349,7 @@ func (m *Machine) relink(_ uint32, e *table.Entry, x *table.Optional) {
 			m.table.EnsureOptional(p).OpenChildren++
 		}
 	}
-	if g := m.batches[x.Batch]; x.Batch != 0 && g != nil && e.State != core.Done {
-		g.members++
-		if x.Tried {
-			g.failing++
-		} else {
-			g.untried++
-		}
-	} else {
-		x.Batch = 0
-	}
+	m.batches.RestoreMember(e, x)
 }
 
 // relinkWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was

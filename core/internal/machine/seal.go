@@ -22,7 +22,7 @@ func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
 	m.table.Seal(&into.Sealed)
 	into.Waiters, m.waitsOpen = append(into.Waiters[:0], m.waitsOpen...), m.waitsOpen[:0]
-	b.Meta = m.limits.SealRates(m.schedules.Seal(m.sealBatches(b.Meta)))
+	b.Meta = m.limits.SealRates(m.schedules.Seal(m.batches.Seal(b.Meta)))
 	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.table.Open%64 == 0) {
 		b.Meta = m.sealStats(b.Meta)
 	}

@@ -20,7 +20,7 @@ func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 func (m *Machine) Stats() *core.Stats {
 	s := m.stats
 	s.Jobs = m.table.InState
-	s.Queues, s.Batches, s.History = m.table.QueueCount(), len(m.batches), m.history.Days(m.table.Now)
+	s.Queues, s.Batches, s.History = m.table.QueueCount(), m.batches.Count(), m.history.Days(m.table.Now)
 	return &s
 }
 

@@ -197,8 +197,8 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 		return 0, 0, core.ErrFull
 	}
 	if j.Batch != 0 {
-		if err := m.batchRefusal(j.Batch); err != nil {
-			return 0, m.batchCommit(m.batches[j.Batch]), err
+		if err := m.batches.Refusal(j.Batch); err != nil {
+			return 0, m.batches.Commit(m.batches.Get(j.Batch)), err
 		}
 	}
 	return there, 0, nil
@@ -252,7 +252,7 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 // place makes a new job blocked, scheduled or ready, by its links and its time.
 func (m *Machine) place(h uint32, e *table.Entry) {
 	if e.Has(table.HasOptional) {
-		m.joinBatch(h)
+		m.batches.Join(h)
 		if j := m.table.Payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
 			m.move(e, core.Blocked)
 			m.table.Enlist(h, e)

@@ -1,4 +1,4 @@
-package machine
+package batch
 
 import (
 	"encoding/json"
@@ -25,8 +25,27 @@ const (
 	reopenedFor    = 30 * time.Minute // how long a reopened batch may stay uncommitted
 )
 
-// batch is one batch.
-type batch struct {
+// Batches are all batches. Not safe for concurrent use.
+type Batches struct {
+	table    *table.Table
+	release  func(h uint32, e *table.Entry)
+	byNumber map[uint64]*Batch
+	// first and last are the ends of the list of batches, the oldest first.
+	first, last *Batch
+	// slots and free number the batches for their deadlines.
+	slots       []*Batch
+	free        []uint32
+	dirty       []uint64    // batches with the dirty flag
+	lastRemoval core.Commit // of a batch
+}
+
+// New makes no batches yet. release lets a blocked callback go.
+func New(t *table.Table, release func(h uint32, e *table.Entry)) *Batches {
+	return &Batches{table: t, release: release, byNumber: map[uint64]*Batch{}}
+}
+
+// Batch is one batch.
+type Batch struct {
 	batchMeta
 	number   uint64
 	slot     uint32 // in batchSlots: what its deadline names
@@ -40,7 +59,7 @@ type batch struct {
 	// The commit of its last change, including the counts of its members and children.
 	changedIn core.Commit
 	// The list of all batches, in the order of their numbers.
-	older, newer *batch
+	older, newer *Batch
 }
 
 // childCount counts child batches.
@@ -83,17 +102,17 @@ func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
 	return st
 }
 
-const batchMetaPrefix = "core/group/"
+const Prefix = "core/group/"
 
 // cannotSucceed reports whether a batch cannot succeed any more.
-func (g *batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
+func (g *Batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
 
 // succeeded reports whether everything is done that a parent's Success waits for. Jobs that join the batch later, after it was
 // reopened, do not change that.
-func (g *batch) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
+func (g *Batch) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
 
 // count adds n times a child batch in its present state.
-func (k *childCount) count(child *batch, n int) {
+func (k *childCount) count(child *Batch, n int) {
 	k.all += n
 	if child.Complete != core.CallbackDone {
 		k.incomplete += n
@@ -104,77 +123,77 @@ func (k *childCount) count(child *batch, n int) {
 }
 
 // mutate changes a batch and lets its parent count it anew.
-func (m *Machine) mutate(g *batch, how func()) {
-	parent := m.batches[g.Parent]
+func (s *Batches) mutate(g *Batch, how func()) {
+	parent := s.byNumber[g.Parent]
 	if parent != nil {
 		parent.children.count(g, -1)
 	}
 	how()
 	if parent != nil {
 		parent.children.count(g, 1)
-		parent.changedIn = m.table.Open // clients see the number of its children
+		parent.changedIn = s.table.Open // clients see the number of its children
 	}
-	g.changedIn = m.table.Open
-	if !g.dirty && m.opts.Persist {
+	g.changedIn = s.table.Open
+	if !g.dirty && s.table.Persists() {
 		g.dirty = true
-		m.dirtyBatches = append(m.dirtyBatches, g.number)
+		s.dirty = append(s.dirty, g.number)
 	}
 }
 
-// addBatch enters a batch, new or restored, in the indexes.
-func (m *Machine) addBatch(g *batch) {
-	if n := len(m.freeBatches); n > 0 {
-		g.slot, m.freeBatches = m.freeBatches[n-1], m.freeBatches[:n-1]
-		m.batchSlots[g.slot] = g
+// add enters a batch, new or restored, in the indexes.
+func (s *Batches) add(g *Batch) {
+	if n := len(s.free); n > 0 {
+		g.slot, s.free = s.free[n-1], s.free[:n-1]
+		s.slots[g.slot] = g
 	} else {
-		g.slot = uint32(len(m.batchSlots))
-		m.batchSlots = append(m.batchSlots, g)
+		g.slot = uint32(len(s.slots))
+		s.slots = append(s.slots, g)
 	}
-	m.batches[g.number] = g
-	m.groupUntil(g, g.Until)
+	s.byNumber[g.number] = g
+	s.groupUntil(g, g.Until)
 }
 
-// linkBatch appends the newest batch to the list.
-func (m *Machine) linkBatch(g *batch) {
-	if g.older = m.lastBatch; g.older != nil {
+// link appends the newest batch to the list.
+func (s *Batches) link(g *Batch) {
+	if g.older = s.last; g.older != nil {
 		g.older.newer = g
 	} else {
-		m.firstBatch = g
+		s.first = g
 	}
-	m.lastBatch = g
+	s.last = g
 }
 
-// forgetBatch removes a batch from all indexes and from the store.
-func (m *Machine) forgetBatch(g *batch) {
-	m.mutate(g, func() { delete(m.batches, g.number) })
-	m.lastBatchRemoval = m.table.Open
-	m.table.Timers.Remove(&g.deadline)
-	m.batchSlots[g.slot], m.freeBatches = nil, append(m.freeBatches, g.slot)
+// Forget removes a batch from all indexes and from the store.
+func (s *Batches) Forget(g *Batch) {
+	s.mutate(g, func() { delete(s.byNumber, g.number) })
+	s.lastRemoval = s.table.Open
+	s.table.Timers.Remove(&g.deadline)
+	s.slots[g.slot], s.free = nil, append(s.free, g.slot)
 	if g.older != nil {
 		g.older.newer = g.newer
 	} else {
-		m.firstBatch = g.newer
+		s.first = g.newer
 	}
 	if g.newer != nil {
 		g.newer.older = g.older
 	} else {
-		m.lastBatch = g.older
+		s.last = g.older
 	}
 }
 
 // groupUntil sets a batch's deadline, zero for none.
-func (m *Machine) groupUntil(g *batch, until core.Instant) {
-	m.table.Timers.Remove(&g.deadline)
+func (s *Batches) groupUntil(g *Batch, until core.Instant) {
+	s.table.Timers.Remove(&g.deadline)
 	if g.Until = until; until != 0 {
-		g.deadline = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerBatch, Handle: g.slot})
+		g.deadline = s.table.Timers.Add(until, timer.Owner{Kind: table.TimerBatch, Handle: g.slot})
 	}
 }
 
-// joinBatch counts a new job in its batch.
-func (m *Machine) joinBatch(h uint32) {
-	if x := m.table.Optional(h); x != nil && x.Batch != 0 {
-		g := m.batches[x.Batch]
-		m.mutate(g, func() {
+// Join counts a new job in its batch.
+func (s *Batches) Join(h uint32) {
+	if x := s.table.Optional(h); x != nil && x.Batch != 0 {
+		g := s.byNumber[x.Batch]
+		s.mutate(g, func() {
 			g.Total++
 			g.members++
 			g.untried++
@@ -182,37 +201,37 @@ func (m *Machine) joinBatch(h uint32) {
 	}
 }
 
-// executed counts the first failure of a job in its batch.
-func (m *Machine) executed(h uint32) {
-	x := m.table.Optional(h)
+// Executed counts the first failure of a job in its batch.
+func (s *Batches) Executed(h uint32) {
+	x := s.table.Optional(h)
 	if x == nil || x.Batch == 0 || x.Tried {
 		return
 	}
 	x.Tried = true
-	if g := m.batches[x.Batch]; g != nil {
+	if g := s.byNumber[x.Batch]; g != nil {
 		g.untried--
 		g.failing++
-		g.changedIn = m.table.Open
-		m.checkBatch(g)
+		g.changedIn = s.table.Open
+		s.check(g)
 	}
 }
 
 // memberGone removes a job from the batch of which it is a member, and from the one whose callback it is; count says how a member
 // ended.
-func (m *Machine) memberGone(h uint32, success bool, count func(*batch)) {
-	x := m.table.Optional(h)
+func (s *Batches) memberGone(h uint32, success bool, count func(*Batch)) {
+	x := s.table.Optional(h)
 	if x == nil || x.Batch == 0 && x.CallbackFor == 0 {
 		return
 	}
-	g, of := m.batches[x.Batch], m.batches[x.CallbackFor]
+	g, of := s.byNumber[x.Batch], s.byNumber[x.CallbackFor]
 	x.Batch, x.CallbackFor = 0, 0
 	if of != nil {
-		m.callbackEnded(of, m.table.At(h).Seq, success)
+		s.callbackEnded(of, s.table.At(h).Seq, success)
 	}
 	if g == nil {
 		return
 	}
-	m.mutate(g, func() {
+	s.mutate(g, func() {
 		g.members--
 		if x.Tried {
 			g.failing--
@@ -221,12 +240,12 @@ func (m *Machine) memberGone(h uint32, success bool, count func(*batch)) {
 		}
 		count(g)
 	})
-	m.checkBatch(g)
+	s.check(g)
 }
 
-// memberDone counts a member that ended.
-func (m *Machine) memberDone(h uint32, success bool) {
-	m.memberGone(h, success, func(g *batch) {
+// MemberDone counts a member that ended.
+func (s *Batches) MemberDone(h uint32, success bool) {
+	s.memberGone(h, success, func(g *Batch) {
 		if success {
 			g.done++
 		} else {
@@ -235,61 +254,36 @@ func (m *Machine) memberDone(h uint32, success bool) {
 	})
 }
 
-// leaveBatch removes a job that disappears without being done from its batch; the batch continues with the rest.
-func (m *Machine) leaveBatch(h uint32) {
-	m.memberGone(h, false, func(g *batch) { g.Total-- })
+// Leave removes a job that disappears without being done from its batch; the batch continues with the rest.
+func (s *Batches) Leave(h uint32) {
+	s.memberGone(h, false, func(g *Batch) { g.Total-- })
 }
 
-// checkBatch releases the callbacks that are due, of a batch and of its ancestors.
-func (m *Machine) checkBatch(g *batch) {
-	for ; g != nil; g = m.batches[g.Parent] {
+// check releases the callbacks that are due, of a batch and of its ancestors.
+func (s *Batches) check(g *Batch) {
+	for ; g != nil; g = s.byNumber[g.Parent] {
 		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0 {
-			m.mutate(g, func() { g.Complete = m.callbackDue(g.CompleteJob) })
-			m.releaseCallback(g.CompleteJob)
+			s.mutate(g, func() { g.Complete = s.callbackDue(g.CompleteJob) })
+			s.releaseCallback(g.CompleteJob)
 		}
 		if g.Committed && g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 &&
 			g.children.unfinished == 0 && !g.cannotSucceed() {
-			m.mutate(g, func() { g.Success = m.callbackDue(g.SuccessJob) })
-			m.releaseCallback(g.SuccessJob)
+			s.mutate(g, func() { g.Success = s.callbackDue(g.SuccessJob) })
+			s.releaseCallback(g.SuccessJob)
 		}
 		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
-			m.mutate(g, func() { m.groupUntil(g, m.table.Now.Add(retainFinished)) })
+			s.mutate(g, func() { s.groupUntil(g, s.table.Now.Add(retainFinished)) })
 		}
 	}
 }
 
-// batchTimeout ends a batch that was not committed in time, or that finished long enough ago. Remaining members continue as plain
-// jobs; callbacks that never ran are removed. A batch that was committed before and reopened is committed again.
-func (m *Machine) batchTimeout(slot uint32) {
-	g := m.batchSlots[slot]
-	g.deadline = 0
-	if g.Reopened && !g.Committed {
-		m.mutate(g, func() { g.Committed, g.Until = true, 0 })
-		m.checkBatch(g)
-		return
-	}
-	m.forgetBatch(g)
-	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
-		if h := m.table.Handle(seq); seq != 0 && h != 0 && m.table.At(h).State == core.Blocked {
-			m.end(h, &core.Outcome{Cause: core.Expired})
-		}
-	}
-	if parent := m.batches[g.Parent]; parent != nil {
-		parent.children.count(g, -1)
-		if !g.succeeded() {
-			m.mutate(parent, func() { parent.KidsLost++ })
-		}
-		m.checkBatch(parent)
-	}
-}
+func batchMetaName(number uint64) string { return Prefix + strconv.FormatUint(number, 10) }
 
-func batchMetaName(number uint64) string { return batchMetaPrefix + strconv.FormatUint(number, 10) }
-
-// sealBatches adds the entries of changed batches.
-func (m *Machine) sealBatches(into []core.MetaEntry) []core.MetaEntry {
-	for _, number := range m.dirtyBatches {
-		g := m.batches[number]
+// Seal adds the entries of changed batches.
+func (s *Batches) Seal(into []core.MetaEntry) []core.MetaEntry {
+	for _, number := range s.dirty {
+		g := s.byNumber[number]
 		if g == nil {
 			into = append(into, core.MetaEntry{Name: batchMetaName(number)})
 			continue
@@ -301,32 +295,32 @@ func (m *Machine) sealBatches(into []core.MetaEntry) []core.MetaEntry {
 		}
 		into = append(into, core.MetaEntry{Name: batchMetaName(number), Value: value})
 	}
-	m.dirtyBatches = m.dirtyBatches[:0]
+	s.dirty = s.dirty[:0]
 	return into
 }
 
-// restoreBatch restores a stored batch.
-func (m *Machine) restoreBatch(name string, value []byte) error {
-	n, err := strconv.ParseUint(name[len(batchMetaPrefix):], 10, 64)
+// Restore restores a stored batch.
+func (s *Batches) Restore(name string, value []byte) error {
+	n, err := strconv.ParseUint(name[len(Prefix):], 10, 64)
 	if err != nil {
 		return err
 	}
-	g := &batch{number: n}
+	g := &Batch{number: n}
 	if err := json.Unmarshal(value, &g.batchMeta); err != nil {
 		return err
 	}
-	m.table.NextSeq = max(m.table.NextSeq, n+1)
-	m.addBatch(g)
+	s.table.NextSeq = max(s.table.NextSeq, n+1)
+	s.add(g)
 	return nil
 }
 
-// relinkBatches counts what is not stored, once all jobs are restored.
-func (m *Machine) relinkBatches() {
-	for _, number := range slices.Sorted(maps.Keys(m.batches)) {
-		g := m.batches[number]
-		m.linkBatch(g)
+// Relink counts what is not stored, once all jobs are restored.
+func (s *Batches) Relink() {
+	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
+		g := s.byNumber[number]
+		s.link(g)
 		g.done = g.Total - g.members - g.Lost
-		if parent := m.batches[g.Parent]; parent != nil {
+		if parent := s.byNumber[g.Parent]; parent != nil {
 			parent.children.count(g, 1)
 		}
 	}
