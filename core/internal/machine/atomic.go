@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/link"
 	"broker/core/internal/table"
 )
 
@@ -26,7 +27,7 @@ type atomicRun struct {
 	locks     map[lockName]bool
 	joins     map[string]int // by queue; also of moves
 	bytes     int
-	waiting   map[uint64][]step // dependencies that the list adds
+	waiting   map[uint64][]link.Step // dependencies that the list adds
 
 	replies []core.Reply
 }
@@ -46,7 +47,7 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 	}
 	m.run = &atomicRun{
 		client: c, settled: map[uint64]bool{}, cancelled: map[uint64]bool{}, ids: map[string]bool{},
-		locks: map[lockName]bool{}, joins: map[string]int{}, waiting: map[uint64][]step{},
+		locks: map[lockName]bool{}, joins: map[string]int{}, waiting: map[uint64][]link.Step{},
 	}
 	defer func() { m.run = nil }()
 	index := m.lookAt(c, op.Ops)
@@ -209,7 +210,7 @@ func (r *atomicRun) noteWaiting() {
 	job := r.named[0]
 	r.settled[job] = true
 	for _, seq := range r.named[1:] {
-		r.waiting[seq] = append(r.waiting[seq], step{seq: job})
+		r.waiting[seq] = append(r.waiting[seq], link.Step{Seq: job})
 	}
 }
 
@@ -263,7 +264,7 @@ func (r *atomicRun) admitted() int {
 }
 
 // waitingFor appends the jobs that the list makes wait for a job.
-func (r *atomicRun) waitingFor(seq uint64, into []step) []step {
+func (r *atomicRun) waitingFor(seq uint64, into []link.Step) []link.Step {
 	if r == nil || r.applying {
 		return into
 	}

@@ -86,7 +86,7 @@ func (m *Machine) outsideDependents(named []uint64) error {
 		inside[seq] = true
 	}
 	for _, seq := range named {
-		for _, d := range m.dependents(m.table.Handle(seq)) {
+		for _, d := range m.links.Dependents(m.table.Handle(seq)) {
 			if !inside[d] {
 				return &core.DependentsError{Seq: seq, Dependent: d}
 			}
@@ -112,7 +112,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 		m.leaveDeadSet(h, e)
 	}
 	m.detach(h, e)
-	m.unlink(h)
+	m.links.Unlink(h)
 	e.ReadyAt, e.LostLeases = m.table.Now, 0
 	if m.spent(e) {
 		e.Attempts = 0 // otherwise it would end again at once
@@ -188,11 +188,11 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	if e.Watchers != 0 {
 		m.notifyEnd(h, outcome, outcome, m.table.ChangeCommit(e))
 	}
-	m.unlink(h)
+	m.links.Unlink(h)
 	if e.State != core.Done {
-		m.closeLinks(h, false)
+		m.links.End(h, false)
 	} else {
-		m.closed(h, false)
+		m.links.Closed(h, false)
 	}
 	m.remove(h)
 }

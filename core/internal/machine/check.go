@@ -6,6 +6,7 @@ import (
 	"broker/core"
 	"broker/core/internal/batch"
 	"broker/core/internal/limit"
+	"broker/core/internal/link"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
 )
@@ -13,7 +14,8 @@ import (
 // Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
 // everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, kids: map[uint64]int{}}
+	c := checker{m: m, queues: map[uint32]*recount{}}
+	c.links = m.links.NewCheck(c.fail)
 	c.table, c.limits, c.batches = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail), m.batches.NewCheck(c.fail)
 	m.table.EachJob(c.job)
 	c.table.End()
@@ -22,7 +24,7 @@ func (m *Machine) Check() error {
 	c.eachClient()
 	c.eachQueue()
 	c.timers += c.batches.End()
-	c.openChildren()
+	c.links.End()
 	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
 	c.timers += m.table.CheckWindows(c.fail)
 	c.totals()
@@ -35,7 +37,7 @@ type checker struct {
 	err     error
 	queues  map[uint32]*recount
 	batches *batch.Check
-	kids    map[uint64]int // children not closed, by parent
+	links   *link.Check
 
 	table  *table.Check
 	limits *limit.Check

@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"broker/core"
 	"broker/core/internal/table"
 )
@@ -29,7 +27,7 @@ func (c *checker) job(h uint32, e *table.Entry) {
 		if e.State == core.Ready && x.StartBefore != 0 && x.StartTimer == 0 {
 			c.fail("job %d is ready and its time to start never ends", e.Seq)
 		}
-		c.links(e, x)
+		c.links.Job(e, x)
 		c.batches.Member(e, x)
 	}
 }
@@ -106,51 +104,4 @@ func (c *checker) watched(h uint32, e *table.Entry) {
 	if e.Watchers != 0 && !e.State.Unfinished() && e.State != core.Dead {
 		c.fail("job %d is %v and somebody still waits for it", e.Seq, e.State)
 	}
-}
-
-// links checks both ends of a job's links.
-func (c *checker) links(e *table.Entry, x *table.Optional) {
-	m := c.m
-	for _, seq := range x.Waiting {
-		p := m.table.Handle(seq)
-		if p == 0 {
-			c.fail("job %d waits for job %d, which is gone", e.Seq, seq)
-			continue
-		}
-		y := m.table.Optional(p)
-		if y == nil || !slices.Contains(y.Successors, e.Seq) && !slices.Contains(y.Children, e.Seq) {
-			c.fail("job %d waits for job %d, which does not know", e.Seq, seq)
-		}
-		if y != nil && y.IsClosed {
-			c.fail("job %d waits for job %d, which is closed", e.Seq, seq)
-		}
-	}
-	if !slices.IsSorted(x.Waiting) {
-		c.fail("job %d waits for %v, out of order", e.Seq, x.Waiting)
-	}
-	if len(x.Waiting) > 0 && e.State != core.Blocked {
-		c.fail("job %d is %v and waits for %v", e.Seq, e.State, x.Waiting)
-	}
-	if x.Parent != 0 && !x.IsClosed && m.table.Handle(x.Parent) != 0 {
-		c.kids[x.Parent]++
-	}
-	if e.State == core.Done && !e.Has(table.KeepsOutcome) && x.OpenChildren == 0 {
-		c.fail("job %d is done, stays for its children and has none", e.Seq)
-	}
-	if e.State == core.Done && x.OpenChildren == 0 && !x.IsClosed {
-		c.fail("job %d is done, has no open children and is not closed", e.Seq)
-	}
-}
-
-// openChildren compares each job's count of open children with the real number.
-func (c *checker) openChildren() {
-	c.m.table.EachJob(func(_ uint32, e *table.Entry) {
-		have := 0
-		if e.Has(table.HasOptional) {
-			have = c.m.table.Optional(c.m.table.Handle(e.Seq)).OpenChildren
-		}
-		if have != c.kids[e.Seq] {
-			c.fail("job %d counts %d open children, has %d", e.Seq, have, c.kids[e.Seq])
-		}
-	})
 }

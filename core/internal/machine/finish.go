@@ -72,7 +72,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		return
 	}
 	if e.Has(table.HasOptional) {
-		m.unlink(h)
+		m.links.Unlink(h)
 		m.limits.LeaveLane(h)
 	}
 	m.limits.LeaveOrder(h, e)
@@ -88,7 +88,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	open := false
 	if e.Has(table.HasOptional) {
 		m.batches.MemberDone(h, whole.Success)
-		open = m.closeLinks(h, whole.Success)
+		open = m.links.End(h, whole.Success)
 	}
 	switch {
 	case m.retain(h, e, whole):
@@ -314,7 +314,7 @@ func (m *Machine) backoffAfter(count uint32) time.Duration {
 // buryJob moves a detached job to the dead set.
 func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	e := m.table.At(h)
-	m.unlink(h)
+	m.links.Unlink(h)
 	m.limits.LeaveOrder(h, e)
 	m.move(e, core.Dead)
 	if e.ExpiresAt != 0 {
@@ -330,7 +330,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	if e.Watchers != 0 {
 		m.notifyEnd(h, outcome, outcome, m.table.Promise())
 	}
-	m.breakDependents(h)
+	m.links.Died(h)
 }
 
 // rebury restarts the stay of a dead job.

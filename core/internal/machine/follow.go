@@ -28,7 +28,7 @@ func (m *Machine) Forget(seq uint64) {
 	delete(m.restoring.usedUp, seq)
 	delete(m.restoring.stopped, seq)
 	m.schedules.ForgetRestored(seq)
-	delete(m.restoring.unstored, seq)
+	m.links.ForgetLost(seq)
 	switch lifetimeOf(e.Origin) {
 	case whileWaitedOn, overRestarts, untilDropped:
 	case afterUse:

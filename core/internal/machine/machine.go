@@ -9,6 +9,7 @@ import (
 	"broker/core/internal/batch"
 	"broker/core/internal/find"
 	"broker/core/internal/limit"
+	"broker/core/internal/link"
 	"broker/core/internal/policy"
 	"broker/core/internal/queue"
 	"broker/core/internal/schedule"
@@ -55,6 +56,7 @@ type Machine struct {
 	freeC      []uint32
 	opened     uint64
 	schedules  *schedule.Schedules
+	links      *link.Links
 	batches    *batch.Batches
 	policies   *policy.Policies
 
@@ -62,7 +64,6 @@ type Machine struct {
 	history    telemetry.History
 	statsDirty bool
 
-	breaking        []breach // see decideBroken
 	offers          []uint32 // queues with the offered flag
 	touched         []uint32
 	meters          *telemetry.Meters
@@ -98,6 +99,7 @@ func New(o Options) *Machine {
 		like = o.ShareHashSeedWith.table
 	}
 	m.table = table.New(o.table(), like)
+	m.links = link.New(m.table, linksHost{m})
 	m.batches = batch.New(m.table, m.unblock)
 	m.policies = policy.New(m.table, m.policyChanged)
 	m.schedules = schedule.New(m.table, scheduler{m})
@@ -135,7 +137,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 			}
 			c.fetching = nil
 		}
-		if len(m.offers)+len(m.breaking) > 0 {
+		if len(m.offers) > 0 || m.links.HasBroken() {
 			m.serveOffers()
 		}
 	}

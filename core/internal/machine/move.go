@@ -32,8 +32,8 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
 	m.enter(h, e, op)
 	if op.After != nil {
-		m.unlinkAfter(h, e)
-		m.waitFor(h, e, after)
+		m.links.UnlinkAfter(h, e)
+		m.links.WaitFor(h, e, after)
 	}
 	e.ReadyAt, e.LostLeases = max(op.ReadyAt, m.table.Now), 0
 	e.Clear(table.ScheduledOrder | table.Requeued)
@@ -68,7 +68,7 @@ func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *table.Entr
 		err = m.enterRefusal(e, op)
 	}
 	if err == nil {
-		after, err = m.resolveAfter(e, op.After)
+		after, err = m.links.Resolve(e, op.After)
 	}
 	return h, e, after, err
 }

@@ -125,7 +125,7 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	if typ == m.queues[from].Name {
 		typ = to
 	}
-	m.unlink(h)
+	m.links.Unlink(h)
 	m.table.ForgetProgress(h, e)
 	m.limits.LeaveLane(h)
 	m.limits.LeaveOrder(h, e)

@@ -44,14 +44,13 @@ func (m *Machine) Begin(last core.Commit) {
 
 // restoring is what a machine knows only until Restored.
 type restoring struct {
-	usedUp   map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
-	stopped  map[uint64]struct{} // those that were to stop when the connection that held them was lost with the previous process
-	unstored map[uint64][]uint64 // what a job waits for that the store does not have
-	places   places
+	usedUp  map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
+	stopped map[uint64]struct{} // those that were to stop when the connection that held them was lost with the previous process
+	places  places
 }
 
 func newRestoring() restoring {
-	return restoring{usedUp: map[uint64]struct{}{}, stopped: map[uint64]struct{}{}, unstored: map[uint64][]uint64{}}
+	return restoring{usedUp: map[uint64]struct{}{}, stopped: map[uint64]struct{}{}}
 }
 
 // RestoreMeta restores a meta entry.
@@ -186,7 +185,7 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 		x.Waiting = append(x.Waiting, s.Waiting...)
 		x.IsClosed, x.ChildrenBroken, x.Tried, x.LogChunks = s.Closed, s.ChildrenBroken, s.Tried, s.LogChunks
 		if len(s.Unstored) > 0 {
-			m.restoring.unstored[e.Seq] = slices.Clone(s.Unstored)
+			m.links.RestoreLost(e.Seq, s.Unstored)
 		}
 	}
 	if s.Progress != nil {
@@ -276,11 +275,11 @@ func (m *Machine) Restored() {
 	m.limits.RestoredShared()
 	m.limits.RestoredRates()
 	m.eachLinked(m.relink)
-	m.eachLinked(m.relinkWaiting)
+	m.eachLinked(m.links.RestoreWaiting)
 	m.batches.Relink()
 	m.eachLinked(func(h uint32, e *table.Entry, x *table.Optional) {
 		if e.State == core.Done && x.OpenChildren == 0 {
-			m.closed(h, !x.ChildrenBroken && !e.Has(table.DoneFailed))
+			m.links.Closed(h, !x.ChildrenBroken && !e.Has(table.DoneFailed))
 			if !e.Has(table.KeepsOutcome) {
 				m.remove(h)
 			}
@@ -309,6 +308,7 @@ func (m *Machine) Restored() {
 	}
 	m.touched = m.touched[:0]
 	m.restoring = restoring{}
+	m.links.Restored()
 }
 
 // eachLinked walks the jobs that may have links, in the order of their numbers. fn may remove jobs.
@@ -342,43 +342,6 @@ func (m *Machine) restoredQueues() {
 
 // relink connects a job with its parent and its batch.
 func (m *Machine) relink(_ uint32, e *table.Entry, x *table.Optional) {
-	if x.Parent != 0 {
-		if p := m.table.Handle(x.Parent); p == 0 {
-			x.Parent = 0
-		} else if !x.IsClosed {
-			m.table.EnsureOptional(p).OpenChildren++
-		}
-	}
+	m.links.RestoreChild(x)
 	m.batches.RestoreMember(e, x)
-}
-
-// relinkWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was
-// written.
-func (m *Machine) relinkWaiting(_ uint32, e *table.Entry, x *table.Optional) {
-	waiting := x.Waiting
-	x.Waiting = nil
-	if e.State != core.Blocked {
-		return
-	}
-	for _, seq := range waiting {
-		p := m.table.Handle(seq)
-		if p == 0 {
-			if slices.Contains(m.restoring.unstored[e.Seq], seq) {
-				m.breaks(e, x, seq, false) // it was lost with the previous process
-				m.breaking = append(m.breaking, breach{e.Seq, seq})
-			}
-			continue
-		}
-		done, y := m.table.At(p).State == core.Done, m.table.Optional(p)
-		if done && (seq == x.Parent || y != nil && y.IsClosed) {
-			continue
-		}
-		y = m.table.EnsureOptional(p)
-		if x.Waiting = append(x.Waiting, seq); seq == x.Parent {
-			y.Children = append(y.Children, e.Seq)
-		} else {
-			y.Successors = append(y.Successors, e.Seq)
-		}
-	}
-	slices.Sort(x.Waiting)
 }

@@ -253,7 +253,7 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 func (m *Machine) place(h uint32, e *table.Entry) {
 	if e.Has(table.HasOptional) {
 		m.batches.Join(h)
-		if j := m.table.Payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
+		if j := m.table.Payload(h); (j.Parent != 0 || len(j.After) > 0) && m.links.Attach(h, j) {
 			m.move(e, core.Blocked)
 			m.table.Enlist(h, e)
 			e.Set(table.Changed)

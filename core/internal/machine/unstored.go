@@ -42,6 +42,6 @@ func (m *Machine) makeDurable(h uint32, e *table.Entry) {
 // storeNow writes a job that was not stored until now.
 func (m *Machine) storeNow(h uint32, e *table.Entry) {
 	m.table.AddOpen(table.PayloadBytes(m.table.Payload(h)))
-	m.rewriteStatus(h, e)
-	m.nowStored(h)
+	m.table.RewriteStatus(h, e)
+	m.links.NowStored(h)
 }

@@ -144,3 +144,9 @@ func Encode(v any) []byte {
 	}
 	return value
 }
+
+// RewriteStatus adds the status of a job to the open batch.
+func (t *Table) RewriteStatus(h uint32, e *Entry) {
+	e.Set(Changed)
+	t.Touch(h, e)
+}

@@ -1,0 +1,232 @@
+package link
+
+import (
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/table"
+)
+
+// Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A job is
+// closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job: a job
+// that depends on one that is gone without being done stays blocked, marked broken, until a client makes it ready or cancels it.
+// A job in the dead set may be put back, so its successors continue to wait. Job.OnBroken chooses something else: see broken.go.
+//
+// The end of a dependency does not rewrite the record of a job that continues to wait: ten thousand dependencies would write its
+// list ten thousand times. The record keeps naming what was done meanwhile. After a restart, a dependency in it that is closed or
+// gone was done, since one that ends in any other way marks the job as broken in the same commit. Only jobs that are not stored
+// could be lost without being done, so the record says which those are, and is rewritten when they end.
+
+// Host is what links ask of the machine.
+type Host interface {
+	Unblock(h uint32, e *table.Entry)       // the job waits for nothing any more
+	Remove(h uint32)                        // the job was done, and stayed for its children only
+	Joining(seq uint64, into []Step) []Step // appends the jobs that an atomic list makes wait for a job
+}
+
+// Links are the links between jobs. Not safe for concurrent use.
+type Links struct {
+	table    *table.Table
+	host     Host
+	breaking []Breach            // jobs to decide about; see NextBroken
+	unstored map[uint64][]uint64 // what a restored job waits for that the store does not have, until Restored
+}
+
+// New makes the links of a table, which has no jobs yet.
+func New(t *table.Table, host Host) *Links {
+	return &Links{table: t, host: host, unstored: map[uint64][]uint64{}}
+}
+
+// Attach attaches a new job to its dependencies and reports whether it must wait.
+func (l *Links) Attach(h uint32, j *core.Job) bool {
+	e, x := l.table.At(h), l.table.EnsureOptional(h)
+	if p := l.openJob(j.Parent); p != 0 {
+		parent := l.table.EnsureOptional(p)
+		parent.OpenChildren++
+		if l.table.At(p).State != core.Done {
+			parent.Children = append(parent.Children, e.Seq)
+			x.Waiting = append(x.Waiting, j.Parent) // it has no others yet
+			l.breakIfDead(e, x, p)
+		}
+	} else {
+		x.Parent = 0
+	}
+	l.WaitFor(h, e, j.After)
+	return len(x.Waiting) > 0 || e.Has(table.Broken)
+}
+
+// openJob returns a job that is not closed, or zero if it is closed or gone.
+func (l *Links) openJob(seq uint64) uint32 {
+	h := l.table.Handle(seq)
+	if h == 0 {
+		return 0
+	}
+	if l.table.At(h).State != core.Done {
+		return h
+	}
+	if x := l.table.Optional(h); x == nil || x.IsClosed || x.OpenChildren == 0 {
+		return 0
+	}
+	return h
+}
+
+// End releases the jobs that wait for a finished or removed job. It returns true if the job must stay for its children,
+// which are not closed yet.
+func (l *Links) End(h uint32, success bool) bool {
+	x := l.table.Optional(h)
+	if x == nil {
+		return false
+	}
+	l.notify(&x.Children, h, success)
+	if success && x.OpenChildren > 0 {
+		return true
+	}
+	l.Closed(h, success && !x.ChildrenBroken)
+	return false
+}
+
+// Closed notifies a job's successors and its parent that it is closed. It is called once.
+func (l *Links) Closed(h uint32, success bool) {
+	x := l.table.Optional(h)
+	if x == nil || x.IsClosed {
+		return
+	}
+	x.IsClosed = true
+	l.notify(&x.Successors, h, success)
+	p := l.table.Handle(x.Parent)
+	if x.Parent == 0 || p == 0 {
+		return
+	}
+	e, parent := l.table.At(p), l.table.EnsureOptional(p)
+	parent.OpenChildren--
+	parent.ChildrenBroken = parent.ChildrenBroken || !success
+	e.Set(table.Changed)
+	l.table.Touch(p, e)
+	if e.State == core.Done && parent.OpenChildren == 0 {
+		l.Closed(p, !parent.ChildrenBroken)
+		if !e.Has(table.KeepsOutcome) {
+			l.host.Remove(p)
+		}
+	}
+}
+
+// notify ends the waiting of a list of jobs for job p. It takes the list away first, since the consequences may lead back here.
+func (l *Links) notify(list *[]uint64, p uint32, success bool) {
+	waiting, pred := *list, *l.table.At(p)
+	*list = nil
+	for _, seq := range waiting {
+		l.predecessorEnded(seq, &pred, success)
+	}
+}
+
+// predecessorEnded removes pred from the dependencies of a blocked job; after the last one the job is unblocked, unless one is
+// gone without being done.
+func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
+	h := l.table.Handle(seq)
+	if h == 0 || l.table.At(h).State != core.Blocked {
+		return // it no longer waits; see unlink
+	}
+	e, x := l.table.At(h), l.table.EnsureOptional(h)
+	i, found := slices.BinarySearch(x.Waiting, pred.Seq)
+	if !found {
+		return // it now waits for others
+	}
+	x.Waiting = slices.Delete(x.Waiting, i, i+1)
+	breaks := l.breaks(e, x, pred.Seq, success)
+	released := len(x.Waiting) == 0 && !e.Has(table.Broken)
+	if breaks || released || pred.Unstored() {
+		l.table.RewriteStatus(h, e)
+	} else {
+		x.Shortened = l.table.Open
+	}
+	if released {
+		l.host.Unblock(h, e)
+	}
+}
+
+// NowStored rewrites the records of the jobs that wait for one that was not stored until now.
+func (l *Links) NowStored(h uint32) {
+	x := l.table.Optional(h)
+	if x == nil {
+		return
+	}
+	for _, list := range [...][]uint64{x.Successors, x.Children} {
+		for _, seq := range list {
+			if s := l.table.Handle(seq); s != 0 && l.waits(seq, l.table.At(h).Seq) {
+				l.table.RewriteStatus(s, l.table.At(s))
+			}
+		}
+	}
+}
+
+// Dependents lists the jobs that depend on a job.
+func (l *Links) Dependents(h uint32) (seqs []uint64) {
+	for _, next := range l.waitingFor(Step{Seq: l.table.At(h).Seq}, nil) {
+		if !next.closesOnly {
+			seqs = append(seqs, next.Seq)
+		}
+	}
+	return seqs
+}
+
+// Unlink removes the dependencies of a job that leaves Blocked by force. Those jobs still name it; since it never returns to
+// Blocked, that has no effect, and costs less than searching long lists.
+func (l *Links) Unlink(h uint32) {
+	if x := l.table.Optional(h); x != nil {
+		x.Waiting = nil
+	}
+}
+
+// RestoreChild counts a restored job as an open child of its parent.
+func (l *Links) RestoreChild(x *table.Optional) {
+	if x.Parent == 0 {
+		return
+	}
+	if p := l.table.Handle(x.Parent); p == 0 {
+		x.Parent = 0
+	} else if !x.IsClosed {
+		l.table.EnsureOptional(p).OpenChildren++
+	}
+}
+
+// RestoreWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was
+// written.
+func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
+	waiting := x.Waiting
+	x.Waiting = nil
+	if e.State != core.Blocked {
+		return
+	}
+	for _, seq := range waiting {
+		p := l.table.Handle(seq)
+		if p == 0 {
+			if slices.Contains(l.unstored[e.Seq], seq) {
+				l.breaks(e, x, seq, false) // it was lost with the previous process
+				l.breaking = append(l.breaking, Breach{e.Seq, seq})
+			}
+			continue
+		}
+		done, y := l.table.At(p).State == core.Done, l.table.Optional(p)
+		if done && (seq == x.Parent || y != nil && y.IsClosed) {
+			continue
+		}
+		y = l.table.EnsureOptional(p)
+		if x.Waiting = append(x.Waiting, seq); seq == x.Parent {
+			y.Children = append(y.Children, e.Seq)
+		} else {
+			y.Successors = append(y.Successors, e.Seq)
+		}
+	}
+	slices.Sort(x.Waiting)
+}
+
+// RestoreLost records which jobs a restored one waits for that the store does not have, until restoredLinks.
+func (l *Links) RestoreLost(seq uint64, unstored []uint64) {
+	l.unstored[seq] = slices.Clone(unstored)
+}
+
+// ForgetLost takes lostWith back.
+func (l *Links) ForgetLost(seq uint64) { delete(l.unstored, seq) }
+
+// Restored ends the restoring.
+func (l *Links) Restored() { l.unstored = map[uint64][]uint64{} }
