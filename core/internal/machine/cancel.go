@@ -204,7 +204,7 @@ func (m *Machine) remove(h uint32) {
 		m.batches.Leave(h)
 	}
 	m.table.MarkRemoved(h, e)
-	m.removeLog(h, e)
+	m.logs.Remove(h, e)
 	n := e.Queue
 	m.unindex(h, e)
 	m.dropIdle(n)

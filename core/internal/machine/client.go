@@ -100,7 +100,9 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		return
 	}
 	m.actor = c
-	m.unsubscribe(c, func(*subscription) bool { return true })
+	if c.subscriptions > 0 {
+		m.hub.Leave(c.slot)
+	}
 	m.leaveWaitLists(c)
 	woken := m.wakeAcked(c)
 	m.dropReads(c)

@@ -149,7 +149,7 @@ func (m *Machine) apply(c *client, op core.Op) {
 	case *core.Subscribe:
 		m.subscribe(c, op)
 	case *core.Unsubscribe:
-		m.unsubscribe(c, func(s *subscription) bool { return s.op.Tag == op.Tag })
+		m.unsubscribe(c, op.Tag)
 	case *core.ReadSeries:
 		m.readSeries(c, op)
 	case *core.ReadHistograms:

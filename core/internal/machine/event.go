@@ -1,82 +1,24 @@
 package machine
 
 import (
-	"slices"
-	"strings"
-
 	"broker/core"
 	"broker/core/internal/table"
 )
 
-// subscription is a client's filter of events.
-type subscription struct {
-	op      core.Subscribe
-	kinds   uint32 // bits
-	client  *client
-	waiting int    // events that the client has not fetched
-	dropped uint64 // since the last delivered one
-}
-
-const (
-	usualEventBuffer = 1000
-	maxEventBuffer   = 100_000
-)
-
-func bit(k core.EventKind) uint32 { return 1 << k }
-
 // subscribe adds a subscription of a client.
 func (m *Machine) subscribe(c *client, op *core.Subscribe) {
-	s := &subscription{op: *op, client: c}
-	for _, k := range op.Kinds {
-		if !slices.Contains(core.EventKinds[:], k) {
-			m.failed(c, op.Tag, core.ErrInvalid)
-			return
-		}
-		s.kinds |= bit(k)
-	}
-	if c.subscriptions == core.MaxSubscriptions {
+	if c.subscriptions == core.MaxSubscriptions || !m.hub.Subscribe(c.slot, op) {
 		m.failed(c, op.Tag, core.ErrInvalid)
 		return
 	}
-	if len(op.Kinds) == 0 {
-		s.kinds = ^uint32(0)
-	}
-	if s.op.Buffer <= 0 {
-		s.op.Buffer = usualEventBuffer
-	}
-	s.op.Buffer = min(s.op.Buffer, maxEventBuffer)
-	s.op.Queues, s.op.Types = slices.Clone(op.Queues), slices.Clone(op.Types) // the caller may reuse them
 	c.subscriptions++
-	m.subscriptions = append(m.subscriptions, s)
-	m.subscribedKinds |= s.kinds
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 }
 
-// unsubscribe ends the subscriptions of a client for which which is true.
-func (m *Machine) unsubscribe(c *client, which func(*subscription) bool) {
-	if c.subscriptions == 0 {
-		return
-	}
-	m.subscribedKinds = 0
-	m.subscriptions = slices.DeleteFunc(m.subscriptions, func(s *subscription) bool {
-		if s.client == c && which(s) {
-			c.subscriptions--
-			return true
-		}
-		m.subscribedKinds |= s.kinds
-		return false
-	})
-}
-
-// fetched records that a client has fetched its events.
-func (m *Machine) fetched(c *client) {
-	if c.subscriptions == 0 {
-		return
-	}
-	for _, s := range m.subscriptions {
-		if s.client == c {
-			s.waiting = 0
-		}
+// unsubscribe ends the subscriptions of a client with a tag.
+func (m *Machine) unsubscribe(c *client, tag uint64) {
+	if c.subscriptions > 0 {
+		c.subscriptions -= m.hub.Unsubscribe(c.slot, tag)
 	}
 }
 
@@ -91,7 +33,7 @@ func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail s
 
 // emit publishes an event of a job.
 func (m *Machine) emit(h uint32, e *table.Entry, kind core.EventKind, detail string) {
-	if m.subscribedKinds&bit(kind) != 0 {
+	if m.hub.Wanted(kind) {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 	}
 }
@@ -116,7 +58,7 @@ func (m *Machine) recordFinal(h uint32, e *table.Entry, kind core.EventKind, det
 // emitFinal publishes the last event of a job.
 func (m *Machine) emitFinal(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	m.noteFinished(h, e, kind, detail)
-	if m.subscribedKinds&bit(kind) != 0 {
+	if m.hub.Wanted(kind) {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})
 	}
 }
@@ -189,7 +131,7 @@ func (m *Machine) holderName(e *table.Entry) string {
 
 // queueEvent publishes an event of a queue.
 func (m *Machine) queueEvent(q *jobQueue, kind core.EventKind) {
-	if m.subscribedKinds&bit(kind) == 0 {
+	if !m.hub.Wanted(kind) {
 		return
 	}
 	ev := core.Event{Kind: kind, Queue: q.Name}
@@ -208,7 +150,7 @@ func (m *Machine) worksNow(c *client) {
 }
 
 func (m *Machine) workerEvent(c *client, kind core.EventKind) {
-	if m.subscribedKinds&bit(kind) != 0 {
+	if m.hub.Wanted(kind) {
 		m.publish(&core.Event{Kind: kind, Protocol: c.protocol, Worker: workerName(c), Detail: c.address}, 0)
 	}
 }
@@ -223,28 +165,8 @@ func workerName(c *client) string {
 
 // publish sends an event to its subscribers.
 func (m *Machine) publish(ev *core.Event, commit core.Commit) {
-	m.events++
-	ev.Number, ev.At = m.events, m.table.Now
-	for _, s := range m.subscriptions {
-		if !s.wants(ev) {
-			continue
-		}
-		if s.waiting == s.op.Buffer {
-			s.dropped++
-			continue
-		}
-		own := *ev
-		own.Dropped, s.dropped = s.dropped, 0
-		s.waiting++
-		m.reply(s.client, core.Reply{
-			Kind: core.EventReply, Tag: s.op.Tag, Seq: ev.Seq, Commit: commit, Answer: &core.Answer{Event: own},
-		})
-	}
-}
-
-func (s *subscription) wants(ev *core.Event) bool {
-	op := &s.op
-	return s.kinds&bit(ev.Kind) != 0 && (op.Job == 0 || op.Job == ev.Seq) &&
-		(len(op.Queues) == 0 || slices.Contains(op.Queues, ev.Queue)) && strings.HasPrefix(ev.Queue, op.QueuePrefix) &&
-		(len(op.Types) == 0 || ev.Seq != 0 && slices.Contains(op.Types, ev.Type)) && (!op.Traced || ev.Trace != "")
+	ev.At = m.table.Now
+	m.hub.Publish(ev, func(slot uint32, tag uint64, own core.Event) {
+		m.reply(m.clients[slot], core.Reply{Kind: core.EventReply, Tag: tag, Seq: own.Seq, Commit: commit, Answer: &core.Answer{Event: own}})
+	})
 }

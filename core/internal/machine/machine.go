@@ -7,7 +7,9 @@ import (
 
 	"broker/core"
 	"broker/core/internal/batch"
+	"broker/core/internal/event"
 	"broker/core/internal/find"
+	"broker/core/internal/joblog"
 	"broker/core/internal/limit"
 	"broker/core/internal/link"
 	"broker/core/internal/policy"
@@ -41,10 +43,7 @@ type Machine struct {
 	limits *limit.Rules
 	opts   Options
 
-	logs          map[uint64]*jobLog // ends of logs, by number of the job; see joblog.go
-	leftLogs      []uint64           // jobs of logs that are not leased any more
-	forgottenLogs uint64
-	effort        find.Effort
+	effort find.Effort
 
 	queues     []*jobQueue // by number, from 1
 	lookedIdle uint32      // number of the last queue that lookForIdle has looked at
@@ -56,7 +55,9 @@ type Machine struct {
 	freeC      []uint32
 	opened     uint64
 	schedules  *schedule.Schedules
+	hub        event.Hub
 	links      *link.Links
+	logs       *joblog.Logs
 	batches    *batch.Batches
 	policies   *policy.Policies
 
@@ -64,34 +65,31 @@ type Machine struct {
 	history    telemetry.History
 	statsDirty bool
 
-	offers          []uint32 // queues with the offered flag
-	touched         []uint32
-	meters          *telemetry.Meters
-	finished        telemetry.Finished
-	retention       core.Retention            // of queues that are not in retentions
-	retentions      map[string]core.Retention // by queue
-	subscriptions   []*subscription
-	subscribedKinds uint32       // kinds of events with subscriptions
-	events          uint64       // events with subscriptions so far
-	actor           *client      // client of the current operation; nil: a deadline
-	left            lastHolder   // holder of the lease that ended last
-	waited          core.Instant // since when the job leased last had waited; zero: it had not
-	disconnected    []uint32     // slots of clients to disconnect
-	waitsOpen       []uint32     // slots of clients with replies that depend on the open batch
-	waitsInflight   []uint32     // slots of clients with replies that depend on the batch in flight
-	refuse          error        // why no stored jobs are admitted
-	draining        bool         // no job is handed out
-	shut            bool         // no job is admitted
-	stopped         error        // why nothing may change
-	run             *atomicRun   // the current atomic list, usually nil
-	restoring       restoring
+	offers        []uint32 // queues with the offered flag
+	touched       []uint32
+	meters        *telemetry.Meters
+	finished      telemetry.Finished
+	retention     core.Retention            // of queues that are not in retentions
+	retentions    map[string]core.Retention // by queue
+	actor         *client                   // client of the current operation; nil: a deadline
+	left          lastHolder                // holder of the lease that ended last
+	waited        core.Instant              // since when the job leased last had waited; zero: it had not
+	disconnected  []uint32                  // slots of clients to disconnect
+	waitsOpen     []uint32                  // slots of clients with replies that depend on the open batch
+	waitsInflight []uint32                  // slots of clients with replies that depend on the batch in flight
+	refuse        error                     // why no stored jobs are admitted
+	draining      bool                      // no job is handed out
+	shut          bool                      // no job is admitted
+	stopped       error                     // why nothing may change
+	run           *atomicRun                // the current atomic list, usually nil
+	restoring     restoring
 }
 
 // New makes an empty machine.
 func New(o Options) *Machine {
 	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
-		opts: o, logs: map[uint64]*jobLog{}, queues: make([]*jobQueue, 1), clients: make([]*client, 1),
+		opts: o, queues: make([]*jobQueue, 1), clients: make([]*client, 1),
 		retentions: map[string]core.Retention{},
 	}
 	var like *table.Table
@@ -99,6 +97,7 @@ func New(o Options) *Machine {
 		like = o.ShareHashSeedWith.table
 	}
 	m.table = table.New(o.table(), like)
+	m.logs = joblog.New(m.table)
 	m.links = link.New(m.table, linksHost{m})
 	m.batches = batch.New(m.table, m.unblock)
 	m.policies = policy.New(m.table, m.policyChanged)
@@ -216,8 +215,8 @@ func (m *Machine) move(e *table.Entry, to core.State) {
 		e.Clear(table.Rerun)
 		m.table.ForgetStop(e)
 	}
-	if e.State == core.Leased && len(m.logs) > 0 {
-		m.leaveLog(e)
+	if e.State == core.Leased {
+		m.logs.Leave(e)
 	}
 	m.table.SetState(e, to)
 }
@@ -236,7 +235,9 @@ func (m *Machine) Take(id core.ClientID, into []core.Reply) []core.Reply {
 		c.replies = c.replies[:0]
 	}
 	c.touched, c.work = false, nil
-	m.fetched(c)
+	if c.subscriptions > 0 {
+		m.hub.Fetched(c.slot)
+	}
 	return into
 }
 

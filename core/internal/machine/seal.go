@@ -41,7 +41,5 @@ func (m *Machine) Committed(s *Sealed) {
 	}
 	m.waitsInflight = m.waitsInflight[:0]
 	m.table.Committed(&s.Sealed)
-	if len(m.leftLogs) > 0 {
-		m.forgetLogs()
-	}
+	m.logs.Committed()
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/event"
 	"broker/core/internal/table"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // follows notes an event in a job's timeline, if it belongs there.
 func (m *Machine) follows(by *client, h uint32, e *table.Entry, kind core.EventKind, detail string) {
-	if timelineKinds&bit(kind) == 0 || e.Entries == 0 && beginTimeline&bit(kind) == 0 && !m.submittedToFollow(h, kind) || e.Has(table.Ephemeral) {
+	if timelineKinds&event.Bit(kind) == 0 || e.Entries == 0 && beginTimeline&event.Bit(kind) == 0 && !m.submittedToFollow(h, kind) || e.Has(table.Ephemeral) {
 		return
 	}
 	t := core.TimelineEntry{Kind: kind, Detail: detail}
@@ -110,5 +111,5 @@ func (m *Machine) annotate(c *client, op *core.Annotate) {
 
 // hasTimeline reports whether an event of this kind may belong in the timeline of a job.
 func hasTimeline(e *table.Entry, kind core.EventKind) bool {
-	return e.Entries != 0 || beginTimeline&bit(kind) != 0 || e.Has(table.HasOptional)
+	return e.Entries != 0 || beginTimeline&event.Bit(kind) != 0 || e.Has(table.HasOptional)
 }

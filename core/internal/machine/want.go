@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/core/crontab"
+	"broker/core/internal/joblog"
 	"broker/core/internal/schedule"
 )
 
@@ -31,7 +32,7 @@ type fetching struct {
 	wants    Wants
 	supplied map[uint64]supplied
 	times    map[Times]parsed
-	logs     map[uint64]suppliedLog
+	logs     map[uint64]joblog.Supplied
 }
 
 // parsed is the result of parsing the times of a schedule.
@@ -130,7 +131,7 @@ func (m *Machine) SupplyTimes(id core.ClientID, of Times, times crontab.Schedule
 
 func (c *client) startFetching() {
 	if c.fetching == nil {
-		c.fetching = &fetching{supplied: map[uint64]supplied{}, times: map[Times]parsed{}, logs: map[uint64]suppliedLog{}}
+		c.fetching = &fetching{supplied: map[uint64]supplied{}, times: map[Times]parsed{}, logs: map[uint64]joblog.Supplied{}}
 	}
 }
 
