@@ -9,12 +9,14 @@ import (
 	"broker/core/internal/link"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
+	"broker/core/internal/watch"
 )
 
 // Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
 // everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
 func (m *Machine) Check() error {
 	c := checker{m: m, queues: map[uint32]*recount{}}
+	c.watchers = m.watchers.NewCheck(c.fail)
 	c.links = m.links.NewCheck(c.fail)
 	c.table, c.limits, c.batches = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail), m.batches.NewCheck(c.fail)
 	m.table.EachJob(c.job)
@@ -27,6 +29,7 @@ func (m *Machine) Check() error {
 	c.links.End()
 	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
 	c.timers += m.table.CheckWindows(c.fail)
+	c.timers += c.watchers.End()
 	c.totals()
 	return c.err
 }
@@ -42,7 +45,8 @@ type checker struct {
 	table  *table.Check
 	limits *limit.Check
 
-	watchers, watching, timers int
+	watchers *watch.Check
+	timers   int
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
@@ -87,13 +91,6 @@ func (c *checker) totals() {
 	}
 	if c.timers != m.table.Timers.Len() {
 		c.fail("%d deadlines, %d owners", m.table.Timers.Len(), c.timers)
-	}
-	watchers := len(m.watchers.all)
-	for n := m.watchers.free; n != 0; n = m.watchers.at(n).nextJob {
-		watchers--
-	}
-	if watchers != c.watchers || watchers != c.watching {
-		c.fail("%d watchers, %d on jobs, %d of clients", watchers, c.watchers, c.watching)
 	}
 }
 

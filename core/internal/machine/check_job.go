@@ -21,7 +21,7 @@ func (c *checker) job(h uint32, e *table.Entry) {
 	c.table.Job(h, e)
 	c.limits.Job(h, e)
 	c.held(h, e)
-	c.watched(h, e)
+	c.watchers.Job(h, e)
 	if x := m.table.Optional(h); x != nil {
 		c.timer(x.StartTimer != 0)
 		if e.State == core.Ready && x.StartBefore != 0 && x.StartTimer == 0 {
@@ -75,33 +75,5 @@ func (c *checker) held(h uint32, e *table.Entry) {
 			c.fail("job %d is leased to a connection that does not hold it", e.Seq)
 		}
 	case core.HeldByWorker, core.HeldByNobody:
-	}
-}
-
-// watched walks the watchers of a job.
-func (c *checker) watched(h uint32, e *table.Entry) {
-	prev, seen, owning := uint32(0), uint32(0), uint32(0)
-	for n := e.Watchers; n != 0; n = c.m.watchers.at(n).nextJob {
-		w := c.m.watchers.at(n)
-		c.watchers++
-		seen++
-		if w.owns() {
-			owning++
-		}
-		c.timer(w.deadline != 0)
-		if w.job != h || w.prevJob != prev {
-			c.fail("job %d: watcher %d is out of its list", e.Seq, n)
-			return
-		}
-		prev = n
-	}
-	if count, owners := c.m.watcherCount(e); count != seen || owners != owning {
-		c.fail("job %d counts %d watchers, %d of them owners; has %d, %d", e.Seq, count, owners, seen, owning)
-	}
-	if c.m.abandoned(e) && e.State != core.Leased && e.State != core.Done {
-		c.fail("job %d waits for a worker though nobody waits for it", e.Seq)
-	}
-	if e.Watchers != 0 && !e.State.Unfinished() && e.State != core.Dead {
-		c.fail("job %d is %v and somebody still waits for it", e.Seq, e.State)
 	}
 }

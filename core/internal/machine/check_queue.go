@@ -37,14 +37,7 @@ func (c *checker) eachClient() {
 		if (cl.parked || cl.wakeTarget != 0) != (cl.wait != 0) {
 			c.fail("client %d waits without an end, or has an end and does not wait", slot)
 		}
-		own := 0
-		for n := cl.watches; n != 0; n = m.watchers.at(n).nextOwn {
-			own++
-			if m.watchers.at(n).client != uint32(slot) {
-				c.fail("client %d has a watcher of another", slot)
-			}
-		}
-		c.watching += own
+		c.watchers.Client(uint32(slot), cl.watches) //nolint:gosec // a slot
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"broker/core/internal/record"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
+	"broker/core/internal/watch"
 )
 
 // accepted is the reply to a change; for a job that is not stored it depends on no commit.
@@ -386,10 +387,10 @@ func (m *Machine) report(c *client, op *core.Report) {
 	}
 	if e.Watchers != 0 && !op.Heartbeat {
 		shared := p // allocated if somebody watches
-		m.eachWatcher(e, func(_ uint32, w *watcher) {
-			if w.kind == core.WatchStream {
-				m.reply(m.clients[w.client], core.Reply{
-					Kind: core.Progressed, Tag: w.tag, Seq: e.Seq, Progress: &shared, Commit: m.table.JobCommit(e),
+		m.watchers.Each(e, func(_ uint32, w *watch.Watcher) {
+			if w.Kind == core.WatchStream {
+				m.reply(m.clients[w.Client], core.Reply{
+					Kind: core.Progressed, Tag: w.Tag, Seq: e.Seq, Progress: &shared, Commit: m.table.JobCommit(e),
 				})
 			}
 		})
@@ -421,12 +422,12 @@ func (m *Machine) sendData(c *client, op *core.SendData) {
 	kind := core.DataSent
 	if op.Warning {
 		kind = core.Warned
-	} else if e.Has(table.KeepsOutcome) || m.hasOutcomeWatcher(e) {
+	} else if e.Has(table.KeepsOutcome) || m.watchers.WantsOutcome(e) {
 		m.table.Collect(m.table.EnsureTransient(h), op.Data)
 	}
-	m.eachWatcher(e, func(_ uint32, w *watcher) {
-		if w.kind == core.WatchStream {
-			m.reply(m.clients[w.client], core.Reply{Kind: kind, Tag: w.tag, Seq: e.Seq, Data: op.Data})
+	m.watchers.Each(e, func(_ uint32, w *watch.Watcher) {
+		if w.Kind == core.WatchStream {
+			m.reply(m.clients[w.Client], core.Reply{Kind: kind, Tag: w.Tag, Seq: e.Seq, Data: op.Data})
 		}
 	})
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq})

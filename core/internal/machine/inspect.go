@@ -49,7 +49,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 // jobInfo is what the machine knows about a job; the caller adds what only the store has.
 func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.table.At(h)
-	watchers, _ := m.watcherCount(e)
+	watchers, _ := m.watchers.Count(e)
 	i := core.JobInfo{
 		Seq: e.Seq, Cursor: uint64(h), Queue: m.queues[e.Queue].Name, Type: m.table.TypeOf(e), State: e.State, Reason: m.waitReason(h, e), Priority: e.Priority(), Origin: e.Origin,
 		CreatedAt: e.CreatedAt, ReadyAt: e.ReadyAt, ExpiresAt: e.ExpiresAt, Attempts: e.Attempts, Fails: e.Fails,

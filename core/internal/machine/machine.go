@@ -17,6 +17,7 @@ import (
 	"broker/core/internal/schedule"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
+	"broker/core/internal/watch"
 )
 
 // Options are the machine's tunables.
@@ -50,7 +51,7 @@ type Machine struct {
 	kept       int         // queues whose lifetime is overRestarts
 	waiters    queue.Waiters
 	visitMark  uint64 // number of the current list of names, to recognise a queue that is named twice
-	watchers   watcherSlab
+	watchers   *watch.Watchers
 	clients    []*client // by slot, from 1
 	freeC      []uint32
 	opened     uint64
@@ -98,6 +99,7 @@ func New(o Options) *Machine {
 	}
 	m.table = table.New(o.table(), like)
 	m.logs = joblog.New(m.table)
+	m.watchers = watch.New(m.table)
 	m.links = link.New(m.table, linksHost{m})
 	m.batches = batch.New(m.table, m.unblock)
 	m.policies = policy.New(m.table, m.policyChanged)

@@ -113,7 +113,7 @@ func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
 		m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Releases++ })
 		m.timeOutRuns(e)
 		m.table.ForgetProgress(h, e)
-		if m.abandoned(e) {
+		if m.watchers.Abandoned(e) {
 			m.end(h, &core.Outcome{Cause: core.Cancelled})
 			return false
 		}

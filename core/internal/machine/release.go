@@ -3,6 +3,7 @@ package machine
 import (
 	"broker/core"
 	"broker/core/internal/table"
+	"broker/core/internal/watch"
 )
 
 // releaseLease returns a leased job to its original position: its worker is gone or has given it back.
@@ -48,7 +49,7 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 func (m *Machine) requeueLeased(h uint32, e *table.Entry) {
 	m.timeOutRuns(e)
 	switch {
-	case m.abandoned(e):
+	case m.watchers.Abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.Has(table.Stopping):
 		m.endStopped(h, e.HolderFrom)
@@ -87,11 +88,11 @@ func (m *Machine) timeOutRuns(e *table.Entry) {
 		return
 	}
 	e.Clear(table.RunOver)
-	m.eachWatcher(e, func(n uint32, w *watcher) {
-		if !w.over {
+	m.watchers.Each(e, func(n uint32, w *watch.Watcher) {
+		if !w.Over {
 			return
 		}
-		c, r := m.clients[w.client], core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.Seq}
+		c, r := m.clients[w.Client], core.Reply{Kind: core.TimedOut, Tag: w.Tag, Seq: e.Seq}
 		m.unwatch(n, false)
 		m.reply(c, r)
 	})

@@ -3,133 +3,23 @@ package machine
 import (
 	"broker/core"
 	"broker/core/internal/table"
-	"broker/core/internal/timer"
+	"broker/core/internal/watch"
 )
-
-// watcher is a client's interest in a job, linked in the lists of the job and of the client.
-type watcher struct {
-	tag              uint64
-	client, job      uint32
-	nextJob, prevJob uint32
-	nextOwn, prevOwn uint32
-	deadline         timer.ID
-	kind             core.Watch
-	over             bool   // WatchRun: its deadline passed while the job was leased
-	count, owners    uint32 // in the first of a job's list: all watchers, and those for which the job runs
-}
-
-// owns reports whether an ephemeral job runs for this watcher. Others that wait for its outcome do not keep it.
-func (w *watcher) owns() bool { return w.kind != core.WatchOutcome }
-
-// watcherSlab assigns numbers, from 1.
-type watcherSlab struct {
-	all  []watcher
-	free uint32 // linked through nextJob
-}
-
-func (s *watcherSlab) at(n uint32) *watcher { return &s.all[n-1] }
-
-func (s *watcherSlab) alloc() uint32 {
-	if n := s.free; n != 0 {
-		s.free = s.at(n).nextJob
-		*s.at(n) = watcher{}
-		return n
-	}
-	s.all = append(s.all, watcher{})
-	return uint32(len(s.all))
-}
 
 // watch attaches a client to a job.
 func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until core.Instant) {
-	n := m.watchers.alloc()
-	w := m.watchers.at(n)
-	e := m.table.At(h)
-	w.tag, w.client, w.job, w.kind = tag, c.slot, h, kind
-	w.nextJob, w.nextOwn = e.Watchers, c.watches
-	w.count, w.owners = m.watcherCount(e)
-	w.count++
-	if w.owns() {
-		w.owners++
-	}
-	if e.Watchers != 0 {
-		m.watchers.at(e.Watchers).prevJob = n
-	}
-	if c.watches != 0 {
-		m.watchers.at(c.watches).prevOwn = n
-	}
-	e.Watchers, c.watches = n, n
-	if until != 0 {
-		w.deadline = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerWatch, Handle: n})
-	}
+	m.watchers.Add(&c.watches, h, watch.Watcher{Client: c.slot, Kind: kind, Tag: tag}, until)
 }
 
 // unwatch detaches a watcher. If its client has left and it was the last one for which an ephemeral, unleased job runs, the job
 // is cancelled.
 func (m *Machine) unwatch(n uint32, left bool) {
-	w := m.watchers.at(n)
-	c, e, h := m.clients[w.client], m.table.At(w.job), w.job
-	m.table.Timers.Remove(&w.deadline)
-	count, owners := m.watcherCount(e)
-	count--
-	if w.owns() {
-		owners--
-	}
-	if w.nextJob != 0 {
-		m.watchers.at(w.nextJob).prevJob = w.prevJob
-	}
-	if w.prevJob != 0 {
-		m.watchers.at(w.prevJob).nextJob = w.nextJob
-	} else {
-		e.Watchers = w.nextJob
-	}
-	if w.nextOwn != 0 {
-		m.watchers.at(w.nextOwn).prevOwn = w.prevOwn
-	}
-	if w.prevOwn != 0 {
-		m.watchers.at(w.prevOwn).nextOwn = w.nextOwn
-	} else {
-		c.watches = w.nextOwn
-	}
-	*w = watcher{nextJob: m.watchers.free}
-	m.watchers.free = n
-	if e.Watchers != 0 {
-		first := m.watchers.at(e.Watchers)
-		first.count, first.owners = count, owners
-	}
+	w := m.watchers.At(n)
+	e, h := m.table.At(w.Job), w.Job
+	owners := m.watchers.Remove(&m.clients[w.Client].watches, n)
 	if left && owners == 0 && e.Has(table.Ephemeral) && e.State != core.Leased {
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	}
-}
-
-// eachWatcher calls fn for the watchers of a job; fn may detach the one it is given.
-func (m *Machine) eachWatcher(e *table.Entry, fn func(n uint32, w *watcher)) {
-	for n := e.Watchers; n != 0; {
-		w := m.watchers.at(n)
-		next := w.nextJob
-		fn(n, w)
-		n = next
-	}
-}
-
-// watcherCount is how many clients wait for a job, and for how many of them it runs.
-func (m *Machine) watcherCount(e *table.Entry) (count, owners uint32) {
-	if e.Watchers == 0 {
-		return 0, 0
-	}
-	first := m.watchers.at(e.Watchers)
-	return first.count, first.owners
-}
-
-// abandoned reports whether an ephemeral job runs for no client any more.
-func (m *Machine) abandoned(e *table.Entry) bool {
-	_, owners := m.watcherCount(e)
-	return owners == 0 && e.Has(table.Ephemeral)
-}
-
-// hasOutcomeWatcher reports whether a client waits for the whole result rather than the stream.
-func (m *Machine) hasOutcomeWatcher(e *table.Entry) (found bool) {
-	m.eachWatcher(e, func(_ uint32, w *watcher) { found = found || w.kind != core.WatchStream })
-	return found
 }
 
 // notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get the last bytes
@@ -137,18 +27,14 @@ func (m *Machine) hasOutcomeWatcher(e *table.Entry) (found bool) {
 func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
 	e := m.table.At(h)
 	job := m.table.Payload(h)
-	// The list is from the newest to the oldest; the first to come is notified first.
-	var order []uint32
-	for n := e.Watchers; n != 0; n = m.watchers.at(n).nextJob {
-		order = append(order, n)
-	}
-	for i := len(order) - 1; i >= 0; i-- {
-		w := m.watchers.at(order[i])
-		r := core.Reply{Kind: core.Ended, Tag: w.tag, Seq: e.Seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
-		if w.kind == core.WatchStream {
+	order := m.watchers.Of(e)
+	for i := len(order) - 1; i >= 0; i-- { // the first to come is notified first
+		w := m.watchers.At(order[i])
+		r := core.Reply{Kind: core.Ended, Tag: w.Tag, Seq: e.Seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
+		if w.Kind == core.WatchStream {
 			r.Outcome = streamed
 		}
-		c := m.clients[w.client]
+		c := m.clients[w.Client]
 		m.unwatch(order[i], false)
 		m.reply(c, r)
 	}
@@ -156,17 +42,17 @@ func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core
 
 // watchTimeout handles the deadline of a wait.
 func (m *Machine) watchTimeout(n uint32) {
-	w := m.watchers.at(n)
-	w.deadline = 0
-	h, c := w.job, m.clients[w.client]
+	w := m.watchers.At(n)
+	w.Deadline = 0
+	h, c := w.Job, m.clients[w.Client]
 	e := m.table.At(h)
-	if w.kind == core.WatchRun && e.State == core.Leased {
-		w.over = true // the present attempt may still produce the outcome
+	if w.Kind == core.WatchRun && e.State == core.Leased {
+		w.Over = true // the present attempt may still produce the outcome
 		e.Set(table.RunOver)
 		return
 	}
-	r := core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.Seq}
-	m.unwatch(n, w.kind == core.WatchRun)
+	r := core.Reply{Kind: core.TimedOut, Tag: w.Tag, Seq: e.Seq}
+	m.unwatch(n, w.Kind == core.WatchRun)
 	m.reply(c, r)
 }
 
