@@ -89,12 +89,13 @@ func (e *Exporter) Counts() (sent, dropped uint64) { return e.sent.Load(), e.dro
 // run sends the spans of events as they come.
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.done)
-	for ctx.Err() == nil {
+	for closing := false; !closing; {
 		select {
 		case <-e.wake:
 			pause(ctx, gatherFor)
 		case <-ctx.Done():
 		}
+		closing = ctx.Err() != nil // before the last look at the events
 		e.send(ctx, e.fetch())
 	}
 }
@@ -142,7 +143,8 @@ func (e *Exporter) report(err error) {
 	}
 }
 
-// deliver sends one batch, and tries again while the collector is away. Events of that time wait in the core.
+// deliver sends one batch, and tries again while the collector is away, or once if the exporter was closed meanwhile. Events of that time
+// wait in the core.
 func (e *Exporter) deliver(ctx context.Context, spans []*span) error {
 	body, err := json.Marshal(tracesData{ResourceSpans: []resourceSpans{{
 		Resource: e.resource, ScopeSpans: []scopeSpans{{Scope: scope{Name: "broker", Version: e.o.Version}, Spans: spans}},
@@ -151,13 +153,16 @@ func (e *Exporter) deliver(ctx context.Context, spans []*span) error {
 		return fmt.Errorf("encode spans: %w", err)
 	}
 	for retry := firstRetry; ; retry = min(2*retry, maxRetry) {
+		last := ctx.Err() != nil
 		err := e.post(ctx, body)
 		var refused *refusedError
-		if err == nil || errors.As(err, &refused) && !refused.temporary() || ctx.Err() != nil {
+		if err == nil || errors.As(err, &refused) && !refused.temporary() || last {
 			return err
 		}
-		e.report(err)
-		pause(ctx, retry)
+		if ctx.Err() == nil {
+			e.report(err)
+			pause(ctx, retry)
+		}
 	}
 }
 

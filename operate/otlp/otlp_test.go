@@ -29,6 +29,7 @@ type fixture struct {
 	client   core.ClientID
 	spans    chan *otlp.Span
 	status   atomic.Int32 // what the collector answers
+	held     chan bool    // gets a request that the collector does not answer; nil: it answers all
 	failures chan error   // what the exporter reports
 }
 
@@ -65,6 +66,13 @@ func setup(t *testing.T) *fixture {
 
 // collect is the collector: it passes the spans of a request on if it accepts them.
 func (f *fixture) collect(w http.ResponseWriter, r *http.Request) {
+	if held := f.held; held != nil {
+		f.held = nil
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not noticed
+		held <- true
+		<-r.Context().Done()
+		return
+	}
 	if code := int(f.status.Load()); code != http.StatusOK {
 		w.WriteHeader(code)
 		return
@@ -260,6 +268,18 @@ func TestClosingSendsWhatIsLeft(t *testing.T) {
 	for f.engine.Committed() < commit { // the event depends on it
 		<-time.After(time.Millisecond)
 	}
+	f.exporter.Close()
+	f.exporter = nil
+	f.next("publish mail")
+}
+
+func TestClosingSendsAgainWhatWasOnItsWay(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	held := make(chan bool, 1)
+	f.held = held
+	f.submit(sampled + " a=1")
+	<-held
 	f.exporter.Close()
 	f.exporter = nil
 	f.next("publish mail")
