@@ -15,27 +15,54 @@ const (
 	lastPort  = 29999
 )
 
-// given are the addresses that FreeAddr has returned: their owners may not listen yet.
-var given sync.Map
+// blockSize is how many ports a test program takes at once, so that programs that run side by side never give the same one.
+const blockSize = 500
 
-// FreeAddr returns a loopback address on which nobody listens. It returns each address once.
+// ports are those that this program may give.
+var ports struct {
+	mu        sync.Mutex
+	claims    []net.Listener // on the first port of each block: it tells other programs that the block is taken
+	next, end int
+}
+
+// FreeAddr returns a loopback address on which nobody listens. It returns each address once, in this program and in others that
+// run beside it.
 func FreeAddr() (string, error) {
-	for range 200 {
-		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
-		if _, twice := given.LoadOrStore(addr, nil); twice {
-			continue
+	ports.mu.Lock()
+	defer ports.mu.Unlock()
+	for {
+		if ports.next == ports.end {
+			if err := claimBlock(); err != nil {
+				return "", err
+			}
 		}
+		addr := loopback(ports.next)
+		ports.next++
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
 		}
-		if err := l.Close(); err != nil {
-			return "", err
-		}
-		return addr, nil
+		return addr, l.Close()
 	}
-	return "", fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
+
+// claimBlock takes a block of ports for this program until it ends. ports.mu is held.
+func claimBlock() error {
+	blocks := (lastPort - firstPort + 1) / blockSize
+	for _, i := range rand.Perm(blocks) {
+		first := firstPort + i*blockSize
+		claim, err := net.Listen("tcp", loopback(first))
+		if err != nil {
+			continue
+		}
+		ports.claims = append(ports.claims, claim)
+		ports.next, ports.end = first+1, first+blockSize
+		return nil
+	}
+	return fmt.Errorf("all blocks of ports between %d and %d are taken", firstPort, lastPort)
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // WaitListening waits until addr accepts connections; it fails if p ends.
 func WaitListening(p *Process, addr string, atMost time.Duration) error {

@@ -36,12 +36,12 @@ func New(addr string) *sqs.Client {
 type Ledger struct {
 	url *string
 
-	mu       sync.Mutex      // guards what follows
-	sent     map[string]bool // acknowledged
-	deleted  map[string]bool // acknowledged
-	returned []string        // received after the deletion was acknowledged
-	swapped  []string        // received in a group before an earlier one was deleted
-	tried    map[string]bool // deletions that were asked for
+	mu       sync.Mutex           // guards what follows
+	sent     map[string]bool      // acknowledged
+	deleted  map[string]time.Time // when the deletion was acknowledged
+	returned []string             // asked for and received after the deletion was acknowledged
+	swapped  []string             // received in a group before an earlier one was deleted
+	tried    map[string]bool      // deletions that were asked for
 }
 
 // NewLedger makes a FIFO queue and its ledger.
@@ -52,7 +52,7 @@ func NewLedger(ctx context.Context, c *sqs.Client, queue string) (*Ledger, error
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]bool{}, tried: map[string]bool{}}, nil
+	return &Ledger{url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]time.Time{}, tried: map[string]bool{}}, nil
 }
 
 // Missing says which message was sent and is not deleted yet; empty: none.
@@ -60,7 +60,7 @@ func (l *Ledger) Missing() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for body := range l.sent {
-		if !l.deleted[body] {
+		if l.deleted[body].IsZero() {
 			return fmt.Sprintf("%s is not handled; %d of %d are", body, len(l.deleted), len(l.sent))
 		}
 	}
@@ -100,6 +100,7 @@ func (l *Ledger) Produce(ctx context.Context, group string, clients ...*sqs.Clie
 func (l *Ledger) Consume(ctx context.Context, clients ...*sqs.Client) {
 	for at := 0; ctx.Err() == nil; {
 		c := clients[at%len(clients)]
+		asked := time.Now()
 		got, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: l.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
 		})
@@ -109,17 +110,19 @@ func (l *Ledger) Consume(ctx context.Context, clients ...*sqs.Client) {
 			continue
 		}
 		for i := range got.Messages {
-			l.handle(ctx, &got.Messages[i], clients[at%len(clients):]...)
+			l.handle(ctx, &got.Messages[i], asked, clients[at%len(clients):]...)
 		}
 	}
 }
 
-func (l *Ledger) handle(ctx context.Context, m *types.Message, clients ...*sqs.Client) {
+// handle deletes a message that was received with a request of the instant asked. While it waited behind others of its batch, its
+// lease may have ended and another consumer may have deleted it: that is no return.
+func (l *Ledger) handle(ctx context.Context, m *types.Message, asked time.Time, clients ...*sqs.Client) {
 	group, number, _ := strings.Cut(*m.Body, "-")
 	n, _ := strconv.Atoi(number)
 	before := fmt.Sprintf("%s-%d", group, n-1)
 	l.mu.Lock()
-	if l.deleted[*m.Body] {
+	if at := l.deleted[*m.Body]; !at.IsZero() && at.Before(asked) {
 		l.returned = append(l.returned, *m.Body)
 	}
 	if n > 1 && !l.tried[before] {
@@ -134,7 +137,7 @@ func (l *Ledger) handle(ctx context.Context, m *types.Message, clients ...*sqs.C
 		}
 		if err == nil {
 			l.mu.Lock()
-			l.deleted[*m.Body] = true
+			l.deleted[*m.Body] = time.Now()
 			l.mu.Unlock()
 			return
 		}
