@@ -20,6 +20,7 @@ import (
 	"broker/core/engine"
 	"broker/core/replica"
 	"broker/frontends/eventloop"
+	"broker/frontends/relay"
 	"broker/operate/service"
 )
 
@@ -27,10 +28,9 @@ import (
 // settings; while the node leads, a second one has the engine and the front-ends.
 type clusterNode struct {
 	*process
-	gate     *gateway
-	node     atomic.Pointer[replica.Node]
-	socket   net.Listener // for the other nodes
-	dropIdle func()       // connections to a leader that is none any more
+	gate   *relay.Gateway
+	node   atomic.Pointer[replica.Node]
+	socket net.Listener // for the other nodes
 
 	mu     sync.Mutex // guards leader
 	leader *process   // nil: another node leads
@@ -38,7 +38,7 @@ type clusterNode struct {
 
 // runCluster is run for a node of a cluster.
 func (p *process) runCluster() error {
-	k := &clusterNode{process: p, gate: newGateway(p.log)}
+	k := &clusterNode{process: p, gate: relay.New(maxRelays())}
 	if stopped, err := p.listen(); err != nil || stopped {
 		return err
 	}
@@ -104,17 +104,24 @@ func (k *clusterNode) listenToNodes() error {
 	return nil
 }
 
+// maxRelays is how many clients a node passes on: each takes two descriptors.
+func maxRelays() int {
+	if limit := processSocketLimits().clients; limit > 0 {
+		return limit / 2
+	}
+	return 1 << 19
+}
+
 // serveNodes starts what accepts clients and passes them on.
 func (k *clusterNode) serveNodes() {
-	k.http.Handler = k.forwarding(k.http.Handler)
+	k.http.Handler = k.gate.Handler(k.http.Handler)
 	go func() { // ends when the tunnel is closed
-		if err := k.http.Serve(k.gate.httpTunnel); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		if err := k.http.Serve(k.gate.Tunnel()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			k.log.Error().Err(err).Msg("http server failed")
 		}
 	}()
 	for _, s := range k.server.Sockets() {
-		k.gate.done.Add(1)
-		go k.gate.serve(s) // ends when its socket is closed
+		k.gate.Accept(s.Name, s.Socket)
 	}
 }
 
@@ -133,11 +140,8 @@ func (k *clusterNode) open(ctx context.Context) error {
 		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security, ElectionTimeout: c.ElectionTimeout,
 		CommitLeases: c.LeaseCommit == config.LeaseBefore,
 		MinFreeDisk:  uint64(k.config.MinFreeDisk),
-		Version:      buildVersion(), Clock: processClock(), Client: k.gate.fromMember, Log: nodeLog(k.log), Content: service.ContentOf,
-		LeaderChanged: func() {
-			k.gate.leaderChanged()
-			k.dropIdle()
-		},
+		Version:      buildVersion(), Clock: processClock(), Client: k.gate.FromMember, Log: nodeLog(k.log), Content: service.ContentOf,
+		LeaderChanged: k.gate.LeaderChanged,
 	}
 	for _, m := range members {
 		o.Members = append(o.Members, replica.Member{ID: m.ID, Address: m.Address})
@@ -147,9 +151,7 @@ func (k *clusterNode) open(ctx context.Context) error {
 		return err
 	}
 	k.node.Store(n)
-	k.gate.mu.Lock()
-	k.gate.node = n
-	k.gate.mu.Unlock()
+	k.gate.Join(n)
 	if n.Removed(ctx) {
 		return replica.ErrRemoved
 	}
@@ -213,12 +215,12 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 		return true, errors.Join(err, t.engine.Shutdown())
 	}
 	k.setLeader(t)
-	k.gate.lead(t.server)
+	k.gate.Lead(t.server)
 	l.Serving(true)
 	k.log.Info().Uint64("term", l.Term).Dur("took_ms", time.Since(started)).Msg("serving clients as the leader")
 	stop, err = k.waitWhileLeading(t, l)
 	l.Serving(false)
-	k.gate.lead(nil)
+	k.gate.Follow()
 	k.setLeader(nil)
 	if stop && err == nil {
 		t.endTerm()
@@ -351,7 +353,7 @@ func (k *clusterNode) closeNode() error {
 		_ = k.socket.Close() // replica.Open may have done so
 	}
 	k.server.StopAccepting()
-	k.gate.close()
+	k.gate.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), notifyFor)
 	defer cancel()
 	_ = k.http.Shutdown(ctx) // a scrape that is interrupted will be repeated
@@ -429,7 +431,8 @@ func (k *clusterNode) startingOverview() replica.Overview {
 
 // numbers are for the metrics.
 func (k *clusterNode) numbers() service.ClusterNumbers {
-	c := service.ClusterNumbers{Relayed: k.gate.relayed.Load(), Relaying: k.gate.relaying.Load()}
+	var c service.ClusterNumbers
+	c.Relayed, c.Relaying = k.gate.Counts()
 	n := k.node.Load()
 	if n == nil {
 		return c

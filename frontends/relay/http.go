@@ -1,22 +1,23 @@
-package main
+package relay
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"strings"
-	"sync"
 	"time"
-
-	"broker/core/replica"
 )
 
 // httpFrontend is the name by which nodes pass on requests to the HTTP port.
 const httpFrontend = "http"
+
+// errNotMember is never shown: the client hears that there is no leader.
+var errNotMember = errors.New("this node is not a member of a cluster yet")
 
 // Headers in which a node passes on who makes a request. They count on connections between nodes only, and are removed from
 // all other requests.
@@ -25,59 +26,10 @@ const (
 	relayCert    = "Broker-Relay-Certificate"
 )
 
-// tunnelListener is a net.Listener of the connections that other nodes open for requests.
-type tunnelListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+// Tunnel has the connections that other nodes open for requests. The HTTP server serves it beside its own sockets.
+func (g *Gateway) Tunnel() net.Listener { return g.tunnel }
 
-func newTunnelListener() *tunnelListener {
-	return &tunnelListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *tunnelListener) pass(conn net.Conn) {
-	select {
-	case l.conns <- tunnelConn{conn}:
-	case <-l.closed:
-		_ = conn.Close() // never used
-	}
-}
-
-// Accept implements net.Listener.
-func (l *tunnelListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (l *tunnelListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *tunnelListener) Addr() net.Addr { return tunnelAddr{} }
-
-// tunnelAddr is the local address of connections between nodes.
-type tunnelAddr struct{}
-
-// Network implements net.Addr.
-func (tunnelAddr) Network() string { return "tunnel" }
-
-func (tunnelAddr) String() string { return "tunnel" }
-
-// tunnelConn marks a connection as one between nodes.
-type tunnelConn struct{ net.Conn }
-
-// LocalAddr implements net.Conn.
-func (tunnelConn) LocalAddr() net.Addr { return tunnelAddr{} }
-
-// localPaths are answered by every node for itself.
+// isLocalPath reports that every node answers the request for itself.
 func isLocalPath(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/healthz", "/readyz", "/metrics":
@@ -88,9 +40,9 @@ func isLocalPath(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/debug/")
 }
 
-// forwarding passes requests on to the leader, unless this node leads or the request is about this node.
-func (k *clusterNode) forwarding(own http.Handler) http.Handler {
-	proxy := k.reverseProxy()
+// Handler passes requests on to the leader, unless this node leads or the request is about this node.
+func (g *Gateway) Handler(own http.Handler) http.Handler {
+	proxy := g.reverseProxy()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, tunneled := r.Context().Value(http.LocalAddrContextKey).(tunnelAddr); tunneled {
 			own.ServeHTTP(w, asClient(r))
@@ -98,11 +50,11 @@ func (k *clusterNode) forwarding(own http.Handler) http.Handler {
 		}
 		r.Header.Del(relayAddress)
 		r.Header.Del(relayCert)
-		if isLocalPath(r) || k.gate.current() != nil || !k.awaitLeader(r.Context()) {
+		if isLocalPath(r) || g.current() != nil || !g.awaitLeader(r.Context()) {
 			own.ServeHTTP(w, r) // without a leader the answer is that the broker is starting
 			return
 		}
-		if k.gate.current() != nil {
+		if g.current() != nil {
 			own.ServeHTTP(w, r)
 			return
 		}
@@ -114,12 +66,12 @@ func (k *clusterNode) forwarding(own http.Handler) http.Handler {
 }
 
 // awaitLeader waits a moment for a leader that serves clients.
-func (k *clusterNode) awaitLeader(ctx context.Context) bool {
+func (g *Gateway) awaitLeader(ctx context.Context) bool {
 	deadline := time.Now().Add(leaderWait / 2)
 	for {
-		node := k.node.Load()
+		node := g.member()
 		switch {
-		case k.gate.current() != nil:
+		case g.current() != nil:
 			return true
 		case node != nil && node.LeaderID() != "" && node.Ready(ctx):
 			return true
@@ -146,21 +98,31 @@ func asClient(r *http.Request) *http.Request {
 	return r
 }
 
-// reverseProxy sends requests to the leader over connections between nodes.
-func (k *clusterNode) reverseProxy() *httputil.ReverseProxy {
-	transport := &http.Transport{
+// member is the node; nil: it is not a member of the cluster yet.
+func (g *Gateway) member() Node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.node
+}
+
+// newTransport opens connections to the leader for requests.
+func (g *Gateway) newTransport() *http.Transport {
+	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			node := k.node.Load()
+			node := g.member()
 			if node == nil {
-				return nil, replica.ErrNoLeader
+				return nil, errNotMember
 			}
 			return node.DialLeader(ctx, httpFrontend, "")
 		},
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}
-	k.dropIdle = transport.CloseIdleConnections
+}
+
+// reverseProxy sends requests to the leader over connections between nodes.
+func (g *Gateway) reverseProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Transport:     transport,
+		Transport:     g.transport,
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host = "http", "leader"

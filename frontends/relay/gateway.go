@@ -1,19 +1,15 @@
-package main
+package relay
 
 import (
 	"context"
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
-
-	"broker/core/replica"
-	"broker/frontends/eventloop"
 )
 
 // Limits of connections that are passed on to the leader.
@@ -22,16 +18,28 @@ const (
 	leaderRetry = 50 * time.Millisecond
 )
 
-// gateway accepts the clients of a node in a cluster. While the node leads they are its own; else their bytes are passed on
-// to the leader. When the lead changes, all connections are closed: clients connect again, as after a restart of the broker.
-type gateway struct {
-	log        zerolog.Logger
-	maxRelays  int64
-	httpTunnel *tunnelListener
+// Node is a node of a cluster, as core/replica has it.
+type Node interface {
+	LeaderID() string // empty: unknown
+	IsLeader() bool
+	Ready(ctx context.Context) bool // a client would be served through this node
+	DialLeader(ctx context.Context, frontend, client string) (net.Conn, error)
+}
+
+// Server serves connections. It owns what is passed to it.
+type Server interface {
+	Pass(frontend string, conn net.Conn, client net.Addr) bool
+}
+
+// Gateway accepts the clients of a node, and passes them on while another node leads.
+type Gateway struct {
+	maxRelays int64
+	tunnel    *tunnelListener
+	transport *http.Transport // to the leader
 
 	mu      sync.Mutex // guards the fields below
-	node    *replica.Node
-	server  *eventloop.Server // while this node leads
+	node    Node       // nil: not a member of the cluster yet
+	server  Server     // nil: another node leads
 	relays  map[*relay]struct{}
 	changed chan struct{} // closed and replaced when server changes
 	closed  bool
@@ -47,22 +55,35 @@ type relay struct {
 	to             string // id of the leader
 }
 
-func newGateway(log zerolog.Logger) *gateway {
-	limit := processSocketLimits().clients
-	if limit == 0 {
-		limit = 1 << 20
+// New creates a gateway that passes on no more than so many connections at a time.
+func New(maxRelays int) *Gateway {
+	g := &Gateway{
+		maxRelays: int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}), changed: make(chan struct{}),
 	}
-	return &gateway{
-		log: log, maxRelays: int64(max(1, limit/2)), relays: make(map[*relay]struct{}), changed: make(chan struct{}),
-		httpTunnel: newTunnelListener(),
-	}
+	g.transport = g.newTransport()
+	return g
 }
 
-// serve accepts connections on a socket until it is closed.
-func (g *gateway) serve(s eventloop.Socket) {
-	defer g.done.Done()
+// Join makes the gateway that of a member.
+func (g *Gateway) Join(n Node) {
+	g.mu.Lock()
+	g.node = n
+	g.mu.Unlock()
+}
+
+// Counts are how many connections were passed on, and how many are now.
+func (g *Gateway) Counts() (relayed uint64, relaying int64) {
+	return g.relayed.Load(), g.relaying.Load()
+}
+
+// Accept begins to accept the clients of a front-end, until the socket is closed.
+func (g *Gateway) Accept(frontend string, socket net.Listener) {
+	g.done.Go(func() { g.accept(frontend, socket) }) // ends when the socket is closed
+}
+
+func (g *Gateway) accept(frontend string, socket net.Listener) {
 	for {
-		conn, err := s.Socket.Accept()
+		conn, err := socket.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -71,7 +92,7 @@ func (g *gateway) serve(s eventloop.Socket) {
 			continue
 		}
 		if server := g.current(); server != nil {
-			server.Pass(s.Name, conn, nil)
+			server.Pass(frontend, conn, nil)
 			continue
 		}
 		if g.relaying.Add(1) > g.maxRelays {
@@ -81,42 +102,45 @@ func (g *gateway) serve(s eventloop.Socket) {
 		}
 		g.done.Go(func() { // ends with the connection
 			defer g.relaying.Add(-1)
-			g.pass(s.Name, conn)
+			g.pass(frontend, conn)
 		})
 	}
 }
 
 // current is the server of this node while it leads.
-func (g *gateway) current() *eventloop.Server {
+func (g *Gateway) current() Server {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.server
 }
 
-// lead has clients served by this node; nil: by another one.
-func (g *gateway) lead(s *eventloop.Server) {
+// Lead has clients served by this node.
+func (g *Gateway) Lead(s Server) {
+	g.setServer(s)
+	g.closeRelays("")
+}
+
+// Follow has clients passed on to another node.
+func (g *Gateway) Follow() { g.setServer(nil) }
+
+func (g *Gateway) setServer(s Server) {
 	g.mu.Lock()
 	g.server = s
 	close(g.changed)
 	g.changed = make(chan struct{})
 	g.mu.Unlock()
-	if s != nil {
-		g.closeRelays("")
-	}
 }
 
-// leaderChanged closes the connections to a node that no longer leads.
-func (g *gateway) leaderChanged() {
-	g.mu.Lock()
-	node := g.node
-	g.mu.Unlock()
-	if node != nil {
+// LeaderChanged closes the connections to a node that no longer leads.
+func (g *Gateway) LeaderChanged() {
+	if node := g.member(); node != nil {
 		g.closeRelays(node.LeaderID())
 	}
+	g.transport.CloseIdleConnections()
 }
 
 // closeRelays closes the relays to all nodes but one.
-func (g *gateway) closeRelays(except string) {
+func (g *Gateway) closeRelays(except string) {
 	g.mu.Lock()
 	var stale []*relay
 	for r := range g.relays {
@@ -131,20 +155,20 @@ func (g *gateway) closeRelays(except string) {
 	}
 }
 
-// close ends all relays. The sockets are closed before.
-func (g *gateway) close() {
+// Close ends all relays. The sockets are closed before.
+func (g *Gateway) Close() {
 	g.mu.Lock()
 	g.closed = true
 	close(g.changed)
 	g.changed = make(chan struct{})
 	g.mu.Unlock()
 	g.closeRelays("")
-	_ = g.httpTunnel.Close() // cannot fail
+	_ = g.tunnel.Close() // cannot fail
 	g.done.Wait()
 }
 
 // pass waits for a leader and passes a client on to it, or serves it if that is this node.
-func (g *gateway) pass(frontend string, conn net.Conn) {
+func (g *Gateway) pass(frontend string, conn net.Conn) {
 	deadline := time.Now().Add(leaderWait)
 	for {
 		g.mu.Lock()
@@ -172,7 +196,7 @@ func (g *gateway) pass(frontend string, conn net.Conn) {
 }
 
 // dial opens a connection to the leader; nil: there is none.
-func (g *gateway) dial(node *replica.Node, frontend string, conn net.Conn) (net.Conn, string) {
+func (g *Gateway) dial(node Node, frontend string, conn net.Conn) (net.Conn, string) {
 	leader := node.LeaderID()
 	if leader == "" {
 		return nil, ""
@@ -187,7 +211,7 @@ func (g *gateway) dial(node *replica.Node, frontend string, conn net.Conn) (net.
 }
 
 // copy passes bytes on in both directions until both sides have ended, or one is broken.
-func (g *gateway) copy(r *relay) {
+func (g *Gateway) copy(r *relay) {
 	g.mu.Lock()
 	node, closed := g.node, g.closed
 	g.relays[r] = struct{}{}
@@ -224,10 +248,10 @@ func closeWrite(c net.Conn) bool {
 	return ok && w.CloseWrite() == nil
 }
 
-// fromMember serves a client that another node passes on, once this node serves clients.
-func (g *gateway) fromMember(conn net.Conn, frontend, client string) {
+// FromMember serves a client that another node passes on, once this node serves clients.
+func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	if frontend == httpFrontend {
-		g.httpTunnel.pass(conn)
+		g.tunnel.pass(conn)
 		return
 	}
 	deadline := time.Now().Add(leaderWait)
