@@ -1,6 +1,10 @@
 package sqs
 
-import "broker/frontends/access"
+import (
+	"slices"
+
+	"broker/frontends/access"
+)
 
 // command is an action of the API.
 type command struct {
@@ -89,6 +93,11 @@ func on[In any, P interface {
 		}
 		return run(q, queue, in)
 	})}
+}
+
+// mayUse reports whether a caller may know of a queue.
+func (q *request) mayUse(name string) bool {
+	return slices.ContainsFunc(users, func(r access.Role) bool { return q.from.principal.May(r, q.f.coreName(name)) })
 }
 
 // mayOne refuses a caller that has none of the roles for a queue.

@@ -45,7 +45,11 @@ func parseHandle(text, queue string) (h receiptHandle, err error) {
 		binary.BigEndian.Uint32(b[handleBytes-4:]) != handleSum(b[:handleBytes-4], queue) {
 		return h, refuse(invalidHandle, "The input receipt handle %q is not a valid receipt handle.", shorten(text))
 	}
-	return receiptHandle{seq: binary.BigEndian.Uint64(b[1:]), leasedAt: core.Instant(binary.BigEndian.Uint64(b[9:]))}, nil
+	h = receiptHandle{seq: binary.BigEndian.Uint64(b[1:]), leasedAt: core.Instant(binary.BigEndian.Uint64(b[9:]))}
+	if h.leasedAt <= 0 { // nobody got it from here, and a condition without a start of the lease would hold for any lease
+		return h, refuse(invalidHandle, "The input receipt handle %q is not a valid receipt handle.", shorten(text))
+	}
+	return h, nil
 }
 
 // shorten keeps what clients sent from filling error texts.

@@ -39,6 +39,9 @@ type moveTask struct {
 	Rate        int    `json:"rate,omitempty"`        // messages a second; 0: no limit
 	StartedAt   int64  `json:"started_at"`            // Unix milliseconds
 
+	// Sources are those that whoever started the task may operate, where the messages tell where they go; nil: any.
+	Sources []string `json:"sources,omitempty"`
+
 	mu     sync.Mutex // guards the fields below
 	State  string     `json:"state"`
 	Moved  int        `json:"moved"`
@@ -155,6 +158,9 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
 	if to == "" {
 		return // nobody knows where it came from
 	}
+	if t.Destination == "" && t.Sources != nil && !slices.Contains(t.Sources, to) {
+		return // it came from a queue that has another dead-letter queue by now
+	}
 	op.Queue = to
 	if _, err := c.one(op); err == nil {
 		t.mu.Lock()
@@ -195,7 +201,7 @@ func (q *request) listSources(of *queue, in *listSourcesInput) (any, error) {
 	}
 	out := &listSourcesOutput{QueueURLs: []string{}}
 	for _, name := range q.f.sourcesOf(of.Name) {
-		if name <= after {
+		if name <= after || !q.mayUse(name) {
 			continue
 		}
 		if len(out.QueueURLs) == limit {
@@ -239,11 +245,17 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if to.Name == source.Name {
+			return nil, badValue(shorten(in.TargetARN), "DestinationArn", "Must be another queue than the source.")
+		}
 		t.Destination, sources = to.Name, nil
 	}
 	for _, name := range sources { // each message may go to any of them
 		if err := q.mayOne(operate, name); err != nil {
 			return nil, err
+		}
+		if !q.from.principal.MayAll(access.Operate) {
+			t.Sources = append(t.Sources, f.coreName(name))
 		}
 	}
 	info, err := f.inspect(source.Name)

@@ -169,6 +169,7 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	f.mu.Lock()
 	f.queues[q.Name] = q
 	f.mu.Unlock()
+	f.changed = max(f.changed, latest(replies))
 	return latest(replies), nil
 }
 
@@ -234,7 +235,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
-		return 0, nil
+		return f.changed, nil // whoever made it may still wait for the disk
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
 		return 0, err

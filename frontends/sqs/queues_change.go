@@ -116,7 +116,7 @@ func (q *request) retain(of *queue) error {
 				continue
 			}
 			until := j.CreatedAt.Add(keep)
-			ops = append(ops, &core.Update{Tag: 1, Ref: core.Ref{Seq: j.Seq}, Set: core.JobChange{ExpiresAt: &until}})
+			ops = append(ops, &core.Update{Tag: 1, Ref: core.Ref{Seq: j.Seq}, If: core.Condition{Queue: list.Queue}, Set: core.JobChange{ExpiresAt: &until}})
 		}
 		if len(ops) > 0 {
 			commit = max(commit, latest(c.all(ops...))) // a message that is gone by now needs no other end

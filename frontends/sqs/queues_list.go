@@ -36,9 +36,7 @@ func (q *request) listQueues(in *listQueuesInput) (any, error) {
 	if !q.from.principal.MaySome(access.Read) && !q.from.principal.MaySome(access.Produce) && !q.from.principal.MaySome(access.Consume) {
 		return nil, q.f.forbid("*")
 	}
-	names, err := q.f.names(in.QueueNamePrefix, after, func(name string) bool {
-		return slices.ContainsFunc(users, func(r access.Role) bool { return q.from.principal.May(r, q.f.coreName(name)) })
-	}, limit+1)
+	names, err := q.f.names(in.QueueNamePrefix, after, q.mayUse, limit+1)
 	if err != nil {
 		return nil, err
 	}

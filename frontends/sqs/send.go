@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // Limits of a message.
@@ -76,22 +77,27 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 	c := f.open(q.from)
 	defer c.close()
 	now := f.broker.Now()
-	ops, results := make([]core.Op, len(messages)), make([]sent, len(messages))
+	ops, results := make([]core.Op, 0, len(messages)), make([]sent, len(messages))
+	places := make([]int, 0, len(messages)) // of the operations
 	for i, m := range messages {
 		op := &core.Submit{Tag: 1, Job: f.newJob(of, m, now)}
+		if !q.from.principal.May(access.Produce, op.Job.Queue) { // where a route leads
+			results[i].err = f.forbid(of.Name)
+			continue
+		}
 		if of.FIFO {
 			op.Job.UniqueKey, op.Job.Unique, op.Job.UniqueUntil = dedupKey(of, m), core.UniqueCoalesce, now.Add(dedupFor)
 			op.Window = op.Job.UniqueUntil
 		}
-		ops[i] = op
+		ops, places = append(ops, op), append(places, i)
 	}
 	replies := c.all(ops...)
 	if len(replies) != len(ops) {
 		return nil, errNoReply
 	}
 	commit := latest(replies)
-	for i := range replies {
-		r := &replies[i]
+	for n := range replies {
+		r, i := &replies[n], places[n]
 		if r.Kind == core.Failed {
 			results[i].err = r.Err
 			continue
@@ -294,7 +300,9 @@ func validAttributeName(name string) bool {
 
 // checkSystem takes the trace header, the only system attribute that can be sent. That of the request counts if there is none.
 func (q *request) checkSystem(m *outgoing, values map[string]attributeValue) error {
-	m.carried.Trace = q.trace
+	if len(q.trace) <= maxTraceBytes && validContents(q.trace) {
+		m.carried.Trace = q.trace
+	}
 	for name, v := range values {
 		if name != sysTrace || v.StringValue == nil || v.DataType != "String" || len(*v.StringValue) > maxTraceBytes || !validContents(*v.StringValue) {
 			return badValue(shorten(name), "MessageSystemAttributes", "Only AWSTraceHeader of type String can be sent.")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -113,10 +114,12 @@ func (q *request) serve(r *http.Request) (result any, err error) {
 // errPanic is a panic while a request was served. Its text goes to nobody.
 var errPanic = errors.New("panic")
 
-// fromPage reports whether a browser sends a request for a page of a web site, which could use a broker on the reader's machine.
+// fromPage reports whether a browser sends a request for a page of a web site, which could use a broker in the reader's network.
+// Browsers do not say where a GET over http to another host comes from; no page can hide that it is a browser, though.
 func fromPage(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	return r.Header.Get("Origin") != "" || site != "" && site != "none"
+	return r.Header.Get("Origin") != "" || site != "" && site != "none" ||
+		site == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
 // hostURL is how the URLs of queues start.

@@ -87,6 +87,9 @@ func (s *signature) check(r *http.Request, body []byte, secret string, now time.
 	if err != nil || s.scope[0] != s.at[:8] || s.scope[3] != "aws4_request" || !slices.Contains(s.headers, "host") {
 		return refuse(wrongSignature, "The date or scope of the signature is not valid.")
 	}
+	if r.Header.Get("X-Amz-Target") != "" && !slices.Contains(s.headers, "x-amz-target") {
+		return refuse(wrongSignature, "The header X-Amz-Target must be signed.") // else who has a presigned URL chooses the action
+	}
 	if s.scope[2] != "sqs" {
 		return refuse(wrongSignature, "Credential should be scoped to correct service: 'sqs'.")
 	}

@@ -90,6 +90,9 @@ func decodeJSON(body []byte, into any) error {
 	if !utf8.Valid(body) {
 		return refuse(serialization, "The request is not UTF-8.")
 	}
+	if manyParts(body) {
+		return refuse(serialization, "The request has more than %d values.", maxParts)
+	}
 	if halfPair(body) {
 		return refuse(invalidContents, "Invalid characters found: half of a surrogate pair.")
 	}
@@ -105,6 +108,26 @@ func decodeJSON(body []byte, into any) error {
 		return refuse(serialization, "The request is malformed: %v", err)
 	}
 	return nil
+}
+
+// maxParts is more than any request has: ten messages with all that they may carry have a few hundred. net/url has such a limit for
+// forms.
+const maxParts = 10_000
+
+// manyParts reports whether a JSON text has more lists, objects and members than a request may have, before they take memory.
+func manyParts(text []byte) bool {
+	parts, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '{' || c == '['):
+			parts++
+		}
+	}
+	return parts > maxParts
 }
 
 // halfPair reports whether a JSON text escapes a half of a surrogate pair alone. No character is written so, and the decoder would put

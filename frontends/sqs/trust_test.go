@@ -1,0 +1,261 @@
+package sqs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// presign makes a URL that may be used without the secret.
+func presign(t *testing.T, f *fixture, target, secret string) string {
+	t.Helper()
+	now := f.clock.Now().Time().UTC()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	scope := []string{now.Format("20060102"), "us-east-1", "sqs", "aws4_request"}
+	q.Set("X-Amz-Algorithm", signAlgorithm)
+	q.Set("X-Amz-Credential", exampleKey+"/"+strings.Join(scope, "/"))
+	q.Set("X-Amz-Date", now.Format(signTime))
+	q.Set("X-Amz-Expires", "600")
+	q.Set("X-Amz-SignedHeaders", "host")
+	u.RawQuery = q.Encode()
+	r := httptest.NewRequest(http.MethodPost, u.String(), nil)
+	s := &signature{key: exampleKey, scope: scope, headers: []string{"host"}, at: now.Format(signTime)}
+	sum := sha256.Sum256([]byte(s.canonical(r, nil)))
+	key := []byte("AWS4" + secret)
+	for _, part := range scope {
+		key = sign(key, part)
+	}
+	q.Set("X-Amz-Signature", hex.EncodeToString(sign(key, signAlgorithm+"\n"+s.at+"\n"+strings.Join(scope, "/")+"\n"+hex.EncodeToString(sum[:]))))
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func TestPresignedURLAdmitsNoOtherAction(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	control.Load([]access.Entry{{
+		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret, Grants: []access.Grant{{Role: access.Admin}},
+	}})
+	f := setup(t, func(o *Options) { o.Access = control })
+	core.DoOnce(f.engine, core.Internal, &core.Submit{Job: &core.Job{Queue: "orders", Body: []byte("m")}})
+	link := presign(t, f, "http://queues.test/000000000000/orders?Action=GetQueueAttributes", exampleSecret)
+	for _, c := range []struct {
+		target string
+		status int
+	}{{"", 200}, {"AmazonSQS.PurgeQueue", 403}} {
+		r := httptest.NewRequest(http.MethodPost, link, nil)
+		if c.target != "" {
+			r.Header.Set("X-Amz-Target", c.target)
+		}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		if w.Code != c.status {
+			t.Errorf("with the target %q: %d %s, want %d", c.target, w.Code, w.Body, c.status)
+		}
+	}
+	if info, err := f.inspect("orders"); err != nil || info.Ready() != 1 {
+		t.Errorf("the queue is %+v, %v", info, err)
+	}
+}
+
+// allocated is what fn allocates.
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// It measures the allocations of the process, so it does not run in parallel.
+func TestRequestOfManySmallPartsIsRefusedBeforeItGrows(t *testing.T) { //nolint:paralleltest // see above
+	f := setup(t)
+	url := f.create("q")
+	var form strings.Builder
+	form.WriteString("Action=SendMessageBatch&QueueUrl=" + url)
+	for i := 0; form.Len() < maxRequestBytes-100; i++ {
+		fmt.Fprintf(&form, "&%x.a.b.c.d.e.f.g=", i)
+	}
+	parts := map[string]func() *http.Request{
+		"form": func() *http.Request {
+			r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader(form.String()))
+			r.Header.Set("Content-Type", formType)
+			return r
+		},
+		"json": func() *http.Request {
+			body := `{"QueueUrl":"` + url + `","Entries":[{}` + strings.Repeat(",{}", (maxRequestBytes-200)/3) + `]}`
+			r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader(body))
+			r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessageBatch")
+			return r
+		},
+	}
+	for name, request := range parts {
+		r, w := request(), httptest.NewRecorder()
+		took := allocated(func() { f.ServeHTTP(w, r) })
+		if w.Code != http.StatusBadRequest || took > 8*maxRequestBytes {
+			t.Errorf("%s: %d, %d MiB for a request of %d MiB", name, w.Code, took>>20, maxRequestBytes>>20)
+		}
+	}
+}
+
+func TestRouteLeadsIntoNoQueueThatTheSenderMayNotFill(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	f := setup(t, func(o *Options) {
+		o.Access, o.DefaultPrincipal = control, "shop"
+		o.Route = func(queue, typ string) (string, string) {
+			if typ == "special" {
+				return "secret", typ
+			}
+			return queue, typ
+		}
+	})
+	f.create("orders")
+	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"orders"}}}}})
+	special := object{attrType: object{"DataType": "String", "StringValue": "special"}}
+	status, _, out := f.post(context.Background(), "SendMessage", object{"QueueUrl": "/orders", "MessageBody": "m", "MessageAttributes": special})
+	want(t, fmt.Sprint("SendMessage: ", out), status, http.StatusForbidden)
+	out = f.do("SendMessageBatch", object{"QueueUrl": "/orders", "Entries": []object{
+		{"Id": "a", "MessageBody": "m"}, {"Id": "b", "MessageBody": "m", "MessageAttributes": special},
+	}})
+	want(t, "taken", len(out["Successful"].([]any)), 1)
+	want(t, "refused", len(out["Failed"].([]any)), 1)
+	if info, _ := f.inspect("secret"); info != nil && info.Ready() > 0 {
+		t.Error("a message arrived in a queue that its sender may not fill")
+	}
+}
+
+func TestMoveTaskFillsOnlyQueuesThatWereChecked(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
+	dead := f.create("a-dead")
+	policy := `{"deadLetterTargetArn":"` + f.arnOf("a-dead") + `","maxReceiveCount":1}`
+	for _, name := range []string{"a-orders", "b-secret"} {
+		url := f.create(name, redrivePolicy, policy)
+		f.send(url, name)
+		f.receive(url, visibilityTimeout, 0)
+		f.advance(time.Second)
+		f.receive(url)
+	}
+	want(t, "dead letters", f.attributesOf(dead)[countVisible], "2")
+	f.do("SetQueueAttributes", object{"QueueUrl": "/b-secret", "Attributes": object{redrivePolicy: ""}})
+	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{
+		{Role: access.Operate, Queues: []string{"a-*"}}, {Role: access.Produce, Queues: []string{"a-*"}},
+	}}})
+	f.do("StartMessageMoveTask", object{"SourceArn": f.arnOf("a-dead")})
+	f.done.Wait()
+	counts := func(name string) int {
+		info, err := f.inspect(name)
+		if err != nil || info == nil {
+			t.Fatal(name, err)
+		}
+		return info.Ready()
+	}
+	want(t, "a-orders", counts("a-orders"), 1)
+	want(t, "b-secret", counts("b-secret"), 0)
+	want(t, "a-dead", counts("a-dead"), 1)
+}
+
+func TestSourcesOfOthersAreNotListed(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
+	f.create("a-dead")
+	policy := `{"deadLetterTargetArn":"` + f.arnOf("a-dead") + `","maxReceiveCount":1}`
+	f.create("a-orders", redrivePolicy, policy)
+	f.create("b-secret", redrivePolicy, policy)
+	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Read, Queues: []string{"a-*"}}}}})
+	out := f.do("ListDeadLetterSourceQueues", object{"QueueUrl": "/a-dead"})
+	if got := fmt.Sprint(out["queueUrls"]); strings.Contains(got, "secret") || !strings.Contains(got, "a-orders") {
+		t.Errorf("sources are %s", got)
+	}
+}
+
+func TestPagesOfWebSitesMaySendNoForms(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("q")
+	const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	for name, c := range map[string]struct {
+		agent, site string
+		status      int
+	}{
+		"an image of a page over http": {browser, "", 403},
+		"the address line":             {browser, "none", 200},
+		"a program":                    {"curl/8.1", "", 200},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://10.0.0.5:9324/000000000000/q?Action=PurgeQueue", nil)
+		r.Header.Set("User-Agent", c.agent)
+		if c.site != "" {
+			r.Header.Set("Sec-Fetch-Site", c.site)
+		}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		want(t, name, w.Code, c.status)
+	}
+}
+
+func TestTraceHeaderOfTheRequestHasTheBoundsOfTheAttribute(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	url := f.create("q")
+	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader(`{"QueueUrl":"`+url+`","MessageBody":"m"}`))
+	r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
+	r.Header.Set("X-Amzn-Trace-Id", strings.Repeat("x", maxTraceBytes+1))
+	f.ServeHTTP(httptest.NewRecorder(), r)
+	for _, m := range f.receive(url, "MessageSystemAttributeNames", []string{sysTrace}) {
+		if trace := m["Attributes"].(object)[sysTrace]; trace != nil {
+			t.Errorf("a trace of %d bytes was kept", len(trace.(string)))
+		}
+	}
+}
+
+func TestHandleOfNoLeaseDeletesNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	url := f.create("q.fifo", fifoQueue, "true", contentDedup, "true")
+	f.send(url, "m", "MessageGroupId", "g")
+	got := f.receive(url)
+	h, err := parseHandle(got[0]["ReceiptHandle"].(string), "q.fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.leasedAt = 0
+	status, _, out := f.post(context.Background(), "DeleteMessage", object{"QueueUrl": url, "ReceiptHandle": h.text("q.fifo")})
+	want(t, fmt.Sprint("status of ", out), status, http.StatusBadRequest)
+	want(t, "in flight", f.attributesOf(url)[countInFlight], "1")
+}
+
+func TestQueueThatIsThereRestsOnItsCommit(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("q")
+	q := &request{f: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone}}
+	c := f.open(q.from)
+	defer c.close()
+	f.changes.Lock()
+	defer f.changes.Unlock()
+	first, err := q.createLocked(c, &createQueueInput{QueueName: "new"}, false)
+	if err != nil || first == 0 {
+		t.Fatal(first, err)
+	}
+	if again, err := q.createLocked(c, &createQueueInput{QueueName: "new"}, false); err != nil || again < first {
+		t.Errorf("created with commit %d, found with %d, %v", first, again, err)
+	}
+}
