@@ -32,7 +32,7 @@ var charts = []struct {
 			"password=p", "podDisruptionBudget.enabled=true", "imagePullSecrets[0].name=x", "env[0].name=BROKER_LOG_LEVEL", "env[0].value=debug",
 			"podAnnotations.a=b", "nodeSelector.a=b", "tolerations[0].operator=Exists", "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a",
 			"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
-			"service.type=LoadBalancer", "service.annotations.a=b",
+			"service.type=LoadBalancer", "service.annotations.a=b", "archive.claim=jobs-archive", "protocols.sqs=true", "protocols.beanstalk=true",
 		}, "ConfigMap PodDisruptionBudget Secret Service Service StatefulSet",
 	},
 }
@@ -93,6 +93,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		{"replicas=1", "set password, or existingSecret"},
 		{"password=p,cluster.enabled=true", "nodes need certificates"},
 		{"password=p,cluster.enabled=true,cluster.tlsSecret=tls,cluster.nodes=2", "must be odd"},
+		{"password=p,protocols.redis=true", "protocols.redis is not one of beanstalk, conveyor, qless, sqs"},
 	} {
 		cmd := exec.Command(tool(t, "helm"), "template", "jobs", chart, "--kube-version", kubeVersion, "--set", c.values)
 		cmd.Dir = projectRoot(t)
@@ -106,11 +107,24 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 func TestChartConfiguresTheBroker(t *testing.T) {
 	t.Parallel()
 	known := make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)`").FindAllStringSubmatch(read(t, "docs/settings.md"), -1) {
-		known["BROKER_"+strings.ToUpper(strings.ReplaceAll(m[1], ".", "_"))] = true
+	for _, m := range regexp.MustCompile("(?m)^\\| `(?:([a-z, ]+): )?([a-z_.]+)`").FindAllStringSubmatch(read(t, "docs/settings.md"), -1) {
+		for section := range strings.SplitSeq(m[1], ", ") {
+			name := strings.TrimPrefix(section+"_"+m[2], "_")
+			known["BROKER_"+strings.ToUpper(strings.ReplaceAll(name, ".", "_"))] = true
+		}
 	}
 	manifest := render(t, charts[2].values)
-	names := regexp.MustCompile(`name: (BROKER_\w+)`).FindAllStringSubmatch(manifest, -1)
+	with := render(t, charts[3].values)
+	for _, want := range []string{
+		`{name: BROKER_SQS_LISTEN, value: "0.0.0.0:9324"}`, `{name: sqs, containerPort: 9324}`, `{name: sqs, port: 9324, targetPort: sqs}`,
+		`{name: BROKER_BEANSTALK_LISTEN, value: "0.0.0.0:11300"}`, `{name: BROKER_ARCHIVE_DIR, value: /var/lib/broker-archive}`,
+		`{name: archive, mountPath: /var/lib/broker-archive}`, `persistentVolumeClaim: {claimName: jobs-archive}`,
+	} {
+		if !strings.Contains(with, want) || strings.Contains(manifest, want) {
+			t.Errorf("%s is in the chart when it is not asked for, or the reverse:\n%s", want, with)
+		}
+	}
+	names := regexp.MustCompile(`name: (BROKER_\w+)`).FindAllStringSubmatch(manifest+with, -1)
 	if len(names) < 9 {
 		t.Fatalf("the container has %d settings", len(names))
 	}

@@ -27,3 +27,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "broker.secret" -}}
 {{ .Values.existingSecret | default .Release.Name }}
 {{- end }}
+
+{{- define "broker.ports" -}}
+{{- $ports := dict "gearman" 4730 "faktory" 7419 "http" 7420 "workq" 9922 }}
+{{- $optional := dict "qless" 6379 "conveyor" 6380 "sqs" 9324 "beanstalk" 11300 }}
+{{- range $protocol, $on := .Values.protocols }}
+{{- $port := get $optional $protocol | required (printf "protocols.%s is not one of %s" $protocol (keys $optional | sortAlpha | join ", ")) }}
+{{- if $on }}{{ $_ := set $ports $protocol $port }}{{ end }}
+{{- end }}
+{{- toJson $ports }}
+{{- end }}
