@@ -45,6 +45,36 @@ func awaitArchive(t *testing.T, b *harness.Broker) {
 	})
 }
 
+// archiveState is the archive in the broker's account of its storage.
+type archiveState struct {
+	Dir        string    `json:"dir"`
+	LagS       float64   `json:"lag_s"`
+	Earliest   time.Time `json:"earliest"`
+	BaseAt     time.Time `json:"base_at"`
+	Bytes      int       `json:"bytes"`
+	Commits    int       `json:"shipped_commits"`
+	Shipped    int       `json:"shipped_bytes"`
+	BaseCopies int       `json:"base_copies"`
+	Overflows  int       `json:"overflows"`
+	Failures   int       `json:"failures"`
+	Error      string    `json:"error"`
+}
+
+func archiveOf(t *testing.T, b *harness.Broker) archiveState {
+	t.Helper()
+	status, body, err := b.Get("/api/v1/storage")
+	check(t, err)
+	equal(t, "status of /storage: "+body, status, 200)
+	var storage struct {
+		Archive *archiveState `json:"archive"`
+	}
+	check(t, json.Unmarshal([]byte(body), &storage))
+	if storage.Archive == nil {
+		t.Fatalf("/storage has no archive: %s", body)
+	}
+	return *storage.Archive
+}
+
 // archivedLoad submits jobs over several connections.
 type archivedLoad struct {
 	mu    sync.Mutex
@@ -158,6 +188,14 @@ func TestArchiveRestoresAMoment(t *testing.T) {
 		moments = append(moments, moment{time.Now(), i + 1})
 		time.Sleep(10 * time.Millisecond) // likewise
 	}
+	awaitArchive(t, b)
+	a := archiveOf(t, b)
+	if a.Dir != archive || a.Commits < 20 || a.Shipped == 0 || a.Bytes == 0 || a.BaseCopies == 0 || a.Error != "" || a.Failures != 0 {
+		t.Errorf("/storage says of the archive: %+v", a)
+	}
+	if a.Earliest.IsZero() || a.Earliest.After(moments[0].at) || a.BaseAt.IsZero() {
+		t.Errorf("earliest moment %v, copy of %v, first job %v", a.Earliest, a.BaseAt, moments[0].at)
+	}
 	code, _ := b.Terminate()
 	equal(t, "exit code", code, 0)
 	for _, m := range moments {
@@ -205,6 +243,9 @@ func TestFullArchiveSlowsNobodyAndCatchesUp(t *testing.T) {
 	})
 	if lag, _ := archiveLag(t, b); lag < 100*time.Millisecond {
 		t.Errorf("the lag of a full archive is %v", lag)
+	}
+	if a := archiveOf(t, b); a.Error == "" || a.Failures == 0 || a.Overflows == 0 || a.LagS < 0.1 {
+		t.Errorf("/storage says of a full archive: %+v", a)
 	}
 	disk.Resize(256 << 20)
 	jobs, _ := l.end(time.Now().Add(time.Hour))
