@@ -34,7 +34,10 @@ func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 		newest = max(newest, r.Commit)
 	}
-	length, _ := s.length(k) // a client that may not read learns what it has pushed
+	length := int64(0)
+	if k.kind != keyFailed { // the list of a namespace has no length that is kept: each failure would count all before it
+		length, _ = s.length(k) // a client that may not read learns what it has pushed
+	}
 	return redcon.AppendInt(b, max(length, int64(len(args)-2))), newest
 }
 
@@ -103,6 +106,9 @@ func zadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if len(args)%2 != 0 {
 		return refuse(b, "ERR syntax error")
+	}
+	if (k.kind == keyWorkers || k.kind == keyQueues) && len(args) > 2*maxPopKeys {
+		return refuse(b, "ERR too many members")
 	}
 	added, newest := 0, core.Commit(0)
 	for pair := range slices.Chunk(args[2:], 2) {

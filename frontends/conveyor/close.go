@@ -1,6 +1,7 @@
 package conveyor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -78,13 +79,21 @@ func (s *session) complete(k key, uuid, worker string) core.Reply {
 type closingJobs struct {
 	jobs  map[string]closingJob // by namespace and uuid
 	bytes int
-	order []string // oldest first; names that are gone are passed over
+	order []closingAt // oldest first; those that are gone or were put again are passed over
+	puts  uint64
+}
+
+// closingAt is a put of a job.
+type closingAt struct {
+	name string
+	put  uint64
 }
 
 type closingJob struct {
 	raw     []byte
 	queue   string
 	parent  string // its name in jobs; empty: none
+	put     uint64 // its last one
 	clients int    // that have not deleted it yet
 	expires core.Instant
 }
@@ -104,19 +113,31 @@ func (c *closingJobs) put(name string, j closingJob, now core.Instant) {
 	}
 	j.clients = c.jobs[name].clients + 1
 	c.remove(name)
-	j.expires = now.Add(closingFor)
+	c.puts++
+	j.expires, j.put = now.Add(closingFor), c.puts
 	c.jobs[name] = j
 	c.bytes += len(j.raw) + len(name)
-	c.order = append(c.order, name)
+	c.order = append(c.order, closingAt{name, j.put})
 	for c.bytes > maxClosingBytes {
 		c.dropOldest()
 	}
+	if len(c.order) > 2*len(c.jobs)+minOrder { // the longest part of it is passed over
+		c.order = slices.DeleteFunc(c.order, c.isPast)
+	}
 }
 
+// minOrder is how many places of order are not worth an effort.
+const minOrder = 1000
+
 func (c *closingJobs) dropOldest() {
-	c.remove(c.order[0])
+	if !c.isPast(c.order[0]) {
+		c.remove(c.order[0].name)
+	}
 	c.order = c.order[1:]
 }
+
+// isPast reports whether a job is gone, or was put again.
+func (c *closingJobs) isPast(at closingAt) bool { return c.jobs[at.name].put != at.put }
 
 func (c *closingJobs) remove(name string) {
 	if j, found := c.jobs[name]; found {
@@ -151,18 +172,21 @@ func (c *closingJobs) leaveAll(name string) {
 // expire drops what no client has asked for.
 func (c *closingJobs) expire(now core.Instant) {
 	for len(c.order) > 0 {
-		if j, found := c.jobs[c.order[0]]; found && j.expires > now {
+		if at := c.order[0]; !c.isPast(at) && c.jobs[at.name].expires > now {
 			return
 		}
 		c.dropOldest()
 	}
 }
 
+// maxAncestors is how many ancestors a client may ask for after the end of a job.
+const maxAncestors = 100
+
 // rememberClosing keeps what a client will ask for after the end of a job: the job, and its ancestors, which may end with it.
 func (s *session) rememberClosing(namespace string, ref core.Ref) {
 	f := s.front
 	r := f.whole(ref)
-	for r != nil {
+	for n := 0; r != nil && n <= maxAncestors; n++ {
 		j := closingJob{raw: f.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), queue: r.Info.Queue}
 		name := namespace + ":" + r.Job.Identity()
 		if r = f.whole(core.Ref{Seq: r.Job.Parent}); r != nil {
@@ -255,9 +279,13 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 func (s *session) forgetClosing(k key) bool {
+	name := k.namespace + ":" + k.name
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	return s.front.closing.leave(k.namespace + ":" + k.name)
+	if j, found := s.front.closing.jobs[name]; !found || !s.mayHave(j.queue) {
+		return false
+	}
+	return s.front.closing.leave(name)
 }
 
 // rpop key: the broker itself releases children and heirs, so there is never one left for the client.

@@ -100,11 +100,18 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(s.front.messages.Publish(args[1], args[2], 0))), 0
 }
 
+// anyName is the name of a queue that a client may read only if it may read all queues of its namespace: those that events are of.
+const anyName = "\x00"
+
 // subscribe channel...
 func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	for _, channel := range args[1:] {
-		if parseKey(channel).kind != keyEvents {
+		k := parseKey(channel)
+		if k.kind != keyEvents {
 			return refuseKey(b, channel)
+		}
+		if !access.AllowedFor(s.front.broker, s.client, access.Read, s.front.queueOf(k.namespace, anyName)) {
+			return refuse(b, resp.NoPermission(args[0]))
 		}
 	}
 	return s.front.messages.Subscribe(&s.subscriber, b, args[1:]), 0

@@ -15,7 +15,45 @@ import (
 )
 
 // checkIns are the sorted sets of workers and of queues by the second of their last check-in, by key.
-type checkIns map[string]map[string]float64
+type checkIns struct {
+	sets map[string]map[string]float64 // none is empty
+	size int                           // names in all of them
+}
+
+// set notes the score of a name and reports whether it is new. When there are too many names, no more are added.
+func (c *checkIns) set(key, name string, score float64) (isNew bool) {
+	set := c.sets[key]
+	if _, known := set[name]; known {
+		set[name] = score
+		return false
+	}
+	if c.size >= maxCheckIns {
+		return false
+	}
+	if c.sets == nil {
+		c.sets = make(map[string]map[string]float64)
+	}
+	if set == nil {
+		set = make(map[string]float64)
+		c.sets[key] = set
+	}
+	set[name] = score
+	c.size++
+	return true
+}
+
+// remove reports whether there was such a name.
+func (c *checkIns) remove(key, name string) bool {
+	set := c.sets[key]
+	if _, found := set[name]; !found {
+		return false
+	}
+	c.size--
+	if delete(set, name); len(set) == 0 {
+		delete(c.sets, key)
+	}
+	return true
+}
 
 // Limits of what is kept for all clients together.
 const (
@@ -41,44 +79,34 @@ func (s *session) checkIn(k key, name string, score float64) (isNew bool) {
 	if k.kind == keyWorkers {
 		s.extendLeases(name)
 	}
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	return s.front.checkIns.set(k.setName(), name, score)
+}
+
+// members are the names of a set by score, between two bounds; of queues only those that the client may know of.
+func (s *session) members(k key, from, to float64) []string {
+	type member struct {
+		name  string
+		score float64
+	}
 	f := s.front
+	var all []member
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	set := f.checkIns[k.setName()]
-	_, known := set[name]
-	if !known && f.checkIns.size() >= maxCheckIns {
-		return false
-	}
-	if set == nil {
-		set = make(map[string]float64)
-		if f.checkIns == nil {
-			f.checkIns = make(checkIns)
-		}
-		f.checkIns[k.setName()] = set
-	}
-	set[name] = score
-	return !known
-}
-
-func (c checkIns) size() (n int) {
-	for _, set := range c {
-		n += len(set)
-	}
-	return n
-}
-
-// members are the names of a set by score, between two bounds.
-func (f *Frontend) members(k key, from, to float64) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	set := f.checkIns[k.setName()]
-	var names []string
-	for name, score := range set {
+	for name, score := range f.checkIns.sets[k.setName()] {
 		if score >= from && score <= to {
-			names = append(names, name)
+			all = append(all, member{name, score})
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(set[a], set[b]), strings.Compare(a, b)) })
+	f.mu.Unlock()
+	if k.kind == keyQueues {
+		all = slices.DeleteFunc(all, func(m member) bool { return !s.mayHave(f.queueOf(k.namespace, m.name)) })
+	}
+	slices.SortFunc(all, func(a, b member) int { return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.name, b.name)) })
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.name
+	}
 	return names
 }
 
@@ -86,10 +114,8 @@ func (f *Frontend) members(k key, from, to float64) []string {
 func (f *Frontend) removeMembers(k key, names []string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	set := f.checkIns[k.setName()]
 	for _, name := range names {
-		if _, found := set[name]; found {
-			delete(set, name)
+		if f.checkIns.remove(k.setName(), name) {
 			n++
 		}
 	}

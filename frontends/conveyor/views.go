@@ -138,16 +138,18 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	}
 	// The oldest are first in the broker's list.
 	r := s.ask(&core.ListJobs{
-		Tag: 1, Queue: s.front.queueOf(k.namespace, k.name), State: core.Ready, Offset: n - to, Limit: to - from,
+		Tag: 1, Queue: s.front.queueOf(k.namespace, k.name), State: core.Ready, Offset: n - to, Limit: to - from, Brief: true,
 	})
 	if r.Kind != core.Listed {
 		return redcon.AppendArray(b, 0), 0
 	}
-	b = redcon.AppendArray(b, len(r.Jobs))
+	seqs := make([]uint64, 0, len(r.Jobs))
 	for i := range slices.Backward(r.Jobs) {
-		b = s.appendInfo(b, k.namespace, &r.Jobs[i])
+		seqs = append(seqs, r.Jobs[i].Seq)
 	}
-	return b, r.Commit
+	listed := r.Commit
+	b, commit := s.appendJobs(b, k.namespace, seqs)
+	return b, max(commit, listed)
 }
 
 // bounds are the places of a range as Redis counts them: from the end if negative. The second one is behind the last.
@@ -180,6 +182,9 @@ func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte,
 			continue // it is gone meanwhile
 		}
 		jobs = s.appendInfo(jobs, namespace, r.Info)
+		if len(jobs) > s.front.opts.MaxOutputBytes && len(seqs) > 1 {
+			return refuse(b, "ERR the jobs of this range are too large for one reply; ask for fewer")
+		}
 		newest = max(newest, r.Commit)
 		n++
 	}
@@ -277,7 +282,7 @@ func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 		return redcon.AppendInt(b, n), 0
 	case keyWorkers, keyQueues:
-		return redcon.AppendInt(b, int64(len(s.front.members(k, math.Inf(-1), math.Inf(1))))), 0
+		return redcon.AppendInt(b, int64(len(s.members(k, math.Inf(-1), math.Inf(1))))), 0
 	}
 	return refuseKey(b, args[1])
 }
@@ -311,7 +316,7 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 		return s.appendPart(b, k.namespace, s.dueJobs(k), from, to)
 	case keyWorkers, keyQueues:
-		names := s.front.members(k, math.Inf(-1), math.Inf(1))
+		names := s.members(k, math.Inf(-1), math.Inf(1))
 		from, to = bounds(from, to, len(names))
 		return appendStrings(b, names[from:to]), 0
 	}
@@ -336,7 +341,7 @@ func zrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		search.Filter.Due = core.Range{From: instantOfScore(low), To: instantOfScore(high) + 1}
 		return s.appendPart(b, k.namespace, search, 0, maxRange)
 	case keyWorkers, keyQueues:
-		return appendStrings(b, s.front.members(k, low, high)), 0
+		return appendStrings(b, s.members(k, low, high)), 0
 	}
 	return refuseKey(b, args[1])
 }
@@ -351,7 +356,7 @@ func zremrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit)
 	case !ok:
 		return refuse(b, "ERR min or max is not a float")
 	}
-	return redcon.AppendInt(b, int64(s.front.removeMembers(k, s.front.members(k, low, high)))), 0
+	return redcon.AppendInt(b, int64(s.front.removeMembers(k, s.members(k, low, high)))), 0
 }
 
 func appendStrings(b []byte, all []string) []byte {

@@ -16,15 +16,15 @@ func TestSubscriptionsAreBoundedInNumberAndBytes(t *testing.T) {
 	if got := c.do("SUBSCRIBE", strings.Repeat("x", resp.MaxSubscriptionBytes), "y"); got != tooMany {
 		t.Errorf("long names: %.80s", got)
 	}
-	if got := c.do("PSUBSCRIBE", strings.Repeat("x", resp.MaxSubscriptionBytes/2)); !strings.HasSuffix(got, ":1]") {
-		t.Errorf("half of the length: %.80s", got)
+	if got := c.do("PSUBSCRIBE", strings.Repeat("x", resp.MaxPattern)); !strings.HasSuffix(got, ":1]") {
+		t.Errorf("a long pattern: %.80s", got)
 	}
-	if got := c.do("SUBSCRIBE", strings.Repeat("y", resp.MaxSubscriptionBytes/2+1)); got != tooMany {
-		t.Errorf("the other half and one more: %.80s", got)
+	if got := c.do("SUBSCRIBE", strings.Repeat("y", resp.MaxSubscriptionBytes-resp.MaxPattern+1)); got != tooMany {
+		t.Errorf("the rest and one more: %.80s", got)
 	}
 	c.do("PUNSUBSCRIBE")
-	if got := c.do("SUBSCRIBE", strings.Repeat("y", resp.MaxSubscriptionBytes/2+1)); !strings.HasSuffix(got, ":1]") {
-		t.Errorf("once the first half is gone: %.80s", got)
+	if got := c.do("SUBSCRIBE", strings.Repeat("y", resp.MaxSubscriptionBytes-resp.MaxPattern+1)); !strings.HasSuffix(got, ":1]") {
+		t.Errorf("once the pattern is gone: %.80s", got)
 	}
 }
 

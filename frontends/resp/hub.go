@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,10 @@ const SubscriberBytes = 1 << 20
 const (
 	MaxSubscriptions     = 10_000
 	MaxSubscriptionBytes = 1 << 20
+
+	// MaxPattern is the length of a pattern, and of a channel that patterns are compared with: that takes as long as the product of
+	// both, and everybody waits.
+	MaxPattern = 1 << 10
 )
 
 // Hub passes published messages to subscribers. A message waits for the commit of its command like the reply does, and is
@@ -91,6 +96,9 @@ func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 			h.queue(s, b, commit)
 		}
 	}
+	if len(channel) > MaxPattern {
+		return n
+	}
 	for _, pattern := range h.inOrder {
 		if !matches(pattern, channel) {
 			continue
@@ -145,6 +153,9 @@ func (h *Hub) Subscribe(s *Subscriber, b []byte, names []string) []byte {
 
 // SubscribePatterns is Subscribe for patterns of names.
 func (h *Hub) SubscribePatterns(s *Subscriber, b []byte, names []string) []byte {
+	if slices.ContainsFunc(names, func(pattern string) bool { return len(pattern) > MaxPattern }) {
+		return redcon.AppendError(b, "ERR a pattern has at most "+strconv.Itoa(MaxPattern)+" bytes")
+	}
 	return h.add(s, b, "psubscribe", names)
 }
 

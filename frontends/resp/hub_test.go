@@ -3,7 +3,9 @@ package resp
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 // The hub and each client's own list stay in step, whoever comes and goes.
@@ -46,5 +48,26 @@ func TestSlowSubscriberLosesMessages(t *testing.T) {
 	h.Publish("c", payload, 0)
 	if n := len(h.Take(s)); n != 1 {
 		t.Errorf("%d messages after it has read", n)
+	}
+}
+
+// A pattern of many stars and a long channel would keep all clients waiting for minutes.
+func TestLongPatternsAreRefused(t *testing.T) {
+	t.Parallel()
+	var h Hub
+	s := &Subscriber{Wake: func() {}}
+	if b := h.SubscribePatterns(s, nil, []string{"x", "*" + strings.Repeat("a", MaxPattern) + "b"}); b[0] != '-' || s.Count() != 0 {
+		t.Errorf("%.60q, %d subscriptions", b, s.Count())
+	}
+	h.SubscribePatterns(s, nil, []string{"*" + strings.Repeat("a", MaxPattern-2) + "b", "*"})
+	begin := time.Now() //nolint:forbidigo // the test measures its own time
+	if n := h.Publish(strings.Repeat("a", 16<<20), "", 0); n != 0 {
+		t.Errorf("%d subscribers", n)
+	}
+	if n := h.Publish(strings.Repeat("a", MaxPattern), "", 0); n != 1 {
+		t.Errorf("%d subscribers of a shorter one", n)
+	}
+	if took := time.Since(begin); took > 5*time.Second { //nolint:forbidigo // as above
+		t.Errorf("publishing took %v", took)
 	}
 }

@@ -1,0 +1,105 @@
+package conveyor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+	"broker/frontends/frontendtest"
+)
+
+// setupFor opens a stage whose clients are a principal with the grants.
+func setupFor(t testing.TB, grants ...access.Grant) *frontendtest.Stage {
+	t.Helper()
+	control := &access.Control{}
+	control.Load([]access.Entry{{Name: "shop", Grants: grants}})
+	return frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.NewGuard(b, control, core.Conveyor, "shop"), Options{Access: control})
+	})
+}
+
+func TestEventsOfANamespaceAreForReadersOfAllItsQueues(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, channel string
+		ok               bool
+	}{
+		{"a*", "conv:events", false},
+		{"a*", "n:events", false},
+		{"n:orders", "n:events", false},
+		{"n:*", "n:events", true},
+		{"n:*", "conv:events", false},
+		{"*", "conv:events", true},
+	} {
+		s := setupFor(t, access.Grant{Role: access.Read, Queues: []string{c.pattern}})
+		if got := dial(t, s, "c").do("SUBSCRIBE", c.channel); strings.HasPrefix(got, "subscribe") != c.ok {
+			t.Errorf("a reader of %s subscribes to %s: %s", c.pattern, c.channel, got)
+		}
+	}
+}
+
+func TestQueuesOfOthersAreNotNamed(t *testing.T) {
+	t.Parallel()
+	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"a*"}}, access.Grant{Role: access.Read, Queues: []string{"a*"}})
+	c := dial(t, s, "c")
+	c.want("2", "ZADD", "conv:queues:active", "1", "alpha", "1", "secret")
+	c.want("alpha", "ZRANGE", "conv:queues:active", "0", "-1")
+	c.want("alpha", "ZRANGEBYSCORE", "conv:queues:active", "-inf", "+inf")
+	c.want("1", "ZCARD", "conv:queues:active")
+}
+
+func TestNamespacesThatComeAndGoLeaveNothing(t *testing.T) {
+	t.Parallel()
+	var checkIns checkIns
+	for i := range 1000 {
+		key := strconv.Itoa(i)
+		if !checkIns.set(key, "w", 1) || checkIns.set(key, "w", 2) || !checkIns.remove(key, "w") || checkIns.remove(key, "w") {
+			t.Fatal(key)
+		}
+	}
+	if len(checkIns.sets) > 0 || checkIns.size != 0 {
+		t.Errorf("%d sets, size %d", len(checkIns.sets), checkIns.size)
+	}
+}
+
+func TestParentThatIsAskedForAgainAndAgainKeepsNoOthers(t *testing.T) {
+	t.Parallel()
+	var c closingJobs
+	now := core.Instant(time.Hour)
+	for i := range 100_000 {
+		c.put("parent", closingJob{}, now)
+		child := fmt.Sprint("child", i)
+		c.put(child, closingJob{}, now)
+		c.leave(child)
+		if i%1000 == 0 {
+			now = now.Add(time.Second)
+			c.expire(now)
+		}
+	}
+	if len(c.order) > 2*minOrder {
+		t.Errorf("%d places for %d jobs", len(c.order), len(c.jobs))
+	}
+	if c.expire(now.Add(2 * closingFor)); len(c.order)+len(c.jobs)+c.bytes > 0 {
+		t.Errorf("%d places, %d jobs, %d bytes are left", len(c.order), len(c.jobs), c.bytes)
+	}
+}
+
+func TestRangeOfLargeJobsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxOutputBytes: 10_000}) })
+	c := dial(t, s, "c")
+	for n := range 3 {
+		c.do("LPUSH", "conv:queue:q", jobIn(n, "q", strings.Repeat("x", 6000)).encode())
+	}
+	if got := c.do("LRANGE", "conv:queue:q", "0", "2"); !strings.HasPrefix(got, "ERR the jobs of this range") {
+		t.Errorf("got %d bytes", len(got))
+	}
+	if got := c.do("LRANGE", "conv:queue:q", "1", "1"); !strings.Contains(got, "xxx") {
+		t.Errorf("a single one: %.60q", got)
+	}
+}
