@@ -7,14 +7,13 @@ import (
 	"broker/frontends/access"
 )
 
-// CertifiedConn is a Conn that may know who its peer is.
+// CertifiedConn is a Conn whose client may have sent a certificate.
 type CertifiedConn interface {
-	// PeerCertificate is the verified certificate of the client; nil if it has shown none. On the loop only.
+	// PeerCertificate is the verified certificate of the client; nil if there is none. Call it on the loop only.
 	PeerCertificate() *x509.Certificate
 }
 
-// OpenClient opens the broker's client for a connection. login is the principal whose password the client knows; nil: it has
-// shown none.
+// OpenClient opens the broker's client for a connection. login is the principal whose password the client has shown; nil: none.
 func OpenClient(b core.Broker, p core.Protocol, c Conn, login *access.Principal) core.ClientID {
 	o := core.ClientOptions{Protocol: p, Wake: c.Wake, Close: c.Abort}
 	if a := c.RemoteAddr(); a != nil {

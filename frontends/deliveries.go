@@ -5,15 +5,15 @@ import (
 	"broker/frontends/access"
 )
 
-// Deliveries remembers the jobs that a session has written to its client until their bytes have left. A session whose
-// leases outlive the connection has one, so that a job which the client cannot have received goes to another worker.
+// Deliveries remembers the jobs that a session has written until their bytes are sent. A session whose leases outlive the
+// connection needs it: a job that was never sent to the client must go to another worker.
 type Deliveries struct{ jobs []delivery }
 
 // delivery is one job.
 type delivery struct {
 	seq   uint64
 	epoch uint32
-	end   uint64 // position of its last byte in all that the session has written
+	end   uint64 // position after its last byte, counted from the session's first output
 }
 
 // Add notes the job of an Assigned reply that was just written to out.
@@ -22,7 +22,7 @@ func (d *Deliveries) Add(out *Outbox, r *core.Reply) {
 	d.jobs = append(d.jobs, delivery{seq: r.Seq, epoch: r.Lease.Epoch, end: out.Written()})
 }
 
-// forget drops the jobs whose bytes have all left.
+// forget drops the jobs that are completely sent.
 func (d *Deliveries) forget(written uint64, unsent int) {
 	n := 0
 	for n < len(d.jobs) && d.jobs[n].end+uint64(unsent) <= written { //nolint:gosec // a length
@@ -31,8 +31,8 @@ func (d *Deliveries) forget(written uint64, unsent int) {
 	d.jobs = d.jobs[:copy(d.jobs, d.jobs[n:])]
 }
 
-// Release gives back the leases on the jobs of which a byte is among the last unsent ones. A session calls it from
-// HandleUnsent.
+// Release releases the leases on jobs that were not completely sent. unsent is the number of unsent bytes. A session calls it
+// from HandleUnsent.
 func (d *Deliveries) Release(b core.Broker, p core.Protocol, out *Outbox, unsent int) {
 	d.forget(out.Written(), unsent)
 	if len(d.jobs) == 0 {

@@ -11,69 +11,68 @@ type Frontend interface {
 	Name() string
 	Open(Conn) Session
 
-	// Limits bounds what one connection may make the broker hold.
+	// Limits bounds the memory that one connection may use.
 	Limits() Limits
 
-	// Tick is called about four times a second, from one goroutine of the event loop's owner, for what a protocol must
-	// do by the clock on its connections: handshake deadlines, missed heartbeats.
+	// Tick is called about four times a second, always from the same goroutine. A protocol uses it for deadlines of its
+	// connections: handshakes, missed heartbeats.
 	Tick(now core.Instant)
 }
 
 // Limits of one connection, in bytes.
 type Limits struct {
-	// MaxInput is how much a session may leave unread (a half-received packet, or commands behind a blocked one) before
-	// the connection is closed.
+	// MaxInput limits the unread input of a session: a partial packet, or commands behind a blocked one. Above it the
+	// connection is closed.
 	MaxInput int
 
-	// MaxOutput is how much may wait for a reader that does not read, or for a commit, before the connection is closed.
-	// A session that checks Backpressured stays well below it.
+	// MaxOutput limits the output that waits for a slow reader or a commit. Above it the connection is closed. A session that
+	// checks Backpressured stays well below it.
 	MaxOutput int
 }
 
-// Session is what one connection remembers. Its methods are called on the connection's own
-// loop, one at a time; none may block.
+// Session is the state of one connection. Its methods are called on the connection's own loop, one at a time, and must not
+// block.
 type Session interface {
-	// Feed takes bytes that the client sent and returns how many of them it used. The rest is offered again, with more
-	// behind it, or after Deliver. The slice dies when Feed returns.
+	// Feed takes input from the client and returns the number of bytes that it used. The loop offers the rest again when more
+	// input arrives, or after Deliver. The slice is valid only until Feed returns.
 	Feed(in []byte) int
 
-	// Deliver is called when the broker has replies for the session: it fetches them with Broker.Do and writes them to
-	// the Outbox. It may be called when there is nothing.
+	// Deliver is called when the broker has replies for the session. It fetches them with Broker.Do and writes them to the
+	// Outbox. It may also be called when there are no replies.
 	Deliver()
 
-	// Refusal is the protocol's word for a server error, complete with line end or packet header: it takes the place of
-	// every held reply once the store has failed.
+	// Refusal is the protocol's complete reply for a server error. It replaces every held reply after the store has failed.
 	Refusal() []byte
 
-	// EOF is called when the client has closed its sending side; input is what Feed had left unread. What the session
-	// writes is sent before the connection is closed.
+	// EOF is called when the client has closed its sending side. input is the rest that Feed left unread. Output of the session
+	// is sent before the connection is closed.
 	EOF(input []byte)
 
-	// Closed is called once, when the connection is gone, whoever closed it.
+	// Closed is called once, after either side has closed the connection.
 	Closed()
 }
 
-// UnsentHandler is a Session that takes back work its client cannot have received. HandleUnsent is called at most once,
-// after Closed, when the connection ended before the socket had accepted the last bytes that the session wrote.
+// UnsentHandler is a Session that takes back work which its client cannot have received. HandleUnsent is called at most once,
+// after Closed, if the connection ended before the socket accepted all output of the session.
 type UnsentHandler interface {
 	HandleUnsent(bytes int)
 }
 
-// Stopper is a Session that has a word for a command that still waits when the server stops. Stop is called at most once,
-// before Closed; what it writes is sent before the connection is closed.
+// Stopper is a Session that answers waiting commands when the server stops. Stop is called at most once, before Closed. Its
+// output is sent before the connection is closed.
 type Stopper interface {
 	Stop()
 }
 
-// Blocker is a Session that leaves input unread while a command waits for its answer. The loop asks when much has come
-// meanwhile: it does not read the socket until the answer has come.
+// Blocker is a Session that leaves input unread while a command waits for its answer. If a lot of input has accumulated, the
+// loop calls Blocked and stops reading the socket until the session has its answer.
 type Blocker interface {
 	Blocked() bool
 }
 
 // HalfCloseWaiter is a Session that may still owe its client a reply when the client has closed its sending side.
-// WaitsHalfClosed is then called before EOF, possibly many times: it cancels whatever must not go to a client that may be
-// gone and reports whether other replies are still pending. The connection stays open until it returns false; then EOF
+// WaitsHalfClosed is then called before EOF, possibly many times. It cancels commands whose answer must not go to a client that
+// may be gone, and reports whether other replies are still pending. The connection stays open until it returns false; then EOF
 // is called.
 type HalfCloseWaiter interface {
 	WaitsHalfClosed() bool
@@ -81,24 +80,24 @@ type HalfCloseWaiter interface {
 
 // Conn is the session's side of a connection.
 type Conn interface {
-	// Out is where the session writes; on its own loop only. The loop sends what it may after each call of the session.
+	// Out is the outbox of the session. Use it on the session's own loop only. The loop sends after each call of the session.
 	Out() *Outbox
 
-	// Backpressured reports a slow reader: so many bytes wait to be sent that a session with more to write should keep them
-	// for a later call of Deliver, which comes once there is room. Input is paused as well. On the loop only.
+	// Backpressured reports a slow reader: a lot of output waits to be sent. The session should keep further output for a later
+	// call of Deliver, which comes once there is room. Input is paused too. Call it on the loop only.
 	Backpressured() bool
 
-	// Wake asks for a call of Deliver soon. Any goroutine; many wakes may become one call.
+	// Wake requests a call of Deliver soon. Any goroutine may call it. Several wakes may cause one call.
 	Wake()
 
-	// CloseAfterFlush closes the connection once all that is in Out has been sent; further input is dropped. On the loop only.
+	// CloseAfterFlush closes the connection once all output is sent. Further input is dropped. Call it on the loop only.
 	CloseAfterFlush()
 
-	// Abort closes the connection soon, unsent replies lost. Any goroutine.
+	// Abort closes the connection soon and drops unsent replies. Any goroutine may call it.
 	Abort()
 
 	RemoteAddr() net.Addr
 
-	// FD is the socket's number, for listings; -1 if there is none.
+	// FD is the file descriptor of the socket, for lists of connections; -1 if there is none.
 	FD() int
 }

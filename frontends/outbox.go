@@ -2,12 +2,12 @@ package frontends
 
 import "broker/core"
 
-// Outbox collects the replies of a connection in order and lets none leave before the commit it rests on is on disk.
+// Outbox collects the replies of a connection in order. It holds each reply until the commit that it needs is durable.
 //
 //	buf  ├── may leave ──┼── held: commit 7 ──┼── behind it ──┼── held: commit 9 ──┤
 //	     sent            gate[0].start        gate[0].end
 //
-// Used on the connection's loop only.
+// It is used on the connection's loop only.
 type Outbox struct {
 	buf   []byte
 	gates []gate
@@ -25,7 +25,7 @@ type gate struct {
 // Buf is the space to append a reply to; give the result to Put (or Hold).
 func (o *Outbox) Buf() []byte { return o.buf }
 
-// Put takes back what Buf gave, with a reply appended that rests on commit (zero: on none).
+// Put takes back the buffer that Buf returned, with a reply appended. The reply waits for commit; zero: it waits for none.
 func (o *Outbox) Put(b []byte, commit core.Commit) {
 	start := len(o.buf)
 	o.buf = b
@@ -35,19 +35,19 @@ func (o *Outbox) Put(b []byte, commit core.Commit) {
 	o.gates = append(o.gates, gate{start: start, end: len(b), commit: commit})
 }
 
-// Write appends p, which rests on no commit.
+// Write appends p, which needs no commit.
 func (o *Outbox) Write(p []byte) { o.buf = append(o.buf, p...) }
 
-// WriteString appends s, which rests on no commit.
+// WriteString appends s, which needs no commit.
 func (o *Outbox) WriteString(s string) { o.buf = append(o.buf, s...) }
 
-// Len is the number of bytes that have not left.
+// Len is the number of bytes that the loop has not taken yet.
 func (o *Outbox) Len() int { return len(o.buf) }
 
-// Late learns how many of the bytes that Sent has dropped are still on their way to the socket.
+// Late sets the number of bytes that the loop has taken with Sent but the socket has not accepted yet.
 func (o *Outbox) Late(n int) { o.late = n }
 
-// Unsent is the number of bytes that the socket has not taken, or a few more that it has just taken.
+// Unsent is the number of bytes that the socket has not accepted. It may be slightly too high.
 func (o *Outbox) Unsent() int { return len(o.buf) + o.late }
 
 // Written is the number of bytes that were ever written to the outbox, sent or not.
@@ -56,8 +56,8 @@ func (o *Outbox) Written() uint64 { return o.sent + uint64(len(o.buf)) }
 // Held is the number of replies that wait for a commit.
 func (o *Outbox) Held() int { return len(o.gates) - o.next }
 
-// Sendable returns the bytes in front that may leave now that committed is on disk. They stay valid until the next
-// write; report what was sent with Sent.
+// Sendable returns the first bytes, as far as they may be sent when committed is durable. They stay valid until the next write.
+// Call Sent with the number of bytes taken.
 func (o *Outbox) Sendable(committed core.Commit) []byte {
 	for o.next < len(o.gates) && o.gates[o.next].commit <= committed {
 		o.next++
@@ -68,7 +68,7 @@ func (o *Outbox) Sendable(committed core.Commit) []byte {
 	return o.buf[:o.gates[o.next].start]
 }
 
-// Sent drops the first n bytes, which the loop sees to from now on.
+// Sent drops the first n bytes. The loop has taken them and sends them.
 func (o *Outbox) Sent(n int) {
 	o.sent += uint64(n) //nolint:gosec // a length
 	if n == len(o.buf) && o.next == len(o.gates) {
@@ -84,7 +84,7 @@ func (o *Outbox) Sent(n int) {
 	}
 }
 
-// maxIdle is how much memory an empty outbox keeps, in bytes.
+// maxIdle is the size of the buffer that an empty outbox keeps.
 const maxIdle = 64 << 10
 
 func (o *Outbox) shrunk() []byte {
@@ -94,7 +94,7 @@ func (o *Outbox) shrunk() []byte {
 	return o.buf[:0]
 }
 
-// Refuse replaces every held reply by refusal and holds nothing any more.
+// Refuse replaces every held reply by refusal and releases all of them.
 func (o *Outbox) Refuse(refusal []byte) {
 	held := o.gates[o.next:]
 	if len(held) == 0 {
@@ -107,6 +107,6 @@ func (o *Outbox) Refuse(refusal []byte) {
 		at = g.end
 	}
 	buf = append(buf, o.buf[at:]...)
-	o.sent += uint64(len(o.buf)) - uint64(len(buf)) // modulo 2⁶⁴: Written stays as it is
+	o.sent += uint64(len(o.buf)) - uint64(len(buf)) // modulo 2⁶⁴, so that Written does not change
 	o.buf, o.gates, o.next = buf, o.gates[:0], 0
 }

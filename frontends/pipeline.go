@@ -6,24 +6,24 @@ import (
 	"broker/core"
 )
 
-// Pipeline collects the requests that a session reads in one go, has the broker decide all of them in one call, and
-// answers them in the order in which they came.
+// Pipeline collects the requests that a session reads in one turn, sends them to the broker in one call, and answers them in
+// their order.
 //
-//	requests   echo │ submit │ submit │ grab │ echo      one R each, whatever the protocol must know to answer it
+//	requests   echo │ submit │ submit │ grab │ echo      one R each: the data that the protocol needs to answer
 //	tags        41  │   42   │   43   │  44  │  45
 //	ops             │ Submit │ Submit │ Lease│           an echo needs no broker
-//	replies         │   42   │   43   │  44  │           and now and then a push for an older request
+//	replies         │   42   │   43   │  44  │           sometimes also a push for an older request
 //
-// A session uses a pipeline during one call of Feed or Deliver and takes it from a Pool, so that idle connections hold
-// none. The zero value is ready after Begin.
+// A session takes a pipeline from a Pool for one call of Feed or Deliver, so that idle connections hold none. The zero value is
+// ready after Begin.
 type Pipeline[R any] struct {
 	requests []pipelined[R]
 	ops      []core.Op
 	replies  []core.Reply
-	tags     *uint64 // the last tag given out; the session's, since tags outlive the pipeline
+	tags     *uint64 // the last tag; it belongs to the session, because tags outlive the pipeline
 	answered int     // requests[:answered] are answered, or wait for a push
 
-	// The operations that are frequent enough to be reused.
+	// Pools for the most frequent operations.
 	Submits   OpPool[core.Submit]
 	Leases    OpPool[core.Lease]
 	Completes OpPool[core.Complete]
@@ -34,23 +34,23 @@ type Pipeline[R any] struct {
 	Sleeps    OpPool[core.Sleep]
 }
 
-// pipelined is a request in its place.
+// pipelined is a request in the pipeline.
 type pipelined[R any] struct {
 	request R
 	local   bool // answered without the broker
 }
 
-// Responder writes answers; a session is one.
+// Responder writes answers. Sessions implement it.
 type Responder[R any] interface {
-	// Respond answers a request of the pipeline. Without a reply the request is one that Local added. A request that
-	// caused several replies is answered several times; one whose reply comes later is not answered now.
+	// Respond answers a request of the pipeline. reply is nil for a request that Local added. If a request has several replies,
+	// Respond is called for each. If its reply comes later, Respond is not called.
 	Respond(request *R, reply *core.Reply)
 
-	// Push writes a reply to a request that is not in the pipeline any more.
+	// Push writes a reply to a request of an earlier pipeline.
 	Push(reply *core.Reply)
 }
 
-// maxKeptReplies is how many replies a pipeline keeps room for between two uses.
+// maxKeptReplies limits the space for replies that a pipeline keeps between two uses.
 const maxKeptReplies = 2048
 
 // Begin prepares the pipeline for a session, whose last tag is *tags.
@@ -90,8 +90,8 @@ func (p *Pipeline[R]) Last() (request *R, tag uint64, op core.Op) {
 	return request, tag, op
 }
 
-// Run has the operations decided and all requests answered, except those whose reply comes later. It is called without
-// requests to fetch the replies that Wake announced. Reset must follow.
+// Run sends the operations to the broker and answers all requests, except requests whose reply comes later. Without requests it
+// fetches the replies that Wake announced. Call Reset afterwards.
 func (p *Pipeline[R]) Run(b core.Broker, client core.ClientID, s Responder[R]) {
 	p.replies = b.Do(client, p.ops, p.replies[:0])
 	first := *p.tags - uint64(len(p.requests)) + 1
@@ -108,7 +108,7 @@ func (p *Pipeline[R]) Run(b core.Broker, client core.ClientID, s Responder[R]) {
 	p.answerLocal(len(p.requests), s)
 }
 
-// answerLocal answers the local requests before place end.
+// answerLocal answers the local requests before index end.
 func (p *Pipeline[R]) answerLocal(end int, s Responder[R]) {
 	for ; p.answered < end; p.answered++ {
 		if r := &p.requests[p.answered]; r.local {
@@ -117,7 +117,7 @@ func (p *Pipeline[R]) answerLocal(end int, s Responder[R]) {
 	}
 }
 
-// Reset forgets all requests and keeps no pointer to anything of theirs.
+// Reset forgets all requests and clears all pointers into them.
 func (p *Pipeline[R]) Reset() {
 	clear(p.requests)
 	clear(p.ops)
@@ -139,7 +139,7 @@ func (p *Pipeline[R]) Reset() {
 // OpPool hands out operations that are reused from one round of a pipeline to the next.
 type OpPool[T any] struct{ items []T }
 
-// Next returns a zero operation. It stays where it is: when the slice grows, those handed out before keep the old one.
+// Next returns a zero operation. Its address stays valid: when the slice grows, earlier operations stay in the old array.
 func (p *OpPool[T]) Next() *T {
 	var zero T
 	p.items = append(p.items, zero)

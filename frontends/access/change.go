@@ -2,7 +2,7 @@ package access
 
 import "broker/core"
 
-// Change is what a client of a wire protocol has changed as an operator, for the audit log.
+// Change is an entry for the audit log: an operator's change through a wire protocol.
 type Change struct {
 	Who      string // name of the principal; empty: it has none
 	Address  string

@@ -19,12 +19,12 @@ type Entry struct {
 	TokenSHA256     [sha256.Size]byte // of the bearer token; zero: none
 	TLSSubject      string            // subject or common name of the client certificate; empty: none
 	FaktoryPassword string            // empty: none
-	SQSAccessKey    string            // with SQSSecretKey: of requests that are signed; empty: none
+	SQSAccessKey    string            // signs requests, together with SQSSecretKey; empty: none
 	SQSSecretKey    string
 	Grants          []Grant
 }
 
-// HashToken is how a token is kept.
+// HashToken returns the hash of a token. Only hashes are stored.
 func HashToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
 // ParseTokenHash reads "sha256:" and 64 hexadecimal digits.
@@ -48,7 +48,7 @@ type Control struct {
 	logins  Logins
 }
 
-// Logins counts the failed logins of all ports; nil if c is.
+// Logins counts the failed logins of all ports. It is nil if c is nil.
 func (c *Control) Logins() *Logins {
 	if c == nil {
 		return nil
@@ -56,7 +56,7 @@ func (c *Control) Logins() *Logins {
 	return &c.logins
 }
 
-// table is what one reading of the settings makes.
+// table holds the principals of one load of the settings.
 type table struct {
 	byName    map[string]*Principal
 	byToken   map[[sha256.Size]byte]*Principal
@@ -76,7 +76,7 @@ type password struct {
 	principal *Principal
 }
 
-// Load puts entries into force. Principals that are not among them any more lose all rights.
+// Load replaces the entries. A principal that is no longer listed loses all rights.
 func (c *Control) Load(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +128,8 @@ func (c *Control) Enabled() bool {
 	return t != nil && len(t.byName) > 0
 }
 
-// Default is the principal of a client that has shown no credentials: the one of that name, Everyone if no principals are
-// configured, else Nobody.
+// Default is the principal of a client without credentials: the principal with that name if it exists, Everyone if no
+// principals are configured, else Nobody.
 func (c *Control) Default(name string) *Principal {
 	if !c.Enabled() {
 		return Everyone
@@ -152,7 +152,7 @@ func (c *Control) HasSQSKeys() bool {
 	return t != nil && len(t.byKey) > 0
 }
 
-// BySQSKey finds a principal by its access key, with the secret that its requests are signed with; nil if there is none.
+// BySQSKey finds a principal by its access key; nil if there is none. secret is the key that signs its requests.
 func (c *Control) BySQSKey(key string) (p *Principal, secret string) {
 	t := c.table.Load()
 	if t == nil {
@@ -162,10 +162,10 @@ func (c *Control) BySQSKey(key string) (p *Principal, secret string) {
 	return holder.principal, holder.secret
 }
 
-// CountRefusal counts what a client of a protocol was not allowed to do.
+// CountRefusal counts a request that a client of the protocol was not allowed to make.
 func (c *Control) CountRefusal(p core.Protocol) { c.refused[p].Add(1) }
 
-// Refusals is how often CountRefusal was called for a protocol.
+// Refusals is the number of calls of CountRefusal for a protocol.
 func (c *Control) Refusals(p core.Protocol) uint64 { return c.refused[p].Load() }
 
 // ByToken finds a principal by its token; nil if there is none.
@@ -192,8 +192,8 @@ func (c *Control) ByCertificate(cert *x509.Certificate) *Principal {
 	return t.bySubject[cert.Subject.CommonName]
 }
 
-// ByPassword finds the principal for which prove, given its Faktory password, says true; nil if there is none. All
-// passwords are tried, so that the time tells nothing.
+// ByPassword finds the principal whose Faktory password satisfies prove; nil if there is none. It tries all passwords, so that
+// the time reveals nothing.
 func (c *Control) ByPassword(prove func(password string) bool) (found *Principal) {
 	t := c.table.Load()
 	if t == nil {
@@ -207,7 +207,7 @@ func (c *Control) ByPassword(prove func(password string) bool) (found *Principal
 	return found
 }
 
-// SamePassword compares in a time that depends on neither text.
+// SamePassword compares in constant time.
 func SamePassword(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

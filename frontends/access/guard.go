@@ -8,10 +8,10 @@ import (
 	"broker/core"
 )
 
-// Guard is a core.Broker for the connections of one protocol that refuses what their principals may not do: the reply to
-// such an operation is Failed with core.ErrForbidden, in its place among the other replies, and no reply where the operation
-// has none. Where principals are configured, a client that was opened without Admit is Nobody: what a front-end does itself, it
-// does on the broker that Unguarded returns, or as a client that it admits as Everyone.
+// Guard is a core.Broker for the connections of one protocol. It rejects operations that the principal of a connection may not
+// run. A rejected operation is answered Failed with core.ErrForbidden, in its place among the other replies; an operation
+// without a reply stays without one. If principals are configured, a client that was opened without Admit is Nobody. For its
+// own work a front-end uses the broker that Unguarded returns, or a client that it admits as Everyone.
 type Guard struct {
 	core.Broker
 	control  *Control
@@ -22,13 +22,13 @@ type Guard struct {
 	clients map[core.ClientID]*client
 }
 
-// client is a connection. The goroutine that uses it looks at it, one at a time; principal may be read by any.
+// client is a connection. One goroutine at a time uses it. Any goroutine may read principal.
 type client struct {
 	cert      *x509.Certificate
-	login     *Principal // by password; nil: it has not shown one
-	seen      *table     // that principal was found in
+	login     *Principal // the principal whose password the client has shown; nil: none
+	seen      *table     // the table in which principal was found
 	principal atomic.Pointer[Principal]
-	able      map[string]bool // queues that it has registered for
+	able      map[string]bool // queues for which the client has registered
 }
 
 // NewGuard makes a Guard. fallback names the principal of connections that show no credentials.
@@ -36,13 +36,13 @@ func NewGuard(b core.Broker, c *Control, p core.Protocol, fallback string) *Guar
 	return &Guard{Broker: b, control: c, protocol: p, fallback: fallback, clients: make(map[core.ClientID]*client)}
 }
 
-// Credentials are what a connection has shown; both may be nil.
+// Credentials are the proofs of identity of a connection. Both may be nil.
 type Credentials struct {
 	Certificate *x509.Certificate // verified
-	Login       *Principal        // by password
+	Login       *Principal        // whose password the client has shown
 }
 
-// Admit opens a client whose operations are checked. On a broker that is not a Guard it is Open.
+// Admit opens a client whose operations are checked. On a broker that is not a Guard, it is the same as Open.
 func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID {
 	if shown.Certificate != nil {
 		o.Identity = shown.Certificate.Subject.String()
@@ -58,7 +58,7 @@ func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID
 	return id
 }
 
-// Unguarded is the broker behind a Guard, for what a front-end does itself rather than for one of its clients.
+// Unguarded returns the broker behind a Guard. A front-end uses it for its own work, not for the work of a client.
 func Unguarded(b core.Broker) core.Broker {
 	if g, ok := b.(*Guard); ok {
 		return g.Broker
@@ -66,7 +66,7 @@ func Unguarded(b core.Broker) core.Broker {
 	return b
 }
 
-// PrincipalOf is who a client is.
+// PrincipalOf returns the principal of a client.
 func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
 	g, ok := b.(*Guard)
 	if !ok {
@@ -78,7 +78,8 @@ func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
 	return g.control.Default("")
 }
 
-// Allowed reports whether a client may do what belongs to no operation, and counts the refusal if it may not.
+// Allowed checks a role of a client for a request that is not a core operation. If the client lacks the role, it counts a
+// refusal.
 func Allowed(b core.Broker, id core.ClientID, r Role) bool {
 	g, ok := b.(*Guard)
 	if !ok || PrincipalOf(b, id).MayAll(r) {
@@ -88,7 +89,7 @@ func Allowed(b core.Broker, id core.ClientID, r Role) bool {
 	return false
 }
 
-// AllowedFor is Allowed for what belongs to a queue.
+// AllowedFor is Allowed for one queue.
 func AllowedFor(b core.Broker, id core.ClientID, r Role, queue string) bool {
 	g, ok := b.(*Guard)
 	if !ok || PrincipalOf(b, id).May(r, queue) {
@@ -104,7 +105,7 @@ func (g *Guard) client(id core.ClientID) *client {
 	return g.clients[id]
 }
 
-// principal finds who a client is, anew after the settings were read again.
+// principal finds the principal of a client. After a reload of the settings, it looks again.
 func (g *Guard) principal(c *client) *Principal {
 	t := g.control.table.Load()
 	if p := c.principal.Load(); p != nil && c.seen == t {
@@ -166,7 +167,7 @@ func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Re
 	return into
 }
 
-// refuse counts the refusal of an operation and adds the reply to it, if it has one.
+// refuse counts a rejected operation and appends its reply, if the operation has one.
 func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	g.control.CountRefusal(g.protocol)
 	if tag := op.TagOf(); tag != 0 {
@@ -175,7 +176,7 @@ func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	return into
 }
 
-// dropLostQueues takes back registrations for queues that the principal may no longer work for.
+// dropLostQueues removes the registrations for queues that the principal may no longer consume.
 func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal) *Principal {
 	for queue := range c.able {
 		if !p.May(Consume, queue) {

@@ -43,7 +43,8 @@ func TestClientWithoutAdmissionMayDoNothing(t *testing.T) {
 	}
 }
 
-// The rule of HTTP holds on every port: a job or a batch that others wait for is touched by whoever makes it wait.
+// The same rule applies on every port as on HTTP: a client that makes a job or batch wait for a new job also needs rights for
+// that job or batch.
 func TestGuardChecksEveryQueueThatASubmissionTouches(t *testing.T) {
 	t.Parallel()
 	produce := func(patterns ...string) []Grant { return []Grant{{Role: Produce, Queues: patterns}} }

@@ -8,34 +8,34 @@ import (
 	"broker/core"
 )
 
-// Failed logins: so many at once, then one every so often.
+// A client may fail LoginBurst times at once, then once every loginEvery.
 const (
 	LoginBurst = 20
 	loginEvery = 3 * time.Second
-	maxLogins  = 10_000 // addresses and names that are remembered
+	maxLogins  = 10_000 // remembered addresses and names
 
 	maxLoginName = 64 // bytes of a name
 )
 
-// Logins counts failed logins of all ports together: by address (IPv6: by /64, since one host has a whole one), and by the
-// name that the client gave, if any. A right secret always passes: many clients may share an address, and some of them may
-// have a wrong secret. So a front-end checks the secret first and asks after a failure:
+// Logins counts the failed logins of all ports: by address, and by the name that the client gave, if any. IPv6 addresses count
+// by /64 network, because one host usually has a whole /64. A correct secret always passes, because many clients may share an
+// address and only some of them may have a wrong secret. So a front-end checks the secret first and calls Failed after a
+// failure:
 //
 //	if right(secret) { admit }
 //	if wait := control.Logins().Failed(addr, name, now); wait > 0 { "too many failed logins" } else { "wrong secret" }
 //
-// Where the check itself is expensive (Faktory's rounds), it asks Wait before: a client that owes a wait is checked too, but
-// after those that owe none. A failed login is one wrong secret, not a missing one. Any goroutine may use it; the zero value
-// is ready, and nil counts nothing.
+// If the check is expensive (Faktory's hash rounds), the front-end first calls Wait. Clients that must wait are checked too,
+// but after all others. Only a wrong secret is a failed login, not a missing one. Any goroutine may use Logins. The zero value
+// is ready to use; nil counts nothing.
 type Logins struct {
-	mu    sync.Mutex              // guards the rest
-	free  map[string]core.Instant // when an address or name would have all its tries back
-	swept core.Instant            // when the entries that owe nothing were removed last
+	mu    sync.Mutex              // guards the fields below
+	free  map[string]core.Instant // when an address or name has all its attempts back
+	swept core.Instant            // when expired entries were last removed
 }
 
-// Wait is how long a client has to wait before its next failed login is answered like the first ones; zero: it owes nothing.
-// from is the client's address with or without a port; empty or a unix socket: the file's mode says who may try. name may be
-// empty.
+// Wait is the time that a client must wait before its next failed login; zero: no wait. from is the client's address with or
+// without a port. Unix sockets and an empty address never wait: the mode of the socket file controls access. name may be empty.
 func (l *Logins) Wait(from, name string, now core.Instant) time.Duration {
 	if l == nil {
 		return 0
@@ -60,7 +60,7 @@ func (l *Logins) Failed(from, name string, now core.Instant) time.Duration {
 	for _, key := range loginKeys(from, name) {
 		before := l.waitLocked(key, now)
 		wait = max(wait, before)
-		if before == 0 { // a client that goes on guessing does not lengthen its wait: others may share the address
+		if before == 0 { // further guesses do not extend the wait, because other clients may share the address
 			l.makeRoomLocked(now)
 			l.free[key] = max(l.free[key], now).Add(loginEvery)
 		}
@@ -72,8 +72,8 @@ func (l *Logins) waitLocked(key string, now core.Instant) time.Duration {
 	return max(l.free[key].Sub(now)-(LoginBurst-1)*loginEvery, 0)
 }
 
-// makeRoomLocked sees to it that one more entry fits. It looks at all entries at most once per loginEvery: a flood from
-// everywhere must not cost more than it brings, and then any entry makes room.
+// makeRoomLocked makes room for one more entry. It scans all entries at most once per loginEvery, so that a flood from many
+// addresses stays cheap. In between, it removes an arbitrary entry.
 func (l *Logins) makeRoomLocked(now core.Instant) {
 	if l.free == nil {
 		l.free = make(map[string]core.Instant)
@@ -97,7 +97,7 @@ func (l *Logins) makeRoomLocked(now core.Instant) {
 	}
 }
 
-// loginKeys are what a failure is counted for.
+// loginKeys returns the keys under which a failure is counted.
 func loginKeys(from, name string) (keys []string) {
 	if network := loginNetwork(from); network != "" {
 		keys = append(keys, "address "+network)
@@ -108,7 +108,7 @@ func loginKeys(from, name string) (keys []string) {
 	return keys
 }
 
-// loginNetwork is the address or, of IPv6, the /64 that a client is in; empty: it has none.
+// loginNetwork returns the client's address, or for IPv6 its /64 network; empty if it has none.
 func loginNetwork(from string) string {
 	ip, err := netip.ParseAddr(from)
 	if err != nil {
@@ -122,6 +122,6 @@ func loginNetwork(from string) string {
 	if ip.Is4() {
 		return ip.String()
 	}
-	network, _ := ip.Prefix(64) // fails for an address with a zone only
+	network, _ := ip.Prefix(64) // fails only for an address with a zone
 	return network.String()
 }

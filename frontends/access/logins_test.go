@@ -50,8 +50,8 @@ func TestFailedLoginsAreCountedByAddressNetworkAndName(t *testing.T) {
 func first(a, _ string) string  { return a }
 func second(_, b string) string { return b }
 
-// Whoever shares an address with a client that guesses without end waits no longer for that.
-func TestGuessingOnDoesNotLengthenTheWait(t *testing.T) {
+// A client that keeps guessing does not extend the wait of others at the same address.
+func TestFurtherGuessesDoNotExtendTheWait(t *testing.T) {
 	t.Parallel()
 	var l Logins
 	now := core.InstantOf(time.Unix(1e9, 0))

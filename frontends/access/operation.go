@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// allows reports whether a principal may have an operation applied. Operations that name a job are judged by the queue
-// that the job is in; a job that is not there is for the core to refuse.
+// allows reports whether a principal may run an operation. An operation on a job needs rights for the queue of the job. If the
+// job does not exist, the operation passes and the core rejects it.
 func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	switch op := op.(type) {
 	case *core.Submit:
@@ -47,9 +47,9 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	case *core.Rerun:
 		return mayJob(b, p, op.Ref, Produce)
 	case *core.SendData, *core.Release, *core.Sleep, *core.CancelLease, *core.NameClient, *core.ReadMeta, *core.WriteMeta:
-		return true // of what the client holds, or the front-end's own
+		return true // concerns only the client's own jobs, or the front-end itself
 	case *core.HoldQueue:
-		return true // it keeps a name, and shows nothing
+		return true // it only keeps a queue name and reveals nothing
 	case *core.Move:
 		return givesBack(op) && mayJob(b, p, op.Ref, Consume) || p.MayAll(Operate)
 	case *core.Update:
@@ -62,7 +62,7 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	return allowsOperator(b, p, op)
 }
 
-// allowsOperator is allows for operations that list and change what others do.
+// allowsOperator is allows for operations that list or change the work of other clients.
 func allowsOperator(b core.Broker, p *Principal, op core.Op) bool {
 	switch op := op.(type) {
 	case *core.CreateQueue:
@@ -100,14 +100,14 @@ func givesBack(op *core.Move) bool {
 	return op.Authority == core.ByHolder && op.Queue == "" && op.After == nil && ofWorker(&op.Set, &op.If)
 }
 
-// ofWorker reports whether a change of a job that is leased is one that a worker may make as it gives the job back.
+// ofWorker reports whether a worker may make this change to its leased job when it returns the job.
 func ofWorker(set *core.JobChange, is *core.Condition) bool {
 	rest := *set
 	rest.Priority, rest.Exhausted, rest.Attributes = nil, nil, nil
 	return rest == (core.JobChange{}) && len(is.States) == 1 && is.States[0] == core.Leased
 }
 
-// register notes that a client works for a queue, if it may.
+// register records that a client works for a queue, if its principal may.
 func (c *client) register(p *Principal, queue string) bool {
 	if !p.May(Consume, queue) {
 		return false
@@ -121,7 +121,7 @@ func (c *client) register(p *Principal, queue string) bool {
 	return true
 }
 
-// mayInspect: producers and workers may ask how a job is; only readers and producers see its body.
+// mayInspect: producers and workers may ask for the state of a job. Only readers and producers may see its body.
 func mayInspect(b core.Broker, p *Principal, op *core.Inspect) bool {
 	if p.MayAll(Read) || p.MayAll(Produce) {
 		return true
@@ -140,7 +140,7 @@ func mayInspect(b core.Broker, p *Principal, op *core.Inspect) bool {
 	return true
 }
 
-// mayLink reports whether a principal may have a job wait for others, and a batch wait for the job.
+// mayLink reports whether a principal may make a job wait for other jobs, and a batch wait for the job.
 func mayLink(b core.Broker, p *Principal, job *core.Job) bool {
 	if p.MayAll(Produce) {
 		return true
@@ -150,9 +150,9 @@ func mayLink(b core.Broker, p *Principal, job *core.Job) bool {
 		(job.Batch == 0 || MayBatch(b, p, Produce, job.Batch))
 }
 
-// MayBatch reports whether a principal may use a batch in a role: one that it has opened, or one with callbacks in queues for
-// which it has the role, since whoever commits, reopens or fills a batch decides when they run. The batches that the batch
-// belongs to count too. A batch that is not there is for the core to refuse.
+// MayBatch reports whether a principal may use a batch in a role. It may if it opened the batch, or if it has the role for the
+// queues of the callbacks: to commit, reopen or fill a batch decides when its callbacks run. The same must hold for the parents
+// of the batch. If the batch does not exist, MayBatch is true and the core rejects the request.
 func MayBatch(b core.Broker, p *Principal, r Role, number uint64) bool {
 	if p.MayAll(r) {
 		return true

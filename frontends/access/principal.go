@@ -8,31 +8,31 @@ import (
 	"broker/core"
 )
 
-// Principal is a person or program with rights. It keeps its identity when the settings are read again: who holds it
-// sees the new rights.
+// Principal is a person or program with rights. A reload of the settings changes the rights but keeps the Principal, so open
+// connections get the new rights.
 type Principal struct {
 	name   string
 	grants atomic.Pointer[[]Grant]
 }
 
-// Everyone may do everything: the principal of all clients where none is configured.
+// Everyone may do everything. It is the principal of all clients if no principals are configured.
 var Everyone = newPrincipal("", []Grant{{Role: Admin}})
 
-// Names of clients that are no principals of the settings. No principal may have one of them: the audit log tells them apart, and
-// operations, pages and idempotency keys belong to a name.
+// Names for clients that are not principals of the settings. No configured principal may have such a name: the audit log
+// distinguishes clients by name, and operations, pages and idempotency keys belong to a name.
 const (
-	NameAnonymous  = "anonymous" // has shown no credentials
-	passwordSuffix = ".password" // of a port: http.password, faktory.password
+	NameAnonymous  = "anonymous" // a client without credentials
+	passwordSuffix = ".password" // follows the name of a port: http.password, faktory.password
 )
 
-// IsReserved reports whether no principal of the settings may have a name.
+// IsReserved reports whether a name is reserved: no principal of the settings may have it.
 func IsReserved(name string) bool {
 	protocol, found := strings.CutSuffix(name, passwordSuffix)
 	return name == "" || name == NameAnonymous ||
 		found && slices.ContainsFunc(core.Protocols[:], func(p core.Protocol) bool { return p.String() == protocol })
 }
 
-// passwordHolders are the principals of PasswordOf.
+// passwordHolders are the principals that PasswordOf returns.
 var passwordHolders = func() (all [len(core.Protocols)]*Principal) {
 	for _, p := range core.Protocols {
 		all[p] = newPrincipal(p.String()+passwordSuffix, []Grant{{Role: Admin}})
@@ -43,7 +43,7 @@ var passwordHolders = func() (all [len(core.Protocols)]*Principal) {
 // PasswordOf is the principal of clients that know the password of a protocol's port, which gives all rights.
 func PasswordOf(p core.Protocol) *Principal { return passwordHolders[p] }
 
-// Nobody may do nothing: the principal of a client that has shown no credentials where principals are configured.
+// Nobody may not do anything. It is the principal of a client without credentials if principals are configured.
 var Nobody = newPrincipal("", nil)
 
 func newPrincipal(name string, grants []Grant) *Principal {
@@ -68,7 +68,7 @@ func (p *Principal) May(r Role, queue string) bool {
 	return false
 }
 
-// MayAll reports whether the principal has a role for every queue and for what belongs to no queue.
+// MayAll reports whether the principal has a role without limits: for every queue and for requests that belong to no queue.
 func (p *Principal) MayAll(r Role) bool {
 	for _, g := range *p.grants.Load() {
 		if g.Role.includes(r) && g.Queues == nil {
@@ -78,7 +78,7 @@ func (p *Principal) MayAll(r Role) bool {
 	return false
 }
 
-// Patterns are those of the queues for which the principal has a role; all: every queue.
+// Patterns returns the patterns of the queues for which the principal has a role. all means every queue.
 func (p *Principal) Patterns(r Role) (patterns []string, all bool) {
 	patterns = []string{}
 	for _, g := range *p.grants.Load() {

@@ -28,13 +28,13 @@ func ParseRole(name string) (Role, bool) {
 	return Role(max(i, 0)), i >= 0
 }
 
-// includes reports whether who has r may also do what other allows.
+// includes reports whether r contains all rights of other.
 func (r Role) includes(other Role) bool {
 	return r == other || r == Admin || r == Operate && other == Read
 }
 
-// Grant is a role for the queues whose names match one of the patterns; without patterns, for every queue and for what
-// belongs to no queue.
+// Grant is a role for the queues whose names match one of the patterns. Without patterns it covers every queue, and requests
+// that belong to no queue.
 type Grant struct {
 	Role   Role
 	Queues []string

@@ -5,20 +5,21 @@ import (
 	"broker/frontends/access"
 )
 
-// Credentials are what a front-end accepts with AUTH.
+// Credentials are the passwords and tokens that a front-end accepts with AUTH.
 type Credentials struct {
-	Password string          // empty: none is required
-	Access   *access.Control // finds principals by their tokens; nil: there are none
+	Password string          // empty: no password is required
+	Access   *access.Control // finds principals by their tokens; nil: no principals
 }
 
-// Login is the answer to AUTH.
+// Login is the result of AUTH.
 type Login struct {
 	Principal *access.Principal // nil: the client knows the password, or none is needed
-	Refusal   string            // empty: the client is let in
+	Refusal   string            // empty: the client is accepted
 	HangUp    bool              // too many logins have failed
 }
 
-// Auth checks a password or token. A name that is given with a token must be the principal's. from is the client's address.
+// Auth checks a password or token. If the client gives a name with a token, it must be the name of the token's principal. from
+// is the client's address.
 func (c Credentials) Auth(name, given, from string, now core.Instant) Login {
 	if c.Access != nil {
 		if p := c.Access.ByToken(given); p != nil && (name == "" || name == p.Name()) {
@@ -28,7 +29,7 @@ func (c Credentials) Auth(name, given, from string, now core.Instant) Login {
 	named := name != "" && name != "default"
 	switch {
 	case c.Password == "" && (c.Access == nil || !c.Access.Enabled()):
-		if name == "default" { // as Redis has it, any password of a user without one is right
+		if name == "default" { // as in Redis, a user without a password may give any password
 			return Login{}
 		}
 		if !named {

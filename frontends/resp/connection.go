@@ -7,9 +7,10 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// What Redis libraries send when they connect, and people who look whether a server is there. args are the words of the command.
+// This file serves the commands that Redis libraries send when they connect, and that people use to check a server. args are
+// the words of the command.
 
-// NotInteger words the refusal of a number that is none.
+// NotInteger is Redis's error for an argument that is not a number.
 const NotInteger = "ERR value is not an integer or out of range"
 
 // AppendPing serves PING; a client that is subscribed gets a message.
@@ -24,7 +25,7 @@ func AppendPing(b []byte, args []string, subscribed bool) []byte {
 	return redcon.AppendString(b, "PONG")
 }
 
-// AppendSelect serves SELECT: there is one database.
+// AppendSelect serves SELECT. There is only database 0.
 func AppendSelect(b []byte, args []string) []byte {
 	n, err := strconv.Atoi(args[1])
 	switch {

@@ -1,4 +1,5 @@
-// Package resp is what the front-ends share that speak Redis's protocol, RESP: it cuts commands from the input of a connection
-// (Reader), passes messages to subscribers within bounds (Hub), checks AUTH (Credentials), and words refusals as Redis does. It
-// knows no command of any front-end. Replies are written with redcon.
+// Package resp holds the code shared by front-ends that speak RESP, the protocol of Redis. Reader splits the input of a
+// connection into commands. Hub passes messages to subscribers and bounds their memory. Credentials checks AUTH. Other
+// functions write errors in the words of Redis. The package does not know the commands of the front-ends. They write replies
+// with redcon.
 package resp

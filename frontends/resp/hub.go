@@ -11,7 +11,7 @@ import (
 	"broker/core"
 )
 
-// SubscriberBytes is how much may wait for one subscriber; further messages are dropped and counted.
+// SubscriberBytes limits the messages that wait for one subscriber. Further messages are dropped and counted.
 const SubscriberBytes = 1 << 20
 
 // Limits of the channels and patterns of one client: their number, and the length of all names.
@@ -24,10 +24,10 @@ const (
 	MaxPattern = 1 << 10
 )
 
-// Hub passes published messages to subscribers. A message waits for the commit of its command like the reply does, and is
-// queued before the reply. The zero value is ready.
+// Hub passes published messages to subscribers. A message waits for the commit of its command, as the reply does, and is queued
+// before the reply. The zero value is ready to use.
 type Hub struct {
-	mu       sync.Mutex // guards what follows, and what waits for subscribers
+	mu       sync.Mutex // guards the fields below and the waiting messages of subscribers
 	channels map[string]map[*Subscriber]bool
 	patterns map[string]map[*Subscriber]bool
 	inOrder  []string // the patterns, in byte order
@@ -41,17 +41,17 @@ type Subscriber struct {
 	channels nameSet // used on the session's own loop
 	patterns nameSet
 	waiting  []Message
-	bytes    int // of them
+	bytes    int // size of the waiting messages
 	some     atomic.Bool
 }
 
-// Message is encoded and waits to be written. Commit must be durable before.
+// Message is an encoded message that waits to be written. Commit must be durable first.
 type Message struct {
 	Bytes  []byte
 	Commit core.Commit
 }
 
-// nameSet is a set of names that can be listed. All operations take the same time, however many names there are.
+// nameSet is a set of names that can be listed. Each operation takes constant time.
 type nameSet struct {
 	names []string
 	place map[string]int
@@ -139,7 +139,7 @@ func (h *Hub) Take(s *Subscriber) []Message {
 	return waiting
 }
 
-// Dropped is how many messages slow subscribers have lost.
+// Dropped is the number of messages that were dropped because subscribers were slow.
 func (h *Hub) Dropped() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,8 +170,8 @@ func (h *Hub) add(s *Subscriber, b []byte, word string, names []string) []byte {
 	return h.change(s, b, word, names, true)
 }
 
-// Unsubscribe serves UNSUBSCRIBE: it appends a reply for each name; without names for each channel of the client. Messages that
-// wait must have been written before.
+// Unsubscribe serves UNSUBSCRIBE: it appends a reply for each name, or for each channel of the client if there are no names.
+// Write the waiting messages first.
 func (h *Hub) Unsubscribe(s *Subscriber, b []byte, names []string) []byte {
 	return h.drop(s, b, "unsubscribe", names, &s.channels)
 }
@@ -231,7 +231,7 @@ func (h *Hub) change(s *Subscriber, b []byte, word string, names []string, on bo
 	return b
 }
 
-// order adds a pattern to the ordered ones, or removes it.
+// order adds a pattern to the ordered list, or removes it.
 func (h *Hub) order(pattern string, add bool) {
 	at, _ := slices.BinarySearch(h.inOrder, pattern)
 	if add {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The hub and each client's own list stay in step, whoever comes and goes.
-func TestHubForgetsWhoHasLeft(t *testing.T) {
+// The hub and the list of each client stay consistent as clients subscribe and leave.
+func TestHubForgetsClientsThatLeft(t *testing.T) {
 	t.Parallel()
 	var h Hub
 	leaver, stayer := &Subscriber{Wake: func() {}}, &Subscriber{Wake: func() {}}

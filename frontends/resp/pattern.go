@@ -1,7 +1,7 @@
 package resp
 
-// matches reports whether a name fits a pattern as Redis understands it: * ? [a-z] [^a] and \ before any of these. Only the
-// last star is tried anew, so that no pattern takes more than their product.
+// matches reports whether a name fits a pattern as Redis understands it: * ? [a-z] [^a] and \ before any of these. It
+// backtracks to the last star only, so that a match takes at most len(pattern) × len(name) steps.
 func matches(pattern, name string) bool {
 	p, n := 0, 0
 	star, from := -1, 0
@@ -47,7 +47,8 @@ func matchesOne(pattern string, p int, c byte) (end int, ok bool) {
 	return p + 1, pattern[p] == c
 }
 
-// matchesSet reports whether a byte is in a set whose opening bracket has been read, and returns what follows the set.
+// matchesSet reports whether a byte is in a set like [a-z], and returns the pattern after the set. The caller has read the
+// opening bracket.
 func matchesSet(pattern string, c byte) (ok bool, rest string) {
 	not := pattern != "" && pattern[0] == '^'
 	if not {

@@ -9,32 +9,32 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Limits of a command beside the length of its arguments. MaxCommandOverhead is what a command may take beyond Reader.Max.
+// Limits of a command apart from the length of its arguments. A command may be MaxCommandOverhead bytes longer than Reader.Max.
 const (
 	maxArgs            = 1 << 20
 	maxInline          = 64 << 10
 	MaxCommandOverhead = 64 << 10
 )
 
-// ErrShort means that the command has not arrived whole.
+// ErrShort means that a part of the command has not arrived yet.
 var ErrShort = errors.New("more input needed")
 
-// SyntaxError is input that is not RESP; the connection ends with it.
+// SyntaxError reports input that is not RESP. The connection must be closed.
 type SyntaxError string
 
 func (e SyntaxError) Error() string { return "Protocol error: " + string(e) }
 
-// Reader cuts commands from the input of a connection. It remembers how far it has looked, so that a long command
-// that arrives in many pieces is looked at once.
+// Reader cuts commands from the input of a connection. It remembers its position, so that it scans a long command once even if
+// it arrives in many pieces.
 type Reader struct {
 	Max   int // bytes of one argument; a command may be a little longer
-	args  int // of the command at hand that are still to come; zero: its first line is
+	args  int // arguments of the current command that are not complete yet; zero: its first line is not
 	count int
-	at    int // the next argument
+	at    int // start of the next argument
 }
 
-// Next returns the arguments of the first command, which are views of in, and how many bytes it takes. An empty command
-// has none.
+// Next returns the arguments of the first command and its length n. The arguments are slices of in. An empty command has no
+// arguments.
 func (r *Reader) Next(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
 	if len(in) == 0 {
 		return nil, 0, ErrShort
@@ -60,7 +60,7 @@ func (r *Reader) Next(in []byte, buf [][]byte) (args [][]byte, n int, err error)
 	return args, end, nil
 }
 
-// end is where the first command ends: its lengths are looked at before anything is kept.
+// end returns the end of the first command. It checks all lengths before anything is stored.
 func (r *Reader) end(in []byte) (int, error) {
 	if r.at == 0 {
 		n, used, err := header(in, '*', "invalid multibulk length")
@@ -102,7 +102,7 @@ func (r *Reader) end(in []byte) (int, error) {
 	return r.at, nil
 }
 
-// header reads a line of a mark and a number.
+// header reads a line that consists of a mark and a number.
 func header(in []byte, mark byte, wrong string) (n, used int, err error) {
 	const longest = 16
 	end := bytes.IndexByte(in[:min(len(in), longest)], '\n')
@@ -121,7 +121,7 @@ func header(in []byte, mark byte, wrong string) (n, used int, err error) {
 	return n, end + 1, nil
 }
 
-// inline reads a command that is a line of words.
+// inline reads a command that is a plain line of words.
 func (r *Reader) inline(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(in[:min(len(in), maxInline)], '\n')
 	switch {
@@ -134,7 +134,7 @@ func (r *Reader) inline(in []byte, buf [][]byte) (args [][]byte, n int, err erro
 	if len(line) == 0 {
 		return nil, end + 1, nil
 	}
-	if in[0] == '$' { // no line of words
+	if in[0] == '$' { // not a line of words
 		return nil, 0, SyntaxError("unexpected '$'")
 	}
 	complete, args, _, _, err := redcon.ReadNextCommand(in[:end+1], buf)

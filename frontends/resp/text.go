@@ -6,13 +6,13 @@ import (
 	"broker/core"
 )
 
-// RedisVersion is what INFO reports: clients look whether it is new enough.
+// RedisVersion is the version that INFO reports. Some clients require a minimum version.
 const RedisVersion = "7.0.15"
 
-// MaxEcho is how much of what a client sent is repeated in an error.
+// MaxEcho limits how many bytes of a client's input an error repeats.
 const MaxEcho = 128
 
-// OneLine is a text that fits into an error line.
+// OneLine makes a text fit into an error line.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {
@@ -22,7 +22,7 @@ func OneLine(s string) string {
 	}, core.CutText(s, MaxEcho))
 }
 
-// UnknownCommand words the refusal of a command as Redis does.
+// UnknownCommand is Redis's error for an unknown command.
 func UnknownCommand(args []string) string {
 	var b strings.Builder
 	b.WriteString("ERR unknown command '" + OneLine(args[0]) + "', with args beginning with: ")
@@ -35,18 +35,18 @@ func UnknownCommand(args []string) string {
 	return b.String()
 }
 
-// WrongArity words the refusal of a command with too few or too many words.
+// WrongArity is Redis's error for a command with too few or too many words.
 func WrongArity(name string) string {
 	return "ERR wrong number of arguments for '" + core.CutText(name, MaxEcho) + "' command"
 }
 
-// OnlySubscriptions words the refusal of a command of a client that is subscribed.
+// OnlySubscriptions is Redis's error for a command that a subscribed client may not send.
 func OnlySubscriptions(name string) string {
 	return "ERR Can't execute '" + name +
 		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 }
 
-// NoPermission words the refusal of a command that a client may not run.
+// NoPermission is Redis's error for a command that the client may not run.
 func NoPermission(name string) string {
 	return "NOPERM this user has no permissions to run the '" + OneLine(name) + "' command"
 }

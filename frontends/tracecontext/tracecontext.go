@@ -1,10 +1,10 @@
-// Package tracecontext reads W3C trace contexts: the values of the headers traceparent and tracestate, which clients send
-// with their jobs, and the form in which core.Job.Trace keeps both.
+// Package tracecontext reads W3C trace contexts: the values of the headers traceparent and tracestate, which clients send with
+// their jobs. core.Job.Trace keeps both in one string:
 //
 //	Trace:       traceparent [space tracestate]
 //	traceparent: version-traceid-parentid-flags, in lower-case hexadecimal
 //
-// As the W3C says, invalid values are ignored: they never refuse a job.
+// Invalid values are ignored, as the W3C specification requires. They never reject a job.
 package tracecontext
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Sizes of values, in bytes. A traceparent of a later version may be longer; what exceeds the limits is invalid.
+// Sizes of values, in bytes. A traceparent of a later version may be longer. Values above the limits are invalid.
 const (
 	parentBytes    = 55
 	maxParentBytes = 128
@@ -69,7 +69,7 @@ func Join(parent, state string) string {
 	return parent + " " + state
 }
 
-// printable reports whether s consists of what a header may contain: printable ASCII characters.
+// printable reports whether s consists of printable ASCII characters, which a header may contain.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

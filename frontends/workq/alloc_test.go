@@ -10,7 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// The allocations of each step in the life of a job are limited: unlike times, they do not depend on the machine.
+// Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are not.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60
@@ -18,7 +18,7 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 	for round := range c.Rounds(rounds) {
 		var adds, completes, deletes []byte
 		for i := range together {
-			id := "0000" + core.Alias(uint64(round*together + i))[4:] // no alias, but as good a UUIDv4
+			id := "0000" + core.Alias(uint64(round*together + i))[4:] // not an alias, but a valid UUIDv4
 			adds = fmt.Appendf(adds, "add %s queue 60000 600000 %d\r\n%s\r\n", id, len(body), body)
 			completes = fmt.Appendf(completes, "complete %s 2\r\nok\r\n", id)
 			deletes = fmt.Appendf(deletes, "delete %s\r\n", id)

@@ -45,7 +45,7 @@ func BenchmarkAddLeaseComplete(b *testing.B) {
 		adds, leases, completes = adds[:0], leases[:0], completes[:0]
 		for i := range together {
 			id := core.Alias(uint64(n*together + i))
-			id = "0000" + id[4:] // no alias, but as good a UUIDv4
+			id = "0000" + id[4:] // not an alias, but a valid UUIDv4
 			adds = fmt.Appendf(adds, "add %s queue 60000 600000 %d\r\n%s\r\n", id, len(body), body)
 			leases = append(leases, "lease queue 0\r\n"...)
 			completes = fmt.Appendf(completes, "complete %s 2\r\nok\r\ndelete %s\r\n", id, id)

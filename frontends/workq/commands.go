@@ -10,10 +10,10 @@ import (
 // command describes the syntax of a command and its handler.
 type command struct {
 	args       int    // tokens after the command word, without flags
-	more       bool   // or more
+	more       bool   // args is a minimum
 	body       bool   // the last argument is the size of a body
-	badSize    string // the answer to a wrong size
-	flags      int    // the most flags, known or unknown
+	badSize    string // the reply if the size is invalid
+	flags      int    // maximum number of flags, known or unknown
 	extensions bool   // extensionFlags are allowed and do not count
 	run        func(*Session, *pipeline, *request)
 }
@@ -31,10 +31,10 @@ var commands = map[string]command{
 	"inspect":  {args: 1, more: true, flags: anyFlags, run: (*Session).inspect},
 }
 
-// anyFlags leaves the count to the handler.
+// anyFlags allows any number of flags: the handler checks the number.
 const anyFlags = 1 << 30
 
-// inspections by their object. Their arguments are those after the object.
+// inspections are the forms of "inspect", by object. Their arguments are the tokens after the object.
 var inspections = map[string]command{
 	"job":            {args: 1, run: (*Session).inspectJob},
 	"jobs":           {args: 3, run: (*Session).inspectJobs},
@@ -52,7 +52,7 @@ func (c *command) argsFit(r *request) bool {
 	return len(r.args) == c.args || c.more && len(r.args) > c.args
 }
 
-// standardFlags is the number of flags that count.
+// standardFlags is the number of flags that count towards the limit.
 func (c *command) standardFlags(r *request) int {
 	n := len(r.flags)
 	if !c.extensions {
@@ -66,7 +66,7 @@ func (c *command) standardFlags(r *request) int {
 	return n
 }
 
-// extensionFlags are the flags that the reference does not have.
+// extensionFlags are the flags that this broker adds to the protocol.
 var extensionFlags = map[string]bool{"unique": true, "type": true, "after": true, "parent": true}
 
 // lineError is the answer to a malformed line, empty for a correct one.
@@ -80,9 +80,9 @@ func (c *command) lineError(r *request) string {
 	return ""
 }
 
-// declaredBodies are the sizes that a body may have after a line with too many arguments, the smaller one first: the last
-// argument (the additional argument is due to a space in a name) and, if the other numbers are where they should be, the
-// argument in the place of the size. Below zero: none.
+// declaredBodies returns the possible sizes of the body after a line with too many arguments, the smaller one first. One is the
+// last argument: a space in a name makes one argument too many. If all numbers are in their places, the other is the argument
+// in the place of the size. A negative size means none.
 func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	size, other = -1, -1
 	if n, ok := parseSize(r.args[len(r.args)-1]); ok {
@@ -101,8 +101,9 @@ func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	return min(size, other), max(size, other)
 }
 
-// guessedBody is the size of the body after a line that lacks an argument, if the last argument can be a size; else below
-// zero. The missing argument may also be the size, with no body after the line, so the session must not wait for the body.
+// guessedBody returns the likely size of the body after a line that lacks an argument: the last argument, or a negative number
+// if that is not a size. The missing argument may be the size itself. Then there is no body, so the session must not wait for
+// one.
 func (c *command) guessedBody(r *request) int64 {
 	if len(r.args) == 0 || len(r.args) >= c.args {
 		return -1
@@ -128,7 +129,7 @@ func (s *Session) run(p *pipeline, r *request) {
 	s.submit(p, r, submission{wait: r.args[3]})
 }
 
-// submit submits a job, or answers what is wrong with it.
+// submit submits a job. An invalid command gets an error reply.
 func (s *Session) submit(p *pipeline, r *request, what submission) {
 	job, until, wrong := s.newJob(r, what)
 	if wrong == "" && len(r.flags) > 0 {
@@ -150,7 +151,8 @@ func (s *Session) submit(p *pipeline, r *request, what submission) {
 	p.Ask(op)
 }
 
-// job is the job that the first argument names. If the argument is not an id, the command is answered and good is false.
+// job returns the job that the first argument names. If the argument is not an id, it answers the command with an error and
+// good is false.
 func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 	id, good := parseID(r.args[0])
 	if !good || !validID(id) {

@@ -15,20 +15,20 @@
 //	delete <id>                                     +OK
 //	inspect job|jobs|scheduled-jobs|queue|queues|server …
 //
-// An announced body is always skipped, even if its line is malformed, so that a payload is never parsed as commands
-// (skip.go). If only the flags are wrong, the body is skipped as if the line were correct. With one argument too many, the
-// body is as long as the last number says, or the number in the place of the size, whichever is followed by CRLF; if
-// neither is, there was no body. With an argument missing, the next line is the body if it is as long as the last number
-// says. A body above the limit is discarded as it arrives. The connection is closed after an error that loses framing: a line
-// without end, a body of more than maxSkip bytes, or a body that is one byte too long and splits its CRLF.
+// An announced body is always skipped, even if its line is malformed, so that a payload is never parsed as commands (skip.go).
+// If only the flags are wrong, the body is skipped as if the line were correct. With one argument too many, the size is either
+// the last number or the number in the place of the size: the one that makes CRLF follow the body. If neither does, there was
+// no body. With an argument missing, the next line is the body if its length is the last number. A body above the limit is
+// discarded as it arrives. The connection is closed after an error that loses framing: a line without end, a body of more than
+// maxSkip bytes, or a body that is one byte too long and splits its CRLF.
 //
 // # Blocking
 //
-// A connection executes one command at a time. Commands that the broker answers at once are pipelined (pipeline.go).
-// lease, result and run may have to wait; then no more input is read until the answer is there. When the client closes its
-// sending side while it waits for a job, it is answered -TIMEOUT at once, and its run job is cancelled: on TCP it cannot be
-// distinguished from a client that is gone, which must not take a job. A result takes nothing from other clients: a half-closed
-// client still receives it, then the connection is closed.
+// A connection executes one command at a time. Commands that the broker answers at once are pipelined (pipeline.go). lease,
+// result and run may have to wait. The session then reads no input until it has the answer. When a client closes its sending
+// side while it waits for a job, it gets -TIMEOUT at once, and its run job is cancelled. The reason: on TCP such a client looks
+// the same as a client that is gone, which must not take a job. A result takes nothing from other clients, so a half-closed
+// client still receives it. Then the connection is closed.
 //
 // # Terms
 //
@@ -46,24 +46,24 @@
 //	COMPLETED, FAILED Done; Dead is FAILED
 //	evicted-jobs      Totals.Expired of Workq jobs
 //
-// A job whose id is not a UUIDv4 (it came with another protocol) has its alias as id. When a job is deleted or expires,
-// waiting clients get -NOT-FOUND, which is what they would get afterwards.
+// A job from another protocol may have an id that is not a UUIDv4. Workq clients then see its alias. When a job is deleted or
+// expires, waiting clients get -NOT-FOUND, the same reply as afterwards.
 //
-// A name is known to inspect while it has jobs or waiting leases, and for ten minutes after.
+// inspect knows a name while it has jobs or waiting leases, and for ten minutes afterwards.
 //
 // # Extensions
 //
-// Flags of add, schedule and run that the reference does not have. They do not count towards the number of flags that a
-// command may have.
+// add, schedule and run accept flags that the reference server does not know. They do not count towards the maximum number of
+// flags.
 //
-//	-unique=<key>      refused with "Duplicate unique" while an unfinished job of the queue has this key
+//	-unique=<key>      rejected with "Duplicate unique" while an unfinished job of the queue has this key
 //	-type=<type>       the jobtype for Faktory workers; default: the name
 //	-after=<id>[,…]    the job waits until all of these jobs are completed
-//	-parent=<id>       the job waits until that job is finished, and jobs that wait -after it wait for this job, too
+//	-parent=<id>       the job waits until its parent has finished; jobs that wait -after the parent also wait for this job
 //
-// These ids name jobs of any origin: a UUID of any version in any spelling, an alias, a Faktory jid without commas,
-// equals signs and spaces, or a Gearman handle of this broker.
+// These ids may name jobs of any protocol: by a UUID of any version and spelling, an alias, a Gearman handle of this broker, or
+// a Faktory jid without commas, equals signs and spaces.
 //
-// Invalid values are refused with "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent"; jobs that do not
+// Invalid values are rejected with "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent"; jobs that do not
 // exist with "After not found" or "Parent not found".
 package workq

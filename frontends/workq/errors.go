@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// Error replies with their line end. The last group is not in the protocol of the reference.
+// Error replies with their line end. The reference server does not send the replies of the last group.
 const (
 	badCommand     = "-CLIENT-ERROR Unknown command" + crlf
 	badFlags       = "-CLIENT-ERROR Invalid command flags" + crlf
@@ -43,8 +43,8 @@ const (
 	stopping      = "-SERVER-ERROR Shutting down" + crlf
 )
 
-// wireErrors has a row for each kind of refusal. A full queue and a full disk are server errors, since clients may try again
-// later.
+// wireErrors maps each error of the core to its reply. A full queue and a full disk are server errors, so that clients try
+// again later.
 var wireErrors = []struct {
 	kind error
 	text string

@@ -29,8 +29,8 @@ type Options struct {
 	// Audit reports which jobs clients have deleted. It is called on an event loop and must not block. May be nil.
 	Audit func(access.Change)
 
-	// Route changes queue and type at submission. Its arguments are those of the client. A queue that it changes is
-	// outside the namespace. Nil: no change.
+	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
+	// change.
 	Route func(queue, typ string) (string, string)
 }
 
@@ -42,18 +42,18 @@ const (
 	// lineBytes is the longest line, without the body.
 	lineBytes = 10_000
 
-	// pauseAt is how much a session writes before the event loop sends it.
+	// pauseAt is the amount of output after which a session lets the event loop send.
 	pauseAt = 256 << 10
 
 	// maxSkip is the largest body that is skipped.
 	maxSkip = 64 << 20
 
-	// maxNames limits the different names of one lease, each of which may become a queue while the lease waits: some
-	// milliseconds under the core's lock. A list of up to maxKeptNames is kept for the next lease.
+	// maxNames limits the different names in one lease. Each name may create a queue while the lease waits, so the maximum
+	// takes some milliseconds under the core's lock. A session keeps a list of up to maxKeptNames for its next lease.
 	maxNames     = 16_384
 	maxKeptNames = 1024
 
-	// maxListed is the most jobs or queues of one inspect.
+	// maxListed is the maximum number of jobs or queues in one reply to inspect.
 	maxListed = 100
 )
 
@@ -86,7 +86,7 @@ func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{MaxInput: f.opts.MaxInputBytes, MaxOutput: f.opts.MaxOutputBytes}
 }
 
-// Tick implements frontends.Frontend: nothing is done by the clock.
+// Tick implements frontends.Frontend. Workq has no periodic work.
 func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
@@ -104,10 +104,10 @@ func (f *Frontend) open(c frontends.Conn) core.ClientID {
 // maxCommand is the longest command, with its body and line ends.
 func (f *Frontend) maxCommand() int { return f.opts.MaxBodyBytes + lineBytes }
 
-// name is the name of a queue for clients; ok is false for one outside of their namespace.
+// name returns the name under which clients know a queue. ok is false for a queue outside their namespace.
 func (f *Frontend) name(queue string) (name string, ok bool) {
 	return strings.CutPrefix(queue, f.opts.Namespace)
 }
 
-// Overflow is the refusal of a connection above the connection limit.
+// Overflow is the reply to a connection above the connection limit.
 func (f *Frontend) Overflow() []byte { return []byte("-SERVER-ERROR too many connections\r\n") }

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// A long prefix loses its end to the number.
+// A long prefix is cut to leave room for the number.
 func TestGearmanHandlesAreNamesOfJobs(t *testing.T) {
 	t.Parallel()
 	long := "an:" + strings.Repeat("x", 57)

@@ -13,7 +13,7 @@ import (
 
 const mebi = 1 << 20
 
-// addOf is an add of the n-th job to q with a body of size bytes, and the body.
+// addOf returns the command that adds the n-th job to q with a body of size bytes, and the body.
 func addOf(n, size int) (request, body []byte) {
 	body = bytes.Repeat([]byte{'a' + byte(n%26)}, size)
 	return fmt.Appendf(nil, "add %s q 1000 60000 %d\r\n%s\r\n", idOf(n), size, body), body

@@ -9,16 +9,16 @@ const (
 	chunkSize = 64 << 10
 )
 
-// listing is the answer to "inspect jobs" that is being written. Its bodies may be large and on the disk: it reads and writes
-// a few at a time, so that other connections are served in between, and goes on as the client reads.
+// listing is a reply to "inspect jobs" in progress. Job bodies may be large and on disk. The session reads and writes a few at
+// a time, so that other connections get their turn, and continues as the client reads.
 type listing struct {
 	jobs    []core.JobInfo // not written yet, without large bodies
-	commit  core.Commit    // that they rest on
-	unsent  []byte         // of the block at hand
+	commit  core.Commit    // must be durable before the reply is sent
+	unsent  []byte         // rest of the current block
 	written int            // bytes in this step
 }
 
-// answerJobs starts to write a page of jobs, without those that were removed before they were read.
+// answerJobs starts to write a page of jobs. It leaves out jobs that were removed before they were read.
 func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	l := &listing{commit: r.Commit}
 	for _, info := range r.Jobs {
@@ -38,7 +38,7 @@ func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return appendOK(b, len(l.jobs))
 }
 
-// proceed writes more of the listing, after EOF all of it. Deliver calls it.
+// proceed writes more of the listing. After EOF it writes the rest at once. Deliver calls it.
 func (s *Session) proceed() {
 	l := s.listing
 	l.written = 0
@@ -63,8 +63,8 @@ func (s *Session) proceed() {
 	}
 }
 
-// withBody reads the body of a job that was listed without. If the job has been removed since, nobody knows it any more: it is
-// listed with an empty one, since the number of jobs has been announced.
+// withBody reads the body of a job whose body was too large to keep. If the job has been removed since, its body is lost. The
+// job is then listed with an empty body, because the reply has already announced the number of jobs.
 func (s *Session) withBody(info *core.JobInfo) *core.JobInfo {
 	if len(info.Job.Body) == info.BodyBytes {
 		return info

@@ -10,7 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// slowConn is a connection whose client reads when the test says so.
+// slowConn is a connection whose client reads only when the test calls read.
 type slowConn struct {
 	frontends.Conn
 	out   frontends.Outbox
@@ -33,7 +33,7 @@ func (c *slowConn) read(s *frontendtest.Stage) string {
 	return text
 }
 
-// A page of large jobs is read and written in steps, as the client takes it.
+// A page of large jobs is read and written in steps, at the speed of the client.
 func TestLargeListIsWrittenInSteps(t *testing.T) {
 	t.Parallel()
 	const jobs, size = 30, 1 << 20
@@ -86,7 +86,7 @@ func TestLargeListIsWrittenInSteps(t *testing.T) {
 	}
 	session.Closed()
 
-	// A client that has closed its sending side gets all of it.
+	// A half-closed client gets the whole page.
 	last := s.Dial("last")
 	last.Send("inspect jobs q 0 3\r\n")
 	last.EOF()

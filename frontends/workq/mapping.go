@@ -26,8 +26,8 @@ const (
 	maxTTL = 2_592_000_000
 )
 
-// newJob makes the job of a submission; until is the end of a run's wait. The order of the checks is that of the reference
-// (numbers, then ranges), so that a line with two mistakes gets the same answer.
+// newJob makes the job of a submission; until is the end of a run's wait. Like the reference server, it checks numbers before
+// ranges, so that a line with two mistakes gets the same reply.
 func (s *Session) newJob(r *request, what submission) (job *core.Job, until core.Instant, wrong string) {
 	id, good := parseID(r.args[0])
 	if !good {
@@ -207,8 +207,8 @@ func (s *Session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 	return ""
 }
 
-// lookUp returns the Seqs of the jobs in a list of ids. Good: the ids are valid. Found: all jobs exist. The commands before this
-// one are decided first, since they may submit these jobs.
+// lookUp returns the Seqs of the jobs in a list of ids. good: the ids are valid. found: all jobs exist. It first flushes the
+// earlier commands of the pipeline, because they may submit these jobs.
 func (s *Session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
 	for text := range bytes.SplitSeq(list, []byte{','}) {
@@ -229,8 +229,8 @@ func (s *Session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found b
 	return seqs, true, !slices.Contains(seqs, 0)
 }
 
-// refs are the jobs that an id may mean, the likeliest first: a UUID in any spelling, the exact id, a Gearman handle of this
-// broker.
+// refs returns the possible meanings of an id, the most likely first: a UUID in any spelling, the exact id, a Gearman handle of
+// this broker.
 func (f *Frontend) refs(text []byte) []core.Ref {
 	refs := make([]core.Ref, 0, 2)
 	id, isUUID := parseID(text)
@@ -246,7 +246,7 @@ func (f *Frontend) refs(text []byte) []core.Ref {
 	return refs
 }
 
-// queue is the name of a queue in the core. The last one is kept, since most clients use one queue.
+// queue returns the core's name for a queue. The session keeps the last one, because most clients use one queue.
 func (s *Session) queue(name []byte) string {
 	if string(name) != s.queueName || s.queueOfName == "" {
 		s.queueOfName = s.front.opts.Namespace + string(name)
@@ -255,8 +255,8 @@ func (s *Session) queue(name []byte) string {
 	return s.queueOfName
 }
 
-// leaseQueues are the names in the core of the queues of a lease, each once, so that all have the same chance. The last
-// list is kept, since most workers lease from the same queues; the core only reads it.
+// leaseQueues returns the core's names for the queues of a lease, each once, so that all queues have the same chance. The
+// session keeps the last list, because most workers always lease from the same queues. The core does not modify it.
 func (s *Session) leaseQueues(names [][]byte) []string {
 	if len(names) == len(s.queues) && s.sameNames(names) {
 		return s.queues
@@ -286,14 +286,15 @@ func (s *Session) sameNames(names [][]byte) bool {
 	return true
 }
 
-// failure is the failure that fail reports: the bytes, and a message made of them.
+// failure makes a core.Failure from the body of a fail command: the bytes, and a text message made from them.
 func failure(body []byte) *core.Failure {
 	const messageBytes = 1000
 	text := core.CutText(body, messageBytes)
 	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: bytes.Clone(body)}
 }
 
-// jobName is the id of a job in this protocol: its id if that is a UUIDv4, as of all jobs that Workq clients submit, else its alias.
+// jobName is the id that Workq clients see. Jobs submitted by Workq clients always have a UUIDv4, which is used as it is. For
+// any other id it is the job's alias.
 func jobName(j *core.Job) string {
 	if j.ID != "" && (j.Origin == core.Workq || core.IsUUIDv4(j.ID)) {
 		return j.ID
@@ -340,7 +341,7 @@ func answerOutcome(_ *Session, b []byte, p *pending, r *core.Reply) []byte {
 	return append(b, notFound...)
 }
 
-// resultOf is the result of a job: that of its worker, or the reason of its failure.
+// resultOf returns the result from the worker, or the reason of the failure.
 func resultOf(o *core.Outcome) []byte {
 	switch {
 	case o.Success || o.Failure == nil:

@@ -5,17 +5,17 @@ import (
 	"broker/frontends"
 )
 
-// pipeline is what one call of Feed or Deliver works with.
+// pipeline collects the commands of one call of Feed or Deliver.
 type pipeline struct {
 	frontends.Pipeline[pending]
-	request request // the command line at hand
+	request request // the current command
 	due     bool    // the pipeline must run before the next command
 }
 
-// pending is a command in the pipeline. Its answer is text, or made of the broker's reply.
+// pending is a command in the pipeline. Its answer is either a fixed text or made from the broker's reply.
 type pending struct {
 	text     string
-	tag      uint64 // of the command that a session is blocked on
+	tag      uint64 // set if the session is blocked on this command
 	answer   answer
 	id       string // of the job, as the answer names it
 	mayWait  bool   // the reply may come later; no input is read until then
@@ -30,7 +30,7 @@ type pending struct {
 // answer encodes a reply that is not Failed.
 type answer func(s *Session, b []byte, p *pending, r *core.Reply) []byte
 
-// maxPipeline is how many commands are decided together.
+// maxPipeline is the maximum number of commands that go to the broker in one call.
 const maxPipeline = 64
 
 // begin takes a pipeline for the time of one call; end gives it back.
@@ -60,8 +60,8 @@ func (p *pipeline) say(text string) {
 	p.due = p.due || p.Len() == maxPipeline
 }
 
-// expect adds a command that the broker answers and returns the tag for its operation. A pipeline ends with a command
-// that may wait, and with one whose answer may be large, so that the outbox is checked before the next one.
+// expect adds a command that the broker answers and returns the tag for its operation. A command that may wait ends the
+// pipeline. So does a command with a large answer, so that the session checks the outbox before the next one.
 func (p *pipeline) expect(c pending) (tag uint64) {
 	tag = p.Expect(c)
 	p.due = p.due || c.mayWait || c.large || p.Len() == maxPipeline

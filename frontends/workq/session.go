@@ -14,11 +14,11 @@ type Session struct {
 	tag    uint64 // of the last command
 
 	scanned  int    // bytes of unread input without a line end
-	needed   int    // input bytes that the command needs at least; zero: unknown
+	needed   int    // minimum input bytes for the command; zero: unknown
 	eofError string // the answer if the client sends EOF instead
 	skip     skippedBody
 	waiting  pending  // the command that waits for its reply; tag zero: none
-	listing  *listing // the answer that is being written; nil: none
+	listing  *listing // a reply in progress; nil: none
 	closing  bool     // no more input is read
 	eof      bool     // the client has closed its sending side
 
@@ -59,7 +59,7 @@ func (s *Session) Feed(in []byte) int {
 		if p.due {
 			s.flush(p)
 			if s.conn.Out().Len() > pauseAt {
-				return used // so that the loop sends before the next command
+				return used // the loop sends the output before the next command
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func (s *Session) shutdown() {
 	s.conn.CloseAfterFlush()
 }
 
-// flush runs the pipeline. Its last command may be left waiting.
+// flush runs the pipeline. Its last command may still wait for its reply afterwards.
 func (s *Session) flush(p *pipeline) {
 	if p.Len() == 0 {
 		return
@@ -249,7 +249,7 @@ func (s *Session) noteDelete(id string) {
 	s.front.opts.Audit(c)
 }
 
-// say writes an answer that rests on no commit.
+// say writes an answer that needs no commit.
 func (s *Session) say(text string) { s.conn.Out().WriteString(text) }
 
 // Deliver implements frontends.Session.
@@ -269,7 +269,7 @@ func (s *Session) Deliver() {
 // Refusal implements frontends.Session.
 func (s *Session) Refusal() []byte { return []byte(storeFailed) }
 
-// EOF implements frontends.Session: all commands are answered, without waiting.
+// EOF implements frontends.Session. It answers all remaining commands without waiting.
 func (s *Session) EOF(input []byte) {
 	s.eof = true
 	for !s.closing {
@@ -293,8 +293,8 @@ func (s *Session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *Session) Blocked() bool { return s.waiting.tag != 0 || s.listing != nil }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no run and no further job, but
-// still gets a result, a list, and a job that is being read for it.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client starts no run and gets no new job. It still gets
+// results, lists, and a job whose body is being read from disk.
 func (s *Session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.isResult && !s.waiting.reading {
 		s.cancelWait(timedOut)
@@ -309,9 +309,9 @@ func (s *Session) Stop() {
 	}
 }
 
-// cancelWait answers the blocked command with text, unless its reply has arrived. Replacing the client of the broker cancels
-// the operation that is parked in its name. An outcome that has arrived is still written; a job is not, and returns to its
-// place in the queue.
+// cancelWait answers the blocked command with text, unless its reply has arrived. It replaces the session's broker client,
+// which cancels the parked operation. If an outcome has arrived in the meantime, it is still written. A job that has arrived is
+// not: it returns to its place in the queue.
 func (s *Session) cancelWait(text string) {
 	if !s.waiting.isLease {
 		s.Deliver()

@@ -222,7 +222,7 @@ func TestUndeliveredJobIsReleased(t *testing.T) {
 	worker.Hangup()
 	other.Send("lease q 0\r\n")
 	other.Want("+OK 1\r\n" + idOf(1) + " q 1000 1\r\n1\r\n")
-	other.Hangup() // its bytes have left: it is gone with the job
+	other.Hangup() // the job was sent, so the client is gone together with the job
 	if got := newForeign(t, s, core.Gearman).do(&core.Inspect{Ref: core.Ref{ID: idOf(1)}}).Info; got.State != core.Leased ||
 		got.Attempts != 1 {
 		t.Errorf("the job is %v after %d attempts, want leased after 1", got.State, got.Attempts)

@@ -1,9 +1,9 @@
 package workq
 
-// skippedBody is a body that belongs to a malformed line: it is skipped.
+// skippedBody is the body after a malformed line, which the session skips.
 type skippedBody struct {
 	state       skipState
-	size        int64 // that is left
+	size        int64 // bytes left to skip
 	alternative int64 // skipWhole: a larger size that the body may have instead; below zero: none
 }
 
@@ -12,14 +12,14 @@ type skipState uint8
 
 const (
 	skipNone   skipState = iota
-	skipExact            // like the body of a correct line
-	skipWhole            // if CRLF follows it; else there is no body, and the input is commands
-	skipLine             // if the next line has its size; an argument is missing, and the number may not have been the size
-	skipStream           // as it arrives: it is above the limit
+	skipExact            // the body of a line whose sizes are correct
+	skipWhole            // a body only if CRLF follows it; else the input is commands
+	skipLine             // a body only if the next line has this size; an argument is missing, so the number may not be the size
+	skipStream           // a body above the limit, discarded as it arrives
 	skipEnd              // the CRLF after skipStream, if there is one
 )
 
-// skipBodyOf starts to skip the body after a malformed line that lacks no argument.
+// skipBodyOf starts to skip the body after a malformed line that has enough arguments.
 func (s *Session) skipBodyOf(p *pipeline, cmd command) {
 	r, limit := &p.request, int64(s.front.opts.MaxBodyBytes)
 	switch {

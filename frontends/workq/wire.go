@@ -46,8 +46,8 @@ const (
 	endLost
 )
 
-// cutBodyEnd parses the end of a body and returns its length. A wrong end has two bytes, as in the reference: what follows is
-// the next line. LF alone has one: the body was one byte shorter than announced, and the next line follows. If the body is
+// cutBodyEnd parses the end of a body and returns its length. A wrong end has two bytes, as in the reference server, and the
+// next line follows. LF alone has one: the body was one byte shorter than announced, and the next line follows. If the body is
 // one byte too long, its CRLF is split and framing is lost.
 func cutBodyEnd(in []byte) (int, bodyEnd) {
 	switch {
@@ -77,11 +77,11 @@ func bodyEndAt(in []byte, end int) (int, bodyEnd) {
 	return cutBodyEnd(in[end:])
 }
 
-// manyFlags is the number of flags above which repeated keys are found with an index.
+// manyFlags is the number of flags above which an index finds repeated keys.
 const manyFlags = 16
 
-// parse splits line into tokens at spaces. A leading space leaves the command word empty, and so does a leading flag, whose
-// syntax is checked like that of any other.
+// parse splits line into tokens at spaces. A leading space or flag leaves the command word empty. The syntax of a leading flag
+// is checked too.
 func (r *request) parse(line []byte) {
 	r.args, r.flags, r.badFlags, r.body = r.args[:0], r.flags[:0], false, nil
 	if r.word, line = nextToken(line); len(r.word) > 0 && r.word[0] == '-' {
