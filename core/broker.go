@@ -7,11 +7,13 @@ type ClientID uint64
 type ClientOptions struct {
 	Protocol Protocol
 
-	// Wake is called, from any goroutine and never under the broker's lock, when replies are waiting for the client or a
-	// commit is done that some of its replies depend on. It must not block and must not call the broker.
+	// Wake is called when replies are waiting for the client, or when a commit that some of its replies depend on is
+	// done. Any goroutine may call it, but never under the broker's lock. It must not block and must not call the
+	// broker.
 	Wake func()
 
-	// Close closes the client's connection, for DisconnectClient; nil: there is none. Called like Wake.
+	// Close closes the client's connection, for DisconnectClient; nil: the client has no connection. Called like
+	// Wake.
 	Close func()
 
 	Address  string // of the other end of the connection, for lists

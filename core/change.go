@@ -6,9 +6,8 @@ import (
 )
 
 // Update changes fields of an unfinished or dead job; fields that are nil stay unchanged. A current lease continues as it was
-// granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict,
-// ErrFinished, ErrDiskFull (a new body), or ErrInvalid: a value that no job may have, or ReadyAt of a job that is leased
-// or dead.
+// granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict, ErrFinished,
+// ErrDiskFull (a new body), or ErrInvalid: an invalid value, or ReadyAt for a job that is leased or dead.
 type Update struct {
 	changing
 	Tag uint64
@@ -20,7 +19,7 @@ type Update struct {
 // JobChange lists the fields of a job to change.
 type JobChange struct {
 	Priority *int64
-	Type     *string // empty: the name of its queue
+	Type     *string // empty: same as the queue's name
 	Tags     *[]string
 	Body     *Body
 
@@ -28,7 +27,7 @@ type JobChange struct {
 	// zero means now.
 	ReadyAt *Instant
 
-	ExpiresAt   *Instant // a retention of the outcome that ends with it changes too
+	ExpiresAt   *Instant // if the outcome was kept until the old time, it is kept until the new one
 	LeaseFor    *time.Duration
 	MaxAttempts *uint32
 	MaxFails    *uint32
@@ -74,11 +73,11 @@ type Body struct {
 	Format Format
 }
 
-// Move moves a job to a queue under the same identity: jobs that depend on it still do. It ends the job's lease, if there is
-// one, which requires Authority; a dead job becomes unfinished again. Afterwards the job is blocked, scheduled or ready,
-// depending on After and ReadyAt. Reply as for Update, and Failed with ErrNotLeased or ErrNotHolder as Complete, ErrFull,
-// ErrNotUnique (the unique key is taken in that queue), or ErrInvalid as AddDependencies and for a callback that waits for
-// its batch.
+// Move moves a job to a queue. The job keeps its identity, so jobs that depend on it still do. If the job is leased, Move
+// ends the lease, which requires Authority. A dead job becomes unfinished again. Afterwards the job is blocked, scheduled
+// or ready, depending on After and ReadyAt. Reply as for Update, and Failed with ErrNotLeased or ErrNotHolder as Complete,
+// ErrFull, ErrNotUnique (the unique key is taken in that queue), or ErrInvalid as for AddDependencies, and for a callback
+// that waits for its batch.
 type Move struct {
 	changing
 	Tag       uint64
@@ -91,10 +90,10 @@ type Move struct {
 	Set       JobChange
 }
 
-// AddDependencies makes a blocked, scheduled or ready job wait for more jobs. A number that was assigned to a job that is
-// gone counts as done, as in a submission. Reply: Accepted, with the number of jobs that it now waits for
-// in N, or Failed with ErrNotFound (also for an unknown name in After), ErrConflict, ErrFinished, or ErrInvalid:
-// another state, too many dependencies, a dependency on itself, directly or through others.
+// AddDependencies makes a blocked, scheduled or ready job wait for more jobs. The number of a job that no longer exists
+// counts as done, as in a submission. Reply: Accepted, with the number of jobs it now waits for in N, or Failed with
+// ErrNotFound (also for an unknown name in After), ErrConflict, ErrFinished, or ErrInvalid: the job is in another
+// state, has too many dependencies, or would depend on itself, directly or through other jobs.
 type AddDependencies struct {
 	changing
 	Tag   uint64
@@ -104,7 +103,7 @@ type AddDependencies struct {
 }
 
 // RemoveDependencies makes a blocked job wait for fewer jobs; without dependencies it becomes scheduled or ready. All removes
-// all of them, including those that are gone without being done; without All, a job marked broken stays blocked. Names that
+// every dependency, including jobs that ended without being done. Without All, a job marked broken stays blocked. Jobs that
 // it does not wait for are ignored. Reply as for AddDependencies.
 type RemoveDependencies struct {
 	changing
@@ -117,7 +116,7 @@ type RemoveDependencies struct {
 
 // TransferLease transfers a lease from a connection or a worker to a worker with an id; the connection may close afterwards.
 // The lease starts again, for LeaseFor or, if that is zero, for the usual time. Reply: Accepted, with the new grant in
-// Lease, or Failed with ErrNotFound, ErrNotLeased (also when Epoch is not that of the present lease), or ErrInvalid
+// Lease, or Failed with ErrNotFound, ErrNotLeased (also if Epoch is not the epoch of the current lease), or ErrInvalid
 // without a worker.
 type TransferLease struct {
 	changing
@@ -131,8 +130,8 @@ type TransferLease struct {
 // Dependents says what happens to jobs that depend on a cancelled job.
 type Dependents uint8
 
-// DependentsBreak: they stay Blocked and are marked broken. DependentsRefuse: nothing is cancelled, unless all of them
-// are cancelled together.
+// DependentsBreak: they stay Blocked and are marked broken. DependentsRefuse: the operation fails unless it cancels
+// all dependents too.
 const (
 	DependentsBreak Dependents = iota
 	DependentsRefuse
@@ -141,17 +140,17 @@ const (
 // CancelRunning says what Cancel does to a leased job.
 type CancelRunning uint8
 
-// RunningRemove: it is removed like any other. RunningSignal: it stays with its worker, which is asked to stop: replies to Report
-// say so, as do EventCancelRequested and Filter.CancelRequested. It ends with Cause Cancelled once the worker fails it or its lease
-// ends in any other way; only a completion, a Bury, and a Move to another queue count as they do without the request.
+// RunningRemove: the job is removed like any other. RunningSignal: the worker keeps the job and is asked to stop: replies to Report
+// say so, as do EventCancelRequested and Filter.CancelRequested. The job ends with Cause Cancelled once the worker fails it or its
+// lease ends in another way. A completion, a Bury and a Move to another queue still work as usual.
 const (
 	RunningRemove CancelRunning = iota
 	RunningSignal
 )
 
-// Cancel removes a job in any state, and those of Also with it; watchers get Ended with Cause Cancelled. Unknown names in Also are
-// ignored, and If applies to Ref only. Reply: Accepted, with the number of jobs removed in N and, with RunningSignal, CancelRequested
-// if workers were asked to stop others; or Failed with ErrNotFound, ErrConflict or ErrHasDependents.
+// Cancel removes the job in any state, together with the jobs in Also. Watchers get Ended with Cause Cancelled. Unknown names in Also
+// are ignored, and If applies to Ref only. Reply: Accepted, with the number of removed jobs in N and, with RunningSignal,
+// CancelRequested if workers were asked to stop; or Failed with ErrNotFound, ErrConflict or ErrHasDependents.
 type Cancel struct {
 	changing
 	Tag        uint64

@@ -10,8 +10,8 @@ type ListClients struct {
 	Limit    int // at most 1,000; zero: 100
 }
 
-// ListWorkers lists the workers that hold leases under a name, whatever connection they use, in byte order of their names,
-// starting after After. Reply: Answered with Workers.
+// ListWorkers lists the named workers that hold leases, on any connection, in byte order of their names, starting after
+// After. Reply: Answered with Workers.
 type ListWorkers struct {
 	reading
 	Tag   uint64
@@ -19,7 +19,7 @@ type ListWorkers struct {
 	Limit int // at most 1,000; zero: 100
 }
 
-// DisconnectClient closes a client's connection, which releases the leases that the connection holds. Reply: Accepted, or Failed
+// DisconnectClient closes a client's connection and so releases the leases held by the connection. Reply: Accepted, or Failed
 // with ErrNotFound, or ErrInvalid for a client that has no connection.
 type DisconnectClient struct {
 	reading
@@ -40,7 +40,7 @@ type ClientInfo struct {
 	Address  string // of the other end
 	Identity string // subject of its TLS certificate
 	Name     string // chosen by the client
-	Worker   string // id of its last lease; WorkerInfo of that name has the jobs
+	Worker   string // worker id of its last lease; the WorkerInfo of that name lists the jobs
 	OpenedAt Instant
 	Queues   []string  // that it is registered for or waits on
 	Held     []HeldJob // by the connection
@@ -48,13 +48,13 @@ type ClientInfo struct {
 	Sleeping bool      // Sleep: waiting to be woken
 }
 
-// WorkerInfo describes a worker that holds leases under a name.
+// WorkerInfo describes a named worker that holds leases.
 type WorkerInfo struct {
 	Name string
 	Held []HeldJob
 }
 
-// HeldJob is a job leased by a worker.
+// HeldJob is a job that a worker has leased.
 type HeldJob struct {
 	Seq        uint64
 	Queue      string
@@ -73,7 +73,7 @@ type WaitReason uint8
 
 // The reasons. For a ready job, the first one that applies.
 const (
-	WaitNone     WaitReason = iota // it is leased, done or dead
+	WaitNone     WaitReason = iota // the job is leased, done or dead
 	WaitWorker                     // ready: no worker has requested it yet
 	WaitPaused                     // ready: its queue is paused
 	WaitDraining                   // ready: the broker hands out no jobs
@@ -81,7 +81,7 @@ const (
 	WaitTime                       // scheduled or retrying: until ReadyAt
 	WaitJobs                       // blocked: until the jobs in Waiting are closed
 	WaitBatch                      // blocked: the callback of an incomplete batch
-	WaitBroken                     // blocked: a dependency is gone without being done; see JobInfo.Broken
+	WaitBroken                     // blocked: a dependency ended without being done; see JobInfo.Broken
 	WaitOrder                      // ready: earlier jobs of its key have not ended; see JobInfo.Behind
 )
 

@@ -1,7 +1,7 @@
 package core
 
 // Condition restricts an operation to a job in a certain state: every field that is set must match. The zero Condition
-// always matches. It is checked before the operation's own rules; if it does not match, the operation is Failed with
+// always matches. It is checked before the operation's own rules; if it does not match, the reply is Failed with
 // ErrConflict, and Seq is the job.
 type Condition struct {
 	States   []State // the job is in one of these

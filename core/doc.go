@@ -16,7 +16,8 @@
 // # Promises
 //
 // A reply whose Commit is not zero must not leave the process before Broker.Committed has reached that number; the
-// front-end's [frontends.Outbox] ensures that. Leases and progress are recorded too, but their replies do not wait.
+// front-end's [frontends.Outbox] ensures that. Leases and progress are stored too, but their replies do not wait for
+// the disk.
 //
 // # Ownership
 //

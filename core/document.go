@@ -1,17 +1,17 @@
 package core
 
-// WriteDocuments stores named documents, which are kept on disk alone: unlike meta entries they may be many and large. A nil
-// Value removes one. Names start with the owner's name and a slash. In an Atomic they are stored in the commit of its other
-// operations. Reply: Accepted.
+// WriteDocuments stores named documents. They are kept on disk only, not in memory, so there may be many and they may be
+// large, unlike meta entries. A nil Value removes one. Names start with the owner's name and a slash. In an Atomic, they
+// are stored in the same commit as the other operations. Reply: Accepted.
 type WriteDocuments struct {
 	changing
 	Tag       uint64
 	Documents []MetaEntry
 }
 
-// ReadDocuments lists the documents whose names start with Prefix and come after After, in byte order of their names, as
-// of a recent commit. Reply: Answered with Documents; a page without any is the last one. Nothing is stored, and nothing is
-// listed, with durability none.
+// ReadDocuments lists the documents whose names start with Prefix and come after After, in byte order of their names, as of
+// a recent commit. Reply: Answered with Documents; an empty page is the last one. With durability none, no documents are
+// stored or listed.
 type ReadDocuments struct {
 	reading
 	Tag    uint64

@@ -28,17 +28,17 @@ var (
 	ErrNoLimit    = errors.New("no such limit")
 	ErrConfigured = errors.New("set by the configuration file")
 
-	// ErrForbidden is the reply of a broker that checks rights; the core itself never refuses for that reason.
+	// ErrForbidden is for wrappers of a Broker that check permissions; the core itself never returns it.
 	ErrForbidden = errors.New("not allowed")
 
 	// ErrHasDependents comes as a *DependentsError.
 	ErrHasDependents = errors.New("other jobs wait for this one")
 )
 
-// ErrDamaged is the ErrInvalid of an operation that needs what the store has lost of a job.
+// ErrDamaged is an ErrInvalid: the operation needs a part of the job that the store can no longer read.
 var ErrDamaged = fmt.Errorf("%w: what the store has of this job is damaged", ErrInvalid)
 
-// ErrOutOfTurn is the ErrInvalid of a lease of a given job that its ordered queue does not let go yet.
+// ErrOutOfTurn is an ErrInvalid: LeaseJob names a job of an ordered queue that has to wait for earlier jobs.
 var ErrOutOfTurn = fmt.Errorf("%w: earlier jobs of its key have not ended", ErrInvalid)
 
 // Errors lists every kind, so that a front-end's test can prove its table complete.
@@ -48,10 +48,10 @@ var Errors = []error{
 	ErrNoSchedule, ErrNoLimit, ErrConfigured, ErrForbidden,
 }
 
-// DependentsError is ErrHasDependents with the jobs that are meant.
+// DependentsError is ErrHasDependents together with the jobs concerned.
 type DependentsError struct {
 	Seq       uint64 // of the job that cannot be cancelled
-	Dependent uint64 // of one that waits for it
+	Dependent uint64 // a job that waits for it
 }
 
 // Error implements error.

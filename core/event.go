@@ -3,8 +3,8 @@ package core
 // EventKind is the kind of an event. The numbers are stored in timelines of jobs and never reused.
 type EventKind uint8
 
-// The kinds. A job that ends emits one of Done, Failed, Cancelled and Expired with Event.Over set; a failed one that does
-// not end emits Failed, then Retrying, Ready or Dead.
+// The kinds. A job that ends emits one of Done, Failed, Cancelled and Expired with Event.Over set. A job that fails but
+// does not end emits Failed, then Retrying, Ready or Dead.
 const (
 	EventSubmitted    EventKind = iota + 1
 	EventReady                  // ready for a worker
@@ -15,7 +15,7 @@ const (
 	EventRetrying               // waits for its next try
 	EventDead                   // moved to the dead set
 	EventCancelled              // removed by a client
-	EventMoved                  // to another queue; Detail names the one before
+	EventMoved                  // to another queue; Detail names the previous queue
 	EventReleased               // a lease was given back, or ended with its connection
 	EventLeaseExpired           // a lease expired
 	EventChanged                // by a client; Detail says what
@@ -24,7 +24,7 @@ const (
 	EventQueueResumed
 	EventQueueRemoved
 	EventWorkerCame      // a connection has requested jobs for the first time
-	EventWorkerGone      // such a connection closed
+	EventWorkerGone      // a connection that had requested jobs closed
 	EventNoted           // a client has added a note to the job's timeline; Detail is its text
 	EventCancelRequested // a client asks the worker of a leased job to stop; Worker is that worker
 	EventLogged          // lines were appended to the log of a leased job

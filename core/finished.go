@@ -2,17 +2,18 @@ package core
 
 import "time"
 
-// Retention says how long the finished jobs of a queue stay readable, beyond what a job asks for itself: for a time, and at
-// most so many of them; zero is no bound. The zero Retention keeps none.
+// Retention says how long and how many finished jobs of a queue stay readable, beyond what a job asks for itself. Zero in
+// one field means no limit; the zero Retention keeps no jobs.
 type Retention struct {
 	For   time.Duration
 	Count int
 }
 
-// KeepDone sets the Retention of a queue, or of all queues that have none of their own if Queue is empty; the zero Retention
-// removes it. Jobs that end as done or failed later stay as Done, with their outcome, and can be inspected, found and
-// cancelled. A submission with the id of such a job takes its place. Jobs beyond Count go at once, the oldest first; For holds
-// for jobs that finish from now on. It is not stored: callers set it at each start. Reply: Accepted, or Failed with ErrInvalid.
+// KeepDone sets the Retention of a queue, or, if Queue is empty, of all queues without a Retention of their own; the zero
+// Retention removes it. Jobs that end as done or failed from now on stay as Done, with their outcome, and can be inspected,
+// found and cancelled. A submission with the id of such a job replaces it. Jobs beyond Count are removed at once, the oldest
+// first; For applies to jobs that finish from now on. It is not stored: callers set it at each start. Reply: Accepted, or
+// Failed with ErrInvalid.
 type KeepDone struct {
 	changing
 	Tag       uint64
@@ -20,8 +21,8 @@ type KeepDone struct {
 	Retention Retention
 }
 
-// ListFinished lists the jobs that have ended last, the newest first: those of a queue, or the last end of one job, if that is
-// set. MaxFinished of them are remembered while the process runs. Reply: Answered with Finished.
+// ListFinished lists the jobs that ended most recently, the newest first: of all queues, of one queue, or one job. The process
+// remembers the last MaxFinished of them. Reply: Answered with Finished.
 type ListFinished struct {
 	reading
 	Tag    uint64
@@ -31,13 +32,13 @@ type ListFinished struct {
 	Limit  int // zero: 100
 }
 
-// MaxFinished is how many jobs are remembered that have ended.
+// MaxFinished is how many ended jobs the process remembers.
 const MaxFinished = 1000
 
 // FinishedJob is a job that has ended.
 type FinishedJob struct {
 	Seq        uint64
-	ID         string // empty if only the store had it
+	ID         string // empty if it was only in the store
 	Queue      string
 	Type       string
 	Origin     Protocol
@@ -45,11 +46,11 @@ type FinishedJob struct {
 	Kind       EventKind // EventDone, EventFailed, EventCancelled or EventExpired
 	Detail     string    // as Event.Detail, cut to 255 bytes
 	CreatedAt  Instant
-	LeasedAt   Instant // start of the last lease; zero: it was not leased
+	LeasedAt   Instant // start of the last lease; zero: never leased
 	FinishedAt Instant
 	Attempts   uint32
 	Fails      uint32
-	Protocol   Protocol // of the worker, or of the client that has removed it
+	Protocol   Protocol // of the worker, or of the client that removed it
 	Worker     string
 }
 

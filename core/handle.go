@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// MaxHandleBytes is the longest job handle that clients can store.
+// MaxHandleBytes is the length of the longest job handle that clients can store.
 const MaxHandleBytes = 63
 
-// HandleFormat writes and parses job handles. A handle is the prefix of this broker, a colon, and the Seq of the job in
-// decimal; every job has one. Like a Seq it is never reused. If a handle would be too long, the end of its prefix is cut off,
-// never a digit. The zero value has the prefix "H:".
+// HandleFormat writes and parses job handles. A handle consists of the prefix of this broker, a colon, and the Seq of the job
+// in decimal. Every job has a handle, and like a Seq it is never reused. If a handle would be too long, the prefix is
+// shortened at its end; the digits are never cut. The zero value has the prefix "H:".
 type HandleFormat struct{ prefix string } // with its colon
 
 // NewHandleFormat returns the format of handles that start with prefix, usually "H:" and the host name.
@@ -38,7 +38,7 @@ func (h HandleFormat) Append(b []byte, seq uint64) []byte {
 	return b
 }
 
-// Parse returns the Seq in a handle. It refuses anything that Append would not write, such as handles of another host.
+// Parse returns the Seq in a handle. It rejects anything that Append would not write, such as handles of another host.
 func (h HandleFormat) Parse(handle []byte) (seq uint64, ok bool) {
 	digits, ok := bytes.CutPrefix(handle, []byte(h.head()))
 	if !ok {

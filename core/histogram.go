@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Histogram counts how long something took, in buckets each at most a sixteenth wider than its lower bound, so that
-// quantiles are accurate to 4 %. The zero Histogram is empty and ready for use. Histograms can be merged.
+// Histogram counts durations. The width of a bucket is at most a sixteenth of its lower bound, so quantiles are
+// accurate to 4 %. The zero Histogram is empty and ready for use. Histograms can be merged.
 //
-// It uses memory only for powers of two that have occurred, so that thousands of histograms can be kept; Add allocates only
-// on the first duration of a power. (HdrHistogram reserves the whole range; DDSketch computes a logarithm per value.)
+// It uses memory only for the powers of two that have occurred, so thousands of histograms can be kept. Add allocates only
+// for the first duration in a power of two. (HdrHistogram reserves the whole range; DDSketch computes a logarithm per
+// value.)
 type Histogram struct {
 	count   uint64
 	micros  uint64 // sum of all
@@ -24,11 +25,11 @@ const (
 
 // Bucket is a part of a histogram.
 type Bucket struct {
-	From, To time.Duration // durations in it are at least From and less than To
+	From, To time.Duration // it counts durations from From up to but not including To
 	Count    uint64
 }
 
-// bucketOf is the octave of a number of microseconds and its bucket there.
+// bucketOf returns the octave of a number of microseconds, and the bucket in that octave.
 //
 //	octave 0: 0 to 15 µs, each a bucket; octave n: 2^(n+3) to 2^(n+4) µs in sixteen buckets
 func bucketOf(us uint64) (octave, bucket int) {
@@ -42,7 +43,7 @@ func bucketOf(us uint64) (octave, bucket int) {
 	return n, int(us>>(n-1)) - octaveBuckets //nolint:gosec // less than two octaves
 }
 
-// bucketStart is the least duration of a bucket.
+// bucketStart is the shortest duration of a bucket.
 func bucketStart(octave, bucket int) time.Duration {
 	if octave == 0 {
 		return time.Duration(bucket) * time.Microsecond
@@ -80,7 +81,7 @@ func (h *Histogram) Count() uint64 { return h.count }
 // Sum is the sum of all durations that were counted.
 func (h *Histogram) Sum() time.Duration { return time.Duration(h.micros) * time.Microsecond } //nolint:gosec // 292 years
 
-// Merge adds what another histogram has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(o *Histogram) {
 	if o.count == 0 {
 		return
@@ -113,15 +114,15 @@ func (h *Histogram) Reset() {
 	}
 }
 
-// Quantile is a duration that the part p (0 to 1) of all durations does not exceed: the middle of its bucket. Zero if
-// nothing was counted.
+// Quantile returns the duration that a share p (0 to 1) of all durations does not exceed. The result is the middle of
+// a bucket, or zero if nothing was counted.
 func (h *Histogram) Quantile(p float64) time.Duration {
 	var at [1]time.Duration
 	h.Quantiles(at[:], p)
 	return at[0]
 }
 
-// Quantiles is Quantile for several parts, which must rise.
+// Quantiles is Quantile for several shares, in ascending order.
 func (h *Histogram) Quantiles(into []time.Duration, parts ...float64) {
 	clear(into)
 	if h.count == 0 {
@@ -145,7 +146,7 @@ func (h *Histogram) Quantiles(into []time.Duration, parts ...float64) {
 	}
 }
 
-// Below is how many durations are less than d, which should be the end of a bucket: a power of two of microseconds.
+// Below returns how many durations are less than d. d should be the end of a bucket: a power of two in microseconds.
 func (h *Histogram) Below(d time.Duration) (n uint64) {
 	for i, o := range h.octaves {
 		if o == nil {
@@ -160,7 +161,7 @@ func (h *Histogram) Below(d time.Duration) (n uint64) {
 	return n
 }
 
-// Buckets are the buckets in which anything was counted, in rising order.
+// Buckets returns the buckets that are not empty, in ascending order.
 func (h *Histogram) Buckets() (all []Bucket) {
 	for i, o := range h.octaves {
 		if o == nil {
@@ -175,7 +176,7 @@ func (h *Histogram) Buckets() (all []Bucket) {
 	return all
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a copy that shares no memory.
 func (h *Histogram) Clone() *Histogram {
 	c := new(Histogram)
 	c.Merge(h)

@@ -1,7 +1,7 @@
 package core
 
-// HoldQueue keeps a queue known while the client is open, made if need be, until it was applied with Free as often as without.
-// There is no reply.
+// HoldQueue keeps a queue while the client is open, and creates it if necessary. A HoldQueue with Free takes back one
+// HoldQueue without it. There is no reply.
 type HoldQueue struct {
 	reading
 	Queue string

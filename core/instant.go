@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Instant is a point in time: microseconds since the Unix epoch. Zero means "not set". Microseconds, because the year
-// 9999 that a Workq client may name does not fit into nanoseconds.
+// Instant is a point in time: microseconds since the Unix epoch. Zero means "not set". It uses microseconds because
+// Workq clients may use the year 9999, which does not fit in 64 bits of nanoseconds.
 type Instant int64
 
 // InstantOf converts t; the zero time.Time becomes the zero Instant.
@@ -25,7 +25,7 @@ func (i Instant) Time() time.Time {
 	return time.UnixMicro(int64(i)).UTC()
 }
 
-// Add moves i by d, which is cut to whole microseconds. A result beyond the range of an Instant is the end of that range.
+// Add moves i by d, truncated to whole microseconds. A result beyond the range of an Instant is clamped to it.
 func (i Instant) Add(d time.Duration) Instant {
 	span := Instant(d / time.Microsecond)
 	sum := i + span
@@ -38,7 +38,7 @@ func (i Instant) Add(d time.Duration) Instant {
 	return sum
 }
 
-// Sub is the span from j to i. One beyond the range of a time.Duration, which is 292 years, is the end of that range.
+// Sub returns the span from j to i, clamped to the range of a time.Duration (292 years).
 func (i Instant) Sub(j Instant) time.Duration {
 	const most = math.MaxInt64 / int64(time.Microsecond)
 	span := int64(i) - int64(j)

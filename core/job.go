@@ -56,7 +56,7 @@ func ProtocolNames() []string {
 	return names
 }
 
-// QueueLifetime says how long a queue is known that only its jobs have created.
+// QueueLifetime says how long the broker remembers a queue that was created only by submitting jobs to it.
 type QueueLifetime uint8
 
 // QueueWhileUsed: until some minutes after its last job. QueueUntilRestart: until the process ends. QueueForGood: after a
@@ -82,8 +82,8 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 	return QueueUntilRestart
 }
 
-// ReusesIDs reports whether clients of the protocol may submit a job with the ID of a finished one of theirs that is kept
-// for its outcome only. The new job replaces it.
+// ReusesIDs reports whether clients of the protocol may reuse the ID of one of their finished jobs that is kept only for
+// its outcome. The new job replaces the finished one.
 func (p Protocol) ReusesIDs() bool { return p == Faktory }
 
 // Format says what a body contains. Stored; never renumbered.
@@ -107,7 +107,8 @@ const (
 // Exhausted says what happens to a job whose failures have reached MaxFails. Stored; never renumbered.
 type Exhausted uint8
 
-// ExhaustedFinish: it ends as failed (kept only as Retain says). ExhaustedBury: it moves to the dead set for DeadFor.
+// ExhaustedFinish: it ends as failed (kept only if RetainUntil or RetainFor is set). ExhaustedBury: it moves to the
+// dead set for DeadFor.
 const (
 	ExhaustedFinish Exhausted = iota
 	ExhaustedBury
@@ -117,18 +118,19 @@ const (
 type LeaseEnd uint8
 
 // LeaseEndAttempt: it is ready again at its original position, or ends as failed once Attempts has reached MaxAttempts.
-// LeaseEndFail: that is a failure like any other, with its backoff (error type "ReservationExpired").
+// LeaseEndFail: this counts as a failure like any other, with its backoff (error type "ReservationExpired").
 const (
 	LeaseEndAttempt LeaseEnd = iota
 	LeaseEndFail
 )
 
-// OnBroken says what happens to a job that waits for others, when one of them ends without being done or is dead, or one of that
-// one's children is. Stored; never renumbered.
+// OnBroken says what happens to a job when a job it waits for, or a child of that job, ends without being done or is dead.
+// Stored; never renumbered.
 type OnBroken uint8
 
-// BrokenWaits: it waits until a client releases it, or the dead job is put back and done. BrokenReleases: the job runs, as if it did
-// not depend on that one. BrokenFails: it is dead, with the failure DependencyFailed. BrokenDrops: it is cancelled.
+// BrokenWaits: the job waits until a client releases it, or until the dead job is put back and done. BrokenReleases: the job runs as
+// if the dependency did not exist. BrokenFails: the job is dead, with the failure DependencyFailed. BrokenDrops: the job is
+// cancelled.
 const (
 	BrokenWaits OnBroken = iota
 	BrokenReleases
@@ -139,8 +141,8 @@ const (
 // UniquePolicy says what happens to a second submission with the same queue and UniqueKey. Stored; never renumbered.
 type UniquePolicy uint8
 
-// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique. UniqueReplace, which is never stored: the existing
-// job, if it waits, takes body, attributes, tags, priority and ReadyAt of the new one, and the reply names it; otherwise ErrNotUnique.
+// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique. UniqueReplace, which is never stored: if the existing
+// job waits, it takes body, attributes, tags, priority and ReadyAt from the new job, and the reply names it; otherwise ErrNotUnique.
 const (
 	UniqueNone UniquePolicy = iota
 	UniqueCoalesce
@@ -148,20 +150,20 @@ const (
 	UniqueReplace
 )
 
-// Refuses reports whether a submission is refused if a job that it cannot change has its key.
+// Refuses reports whether a submission is refused if its key belongs to a job that it cannot change.
 func (u UniquePolicy) Refuses() bool { return u == UniqueRefuse || u == UniqueReplace }
 
 // Job is what a client submitted. Its later state (attempts, failures, progress, result) is in [JobInfo].
 type Job struct {
 	Seq uint64 // assigned on admission, never reused; 0 in a submission
-	ID  string // the client's own id; empty: the core makes one, see Job.Identity
+	ID  string // the client's own id; empty: the core creates one, see Job.Identity
 
 	Queue      string
 	Type       string // what to run; empty in a submission: same as Queue
 	Body       []byte
 	Tags       []string // at most MaxTags of MaxTagBytes
 	Attributes []byte   // the front-end's own fields, opaque to the core
-	Trace      string   // trace that the job is part of, in a form of the front-ends, opaque to the core; at most MaxTraceBytes
+	Trace      string   // trace that the job is part of; front-ends define its form, opaque to the core; at most MaxTraceBytes
 
 	Priority    int64         // higher first, 0 is normal; from MinPriority to MaxPriority
 	CreatedAt   Instant       // zero in a submission: now
@@ -175,12 +177,12 @@ type Job struct {
 	MaxFails    uint32 // failures after which it is exhausted; zero and one: the first is final
 	PriorFails  uint32 // failures counted before this submission
 
-	// Cost is how much a lease of the job counts in limits of leases at once and of rates; zero: 1. One with a Cost above a limit is leased
-	// when nothing else counts, or with the whole burst.
+	// Cost is how much a lease of the job counts in limits of concurrent leases and of rates; zero: 1. A job with a Cost above a limit is
+	// leased when no other lease counts against the limit, or uses the whole burst.
 	Cost uint32
 
-	// Timeline, if not zero, keeps the job's timeline from its submission on: the first entry and the last ones, so many in
-	// all, from 2 to MaxTimeline.
+	// Timeline, if not zero, keeps a timeline of the job from its submission on. It is the maximum number of entries, from
+	// 2 to MaxTimeline: the first entry and the most recent ones.
 	Timeline uint16
 
 	Format    Format
@@ -198,21 +200,20 @@ type Job struct {
 	Ephemeral   bool // a client waits for it on a connection; never stored, removed with the last such client
 
 	// ScheduledOrder is Workq's order among jobs of equal priority: plain jobs first, then scheduled ones by their time.
-	// Without it, a job joins the end of the queue when it becomes due.
+	// Otherwise a job joins the end of the queue when it becomes due.
 	ScheduledOrder bool
 
-	// SeqOrder keeps the place of the job among those of equal priority: by its number among jobs with SeqOrder, by the time of its
-	// submission among others, however often it was delayed, leased or dead. The core sets its CreatedAt.
-	// Not with ScheduledOrder.
+	// SeqOrder keeps the job's place among jobs of equal priority, however often it is delayed, leased or dead: by Seq among jobs
+	// with SeqOrder, by the time of submission among other jobs. The core sets CreatedAt. It excludes ScheduledOrder.
 	SeqOrder bool
 
-	Tallies  Tallies  // what is counted of it in JobInfo.Tally
-	OnBroken OnBroken // when a job that it waits for cannot be done; not for ephemeral jobs
+	Tallies  Tallies  // what JobInfo.Tally counts
+	OnBroken OnBroken // what happens when a dependency cannot be done; not for ephemeral jobs
 
 	UniqueKey   string        // one live job per queue and key; empty: none
-	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: only once it is gone
-	RetainUntil Instant       // keep the outcome until then (Workq ttl)
-	RetainFor   time.Duration // keep the outcome for this long after the end
+	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: the key is free once the job is gone
+	RetainUntil Instant       // the outcome is kept until then (Workq ttl)
+	RetainFor   time.Duration // the outcome is kept for this long after the end
 
 	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
 	After  []uint64 // blocked until all of these are closed as done
@@ -220,10 +221,10 @@ type Job struct {
 
 	Schedule    string // name of the schedule that submitted it; set by the core
 	CallbackFor uint64 // batch whose callback this is; set by the core
-	RerunOf     uint64 // the job of which this one is a copy; set by the core: see Resubmit
+	RerunOf     uint64 // the job that this job is a copy of; set by the core, see Resubmit
 }
 
-// Tallies says what is counted of a job besides its attempts and failures. Stored; never renumbered.
+// Tallies says which counters a job has besides its attempts and failures. Stored; never renumbered.
 type Tallies uint8
 
 // TallyMoves: Tally.Releases, Timeouts, Burials and Kicks. TallyFirstLease: Tally.FirstLeasedAt.
@@ -234,16 +235,17 @@ const (
 	AllTallies = 1<<iota - 1
 )
 
-// Tally is what has happened to a job, as far as its Tallies say. Its attempts are stored at each lease too.
+// Tally holds the counters of a job that its Tallies select. The attempts of such a job are also stored at each
+// lease.
 type Tally struct {
-	Releases      uint32 // moves while it was leased, as when its worker gives it back
+	Releases      uint32 // moves out of a lease, for example when its worker gives it back
 	Timeouts      uint32 // leases that ran out
 	Burials       uint32 // moves to the dead set
 	Kicks         uint32 // Enqueue
 	FirstLeasedAt Instant
 }
 
-// Identity is the name of the job in protocols that name jobs by text: the client's id, or the one that the core made.
+// Identity is the id of the job in protocols with textual ids: the client's id, or the id that the core created.
 func (j *Job) Identity() string {
 	if j.ID != "" {
 		return j.ID
@@ -251,7 +253,8 @@ func (j *Job) Identity() string {
 	return MintedID(j.Seq, j.CreatedAt)
 }
 
-// InQueue puts the job into a queue. If its type was the name of its queue, it follows.
+// InQueue puts the job into a queue. If the job's type was the name of its old queue, the type becomes the name of
+// the new one.
 func (j *Job) InQueue(queue string) {
 	if j.Type == j.Queue {
 		j.Type = queue
@@ -266,9 +269,9 @@ func (j *Job) Kept() bool { return j.RetainUntil != 0 || j.RetainFor != 0 }
 type Failure struct {
 	Type      string   // error class; the front-end truncates it to its own limit
 	Message   string   //
-	Group     string   // what failures of several jobs have in common, named by the front-end
+	Group     string   // joins similar failures of several jobs; the front-end names it
 	Backtrace []string //
-	FailedAt  Instant  // time of the first failure
+	FailedAt  Instant  // first failure of the job
 	NextAt    Instant  // when the retry is due; zero when there is none
 	Count     uint32   // failures so far, including this one
 	Exception bool     // Gearman WORK_EXCEPTION: Data holds its bytes
@@ -294,27 +297,28 @@ const (
 	Cancelled
 )
 
-// The failure that an expired reservation is recorded as, if the job's policy counts it as one. Clients of Faktory know
-// these words.
+// The failure that is recorded for an expired lease if the job has LeaseEndFail. Clients of Faktory know these words.
 const (
 	ReservationExpired        = "ReservationExpired"
 	ReservationExpiredMessage = "Faktory job reservation expired"
 )
 
-// The failure of a job that is dead because too many leases in a row ended without a reply: it may crash its workers.
+// The failure of a job that is dead because too many leases in a row ended without a reply from the worker. The job
+// may crash its workers.
 const (
 	Poisonous        = "Poison"
 	PoisonousMessage = "%d leases in a row ended without a reply from the worker"
 )
 
-// The failure of a job with BrokenFails. The number is that of the job it waited for.
+// The failure of a job with BrokenFails. The number is the job it waited for.
 const (
 	DependencyFailed        = "DependencyFailed"
 	DependencyFailedMessage = "job %d, or one of its children, was not done"
 )
 
-// Damaged is the failure of a job that is dead because the store cannot read it any more. Its message is the reason.
+// Damaged is the failure of a job that is dead because the store can no longer read it. The message of the failure is
+// the reason.
 const Damaged = "damaged"
 
-// PoisonAfter is the default for how many such leases there may be.
+// PoisonAfter is the default limit of such leases in a row.
 const PoisonAfter = 20

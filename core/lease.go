@@ -5,8 +5,9 @@ import "time"
 // Pick says how a lease chooses among queues with ready jobs.
 type Pick uint8
 
-// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
-// the head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if the queues were one.
+// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at the
+// head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if all jobs were in one
+// queue.
 const (
 	PickInOrder Pick = iota
 	PickAtRandom
@@ -14,34 +15,35 @@ const (
 	PickFirst
 )
 
-// Lease requests a job, or several. Reply: Assigned for each job (see also Late), with the number of those that follow in N; or
+// Lease requests one or more jobs. Reply: Assigned for each job (see also Late), with the number of jobs that follow in N; or
 // NothingReady (if Deadline is zero), or TimedOut at Deadline. A client has at most one waiting lease; a second one is Failed with
-// ErrBusy. Numbers that are negative or more than MaxLeases are Failed with ErrInvalid.
+// ErrBusy. If Max or Min is negative or more than MaxLeases, the reply is Failed with ErrInvalid.
 type Lease struct {
 	changing
 	Tag      uint64
-	Queues   []string // nil: the queues that the client has registered; empty but not nil: none, only wait
-	Pick     Pick     // for each job anew
+	Queues   []string // nil: the queues that the client has registered; empty but not nil: no queue, the lease only waits
+	Pick     Pick     // applies again for each job
 	Holder   Holder
 	Worker   string        // id of the worker, kept with the lease; HeldByWorker only
 	Deadline Instant       // wait until then; zero: do not wait
-	LeaseFor time.Duration // in place of that of the jobs; zero: theirs
-	Max      int           // jobs; zero: one
-	MaxBytes int           // of their bodies, beyond the first; zero: no limit
+	LeaseFor time.Duration // overrides the LeaseFor of the jobs; zero: does not
+	Max      int           // number of jobs; zero: 1
+	MaxBytes int           // size of the bodies together, always allowing one job; zero: no limit
 
-	// Min makes the lease wait until so many jobs could be leased, each considered by itself. At Deadline, fewer will do.
+	// Min makes the lease wait until this many jobs can be leased; each job is considered separately. At Deadline, the
+	// lease takes fewer jobs.
 	Min int
 
 	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or TimedOut
 	// follows in a later call. Until then CancelLease gives the job back.
 	Late bool
 
-	// KeepQueues keeps the queues known for some minutes after the lease has waited on them, as if they had had a job. Otherwise
-	// a queue that exists only because of waiting leases disappears with them.
+	// KeepQueues keeps the queues for some minutes after the lease has waited on them, as if they had had a job. Otherwise a
+	// queue that exists only because leases wait on it disappears with the last of these leases.
 	KeepQueues bool
 }
 
-// MaxLeases is how many jobs one lease may take.
+// MaxLeases is the maximum number of jobs that one lease may take.
 const MaxLeases = 1_000
 
 // CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There is no

@@ -2,12 +2,11 @@ package core
 
 import "time"
 
-// LeaseJob gives one particular job to a worker with an id, or to the connection of the client, whatever queue it is in and
-// whoever is first there: for callers that choose the job themselves. The job is ready, scheduled, retrying or leased, or
-// dead if Dead is set; a lease that runs ends without a word of its worker and without being counted as lost. Pauses and
-// limits of the queue are the caller's to respect. Reply: Accepted, with the grant in Lease, or Failed with ErrNotFound,
-// ErrConflict, ErrFinished, ErrDraining, or ErrInvalid: a blocked job, a worker without LeaseFor, both a worker and ByConn,
-// or neither.
+// LeaseJob leases one particular job to a worker with an id, or to the connection of the client. It ignores the order of
+// the queue: it is for callers that choose the job themselves. The job must be ready, scheduled, retrying or leased, or
+// dead if Dead is set. A current lease ends and does not count as lost. LeaseJob ignores pauses and limits of the queue;
+// the caller has to respect them. Reply: Accepted, with the grant in Lease, or Failed with ErrNotFound, ErrConflict,
+// ErrFinished, ErrDraining, or ErrInvalid: a blocked job, a worker without LeaseFor, both a worker and ByConn, or neither.
 type LeaseJob struct {
 	changing
 	Tag      uint64

@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// LimitScope says which jobs of a queue a limit is for. On disk; never renumbered.
+// LimitScope says which jobs of a queue a limit applies to. On disk; never renumbered.
 type LimitScope uint8
 
 // ScopeQueue: all jobs of the queue together. ScopeType: jobs of one type. ScopeKey: jobs with one key; see Sharing.
@@ -12,18 +12,18 @@ const (
 	ScopeKey
 )
 
-// QueueLimit bounds the leases of a queue, of each type in it, or of each key in it. Jobs beyond the limit wait, and others
-// of the queue pass them.
+// QueueLimit bounds the leases of a queue, of each type in it, or of each key in it. Jobs beyond the limit wait; other jobs
+// of the queue are leased before them.
 type QueueLimit struct {
 	Queue string
 	Scope LimitScope
 
-	// Name is the type or key that is limited, for ScopeType and ScopeKey. A limit without a Name is for each type or key
-	// that has no limit of its own, separately.
+	// Name is the type or key that is limited, for ScopeType and ScopeKey. A limit without a Name applies separately to
+	// each type or key that has no limit of its own.
 	Name string
 
-	Throttle        // zero, with a Name: that type or key has no limit
-	FromConfig bool // set by the configuration file at each start, and not stored; only operations with FromConfig change it
+	Throttle        // zero, with a Name: this type or key has no limit
+	FromConfig bool // set by the configuration file at each start, not stored; only operations with FromConfig change it
 }
 
 // KeyKind says where the keys of jobs come from. On disk; never renumbered.
@@ -49,23 +49,24 @@ type Sharing struct {
 	Key   JobKey
 
 	// Fair hands out jobs to the keys in turn, instead of by priority and age of all jobs; within a key priority and age
-	// decide. A key has as many turns as its weight: 1, unless Weights says otherwise.
+	// decide. A key gets as many turns as its weight, which is 1 unless Weights says otherwise.
 	Fair    bool
 	Weights map[string]uint32
 
-	// Ordered hands out a job only when all earlier jobs of its key (by Seq) that are in the queue have ended, or are in the same
-	// hand-out. Dead jobs have ended. Jobs without a key are not ordered. It needs a KeyTag, and excludes Fair.
+	// Ordered hands out a job only when all earlier jobs (by Seq) of its key in the queue have ended or are handed out together
+	// with it. Dead jobs count as ended. Jobs without a key are not ordered. It needs a KeyTag, and excludes Fair.
 	Ordered bool
 
 	FromConfig bool // as in QueueLimit
 }
 
 // PutLimit sets a limit of a queue. Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (the queue has
-// MaxLimits), or ErrConfigured (the limit is the configuration's, and FromConfig is not set). Jobs with a KeyUnique that
-// waited before the first limit of their keys and whose payload is not in memory have the empty key until the next start.
+// MaxLimits), or ErrConfigured (the limit is the configuration's, and FromConfig is not set). With KeyUnique, jobs that
+// already waited before the first limit on keys was set, and whose payload is not in memory, have the empty key until the
+// next start.
 //
-// If there are many jobs, those of the queue are sorted by their types and keys in the background, which takes about two
-// seconds for a million; meanwhile the queue hands out no job, so that no limit is exceeded.
+// If the queue has many jobs, they are sorted by type and key in the background, which takes about two seconds for a
+// million jobs. Until that is done, the queue hands out no job, so that no limit is exceeded.
 type PutLimit struct {
 	changing
 	Tag   uint64
@@ -82,8 +83,8 @@ type RemoveLimit struct {
 	FromConfig bool
 }
 
-// ShareQueue sets the sharing of a queue; one without a Key removes it. Reply: Accepted, or Failed with ErrInvalid or
-// ErrConfigured, as PutLimit.
+// ShareQueue sets the sharing of a queue; a Sharing without a Key removes it. Reply: Accepted, or Failed with
+// ErrInvalid or ErrConfigured, as PutLimit.
 type ShareQueue struct {
 	changing
 	Tag     uint64
@@ -100,17 +101,17 @@ type ListLimits struct {
 	Limit int
 }
 
-// LimitInfo is a limit and, if one queue was asked for, what counts against it.
+// LimitInfo is a limit and, if ListLimits names one queue, its current use.
 type LimitInfo struct {
 	QueueLimit
-	Uses []LimitUse // by name; of more than MaxLimitUses types or keys those with the most slots taken, then those with the most ready jobs
+	Uses []LimitUse // by name; with more than MaxLimitUses types or keys, those with the most slots taken, then with the most ready jobs
 }
 
-// LimitUse is what counts against the limit of one queue, type or key.
+// LimitUse is the current use of the limit of one queue, type or key.
 type LimitUse struct {
 	Name   string    // type or key; empty for ScopeQueue
 	Taken  uint32    // slots
-	Ready  int       // jobs that could be leased but for limits
+	Ready  int       // jobs that could be leased if there were no limits
 	NextAt Instant   // when the rate allows the next lease; zero: now
 	Slots  []SlotUse // at most MaxSlotUses, the oldest lease first
 }

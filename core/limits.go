@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// Limits of the core itself; front-ends have narrower ones of their own.
+// Limits of the core; front-ends have stricter limits of their own.
 const (
 	MaxQueueName = 512     // bytes
 	MaxIDBytes   = 1024    // bytes of a client's own job id

@@ -9,15 +9,16 @@ type Listener interface {
 	Recovered(jobs [len(States) + 1]int, took time.Duration)
 	// CommitDone reports the number of records in a batch and how long its write and sync took.
 	CommitDone(records int, took time.Duration)
-	// ScheduleRan reports a run of a schedule that was due.
+	// ScheduleRan reports the result of a schedule's run that was due.
 	ScheduleRan(ScheduleRun)
 	// StoreWarning reports a problem of the store that needs no immediate action.
 	StoreWarning(text string)
 	// StoreFailed reports that the store has failed and the broker accepts no more work.
 	StoreFailed(error)
-	// JobDamaged reports a job that the store cannot read, once. A worker that asked for it gets another one.
+	// JobDamaged reports a job that the store cannot read; it is called once for each job. A worker that was to get
+	// the job gets another one.
 	JobDamaged(seq uint64, err error)
-	// ClockSet reports that the wall clock was set, and by how much.
+	// ClockSet reports that the wall clock jumped, and by how much.
 	ClockSet(by time.Duration)
 	// DiskFull reports that free disk space fell below the minimum (true) or rose above it again (false).
 	DiskFull(reached bool, freeBytes uint64)

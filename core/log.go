@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// AppendLog appends lines to the log of a leased job. The log has the first and the last lines, at most MaxLogLines and MaxLogBytes of
-// text; it is kept over retries and goes with the job. Longer lines than MaxLogLine are cut. Reply: Accepted, with CancelRequested if the
-// worker is asked to stop, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder, ErrDiskFull, or ErrInvalid: more than
-// MaxLogLines lines, or a job that is in memory only.
+// AppendLog appends lines to the log of a leased job. The log keeps the first and the last lines, at most MaxLogLines lines with
+// MaxLogBytes of text. It survives retries and is removed with the job. Lines longer than MaxLogLine are cut. Reply: Accepted, with
+// CancelRequested if the worker is asked to stop, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder, ErrDiskFull, or
+// ErrInvalid: more than MaxLogLines lines, or a job that is in memory only.
 type AppendLog struct {
 	changing
 	Tag       uint64
@@ -31,7 +31,7 @@ const (
 	MaxLogLine  = LogChunkBytes
 )
 
-// A log is stored as documents: chunks of its lines, the first ones and the last ones. One of the last chunks gives its place to a newer one.
+// A log is stored as documents, each with a chunk of its lines. The first chunks stay; a new chunk replaces the oldest of the others.
 const (
 	LogChunks     = 20
 	LogFirst      = LogChunks / 2 // chunks that stay
@@ -44,7 +44,7 @@ type LogLine struct {
 	Number  uint32 // of all lines of the job, from 1
 	At      Instant
 	Text    string
-	Missing uint32 // not zero: it stands for so many lines that are not kept; Number is that of the last of them
+	Missing uint32 // not zero: this entry stands for so many lines that were not kept; Number is the last of them
 }
 
 // LogChunk is a stored part of a log.
@@ -54,13 +54,13 @@ type LogChunk struct {
 	Lines  []LogLine
 }
 
-// LogPrefix begins the names of the documents with the log of a job.
+// LogPrefix is the prefix of the names of the documents with the log of a job.
 func LogPrefix(seq uint64) string { return fmt.Sprintf("%s%016x/", LogsPrefix, seq) }
 
-// LogsPrefix begins the names of all of them.
+// LogsPrefix is the prefix of the names of all documents with logs.
 const LogsPrefix = "core/log/"
 
-// LogSlot is the place of a chunk.
+// LogSlot returns the slot of a chunk: the number of the document that stores it.
 func LogSlot(chunk uint32) uint32 {
 	if chunk < LogFirst {
 		return chunk
@@ -68,13 +68,13 @@ func LogSlot(chunk uint32) uint32 {
 	return LogFirst + (chunk-LogFirst)%(LogChunks-LogFirst)
 }
 
-// LogChunkName is the name of the document at a place.
+// LogChunkName is the name of the document for a slot.
 func LogChunkName(seq uint64, slot uint32) string { return LogPrefix(seq) + fmt.Sprintf("%02x", slot) }
 
 // logChunkVersion is the first byte of a chunk. On disk.
 const logChunkVersion = 1
 
-// Encode encodes c, whose lines follow each other:
+// Encode encodes c, whose lines have consecutive numbers:
 //
 //	version │ number │ first │ each line: at, as the difference from the one before │ length │ text
 func (c *LogChunk) Encode() []byte {
@@ -127,7 +127,7 @@ func DecodeLogChunk(b []byte) (c LogChunk, err error) {
 	return c, nil
 }
 
-// DecodeLog reads the documents of a log, in any order. The chunks are in order.
+// DecodeLog decodes the documents of a log, in any order, and returns the chunks in order.
 func DecodeLog(documents []MetaEntry) (chunks []LogChunk, err error) {
 	for _, d := range documents {
 		c, err := DecodeLogChunk(d.Value)
@@ -140,7 +140,7 @@ func DecodeLog(documents []MetaEntry) (chunks []LogChunk, err error) {
 	return chunks, nil
 }
 
-// LogLines are the lines behind number after, with one in place of those that are not kept.
+// LogLines returns the lines after number after. One entry stands for each gap of lines that were not kept.
 func LogLines(chunks []LogChunk, after uint32) (lines []LogLine) {
 	next := uint32(1)
 	for i := range chunks {

@@ -2,10 +2,10 @@ package core
 
 import "time"
 
-// Step is the length of time that a point of a series stands for.
+// Step is the time that one point of a series covers.
 type Step uint8
 
-// Half an hour is kept in steps of two seconds, a day in minutes, and 30 days in hours.
+// Half an hour is kept in steps of two seconds, a day in steps of a minute, and 30 days in steps of an hour.
 const (
 	Step2s Step = iota
 	Step1m
@@ -23,10 +23,11 @@ func (s Step) Span() time.Duration {
 // Points is how many points of that step are kept.
 func (s Step) Points() int { return [...]int{900, 1440, 720}[s] }
 
-// MaxDetailed is how many queues have series and histograms of their own: the busiest. Those of all others are summed.
+// MaxDetailed is the maximum number of queues with series and histograms of their own: the busiest queues. The other
+// queues share one sum.
 const MaxDetailed = 1000
 
-// ReadSeries asks for what happened in a queue, or in all of them together, over time. Series are kept over restarts; a
+// ReadSeries requests the measurements of a queue, or of all queues together, over time. Series survive restarts; a
 // crash may lose the last ten minutes. Reply: Answered with Series, which has no points if the queue is not one of the
 // MaxDetailed busiest; or Failed with ErrInvalid for an unknown step.
 type ReadSeries struct {
@@ -35,7 +36,7 @@ type ReadSeries struct {
 	Queue string // empty: all
 	Rest  bool   // all queues that have no series of their own
 	Step  Step
-	From  Instant // earlier points are left out; zero: all that are kept
+	From  Instant // earlier points are left out; zero: all kept points
 }
 
 // Series are the points of a queue, one for each step from From on, up to the last complete one.
@@ -45,7 +46,8 @@ type Series struct {
 	Points []Point
 }
 
-// Point is what happened in a queue in one step. OldestAge of all queues together is that of the busiest ones.
+// Point holds the measurements of a queue in one step. For all queues together, OldestAge covers only the busiest
+// ones.
 type Point struct {
 	Submitted, Done, Failed   uint64
 	Ready, Leased             int           // at its end
@@ -54,8 +56,8 @@ type Point struct {
 	RunP50, RunP95, RunP99    time.Duration // from leased to done or failed
 }
 
-// ReadHistograms asks how long jobs have waited and run since the process started: those of a queue, of a type, or all.
-// Reply: Answered with Histograms, which are nil if the queue or type is not one of the MaxDetailed.
+// ReadHistograms requests how long jobs have waited and run since the process started: the jobs of a queue, of a type,
+// or all jobs. Reply: Answered with Histograms, which are nil if the queue or type is not one of the MaxDetailed.
 type ReadHistograms struct {
 	reading
 	Tag   uint64

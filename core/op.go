@@ -2,11 +2,11 @@ package core
 
 import "time"
 
-// Op is one request to the broker. Every operation has a Tag, a number that the caller chooses and that comes back in each reply
-// to it, including replies that come much later (a result, a job for a waiting lease).
+// Op is one request to the broker. Every operation has a Tag, a number chosen by the caller. Each reply to the operation carries
+// it, including replies that come much later (a result, a job for a waiting lease).
 //
-// The caller may reuse an operation once Do has returned, but not what it points to: the core owns jobs, bodies, results and
-// failures from then on. Strings must not alias a network buffer.
+// The caller may reuse an operation once Do has returned, but not the jobs, bodies, results and failures that it points to:
+// the core owns them from then on. Strings must not alias a network buffer.
 //
 // To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares it, and
 // handle it in the machine's apply.
@@ -14,18 +14,18 @@ type Op interface {
 	// TagOf returns the operation's Tag, or zero for an operation without a reply.
 	TagOf() uint64
 
-	// ReadOnly reports whether the operation changes nothing that is stored, so that the broker still answers it after the store
-	// has failed or while it shuts down.
+	// ReadOnly reports whether the operation changes no stored data. The broker still answers read-only operations after the
+	// store has failed and while it shuts down.
 	ReadOnly() bool
 }
 
-// changing is embedded in operations that change what is stored.
+// changing is embedded in operations that change stored data.
 type changing struct{}
 
 // ReadOnly implements Op.
 func (changing) ReadOnly() bool { return false }
 
-// reading is embedded in operations that change nothing that is stored.
+// reading is embedded in operations that change no stored data.
 type reading struct{}
 
 // ReadOnly implements Op.
@@ -40,10 +40,10 @@ type Ref struct {
 // FinishAuthority says which clients may finish a job or report on it.
 type FinishAuthority uint8
 
-// ByHolder: only the connection that holds the lease; others get ErrNotHolder (ErrNotFound if there is no such job).
-// ByLeased: any connection while the job is leased, otherwise ErrNotLeased; Complete and Fail are also accepted for a ready job that
-// has been neither leased nor changed since the start, because its last lease may have been lost with the process before. ByAnyone: any
-// connection, in any unfinished state.
+// ByHolder: only the connection that holds the lease; others get ErrNotHolder (ErrNotFound if there is no such job). ByLeased: any
+// connection while the job is leased, otherwise ErrNotLeased; Complete and Fail are also accepted for a ready job that has been neither
+// leased nor changed since the start, because the previous process may have leased it and lost that lease. ByAnyone: any connection, in
+// any unfinished state.
 const (
 	ByHolder FinishAuthority = iota
 	ByLeased
@@ -64,9 +64,9 @@ const (
 type Watch uint8
 
 // WatchStream: progress, data, warnings and the outcome as they arrive (Gearman foreground). WatchOutcome: the outcome
-// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job that is cancelled at the deadline or, if
-// it is leased then, when that lease expires (Workq run). An ephemeral job exists for the clients that watch it by
-// WatchStream or WatchRun, and is cancelled with the last of them; other clients that wait for its outcome are notified.
+// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job. The job is cancelled at the deadline
+// or, if it is leased then, when the lease expires (Workq run). An ephemeral job is cancelled when the last client that
+// watches it with WatchStream or WatchRun leaves; other clients that wait for its outcome are notified.
 const (
 	WatchNone Watch = iota
 	WatchStream
@@ -84,20 +84,21 @@ type Submit struct {
 	Job   *Job
 	Watch Watch
 
-	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due no later than so many milliseconds after its first
-	// submission. Zero: no bound. It has four bytes, since each submission has it.
+	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due at most this many milliseconds after its first
+	// submission. Zero: no bound. It takes only four bytes because every submission has it.
 	DebounceMs uint32
 
 	Deadline Instant     // WatchRun: cancel then
 	Meta     []MetaEntry // stored in the same commit
 
-	// Window holds the unique key in the queue until then, whatever becomes of the job: it outlives the job, its queue and a restart.
-	// A submission that coalesces with a job that has ended gets the Seq of that job and, in Job, its names; one that would watch
-	// such a job gets ErrNotUnique. Not for ephemeral jobs. The key is held longer if Job.UniqueUntil is not set or later.
+	// Window reserves the unique key in the queue until then, whatever happens to the job: the reservation outlives the job, its
+	// queue and a restart. A submission that coalesces with an ended job gets the Seq of that job and, in Job, its names; a
+	// submission that would watch the ended job gets ErrNotUnique. Not for ephemeral jobs. The key is held longer if Job.UniqueUntil
+	// is not set or later.
 	Window Instant
 }
 
-// Due is when the job of a submission is due that was first submitted at an instant, now or before; zero: at once.
+// Due returns when the job is due if it was first submitted at first; zero: at once.
 func (o *Submit) Due(first, now Instant) Instant {
 	if o.DebounceMs == 0 || o.Job.ReadyAt <= now {
 		return o.Job.ReadyAt
@@ -105,11 +106,11 @@ func (o *Submit) Due(first, now Instant) Instant {
 	return min(o.Job.ReadyAt, first.Add(o.Debounce()))
 }
 
-// Debounce is DebounceMs as a span.
+// Debounce is DebounceMs as a duration.
 func (o *Submit) Debounce() time.Duration { return time.Duration(o.DebounceMs) * time.Millisecond }
 
-// MetaEntry is a named value that a front-end stores in the same commit as the operation that carries it. A nil Value removes it.
-// Names start with the owner's name and a slash.
+// MetaEntry is a named value of a front-end. It is stored in the same commit as the operation that carries it. A nil Value
+// removes it. Names start with the owner's name and a slash.
 type MetaEntry struct {
 	Name  string
 	Value []byte
@@ -126,8 +127,8 @@ type Complete struct {
 	Result    []byte
 }
 
-// Fail reports a failure. The job's policy decides whether and when there is another try, unless RetryAt or Final do. Reply as
-// for Complete.
+// Fail reports a failure. The job's policy decides whether and when there is another try, unless RetryAt or Final decide it.
+// Reply as for Complete.
 type Fail struct {
 	changing
 	Tag       uint64
@@ -148,9 +149,9 @@ type Report struct {
 	If          Condition
 	Authority   FinishAuthority
 	Progress    Progress
-	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
-	LeaseUntil  Instant // the lease ends then, even if that is sooner; zero: unchanged
-	Heartbeat   bool    // only extend the lease: Progress is ignored
+	ExtendUntil Instant // the lease is extended to this time if it would end earlier; zero: unchanged
+	LeaseUntil  Instant // the lease ends then, even if that is earlier than before; zero: unchanged
+	Heartbeat   bool    // the report only extends the lease; Progress is ignored
 }
 
 // Progress is Num of Den. Text is the worker's description.
@@ -182,7 +183,7 @@ type Await struct {
 }
 
 // Release gives a lease back as if it had never been granted: the job returns to its original position, and no attempt is
-// counted. Epoch is that of the Grant. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also if the job has a newer
+// counted. Epoch is Grant.Epoch. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also if the job has a newer
 // lease). It is for jobs whose Assigned reply could not be delivered.
 type Release struct {
 	changing
@@ -192,14 +193,15 @@ type Release struct {
 }
 
 // Register announces that this client can work for a queue, which is created if necessary. No reply. LeaseFor limits each job it
-// takes; zero: no limit. Each further Register counts the worker once more.
+// takes; zero: no limit. Each further Register for the queue counts the worker once more.
 type Register struct {
 	reading
 	Queue    string
 	LeaseFor time.Duration
 }
 
-// Unregister revokes Register for one queue or (All) for every queue; jobs of it that the client holds are released. No reply.
+// Unregister revokes Register for one queue or (All) for every queue; the client's leased jobs of that queue are released. No
+// reply.
 type Unregister struct {
 	reading
 	Queue string
@@ -207,13 +209,14 @@ type Unregister struct {
 }
 
 // Sleep requests one Woken reply when a job for the client's registrations may be available: at once if there is one. If there is
-// none, the limits that Register or a lease set on the jobs that the client holds end: only their own LeaseFor still applies.
+// no job, the time limits that Register or Lease set for the jobs held by the client no longer apply; only the jobs' own LeaseFor
+// does.
 type Sleep struct {
 	reading
 	Tag uint64
 }
 
-// CreateQueue makes a queue that exists until it is dropped. Reply: Accepted.
+// CreateQueue creates a queue that exists until it is dropped. Reply: Accepted.
 type CreateQueue struct {
 	changing
 	Tag   uint64
@@ -221,8 +224,9 @@ type CreateQueue struct {
 }
 
 // DropQueue removes a queue with its unfinished jobs; clients that watch them get Ended. It removes at most Limit jobs a call
-// (zero: 1,000). Reply: Accepted, with a Cursor that is not zero while there are more: repeat the operation with it; or Failed
-// with ErrNoQueue, or ErrBusy while workers are registered or jobs leased. FoldCase compares the name without regard to case.
+// (zero: 1,000). Reply: Accepted, with a Cursor that is not zero while there are more jobs; repeat the operation with this
+// Cursor; or Failed with ErrNoQueue, or ErrBusy while workers are registered or jobs leased. FoldCase compares the name
+// without regard to case.
 type DropQueue struct {
 	changing
 	Tag      uint64
@@ -241,8 +245,8 @@ type PauseQueue struct {
 	For    time.Duration
 }
 
-// LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, also if nobody knows the
-// queue: then nothing is remembered (spec gearman 3). The throttle in Limits is not looked at.
+// LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, even if the queue does
+// not exist; then the limit is not stored (spec gearman 3). The Throttle in Limits is ignored.
 type LimitQueue struct {
 	changing
 	Tag    uint64
@@ -250,18 +254,18 @@ type LimitQueue struct {
 	Limits Limits
 }
 
-// Limits bounds a queue; zero is no bound.
+// Limits are the limits of a queue; zero is no limit.
 type Limits struct {
-	// Refuse a submission of that class while the queue's unfinished jobs (all priorities, running ones too) number so
-	// many or more.
+	// A submission of that class is refused while the queue has this many or more unfinished jobs of all priorities,
+	// including running ones.
 	MaxHigh, MaxNormal, MaxLow uint32
 
 	Throttle
 }
 
-// Throttle limits leases; zero is no limit.
+// Throttle limits leases. Zero is no limit.
 type Throttle struct {
-	Leased          uint32        // at the same time, over all workers
+	Leased          uint32        // at the same time, by all workers together
 	LeasedPerWorker uint32        // at the same time, for one worker id or connection
 	SlotFor         time.Duration // a slot becomes free after this time even if its lease continues
 	Rate            float64       // leases a second
@@ -269,7 +273,8 @@ type Throttle struct {
 }
 
 // Drain stops (On) or resumes handing out jobs of all queues: waiting leases keep waiting, and results are still accepted. With
-// RefuseJobs no job is admitted meanwhile, also without On: ErrDraining. Reply: Accepted. It is not stored: a restart ends it.
+// RefuseJobs, submissions fail with ErrDraining until Drain is called without it; this does not depend on On. Reply: Accepted.
+// It is not stored: a restart ends it.
 type Drain struct {
 	changing
 	Tag        uint64
@@ -279,8 +284,8 @@ type Drain struct {
 
 // Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if empty).
 // It removes at most Limit jobs per call (zero: 1,000), starting after Cursor. Reply: Purged with N, and a Cursor that is not
-// zero while there are more. With Drop, the last page also removes the queue's settings, and its row until a job becomes ready
-// there or a client names it again.
+// zero while there are more. With Drop, the last page also removes the queue's settings, and hides the queue from lists until a
+// job becomes ready in it or a client names it again.
 type Purge struct {
 	changing
 	Tag    uint64
@@ -299,9 +304,9 @@ type ResetCounters struct {
 	Origin Protocol
 }
 
-// Inspect requests everything known about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up UniqueKey (in
-// Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil rather than reading the store. Timeline
-// reads the job's timeline too.
+// Inspect requests all information about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up UniqueKey (in
+// Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil instead of reading the store. Timeline reads
+// the job's timeline too.
 type Inspect struct {
 	reading
 	Tag       uint64
@@ -326,14 +331,14 @@ type ListJobs struct {
 	Limit  int // at most 1,000; zero: 100
 	Brief  bool
 
-	// NoBody is for lists that need more than Brief but not Body, Failure and Outcome: the parts of these that are not in memory
-	// are not read. A page by Cursor ends early after many reads.
+	// NoBody is for lists that need more than Brief, but not Body, Failure and Outcome. Parts of these three that are not in
+	// memory are not read. A page by Cursor ends early after many reads.
 	NoBody bool
 }
 
-// ListQueues asks for the queues whose names start with Prefix and come behind After, in byte order, from Offset. Limit zero:
-// all, which takes long if there are many; go on behind the last name of a page instead. Busiest lists the queues that have
-// series and histograms of their own, at most MaxDetailed, whatever the other fields say. Reply: Queues.
+// ListQueues lists the queues whose names start with Prefix and come after After, in byte order, from Offset. Limit zero
+// lists all queues, which takes long if there are many; list pages with After instead. Busiest lists the queues with series
+// and histograms of their own, at most MaxDetailed; the other fields are then ignored. Reply: Queues.
 type ListQueues struct {
 	reading
 	Tag     uint64
@@ -344,8 +349,8 @@ type ListQueues struct {
 	Busiest bool
 }
 
-// ListQueueValues is ListQueues with one number of each queue only, which costs little: lists in another order than that of
-// names choose their page by it. Reply: Answered with QueueValues.
+// ListQueueValues is ListQueues with only one number of each queue, which is cheap. Callers that sort queues by that number
+// use it to choose a page. Reply: Answered with QueueValues.
 type ListQueueValues struct {
 	reading
 	Tag    uint64
@@ -355,10 +360,11 @@ type ListQueueValues struct {
 	Of     QueueMeasure
 }
 
-// QueueMeasure is a number that a queue has.
+// QueueMeasure selects a number of a queue.
 type QueueMeasure uint8
 
-// The measures. QueueNextAt is since when the next job to leave is ready, as an Instant; the largest number if no job is ready.
+// The measures. QueueNextAt is when the next job to be leased became ready, as an Instant; the largest number if no job is
+// ready.
 const (
 	QueueReady QueueMeasure = iota
 	QueueScheduled
@@ -397,22 +403,22 @@ type WriteMeta struct {
 	Entries []MetaEntry
 }
 
-// OpenBatch makes a batch, open for jobs that name it, under Parent if that is not zero. The Complete callback runs once every
-// job of the batch and of its children has been executed once, Success once all are done; both only after CloseBatch. Reply:
-// BatchReply with the batch's number in Seq.
+// OpenBatch creates a batch that jobs can join, under Parent if that is not zero. The Complete callback runs once every job of
+// the batch and of its children has been executed once, Success once all are done; both wait for CloseBatch. Reply: BatchReply
+// with the batch's number in Seq.
 type OpenBatch struct {
 	changing
 	Tag         uint64
 	Parent      uint64
 	Description string
-	Owner       string // who opens it, for the front-ends' rules
+	Owner       string // who opens it; front-ends use it for their rules
 	Complete    *Job   // nil: none
 	Success     *Job   // nil: none
 	OpenUntil   Instant
 }
 
-// CloseBatch closes a batch for submissions from outside and lets its callbacks run. Reopen allows more submissions, in any
-// state; a callback that was released is not released again. Reply: Accepted, or Failed with ErrNoBatch.
+// CloseBatch closes a batch to submissions from outside and allows its callbacks to run. Reopen allows more submissions, in
+// any state of the batch; a callback that was released is not released again. Reply: Accepted, or Failed with ErrNoBatch.
 type CloseBatch struct {
 	changing
 	Tag    uint64
@@ -427,9 +433,9 @@ type InspectBatch struct {
 	Batch uint64
 }
 
-// ListBatches lists batches by number, which is the order in which they were opened: the newest first, from the one before
-// From; with Oldest the oldest first, from the one behind From. Zero is the end of the list.
-// Reply: Answered with Batches; NextBatch is not zero while there are more.
+// ListBatches lists batches by number, which is the order in which they were opened: the newest first, starting before
+// From; with Oldest, the oldest first, starting after From. From zero starts at the first batch of that order. Reply:
+// Answered with Batches; NextBatch is not zero while there are more.
 type ListBatches struct {
 	reading
 	Tag    uint64
@@ -438,9 +444,9 @@ type ListBatches struct {
 	Limit  int // at most 1,000; zero: 100
 }
 
-// PurgeBatches removes batches and their callbacks, as if they had never existed; their jobs stay, as plain jobs. It removes at
-// most Limit per call (zero: 1,000), starting at Cursor. Reply: Purged with N, and a Cursor that is not zero while there are
-// more.
+// PurgeBatches removes batches and their callbacks, as if they had never existed; their jobs stay and no longer belong to a
+// batch. It removes at most Limit per call (zero: 1,000), starting at Cursor. Reply: Purged with N, and a Cursor that is not
+// zero while there are more.
 type PurgeBatches struct {
 	changing
 	Tag    uint64

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// JobPolicy is what applies to the jobs of a queue or type that do not say it themselves (Job.Own), in place of the defaults of
-// their protocol. That of the type goes before that of the queue, member by member. ExpiresIn, RetainFor and Unstored are looked
-// at when a job is submitted, all others when they are needed, so that a change applies to jobs that wait. No policy applies to ephemeral
+// JobPolicy replaces protocol defaults for the jobs of a queue or type. It applies to members that the client has not chosen itself
+// (Job.Own). For each member, the policy of the type overrides the policy of the queue. ExpiresIn, RetainFor and Unstored are read when a
+// job is submitted. All other members are read when they are needed, so changes apply to waiting jobs too. No policy applies to ephemeral
 // jobs.
 type JobPolicy struct {
 	Has PolicyFields // the members that are set
 
-	MaxAttempts uint32        // with MaxFails: for jobs that say neither themselves
+	MaxAttempts uint32        // this and MaxFails: for jobs that set neither
 	MaxFails    uint32        //
 	Backoff     BackoffRule   // between a failure and the next try
-	Exhausted   Exhausted     // without MoveTo: what happens to a job that has used up its attempts or failures
-	MoveTo      string        // PolicyExhausted: the queue to which it moves instead, with counts of zero
+	Exhausted   Exhausted     // what happens to a job that has used up its attempts or failures; ignored with MoveTo
+	MoveTo      string        // with PolicyExhausted: the queue to which such a job moves instead; its counts restart at zero
 	LeaseFor    time.Duration // for jobs without Job.LeaseFor
 	ExpiresIn   time.Duration // for jobs without Job.ExpiresAt
 	RetainFor   time.Duration // for jobs without Job.RetainFor and Job.RetainUntil
 
-	// Unstored (PolicyDurability) keeps the jobs in memory only, so that no change of them waits for the disk; a crash and a restart lose
-	// them. Jobs are stored all the same if they depend on others, are in a batch, or come with Submit.Window, Submit.Meta or in a list of Atomic, and from
-	// their move to a queue without this on.
+	// Unstored (PolicyDurability) keeps the jobs in memory only: their changes do not wait for the disk, and a crash or restart loses them.
+	// A job is stored nevertheless if it depends on other jobs, is in a batch, is submitted with Submit.Window, Submit.Meta or in an
+	// Atomic, or moves to a queue without Unstored.
 	Unstored bool
 }
 
 // PolicyFields is a set of members of a policy. Stored; never renumbered.
 type PolicyFields uint8
 
-// The members. Jobs may say those of JobFields themselves.
+// The members. Jobs may set the members in JobFields themselves.
 const (
 	PolicyMaxAttempts PolicyFields = 1 << iota
 	PolicyMaxFails
@@ -52,11 +52,11 @@ type BackoffRule struct {
 	Max   time.Duration   // zero: no limit
 	Spans []time.Duration // BackoffSpans: after the first failure, the second, and so on; the last one is repeated
 
-	// Jitter, from 0 to 1, is the part of the delay that is random: it is shorter by up to so much.
+	// Jitter, from 0 to 1, is the random share of the delay: the delay is shortened by up to this share.
 	Jitter float64
 }
 
-// BackoffKind is how a delay grows. Stored; never renumbered.
+// BackoffKind says how a delay grows. Stored; never renumbered.
 type BackoffKind uint8
 
 // BackoffConstant: Base. BackoffLinear: Base times the number of failures. BackoffExponential: Base, doubled with each failure.
@@ -67,13 +67,13 @@ const (
 	BackoffSpans
 )
 
-// MaxBackoff is the longest delay, MaxBackoffSpans the greatest number of Spans.
+// MaxBackoff is the longest delay, MaxBackoffSpans the maximum number of Spans.
 const (
 	MaxBackoff      = 10 * 365 * 24 * time.Hour
 	MaxBackoffSpans = 100
 )
 
-// After is the delay after so many failures; random is from 0 up to 1.
+// After returns the delay after a number of failures; random is in [0, 1).
 func (r *BackoffRule) After(fails uint32, random float64) time.Duration {
 	n, d := float64(max(fails, 1)), float64(r.Base)
 	switch r.Kind {
@@ -107,7 +107,7 @@ func (r *BackoffRule) Valid() bool {
 	return true
 }
 
-// With is the policy with the members of other in place of its own, and without those of remove.
+// With returns the policy with the members of other set and the members of remove cleared.
 func (p JobPolicy) With(other *JobPolicy, remove PolicyFields) JobPolicy {
 	for _, s := range []struct {
 		of     PolicyFields
@@ -134,7 +134,7 @@ func (p JobPolicy) With(other *JobPolicy, remove PolicyFields) JobPolicy {
 	return p
 }
 
-// PolicyScope says whose jobs a policy is for. On disk; never renumbered.
+// PolicyScope says which jobs a policy applies to. On disk; never renumbered.
 type PolicyScope uint8
 
 // PolicyOfQueue: the jobs of a queue, which need not exist. PolicyOfType: the jobs of a type.
@@ -143,7 +143,7 @@ const (
 	PolicyOfType
 )
 
-// PutPolicy changes the policy of a queue or type: members of Set replace those that are there, those of Remove go away. Reply:
+// PutPolicy changes the policy of a queue or type: members of Set replace existing ones, members of Remove are cleared. Reply:
 // Accepted, or Failed with ErrInvalid (the text says why), ErrFull (there are MaxPolicies), or ErrConfigured (the policy is the
 // configuration's, and FromConfig is not set).
 type PutPolicy struct {
@@ -153,11 +153,11 @@ type PutPolicy struct {
 	Name       string
 	Set        JobPolicy
 	Remove     PolicyFields
-	FromConfig bool // the configuration file sets it at each start; it is not stored, and only such operations change it
+	FromConfig bool // set by the configuration file at each start, not stored; only operations with FromConfig change it
 }
 
-// ListPolicies lists policies in byte order of their names: those of Scope behind After, at most Limit (zero: all), or with a
-// Name the one of that name, if there is one. Reply: Answered with Policies.
+// ListPolicies lists the policies of Scope in byte order of their names, starting after After, at most Limit (zero: all).
+// With a Name, it lists only the policy of that name. Reply: Answered with Policies.
 type ListPolicies struct {
 	reading
 	Tag   uint64
@@ -167,7 +167,7 @@ type ListPolicies struct {
 	Limit int
 }
 
-// PolicyInfo is a policy and whose it is.
+// PolicyInfo is a policy with the queue or type it belongs to.
 type PolicyInfo struct {
 	Scope PolicyScope
 	Name  string
@@ -175,7 +175,7 @@ type PolicyInfo struct {
 	FromConfig bool
 }
 
-// MaxPolicies is the greatest number of policies of each scope.
+// MaxPolicies is the maximum number of policies of each scope.
 const MaxPolicies = 10_000
 
 // TagOf implements Op.
@@ -184,7 +184,7 @@ func (o *PutPolicy) TagOf() uint64 { return o.Tag }
 // TagOf implements Op.
 func (o *ListPolicies) TagOf() uint64 { return o.Tag }
 
-// The failure of a job that was leased too often without being done, if a policy says what happens then.
+// The failure of a job that has used up its attempts without being done, if a policy says what happens then.
 const (
 	AttemptsUsedUp        = "AttemptsUsedUp"
 	AttemptsUsedUpMessage = "%d leases ended without success"

@@ -8,7 +8,7 @@ type Commit uint64
 // ReplyKind is the kind of a reply; the comments of the operations say which kinds follow.
 type ReplyKind uint8
 
-// The kinds. Assigned and later ones may come some time after the operation that requested them.
+// The kinds. Assigned and the kinds below it may come some time after the operation that requested them.
 const (
 	Failed ReplyKind = iota
 	Accepted
@@ -39,7 +39,8 @@ type Reply struct {
 	Kind     ReplyKind
 	Existing bool // Submitted: coalesced with an existing job
 
-	// CancelRequested: Accepted after Report if the worker is asked to stop the job, and after Cancel if a worker now is.
+	// CancelRequested, in Accepted: after Report, the worker has been asked to stop the job; after Cancel, a worker now
+	// is.
 	CancelRequested bool
 
 	Tag    uint64 // of the operation
@@ -47,7 +48,7 @@ type Reply struct {
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
 	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
-	N      int    // Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more the lease has
+	N      int    // Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more replies of the lease follow
 
 	Job      *Job      // Assigned, Inspected; Ended if the core still has it; Submitted: see Submit.Window; Failed: the callback that makes a batch invalid
 	Lease    Grant     // Assigned
@@ -65,8 +66,8 @@ type Reply struct {
 	*Answer // for rare operations; otherwise nil
 }
 
-// Answer holds the results of rare operations, so that other replies stay small. Read its fields only if the comment of the
-// operation says that they are set.
+// Answer holds the results of rare operations, so that other replies stay small. A field is only valid if the comment of
+// the operation says that it is set.
 type Answer struct {
 	Clients    []ClientInfo // ListClients
 	NextClient ClientID     // ListClients: not zero while there are more
@@ -111,7 +112,7 @@ type Answer struct {
 // Grant describes a lease to the worker that received it.
 type Grant struct {
 	Epoch      uint32        // of this lease
-	LeasedAt   Instant       // what Condition.LeasedAt means
+	LeasedAt   Instant       // for Condition.LeasedAt
 	LeaseFor   time.Duration // zero: no limit
 	EnqueuedAt Instant       // when it last became ready
 	Attempts   uint32        // leases, including this one
@@ -119,7 +120,7 @@ type Grant struct {
 	Failure    *Failure // of the previous try; nil if there was none
 }
 
-// JobInfo is everything known about one job.
+// JobInfo is all information about one job.
 type JobInfo struct {
 	Seq        uint64
 	Cursor     uint64 // Listed: continues after this job
@@ -133,13 +134,13 @@ type JobInfo struct {
 	Priority   int64
 	Origin     Protocol
 	CreatedAt  Instant
-	ReadyAt    Instant // when it became, or will become, ready; of a dead job: when it died
+	ReadyAt    Instant // when it became or will become ready; for a dead job: when it died
 	ExpiresAt  Instant
 	LeaseUntil Instant
 	LeasedAt   Instant
 	Worker     string // id of the worker that holds the lease
 	HeldOver   Protocol
-	HeldFrom   string // address of the connection that holds the lease; empty: a worker without one does, or it is not leased
+	HeldFrom   string // address of the connection that holds the lease; empty: the lease belongs to a worker id, or the job is not leased
 	Attempts   uint32
 	Fails      uint32
 	Tally      Tally
@@ -147,25 +148,26 @@ type JobInfo struct {
 	Epoch      uint32 // increases with each lease; see Condition.Epoch
 	Rerun      bool   // Leased: it runs again when this run ends
 
-	CancelRequestedAt Instant // Leased: since when its worker is asked to stop; zero: it is not
+	CancelRequestedAt Instant // Leased: when its worker was asked to stop; zero: it was not
 
 	BodyBytes  int
 	Requeued   bool    // it was leased before and is not leased now (Workq's PENDING)
 	ChangedAt  Instant // when it entered its state, if known
-	Broken     bool    // Blocked, and a job it waits for is gone without being done: it needs Enqueue or Cancel
+	Broken     bool    // Blocked, and a job it waits for ended without being done: it needs Enqueue or Cancel
 	Ephemeral  bool
-	Unstored   bool // in memory only, by a policy; see JobPolicy.Unstored
+	Unstored   bool // a policy keeps it in memory only; see JobPolicy.Unstored
 	Watchers   int
 	Kept       bool // its outcome is kept after its end
 	Progress   Progress
 	Failure    *Failure
 	Outcome    *Outcome // Done with a kept outcome
-	Damage     string   // why the store cannot read a part of it; empty: it can
+	Damage     string   // why the store cannot read a part of it; empty: it is readable
 	DoneFailed bool     // Done, as failed
 
 	Timeline *Timeline // Inspect with Timeline, if the job has one
 
-	// In an ordered queue, and only from Inspect: the key of an unfinished job, and how many earlier jobs of that key have not ended.
+	// Only from Inspect, for unfinished jobs in an ordered queue: the job's key, and the number of earlier jobs of that key that have
+	// not ended.
 	Key    string
 	Behind int
 
@@ -186,19 +188,19 @@ type QueueInfo struct {
 	Done              int
 	Dead              int
 	Workers           int // registrations (Register)
-	Waiting           int // clients that wait for a lease of this queue without a registration
+	Waiting           int // clients that wait for a lease from this queue without a registration
 	Paused            bool
 	PausedUntil       Instant       // zero: until it is resumed
-	PausedFor         time.Duration // from the order to PausedUntil
-	KnownSince        Instant       // of all counts here
+	PausedFor         time.Duration // length of the pause, from PauseQueue to PausedUntil
+	KnownSince        Instant       // start of all counts here
 	Limits            Limits
 	OldestAge         time.Duration // of the ready job that has waited longest
-	InRate, OutRate   float64       // jobs a second that came, and that were done or failed, over the last minute; see MaxDetailed
-	NextEnqueuedAt    Instant       // when the next job to leave became ready; zero: no ready job
+	InRate, OutRate   float64       // jobs a second that came in, and that were done or failed, over the last minute; see MaxDetailed
+	NextEnqueuedAt    Instant       // when the next job to be leased became ready; zero: no ready job
 
 	Counts QueueCounts
 
-	Sharing *Sharing // nil: its keys do not share its workers; only from InspectQueue
+	Sharing *Sharing // nil: no sharing; only from InspectQueue
 }
 
 // QueueValue is a queue and one of its numbers.
@@ -210,7 +212,7 @@ type QueueValue struct {
 // QueueCounts counts what happened in a queue since the process started.
 type QueueCounts struct {
 	Submitted [len(Protocols)]uint64 // by protocol of the job
-	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are the rest
+	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are the counters below
 	Done      [len(Protocols)]uint64
 	Failed    [len(Protocols)]uint64
 	Expired   uint64 // unfinished jobs removed at their ExpiresAt
@@ -228,12 +230,12 @@ type BatchInfo struct {
 	Description string
 	Owner       string
 	CreatedAt   Instant
-	Until       Instant // not committed: removed then, or committed again; finished: kept until then; zero: no such time
+	Until       Instant // not committed: removed or committed again then; finished: kept until then; zero: no such time
 	Total       int
 	Pending     int // not done yet
 	Failed      int // pending jobs that have failed at least once
 	Lost        int // pending jobs that have ended as failed
-	Children    int // batches whose parent it is
+	Children    int // child batches
 	Committed   bool
 	Complete    CallbackState
 	Success     CallbackState
@@ -244,7 +246,7 @@ type BatchInfo struct {
 // CallbackState is the state of a batch's callback.
 type CallbackState uint8
 
-// Not due yet; released, even if it was removed since without being done; done.
+// Not due yet; released, even if the job was removed later without being done; done.
 const (
 	CallbackPending CallbackState = iota
 	CallbackEnqueued

@@ -1,11 +1,11 @@
 package core
 
-// Resubmit submits a copy of a job that has ended and is kept, to run it again: in its queue and with its body, type, tags, priority,
-// unique key and policy, but with an ID that the core makes, and without links to other jobs, a batch, a schedule, or a time before which
-// it does not run. Its other times are as far from now as they were from the submission of the first one. Job.RerunOf names that one.
+// Resubmit submits a copy of an ended job that is kept, to run it again. The copy has the same queue, body, type, tags, priority, unique
+// key and policy. It gets a new ID from the core, and has no links to other jobs, no batch, no schedule and no ReadyAt. Its other times
+// are as far from now as the original's times were from its submission. Job.RerunOf names the original.
 //
-// Reply: Submitted as after Submit, or Failed as that, and with ErrNotFound, ErrConflict, or ErrInvalid: the job has not ended, or its
-// body is damaged. Rerun is about a job that still runs.
+// Reply: Submitted as after Submit, or Failed as for Submit, and with ErrNotFound, ErrConflict, or ErrInvalid: the job has not ended,
+// or its body is damaged. For a job that still runs, use Rerun.
 type Resubmit struct {
 	changing
 	Tag uint64

@@ -2,12 +2,12 @@ package core
 
 import "time"
 
-// Missed says what happens to runs of a schedule that could not take place when they were due, because the broker was not
-// running or refused the job. On disk; never renumbered.
+// Missed says what happens to the runs of a schedule that were missed because the broker was not running or refused the
+// job. On disk; never renumbered.
 type Missed uint8
 
 // MissedSkip: they are left out, except the newest one if it was due at most MissedGrace ago. MissedOne: one job replaces
-// all of them, however old they are. MissedAll: each gets its job, in order.
+// all of them, however old they are. MissedAll: each run gets its job, in order.
 const (
 	MissedSkip Missed = iota
 	MissedOne
@@ -21,7 +21,7 @@ const MissedGrace = time.Minute
 const MinEvery = time.Millisecond
 
 // Schedule submits a job again and again: at the times of Cron, or at a fixed interval. A run's job and the schedule's
-// position are stored in one commit, so that neither a crash nor a restart repeats or loses a run.
+// position are stored in one commit, so a crash or restart neither repeats nor loses a run.
 type Schedule struct {
 	Name string
 
@@ -30,13 +30,14 @@ type Schedule struct {
 	Every  time.Duration // instead of Cron: due when the time since 1970, less Offset, is a multiple of this
 	Offset time.Duration
 
-	// Job is the template. Its instants are spans that start with the run. A run appends a hyphen and its number to the
-	// template's ID, if there is one. The template cannot be ephemeral, nor be linked to other jobs or a batch.
+	// Job is the template. Its times are relative to the run: spans, not instants. If the template has an ID, each run
+	// appends a hyphen and the number of the run. The template cannot be ephemeral, nor be linked to other jobs or a
+	// batch.
 	Job *Job
 
-	Backlog    int    // runs are left out while so many jobs of the schedule wait, counted from when it was set; 0: no limit
+	Backlog    int    // runs are left out while this many jobs of the schedule wait, counted from when Backlog was set; 0: no limit
 	Missed     Missed //
-	MaxMissed  int    // MissedAll: of the runs that are overdue, only the newest so many get a job; 0: no limit
+	MaxMissed  int    // MissedAll: only this many of the newest overdue runs get a job; 0: no limit
 	Paused     bool   // no run is due; runs that were due meanwhile are missed
 	FromConfig bool   // in the configuration file: only operations with FromConfig replace or remove it, and it runs after a
 	// start once a PutSchedule has confirmed it
@@ -44,15 +45,15 @@ type Schedule struct {
 	NextAt   Instant // next run; zero: never. In a PutSchedule it replaces the first time of Cron or Every
 	LastAt   Instant // when the last run was due
 	LastSeq  uint64  // job of the last run
-	Runs     uint64  // number of the last run. A run that is left out does not count, unless a job with its ID exists
+	Runs     uint64  // number of the last run; a run that is left out does not count, unless a job with its ID exists
 	Revision uint64  // changes with each PutSchedule and PauseSchedule that changes something
 }
 
-// PutSchedule makes or replaces a schedule. Its position is kept unless its times change; LastAt, LastSeq and Runs are
-// ignored, and so is Paused if the configuration file replaces its own schedule. Reply: Answered with the schedule in
-// Schedules, or Failed with ErrDuplicate (Create, and it exists), ErrConflict (Revision is not zero and not the schedule's),
-// ErrNoSchedule (a Revision, and there is no schedule), ErrFull (there are MaxSchedules), ErrInvalid (the text says why), or
-// ErrConfigured.
+// PutSchedule creates or replaces a schedule. The position of an existing schedule is kept unless its times change; LastAt,
+// LastSeq and Runs are ignored, and so is Paused if the configuration file replaces a schedule that it has set itself.
+// Reply: Answered with the schedule in Schedules, or Failed with ErrDuplicate (Create, and it exists), ErrConflict
+// (Revision is not zero and differs from the schedule's), ErrNoSchedule (Revision is not zero and there is no schedule),
+// ErrFull (there are MaxSchedules), ErrInvalid (the text says why), or ErrConfigured.
 type PutSchedule struct {
 	changing
 	Tag      uint64
@@ -61,8 +62,8 @@ type PutSchedule struct {
 	Revision uint64
 }
 
-// PauseSchedule pauses or resumes a schedule, also one of the configuration file. Reply: Accepted, or Failed with
-// ErrNoSchedule.
+// PauseSchedule pauses or resumes a schedule, including schedules of the configuration file. Reply: Accepted, or
+// Failed with ErrNoSchedule.
 type PauseSchedule struct {
 	changing
 	Tag    uint64
@@ -79,10 +80,11 @@ type RemoveSchedule struct {
 	FromConfig bool
 }
 
-// RunSchedule submits a job of a schedule now, whether it is paused or not; its position does not change. With UpTo it
-// submits instead the jobs of all runs that are due up to that instant, as if it were now, at most Limit (zero: 1,000); the
-// position follows. Reply: Submitted with Seq (of the last job, zero with UpTo when no run was due) and, with UpTo, the
-// number of jobs in N; or Failed with ErrNoSchedule or as a submission. With UpTo a refused run is not an error: see Runs.
+// RunSchedule submits a job of a schedule now, even if the schedule is paused; its position does not change. With UpTo,
+// RunSchedule submits instead the jobs of all runs that are due up to UpTo, at most Limit (zero: 1,000), as if UpTo were
+// now, and moves the position. Reply: Submitted with Seq (of the last job, zero with UpTo when no run was due) and, with
+// UpTo, the number of jobs in N; or Failed with ErrNoSchedule or as a submission. With UpTo, a refused run is not an
+// error: see Runs.
 type RunSchedule struct {
 	changing
 	Tag   uint64
@@ -104,8 +106,8 @@ type ListSchedules struct {
 type RunResult uint8
 
 // RunSubmitted: Seq is the job. RunRefused: Err is the reason; reported once, also if the run is retried. RunMissed: the
-// runs from DueAt on were missed and are left out. RunBacklogged: the run of DueAt and all later ones until now are left
-// out, since the schedule's Backlog is reached.
+// runs from DueAt on were missed and are left out. RunBacklogged: the runs from DueAt until now are left out because the
+// schedule's Backlog is reached.
 const (
 	RunSubmitted RunResult = iota
 	RunRefused

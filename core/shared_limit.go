@@ -13,15 +13,15 @@ type SharedLimit struct {
 // Bounds of shared limits.
 const (
 	MaxSharedLimits = 1_000
-	MaxShared       = 1_000 // queues and types of one
+	MaxShared       = 1_000 // queues and types of one shared limit
 )
 
 // MaxCost is the largest Job.Cost.
 const MaxCost = 1_000_000
 
-// PutSharedLimit sets a shared limit. What has been used of one of the same name still counts. Reply: Accepted, or Failed with ErrInvalid
-// (the text says why) or ErrFull (there are MaxSharedLimits). While the jobs of queues that
-// come under another limit by it are sorted, as after PutLimit, no job under a shared limit is handed out.
+// PutSharedLimit sets a shared limit. If a limit of the same name exists, its current use still counts. Reply: Accepted, or Failed with
+// ErrInvalid (the text says why) or ErrFull (there are MaxSharedLimits). If the shared limits of queues change by this, their jobs are
+// sorted as after PutLimit; until that is done, no job under a shared limit is handed out.
 type PutSharedLimit struct {
 	changing
 	Tag   uint64
@@ -35,15 +35,15 @@ type RemoveSharedLimit struct {
 	Name string
 }
 
-// ListSharedLimits lists the shared limits in byte order of their names: that of Name, with what counts against it, or all. Reply:
-// Answered with SharedLimits.
+// ListSharedLimits lists the shared limits in byte order of their names: the limit called Name with its current use, or all
+// limits. Reply: Answered with SharedLimits.
 type ListSharedLimits struct {
 	reading
 	Tag  uint64
 	Name string
 }
 
-// SharedLimitInfo is a shared limit and what counts against it.
+// SharedLimitInfo is a shared limit and its current use.
 type SharedLimitInfo struct {
 	SharedLimit
 	Use LimitUse // without a Name; Slots only where one limit is listed

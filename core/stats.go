@@ -1,6 +1,6 @@
 package core
 
-// Totals counts what happened since the store was made (or ResetCounters).
+// Totals counts what happened since the store was created (or since ResetCounters).
 type Totals struct {
 	Submitted uint64 // admissions
 	Leased    uint64 // hand-outs
@@ -20,11 +20,11 @@ type Stats struct {
 	ByOrigin  [len(Protocols)]Totals // by protocol of the job
 	ByWorker  [len(Protocols)]Totals // by protocol of the client that caused it (finishes, leases)
 	Clients   [len(Protocols)]int    // open clients
-	LeasedBy  [len(Protocols)]int    // jobs in the hands of workers of a protocol
+	LeasedBy  [len(Protocols)]int    // jobs leased by workers of a protocol
 	History   []Day                  // newest first, at most 180
 
-	// Due counts jobs whose time in a State came since the process started: schedules and retries that became ready,
-	// leases that ran out.
+	// Due counts, by State, jobs whose time came since the process started: scheduled and retrying jobs that became
+	// ready, leases that expired.
 	Due [len(States) + 1]uint64
 
 	Reports uint64 // of progress and to logs, since the process started
@@ -49,5 +49,5 @@ type Day struct {
 type Latency struct {
 	Count   uint64
 	Seconds float64            // in all
-	UpTo    map[float64]uint64 // how many took at most so many seconds
+	UpTo    map[float64]uint64 // by seconds: how many took at most that long
 }

@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// Timeline is what happened to a job. It begins when something out of the ordinary happens, so that a job that is
-// submitted, leased and done has none, unless Job.Timeline asks for one. At most Length entries are kept: the first ones, First
-// in number, and the last ones.
+// Timeline is the history of a job. It begins with the first unusual event, so a job that is submitted, leased and done has no
+// timeline, unless Job.Timeline requests one. At most Length entries are kept: the first First entries and the most recent
+// ones.
 type Timeline struct {
 	Entries       []TimelineEntry // in order
-	Count         int             // entries that the job has had; those in the middle may be missing in Entries
+	Count         int             // entries so far, including those in the middle that are missing in Entries
 	First, Length int
 }
 
-// TimelineEntry is something that happened to a job, or a client's note. Done, Failed and the like are as in Event.
+// TimelineEntry is something that happened to a job, or a client's note. The fields named like fields of Event mean
+// the same.
 type TimelineEntry struct {
 	Number   uint32 // of all entries of the job, from 0
 	Kind     EventKind
@@ -29,20 +30,21 @@ type TimelineEntry struct {
 	Fields   []byte   // Noted: data of the client, in its own form
 }
 
-// The usual length of a timeline: its first and its last entries. Job.Timeline asks for another one.
+// The usual length of a timeline, and how many of its first entries it keeps. Job.Timeline requests another length.
 const (
 	TimelineFirst  = 20
 	TimelineLength = 40
 )
 
-// MaxTimeline is the greatest Job.Timeline, MaxTimelineText the size of an entry's text, MaxNoteBytes the size of a note.
+// MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text, MaxNoteBytes the size limit
+// of a note.
 const (
 	MaxTimeline     = 1000
 	MaxTimelineText = 1 << 10
 	MaxNoteBytes    = 64 << 10
 )
 
-// TimelineShape is First and Length of a job's timeline; asked is Job.Timeline.
+// TimelineShape returns First and Length of a job's timeline; asked is Job.Timeline.
 func TimelineShape(asked uint16) (first, length int) {
 	if asked == 0 {
 		return TimelineFirst, TimelineLength
@@ -50,14 +52,14 @@ func TimelineShape(asked uint16) (first, length int) {
 	return 1, max(2, min(int(asked), MaxTimeline))
 }
 
-// Keeps reports whether the entry with a number is kept.
+// Keeps reports whether the entry with this number is kept.
 func (t *Timeline) Keeps(number uint32) bool {
 	n := int(number)
 	return n < t.Count && (n < t.First || n >= t.Count-(t.Length-t.First))
 }
 
-// Trim puts the entries in order, each once, and drops those that are not kept. Of two with the same number the one that
-// comes first stays.
+// Trim sorts the entries and removes duplicates and entries that are not kept. Of two entries with the same number, the
+// first one stays.
 func (t *Timeline) Trim() {
 	slices.SortStableFunc(t.Entries, func(a, b TimelineEntry) int { return cmp.Compare(a.Number, b.Number) })
 	t.Entries = slices.CompactFunc(t.Entries, func(a, b TimelineEntry) bool { return a.Number == b.Number })
