@@ -11,8 +11,8 @@ type Socket struct {
 	Socket net.Listener
 }
 
-// Sockets are the sockets that Bind has bound, for a caller that accepts connections itself: it passes them to a Server of
-// Attach. StopAccepting closes them.
+// Sockets returns the sockets that Bind has bound. A caller that accepts connections itself uses them, and passes the
+// connections to a Server made by Attach. StopAccepting closes the sockets.
 func (s *Server) Sockets() []Socket {
 	all := make([]Socket, len(s.bound))
 	for i, b := range s.bound {
@@ -21,7 +21,7 @@ func (s *Server) Sockets() []Socket {
 	return all
 }
 
-// Attach creates a Server that accepts nothing itself: it serves the connections that are passed to it.
+// Attach creates a Server without listening sockets. It serves the connections that Pass gets.
 func Attach(listeners []Listener) *Server {
 	s := newServer()
 	s.attached = true
@@ -31,8 +31,8 @@ func Attach(listeners []Listener) *Server {
 	return s
 }
 
-// Pass serves a connection of a front-end. remote is the address of its client, if that is not the other end of the
-// connection. It owns the connection; false: there is no such front-end, and the connection is closed.
+// Pass serves a connection of a front-end and takes ownership of it. remote is the address of the client, if the client is not
+// the other end of the connection. If the front-end does not exist, Pass closes the connection and returns false.
 func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
 	g := s.groups[name]
 	if g == nil || s.stopping.Load() {
@@ -71,7 +71,7 @@ func (l Listener) Allows(a net.Addr) bool {
 	return l.Allow == nil || (&allowListener{allow: l.Allow}).allows(a)
 }
 
-// addSecuredConn serves a connection between nodes, which has its TLS already, like one of a TLS listener.
+// addSecuredConn serves a connection between nodes that already uses TLS, like a connection of a TLS listener.
 func (s *Server) addSecuredConn(tc *tls.Conn, c *conn) {
 	s.startTLS(&tlsTransport{nc: tc.NetConn(), tc: tc, drained: c.Wake, turn: make(chan struct{}, 1)}, c)
 }

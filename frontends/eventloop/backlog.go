@@ -8,14 +8,14 @@ import (
 // writePiece limits one write, in bytes, so that the size of a long backlog decreases steadily.
 const writePiece = 256 << 10
 
-// backlog writes what a socket did not take at once. Its goroutine runs only while there is something to write: it ends
-// when everything is written, at the first error, or when the writer is closed.
+// backlog writes the output that a socket did not take at once. Its goroutine runs only while there is output: it ends when all
+// is written, at the first error, or when the writer is closed.
 type backlog struct {
 	mu     sync.Mutex // guards the fields below
 	queue  []byte
-	size   int // bytes not written: the queue and what the goroutine holds; kept after a failure
+	size   int // bytes not written: in the queue or held by the goroutine; kept after a failure
 	failed bool
-	w      io.WriteCloser // of the running goroutine; nil: none is running
+	w      io.WriteCloser // writer of the running goroutine; nil: none is running
 }
 
 // append queues a copy of p if the goroutine is running; otherwise it does nothing and reports false.
@@ -76,7 +76,7 @@ func (b *backlog) drain(w io.WriteCloser, done func()) {
 	}
 }
 
-// take returns what is queued. With an empty queue the goroutine ends; that is decided here, under the lock, so that no
+// take returns the queued bytes. If the queue is empty, the goroutine must end. take decides that under the lock, so that no
 // byte can be queued afterwards.
 func (b *backlog) take(spare []byte) ([]byte, bool) {
 	b.mu.Lock()

@@ -33,8 +33,8 @@ func TestInputBehindABlockedCommandWaits(t *testing.T) {
 	}, limits(1<<20, roomyLimit), withheld)
 }
 
-// A kernel whose buffer is full accepts nothing more, not even the end of a connection. Therefore the client sends in small
-// pieces, each after the last one was read, until the server stops reading, and then one more.
+// A kernel whose buffer is full accepts nothing more, not even the end of a connection. Therefore the client sends small
+// pieces, each after the server has read the last one, until the server stops reading. Then it sends one more.
 func TestPeerOfAPausedSocketIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*client){
@@ -71,7 +71,7 @@ func TestHalfClosedClientReceivesReplyOfBlockedCommand(t *testing.T) {
 			c.closeWrite()
 			c.want("none")
 		}
-		_ = gone.Close() // the server cannot tell before it writes
+		_ = gone.Close() // the server notices only when it writes
 		close(f.toy.release)
 		c.want("a", "b")
 		if rest := c.wantEnd(); rest != "left 4\n" {

@@ -16,7 +16,7 @@ type phase uint8
 const (
 	serving   phase = iota
 	leaving         // the session is closed; its output is still being sent
-	lingering       // everything was sent and the peer was told; it may still be sending
+	lingering       // everything was sent and the sending side is closed; the peer may still send
 	gone
 )
 
@@ -24,7 +24,7 @@ const (
 const (
 	flushAt   = 256 << 10              // bytes of output that are collected before they are written
 	feedPiece = 1 << 10                // bytes of input in the first piece that is fed; each following piece is twice as large
-	feedTime  = 250 * time.Microsecond // the rest of the input is left for the next turn
+	feedTime  = 250 * time.Microsecond // time for feeding input; the rest is left for the next turn
 )
 
 // conn is one connection over any transport. It is used on its loop only, except for Wake and Abort.
@@ -42,21 +42,21 @@ type conn struct {
 	phase          phase
 	closeRequested bool   // the session asked to close
 	eof            bool   // the peer has closed its sending side
-	refusal        []byte // of the closed session
+	refusal        []byte // Refusal of the closed session
 
-	// startedIdle: no output was pending when the session was last called. Whatever it has written since is allowed,
-	// regardless of its size.
+	// startedIdle: no output was pending when the session was last called. The output since then is allowed, regardless of its
+	// size.
 	startedIdle bool
 
-	// allowance is by how much one reply to an idle connection exceeds the output limit. It is added to the limit until
-	// no output is pending.
+	// allowance is the number of bytes by which one reply to an idle connection exceeds the output limit. It is added to the
+	// limit until no output is pending.
 	allowance int
 
 	unsent        int  // bytes of pending output at the last measurement
 	backpressured bool // the session and its input wait until less output is pending
-	paused        bool // the socket is not read meanwhile
+	paused        bool // the socket is not being read
 
-	offered   int  // how much of the unread input the session has seen
+	offered   int  // bytes of the unread input that the session has seen
 	inputLeft bool // input is left for the next turn
 
 	lastUnsent int       // pending output when it last changed, and the time of that change: a leaving client that takes
@@ -142,8 +142,8 @@ func (c *conn) onData(p []byte) {
 	c.afterSession()
 }
 
-// feed offers p to the session until the session takes no more or its share of the loop's time is used up, and returns
-// how much was taken. The first c.offered bytes of p were offered before.
+// feed offers p to the session until it takes no more or has used its share of the loop's time. It returns the number of bytes
+// taken. The first c.offered bytes of p were offered before.
 func (c *conn) feed(p []byte) int {
 	at, piece := 0, c.offered+feedPiece
 	c.inputLeft = false
@@ -177,7 +177,7 @@ func (c *conn) feed(p []byte) int {
 	return at
 }
 
-// turn serves a marked conn: replies that are ready, then input that was held, then output.
+// turn serves a marked conn: first ready replies, then held input, then output.
 func (c *conn) turn() {
 	c.marked.Store(false)
 	if c.phase == gone {
@@ -202,8 +202,8 @@ func (c *conn) turn() {
 	c.afterSession()
 }
 
-// onHangup is called when no more input will come: the peer has closed its sending side (eof), or the connection is
-// broken. The socket is closed when it returns, unless the transport has to keep it.
+// onHangup is called when no more input will come: the peer has closed its sending side (eof), or the connection is broken. The
+// socket is closed when onHangup returns, unless the transport has to keep it.
 func (c *conn) onHangup(eof bool) {
 	defer c.recovered()
 	if !eof || c.phase == lingering || c.aborted.Load() {
@@ -224,7 +224,8 @@ func (c *conn) onHangup(eof bool) {
 	c.loop.closing[c], c.loop.unread[c] = struct{}{}, struct{}{}
 }
 
-// afterSession follows every call of the session: it sends what may be sent and does what the session asked for.
+// afterSession runs after every call of the session. It sends the output that may be sent and closes the connection if the
+// session asked for that.
 func (c *conn) afterSession() {
 	if c.phase == gone {
 		return
@@ -371,7 +372,7 @@ func (c *conn) checkTimeouts(now time.Time) {
 		c.startedIdle = false
 		c.afterSession()
 		c.measure()
-		waits := c.phase == serving && c.unsent == 0 // for the broker, not for its client
+		waits := c.phase == serving && c.unsent == 0 // it waits for the broker, not for its client
 		if c.unsent != c.lastUnsent || c.lastMoved.IsZero() || waits {
 			c.lastUnsent, c.lastMoved = c.unsent, now
 		}

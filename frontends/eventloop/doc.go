@@ -4,45 +4,45 @@
 //	 (bound by Bind)         ├─▶ gnet loop 2 ─┼─▶ conn: input, gates ┤
 //	                         └─▶ TLS: reader ─▶ own loop ────────────┘  frontends.Outbox
 //
-// # Who does what
+// # Division of work
 //
-// This package owns the listening sockets, gnet the connections. [Bind] binds all addresses before anything else happens,
-// so that an address in use is reported at once and by name; each accepted connection is passed to one of gnet's loops.
-// (gnet's own listeners bind one by one while it runs, remove a socket file without checking whether a process listens on
-// it, and end all loops when the process runs out of file descriptors. Here the latter costs a pause and a log line.)
+// This package owns the listening sockets, gnet the connections. [Bind] binds all addresses before anything else happens, so
+// that an address in use is reported at once and by name; each accepted connection is passed to one of gnet's loops. (gnet's
+// own listeners bind one by one while it runs, remove a socket file without checking whether a process listens on it, and end
+// all loops when the process runs out of file descriptors. Here the last case costs only a pause and a log line.)
 //
-// Exactly one loop drives a conn, which therefore needs no lock. Received bytes go to Session.Feed directly from the
-// loop's read buffer. The conn keeps what the session leaves unread, so that a message in a thousand pieces is copied a
-// bounded number of times. All output of one turn leaves with one write, as far as the commits it depends on are durable.
+// Exactly one loop drives a conn, which therefore needs no lock. Received bytes go to Session.Feed directly from the loop's
+// read buffer. The conn keeps input that the session leaves unread, so that a message in a thousand pieces is copied a bounded
+// number of times. One write sends all output of a turn whose commits are durable.
 //
-// Wake, from any goroutine, puts a conn on its loop's list of marked conns. The first mark schedules one turn of the loop
-// (one eventfd write), which serves all conns that are marked by then. A conn that marks itself during its own turn,
-// because it has more work than is fair to the others, is served after the sockets were polled. The same holds for a conn
-// whose input takes longer than a quarter of a millisecond to process: it is fed in pieces.
+// Wake, from any goroutine, puts a conn on its loop's list of marked conns. The first mark schedules one turn of the loop (one
+// eventfd write), which serves all conns that are marked by then. A conn with a lot of work marks itself during its own turn
+// and is served after the sockets were polled, so that other conns get their turn. The same applies to a conn whose input takes
+// longer than a quarter of a millisecond to process: its input is fed in pieces.
 //
 // # Limits
 //
-// Slow readers are throttled: while more than maxUnsent bytes of output are pending, no input is fed and sessions write
-// no further pages (frontends.Conn.Backpressured). Input that arrives meanwhile is kept up to maxHeldInput; beyond that the
-// socket is not read until there is room. The same holds for input behind a command that waits (frontends.Blocker).
-// Replies caused by other clients are still sent in order.
+// Slow readers are throttled: while more than maxUnsent bytes of output are pending, no input is fed and sessions write no
+// further pages (frontends.Conn.Backpressured). Further input is kept up to maxHeldInput; beyond that the socket is not read
+// until there is room. The same applies to input behind a command that waits (frontends.Blocker). Replies caused by other
+// clients are still sent in order.
 //
-// As the last resort, a connection is closed when unread input or pending output exceeds frontends.Limits. One reply
-// larger than the limit is allowed if no output was pending before it. Bytes that a socket does not take at once are
-// written by a goroutine that lives only while there is such a backlog.
+// As a last resort, a connection is closed when its unread input or pending output exceeds frontends.Limits. One reply larger
+// than the limit is allowed if no output was pending before it. If a socket does not take all bytes at once, a goroutine writes
+// the rest and then ends.
 //
 // # How a connection ends
 //
 //	serving ──▶ leaving ──▶ lingering ──▶ gone
 //
-// The session is closed when it asks for that or when the client closes its sending side (half-close); a session with
-// pending output or input is first served to its end. For the broker the client is gone then: its leases are released and
-// no job can be handed to it. What the session has written is still sent, including replies that wait for a commit
-// (leaving); the session learns how much could not be sent (frontends.UnsentHandler). A session may keep a half-closed
-// connection open for replies that depend on other clients (frontends.HalfCloseWaiter). A parked lease or a foreground job
-// is given up, because a half-closed connection cannot be distinguished from a closed one until something is written to it; a
-// result is worth waiting for, until the kernel reports that the peer is gone.
+// A session is closed when it asks for that, or when the client closes its sending side (half-close) and all pending input and
+// output has been processed. For the broker the client is then gone: its leases are released and it gets no more jobs. The
+// remaining output is still sent, including replies that wait for a commit (leaving). If some of it cannot be sent, the session
+// learns how many bytes (frontends.UnsentHandler). A session may keep a half-closed connection open for replies that depend on
+// other clients (frontends.HalfCloseWaiter). It does so for results, until the kernel reports that the peer is gone. It cancels
+// parked leases and foreground jobs, because a half-closed connection looks the same as a closed one until something is written
+// to it.
 //
-// After CloseAfterFlush the broker closes its sending side, and discards for a moment what the client still sends
-// (lingering), so that a reset does not overtake the last reply.
+// After CloseAfterFlush the broker closes its sending side. It then discards input for a moment (lingering), so that a reset
+// does not overtake the last reply.
 package eventloop

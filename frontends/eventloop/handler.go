@@ -87,7 +87,7 @@ func (s *Server) loopOf(el gnet.EventLoop) *loop {
 	return l
 }
 
-// netLog writes gnet's log messages. Its errors concern one connection or the end of its loops.
+// netLog writes gnet's log messages. Its errors concern a single connection or the end of its loops.
 type netLog struct{ log zerolog.Logger }
 
 // Debugf implements gnet's Logger.

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Handoff is a net.Listener of connections that the server accepts, counts and limits as all others, and whose bytes another server
-// reads, such as one of net/http. Close it before the Server stops.
+// Handoff is a net.Listener for another server, such as net/http's. This package accepts, counts and limits the connections as
+// usual; the other server reads and writes them. Close the Handoff before the Server stops.
 type Handoff struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -52,7 +52,7 @@ func (h *Handoff) pass(c net.Conn) {
 	}
 }
 
-// handOff passes a connection on, which counts as open until it is closed.
+// handOff passes a connection on. It counts as open until it is closed.
 func (s *Server) handOff(nc net.Conn, remote net.Addr, b bound, g *group) {
 	c := net.Conn(&handedConn{Conn: nc, remote: remote, release: func() { s.release(g) }})
 	if b.TLS != nil {

@@ -2,8 +2,8 @@ package eventloop
 
 import "sync"
 
-// keepInput is how many bytes of memory a conn without unread input keeps for the next input. It is small, since most of
-// ten thousand idle connections never need it.
+// keepInput is the size of the buffer that a conn without unread input keeps. It is small, because there may be ten thousand
+// idle connections.
 const keepInput = 1 << 10
 
 // inbuf holds the input that a session has not consumed.
@@ -16,8 +16,7 @@ func (i *inbuf) unread() []byte { return i.b[i.off:] }
 
 func (i *inbuf) len() int { return len(i.b) - i.off }
 
-// consume drops the first n bytes. Only append moves the rest, so that consuming a long input in small steps costs
-// nothing.
+// consume drops the first n bytes. Only append moves the rest, so that consuming a long input in small steps is cheap.
 func (i *inbuf) consume(n int) {
 	i.off += n
 	if i.off == len(i.b) {
@@ -61,7 +60,7 @@ const (
 
 // freeBlocks are the unused blocks.
 var freeBlocks struct {
-	sync.Mutex // guards the rest
+	sync.Mutex // guards the fields below
 	bytes      int
 	bySize     [freeSizes][][]byte
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// This package opens the sockets of every port, including HTTP and TLS: a peer that vanishes is detected after 60 s and
-// six probes of 10 s.
+// This package opens the sockets of all ports, including HTTP and TLS. It detects a dead peer after 60 s and six probes of 10
+// s.
 func TestAcceptedSocketsHaveKeepalive(t *testing.T) {
 	t.Parallel()
 	lns, err := Listener{Name: "toy", Network: "tcp", Address: "127.0.0.1:0"}.Open()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Keepalive detects a dead peer host in about two minutes; until then it may hold leases that belong to its connection.
+// TCP keepalive detects a dead peer in about two minutes. Until then its connection may hold leases.
 const (
 	keepaliveIdle     = 60 * time.Second
 	keepaliveInterval = 10 * time.Second
@@ -26,32 +26,33 @@ var keepalive = net.KeepAliveConfig{
 
 // Listener is one address of a front-end. Several listeners may share a name and thus a front-end.
 type Listener struct {
-	Name    string // of the front-end
+	Name    string // name of the front-end
 	Network string // "tcp" or "unix"
 	Address string // host:port, or the path of the socket
 
-	// Socket is a listening socket that another process has bound, such as systemd; nil: Open binds Address. It stays open,
-	// so that connections wait while no process accepts them.
+	// Socket is a listening socket that another process has bound, such as systemd; nil: Open binds Address. It stays open
+	// across restarts of the broker, so that clients wait instead of failing.
 	Socket *os.File
 
-	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no
-	// TLS. It returns the same one until they are: clients resume their sessions with that configuration only.
+	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no TLS. It
+	// returns the same configuration until the certificates change, because clients can only resume TLS sessions of the same
+	// configuration.
 	TLS func() *tls.Config
 
-	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called with the address of every
-	// other client, from the accepting goroutine.
+	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called for every rejected client with
+	// its address, from the accepting goroutine.
 	Allow  []netip.Prefix
 	Denied func(net.Addr)
 }
 
-// bound is a Listener with its socket. A host name with several addresses has several of them.
+// bound is a Listener with its socket. A host name with several addresses has several sockets.
 type bound struct {
 	Listener
 	ln net.Listener
 }
 
-// Bind binds all addresses, or none: then the error names each address that failed and its front-end. Clients may connect
-// from then on; they are served once Serve was called.
+// Bind binds all addresses, or none: then the error names each address that failed and its front-end. From then on clients may
+// connect. They are served once Serve is called.
 func Bind(listeners []Listener) (*Server, error) {
 	s := newServer()
 	var errs []error
@@ -71,8 +72,7 @@ func Bind(listeners []Listener) (*Server, error) {
 	return s, nil
 }
 
-// Open opens the sockets of l, all or none. Bind calls it for the listeners of Serve; the caller serves the sockets that
-// it opens itself.
+// Open opens the sockets of l, all or none. Bind calls it. A caller may also call it directly and serve the sockets itself.
 func (l Listener) Open() ([]net.Listener, error) {
 	lns, err := l.listen()
 	if err == nil {
@@ -131,7 +131,7 @@ func (l Listener) listen() ([]net.Listener, error) {
 
 // inherit listens on a socket that another process has bound.
 func inherit(socket *os.File) (net.Listener, error) {
-	ln, err := net.FileListener(socket) // a duplicate: closing it leaves the socket alone
+	ln, err := net.FileListener(socket) // a duplicate: closing it does not close the socket
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func inherit(socket *os.File) (net.Listener, error) {
 	return ln, nil
 }
 
-// keepaliveListener gives connections of an inherited socket the keepalive that net.ListenConfig gives to others.
+// keepaliveListener sets TCP keepalive on the connections of an inherited socket, as net.ListenConfig does for others.
 type keepaliveListener struct{ *net.TCPListener }
 
 func (l keepaliveListener) Accept() (net.Conn, error) {
@@ -189,7 +189,7 @@ func listenUnix(path string) (net.Listener, error) {
 	}
 	c, dialErr := net.DialTimeout("unix", path, time.Second)
 	if dialErr == nil {
-		_ = c.Close() // somebody listens, which is all we wanted to know
+		_ = c.Close() // another process is listening
 		return nil, err
 	}
 	if !errors.Is(dialErr, syscall.ECONNREFUSED) {
@@ -201,7 +201,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// cause is the innermost cause of a network error: the outer layers repeat what Bind says.
+// cause returns the innermost cause of a network error. The outer layers repeat the text of Bind's error.
 func cause(err error) error {
 	var sys *os.SyscallError
 	if errors.As(err, &sys) {

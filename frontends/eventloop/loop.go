@@ -11,7 +11,7 @@ const scratchBytes = 128 << 10
 // loop is a single-threaded event loop that drives conns: one of gnet's, or a goroutine of our own for TLS. Everything
 // that the mutex does not guard is used on the loop only.
 type loop struct {
-	// schedule asks for one call of run, soon; scheduleLater for one call of runLater after the sockets were polled.
+	// schedule requests one call of run, soon. scheduleLater requests one call of runLater after the sockets were polled.
 	schedule, scheduleLater func()
 
 	mu             sync.Mutex // guards the fields up to the blank line
@@ -19,7 +19,7 @@ type loop struct {
 	later          []*conn // conns that woke themselves
 	calls          []func()
 	inRead         bool // input is being handled; run follows, so it need not be scheduled
-	active         bool // the loop is running; it looks at later when it is done
+	active         bool // the loop is running; it checks later when it is done
 	laterScheduled bool
 
 	spareMarked, spareLater []*conn // the other halves of the double buffers
@@ -76,8 +76,8 @@ func (l *loop) enter() {
 	l.mu.Unlock()
 }
 
-// exit follows enter. It serves the conns that were marked meanwhile, most of them by the input just handled (a job for a
-// waiting worker, a result for a waiting client), which saves the system calls of waking the loop.
+// exit follows enter. It serves the conns that have been marked since. Most were marked by the input just handled: a job for a
+// waiting worker, a result for a waiting client. Serving them here saves the system calls that would wake the loop.
 func (l *loop) exit() {
 	l.mu.Lock()
 	l.inRead = false
@@ -111,7 +111,7 @@ func (l *loop) call(f func()) {
 	}
 }
 
-// run serves what was marked and called until now; later additions wait for the next run.
+// run serves the conns and calls that are listed now. Later additions wait for the next run.
 func (l *loop) run() {
 	l.mu.Lock()
 	l.active = true
@@ -131,7 +131,7 @@ func (l *loop) run() {
 	l.finish()
 }
 
-// runLater serves the conns that woke themselves until now.
+// runLater serves the conns that have woken themselves.
 func (l *loop) runLater() {
 	l.mu.Lock()
 	l.active, l.laterScheduled = true, false

@@ -8,8 +8,8 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// gnet reads from a socket whenever it is readable; reading cannot be suspended. To pause a client, its connection is
-// removed from gnet, which leaves a copy of the descriptor that nobody reads. To resume, it is given to the same loop again.
+// gnet reads from a socket whenever it is readable; reading cannot be suspended. To pause a client, its connection is removed
+// from gnet. A copy of the descriptor remains, which is not read. To resume, the copy is given to the same loop again.
 
 // pause implements transport.
 func (w *tcpTransport) pause() bool {
@@ -49,7 +49,7 @@ func (w *tcpTransport) resume(c *conn) error {
 			a.Zone = "" // see addConn
 		}
 	}
-	if nc.RemoteAddr() == nil { // reset meanwhile; gnet would use the address
+	if nc.RemoteAddr() == nil { // reset in the meantime; gnet would use the address
 		_ = nc.Close() // the caller drops the connection
 		return syscall.ENOTCONN
 	}

@@ -12,7 +12,7 @@ func (c *conn) Backpressured() bool {
 	return c.overHighWater()
 }
 
-// overHighWater is Backpressured by the last measurement.
+// overHighWater reports whether the output pending at the last measurement causes backpressure.
 func (c *conn) overHighWater() bool {
 	if c.unsent <= c.group.highWater() {
 		return false
@@ -21,7 +21,7 @@ func (c *conn) overHighWater() bool {
 	return true
 }
 
-// highWater is so far below the output limit that one more reply does not reach it.
+// highWater is far enough below the output limit that one more reply does not exceed it.
 func (g *group) highWater() int { return min(maxUnsent, g.limits.MaxOutput/4) }
 
 // measure updates the size of the pending output and reports whether writing has failed.
@@ -33,7 +33,7 @@ func (c *conn) measure() (failed bool) {
 }
 
 // pauseIfBackpressured checks a conn that was backpressured. It is called again when the backlog is written or a commit
-// releases replies: each of them marks the conn.
+// releases replies, because both mark the conn.
 func (c *conn) pauseIfBackpressured() {
 	c.measure()
 	switch {
@@ -60,8 +60,8 @@ func (c *conn) resumeReads() {
 	}
 }
 
-// finishEOF closes the session of a half-closed connection once all of its input is answered: not while it is
-// backpressured, due for another turn, or has something to deliver.
+// finishEOF closes the session of a half-closed connection once all input is answered. It waits while the conn is
+// backpressured, due for another turn, or has replies to deliver.
 func (c *conn) finishEOF() {
 	if !c.eof || c.phase != serving || c.backpressured || c.marked.Load() || c.keepHalfClosed() {
 		return

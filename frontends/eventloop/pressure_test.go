@@ -25,7 +25,7 @@ func TestUnreadOutputThrottlesRequestsOfOneRead(t *testing.T) {
 	}, limits(1<<20, roomyLimit))
 }
 
-// The client sends far more than the input limit: it is not cut off because its socket is not read meanwhile.
+// The client sends far more than the input limit. It is not disconnected, because the server stops reading its socket.
 func TestUnreadOutputStopsReading(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
@@ -240,7 +240,7 @@ func (f *fixture) wantKeepalive(t *testing.T) {
 	}
 }
 
-// count is the number of connections for which is holds; it is called on their loops.
+// count returns the number of connections for which is returns true. is runs on their loops.
 func (f *fixture) count(is func(*conn) bool) int {
 	f.loopMu.Lock()
 	loops := f.loops

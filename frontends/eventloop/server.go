@@ -21,11 +21,11 @@ import (
 
 // Timing of the loops. Clients must not rely on any of it.
 const (
-	tickEvery         = 250 * time.Millisecond // Frontend.Tick
+	tickEvery         = 250 * time.Millisecond // interval of Frontend.Tick
 	leavingEvery      = 2 * time.Millisecond   // check of conns whose last replies wait for a commit
 	acceptPause       = 100 * time.Millisecond // after a failed accept, such as one without free descriptors
 	stallTimeout      = 30 * time.Second       // for a leaving client that reads none of its last replies
-	lingerTimeout     = 2 * time.Second        // for a client that does not close the connection after the broker has closed its side
+	lingerTimeout     = 2 * time.Second        // for a client that keeps its side open after the broker has closed its own
 	stopLingerTimeout = 100 * time.Millisecond // the same while the server stops
 )
 
@@ -36,15 +36,15 @@ type Options struct {
 	// Frontends by the name of their listeners.
 	Frontends map[string]frontends.Frontend
 
-	// Handoffs take the connections of listeners that have no front-end here, by the name of the listeners.
+	// Handoffs take the connections of listeners without an entry in Frontends, by the name of the listeners.
 	Handoffs map[string]*Handoff
 
-	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. A
-	// front-end with an Overflow() []byte method provides the refusal.
+	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. The reply to
+	// further clients comes from the front-end's method Overflow() []byte, if it has one.
 	MaxConns map[string]int
 
-	// MaxSockets limits the descriptors that all connections use together, so that some are left for the store; zero: no
-	// limit. A connection uses one, and a second one while its client does not read.
+	// MaxSockets limits the file descriptors of all connections, so that some are left for the store; zero: no limit. A
+	// connection uses one descriptor, and a second one while its client reads slowly.
 	MaxSockets int
 
 	// MaxOutput overrides the front-ends' own Limits.MaxOutput if it is not zero.
@@ -83,7 +83,7 @@ type Server struct {
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
 
-	attached   bool         // connections are passed to it; some of them have their TLS already
+	attached   bool         // created by Attach; some connections already use TLS
 	sockets    atomic.Int64 // descriptors in use, at most maxSockets
 	maxSockets int64
 
@@ -244,7 +244,7 @@ func (s *Server) takeSocket() bool {
 	return true
 }
 
-// reject tells a client that the limit is reached, if its socket takes that at once.
+// reject tells a client that the limit is reached, if its socket takes the message at once.
 func (s *Server) reject(nc net.Conn, g *group) {
 	s.log.Debug().Str("frontend", g.name).Msg("connection limit reached")
 	_ = nc.SetWriteDeadline(time.Now().Add(acceptPause)) // a new socket has buffer space; if not, nothing is lost
@@ -318,7 +318,7 @@ func (s *Server) tick() {
 	}
 }
 
-// tickOne recovers from a panic, so that the other front-ends go on.
+// tickOne recovers from a panic, so that the other front-ends continue.
 func (s *Server) tickOne(g *group) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -331,7 +331,7 @@ func (s *Server) tickOne(g *group) {
 // wakeTicker tells the ticker that a conn is leaving.
 func (s *Server) wakeTicker() { s.leavingAdded.Set() }
 
-// idleTimeout is how long a closing conn may make no progress.
+// idleTimeout is the maximum time without progress for a closing conn.
 func (s *Server) idleTimeout(p phase) time.Duration {
 	switch {
 	case p != lingering:
@@ -357,14 +357,14 @@ func (s *Server) StopAccepting() {
 	s.closeOnce.Do(func() {
 		for _, b := range s.bound {
 			if b.ln != nil {
-				_ = b.ln.Close() // closed once; nothing depends on the error
+				_ = b.ln.Close() // closed only once; the error does not matter
 			}
 		}
 	})
 }
 
-// Stop stops accepting and closes all sessions. Their output, including what a commit still has to release, is sent until
-// ctx is done; what is left is dropped. The broker must still be running.
+// Stop stops accepting and closes all sessions. Their output, including replies that wait for a commit, is sent until ctx is
+// done. The rest is dropped. The broker must still be running.
 func (s *Server) Stop(ctx context.Context) {
 	s.StopAccepting()
 	if s.client == nil {
@@ -379,12 +379,12 @@ func (s *Server) shutDown(ctx context.Context) {
 	s.drainAll(ctx)
 	s.eachLoop((*loop).dropAll)
 	s.cancelRunning()
-	_ = s.client.Stop() // the loops report the error that ended them, which is ours
+	_ = s.client.Stop() // the loops report the error that ended them, which Stop caused
 	s.goroutines.Wait()
 }
 
-// drainAll waits until all connections are closed or ctx is done. It stops the sessions repeatedly, because a connection
-// that was accepted just before may not have had one the first time.
+// drainAll waits until all connections are closed or ctx is done. It stops the sessions repeatedly, because a connection that
+// was accepted just before may not have had a session the first time.
 func (s *Server) drainAll(ctx context.Context) {
 	tick := time.NewTicker(leavingEvery)
 	defer tick.Stop()

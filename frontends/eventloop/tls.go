@@ -30,7 +30,7 @@ func (s *Server) hasTLS() bool {
 	return false
 }
 
-// startTLSLoop starts a loop on a goroutine of its own, which ends with s.running.
+// startTLSLoop starts a loop on its own goroutine, which ends with s.running.
 func (s *Server) startTLSLoop() {
 	l := newLoop()
 	kick, kickLater := notify.NewSignal(), notify.NewSignal()
@@ -54,8 +54,8 @@ func (s *Server) startTLSLoop() {
 	})
 }
 
-// addTLSConn starts the reader of a connection; it ends when the peer or the conn closes the socket. The connections of one
-// configuration share its keys of session tickets, so that clients can resume their sessions.
+// addTLSConn starts the reader of a connection. The reader ends when the peer or the conn closes the socket. Connections with
+// the same configuration share its session ticket keys, so that clients can resume their sessions.
 func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 	s.startTLS(&tlsTransport{nc: nc, tc: tls.Server(nc, b.TLS()), drained: c.Wake, turn: make(chan struct{}, 1)}, c)
 }
@@ -66,14 +66,14 @@ func (s *Server) startTLS(w *tlsTransport, c *conn) {
 	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
 	if sc, ok := w.nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // without a descriptor it is listed as -1
+			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // on failure it is listed as -1
 		}
 	}
 	s.goroutines.Go(func() { w.read(c) })
 }
 
-// tlsTransport is a TLS connection. A reader goroutine, and a writer goroutine while there is something to write, stand
-// between the socket and the loop that drives the conn.
+// tlsTransport is a TLS connection. A reader goroutine connects the socket with the loop that drives the conn. A writer
+// goroutine runs while there is output.
 type tlsTransport struct {
 	nc      net.Conn
 	tc      *tls.Conn
@@ -82,7 +82,7 @@ type tlsTransport struct {
 
 	turn   chan struct{} // lets the reader continue
 	paused bool          // the reader must not continue; used on the loop
-	held   bool          // the reader waits because of that
+	held   bool          // the reader waits because of paused
 }
 
 // read is the reader goroutine. It passes each piece of input to the loop and waits until it was handled.
@@ -155,7 +155,7 @@ func (w *tlsTransport) peer() (state peerState) {
 	if err != nil {
 		return peerThere
 	}
-	_ = raw.Control(func(fd uintptr) { state = peerOf(int(fd)) }) // the reader notices a closed one
+	_ = raw.Control(func(fd uintptr) { state = peerOf(int(fd)) }) // the reader notices a closed socket
 	return state
 }
 

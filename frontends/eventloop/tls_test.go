@@ -20,7 +20,7 @@ type keys struct {
 	roots  *x509.CertPool
 	config atomic.Pointer[tls.Config]
 
-	// Of clients; zero values: they resume no session, and speak any version.
+	// Settings of clients. Zero values: they resume no session and accept any version.
 	sessions tls.ClientSessionCache
 	version  uint16
 }
@@ -77,8 +77,8 @@ func (k *keys) serial(c *client) string {
 	return c.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// Clients that come back resume their session, unless the certificates have been replaced meanwhile: who may connect is then
-// decided anew.
+// Clients that reconnect resume their TLS session. After the certificates have been replaced they cannot, so that the server
+// checks their certificates again.
 func TestTLSSessionsAreResumed(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

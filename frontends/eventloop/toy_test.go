@@ -25,7 +25,7 @@ import (
 	"broker/frontends"
 )
 
-// patience limits every wait of these tests.
+// patience is the timeout of every wait in these tests.
 const patience = 2 * time.Minute
 
 // toyBroker has nothing but a commit number, which the test changes.
@@ -95,7 +95,7 @@ type toySession struct {
 	parked   bool
 	forJob   bool
 	left     bool
-	pages    int // of list, still to be written
+	pages    int // pages of list still to be written
 	pouring  int
 	spinning bool
 	mail     atomic.Pointer[string]

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Several connections always have more work, on the only loop, and one sends a request now and then: it is served between
-// any two turns of the others, however they wake. (It waited for hundreds of turns when they were served in a row.)
+// On a single loop, several connections always have more work, and one connection sends a request now and then. It must be
+// served between any two turns of the others, no matter how they wake.
 func TestConnThatWakesItselfYieldsToOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.Loops = 1 })
@@ -35,7 +35,7 @@ func TestConnThatWakesItselfYieldsToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		waited = append(waited, after-before)
-		f.toy.wakeAll() // as a commit does
+		f.toy.wakeAll() // like a commit
 	}
 	slices.Sort(waited)
 	if m := waited[asked/2]; m > 40*spinners {
@@ -57,8 +57,8 @@ func (s *slowSession) Feed(in []byte) int {
 	return len(in)
 }
 
-// Input that takes long to process is fed in many turns, in order. Meanwhile the client is neither cut off nor is its
-// socket read.
+// Input that takes long to process is fed in many turns, in order. During that time the client stays connected, but its socket
+// is not read.
 func TestSlowInputIsFedInTurns(t *testing.T) {
 	t.Parallel()
 	c, _ := quietConn()
@@ -95,7 +95,7 @@ func TestSlowInputIsFedInTurns(t *testing.T) {
 	}
 }
 
-// A message in many pieces behind others is fed whole once it is complete.
+// A message that arrives in many pieces, after other messages, is fed whole once it is complete.
 func TestPiecesDoNotCutMessages(t *testing.T) {
 	t.Parallel()
 	c := setup(t).dial(t)

@@ -43,7 +43,7 @@ var textCommands = []struct {
 	{"shutdown", 1, toOperate, (*session).shutdown},
 }
 
-// need is a role that a text command needs for all queues. The broker checks those that change one queue or one job.
+// need is a role that a text command needs for all queues. Commands that change one queue or one job are checked by the broker.
 type need uint8
 
 const (
@@ -99,7 +99,7 @@ func (s *session) incomplete(command string) {
 	s.say("ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+" + command + "\r\n")
 }
 
-// awaitLine returns the tag of an operation that is answered with text, and that changes target.
+// awaitLine returns the tag for an operation that changes target and is answered with a line of text.
 func (s *session) awaitLine(command, action, target string) uint64 {
 	return s.expect(pending{typ: textCommand, arg: []byte(command), change: &access.Change{Action: action, Target: target}})
 }
@@ -149,7 +149,7 @@ func (s *session) cancel(words []string) {
 	s.ask(&core.Cancel{Tag: s.awaitLine("cancel", "job.cancel", words[2]), Ref: core.Ref{Seq: seq}})
 }
 
-// function returns the function that create or drop names. If there is none, the line is refused.
+// function returns the function that create or drop names. If it is missing, the line is refused.
 func (s *session) function(words []string) (*name, bool) {
 	if len(words) != 3 || !strings.EqualFold(words[1], "function") {
 		s.incomplete(strings.ToLower(words[0]))
@@ -180,8 +180,8 @@ func (s *session) drop(words []string) {
 	}
 }
 
-// maxQueue sets the limits of a function: one for all priorities, or one each for high, normal and low, where an omitted one is
-// no limit. As in gearmand, the limits of an unknown function are not kept, and more than three close the connection.
+// maxQueue sets the limits of a function: one for all priorities, or one each for high, normal and low. An omitted limit means
+// no limit. As in gearmand, the limits of an unknown function are ignored, and more than three limits close the connection.
 func (s *session) maxQueue(words []string) {
 	if len(words) < 2 {
 		s.incomplete("maxqueue")
@@ -230,8 +230,8 @@ func (s *session) appendLine(b []byte, p *pending) []byte {
 	return append(b, lineOK...)
 }
 
-// appendQueues appends the rows of status or prioritystatus. In the latter, jobs that are not ready count as normal: such jobs
-// of Gearman always are.
+// appendQueues appends the rows of status or prioritystatus. prioritystatus counts jobs that are not ready as normal: scheduled
+// Gearman jobs always have normal priority.
 func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities bool) []byte {
 	for i := range queues {
 		q := &queues[i]

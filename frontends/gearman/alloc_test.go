@@ -10,7 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// The allocations of each step in the life of a job are limited: unlike times, they do not depend on the machine.
+// Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are not.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
 	const together, rounds, headerBytes = 64, 60, 12

@@ -47,7 +47,7 @@ func (s *session) appendWork(b []byte, t packetType, seq uint64, data []byte) []
 	return endPacket(appendField(s.f.o.Handles.Append(beginPacket(b, t), seq), data), start)
 }
 
-// appendAssign appends a job in the form that belongs to the grab.
+// appendAssign appends a job in the form that the type of grab requires.
 func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []byte {
 	start, j := len(b), r.Job
 	reducer, typ := []byte(nil), jobAssign
@@ -70,7 +70,7 @@ func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []by
 	return endPacket(appendField(b, j.Body), start)
 }
 
-// appendProgress appends the bytes of a Gearman worker, or the progress from another protocol.
+// appendProgress appends the progress as the bytes from a Gearman worker, or as two numbers for a worker of another protocol.
 func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	if r.Progress.Verbatim != nil {
 		return s.appendWork(b, workStatus, r.Seq, r.Progress.Verbatim)
@@ -81,7 +81,8 @@ func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	return endPacket(appendNumber(b, uint64(r.Progress.Den)), start)
 }
 
-// appendEnd appends the outcome of a job. Earlier chunks of data were sent before: the data is that of the completion alone.
+// appendEnd appends the outcome of a job. The data is the data of the completion packet only: earlier chunks have been sent
+// already.
 func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 	if r.Outcome.Success {
 		return s.appendWork(b, workComplete, r.Seq, r.Data)
@@ -98,10 +99,10 @@ func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 	return endPacket(s.f.o.Handles.Append(beginPacket(b, workFail), r.Seq), start)
 }
 
-// isUnfinished reports whether a job exists for Gearman clients: a finished job whose outcome is kept does not.
+// isUnfinished reports whether a job exists for Gearman clients. A finished job does not, even if its outcome is kept.
 func isUnfinished(i *core.JobInfo) bool { return i != nil && i.State.Unfinished() }
 
-// AppendStatus appends STATUS_RES; i is nil for an unknown job.
+// appendStatus appends STATUS_RES; i is nil for an unknown job.
 func appendStatus(b []byte, handle []byte, i *core.JobInfo) []byte {
 	start := len(b)
 	b = append(beginPacket(b, statusRes), handle...)
@@ -135,7 +136,7 @@ func appendStatusFields(b []byte, i *core.JobInfo) []byte {
 	return appendNumber(b, uint64(i.Progress.Den))
 }
 
-// appendFailed appends a refusal in the form that belongs to the message.
+// appendFailed appends an error in the form that the message requires.
 func (s *session) appendFailed(b []byte, r *core.Reply, p *pending) []byte {
 	if errors.Is(r.Err, core.ErrForbidden) && p.typ != textCommand {
 		return appendPacket(b, errorRes, errForbidden.code, errForbidden.message)

@@ -12,8 +12,8 @@ import (
 // key, one byte for the kind, then the unique value.
 const (
 	keyUnique   = "\x02u" // + the client's unique
-	keyWorkload = "\x02h" // + SHA-256 of the workload: the unique was -
-	keyRouted   = "\x02f" // + function, NUL, the client's unique: several functions share the queue
+	keyWorkload = "\x02h" // + SHA-256 of the workload, if the unique was -
+	keyRouted   = "\x02f" // + function, NUL, the client's unique, if several functions share the queue
 )
 
 // The attributes of a job, as they are stored: any number of
@@ -21,7 +21,7 @@ const (
 //	├─ tag ─┼─ length, uvarint ─┼─ bytes ─┤
 const (
 	attrReducer = 'r' // of SUBMIT_REDUCE_JOB
-	attrUnique  = 'u' // a unique that is not in the key: - with an empty workload
+	attrUnique  = 'u' // a unique that the key does not contain: - with an empty workload
 )
 
 // uniqueByWorkload is the unique that coalesces jobs of the same function and workload.
@@ -52,8 +52,8 @@ func appendKey(b []byte, n *name, unique, workload []byte) []byte {
 	return append(append(b, keyUnique...), unique...)
 }
 
-// uniqueOf is the unique that workers receive: that of the client, or the id of a job from another protocol, in which a NUL
-// would end the field.
+// uniqueOf is the unique that workers receive: the client's unique, or the id of a job from another protocol. A NUL in such an
+// id would end the field, so it becomes %00.
 func uniqueOf(j *core.Job) string {
 	if j.Origin != core.Gearman {
 		return strings.ReplaceAll(j.Identity(), "\x00", "%00")

@@ -33,7 +33,7 @@ var commands = [packetTypes]func(*session, *message){
 	getStatusUnique:   (*session).getStatusUnique,
 }
 
-// submitKind is what the packet type of a submission says about the job.
+// submitKind holds the properties of a job that the packet type of its submission implies.
 type submitKind struct {
 	priority   int64
 	background bool
@@ -55,7 +55,7 @@ var submitKinds = [packetTypes]submitKind{
 
 // noSuchJob is the error for a packet whose job does not exist or belongs to another connection.
 func noSuchJob(t packetType) *wireError {
-	switch t { //nolint:exhaustive // the packets of workers only
+	switch t { //nolint:exhaustive // only packets that workers send
 	case workData, workWarning:
 		return &errNoSuchData
 	case workException:

@@ -4,7 +4,7 @@
 //	packet.go      the packet types: number, name, arguments
 //	commands.go    the handler of each packet type
 //	session.go     one connection: parses input and runs the pipeline
-//	pipeline.go    the messages that are decided together
+//	pipeline.go    the messages that go to the broker in one call
 //	mapping.go     packet → core.Op
 //	answers.go     core.Reply → packet
 //	attributes.go  the unique keys of jobs, and job fields that only Gearman has, as they are stored
@@ -36,20 +36,19 @@
 //
 // Packets that make gearmand hang, crash or close silently get an ERROR; the connection is closed if framing is lost. A
 // workload above the limit is refused before it is received. The timeout of CAN_DO_TIMEOUT applies to each job, not to the
-// connection. A background job is kept even if foreground clients joined and left it. A unique may have 64 bytes.
-// SUBMIT_JOB_SCHED works: the job runs once, at the next matching minute. A field that is empty or * matches always, and all
-// fields must match.
+// connection. A background job survives even if foreground clients joined and left it. A unique may have 64 bytes.
+// SUBMIT_JOB_SCHED works: the job runs once, at the next minute that matches all fields. An empty field or * matches any value.
 //
-// Over HTTP, a request that gearmand drops without an answer gets a status: 400, 405, 411, 413 or 431; so does a job that the
-// broker refuses: 403 or 503. The answer waits for the end of the job and has all data of the worker as its body; in gearmand a
-// WORK_WARNING or WORK_STATUS is the answer, and WORK_DATA overwrites it. The handle in the answer to a job that failed is
-// complete, and HEAD has no body.
+// Over HTTP, requests that gearmand drops without an answer get a status: 400, 405, 411, 413 or 431. A job that the broker
+// rejects gets 403 or 503. The answer waits for the end of the job, and its body is all data from the worker. In gearmand, the
+// first WORK_WARNING or WORK_STATUS is the answer, and WORK_DATA overwrites it. The answer for a failed job has the complete
+// handle. The answer to HEAD has no body.
 //
 // # Decisions
 //
-// The protocol does not specify the following. A name at the end of a packet ends at its first NUL, as in gearmand, since
-// some clients send one. Text after a NUL in a line is ignored for the same reason. A worker that sends a result above the
-// limit loses its connection, since the start of the next packet is unknown, and its job fails: the next worker would only
-// send the same result. GET_STATUS_UNIQUE does not find jobs that a route has moved to another queue, since there the
-// unique is scoped by function.
+// The protocol does not specify the following. A name at the end of a packet ends at its first NUL, as in gearmand, since some
+// clients send one. Text after a NUL in a line is ignored for the same reason. A worker that sends a result above the limit
+// loses its connection, because the start of the next packet is unknown. Its job fails, because the next worker would send the
+// same result. GET_STATUS_UNIQUE does not find jobs that a route has moved to another queue: there, unique keys include the
+// function.
 package gearman

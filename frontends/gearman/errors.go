@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// Codes of ERROR packets. QUEUE_ERROR is also the code of other refusals of the broker.
+// Codes of ERROR packets. QUEUE_ERROR also stands for errors of the broker that have no code.
 const (
 	codeCommand     = "INVALID_COMMAND"
 	codeArguments   = "INVALID_ARGUMENTS"
@@ -20,7 +20,7 @@ const (
 // wireError is the text of an ERROR packet.
 type wireError struct{ code, message string }
 
-// Refusals that do not come from the broker.
+// Errors that do not come from the broker.
 var (
 	errNoRequest     = wireError{codeCommand, "Command not expected"}
 	errUniqueSize    = wireError{codeTooLarge, "Unique value too large"}
@@ -39,8 +39,8 @@ var (
 // lineForbidden is errForbidden in the text protocol.
 const lineForbidden = "ERR NOT_ALLOWED Not+allowed+for+this+client\r\n"
 
-// wireErrors has a row for each kind of refusal: its packet, and its line of the text protocol. The text of JOB_NOT_FOUND depends
-// on the packet that names the job.
+// wireErrors maps each error of the core to its ERROR packet and its line in the text protocol. The text of JOB_NOT_FOUND
+// depends on the packet that names the job.
 var wireErrors = []struct {
 	kind error
 	wireError
@@ -78,8 +78,8 @@ var wireErrors = []struct {
 	{core.ErrConfigured, wireError{codeQueue, "Set by the configuration file"}, "ERR QUEUE_ERROR Set+by+the+configuration+file\r\n"},
 }
 
-// packetError is the ERROR packet for a refusal of the broker. notFound is the error for an unknown job that belongs to the
-// refused packet; nil for a packet without a job.
+// packetError is the ERROR packet for an error of the broker. notFound is the error of this packet type for an unknown job; nil
+// for a packet without a job.
 func packetError(err error, notFound *wireError) wireError {
 	for i := range wireErrors {
 		if e := &wireErrors[i]; errors.Is(err, e.kind) {
@@ -92,7 +92,7 @@ func packetError(err error, notFound *wireError) wireError {
 	return wireError{codeQueue, "Server error"}
 }
 
-// lineError is the line for a refusal of the broker.
+// lineError is the line for an error of the broker.
 func lineError(err error) string {
 	for i := range wireErrors {
 		if errors.Is(err, wireErrors[i].kind) {

@@ -11,7 +11,8 @@ import (
 
 // Options of the front-end. The zero value behaves like gearmand with its defaults.
 type Options struct {
-	// Audit receives what operators have changed with text commands. It is called on an event loop and must not block. May be nil.
+	// Audit receives the changes that operators make with text commands. It is called on an event loop and must not block. May
+	// be nil.
 	Audit func(access.Change)
 
 	// Version is the answer to the text command version. Empty: 1.1.20.
@@ -42,18 +43,19 @@ type Options struct {
 	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
-	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
+	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
+	// change.
 	Route func(queue, typ string) (string, string)
 
-	// RouteEpoch returns another number whenever the results of Route change. Nil: they never change.
+	// RouteEpoch returns a new number whenever the routes change. Nil: they never change.
 	RouteEpoch func() uint64
 
-	// NoJobDelay is how long NO_JOB is delayed for a worker that has just had work. Under load the next job is submitted
-	// sooner, which saves NO_JOB, PRE_SLEEP, NOOP and another grab: half of all packets of foreground jobs. An idle worker is
-	// answered at once, so that a worker of several servers does not wait for an idle one. Zero: no delay.
+	// NoJobDelay delays NO_JOB for a worker that has just had work. Under load the next job usually comes within this time.
+	// That saves NO_JOB, PRE_SLEEP, NOOP and another grab: half of all packets of foreground jobs. An idle worker gets its
+	// answer at once, so that a worker of several servers does not wait for an idle one. Zero: no delay.
 	NoJobDelay time.Duration
 
-	// Location is the time zone of SUBMIT_JOB_SCHED. Nil: that of the host.
+	// Location is the time zone of SUBMIT_JOB_SCHED. Nil: the time zone of the host.
 	Location *time.Location
 }
 
@@ -94,7 +96,7 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "gearman" }
 
-// Limits implements frontends.Frontend. The input limit allows one packet of maximum size and some more.
+// Limits implements frontends.Frontend. The input limit is a little more than one packet of maximum size.
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
 		MaxInput:  headerBytes + f.o.MaxBodyBytes + maxFieldsBytes + 1<<20,
@@ -110,7 +112,7 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Tick implements frontends.Frontend: nothing is done by the clock.
+// Tick implements frontends.Frontend. Gearman has no periodic work.
 func (f *Frontend) Tick(core.Instant) {}
 
 // ipOf is the address of a connection in the list of workers.

@@ -12,7 +12,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// script turns fuzzed bytes into the actions of two clients. At the end of the bytes every choice is the first one.
+// script turns fuzzed bytes into the actions of two clients. When the bytes are used up, every choice is the first one.
 type script struct{ in []byte }
 
 func (s *script) choose(n int) int {
@@ -90,8 +90,8 @@ func wellFormed(p []byte) error {
 	return nil
 }
 
-// play runs the script of two clients and checks the broker after each step. At the end all remaining jobs must be processable,
-// and the counters must match them.
+// play runs the script of two clients and checks the broker after each step. At the end workers must be able to process all
+// remaining jobs, and the counters must match.
 func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
 	stage := frontendtest.Open(t, newMaker(func(o *Options) { o.JobRetries = 5 }), settings...)
 	check := func(step string) {
@@ -177,7 +177,7 @@ func FuzzSessions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) { play(t, &script{in: in}, frontendtest.InMemory) })
 }
 
-// The same with a store, where replies wait for commits. Seeded, so that failures can be reproduced.
+// The same with a store, so that replies wait for commits. The random seed is fixed, so that failures can be reproduced.
 func TestRandomSessionsOnAStore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -10,7 +10,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// httpReadTimeout is how long a client may be silent before its request is complete.
+// httpReadTimeout is the maximum pause between two parts of a request.
 const httpReadTimeout = 10 * time.Second
 
 // HTTP serves gearmand's HTTP protocol: a request submits a job to its function, and the answer is the result. A connection
@@ -22,7 +22,7 @@ type HTTP struct {
 	lastInput map[*httpSession]core.Instant
 }
 
-// HTTP makes the front-end whose requests submit jobs as clients of f do.
+// HTTP returns a front-end whose requests submit jobs in the same way as clients of f.
 func (f *Frontend) HTTP() *HTTP { return &HTTP{f: f, lastInput: make(map[*httpSession]core.Instant)} }
 
 // Name implements frontends.Frontend.
@@ -50,14 +50,14 @@ func (h *HTTP) Tick(now core.Instant) {
 	}
 }
 
-// noteInput notes that a client has sent something.
+// noteInput restarts the timeout of a client that has sent input.
 func (h *HTTP) noteInput(s *httpSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastInput[s] = h.f.broker.Now()
 }
 
-// forget ends the timeout of a client: its request is complete, or it is gone.
+// forget ends the timeout of a client when its request is complete or its connection is closed.
 func (h *HTTP) forget(s *httpSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,12 +70,12 @@ type httpSession struct {
 	conn   frontends.Conn
 	client core.ClientID
 
-	complete   bool // the request is; no more input is read
+	complete   bool // the request is complete; no more input is read
 	answered   bool
 	http11     bool   // the client speaks HTTP/1.1
 	head       bool   // the answer has no body
 	background bool   // the answer is the handle alone
-	data       []byte // of WORK_DATA
+	data       []byte // from WORK_DATA packets
 	replies    []core.Reply
 }
 
@@ -95,7 +95,7 @@ func (s *httpSession) Feed(in []byte) int {
 	switch {
 	case status != "":
 		s.refuse(status)
-	case len(r.function) == 0: // HEAD asks whether the server is there
+	case len(r.function) == 0: // HEAD without a function is a health check
 		s.write("", "", nil, 0)
 	default:
 		s.submit(&r)
@@ -133,7 +133,7 @@ func (s *httpSession) do(ops ...core.Op) {
 	clear(s.replies)
 }
 
-// answer handles a reply. Progress and warnings have no place in an answer.
+// answer handles a reply. It drops progress and warnings, which an HTTP answer cannot carry.
 func (s *httpSession) answer(r *core.Reply) {
 	switch r.Kind { //nolint:exhaustive // other replies are not for clients that submit
 	case core.Submitted:
@@ -172,7 +172,7 @@ func (s *httpSession) end(r *core.Reply) {
 	}
 }
 
-// addData keeps a part of the result. It answers with an error if the result gets larger than a workload may be.
+// addData keeps a part of the result. It answers with an error if the result exceeds the limit for workloads.
 func (s *httpSession) addData(part []byte) (ok bool) {
 	if len(s.data)+len(part) > s.h.f.o.MaxBodyBytes {
 		s.refuse(httpServerError)
@@ -184,7 +184,7 @@ func (s *httpSession) addData(part []byte) (ok bool) {
 
 func (s *httpSession) handle(r *core.Reply) string { return string(s.h.f.o.Handles.Append(nil, r.Seq)) }
 
-// write answers with status 200. The answer may leave once commit is on disk.
+// write answers with status 200. The answer is sent once commit is durable.
 func (s *httpSession) write(handle, command string, body []byte, commit core.Commit) {
 	out := s.conn.Out()
 	b := append(out.Buf(), s.statusLine("200 OK")...)
@@ -213,8 +213,8 @@ func (s *httpSession) refusal(status httpStatus) []byte {
 	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.f.o.Version + "\r\nContent-Length: 0\r\n\r\n")
 }
 
-// statusLine is the first line of an answer in the version of the request. In HTTP/1.1 the header says what is implied before:
-// that the connection ends with the answer.
+// statusLine is the first line of an answer in the HTTP version of the request. For HTTP/1.1 it includes the header that
+// announces the end of the connection; HTTP/1.0 implies it.
 func (s *httpSession) statusLine(status httpStatus) string {
 	if s.http11 {
 		return "HTTP/1.1 " + string(status) + "\r\nConnection: close\r\n"
@@ -222,7 +222,7 @@ func (s *httpSession) statusLine(status httpStatus) string {
 	return "HTTP/1.0 " + string(status) + "\r\n"
 }
 
-// close ends the connection behind the answer.
+// close closes the connection after the answer.
 func (s *httpSession) close() {
 	s.answered, s.data = true, nil
 	s.conn.CloseAfterFlush()

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// setupHTTP opens a stage of the HTTP front-end, and a worker of the function f beside it.
+// setupHTTP opens a stage with the HTTP front-end and a worker for the function f.
 func setupHTTP(t *testing.T, change func(*Options)) (*frontendtest.Stage, *otherClient) {
 	t.Helper()
 	newFrontend := newMaker(change)
@@ -41,7 +41,7 @@ func (x *otherClient) act(s *frontendtest.Stage, op core.Op) {
 	s.Settle()
 }
 
-// Status lines, with the header that goes with the version.
+// Status lines with the header that each HTTP version requires.
 const (
 	http10 = "HTTP/1.0 %s\r\n"
 	http11 = "HTTP/1.1 %s\r\nConnection: close\r\n"

@@ -8,7 +8,7 @@ import (
 // httpHeaderMax is the largest request line and headers together, in bytes.
 const httpHeaderMax = 64 << 10
 
-// httpStatus is a status with its text as gearmand spells it.
+// httpStatus is a status with the text that gearmand uses.
 type httpStatus string
 
 // The statuses of answers. Zero: the request is good.
@@ -29,12 +29,13 @@ type httpRequest struct {
 	submission
 	http11 bool // the version is HTTP/1.1
 	head   bool // the method is HEAD: the answer has no body
-	length int  // of the body
+	length int  // length of the body
 
 	traceparent, tracestate []byte
 }
 
-// parseHTTP parses a request. It is incomplete until done is true. A status other than zero refuses it, maybe before it is complete.
+// parseHTTP parses a request. It is incomplete until done is true. A status other than zero rejects it, possibly before it is
+// complete.
 func parseHTTP(in []byte, maxBody int) (r httpRequest, status httpStatus, done bool) {
 	in = bytes.TrimLeft(in, "\r\n")
 	line, rest, ok := cutLine(in)
@@ -71,7 +72,7 @@ func parseHTTP(in []byte, maxBody int) (r httpRequest, status httpStatus, done b
 	return r, "", true
 }
 
-// tooLong refuses headers whose end does not come.
+// tooLong rejects headers that exceed their limit before they end.
 func tooLong(in []byte) httpStatus {
 	if len(in) > httpHeaderMax {
 		return httpHeadersTooLarge
@@ -85,8 +86,8 @@ func cutLine(in []byte) (line, rest []byte, ok bool) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), rest, ok
 }
 
-// parseRequestLine parses the method and the function. As in gearmand, the whole path without leading slashes is the function,
-// escapes and query included.
+// parseRequestLine parses the method and the function. As in gearmand, the function is the whole path without leading slashes,
+// including escapes and query.
 func (r *httpRequest) parseRequestLine(line []byte) httpStatus {
 	method, rest, _ := bytes.Cut(line, []byte{' '})
 	path, version, ok := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
@@ -106,7 +107,7 @@ func (r *httpRequest) parseRequestLine(line []byte) httpStatus {
 	return ""
 }
 
-// parseHeader parses one header. Those that gearmand does not know are ignored, and so are their unknown values.
+// parseHeader parses one header. Like gearmand, it ignores unknown headers and unknown values.
 func (r *httpRequest) parseHeader(line []byte, hasBody bool) httpStatus {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimSpace(value)

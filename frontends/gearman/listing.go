@@ -7,7 +7,8 @@ import (
 	"broker/frontends/access"
 )
 
-// A listing is written in pages, so that a long one does not delay other connections and only its unread part is in memory.
+// A listing is written in pages, so that a long listing does not delay other connections and memory holds only the part that
+// the client has not read.
 const (
 	pageJobs  = 1000
 	pageBytes = 256 << 10
@@ -16,17 +17,17 @@ const (
 // listing is the answer in progress to a text command, or a command that takes several steps.
 type listing struct {
 	next   func(*listing, *session) (more bool) // writes a page
-	pushes []core.Reply                         // received meanwhile; written after the list
+	pushes []core.Reply                         // received during the listing; written after it
 
 	cursor     uint64      // show jobs, drop: where the next page starts
 	after      string      // status: the last queue written
-	priorities bool        // status: it is prioritystatus
+	priorities bool        // status: the command is prioritystatus
 	entries    []connEntry // workers: not written yet
-	queue      string      // drop: what to drop
+	queue      string      // drop: the queue to drop
 	line       bool        // the answer is one line
 }
 
-// list answers the messages before, then starts a listing.
+// list answers the earlier messages, then starts a listing.
 func (s *session) list(l *listing) {
 	s.flush(false)
 	s.listing = l
@@ -67,8 +68,7 @@ func (l *listing) nextUniques(s *session) bool {
 	return l.fetch(s, &core.ListJobs{NoBody: true}, writeUnique)
 }
 
-// fetch lists a page of jobs and writes those that exist for Gearman clients and are in the namespace. It keeps pushes for
-// later.
+// fetch lists a page of jobs and writes the unfinished jobs in the namespace. It keeps pushes for later.
 func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []byte, *core.JobInfo) []byte) (more bool) {
 	s.tag++
 	op.Tag, op.Cursor, op.Limit = s.tag, l.cursor, pageJobs
@@ -97,7 +97,7 @@ func (l *listing) nextQueues(s *session) (more bool) {
 	return more
 }
 
-// nextDrop removes the next jobs of a function, and answers after the last.
+// nextDrop removes the next jobs of a function. After the last job it writes the answer.
 func (l *listing) nextDrop(s *session) (more bool) {
 	s.tag++
 	op := &core.DropQueue{Tag: s.tag, Queue: l.queue, FoldCase: true, Cursor: l.cursor}
@@ -115,7 +115,7 @@ func (l *listing) nextDrop(s *session) (more bool) {
 	return more
 }
 
-// ask has the broker answer an operation, and keeps what else it has for the session.
+// ask runs one operation and passes its reply to answer. It keeps other replies for later.
 func (l *listing) ask(s *session, op core.Op, answer func(*core.Reply)) {
 	first := len(l.pushes)
 	l.pushes = s.f.broker.Do(s.client, []core.Op{op}, l.pushes)

@@ -101,7 +101,7 @@ func TestListingWaitsForItsReader(t *testing.T) {
 	}
 }
 
-// However many jobs a worker grabs at once, large ones are sent a few at a time.
+// Large jobs are sent a few at a time, even if a worker grabs many at once.
 func TestLargeJobsAreLeasedFewAtATime(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, newMaker(nil), frontendtest.InMemory)
@@ -147,7 +147,7 @@ func TestShowUniqueJobsOmitsUnreadableJobs(t *testing.T) {
 		}
 		return []core.Reply{{Kind: core.Listed, Tag: list.Tag, Jobs: []core.JobInfo{
 			{Seq: 1, State: core.Ready, Job: &core.Job{Origin: core.Faktory, ID: "first"}},
-			{Seq: 2, State: core.Ready}, // removed meanwhile
+			{Seq: 2, State: core.Ready}, // removed in the meantime
 			{Seq: 3, State: core.Ready, Job: &core.Job{Origin: core.Faktory, ID: "third"}},
 		}}}
 	}}

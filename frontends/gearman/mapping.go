@@ -10,7 +10,7 @@ import (
 	"broker/frontends/access"
 )
 
-// submission is a job as a client submits it.
+// submission holds the fields of a job that a client submits.
 type submission struct {
 	submitKind
 	function, unique, workload []byte
@@ -136,7 +136,7 @@ func (s *session) canDo(m *message) {
 
 func (s *session) cantDo(m *message) {
 	n := s.names.of(cutNUL(m.args[0]), &s.f.o)
-	if n.tooLong { // and so was never registered
+	if n.tooLong { // so it was never registered
 		return
 	}
 	s.f.workers.unregister(s.entry, n.function)
@@ -207,8 +207,8 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 	s.ask(op)
 }
 
-// failOversized fails the job whose result is too large, if this worker holds it. Released, the job would get the same result
-// again and close the connection of every worker.
+// failOversized fails a job whose result is too large, if this worker holds it. If the job were released instead, the next
+// worker would send the same result and lose its connection too.
 func (s *session) failOversized(m *message) {
 	seq, ok := s.f.o.Handles.Parse(m.args[0])
 	if !ok {
@@ -290,10 +290,10 @@ func (s *session) setClientID(m *message) {
 	s.f.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
 }
 
-// maxMessageBytes is how much of an exception is shown in other protocols.
+// maxMessageBytes limits the part of an exception that clients of other protocols see.
 const maxMessageBytes = 1000
 
-// messageOf is the message of an exception as other protocols show it: its text, or nothing if it is not UTF-8.
+// messageOf is the message of an exception for other protocols: its text, or nothing if it is not UTF-8.
 func messageOf(data []byte) string {
 	text := core.CutText(data, maxMessageBytes)
 	if !utf8.Valid(text) {

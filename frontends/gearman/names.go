@@ -13,7 +13,7 @@ const maxNames = 4096
 // name is a function with its queue and type.
 type name struct {
 	function string
-	queue    string // of its workers: with the namespace
+	queue    string // queue that its workers lease from; includes the namespace
 	target   string // queue of submitted jobs: the same, unless a route changes it
 	typ      string // type of submitted jobs; empty: same as target
 	routed   bool
@@ -25,15 +25,14 @@ func (n *name) valid() bool {
 	return !n.tooLong && len(n.queue) <= core.MaxQueueName && len(n.target) <= core.MaxQueueName
 }
 
-// names caches the functions that a connection has named, so that packets do not allocate strings. Connections share equal
-// names.
+// names caches the functions that a connection uses, so that packets do not allocate strings. Connections share equal names.
 type names struct {
 	last  *name
 	all   map[string]*name
-	epoch uint64 // of the routes
+	epoch uint64 // epoch of the routes
 }
 
-// of returns the name for a function. One that is too long for a queue is not kept.
+// of returns the name for a function. A name that is too long for a queue is not cached.
 func (s *names) of(function []byte, o *Options) *name {
 	if o.RouteEpoch != nil {
 		if epoch := o.RouteEpoch(); epoch != s.epoch {

@@ -2,19 +2,19 @@ package gearman
 
 import "broker/core"
 
-// noJobDelay is the state of a grab that waits for a job before it is answered NO_JOB.
+// noJobDelay is the state of a grab that waits a short time for a job before NO_JOB is sent.
 type noJobDelay struct {
 	grab packetType // its packet type; zero: no grab waits
 	tag  uint64
 	busy bool // the worker has had a job since the last NO_JOB
 
-	// A worker that grabs again before it is answered processes several jobs in parallel. Its grabs never wait: after
-	// NO_JOB it sleeps, and grabs as many jobs as it can process when it is woken.
+	// A worker that grabs again before the answer processes several jobs in parallel. Its grabs never wait: after NO_JOB it
+	// sleeps, and when woken it grabs as many jobs as it can process.
 	parallel bool
-	grabbed  bool // a grab has come, or has waited, since the input was last empty
+	grabbed  bool // a grab has arrived or waited since the input was last empty
 
-	// The grabs of a connection that also submits jobs never wait: it may disconnect after its result, and not every client
-	// accepts other packets then.
+	// The grabs of a connection that also submits jobs never wait. Such a client may disconnect after its result, and some
+	// clients do not accept other packets then.
 	submitted bool
 }
 

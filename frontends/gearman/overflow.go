@@ -1,7 +1,7 @@
 package gearman
 
-// Overflow is the refusal of a connection above the connection limit. It is a packet: the client has not sent anything yet, and
-// most clients speak the binary protocol.
+// Overflow is the reply to a connection above the connection limit. It is a packet, because most clients speak the binary
+// protocol and this client has not sent anything yet.
 func (f *Frontend) Overflow() []byte {
 	return appendPacket(nil, errorRes, codeQueue, "Too many connections")
 }

@@ -66,10 +66,10 @@ type layout struct {
 	name    string
 	args    int  // number of fields; the last one extends to the end of the packet; zero: the payload is ignored
 	request bool // sent by clients or workers
-	result  bool // of a job: its handle, then data
+	result  bool // result of a job: its handle, then data
 }
 
-// layouts is the table of packet types. Other packets than requests are refused, whatever their payload.
+// layouts is the table of packet types. Packets that are not requests are always refused.
 var layouts = [packetTypes]layout{
 	canDo:             {name: "CAN_DO", args: 1, request: true},
 	cantDo:            {name: "CANT_DO", args: 1, request: true},

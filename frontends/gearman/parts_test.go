@@ -96,7 +96,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// FuzzAttribute: stored attributes are found again after any others, and no input panics.
+// FuzzAttribute: a stored attribute is found after any other attributes, and no input causes a panic.
 func FuzzAttribute(f *testing.F) {
 	f.Add([]byte("u\x01x"), byte('r'), []byte("reducer"))
 	f.Fuzz(func(t *testing.T, b []byte, tag byte, value []byte) {

@@ -5,13 +5,13 @@ import (
 	"broker/frontends/access"
 )
 
-// maxPipeline is how many messages are decided together.
+// maxPipeline is the maximum number of messages that go to the broker in one call.
 const maxPipeline = 512
 
-// pipeline is what one call of Feed or Deliver works with.
+// pipeline collects the messages of one call of Feed or Deliver.
 type pipeline struct {
 	frontends.Pipeline[pending]
-	msg     message // the message at hand
+	msg     message // the current message
 	delayed pending // the grab whose NO_JOB was delayed, when its answer is a push
 	scratch []byte
 }
@@ -20,16 +20,16 @@ type pipeline struct {
 type pending struct {
 	kind answerKind
 	typ  packetType // of the request
-	arg  []byte     // what the answer repeats
-	err  *wireError // errorAnswer; else how to say that the job does not exist
+	arg  []byte     // the argument that the answer repeats
+	err  *wireError // the error of an errorAnswer; for other kinds, the error for an unknown job
 
 	change *access.Change // text command: noted in the audit log if the broker accepts it
 }
 
-// answerKind says what the answer is.
+// answerKind is the kind of an answer.
 type answerKind uint8
 
-// brokerAnswer is the broker's reply; noAnswer drops it. The others do not need the broker.
+// brokerAnswer is the broker's reply; noAnswer drops it. The other kinds do not need the broker.
 const (
 	brokerAnswer        answerKind = iota
 	echoAnswer                     // arg, as type typ
@@ -39,7 +39,7 @@ const (
 	noAnswer
 )
 
-// full reports that the pipeline should run before it takes more.
+// full reports that the pipeline should run before the session adds messages.
 func (p *pipeline) full() bool { return p.Len() >= maxPipeline || p.Ops() >= maxPipeline }
 
 // begin takes a pipeline for the time of one call; end gives it back.

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// refusing refuses all operations.
+// refusing returns a broker that rejects all operations.
 func refusing(kind error) *fakeBroker {
 	return &fakeBroker{do: func(op core.Op) []core.Reply {
 		r := core.Reply{Kind: core.Failed, Err: fmt.Errorf("wrapped: %w", kind)}

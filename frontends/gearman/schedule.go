@@ -91,7 +91,7 @@ func parseSchedule(minute, hour, day, month, weekday []byte) (schedule, bool) {
 	return c, true
 }
 
-// maxYears is how far next searches: the next February 29 on a given weekday can be 40 years away.
+// maxYears limits the search of next. The next February 29 on a given weekday can be 40 years away.
 const maxYears = 41
 
 // next is the first matching minute that starts at now or later; false if there is none, as for April 31. A minute that

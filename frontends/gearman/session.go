@@ -16,18 +16,18 @@ type session struct {
 	exceptions bool // the client has enabled WORK_EXCEPTION
 	closing    bool // no more input is read
 	eof        bool // the client has closed its sending side
-	grabs      int  // how many jobs one round may lease, see nextGrabs
+	grabs      int  // maximum jobs that one round may lease, see nextGrabs
 
-	tag        uint64    // of the last message
+	tag        uint64    // tag of the last message
 	pipeline   *pipeline // during Feed and Deliver only
 	listing    *listing  // the answer in progress to a text command; input waits until it is complete
 	noJobDelay noJobDelay
-	reading    lateGrab // input waits behind it
+	reading    lateGrab // if set, input waits
 }
 
-// lateGrab is a grab whose job is being read from the disk.
+// lateGrab is a grab whose job is being read from disk.
 type lateGrab struct {
-	grab packetType // its form; zero: there is none
+	grab packetType // packet type of the grab; zero: none
 	tag  uint64
 }
 
@@ -92,7 +92,8 @@ func (s *session) Refusal() []byte {
 	return appendPacket(nil, errorRes, errServerStopped.code, errServerStopped.message)
 }
 
-// allowLate lets the last message of the pipeline wait for the disk, if it is a grab: answers keep the order of messages.
+// allowLate lets the last message of the pipeline wait for the disk, if it is a grab. Only the last message may wait, because
+// answers keep the order of messages.
 func (s *session) allowLate() {
 	_, tag, op := s.pipeline.Last()
 	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag && !s.eof {
@@ -149,7 +150,7 @@ func (s *session) ask(op core.Op) { s.pipeline.Ask(op) }
 // refuse answers the message with an ERROR packet.
 func (s *session) refuse(e *wireError) { s.pipeline.Local(pending{kind: errorAnswer, err: e}) }
 
-// refuseSyntax answers a malformed message, and closes the connection if framing is lost.
+// refuseSyntax answers a malformed message with an error, and closes the connection if framing is lost.
 func (s *session) refuseSyntax(e *syntaxError) {
 	s.closing = e.lost
 	if e == errResult {
@@ -165,7 +166,7 @@ func (s *session) refuseSyntax(e *syntaxError) {
 // say answers the message with text.
 func (s *session) say(text string) { s.pipeline.Local(pending{kind: textAnswer, arg: []byte(text)}) }
 
-// flush runs the pipeline. Drained says that no input is left.
+// flush runs the pipeline. drained means that no input is left.
 func (s *session) flush(drained bool) {
 	p := s.pipeline
 	if drained {
@@ -173,20 +174,20 @@ func (s *session) flush(drained bool) {
 	}
 	s.allowLate()
 	before := s.conn.Out().Len()
-	if p.Len() > 0 || p.Ops() > 0 { // without operations too: older pushes stand before the answers
+	if p.Len() > 0 || p.Ops() > 0 { // also without operations, so that older pushes come before the answers
 		p.Run(s.f.broker, s.client, s)
 	}
 	if p.Leases.Len() > 0 {
 		s.grabs = nextGrabs(s.grabs, s.conn.Out().Len()-before)
 	}
 	if s.reading.grab != 0 {
-		s.grabs = 1 // the next job is probably on the disk too
+		s.grabs = 1 // the next job is probably on disk too
 	}
 	s.reset()
 }
 
-// nextGrabs is how many jobs the next round may lease after one that has written so many bytes. It keeps the output small when a
-// worker grabs many large jobs at once.
+// nextGrabs is the number of jobs that the next round may lease, after a round that has written so many bytes. It keeps the
+// output small when a worker grabs many large jobs at once.
 func nextGrabs(grabs, written int) int {
 	if written > largeOutput {
 		return 1

@@ -29,7 +29,7 @@ func newMaker(change func(*Options)) frontendtest.Maker {
 //	SUBMIT_JOB resize|unique|data
 //	RES WORK_COMPLETE H:host:1|result
 //
-// RES marks an answer whose name is also that of a request. Anything else is text.
+// RES marks an answer that has the same name as a request. Any other line is text.
 func encodeLine(text string) ([]byte, error) {
 	line, fromServer := strings.CutPrefix(text, "RES ")
 	name, rest, hasFields := strings.Cut(line, " ")

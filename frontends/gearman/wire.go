@@ -30,13 +30,13 @@ const (
 // message is one packet or line. Its slices are parts of the input.
 type message struct {
 	text bool
-	line []byte // of a text
+	line []byte // set for a line of text
 
-	typ  packetType // of a packet
+	typ  packetType // set for a packet
 	args [maxArgs][]byte
 }
 
-// syntaxError is the refusal of a malformed message. Lost says that framing is lost: the connection is closed.
+// syntaxError is the error for a malformed message. lost means that framing is lost, so the connection is closed.
 type syntaxError struct {
 	text    bool // answered with a line instead of a packet
 	code    string
@@ -54,8 +54,8 @@ var (
 	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", message: "Line+too+long", lost: true}
 )
 
-// decode parses the first message of in and returns its length, 0 without an error if more bytes are needed. An error with n > 0
-// does not lose framing. maxBody limits the workload: a larger one is refused before it is received.
+// decode parses the first message of in and returns its length, 0 without an error if more bytes are needed. An error with n >
+// 0 does not lose framing. maxBody limits the workload: a larger workload is refused before it is received.
 func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	if len(in) == 0 {
 		return 0, nil
@@ -96,12 +96,12 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	return n, nil
 }
 
-// checkSize refuses a packet whose last field exceeds the limit of workloads; over is by how much the whole payload does. The
-// size of the last field is known once the fields before it have been received. Searching for them again with each read is
-// cheap: they must end within the over bytes, or the last field does not exceed the limit.
+// checkSize refuses a packet whose last field exceeds the limit of workloads. over is the number of bytes by which the whole
+// payload exceeds it. The size of the last field is known once the fields before it have been received. Each read searches them
+// again. That is cheap: they must end within the first over bytes, or the last field does not exceed the limit.
 //
-// A result that is too large is refused once its job is known: m has the type and, as its first argument, the handle, which is
-// empty if it is malformed.
+// A result that is too large is refused once its job is known. m then holds the type and, as its first argument, the handle; a
+// malformed handle is empty.
 func (m *message) checkSize(typ packetType, come []byte, over int, answer bool) *syntaxError {
 	l, far := &layouts[typ], over > maxFieldsBytes
 	if answer || !l.request || l.args == 0 {
@@ -165,7 +165,8 @@ func cutNUL(b []byte) []byte {
 	return b
 }
 
-// beginPacket appends the header of an answer without its size. endPacket, called with the length of b before, fills it in.
+// beginPacket appends the header of an answer without its size. endPacket fills in the size; it needs the length that b had
+// before.
 func beginPacket(b []byte, t packetType) []byte {
 	b = append(b, answerMagic...)
 	return append(b, 0, 0, byte(t>>8), byte(t), 0, 0, 0, 0)
@@ -195,7 +196,7 @@ func appendField[T string | []byte](b []byte, f T) []byte { return append(append
 // appendNumber appends a NUL and n in decimal.
 func appendNumber(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 0), n, 10) }
 
-// leadingNumber parses a number as C's strtoul does, clamped to 32 bits: white space, a plus, digits. Without digits it is 0.
+// leadingNumber parses a number like C's strtoul, clamped to 32 bits: white space, a plus, digits. Without digits it is 0.
 func leadingNumber(b []byte) uint32 {
 	b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\n\v\f\r"), []byte{'+'})
 	n := uint64(0)

@@ -101,7 +101,7 @@ func TestDecode(t *testing.T) {
 		"far over, no handle":    {append(header(requestMagic, 13, 1<<20), "H:host:1"...), "", 20},
 		"far over, handle":       {append(header(requestMagic, 13, 1<<20), "H:host:1\x00"...), "error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 21},
 		"far over, never one":    {append(header(requestMagic, 13, 1<<20), strings.Repeat("x", 64)...), "error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 76},
-		"result to come":         {append(header(requestMagic, 13, 102), "x\x00"...), "", 14}, // a hundred bytes of it
+		"result to come":         {append(header(requestMagic, 13, 102), "x\x00"...), "", 14}, // its data is a hundred bytes
 		"line too long":          {bytes.Repeat([]byte("x"), maxLineBytes), "error \"UNKNOWN_COMMAND\" \"Line+too+long\" text=true " + lost, maxLineBytes},
 	}
 	for name, c := range cases {
@@ -176,8 +176,7 @@ func encodeAgain(t *testing.T, in []byte) {
 	}
 }
 
-// A packet that arrives byte by byte does not allocate, and each byte causes at most as many bytes to be searched as the fields
-// before the workload have.
+// A packet that arrives byte by byte does not allocate. Each byte searches at most the fields before the workload.
 func TestPacketInPiecesDoesNotAllocate(t *testing.T) { //nolint:paralleltest // it counts allocations
 	const maxBody = 1 << 20
 	in := request(submitJobBg, "f", strings.Repeat("u", 60), strings.Repeat("x", maxBody))
