@@ -29,6 +29,7 @@ type client struct {
 	seen      *table     // the table in which principal was found
 	principal atomic.Pointer[Principal]
 	able      map[string]bool // queues for which the client has registered
+	asked     *table          // under which its last lease was asked for
 }
 
 // NewGuard makes a Guard. fallback names the principal of connections that show no credentials.
@@ -147,7 +148,14 @@ func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Re
 	if p.MayAll(Admin) {
 		return g.Broker.Do(id, ops, into)
 	}
-	if p = g.dropLostQueues(id, c, p); len(ops) == 0 {
+	start := len(into)
+	into = g.dropLostQueues(id, c, p, into)
+	return g.withhold(id, c, p, g.decide(id, c, p, ops, into), start)
+}
+
+// decide applies the operations that a principal may have applied, and refuses the others in their places.
+func (g *Guard) decide(id core.ClientID, c *client, p *Principal, ops []core.Op, into []core.Reply) []core.Reply {
+	if len(ops) == 0 {
 		return g.Broker.Do(id, nil, into)
 	}
 	from := 0
@@ -176,13 +184,33 @@ func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	return into
 }
 
-// dropLostQueues removes the registrations for queues that the principal may no longer consume.
-func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal) *Principal {
+// dropLostQueues takes back registrations for queues that the principal may no longer work for, and adds what the client gets
+// meanwhile.
+func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into []core.Reply) []core.Reply {
 	for queue := range c.able {
 		if !p.May(Consume, queue) {
 			delete(c.able, queue)
-			g.Broker.Do(id, []core.Op{&core.Unregister{Queue: queue}}, nil)
+			into = g.Broker.Do(id, []core.Op{&core.Unregister{Queue: queue}}, into)
 		}
 	}
-	return p
+	return into
+}
+
+// withhold gives back the jobs of queues that the principal has lost while its lease waited; they are among the replies from a place
+// on.
+func (g *Guard) withhold(id core.ClientID, c *client, p *Principal, replies []core.Reply, from int) []core.Reply {
+	if c.asked == nil || c.asked == c.seen {
+		return replies
+	}
+	for i := from; i < len(replies); i++ {
+		r := &replies[i]
+		if r.Kind != core.Assigned || r.Job == nil || p.May(Consume, r.Job.Queue) || p.MayAll(Operate) {
+			continue
+		}
+		g.control.CountRefusal(g.protocol)
+		back := &core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
+		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, N: r.N, Err: core.ErrForbidden}
+		replies = g.Broker.Do(id, []core.Op{back}, replies)
+	}
+	return replies
 }

@@ -33,6 +33,7 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 		delete(c.able, op.Queue)
 		return true
 	case *core.Lease:
+		c.asked = c.seen
 		return !slices.ContainsFunc(op.Queues, func(queue string) bool { return !p.May(Consume, queue) })
 	case *core.Complete:
 		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
@@ -48,8 +49,8 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 		return mayJob(b, p, op.Ref, Produce)
 	case *core.SendData, *core.Release, *core.Sleep, *core.CancelLease, *core.NameClient, *core.ReadMeta, *core.WriteMeta:
 		return true // concerns only the client's own jobs, or the front-end itself
-	case *core.HoldQueue:
-		return true // it only keeps a queue name and reveals nothing
+	case *core.HoldQueue: // it only keeps a queue name, which takes memory, and reveals nothing
+		return op.Free || p.May(Produce, op.Queue) || p.May(Consume, op.Queue) || p.May(Read, op.Queue)
 	case *core.Move:
 		return givesBack(op) && mayJob(b, p, op.Ref, Consume) || p.MayAll(Operate)
 	case *core.Update:

@@ -39,7 +39,8 @@ const (
 	pauseAt = 256 << 10
 
 	// maxWatched limits the tubes of one connection, each of which is a queue while it is watched.
-	maxWatched = 16_384
+	// Each reserve looks at all of them.
+	maxWatched = 1_024
 )
 
 // defaultTube is the tube that connections use and watch at first.

@@ -135,9 +135,10 @@ func answerDelete(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool
 	if l, held := s.held[p.seq]; held {
 		p.tube = l.tube
 		delete(s.held, p.seq)
+	} else {
+		s.note("job.delete", strconv.FormatUint(p.seq, 10), "")
 	}
 	s.front.tubes.change(p.tube, func(t *tube) { t.deletes++ })
-	s.noteDelete(p.seq)
 	return append(b, deleted...), true
 }
 

@@ -72,11 +72,14 @@ func (s *Session) soon(now core.Instant) core.Instant {
 		if l.until == 0 {
 			continue
 		}
-		if l.until <= now || l.until.Add(-lastSecond) <= now && !s.stillHolds(seq) {
+		isSoon := l.until.Add(-lastSecond) <= now
+		if l.until <= now || isSoon && !s.stillHolds(seq) {
 			delete(s.held, seq)
 			continue
 		}
-		s.noteSoon(l.until)
+		if s.noteSoon(l.until); isSoon {
+			break // one is enough; a client may hold very many
+		}
 	}
 	return s.soonAt
 }

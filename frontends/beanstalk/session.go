@@ -2,7 +2,6 @@ package beanstalk
 
 import (
 	"math"
-	"strconv"
 
 	"broker/core"
 	"broker/frontends"
@@ -253,7 +252,9 @@ func (s *Session) write(p *pending, r *core.Reply) {
 		if s.wait.tag == r.Tag {
 			s.endWait()
 		}
-		delete(s.held, p.seq)
+		if errorText(r.Err, false) == notFound { // the client has lost the job; after other refusals it may try again
+			delete(s.held, p.seq)
+		}
 		p.answered = true
 		out.Put(append(buf, errorText(r.Err, p.put)...), r.Commit)
 		return
@@ -297,14 +298,7 @@ func (s *Session) watchedQueues() []string {
 	return s.queues
 }
 
-// noteDelete reports a deleted job for the audit log, unless a worker has finished it.
-func (s *Session) noteDelete(seq uint64) {
-	if s.front.opts.Audit == nil || s.consumes {
-		return
-	}
-	s.note("job.delete", strconv.FormatUint(seq, 10), "")
-}
-
+// note reports a change for the audit log.
 func (s *Session) note(action, target, detail string) {
 	if s.front.opts.Audit == nil {
 		return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 func (s *Session) statsJob(p *pipeline, a *args) {
@@ -122,6 +123,10 @@ func answerStatsTube(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, b
 func (s *Session) stats(p *pipeline, _ *args) {
 	s.count(verbStats)
 	s.flush(p)
+	if !access.Allowed(s.front.broker, s.client, access.Read) {
+		p.say(unknown)
+		return
+	}
 	urgent, known := s.front.urgent()
 	tag := p.expect(pending{answer: func(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 		return appendYAML(b, s.front.statistics(r.Stats, urgent, known)), true

@@ -15,8 +15,9 @@ type tube struct {
 
 // tubes are those in use.
 type tubes struct {
-	mu     sync.Mutex // guards byName
+	mu     sync.Mutex // guards the rest
 	byName map[string]*tube
+	most   int // tubes before the unused ones lose their counts; grows with those in use, so that looking for them stays rare
 }
 
 // change changes the counts of a tube.
@@ -25,8 +26,9 @@ func (x *tubes) change(name string, fn func(*tube)) {
 	defer x.mu.Unlock()
 	t := x.byName[name]
 	if t == nil {
-		if len(x.byName) > maxTubes {
+		if len(x.byName) > max(x.most, maxTubes) {
 			x.dropUnused()
+			x.most = 2 * len(x.byName)
 		}
 		t = &tube{}
 		x.byName[name] = t

@@ -1,0 +1,104 @@
+package beanstalk
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+	"broker/frontends/frontendtest"
+)
+
+// counting counts the calls of a broker.
+type counting struct {
+	core.Broker
+	done, opened int
+}
+
+func (c *counting) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	c.done++
+	return c.Broker.Do(id, ops, into)
+}
+
+func (c *counting) Open(o core.ClientOptions) core.ClientID {
+	c.opened++
+	return c.Broker.Open(o)
+}
+
+// setupCounting opens a stage with o, and returns the broker's calls.
+func setupCounting(t *testing.T, o Options, guard func(core.Broker) core.Broker) (*frontendtest.Stage, *counting) {
+	t.Helper()
+	calls := &counting{}
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		calls.Broker = b
+		return New(guard(calls), o)
+	}, frontendtest.InMemory)
+	return s, calls
+}
+
+func noGuard(b core.Broker) core.Broker { return b }
+
+func TestManyTubesInUseCostNoMoreEach(t *testing.T) {
+	t.Parallel()
+	x := tubes{byName: make(map[string]*tube)}
+	begin := time.Now() //nolint:forbidigo // the test measures its own time
+	for i := range 10 * maxTubes {
+		x.change(strconv.Itoa(i), func(t *tube) { t.watching++ })
+	}
+	if took := time.Since(begin); took > 5*time.Second { //nolint:forbidigo // as above
+		t.Errorf("%d tubes took %v", 10*maxTubes, took)
+	}
+}
+
+func TestReserveOfManyShortLeasesAsksForOne(t *testing.T) {
+	t.Parallel()
+	s, calls := setupCounting(t, Options{}, noGuard)
+	c := s.Dial("worker")
+	const jobs = 500
+	for range jobs {
+		c.Send("put 0 0 1 1\r\nx\r\n")
+		c.ReadUntil("\r\n")
+	}
+	calls.done = 0
+	for range jobs {
+		c.Send("reserve-with-timeout 0\r\n")
+		if line := c.ReadUntil("\r\n"); !strings.HasPrefix(line, "RESERVED") {
+			t.Fatal(line)
+		}
+		c.ReadUntil("\r\n")
+	}
+	if calls.done > 10*jobs {
+		t.Errorf("%d calls of the broker for %d reserves", calls.done, jobs)
+	}
+}
+
+func TestDeletesOfJobsThatNobodyHoldsAreAudited(t *testing.T) {
+	t.Parallel()
+	var noted []string
+	s, _ := setupCounting(t, Options{Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) }}, noGuard)
+	c := s.Dial("worker")
+	c.Send("put 0 0 60 1\r\nx\r\nput 1 0 60 1\r\ny\r\nreserve\r\ndelete 1\r\ndelete 2\r\n")
+	c.Want("INSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nDELETED\r\n")
+	if got := strings.Join(noted, ", "); got != "job.delete 2" {
+		t.Errorf("noted: %q", got)
+	}
+}
+
+func TestStatsOfStrangersCostNothing(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	control.Load([]access.Entry{{Name: "root", Grants: []access.Grant{{Role: access.Admin}}}})
+	s, calls := setupCounting(t, Options{}, func(b core.Broker) core.Broker {
+		return access.NewGuard(b, control, core.Beanstalk, "")
+	})
+	c := s.Dial("stranger")
+	calls.opened = 0
+	c.Send("stats\r\n")
+	c.Want("UNKNOWN_COMMAND\r\n")
+	if calls.opened > 0 {
+		t.Errorf("%d clients were opened", calls.opened)
+	}
+}
