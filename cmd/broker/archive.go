@@ -20,27 +20,27 @@ import (
 const scratchFolder = "archiving"
 
 // newArchive makes what ships the commits of an engine; nil: there is no archive.
-func (p *process) newArchive() engine.Shipper {
-	a := p.config.Archive
-	scratch := filepath.Join(p.config.Data, scratchFolder)
+func (t *term) newArchive() engine.Shipper {
+	a := t.config.Archive
+	scratch := filepath.Join(t.config.Data, scratchFolder)
 	if a.Dir == "" {
 		_ = os.RemoveAll(scratch) // an archive before may have left a copy
 		return nil
 	}
-	p.archive = archive.New(archive.Options{
+	t.archive = archive.New(archive.Options{
 		Dir: a.Dir, Scratch: scratch,
 		Every: a.Every, BaseEvery: a.BaseEvery, Keep: a.Keep, MaxQueueBytes: int(a.MaxQueue),
-		Clock: processClock(), Log: nodeLog(p.log),
+		Clock: processClock(), Log: nodeLog(t.log),
 	})
-	return p.archive
+	return t.archive
 }
 
 // archiveStatus is the state of the archive; nil: there is none.
-func (p *process) archiveStatus() *core.Archive {
-	if p.archive == nil {
+func (t *term) archiveStatus() *core.Archive {
+	if t.archive == nil {
 		return nil
 	}
-	s := p.archive.Status()
+	s := t.archive.Status()
 	return &s
 }
 

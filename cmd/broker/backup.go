@@ -196,8 +196,8 @@ func hostHeader(a config.Address) string {
 }
 
 // backup copies the store while it is in use.
-func (p *process) backup(dir string) error {
-	err := p.engine.Backup(dir)
+func (t *term) backup(dir string) error {
+	err := t.engine.Backup(dir)
 	if errors.Is(err, os.ErrExist) {
 		return &service.Error{Code: service.CodeExists, Field: "body.dir", Detail: err.Error()}
 	}
@@ -233,23 +233,23 @@ func (b *sentBackup) Close() error {
 }
 
 // sendBackup copies the store while it is in use, to be sent to a client. One copy is sent at a time.
-func (p *process) sendBackup() (service.BackupStream, error) {
-	if !p.sending.TryLock() {
+func (t *term) sendBackup() (service.BackupStream, error) {
+	if !t.sending.TryLock() {
 		return nil, &service.Error{Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete"}
 	}
-	archive, dir, err := p.copyToSend()
+	archive, dir, err := t.copyToSend()
 	if err != nil {
-		p.sending.Unlock()
+		t.sending.Unlock()
 		return nil, storeError(err)
 	}
-	return &sentBackup{archive, dir, p.sending.Unlock}, nil
+	return &sentBackup{archive, dir, t.sending.Unlock}, nil
 }
 
 // copyToSend makes a copy beside the store or, if that folder cannot be written, among the temporary files.
-func (p *process) copyToSend() (archive *engine.Archive, dir string, err error) {
-	dir = streamFolder(p.config.Data)
+func (t *term) copyToSend() (archive *engine.Archive, dir string, err error) {
+	dir = streamFolder(t.config.Data)
 	if err = removeStream(dir); err == nil {
-		err = p.engine.Backup(dir)
+		err = t.engine.Backup(dir)
 	}
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		parent, tempErr := os.MkdirTemp("", "broker-backup-")
@@ -257,7 +257,7 @@ func (p *process) copyToSend() (archive *engine.Archive, dir string, err error) 
 			return nil, "", errors.Join(err, tempErr)
 		}
 		dir = filepath.Join(parent, "store")
-		err = p.engine.Backup(dir)
+		err = t.engine.Backup(dir)
 	}
 	if err != nil {
 		return nil, "", err
@@ -275,17 +275,17 @@ func storeError(err error) error {
 }
 
 // backupProgress is how much of the backup that is being made in dir is done, 0 to 1.
-func (p *process) backupProgress(dir string) float64 {
-	s, err := p.engine.Storage()
+func (t *term) backupProgress(dir string) float64 {
+	s, err := t.engine.Storage()
 	if err != nil || s.DiskBytes == 0 {
 		return 0
 	}
-	return min(float64(p.engine.BackupCopied(dir))/float64(s.DiskBytes), 1)
+	return min(float64(t.engine.BackupCopied(dir))/float64(s.DiskBytes), 1)
 }
 
 // checkStore verifies the store while the broker runs.
-func (p *process) checkStore(ctx context.Context, progress func(part float64)) (*service.CheckReport, error) {
-	r, err := p.engine.CheckStore(ctx, progress)
+func (t *term) checkStore(ctx context.Context, progress func(part float64)) (*service.CheckReport, error) {
+	r, err := t.engine.CheckStore(ctx, progress)
 	if err != nil {
 		return nil, storeError(err)
 	}
@@ -293,8 +293,8 @@ func (p *process) checkStore(ctx context.Context, progress func(part float64)) (
 }
 
 // storage is the state of the store.
-func (p *process) storage() (core.Storage, error) {
-	s, err := p.engine.Storage()
-	s.Archive = p.archiveStatus()
+func (t *term) storage() (core.Storage, error) {
+	s, err := t.engine.Storage()
+	s.Archive = t.archiveStatus()
 	return s, storeError(err)
 }

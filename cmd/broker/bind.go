@@ -79,15 +79,15 @@ func (p *process) closeSockets() {
 
 // openEngine opens the engine. With bind_retry it waits for the process that still holds the store: one that shuts down
 // frees its addresses first.
-func (p *process) openEngine() (*engine.Engine, error) {
+func (t *term) openEngine() (*engine.Engine, error) {
 	logged := false
 	for {
-		e, err := engine.Open(p.engineOptions())
-		if !errors.Is(err, engine.ErrInUse) || time.Now().After(p.retryUntil) {
+		e, err := engine.Open(t.engineOptions())
+		if !errors.Is(err, engine.ErrInUse) || time.Now().After(t.retryUntil) {
 			return e, err
 		}
 		if !logged {
-			p.log.Warn().Err(err).Dur("bind_retry_ms", p.config.BindRetry).Msg("store in use, retrying")
+			t.log.Warn().Err(err).Dur("bind_retry_ms", t.config.BindRetry).Msg("store in use, retrying")
 			logged = true
 		}
 		time.Sleep(bindRetryEvery)

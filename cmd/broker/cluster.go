@@ -8,15 +8,12 @@ import (
 	"net"
 	"net/http"
 	"sort"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
 
 	"broker/config"
-	"broker/core"
 	"broker/core/engine"
 	"broker/core/replica"
 	"broker/frontends/eventloop"
@@ -25,15 +22,12 @@ import (
 )
 
 // clusterNode is a broker that is a node of a cluster. The process that it wraps has the sockets, the HTTP port and the
-// settings; while the node leads, a second one has the engine and the front-ends.
+// settings; while the node leads, it has a term.
 type clusterNode struct {
 	*process
 	gate   *relay.Gateway
 	node   atomic.Pointer[replica.Node]
 	socket net.Listener // for the other nodes
-
-	mu     sync.Mutex // guards leader
-	leader *process   // nil: another node leads
 }
 
 // runCluster is run for a node of a cluster.
@@ -70,9 +64,9 @@ func (p *process) runCluster() error {
 	}
 	p.announce()
 	p.notifyReady()
-	p.reloads.begin()
+	p.allowReloads()
 	err := k.serve()
-	return errors.Join(err, k.stopNode())
+	return errors.Join(err, k.stop(k.closeNode))
 }
 
 // listenToNodes binds the address at which the other nodes call.
@@ -197,7 +191,7 @@ func (k *clusterNode) serve() error {
 // lead opens the engine and serves clients until the lead is lost (stop is false then), or the node is to stop.
 func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	started := time.Now()
-	t := k.term()
+	t := k.leaderTerm()
 	o := t.engineOptions()
 	l.Attach(&o)
 	if t.engine, err = engine.Open(o); err != nil {
@@ -214,24 +208,24 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	if err := t.serveClients(); err != nil {
 		return true, errors.Join(err, t.engine.Shutdown())
 	}
-	k.setLeader(t)
+	k.beginTerm(t)
 	k.gate.Lead(t.server)
 	l.Serving(true)
 	k.log.Info().Uint64("term", l.Term).Dur("took_ms", time.Since(started)).Msg("serving clients as the leader")
 	stop, err = k.waitWhileLeading(t, l)
 	l.Serving(false)
 	k.gate.Follow()
-	k.setLeader(nil)
+	k.endTerm()
 	if stop && err == nil {
-		t.endTerm()
+		k.handOver(t)
 		return true, nil
 	}
-	t.abandonTerm()
+	t.abandon()
 	return stop, err
 }
 
 // waitWhileLeading handles requests to the leader until it has to end.
-func (k *clusterNode) waitWhileLeading(t *process, l *replica.Leadership) (stop bool, err error) {
+func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop bool, err error) {
 	check := time.NewTicker(lostWithin)
 	defer check.Stop()
 	stopped := false
@@ -269,82 +263,32 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// term is the process that serves clients while this node leads.
-func (k *clusterNode) term() *process {
-	k.reloads.Lock()
-	defer k.reloads.Unlock()
+// leaderTerm is a new term, whose server serves the connections that the gateway accepts.
+func (k *clusterNode) leaderTerm() *term {
 	var listeners []eventloop.Listener
 	for _, s := range k.server.Sockets() {
 		listeners = append(listeners, s.Listener)
 	}
-	t := &process{
-		config: k.config, log: k.log, shutdowns: k.shutdowns, reread: k.reread, certificates: k.certificates, denied: k.denied,
-		api: k.api, http: k.http, server: eventloop.Attach(listeners), access: k.access, cluster: k,
-	}
-	t.reloads.serving = true
-	return t
+	return k.newTerm(eventloop.Attach(listeners))
 }
 
-func (k *clusterNode) setLeader(t *process) {
-	k.mu.Lock()
-	k.leader = t
-	k.mu.Unlock()
-}
-
-// endTerm ends a term in good order: everything acknowledged is committed, and its replies are sent.
-func (p *process) endTerm() {
-	p.reloads.end()
-	p.api.Unready()
-	p.service.Close()
-	core.DoOnce(p.engine, core.Internal, &core.Drain{On: true}) // what one client gives back goes to none of the others
+// handOver ends a term in good order: everything acknowledged is committed, and its replies are sent.
+func (k *clusterNode) handOver(t *term) {
+	k.api.Unready()
+	t.stopLeasing()
 	ctx, cancel := context.WithTimeout(context.Background(), handOverFor)
 	defer cancel()
-	pushed := p.closePush(ctx)
-	p.sqs.stop(ctx)
-	p.server.Stop(ctx)
-	<-pushed
-	if err := p.engine.Shutdown(); err != nil {
-		p.log.Error().Err(err).Msg("engine did not stop in good order")
+	if err := t.close(ctx, handOverFor); err != nil {
+		k.log.Error().Err(err).Msg("engine did not stop in good order")
 	}
 }
 
 // handOverFor is how long a leader that stops sends replies before it hands the lead over.
 const handOverFor = 250 * time.Millisecond
 
-// abandonTerm ends a term that another node may have ended: nothing more is committed or sent.
-func (p *process) abandonTerm() {
-	p.reloads.end()
-	p.engine.Abandon()
-	p.api.Unready()
-	p.sqs.abandon()
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	<-p.closePush(now)
-	p.server.Stop(now)
-	p.service.Close()
-	_ = p.engine.Shutdown() // nothing is left to lose
-}
-
-// stopNode closes everything. It returns in time even if a part hangs.
-func (k *clusterNode) stopNode() error {
-	k.log.Info().Msg("stopping")
-	k.notify(daemon.SdNotifyStopping)
-	done := make(chan error, 1)
-	go func() { done <- k.closeNode() }()
-	select {
-	case err := <-done:
-		if err == nil {
-			k.log.Info().Msg("stopped")
-		}
-		return err
-	case <-time.After(stopFor):
-		return fmt.Errorf("shutdown did not finish within %v", stopFor)
-	}
-}
-
 // closeNode hands the lead over, if this node has it, and closes the sockets.
 func (k *clusterNode) closeNode() error {
-	k.reloads.end()
+	k.forbidReloads()
 	k.api.Stopping()
 	var err error
 	if n := k.node.Load(); n != nil {

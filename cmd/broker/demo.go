@@ -55,7 +55,7 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.Data)) }()
-	p := &process{config: *c, log: newLogger(c.Log, os.Stderr), shutdowns: make(chan shutdown, 1)}
+	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{})
 	var clients atomic.Pointer[demo.Shop]
 	stop := func() { // the clients first: the broker waits for those that are connected
 		if shop := clients.Load(); shop != nil {

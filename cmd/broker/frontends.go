@@ -29,74 +29,74 @@ type frontendSet struct {
 }
 
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
-func (p *process) buildFrontends() frontendSet {
-	c, b := &p.config, p.broker
-	p.routes = make(routes)
-	handles := p.handleFormat()
-	shutdown := func(graceful bool) { p.requestShutdown(shutdown{graceful: graceful}) }
+func (t *term) buildFrontends() frontendSet {
+	c, b := &t.config, t.broker
+	t.routes = make(routes)
+	handles := t.handleFormat()
+	shutdown := func(graceful bool) { t.requestShutdown(shutdown{graceful: graceful}) }
 	guard := func(protocol core.Protocol, fallback string) core.Broker {
-		return access.NewGuard(b, p.access, protocol, fallback)
+		return access.NewGuard(b, t.access, protocol, fallback)
 	}
 	f := faktory.New(guard(core.Faktory, c.Faktory.Principal), faktory.Options{
-		Access: p.access, Audit: p.auditChange,
+		Access: t.access, Audit: t.auditChange,
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
-		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
+		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: t.routes.of("faktory", c),
 	})
 	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
-		Access: p.access, Audit: p.auditChange,
+		Access: t.access, Audit: t.auditChange,
 		Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Qless.Namespace, AllowFlush: c.Qless.AllowFlush, Route: p.routes.of("qless", c),
+		Namespace: c.Qless.Namespace, AllowFlush: c.Qless.AllowFlush, Route: t.routes.of("qless", c),
 	})
 	g := gearman.New(guard(core.Gearman, c.Gearman.Principal), gearman.Options{
-		Audit:     p.auditChange,
-		Verbosity: p.verbosity,
+		Audit:     t.auditChange,
+		Verbosity: t.verbosity,
 		Handles:   handles, JobRetries: uint32(c.Gearman.JobRetries),
 		ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 		MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
+		Namespace: c.Gearman.Namespace, Route: t.routes.of("gearman", c), RouteEpoch: t.routeEpoch.Load,
 		NoJobDelay: gearmanNoJobDelay,
 	})
 	set := frontendSet{faktory: f, qless: q, byName: map[string]frontends.Frontend{
 		"workq": workq.New(guard(core.Workq, c.Workq.Principal), workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
-			Handles: handles, Audit: p.auditChange,
+			Namespace: c.Workq.Namespace, Route: t.routes.of("workq", c),
+			Handles: handles, Audit: t.auditChange,
 		}),
 		"gearman": g,
 		"faktory": f,
 		"qless":   q,
 		"beanstalk": beanstalk.New(guard(core.Beanstalk, c.Beanstalk.Principal), beanstalk.Options{
 			MaxBodyBytes: int(c.Beanstalk.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Beanstalk.Namespace, Route: p.routes.of("beanstalk", c), Audit: p.auditChange, Version: version,
+			Namespace: c.Beanstalk.Namespace, Route: t.routes.of("beanstalk", c), Audit: t.auditChange, Version: version,
 		}),
 		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
-			Access: p.access, Audit: p.auditChange,
+			Access: t.access, Audit: t.auditChange,
 			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Conveyor.Namespace, Route: p.routes.of("conveyor", c),
+			Namespace: c.Conveyor.Namespace, Route: t.routes.of("conveyor", c),
 		}),
 	}}
 	set.sqs = sqs.New(guard(core.SQS, c.SQS.Principal), sqs.Options{
-		Access: p.access, Audit: p.auditChange, DefaultPrincipal: c.SQS.Principal,
+		Access: t.access, Audit: t.auditChange, DefaultPrincipal: c.SQS.Principal,
 		Panicked: func(value any, stack []byte) {
-			p.log.Error().Str("frontend", "sqs").Any("panic", value).Bytes("stack", stack).Msg("request panicked")
+			t.log.Error().Str("frontend", "sqs").Any("panic", value).Bytes("stack", stack).Msg("request panicked")
 		},
 		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight, MaxBodyBytes: int(c.SQS.MaxBody),
-		Namespace: c.SQS.Namespace, Route: p.routes.of("sqs", c),
+		Namespace: c.SQS.Namespace, Route: t.routes.of("sqs", c),
 	})
-	if p.gearmanHTTP != "" {
+	if t.gearmanHTTP != "" {
 		set.byName[gearmanHTTPName] = g.HTTP()
 	}
-	if p.hostile != nil {
+	if t.hostile != nil {
 		for name, f := range set.byName {
-			set.byName[name] = p.hostile.Frontend(f)
+			set.byName[name] = t.hostile.Frontend(f)
 		}
 	}
 	return set
 }
 
 // handleFormat is the format of job handles, which Workq and HTTP clients may use too.
-func (p *process) handleFormat() core.HandleFormat {
-	prefix := p.config.Gearman.HandlePrefix
+func (t *term) handleFormat() core.HandleFormat {
+	prefix := t.config.Gearman.HandlePrefix
 	if prefix == "" {
 		host, _ := os.Hostname() // without a host name handles are H::N
 		prefix = "H:" + host

@@ -94,16 +94,16 @@ func (p *process) serveHTTP() {
 }
 
 // openService creates the service that the HTTP API calls.
-func (p *process) openService() (err error) {
-	p.service, err = service.New(service.Options{
-		Broker: p.broker, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
-		Handles: p.handleFormat(), MaxBodyBytes: int(p.config.HTTP.MaxBody), DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
-		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Push: p.pushTargets,
-		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
-		OpenBatch:      p.frontends.faktory.OpenBatch,
-		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
-		Support: p.supportParts(), Cluster: p.cluster.hooks(),
-		Backup: p.backup, SendBackup: p.sendBackup, Reload: p.reloadAll, Settings: p.settingsInForce,
+func (t *term) openService() (err error) {
+	t.service, err = service.New(service.Options{
+		Broker: t.broker, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Handles: t.handleFormat(), MaxBodyBytes: int(t.config.HTTP.MaxBody), DrainRejectsNewJobs: t.config.DrainRejectsNewJobs,
+		Audited: t.logAudit, Connections: t.connections, Workers: t.workers, SetWorkerState: t.frontends.faktory.SetWorkerState, Push: t.pushTargets,
+		BatchName: t.frontends.faktory.BatchName, ParseBatchName: t.frontends.faktory.ParseBatchName,
+		OpenBatch:      t.frontends.faktory.OpenBatch,
+		BackupProgress: t.backupProgress, Storage: t.storage, CheckStore: t.checkStore,
+		Support: t.supportParts(), Cluster: t.cluster.hooks(),
+		Backup: t.backup, SendBackup: t.sendBackup, Reload: t.reload, Settings: t.settingsInForce,
 	})
 	return err
 }
@@ -126,11 +126,11 @@ func (p *process) logAudit(e service.AuditEntry) {
 }
 
 // backend is what the HTTP port reports of.
-func (p *process) backend() httpapi.Backend {
+func (t *term) backend() httpapi.Backend {
 	return httpapi.Backend{
-		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info,
-		Health: p.frontends.faktory.Health, Syncs: p.engine.SyncLatency, Spans: p.spanCounts, Push: p.pushTargets,
-		SQS: p.sqsActions, Archive: p.archiveStatus,
+		Service: t.service, Broker: t.engine, Connections: t.connections, Stats: t.frontends.faktory.Info,
+		Health: t.frontends.faktory.Health, Syncs: t.engine.SyncLatency, Spans: t.spanCounts, Push: t.pushTargets,
+		SQS: t.sqsActions, Archive: t.archiveStatus,
 	}
 }
 
@@ -150,8 +150,8 @@ func (p *process) settingsInForce() []service.Setting {
 }
 
 // workers lists Faktory's workers.
-func (p *process) workers() []service.FaktoryWorker {
-	known := p.frontends.faktory.Workers()
+func (t *term) workers() []service.FaktoryWorker {
+	known := t.frontends.faktory.Workers()
 	rows := make([]service.FaktoryWorker, len(known))
 	for i := range known {
 		w := &known[i]

@@ -62,15 +62,15 @@ func sharingsOf(c *config.Config) map[string]core.Sharing {
 }
 
 // applyLimits sets the limits and sharings that differ from those before.
-func (p *process) applyLimits(old, fresh *config.Config) {
-	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	defer p.engine.Close(client)
+func (t *term) applyLimits(old, fresh *config.Config) {
+	client := t.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	defer t.engine.Close(client)
 	set := func(queue, done string, op core.Op) {
-		if r := p.engine.Do(client, []core.Op{op}, nil)[0]; r.Err != nil {
-			p.log.Error().Err(r.Err).Str("queue", queue).Msg("limit refused")
+		if r := t.engine.Do(client, []core.Op{op}, nil)[0]; r.Err != nil {
+			t.log.Error().Err(r.Err).Str("queue", queue).Msg("limit refused")
 			return
 		}
-		p.log.Info().Str("queue", queue).Msg(done)
+		t.log.Info().Str("queue", queue).Msg(done)
 	}
 	before, after := limitsOf(old), limitsOf(fresh)
 	for _, name := range limitNames(before, after) {

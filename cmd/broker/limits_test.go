@@ -22,7 +22,7 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is looked at afterwards
 	var log bytes.Buffer
-	p := &process{engine: e, log: zerolog.New(&log)}
+	p := &term{process: &process{log: zerolog.New(&log)}, engine: e}
 	want := func(want ...string) {
 		t.Helper()
 		a := core.DoOnce(e, core.Internal, &core.ListLimits{})[0].Answer

@@ -47,7 +47,7 @@ func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 }
 
 // applyPolicies sets the policies that differ from those before.
-func (p *process) applyPolicies(old, fresh *config.Config) {
+func (t *term) applyPolicies(old, fresh *config.Config) {
 	before, _ := policiesOf(old)
 	after, _ := policiesOf(fresh) // readSettings has checked them
 	for _, name := range policyNames(before, after) {
@@ -56,12 +56,12 @@ func (p *process) applyPolicies(old, fresh *config.Config) {
 			continue
 		}
 		op := &core.PutPolicy{Scope: name.scope, Name: name.name, Set: set, Remove: core.AllPolicyFields, FromConfig: true}
-		if r := core.DoOnce(p.engine, core.Internal, op)[0]; r.Err != nil {
-			p.log.Error().Err(r.Err).Str("of", name.name).Msg("policy refused")
+		if r := core.DoOnce(t.engine, core.Internal, op)[0]; r.Err != nil {
+			t.log.Error().Err(r.Err).Str("of", name.name).Msg("policy refused")
 			continue
 		}
 		done := map[bool]string{true: "policy set", false: "policy removed"}[wanted]
-		p.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[name.scope], name.name).Msg(done)
+		t.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[name.scope], name.name).Msg(done)
 	}
 }
 

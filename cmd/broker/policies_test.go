@@ -25,7 +25,7 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is looked at afterwards
 	var log bytes.Buffer
-	p := &process{engine: e, log: zerolog.New(&log)}
+	p := &term{process: &process{log: zerolog.New(&log)}, engine: e}
 	want := func(want ...string) {
 		t.Helper()
 		var got []string

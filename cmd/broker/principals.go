@@ -38,9 +38,9 @@ func (p *process) loadPrincipals() {
 }
 
 // auditChange notes in the audit log what somebody changed by a wire protocol.
-func (p *process) auditChange(c access.Change) {
-	if p.service != nil {
-		p.service.Note(c)
+func (t *term) auditChange(c access.Change) {
+	if t.service != nil {
+		t.service.Note(c)
 	}
 }
 

@@ -3,75 +3,63 @@ package main
 import (
 	"context"
 	"net/url"
-	"reflect"
 	"time"
 
-	"broker/config"
 	"broker/core"
 	"broker/operate/push"
 	"broker/operate/service"
 )
 
 // openPush starts to push jobs to the targets of the settings.
-func (p *process) openPush() {
-	p.pusher = push.New(push.Options{
-		Broker: p.broker, Version: buildVersion(),
+func (t *term) openPush() {
+	t.pusher = push.New(push.Options{
+		Broker: t.broker, Version: buildVersion(),
 		Failed: func(target string, err error) {
 			if err == nil {
-				p.log.Info().Str("target", target).Msg("push target can be reached again")
+				t.log.Info().Str("target", target).Msg("push target can be reached again")
 				return
 			}
-			p.log.Warn().Err(err).Str("target", target).Msg("push target cannot be reached")
+			t.log.Warn().Err(err).Str("target", target).Msg("push target cannot be reached")
 		},
 	})
-	p.setPush()
+	t.setPush()
 }
 
 // setPush puts the targets of the settings into force.
-func (p *process) setPush() {
-	targets := make([]push.Target, len(p.config.Pushes))
-	for i := range p.config.Pushes {
-		c := &p.config.Pushes[i]
+func (t *term) setPush() {
+	targets := make([]push.Target, len(t.config.Pushes))
+	for i := range t.config.Pushes {
+		c := &t.config.Pushes[i]
 		targets[i] = push.Target{
 			Name: c.Name, Queues: c.Queues, URL: c.URL, Concurrency: c.Concurrency, Rate: c.Rate, Timeout: c.Timeout, Secret: c.Secret,
 			Headers: c.Headers, CA: c.CAPEM,
 		}
 	}
-	if err := p.pusher.Set(targets); err != nil {
+	if err := t.pusher.Set(targets); err != nil {
 		panic(err) // the settings are validated
 	}
 }
 
-// applyPush replaces the targets by those of fresh settings.
-func (p *process) applyPush(fresh *config.Config) {
-	if reflect.DeepEqual(p.config.Pushes, fresh.Pushes) {
-		return
-	}
-	p.config.Pushes = fresh.Pushes
-	p.setPush()
-	p.log.Info().Int("targets", len(fresh.Pushes)).Msg("push targets changed")
-}
-
 // closePush takes no more jobs to push, and waits for answers until the context ends. The channel is closed then.
-func (p *process) closePush(ctx context.Context) <-chan struct{} {
+func (t *term) closePush(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
-	if p.pusher == nil {
+	if t.pusher == nil {
 		close(done)
 		return done
 	}
 	go func() { // the caller waits for it
-		p.pusher.Close(ctx)
+		t.pusher.Close(ctx)
 		close(done)
 	}()
 	return done
 }
 
 // pushTargets are the targets with what they do.
-func (p *process) pushTargets() []service.PushTarget {
-	if p.pusher == nil {
+func (t *term) pushTargets() []service.PushTarget {
+	if t.pusher == nil {
 		return nil // they start after the service
 	}
-	all := p.pusher.Status()
+	all := t.pusher.Status()
 	targets := make([]service.PushTarget, len(all))
 	for i := range all {
 		s := &all[i]

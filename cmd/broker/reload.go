@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"broker/config"
@@ -17,25 +16,19 @@ import (
 	"broker/frontends/faktory"
 )
 
-// reloadGuard guards the settings, and is set while they may be reloaded.
-type reloadGuard struct {
-	sync.Mutex
-	serving   bool
-	requested bool // before clients were served
+// allowReloads allows reloads, and reports whether one was requested too early.
+func (p *process) allowReloads() (requested bool) {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	p.serving = true
+	return p.requested
 }
 
-// begin allows reloads, and reports whether one was requested too early.
-func (l *reloadGuard) begin() (requested bool) {
-	l.Lock()
-	defer l.Unlock()
-	l.serving = true
-	return l.requested
-}
-
-func (l *reloadGuard) end() {
-	l.Lock()
-	l.serving = false
-	l.Unlock()
+// forbidReloads waits for one that is under way.
+func (p *process) forbidReloads() {
+	p.reloads.Lock()
+	p.serving, p.term = false, nil
+	p.reloads.Unlock()
 }
 
 // errNotServing is the answer to a reload before or after clients are served.
@@ -46,8 +39,8 @@ var errNotServing = errors.New("reload waits until clients are served")
 func (p *process) reload() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
-	if !p.reloads.serving {
-		p.reloads.requested = true // the settings may have changed since the start has read them
+	if !p.serving {
+		p.requested = true // the settings may have changed since the start has read them
 		p.log.Warn().Msg(errNotServing.Error())
 		return errNotServing
 	}
@@ -124,21 +117,6 @@ func readSettings(sources config.Sources) (config.Config, error) {
 	return c, errors.Join(append(errs, wrong...)...)
 }
 
-// reloadAll is reload for all that this process is: a node of a cluster, and its leader while it leads.
-func (p *process) reloadAll() error {
-	if p.cluster == nil {
-		return p.reload()
-	}
-	err := p.cluster.reload()
-	p.cluster.mu.Lock()
-	leader := p.cluster.leader
-	p.cluster.mu.Unlock()
-	if leader != nil && leader.reload() != nil {
-		p.log.Warn().Msg("the leader keeps the old settings")
-	}
-	return err
-}
-
 // logProblems writes a line for each problem.
 func (p *process) logProblems(err error) {
 	if refused := (*accessError)(nil); errors.As(err, &refused) {
@@ -166,36 +144,41 @@ func (p *process) apply(fresh *config.Config) {
 		p.log.Info().Str("setting", s.Path).Msg("setting changed")
 	}
 	setLogLevel(p.config.Log.Level)
-	if p.engine == nil { // another node of the cluster leads
-		p.applyPrincipals(fresh)
-		p.config.Routes, p.config.Crons, p.config.Pushes = fresh.Routes, fresh.Crons, fresh.Pushes
-		p.setLimits(fresh)
-		return
-	}
-	if !reflect.DeepEqual(p.config.Routes, fresh.Routes) {
-		p.config.Routes = fresh.Routes
-		p.routes.load(&p.config)
-		p.routeEpoch.Add(1)
-		p.log.Info().Int("routes", len(fresh.Routes)).Msg("routes changed")
-	}
-	p.applyLimits(&p.config, fresh)
-	p.applyPolicies(&p.config, fresh)
-	p.setLimits(fresh)
-	if !maps.Equal(p.config.KeepDone, fresh.KeepDone) {
-		p.applyKeepDone(p.config.KeepDone, fresh.KeepDone)
-		p.config.KeepDone = fresh.KeepDone
-		p.log.Info().Int("queues", len(fresh.KeepDone)).Msg("keep_done changed")
-	}
 	p.applyPrincipals(fresh)
-	p.config.Crons = fresh.Crons
-	p.schedules.load(p.config.Crons)
-	p.applyPush(fresh)
+	takeTables(&p.config, fresh)
+	p.revision++
+	if p.term != nil {
+		p.term.apply(&p.config)
+	}
 }
 
-// setLimits notes the limits and policies that are in force.
-func (p *process) setLimits(fresh *config.Config) {
-	p.config.Throttles, p.config.QueueLimits, p.config.Sharings = fresh.Throttles, fresh.QueueLimits, fresh.Sharings
-	p.config.QueuePolicies, p.config.TypePolicies = fresh.QueuePolicies, fresh.TypePolicies
+// takeTables takes the settings over that can always change: those of which there may be several.
+func takeTables(to, from *config.Config) {
+	to.Routes, to.KeepDone, to.Crons, to.Pushes = from.Routes, from.KeepDone, from.Crons, from.Pushes
+	to.Throttles, to.QueueLimits, to.Sharings = from.Throttles, from.QueueLimits, from.Sharings
+	to.QueuePolicies, to.TypePolicies = from.QueuePolicies, from.TypePolicies
+}
+
+// apply puts the settings into force that differ from those of the term.
+func (t *term) apply(fresh *config.Config) {
+	old := t.config
+	takeTables(&t.config, fresh)
+	if !reflect.DeepEqual(old.Routes, fresh.Routes) {
+		t.routes.load(fresh)
+		t.routeEpoch.Add(1)
+		t.log.Info().Int("routes", len(fresh.Routes)).Msg("routes changed")
+	}
+	t.applyLimits(&old, fresh)
+	t.applyPolicies(&old, fresh)
+	if !maps.Equal(old.KeepDone, fresh.KeepDone) {
+		t.applyKeepDone(old.KeepDone, fresh.KeepDone)
+		t.log.Info().Int("queues", len(fresh.KeepDone)).Msg("keep_done changed")
+	}
+	t.schedules.load(fresh.Crons)
+	if !reflect.DeepEqual(old.Pushes, fresh.Pushes) {
+		t.setPush()
+		t.log.Info().Int("targets", len(fresh.Pushes)).Msg("push targets changed")
+	}
 }
 
 func (p *process) applyPrincipals(fresh *config.Config) {
@@ -244,7 +227,7 @@ func (p *process) reloadCertificates() {
 
 // applyKeepDone sets how long queues keep finished jobs. The jobs of queues that keep none any more are removed by the setting
 // for all other queues, which is therefore set always.
-func (p *process) applyKeepDone(old, fresh map[string]config.KeepDone) {
+func (t *term) applyKeepDone(old, fresh map[string]config.KeepDone) {
 	op := func(queue string, k config.KeepDone) core.Op {
 		return &core.KeepDone{Queue: queue, Retention: core.Retention{For: k.For, Count: k.Count}}
 	}
@@ -259,7 +242,7 @@ func (p *process) applyKeepDone(old, fresh map[string]config.KeepDone) {
 			ops = append(ops, op(queue, fresh[queue]))
 		}
 	}
-	core.DoOnce(p.engine, core.Internal, append(ops, op("", fresh[config.AllQueues]))...)
+	core.DoOnce(t.engine, core.Internal, append(ops, op("", fresh[config.AllQueues]))...)
 }
 
 // routeFunc rewrites a queue and a type.

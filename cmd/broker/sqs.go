@@ -23,28 +23,28 @@ type sqsPort struct {
 }
 
 // serveSQS starts the front-end, if it is on.
-func (p *process) serveSQS() error {
-	if p.config.SQS.Listen == "off" {
+func (t *term) serveSQS() error {
+	if t.config.SQS.Listen == "off" {
 		return nil
 	}
-	front := p.frontends.sqs
+	front := t.frontends.sqs
 	if err := front.Start(); err != nil {
 		return fmt.Errorf("start sqs: %w", err)
 	}
 	s := &sqsPort{conns: eventloop.NewHandoff(), server: front.Server(), close: front.Close}
-	p.sqs = s
-	conns := p.disturbed(core.SQS, s.conns)
+	t.sqs = s
+	conns := t.disturbed(core.SQS, s.conns)
 	go func() { // ends when the server is closed
 		if err := s.server.Serve(conns); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			p.log.Error().Err(err).Str("frontend", sqsName).Msg("http server failed")
+			t.log.Error().Err(err).Str("frontend", sqsName).Msg("http server failed")
 		}
 	}()
 	return nil
 }
 
 // sqsActions are the requests of SQS by their actions.
-func (p *process) sqsActions() []service.SQSAction {
-	counts := p.frontends.sqs.Actions()
+func (t *term) sqsActions() []service.SQSAction {
+	counts := t.frontends.sqs.Actions()
 	all := make([]service.SQSAction, len(counts))
 	for i, c := range counts {
 		all[i] = service.SQSAction{Name: c.Action, Done: c.Done, Refused: c.Refused, Failed: c.Failed, Seconds: c.Took.Seconds()}
@@ -53,11 +53,11 @@ func (p *process) sqsActions() []service.SQSAction {
 }
 
 // handoffs are the listeners whose connections the event loop does not serve.
-func (p *process) handoffs() map[string]*eventloop.Handoff {
-	if p.sqs == nil {
+func (t *term) handoffs() map[string]*eventloop.Handoff {
+	if t.sqs == nil {
 		return nil
 	}
-	return map[string]*eventloop.Handoff{sqsName: p.sqs.conns}
+	return map[string]*eventloop.Handoff{sqsName: t.sqs.conns}
 }
 
 // stop ends requests that wait, and lets the others finish.

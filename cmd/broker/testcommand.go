@@ -64,11 +64,10 @@ func testCommand() *cobra.Command {
 // runTest serves until a signal ends it.
 func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Rates) error {
 	out := cmd.OutOrStdout()
-	p := &process{config: *c, log: newLogger(c.Log, os.Stderr), shutdowns: make(chan shutdown, 1)}
-	p.faults = &hostile.Options{
+	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{faults: &hostile.Options{
 		Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { say(out, "%s\n", e) }),
 		Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
-	}
+	}})
 	stop := func() { p.requestShutdown(shutdown{}) }
 	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
 	p.onReady = func() error {

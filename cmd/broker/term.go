@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"broker/config"
+	"broker/core"
+	"broker/core/archive"
+	"broker/core/engine"
+	"broker/frontends/eventloop"
+	"broker/operate/hostile"
+	"broker/operate/otlp"
+	"broker/operate/push"
+	"broker/operate/service"
+)
+
+// term is what lives as long as an open store: until the program stops or, in a cluster, until this node no longer leads.
+type term struct {
+	*process
+
+	config     config.Config     // the process's, as far as it is in force here
+	revision   int               // of these settings
+	server     *eventloop.Server // alone, the process's
+	engine     *engine.Engine
+	broker     core.Broker     // what clients use: the engine, unless it is hostile
+	hostile    *hostile.Broker // nil: clients meet no faults
+	frontends  frontendSet
+	sqs        *sqsPort // nil: it is off
+	service    *service.Service
+	routes     routes
+	routeEpoch atomic.Uint64
+	schedules  scheduleLoader
+	tracing    *otlp.Exporter  // nil: no spans are sent
+	pusher     *push.Pusher    // nil until clients are served
+	archive    *archive.Writer // nil: there is none
+	sending    sync.Mutex      // held while a backup is sent
+}
+
+// newTerm creates a term with the settings of now, whose clients a server has.
+func (p *process) newTerm(server *eventloop.Server) *term {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	return &term{process: p, config: p.config, revision: p.revision, server: server}
+}
+
+// beginTerm has reloads reach a term, and puts into force what they have changed since newTerm.
+func (p *process) beginTerm(t *term) {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	if t.revision != p.revision {
+		t.apply(&p.config)
+	}
+	p.term = t
+}
+
+// endTerm has reloads reach the term no more.
+func (p *process) endTerm() {
+	p.reloads.Lock()
+	p.term = nil
+	p.reloads.Unlock()
+}
+
+func (t *term) engineOptions() engine.Options {
+	c := &t.config
+	return engine.Options{
+		Dir:              c.Data,
+		Durability:       map[string]engine.Durability{"sync": engine.Sync, "relaxed": engine.Relaxed, "none": engine.None}[c.Durability],
+		SyncEvery:        c.SyncInterval,
+		CacheBytes:       int(c.CacheBytes),
+		DefaultLease:     c.DefaultLease,
+		PoisonAfter:      cmp.Or(c.PoisonAfter, -1),
+		MinFreeDiskBytes: uint64(c.MinFreeDisk),
+		Wakeup:           engine.Wakeup(c.Gearman.WorkerWakeup),
+		Clock:            t.clock(),
+		Listener:         listeners{logListener{log: t.log}, t.api.Listener(), t.exitOnFailure()},
+		Progress:         t.api.Progress,
+		Archive:          t.newArchive(),
+	}
+}
+
+// serveClients starts the front-ends.
+func (t *term) serveClients() error {
+	t.broker = t.engine
+	if t.faults != nil {
+		t.hostile = hostile.New(t.engine, *t.faults)
+		t.broker = t.hostile
+	}
+	t.applyLimits(&config.Config{}, &t.config)
+	t.applyPolicies(&config.Config{}, &t.config)
+	t.applyKeepDone(nil, t.config.KeepDone)
+	t.frontends = t.buildFrontends()
+	if t.config.Qless.Listen != "off" {
+		if err := t.frontends.qless.Start(); err != nil {
+			return fmt.Errorf("start qless: %w", err)
+		}
+	}
+	if err := t.serveSQS(); err != nil {
+		return err
+	}
+	t.schedules = scheduleLoader{broker: t.engine, template: t.frontends.faktory.Template, log: t.log}
+	t.schedules.load(t.config.Crons)
+	if err := t.openService(); err != nil {
+		return err
+	}
+	if err := t.openTracing(); err != nil {
+		return err
+	}
+	loops := processors()
+	if n := t.config.EventLoops; n > 0 {
+		loops = n
+	}
+	maxConns := make(map[string]int)
+	for _, f := range t.config.WireProtocols() {
+		maxConns[f.Name] = f.MaxConnections
+	}
+	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
+	if n := maxConns["faktory"]; n > 0 {
+		// Faktory clients above the limit are refused after their HELLO; the loop's limit is for those that never send one.
+		maxConns["faktory"] = n + n/8 + 16
+	}
+	err := t.server.Serve(eventloop.Options{
+		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.handoffs(), MaxConns: maxConns,
+		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes), Loops: loops, Log: t.log,
+	})
+	if err != nil {
+		return err
+	}
+	t.openPush()
+	t.api.Ready(t.backend())
+	return nil
+}
+
+// notifyFaktoryClients gives Faktory clients time to learn of the shutdown with their next request.
+func (t *term) notifyFaktoryClients() {
+	if t.frontends.faktory == nil || t.connections()["faktory"].Open == 0 {
+		return
+	}
+	t.frontends.faktory.Shutdown()
+	for end := time.Now().Add(notifyFor); time.Now().Before(end) && t.connections()["faktory"].Open > 0; {
+		time.Sleep(notifyFor / 50)
+	}
+}
+
+// connections counts the connections of each front-end.
+func (t *term) connections() map[string]service.Connections {
+	all := make(map[string]service.Connections)
+	for name, c := range t.server.Counts() {
+		all[name] = service.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
+	}
+	for name, d := range t.denied {
+		c := all[name]
+		c.Denied = d.denied.Load()
+		all[name] = c
+	}
+	return all
+}
+
+// drainJobs accepts no connections and waits until no unfinished job or no client is left.
+func (t *term) drainJobs() {
+	t.log.Info().Msg("waiting for jobs to finish before shutdown")
+	t.server.StopAccepting()
+	client := t.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	defer t.engine.Close(client)
+	for t.busy(client) {
+		select {
+		case e := <-t.shutdowns:
+			if !e.graceful {
+				return
+			}
+		case <-time.After(gracefulPoll):
+		}
+	}
+}
+
+// busy reports that there are both connections and unfinished jobs.
+func (t *term) busy(client core.ClientID) bool {
+	open := 0
+	for _, c := range t.server.Counts() {
+		open += c.Open
+	}
+	if open == 0 || t.engine.Stopped() {
+		return false
+	}
+	for _, r := range t.engine.Do(client, []core.Op{&core.ReadStats{}}, nil) {
+		if r.Stats == nil {
+			continue
+		}
+		for _, state := range core.States {
+			if state.Unfinished() && r.Stats.Jobs[state] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stopLeasing ends what the API waits for, and hands out no more jobs: what a connection that is closed next holds goes to no other
+// connection.
+func (t *term) stopLeasing() {
+	if t.service != nil {
+		t.service.Close()
+	}
+	core.DoOnce(t.engine, core.Internal, &core.Drain{On: true})
+}
+
+// close sends the replies that are committed until the context ends, then the spans, and closes the engine.
+func (t *term) close(ctx context.Context, spansFor time.Duration) error {
+	pushed := t.closePush(ctx)
+	t.sqs.stop(ctx)
+	t.server.Stop(ctx)
+	<-pushed
+	t.closeTracing(spansFor)
+	return t.engine.Shutdown()
+}
+
+// abandon closes everything when another node may lead: nothing more is committed or sent.
+func (t *term) abandon() {
+	t.engine.Abandon()
+	t.api.Unready()
+	t.sqs.abandon()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	<-t.closePush(now)
+	t.server.Stop(now)
+	t.service.Close()
+	t.closeTracing(0)
+	_ = t.engine.Shutdown() // nothing is left to lose
+}
