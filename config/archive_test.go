@@ -26,7 +26,7 @@ func TestArchiveSettingsAreChecked(t *testing.T) {
 	} {
 		cfg := Default()
 		c.change(&cfg)
-		problems := cfg.Validate()
+		problems := cfg.problems(nil)
 		switch {
 		case c.want == "" && len(problems) > 0:
 			t.Errorf("%s: %v", c.name, problems)

@@ -21,9 +21,6 @@ const (
 	maxPoisonAfter = 255
 )
 
-// Validate lists the problems of c.
-func (c *Config) Validate() []Problem { return c.problems(nil) }
-
 // problems lists the problems of c, except for settings whose value could not be read.
 func (c *Config) problems(broken map[string]bool) []Problem {
 	v := checker{broken: broken, taken: make(map[Address]string)}

@@ -114,15 +114,8 @@ func (h *Histogram) Reset() {
 	}
 }
 
-// Quantile returns the duration that a share p (0 to 1) of all durations does not exceed. The result is the middle of
-// a bucket, or zero if nothing was counted.
-func (h *Histogram) Quantile(p float64) time.Duration {
-	var at [1]time.Duration
-	h.Quantiles(at[:], p)
-	return at[0]
-}
-
-// Quantiles is Quantile for several shares, in ascending order.
+// Quantiles sets into to the durations that these shares (0 to 1, in ascending order) of all durations do not exceed. Each result is the
+// middle of a bucket, or zero if nothing was counted.
 func (h *Histogram) Quantiles(into []time.Duration, parts ...float64) {
 	clear(into)
 	if h.count == 0 {

@@ -15,8 +15,9 @@ type Shadow struct {
 	index  *index
 }
 
-// Shadow begins a Shadow. Close must follow, before the engine is closed.
-func (e *Engine) Shadow() (*Shadow, error) {
+// OpenShadow begins a Shadow. Close must follow, before the engine is closed. It is no method, so that the linker leaves it out of
+// the program.
+func OpenShadow(e *Engine) (*Shadow, error) {
 	o := e.opts.machine()
 	s := &Shadow{engine: e, index: newIndex(e.store, machine.Options{Persist: true, StartedAt: o.StartedAt}, e.opts.Clock.Now)}
 	if err := s.index.load(context.Background()); err != nil {
@@ -43,7 +44,6 @@ func (s *Shadow) Compare() error {
 	}
 	now := max(warm.Now(), s.engine.opts.Clock.Now()) // the clock may have been set back a little, which a follower tolerates
 	o = s.engine.opts.machine()
-	o.ShareHashSeedWith = warm
 	cold, err := build(context.Background(), s.engine.store, o, func() core.Instant { return now }, nil)
 	if err != nil {
 		return err

@@ -28,15 +28,6 @@ type Site struct{ files map[string][]byte }
 // File returns a file of the site; nil if there is none.
 func (s *Site) File(name string) []byte { return s.files[name] }
 
-// Names lists the files of the site.
-func (s *Site) Names() []string {
-	names := make([]string, 0, len(s.files))
-	for name := range s.files {
-		names = append(names, name)
-	}
-	return names
-}
-
 // navGroup is a heading of the index with the pages below it.
 type navGroup struct {
 	Title string

@@ -33,22 +33,6 @@ const (
 // Outcomes lists all outcomes.
 var Outcomes = [...]Outcome{Done, Failed, Deferred, Unreachable, Late}
 
-func (o Outcome) String() string {
-	switch o {
-	case Done:
-		return "done"
-	case Failed:
-		return "failed"
-	case Deferred:
-		return "deferred"
-	case Unreachable:
-		return "unreachable"
-	case Late:
-		return "late"
-	}
-	return "unknown"
-}
-
 // Bounds of what is read of an answer and of what Retry-After may say.
 const (
 	maxResult  = 1 << 20

@@ -11,7 +11,7 @@ import (
 )
 
 // Compare returns the first difference between two machines that were restored from the same store at the same time; nil: they
-// decide alike. One must have been made like the other (Options.Like). Numbers that never leave a machine may differ: handles,
+// decide alike. Numbers that never leave a machine may differ: handles,
 // slots, numbers of names. It is for simulations.
 func Compare(a, b *Machine) error {
 	if err := sameJobs(a, b); err != nil {

@@ -22,20 +22,19 @@ import (
 
 // Options are the machine's tunables.
 type Options struct {
-	Persist           bool          // changes are recorded; otherwise memory only
-	Await             bool          // replies wait for the commit of their change
-	AwaitLeases       bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
-	DefaultLease      time.Duration // for a job without LeaseFor that no connection holds
-	CacheBytes        int           // payloads kept in memory besides those that are not on disk yet
-	MaxUnstored       int           // bytes admitted and not on disk yet; zero: usualUnstored
-	PoisonAfter       int           // leases in a row that may end without a reply, at most 255; zero: no limit
-	Wakeup            int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
-	SortStep          int           // cost of a step of laneSort; zero: usualSortStep
-	MaxDetailed       int           // queues and types with measurements of their own; zero: core.MaxDetailed
-	Random            *rand.Rand
-	StartedAt         core.Instant
-	Format            func() int // of the entries from now on; nil: the newest
-	ShareHashSeedWith *Machine   // not nil: Compare can compare the two
+	Persist      bool          // changes are recorded; otherwise memory only
+	Await        bool          // replies wait for the commit of their change
+	AwaitLeases  bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
+	DefaultLease time.Duration // for a job without LeaseFor that no connection holds
+	CacheBytes   int           // payloads kept in memory besides those that are not on disk yet
+	MaxUnstored  int           // bytes admitted and not on disk yet; zero: usualUnstored
+	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
+	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
+	SortStep     int           // cost of a step of laneSort; zero: usualSortStep
+	MaxDetailed  int           // queues and types with measurements of their own; zero: core.MaxDetailed
+	Random       *rand.Rand
+	StartedAt    core.Instant
+	Format       func() int // of the entries from now on; nil: the newest
 }
 
 // Machine is the index of everything. Not safe for concurrent use.
@@ -93,11 +92,7 @@ func New(o Options) *Machine {
 		opts: o, queues: make([]*jobQueue, 1), clients: make([]*client, 1),
 		retentions: map[string]core.Retention{},
 	}
-	var like *table.Table
-	if o.ShareHashSeedWith != nil {
-		like = o.ShareHashSeedWith.table
-	}
-	m.table = table.New(o.table(), like)
+	m.table = table.New(o.table())
 	m.logs = joblog.New(m.table)
 	m.watchers = watch.New(m.table)
 	m.links = link.New(m.table, linksHost{m})

@@ -11,4 +11,7 @@
 //
 // One seed fixes everything. A step's choices follow from the seed and its number alone, so that steps can be left out:
 // a failure is played again with fewer and fewer of them, and the shortest history that still fails is printed.
+//
+// It is test support: no package of the program imports it, which the linter's rule test-support enforces. Its files do not end in
+// _test.go, so that the linter asks it for every new operation as it asks the machine.
 package sim

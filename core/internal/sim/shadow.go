@@ -1,13 +1,17 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+
+	"broker/core/engine"
+)
 
 // followStore lets an index follow the store, as that of another node of a cluster does, and compares it with a start.
 func (w *world) followStore() (err error) {
 	switch {
 	case w.shadow == nil:
 		w.note("a shadow follows the store")
-		w.shadow, err = w.engine.Shadow()
+		w.shadow, err = engine.OpenShadow(w.engine)
 		return err
 	case w.rng.IntN(4) > 0:
 		w.note("the shadow is updated")

@@ -11,12 +11,11 @@ import (
 // and accidental ones are practically impossible. It never leaves the process.
 type Digest [2]uint64
 
-type hasher struct{ a, b maphash.Seed }
+// seeds are those of this process.
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-func newHasher() hasher { return hasher{a: maphash.MakeSeed(), b: maphash.MakeSeed()} }
-
-func (h hasher) text(s string) Digest {
-	d := Digest{maphash.String(h.a, s), maphash.String(h.b, s)}
+func digestOf(s string) Digest {
+	d := Digest{maphash.String(seeds[0], s), maphash.String(seeds[1], s)}
 	if d == (Digest{}) {
 		d[0] = 1 // zero means "none"
 	}
@@ -28,7 +27,7 @@ func (t *Table) Find(ref core.Ref) uint32 {
 	if ref.Seq != 0 {
 		return t.Handle(ref.Seq)
 	}
-	if h := t.byID[t.hash.text(ref.ID)]; h != 0 {
+	if h := t.byID[digestOf(ref.ID)]; h != 0 {
 		return h
 	}
 	if seq, milli, ok := core.ParseMintedID(ref.ID); ok {
@@ -46,7 +45,7 @@ func (t *Table) Find(ref core.Ref) uint32 {
 
 // FindUnique returns the unfinished job that holds a key in a queue (in any if queue is zero).
 func (t *Table) FindUnique(queue uint32, key string) uint32 {
-	return t.FindLock(queue, t.hash.text(key))
+	return t.FindLock(queue, digestOf(key))
 }
 
 func (t *Table) FindLock(queue uint32, key Digest) uint32 {
@@ -61,7 +60,7 @@ func (t *Table) FindLock(queue uint32, key Digest) uint32 {
 	return 0
 }
 
-func (t *Table) lockUnique(h uint32, key string) { t.LockDigest(h, t.hash.text(key)) }
+func (t *Table) lockUnique(h uint32, key string) { t.LockDigest(h, digestOf(key)) }
 
 func (t *Table) LockDigest(h uint32, key Digest) {
 	e := t.At(h)
@@ -135,4 +134,4 @@ func (t *Table) LinkedJobs() []uint64 {
 }
 
 // DigestOf represents a text in the indexes.
-func (t *Table) DigestOf(text string) Digest { return t.hash.text(text) }
+func (t *Table) DigestOf(text string) Digest { return digestOf(text) }

@@ -22,7 +22,6 @@ type Table struct {
 	Timers timer.Heap
 
 	opts Options
-	hash hasher
 
 	bySeq      seqIndex
 	byID       map[Digest]uint32
@@ -78,10 +77,9 @@ type Table struct {
 	inflightBytes int              // bytes admitted to the batch in flight
 }
 
-// New makes an empty table. One that is like another represents texts in the same way.
-func New(o Options, like *Table) *Table {
-	t := &Table{}
-	t.opts, t.hash = o, newHasher()
+// New makes an empty table.
+func New(o Options) *Table {
+	t := &Table{opts: o}
 	t.bySeq = seqIndex{pages: map[uint64]*seqPage{}}
 	t.byID, t.byUnique = map[Digest]uint32{}, map[Digest]uint32{}
 	t.optionals, t.transients = map[uint32]*Optional{}, map[uint32]*Transient{}
@@ -95,9 +93,6 @@ func New(o Options, like *Table) *Table {
 	t.byName, t.byFoldedName = t.nameBefore, t.foldedNameBefore
 	t.Workers, t.Types, t.Groups.Names = newNameTable(), newNameTable(), newNameTable()
 	t.Groups.Counts = map[failureKey]int{}
-	if like != nil {
-		t.hash = like.hash
-	}
 	return t
 }
 
