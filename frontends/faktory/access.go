@@ -5,7 +5,7 @@ import (
 	"broker/frontends/access"
 )
 
-// allowed reports whether the client has a role for all queues; if it has not, the request is refused.
+// allowed reports whether the client has a role for all queues. If not, it answers the request with an error.
 func (s *session) allowed(r access.Role) bool {
 	if access.Allowed(s.f.b, s.client, r) {
 		return true
@@ -14,7 +14,7 @@ func (s *session) allowed(r access.Role) bool {
 	return false
 }
 
-// allowedForAll is allowed for queues by the names that clients use.
+// allowedForAll is allowed for some queues, given by the names that clients use.
 func (s *session) allowedForAll(r access.Role, names []string) bool {
 	for _, name := range names {
 		if !access.AllowedFor(s.f.b, s.client, r, s.f.o.Namespace+name) {

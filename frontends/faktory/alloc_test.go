@@ -9,7 +9,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// Bounds the allocations of each request. Unlike times, they do not depend on the machine.
+// Limits the allocations of each request. Allocation counts are stable across machines; times are not.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60

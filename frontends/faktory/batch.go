@@ -50,7 +50,7 @@ func (s *session) batch(p *pipeline, arg []byte) {
 	}
 }
 
-// granted answers a request that the broker refuses; it reports false for one.
+// granted reports whether the broker accepted a request. If not, it answers the request with the error.
 func (s *session) granted(r *core.Reply, name string) bool {
 	if r.Kind == core.Failed {
 		s.fail(r.Err, name, r.Commit)
@@ -106,7 +106,7 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 	}
 }
 
-// callback builds a callback of a batch, which needs no jid. The error is for the client.
+// callback builds the callback job of a batch. It needs no jid. The error is sent to the client.
 func (s *session) callback(p *pipeline, which string, raw json.RawMessage) (*core.Job, error) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return nil, nil
@@ -147,7 +147,7 @@ func (f *Frontend) appendBatch(b []byte, g *core.BatchInfo) []byte {
 	return append(b, '}')
 }
 
-// callbackState is the state of a callback as the reference writes it.
+// callbackState is the reference server's code for the state of a callback.
 func callbackState(st core.CallbackState) string {
 	switch st {
 	case core.CallbackPending:

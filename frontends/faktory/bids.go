@@ -14,23 +14,23 @@ import (
 // batchIDs makes batch ids from batch numbers and reads them. Clients keep ids, so these forms never change:
 //
 //	b-q4t6zk2m0x9hc1e7-1z      the prefix of the store, and the number in base 36
-//	b-000000000001z            13 digits without a prefix: batches of stores from before there were prefixes
+//	b-000000000001z            13 digits without a prefix: batches of stores that older versions created
 //
-// The prefix is random, so that an id that a client got from another store names no batch in this one. It is stored
-// with the first batch of a store.
+// The prefix is random, so that an id from another store never names a batch of this one. It is stored with the first batch of
+// a store.
 type batchIDs struct {
-	mu     sync.RWMutex // guards what follows; held while the broker stores the first prefix
+	mu     sync.RWMutex // guards the fields below; held while the broker stores the first prefix
 	prefix string
-	first  uint64 // the first batch with a prefix; zero: there is none yet
+	first  uint64 // the first batch with a prefix; zero: none yet
 }
 
-// bidPrefix and bidDigits are the form of ids without a prefix of the store.
+// bidPrefix and bidDigits are the format of ids without a store prefix.
 const (
 	bidStart  = "b-"
 	bidDigits = 13
 )
 
-// bidsMeta is the name of the stored entry, whose value is a storedBIDs.
+// bidsMeta is the name of the stored entry. Its value is a storedBIDs.
 const bidsMeta = "faktory/bids"
 
 type storedBIDs struct {
@@ -48,7 +48,7 @@ func (ids *batchIDs) load(b core.Broker) {
 	}
 }
 
-// format names a batch.
+// format returns the id of a batch.
 func (ids *batchIDs) format(number uint64) string {
 	ids.mu.RLock()
 	defer ids.mu.RUnlock()
@@ -59,21 +59,21 @@ func (ids *batchIDs) format(number uint64) string {
 	return bidStart + ids.prefix + "-" + digits
 }
 
-// parse reads what format wrote.
+// parse is the inverse of format.
 func (ids *batchIDs) parse(bid string) (number uint64, ok bool) {
 	digits := bid[strings.LastIndexByte(bid, '-')+1:]
 	number, err := strconv.ParseUint(digits, 36, 64)
 	return number, err == nil && number != 0 && ids.format(number) == bid
 }
 
-// BatchName is what Faktory clients call a batch.
+// BatchName is the id of a batch for Faktory clients.
 func (f *Frontend) BatchName(number uint64) string { return f.bids.format(number) }
 
-// ParseBatchName reads what BatchName wrote.
+// ParseBatchName is the inverse of BatchName.
 func (f *Frontend) ParseBatchName(bid string) (number uint64, ok bool) { return f.bids.parse(bid) }
 
-// OpenBatch has do open a batch, for clients of any protocol. The first batch of a store settles the prefix, in a step that no
-// other batch can overtake.
+// OpenBatch opens a batch by calling do, for clients of any protocol. With the first batch of a store, it also stores the
+// prefix. Other batches wait until that is done.
 func (f *Frontend) OpenBatch(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply {
 	ids := &f.bids
 	ids.mu.RLock()

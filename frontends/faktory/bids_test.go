@@ -52,7 +52,7 @@ func TestBatchIDsDoNotRepeatInANewStore(t *testing.T) {
 	}
 }
 
-// Batches from before ids had a prefix keep their ids.
+// Batches that were opened before ids had a prefix keep their ids.
 func TestOldBatchIDsStayValid(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -7,12 +7,12 @@ import (
 	"broker/core"
 )
 
-// bulkPush is PUSHB. Each job is accepted or refused on its own; the reply names those that are refused.
+// bulkPush is a running PUSHB. Each job is accepted or refused separately; the reply names the refused jobs.
 type bulkPush struct {
 	units   workUnits
 	refused map[string]string
 	commit  core.Commit
-	jobs    []*core.Job // checked, to be submitted
+	jobs    []*core.Job // checked jobs, to be submitted
 }
 
 // pushBulk: PUSHB [{job},…].
@@ -45,7 +45,7 @@ func (t *bulkPush) step(s *session) bool {
 	return true
 }
 
-// How many jobs one step takes, and how many go to the broker together.
+// The number of jobs in one step, and the number that go to the broker in one call.
 const (
 	bulkPage  = 1024
 	bulkGroup = 256
@@ -55,7 +55,7 @@ const (
 func (t *bulkPush) add(s *session, unit *workUnit, now core.Instant) {
 	sub, err := s.f.newPushedJob(unit, &s.names, now)
 	if err == nil && (sub.after != nil || sub.parent != "") {
-		t.submit(s) // the job may be linked to one of these
+		t.submit(s) // the new job may link to one of the collected jobs
 		err = s.link(&sub)
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// allocated returns how many bytes do allocates, garbage included. Tests that use it do not run in parallel.
+// allocated returns the bytes that do allocates, including garbage. Tests that use it do not run in parallel.
 func allocated(do func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,7 +20,7 @@ func allocated(do func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // a test's
 }
 
-// many is an array of n values.
+// many returns a JSON array of n values.
 func many(value string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(value+",", n), ",") + "]"
 }
@@ -44,7 +44,7 @@ func TestLongLinesTakeBoundedMemory(t *testing.T) { //nolint:paralleltest // it 
 		var u workUnit
 		cost := allocated(func() {
 			if parseWorkUnit(line, &u) == nil {
-				_, _ = (&Frontend{}).newPushedJob(&u, &names{}, now) // refused or not
+				_, _ = (&Frontend{}).newPushedJob(&u, &names{}, now) // the result does not matter
 			}
 		})
 		if limit := 2*len(line) + 1<<20; cost > limit {
@@ -81,7 +81,7 @@ func TestConnectionsKeepShortNamesOnly(t *testing.T) {
 	}
 }
 
-// spyBroker records how much a session reads.
+// spyBroker counts the bytes that a session reads.
 type spyBroker struct {
 	core.Broker
 	t    testing.TB
@@ -179,7 +179,7 @@ func TestHalfClosedClientGetsAnswerOfLongCommand(t *testing.T) {
 	on.Closed()
 }
 
-// With many queues INFO is written in steps, between which other clients are served, and reads one number of each queue only.
+// With many queues, INFO runs in steps so that other clients are served in between. It reads only one number per queue.
 func TestInfoReadsManyQueuesInSteps(t *testing.T) {
 	t.Parallel()
 	const queues = 2*queuePage + 1

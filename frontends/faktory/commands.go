@@ -9,11 +9,11 @@ import (
 	"broker/frontends/access"
 )
 
-// command is how a verb is served.
+// command describes how a verb is handled.
 type command struct {
 	run func(s *session, p *pipeline, arg []byte)
 
-	// bare is the error for a line that is a verb only; empty: run decides.
+	// bare is the error for a line with a verb but no argument; empty: run handles that case.
 	bare string
 
 	// batched commands use the pipeline. It is flushed before all others, so that replies keep the order of requests.
@@ -57,7 +57,7 @@ func (s *session) push(p *pipeline, arg []byte) {
 	p.submit(sub.job)
 }
 
-// link finds the jobs that custom.after and custom.parent name. The error is for the client.
+// link finds the jobs that custom.after and custom.parent name. The error is sent to the client.
 func (s *session) link(sub *submission) error {
 	for _, jid := range sub.after {
 		seq, err := s.find(jid)
@@ -77,12 +77,12 @@ func (s *session) link(sub *submission) error {
 func (s *session) find(jid string) (uint64, error) {
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
 	if r.Kind == core.Failed {
-		return 0, fmt.Errorf("Job not found %.100s", jid) //nolint:staticcheck // the reference's words
+		return 0, fmt.Errorf("Job not found %.100s", jid) //nolint:staticcheck // the reference server's text
 	}
 	return r.Info.Seq, nil
 }
 
-// subject names what a refused push is about.
+// subject returns the name that the error for a push mentions: a jid, queue or batch.
 func (f *Frontend) subject(job *core.Job, err error) string {
 	switch {
 	case errors.Is(err, core.ErrFull), errors.Is(err, core.ErrNoQueue):
@@ -93,10 +93,10 @@ func (f *Frontend) subject(job *core.Job, err error) string {
 	return job.ID
 }
 
-// maxIdleQueues is how long an argument of FETCH a connection keeps for the next one, in bytes.
+// maxIdleQueues is the longest argument of FETCH that a connection caches for the next FETCH, in bytes.
 const maxIdleQueues = 4 << 10
 
-// fetchJob: FETCH q1 q2…. A quiet or terminating worker waits like any other and gets nothing.
+// fetchJob: FETCH q1 q2…. A quiet or terminating worker waits as usual but gets no job.
 func (s *session) fetchJob(p *pipeline, arg []byte) {
 	queues := s.queues
 	if queues == nil || string(arg) != s.queuesText {
@@ -108,7 +108,7 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 		for i, name := range names {
 			names[i] = s.f.o.Namespace + name
 		}
-		queues = append([]string{}, names...) // not nil
+		queues = append([]string{}, names...) // must not be nil
 		if len(arg) <= maxIdleQueues {
 			s.queuesText, s.queues = string(arg), queues
 		}
@@ -141,7 +141,8 @@ func (s *session) failJob(p *pipeline, arg []byte) {
 	p.fail(jid, failure)
 }
 
-// beat: BEAT {wid, current_state?, rss_kb?}. The answer tells a worker to go quiet or to terminate, and which of its jobs to stop.
+// beat: BEAT {wid, current_state?, rss_kb?}. The answer may tell a worker to go quiet, to terminate, or to stop some of its
+// jobs.
 func (s *session) beat(_ *pipeline, arg []byte) {
 	var beat heartbeat
 	if json.Unmarshal(arg, &beat) != nil {
@@ -156,13 +157,13 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 	case err != nil:
 		s.refuse("unknown worker " + beat.WID)
 	default:
-		s.beaten(beat.WID, state)
+		s.answerBeat(beat.WID, state)
 	}
 }
 
-// beaten answers a heartbeat.
-func (s *session) beaten(wid string, state WorkerState) {
-	jobs, commit := s.toStop(wid)
+// answerBeat answers a heartbeat.
+func (s *session) answerBeat(wid string, state WorkerState) {
+	jobs, commit := s.jobsToStop(wid)
 	if state == Running && len(jobs) == 0 {
 		s.ok(0)
 		return
@@ -170,7 +171,7 @@ func (s *session) beaten(wid string, state WorkerState) {
 	s.bulk(orders(state, jobs), commit)
 }
 
-// orders are what a worker should do.
+// orders encodes the answer to a heartbeat: the state that the worker should take, and the jobs that it should stop.
 func orders(state WorkerState, stop []core.JobInfo) []byte {
 	var answer struct {
 		State  string   `json:"state,omitempty"`
@@ -188,17 +189,17 @@ func orders(state WorkerState, stop []core.JobInfo) []byte {
 	return text
 }
 
-// stopQuestion is the memory of toStop: a heartbeat allocates nothing for it.
-type stopQuestion struct {
+// stopQuery holds the buffers of jobsToStop, so that a heartbeat does not allocate them.
+type stopQuery struct {
 	find    core.Find
 	ops     [1]core.Op
 	replies []core.Reply
 }
 
-// toStop are the jobs that a worker has and should stop.
-func (s *session) toStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
+// jobsToStop returns the cancelled jobs that a worker still runs.
+func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
 	if s.stops == nil {
-		s.stops = &stopQuestion{}
+		s.stops = &stopQuery{}
 	}
 	q := s.stops
 	q.find = core.Find{Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased, Limit: maxCancelled}
@@ -215,7 +216,7 @@ func (s *session) toStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
 	return jobs, commit
 }
 
-// maxCancelled is how many jobs a heartbeat names at most; the next one names those that are left.
+// maxCancelled limits the jobs in the answer to one heartbeat. The answer to the next one names the rest.
 const maxCancelled = 100
 
 // endConnection: END.

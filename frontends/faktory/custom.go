@@ -11,7 +11,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// applyCustom reads the members of custom that the broker acts on and ignores all others. The error is for the client:
+// applyCustom reads the members of custom that the broker uses and ignores all others. It returns errors to the client, because
 // an invalid lock or deadline must not be ignored silently.
 func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
 	c := customReader{f: f, job: job, startsAt: max(now, job.ReadyAt)}
@@ -33,7 +33,7 @@ func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (su
 type customReader struct {
 	f          *Frontend
 	job        *core.Job
-	startsAt   core.Instant // spans start here: at the push, or when the job is due
+	startsAt   core.Instant // start of all time spans: the push, or the time at which the job is due
 	uniqueFor  time.Duration
 	untilStart bool
 	after      []string
@@ -113,7 +113,7 @@ func (c *customReader) batch(value []byte) {
 	c.job.Batch = group
 }
 
-// longestSpan replaces longer ones, which would overflow an instant.
+// longestSpan replaces longer spans, which would overflow an instant.
 const longestSpan = 100 * 365 * 24 * time.Hour
 
 // seconds reads a span: a JSON number, or a string that holds one, as some clients send.
@@ -145,7 +145,7 @@ func (c *customReader) timestamp(name string, value []byte) core.Instant {
 	return max(core.InstantOf(t), 1) // zero means "not set"
 }
 
-// jids reads one jid or a list of jids; other values belong to the client and are ignored.
+// jids reads one jid or a list of jids. It ignores other values, because clients may use custom for their own data.
 func (c *customReader) jids(value []byte) []string {
 	if value[0] == '"' {
 		return []string{string(decodeString(value))}

@@ -30,8 +30,8 @@
 // # JSON
 //
 // A job's args, its custom object and its unknown members are stored as the bytes that the client sent: numbers are never
-// converted. The scanner in scan.go reads a job in one pass. encoding/json is used only to word the error for a bad job, so
-// that clients get the texts they know. Members without a field in core.Job are stored in Job.Attributes as a JSON object.
+// converted. The scanner in scan.go reads a job in one pass. encoding/json only produces the error texts for a bad job, because
+// clients know these texts. Members without a field in core.Job are stored in Job.Attributes as a JSON object.
 //
 // # Limits
 //
@@ -46,7 +46,7 @@
 //   - An explicit retry of one job does not become the default of the next.
 //   - A quiet worker gets no jobs on any of its connections.
 //   - Invalid UTF-8 is refused, not rewritten.
-//   - A jid that belongs to a live job cannot be pushed again, unless the job is identical. If a worker has it, it runs once
-//     more after this run; otherwise nothing is added and the answer is +OK. A dead job is replaced.
+//   - A client cannot push the jid of a live job again, unless the new job is identical. If a worker is running the job, it
+//     runs once more after this run; otherwise nothing is added and the answer is +OK. A dead job is replaced.
 //   - A line beyond its limit gets an error and is dropped; the connection stays open.
 package faktory

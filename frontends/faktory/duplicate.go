@@ -7,16 +7,16 @@ import (
 	"broker/core"
 )
 
-// maxPushTries bounds how often a PUSH is tried while the job with its jid changes.
+// maxPushTries limits the attempts of a PUSH while another job with the same jid keeps changing.
 const maxPushTries = 3
 
 // pushResult decides how a PUSH is answered. If a job with this jid exists:
 //
-//   - a dead one is replaced;
-//   - a different one refuses the push;
-//   - one that holds a unique lock refuses the push, as in the reference's paid edition;
-//   - an identical one that is being worked on runs once more when this run ends, so that a job may push itself again;
-//   - any other identical one means that the client repeats a PUSH whose reply it lost. Nothing is added.
+//   - a dead job is replaced;
+//   - a different job causes an error;
+//   - a job that holds a unique lock causes an error, as in the paid edition of the reference server;
+//   - an identical job that is running runs once more when this run ends, so that a job may push itself again;
+//   - any other identical job means that the client repeats a PUSH because it lost the reply. Nothing is added.
 func (s *session) pushResult(job *core.Job, r *core.Reply) (core.Commit, error) {
 	commit, err := r.Commit, r.Err
 	for try := 1; r.Kind == core.Failed && errors.Is(err, core.ErrDuplicate); try++ {
@@ -33,11 +33,11 @@ func (s *session) pushResult(job *core.Job, r *core.Reply) (core.Commit, error) 
 	return commit, err
 }
 
-// errJobChanged means that the job which refused a PUSH has ended or has been leased in the meantime.
+// errJobChanged means that the existing job has ended or has been leased since the push was refused.
 var errJobChanged = errors.New("job has changed since the push")
 
-// repeat handles a PUSH with the jid of the job seq. epoch is the lease that the job had when it refused the push, zero if
-// it had none.
+// repeat handles a PUSH with the jid of the job seq. epoch is the lease that this job had when the push was refused; zero:
+// none.
 func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, error) {
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
 	if r.Kind != core.Inspected {
@@ -65,7 +65,7 @@ func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, 
 	return r.Commit, nil
 }
 
-// replace submits a job in place of a dead one, which stays if the new one is refused.
+// replace submits a job in place of a dead one. If the new job is refused, the dead job stays.
 func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
 	r := s.ask(&core.Atomic{Tag: s.nextTag(), Ops: []core.Op{
 		&core.Cancel{Ref: core.Ref{Seq: dead}, If: core.InState(core.Dead)}, &core.Submit{Job: unsubmitted(job)},
@@ -76,14 +76,14 @@ func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
 	return r.Commit, nil
 }
 
-// unsubmitted copies a job, since the broker owns the one that was submitted.
+// unsubmitted copies a job, because the broker owns a submitted job.
 func unsubmitted(job *core.Job) *core.Job {
 	again := *job
 	again.Seq = 0
 	return &again
 }
 
-// changedOr returns errJobChanged for the errors that say so, and err for all others.
+// changedOr maps errors that mean a changed job to errJobChanged, and returns other errors unchanged.
 func changedOr(err error) error {
 	if errors.Is(err, core.ErrNotFound) || errors.Is(err, core.ErrNotLeased) || errors.Is(err, core.ErrConflict) {
 		return errJobChanged
@@ -101,8 +101,8 @@ func sameJob(a, b *core.Job) bool {
 	return sameTarget(a, b) && sameJSON(a.Attributes, b.Attributes)
 }
 
-// sameWork reports whether a push is a job as a worker has fetched it: with more members than the client pushed, which do
-// not change the work. A push for later is not the same.
+// sameWork reports whether a push describes the same work as a job. A worker may push a job that it has fetched. Such a job has
+// additional members, which sameWork ignores. A push for a later time is not the same work.
 func sameWork(push, job *core.Job) bool {
 	if push.ReadyAt != 0 || !sameTarget(push, job) {
 		return false
@@ -112,12 +112,12 @@ func sameWork(push, job *core.Job) bool {
 		sameJSON(a.backtrace, b.backtrace) && sameJSON(a.rest, b.rest)
 }
 
-// sameTarget compares what has a field in core.Job.
+// sameTarget compares the fields of core.Job.
 func sameTarget(a, b *core.Job) bool {
 	return a.Origin == b.Origin && a.Queue == b.Queue && a.Type == b.Type && sameJSON(a.Body, b.Body)
 }
 
-// sameJSON compares two valid JSON texts without their white space.
+// sameJSON compares two valid JSON texts and ignores white space.
 func sameJSON(a, b []byte) bool {
 	return bytes.Equal(a, b) || bytes.Equal(appendCompact(nil, a), appendCompact(nil, b))
 }

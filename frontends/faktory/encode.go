@@ -16,10 +16,10 @@ import (
 // jobState is the part of a job's JSON that changes after submission.
 type jobState struct {
 	enqueuedAt core.Instant
-	failure    *core.Failure // of the last attempt; nil if it has not failed
+	failure    *core.Failure // failure of the last attempt; nil: none
 }
 
-// appendJob writes a job as FETCH returns it: members in the reference's order, unknown ones last.
+// appendJob writes a job as FETCH returns it: the members in the order of the reference server, then unknown members.
 func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 	at := readAttributes(job)
 	b = append(b, '{')
@@ -102,7 +102,7 @@ func readAttributes(job *core.Job) (at attributes) {
 			at.reserveFor = value
 		case "backtrace":
 			at.backtrace = value
-		default: // this one and all that follow are unknown members
+		default: // this member and all that follow are unknown
 			return false
 		}
 		known = s.pos
@@ -112,7 +112,7 @@ func readAttributes(job *core.Job) (at attributes) {
 	return at
 }
 
-// retryOf is the number of retries: what the client wrote, or what corresponds to the job's policy.
+// retryOf is the number of retries: the client's value, or the equivalent of the job's policy.
 func (at *attributes) retryOf(job *core.Job) int64 {
 	if at.retry != nil {
 		n, _ := integer(at.retry)
@@ -196,7 +196,7 @@ func failureTexts(f *core.Failure) (errtype, message string) {
 func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note string) []byte {
 	trace := job.Trace
 	if job.Origin == core.Faktory || job.Origin == core.Internal {
-		trace = "" // custom has it as it was pushed
+		trace = "" // custom contains it already
 	}
 	if len(custom) == 0 && note == "" && job.CallbackFor == 0 && trace == "" {
 		return b
@@ -225,7 +225,7 @@ func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note str
 	return append(b, '}')
 }
 
-// encodingNote says how a body that is not a list of arguments became args; empty for other bodies.
+// encodingNote names the encoding of args for a body that is not a list of arguments; empty for a list of arguments.
 func encodingNote(job *core.Job) string {
 	switch {
 	case job.Format == core.Args:
@@ -238,7 +238,7 @@ func encodingNote(job *core.Job) string {
 	return "base64"
 }
 
-// appendArgs writes the arguments: the array that was pushed, byte for byte, or an array made from a raw body.
+// appendArgs writes the arguments: the pushed array, byte for byte, or an array made from a raw body.
 func appendArgs(b []byte, job *core.Job, note string) []byte {
 	switch note {
 	case "text":

@@ -9,14 +9,14 @@ import (
 	"broker/core"
 )
 
-// wireErrors maps refusals to error codes and texts. NAME stands for what the request names. Clients raise an exception on
-// ERR and return any other code to their program.
+// wireErrors maps errors of the core to error codes and texts. NAME stands for the name in the request. Clients raise an
+// exception on ERR and return any other code to their program.
 var wireErrors = []struct {
 	kind error
 	text string
 }{
 	{core.ErrNotFound, "ERR Job not found NAME"},
-	{core.ErrNotLeased, "ERR Job not found NAME"}, // the reference looks at reservations only
+	{core.ErrNotLeased, "ERR Job not found NAME"}, // the reference server only searches its reservations
 	{core.ErrNotHolder, "ERR Job not found NAME"},
 	{core.ErrFinished, "ERR Job not found NAME"},
 	{core.ErrDuplicate, "ERR a different job with the jid NAME exists"},
@@ -39,16 +39,16 @@ var wireErrors = []struct {
 	{core.ErrConfigured, "ERR NAME is set by the configuration file"},
 }
 
-// noSuchBatch contains the words a second time, capitalized: clients of the paid edition look for them.
+// noSuchBatch contains the words twice, once capitalized: clients of the paid edition search for "No such batch".
 const noSuchBatch = "no such batch NAME: No such batch is known here"
 
-// forbidden is the answer to what the client's principal may not do.
+// forbidden is the answer to a request that the client's principal may not make.
 const forbidden = "ERR not allowed"
 
 // unknownError replaces errors that are not in the table, so that clients see no internals.
 const unknownError = "ERR internal error"
 
-// errorText is the code and text for a refusal.
+// errorText is the code and text for an error.
 func errorText(err error, name string) string {
 	for _, row := range wireErrors {
 		if errors.Is(err, row.kind) {

@@ -16,7 +16,7 @@ func ExampleNew() {
 	defer broker.Shutdown() //nolint:errcheck // nothing is stored
 	front := faktory.New(broker, faktory.Options{
 		Password:  "secret",
-		Namespace: "ruby.", // FETCH mail takes from the core's queue ruby.mail
+		Namespace: "ruby.", // FETCH mail leases from the core's queue ruby.mail
 	})
 	fmt.Println(front.Name(), len(front.Workers()), len(front.Info()) > 0)
 	// Output: faktory 0 true

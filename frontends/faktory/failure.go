@@ -2,14 +2,13 @@ package faktory
 
 import "math"
 
-// pushedFailure is the failure that a job is pushed with if it moves here from another server in the middle of its
-// retries.
+// pushedFailure is the failure in a pushed job. A job has one if it comes from another server, where it has already failed.
 type pushedFailure struct {
 	failedAt              []byte // decoded; nil if absent
 	retryCount, remaining int64  // within 32 bits
 }
 
-// read parses the object and checks its members as the reference does. It returns false for a value of the wrong type.
+// read parses the object and checks its members like the reference server. It returns false for a value of the wrong type.
 func (f *pushedFailure) read(raw []byte) bool {
 	s := scanner{data: raw}
 	return s.members(0, func(name, value []byte) bool {
@@ -34,12 +33,12 @@ func (f *pushedFailure) read(raw []byte) bool {
 	})
 }
 
-// failureMembers are read in any case, as by the reference's decoder.
+// failureMembers are matched without regard to case, as in the reference server.
 var failureMembers = [...]string{
 	"failed_at", "next_at", "message", "errtype", "backtrace", "retry_count", "remaining",
 }
 
-// setCount is setInteger with a result that is cut to 32 bits, so that sums of two do not overflow.
+// setCount is setInteger with a result clamped to 32 bits, so that the sum of two counts does not overflow.
 func setCount(dst *int64, value []byte) bool {
 	ok := setInteger(dst, value)
 	*dst = min(max(*dst, math.MinInt32), math.MaxInt32)

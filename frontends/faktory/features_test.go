@@ -11,7 +11,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// neighbour is a client of another protocol at the same broker.
+// neighbour is a client of another protocol on the same broker.
 type neighbour struct {
 	s      *frontendtest.Stage
 	client core.ClientID
@@ -64,7 +64,7 @@ func TestFaktoryWorkerRunsJobOfAnotherProtocol(t *testing.T) {
 		t.Errorf("outcome %+v", o)
 	}
 
-	// FAIL finishes it as failed, as its own retry policy says.
+	// FAIL ends the job as failed, because its own retry policy says so.
 	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("again"), Origin: core.Gearman, Ephemeral: true}, core.WatchStream)
 	w.Send("FETCH reverse\r\n")
 	job = object(t, w)
@@ -124,7 +124,7 @@ func TestFlushRemovesWhatTheOptionAllows(t *testing.T) {
 	for _, c := range []struct {
 		flush          Flush
 		reply          string
-		ours, theirs   int // jobs that are left in the queues
+		ours, theirs   int // jobs left in the queues
 		processedAfter json.Number
 	}{
 		{FlushFaktory, "+OK\r\n", 0, 1, "0"},
@@ -226,7 +226,7 @@ func TestLongCommandsRunInPages(t *testing.T) {
 	}
 }
 
-// FLUSH removes more batches than fit into a page, and releases none of their callbacks.
+// FLUSH removes more batches than fit into a page, and runs none of their callbacks.
 func TestFlushOfManyBatchesRunsInPages(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -293,7 +293,7 @@ func TestLongCommandOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// Clients that send long commands and disconnect cannot make the broker hold as much as they like.
+// The memory for long commands of disconnected clients is limited.
 func TestDetachedCommandsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -310,7 +310,7 @@ func TestDetachedCommandsAreBounded(t *testing.T) {
 			b.WriteString("]}")
 		}
 		f.detached.mu.Lock()
-		f.detached.bytes += maxDetachedBytes / 4 // as if the part that is left were so much larger
+		f.detached.bytes += maxDetachedBytes / 4 // pretend that the rest of the command is larger
 		f.detached.mu.Unlock()
 		session := f.Open(&brokenConn{})
 		session.Feed([]byte("HELLO {}\r\n"))
@@ -355,7 +355,7 @@ func TestManyJobsByNameAreMutatedInPages(t *testing.T) {
 	}
 }
 
-// A client that reads nothing does not fill the broker's memory with replies.
+// A client that does not read cannot fill the broker's memory with replies.
 func TestOutputIsBoundedWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// all reports whether the filter lets every job pass.
+// all reports whether the filter matches every job.
 func (filter *jobFilter) all() bool {
 	return filter == nil || len(filter.Jids) == 0 && filter.Jobtype == "" && strings.Trim(filter.Regexp, "*") == ""
 }
@@ -18,8 +18,8 @@ type jobPattern struct {
 	jsonGlob *glob  // nil: any job
 }
 
-// pattern compiles the filter; nil if it lets every job pass. The jobtype is a pattern if it stands alone and a plain text
-// beside a regexp, as in the reference. The error is for the client.
+// pattern compiles the filter; nil if it matches every job. As in the reference server, the jobtype is a pattern if there is no
+// regexp, and an exact text otherwise. The error is sent to the client.
 func (filter *jobFilter) pattern() (p *jobPattern, err error) {
 	if filter.all() {
 		return nil, nil
@@ -34,7 +34,7 @@ func (filter *jobFilter) pattern() (p *jobPattern, err error) {
 	return p, err
 }
 
-// matchesType reports whether the type matches, for which the index is enough.
+// matchesType reports whether the type matches. It does not need to read the job.
 func (p *jobPattern) matchesType(info *core.JobInfo) bool {
 	return (p.jobtype == "" || p.jobtype == info.Type) && (p.typeGlob == nil || p.typeGlob.match([]byte(info.Type)))
 }
@@ -43,21 +43,21 @@ func (p *jobPattern) matchesType(info *core.JobInfo) bool {
 func (f *Frontend) appendCompactJob(b []byte, info *core.JobInfo) []byte {
 	start := len(b)
 	b = f.appendJob(b, info.Job, jobState{failure: info.Failure})
-	return appendCompact(b[:start], b[start:]) // in place: it only gets shorter
+	return appendCompact(b[:start], b[start:]) // in place, because the text only gets shorter
 }
 
-// mutateScan walks over a set and changes the jobs that match. Lists and types come from the index; a job is read only if
-// its JSON must be matched, one at a time.
+// mutateScan walks over a set and changes the matching jobs. Lists and types come from the index. It reads a job only to match
+// its JSON, one job at a time.
 type mutateScan struct {
 	pattern *jobPattern // nil: every job matches
 	from    core.State
 	change  func(uint64, core.Ref, core.State) core.Op
-	page    []core.JobInfo // listed, to be checked
-	cursor  uint64         // of the next page; zero: there is none
+	page    []core.JobInfo // listed jobs, to be checked
+	cursor  uint64         // start of the next page; zero: none
 	commit  core.Commit
 }
 
-// scanBytes bounds the jobs that one step reads, in bytes. Each job counts jobCost more.
+// scanBytes bounds the jobs that one step reads, in bytes. Each job counts jobCost in addition to its size.
 const (
 	scanBytes = 256 << 10
 	jobCost   = 4 << 10
@@ -88,7 +88,7 @@ func (t *mutateScan) step(s *session) bool {
 	return s.mutated(t.commit, err, len(t.page) == 0 && t.cursor == 0)
 }
 
-// matchesJSON reads a job. One that is gone since the page was listed does not match.
+// matchesJSON reads a job and matches its JSON. A job that no longer exists does not match.
 func (t *mutateScan) matchesJSON(s *session, seq uint64) bool {
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
 	if r.Kind != core.Inspected || r.Info.Job == nil {

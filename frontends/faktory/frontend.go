@@ -15,21 +15,21 @@ import (
 // Version is the Faktory version that INFO reports. Clients require at least 1.8.
 const Version = "1.10.0"
 
-// Description is what INFO reports by default. Published clients use batches, tracking and unique jobs only with this
+// Description is the default description in INFO. Published clients use batches, tracking and unique jobs only if they see this
 // text.
 const Description = "Faktory Enterprise"
 
-// DefaultMaxLine has room for the largest default body of the other protocols and for the JSON around it.
+// DefaultMaxLine fits the largest default body of the other protocols, with the JSON around it.
 const DefaultMaxLine = 72 << 20
 
-// Bounds of unsent output, in bytes. Beyond enoughOutput a session serves no more requests; beyond maxOutput the connection
-// is closed. A single larger reply is allowed.
+// Limits of unsent output, in bytes. Above enoughOutput a session stops serving requests. Above maxOutput the connection is
+// closed. A single larger reply is allowed.
 const (
 	enoughOutput = 256 << 10
 	maxOutput    = 16 << 20
 )
 
-// Flush selects what FLUSH removes.
+// Flush selects the jobs that FLUSH removes.
 type Flush string
 
 // FlushFaktory (the default): jobs from Faktory clients. FlushAll: all jobs. FlushOff: FLUSH is refused.
@@ -41,30 +41,29 @@ const (
 
 // Options of the front-end. With the zero value, every client is admitted.
 type Options struct {
-	Password       string          // empty: none is required
-	Access         *access.Control // principals, who may have passwords of their own; nil: there are none
+	Password       string          // empty: no password is required
+	Access         *access.Control // principals, which may have their own passwords; nil: none
 	MaxLine        int             // bytes of one request; zero: DefaultMaxLine
 	MaxConnections int             // zero: no limit
 	Namespace      string          // prefix of queue names in the core, hidden from clients
 	Flush          Flush
 	Description    string // zero: Description
 
-	// Audit receives what operators have changed. It is called on an event loop and must not block. May be nil.
+	// Audit receives the changes that operators make. It is called on an event loop and must not block. May be nil.
 	Audit func(access.Change)
 
-	// Route renames the queue and type of a job at submission. A queue that it changes gets no Namespace. nil: no
-	// renaming.
+	// Route renames the queue and type of a job at submission. A renamed queue gets no Namespace. nil: no renaming.
 	Route func(queue, jobtype string) (string, string)
 }
 
-// Frontend opens sessions and holds what they share.
+// Frontend opens sessions and holds their shared state.
 type Frontend struct {
 	b         core.Broker
 	o         Options
 	startedAt core.Instant
 	pipelines frontends.Pool[pipeline]
 
-	connections atomic.Int64 // after a successful HELLO
+	connections atomic.Int64 // connections after a successful HELLO
 	commands    atomic.Uint64
 	stopping    atomic.Bool
 
@@ -88,7 +87,7 @@ func New(b core.Broker, o Options) *Frontend {
 	f := &Frontend{b: b, o: o, startedAt: b.Now()}
 	f.workers.byID = make(map[string]*worker)
 	f.logins.prompt.run = f.runPrompt
-	f.logins.owing.run, f.logins.owing.limit = f.runOwing, maxOwing
+	f.logins.throttled.run, f.logins.throttled.limit = f.runThrottled, maxThrottled
 	f.bids.load(b)
 	return f
 }
@@ -117,8 +116,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Overflow is sent to a connection beyond the event loop's limit: a greeting, so that the client goes on to read the answer
-// to its HELLO, and that answer.
+// Overflow is the output for a connection above the connection limit: a greeting and then an error. The client reads the error
+// as the answer to its HELLO.
 func (f *Frontend) Overflow() []byte {
 	return redcon.AppendError(challenge{}.appendGreeting(nil), "ERR too many connections")
 }
@@ -129,5 +128,5 @@ func (f *Frontend) Tick(now core.Instant) {
 	f.runDetached()
 }
 
-// Shutdown makes every connection refuse its next request and close.
+// Shutdown makes every connection answer its next request with an error and close.
 func (f *Frontend) Shutdown() { f.stopping.Store(true) }

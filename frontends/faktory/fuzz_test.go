@@ -9,7 +9,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// changing is what differs from run to run: counters of INFO, and the prefix of batch ids.
+// changing matches the parts of replies that differ between runs: counters of INFO, and the prefix of batch ids.
 var changing = regexp.MustCompile(`"(command_count|used_memory_mb)":\d+|b-[a-z2-7]{16}-`)
 
 // talk sends input in pieces to a new front-end and returns the replies, without the parts that change.
@@ -25,7 +25,7 @@ func talk(t *testing.T, input []byte, step int) []byte {
 	return regexp.MustCompile(`\$\d+\r\n\{"now"`).ReplaceAll(changing.ReplaceAll(out, nil), nil)
 }
 
-// The replies to any input do not depend on how it is split, and other clients are served as before.
+// The replies do not depend on how the input is split, and other clients are still served.
 func FuzzSession(f *testing.F) {
 	const hello = "HELLO {\"wid\":\"w\",\"v\":2}\r\n"
 	for _, seed := range []string{

@@ -11,15 +11,15 @@ const maxPattern = 256
 // Matching runs a nondeterministic automaton on a bit set: bit i says that the text so far matches the first i items of
 // the pattern. Each byte of the text costs a few instructions per word of the set. There is no backtracking.
 type glob struct {
-	items int             // of the pattern, stars not counted
+	items int             // items of the pattern, without stars
 	next  [256]globStates // by byte: the states whose next item matches it
-	stars globStates      // the states in front of a star, where any byte is allowed
+	stars globStates      // the states before a star, where any byte is allowed
 }
 
 // globStates is a set of states. A pattern has one state more than items.
 type globStates [maxPattern/64 + 1]uint64
 
-// compileGlob reads a pattern. The error is for the client.
+// compileGlob compiles a pattern. The error is sent to the client.
 func compileGlob(pattern string) (*glob, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
@@ -66,7 +66,7 @@ func (g *glob) match(text []byte) bool {
 	return now[last]>>(g.items%64)&1 != 0
 }
 
-// globItem reports how long the item at the start of pattern is, and whether it matches c.
+// globItem returns the length of the first item of pattern, and whether it matches c.
 func globItem(pattern string, c byte) (length int, ok bool) {
 	switch pattern[0] {
 	case '?':
@@ -81,7 +81,7 @@ func globItem(pattern string, c byte) (length int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// globSet is globItem for a set. A set that is not closed ends with the pattern.
+// globSet is globItem for a set. An unclosed set ends at the end of the pattern.
 func globSet(pattern string, c byte) (length int, ok bool) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '^'

@@ -19,7 +19,7 @@ const (
 	maxWorkerIDBytes = 1024
 )
 
-// The number of hash rounds is random, in the same range as in the reference.
+// The number of hash rounds is random, in the same range as in the reference server.
 const (
 	minRounds  = 4000
 	roundRange = 4096
@@ -36,11 +36,11 @@ type hello struct {
 	V        int64    `json:"v"`
 }
 
-// helloStart is how the first line must start.
+// helloStart is the start of the first line.
 var helloStart = []byte("HELLO {")
 
-// parseHello reads the first line. Invalid UTF-8 is replaced, since a host name may contain any bytes. The error is for the
-// client.
+// parseHello reads the first line. It replaces invalid UTF-8, because a host name may contain any bytes. The error is sent to
+// the client.
 func parseHello(line []byte) (hello, error) {
 	if !bytes.HasPrefix(line, helloStart) {
 		return hello{}, errors.New("expected HELLO {...} as the first command")

@@ -21,7 +21,7 @@ func (s *session) info(p *pipeline, _ []byte) {
 	s.start(s.f.newReport())
 }
 
-// Info returns what INFO answers, for the HTTP API. Any goroutine.
+// Info returns the answer of INFO, for the HTTP API. Any goroutine may call it.
 func (f *Frontend) Info() []byte {
 	ask := func(op core.Op) core.Reply { return core.DoOnce(access.Unguarded(f.b), core.Internal, op)[0] }
 	t := f.newReport()
@@ -30,18 +30,18 @@ func (f *Frontend) Info() []byte {
 	return t.finish(ask(&core.ReadStats{}).Stats)
 }
 
-// report is the answer of INFO while it is written, with its members in the reference's order. There may be hundreds of
-// thousands of queues, so that each step adds one page of them.
+// report is an answer to INFO in progress, with its members in the order of the reference server. There may be hundreds of
+// thousands of queues, so each step adds one page of queues.
 type report struct {
 	f        *Frontend
 	json     []byte
-	after    string // the last queue so far
+	after    string // the last queue added
 	queues   int
 	enqueued int64
-	inQueues sets // of the namespace, if there is one
+	inQueues sets // counts of the namespace, if there is one
 }
 
-// sets are the sizes of the reference's sorted sets.
+// sets holds the sizes of the sorted sets of the reference server.
 type sets struct{ scheduled, retries, dead, working int64 }
 
 func (f *Frontend) newReport() *report {
@@ -64,7 +64,7 @@ func (t *report) step(s *session) bool {
 	return true
 }
 
-// addPage adds the next page of queues and reports whether it was the last one. ask answers an operation with this tag.
+// addPage adds the next page of queues and reports whether it was the last one. ask runs an operation with this tag.
 func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
 	list := core.ListQueueValues{Tag: tag, Prefix: t.f.o.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
 	page := queueValues(ask, list)
@@ -90,7 +90,7 @@ func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
 	return false
 }
 
-// finish adds what comes after the queues.
+// finish adds the members after the queues.
 func (t *report) finish(counted *core.Stats) []byte {
 	var stats core.Stats
 	if counted != nil {
@@ -105,7 +105,7 @@ func (t *report) finish(counted *core.Stats) []byte {
 	b = appendIntegerMember(b, "working", size.working)
 	b = append(b, '}')
 	b = t.f.appendTasks(b, size, &stats.Due)
-	totals := stats.Totals // of all jobs and workers, whatever their protocol
+	totals := stats.Totals // of all protocols
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
 	b = appendIntegerMember(b, "total_enqueued", t.enqueued)
@@ -133,8 +133,8 @@ func (t *report) sets(stats *core.Stats) sets {
 	return size
 }
 
-// appendTasks writes the state of the reference's periodic scans. The broker needs no scans, so cycles and wall_time_sec
-// are 0.
+// appendTasks writes the state of the periodic scans of the reference server. The broker needs no scans, so cycles and
+// wall_time_sec are 0.
 func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]uint64) []byte {
 	workers, reaped := f.workers.counts()
 	b = append(appendName(b, "tasks"), '{')
@@ -186,8 +186,8 @@ func residentBytes() (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// Health is the part of INFO that the reference gives to everybody over HTTP. It costs the same however many queues there
-// are. Any goroutine.
+// Health is the part of INFO that the reference server publishes over HTTP without a password. Its cost does not depend on the
+// number of queues. Any goroutine may call it.
 func (f *Frontend) Health() []byte {
 	b := append([]byte(nil), '{')
 	b = appendInstantMember(b, "now", f.b.Now())

@@ -11,8 +11,8 @@ import (
 	"broker/frontends/access"
 )
 
-// login is the check of the password hash of one HELLO. It costs thousands of rounds of SHA-256 for each password that is
-// configured, and so runs on a goroutine of loginQueue, not on the event loop.
+// login checks the password hash of one HELLO. It costs thousands of rounds of SHA-256 for each configured password. So it runs
+// on a goroutine of loginQueue, not on the event loop.
 type login struct {
 	conn        frontends.Conn
 	challenge   challenge
@@ -20,11 +20,11 @@ type login struct {
 	certificate *x509.Certificate
 
 	dropped atomic.Bool // the connection is closed
-	done    atomic.Bool // the rest is set
+	done    atomic.Bool // the fields below are set
 
-	principal *access.Principal // whose password the client knows; nil: it has shown none
+	principal *access.Principal // the principal whose password the client has shown; nil: none
 	ok        bool
-	missing   bool // the hash is that of no password
+	missing   bool // the client sent no password
 }
 
 // run checks the password.
@@ -38,7 +38,8 @@ func (l *login) run(o *Options) {
 	l.conn.Wake()
 }
 
-// byPassword finds who the client is by the password that it proves to know: the front-end's own gives all rights.
+// byPassword finds the principal whose password the client has proved to know. The password of the front-end itself gives all
+// rights.
 func (l *login) byPassword(o *Options) (*access.Principal, bool) {
 	if o.Password != "" && l.challenge.accepts(l.hello, o.Password) {
 		return access.PasswordOf(core.Faktory), true
@@ -47,33 +48,34 @@ func (l *login) byPassword(o *Options) (*access.Principal, bool) {
 	return p, p != nil
 }
 
-// admitsWithoutPassword reports whether a client may do without: none is required, or its certificate says who it is.
+// admitsWithoutPassword reports whether a client needs no password, because none is required or its certificate identifies it.
 func (o *Options) admitsWithoutPassword(c *x509.Certificate) bool {
 	return o.Password == "" || o.Access.ByCertificate(c) != nil
 }
 
-// loginQueues check logins: those of addresses with too many failures after all others, so that they cannot delay them.
+// loginQueues check logins. Logins from addresses with too many failures have their own queue, so that they cannot delay
+// others.
 type loginQueues struct {
-	prompt, owing loginQueue
+	prompt, throttled loginQueue
 }
 
-// loginQueue runs logins one after the other, on a goroutine that lives as long as there are any.
+// loginQueue runs logins one after the other. Its goroutine ends when no logins are left.
 type loginQueue struct {
 	run   func(*login)
-	limit int // of waiting logins; zero: none, as each connection has one at most
+	limit int // maximum of waiting logins; zero: no limit, because each connection has at most one
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting []*login
 	running bool
 }
 
 const (
-	// maxOwing is how many logins of addresses with too many failures may wait.
-	maxOwing = 1000
+	// maxThrottled limits the waiting logins from addresses with too many failures.
+	maxThrottled = 1000
 
-	// owingRest is how many times as long as a check of such a login the next one waits, so that guessing cannot keep a
-	// processor busy.
-	owingRest = 3
+	// throttleFactor is the pause after such a login, as a multiple of the time that its check took. The pause prevents
+	// password guessing from keeping a processor busy.
+	throttleFactor = 3
 )
 
 // add queues a login, unless there are too many.
@@ -86,12 +88,12 @@ func (q *loginQueue) add(l *login) bool {
 	q.waiting = append(q.waiting, l)
 	if !q.running {
 		q.running = true
-		go q.work() // ends with the last login; nothing waits for it
+		go q.work() // ends after the last login
 	}
 	return true
 }
 
-// work runs the logins until there are none.
+// work runs logins until the queue is empty.
 func (q *loginQueue) work() {
 	for l := q.next(); l != nil; l = q.next() {
 		if !l.dropped.Load() {
@@ -113,12 +115,12 @@ func (q *loginQueue) next() *login {
 	return l
 }
 
-// startLogin has the password hash of a HELLO checked; Deliver learns the result.
+// startLogin queues the check of the password hash of a HELLO. Deliver gets the result.
 func (s *session) startLogin(h hello) {
 	l := &login{conn: s.conn, challenge: s.challenge, hello: h, certificate: frontends.PeerCertificate(s.conn)}
 	queue := &s.f.logins.prompt
 	if s.f.o.Access.Logins().Wait(s.address(), "", s.f.b.Now()) > 0 {
-		queue = &s.f.logins.owing
+		queue = &s.f.logins.throttled
 	}
 	if !queue.add(l) {
 		s.refuse(tooManyLogins)
@@ -126,18 +128,18 @@ func (s *session) startLogin(h hello) {
 		return
 	}
 	s.login = l
-	s.greeted.Store(true) // the client has done its part in time
+	s.greeted.Store(true) // the client has sent HELLO in time
 }
 
-// runPrompt runs a login.
+// runPrompt runs a login without a pause.
 func (f *Frontend) runPrompt(l *login) { l.run(&f.o) }
 
-// runOwing runs a login of an address with too many failures, and rests.
-func (f *Frontend) runOwing(l *login) {
+// runThrottled runs a login from an address with too many failures, then pauses.
+func (f *Frontend) runThrottled(l *login) {
 	start := f.b.Now()
 	l.run(&f.o)
 	if took := f.b.Now().Sub(start); took > 0 {
-		<-time.After(owingRest * min(took, time.Second))
+		<-time.After(throttleFactor * min(took, time.Second))
 	}
 }
 
@@ -161,7 +163,7 @@ func (s *session) finishLogin() {
 	s.refuseLogin(wait)
 }
 
-// refuseLogin ends a connection that has shown no or a wrong password, and has to wait before the next try.
+// refuseLogin ends a connection that has sent no password or a wrong one, or that must wait before its next attempt.
 func (s *session) refuseLogin(wait time.Duration) {
 	if wait > 0 {
 		s.refuse(tooManyLogins)
@@ -171,7 +173,7 @@ func (s *session) refuseLogin(wait time.Duration) {
 	s.hangUp()
 }
 
-// address is the client's, for the limiter of logins.
+// address is the client's address for the login limiter.
 func (s *session) address() string {
 	if a := s.conn.RemoteAddr(); a != nil {
 		return a.String()

@@ -36,7 +36,7 @@ func TestPasswordsAreCheckedOffTheEventLoop(t *testing.T) {
 	}
 }
 
-// An address with too many failures comes after all others, but the right password is always let in.
+// Logins from an address with too many failures run after all others, but the right password is always accepted.
 func TestFailedLoginsOfHELLOAreCounted(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
@@ -60,8 +60,8 @@ func TestFailedLoginsOfHELLOAreCounted(t *testing.T) {
 	right.Want("+OK\r\n")
 
 	const limit = 5
-	f.logins.owing.limit = limit
-	resume := f.logins.owing.stop()
+	f.logins.throttled.limit = limit
+	resume := f.logins.throttled.stop()
 	var waiting []*frontendtest.Client
 	for range limit {
 		waiting = append(waiting, sendHello(s, "waiting", "secret", ""))
@@ -69,7 +69,7 @@ func TestFailedLoginsOfHELLOAreCounted(t *testing.T) {
 	extra := sendHello(s, "extra", "secret", "")
 	extra.Want("-ERR too many failed logins\r\n")
 	extra.WantClosed()
-	s.Advance(time.Minute) // by now the address owes nothing
+	s.Advance(time.Minute) // now the address need not wait
 	prompt := sendHello(s, "prompt", "secret", "")
 	prompt.Want("+OK\r\n")
 	resume()

@@ -10,7 +10,7 @@ import (
 	"broker/core"
 )
 
-// Spans of reservations, and how long the end of a tracked job is kept.
+// Durations of reservations, and the time for which the outcome of a tracked job is kept.
 const (
 	defaultReserve = 30 * time.Minute
 	minReserve     = time.Minute
@@ -24,7 +24,7 @@ const (
 	maxJobtype = 1024
 )
 
-// submission is a job to be submitted, with its links still as jids.
+// submission is a job to be submitted. Its links are still jids.
 type submission struct {
 	job    *core.Job
 	after  []string
@@ -36,7 +36,7 @@ type names struct{ queue, jobtype string }
 
 func (n *names) intern(last *string, name []byte) string {
 	if len(name) > maxJobtype {
-		return string(name) // to be refused
+		return string(name) // it will be refused
 	}
 	if string(name) != *last {
 		*last = string(name)
@@ -44,8 +44,8 @@ func (n *names) intern(last *string, name []byte) string {
 	return *last
 }
 
-// newPushedJob checks a work unit in the order of the reference and makes a job of it. The error is for the client. The
-// job shares no memory with the request line.
+// newPushedJob checks a work unit, in the same order as the reference server, and makes a job from it. The error is sent to the
+// client. The job shares no memory with the request line.
 func (f *Frontend) newPushedJob(u *workUnit, n *names, now core.Instant) (submission, error) {
 	if len(u.jid) < minJID || len(u.jid) > core.MaxIDBytes {
 		return submission{}, errors.New("jobs must have a reasonable jid parameter")
@@ -53,7 +53,7 @@ func (f *Frontend) newPushedJob(u *workUnit, n *names, now core.Instant) (submis
 	return f.newJob(u, n, now)
 }
 
-// newJob is newPushedJob for jobs that need no jid: callbacks of batches, and jobs of the broker's own.
+// newJob is newPushedJob for jobs that need no jid: callbacks of batches, and jobs that the broker creates itself.
 func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, error) {
 	if err := u.check(); err != nil {
 		return submission{}, err
@@ -126,7 +126,7 @@ func (u *workUnit) readyAt(now core.Instant) (core.Instant, error) {
 // maxTimestamp is longer than any RFC 3339 timestamp, in bytes. Longer texts are cut in errors.
 const maxTimestamp = 64
 
-// parseTimestamp reads an RFC 3339 timestamp. The error is for the client.
+// parseTimestamp reads an RFC 3339 timestamp. The error is sent to the client.
 func parseTimestamp(name, text string) (time.Time, error) {
 	if len(text) > maxTimestamp {
 		return time.Time{}, fmt.Errorf("invalid timestamp for '%s': %.64q…", name, text)
@@ -138,8 +138,8 @@ func parseTimestamp(name, text string) (time.Time, error) {
 	return t, nil
 }
 
-// leaseFor is how long a reservation lasts, by the reference's rules for short and missing spans. check has refused long
-// ones.
+// leaseFor is the duration of a reservation. Short and missing values follow the rules of the reference server. check has
+// already refused long ones.
 func (u *workUnit) leaseFor() time.Duration {
 	if u.reserveFor == 0 {
 		return defaultReserve
@@ -147,7 +147,7 @@ func (u *workUnit) leaseFor() time.Duration {
 	return time.Duration(max(u.reserveFor, int64(minReserve/time.Second))) * time.Second
 }
 
-// failPolicy returns after how many failures the job ends, and how.
+// failPolicy returns the number of failures after which the job ends, and how it ends.
 func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
 	switch {
 	case u.retry == 0:
@@ -158,7 +158,8 @@ func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
 	return uint32(min(u.retry, math.MaxUint32-1)) + 1, core.ExhaustedBury
 }
 
-// own is what the client says of the job's policy. Who says no retries, or no dead set, also says what happens then.
+// own returns the policy fields that the client has set. retry 0 or -1 also sets the exhausted policy: it decides whether the
+// job goes to the dead set.
 func (u *workUnit) own() (own core.PolicyFields) {
 	if u.reserveFor != 0 {
 		own |= core.PolicyLeaseFor
@@ -172,7 +173,7 @@ func (u *workUnit) own() (own core.PolicyFields) {
 	return own
 }
 
-// checkQueue validates a queue's name. The error is for the client.
+// checkQueue validates a queue's name. The error is sent to the client.
 func (f *Frontend) checkQueue(name string) error {
 	for i := range len(name) {
 		c := name[i]
@@ -188,7 +189,7 @@ func (f *Frontend) checkQueue(name string) error {
 	return nil
 }
 
-// route returns the queue and type in the core for those of the client. A queue that a route changes gets no namespace.
+// route maps the client's queue and type to the names in the core. A queue that a route changes gets no namespace.
 func (f *Frontend) route(queue, jobtype string) (string, string) {
 	if f.o.Route != nil {
 		if to, typ := f.o.Route(queue, jobtype); to != queue {
@@ -200,7 +201,7 @@ func (f *Frontend) route(queue, jobtype string) (string, string) {
 	return f.o.Namespace + queue, jobtype
 }
 
-// attributesSize is a close upper bound, for most jobs, of what appendAttributes writes.
+// attributesSize estimates the size of the output of appendAttributes. For most jobs it is a close upper bound.
 func (u *workUnit) attributesSize() int {
 	n := len(u.custom) + len(u.failure) + len(u.createdAt) + len(u.at)
 	for _, m := range u.unknown {
@@ -215,7 +216,7 @@ func (u *workUnit) attributesSize() int {
 // uniqueKeyPrefix starts all unique keys of this front-end, so that they differ from those of other front-ends.
 const uniqueKeyPrefix = string(rune(core.Faktory))
 
-// uniqueKey is a hash of what must be unique: the type and the arguments without white space.
+// uniqueKey is a hash of the type and the arguments without white space.
 func uniqueKey(jobtype string, args []byte) string {
 	text := make([]byte, 0, len(jobtype)+1+len(args))
 	text = append(append(text, jobtype...), 0)

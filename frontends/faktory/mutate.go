@@ -31,7 +31,7 @@ var targets = map[target]core.State{
 	"dead":      core.Dead,
 }
 
-// changes builds the operation of each command for one job. It applies only if the job is still in the set.
+// changes builds the operation of each command for one job. The operation has no effect if the job has left the set.
 var changes = map[string]func(tag uint64, ref core.Ref, from core.State) core.Op{
 	"kill": func(tag uint64, ref core.Ref, from core.State) core.Op {
 		return &core.Bury{Tag: tag, Ref: ref, If: core.InState(from)}
@@ -84,7 +84,7 @@ func (s *session) mutate(_ *pipeline, arg []byte) {
 	}
 }
 
-// setPages removes a whole set: of all queues, or of those in the namespace if there is one.
+// setPages removes a whole set. If there is a namespace, it removes only jobs in the queues of the namespace.
 func (s *session) setPages(from core.State) []core.Purge {
 	page := core.Purge{States: []core.State{from}, Limit: purgePage}
 	if s.f.o.Namespace == "" {
@@ -98,7 +98,7 @@ func (s *session) setPages(from core.State) []core.Purge {
 	return pages
 }
 
-// mutatePage is how many jobs one step lists or changes.
+// mutatePage is the number of jobs that one step lists or changes.
 const mutatePage = 200
 
 // mutateNamed changes the jobs with the given jids.
@@ -109,7 +109,7 @@ type mutateNamed struct {
 	commit core.Commit
 }
 
-// step changes some of the jobs. Those that are not in the set are skipped.
+// step changes some of the jobs. It skips jobs that are not in the set.
 func (t *mutateNamed) step(s *session) bool {
 	n := min(len(t.jids), mutatePage)
 	ops := make([]core.Op, 0, n)
@@ -125,7 +125,7 @@ func (t *mutateNamed) step(s *session) bool {
 	return s.mutated(t.commit, err, len(t.jids) == 0)
 }
 
-// mutated answers a mutation that is over or has failed. Jobs that left the set in the meantime are not an error.
+// mutated answers a mutation that is complete or has failed. A job that has left the set is not an error.
 func (s *session) mutated(commit core.Commit, err error, over bool) bool {
 	switch {
 	case fatal(err):

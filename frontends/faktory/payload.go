@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// workUnit is a job as a client wrote it. Its slices are parts of the request line or decoded copies. nil stands for a member
-// that is absent, null or, where that is equivalent, empty.
+// workUnit is a job in the form that a client sends. Its slices are parts of the request line or decoded copies. nil means that
+// a member is absent or null, or empty where that is equivalent.
 type workUnit struct {
 	jid, queue, jobtype []byte // decoded
 	createdAt, at       []byte // decoded
 
-	args []byte // the array as written
+	args []byte // the array as sent
 
 	retry      int64
 	retrySet   bool
 	reserveFor int64
 	backtrace  int64
 
-	failure []byte // the object as written
+	failure []byte // the object as sent
 	custom  []byte // the same; nil if it has no members
 	unknown []member
 	tooMany bool // more unknown members than maxUnknown
@@ -31,21 +31,21 @@ type workUnit struct {
 // member is an unknown member. It is stored and returned unchanged.
 type member struct{ name, value []byte }
 
-// maxUnknown is how many unknown members a job may have.
+// maxUnknown is the maximum number of unknown members of a job.
 const maxUnknown = 1000
 
 var errTooMany = fmt.Errorf("jobs must not have more than %d unknown members", maxUnknown)
 
-// defaultRetry is the number of retries of a job without the member.
+// defaultRetry is the number of retries of a job without the member retry.
 const defaultRetry = 25
 
-// knownMembers are matched in any case, as in the reference's decoder.
+// knownMembers are matched without regard to case, as in the reference server.
 var knownMembers = [...]string{
 	"jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace", "failure",
 	"enqueued_at",
 }
 
-// parseWorkUnit reads the argument of PUSH. The error is for the client.
+// parseWorkUnit reads the argument of PUSH. The error is sent to the client.
 func parseWorkUnit(arg []byte, u *workUnit) error {
 	if !utf8.Valid(arg) {
 		return errUTF8
@@ -71,10 +71,10 @@ type workUnits struct {
 	over bool
 }
 
-// maxBulk is how many jobs one PUSHB may hold. It bounds the reply, which names every job that is refused.
+// maxBulk is the maximum number of jobs in one PUSHB. It limits the reply, which names every refused job.
 const maxBulk = 100_000
 
-// newWorkUnits checks the whole argument: one invalid job refuses all of them. The error is for the client.
+// newWorkUnits checks the whole argument. One invalid job makes the whole PUSHB fail. The error is sent to the client.
 func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 	if !utf8.Valid(arg) {
 		return workUnits{}, errUTF8
@@ -192,7 +192,7 @@ func (u *workUnit) set(name, value []byte) bool {
 	return false
 }
 
-// foldedName is the one of known that equals name without regard to case, else empty.
+// foldedName returns the known name that equals name without regard to case, or an empty string.
 func foldedName(name []byte, known []string) string {
 	for _, k := range known {
 		if bytes.EqualFold(name, []byte(k)) {
@@ -232,8 +232,8 @@ func setRaw(dst *[]byte, value []byte, open byte) bool {
 	return true
 }
 
-// The reference's own types. encoding/json decodes invalid jobs into them, for error messages that clients know. Their
-// values are not used.
+// The types of the reference server. encoding/json decodes invalid jobs into them, only to get the error messages that clients
+// know.
 type (
 	referenceJob struct {
 		Retry      *int              `json:"retry"`
@@ -260,16 +260,16 @@ type (
 	}
 )
 
-// The errors for jobs that encoding/json accepts or is not given.
+// Errors for jobs that encoding/json accepts, and for jobs that are too long to decode.
 var (
 	errUTF8  = errors.New("invalid JSON: invalid UTF-8")
 	errShape = errors.New("invalid JSON: not a job")
 )
 
-// maxExplained is the longest text that explain decodes, in bytes. Decoding may take twenty times the size in memory.
+// maxExplained is the longest text that explain decodes, in bytes. Decoding may need twenty times the memory of the text.
 const maxExplained = 64 << 10
 
-// explain returns the reference's error for a text that the scanner has refused.
+// explain returns the reference server's error for a text that the scanner has refused.
 func explain(arg []byte, shape any) error {
 	if len(arg) > maxExplained {
 		return errShape
@@ -281,7 +281,7 @@ func explain(arg []byte, shape any) error {
 	return fmt.Errorf("invalid JSON: %s", referenceTerms.Replace(err.Error()))
 }
 
-// referenceTerms replaces the names of our types with those of the reference.
+// referenceTerms replaces our type names with the type names of the reference server.
 var referenceTerms = strings.NewReplacer(
 	"faktory.referenceJob", "client.Job", "faktory.referenceFailure", "client.Failure",
 	"referenceJob.", "Job.", "referenceFailure.", "Failure.",
@@ -291,8 +291,8 @@ var referenceTerms = strings.NewReplacer(
 	"faktory.hello", "client.ClientData", "hello.", "ClientData.",
 )
 
-// appendAttributes writes the members for which core.Job has no field, as an object with its members in the order of a fetched
-// job; nothing if there are none. The object is stored, so its members never change their meaning.
+// appendAttributes writes the members for which core.Job has no field, as an object in the order of a fetched job. It writes
+// nothing if there are none. The object is stored, so the meaning of its members must never change.
 func (u *workUnit) appendAttributes(b []byte) []byte {
 	start := len(b)
 	b = append(b, '{')

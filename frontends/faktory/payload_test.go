@@ -13,7 +13,7 @@ import (
 // now is the time of all pushes in these tests.
 var now = core.InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// build makes a job of a work unit as PUSH does.
+// build makes a job from a work unit, like PUSH.
 func build(t testing.TB, f *Frontend, text string) (*core.Job, error) {
 	t.Helper()
 	var u workUnit

@@ -9,10 +9,10 @@ import (
 	"broker/frontends"
 )
 
-// maxPipeline is how many requests go to the broker together.
+// maxPipeline is the maximum number of requests that go to the broker in one call.
 const maxPipeline = 256
 
-// maxIdleBuffer is how large a buffer a pipeline keeps between two uses, in bytes.
+// maxIdleBuffer is the largest buffer that a pipeline keeps between two uses, in bytes.
 const maxIdleBuffer = 1 << 20
 
 // pipeline holds the requests and buffers of one call of a session.
@@ -85,7 +85,7 @@ func (p *pipeline) fail(jid string, failure *core.Failure) {
 	p.Ask(op)
 }
 
-// lease adds the last request of a pipeline, since the next one has to wait for its answer.
+// lease adds a FETCH. It is the last request of its pipeline, because later requests must wait for its answer.
 func (p *pipeline) lease(queues []string, worker string, until core.Instant) (tag uint64) {
 	op := p.Leases.Next()
 	op.Tag = p.Expect(pending{kind: fetchRequest})
@@ -102,7 +102,7 @@ func (s *session) flush() {
 	}
 }
 
-// run is flush, also without requests: for the reply to a parked FETCH.
+// run is like flush but also runs an empty pipeline, to get the reply to a parked FETCH.
 func (s *session) run() {
 	s.pipeline.Run(s.f.b, s.client, s)
 	s.pipeline.Reset()
@@ -131,7 +131,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 			s.fail(r.Err, p.jid, r.Commit)
 			return
 		}
-		s.ok(r.Commit) // a job that is gone needs no ACK
+		s.ok(r.Commit) // a removed job needs no ACK
 	case failRequest:
 		if r.Kind == core.Failed {
 			s.fail(r.Err, p.jid, r.Commit)
@@ -147,13 +147,13 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 func (s *session) Push(r *core.Reply) {
 	switch {
 	case r.Tag != s.fetch.tag:
-		return // to a request that was given up
+		return // the reply to a cancelled request
 	case r.Kind == core.Reading:
 		s.fetch.reading = true
 		return
 	}
 	s.fetch = parkedFetch{}
-	switch r.Kind { //nolint:exhaustive // a lease has these ends and no others
+	switch r.Kind { //nolint:exhaustive // a lease has no other replies
 	case core.Assigned:
 		p := s.pipeline
 		p.json = s.f.appendJob(p.json[:0], r.Job, jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
@@ -166,7 +166,7 @@ func (s *session) Push(r *core.Reply) {
 	}
 }
 
-// fatal reports whether the broker accepts no work any more.
+// fatal reports whether an error means that the broker has stopped.
 func fatal(err error) bool {
 	return errors.Is(err, core.ErrStopped) || errors.Is(err, core.ErrShutdown)
 }

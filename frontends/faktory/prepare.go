@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// Template builds the template of a schedule's jobs: the job that PUSH would submit for a work unit, with spans instead of
-// instants. The work unit needs no jid. Any goroutine.
+// Template builds the template for the jobs of a schedule: the job that PUSH would submit for a work unit, with durations
+// instead of times. The work unit needs no jid. Any goroutine may call it.
 func (f *Frontend) Template(unit []byte) (*core.Job, error) {
 	later, err := f.templateAt(unit, core.InstantOf(time.Unix(1, 0)))
 	if err != nil {
@@ -30,7 +30,7 @@ func CheckUnit(unit []byte) error {
 	return err
 }
 
-// templateAt builds the job that would be pushed at an instant.
+// templateAt builds the job that a PUSH at this instant would submit.
 func (f *Frontend) templateAt(unit []byte, now core.Instant) (*core.Job, error) {
 	var u workUnit
 	if err := parseWorkUnit(unit, &u); err != nil {

@@ -40,7 +40,7 @@ func sendHello(s *frontendtest.Stage, name, password, wid string) *frontendtest.
 	return c
 }
 
-// Knowing a worker's id is not enough to stop it or to pass for it.
+// A client that knows a worker's id can neither stop the worker nor impersonate it.
 func TestAWorkerBelongsToItsPrincipal(t *testing.T) {
 	t.Parallel()
 	s, control := withPrincipals(t, map[string]access.Role{
@@ -77,14 +77,14 @@ func TestAWorkerBelongsToItsPrincipal(t *testing.T) {
 	first.Send("BEAT {\"wid\":\"w1\"}\r\n")
 	first.Want("$17\r\n{\"state\":\"quiet\"}\r\n")
 
-	// Once the worker has gone its id is free.
+	// After the worker has disconnected, its id is free.
 	first.Hangup()
 	second.Hangup()
 	next := sendHello(s, "next", "stranger", "w1")
 	next.Want("+OK\r\n")
 }
 
-// A reload that brings principals does not stop the workers that are connected.
+// A reload that configures principals does not stop connected workers.
 func TestWorkersStayAcrossAReloadOfPrincipals(t *testing.T) {
 	t.Parallel()
 	s, control := withPrincipals(t, nil)

@@ -65,7 +65,7 @@ func (s *session) pause(names []string, paused bool) {
 	s.ok(commit)
 }
 
-// doAll has operations decided and returns the newest commit and the first refusal.
+// doAll runs operations and returns the newest commit and the first error.
 func (s *session) doAll(ops []core.Op) (commit core.Commit, err error) {
 	if len(ops) == 0 {
 		return 0, nil
@@ -117,10 +117,10 @@ func (s *session) queueNames() (names []string) {
 	}
 }
 
-// queuePage is how many queues are read at once, so that no other client waits for many queues.
+// queuePage is the number of queues that are read at once. It keeps the wait of other clients short.
 const queuePage = 1000
 
-// queueValues reads a page of queues with one number of each.
+// queueValues reads a page of queues, with one number for each.
 func queueValues(ask func(core.Op) core.Reply, list core.ListQueueValues) []core.QueueValue {
 	if r := ask(&list); r.Answer != nil {
 		return r.Answer.QueueValues
@@ -132,11 +132,11 @@ func queueValues(ask func(core.Op) core.Reply, list core.ListQueueValues) []core
 type removal struct {
 	batches *core.PurgeBatches // the batches to remove first; nil: none
 	pages   []core.Purge       // the jobs to remove, one after the other
-	flush   bool               // then reset the counters too
+	flush   bool               // reset the counters at the end
 	commit  core.Commit
 }
 
-// purgePage is how many jobs one step removes. It takes a few milliseconds at most.
+// purgePage is the number of jobs that one step removes. A step takes at most a few milliseconds.
 const purgePage = 1000
 
 // queuePages removes the waiting jobs of queues and the queues themselves.
@@ -150,7 +150,7 @@ func queuePages(names []string) []core.Purge {
 
 // step removes one page, or several small ones.
 func (t *removal) step(s *session) bool {
-	if t.batches != nil { // before their jobs, whose removal would release the callbacks
+	if t.batches != nil { // first, because removing their jobs would release the callbacks
 		t.batches.Tag = s.nextTag()
 		r := s.ask(t.batches)
 		if t.failed(s, &r) {
@@ -206,7 +206,7 @@ func (s *session) flushJobs(*pipeline, []byte) {
 		s.refuse("FLUSH is not allowed here")
 		return
 	case FlushAll:
-		page.Origin = core.Internal // any
+		page.Origin = core.Internal // any origin
 	case FlushFaktory, "":
 		page.Origin = core.Faktory
 	}

@@ -45,7 +45,7 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// value skips a value of any type and returns its bytes; nil if it is malformed. depth is that of the container around it.
+// value skips a value of any type and returns its bytes; nil if it is malformed. depth is the depth of the container around it.
 func (s *scanner) value(depth int) []byte {
 	c := s.space()
 	start := s.pos
@@ -186,8 +186,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// members calls visit with the decoded name and the raw value of each member of an object. It stops and returns false when
-// visit does. depth is that of the container around the object.
+// members calls visit with the decoded name and the raw value of each member of an object. If visit returns false, it stops and
+// returns false. depth is the depth of the container around the object.
 func (s *scanner) members(depth int, visit func(name, value []byte) bool) bool {
 	if !s.take('{') || depth >= maxDepth {
 		return false
@@ -374,7 +374,7 @@ func appendCompact(b, raw []byte) []byte {
 		case ' ', '\t', '\r', '\n':
 		case '"':
 			s := scanner{data: raw, pos: i}
-			s.text() // valid, so it ends
+			s.text() // the text is valid, so it ends
 			b = append(b, raw[i:s.pos]...)
 			i = s.pos - 1
 		default:

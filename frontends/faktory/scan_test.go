@@ -85,7 +85,7 @@ func TestCompactKeepsStrings(t *testing.T) {
 	}
 }
 
-// The scanner accepts what encoding/json accepts, except for invalid UTF-8, and decodes strings like it.
+// The scanner accepts the same texts as encoding/json, except for invalid UTF-8, and decodes strings in the same way.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-2.5e3,"x\u00e9\n",null,true]}`, `"\ud83d\ude42"`, `[[[]]]`, `01`, "\"\xff\""} {
 		f.Add([]byte(seed))

@@ -14,20 +14,20 @@ import (
 	"broker/frontends/access"
 )
 
-// fetchFor is how long FETCH waits for a job. Clients time out after five seconds.
+// fetchFor is the time that FETCH waits for a job. Clients time out after five seconds.
 const fetchFor = 2 * time.Second
 
 // phase is the state of a connection.
 type phase uint8
 
-// The client must send HELLO; it is served; its input is ignored.
+// In this order: the client must send HELLO; the client is served; its input is ignored.
 const (
 	expecting phase = iota
 	serving
 	ending
 )
 
-// session is what one connection remembers.
+// session is the state of one connection.
 type session struct {
 	f         *Frontend
 	conn      frontends.Conn
@@ -35,22 +35,22 @@ type session struct {
 	names     names
 	challenge challenge
 	phase     phase
-	login     *login            // whose result decides about HELLO; nil: none is running
-	principal *access.Principal // whose password the client knows; nil: it has shown none
+	login     *login            // the running password check; nil: none
+	principal *access.Principal // the principal whose password the client has shown; nil: none
 
 	client   core.ClientID // set by HELLO
 	worker   *worker       // nil: a producer
 	workerID string        // worker id of the leases
 
-	tag         uint64        // of the last operation
-	pipeline    *pipeline     // of the call at hand; nil between calls
-	fetch       parkedFetch   // the FETCH that waits for a job
-	lateReplies []core.Reply  // arrived while something else was asked
-	stops       *stopQuestion // nil until the first heartbeat
-	running     task          // a long command between two steps; nil: none
+	tag         uint64       // tag of the last operation
+	pipeline    *pipeline    // pipeline of the current call; nil between calls
+	fetch       parkedFetch  // the FETCH that waits for a job
+	lateReplies []core.Reply // replies that arrived during ask
+	stops       *stopQuery   // nil until the first heartbeat
+	running     task         // a long command between two steps; nil: none
 
 	queuesText string   // the argument of the last FETCH
-	queues     []string // the core's queues that it names
+	queues     []string // the core's names for these queues
 
 	deliveries frontends.Deliveries
 
@@ -60,10 +60,10 @@ type session struct {
 
 // parkedFetch is a FETCH that waits for a job.
 type parkedFetch struct {
-	tag      uint64 // zero: there is none
+	tag      uint64 // zero: none
 	until    core.Instant
-	reading  bool // its job is being read from the disk
-	noQueues bool // it waits for no job, since the worker is quiet or terminating
+	reading  bool // its job is being read from disk
+	noQueues bool // it gets no job, because the worker is quiet or terminating
 }
 
 var _ frontends.Responder[pending] = (*session)(nil)
@@ -77,7 +77,7 @@ func (s *session) Feed(in []byte) int {
 			break
 		}
 		if used > 0 && s.conn.Out().Len() > enoughOutput {
-			s.conn.Wake() // for the rest
+			s.conn.Wake() // to continue with the rest
 			break
 		}
 		line, n, err := s.lines.next(in[used:])
@@ -145,8 +145,8 @@ func (s *session) isQuiet() bool {
 	return s.worker != nil && WorkerState(s.worker.state.Load()) != Running
 }
 
-// fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits for no job. The old lease ends
-// with its broker client. No reply may be held then, since commits are announced to that client.
+// fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits but gets no job. It replaces the
+// broker client, which ends the old lease. No reply may be held at that time, because commits are announced to the old client.
 func (s *session) fetchNothing() {
 	until := s.fetch.until
 	s.reopenClient()
@@ -242,7 +242,7 @@ func (s *session) handshake(line []byte) {
 	}
 }
 
-// admit serves a client from now on; p is whose password it has shown, nil: none.
+// admit starts to serve a client. p is the principal whose password it has shown; nil: none.
 func (s *session) admit(h hello, p *access.Principal) {
 	s.phase, s.principal = serving, p
 	s.lines.max, s.lines.jobMax = min(s.f.o.MaxLine, maxCommandLine), s.f.o.MaxLine
@@ -277,7 +277,7 @@ func (s *session) openClient() {
 	s.client = frontends.OpenClient(s.f.b, core.Faktory, s.conn, s.principal)
 }
 
-// reopenClient withdraws the parked lease.
+// reopenClient replaces the broker client, which cancels the parked lease.
 func (s *session) reopenClient() {
 	s.f.b.Close(s.client)
 	s.openClient()
@@ -305,7 +305,7 @@ func (s *session) command(p *pipeline, line []byte) {
 	}
 }
 
-// hangUp closes the connection once all answers have been sent.
+// hangUp closes the connection after all answers have been sent.
 func (s *session) hangUp() {
 	s.phase = ending
 	s.conn.CloseAfterFlush()
@@ -317,7 +317,8 @@ func (s *session) nextTag() uint64 {
 	return s.tag
 }
 
-// ask runs one operation and returns its reply. It is not for leases, whose reply may come later. The pipeline must be empty.
+// ask runs one operation and returns its reply. Do not use it for leases, because their reply may come later. The pipeline must
+// be empty.
 func (s *session) ask(op core.Op) core.Reply {
 	tag := s.tag // nextTag gave it to op
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
@@ -331,7 +332,7 @@ func (s *session) ask(op core.Op) core.Reply {
 	return answer
 }
 
-// The following functions write a reply, which waits for the commit.
+// The following functions write a reply that waits for the commit.
 
 func (s *session) put(b []byte, commit core.Commit) { s.conn.Out().Put(b, commit) }
 

@@ -80,8 +80,8 @@ func at(m map[string]any, path ...string) any {
 
 func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
-// suiteDialect is Faktory for the suite of all front-ends. Expired leases count as failures with a back-off, which the suite
-// does not cover.
+// suiteDialect describes Faktory for the test suite of all front-ends. The suite does not test expired leases here, because
+// they count as failures with a back-off.
 func suiteDialect(t *testing.T) frontendtest.Dialect {
 	return frontendtest.Dialect{
 		New:   plain,

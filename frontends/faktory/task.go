@@ -13,7 +13,7 @@ import (
 type task interface {
 	step(*session) (over bool)
 
-	// bytes is how much memory the task holds.
+	// bytes is the memory that the task uses.
 	bytes() int
 }
 
@@ -32,28 +32,28 @@ func (s *session) proceed() {
 	s.conn.Wake()
 }
 
-// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference, as long as there
-// are not too many: then a command stops where it is. Its client has no answer to rely on.
+// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference server. If there
+// are too many, a command stops where it is: its client never got an answer to rely on.
 type detachedTasks struct {
-	mu    sync.Mutex // guards what follows; never held while the broker is called
+	mu    sync.Mutex // guards the fields below; never held while the broker is called
 	tasks []detachedTask
-	count int // tasks, and those that will be added
-	bytes int // that they held when they were detached
+	count int // tasks, including reserved ones
+	bytes int // memory of the tasks when they were detached
 }
 
-// detachedTask is a task, its size, and the session in whose place it runs.
+// detachedTask is a task, its size, and a session without a client that runs it.
 type detachedTask struct {
 	session *session
 	bytes   int
 }
 
-// Limits of detached tasks. One of any size fits if there is no other.
+// Limits of detached tasks. A single task may have any size.
 const (
 	maxDetached      = 1000
 	maxDetachedBytes = 128 << 20
 )
 
-// reserve takes room for a task.
+// reserve reports whether there is room for a task, and reserves it.
 func (d *detachedTasks) reserve(bytes int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,9 +65,10 @@ func (d *detachedTasks) reserve(bytes int) bool {
 	return true
 }
 
-// detach keeps a command running after its connection has closed, in the name of the same principal. Any goroutine.
+// detach keeps a command running after its connection has closed, with the rights of the same principal. Any goroutine may call
+// it.
 func (f *Frontend) detach(t task, p *access.Principal) {
-	if _, reads := t.(*report); reads { // nobody gets it
+	if _, reads := t.(*report); reads { // its answer has no reader
 		return
 	}
 	bytes := t.bytes()
@@ -81,10 +82,10 @@ func (f *Frontend) detach(t task, p *access.Principal) {
 	f.detached.mu.Unlock()
 }
 
-// detachedSteps is how many steps run at each tick.
+// detachedSteps is the number of steps at each tick.
 const detachedSteps = 20
 
-// runDetached does some steps of the oldest detached command. Called by Tick.
+// runDetached runs some steps of the oldest detached command. Tick calls it.
 func (f *Frontend) runDetached() {
 	f.detached.mu.Lock()
 	var s *session
@@ -123,7 +124,7 @@ func (n *detachedConn) CloseAfterFlush()       {}
 func (n *detachedConn) Abort()                 {}
 func (n *detachedConn) RemoteAddr() net.Addr   { return nil }
 
-// namesBytes is how much memory names take.
+// namesBytes is the memory that names use.
 func namesBytes(names []string) (n int) {
 	for _, name := range names {
 		n += len(name) + 16

@@ -25,7 +25,7 @@ func (s *session) track(p *pipeline, arg []byte) {
 	}
 }
 
-// trackGet answers with a job's state and progress, whatever protocols its client and its worker speak.
+// trackGet answers with the state and progress of a job of any protocol.
 func (s *session) trackGet(p *pipeline, jid string) {
 	if jid == "" {
 		s.refuse("missing JID")
@@ -41,7 +41,7 @@ func (s *session) trackGet(p *pipeline, jid string) {
 	}
 	p.json = append(p.json[:0], '{')
 	p.json = appendTextMember(p.json, "jid", jid)
-	if r.Kind != core.Inspected || !tracked(r.Info) { // a date in updated_at would mean that the job is known
+	if r.Kind != core.Inspected || !tracked(r.Info) { // updated_at must be empty for an unknown job
 		p.json = append(p.json, `,"state":"unknown","updated_at":""}`...)
 		s.bulk(p.json, r.Commit)
 		return
@@ -69,7 +69,7 @@ func updatedAt(info *core.JobInfo) core.Instant {
 	return max(info.ChangedAt, info.Progress.UpdatedAt, info.CreatedAt)
 }
 
-// trackState is the reference's name for a job's state.
+// trackState is the reference server's name for a job's state.
 func trackState(info *core.JobInfo) string {
 	switch info.State {
 	case core.Scheduled, core.Blocked, core.Ready:
@@ -91,7 +91,7 @@ func trackState(info *core.JobInfo) string {
 	return "unknown"
 }
 
-// trackSet stores the progress of a job. Members that the request leaves out do not change.
+// trackSet stores the progress of a job. Members missing in the request do not change.
 func (s *session) trackSet(arg []byte) {
 	set, err := parseTrackSet(arg)
 	if err != nil {
@@ -128,7 +128,8 @@ func (s *session) trackSet(arg []byte) {
 	s.ok(r.Commit)
 }
 
-// log appends a new description to the log of a job. Jobs that do not run or are in memory only have none; the progress is set all the same.
+// log appends a new description to the log of a job. Jobs that are not running or exist only in memory have no log; their
+// progress is still set.
 func (s *session) log(ref core.Ref, text string) core.Commit {
 	r := s.ask(&core.AppendLog{Tag: s.nextTag(), Ref: ref, Authority: core.ByLeased, Lines: []string{text}})
 	return r.Commit
@@ -144,7 +145,7 @@ type trackUpdate struct {
 	until time.Time
 }
 
-// parseTrackSet reads the argument of TRACK SET. The error is for the client.
+// parseTrackSet reads the argument of TRACK SET. The error is sent to the client.
 func parseTrackSet(arg []byte) (set trackUpdate, err error) {
 	if !utf8.Valid(arg) || json.Unmarshal(arg, &set) != nil {
 		return set, fmt.Errorf("invalid TRACK SET %s", arg)

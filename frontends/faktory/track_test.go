@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// TRACK SET describes what a worker does: each new description is a line of the job's log.
+// TRACK SET sets a description of the worker's progress. Each new description becomes a line of the job's log.
 func TestDescriptionsOfTrackSetAreLinesOfTheLog(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// errShort is returned by lineReader.next while there is no whole line.
+// errShort means that the input contains no whole line yet.
 var errShort = errors.New("more input needed")
 
 // lineTooLong is the error for a line beyond its limit, in bytes.
@@ -16,24 +16,24 @@ func (limit lineTooLong) Error() string {
 	return fmt.Sprintf("line is longer than %d bytes", int(limit))
 }
 
-// maxCommandLine bounds request lines that carry no job, in bytes.
+// maxCommandLine limits request lines without a job, in bytes.
 const maxCommandLine = 1 << 20
 
-// jobVerbs start the lines that carry jobs or results.
+// jobVerbs start the lines that contain jobs or results.
 var jobVerbs = [][]byte{[]byte("PUSH "), []byte("PUSHB "), []byte("ACK ")}
 
-// lineReader cuts request lines from the input of one connection. It keeps none of the bytes, only how far it has searched,
-// so that a long line that arrives in many pieces is searched once.
+// lineReader cuts request lines from the input of one connection. It keeps no input, only its position, so that it searches a
+// long line once even if the line arrives in many pieces.
 type lineReader struct {
-	max      int  // bytes of a line without its end
+	max      int  // maximum bytes of a line without its end
 	jobMax   int  // the same for a line that starts with one of jobVerbs, if greater
 	seen     int  // bytes at the start of the unread input that hold no line end
-	skipping bool // the rest of a line that is too long is being dropped
+	skipping bool // dropping the rest of a line that is too long
 }
 
-// next returns the first line of in without its end, and how many bytes of in are used up. With errShort there is no
-// whole line yet; n may still be positive: input that was dropped. A lineTooLong error is returned once for each line
-// beyond its limit, as soon as that is known; later calls drop the rest of the line.
+// next returns the first line of in without its end, and the number n of used bytes. errShort means that there is no whole line
+// yet; n then counts dropped input. next returns lineTooLong once for each line above its limit, as early as possible. Later
+// calls drop the rest of the line.
 func (r *lineReader) next(in []byte) (line []byte, n int, err error) {
 	end := bytes.IndexByte(in[min(r.seen, len(in)):], '\n')
 	if end < 0 {
@@ -61,7 +61,7 @@ func (r *lineReader) partial(in []byte) ([]byte, int, error) {
 	if r.skipping {
 		return nil, len(in), errShort
 	}
-	if limit := r.limit(in); len(in) > limit+1 { // one more: the last byte may be the first of CRLF
+	if limit := r.limit(in); len(in) > limit+1 { // +1: the last byte may be the CR of CRLF
 		r.seen, r.skipping = 0, true
 		return nil, len(in), lineTooLong(limit)
 	}
@@ -69,7 +69,7 @@ func (r *lineReader) partial(in []byte) ([]byte, int, error) {
 	return nil, 0, errShort
 }
 
-// limit is the longest that a line with this start may be.
+// limit is the maximum length of a line with this start.
 func (r *lineReader) limit(line []byte) int {
 	if len(line) <= r.max {
 		return r.max
@@ -88,10 +88,10 @@ func splitVerb(line []byte) (verb, arg []byte, bare bool) {
 	return verb, arg, !found
 }
 
-// maxNames is how many names one request may contain.
+// maxNames is the maximum number of names in one request.
 const maxNames = 1000
 
-// tooManyNames is the error for more.
+// tooManyNames is the error for more than maxNames names.
 var tooManyNames = fmt.Sprintf("more than %d names", maxNames)
 
 // words splits an argument at its spaces. ok is false if there are more than maxNames words.

@@ -220,7 +220,7 @@ func TestUndeliveredJobGoesToTheNextWorker(t *testing.T) {
 	session.Feed([]byte("FETCH q\r\n"))
 	producer.Send("PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[]}\r\n")
 	producer.Want("+OK\r\n")
-	session.Deliver() // writes the job, of which the socket takes half
+	session.Deliver() // writes the job; the socket takes half of it
 	conn.out.Sent(conn.out.Len() / 2)
 	session.Closed()
 	session.(frontends.UnsentHandler).HandleUnsent(conn.out.Len())

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/access"
 )
 
-// silentFor is how long a worker may stay without a heartbeat.
+// silentFor is the maximum time between two heartbeats of a worker.
 const silentFor = time.Minute
 
 // WorkerState is the state of a worker process. It never goes back to an earlier one.
@@ -54,7 +54,7 @@ type worker struct {
 	state     atomic.Int32 // WorkerState; read by every FETCH of its connections
 
 	// Guarded by registry.mu.
-	owner  *access.Principal // of its connections, as far as they have none with the role operate
+	owner  *access.Principal // principal of its connections; operators may use its id too
 	conns  map[*session]struct{}
 	beatAt core.Instant
 	rssKB  int64
@@ -73,7 +73,7 @@ func (w *worker) raise(state WorkerState) {
 
 // registry holds the workers by id, and the connections that have not sent HELLO.
 type registry struct {
-	mu          sync.Mutex // guards what follows; never held while the broker is called
+	mu          sync.Mutex // guards the fields below; never held while the broker is called
 	byID        map[string]*worker
 	beforeHello []*session // oldest first; connections after HELLO are dropped when they reach the front
 	reaped      int64
@@ -87,9 +87,8 @@ func (r *registry) expectHello(s *session, now core.Instant) {
 	r.mu.Unlock()
 }
 
-// mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose any
-// of them: clients of the same principal, which all clients are where none are configured, need no more than the id.
-// registry.mu must be held.
+// mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose any of
+// them, so all connections of its owner may use its id. Operators may use the id of any worker. registry.mu must be held.
 func (w *worker) mayBeUsedBy(p *access.Principal) bool {
 	return p == w.owner || p.Name() != "" && p.Name() == w.owner.Name() || p.MayAll(access.Operate)
 }
@@ -138,7 +137,7 @@ func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.I
 	case w == nil:
 		return Running, core.ErrNotFound
 	case w == s.worker:
-		if !w.mayBeUsedBy(p) { // the settings have been read again
+		if !w.mayBeUsedBy(p) { // the settings have been reloaded
 			w.owner = p
 		}
 	case !w.mayBeUsedBy(p):
@@ -197,10 +196,10 @@ type WorkerInfo struct {
 	StartedAt, BeatAt       core.Instant
 	RSSKB                   int64
 	Connections             int
-	RemoteAddr              string // of one of its connections
+	RemoteAddr              string // address of one of its connections
 }
 
-// Workers lists the workers that are connected, by their ids. Any goroutine.
+// Workers lists the connected workers, ordered by id. Any goroutine may call it.
 func (f *Frontend) Workers() []WorkerInfo {
 	r := &f.workers
 	r.mu.Lock()
@@ -223,8 +222,8 @@ func (f *Frontend) Workers() []WorkerInfo {
 	return out
 }
 
-// SetWorkerState tells a worker to go quiet or to terminate. The worker learns of it with its next heartbeat and gets no more
-// jobs. The error is core.ErrNotFound for an unknown worker and core.ErrInvalid for any other state. Any goroutine.
+// SetWorkerState tells a worker to go quiet or to terminate. The worker gets the order with its next heartbeat, and no more
+// jobs. The error is core.ErrNotFound for an unknown worker and core.ErrInvalid for any other state. Any goroutine may call it.
 func (f *Frontend) SetWorkerState(wid, state string) error {
 	to := parseWorkerState(state)
 	if to == Running {
