@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// syncJob takes over what the broker says of one job.
+// syncJob updates one job of the model to its state in the broker.
 func (t *tx) syncJob(n *found) {
 	j := t.m.jobOf(n, t)
 	switch {
@@ -23,13 +23,13 @@ func (t *tx) syncJob(n *found) {
 		t.ended(j, n.end)
 		return
 	}
-	t.learnFields(j, n)
+	t.syncFields(j, n)
 	i := n.info
 	switch i.State {
 	case core.Ready:
-		t.learnReady(j)
+		t.syncReady(j)
 	case core.Scheduled, core.Retrying:
-		t.learnScheduled(j, i)
+		t.syncScheduled(j, i)
 	case core.Blocked:
 		if j.state != depends {
 			t.leaveAll(j)
@@ -37,16 +37,17 @@ func (t *tx) syncJob(n *found) {
 			j.state, j.worker, j.expires = depends, "", 0
 		}
 	case core.Leased:
-		t.learnLease(j, i)
+		t.syncLease(j, i)
 	case core.Dead:
 		if j.state != failed {
-			t.learnFailure(j, i.FailureGroup, "", i)
+			t.syncFailure(j, i.FailureGroup, "", i)
 		}
 	case core.Done, core.Gone:
 	}
 }
 
-// jobOf is the job that was found; one that is gone was taken out of bySeq, and is among the changed ones.
+// jobOf returns the job of the model for n. A job that the broker has removed is no longer in bySeq; jobOf searches the touched
+// jobs for it.
 func (m *model) jobOf(n *found, t *tx) *job {
 	if j := m.jobs.bySeq(n.seq); j != nil || n.info != nil {
 		return j
@@ -59,7 +60,8 @@ func (m *model) jobOf(n *found, t *tx) *job {
 	return nil
 }
 
-// adopt makes a job for one that another protocol has submitted; nil: it is in another name space.
+// adopt adds a job to the model that a client of another protocol has submitted. It returns nil if the job is in another name
+// space.
 func (t *tx) adopt(n *found) *job {
 	i := n.info
 	name, ok := strings.CutPrefix(i.Queue, t.f.opts.Namespace)
@@ -99,19 +101,19 @@ func (t *tx) adopt(n *found) *job {
 		t.wait(j, name, seconds(i.ReadyAt))
 	}
 	t.seeQueue(name)
-	t.agreed(j)
+	t.markSynced(j)
 	return j
 }
 
-// agreed says that the broker has the fields of a job as they are.
-func (t *tx) agreed(j *job) {
+// markSynced records that the fields of a job are the same in the broker, so that the commit does not send them.
+func (t *tx) markSynced(j *job) {
 	was := t.before[j]
 	was.klass, was.priority, was.tags, was.data, was.unread = j.klass, j.priority, j.tags, j.data, j.unread
 	t.before[j] = was
 }
 
-// learnFields takes over the queue, the priority and the type.
-func (t *tx) learnFields(j *job, n *found) {
+// syncFields updates the queue and the priority of a job from the broker.
+func (t *tx) syncFields(j *job, n *found) {
 	i := n.info
 	t.edit(j)
 	if name, ok := strings.CutPrefix(i.Queue, t.f.opts.Namespace); ok && t.before[j].broker.queue != "" && t.before[j].broker.queue != i.Queue {
@@ -129,15 +131,15 @@ func (t *tx) learnFields(j *job, n *found) {
 			t.wait(j, p.queue, t.now)
 		}
 	}
-	t.agreed(j)
+	t.markSynced(j)
 }
 
-// learnReady is for a job that anybody may take.
-func (t *tx) learnReady(j *job) {
+// syncReady handles a job that is ready in the broker.
+func (t *tx) syncReady(j *job) {
 	switch j.state {
 	case running:
-		if !t.lent(j) {
-			return // the lease was given back by sweep; its lock is the callers' to judge
+		if !t.hadForeignWorker(j) {
+			return // Tick has released the lease; only the now of a caller can end the lock
 		}
 		t.leaveAll(j)
 	case depends:
@@ -150,7 +152,7 @@ func (t *tx) learnReady(j *job) {
 		j.remaining = j.retries
 	case scheduled:
 		if p := j.places[scheduledSet]; p.in && p.score <= t.now {
-			return // its time has come by the clock; it waits when a caller's now says so
+			return // due by the clock, but for Qless clients only when the now of a caller is late enough
 		}
 		t.leave(j, scheduledSet)
 	default:
@@ -160,15 +162,15 @@ func (t *tx) learnReady(j *job) {
 	j.state, j.worker, j.expires = waiting, "", 0
 }
 
-// lent reports whether a worker of another protocol had the job.
-func (t *tx) lent(j *job) bool { return t.before[j].lender() }
+// hadForeignWorker reports whether a worker of another protocol was running the job.
+func (t *tx) hadForeignWorker(j *job) bool { return t.before[j].hasForeignWorker() }
 
-// lender reports whether a worker of another protocol has the job.
-func (j job) lender() bool {
-	return j.state == running && j.broker.lent
+// hasForeignWorker reports whether a worker of another protocol is running the job.
+func (j job) hasForeignWorker() bool {
+	return j.state == running && j.broker.foreignWorker
 }
 
-// leaveAll takes a job out of all lists of states.
+// leaveAll removes a job from the lists of all states.
 func (t *tx) leaveAll(j *job) {
 	t.leave(j, waitingSet, lockSet, scheduledSet, dependsSet)
 	if j.worker != "" {
@@ -177,14 +179,14 @@ func (t *tx) leaveAll(j *job) {
 	t.leaveFailed(j)
 }
 
-// learnScheduled is for a job that waits for its time, or for its next try.
-func (t *tx) learnScheduled(j *job, i *core.JobInfo) {
+// syncScheduled handles a job that the broker has scheduled, or that waits for its next attempt.
+func (t *tx) syncScheduled(j *job, i *core.JobInfo) {
 	switch {
 	case j.places[scheduledSet].in && instant(j.places[scheduledSet].score) == i.ReadyAt:
 		return
 	case j.state == depends && (i.ReadyAt >= never || len(j.dependencies) > 0):
 		return
-	case j.state == running && !t.lent(j) && t.before[j].broker.want == running && i.State == core.Scheduled:
+	case j.state == running && !t.hadForeignWorker(j) && t.before[j].broker.want == running && i.State == core.Scheduled:
 		return
 	}
 	if i.State == core.Retrying && j.state == running {
@@ -205,8 +207,8 @@ func failureName(i *core.JobInfo) string {
 	return "failed"
 }
 
-// learnLease is for a job that a worker has.
-func (t *tx) learnLease(j *job, i *core.JobInfo) {
+// syncLease handles a job that is leased in the broker.
+func (t *tx) syncLease(j *job, i *core.JobInfo) {
 	was := t.before[j].broker
 	if j.state == running && was.leased && was.epoch == i.Epoch {
 		return
@@ -215,7 +217,7 @@ func (t *tx) learnLease(j *job, i *core.JobInfo) {
 	if worker == "" {
 		worker = "another protocol"
 	}
-	j.broker.worker, j.broker.lent = worker, true
+	j.broker.worker, j.broker.foreignWorker = worker, true
 	until := seconds(i.LeaseUntil)
 	if i.LeaseUntil == 0 {
 		until = seconds(never)
@@ -228,8 +230,8 @@ func (t *tx) learnLease(j *job, i *core.JobInfo) {
 	t.give(j, j.queue, worker, until)
 }
 
-// learnFailure is for a job that failed for good.
-func (t *tx) learnFailure(j *job, group, message string, i *core.JobInfo) {
+// syncFailure handles a job that has finally failed.
+func (t *tx) syncFailure(j *job, group, message string, i *core.JobInfo) {
 	if i != nil && i.Failure != nil {
 		message = i.Failure.Message
 		if group == "" {
@@ -244,7 +246,7 @@ func (t *tx) learnFailure(j *job, group, message string, i *core.JobInfo) {
 	t.failJob(j, worker, group, message)
 }
 
-// ended is for a job that the broker has no more.
+// ended handles a job that the broker has removed.
 func (t *tx) ended(j *job, end *core.Event) {
 	switch {
 	case j.state == complete || j.gone:
@@ -263,7 +265,7 @@ func (t *tx) ended(j *job, end *core.Event) {
 		t.cancelOne(j.jid)
 	case j.state == failed:
 	case end != nil && end.Kind == core.EventFailed:
-		t.learnFailure(j, end.Detail, "", nil)
+		t.syncFailure(j, end.Detail, "", nil)
 	default:
 		queue := j.queue
 		worker := j.worker
@@ -273,7 +275,8 @@ func (t *tx) ended(j *job, end *core.Event) {
 	}
 }
 
-// untagQuietly takes a job that was never counted out of the lists of its tags.
+// untagQuietly removes a job from the lists of its tags without changing the tag counts. It is for jobs that were never
+// counted.
 func (t *tx) untagQuietly(j *job) {
 	for _, g := range j.tagged {
 		t.unset(t.m.tags, g.tag, j.jid)
@@ -281,8 +284,8 @@ func (t *tx) untagQuietly(j *job) {
 	j.tagged = nil
 }
 
-// readData makes the data of a job of another protocol of its body: JSON objects and lists stay, other text is a string,
-// and bytes that are not text are a string in base64.
+// readData converts the body of a job from another protocol to JSON data. JSON objects and lists stay as they are. Other text
+// becomes a string, and other bytes become a string in base64.
 func (f *Frontend) readData(j *job) {
 	if !j.unread {
 		return

@@ -2,10 +2,10 @@ package qless
 
 import "fmt"
 
-// args are the arguments of a command behind its now.
+// args are the arguments of a command after its now.
 type args []string
 
-// get is an argument, and whether it was given.
+// get returns an argument, and whether the client gave it.
 func (a args) get(i int) (string, bool) {
 	if i < len(a) {
 		return a[i], true
@@ -13,13 +13,13 @@ func (a args) get(i int) (string, bool) {
 	return "", false
 }
 
-// text is an argument, empty if it was not given.
+// text returns an argument; empty if it is missing.
 func (a args) text(i int) string {
 	s, _ := a.get(i)
 	return s
 }
 
-// from are the arguments from one on.
+// from returns the arguments from index i on.
 func (a args) from(i int) args {
 	if i < len(a) {
 		return a[i:]
@@ -27,7 +27,7 @@ func (a args) from(i int) args {
 	return nil
 }
 
-// show is an argument for an error message.
+// show returns an argument for an error message.
 func (a args) show(i int) string {
 	if s, ok := a.get(i); ok {
 		return s
@@ -35,7 +35,7 @@ func (a args) show(i int) string {
 	return "nil"
 }
 
-// need is an argument that must be given, else the error is text.
+// need returns a required argument. If it is missing, the error is text.
 func (a args) need(i int, text string) (string, error) {
 	if s, ok := a.get(i); ok {
 		return s, nil
@@ -43,7 +43,7 @@ func (a args) need(i int, text string) (string, error) {
 	return "", fault("%s", text)
 }
 
-// number is a number that must be given; the error is text and what was given.
+// number returns a required number. The error is text and the given argument.
 func (a args) number(i int, text string) (float64, error) {
 	if s, ok := a.get(i); ok {
 		if f, ok := parseNumber(s); ok {
@@ -53,7 +53,7 @@ func (a args) number(i int, text string) (float64, error) {
 	return 0, fault("%s%s", text, a.show(i))
 }
 
-// finite is a number that must be given, and is neither infinite nor NaN.
+// finite returns a required number that is neither infinite nor NaN.
 func (a args) finite(i int, text string) (float64, error) {
 	f, err := a.number(i, text)
 	if err == nil {
@@ -62,7 +62,7 @@ func (a args) finite(i int, text string) (float64, error) {
 	return f, err
 }
 
-// numberOr is a number that may be left out.
+// numberOr returns an optional number.
 func (a args) numberOr(i int, otherwise float64, text string) (float64, error) {
 	if i >= len(a) {
 		return otherwise, nil
@@ -70,7 +70,7 @@ func (a args) numberOr(i int, otherwise float64, text string) (float64, error) {
 	return a.number(i, text)
 }
 
-// page is an offset and a count, for Redis commands that want integers.
+// page returns an offset and a count, for Redis commands that need integers.
 func page(offset, count float64) (first, n int, err error) {
 	first, ok := wholeNumber(offset)
 	n, too := wholeNumber(count)
@@ -80,7 +80,7 @@ func page(offset, count float64) (first, n int, err error) {
 	return first, n, nil
 }
 
-// options are arguments in pairs of name and value; the last value of a name counts, and a name without a value does not.
+// options reads arguments as pairs of name and value. The last value of a name wins. A name without a value is ignored.
 func (a args) options() map[string]string {
 	o := make(map[string]string, len(a)/2)
 	for i := 0; i+1 < len(a); i += 2 {
@@ -89,7 +89,7 @@ func (a args) options() map[string]string {
 	return o
 }
 
-// optionalNumber is the number of an option; the error is text and what was given.
+// optionalNumber returns the number of an option. The error is text and the given value.
 func optionalNumber(o map[string]string, name string, otherwise float64, text string) (float64, error) {
 	s, given := o[name]
 	if !given {
@@ -122,7 +122,7 @@ func decodeText(s, missing string) (any, error) {
 	return v, nil
 }
 
-// optionalList reads an option that is a JSON list of strings. Numbers in it are taken as their text.
+// optionalList reads an option that is a JSON list of strings. It converts numbers in the list to text.
 func optionalList(o map[string]string, name string, otherwise []string, missing string) ([]string, error) {
 	s, given := o[name]
 	if !given {
@@ -135,7 +135,7 @@ func optionalList(o map[string]string, name string, otherwise []string, missing 
 	return listOfTexts(v)
 }
 
-// listOfTexts is a JSON list as strings.
+// listOfTexts returns the items of a JSON list as strings.
 func listOfTexts(v any) ([]string, error) {
 	t, ok := v.(*table)
 	if !ok {
@@ -155,7 +155,7 @@ func listOfTexts(v any) ([]string, error) {
 	return list, nil
 }
 
-// luaType is what Lua calls the type of a value.
+// luaType is Lua's name for the type of a value.
 func luaType(v any) string {
 	switch v.(type) {
 	case string:

@@ -6,10 +6,10 @@ import (
 	"broker/core"
 )
 
-// attachAtOnce is how many jobs are open at a time while the front-end starts.
+// attachAtOnce limits the open jobs while the front-end starts.
 const attachAtOnce = 1000
 
-// attach finds the broker's jobs of those that were loaded, and takes over what is different.
+// attach finds the broker's job for each loaded job, and updates the model where they differ.
 func (f *Frontend) attach() {
 	cursor := uint64(0)
 	for {
@@ -32,7 +32,7 @@ func (f *Frontend) attach() {
 	}
 }
 
-// attachJob notes what the broker has of a job. One that is unknown or different is looked at later.
+// attachJob records the broker's state of a job. If the job is unknown or different, sync compares it later.
 func (f *Frontend) attachJob(info *core.JobInfo) {
 	if info.Job == nil {
 		return
@@ -50,7 +50,7 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 		f.markDirty(info.Seq)
 		return
 	}
-	seen.after, seen.lent = j.dependencies, j.broker.lent && seen.leased
+	seen.after, seen.foreignWorker = j.dependencies, j.broker.foreignWorker && seen.leased
 	if seen.leased {
 		seen.epoch, seen.worker = info.Epoch, info.Worker
 	}
@@ -61,7 +61,7 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	}
 }
 
-// agrees reports whether the broker has a job as it was last known to be, and its state follows from that.
+// agrees reports whether the job in the broker equals the last known state, and whether the state in the model matches it.
 func (j *job) agrees(i *core.JobInfo) bool {
 	b := &j.broker
 	if i.Priority != b.priority || i.Queue != b.queue || brokerState(i.State) != b.want || b.leased != (i.State == core.Leased) {
@@ -84,7 +84,7 @@ func (j *job) agrees(i *core.JobInfo) bool {
 	return false
 }
 
-// endMissing ends the jobs that the broker does not have any more.
+// endMissing ends the jobs that no longer exist in the broker.
 func (f *Frontend) endMissing() {
 	missing := f.model.jobs.unattached()
 	for part := range slices.Chunk(missing, attachAtOnce) {

@@ -7,8 +7,8 @@ import (
 	"broker/frontends/access"
 )
 
-// audited are the calls that the audit log has, by operation: what operators do to queues, jobs and settings. Calls that only
-// change how jobs are found (tag, track) and what workers do when they end (worker.deregister) are not in it.
+// audited lists the calls that are written to the audit log, by operation: the operators' changes to queues, jobs and settings.
+// It leaves out calls that only change how jobs are found (tag, track), and calls of workers that end (worker.deregister).
 var audited = map[string]func(*Frontend, args) access.Change{
 	"pause":        onQueues("queue.pause"),
 	"unpause":      onQueues("queue.resume"),
@@ -45,7 +45,7 @@ func onJobs(action string) func(*Frontend, args) access.Change {
 	}
 }
 
-// noteCall reports a call that was carried out for the audit log.
+// noteCall reports a successful call for the audit log.
 func (s *session) noteCall(argv []string) {
 	if change, ok := audited[argv[0]]; ok && s.f.opts.Audit != nil {
 		s.noteChange(change(s.f, args(argv[2:])))

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// auditStage is a stage whose principal "boss" may do everything and "worker" nothing but work. It returns what is noted.
+// auditStage returns a stage with two principals, and the audit log. "boss" may do everything, "worker" may only work.
 func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	t.Helper()
 	control := &access.Control{}

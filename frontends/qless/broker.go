@@ -10,52 +10,52 @@ import (
 	"broker/core"
 )
 
-// brokerJob is what the broker has of a job, as far as is known.
+// brokerJob is the last known state of a job in the broker.
 type brokerJob struct {
-	seq      uint64 // zero: nothing
-	want     string // the state that it was brought to: waiting, scheduled, depends, running or failed
-	queue    string
-	readyAt  core.Instant
-	after    []string // the dependencies that it waits for
-	worker   string   // running: who has the lease
-	epoch    uint32   // running: of the lease
-	leased   bool     // running: the lease is still there
-	lent     bool     // running: the worker is one of another protocol
-	priority int64
+	seq           uint64 // zero: not in the broker
+	want          string // its state, in terms of Qless: waiting, scheduled, depends, running or failed
+	queue         string
+	readyAt       core.Instant
+	after         []string // the jids of the jobs that it waits for
+	worker        string   // running: the holder of the lease
+	epoch         uint32   // running: epoch of the lease
+	leased        bool     // running: the lease is still there
+	foreignWorker bool     // running: the worker speaks another protocol
+	priority      int64
 }
 
 // Limits of the translation.
 const (
-	// leaseFor is the length of the broker's leases: the front-end ends them itself, see sweep.go.
+	// leaseFor is the length of the broker's leases. It is very long, because the front-end ends leases itself, see sweep.go.
 	leaseFor = 1000 * time.Hour
 
-	// never is when a job is due that waits for what the broker does not know.
+	// never is the due time of a job that waits for something the broker does not know.
 	never = core.Instant(253402300799 * 1_000_000)
 )
 
-// coreQueue is the broker's name of a queue.
+// coreQueue is the broker's name for a queue.
 func (f *Frontend) coreQueue(name string) string { return f.opts.Namespace + name }
 
-// instant is a time of clients as one of the broker.
+// instant converts a client's time to the broker's.
 func instant(at float64) core.Instant {
 	return core.Instant(min(max(at*1e6, 1), float64(never)))
 }
 
-// seconds is an instant as clients have it.
+// seconds converts an instant to the clients' format.
 func seconds(at core.Instant) float64 { return float64(at) / 1e6 }
 
-// corePriority is a priority as the broker has it.
+// corePriority converts a priority to the broker's range.
 func corePriority(p float64) int64 {
 	return int64(min(max(math.Round(p), math.MinInt32), math.MaxInt32))
 }
 
-// coreTags are the tags that the broker can index.
+// coreTags returns the tags that the broker can index.
 func coreTags(tags []string) []string {
 	fit := slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == "" || len(t) > core.MaxTagBytes })
 	return fit[:min(len(fit), core.MaxTags)]
 }
 
-// wanted is the state that the broker's job must be in; empty: it must be complete, or need not be there.
+// wanted is the state that the job must have in the broker. Empty: it must be complete or absent.
 func (j *job) wanted() string {
 	switch j.state {
 	case waiting, stalled, scheduled, depends:
@@ -71,20 +71,20 @@ func (j *job) wanted() string {
 	return ""
 }
 
-// plan is the operations of a command, with what each of them makes true.
+// plan holds the operations of a command, with the state of the broker's jobs after each.
 type plan struct {
-	submits []step // first: jobs that a later operation needs
+	submits []step // run first: later operations need their jobs
 	rest    []step
 }
 
-// step is an operation and what follows from it.
+// step is an operation and the state of the job in the broker afterwards.
 type step struct {
 	op   core.Op
 	j    *job
 	then brokerJob
 }
 
-// plan compares what the command wants with what the broker has.
+// plan compares the model after the command with the state of the broker, and lists the operations that make both equal.
 func (t *tx) plan(noDependencies bool) *plan {
 	p := &plan{}
 	for _, j := range t.touched {
@@ -114,7 +114,7 @@ func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
 		t.planSubmission(p, j, want, noDependencies)
 	case want == running:
 		t.planLease(p, j)
-	case t.syncing && (j.broker.leased || want == scheduled && j.broker.want == waiting): // taken, or due by the clock
+	case t.syncing && (j.broker.leased || want == scheduled && j.broker.want == waiting): // leased by another client, or due by the clock
 	default:
 		t.planWait(p, j, want, noDependencies)
 	}
@@ -124,7 +124,7 @@ func (p *plan) add(j *job, op core.Op, then brokerJob) {
 	p.rest = append(p.rest, step{op: op, j: j, then: then})
 }
 
-// condition is that the broker's job is as it was last known to be.
+// condition requires that the job in the broker still has its last known state.
 func (j *job) condition() core.Condition {
 	if j.broker.leased {
 		return core.Condition{States: []core.State{core.Leased}, Epoch: j.broker.epoch, HasEpoch: true}
@@ -132,7 +132,7 @@ func (j *job) condition() core.Condition {
 	return core.InState(core.Scheduled, core.Blocked, core.Ready, core.Retrying, core.Dead)
 }
 
-// result is what those get who wait for a job: its data, if its worker has changed it.
+// result is the result for clients that wait for a job: its data, if the worker has changed it.
 func (t *tx) result(j *job) []byte {
 	if !j.foreign || !t.newData[j] {
 		return nil
@@ -152,12 +152,12 @@ func (t *tx) planFailure(p *plan, j *job) {
 	then := j.broker
 	then.want, then.leased = failed, false
 	p.add(j, op, then)
-	if j.foreign { // its own policy says what follows
+	if j.foreign { // its own retry policy decides what happens next
 		t.f.markDirty(j.broker.seq)
 	}
 }
 
-// changes are the fields of a job that have changed.
+// changes returns the changed fields of a job.
 func (t *tx) changes(j *job) (set core.JobChange, any bool) {
 	was := t.before[j]
 	if was.klass != j.klass {
@@ -188,7 +188,7 @@ func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
 	n := &core.Job{
 		ID: j.jid, Queue: j.queue, Type: j.klass, Body: []byte(j.data), Origin: core.Qless, Tags: coreTags(j.tags),
 		Priority: corePriority(j.priority), MaxFails: 1, Exhausted: core.ExhaustedBury,
-		Own: core.PolicyMaxAttempts | core.PolicyMaxFails | core.PolicyBackoff | core.PolicyExhausted, // the retries of a job are Qless's own
+		Own: core.PolicyMaxAttempts | core.PolicyMaxFails | core.PolicyBackoff | core.PolicyExhausted, // Qless counts retries itself
 	}
 	then := brokerJob{want: want}
 	for kind := range jobSets {
@@ -227,7 +227,7 @@ func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
 	p.rest = append(p.rest, step{op: &core.Submit{Job: n}, j: j, then: then})
 }
 
-// leaseName is a worker's name for the broker, which wants one.
+// leaseName is the worker's name in the broker, which does not accept an empty name.
 func leaseName(worker string) string {
 	if worker == "" {
 		return "qless"
@@ -235,7 +235,7 @@ func leaseName(worker string) string {
 	return worker
 }
 
-// whenReleased is when a job is due whose dependencies are complete; zero: at once.
+// whenReleased is the time at which a job becomes due once its dependencies are complete; zero: at once.
 func (*tx) whenReleased(j *job) core.Instant {
 	if !j.hasDue {
 		return 0
@@ -243,7 +243,7 @@ func (*tx) whenReleased(j *job) core.Instant {
 	return instant(j.due)
 }
 
-// seqs are the broker's numbers of the jobs that a job waits for.
+// seqs returns the Seqs of the jobs that a job waits for.
 func (t *tx) seqs(j *job) (all []uint64) {
 	for _, d := range j.dependencies {
 		if on := t.m.jobs.get(d); on != nil && on != j && on.broker.seq != 0 {
@@ -269,11 +269,11 @@ func (t *tx) planLease(p *plan, j *job) {
 		op := &core.Update{Ref: ref, Set: set}
 		p.add(j, op, then)
 	}
-	fresh := j.broker.want == running && j.broker.leased && !j.broker.lent && j.broker.worker == j.worker
-	if fresh || t.syncing { // what others did is not undone
+	fresh := j.broker.want == running && j.broker.leased && !j.broker.foreignWorker && j.broker.worker == j.worker
+	if fresh || t.syncing { // a sync must not undo changes of other clients
 		return
 	}
-	then.want, then.worker, then.leased, then.lent = running, j.worker, true, false
+	then.want, then.worker, then.leased, then.foreignWorker = running, j.worker, true, false
 	op := &core.LeaseJob{Ref: ref, Worker: leaseName(j.worker), LeaseFor: leaseFor}
 	if !hasUpdate(p, j) {
 		op.If = j.condition()
@@ -281,13 +281,13 @@ func (t *tx) planLease(p *plan, j *job) {
 	p.add(j, op, then)
 }
 
-// respawned reports whether a job that is running now replaced one of its jid that nobody could take, or one of another queue.
+// respawned reports whether a running job has replaced a job with the same jid that was blocked, failed or in another queue.
 func (t *tx) respawned(j *job) bool {
 	was := t.before[j]
 	return j.broker.want == depends || j.broker.want == failed || was.queue != j.queue
 }
 
-// hasUpdate reports whether the last step is an update of a job: it raises the epoch.
+// hasUpdate reports whether the last step updates the job. An update raises the epoch.
 func hasUpdate(p *plan, j *job) bool {
 	if n := len(p.rest); n > 0 && p.rest[n-1].j == j {
 		_, is := p.rest[n-1].op.(*core.Update)
@@ -296,7 +296,7 @@ func hasUpdate(p *plan, j *job) bool {
 	return false
 }
 
-// planWait brings a job to a state in which nobody has it.
+// planWait moves a job to a state without a lease.
 func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 	ref := core.Ref{Seq: j.broker.seq}
 	set, changed := t.changes(j)
@@ -329,7 +329,7 @@ func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 			p.add(j, &core.Update{Ref: ref, Set: set}, old)
 		}
 	case want == waiting && old.want == scheduled && old.queue == then.queue && old.readyAt <= t.f.broker.Now() && !changed:
-		p.add(j, nil, then) // it is ready by now
+		p.add(j, nil, then) // the broker has made it ready by now
 	case j.state == stalled && old.want == running && old.leased && !changed && move.Queue == "":
 		p.add(j, &core.Release{Ref: ref, Epoch: old.epoch}, then)
 	default:
@@ -337,7 +337,7 @@ func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 	}
 }
 
-// conflicts are refusals because the broker's job is not as it was known to be.
+// conflicts reports whether an error means that the job in the broker has changed since its last known state.
 func conflicts(err error) bool {
 	for _, kind := range []error{core.ErrConflict, core.ErrNotFound, core.ErrFinished, core.ErrNotLeased, core.ErrDuplicate, core.ErrNotHolder} {
 		if errors.Is(err, kind) {

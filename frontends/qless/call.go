@@ -6,10 +6,10 @@ import (
 	"broker/core"
 )
 
-// maxAttempts is how often a command is decided anew because clients of other protocols changed its jobs meanwhile.
+// maxAttempts limits the attempts of a command whose jobs keep being changed by clients of other protocols.
 const maxAttempts = 8
 
-// call runs one operation of the script, inside enter. What it publishes is queued for the subscribers when it returns.
+// call runs one operation of the script, inside enter. When it returns, its messages are queued for the subscribers.
 func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error) {
 	f.commands.Add(1)
 	run, now, a, err := lookUp(argv)
@@ -45,7 +45,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 	return reply, f.newest, err
 }
 
-// commitChanges is commit for a command that may have changed nothing.
+// commitChanges calls commit, unless the command has changed nothing.
 func (t *tx) commitChanges() error {
 	if len(t.touched) == 0 && len(t.names) == 0 && len(t.pauses) == 0 {
 		t.f.model.lastNow = max(t.f.model.lastNow, t.now)

@@ -15,7 +15,7 @@ func psubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 func unsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	s.deliverMessages() // those of channels that are left now
+	s.deliverMessages() // of the channels that the client is leaving
 	return s.f.messages.Unsubscribe(&s.subscriber, b, args[1:]), 0
 }
 
@@ -29,7 +29,7 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(s.f.messages.Publish(args[1], args[2], 0))), 0
 }
 
-// publishAll queues the messages of a command, which wait for its commit.
+// publishAll queues the messages of a command. They wait for its commit.
 func (f *Frontend) publishAll(messages []message) {
 	for _, m := range messages {
 		f.messages.Publish(m.channel, m.payload, f.newest)

@@ -14,15 +14,15 @@ type parser struct {
 	token token
 }
 
-// token is the next piece of the text.
+// token is the next token of the text.
 type token struct {
 	kind  tokenKind
-	at    int // its first character, or where an error was found
+	at    int // position of its first character, or of the error
 	text  string
 	value float64
 }
 
-// tokenKind names tokens as the error messages do.
+// tokenKind is the name of a kind of token in error messages.
 type tokenKind string
 
 const (
@@ -40,7 +40,7 @@ const (
 	errorToken  tokenKind = "T_ERROR"
 )
 
-// parseError is a text that is not JSON.
+// parseError is the error for a text that is not JSON.
 type parseError struct {
 	want  string
 	found string
@@ -51,17 +51,17 @@ func (e *parseError) Error() string {
 	return fmt.Sprintf("Expected %s but found %s at character %d", e.want, e.found, e.at+1)
 }
 
-// depthError is a text that is nested too deeply.
+// depthError is the error for a text that is nested too deeply.
 type depthError struct{}
 
 func (depthError) Error() string { return "Found too many nested data structures (1001)" }
 
-// encodingError is a text that is not UTF-8.
+// encodingError is the error for a text that is not UTF-8.
 type encodingError struct{}
 
 func (encodingError) Error() string { return "JSON parser does not support UTF-16 or UTF-32" }
 
-// decode reads a text.
+// decode parses a JSON text.
 func decode(text string) (any, error) {
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
 		return nil, encodingError{}
@@ -86,9 +86,9 @@ func (p *parser) fail(want string) error {
 	return &parseError{want: want, found: found, at: p.token.at}
 }
 
-// parse reads the value whose first token is at hand.
+// parse reads a value that starts at the current token.
 func (p *parser) parse(depth int) (any, error) {
-	switch t := &p.token; t.kind { //nolint:exhaustive // the others are not values
+	switch t := &p.token; t.kind { //nolint:exhaustive // other tokens do not start a value
 	case textToken:
 		return t.text, nil
 	case numberToken:
@@ -208,7 +208,7 @@ func (p *parser) take(kind tokenKind, n int, value float64) {
 
 func (p *parser) error(text string) { p.token = token{kind: errorToken, at: p.at, text: text} }
 
-// looseNumber reports whether a text begins with a number that is not one of JSON.
+// looseNumber reports whether a text begins with a number that JSON does not allow.
 func looseNumber(s string) bool {
 	if s[0] == '+' {
 		return true
@@ -216,7 +216,7 @@ func looseNumber(s string) bool {
 	return len(s) >= 3 && (strings.EqualFold(s[:3], "inf") || strings.EqualFold(s[:3], "nan"))
 }
 
-// number reads as much as strtod does.
+// number reads a number in the syntax of C's strtod.
 func (p *parser) number() {
 	n := numberLen(p.text[p.at:])
 	f, ok := parseNumber(p.text[p.at : p.at+n])
@@ -227,7 +227,7 @@ func (p *parser) number() {
 	p.take(numberToken, n, f)
 }
 
-// numberLen is the length of the number that a text begins with.
+// numberLen is the length of the number at the start of a text.
 func numberLen(s string) int {
 	i := 0
 	if i < len(s) && (s[i] == '-' || s[i] == '+') {

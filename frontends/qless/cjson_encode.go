@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// The values of JSON are nil (not in a table), null, bool, float64, string and *table.
+// JSON values are nil (only outside tables), null, bool, float64, string and *table.
 
 // null is JSON's null inside of tables.
 type null struct{}
 
-// maxDepth is how deep values may be nested.
+// maxDepth is the maximum nesting of values.
 const maxDepth = 1000
 
-var errNotFinite = errors.New("Cannot serialise number: must not be NaN or Inf") //nolint:staticcheck // the library's words
+var errNotFinite = errors.New("Cannot serialise number: must not be NaN or Inf") //nolint:staticcheck // the text of the Lua library
 
-// encode is the JSON of v, as the Lua library writes it.
+// encode returns v as JSON in the style of the Lua library.
 func encode(v any) (string, error) {
 	b, err := appendJSON(nil, v, 0)
 	return string(b), err
@@ -74,7 +74,7 @@ func (t *table) append(b []byte, depth int) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// comma separates a member from those before it, which begin at start.
+// comma writes a comma if there are members before; they begin at start.
 func comma(b []byte, start int) []byte {
 	if len(b) > start {
 		return append(b, ',')

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Documents are written as a version byte and fields in a fixed order: strings and lists with their lengths in front. A number
-// is the bits of a float, the sign and the exponent last, so that zero and small whole numbers take one or two bytes.
+// A document is a version byte and fields in a fixed order. Strings and lists start with their length. A number is the bits of
+// a float in an order that puts sign and exponent last, so that zero and small whole numbers take one or two bytes.
 const docVersion = 2
 
-// errDocument is a document that cannot be read.
+// errDocument means that a document cannot be read.
 var errDocument = errors.New("a document is damaged or of another version")
 
 type encoder struct{ b []byte }
@@ -36,7 +36,7 @@ func (e *encoder) list(all []string) {
 	}
 }
 
-// flags are up to eight of them.
+// flags writes up to eight flags.
 func (e *encoder) flags(all ...bool) {
 	var b byte
 	for i, is := range all {
@@ -47,14 +47,13 @@ func (e *encoder) flags(all ...bool) {
 	e.byte(b)
 }
 
-// decoder reads what an encoder wrote. Its texts are parts of the string that it reads. After the first error all fields are
-// zero.
+// decoder reads the output of an encoder. Its texts are parts of the input string. After the first error all fields are zero.
 type decoder struct {
 	b   string
 	bad bool
 }
 
-// readable reports whether a document is of the version that is written here.
+// readable reports whether a document has the version that this code writes.
 func readable(b []byte) bool { return len(b) > 0 && b[0] == docVersion }
 
 func newDecoder(b []byte) *decoder {
@@ -97,7 +96,7 @@ func (d *decoder) byte() byte {
 
 func (d *decoder) num() float64 { return math.Float64frombits(bits.ReverseBytes64(d.uint())) }
 
-// size is a length, at most that of the rest.
+// size reads a length, which is at most the length of the rest.
 func (d *decoder) size() int {
 	n := d.uint()
 	if n > uint64(len(d.b)) {
@@ -109,7 +108,7 @@ func (d *decoder) size() int {
 
 func (d *decoder) text() string { return d.take(d.size()) }
 
-// name is a text that many jobs have.
+// name reads a text that many jobs share.
 func (d *decoder) name() string { return shared(d.text()) }
 
 func (d *decoder) list() []string {
@@ -138,7 +137,7 @@ func (d *decoder) close() error {
 	return nil
 }
 
-// states by their codes. On disk.
+// states by their codes, which are stored on disk.
 var states = [...]string{"", waiting, scheduled, depends, running, stalled, failed, complete}
 
 func stateCode(state string) byte { return byte(slices.Index(states[:], state)) } //nolint:gosec // few
@@ -151,7 +150,7 @@ func (d *decoder) state() string {
 	return ""
 }
 
-// encode is the document of a job.
+// encode returns the document of a job.
 func (j *job) encode() []byte { return j.appendDocument([]byte{docVersion}) }
 
 func (j *job) appendDocument(b []byte) []byte {
@@ -163,7 +162,7 @@ func (j *job) appendDocument(b []byte) []byte {
 	for _, f := range [...]float64{j.priority, j.expires, j.retries, j.remaining, j.time, j.due, j.completedAt, j.failedAt} {
 		e.num(f)
 	}
-	e.flags(j.unread, j.hasDue, j.grace, j.completed, j.foreign, j.broker.lent, j.failure != nil)
+	e.flags(j.unread, j.hasDue, j.grace, j.completed, j.foreign, j.broker.foreignWorker, j.failure != nil)
 	e.list(j.tags)
 	e.list(j.dependents)
 	e.list(j.dependencies)
@@ -207,7 +206,7 @@ func (j *job) readDocument(d *decoder) {
 		*f = d.num()
 	}
 	hasFailure := false
-	d.flags(&j.unread, &j.hasDue, &j.grace, &j.completed, &j.foreign, &j.broker.lent, &hasFailure)
+	d.flags(&j.unread, &j.hasDue, &j.grace, &j.completed, &j.foreign, &j.broker.foreignWorker, &hasFailure)
 	j.tags, j.dependents, j.dependencies = d.list(), d.list(), d.list()
 	for range d.size() {
 		j.history = append(j.history, entry{when: d.num(), what: d.text(), item: d.text()})
@@ -288,7 +287,7 @@ func decodeStatistics(b []byte) (*statistics, error) {
 	return s, d.close()
 }
 
-// bucket is the number of a bucket.
+// bucket reads the number of a bucket.
 func (d *decoder) bucket() int {
 	n := d.uint()
 	if n >= buckets {

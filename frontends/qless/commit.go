@@ -7,14 +7,14 @@ import (
 	"broker/core"
 )
 
-// atomicOps is how many operations go into one Atomic, which also holds the documents.
+// atomicOps limits the operations in one Atomic, which also holds the documents.
 const atomicOps = core.MaxAtomic - 1
 
-// commit has the broker make a command durable: its operations and documents together.
+// commit makes a command durable: it sends its operations and documents to the broker together.
 func (t *tx) commit() error {
 	docs := t.documents()
 	err := t.apply(t.plan(false), docs)
-	if errors.Is(err, core.ErrInvalid) && t.hasDependencies() { // jobs that wait for each other in a circle
+	if errors.Is(err, core.ErrInvalid) && t.hasDependencies() { // jobs that wait for each other
 		err = t.apply(t.plan(true), docs)
 	}
 	if err == nil {
@@ -28,7 +28,7 @@ func (t *tx) hasDependencies() bool {
 	return slices.ContainsFunc(t.touched, func(j *job) bool { return len(j.dependencies) > 0 })
 }
 
-// apply sends a plan. All of it is decided in one call of the broker, so that it is in one commit.
+// apply sends a plan in one call of the broker, so that all of it is in one commit.
 func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 	var lists []*core.Atomic
 	var steps [][]step
@@ -75,7 +75,7 @@ func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 	return nil
 }
 
-// applied notes what the broker has now.
+// applied records the new state of the jobs in the broker.
 func (t *tx) applied(steps []step, replies []core.Reply) {
 	for i := range steps {
 		s := &steps[i]
@@ -105,7 +105,7 @@ func (t *tx) applied(steps []step, replies []core.Reply) {
 	}
 }
 
-// nameSeq notes the jid of a number of the broker, or that it has none any more.
+// nameSeq records the jid for a Seq, or removes it if the job is not live.
 func (t *tx) nameSeq(seq uint64, jid string, live bool) {
 	jids := t.m.jobs.jids
 	note := func(jid string, live bool) {
@@ -120,8 +120,8 @@ func (t *tx) nameSeq(seq uint64, jid string, live bool) {
 	t.undo = append(t.undo, func() { note(was, had) })
 }
 
-// undoAccepted takes back the operations of a list whose command was refused later: the jobs that it submitted are cancelled, and
-// the others are looked at before the next command.
+// undoAccepted undoes accepted operations after the broker has refused another part of the command. It cancels submitted jobs
+// and marks all others for the next sync.
 func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
 	var cancels []core.Op
 	for i := range steps {
@@ -141,7 +141,7 @@ func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
 	}
 }
 
-// do has the broker decide operations. It returns one reply for each and keeps the events that come with them.
+// do runs operations. It returns one reply for each, and keeps the events that the broker returns with them.
 func (f *Frontend) do(ops []core.Op) []core.Reply {
 	f.replies = f.broker.Do(f.client, ops, f.replies[:0])
 	answers := make([]core.Reply, 0, len(ops))
@@ -161,5 +161,5 @@ func (f *Frontend) do(ops []core.Op) []core.Reply {
 	return answers
 }
 
-// one has the broker decide one operation.
+// one runs one operation.
 func (f *Frontend) one(op core.Op) core.Reply { return f.do([]core.Op{op})[0] }

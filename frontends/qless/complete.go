@@ -1,6 +1,6 @@
 package qless
 
-// completion is a complete that was understood.
+// completion holds the parsed arguments of complete.
 type completion struct {
 	j             *job
 	worker, queue string
@@ -88,7 +88,7 @@ func (t *tx) endRun(j *job, worker, queue string) {
 	t.count(queue, t.now, func(s *statistics) { s.run.add(took) })
 	j.time = t.now
 	t.unhold(j, worker)
-	t.tell("completed", j)
+	t.publishTracked("completed", j)
 }
 
 var (
@@ -96,7 +96,7 @@ var (
 	completedShape = shapeOf("jid", "event", "queue")
 )
 
-// advance puts a job that is done into its next queue, and says where it is then.
+// advance moves a completed job to its next queue and returns its new state.
 func (t *tx) advance(c completion) string {
 	j := c.j
 	t.publish("log", advancedShape.json(members{"jid": j.jid, "event": "advanced", "queue": c.queue, "to": c.next}))
@@ -104,7 +104,7 @@ func (t *tx) advance(c completion) string {
 	t.seeQueue(c.next)
 	t.reset(j, waiting, c.next)
 	if c.delay > 0 && len(c.depends) == 0 {
-		t.enter(j, scheduledSet, c.next, t.now+c.delay) // its state stays waiting, as clients of the script know it
+		t.enter(j, scheduledSet, c.next, t.now+c.delay) // the state stays waiting, as in the script
 		return scheduled
 	}
 	if t.dependOn(j, c.depends) > 0 {
@@ -119,14 +119,14 @@ func (t *tx) advance(c completion) string {
 	return waiting
 }
 
-// reset gives a job a state in which nobody has it.
+// reset gives a job a state without a worker.
 func (t *tx) reset(j *job, state, queue string) {
 	t.edit(j)
 	j.state, j.queue = state, queue
 	j.worker, j.failure, j.expires, j.remaining = "", nil, 0, j.retries
 }
 
-// finish completes a job for good.
+// finish completes a job that has no next queue.
 func (t *tx) finish(j *job, queue string) {
 	t.publish("log", completedShape.json(members{"jid": j.jid, "event": "completed", "queue": queue}))
 	t.reset(j, complete, "")
@@ -136,7 +136,7 @@ func (t *tx) finish(j *job, queue string) {
 	t.releaseDependents(j)
 }
 
-// expireCompleted forgets completed jobs that are too old or too many.
+// expireCompleted removes completed jobs that are too old or exceed the maximum number.
 func (t *tx) expireCompleted() {
 	age := t.m.config.numberOr("jobs-history", 604800)
 	t.forget(t.m.completed.between(0, t.now-age, 0, -1))

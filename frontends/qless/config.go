@@ -2,7 +2,7 @@ package qless
 
 import "slices"
 
-// config is what clients have set, in the order in which the options came.
+// config holds the options that clients have set, in the order of their first use.
 type config struct {
 	names  []string
 	values map[string]string
@@ -22,7 +22,7 @@ var defaults = []struct {
 	{"jobs-history", 604800.0},
 }
 
-// get is the value of an option: a string that was set, its default, or nil.
+// get returns the value of an option: the string that was set, the default, or nil.
 func (c *config) get(name string) any {
 	if v, set := c.values[name]; set {
 		return v
@@ -35,7 +35,7 @@ func (c *config) get(name string) any {
 	return nil
 }
 
-// number is the value of an option if that is a number.
+// number returns the value of an option if it is a number.
 func (c *config) number(name string) (float64, bool) {
 	switch v := c.get(name).(type) {
 	case float64:
@@ -46,7 +46,7 @@ func (c *config) number(name string) (float64, bool) {
 	return 0, false
 }
 
-// numberOr is the value of an option, or otherwise.
+// numberOr returns the value of an option if it is a number, and otherwise the given one.
 func (c *config) numberOr(name string, otherwise float64) float64 {
 	if f, ok := c.number(name); ok {
 		return f
@@ -54,7 +54,7 @@ func (c *config) numberOr(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// heartbeat is how long locks of a queue last.
+// heartbeat is the duration of locks in a queue.
 func (c *config) heartbeat(queue string) (float64, error) {
 	name := queue + "-heartbeat"
 	if _, set := c.values[name]; !set {
@@ -84,7 +84,7 @@ func (c *config) unset(name string) {
 	}
 }
 
-// table is all options with their values.
+// table returns all options with their values.
 func (c *config) table() *table {
 	t := newTable(fieldCount(len(defaults)))
 	for _, d := range defaults {
@@ -135,7 +135,7 @@ func configUnset(t *tx, a args) (any, error) {
 	return nil, nil
 }
 
-// changeConfig changes a copy of the options, since others may be few.
+// changeConfig applies a change to a copy of the options, so that it can be undone.
 func (t *tx) changeConfig(change func(*config)) {
 	was := t.m.config
 	t.undo = append(t.undo, func() { t.m.config = was })

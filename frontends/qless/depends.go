@@ -8,7 +8,7 @@ func (t *tx) link(j *job, on *job) {
 	on.dependents = with(on.dependents, j.jid)
 }
 
-// unlink ends that a job waits for another, which may be gone.
+// unlink removes a dependency of a job. The other job may no longer exist.
 func (t *tx) unlink(j *job, jid string) {
 	t.edit(j)
 	j.dependencies = without(j.dependencies, jid)
@@ -18,7 +18,7 @@ func (t *tx) unlink(j *job, jid string) {
 	}
 }
 
-// dependOn makes a job wait for those of the list that exist and are not complete. It reports how many these are.
+// dependOn makes a job wait for the jobs of the list that exist and are not complete. It returns their number.
 func (t *tx) dependOn(j *job, jids []string) (n int) {
 	for _, jid := range jids {
 		if on := t.m.jobs.get(jid); on != nil && on.state != complete {
@@ -67,14 +67,14 @@ func dependsCommand(t *tx, a args) (any, error) {
 	return true, nil
 }
 
-// stopWaiting makes a job ready that waited for others.
+// stopWaiting makes a blocked job ready.
 func (t *tx) stopWaiting(j *job) {
 	t.leave(j, dependsSet)
 	t.wait(j, j.queue, t.now)
 	j.state = waiting
 }
 
-// releaseDependents lets those go that waited for a job alone.
+// releaseDependents releases the jobs whose last dependency was this job.
 func (t *tx) releaseDependents(j *job) {
 	t.edit(j)
 	for _, jid := range j.dependents {
@@ -123,7 +123,7 @@ func cancel(t *tx, a args) (any, error) {
 
 var cancelShape = shapeOf("jid", "worker", "event", "queue")
 
-// canceledText tells that a job is cancelled.
+// canceledText is the message about a cancelled job.
 func canceledText(j *job) string {
 	return cancelShape.json(members{"jid": j.jid, "worker": j.worker, "event": "canceled", "queue": j.queue})
 }
@@ -154,6 +154,6 @@ func (t *tx) cancelOne(jid string) {
 		t.count(j.queue, j.failure.when, func(s *statistics) { s.failed-- })
 	}
 	t.untagAll(j)
-	t.tell("canceled", j)
+	t.publishTracked("canceled", j)
 	t.remove(j)
 }

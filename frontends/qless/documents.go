@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Names of documents. On disk.
+// Names of documents, which are stored on disk.
 const (
 	docPrefix = "qless/"
 
@@ -30,7 +30,7 @@ func trackDoc(jid string) string     { return trackDocs + jid }
 
 func statDoc(k statKey) string { return statDocs + formatNumber(k.day) + "/" + k.queue }
 
-// document is the present value of a document, nil if there is none any more.
+// document is the current value of a document; nil if it no longer exists.
 func (m *model) document(name string) []byte {
 	score := func(z *sortedSet, of string) []byte {
 		s, there := z.score(of)
@@ -76,7 +76,7 @@ func (m *model) document(name string) []byte {
 	return nil
 }
 
-// splitDoc cuts the name of a document into its kind and what it is about.
+// splitDoc splits the name of a document into its kind and the name of its object.
 func splitDoc(name string) (kind, of string) {
 	rest, _ := strings.CutPrefix(name, docPrefix)
 	i := strings.IndexByte(rest, '/')
@@ -112,7 +112,7 @@ func (f *Frontend) load() error {
 	}
 }
 
-// restore takes back a document.
+// restore adds a stored document to the model.
 func (m *model) restore(name string, value []byte) error {
 	kind, of := splitDoc(name)
 	if kind == jobDocs {
@@ -161,7 +161,7 @@ func (m *model) restore(name string, value []byte) error {
 	return d.close()
 }
 
-// made is a queue, which is made if need be.
+// made returns a queue, and creates it if it does not exist.
 func (m *model) made(name string) *queue {
 	q := m.queues[name]
 	if q == nil {
@@ -209,12 +209,12 @@ func (m *model) restoreJob(jid string, value []byte) error {
 	return nil
 }
 
-// documents are the changes of a command to documents.
+// documents returns the documents that a command has changed.
 func (t *tx) documents() []core.MetaEntry {
 	docs := make([]core.MetaEntry, 0, len(t.touched)+len(t.names))
 	for _, j := range t.touched {
 		switch {
-		case !j.gone && j.foreign && !j.known && t.syncing: // the broker's job says it all
+		case !j.gone && j.foreign && !j.known && t.syncing: // the broker's job holds all its data
 		case !j.gone:
 			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid), Value: j.encode()})
 			j.known = true

@@ -8,18 +8,18 @@ import (
 	"broker/frontends/resp"
 )
 
-// scriptError is an error of the script: it is worded as Redis words it, with the name of the script.
+// scriptError is an error of the script, in the words of Redis and with the name of the script.
 type scriptError struct {
 	text string
-	bare bool // raised by Redis itself and not by a line of the script
+	bare bool // raised by Redis itself, not by a line of the script
 }
 
 func (e *scriptError) Error() string { return e.text }
 
-// fault is an error that the script raises.
+// fault makes an error that the script raises.
 func fault(format string, args ...any) error { return &scriptError{text: fmt.Sprintf(format, args...)} }
 
-// redisFault is an error of a Redis command that the script calls.
+// redisFault makes an error of a Redis command that the script calls.
 func redisFault(text string) error { return &scriptError{text: text, bare: true} }
 
 var (
@@ -28,7 +28,7 @@ var (
 	errFloat   = redisFault("ERR value is not a valid float")
 )
 
-// scriptText is the error line for an error of the script: clients look for its parts.
+// scriptText is the error line for an error of the script. Clients search it for known parts.
 func scriptText(err error, sha string) string {
 	var e *scriptError
 	if errors.As(err, &e) && e.bare {
@@ -47,8 +47,8 @@ func trimERR(s string) string {
 	return s
 }
 
-// wireErrors has a row for each kind of refusal. Clients of Redis know the first words: MISCONF and OOM are servers that
-// cannot write, and BUSY is one that can be asked again.
+// wireErrors maps each error of the core to its error line. Redis clients know the first words: MISCONF and OOM mean that the
+// server cannot write, and BUSY that the client should retry.
 var wireErrors = []struct {
 	kind error
 	text string

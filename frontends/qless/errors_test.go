@@ -29,7 +29,7 @@ func TestEveryCoreErrorHasARow(t *testing.T) {
 	}
 }
 
-// The rows of testdata/errors.txt are those of the specification.
+// testdata/errors.txt has the rows of the specification.
 func TestErrorsOfTheScript(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/errors.txt")

@@ -37,7 +37,7 @@ func fail(t *tx, a args) (any, error) {
 	return jid, nil
 }
 
-// optionalData is an argument of JSON, nil if it is missing or false.
+// optionalData reads a JSON argument; nil if it is missing or false.
 func optionalData(a args, i int) (any, error) {
 	s, ok := a.get(i)
 	if !ok {
@@ -53,7 +53,7 @@ func optionalData(a args, i int) (any, error) {
 	return v, nil
 }
 
-// setNewData gives a job optional data, as the script writes JSON that it has read.
+// setNewData sets optional data of a job, in the form in which the script writes JSON that it has parsed.
 func (t *tx) setNewData(j *job, data any) error {
 	if data == nil {
 		return nil
@@ -66,13 +66,13 @@ func (t *tx) setNewData(j *job, data any) error {
 	return nil
 }
 
-// failJob takes a worker's word that a job failed.
+// failJob marks a job as failed, as its worker reports.
 func (t *tx) failJob(j *job, worker, group, message string) {
 	t.edit(j)
 	t.publish("log", failedShape.json(members{
 		"jid": j.jid, "event": "failed", "worker": worker, "group": group, "message": message,
 	}))
-	t.tell("failed", j)
+	t.publishTracked("failed", j)
 	t.unhold(j, worker)
 	t.recordEvent(j, t.now, "failed", failedItem(worker, group))
 	t.countFailure(j.queue)
@@ -143,7 +143,7 @@ func retry(t *tx, a args) (any, error) {
 	return j.remaining, nil
 }
 
-// exhaustByRetry fails a job whose worker has asked for one retry too many; a may have a group and a message.
+// exhaustByRetry fails a job that has no retries left. a may contain a group and a message.
 func (t *tx) exhaustByRetry(j *job, worker, queue string, a args) {
 	group, hasGroup := a.get(0)
 	if !hasGroup {
@@ -156,7 +156,7 @@ func (t *tx) exhaustByRetry(j *job, worker, queue string, a args) {
 	} else {
 		j.failure = &failure{group: group, message: `Job exhausted retries in queue "` + j.queue + `"`, when: t.now}
 	}
-	t.tell("failed", j)
+	t.publishTracked("failed", j)
 	t.enterFailed(j, group)
 	t.countFailure(queue)
 }
@@ -187,7 +187,7 @@ func failedCommand(t *tx, a args) (any, error) {
 	return totalAndJobs(z.len(), z.slice(first, first+n-1, true))
 }
 
-// totalAndJobs is a page of a list of jobs.
+// totalAndJobs returns a page of a list of jobs.
 func totalAndJobs(total int, jids []string) (any, error) {
 	r := newTable(fieldCount(2))
 	r.set("total", float64(total))
@@ -195,10 +195,10 @@ func totalAndJobs(total int, jids []string) (any, error) {
 	return encode(r)
 }
 
-// unfailCount is how many jobs unfail moves if it names no number.
+// unfailCount is the default number of jobs that unfail moves.
 const unfailCount = 25
 
-// unfailed are the jobs that unfail moves: the oldest of a group.
+// unfailed returns the jobs that unfail moves: the oldest of a group.
 func (m *model) unfailed(group string, count float64) []string {
 	n, ok := wholeNumber(count)
 	if !ok || n == 0 {

@@ -12,7 +12,7 @@ import (
 
 // Options of the front-end; zero values mean the defaults.
 type Options struct {
-	// Password that clients give with AUTH. Empty: none is required.
+	// Password that clients send with AUTH. Empty: no password is required.
 	Password string
 
 	// MaxBodyBytes limits an argument, and so the data of a job. Default: 16 MiB.
@@ -27,13 +27,14 @@ type Options struct {
 	// AllowFlush lets clients remove everything with FLUSHDB, for tests.
 	AllowFlush bool
 
-	// Access finds principals by the tokens that clients give with AUTH. Nil: there are none.
+	// Access finds principals by the tokens that clients send with AUTH. Nil: no principals.
 	Access *access.Control
 
-	// Audit is called after each change by an operator. Nil: nobody asks.
+	// Audit is called after each change by an operator. May be nil.
 	Audit func(access.Change)
 
-	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
+	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
+	// change.
 	Route func(queue, typ string) (string, string)
 }
 
@@ -42,24 +43,24 @@ const (
 	defaultBodyBytes   = 16 << 20
 	defaultOutputBytes = 16 << 20
 
-	// pauseAt is how much a session writes before the event loop sends it.
+	// pauseAt is the amount of output after which a session lets the event loop send.
 	pauseAt = 256 << 10
 )
 
-// Frontend makes sessions, and holds what their clients share.
+// Frontend makes sessions and holds their shared data.
 type Frontend struct {
 	broker core.Broker
 	opts   Options
 
-	mu      sync.Mutex // guards what follows: one command at a time
+	mu      sync.Mutex // guards the fields below; one command runs at a time
 	started bool
-	failed  error // why nothing can be served
+	failed  error // the reason why the front-end cannot serve commands
 	model   *model
-	client  core.ClientID // of the broker, in whose name commands are decided
+	client  core.ClientID // the broker client that runs all commands
 	replies []core.Reply
 	pending pendingEvents
-	newest  core.Commit // what replies rest on
-	leases  sortedSet   // jobs with a lease of the broker, by the time when others may take them
+	newest  core.Commit // replies wait for this commit
+	leases  sortedSet   // jobs with a lease in the broker, by the time at which Tick releases it
 
 	messages resp.Hub
 	scripts  scripts
@@ -69,7 +70,7 @@ type Frontend struct {
 
 var _ frontends.Frontend = (*Frontend)(nil)
 
-// New makes a front-end on a broker. Nothing is read before the first client comes.
+// New makes a front-end on a broker. It reads the stored data when Start is called or the first client connects.
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = defaultBodyBytes
@@ -84,7 +85,7 @@ func New(b core.Broker, o Options) *Frontend {
 	return f
 }
 
-// Start reads what is stored and begins to listen to the broker. Later calls do nothing.
+// Start reads the stored data and subscribes to events of the broker. Later calls do nothing.
 func (f *Frontend) Start() error {
 	f.lock()
 	defer f.unlock()
@@ -93,7 +94,7 @@ func (f *Frontend) Start() error {
 	}
 	f.started = true
 	own := core.ClientOptions{Protocol: core.Qless, Unlisted: true, Wake: f.waiters.wake(f.broker)}
-	f.client = access.Admit(f.broker, own, access.Credentials{Login: access.Everyone}) // a command is checked before it runs
+	f.client = access.Admit(f.broker, own, access.Credentials{Login: access.Everyone}) // permissions are checked before a command runs
 	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
 	if f.failed = f.load(); f.failed == nil {
 		f.attach()
@@ -101,10 +102,10 @@ func (f *Frontend) Start() error {
 	return f.failed
 }
 
-// lock begins the work of one command on the model.
+// lock locks the model for one command.
 func (f *Frontend) lock() { f.mu.Lock() }
 
-// unlock ends it: jobs that the command has looked at are packed again.
+// unlock packs the jobs that the command has used and unlocks the model.
 func (f *Frontend) unlock() {
 	f.model.jobs.pack()
 	f.mu.Unlock()
@@ -126,16 +127,16 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Overflow is the refusal of a connection above the connection limit.
+// Overflow is the reply to a connection above the connection limit.
 func (f *Frontend) Overflow() []byte { return []byte("-ERR max number of clients reached\r\n") }
 
-// waiters are the sessions with replies that wait for a commit.
+// waiters holds the sessions with replies that wait for a commit.
 type waiters struct {
 	mu       sync.Mutex // guards sessions
 	sessions map[*session]core.Commit
 }
 
-// add has a session woken once a commit is durable.
+// add registers a session to be woken once a commit is durable.
 func (w *waiters) add(s *session, commit core.Commit) {
 	w.mu.Lock()
 	w.sessions[s] = max(w.sessions[s], commit)
@@ -148,7 +149,7 @@ func (w *waiters) remove(s *session) {
 	w.mu.Unlock()
 }
 
-// wake is what the broker calls when a commit is durable or an event waits.
+// wake is called by the broker when a commit is durable or an event waits.
 func (w *waiters) wake(b core.Broker) func() {
 	return func() {
 		committed, stopped := b.Committed(), b.Stopped()

@@ -9,7 +9,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// replyOf is what a new broker replies to in, fed in pieces of step bytes.
+// replyOf returns the reply of a new broker to in, fed in pieces of step bytes.
 func replyOf(t testing.TB, in []byte, step int) []byte {
 	t.Helper()
 	s := frontendtest.Open(t, plain, frontendtest.InMemory)
@@ -20,7 +20,7 @@ func replyOf(t testing.TB, in []byte, step int) []byte {
 	return append(before, c.Rest()...)
 }
 
-// addresses differ from one run to the next.
+// addresses matches the parts of replies that differ between runs.
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
 func FuzzSession(f *testing.F) {

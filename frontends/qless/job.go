@@ -16,20 +16,20 @@ const (
 	complete  = "complete"
 )
 
-// job is a job as Qless clients see it. A job of another protocol gets one when it is first seen.
+// job is a job as Qless clients see it. Jobs of other protocols get one when the front-end first sees them.
 type job struct {
 	jid, klass, state, queue, worker string
 
 	data      string // JSON
-	unread    bool   // data is still to be made of the body of the broker's job
+	unread    bool   // data must still be read from the body of the broker's job
 	priority  float64
 	expires   float64
 	retries   float64
 	remaining float64
-	time      float64 // of the last put, pop or completion: where waits and runs are measured from
-	due       float64 // hasDue: the job is scheduled for then once its dependencies are complete
+	time      float64 // of the last put, pop or completion: the start of the current wait or run
+	due       float64 // hasDue: the scheduled time once its dependencies are complete
 	hasDue    bool
-	grace     bool // its lock has expired once, and the worker was notified
+	grace     bool // its lock has expired, and the worker was notified
 
 	tags         []string
 	history      []entry
@@ -39,34 +39,34 @@ type job struct {
 	dependencies []string
 
 	places      [jobSets]place
-	holders     []holder // workers that have it in their lists
+	holders     []holder // workers whose lists contain the job
 	tagged      []tagTime
-	completed   bool // it is in the list of completed jobs
+	completed   bool // in the list of completed jobs
 	completedAt float64
-	failedGroup string // it is in the list of this group
+	failedGroup string // in the list of this group
 	failedAt    float64
 
 	gone    bool // cancelled or expired
 	foreign bool // submitted by another protocol
-	known   bool // there is a document
-	changed bool // since it was packed
+	known   bool // it has a document
+	changed bool // changed since it was packed
 	broker  brokerJob
 }
 
-// place is where a job is in one kind of list.
+// place is the position of a job in one kind of list.
 type place struct {
 	queue string
 	score float64
 	in    bool
 }
 
-// holder is a worker that has a job in its list.
+// holder is a worker whose list contains the job.
 type holder struct {
 	worker string
 	until  float64
 }
 
-// tagTime is when a job was put into the list of a tag.
+// tagTime is the time at which a job was added to the list of a tag.
 type tagTime struct {
 	tag string
 	at  float64
@@ -76,10 +76,10 @@ type tagTime struct {
 type entry struct {
 	when float64
 	what string
-	item string // JSON of further members; empty: none
+	item string // more members as JSON; empty: none
 }
 
-// failure is why a job failed last.
+// failure describes the last failure of a job.
 type failure struct {
 	group, message, worker string
 	when                   float64
@@ -91,7 +91,7 @@ var (
 	failureShape = readShape(shapeOf("group", "message", "when", "worker"))
 )
 
-// readShape is the order of members after they were written in an order and read again.
+// readShape is the order of the members after a table has been written as JSON in the order s and parsed again.
 func readShape(s shape) shape {
 	t := newTable(0)
 	for _, k := range s {
@@ -211,7 +211,7 @@ func (e *entry) append(b []byte) ([]byte, error) {
 // members are values by key.
 type members map[string]any
 
-// append writes an object; a key without a value is left out.
+// append writes an object. It leaves out keys without a value.
 func (s shape) append(b []byte, of members) (_ []byte, err error) {
 	b = append(b, '{')
 	start := len(b)
@@ -228,7 +228,7 @@ func (s shape) append(b []byte, of members) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// json is the object as a string; its numbers are finite.
+// json returns the object as a string. Its numbers must be finite.
 func (s shape) json(of members) string {
 	b, err := s.append(nil, of)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s shape) json(of members) string {
 	return string(b)
 }
 
-// with is a list with an item that it did not have; the old one stays as it is.
+// with returns a new list with one more item. The old list does not change.
 func with(list []string, item string) []string {
 	if slices.Contains(list, item) {
 		return list
@@ -245,7 +245,7 @@ func with(list []string, item string) []string {
 	return append(slices.Clip(list), item)
 }
 
-// without is a list without an item; the old one stays as it is.
+// without returns a new list without an item. The old list does not change.
 func without(list []string, item string) []string {
 	i := slices.Index(list, item)
 	if i < 0 {

@@ -9,23 +9,23 @@ import (
 	"broker/core"
 )
 
-// jobTable holds all jobs. One that no command looks at is packed: its document and what the broker has of it, in one string
-// without pointers, so that a million of them are little work for the garbage collector. A command opens the jobs that it
-// looks at; unlock packs them again. Frontend.mu guards it.
+// jobTable holds all jobs. A job that no command uses is packed: its document and its state in the broker are one string
+// without pointers, so that a million jobs are little work for the garbage collector. A command opens the jobs that it uses,
+// and unlock packs them again. Frontend.mu guards the table.
 type jobTable struct {
 	packed map[string]string
 	open   map[string]*job
-	jids   map[uint64]string // of the jobs that the broker has, by its number
+	jids   map[uint64]string // jids of the jobs in the broker, by Seq
 }
 
 func newJobTable() jobTable {
 	return jobTable{packed: map[string]string{}, open: map[string]*job{}, jids: map[uint64]string{}}
 }
 
-// get is a job, nil if there is none. It is the same one until pack.
+// get returns a job; nil if it does not exist. Until pack, it always returns the same pointer.
 func (t *jobTable) get(jid string) *job {
 	if j, open := t.open[jid]; open {
-		return j // nil: it was removed
+		return j // nil if removed
 	}
 	p, there := t.packed[jid]
 	if !there {
@@ -36,7 +36,7 @@ func (t *jobTable) get(jid string) *job {
 	return j
 }
 
-// has reports whether there is a job.
+// has reports whether a job exists.
 func (t *jobTable) has(jid string) bool {
 	if j, open := t.open[jid]; open {
 		return j != nil
@@ -48,7 +48,7 @@ func (t *jobTable) has(jid string) bool {
 func (t *jobTable) put(j *job)        { t.open[j.jid] = j }
 func (t *jobTable) remove(jid string) { t.open[jid] = nil }
 
-// bySeq is the job of a number of the broker.
+// bySeq returns the job with a Seq of the broker.
 func (t *jobTable) bySeq(seq uint64) *job {
 	if jid, there := t.jids[seq]; there {
 		return t.get(jid)
@@ -61,13 +61,13 @@ func (t *jobTable) hasSeq(seq uint64) bool {
 	return there
 }
 
-// len is the number of jobs. None may be open.
+// len is the number of jobs. No job may be open.
 func (t *jobTable) len() int { return len(t.packed) }
 
-// all lists the jids of the jobs. None may be open.
+// all lists the jids of the jobs. No job may be open.
 func (t *jobTable) all() []string { return slices.Sorted(maps.Keys(t.packed)) }
 
-// pack ends the work on the open jobs.
+// pack packs all open jobs.
 func (t *jobTable) pack() {
 	for jid, j := range t.open {
 		switch {
@@ -84,11 +84,11 @@ func (t *jobTable) pack() {
 	clear(t.open)
 }
 
-// A packed job that the broker does not have begins with two bytes, for its number and whether there is a document; then comes
-// the document, whose first byte is the state.
+// A packed job that is not in the broker begins with two bytes: its Seq, which is zero, and whether it has a document. The
+// document follows; its first byte is the state.
 const unattached = 2
 
-// load keeps a document as it was read.
+// load stores a document without opening the job.
 func (t *jobTable) load(jid string, document []byte) (packed string) {
 	e := encoder{make([]byte, 0, unattached+len(document))}
 	e.uint(0)
@@ -98,7 +98,8 @@ func (t *jobTable) load(jid string, document []byte) (packed string) {
 	return packed
 }
 
-// attach adds what the broker has of a job, if that agrees with what was loaded and can be seen without opening it.
+// attach adds the state in the broker to a packed job. It returns false if the state differs from the document, or if it would
+// have to open the job to compare.
 func (t *jobTable) attach(jid string, b *brokerJob) bool {
 	p := t.packed[jid]
 	if len(p) <= unattached || p[0] != 0 || b.leased {
@@ -111,14 +112,14 @@ func (t *jobTable) attach(jid string, b *brokerJob) bool {
 	e := encoder{make([]byte, 0, 64+len(p))}
 	b.append(&e)
 	t.packed[jid] = string(append(e.b, p[1:]...))
-	t.jids[b.seq] = own(jid) // it may be part of a whole record
+	t.jids[b.seq] = own(jid) // a copy, because jid may be part of a larger record
 	return true
 }
 
-// unattached lists the jobs that the broker should have, and does not have.
+// unattached lists the jobs that should be in the broker but are not.
 func (t *jobTable) unattached() (jids []string) {
 	for jid, p := range t.packed {
-		if p[0] != 0 { // a number of the broker
+		if p[0] != 0 { // a Seq of the broker
 			continue
 		}
 		if state := states[p[unattached]]; state != complete && state != failed {
@@ -129,7 +130,7 @@ func (t *jobTable) unattached() (jids []string) {
 	return jids
 }
 
-// pack is a job as the table keeps it: the part of the broker, then the document.
+// pack encodes a job for the table: its state in the broker, then the document.
 func (j *job) pack() string {
 	e := encoder{make([]byte, 0, 256+len(j.data))}
 	j.broker.append(&e)
@@ -141,7 +142,7 @@ func (b *brokerJob) append(e *encoder) {
 	e.uint(b.seq)
 	if b.seq != 0 {
 		e.byte(stateCode(b.want))
-		e.flags(b.leased, b.lent)
+		e.flags(b.leased, b.foreignWorker)
 		e.uint(uint64(b.readyAt)) //nolint:gosec // an instant is not negative
 		e.uint(uint64(b.epoch))
 		e.num(float64(b.priority))
@@ -168,13 +169,13 @@ func (b *brokerJob) read(d *decoder) {
 		return
 	}
 	b.want = d.state()
-	d.flags(&b.leased, &b.lent)
+	d.flags(&b.leased, &b.foreignWorker)
 	b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
 	b.priority = int64(d.num())
 	b.queue, b.worker, b.after = d.name(), d.name(), d.list()
 }
 
-// shared is a string that occurs in many jobs; all of them have the same copy.
+// shared returns one shared copy of a string that occurs in many jobs.
 func shared(s string) string {
 	if s == "" {
 		return ""
@@ -182,5 +183,5 @@ func shared(s string) string {
 	return unique.Make(s).Value()
 }
 
-// own is a copy of a string, for what outlives the longer string that it is cut from.
+// own copies a string that is part of a longer one, so that the longer one can be freed.
 func own(s string) string { return strings.Clone(s) }

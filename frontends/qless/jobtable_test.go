@@ -24,7 +24,7 @@ func fullJob() *job {
 		failedAt: 3, foreign: true, known: true,
 		broker: brokerJob{
 			seq: 1 << 60, want: running, queue: "n.q", readyAt: never, after: []string{"e"}, worker: "w", epoch: 1 << 31,
-			leased: true, lent: true, priority: -3,
+			leased: true, foreignWorker: true, priority: -3,
 		},
 	}
 }
@@ -38,7 +38,7 @@ func TestAPackedJobIsOpenedAsItWas(t *testing.T) {
 	}
 	j := fullJob()
 	got, err := decodeJob(j.jid, j.encode())
-	if j.broker = (brokerJob{lent: true}); err != nil || !reflect.DeepEqual(got, j) {
+	if j.broker = (brokerJob{foreignWorker: true}); err != nil || !reflect.DeepEqual(got, j) {
 		t.Errorf("its document: %v\n got %+v\nwant %+v", err, got, j)
 	}
 }

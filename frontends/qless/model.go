@@ -1,25 +1,25 @@
 package qless
 
-// model is everything that Qless clients see. It is in memory; what is not in the broker's jobs is also stored as documents,
-// in the commit of the change. Frontend.mu guards it.
+// model holds all data that Qless clients see. It is in memory. Data that the broker's jobs do not contain is also stored as
+// documents, in the commit of the change. Frontend.mu guards the model.
 type model struct {
 	jobs      jobTable
 	recurring map[string]*recurringJob
 	queues    map[string]*queue
 	seen      sortedSet       // queues, by their first use
-	paused    map[string]bool // queues
-	workers   sortedSet       // by their last pop or heartbeat
+	paused    map[string]bool // by queue
+	workers   sortedSet       // by the time of their last pop or heartbeat
 	held      map[string]*sortedSet
 	completed sortedSet
 	tracked   sortedSet
-	tags      map[string]*sortedSet // jobs of a tag, by the time of tagging
+	tags      map[string]*sortedSet // the jobs of each tag, by the time of tagging
 	tagCounts sortedSet
-	failures  map[string]*sortedSet // failed jobs of a group, by failureCount
+	failures  map[string]*sortedSet // the failed jobs of each group, by failureCount
 	config    config
 	stats     map[statKey]*statistics
-	statDays  map[string]*sortedSet // of a queue, the days with statistics
+	statDays  map[string]*sortedSet // for each queue, the days with statistics
 
-	failureCount float64 // failures so far: the order of failed jobs
+	failureCount float64 // number of failures so far; gives failed jobs their order
 	lastNow      float64 // the greatest now of any caller
 }
 
@@ -31,11 +31,11 @@ func newModel() *model {
 	}
 }
 
-// setKind is a list of a queue.
+// setKind is a kind of list that each queue has.
 type setKind uint8
 
-// The lists of a queue: waiting jobs by priority and age; running ones by the end of their locks; scheduled ones and
-// recurring definitions by the time when they are due; blocked ones by the time of their put.
+// The lists of a queue: waiting jobs by priority and age; running jobs by the end of their locks; scheduled jobs and recurring
+// definitions by their due time; blocked jobs by the time of their put.
 const (
 	waitingSet setKind = iota
 	lockSet
@@ -44,10 +44,10 @@ const (
 	recurringSet
 
 	setKinds
-	jobSets = recurringSet // the lists of jobs are those before
+	jobSets = recurringSet // the lists before recurringSet contain jobs
 )
 
-// queue is the lists of a queue.
+// queue holds the lists of a queue.
 type queue struct{ sets [setKinds]sortedSet }
 
 func (q *queue) empty() bool {
@@ -59,10 +59,10 @@ func (q *queue) empty() bool {
 	return true
 }
 
-// noQueue stands for queues that have nothing. It is never changed.
+// noQueue stands for queues without any data. It is never changed.
 var noQueue queue
 
-// set is a list of a queue, for reading.
+// set returns a list of a queue, for reading.
 func (m *model) set(queue string, kind setKind) *sortedSet {
 	q := m.queues[queue]
 	if q == nil {
@@ -74,7 +74,7 @@ func (m *model) set(queue string, kind setKind) *sortedSet {
 // noSet is a list without members. It is never changed.
 var noSet sortedSet
 
-// setOf is a set out of a map, for reading.
+// setOf returns a set from a map, for reading.
 func setOf(sets map[string]*sortedSet, name string) *sortedSet {
 	if z := sets[name]; z != nil {
 		return z

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Numbers are Lua's: 64-bit floats, read as strtod reads them and written with 14 significant digits.
+// Numbers are Lua numbers: 64-bit floats, parsed like C's strtod and written with 14 significant digits.
 
 // parseNumber is Lua's tonumber for a string.
 func parseNumber(s string) (float64, bool) {
@@ -30,7 +30,7 @@ func parseNumber(s string) (float64, bool) {
 	return f, true
 }
 
-// appendNumber writes f with at most 14 significant digits, as C's %.14g does.
+// appendNumber writes f with at most 14 significant digits, like C's %.14g.
 func appendNumber(b []byte, f float64) []byte {
 	if f == math.Trunc(f) && math.Abs(f) < 1e14 && (f != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(b, int64(f), 10)
@@ -38,7 +38,7 @@ func appendNumber(b []byte, f float64) []byte {
 	return appendFloat(b, f, 14)
 }
 
-// appendFloat writes f with so many significant digits, as C's %g does.
+// appendFloat writes f with the given number of significant digits, like C's %g.
 func appendFloat(b []byte, f float64, digits int) []byte {
 	switch {
 	case math.IsInf(f, 1):
@@ -53,7 +53,7 @@ func appendFloat(b []byte, f float64, digits int) []byte {
 
 func formatNumber(f float64) string { return string(appendNumber(nil, f)) }
 
-// integer is f as Redis replies with it: truncated.
+// integer truncates f, as Redis does in replies.
 func integer(f float64) int64 {
 	switch {
 	case math.IsNaN(f) || f <= math.MinInt64:
@@ -64,7 +64,7 @@ func integer(f float64) int64 {
 	return int64(f)
 }
 
-// finite refuses numbers that no list can be sorted by, and that JSON does not have.
+// finite refuses infinite numbers and NaN, which cannot order a list and do not exist in JSON.
 func finite(all ...float64) error {
 	for _, f := range all {
 		if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -74,7 +74,7 @@ func finite(all ...float64) error {
 	return nil
 }
 
-// wholeNumber is f as an argument of a Redis command that takes integers.
+// wholeNumber converts f to an argument of a Redis command that needs integers.
 func wholeNumber(f float64) (int, bool) {
 	if f != math.Trunc(f) || math.Abs(f) > 1<<53 || f == 0 && math.Signbit(f) {
 		return 0, false

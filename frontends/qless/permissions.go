@@ -4,13 +4,13 @@ import (
 	"broker/frontends/access"
 )
 
-// permission is what a call needs: a role for each of its queues, or for all if it belongs to none.
+// permission is the role that a call needs, for each of its queues. A call without a queue needs the role for all queues.
 type permission struct {
 	role   access.Role
 	queues func(*model, args) []string
 }
 
-// permissions are what the operations need. An unknown one needs nothing: it is refused anyway.
+// permissions lists the needs of the operations. An unknown operation needs nothing, because it is refused anyway.
 var permissions = map[string]permission{
 	"put":               {access.Produce, putQueues},
 	"requeue":           {access.Produce, putQueues},
@@ -55,7 +55,7 @@ func queueAt(i int) func(*model, args) []string {
 	return func(_ *model, a args) []string { return a.from(i).first() }
 }
 
-// first is the first argument, if there is one. What is appended to it leaves the other arguments alone.
+// first returns the first argument, if there is one. Appending to the result does not overwrite the other arguments.
 func (a args) first() []string {
 	n := min(len(a), 1)
 	return a[:n:n]
@@ -63,7 +63,7 @@ func (a args) first() []string {
 
 func names(_ *model, a args) []string { return a }
 
-// queuesOf are the queues of jobs. A job that is in none any more belongs to none.
+// queuesOf returns the queues of jobs. It skips jobs without a queue.
 func (m *model) queuesOf(jids []string) (queues []string) {
 	for _, jid := range jids {
 		if j := m.jobs.get(jid); j != nil && j.queue != "" {
@@ -79,14 +79,14 @@ func jobQueues(i int) func(*model, args) []string {
 
 func allJobQueues(m *model, a args) []string { return m.queuesOf(a) }
 
-// putQueues are the queue of a put, the one that the job is moved out of, and those of the jobs that it shall wait for: a job
-// on which another one depends cannot be cancelled.
+// putQueues returns the queues that a put affects: the new queue, the old queue of the job, and the queues of its dependencies,
+// because a job on which another job depends cannot be cancelled.
 func putQueues(m *model, a args) []string {
 	queues := append(a.from(1).first(), m.queuesOf(a.from(2).first())...)
 	return append(queues, m.dependencyQueues(a.from(6))...)
 }
 
-// dependencyQueues are the queues of the jobs in the option depends.
+// dependencyQueues returns the queues of the jobs in the option depends.
 func (m *model) dependencyQueues(options args) []string {
 	jids, err := optionalList(options.options(), "depends", nil, "")
 	if err != nil {
@@ -95,17 +95,17 @@ func (m *model) dependencyQueues(options args) []string {
 	return m.queuesOf(jids)
 }
 
-// dependsQueues are those of a job and of the jobs that it shall wait for, or no longer.
+// dependsQueues returns the queues of a job and of the dependencies that the call adds or removes.
 func dependsQueues(m *model, a args) []string {
 	return append(m.queuesOf(a.first()), m.queuesOf(a.from(2))...)
 }
 
-// recurQueues are the queue of a definition and that of the one that it replaces.
+// recurQueues returns the queues of a definition and of the definition that it replaces.
 func recurQueues(m *model, a args) []string {
 	return append(a.first(), recurringQueue(m, a.from(1))...)
 }
 
-// recurUpdateQueues are the queue of a definition and those that it is moved to.
+// recurUpdateQueues returns the queue of a definition and its new queues.
 func recurUpdateQueues(m *model, a args) []string {
 	queues := recurringQueue(m, a)
 	for i := 1; i+1 < len(a); i += 2 {
@@ -116,7 +116,7 @@ func recurUpdateQueues(m *model, a args) []string {
 	return queues
 }
 
-// unfailQueues are the queue that failed jobs are moved to and those that they are moved out of.
+// unfailQueues returns the new queue of the failed jobs, and their old queues.
 func unfailQueues(m *model, a args) []string {
 	queues := a.first()
 	if count, err := a.numberOr(2, unfailCount, ""); err == nil {
@@ -170,7 +170,7 @@ func (s *session) mayCall(argv []string) bool {
 	return len(queues) > 0 || access.Allowed(s.f.broker, s.client, p.role)
 }
 
-// readOnlyForm is what tag get, tag top and track without arguments need.
+// readOnlyForm is the permission for tag get, tag top, and track without arguments.
 func readOnlyForm(p permission, argv []string) permission {
 	command := args(argv).text(2)
 	if argv[0] == "tag" && (command == "get" || command == "top") || argv[0] == "track" && command == "" {
@@ -179,13 +179,13 @@ func readOnlyForm(p permission, argv []string) permission {
 	return p
 }
 
-// needs are the roles of commands of Redis that belong to no queue.
+// needs lists the roles for Redis commands without a queue.
 var needs = map[string]access.Role{
 	"subscribe": access.Read, "psubscribe": access.Read, "zcard": access.Read, "zscore": access.Read, "info": access.Read,
 	"publish": access.Operate, "flushdb": access.Admin,
 }
 
-// mayRun reports whether the client may send a command of Redis.
+// mayRun reports whether the client may run a Redis command.
 func (s *session) mayRun(name string) bool {
 	role, limited := needs[name]
 	return !limited || s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || access.Allowed(s.f.broker, s.client, role)

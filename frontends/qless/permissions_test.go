@@ -64,7 +64,7 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 	}
 }
 
-// A call needs the role for every queue that it touches, not only for the one that it names.
+// A call needs the role for every queue that it affects, not only for the queue in its arguments.
 func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
@@ -92,7 +92,7 @@ func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
 			t.Fatalf("%s: %s", call, got)
 		}
 	}
-	for _, failing := range [][2]string{{"mine", "bad"}, {"yours", "broken"}} { // the older one is mine
+	for _, failing := range [][2]string{{"mine", "bad"}, {"yours", "broken"}} { // the older job is mine
 		boss.call("priority", "2", failing[1], "100")
 		boss.call("pop", "2", failing[0], "w", "1")
 		boss.want(failing[1], "fail", "2", failing[1], "w", "group", "message")
@@ -107,7 +107,7 @@ func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
 		{"recur.update 2 own priority 1 queue yours", false},
 		{"recur.update 2 own priority 1 queue mine", true},
 		{"recur.update 2 daily queue mine", false},
-		{"unfail 2 mine group 10", false}, // one of the two is of another queue
+		{"unfail 2 mine group 10", false}, // one of the two jobs is in another queue
 		{"unfail 2 mine group 1", true},
 		{"depends 2 child on theirs", false},
 		{"depends 2 held off theirs", false},

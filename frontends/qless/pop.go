@@ -53,10 +53,10 @@ func (t *tx) give(j *job, queue, worker string, until float64) {
 	t.leave(j, waitingSet)
 	t.enter(j, lockSet, queue, until)
 	j.worker, j.expires, j.state = worker, until, running
-	t.tell("popped", j)
+	t.publishTracked("popped", j)
 }
 
-// makeDue spawns the recurring jobs and makes the scheduled ones wait that are due, at most so many of each.
+// makeDue creates due recurring jobs and makes due scheduled jobs ready, at most count of each.
 func (t *tx) makeDue(queue string, count int) {
 	t.spawnDue(queue, count)
 	t.makeScheduledWait(queue, count)
@@ -70,7 +70,7 @@ func (t *tx) firstWaiting(queue string, count int) []string {
 	return t.m.set(queue, waitingSet).slice(0, count-1, true)
 }
 
-// makeScheduledWait makes scheduled jobs wait that are due; a negative count is no limit.
+// makeScheduledWait makes due scheduled jobs ready. A negative count means no limit.
 func (t *tx) makeScheduledWait(queue string, count int) {
 	for _, jid := range t.m.set(queue, scheduledSet).between(0, t.now, 0, count) {
 		j := t.m.jobs.get(jid)
@@ -81,7 +81,7 @@ func (t *tx) makeScheduledWait(queue string, count int) {
 	}
 }
 
-// jobsJSON is the list of jobs as JSON.
+// jobsJSON returns a list of jobs as JSON.
 func (t *tx) jobsJSON(jids []string) (any, error) {
 	var b []byte
 	for _, jid := range jids {
@@ -101,8 +101,8 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 	return string(append(b, ']')), nil
 }
 
-// expireLocks looks at the locks of a queue that have expired, the oldest first: the worker of a job is notified once and may
-// still finish it during the grace period. It lists the jobs that are to be handed out again.
+// expireLocks handles the expired locks of a queue, the oldest first. It notifies the worker of each job once; the worker may
+// still finish the job during the grace period. It returns the jobs whose grace period has ended, which pop may hand out again.
 func (t *tx) expireLocks(queue string, count int) (jids []string) {
 	grace := t.m.config.numberOr("grace-period", 10)
 	for _, jid := range t.m.set(queue, lockSet).between(minusInf, t.now, 0, count) {
@@ -129,7 +129,7 @@ func (t *tx) expireLocks(queue string, count int) (jids []string) {
 
 // warnWorker tells the worker of a job that its lock has expired.
 func (t *tx) warnWorker(j *job, queue string, grace float64) {
-	t.tell("stalled", j)
+	t.publishTracked("stalled", j)
 	t.recordEvent(j, t.now, "timed-out", "")
 	j.grace = true
 	t.lockLost(j, j.worker)
@@ -137,7 +137,7 @@ func (t *tx) warnWorker(j *job, queue string, grace float64) {
 	t.count(queue, t.now, func(s *statistics) { s.retries++ })
 }
 
-// exhaust fails a job whose lock has expired once too often.
+// exhaust fails a job whose lock has expired and that has no retries left.
 func (t *tx) exhaust(j *job, queue string) {
 	worker, group := j.worker, "failed-retries-"+j.queue
 	message := `Job exhausted retries in queue "` + queue + `"`
@@ -146,7 +146,7 @@ func (t *tx) exhaust(j *job, queue string) {
 	j.state, j.worker, j.expires = failed, "", 0
 	j.failure = &failure{group: group, message: message, when: t.now}
 	t.enterFailed(j, group)
-	t.tell("failed", j)
+	t.publishTracked("failed", j)
 	t.publish("log", exhaustedShape.json(members{
 		"jid": j.jid, "event": "failed", "group": group, "worker": worker, "message": message,
 	}))

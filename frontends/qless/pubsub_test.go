@@ -28,8 +28,7 @@ func TestSubscriptionsAreBoundedInNumberAndBytes(t *testing.T) {
 	}
 }
 
-// A client with many subscriptions comes and goes in a time that grows with their number, not with its square: each name is
-// looked at a few times.
+// Subscribing and leaving takes time linear in the number of subscriptions, not quadratic.
 func TestManySubscriptionsComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, plain, frontendtest.InMemory)

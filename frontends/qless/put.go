@@ -2,13 +2,13 @@ package qless
 
 import "slices"
 
-// putOptions are what a put may say beside its fixed arguments.
+// putOptions are the optional arguments of put.
 type putOptions struct {
 	priority, retries float64
 	tags, depends     []string
 }
 
-// options reads the options of a put; those of the job that is there are the defaults.
+// options reads the options of a put. The values of the existing job are the defaults.
 func (t *tx) putOptions(a args, j *job) (o putOptions, err error) {
 	if len(a)%2 == 1 {
 		return o, oddArgs(a)
@@ -82,11 +82,11 @@ func put(t *tx, a args) (any, error) {
 	t.dependOn(j, o.depends)
 	t.placePut(j, delay)
 	t.seeQueue(name)
-	t.tell("put", j)
+	t.publishTracked("put", j)
 	return jid, nil
 }
 
-// placePut puts a job where its dependencies and its delay say.
+// placePut puts a job into the list that its dependencies and its delay require.
 func (t *tx) placePut(j *job, delay float64) {
 	switch {
 	case len(j.dependencies) > 0:
@@ -102,7 +102,7 @@ func (t *tx) placePut(j *job, delay float64) {
 	}
 }
 
-// takeFromOldPlace takes a job that is put again out of all that it was in.
+// takeFromOldPlace removes a job from all its lists, before it is put again.
 func (t *tx) takeFromOldPlace(j *job, by, queue string, o putOptions) {
 	t.edit(j)
 	t.untagAll(j)
@@ -129,7 +129,7 @@ func (t *tx) takeFromOldPlace(j *job, by, queue string, o putOptions) {
 	}
 }
 
-// requeue takes the arguments of put for a job that exists.
+// requeue has the same arguments as put. The job must exist.
 func requeue(t *tx, a args) (any, error) {
 	jid, err := jidArg(a, 2)
 	if err != nil {
@@ -141,10 +141,10 @@ func requeue(t *tx, a args) (any, error) {
 	return put(t, a)
 }
 
-// jidArg is the id of a job.
+// jidArg reads the id of a job.
 func jidArg(a args, i int) (string, error) { return a.need(i, "Job(): no jid provided") }
 
-// leaveCompleted takes a job out of the list of completed ones.
+// leaveCompleted removes a job from the list of completed jobs.
 func (t *tx) leaveCompleted(j *job) {
 	if j.completed {
 		t.edit(j)
@@ -153,7 +153,7 @@ func (t *tx) leaveCompleted(j *job) {
 	}
 }
 
-// leaveFailed takes a job out of the list of its failure group.
+// leaveFailed removes a job from the list of its failure group.
 func (t *tx) leaveFailed(j *job) {
 	if j.failedGroup != "" || j.failedAt != 0 {
 		t.edit(j)

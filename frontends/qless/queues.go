@@ -21,7 +21,7 @@ func queues(t *tx, a args) (any, error) {
 	return encode(all)
 }
 
-// counts is what a queue has. Scheduled jobs that are due wait from now on.
+// counts returns the job counts of a queue. It makes due scheduled jobs ready first.
 func (t *tx) counts(name string) *table {
 	expired := t.m.set(name, lockSet).count(0, t.now)
 	t.makeScheduledWait(name, -1)

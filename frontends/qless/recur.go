@@ -2,17 +2,17 @@ package qless
 
 import "math"
 
-// recurringJob is the definition of jobs that are spawned again and again.
+// recurringJob is the definition of a recurring job.
 type recurringJob struct {
 	jid, klass, queue, data                     string
 	priority, interval, retries, count, backlog float64
 	tags                                        []string
-	next                                        float64 // when the next one is due
+	next                                        float64 // due time of the next job
 }
 
 var recurringShape = shapeOf("jid", "klass", "state", "queue", "priority", "interval", "retries", "count", "data", "tags", "backlog")
 
-// json is the definition as clients see it.
+// json returns the definition in the form that clients see.
 func (r *recurringJob) json() (any, error) {
 	b, err := recurringShape.append(nil, members{
 		"jid": r.jid, "klass": r.klass, "state": "recur", "queue": r.queue, "priority": r.priority, "interval": r.interval,
@@ -21,7 +21,7 @@ func (r *recurringJob) json() (any, error) {
 	return string(b), err
 }
 
-// editRecurring returns a copy of a definition that takes its place.
+// editRecurring replaces a definition by a copy and returns the copy.
 func (t *tx) editRecurring(r *recurringJob) *recurringJob {
 	next := *r
 	t.putRecurring(&next)
@@ -41,7 +41,7 @@ func (t *tx) putRecurring(r *recurringJob) {
 	t.note(recurringDoc(r.jid))
 }
 
-// dueAt says when the next job of a definition is due.
+// dueAt sets the due time of the next job of a definition.
 func (t *tx) dueAt(r *recurringJob, at float64) {
 	r.next = at
 	t.add(t.list(r.queue, recurringSet), r.jid, at)
@@ -115,7 +115,7 @@ func (r *recurringJob) read(a args) (offset float64, err error) {
 	return offset, finite(r.interval, offset, r.priority, r.retries, r.backlog)
 }
 
-// dropDue takes a definition out of the list of its queue.
+// dropDue removes a definition from the list of its queue.
 func (t *tx) dropDue(r *recurringJob) {
 	t.drop(t.list(r.queue, recurringSet), r.jid)
 	t.queues = append(t.queues, r.queue)
@@ -254,8 +254,8 @@ func recurUntag(t *tx, a args) (any, error) {
 	return encode(listOf(r.tags))
 }
 
-// spawnDue makes the jobs of recurring definitions that are due, at most count. Missed ones are all made, unless a backlog
-// bounds them.
+// spawnDue creates the due jobs of recurring definitions, at most count. It creates all missed jobs, unless the option backlog
+// limits them.
 func (t *tx) spawnDue(queue string, count int) {
 	made := 0
 	for _, jid := range t.m.set(queue, recurringSet).between(0, t.now, 0, count) {
@@ -280,7 +280,7 @@ func (t *tx) spawnDue(queue string, count int) {
 	}
 }
 
-// spawn makes one job of a recurring definition.
+// spawn creates one job of a recurring definition.
 func (t *tx) spawn(r *recurringJob, queue string, due float64) {
 	jid := r.jid + "-" + formatNumber(r.count)
 	j := t.m.jobs.get(jid)

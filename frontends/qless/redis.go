@@ -13,15 +13,15 @@ import (
 	"broker/frontends/resp"
 )
 
-// redisCommand appends the reply to a command, which rests on the commit.
+// redisCommand runs a command and appends its reply. The reply must wait for the returned commit.
 type redisCommand func(s *session, b []byte, args []string) ([]byte, core.Commit)
 
 // redisEntry is a row of the table of commands.
 type redisEntry struct {
 	run        redisCommand
-	min, max   int  // words, the name included; max zero: no limit
-	open       bool // without a password too
-	subscribed bool // while the client is subscribed
+	min, max   int  // number of words, including the name; max zero: no limit
+	open       bool // allowed without a password
+	subscribed bool // allowed while the client is subscribed
 	immediate  bool // not queued in a transaction
 }
 
@@ -69,7 +69,7 @@ func evalsha(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return s.callScript(b, strings.ToLower(args[1]), args[2:])
 }
 
-// keysRefusal is what is wrong with the number of keys, the first of args.
+// keysRefusal checks the number of keys, the first of args, and returns an error text.
 func keysRefusal(args []string) string {
 	keys, err := strconv.Atoi(args[0])
 	switch {
@@ -111,7 +111,7 @@ func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.
 	return appendReply(b, reply), commit
 }
 
-// permittedCall runs an operation that the client may call; core.ErrForbidden: it may not.
+// permittedCall runs an operation if the client may call it. Otherwise the error is core.ErrForbidden.
 func (s *session) permittedCall(argv []string) (reply any, commit core.Commit, err error) {
 	defer s.enter()()
 	if !s.mayCall(argv) {
@@ -120,12 +120,12 @@ func (s *session) permittedCall(argv []string) (reply any, commit core.Commit, e
 	return s.f.call(argv)
 }
 
-// oneErrorLine keeps what clients sent from breaking the line.
+// oneErrorLine removes line breaks that a client's input may contain.
 func oneErrorLine(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }
 
-// appendReply writes a value as Redis converts one of Lua.
+// appendReply writes a value in the way that Redis converts Lua values.
 func appendReply(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case float64:
@@ -194,7 +194,7 @@ func hello(_ *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuse(b, resp.UnknownCommand(args))
 }
 
-// clientCommand serves what libraries send when they connect.
+// clientCommand serves the CLIENT commands that libraries send when they connect.
 func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch strings.ToLower(args[1]) {
 	case "setname":

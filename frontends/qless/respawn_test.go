@@ -8,8 +8,8 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// A recurring job names its jobs itself, so one of them may replace a job that a client has put under that name. It can be popped
-// in the very call that replaces it.
+// A recurring definition chooses the jids of its jobs, so a new job may replace a job that a client has put with the same jid.
+// The call that replaces it can pop the new job at once.
 func TestARecurringJobReplacesAJobOfTheSameName(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string][][]string{

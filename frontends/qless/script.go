@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// scripts are the texts that clients have loaded, by their SHA1. All of them are the one script of Qless, in its versions.
+// scripts holds the scripts that clients have loaded, by SHA1. All are versions of the Qless script.
 type scripts struct {
 	mu    sync.Mutex // guards known
 	known map[string]bool
 }
 
-// maxScripts bounds how many versions are remembered.
+// maxScripts limits the number of remembered versions.
 const maxScripts = 1000
 
-// noScript is Redis's word for an unknown SHA1; clients compare it.
+// noScript is Redis's error for an unknown SHA1. Clients compare it.
 const noScript = "NOSCRIPT No matching script. Please use EVAL."
 
 func (s *scripts) has(sha string) bool {
@@ -31,7 +31,7 @@ func (s *scripts) clear() {
 	clear(s.known)
 }
 
-// load remembers a text that is the script of Qless. Any other is refused.
+// load remembers a text if it is the Qless script, and refuses any other.
 func (s *scripts) load(text string) (sha, refusal string) {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	sha = hex.EncodeToString(sum[:])
@@ -67,13 +67,13 @@ func isQless(text string) bool {
 	return strings.Contains(text, "QlessAPI")
 }
 
-// isPlugin recognizes scripts of the clients' users (LuaPlugin in Ruby): the library of the script, which has the tables but not
-// the operations, and code that uses it.
+// isPlugin recognizes scripts that users of the clients write (LuaPlugin in Ruby): the library part of the Qless script,
+// without its operations, followed by code that uses the library.
 func isPlugin(text string) bool {
 	return strings.Contains(text, "QlessJob") && !strings.Contains(text, "QlessAPI")
 }
 
-// isSplitQless recognizes the scripts of the first versions, one for each operation.
+// isSplitQless recognizes the scripts of the first Qless versions, which had one script for each operation.
 func isSplitQless(text string) bool {
 	return strings.Contains(text, "'ql:") || strings.Contains(text, `"ql:`)
 }

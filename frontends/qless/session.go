@@ -16,15 +16,15 @@ import (
 type session struct {
 	f          *Frontend
 	conn       frontends.Conn
-	client     core.ClientID // for lists of clients; commands are decided in the front-end's own name
+	client     core.ClientID // for lists of clients; the front-end's own client runs the commands
 	reader     resp.Reader
 	authorized bool
 	closing    bool
 	name       string
 
 	multi   bool // commands are queued
-	inside  bool // those of a transaction run: the lock is held
-	aborted bool // one of them was refused
+	inside  bool // the commands of a transaction are running; the lock is held
+	aborted bool // a queued command was refused
 	queued  []queuedCommand
 	size    int // bytes of the queued commands
 
@@ -60,7 +60,7 @@ func (s *session) Feed(in []byte) int {
 		}
 		s.serve(args)
 		if used < len(in) && s.conn.Out().Len() > pauseAt {
-			s.conn.Wake() // for the rest
+			s.conn.Wake() // to continue with the rest
 			return used
 		}
 	}
@@ -77,7 +77,7 @@ func (s *session) serve(raw [][]byte) {
 		args[i] = string(a)
 	}
 	name := strings.ToLower(args[0])
-	if name == "post" || name == "host:" { // a browser that a page has sent here: what follows could be commands
+	if name == "post" || name == "host:" { // a web page made the browser connect here: the rest of the request could contain commands
 		s.hangUp()
 		return
 	}
@@ -106,8 +106,8 @@ func (s *session) serve(raw [][]byte) {
 	s.reply(b, commit)
 }
 
-// enter begins the work of a command on what clients share, and returns what ends it. The commands of a transaction are one
-// piece of work.
+// enter locks the shared data for a command and returns a function that unlocks it. A transaction holds the lock for all its
+// commands.
 func (s *session) enter() (leave func()) {
 	if s.inside {
 		return s.f.model.jobs.pack
@@ -116,7 +116,7 @@ func (s *session) enter() (leave func()) {
 	return s.f.unlock
 }
 
-// reply writes an answer that rests on a commit, behind the messages that were published before.
+// reply writes an answer that waits for a commit, after the messages that were published earlier.
 func (s *session) reply(b []byte, commit core.Commit) {
 	s.deliverMessages()
 	s.put(b, commit)
@@ -132,12 +132,12 @@ func (s *session) put(b []byte, commit core.Commit) {
 		return
 	}
 	s.f.waiters.add(s, commit)
-	if commit <= s.f.broker.Committed() || s.f.broker.Stopped() { // just now
+	if commit <= s.f.broker.Committed() || s.f.broker.Stopped() { // it may just have become durable
 		s.conn.Wake()
 	}
 }
 
-// deliverMessages writes the messages that wait.
+// deliverMessages writes the waiting messages.
 func (s *session) deliverMessages() {
 	for _, d := range s.f.messages.Take(&s.subscriber) {
 		s.put(d.Bytes, d.Commit)
@@ -158,13 +158,13 @@ func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(co
 // EOF implements frontends.Session. Every whole command has been answered; the rest is not a command.
 func (s *session) EOF([]byte) {}
 
-// hangUp closes the connection once all is sent.
+// hangUp closes the connection once all output is sent.
 func (s *session) hangUp() {
 	s.closing = true
 	s.conn.CloseAfterFlush()
 }
 
-// reopen replaces the broker's client by one of a principal; nil: of nobody in particular.
+// reopen replaces the broker's client by a client of a principal; nil: without a principal.
 func (s *session) reopen(p *access.Principal) {
 	s.f.broker.Close(s.client)
 	s.client = frontends.OpenClient(s.f.broker, core.Qless, s.conn, p)

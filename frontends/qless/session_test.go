@@ -17,7 +17,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// scriptStart is all that the front-end needs to see of the script.
+// scriptStart is the part of the script that the front-end needs to recognize it.
 const scriptStart = "-- Current SHA: 0123456789abcdef0123456789abcdef01234567\n-- This is a generated file\nreturn 1\n"
 
 var scriptSHA = func() string {
@@ -68,7 +68,8 @@ func request(args ...string) []byte {
 	return b
 }
 
-// reply reads one reply: strings as they are, integers with a colon, nil as (nil), errors with a minus, lists in brackets.
+// reply reads one reply and formats it: strings unchanged, integers with a colon, nil as (nil), errors with a minus, lists in
+// brackets.
 func (c conn) reply() string {
 	c.t.Helper()
 	line := strings.TrimSuffix(c.ReadUntil("\r\n"), "\r\n")
@@ -98,13 +99,13 @@ func (c conn) do(args ...string) string {
 	return c.reply()
 }
 
-// call calls an operation; words are separated by spaces, where a list of words may be given too.
+// call calls an operation. Words are separated by spaces; an argument may also be a list of words.
 func (c conn) call(words ...string) string {
 	c.t.Helper()
 	return c.do(append([]string{"EVALSHA", scriptSHA, "0"}, words...)...)
 }
 
-// want calls an operation and compares the reply; an error is compared without its frame.
+// want calls an operation and compares the reply. It compares an error without the surrounding text of Redis.
 func (c conn) want(reply string, words ...string) {
 	c.t.Helper()
 	got := c.call(words...)
@@ -345,7 +346,7 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 	listener.SendBytes(request("SUBSCRIBE", "ql:log"))
 	listener.Want("*3\r\n$9\r\nsubscribe\r\n$6\r\nql:log\r\n:1\r\n")
 	c.SendBytes(request("EVALSHA", scriptSHA, "0", "put", "1", "me", "q", "a", "K", "{}", "0"))
-	listener.SendBytes(request("PING")) // so that the message is fetched
+	listener.SendBytes(request("PING")) // makes the session fetch the message
 	if c.Out().Held() != 1 || listener.Out().Held() != 1 {
 		t.Errorf("%d replies and %d messages are held", c.Out().Held(), listener.Out().Held())
 	}

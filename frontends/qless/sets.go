@@ -14,7 +14,7 @@ var setNames = map[string]setKind{
 	"work": waitingSet, "locks": lockSet, "scheduled": scheduledSet, "depends": dependsSet, "recur": recurringSet,
 }
 
-// sortedSetOf is the set of a key of the script, empty for a key that is none.
+// sortedSetOf returns the set for a key of the script; empty for an unknown key.
 func (m *model) sortedSetOf(key string) *sortedSet {
 	if rest, ok := strings.CutPrefix(key, "ql:q:"); ok {
 		if i := strings.LastIndexByte(rest, '-'); i >= 0 {
@@ -47,7 +47,7 @@ func (m *model) sortedSetOf(key string) *sortedSet {
 	return &noSet
 }
 
-// scoreIn is the score of a name in the set of a key of the script.
+// scoreIn returns the score of a name in the set for a key of the script.
 func (m *model) scoreIn(key, name string) (float64, bool) {
 	z := m.sortedSetOf(key)
 	for kind := range jobSets {

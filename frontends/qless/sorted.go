@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// sortedSet keeps names in the order of their scores, and of the names among equal scores. Its members are in blocks, so
-// that a change moves few of them in memory.
+// sortedSet keeps names in the order of their scores; names with equal scores are in alphabetical order. Its members are in
+// blocks, so that a change moves few members in memory.
 type sortedSet struct {
-	scores map[string]float64 // of the lists of jobs empty: each job knows its scores
+	scores map[string]float64 // empty for lists of jobs, because each job knows its own scores
 	blocks [][]member
 	size   int
 }
@@ -68,7 +68,7 @@ func (z *sortedSet) remove(name string) {
 	}
 }
 
-// insert adds a member that is not there, to a set whose scores the caller knows.
+// insert adds a new member to a set whose scores the caller keeps.
 func (z *sortedSet) insert(m member) {
 	z.size++
 	if len(z.blocks) == 0 {
@@ -79,7 +79,7 @@ func (z *sortedSet) insert(m member) {
 	i, _ := slices.BinarySearchFunc(z.blocks[k], m, compareMembers)
 	if b := z.blocks[k]; len(b) == blockSize {
 		half := blockSize / 2
-		if i == blockSize && k == len(z.blocks)-1 { // many are added in order: full blocks stay behind
+		if i == blockSize && k == len(z.blocks)-1 { // members are often added in order, so leave a full block behind
 			half = blockSize
 		}
 		z.blocks = slices.Insert(z.blocks, k+1, slices.Clone(b[half:]))
@@ -91,7 +91,7 @@ func (z *sortedSet) insert(m member) {
 	z.blocks[k] = slices.Insert(z.blocks[k], i, m)
 }
 
-// delete takes out a member that was inserted.
+// delete removes a member that insert has added.
 func (z *sortedSet) delete(m member) {
 	if len(z.blocks) == 0 {
 		return
@@ -107,7 +107,7 @@ func (z *sortedSet) delete(m member) {
 	}
 }
 
-// each calls fn for the members from a place on, in order, until it returns false.
+// each calls fn for the members from a position on, in order, until fn returns false.
 func (z *sortedSet) each(from int, fn func(member) bool) {
 	for _, b := range z.blocks {
 		if from >= len(b) {
@@ -140,7 +140,7 @@ func (z *sortedSet) eachBack(from int, fn func(member) bool) {
 	}
 }
 
-// bounds turns Redis's first and last index, where negative ones count from the end, into a place and a number.
+// bounds converts Redis's first and last index to a position and a number. Negative indexes count from the end.
 func bounds(first, last, length int) (from, n int) {
 	if first < 0 {
 		first = max(first+length, 0)
@@ -170,7 +170,7 @@ func (z *sortedSet) slice(first, last int, back bool) []string {
 	return names
 }
 
-// place is the number of members with a score below s, or of s and below.
+// place is the number of members with a score below s, or at most s.
 func (z *sortedSet) place(s float64, including bool) int {
 	n := 0
 	for _, b := range z.blocks {
@@ -194,7 +194,7 @@ func (z *sortedSet) count(low, high float64) int {
 	return max(z.place(high, true)-z.place(low, false), 0)
 }
 
-// between lists names with scores from low to high: offset of them are passed over, a negative count is no limit.
+// between lists names with scores from low to high. It skips the first offset names. A negative count means no limit.
 func (z *sortedSet) between(low, high float64, offset, count int) []string {
 	first, end := z.place(low, false), z.place(high, true)
 	if offset < 0 || count == 0 || first+offset >= end {

@@ -2,7 +2,7 @@ package qless
 
 import "math"
 
-// statKey names the statistics of a queue and a day, whose number is that of its first second.
+// statKey is the key of the statistics of a queue and a day. A day is the time of its first second.
 type statKey struct {
 	day   float64
 	queue string
@@ -14,10 +14,10 @@ type statistics struct {
 	wait, run                 distribution
 }
 
-// distribution of times, with its moments as Welford counts them.
+// distribution of times, with mean and variance by Welford's algorithm.
 type distribution struct {
 	count, mean, vk float64
-	histogram       map[int]float64 // by index in the reply
+	histogram       map[int]float64 // counts by index in the reply
 }
 
 // day is the first second of the day of an instant.
@@ -72,7 +72,7 @@ func (d *distribution) add(value float64) {
 	}
 }
 
-// table is the distribution as the reply has it.
+// table returns the distribution in the form of the reply.
 func (d *distribution) table() *table {
 	t := newTable(0)
 	t.set("count", d.count)
@@ -90,7 +90,7 @@ func (d *distribution) table() *table {
 	return t
 }
 
-// count changes the statistics of a queue on the day of an instant.
+// count changes the statistics of a queue for the day of an instant.
 func (t *tx) count(queue string, at float64, change func(*statistics)) {
 	key := statKey{day(at), queue}
 	was := t.m.stats[key]
@@ -114,7 +114,7 @@ func (t *tx) count(queue string, at float64, change func(*statistics)) {
 	}
 }
 
-// expireStatistics forgets the statistics of a queue that are too old on a day.
+// expireStatistics removes the statistics of a queue that are too old on the given day.
 func (t *tx) expireStatistics(queue string, today float64) {
 	keep := t.m.config.numberOr("stats-history", 30)
 	z := setOf(t.m.statDays, queue)
@@ -132,7 +132,7 @@ func (t *tx) expireStatistics(queue string, today float64) {
 	}
 }
 
-// addStatistics takes statistics that were stored.
+// addStatistics adds stored statistics to the model.
 func (m *model) addStatistics(key statKey, s *statistics) {
 	m.stats[key] = s
 	if m.statDays[key.queue] == nil {
@@ -164,7 +164,7 @@ func stats(t *tx, a args) (any, error) {
 	return encode(r)
 }
 
-// queueArg is the name of a queue.
+// queueArg reads the name of a queue.
 func queueArg(a args, i int) (string, error) {
 	return a.need(i, "Queue(): no queue name provided")
 }

@@ -2,9 +2,9 @@ package qless
 
 import "broker/core"
 
-// Locks of Qless end when a caller's now says so, in a call. Other protocols know no such now: for them a lock ends, and a
-// scheduled job is due, when the wall clock or the last now of any caller says so, whichever is later. Tick gives the
-// broker's leases back then, without any effect on what Qless clients see.
+// Qless locks end in a call, according to the caller's now. Other protocols do not send a now. For them, a lock ends and a
+// scheduled job becomes due by the wall clock or the last now of any caller, whichever is later. At that time Tick releases the
+// broker's lease. Qless clients do not see any effect of that.
 
 // Tick implements frontends.Frontend.
 func (f *Frontend) Tick(now core.Instant) {
@@ -20,7 +20,7 @@ func (f *Frontend) Tick(now core.Instant) {
 	due := f.leases.between(minusInf, later, 0, atomicOps)
 	for _, jid := range due {
 		f.leases.remove(jid)
-		if j := f.model.jobs.get(jid); j != nil && j.broker.leased && !j.broker.lent {
+		if j := f.model.jobs.get(jid); j != nil && j.broker.leased && !j.broker.foreignWorker {
 			ops = append(ops, &core.Release{Ref: core.Ref{Seq: j.broker.seq}, Epoch: j.broker.epoch})
 			j.broker.leased, j.changed = false, true
 		}
@@ -33,7 +33,7 @@ func (f *Frontend) Tick(now core.Instant) {
 	}
 }
 
-// dueEarly makes the broker's jobs ready that are due for a caller whose clock is ahead.
+// dueEarly makes jobs ready in the broker that are due for a caller whose clock is ahead.
 func (f *Frontend) dueEarly(now core.Instant, later float64) (ops []core.Op) {
 	for _, name := range sortedKeys(f.model.queues) {
 		for _, jid := range f.model.set(name, scheduledSet).between(seconds(now), later, 0, atomicOps) {
@@ -46,7 +46,7 @@ func (f *Frontend) dueEarly(now core.Instant, later float64) (ops []core.Op) {
 	return ops
 }
 
-// follow notes until when the broker's leases hold for others.
+// follow records the times at which Tick must release the leases of the touched jobs.
 func (f *Frontend) follow(t *tx) {
 	f.model.lastNow = max(f.model.lastNow, t.now)
 	for _, j := range t.touched {
@@ -55,7 +55,7 @@ func (f *Frontend) follow(t *tx) {
 }
 
 func (f *Frontend) followJob(j *job) {
-	if p := j.places[lockSet]; p.in && !j.gone && j.broker.leased && !j.broker.lent {
+	if p := j.places[lockSet]; p.in && !j.gone && j.broker.leased && !j.broker.foreignWorker {
 		f.leases.add(j.jid, p.score+max(f.model.config.numberOr("grace-period", 10), 0))
 	} else {
 		f.leases.remove(j.jid)

@@ -8,17 +8,17 @@ import (
 	"broker/core"
 )
 
-// Jobs of the broker may be submitted, taken, finished and moved by clients of other protocols. The front-end listens to
-// events, looks at the jobs that they name before the next command, and takes over what is different.
+// Clients of other protocols may submit, lease, finish and move jobs of the broker. The front-end subscribes to events. Before
+// the next command, it compares the jobs of the events with the model and applies the differences.
 
-// eventKinds are the events that may change what Qless clients see.
+// eventKinds are the events that may change the model.
 var eventKinds = []core.EventKind{
 	core.EventSubmitted, core.EventReady, core.EventLeased, core.EventDone, core.EventFailed, core.EventRetrying, core.EventDead,
 	core.EventCancelled, core.EventMoved, core.EventReleased, core.EventLeaseExpired, core.EventChanged, core.EventExpired,
 	core.EventQueuePaused, core.EventQueueResumed, core.EventCancelRequested,
 }
 
-// eventBuffer is how many events may wait for the next command or tick. If more come, all jobs are looked at.
+// eventBuffer limits the events that wait for the next command or tick. If there are more, all jobs are compared.
 const eventBuffer = 100_000
 
 // pendingEvents are the jobs and queues that other clients have changed since the last sync.
@@ -26,11 +26,11 @@ type pendingEvents struct {
 	seqs   []uint64
 	ends   map[uint64]core.Event // the last events of jobs
 	queues map[string]bool       // paused or resumed
-	stops  []uint64              // their workers are asked to stop
+	stops  []uint64              // jobs whose workers should stop
 	lost   bool                  // events were dropped
 }
 
-// noteEvent keeps what an event is about.
+// noteEvent records an event for the next sync.
 func (f *Frontend) noteEvent(ev *core.Event) {
 	n := &f.pending
 	n.lost = n.lost || ev.Dropped > 0
@@ -50,28 +50,28 @@ func (f *Frontend) noteEvent(ev *core.Event) {
 	n.seqs = append(n.seqs, ev.Seq)
 }
 
-// markDirty has a job compared with the broker before the next command.
+// markDirty marks a job for comparison with the broker before the next command.
 func (f *Frontend) markDirty(seq uint64) {
 	if seq != 0 {
 		f.pending.seqs = append(f.pending.seqs, seq)
 	}
 }
 
-// found is what the broker says of a job now.
+// found is the current state of a job in the broker.
 type found struct {
 	seq  uint64
-	info *core.JobInfo // nil: it is gone
+	info *core.JobInfo // nil: the job does not exist
 	end  *core.Event   // how it ended, if that event has arrived
 	job  *core.Job
 }
 
-// syncAtOnce is how many jobs are taken over in one commit.
+// syncAtOnce limits the jobs that one commit updates.
 const syncAtOnce = 5000
 
-// sync takes over what has happened in the broker.
+// sync applies the changes of other clients to the model.
 //
-// What the command replies may be known from the model alone. The answer to a question that costs nothing says what such a reply
-// rests on: in a cluster, that this broker has not been replaced.
+// It always sends a cheap operation to the broker first. A command may reply from the model alone, and the reply must then wait
+// for the commit of this operation: in a cluster, it proves that this node is still the leader.
 func (f *Frontend) sync() {
 	f.one(&core.ReadMeta{})
 	n := f.pending
@@ -94,7 +94,7 @@ func (f *Frontend) sync() {
 	f.askToStop(n.stops)
 }
 
-// askToStop sends workers the message of a cancelled job. The job stays theirs until they fail it or their lock ends.
+// askToStop sends workers the message that their job is cancelled. They keep the job until they fail it or the lock ends.
 func (f *Frontend) askToStop(seqs []uint64) {
 	for _, seq := range seqs {
 		if j := f.model.jobs.bySeq(seq); j != nil && j.worker != "" && !j.gone {
@@ -103,7 +103,7 @@ func (f *Frontend) askToStop(seqs []uint64) {
 	}
 }
 
-// syncQueues takes over which queues were paused and resumed.
+// syncQueues applies which queues other clients have paused and resumed.
 func (f *Frontend) syncQueues(queues map[string]bool) {
 	t := f.newSync()
 	for _, name := range sortedKeys(queues) {
@@ -120,14 +120,14 @@ func (f *Frontend) syncQueues(queues map[string]bool) {
 	}
 }
 
-// newSync is a transaction at the latest time that is known.
+// newSync starts a sync transaction at the latest known time.
 func (f *Frontend) newSync() *tx {
 	t := f.newTx(max(f.model.lastNow, seconds(f.broker.Now())))
 	t.syncing = true
 	return t
 }
 
-// syncJobs takes over what has happened to jobs.
+// syncJobs applies the changes of jobs.
 func (f *Frontend) syncJobs(seqs []uint64, ends map[uint64]core.Event) {
 	all := f.inspect(seqs, ends)
 	if len(all) == 0 {
@@ -153,7 +153,7 @@ func (f *Frontend) syncJobs(seqs []uint64, ends map[uint64]core.Event) {
 	f.publishAll(t.messages)
 }
 
-// allSeqs lists all jobs of the broker, and those that it had.
+// allSeqs lists all jobs of the broker, and all jobs that the model expects there.
 func (f *Frontend) allSeqs() []uint64 {
 	seqs := slices.Collect(maps.Keys(f.model.jobs.jids))
 	cursor := uint64(0)
@@ -168,8 +168,7 @@ func (f *Frontend) allSeqs() []uint64 {
 	}
 }
 
-// inspect asks the broker about jobs. It leaves out those that are as they were known to be, and those of which nothing was
-// known and that are gone again.
+// inspect reads jobs from the broker. It leaves out unchanged jobs, and jobs that came and went without being in the model.
 func (f *Frontend) inspect(among []uint64, ends map[uint64]core.Event) []found {
 	var ops []core.Op
 	var seqs []uint64
@@ -203,7 +202,7 @@ func (f *Frontend) inspect(among []uint64, ends map[uint64]core.Event) []found {
 	return all
 }
 
-// brokerState is what a state of the broker is in terms of what a job is brought to.
+// brokerState converts a state of the core to the Qless state for brokerJob.want.
 func brokerState(s core.State) string {
 	switch s {
 	case core.Ready:
@@ -221,7 +220,7 @@ func brokerState(s core.State) string {
 	return ""
 }
 
-// noteBroker notes what the broker has of a known job, before anything follows from it.
+// noteBroker records the state of a known job in the broker, before syncJob changes the model.
 func (t *tx) noteBroker(n *found) {
 	j := t.m.jobs.bySeq(n.seq)
 	if j == nil {
@@ -239,8 +238,8 @@ func (t *tx) noteBroker(n *found) {
 	if own {
 		return
 	}
-	b.want, b.queue, b.readyAt, b.leased, b.lent = brokerState(i.State), i.Queue, i.ReadyAt, false, false
+	b.want, b.queue, b.readyAt, b.leased, b.foreignWorker = brokerState(i.State), i.Queue, i.ReadyAt, false, false
 	if i.State == core.Leased {
-		b.leased, b.lent, b.epoch, b.worker = true, true, i.Epoch, ""
+		b.leased, b.foreignWorker, b.epoch, b.worker = true, true, i.Epoch, ""
 	}
 }

@@ -5,10 +5,10 @@ import "math/bits"
 // JSON objects have their members in the order in which Lua walks a table's hash part. It follows from the keys, the order
 // of their insertion and the size that the table was made with, so a table here places its keys as Lua 5.1 does:
 //
-//	nodes    power of two many; a key belongs at its hash modulo that number
-//	free     collisions go to the last free node before here; none left: twice the nodes, all keys placed anew
+//	nodes    their number is a power of two; the main position of a key is its hash modulo that number
+//	free     a collision goes to the last free node before this one; if none is left, the nodes double and all keys are placed again
 //
-// A table that was read from JSON has an array part or a hash part. Both exist after keys were added to an array.
+// A table that was parsed from JSON has either an array part or a hash part. It has both after keys were added to an array.
 type table struct {
 	array []any
 	nodes []node
@@ -16,15 +16,15 @@ type table struct {
 	keys  int
 }
 
-// node is one place of the hash part.
+// node is one slot of the hash part.
 type node struct {
 	key   string
 	value any
 	used  bool
-	next  int // index of the next node of the same place, plus one
+	next  int // index of the next node with the same main position, plus one
 }
 
-// newTable makes a table as a constructor with so many members does.
+// newTable makes a table like a Lua constructor with this number of members.
 func newTable(members int) *table {
 	t := &table{}
 	if members > 0 {
@@ -33,7 +33,7 @@ func newTable(members int) *table {
 	return t
 }
 
-// listOf is an array of strings.
+// listOf makes an array of strings.
 func listOf(items []string) *table {
 	t := &table{array: make([]any, len(items))}
 	for i, s := range items {
@@ -56,12 +56,12 @@ func (t *table) resize(members int) {
 	}
 }
 
-// place is where a key belongs.
+// place is the main position of a key.
 func (t *table) place(key string) int { return int(luaHash(key)) & (len(t.nodes) - 1) }
 
-// luaHash is the hash of a string in Redis's Lua, which looks at all of its bytes, the last one first.
+// luaHash is the string hash of Redis's Lua. It covers all bytes, the last one first.
 func luaHash(s string) uint32 {
-	h := uint32(len(s)) //nolint:gosec // Lua cuts it likewise
+	h := uint32(len(s)) //nolint:gosec // Lua truncates it too
 	for i := len(s) - 1; i >= 0; i-- {
 		h ^= h<<5 + h>>2 + uint32(s[i])
 	}
@@ -80,7 +80,7 @@ func (t *table) find(key string) *node {
 	return nil
 }
 
-// set gives a key a value; nil is no value of JSON, and is not stored for a new key.
+// set sets the value of a key. nil is not a JSON value and is not stored for a new key.
 func (t *table) set(key string, value any) {
 	if n := t.find(key); n != nil {
 		n.value = value
@@ -103,7 +103,7 @@ func (t *table) insert(key string, value any) {
 			t.grow(key, value)
 			return
 		}
-		if other := t.place(t.nodes[at].key); other != at { // the one that is here belongs elsewhere: it moves
+		if other := t.place(t.nodes[at].key); other != at { // the key in this slot has another main position, so it moves
 			for t.nodes[other].next != at+1 {
 				other = t.nodes[other].next - 1
 			}
@@ -144,7 +144,7 @@ func (t *table) freeNode() int {
 // shape is the order of the members of a table with fixed keys.
 type shape []string
 
-// shapeOf is the order of a table that a constructor makes with these keys.
+// shapeOf is the order of the members after a Lua constructor with these keys.
 func shapeOf(keys ...string) shape {
 	t := newTable(fieldCount(len(keys)))
 	for _, k := range keys {
@@ -159,7 +159,7 @@ func shapeOf(keys ...string) shape {
 	return s
 }
 
-// fieldCount is the size that Lua's compiler notes for a constructor: a number with three bits of precision, rounded up.
+// fieldCount is the size that Lua's compiler stores for a constructor: n rounded up to three significant bits.
 func fieldCount(n int) int {
 	shift := 0
 	for n >= 16 {

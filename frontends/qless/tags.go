@@ -7,7 +7,7 @@ import (
 
 var minusInf, plusInf = math.Inf(-1), math.Inf(1)
 
-// tagJob puts a job into the list of a tag and counts one more use.
+// tagJob adds a job to the list of a tag and increments the tag's count.
 func (t *tx) tagJob(j *job, tag string) {
 	t.edit(j)
 	t.setIn(t.m.tags, tag, j.jid, t.now)
@@ -21,7 +21,7 @@ func (t *tx) tagJob(j *job, tag string) {
 	t.countTag(tag, 1)
 }
 
-// untagJob takes a job out of the list of a tag and counts one use less.
+// untagJob removes a job from the list of a tag and decrements the tag's count.
 func (t *tx) untagJob(j *job, tag string) {
 	t.edit(j)
 	t.unset(t.m.tags, tag, j.jid)

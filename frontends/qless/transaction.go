@@ -88,7 +88,7 @@ func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return ok(b)
 }
 
-// address is where the client is, for the audit log and the limit of failed logins.
+// address is the client's address, for the audit log and the login limiter.
 func (s *session) address() string {
 	if a := s.conn.RemoteAddr(); a != nil {
 		return a.String()

@@ -7,33 +7,33 @@ import (
 	"broker/core"
 )
 
-// tx is one command: all that it changes, or nothing. The model is changed at once, with a note of how to take that back;
-// the documents, the operations on the broker's jobs and the messages follow when the command has succeeded.
+// tx is the transaction of one command, which changes all or nothing. It changes the model at once and records how to undo each
+// change. When the command has succeeded, the documents, the operations on the broker's jobs and the messages follow.
 type tx struct {
 	f   *Frontend
 	m   *model
 	now float64
 
 	undo     []func()
-	before   map[*job]job // jobs that it changes, as they were
+	before   map[*job]job // the old values of the changed jobs
 	newData  map[*job]bool
-	touched  []*job   // in the order of their first change
-	names    []string // of documents, other than those of jobs, that it changes
+	touched  []*job   // changed jobs, in the order of their first change
+	names    []string // names of changed documents, except documents of jobs
 	named    map[string]bool
-	queues   []string // whose lists have lost something
+	queues   []string // queues whose lists have lost a member
 	messages []message
 	pauses   []core.Op
-	syncing  bool // it takes over what happened in the broker: the broker's jobs are not changed
+	syncing  bool // it applies changes from the broker and does not change the broker's jobs
 }
 
-// message is published when the command is done.
+// message is published after the command has succeeded.
 type message struct{ channel, payload string }
 
 func (f *Frontend) newTx(now float64) *tx {
 	return &tx{f: f, m: f.model, now: now, before: map[*job]job{}, named: map[string]bool{}, newData: map[*job]bool{}}
 }
 
-// rollback takes everything back.
+// rollback undoes all changes.
 func (t *tx) rollback() {
 	for i := len(t.undo) - 1; i >= 0; i-- {
 		t.undo[i]()
@@ -41,7 +41,7 @@ func (t *tx) rollback() {
 	t.dropEmpty()
 }
 
-// edit notes that a job is about to change.
+// edit must be called before a job is changed.
 func (t *tx) edit(j *job) {
 	if _, known := t.before[j]; known {
 		return
@@ -53,7 +53,7 @@ func (t *tx) edit(j *job) {
 	j.changed = true
 }
 
-// setData gives a job data of its own, in place of what can be read from the broker.
+// setData sets the data of a job, in place of the data in the broker.
 func (t *tx) setData(j *job, data string) {
 	t.edit(j)
 	if j.unread || j.data != data {
@@ -62,7 +62,7 @@ func (t *tx) setData(j *job, data string) {
 	j.data, j.unread = data, false
 }
 
-// note says that the document of a name changes.
+// note records that the document with this name changes.
 func (t *tx) note(name string) {
 	if !t.named[name] {
 		t.named[name] = true
@@ -70,7 +70,7 @@ func (t *tx) note(name string) {
 	}
 }
 
-// create makes a job of which nothing is known.
+// create adds an empty job.
 func (t *tx) create(jid string) *job {
 	j := &job{jid: jid}
 	t.edit(j)
@@ -79,7 +79,7 @@ func (t *tx) create(jid string) *job {
 	return j
 }
 
-// remove forgets a job, with all its places in lists.
+// remove removes a job and all its places in lists.
 func (t *tx) remove(j *job) {
 	t.edit(j)
 	t.leave(j, waitingSet, lockSet, scheduledSet, dependsSet)
@@ -96,7 +96,7 @@ func (t *tx) remove(j *job) {
 	t.undo = append(t.undo, func() { t.m.jobs.put(j) })
 }
 
-// add puts a name into a set.
+// add adds a name to a set.
 func (t *tx) add(z *sortedSet, name string, score float64) {
 	old, had := z.score(name)
 	z.add(name, score)
@@ -109,7 +109,7 @@ func (t *tx) add(z *sortedSet, name string, score float64) {
 	})
 }
 
-// drop takes a name out of a set.
+// drop removes a name from a set.
 func (t *tx) drop(z *sortedSet, name string) bool {
 	old, had := z.score(name)
 	if had {
@@ -119,7 +119,7 @@ func (t *tx) drop(z *sortedSet, name string) bool {
 	return had
 }
 
-// setIn puts a name into one of many sets, which is made if need be.
+// setIn adds a name to one of many sets, and creates the set if it does not exist.
 func (t *tx) setIn(sets map[string]*sortedSet, set, name string, score float64) {
 	z := sets[set]
 	if z == nil {
@@ -130,7 +130,7 @@ func (t *tx) setIn(sets map[string]*sortedSet, set, name string, score float64) 
 	t.add(z, name, score)
 }
 
-// unset takes a name out of one of many sets; one that is empty then is dropped.
+// unset removes a name from one of many sets, and drops the set if it is empty.
 func (t *tx) unset(sets map[string]*sortedSet, set, name string) {
 	z := sets[set]
 	if z == nil || !t.drop(z, name) || z.len() > 0 {
@@ -140,7 +140,7 @@ func (t *tx) unset(sets map[string]*sortedSet, set, name string) {
 	t.undo = append(t.undo, func() { sets[set] = z })
 }
 
-// enter puts a job into a list of a queue; it is in one list of a kind at most.
+// enter adds a job to a list of a queue. A job is in at most one list of each kind.
 func (t *tx) enter(j *job, kind setKind, queue string, score float64) {
 	t.edit(j)
 	t.leave(j, kind)
@@ -150,7 +150,7 @@ func (t *tx) enter(j *job, kind setKind, queue string, score float64) {
 	j.places[kind] = place{queue: queue, score: score, in: true}
 }
 
-// leave takes a job out of its lists of these kinds.
+// leave removes a job from its lists of these kinds.
 func (t *tx) leave(j *job, kinds ...setKind) {
 	t.edit(j)
 	for _, k := range kinds {
@@ -164,7 +164,7 @@ func (t *tx) leave(j *job, kinds ...setKind) {
 	}
 }
 
-// list is a list of a queue, for changing.
+// list returns a list of a queue, for changing.
 func (t *tx) list(name string, kind setKind) *sortedSet {
 	q := t.m.queues[name]
 	if q == nil {
@@ -175,7 +175,7 @@ func (t *tx) list(name string, kind setKind) *sortedSet {
 	return &q.sets[kind]
 }
 
-// dropEmpty forgets queues that have nothing left.
+// dropEmpty removes queues without any data.
 func (t *tx) dropEmpty() {
 	for _, name := range t.queues {
 		if q := t.m.queues[name]; q != nil && q.empty() {
@@ -184,15 +184,15 @@ func (t *tx) dropEmpty() {
 	}
 }
 
-// wait puts a job among the waiting ones of a queue: higher priorities first, then older jobs.
+// wait adds a job to the waiting list of a queue: higher priorities first, then older jobs.
 func (t *tx) wait(j *job, queue string, at float64) {
 	t.enter(j, waitingSet, queue, j.priority-at/1e10)
 }
 
-// stallFirst puts a job before all waiting ones.
+// stallFirst puts a job before all waiting jobs.
 func (t *tx) stallFirst(j *job) { t.enter(j, waitingSet, j.queue, math.Inf(1)) }
 
-// hold puts a job into the list of a worker.
+// hold adds a job to the list of a worker.
 func (t *tx) hold(j *job, worker string, until float64) {
 	t.edit(j)
 	t.setIn(t.m.held, worker, j.jid, until)
@@ -205,7 +205,7 @@ func (t *tx) hold(j *job, worker string, until float64) {
 	}
 }
 
-// unhold takes a job out of the list of a worker.
+// unhold removes a job from the list of a worker.
 func (t *tx) unhold(j *job, worker string) {
 	i := slices.IndexFunc(j.holders, func(h holder) bool { return h.worker == worker })
 	if i < 0 {
@@ -216,7 +216,7 @@ func (t *tx) unhold(j *job, worker string) {
 	j.holders = slices.Concat(j.holders[:i], j.holders[i+1:])
 }
 
-// seeQueue notes the first use of a queue.
+// seeQueue records the first use of a queue.
 func (t *tx) seeQueue(name string) {
 	if !t.m.seen.has(name) {
 		t.add(&t.m.seen, name, t.now)
@@ -224,19 +224,19 @@ func (t *tx) seeQueue(name string) {
 	}
 }
 
-// seeWorker notes that a worker is alive.
+// seeWorker records that a worker is alive.
 func (t *tx) seeWorker(name string) {
 	t.add(&t.m.workers, name, t.now)
 	t.note(workerDoc(name))
 }
 
-// publish sends a message once the command is done.
+// publish queues a message, which is sent after the command has succeeded.
 func (t *tx) publish(channel, payload string) {
 	t.messages = append(t.messages, message{"ql:" + channel, payload})
 }
 
-// tell publishes the jid of a job on a channel if it is tracked.
-func (t *tx) tell(channel string, j *job) {
+// publishTracked publishes the jid of a job on a channel, if the job is tracked.
+func (t *tx) publishTracked(channel string, j *job) {
 	if t.m.tracked.has(j.jid) {
 		t.publish(channel, j.jid)
 	}
@@ -244,14 +244,14 @@ func (t *tx) tell(channel string, j *job) {
 
 var lockLostShape = shapeOf("jid", "event", "worker")
 
-// lockLost tells a worker and the log that a worker has lost a job.
+// lockLost sends the message that a worker has lost a job, to the worker and the log channel.
 func (t *tx) lockLost(j *job, worker string) {
 	text := lockLostShape.json(members{"jid": j.jid, "event": "lock_lost", "worker": worker})
 	t.publish("w:"+worker, text)
 	t.publish("log", text)
 }
 
-// recordEvent adds a line to a job's history; the first line and the newest ones are kept.
+// recordEvent adds a line to a job's history. The history keeps the first line and the newest lines.
 func (t *tx) recordEvent(j *job, at float64, what, item string) {
 	t.edit(j)
 	limit := 100.0
