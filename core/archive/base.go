@@ -18,10 +18,10 @@ import (
 // sumsFile is the last file of a base copy.
 const sumsFile = "SHA256SUMS"
 
-// maxSums bounds the size of sumsFile.
+// maxSums limits the size of sumsFile.
 const maxSums = 64 << 20
 
-// ErrBase says that a base copy is not as it was written.
+// ErrBase means that a base copy is damaged.
 var ErrBase = errors.New("the base copy is damaged")
 
 // packBase writes the files of a folder as a base copy. It stops when ctx ends.
@@ -72,7 +72,7 @@ func packFile(ctx context.Context, to *tar.Writer, path string) ([]byte, error) 
 	return sum.Sum(nil), err
 }
 
-// ctxReader ends with a context.
+// ctxReader is a reader that stops when its context is done.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -98,7 +98,7 @@ func readBase(ctx context.Context, path, dir string) error {
 	for {
 		head, err := archive.Next()
 		if err != nil {
-			return baseError(ctx, path, err) // io.EOF too: there were no sums
+			return baseError(ctx, path, err) // also for io.EOF: the sums are missing
 		}
 		if head.Name == sumsFile {
 			want, err := io.ReadAll(io.LimitReader(archive, maxSums))
@@ -121,7 +121,7 @@ func readBase(ctx context.Context, path, dir string) error {
 	}
 }
 
-// baseError tells damage from errors of this machine.
+// baseError distinguishes damage from errors of this machine.
 func baseError(ctx context.Context, path string, err error) error {
 	var own *os.PathError
 	if ctx.Err() != nil || errors.As(err, &own) {

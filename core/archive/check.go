@@ -9,22 +9,23 @@ import (
 	"broker/core/internal/record"
 )
 
-// Report is what an archive holds and what is wrong with it.
+// Report lists the contents of an archive and the problems found in it.
 type Report struct {
 	Bytes  uint64
-	Ranges []Range  // of moments that can be restored, in order
-	Damage []string // what is missing or damaged
+	Ranges []Range  // points in time that can be restored, in order
+	Damage []string // missing or damaged data
 }
 
 // Range is a part of an archive without a gap.
 type Range struct {
 	Timeline string       // its folder
-	From, To core.Instant // the first moment that can be restored, and the last entry
-	Bases    int          // base copies that are whole
+	From, To core.Instant // times of the first state that can be restored and of the last entry
+	Bases    int          // intact base copies
 	Entries  uint64       // after the first base copy
 }
 
-// Check reads all files of an archive. progress, which may be nil, is called now and then with the number of entries read.
+// Check reads all files of an archive. progress may be nil; it is called from time to time with the number of entries
+// read.
 func Check(ctx context.Context, dir string, progress func(entries uint64)) (*Report, error) {
 	all, err := timelines(dir)
 	if err != nil {
@@ -47,7 +48,7 @@ type checker struct {
 	entries  uint64
 }
 
-// timeline checks a timeline: after a gap, it goes on with the next base copy.
+// timeline checks a timeline. After a gap, it continues with the next base copy.
 func (c *checker) timeline(t *timeline) error {
 	whole, err := c.bases(t)
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *checker) timeline(t *timeline) error {
 	return nil
 }
 
-// bases verifies the base copies of a timeline and returns those that are whole.
+// bases verifies the base copies of a timeline and returns the intact ones.
 func (c *checker) bases(t *timeline) ([]base, error) {
 	var whole []base
 	for _, b := range t.bases {

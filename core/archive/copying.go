@@ -16,12 +16,12 @@ import (
 type copying struct {
 	dir      string // of the copy
 	part     string // the file in the archive, until it is complete
-	number   uint64 // of the last entry in it
+	number   uint64 // of the last entry in the copy
 	at       core.Instant
 	begun    core.Instant
-	retrying bool // it has failed before
+	retrying bool // an earlier attempt has failed
 
-	done   chan struct{} // closed when the attempt has ended; nil: there is none
+	done   chan struct{} // closed when the attempt has ended; nil: no attempt runs
 	cancel context.CancelFunc
 	err    error // of the attempt, once done is closed
 }
@@ -43,14 +43,14 @@ func (s *shipper) dropCopy() {
 
 // remove removes the copy of the store, and the folder for such copies.
 func (c *copying) remove() {
-	_ = os.RemoveAll(c.dir)            // the next start removes what is left
-	_ = os.Remove(filepath.Dir(c.dir)) // likewise
+	_ = os.RemoveAll(c.dir)            // the next start removes any remains
+	_ = os.Remove(filepath.Dir(c.dir)) // the next start removes it
 }
 
 // checkpoint copies the store.
 func (s *shipper) checkpoint() (*copying, error) {
 	c := &copying{dir: filepath.Join(s.w.o.Scratch, random()), begun: s.w.o.Clock.Now()}
-	_ = os.RemoveAll(s.w.o.Scratch) // of a process before
+	_ = os.RemoveAll(s.w.o.Scratch) // left by an earlier process
 	if err := s.store.Checkpoint(c.dir); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (s *shipper) checkpoint() (*copying, error) {
 	return c, nil
 }
 
-// copyBase begins base copies, and notes when they are complete.
+// copyBase starts base copies, and records when they are complete.
 func (s *shipper) copyBase(ctx context.Context) error {
 	if s.dir == "" {
 		return nil // the next timeline has to wait
@@ -112,7 +112,7 @@ func (s *shipper) copyBase(ctx context.Context) error {
 	return nil
 }
 
-// copied notes a base copy.
+// copied records a completed base copy.
 func (s *shipper) copied(c *copying) {
 	c.remove()
 	s.copying, s.linePause = nil, 0
@@ -126,7 +126,7 @@ func (s *shipper) copied(c *copying) {
 	s.w.caughtUpLocked(true, &s.sent)
 }
 
-// writeBase writes a base copy. It gets its name once it is complete.
+// writeBase writes a base copy. The file gets its final name once it is complete.
 func (w *Writer) writeBase(ctx context.Context, c *copying, path string) error {
 	f, err := w.create(c.part)
 	if err != nil {

@@ -49,7 +49,7 @@ type timeline struct {
 type base struct {
 	path   string
 	number uint64       // of the last entry in it
-	at     core.Instant // when that was sealed
+	at     core.Instant // when that entry was sealed
 	bytes  int64
 }
 
@@ -82,7 +82,7 @@ func checkMark(dir string) error {
 	return fmt.Errorf("%s: %s does not say that this is an archive", dir, markFile)
 }
 
-// timelines lists what an archive has, in the order in which it began.
+// timelines lists the timelines of an archive in the order in which they began.
 func timelines(dir string) ([]*timeline, error) {
 	if err := checkMark(dir); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func timelines(dir string) ([]*timeline, error) {
 		}
 		began, err := time.Parse(timelineTime, m[1])
 		if err != nil {
-			continue // not ours
+			continue // a foreign folder
 		}
 		t, err := readTimeline(filepath.Join(dir, e.Name()), core.InstantOf(began))
 		if err != nil {
@@ -115,7 +115,7 @@ func readTimeline(dir string, began core.Instant) (*timeline, error) {
 	t := &timeline{dir: dir, began: began}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil // it was pruned meanwhile
+		return t, nil // pruned in the meantime
 	}
 	if err != nil {
 		return nil, err
@@ -123,12 +123,12 @@ func readTimeline(dir string, began core.Instant) (*timeline, error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() {
-			continue // pruned meanwhile, or not ours
+			continue // pruned in the meantime, or a foreign file
 		}
 		path := filepath.Join(dir, e.Name())
 		if m := baseName.FindStringSubmatch(e.Name()); m != nil {
-			number, _ := strconv.ParseUint(m[1], 10, 64) // 20 digits: too large ones are not ours, and become the largest
-			at, _ := strconv.ParseInt(m[2], 10, 64)      // likewise
+			number, _ := strconv.ParseUint(m[1], 10, 64) // 20 digits: a larger number belongs to a foreign file and becomes the maximum
+			at, _ := strconv.ParseInt(m[2], 10, 64)      // also at most the maximum
 			t.bases = append(t.bases, base{path: path, number: number, at: core.Instant(at), bytes: info.Size()})
 		} else if m := segmentName.FindStringSubmatch(e.Name()); m != nil {
 			first, _ := strconv.ParseUint(m[1], 10, 64)
@@ -138,7 +138,7 @@ func readTimeline(dir string, began core.Instant) (*timeline, error) {
 	return t, nil // sorted by name, which begins with the number
 }
 
-// from is the index of the first segment that may have entries after the one with a number.
+// from returns the index of the first segment that may have entries after the entry with this number.
 func (t *timeline) from(number uint64) int {
 	for i := range t.segs {
 		if i+1 == len(t.segs) || t.segs[i+1].first > number+1 {
@@ -148,7 +148,8 @@ func (t *timeline) from(number uint64) int {
 	return 0
 }
 
-// at is the timeline of a moment, and its base copies up to then, the newest first; nil if the archive does not reach back so far.
+// at returns the timeline for a point in time, and its base copies up to then, the newest first. It returns nil if the archive
+// does not reach back that far.
 func at(all []*timeline, moment core.Instant) (*timeline, []base) {
 	for _, t := range slices.Backward(all) {
 		if t.began > moment {
@@ -167,7 +168,7 @@ func at(all []*timeline, moment core.Instant) (*timeline, []base) {
 	return nil, nil
 }
 
-// earliest is the first moment that can be restored; zero: none.
+// earliest returns the first point in time that can be restored; zero: none.
 func earliest(all []*timeline) core.Instant {
 	for _, t := range all {
 		if len(t.bases) > 0 {
@@ -177,7 +178,7 @@ func earliest(all []*timeline) core.Instant {
 	return 0
 }
 
-// random makes a name that no other writer has.
+// random returns a unique suffix for a name.
 func random() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -8,7 +8,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// end is the last entry of a timeline: that of the last segment that has one, or of the newest base copy, which has no Chain.
+// end returns the position of the last entry of a timeline: the last entry in its segments, or that of the newest base copy,
+// which has no Chain.
 func (t *timeline) end() (record.Position, error) {
 	b := t.bases[len(t.bases)-1]
 	last := record.Position{Number: b.number, At: b.at}
@@ -28,8 +29,8 @@ func (t *timeline) end() (record.Position, error) {
 	return last, nil
 }
 
-// continues reports whether the next entry of the engine follows a timeline. In a cluster, the entries that the leader before has not
-// shipped are still in the replicated log: they are shipped now.
+// continues reports whether the next entry of the engine follows the timeline. In a cluster, entries that the previous leader has not
+// shipped are still in the replicated log; continues ships them.
 func (s *shipper) continues(t *timeline) (bool, error) {
 	last, err := t.end()
 	if err != nil {
@@ -55,8 +56,8 @@ func (s *shipper) continues(t *timeline) (bool, error) {
 	return err == nil && f.last.Number >= s.from.Number, err
 }
 
-// errForked says that a timeline is not of this cluster, or that its log begins later.
-var errForked = errors.New("the timeline is another one")
+// errForked means that a timeline belongs to another cluster, or that the log begins after its end.
+var errForked = errors.New("the timeline is a different one")
 
 // filler ships entries of a replicated log.
 type filler struct {
@@ -65,7 +66,7 @@ type filler struct {
 	entries int
 }
 
-// add takes an entry; those that no store has applied are left out.
+// add takes an entry. It skips entries that no store has applied.
 func (f *filler) add(entry []byte) error {
 	e, err := record.DecodeEntry(entry)
 	if err != nil {

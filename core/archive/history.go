@@ -10,15 +10,15 @@ import (
 	"broker/core/internal/store"
 )
 
-// Visitor gets the history that an archive has.
+// Visitor receives the history in an archive.
 type Visitor interface {
-	// Base is the state before the entries that follow; what was before it is not connected to it.
+	// Base is called with the state before the following entries. It may not continue the entries before.
 	Base(ctx context.Context, s *store.Store) error
 	Entry(e *record.Entry) error
 }
 
-// Walk shows a visitor all entries of an archive in order. The copies of the store are unpacked in scratch, one at a time. The notes
-// say where entries are missing.
+// Walk passes all entries of an archive to a visitor, in order. It unpacks the copies of the store in scratch, one at a time. The
+// notes say where entries are missing.
 func Walk(ctx context.Context, dir, scratch string, v Visitor) (notes []string, err error) {
 	all, err := timelines(dir)
 	if err != nil {
@@ -34,13 +34,13 @@ func Walk(ctx context.Context, dir, scratch string, v Visitor) (notes []string, 
 	return notes, nil
 }
 
-// visit shows a timeline. After a gap, it goes on with the next base copy.
+// visit passes a timeline to the visitor. After a gap, it continues with the next base copy.
 func (t *timeline) visit(ctx context.Context, scratch string, v Visitor) (notes []string, err error) {
 	w := walk{t: t, until: 1 << 62}
 	begun := false
 	for _, b := range t.bases {
 		if begun && b.number <= w.number {
-			continue // the entries have led there
+			continue // the entries have already reached this state
 		}
 		err := visitBase(ctx, b, scratch, v)
 		if errors.Is(err, ErrBase) {
@@ -58,7 +58,7 @@ func (t *timeline) visit(ctx context.Context, scratch string, v Visitor) (notes 
 	return append(notes, w.notes...), nil
 }
 
-// visitBase shows a base copy.
+// visitBase passes a base copy to the visitor.
 func visitBase(ctx context.Context, b base, scratch string, v Visitor) (err error) {
 	work, err := os.MkdirTemp(scratch, "base-")
 	if err != nil {

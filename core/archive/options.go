@@ -9,19 +9,19 @@ import (
 
 // Options of a Writer; zero values mean the defaults.
 type Options struct {
-	Dir     string // of the archive; made if it is not there
-	Scratch string // folder for short-lived copies of the store, on its file system, where its files can be links; nothing else is in it
+	Dir     string // of the archive; created if missing
+	Scratch string // folder only for short-lived copies of the store; on the same file system, so that files can be linked
 
-	Every         time.Duration // how long a commit may wait until it is shipped; 1 s
+	Every         time.Duration // longest time until a commit is shipped; 1 s
 	BaseEvery     time.Duration // between base copies; 24 h
-	Keep          time.Duration // how far back moments can be restored; 7 days
+	Keep          time.Duration // how far back the store can be restored; 7 days
 	MaxQueueBytes int           // memory for entries that are not shipped yet; 64 MiB
 
-	Clock clock.Clock                                        // nil: the real time
-	Log   func(level slog.Level, text string, fields ...any) // nil: nobody is interested
+	Clock clock.Clock                                        // nil: the system's clock
+	Log   func(level slog.Level, text string, fields ...any) // may be nil
 }
 
-// segmentBytes is the size from which on another segment is begun.
+// segmentBytes is the size at which the next segment is begun.
 const segmentBytes = 64 << 20
 
 // Pauses after failures: the first, and the longest.
@@ -36,10 +36,10 @@ const (
 	longestWait      = 10 * time.Minute
 )
 
-// endWithin bounds how long End waits.
+// endWithin limits how long End waits.
 const endWithin = time.Second
 
-// pruneEvery is the time between two searches for what is too old.
+// pruneEvery is the time between two searches for old files.
 const pruneEvery = time.Hour
 
 func (o Options) withDefaults() Options {

@@ -12,10 +12,11 @@ import (
 	"broker/core"
 )
 
-// abandonedAfter is the age from which on a timeline without a base copy, or half a file, is removed. Its writer is gone.
+// abandonedAfter is the age at which a timeline without a base copy, or an incomplete file, is removed. By then its
+// writer has stopped.
 const abandonedAfter = 24 * time.Hour
 
-// prune removes what is not needed to restore the moments that are kept.
+// prune removes files that are not needed to restore any state within Options.Keep.
 func (s *shipper) prune() error {
 	now := s.w.o.Clock.Now()
 	if s.pruned != 0 && now.Sub(s.pruned) < pruneEvery && now >= s.pruned {
@@ -47,14 +48,14 @@ func (s *shipper) prune() error {
 	return nil
 }
 
-// newest is the newest timeline that can be restored.
+// newest returns the newest timeline that can be restored.
 func newest(all []*timeline) *timeline {
 	t, _ := at(all, 1<<62)
 	return t
 }
 
-// prune removes files that no moment since now - keep needs, and counts them. The timeline in the folder own is being
-// written, and so is a base copy.
+// prune removes files that no state since now - keep needs, and returns how many. own is the folder of the timeline
+// that is being written, writing is a base copy that is being written.
 func prune(all []*timeline, now core.Instant, keep time.Duration, own, writing string) (removed int, err error) {
 	oldest, bases := at(all, now.Add(-keep))
 	for _, t := range all {
@@ -70,12 +71,12 @@ func prune(all []*timeline, now core.Instant, keep time.Duration, own, writing s
 			removed += len(t.segs)
 			err = errors.Join(err, os.RemoveAll(t.dir))
 		}
-		removed += removeHalves(t.dir, writing, now)
+		removed += removeIncomplete(t.dir, writing, now)
 	}
 	return removed, err
 }
 
-// prune removes what is older than a base copy.
+// prune removes files that are older than a base copy.
 func (t *timeline) prune(oldest base) (removed int, err error) {
 	for _, b := range t.bases {
 		if b.number < oldest.number {
@@ -90,8 +91,8 @@ func (t *timeline) prune(oldest base) (removed int, err error) {
 	return removed, err
 }
 
-// removeHalves removes files that were never completed.
-func removeHalves(dir, writing string, now core.Instant) (removed int) {
+// removeIncomplete removes files that were never completed.
+func removeIncomplete(dir, writing string, now core.Instant) (removed int) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
@@ -107,14 +108,14 @@ func removeHalves(dir, writing string, now core.Instant) (removed int) {
 	return removed
 }
 
-// totalBytes is the size of an archive.
+// totalBytes returns the size of an archive.
 func totalBytes(all []*timeline) (n uint64) {
 	for _, t := range all {
 		for _, b := range t.bases {
 			n += uint64(b.bytes) //nolint:gosec // a size
 		}
 		for _, g := range t.segs {
-			n += uint64(g.bytes) //nolint:gosec // likewise
+			n += uint64(g.bytes) //nolint:gosec // a size
 		}
 	}
 	return n

@@ -19,9 +19,9 @@ import (
 type RestoreOptions struct {
 	From string       // folder of the archive
 	To   string       // folder of the new store; must not exist, or be empty
-	At   core.Instant // the moment; zero: the newest state
+	At   core.Instant // the point in time; zero: the newest state
 
-	Progress func(entries uint64) // called now and then with the number of applied entries; may be nil
+	Progress func(entries uint64) // called from time to time with the number of applied entries; may be nil
 }
 
 // Restored says what was restored.
@@ -29,8 +29,8 @@ type Restored struct {
 	Base    string       // the base copy
 	Number  uint64       // of the last entry
 	At      core.Instant // when it was sealed
-	Entries uint64       // that were applied to the base copy
-	Notes   []string     // what an operator should know: damaged files that could be avoided, and where the archive has a gap
+	Entries uint64       // applied to the base copy
+	Notes   []string     // for operators: damaged files that were not needed, and gaps in the archive
 }
 
 // Errors of Restore.
@@ -39,10 +39,11 @@ var (
 	ErrEmpty    = errors.New("the archive has no base copy that can be read")
 )
 
-// restoring is the suffix of the folder in which a store is restored. It gets its name once it is complete.
+// restoring is the suffix of the folder in which a store is being restored. The folder gets its final name once the
+// store is complete.
 const restoring = ".restoring"
 
-// Restore makes a store of an archive: that of the last whole entry up to a moment.
+// Restore creates a store from an archive: the state after the last intact entry up to a point in time.
 func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	all, err := timelines(o.From)
 	if err != nil {
@@ -79,7 +80,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	return r, nil
 }
 
-// timeFormat is how moments are shown.
+// timeFormat is the format of times in texts.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 // mustBeFree checks that a store can be restored to a folder.
@@ -97,7 +98,7 @@ func mustBeFree(dir string) error {
 	return nil
 }
 
-// restore makes the store in the folder work, of the newest base copy that is whole.
+// restore creates the store in the folder work from the newest intact base copy.
 func restore(ctx context.Context, o *RestoreOptions, t *timeline, bases []base, moment core.Instant, work string) (*Restored, error) {
 	r := &Restored{}
 	for _, b := range bases {
@@ -149,19 +150,19 @@ func (r *Restored) replay(ctx context.Context, o *RestoreOptions, t *timeline, m
 // walk reads the entries of a timeline in order.
 type walk struct {
 	t     *timeline
-	until core.Instant // entries that were sealed later are not wanted
+	until core.Instant // entries that were sealed later are left out
 
 	number  uint64          // of the last entry
-	at      core.Instant    // likewise
-	last    record.Position // likewise; Chain is that of a store after it, if it was replicated
+	at      core.Instant    // of the last entry
+	last    record.Position // of the last entry; if it was replicated, Chain is the store's chain after it
 	entries uint64
-	notes   []string // what is wrong
-	ended   bool     // by until
+	notes   []string // problems found
+	ended   bool     // reached until
 
 	anywhere bool // the first entry may follow any other
 }
 
-// run calls each for the entries after the one with a number, up to the first that is missing. An error of each ends it.
+// run calls each for the entries after the entry with number after, until an entry is missing or each returns an error.
 func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry, path string) error) error {
 	w.number = after
 	segs := w.t.segs[w.t.from(after):]
@@ -175,7 +176,7 @@ func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry,
 		}
 		switch {
 		case errors.Is(cause, errDamaged) && i+1 < len(segs) && segs[i+1].first <= w.number+1:
-			// its writer has written it again
+			// its writer has written the entry again
 		case errors.Is(cause, errGap), errors.Is(cause, errDamaged):
 			w.notes = append(w.notes, fmt.Sprintf("%s: after entry %d: %v", g.path, w.number, cause))
 			return nil
@@ -184,14 +185,15 @@ func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry,
 	return nil
 }
 
-// errGap says that an entry does not follow the one before it.
+// errGap means that an entry does not follow its predecessor.
 var errGap = errors.New("entries are missing")
 
-// segment reads a segment. cause is why it ends early: what its writer has written again is in the next one.
+// segment reads a segment. cause is why it ends early; entries that its writer has written again are in the next
+// segment.
 func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, string) error) (cause, err error) {
 	in, err := openSegment(g.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // pruned meanwhile
+		return nil, nil // pruned in the meantime
 	}
 	if err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, 
 		e, _, err := in.next()
 		switch {
 		case errors.Is(err, errDamaged):
-			cause = err // unless an entry that was applied before follows, or the next one
+			cause = err // unless the next entry follows, or an entry that is already applied
 			continue
 		case errors.Is(err, io.EOF):
 			return cause, nil

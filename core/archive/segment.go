@@ -15,7 +15,7 @@ import (
 // segmentMagic begins a segment. On disk.
 const segmentMagic = "brkseg1\n"
 
-// frameHead is the size of what is in front of an entry.
+// frameHead is the size of the header of an entry.
 const frameHead = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -38,17 +38,17 @@ func appendRaw(dst, entry []byte) []byte {
 	return append(dst, entry...)
 }
 
-// errTorn is the end of a segment within an entry, as a crash leaves it.
+// errTorn means that a segment ends within an entry, as after a crash.
 var errTorn = errors.New("it ends within an entry")
 
-// errDamaged says that an entry is not as it was written, and that more follows.
+// errDamaged means that an entry is damaged and is not the end of the segment.
 var errDamaged = errors.New("an entry is damaged")
 
 // segmentReader reads the entries of a segment.
 type segmentReader struct {
 	file *os.File
 	in   *bufio.Reader
-	left int64 // bytes of the file that are not read
+	left int64 // bytes of the file that are not read yet
 	buf  []byte
 }
 
@@ -115,7 +115,7 @@ func (r *segmentReader) next() (*record.Entry, int64, error) {
 // close ends the reading.
 func (r *segmentReader) close() { _ = r.file.Close() } // only read
 
-// file is what a Writer writes; *os.File is one.
+// file is a file that a Writer writes; *os.File implements it.
 type file interface {
 	io.Writer
 	Sync() error

@@ -19,29 +19,29 @@ import (
 type shipper struct {
 	w     *Writer
 	store *store.Store
-	from  record.Position // of the store when the Writer began
+	from  record.Position // position of the store when the Writer began
 
-	recent engine.Recent // nil: no log is kept
+	recent engine.Recent // nil: there is no log
 
-	entered  bool   // the folder was looked at, and line is set
-	dir      string // of the timeline that is written
-	based    bool   // it has a base copy
+	entered  bool   // the folder was read, and line is set
+	dir      string // of the timeline that is being written
+	based    bool   // the timeline has a base copy
 	baseAt   core.Instant
 	baseTime core.Instant // when the newest base copy was begun
-	seg      file         // nil: the next entries begin another one
+	seg      file         // nil: the next entries begin a new segment
 	segBytes int
-	sent     queue // taken, and not yet written
+	sent     queue // entries taken from the Writer and not written yet
 	copying  *copying
-	pruned   core.Instant // when that was last tried
+	pruned   core.Instant // time of the last attempt to prune
 
-	linePause time.Duration // before the next timeline, after some that got no base copy
+	linePause time.Duration // pause before the next timeline, after timelines that got no base copy
 	lineAt    core.Instant
 
-	pause   time.Duration // before the next attempt; zero: nothing fails
+	pause   time.Duration // pause before the next attempt; zero: no failure
 	retryAt core.Instant
 }
 
-// run ships until ctx ends, and then what is queued.
+// run ships until ctx is done, and then ships the remaining queue.
 func (w *Writer) run(ctx context.Context) {
 	s := &w.shipper
 	defer s.leave()
@@ -52,7 +52,7 @@ func (w *Writer) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			if s.pause == 0 && s.dir != "" {
-				_ = s.ship() // the last attempt: what fails is not in the archive
+				_ = s.ship() // the last attempt; after a failure, these entries are missing in the archive
 			}
 			return
 		case <-timer.C:
@@ -61,16 +61,16 @@ func (w *Writer) run(ctx context.Context) {
 	}
 }
 
-// leave closes what is open.
+// leave closes the open files.
 func (s *shipper) leave() {
 	s.closeSegment()
 	s.dropCopy()
 }
 
-// step does what there is to do now.
+// step does the work that is due now.
 func (s *shipper) step(ctx context.Context) {
 	now := s.w.o.Clock.Now()
-	if s.pause > 0 && now < s.retryAt && s.retryAt.Sub(now) <= longestPause { // else the clock was set
+	if s.pause > 0 && now < s.retryAt && s.retryAt.Sub(now) <= longestPause { // otherwise the clock was set
 		return
 	}
 	if err := s.try(ctx); err != nil {
@@ -84,7 +84,7 @@ func (s *shipper) step(ctx context.Context) {
 	}
 }
 
-// failed notes a failure; the next attempt is made after a pause.
+// failed records a failure; the next attempt follows after a pause.
 func (s *shipper) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -124,7 +124,7 @@ func (s *shipper) try(ctx context.Context) error {
 	return s.prune()
 }
 
-// enter looks at the folder: a timeline that ends where the store began goes on.
+// enter reads the folder. It continues a timeline that ends where the store began.
 func (s *shipper) enter() error {
 	if err := makeFolder(s.w.o.Dir); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (s *shipper) goOn(t *timeline) {
 	s.w.caughtUpLocked(true, nil)
 }
 
-// makeFolder makes the folder of an archive, unless it is there.
+// makeFolder creates the folder of an archive if it is missing.
 func makeFolder(dir string) error {
 	if IsArchive(dir) {
 		return checkMark(dir)
@@ -190,7 +190,7 @@ func makeFolder(dir string) error {
 	return errors.Join(os.Rename(part, filepath.Join(dir, markFile)), syncDir(dir))
 }
 
-// ship writes what is queued. After a failure, the same entries go to another segment.
+// ship writes the queued entries. After a failure, it writes the same entries to a new segment.
 func (s *shipper) ship() error {
 	for len(s.sent.buf) > 0 || s.w.take(&s.sent) {
 		if err := s.write(); err != nil {
@@ -229,13 +229,13 @@ func (s *shipper) write() error {
 
 func (s *shipper) closeSegment() {
 	if s.seg != nil {
-		_ = s.seg.Close() // it was synced, or its entries are written again
+		_ = s.seg.Close() // it is synced, or its entries are written again
 	}
 	s.seg = nil
 }
 
-// newTimeline ends the timeline and begins another one. Its base copy has all entries that were dropped. A folder that is too slow
-// for a base copy gets the next one after a while only.
+// newTimeline ends the timeline and begins a new one. The new base copy contains all entries that were dropped. If the folder is
+// too slow for base copies, the next timeline waits for a while.
 func (s *shipper) newTimeline() error {
 	now := s.w.o.Clock.Now()
 	if s.dir != "" && !s.based {

@@ -13,23 +13,23 @@ import (
 	"broker/core/internal/store"
 )
 
-// Writer ships what one engine commits. It is the engine's Shipper: Begin once, then Add, then End once. Status may be called at
-// any time, on any goroutine.
+// Writer ships the commits of one engine. It is the engine's Shipper: Begin once, then Add, then End once. Status may be called
+// at any time, on any goroutine.
 type Writer struct {
 	o      Options
 	create func(path string) (file, error)
 	stop   context.CancelFunc // ends the shipper's goroutine
-	done   chan struct{}      // closed when it has ended
-	full   chan struct{}      // capacity 1: the queue should not wait
+	done   chan struct{}      // closed when the goroutine has ended
+	full   chan struct{}      // capacity 1: the queue should be shipped now
 
-	mu       sync.Mutex // guards the fields up to the next blank line; never held during I/O
+	mu       sync.Mutex // guards the fields up to the next blank line; not held during I/O
 	queue    queue
-	sending  int          // bytes that the shipper has taken
+	sending  int          // bytes taken by the shipper and not written yet
 	overflow bool         // entries were dropped: the timeline has ended
-	behind   core.Instant // since when there is something that could not be restored; zero: all can be
+	behind   core.Instant // age of the oldest commit that cannot be restored yet; zero: all can be
 	status   core.Archive
 
-	shipper shipper // of the goroutine
+	shipper shipper // owned by its goroutine
 }
 
 // queue holds framed entries.
@@ -37,12 +37,12 @@ type queue struct {
 	buf     []byte
 	entries uint64
 	first   uint64       // number of the first entry
-	firstAt core.Instant // when that was sealed
+	firstAt core.Instant // when that entry was sealed
 	last    uint64
 	lastAt  core.Instant
 }
 
-// New makes a Writer that does nothing before Begin.
+// New returns a Writer that does nothing before Begin.
 func New(o Options) *Writer {
 	o = o.withDefaults()
 	w := &Writer{
@@ -57,7 +57,7 @@ func (w *Writer) Begin(s *store.Store, recent engine.Recent) {
 	w.prepare(s, recent)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
-	go func() { // End waits for it, unless the folder hangs
+	go func() { // ends after stop; End waits for it, unless the folder hangs
 		defer close(w.done)
 		w.run(ctx)
 	}()
@@ -68,7 +68,7 @@ func (w *Writer) prepare(s *store.Store, recent engine.Recent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shipper.store, w.shipper.from, w.shipper.recent = s, s.Position(), recent
-	w.behind = w.o.Clock.Now() // nothing is known of the folder yet
+	w.behind = w.o.Clock.Now() // the folder has not been read yet
 }
 
 // Add implements engine.Shipper.
@@ -82,7 +82,7 @@ func (w *Writer) Add(e *record.Entry) {
 		return
 	}
 	whole := *e
-	if whole.Epoch == 0 { // no cluster has set the format
+	if whole.Epoch == 0 { // not in a cluster, which would have set the format
 		whole.Format = record.NewestFormat
 	}
 	q := &w.queue
@@ -103,12 +103,12 @@ func (w *Writer) Add(e *record.Entry) {
 	if w.overflow || len(q.buf) > min(shipFrom, w.o.MaxQueueBytes/2) {
 		select {
 		case w.full <- struct{}{}:
-		default: // the shipper knows
+		default: // a signal is already waiting
 		}
 	}
 }
 
-// End implements engine.Shipper. What a folder that hangs does not take within a moment is not shipped.
+// End implements engine.Shipper. If the folder hangs, End gives up after endWithin, and the rest is not shipped.
 func (w *Writer) End() {
 	w.stop()
 	timeout := time.NewTimer(endWithin)
@@ -120,7 +120,7 @@ func (w *Writer) End() {
 	}
 }
 
-// Status is the present state.
+// Status returns the current state.
 func (w *Writer) Status() core.Archive {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *Writer) Status() core.Archive {
 	return s
 }
 
-// take moves the queue to the shipper, whose memory it uses from then on; false: nothing is queued.
+// take moves the queue to the shipper and reuses the memory of into for the new queue; false: the queue is empty.
 func (w *Writer) take(into *queue) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +144,7 @@ func (w *Writer) take(into *queue) bool {
 	return true
 }
 
-// idle is an empty buffer, with the memory of buf unless that is much.
+// idle returns an empty buffer, which reuses the memory of buf unless buf is large.
 func idle(buf []byte) []byte {
 	if cap(buf) > 2*shipFrom {
 		return nil
@@ -152,10 +152,10 @@ func idle(buf []byte) []byte {
 	return buf[:0]
 }
 
-// shipFrom is the size of a queue that is shipped at once.
+// shipFrom is the size at which a queue is shipped at once.
 const shipFrom = 4 << 20
 
-// shipped notes that what the shipper had taken is in the folder; based: so is a base copy before it.
+// shipped records that the entries taken by the shipper are in the folder. based: a base copy is there too.
 func (w *Writer) shipped(q *queue, based bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +166,8 @@ func (w *Writer) shipped(q *queue, based bool) {
 	w.caughtUpLocked(based, nil)
 }
 
-// caughtUpLocked finds how far the archive is behind; sent is what the shipper has taken and not yet written.
+// caughtUpLocked updates how far the archive is behind. sent holds the entries that the shipper has taken and not
+// written yet.
 func (w *Writer) caughtUpLocked(based bool, sent *queue) {
 	switch {
 	case w.overflow, !based:
@@ -194,7 +195,7 @@ func (w *Writer) overflowed() bool {
 	return w.overflow
 }
 
-// ended notes that there is no timeline, so that entries need not be queued.
+// ended records that there is no timeline, so entries need not be queued.
 func (w *Writer) ended() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

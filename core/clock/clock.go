@@ -7,23 +7,23 @@ import (
 	"broker/core"
 )
 
-// Clock tells the time.
+// Clock returns the time.
 type Clock interface{ Now() core.Instant }
 
-// Monotonic is a Clock that can tell a span that has passed from a clock that was set.
+// Monotonic is a Clock that also measures time independently of changes to the wall clock.
 type Monotonic interface {
 	Clock
-	// Read is the time, and the span since some fixed moment, which goes on evenly whatever happens to the wall clock.
+	// Read returns the time, and the time since a fixed start. Changes of the wall clock do not affect the latter.
 	Read() (core.Instant, time.Duration)
 }
 
 // System is the machine's clock.
 type System struct{}
 
-// began is the fixed moment of System.Read: it carries a reading of the monotonic clock.
+// began is the fixed start for System.Read; it includes a reading of the monotonic clock.
 var began = time.Now()
 
-// Read implements Steady.
+// Read implements Monotonic.
 func (System) Read() (core.Instant, time.Duration) {
 	t := time.Now()
 	return core.InstantOf(t), t.Sub(began)

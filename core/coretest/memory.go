@@ -6,7 +6,7 @@ import "runtime"
 func LiveBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first run finalized
+	runtime.GC() // frees objects that the first run finalized
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // fits
 }

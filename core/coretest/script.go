@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A script is a text file of commands and of what must come of each, in sections that start from nothing:
+// A script is a text file of commands with their expected results. Each of its sections starts with an empty broker:
 //
 //	== a released job stands at its original place
 //	w1 lease q                          a command: words, key=value options and -flags

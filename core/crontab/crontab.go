@@ -12,9 +12,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule tells when something is due. Next depends on its argument only, so that a restart does not change the times.
+// Schedule computes due times. Next depends only on its argument, so a restart does not change the times.
 type Schedule interface {
-	// Next is the first time after t; the zero time if there is none.
+	// Next returns the first due time after t, or the zero time if there is none.
 	Next(t time.Time) time.Time
 }
 
@@ -25,8 +25,8 @@ var fieldParser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour |
 // everyWord is the prefix of an interval: @every 90s.
 const everyWord = "@every "
 
-// Parse parses a schedule. It is in the time zone local, or in the one that precedes the fields:
-// "CRON_TZ=Europe/Vienna 30 6 * * 1-5". It may read the time zone from a file.
+// Parse parses a schedule. The time zone is local, or the one before the fields: "CRON_TZ=Europe/Vienna 30 6 * *
+// 1-5". It may read the time zone from a file.
 func Parse(text string, local *time.Location) (Schedule, error) {
 	text = strings.TrimSpace(text)
 	zone, rest, err := cutZone(text, local)
@@ -50,7 +50,7 @@ func Parse(text string, local *time.Location) (Schedule, error) {
 		}
 		return nil, err
 	}
-	if namesNothing(s) {
+	if hasEmptyField(s) {
 		return nil, errors.New("a field has no value")
 	}
 	c := calendar{s, zone}
@@ -60,8 +60,8 @@ func Parse(text string, local *time.Location) (Schedule, error) {
 	return c, nil
 }
 
-// cutZone cuts the time zone off the front. The library would do so too, but panics if nothing follows; it must not see a
-// second zone either.
+// cutZone cuts the time zone off the front. The library could do it, but it panics if no field follows, and it must not
+// get a second time zone.
 func cutZone(text string, local *time.Location) (*time.Location, string, error) {
 	named, ok := afterZoneWord(text)
 	if !ok {
@@ -81,7 +81,7 @@ func cutZone(text string, local *time.Location) (*time.Location, string, error) 
 	return zone, rest, nil
 }
 
-// afterZoneWord returns what follows CRON_TZ= or TZ= at the front of text.
+// afterZoneWord returns the text after a leading CRON_TZ= or TZ=.
 func afterZoneWord(text string) (string, bool) {
 	for _, word := range []string{"CRON_TZ=", "TZ="} {
 		if named, ok := strings.CutPrefix(text, word); ok {
@@ -91,9 +91,9 @@ func afterZoneWord(text string) (string, bool) {
 	return text, false
 }
 
-// namesNothing reports that a field has no values: the library accepts a lone comma, and then searches five years second by
-// second for a time that matches.
-func namesNothing(s cron.Schedule) bool {
+// hasEmptyField reports whether a field has no values. The library accepts a field with only a comma, and then searches
+// five years second by second for a matching time.
+func hasEmptyField(s cron.Schedule) bool {
 	f, ok := s.(*cron.SpecSchedule)
 	return ok && slices.Contains([]uint64{f.Second, f.Minute, f.Hour, f.Dom, f.Month, f.Dow}, 0)
 }

@@ -27,36 +27,37 @@ func IsDamage(err error) bool {
 	return errors.As(err, &d)
 }
 
-// Backup copies the store to a folder that must not exist, while the broker continues. The copy has everything that was
-// acknowledged before the call; a broker can be started on it.
+// Backup copies the store to a folder that must not exist, while the broker continues. The copy contains everything
+// that was acknowledged before the call. A broker can be started on the copy.
 func (e *Engine) Backup(dir string) error {
 	if e.store == nil {
 		return ErrNothingStored
 	}
-	e.Flush() // with durability relaxed the newest changes are in memory only
+	e.Flush() // with durability relaxed, the newest changes are in memory only
 	if err := e.store.Checkpoint(dir); err != nil || e.store.Cluster() == "" {
 		return err
 	}
-	s, err := store.Open(store.Options{Dir: dir}) // the copy is that of a broker of its own
+	s, err := store.Open(store.Options{Dir: dir}) // the copy is a store of a single broker
 	if err != nil {
 		return err
 	}
 	return errors.Join(s.Leave(), s.Close())
 }
 
-// BackupStopped copies a store that no broker has open.
+// BackupStopped copies a store while no broker has it open.
 func BackupStopped(data, dir string) error { return store.CopyStopped(store.Options{Dir: data}, dir) }
 
 // Archive is a copy of a store that is sent as a tar file.
 type Archive = store.Archive
 
-// OpenArchive opens a copy of a store, to be sent.
+// OpenArchive opens a copy of a store in order to send it.
 func OpenArchive(dir string) (*Archive, error) { return store.OpenArchive(dir) }
 
-// ReceiveBackup reads what an Archive has sent into a folder that must not exist. An incomplete copy does not get that name.
+// ReceiveBackup writes a copy sent by an Archive to a folder, which must not exist. The folder gets its name only when the
+// copy is complete.
 func ReceiveBackup(r io.Reader, dir string) error { return store.ReceiveCopy(r, dir) }
 
-// Report is what a stopped store holds and what is wrong with it.
+// Report lists the contents of a store and the problems found in it.
 type Report struct {
 	Bytes         uint64 // of all records and bodies
 	Bodies        uint64 // stored separately from their jobs
@@ -67,14 +68,14 @@ type Report struct {
 	Damage        []string         // data that is missing or damaged
 	Orphans       []string         // parts of jobs that do not exist: harmless, but a bug
 	Inconsistency error            // everything is readable, but inconsistent
-	More          uint64           // number of findings beyond those listed
+	More          uint64           // number of findings that are not listed
 }
 
 // Sound reports whether everything was read and is consistent.
 func (r *Report) Sound() bool { return len(r.Damage) == 0 && r.Inconsistency == nil }
 
-// Inspect reads a stopped store completely and changes nothing in it. The error says why it could not; what is wrong with the
-// store is in the Report. progress is called from time to time with the number of keys read.
+// Inspect reads a stopped store completely and changes nothing. The error is only for failures to read it; problems of the
+// store are in the Report. progress is called from time to time with the number of keys read.
 func Inspect(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
 	if err != nil {

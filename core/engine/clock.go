@@ -7,8 +7,8 @@ import (
 	"broker/core/clock"
 )
 
-// maxDrift is the difference between wall clock and monotonic clock, from one look to the next, above which the wall clock counts
-// as set. Time servers slew by far less.
+// maxDrift is the largest change of the difference between wall clock and monotonic clock from one reading to the next. With
+// more, the wall clock counts as set. Time servers slew by far less.
 const maxDrift = core.Instant(500 * time.Millisecond / time.Microsecond)
 
 // clockMonitor compares the wall clock with the monotonic one.
@@ -28,7 +28,7 @@ func newClockMonitor(c clock.Clock) clockMonitor {
 	return f
 }
 
-// read returns the time, and by how much the clock was set since the last look.
+// read returns the time, and by how much the clock was set since the last reading.
 func (f *clockMonitor) read() (now, setBy core.Instant) {
 	if f.clocks == nil {
 		return f.wallClock.Now(), 0
@@ -42,7 +42,7 @@ func (f *clockMonitor) read() (now, setBy core.Instant) {
 	return wall, by
 }
 
-// nowLocked reads the clock. If it was set, it tells the machine before any decision.
+// nowLocked reads the clock. If the clock was set, the machine learns that before any decision.
 func (e *Engine) nowLocked() core.Instant {
 	now, by := e.clockMonitor.read()
 	if by != 0 {

@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// commitLoop commits one batch after the other until the engine is closed.
+// commitLoop commits one batch after another until the engine is closed.
 func (e *Engine) commitLoop() {
 	defer e.running.Done()
 	for {
@@ -27,15 +27,17 @@ func (e *Engine) commitLoop() {
 	}
 }
 
-// batchSizes describes the open batch and the one before for the committer. Written under the lock, read without it.
+// batchSizes tells the committer the sizes of the open batch and the previous batch. Written under the lock, read
+// without it.
 type batchSizes struct {
 	awaited  atomic.Bool  // a client waits for the open batch
 	open     atomic.Int64 // approximate number of changes in the open batch
 	sealed   atomic.Int64 // changes in the last sealed batch
-	sealedAt atomic.Int64 // when that was sealed, a core.Instant
+	sealedAt atomic.Int64 // when the last batch was sealed, a core.Instant
 }
 
-// linger waits while no client waits for the open batch, so that leases and progress cost few syncs; false: closing.
+// linger delays the commit while no client waits for the open batch, so that leases and progress need few syncs. It
+// returns false when the engine closes.
 func (e *Engine) linger() bool {
 	if e.sizes.awaited.Load() {
 		return true
@@ -60,24 +62,25 @@ func (e *Engine) linger() bool {
 	}
 }
 
-// A sync uses as much processor time as about ten jobs, so under load a broker on few cores does a tenth more work with batches
-// twice as large; beyond groupDelayPeriod there is no further gain.
+// A sync uses as much processor time as about ten jobs, so under load, a broker on few cores does a tenth more work if batches
+// are twice as large. Delays longer than groupDelayPeriod bring no further gain.
 const (
 	groupDelayFrom   = 64 // changes in a batch; smaller ones are never delayed
 	groupDelayPeriod = 1500 * time.Microsecond
 	groupDelayStep   = 250 * time.Microsecond
 )
 
-// An entry of a replicated log takes three syncs and several calls, so smaller batches are worth a delay too, counted from when the
-// batch before was committed. A few clients that wait for each reply would only wait longer.
+// An entry of a replicated log takes three syncs and several calls, so smaller batches are worth a delay too. The delay starts when
+// the previous batch was committed. With very small batches, a few clients that wait for each reply would only wait longer.
 const (
 	replicatedFrom      = 16
 	replicatedDelay     = 300 * time.Microsecond
 	replicatedDelayStep = 100 * time.Microsecond
 )
 
-// groupDelay lets the open batch grow as large as the last one, if that was large, until groupDelayPeriod after the last one was
-// sealed. That costs clients that wait for each reply nothing: once all of them have returned, the batch does not grow any more.
+// groupDelay lets the open batch grow to the size of the last batch, if that was large, for at most groupDelayPeriod since the
+// last batch was sealed. Clients that wait for each reply lose nothing: once all of them have sent their next request, the batch
+// has reached that size.
 func (e *Engine) groupDelay() {
 	last := e.sizes.sealed.Load()
 	switch replicated := e.opts.Replicated != nil; {
@@ -91,7 +94,7 @@ func (e *Engine) groupDelay() {
 	e.gather(last, min(groupDelayPeriod-since, groupDelayPeriod), groupDelayStep) // the clock may have been set
 }
 
-// gather waits until the open batch has so many changes, but not longer than rest.
+// gather waits until the open batch has this many changes, at most for rest.
 func (e *Engine) gather(changes int64, rest, step time.Duration) {
 	for e.sizes.open.Load() < changes && rest > 0 {
 		select {
@@ -132,7 +135,7 @@ func (e *Engine) commitOnce() {
 			e.fail(err)
 			return
 		}
-		if e.stopped.Load() { // it hung, and its clients were refused
+		if e.stopped.Load() { // the commit hung, and its clients got errors
 			return
 		}
 		took, appended = e.opts.Clock.Now().Sub(start), true
@@ -150,7 +153,7 @@ func (e *Engine) commitOnce() {
 	}
 }
 
-// entry makes the entry of a batch, which follows the last one.
+// entry makes the log entry for a batch. It follows the last entry.
 func (e *Engine) entry(s *machine.Sealed, at core.Instant) *record.Entry {
 	prev := e.sealedEntry.Number
 	e.sealedEntry = record.Entry{
@@ -177,8 +180,8 @@ func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 	return now, true
 }
 
-// settle lets the machine drop what is now durable, and returns the wakes of clients whose replies came to depend on the batch
-// after it was sealed.
+// settle lets the machine drop its copies of data that is now durable. It returns the wakes of clients whose replies began to
+// depend on the batch after it was sealed.
 func (e *Engine) settle(s *machine.Sealed) []func() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,7 +191,7 @@ func (e *Engine) settle(s *machine.Sealed) []func() {
 	return e.wakesOf(e.sealedWakes[:0], s.Waiters[known:])
 }
 
-// wakesOf appends the wakes of the clients in slots. Waking a client that is gone is harmless.
+// wakesOf appends the wakes of the clients in slots. Waking a closed client is harmless.
 func (e *Engine) wakesOf(into []func(), slots []uint32) []func() {
 	for _, slot := range slots {
 		if w := e.wakes[slot]; w != nil {
@@ -204,7 +207,8 @@ func wakeAll(wakes []func()) {
 	}
 }
 
-// fail is final: memory is ahead of the disk by an unknown amount. The engine accepts no more changes, and still answers reads.
+// fail stops the engine for good, because memory is ahead of the disk by an unknown amount. The engine accepts no more changes
+// but still answers reads.
 func (e *Engine) fail(err error) {
 	if !e.stopped.CompareAndSwap(false, true) {
 		return

@@ -8,26 +8,26 @@ import (
 	"broker/core/internal/store"
 )
 
-// A job that the store cannot read must not stop the others. The first worker that should run it finds it: it goes to the dead set,
-// and the worker gets another one. Whoever looks at it sees the reason instead of what is damaged.
+// A job that the store cannot read must not stop other jobs. When it is about to be leased, it moves to the dead set, and the
+// worker gets another job. Inspecting it shows the reason in place of the damaged parts.
 
-// damageReports are the damaged jobs that the listener knows of.
+// damageReports are the damaged jobs that were reported to the listener.
 type damageReports struct {
 	mu   sync.Mutex // guards jobs
 	jobs map[uint64]struct{}
 }
 
-// maxDamageReports bounds them; a store with more is beyond a report for each.
+// maxDamageReports limits them. If a store has more damaged jobs, the others are not reported one by one.
 const maxDamageReports = 10_000
 
-// isDamage reports whether an error is damage of the store that this engine goes on with. The leader of a cluster does not: the
-// other nodes have the job, and one of them takes over.
+// isDamage reports whether an error means that the store is damaged and this engine can continue. The leader of a cluster does
+// not continue: other nodes have the job intact, and one of them takes over.
 func (e *Engine) isDamage(err error) bool {
 	var d *store.DamageError
 	return err != nil && e.opts.Replicated == nil && errors.As(err, &d)
 }
 
-// reportDamage tells the listener of a damaged job, once.
+// reportDamage reports a damaged job to the listener, once.
 func (e *Engine) reportDamage(seq uint64, err error) {
 	d := &e.damage
 	d.mu.Lock()
@@ -44,7 +44,7 @@ func (e *Engine) reportDamage(seq uint64, err error) {
 	}
 }
 
-// damaged is the reply in place of one that needs what is damaged of a job.
+// damaged returns the reply to use when the damaged part of a job is needed.
 func (e *Engine) damaged(r *core.Reply, err error) core.Reply {
 	e.reportDamage(r.Seq, err)
 	if r.Kind != core.Assigned {
@@ -60,7 +60,7 @@ func (e *Engine) damaged(r *core.Reply, err error) core.Reply {
 	return core.Reply{Kind: core.TimedOut, Tag: r.Tag, Seq: r.Seq, N: r.N}
 }
 
-// showDamage shows what is left of a job, and why there is no more.
+// showDamage shows the readable parts of a job, and why the others are missing.
 func (e *Engine) showDamage(i *core.JobInfo, err error) {
 	e.reportDamage(i.Seq, err)
 	i.Damage = err.Error()

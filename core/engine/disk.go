@@ -6,18 +6,18 @@ import (
 	"broker/core"
 )
 
-// diskCheck is the state of the look at the free space of the disk.
+// diskCheck is the state of the check for free disk space.
 type diskCheck struct {
-	busy atomic.Bool // a look is under way; its goroutine uses the rest
+	busy atomic.Bool // a check is running; its goroutine owns the other fields
 	full bool
 }
 
-// startDiskCheck looks at the disk on a goroutine of its own: one that hangs must not keep deadlines from being handled.
+// startDiskCheck checks the disk on a goroutine of its own: a hanging disk must not delay the handling of deadlines.
 func (e *Engine) startDiskCheck() {
 	if e.store == nil || e.opts.MinFreeDiskBytes == 0 || e.disk.busy.Swap(true) {
 		return
 	}
-	go func() { // ends with the system call; a disk that hangs keeps it until the process ends
+	go func() { // ends with the system call; on a hanging disk, it lasts until the process ends
 		defer e.disk.busy.Store(false)
 		e.checkDisk()
 	}()
@@ -27,7 +27,7 @@ func (e *Engine) startDiskCheck() {
 func (e *Engine) checkDisk() {
 	free, err := e.store.FreeBytes()
 	if err != nil {
-		return // some file systems cannot tell; a failing write is noticed anyway
+		return // some file systems do not report it; failing writes are noticed anyway
 	}
 	full := free < e.opts.MinFreeDiskBytes
 	if full {

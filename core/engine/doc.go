@@ -5,13 +5,13 @@
 //	                              │ changes gather in the open batch
 //	committer ── lock ▸ Seal ▸ unlock ──▶ store.Commit (one sync) ──▶ Committed, wake those who hold replies back
 //
-// While one batch is being synced the next one fills: the number of operations that share a sync grows with the load.
-// A job that is submitted, leased and finished before its batch is sealed is never written at all.
+// While one batch is being synced, the next one fills, so the number of operations that share a sync grows with the
+// load. A job that is submitted, leased and finished before its batch is sealed is never written at all.
 //
-// The lock is held for decisions only. The bodies of leased jobs that are not in memory are read by a few readers
-// (readers.go) for the sessions of event loops, which must not wait for the disk; everything else that is not in memory
-// is read by the goroutine that asked, after the lock is released.
+// The lock is held for decisions only. The bodies of leased jobs that are not in memory are read by a few reader
+// goroutines (readers.go), because the sessions of event loops must not wait for the disk. Everything else that is not
+// in memory is read by the calling goroutine, after the lock is released.
 //
-// A start builds the machine from the store with an index (index.go). On a node of a cluster that follows, a Standby keeps
-// such an index up to date, and the engine starts with it when that node leads.
+// At start, an index (index.go) builds the machine from the store. On a follower in a cluster, a Standby keeps such an
+// index up to date, and the engine starts with it when that node becomes the leader.
 package engine

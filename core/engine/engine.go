@@ -17,13 +17,13 @@ import (
 type Engine struct {
 	opts    Options
 	store   *store.Store // nil with Durability None
-	journal Journal      // likewise
+	journal Journal      // nil with Durability None
 
 	mu           sync.Mutex // guards machine, wakes, closers, deadline, clockMonitor, clockSet
 	machine      *machine.Machine
 	wakes        []func()     // by client slot
-	closers      []func()     // likewise
-	deadline     core.Instant // until which the timer goroutine sleeps
+	closers      []func()     // by client slot
+	deadline     core.Instant // when the timer goroutine wakes up
 	clockMonitor clockMonitor
 	clockSet     core.Instant // by how much the clock was set since the last report
 
@@ -35,10 +35,10 @@ type Engine struct {
 
 	commitTimes commitTimes
 
-	committing  sync.Mutex // one commit at a time: the committer's, Flush's, Close's; guards what follows
+	committing  sync.Mutex // held during a commit by the committer, Flush or Close; guards the three fields below
 	sealed      machine.Sealed
 	sealedWakes []func()     // of the clients that wait for the sealed batch
-	sealedEntry record.Entry // the last one
+	sealedEntry record.Entry // the last entry
 
 	writes    notify.Signal // something to commit
 	ticks     notify.Signal // an earlier deadline
@@ -76,12 +76,12 @@ func (e *Engine) start() {
 		go e.commitLoop() // ends when done is closed; Close waits for it
 		if e.opts.Replicated == nil {
 			e.running.Add(1)
-			go e.watchCommits() // likewise; in a cluster the majority's disks decide
+			go e.watchCommits() // also ends with done; not in a cluster, where the disks of the majority decide
 		}
 	}
 	if !e.opts.ManualTimers {
 		e.running.Add(1)
-		go e.timerLoop() // likewise
+		go e.timerLoop() // also ends with done
 	}
 }
 
@@ -122,9 +122,9 @@ func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 type decided struct {
 	wakes   []func()
 	signals signals
-	work    []machine.Work // what replies need from the store
+	work    []machine.Work // data that replies need from the store
 	ops     int            // number of processed operations
-	wants   machine.Wants  // what the next one needs, if any is left
+	wants   machine.Wants  // data that the next operation needs, if any operation is left
 }
 
 // decide is the part of Do under the lock.
@@ -144,9 +144,10 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	return into, d
 }
 
-// crashOnPanic ends the process after a panic of the machine under the lock. Every function that takes the lock on the goroutine of a
-// client defers it, after the unlock: nobody else gets the lock then. An event loop recovers from panics of a session, but this one
-// is a broken invariant: the machine must not be used any more, and the store has everything that was promised.
+// crashOnPanic ends the process after a panic of the machine under the lock. Every function that takes the lock on a client's
+// goroutine defers crashOnPanic after the unlock, so no other goroutine gets the lock before the process ends. An event loop recovers
+// from panics of a session, but this panic is a broken invariant: the machine must not be used any more. The store has everything
+// that was acknowledged.
 func crashOnPanic() {
 	r := recover()
 	if r == nil {
@@ -178,13 +179,13 @@ func (e *Engine) Stopped() bool { return e.stopped.Load() }
 // Now implements core.Broker.
 func (e *Engine) Now() core.Instant { return e.opts.Clock.Now() }
 
-// signals collects the consequences of a round of decisions for other goroutines.
+// signals are the effects of a round of decisions on other goroutines.
 type signals struct {
 	commit, tick bool
 	runs         []core.ScheduleRun // for the listener
 }
 
-// afterLocked collects what must happen after the lock is released: clients to wake, goroutines to signal.
+// afterLocked collects the work to do after the lock is released: clients to wake, goroutines to signal.
 func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 	e.machine.Touched(func(slot uint32) {
 		if w := e.wakes[slot]; w != nil {
@@ -239,8 +240,8 @@ func (e *Engine) Shutdown() error {
 	return e.closeErr
 }
 
-// Abandon stops the engine of a node that no longer leads: nothing more is committed, and replies that wait for a commit
-// are refused. Shutdown must follow.
+// Abandon stops the engine of a node that no longer leads: nothing more is committed, and requests whose replies wait
+// for a commit get errors. Shutdown must follow.
 func (e *Engine) Abandon() { e.fail(ErrReplaced) }
 
 // Check verifies all invariants of the index. It is for tests and the doctor: it takes linear time under the lock.

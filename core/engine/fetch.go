@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// fetch reads what an operation needs, without the lock, and supplies it to the machine. For a job that was removed meanwhile it
-// supplies nil; after a failed read the engine stops, and the operation is refused.
+// fetch reads the data that an operation needs, without the lock, and supplies it to the machine. If a job was removed in the
+// meantime, it supplies nil. After a failed read, the engine stops and the operation fails.
 func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 	for _, times := range wants.Times {
 		parsed, err := times.Parse()
@@ -67,7 +67,7 @@ func (e *Engine) supplyLog(id core.ClientID, seq uint64, documents []core.MetaEn
 	e.machine.SupplyLog(id, seq, documents, err)
 }
 
-// supply supplies what was read, and returns the jobs that are missing unexpectedly.
+// supply passes the data to the machine, and returns the jobs that are missing unexpectedly.
 func (e *Engine) supply(id core.ClientID, wants machine.Wants, jobs map[uint64]*core.Job) (missing []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// Limits of what one Find reads from the store. It runs on the goroutine of the caller, outside the lock except for finding
-// candidates.
+// Limits of how much one Find reads from the store. It runs on the caller's goroutine and holds the lock only while it
+// finds candidates.
 const (
 	scanBytes = 8 << 20 // of records and bodies
 	scanJobs  = 5000
@@ -41,7 +41,8 @@ func (e *Engine) scan(id core.ClientID, r *core.Reply, op *core.Find) error {
 	return err
 }
 
-// waitFor wakes a client once a commit is durable on which a reply depends that was completed outside the lock.
+// waitFor wakes a client once a commit is durable. A reply that was completed outside the lock depends on this
+// commit.
 func (e *Engine) waitFor(id core.ClientID, commit core.Commit) {
 	if commit == 0 {
 		return
@@ -49,7 +50,7 @@ func (e *Engine) waitFor(id core.ClientID, commit core.Commit) {
 	var buf [16]func()
 	e.mu.Lock()
 	defer crashOnPanic()
-	e.machine.RestOn(id, commit)
+	e.machine.DependOn(id, commit)
 	wakes, s := e.afterLocked(buf[:0])
 	e.mu.Unlock()
 	e.notify(wakes, s)
@@ -63,7 +64,7 @@ type scanner struct {
 	limit       int
 	cursor      string // after the last examined candidate
 	text        string // Filter.Text in lower case
-	anywhere    string // likewise
+	anywhere    string // Filter.Anywhere in lower case
 	bytes, jobs int
 }
 
@@ -95,11 +96,11 @@ func (s *scanner) candidates() (machine.Page, error) {
 	return s.e.machine.FindPage(s.e.nowLocked(), s.op, s.cursor, scanPage)
 }
 
-// candidate adds a job to the page if it matches; over: the call has done enough.
+// candidate adds a job to the page if it matches. over means that the page is full or the limit is reached.
 func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err error) {
 	n, err := s.e.readJob(i, parts{body: s.op.Filter.BodyText != "" || s.anywhere != "", failure: true})
 	switch {
-	case errors.Is(err, store.ErrMissing): // removed meanwhile
+	case errors.Is(err, store.ErrMissing): // removed in the meantime
 	case err != nil:
 		return true, err
 	case s.matches(i):
@@ -128,7 +129,7 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 		failure = &core.Failure{}
 	}
 	id := i.Job.Identity()
-	shown := func(wanted string) bool { // in what lists show of the job
+	shown := func(wanted string) bool { // in the fields that lists show
 		contains := func(text string) bool { return strings.Contains(strings.ToLower(text), wanted) }
 		return contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)
 	}

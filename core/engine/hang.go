@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// hangLooks is how often a commit is looked at before it counts as hanging.
+// hangLooks is how many checks in a row must see the same commit before it counts as hanging.
 const hangLooks = 8
 
-// commitWatch is the commit that the journal works on. A disk that hangs returns no error: without a limit, clients would wait
-// for it as long as the process lives.
+// commitWatch is the commit that is being written. A hanging disk returns no error: without a limit, clients would wait until
+// the process ends.
 type commitWatch struct{ running atomic.Uint64 } // number of the commit; zero: none
 
-// watchCommits fails the engine when one commit has taken HangAfter. It counts looks instead of comparing times, so that a
-// process that was paused as a whole does not take the pause for a hang.
+// watchCommits fails the engine when one commit has taken HangAfter. It counts checks instead of comparing times, so that
+// a pause of the whole process does not look like a hanging disk.
 func (e *Engine) watchCommits() {
 	defer e.running.Done()
 	ticker := time.NewTicker(e.opts.HangAfter / hangLooks)

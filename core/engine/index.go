@@ -13,19 +13,19 @@ import (
 	"broker/core/internal/store"
 )
 
-// index builds the machine of a store: load reads everything, update what has changed since, finish makes the machine ready
-// for an engine. A start calls load and finish, a Standby calls update in between.
+// index builds the machine from a store: load reads everything, update reads the changes since then, and finish makes the
+// machine ready for an engine. A start calls load and finish, a Standby calls update in between.
 type index struct {
 	machine  *machine.Machine
 	options  machine.Options
 	store    *store.Store
 	changes  *store.Follower
-	entry    uint64 // up to which update has followed the store
+	entry    uint64 // last entry that update has read
 	clock    func() core.Instant
 	progress func(jobs uint64, part float64) // may be nil
 }
 
-// newIndex begins without a machine. close must follow.
+// newIndex returns an index without a machine. The caller must close it.
 func newIndex(s *store.Store, o machine.Options, clock func() core.Instant) *index {
 	return &index{store: s, options: o, changes: s.Follow(), clock: clock}
 }
@@ -46,7 +46,7 @@ func (x *index) load(ctx context.Context) error {
 	})
 }
 
-// update restores the jobs anew that have changed, and those in also.
+// update restores again the jobs that have changed, and the jobs in also.
 func (x *index) update(ctx context.Context, also []uint64) (err error) {
 	now := x.clock()
 	if !x.machine.Follow(now) {
@@ -88,7 +88,8 @@ func (x *index) update(ctx context.Context, also []uint64) (err error) {
 	})
 }
 
-// finish makes the machine ready for an engine: the rest of the metadata, and what is between jobs. The store must stand still.
+// finish makes the machine ready for an engine: it restores the rest of the metadata and the links between jobs. The store must
+// not change meanwhile.
 func (x *index) finish() (*machine.Machine, error) {
 	m := x.machine
 	m.Begin(core.Commit(x.store.Position().Number))
@@ -105,7 +106,8 @@ func (x *index) finish() (*machine.Machine, error) {
 	return m, nil
 }
 
-// takeOver makes a machine that has followed the store ready for an engine. Leases that go on start anew.
+// takeOver makes a machine that was kept up to date ready for an engine. Leases that continue get their full time
+// again.
 func (x *index) takeOver(ctx context.Context, o machine.Options) (*machine.Machine, error) {
 	x.options = o
 	x.machine.SetOptions(o)

@@ -7,21 +7,22 @@ import (
 	"broker/core/internal/store"
 )
 
-// Journal makes entries durable in order; each names the one before it. Append returns once the entry is durable and applied to
-// the store; any error is final. The journal of a single broker is the store.
+// Journal makes entries durable in order; each entry names its predecessor. Append returns once the entry is durable and
+// applied to the store; any error is final. The journal of a single broker is the store.
 type Journal interface {
 	Append(e *record.Entry) error
 }
 
-// Shipper gets a copy of all that is committed. Its methods do not wait for a disk, except that End may wait for a moment.
+// Shipper gets a copy of everything that is committed. Its methods do not wait for a disk, except that End may wait
+// briefly.
 type Shipper interface {
-	Begin(s *store.Store, recent Recent) // before the first entry; s has all entries before it. recent may be nil
-	Add(e *record.Entry)                 // committed, after the one before; e must not be kept
-	End()                                // after the last one; s is closed next
+	Begin(s *store.Store, recent Recent) // called before the first Add; s has all earlier entries. recent may be nil
+	Add(e *record.Entry)                 // called for each committed entry, in order; it must not keep e
+	End()                                // called after the last Add; s is closed next
 }
 
-// Recent calls each for the encodings of the entries after the one with a number, as far as they are known, in order. Entries of leaders
-// that were replaced may be among them. Any goroutine may call it until the store is closed.
+// Recent calls each with the encodings of the known entries after a number, in order. They may include entries of leaders that were
+// replaced. Any goroutine may call it until the store is closed.
 type Recent func(after uint64, each func(entry []byte) error) error
 
 // Replicated is what a cluster member provides to the engine while it leads.
@@ -30,24 +31,25 @@ type Replicated struct {
 	Journal Journal
 	Standby *Standby // of Store; nil: the engine reads the store
 
-	// Holds reports that no other member can lead yet, going by the clock: what this engine has decided before the call was
-	// decided by the only leader. nil, or false: only a commit can tell. Any goroutine; it is asked for each round of replies.
+	// Holds reports that, by the clock, no other member can lead yet. Then this engine was the only leader for all its
+	// decisions before the call. If Holds is nil or returns false, only a commit can confirm that. Any goroutine may call it;
+	// it is called for each round of replies.
 	Holds func() bool
 
 	// Recent reads the replicated log.
 	Recent Recent
 
-	// Format is that of the entries from now on; nil: the newest. Any goroutine.
+	// Format returns the format of the entries from now on; nil: the newest format. Any goroutine.
 	Format func() int
 
-	// CommitLeases has leases stored whoever holds them, and handed out once they are committed.
+	// CommitLeases stores all leases, and delays each Assigned reply until the lease is committed.
 	CommitLeases bool
 }
 
-// holds is Replicated.Holds; a broker of its own is always the only one.
+// holds calls Replicated.Holds. Without a cluster, it is always true.
 func (r *Replicated) holds() bool { return r == nil || r.Holds != nil && r.Holds() }
 
-// recent is Replicated.Recent; a broker of its own keeps no log.
+// recent returns Replicated.Recent. Without a cluster, there is no log.
 func (r *Replicated) recent() Recent {
 	if r == nil {
 		return nil
@@ -55,9 +57,9 @@ func (r *Replicated) recent() Recent {
 	return r.Recent
 }
 
-// ErrReplaced is what a journal returns when its broker no longer leads. Whether the entry will be applied is unknown then.
+// ErrReplaced is returned by a journal whose broker no longer leads. Whether the entry will be applied is then unknown.
 var ErrReplaced = errors.New("this node no longer leads the cluster")
 
-// ErrMember is the error of Open for the store of a cluster's member.
+// ErrMember is returned by Open if the store belongs to a member of a cluster.
 var ErrMember = errors.New("this store is part of a cluster: start the broker with --node and --cluster, " +
 	"or make it a store of its own with broker cluster detach")

@@ -32,26 +32,28 @@ type Options struct {
 	FS         FS     // nil: the disk
 	Durability Durability
 
-	SyncEvery        time.Duration // Relaxed: how long an acknowledged change may take to be on disk; 100 ms
-	LazyEvery        time.Duration // Sync: how long records may gather for which no client waits (leases, progress); 25 ms
+	SyncEvery        time.Duration // Relaxed: longest time until an acknowledged change is on disk; 100 ms
+	LazyEvery        time.Duration // Sync: longest delay of records that no client waits for (leases, progress); 25 ms
 	HangAfter        time.Duration // a commit that takes longer counts as a failure of the disk; 30 s
 	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
-	DefaultLease     time.Duration // of a job without one that no connection holds; 30 minutes
-	MinFreeDiskBytes uint64        // new jobs are refused while less is free; zero: never
+	DefaultLease     time.Duration // for a job without LeaseFor that no connection holds; 30 minutes
+	MinFreeDiskBytes uint64        // new jobs are refused while less space is free; zero: never
 	PoisonAfter      int           // leases of a job in a row that may end without a reply, at most 255; negative: no limit
 	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
 
-	// Replicated makes the engine the leader of a cluster: it works on the store and the journal of its member, and closes
-	// neither. Every reply is then one of the only leader: see confirm. Dir and FS are not used, Durability must be Sync.
+	// Replicated makes the engine the leader of a cluster: it uses the store and the journal of its member, and closes
+	// neither. No reply then comes from a replaced leader: see confirm.go. Dir and FS are not used, Durability must be
+	// Sync.
 	Replicated *Replicated
 
-	Archive Shipper // gets all entries; nil: there is none. Not used with Durability None
+	Archive Shipper // gets all entries; may be nil. Not used with Durability None
 
-	Clock    clock.Clock   // nil: the real time
+	Clock    clock.Clock   // nil: the system's clock
 	Listener core.Listener // nil: none
 	Seed     uint64        // of backoff jitter and random choices; zero: random
 
-	// Progress is called from time to time during recovery with the number of jobs and the part of the store (0 to 1).
+	// Progress is called from time to time during recovery, with the number of jobs and the share of the store that
+	// was read (0 to 1).
 	Progress func(jobs uint64, part float64)
 
 	// ManualTimers and ManualCommits are for tests that call Tick and Flush themselves.
@@ -104,8 +106,8 @@ func (w Wakeup) machine() int {
 	return int(w)
 }
 
-// replicatedUnstored limits what a leader admits before it is on disk. A batch is in memory about five times then: as records, as an
-// entry, in parts for the others, in the log, and as what a node applies.
+// replicatedUnstored limits the bytes that a leader accepts before they are on disk. Until then a batch is in memory about five
+// times: as records, as an entry, in parts for the followers, in the log, and when a node applies it.
 const replicatedUnstored = 192 << 20
 
 // machine converts to the machine's options.

@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// maxReaders limits how many leased jobs are read at the same time. A disk serves a few readers faster than one; more would only
-// delay commits.
+// maxReaders limits how many leased jobs are read at the same time. A few readers get more from a disk than one reader; more
+// readers would only delay commits.
 const maxReaders = 4
 
 // readers read the bodies of leased jobs for clients that accept a delay (core.Lease.Late), so that event loops do not wait for
@@ -64,7 +64,7 @@ func (e *Engine) readLoop() {
 	}
 }
 
-// deliver reads a job and passes it to its client, if that still waits for it.
+// deliver reads a job and passes it to its client if the client still waits for it.
 func (e *Engine) deliver(l *lateJob) {
 	r := &l.reply
 	if err := e.readLeased(r, l.queue); err != nil {

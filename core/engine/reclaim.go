@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// reclaimer frees disk space while the disk is nearly full. No new jobs arrive then, and the removals of completed jobs are too
-// small to make the store compact on its own. So it compacts each time a quarter of the jobs is gone, which keeps the cost of
-// compaction in proportion to its effect.
+// reclaimer frees disk space while the disk is nearly full. In that state no new jobs arrive, and the removals of completed
+// jobs are too small to trigger a compaction. So the reclaimer compacts each time a quarter of the jobs is gone, which keeps
+// the cost of compaction in proportion to its effect.
 type reclaimer struct {
-	jobs int // in the store at the last compaction; used by the look at the disk only
+	jobs int // in the store at the last compaction; used by the disk check only
 	busy atomic.Bool
 }
 
@@ -43,7 +43,7 @@ func (e *Engine) onLowDisk(reached bool) {
 		}()
 		e.Flush() // includes the newest removals
 		if err := e.store.Reclaim(ctx); err != nil {
-			e.opts.Listener.StoreWarning("room could not be reclaimed: " + err.Error())
+			e.opts.Listener.StoreWarning("disk space could not be reclaimed: " + err.Error())
 		}
 	})
 }

@@ -27,14 +27,14 @@ func (e *Engine) recover() error {
 	e.commitOnce() // reserve numbers before any is assigned
 	if e.stopped.Load() {
 		e.endArchive()
-		_ = e.closeStore() // likewise
+		_ = e.closeStore() // report the first error
 		return fmt.Errorf("open store: first commit failed")
 	}
 	e.opts.Listener.Recovered(e.machine.Stats().Jobs, e.opts.Clock.Now().Sub(start))
 	return nil
 }
 
-// openStore opens the engine's own store, or takes that of its member.
+// openStore opens the engine's own store, or uses the store of its member.
 func (e *Engine) openStore() error {
 	if r := e.opts.Replicated; r != nil {
 		e.store, e.journal = r.Store, r.Journal
@@ -52,7 +52,7 @@ func (e *Engine) openStore() error {
 	return nil
 }
 
-// endArchive ships what is left.
+// endArchive ships the remaining entries.
 func (e *Engine) endArchive() {
 	if e.opts.Archive != nil {
 		e.opts.Archive.End()
@@ -67,7 +67,7 @@ func (e *Engine) closeStore() error {
 	return e.store.Close()
 }
 
-// load gets the machine of the store: from the standby, if there is one, otherwise by reading the store.
+// load gets the machine from the standby, if there is one, otherwise by reading the store.
 func (e *Engine) load() (err error) {
 	o := e.opts.machine()
 	if r := e.opts.Replicated; r != nil && r.Standby != nil {

@@ -8,15 +8,15 @@ import (
 	"broker/core/internal/machine"
 )
 
-// Shadow is an index that follows the store of a running engine, as a Standby does on another node, one call at a time. The
-// simulation compares it with a start.
+// Shadow is an index that follows the store of a running engine, like a Standby on another node, but one call at a time.
+// The simulation compares it with an engine that reads the whole store.
 type Shadow struct {
 	engine *Engine
 	index  *index
 }
 
-// OpenShadow begins a Shadow. Close must follow, before the engine is closed. It is no method, so that the linker leaves it out of
-// the program.
+// OpenShadow starts a Shadow. It must be closed before the engine. It is a function, not a method, so that the linker leaves it out
+// of the program.
 func OpenShadow(e *Engine) (*Shadow, error) {
 	o := e.opts.machine()
 	s := &Shadow{engine: e, index: newIndex(e.store, machine.Options{Persist: true, StartedAt: o.StartedAt}, e.opts.Clock.Now)}
@@ -30,11 +30,11 @@ func OpenShadow(e *Engine) (*Shadow, error) {
 // Close ends the Shadow.
 func (s *Shadow) Close() { s.index.close() }
 
-// Update follows the store.
+// Update reads the latest changes of the store.
 func (s *Shadow) Update() error { return s.index.update(context.Background(), nil) }
 
-// Compare returns the first difference between an engine that takes over from the Shadow and one that starts now. It ends the
-// Shadow.
+// Compare returns the first difference between an engine that takes over from the Shadow and an engine that reads the store
+// now. It ends the Shadow.
 func (s *Shadow) Compare() error {
 	defer s.Close()
 	o := s.engine.opts.machine()

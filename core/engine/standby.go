@@ -12,7 +12,7 @@ import (
 	"broker/core/internal/store"
 )
 
-// standbyEvery is how often a Standby restores what has changed. Jobs that come and go in between cost it next to nothing.
+// standbyEvery is how often a Standby restores changed jobs. Jobs that come and go in between cost almost nothing.
 const standbyEvery = 250 * time.Millisecond
 
 // Standby keeps the index of a store up to date while entries are applied to it, so that an engine on this store starts
@@ -24,23 +24,23 @@ type Standby struct {
 	take   chan struct{} // closed when an engine takes the index
 	done   chan struct{} // closed when the goroutine has ended
 	once   sync.Once
-	err    error // why it has ended
+	err    error // why the goroutine has ended
 
 	progress atomic.Pointer[StandbyProgress]
 }
 
-// StandbyProgress is how far the index of a Standby is.
+// StandbyProgress is how complete the index of a Standby is.
 type StandbyProgress struct {
-	Complete bool   // it has all jobs; an engine would start at once
-	Jobs     int    // that it has
-	Entry    uint64 // number of the last entry of the store that it has followed
+	Complete bool   // the index has all jobs; an engine would start at once
+	Jobs     int    // in the index
+	Entry    uint64 // number of the last entry that it has read from the store
 }
 
 // Progress may be called from any goroutine.
 func (b *Standby) Progress() StandbyProgress { return *b.progress.Load() }
 
-// NewStandby begins to read a store. loaded is called once all jobs were read, with their number, on another goroutine. Stop must
-// follow, before the store is closed.
+// NewStandby starts to read a store. loaded is called on another goroutine, with the number of jobs, once all jobs are read. The
+// Standby must be stopped before the store is closed.
 func NewStandby(s *store.Store, c clock.Clock, loaded func(jobs int)) *Standby {
 	b := &Standby{
 		index: newIndex(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}), done: make(chan struct{}),
@@ -81,10 +81,10 @@ func (b *Standby) run(loaded func(jobs int)) {
 	}
 }
 
-// errTaken is the error of a second engine on the same Standby.
+// errTaken is returned to a second engine that uses the same Standby.
 var errTaken = errors.New("the standby has been used or stopped")
 
-// machine returns the machine for an engine. Nothing may be applied to the store meanwhile. It waits until the index is complete.
+// machine waits until the index is complete and returns the machine for an engine. Nothing may be applied to the store meanwhile.
 func (b *Standby) machine(o machine.Options) (m *machine.Machine, _ error) {
 	err := errTaken
 	b.once.Do(func() {

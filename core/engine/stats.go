@@ -2,7 +2,7 @@ package engine
 
 import "broker/core"
 
-// SyncLatency is how long syncs of the store's log took, which is the disk's part of a commit. Empty without a store.
+// SyncLatency is how long syncs of the store's log took: the disk's share of a commit. Empty without a store.
 func (e *Engine) SyncLatency() core.Latency {
 	if e.store == nil {
 		return core.Latency{}

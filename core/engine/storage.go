@@ -26,7 +26,7 @@ func (t *commitTimes) clone() *core.Histogram {
 	return t.took.Clone()
 }
 
-// Storage shows the state of the store; ErrNothingStored without one. It may take as long as a lookup.
+// Storage returns the state of the store, or ErrNothingStored if there is no store. It may take as long as a lookup.
 func (e *Engine) Storage() (core.Storage, error) {
 	if e.store == nil {
 		return core.Storage{}, ErrNothingStored
@@ -34,7 +34,7 @@ func (e *Engine) Storage() (core.Storage, error) {
 	m := e.store.Metrics()
 	free, err := e.store.FreeBytes()
 	if err != nil {
-		free = 0 // the file system does not know
+		free = 0 // the file system does not report it
 	}
 	return core.Storage{
 		DiskBytes: m.DiskBytes, LiveBytes: m.LiveBytes, LogBytes: m.LogBytes, FreeBytes: free,
@@ -46,7 +46,7 @@ func (e *Engine) Storage() (core.Storage, error) {
 	}, nil
 }
 
-// BackupCopied is how many bytes of the backup that is being made in dir are there.
+// BackupCopied returns how many bytes of the backup in dir have been written so far.
 func (e *Engine) BackupCopied(dir string) uint64 {
 	if e.store == nil {
 		return 0
@@ -54,14 +54,14 @@ func (e *Engine) BackupCopied(dir string) uint64 {
 	return e.store.CopiedBytes(dir)
 }
 
-// CheckStore reads the whole store, as it is when the call begins, while the broker goes on: every checksum is verified and
-// every record decoded. The error is for what keeps it from looking; what it finds wrong is in the Report. progress is told
-// now and then which part is done, 0 to 1.
+// CheckStore reads the whole store, as of the start of the call, while the broker continues to run. It verifies every
+// checksum and decodes every record. The error is only for failures to read the store; problems of the store are in the
+// Report. progress is called from time to time with the share that is done, 0 to 1.
 func (e *Engine) CheckStore(ctx context.Context, progress func(part float64)) (*Report, error) {
 	if e.store == nil {
 		return nil, ErrNothingStored
 	}
-	const walks = 2 // of most keys
+	const walks = 2 // most keys are read twice
 	keys, err := e.store.TableKeys()
 	if err != nil {
 		return nil, err

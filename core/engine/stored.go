@@ -9,10 +9,11 @@ import (
 	"broker/core/internal/store"
 )
 
-// The machine decides without the store and lists what its replies still need (machine.Work). This file reads it, outside the
-// lock, so that what is read may be newer than the decision. A reply shows nothing newer: it might not be durable yet.
+// The machine decides without the store and lists the data that its replies still need (machine.Work). This file reads that
+// data outside the lock, so it may be newer than the decision. A reply never shows newer data, because that might not be
+// durable yet.
 
-// complete adds to a reply what only the store has.
+// complete adds the data that only the store has to a reply.
 func (e *Engine) complete(id core.ClientID, r *core.Reply, w *machine.Work) {
 	var err error
 	switch {
@@ -110,7 +111,7 @@ func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 	return read, err
 }
 
-// readPayload reads what was submitted. Without body, large bodies are left out.
+// readPayload reads the submitted job. Without body, large bodies are left out.
 func (e *Engine) readPayload(seq uint64, body bool) (*core.Job, error) {
 	if body {
 		return e.store.Job(seq)
@@ -118,7 +119,7 @@ func (e *Engine) readPayload(seq uint64, body bool) (*core.Job, error) {
 	return e.store.Head(seq)
 }
 
-// readFailure reads the last failure of a job that has failed so many times; nil if it has failed again since.
+// readFailure reads the last failure of a job that has failed this many times; nil if it has failed again since.
 func (e *Engine) readFailure(seq uint64, fails uint32) (*core.Failure, error) {
 	f, err := e.store.Failure(seq)
 	if err != nil || f.Count > fails {
@@ -151,7 +152,7 @@ func (e *Engine) readTimeline(i *core.JobInfo) error {
 	if err != nil {
 		return err
 	}
-	t.Entries = append(t.Entries, stored...) // newer ones have come since the decision: Trim drops those
+	t.Entries = append(t.Entries, stored...) // some may be newer than the decision: Trim drops them
 	t.Trim()
 	return nil
 }
@@ -168,7 +169,7 @@ func (e *Engine) readListed(r *core.Reply, want parts) {
 			r.Cursor, r.Jobs = r.Jobs[k-1].Cursor, r.Jobs[:k]
 			return
 		}
-		n, _ := e.readJob(&r.Jobs[k], want) // the list goes on without what is missing
+		n, _ := e.readJob(&r.Jobs[k], want) // the list goes on without the missing parts
 		read += n
 	}
 }

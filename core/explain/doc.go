@@ -1,6 +1,6 @@
-// Package explain says what was decided about a job and why, from the entries of an archive: what happened in which order, who waited, which
-// limits were in force. It reads records and knows the order in which a queue hands out its jobs; it runs no machine.
+// Package explain reports what was decided about a job and why, from the entries of an archive: what happened in which order, which jobs
+// waited, and which limits applied. It reads records and knows in which order a queue hands out its jobs; it does not run a machine.
 //
-// An entry is the net effect of a commit. What came and went within one commit is not in it, nor is a lease that a connection guards
-// (a Gearman worker's): the job then goes from ready to its end.
+// An entry is the net effect of a commit. It does not contain jobs that were submitted and removed within one commit, nor leases
+// held by a connection (as of Gearman workers): such a job goes from ready directly to its end.
 package explain

@@ -15,18 +15,18 @@ import (
 	"broker/core/internal/store"
 )
 
-// Report is what an archive says about jobs.
+// Report explains jobs from an archive.
 type Report struct {
 	Jobs  []Story
 	Notes []string // where the archive has gaps
 }
 
-// Story is what was decided about a job.
+// Story is the history of one job.
 type Story struct {
-	Asked  string // how the caller has named it
-	ID     string // empty: the archive does not know it
+	Asked  string // the name that the caller used
+	ID     string // empty: not in the archive
 	Seq    uint64
-	Queue  string // the last one
+	Queue  string // the last queue
 	Type   string
 	Events []Event
 }
@@ -39,10 +39,10 @@ type Event struct {
 	Why    []string
 }
 
-// ErrUnknown says that an archive knows none of the jobs.
+// ErrUnknown means that none of the jobs is in the archive.
 var ErrUnknown = errors.New("the archive knows no such job; what came and went within one commit is not in it")
 
-// Jobs explains jobs, which are named by their ids or numbers. Copies of the store are unpacked in scratch; empty: where temporary files are.
+// Jobs explains jobs, which are named by id or number. It unpacks copies of the store in scratch; empty: in the folder for temporary files.
 func Jobs(ctx context.Context, dir, scratch string, jobs []string) (*Report, error) {
 	t := &teller{world: newWorld()}
 	for _, asked := range jobs {
@@ -70,7 +70,7 @@ func Jobs(ctx context.Context, dir, scratch string, jobs []string) (*Report, err
 	return r, nil
 }
 
-// subject is a job that is explained.
+// subject is a job that is being explained.
 type subject struct {
 	story  Story
 	seq    uint64 // zero: not known yet
@@ -81,13 +81,13 @@ type subject struct {
 	passer passers
 }
 
-// passers are the jobs that ran while another one of their queue waited.
+// passers are the jobs that ran while another job of their queue waited.
 type passers struct {
 	higher, earlier, later int
 	names                  []string
 }
 
-// maxNames bounds how many jobs are named.
+// maxNames limits how many jobs are named.
 const maxNames = 5
 
 func (p *passers) add(o, x *job) {
@@ -132,7 +132,7 @@ func (t *teller) Base(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-// find is the job of a subject in the world; nil: it is not there.
+// find returns the job of a subject in the world; nil: it does not exist.
 func (t *teller) find(x *subject) *job {
 	if x.seq != 0 {
 		return t.world.jobs[x.seq]
@@ -173,7 +173,7 @@ func (t *teller) Entry(e *record.Entry) error {
 	return nil
 }
 
-// setting applies a metadata entry and tells the subjects whether their queue is paused.
+// setting applies a metadata entry, and adds to the subjects' stories when their queue is paused or resumed.
 func (t *teller) setting(e *record.Entry, m core.MetaEntry) {
 	w := t.world
 	queue, ofQueue := strings.CutPrefix(m.Name, queuePrefix)
@@ -193,7 +193,8 @@ func (t *teller) setting(e *record.Entry, m core.MetaEntry) {
 	}
 }
 
-// unstored tells a subject that it has become ready, where no entry says so: by the time, or by the end of what it waited for.
+// unstored adds to the story of a subject that it has become ready, because its time came or a dependency ended. No entry
+// records this.
 func (t *teller) unstored(x *subject, at record.Position) {
 	j := t.world.jobs[x.seq]
 	if !x.live || j == nil || x.last.state == core.Ready || t.world.stateOf(j) != core.Ready {
@@ -209,7 +210,7 @@ func (t *teller) unstored(x *subject, at record.Position) {
 	x.since = since
 }
 
-// change applies a change and tells the subjects.
+// change applies a change and adds it to the stories of the subjects.
 func (t *teller) change(e *record.Entry, ch *record.Change) {
 	w := t.world
 	before := job{}
@@ -234,7 +235,7 @@ func (t *teller) change(e *record.Entry, ch *record.Change) {
 	}
 }
 
-// note remembers a job as it is now.
+// note remembers the current state of a job.
 func (x *subject) note(j *job, w *world) {
 	x.live, x.last = true, *j
 	x.last.state = w.stateOf(j)
@@ -245,7 +246,7 @@ func (x *subject) tell(at record.Position, what string, why ...string) {
 	x.story.Events = append(x.story.Events, Event{At: at.At, Commit: at.Number, What: what, Why: slices.DeleteFunc(why, func(s string) bool { return s == "" })})
 }
 
-// tell tells what a change means for its subject. after is nil if the job is gone.
+// tell adds the meaning of a change to the story of its subject. after is nil if the job is gone.
 func (t *teller) tell(x *subject, e *record.Entry, ch *record.Change, before, after *job) {
 	w := t.world
 	if x.live {
@@ -288,7 +289,7 @@ func (t *teller) tell(x *subject, e *record.Entry, ch *record.Change, before, af
 	}
 }
 
-// moved tells of a new state.
+// moved adds a change of state to the story.
 func (t *teller) moved(x *subject, e *record.Entry, ch *record.Change, after *job, state core.State) {
 	var why []string
 	if ch.Failure != nil {
@@ -300,7 +301,7 @@ func (t *teller) moved(x *subject, e *record.Entry, ch *record.Change, after *jo
 	x.tell(e.Position, "became "+t.standing(after), why...)
 }
 
-// standing is the state of a job in words.
+// standing describes the state of a job in words.
 func (t *teller) standing(j *job) string {
 	switch state := t.world.stateOf(j); state {
 	case core.Scheduled:
@@ -323,7 +324,7 @@ func (t *teller) standing(j *job) string {
 	return ""
 }
 
-// scene is what a job that becomes ready finds in its queue.
+// scene describes the queue at the time when a job becomes ready in it.
 func (t *teller) scene(j *job) []string {
 	if t.world.stateOf(j) != core.Ready {
 		return nil
@@ -337,7 +338,7 @@ func (t *teller) scene(j *job) []string {
 	return append(why, t.world.limitsOf(j)...)
 }
 
-// waited says how long a job was ready, and who ran meanwhile.
+// waited says how long a job was ready, and which jobs ran in that time.
 func (t *teller) waited(x *subject) (why []string) {
 	if x.since != 0 && t.world.now >= x.since {
 		why = append(why, "it was ready for "+t.world.now.Sub(x.since).Round(time.Millisecond).String())
@@ -353,7 +354,7 @@ func (t *teller) waited(x *subject) (why []string) {
 	return append(why, t.world.limitsOf(&x.last)...)
 }
 
-// others says why a job ran before the other subjects.
+// others explains why a job ran before the other subjects.
 func (t *teller) others(x *subject) (why []string) {
 	for _, o := range t.subjects {
 		if o == x {
@@ -389,7 +390,7 @@ func more(n int) string {
 
 func moment(at core.Instant) string { return at.Time().Format("2006-01-02T15:04:05.000Z") }
 
-// maxText bounds texts of clients in an explanation.
+// maxText limits the length of clients' texts in an explanation.
 const maxText = 200
 
 func cut(s string) string {

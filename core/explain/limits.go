@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/limit"
 )
 
-// limitsOf are the limits that a job is under, and the order of its queue, in words.
+// limitsOf describes the limits that apply to a job, and the order of its queue.
 func (w *world) limitsOf(x *job) (why []string) {
 	if l := w.limits(x.queue); len(l) > 0 {
 		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
@@ -18,7 +18,8 @@ func (w *world) limitsOf(x *job) (why []string) {
 	return append(why, w.sharedLimits(x)...)
 }
 
-// limits are the limits and the order of a queue that operations have set, in words. Those of settings files are not stored.
+// limits describes the limits and the order of a queue that operations have set. Limits from configuration files are not
+// stored.
 func (w *world) limits(queue string) []string {
 	var k struct {
 		Limits []struct {

@@ -19,7 +19,7 @@ type shared struct {
 	rate   float64
 }
 
-// setShared takes the metadata of a shared limit.
+// setShared applies the metadata of a shared limit.
 func (w *world) setShared(m core.MetaEntry) {
 	name := strings.Clone(strings.TrimPrefix(m.Name, limit.SharedPrefix))
 	delete(w.shared, name)
@@ -44,7 +44,7 @@ func (w *world) setShared(m core.MetaEntry) {
 
 func (l *shared) has(x *job) bool { return l.queues[x.queue] || l.types[x.typ] }
 
-// sharedLimits are the limits across queues that a job is under, and what the others that run take of them.
+// sharedLimits describes the limits across queues that apply to a job, and how much of them other running jobs take.
 func (w *world) sharedLimits(x *job) (why []string) {
 	for _, l := range w.shared {
 		if !l.has(x) {
@@ -67,7 +67,7 @@ func (w *world) sharedLimits(x *job) (why []string) {
 	return why
 }
 
-// taken is the cost of the jobs under a limit that are leased, without one.
+// taken returns the cost of the leased jobs under a limit, except the job but.
 func (w *world) taken(l *shared, but *job) (cost uint64) {
 	for _, o := range w.jobs {
 		if o.seq != but.seq && o.state == core.Leased && l.has(o) {

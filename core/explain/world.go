@@ -12,7 +12,7 @@ import (
 	"broker/core/internal/store"
 )
 
-// job is what the world knows of a job.
+// job is the known state of a job.
 type job struct {
 	seq      uint64
 	id       string
@@ -26,7 +26,7 @@ type job struct {
 	attempts uint32
 	fails    uint32
 	cost     uint32
-	waiting  []uint64 // blocked: for these
+	waiting  []uint64 // blocked: waits for these jobs
 }
 
 // world is all jobs and settings as of an entry.
@@ -57,7 +57,7 @@ func (w *world) load(ctx context.Context, s *store.Store) error {
 	})
 }
 
-// set takes a metadata entry if it is of a queue or a limit.
+// set applies a metadata entry if it belongs to a queue or a limit.
 func (w *world) set(m core.MetaEntry) {
 	if strings.HasPrefix(m.Name, limit.SharedPrefix) {
 		w.setShared(m)
@@ -73,7 +73,7 @@ func (w *world) set(m core.MetaEntry) {
 	w.meta[strings.Clone(m.Name)] = append([]byte(nil), m.Value...)
 }
 
-// put notes what is new of a job.
+// put applies a change of a job.
 func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 	x := w.jobs[seq]
 	if x == nil {
@@ -119,7 +119,8 @@ func (w *world) name(s string) string {
 	return s
 }
 
-// stateOf is the state of a job now: what time or the end of another job has changed is not stored.
+// stateOf returns the current state of a job. Changes by the passing of time or the end of another job are not
+// stored.
 func (w *world) stateOf(x *job) core.State {
 	switch {
 	case (x.state == core.Scheduled || x.state == core.Retrying) && x.readyAt <= w.now:
@@ -135,12 +136,13 @@ func (w *world) stateOf(x *job) core.State {
 	return x.state
 }
 
-// ahead reports whether a is handed out before b, if nothing else decides: by priority, then by who was ready first.
+// ahead reports whether a is handed out before b: by priority, then by the time it became ready. It ignores limits
+// and sharing.
 func ahead(a, b *job) bool {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.readyAt, b.readyAt), cmp.Compare(a.seq, b.seq)) < 0
 }
 
-// queueCounts are the jobs of a queue, as one of them sees it.
+// queueCounts counts the jobs of a queue, as seen from one job.
 type queueCounts struct{ higher, earlier, behind, leased int }
 
 func (w *world) around(x *job) (c queueCounts) {
@@ -166,10 +168,10 @@ func (w *world) around(x *job) (c queueCounts) {
 	return c
 }
 
-// queuePrefix begins the names of the settings of queues.
+// queuePrefix is the prefix of the names of queue settings.
 const queuePrefix = "core/queue/"
 
-// paused reports whether a queue hands out nothing.
+// paused reports whether a queue is paused.
 func (w *world) paused(queue string) bool {
 	var k struct {
 		Paused bool         `json:"paused"`

@@ -1,4 +1,4 @@
-// Package policytext reads and shows policies of queues and types as the API and the configuration write them.
+// Package policytext reads and writes policies of queues and types in the form of the API and the configuration.
 package policytext
 
 import (
@@ -13,7 +13,7 @@ import (
 	"broker/core"
 )
 
-// Policy is what applies to the jobs of a queue or type that do not say it themselves. Members that are absent are not set.
+// Policy is a core.JobPolicy in JSON. Members that are absent are not set.
 type Policy struct {
 	MaxFails    *uint32         `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try"`
 	MaxAttempts *uint32         `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which the job has used them up"`
@@ -49,7 +49,8 @@ func wrong(field, format string, args ...any) *Error {
 	return &Error{Field: field, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads the members of a policy; null removes a member. Its errors are an Error, with fields that begin with at.
+// Parse reads the members of a policy; null removes a member. Its errors are of type Error; their fields begin with
+// at.
 func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.PolicyFields, err error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil || members == nil {
@@ -74,7 +75,7 @@ func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.Pol
 	return set, remove, nil
 }
 
-// Check reports what is wrong with a policy for a queue or type of a name, beyond what Parse can see.
+// Check checks a policy for a queue or type called name. It finds problems that Parse cannot see.
 func Check(at string, scope core.PolicyScope, name string, set *core.JobPolicy) error {
 	switch {
 	case name == "" || len(name) > core.MaxQueueName:
@@ -85,7 +86,7 @@ func Check(at string, scope core.PolicyScope, name string, set *core.JobPolicy) 
 	return nil
 }
 
-// policyMember is a member of a policy and how it is read.
+// policyMember is a member of a policy and the function that reads it.
 type policyMember struct {
 	is   core.PolicyFields
 	read func(p *core.JobPolicy, field string, value json.RawMessage) error
@@ -128,7 +129,7 @@ func readSpan(into *time.Duration, field string, value json.RawMessage) (err err
 	return err
 }
 
-// span reads seconds of which there may be none.
+// span converts a number of seconds, which may be zero, to a duration.
 func span(field string, seconds float64) (time.Duration, error) {
 	if !(seconds >= 0 && seconds <= core.MaxBackoff.Seconds()) {
 		return 0, wrong(field, "%s must be a number of seconds between 0 and %.0f", field[strings.LastIndexByte(field, '.')+1:], core.MaxBackoff.Seconds())
@@ -136,7 +137,7 @@ func span(field string, seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// strict reads an object that has no other members.
+// strict reads an object and refuses unknown members.
 func strict(value json.RawMessage, into any) bool {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
@@ -213,10 +214,10 @@ func readDurability(p *core.JobPolicy, field string, value json.RawMessage) erro
 	return nil
 }
 
-// none is the durability of jobs that are in memory only.
+// none is the durability of jobs that are kept in memory only.
 const none = "none"
 
-// Show shows a policy.
+// Show converts a policy to its JSON form.
 func Show(p *core.PolicyInfo) *Policy {
 	v := &Policy{FromConfig: p.FromConfig}
 	number := func(is core.PolicyFields, n uint32) *uint32 {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Operations that members ask of each other. On the wire; never changed.
+// Operations that members request from each other. On the wire; never changed.
 const (
 	opHello  = "hello"
 	opFound  = "found"
@@ -27,13 +27,13 @@ type request struct {
 	List    string `json:"list,omitempty"`    // found
 	Member  Member `json:"member,omitzero"`   // admit
 	Leader  string `json:"leader,omitempty"`  // gone
-	Term    uint64 `json:"term,omitempty"`    // yield: of the caller, which has no lease any more
+	Term    uint64 `json:"term,omitempty"`    // yield: of the caller, which has given up its lease
 }
 
 // response is the answer to a call.
 type response struct {
 	Error   string  `json:"error,omitempty"`
-	Final   bool    `json:"final,omitempty"` // with Error: asking again is of no use
+	Final   bool    `json:"final,omitempty"` // with Error: a repeated call would fail too
 	Hello   *hello  `json:"hello,omitempty"`
 	Status  *Status `json:"status,omitempty"`
 	Cluster string  `json:"cluster,omitempty"`
@@ -41,7 +41,7 @@ type response struct {
 	Findings *findings `json:"findings,omitempty"` // gone
 }
 
-// callError is the error that another member has answered with.
+// callError is an error that another member has returned.
 type callError struct {
 	by    string
 	text  string
@@ -50,7 +50,7 @@ type callError struct {
 
 func (e *callError) Error() string { return fmt.Sprintf("node %s: %s", e.by, e.text) }
 
-// call asks a member.
+// call sends a request to a member and returns the response.
 func (n *Node) call(ctx context.Context, to Member, r *request, within time.Duration) (*response, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -75,7 +75,7 @@ func (n *Node) call(ctx context.Context, to Member, r *request, within time.Dura
 	return &a, nil
 }
 
-// finalError is an error for which asking again is of no use.
+// finalError is an error that a repeated call would return too.
 type finalError struct{ error }
 
 // serveCall answers one request.
@@ -92,7 +92,7 @@ func (n *Node) serveCall(conn net.Conn, g *greeting) {
 		var final finalError
 		a = &response{Error: err.Error(), Final: errors.As(err, &final)}
 	}
-	_ = writeFrame(conn, "", a) // it asks again
+	_ = writeFrame(conn, "", a) // the caller asks again
 }
 
 func (n *Node) answer(r *request, g *greeting) (*response, error) {
@@ -127,8 +127,8 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 	return nil, fmt.Errorf("unknown operation %q", r.Op)
 }
 
-// admit lets a new node, whose folder is empty, take the place of a member. If that had a vote it loses it first: it has
-// forgotten what it voted for and what it acknowledged. It gets the vote back once it has caught up.
+// admit lets a node with an empty folder take the place of a member. If the member had a vote, it loses the vote first,
+// because the node has forgotten its votes and acknowledged entries. It gets the vote back once it has caught up.
 func (n *Node) admit(m Member) (*response, error) {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
 		return nil, ErrNotLeader

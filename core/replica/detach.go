@@ -11,9 +11,9 @@ import (
 	"broker/core/internal/store"
 )
 
-// Detach makes the store of a stopped member one of a broker of its own, for when no majority of its cluster comes back. It
-// applies all entries of the member's log: some of the last may never have been committed, but none that was is left out,
-// unless this member did not have it. The log is kept beside the store. It returns the number of entries that were applied.
+// Detach turns the store of a stopped member into the store of a single broker. It is for clusters whose majority is lost.
+// It applies all entries of the member's log: the last ones may not have been committed, but no committed entry that this
+// member had is left out. The log is kept beside the store. Detach returns the number of applied entries.
 func Detach(dir string) (applied int, err error) {
 	n := &Node{o: Options{Dir: dir}.withDefaults()}
 	n.log = newLogger(n.o.Log)
@@ -45,7 +45,7 @@ func Detach(dir string) (applied int, err error) {
 	if err = errors.Join(err, s.Close()); err != nil {
 		return applied, err
 	}
-	for i := 1; ; i++ { // the old log is evidence
+	for i := 1; ; i++ { // the old log is kept for inspection
 		old := filepath.Join(dir, fmt.Sprintf("%s.detached-%d", raftDir, i))
 		if _, err := os.Stat(old); errors.Is(err, os.ErrNotExist) {
 			return applied, errors.Join(os.Rename(filepath.Join(dir, raftDir), old), syncDir(dir))
@@ -53,10 +53,10 @@ func Detach(dir string) (applied int, err error) {
 	}
 }
 
-// applyLog applies what the log has beyond the store.
+// applyLog applies the entries of the log that the store does not have yet.
 func (n *Node) applyLog() (applied int, err error) {
 	if _, err := os.Stat(n.dir(logDir)); errors.Is(err, os.ErrNotExist) {
-		return 0, nil // it never got anything
+		return 0, nil // it has never received data
 	}
 	l, err := store.OpenLog(store.Options{Dir: n.dir(logDir)})
 	if err != nil {

@@ -6,7 +6,7 @@ import "context"
 func (n *Node) checkFree() {
 	free, err := n.store.Load().FreeBytes()
 	if err != nil || n.o.MinFreeDisk == 0 {
-		return // some file systems cannot tell; a failing write is noticed anyway
+		return // some file systems do not report it; failing writes are noticed anyway
 	}
 	low := free < n.o.MinFreeDisk
 	if n.diskLow.Swap(low) == low {
@@ -19,8 +19,8 @@ func (n *Node) checkFree() {
 	}
 }
 
-// transferIfDiskLow hands the lead to a member with more disk space, since a leader without refuses new jobs. If the disks of all
-// are nearly full, the lead stays where it is.
+// transferIfDiskLow transfers leadership to a member with more disk space, because a leader with a full disk refuses new jobs. If
+// all disks are nearly full, this node stays the leader.
 func (n *Node) transferIfDiskLow(all map[string]*Status) {
 	if !n.diskLow.Load() {
 		return
@@ -33,7 +33,7 @@ func (n *Node) transferIfDiskLow(all map[string]*Status) {
 		n.log.Warn("handing the lead over, since the disk of this node is nearly full", "to", string(s.ID))
 		n.yield(context.Background(), Member{ID: string(s.ID), Address: string(s.Address)})
 		if err := n.raft.LeadershipTransferToServer(s.ID, s.Address).Error(); err != nil {
-			n.log.Warn("the lead could not be handed over", "to", string(s.ID), "error", err.Error())
+			n.log.Warn("leadership could not be transferred", "to", string(s.ID), "error", err.Error())
 			continue
 		}
 		return

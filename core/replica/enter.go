@@ -16,29 +16,29 @@ import (
 	"broker/core/internal/store"
 )
 
-// enterEvery is how often a new node asks the others; reportEvery how often it says whom it waits for.
+// enterEvery is how often a new node asks the other nodes; reportEvery is how often it logs which nodes it waits for.
 const (
 	enterEvery  = 200 * time.Millisecond
 	reportEvery = 5 * time.Second
 )
 
-// hello is what a node says of itself to one that is new.
+// hello is how a node describes itself to a new node.
 type hello struct {
 	Node    string `json:"node"`
 	Stage   string `json:"stage"` // new, founding or member
 	Cluster string `json:"cluster,omitempty"`
-	List    string `json:"list"`              // of members, with which it was started
+	List    string `json:"list"`              // list of members that it was started with
 	Members string `json:"members,omitempty"` // of its cluster
 	Join    bool   `json:"join,omitempty"`
-	Entries uint64 `json:"entries"` // that its store has taken
-	Used    bool   `json:"jobs"`    // its store holds something that its users would miss, such as jobs
-	Content string `json:"content"` // what that is, for people; empty: an older program did not say
+	Entries uint64 `json:"entries"` // that its store has applied
+	Used    bool   `json:"jobs"`    // its store has data that users would miss, such as jobs
+	Content string `json:"content"` // what data that is, for people; empty: an older program, which does not report it
 	Version string `json:"version"`
 }
 
 func (s stage) String() string { return [...]string{"new", "founding", "member"}[s] }
 
-// ownHello is what this node says.
+// ownHello is the hello of this node.
 func (n *Node) ownHello() (hello, error) {
 	h := hello{Node: n.o.ID, List: listText(n.o.Members), Join: n.o.Join, Version: n.o.Version}
 	h.Stage, h.Cluster = n.currentStage().String(), n.clusterID()
@@ -56,10 +56,10 @@ func (n *Node) ownHello() (hello, error) {
 	return h, err
 }
 
-// content is what the store of a node holds, for people.
+// content describes the data in the store of a node, for people.
 func (h *hello) content() string { return cmp.Or(h.Content, "jobs") }
 
-// currentStage is how far this node has come: one that was contacted by its leader is a member.
+// currentStage returns the stage of this node. A node that its leader has contacted is a member.
 func (n *Node) currentStage() stage {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +69,7 @@ func (n *Node) currentStage() stage {
 	return n.stage
 }
 
-// mayBeFounded reports that no leader has contacted this node yet, so that another cluster may still be founded with it.
+// mayBeFounded reports that no leader has contacted this node yet, so another cluster may still be founded with it.
 func (n *Node) mayBeFounded() bool { return n.currentStage() != isMember }
 
 // isRunning reports that raft has started.
@@ -79,7 +79,7 @@ func (n *Node) isRunning() bool {
 	return n.raft != nil
 }
 
-// enter makes a new node a member: of a cluster that it founds with the others, or of one that exists.
+// enter makes a new node a member: of a new cluster that it founds with the other nodes, or of an existing one.
 func (n *Node) enter(ctx context.Context) error {
 	if of := n.store.Load().Cluster(); of != "" {
 		return n.explain(fmt.Errorf("the store in %s is part of cluster %s, but the log that belongs to it is missing", n.o.Dir, of))
@@ -107,10 +107,10 @@ func (n *Node) enter(ctx context.Context) error {
 	return n.start()
 }
 
-// tryEnter asks the others once. It returns what it waits for; empty: this node is a member now.
+// tryEnter asks the other nodes once. It returns what this node waits for; empty: it is a member now.
 func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 	if n.currentStage() == founding {
-		return "", nil // a founder has asked this node meanwhile
+		return "", nil // a founder has asked this node in the meantime
 	}
 	own, err := n.ownHello()
 	if err != nil {
@@ -147,7 +147,8 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 	return "", n.found(ctx)
 }
 
-// askAll asks all other members for their hello, at once. It fails if one of them refuses this node for its program.
+// askAll asks all other members for their hello, in parallel. It fails if a member rejects the version of this node's
+// program.
 func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string, err error) {
 	type result struct {
 		of Member
@@ -185,10 +186,10 @@ func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string, err
 	return hellos, silent, err
 }
 
-// chooseFounder is the member that founds a cluster of new nodes: all of them choose the same one.
+// chooseFounder returns the member that founds a cluster of new nodes. All nodes choose the same member.
 func chooseFounder(members []Member, hellos []hello) (string, error) {
 	var first, used string
-	var full *hello // its store holds something
+	var full *hello // its store has content
 	for _, m := range members {
 		for i := range hellos {
 			h := &hellos[i]
@@ -219,8 +220,8 @@ func chooseFounder(members []Member, hellos []hello) (string, error) {
 	return first, nil
 }
 
-// found makes this node the first member of a new cluster, once all others have promised to follow. Its store is what the
-// cluster begins with.
+// found makes this node the first member of a new cluster, once all other nodes have promised to follow. The cluster
+// begins with the content of its store.
 func (n *Node) found(ctx context.Context) error {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -233,7 +234,8 @@ func (n *Node) found(ctx context.Context) error {
 			return fmt.Errorf("found a cluster: %w", err)
 		}
 	}
-	// From here on a crash must not strand the store, which may be the only copy: node.json says what was begun.
+	// From here on, a crash must not make the store unusable, since it may be the only copy. node.json records that
+	// founding has begun.
 	begun := identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members), Begun: true}
 	if err := n.writeIdentity(begun, isNew); err != nil {
 		return fmt.Errorf("found a cluster: %w", err)
@@ -241,7 +243,7 @@ func (n *Node) found(ctx context.Context) error {
 	return n.finishFounding(cluster)
 }
 
-// finishFounding does what is left to do once node.json says that it was begun, from the beginning.
+// finishFounding does the remaining steps of founding once node.json says that it has begun. It can be repeated.
 func (n *Node) finishFounding(cluster string) error {
 	for step, do := range []func() error{
 		func() error { return n.store.Load().Join(cluster, 1) },
@@ -260,8 +262,8 @@ func (n *Node) finishFounding(cluster string) error {
 	return nil
 }
 
-// resumeFounding goes on with what a crash has interrupted. The others have promised to follow and wait, since no other cluster is
-// founded without this node. If its store did not join yet, nothing has happened, and this node is new.
+// resumeFounding continues founding after a crash. The other nodes have promised to follow this node, and wait for it, because no
+// other cluster can be founded without it. If this node's store has not joined yet, nothing has happened, and this node is new.
 func (n *Node) resumeFounding() (known bool, err error) {
 	cluster := n.identity.Cluster
 	if of := n.store.Load().Cluster(); of == cluster {
@@ -271,7 +273,7 @@ func (n *Node) resumeFounding() (known bool, err error) {
 	return false, errors.Join(os.Remove(n.dir(nodeFile)), syncDir(n.dir(".")))
 }
 
-// writeFirst writes what raft begins with: a snapshot at index 1 with all members, and the term of it.
+// writeFirst writes the initial state of raft: a snapshot at index 1 with all members, and its term.
 func (n *Node) writeFirst() error {
 	var c raft.Configuration
 	for _, m := range n.o.Members {
@@ -293,8 +295,8 @@ func (n *Node) writeFirst() error {
 	return errors.Join(s.SetUint64([]byte("CurrentTerm"), 1), l.Close())
 }
 
-// checkVersion refuses to found a cluster with a node of another version: which node founds it, and what the others get as a copy, is
-// decided before they know what all programs can read.
+// checkVersion refuses to found a cluster with a node of another version: the founder and the copy that the other nodes get are
+// chosen before the nodes know which formats all programs can read.
 func (n *Node) checkVersion(id, version string) error {
 	if version == n.o.Version {
 		return nil
@@ -303,7 +305,8 @@ func (n *Node) checkVersion(id, version string) error {
 		ErrVersionsDiffer, id, cmp.Or(version, "unknown"), n.o.ID, cmp.Or(n.o.Version, "unknown"))
 }
 
-// promise follows a founder: this node is new, or has promised that to one that did not come back.
+// promise promises a founder to follow it. This node must be new, or have made that promise to a founder that did not
+// come back.
 func (n *Node) promise(r *request, g *greeting) error {
 	if n.o.Join {
 		return errors.New("it was started to join a cluster that exists")
@@ -326,7 +329,7 @@ func (n *Node) promise(r *request, g *greeting) error {
 	return n.setIdentity(r.Cluster, founding)
 }
 
-// tryJoin has the leader of an existing cluster admit this node.
+// tryJoin asks the leader of an existing cluster to admit this node.
 func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err error) {
 	if own.Used {
 		return "", fmt.Errorf("this node has %s of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
@@ -354,7 +357,7 @@ func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err e
 	return waits, nil
 }
 
-// checkNeighbors fails the node if another one belongs to another cluster. Members that do not answer are no reason to wait.
+// checkNeighbors fails the node if a listed node belongs to another cluster. It does not wait for nodes that do not answer.
 func (n *Node) checkNeighbors(ctx context.Context) {
 	hellos, _, err := n.askAll(ctx)
 	if err != nil {

@@ -7,22 +7,25 @@ import (
 	"time"
 )
 
-// Nodes are upgraded one after the other, so a leader writes entries of the newest format that all members read:
+// Nodes are upgraded one after another, so a leader writes entries in the newest format that all members can read:
 //
-//   - Every node says in its greetings and its status which format it reads at most.
-//   - A leader begins with the format of the last entry of its store, or, where all members say in time that they read a newer one, with
-//     that: the first entries of a new cluster lack nothing. It goes on to a newer one once all members, those without a
-//     vote too, have said in the same round that they read it; one that does not answer may be an older program.
-//   - An entry says its format, and the store of every node keeps that of the last entry. It never goes back within a cluster: a node
-//     whose program is too old for it is refused, its store is not opened by that program, and an entry that it gets stops it.
+//   - Every node reports the newest format it can read, in its greetings and its status.
+//   - A leader starts with the format of the last entry of its store, or with a newer one if all members report in time that they can
+//     read it. So the first entries of a new cluster already have the newest format. Later it changes to a newer format once all
+//     members, including learners, have reported in the same round that they can read it. A member that does not answer may run an older
+//     program.
+//   - Every entry carries its format, and the store of every node keeps the format of the last entry. The format of a cluster never
+//     goes back. A program that is too old for it is refused by other nodes, cannot open the store, and stops when it gets such an
+//     entry.
 
-// oldestFormat is what other nodes must read at least. Raise it when support for an old one is dropped.
+// oldestFormat is the format that other nodes must be able to read. Raise it when support for an old format is
+// dropped.
 const oldestFormat = 1
 
-// formats are what a node says of itself in a greeting.
+// formats tell another node, in a greeting, which formats this node reads and needs.
 type formats struct {
-	Reads   int    `json:"reads,omitempty"` // the newest; zero: a program that did not say, which reads 1
-	Needs   int    `json:"needs,omitempty"` // what the other node must read
+	Reads   int    `json:"reads,omitempty"` // the newest; zero: an old program that reads 1
+	Needs   int    `json:"needs,omitempty"` // the format that the other node must read
 	Version string `json:"version,omitempty"`
 }
 
@@ -33,7 +36,7 @@ func (n *Node) formats() formats {
 // formatInForce is the format of the last entry of this node's store.
 func (n *Node) formatInForce() int { return max(1, n.store.Load().Position().Format) }
 
-// raiseFormat makes a leader write a newer format once all members read it. all is what they have just said of themselves.
+// raiseFormat makes a leader write a newer format once all members can read it. all has their latest status.
 func (n *Node) raiseFormat(all map[string]*Status) {
 	j := n.journal.Load()
 	if j == nil || j.ended.Load() {
@@ -41,11 +44,12 @@ func (n *Node) raiseFormat(all map[string]*Status) {
 	}
 	if lowest := n.readByAll(all); lowest > max(1, int(j.format.Load())) {
 		j.format.Store(int32(lowest)) //nolint:gosec // at most record.NewestFormat
-		n.log.Info("all nodes read a newer format, entries have it from now on; older programs are refused", "format", lowest)
+		n.log.Info("all nodes read a newer format; new entries use it, and older programs are refused", "format", lowest)
 	}
 }
 
-// readByAll is the newest format that all members have just said they read; zero: not all of them have answered.
+// readByAll is the newest format that all members can read by their latest status; zero: not all members have
+// answered.
 func (n *Node) readByAll(all map[string]*Status) int {
 	lowest := n.o.newestFormat
 	for _, s := range n.servers() {
@@ -58,10 +62,10 @@ func (n *Node) readByAll(all map[string]*Status) int {
 	return lowest
 }
 
-// firstFormatWithin is how long a new leader waits for what the members say of the formats that they read.
+// firstFormatWithin is how long a new leader waits for members to report the formats they read.
 const firstFormatWithin = 300 * time.Millisecond
 
-// firstFormat is the format with which a leader begins, whose store's last entry has the given one.
+// firstFormat is the format with which a leader starts; last is the format of the last entry in its store.
 func (n *Node) firstFormat(last int) int {
 	if last >= n.o.newestFormat {
 		return last
@@ -69,7 +73,7 @@ func (n *Node) firstFormat(last int) int {
 	return max(last, n.readByAll(n.askOthers(context.Background(), firstFormatWithin, nil)))
 }
 
-// tooOld says why two nodes cannot work together; empty: they can.
+// tooOld says which of two programs is too old for the other; empty: neither.
 func tooOld(own, other formats, ownID, otherID string) string {
 	const text = "the program of node %s (%s) is too old for node %s (%s), which needs format %d: upgrade %s"
 	switch {

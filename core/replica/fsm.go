@@ -11,13 +11,13 @@ import (
 	"broker/core/internal/store"
 )
 
-// fsm applies what is committed to the store. raft calls its methods on one goroutine.
+// fsm applies committed entries to the store. raft calls its methods on one goroutine.
 type fsm struct {
 	n     *Node
 	parts assembly
 
 	applying stopwatch
-	broken   error // the store could not follow; nothing more is applied
+	broken   error // an entry could not be applied; no further entry is
 }
 
 var (
@@ -40,7 +40,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	case err == nil:
 		f.n.unflushed.Add(1)
 		return nil
-	case errors.Is(err, store.ErrSequence), errors.Is(err, errParts): // of a leader that was replaced: the same on all members
+	case errors.Is(err, store.ErrSequence), errors.Is(err, errParts): // an entry of a replaced leader: all members skip it
 		return err
 	}
 	f.broken = fmt.Errorf("apply index %d of the log: %w", l.Index, err)
@@ -48,8 +48,8 @@ func (f *fsm) Apply(l *raft.Log) any {
 	return f.broken
 }
 
-// StoreConfiguration implements raft.ConfigurationStore. raft keeps the members itself; with this method it counts changes of
-// them as applied, so that snapshots may follow one.
+// StoreConfiguration implements raft.ConfigurationStore. raft stores the list of members itself. This method makes raft count
+// changes of the list as applied, so that a snapshot may follow such a change.
 func (f *fsm) StoreConfiguration(uint64, raft.Configuration) {}
 
 // errBetweenParts delays a snapshot: the log must not be cut between the parts of an entry.
@@ -67,7 +67,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	return &flushed{store: s, at: s.Position()}, nil
 }
 
-// Restore implements raft.FSM: it replaces the store by the copy that was received.
+// Restore implements raft.FSM: it replaces the store with the received copy.
 func (f *fsm) Restore(from io.ReadCloser) error {
 	f.parts.drop()
 	err := f.n.install(from)
@@ -78,7 +78,8 @@ func (f *fsm) Restore(from io.ReadCloser) error {
 	return err
 }
 
-// flushed is a snapshot of our own store: its tables are the snapshot, so that all there is to do is to write them.
+// flushed is a snapshot of this node's store. The tables of the store are the snapshot, so it is enough to flush the
+// store.
 type flushed struct {
 	store *store.Store
 	at    record.Position
@@ -86,7 +87,7 @@ type flushed struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *flushed) Persist(sink raft.SnapshotSink) error {
-	if _, err := sink.Write([]byte(localSnapshot)); err != nil { // what it is, before that takes its time
+	if _, err := sink.Write([]byte(localSnapshot)); err != nil { // first the kind of snapshot, because the flush takes time
 		return err
 	}
 	if err := s.store.Flush(); err != nil {

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A disk may stop to answer without an error. raft's main loop waits for it then, but its heartbeats go on, so that the others would
-// follow a leader that can do nothing. So a node whose log or store has been busy with one entry for hangFor ends its lead, if it has it,
-// and raft's calls of the others; they elect another one, and this one follows once its disk answers. If it still does not after
-// hangEnds, the node fails.
+// A disk may hang: it stops answering without an error. raft's main loop then waits for the disk, but its heartbeats go on, so the other
+// nodes would follow a leader that cannot do anything. When the log or the store of a node has been busy with one entry for hangFor, the
+// node stops leading and ends raft's calls to other members. They elect another leader, and this node follows it once its disk answers.
+// If the disk still does not answer after hangEnds, the node fails.
 const (
 	hangFor   = 2 * time.Second
 	hangEnds  = 30 * time.Second
 	hangEvery = 100 * time.Millisecond
 )
 
-// errHang is why a node whose disk hangs calls nobody.
+// errHang is returned for outgoing calls while this node's disk hangs.
 var errHang = errors.New("the disk of this node does not answer")
 
-// stopwatch says since when something is being done, one thing at a time.
-type stopwatch struct{ since atomic.Int64 } // by the even clock, plus one; zero: nothing is done
+// stopwatch measures how long the current write takes; there is one write at a time.
+type stopwatch struct{ since atomic.Int64 } // by the even clock, plus one; zero: no write
 
 func (w *stopwatch) start(at time.Duration) { w.since.Store(int64(at) + 1) }
 func (w *stopwatch) stop()                  { w.since.Store(0) }
 
-// took is how long it has been going on at a moment.
+// took is how long the current write has taken at a given time.
 func (w *stopwatch) took(at time.Duration) time.Duration {
 	since := w.since.Load()
 	if since == 0 {
@@ -35,7 +35,7 @@ func (w *stopwatch) took(at time.Duration) time.Duration {
 	return at + 1 - time.Duration(since)
 }
 
-// watchHang notices when the disk does not answer, and when it does again.
+// watchHang notices when the disk hangs, and when it answers again.
 func (n *Node) watchHang() {
 	tick := time.NewTicker(hangEvery)
 	defer tick.Stop()
@@ -58,13 +58,13 @@ func (n *Node) watchHang() {
 		n.hangs.Store(hangs)
 		if hangs {
 			n.stream.closeAll(n.stream.open)
-			n.log.Error("the disk of this node does not answer, it does not lead until it does", "for_ms", took.Milliseconds())
+			n.log.Error("the disk of this node does not answer; the node does not lead until it does", "for_ms", took.Milliseconds())
 		} else {
 			n.log.Info("the disk of this node answers again")
 		}
 		select {
 		case n.hangsChanged <- struct{}{}:
-		default: // it is looked at soon
+		default: // a signal is already waiting
 		}
 	}
 }

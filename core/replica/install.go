@@ -10,11 +10,11 @@ import (
 	"broker/core/internal/store"
 )
 
-// installMark says that raft/incoming is complete and takes the place of the store.
+// installMark is a file which says that raft/incoming is complete and replaces the store.
 const installMark = "INSTALL"
 
-// install replaces the store by a copy that was received. A crash at any point leaves the old store, or a mark with which
-// the next start completes the change.
+// install replaces the store with a received copy. A crash at any point leaves either the old store, or a mark that makes
+// the next start complete the replacement.
 func (n *Node) install(from io.ReadCloser) error {
 	defer func() { _ = from.Close() }() // only read
 	incoming := n.dir(incomingDir)
@@ -42,7 +42,7 @@ func (n *Node) install(from io.ReadCloser) error {
 	return nil
 }
 
-// completeInstall does what a mark asks for, from the beginning, as often as it takes.
+// completeInstall completes the installation if the mark exists. It can be repeated after a crash.
 func (n *Node) completeInstall() error {
 	if _, err := os.Stat(n.dir(installMark)); errors.Is(err, os.ErrNotExist) {
 		return nil

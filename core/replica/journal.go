@@ -11,8 +11,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// journal is the engine.Journal of a leader. It lives as long as the lead: whatever goes wrong ends it, since the fate of
-// the entry is unknown then. One goroutine appends at a time.
+// journal is the engine.Journal of a leader for one term. Any error ends it, because it is then unknown whether the entry
+// is committed. One goroutine appends at a time.
 type journal struct {
 	raft  *raft.Raft
 	epoch uint64 // raft's term
@@ -24,7 +24,7 @@ type journal struct {
 	format          atomic.Int32 // of the entries
 	committedFormat atomic.Int32 // of the last one
 
-	failed chan<- *journal // gets this journal when it fails; nil while the lead has not begun
+	failed chan<- *journal // gets this journal when it fails; nil until the Leadership begins
 }
 
 // Append implements engine.Journal.
@@ -36,7 +36,7 @@ func (j *journal) Append(e *record.Entry) error {
 	j.buf = record.AppendEntry(j.buf[:0], e)
 	chain := record.ChainOf(j.buf)
 	parts, done := cut(j.buf, e.Position), make(chan error, 1)
-	go func() { done <- j.replicate(parts) }() // ends with raft at the latest: a disk that hangs keeps it, and nothing else
+	go func() { done <- j.replicate(parts) }() // ends with raft at the latest; only a hanging disk delays it
 	var err error
 	select {
 	case err = <-done:
@@ -47,7 +47,7 @@ func (j *journal) Append(e *record.Entry) error {
 		j.ended.Store(true)
 		select {
 		case j.failed <- j:
-		default: // it is not waited for, or one before it is not looked at yet
+		default: // failed is nil, or still holds an earlier journal
 		}
 		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
 	}
@@ -59,16 +59,17 @@ func (j *journal) Append(e *record.Entry) error {
 	return nil
 }
 
-// errLeadEnded is why an entry is not waited for any more.
-var errLeadEnded = errors.New("the lead has ended")
+// errLeadEnded ends the wait for an entry when the node stops leading.
+var errLeadEnded = errors.New("this node has stopped leading")
 
-// replicate has raft commit and apply the parts of an entry.
+// replicate makes raft commit and apply the parts of an entry.
 func (j *journal) replicate(parts [][]byte) error {
 	var last raft.ApplyFuture
 	for _, part := range parts {
 		last = j.raft.Apply(part, 0)
 	}
-	// The last part is committed, and applied, after all before it: if one of them was not, the last is refused.
+	// The last part is committed and applied after all earlier parts. If an earlier part is missing, the last one is
+	// refused.
 	err := last.Error()
 	if err == nil {
 		err, _ = last.Response().(error)
@@ -76,11 +77,11 @@ func (j *journal) replicate(parts [][]byte) error {
 	return err
 }
 
-// end ends the journal with its lead.
+// end ends the journal when the node stops leading.
 func (j *journal) end() {
 	j.ended.Store(true)
 	close(j.over)
 }
 
-// maxIdleBuf is the largest encoding buffer that is kept between entries.
+// maxIdleBuf is the size of the largest encoding buffer that is kept between entries.
 const maxIdleBuf = 1 << 20

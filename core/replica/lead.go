@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// watchLead begins and ends Leaderships as raft wins and loses elections. A leader whose journal has failed while it still
-// leads begins anew, since an entry of unknown fate is between it and its store.
+// watchLead begins and ends Leaderships as raft wins and loses elections. If the journal fails while the node still leads,
+// a new Leadership begins, because it is unknown whether the failed entry is committed.
 func (n *Node) watchLead() {
 	var current *Leadership
 	end := func() {
@@ -32,10 +32,10 @@ func (n *Node) watchLead() {
 		case <-n.hangsChanged:
 			if n.hangs.Load() {
 				end()
-			} else if current == nil && n.raft.State() == raft.Leader { // the others could not elect another one
+			} else if current == nil && n.raft.State() == raft.Leader { // the other members could not elect another leader
 				current = n.begin(n.lease.now())
 			}
-		case j := <-n.ended: // such as by a transfer that did not happen
+		case j := <-n.ended: // for example after a transfer that did not succeed
 			if current == nil || current.journal != j {
 				continue
 			}
@@ -49,9 +49,9 @@ func (n *Node) watchLead() {
 	}
 }
 
-// begin waits until the store has everything that was committed before, and appends the entry that opens the epoch: from then
-// on no entry of an engine before can be applied. Nothing is decided before the leases of leaders before are over. nil: the lead is lost
-// already.
+// begin waits until the store has all entries committed earlier, and appends the entry that opens the epoch. From then on, no entry of
+// an earlier engine can be applied. Then it waits until the leases of earlier leaders have ended. It returns nil if the node no longer
+// leads.
 func (n *Node) begin(won leaseEnd) *Leadership {
 	n.elections.Add(1)
 	started := n.now()
@@ -63,11 +63,11 @@ func (n *Node) begin(won leaseEnd) *Leadership {
 			n.awaitLease(term, won)
 			n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms", n.now().Sub(started).Milliseconds())
 			return n.newLeadership(j)
-		case errors.Is(err, store.ErrSequence): // one of the last leader came in between; it is the last, since that one has stopped
-		case n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term: // raft takes no entries while a transfer is tried
+		case errors.Is(err, store.ErrSequence): // the previous leader appended an entry before, and has now stopped
+		case n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term: // raft accepts no entries during a transfer
 			n.sleep(beginAgain)
 		default:
-			n.log.Warn("the lead was lost before it began", "term", term, "error", err.Error())
+			n.log.Warn("leadership was lost before it began", "term", term, "error", err.Error())
 			return nil
 		}
 	}
@@ -76,7 +76,7 @@ func (n *Node) begin(won leaseEnd) *Leadership {
 // beginAgain is how long a leader that cannot begin waits before it tries again.
 const beginAgain = 20 * time.Millisecond
 
-// openEpoch appends the first entry of a term after the last entry of the store, which is at the position that it returns.
+// openEpoch appends the first entry of a term. It returns the position of the last entry of the store before.
 func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 	if err := n.raft.Barrier(0).Error(); err != nil {
 		return nil, record.Position{}, err
@@ -89,16 +89,16 @@ func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 	})
 }
 
-// newLeadership gives the lead to whoever takes it from Leads.
+// newLeadership starts a Leadership and passes it to the receiver of Leads.
 func (n *Node) newLeadership(j *journal) *Leadership {
 	select {
-	case <-n.ended: // of a lead before
+	case <-n.ended: // from an earlier Leadership
 	default:
 	}
 	j.failed = n.ended
 	l := &Leadership{n: n, journal: j, standby: n.takeStandby(), lost: make(chan struct{}), Term: j.epoch}
 	select {
-	case <-n.leads: // one that nobody has taken, and that has ended
+	case <-n.leads: // an ended Leadership that was never received
 	default:
 	}
 	n.journal.Store(j)
@@ -125,7 +125,7 @@ func (n *Node) watchDisk() {
 			n.fail(n.logs.log.Err())
 			return
 		case <-tick.C:
-			failed = n.store.Load().Failed() // it may have been replaced
+			failed = n.store.Load().Failed() // the store may have been replaced
 			n.checkFree()
 			n.flush()
 			n.cutLog()
@@ -139,7 +139,7 @@ func (n *Node) flush() {
 		return
 	}
 	n.unflushed.Store(0)
-	if err := n.store.Load().Flush(); err != nil && !errors.Is(err, store.ErrClosed) { // replaced by a copy
+	if err := n.store.Load().Flush(); err != nil && !errors.Is(err, store.ErrClosed) { // ErrClosed: replaced by a copy
 		n.log.Warn("the store cannot be flushed", "error", err.Error())
 	}
 }

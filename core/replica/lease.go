@@ -14,49 +14,49 @@ import (
 	"broker/core/clock"
 )
 
-// The leader's lease says until when no other member can lead, so that a leader need not ask the others before each reply.
+// During the leader's lease, no other member can lead, so the leader need not ask the other members before each reply.
 //
 //	leader     sent ───────────── leaseFor ──────────────▶ the lease ends
 //	follower     └▶ answers        votes for another ──▶ won ─────── waitFor ───────▶ the next leader begins
 //
-// A member that votes in a newer term answers no heartbeat of an older one any more, and any two majorities have a member in common.
-// So heartbeats that a majority has answered were sent before the next leader won, and that one waits until the lease of such
-// a heartbeat must be over before it decides anything. Votes, restarts, hand-overs and clocks that are set change nothing about that;
-// all that counts is how fast clocks run: that of the next leader may be faster by an eighth. The lease does not depend on a setting,
-// since settings of nodes may differ. Where an answer takes longer than the lease, every reply waits for a commit instead.
+// A member that votes in a newer term no longer answers heartbeats of older terms, and any two majorities have a member in common. So
+// heartbeats that a majority has answered were sent before the next leader won. The next leader decides nothing until the lease of
+// such a heartbeat must have ended. Votes, restarts, transfers and clock changes do not matter. Only the speed of clocks does: the
+// next leader's clock may be faster by an eighth. The lease does not depend on a setting, because settings of nodes may differ. If
+// answers take longer than the lease, every reply waits for a commit instead.
 const (
 	leaseFor = 150 * time.Millisecond
 	waitFor  = leaseFor + leaseFor/8
 )
 
-// leaseFormat is the format of entries from which on all members wait as said above.
+// leaseFormat is the first format of entries with which all members wait as described above.
 const leaseFormat = 3
 
-// lease is the lease of a node while it leads. Any goroutine.
+// lease is the lease of a node while it leads. Any goroutine may use it.
 type lease struct {
 	clock clock.Monotonic
 	until atomic.Pointer[leaseEnd]
 
 	mu       sync.Mutex // guards the fields below
 	term     uint64
-	answered map[raft.ServerID]leaseEnd // by when the newest heartbeat was sent that the member has answered
-	givenUp  uint64                     // term in which there is no lease any more
+	answered map[raft.ServerID]leaseEnd // by member: when its last answered heartbeat was sent
+	givenUp  uint64                     // term whose lease was given up
 }
 
-// leaseEnd is a moment by both clocks: the even one stands still while a machine sleeps.
+// leaseEnd is a point in time by both clocks. The even clock stops while the machine sleeps.
 type leaseEnd struct {
 	term uint64
 	even time.Duration
 	wall core.Instant
 }
 
-// now is the present moment.
+// now returns the current time by both clocks.
 func (l *lease) now() leaseEnd {
 	wall, even := l.clock.Read()
 	return leaseEnd{even: even, wall: wall}
 }
 
-// holds reports that no other member can lead at this moment if this node leads in a term.
+// holds reports that no other member can lead now if this node leads in the given term.
 func (l *lease) holds(term uint64) bool {
 	end := l.until.Load()
 	if end == nil || end.term != term {
@@ -66,8 +66,8 @@ func (l *lease) holds(term uint64) bool {
 	return now.even < end.even && now.wall < end.wall
 }
 
-// heard notes that a member has answered a heartbeat of a term that was sent at some moment.
-func (l *lease) heard(term uint64, id raft.ServerID, sent leaseEnd, servers []raft.Server) {
+// renew extends the lease: a member has answered a heartbeat of the given term, which was sent at sent.
+func (l *lease) renew(term uint64, id raft.ServerID, sent leaseEnd, servers []raft.Server) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if term < l.term || term == l.givenUp {
@@ -90,7 +90,7 @@ func (l *lease) heard(term uint64, id raft.ServerID, sent leaseEnd, servers []ra
 			answered = append(answered, at)
 		}
 	}
-	others := voters / 2 // that are a majority together with the leader
+	others := voters / 2 // together with the leader, they are a majority
 	if others == 0 || len(answered) < others {
 		return
 	}
@@ -108,25 +108,25 @@ func (l *lease) giveUp(term uint64) {
 	l.until.Store(nil)
 }
 
-// holds reports that no other member can lead at this moment. Until an entry of leaseFormat is committed, a member may run a
-// program that does not wait.
+// holds reports that no other member can lead now. It is false until an entry of leaseFormat is committed, because until
+// then a member may run an older program that does not wait.
 func (l *Leadership) holds() bool {
 	j := l.journal
 	return !j.ended.Load() && j.committedFormat.Load() >= leaseFormat && l.n.lease.holds(j.epoch)
 }
 
-// awaitLease waits until no leader before the present one, which has won its election at some moment, has a lease.
+// awaitLease waits until the leases of all earlier leaders have ended. won is when this leader has won its election.
 func (n *Node) awaitLease(term uint64, won leaseEnd) {
 	if n.yielded.Load() == term-1 {
-		return // that leader has given its lease up, and had awaited those before its own
+		return // the previous leader has given up its lease, and had waited for all earlier leases
 	}
 	if rest := waitFor - (n.lease.now().even - won.even); rest > 0 {
 		n.sleep(rest)
 	}
 }
 
-// yield gives the lease of this node up for the rest of its term, and says so to the member that is to lead next. If that does not
-// learn of it, it waits.
+// yield gives up the lease of this node for the rest of its term, and informs the member that is to lead next. Without that
+// information, the next leader waits.
 func (n *Node) yield(ctx context.Context, to Member) {
 	j := n.journal.Load()
 	if j == nil || j.ended.Load() {
@@ -134,9 +134,9 @@ func (n *Node) yield(ctx context.Context, to Member) {
 	}
 	n.lease.giveUp(j.epoch)
 	if _, err := n.call(ctx, to, &request{Op: opYield, Term: j.epoch}, yieldWithin); err != nil {
-		n.log.Warn("the next leader does not know that it need not wait", "node", to.ID, "error", err.Error())
+		n.log.Warn("the next leader could not be informed that it need not wait", "node", to.ID, "error", err.Error())
 	}
 }
 
-// yieldWithin bounds how long a leader tries to tell the next one that it has given its lease up.
+// yieldWithin limits how long a leader tries to inform the next leader that it has given up its lease.
 const yieldWithin = 200 * time.Millisecond

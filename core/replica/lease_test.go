@@ -42,10 +42,10 @@ func TestLeaseRunsFromWhenAMajorityWasAsked(t *testing.T) {
 	}
 	want(false, 7, "nobody has answered")
 	sent := l.now()
-	l.heard(7, "learner", sent, three)
+	l.renew(7, "learner", sent, three)
 	want(false, 7, "a member without a vote has answered")
 	c.pass(100 * time.Millisecond) // until the answer arrives
-	l.heard(7, "n2", sent, three)
+	l.renew(7, "n2", sent, three)
 	want(true, 7, "one of two others has answered")
 	want(false, 8, "another term")
 	c.pass(leaseFor - 100*time.Millisecond - time.Microsecond)
@@ -54,23 +54,23 @@ func TestLeaseRunsFromWhenAMajorityWasAsked(t *testing.T) {
 	want(false, 7, "at the end, which counts from when it was sent")
 
 	first := l.now()
-	l.heard(7, "n2", first, five)
+	l.renew(7, "n2", first, five)
 	want(false, 7, "one of four others has answered")
 	c.pass(time.Millisecond)
-	l.heard(7, "n3", l.now(), five)
+	l.renew(7, "n3", l.now(), five)
 	c.pass(leaseFor - time.Millisecond)
 	want(false, 7, "the older of two answers counts")
 
-	l.heard(7, "n2", l.now(), three)
+	l.renew(7, "n2", l.now(), three)
 	c.wall = c.wall.Add(time.Second)
 	want(false, 7, "the machine has slept")
 	c.wall = c.wall.Add(-time.Second)
-	l.heard(6, "n3", l.now(), three)
+	l.renew(6, "n3", l.now(), three)
 	want(true, 7, "an answer of an older term")
 	l.giveUp(7)
-	l.heard(7, "n2", l.now(), three)
+	l.renew(7, "n2", l.now(), three)
 	want(false, 7, "given up")
-	l.heard(8, "n2", l.now(), three)
+	l.renew(8, "n2", l.now(), three)
 	want(true, 8, "the next term")
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger writes raft's messages, and ours, to Options.Log. What matters of raft's the node says itself, so all but its errors are debug
-// messages, and so are those that repeat for as long as a member does not answer.
+// logger writes messages of raft and of the node to Options.Log. The node logs the important events of raft itself. So raft's own
+// messages get level debug, except its errors; errors that repeat while a member does not answer are debug messages too.
 type logger struct {
-	hclog.Logger // for what is not overridden; it writes nothing
+	hclog.Logger // provides the methods that are not overridden; it writes nothing
 	write        func(level slog.Level, text string, fields ...any)
 }
 
@@ -21,7 +21,7 @@ func newLogger(write func(slog.Level, string, ...any)) *logger {
 	return &logger{Logger: hclog.NewNullLogger(), write: write}
 }
 
-// forRaft is the logger that raft gets.
+// forRaft returns the logger for raft.
 func (l *logger) forRaft() hclog.Logger { return &raftLogger{logger: l} }
 
 // Info, Warn and Error write a message with fields: names and values in turn.
@@ -32,8 +32,8 @@ func (l *logger) Error(text string, fields ...any) { l.write(slog.LevelError, te
 // raftLogger lowers the level of raft's messages.
 type raftLogger struct{ *logger }
 
-// repeated are errors of raft that follow from a member that does not answer, which watchMembers reports once, or from one that has
-// fallen behind the log or has just come.
+// repeated are errors that raft logs again and again while a member does not answer, has fallen behind the log, or is new.
+// watchMembers reports once that a member does not answer.
 var repeated = []string{
 	"failed to heartbeat to", "failed to appendEntries to", "failed to pipeline appendEntries", "failed to start pipeline replication to",
 	"failed to make requestVote RPC", "failed to decode incoming command", "failed to flush response", "failed to get log",

@@ -16,7 +16,7 @@ import (
 // logVersion is the first byte of an entry of the log on disk.
 const logVersion = 1
 
-// recentBytes bounds the entries that are kept in memory for the followers that have not got them yet.
+// recentBytes limits the entries kept in memory for followers that do not have them yet.
 const recentBytes = 8 << 20
 
 // logStore is raft's log and vote, in a store.Log.
@@ -24,11 +24,11 @@ const recentBytes = 8 << 20
 //	version │ type │ term │ time, ns │ n, extensions │ data      numbers are varints
 type logStore struct {
 	log         *store.Log
-	now         func() time.Duration // nil: nobody watches how long writes take
+	now         func() time.Duration // nil: the time of writes is not measured
 	writing     stopwatch
 	beforeWrite func() // see Options
 
-	// anchor is the entry that the newest snapshot ends with, while this node does not lead; see GetLog. Nil: there is none.
+	// anchor returns the last entry of the newest snapshot while this node does not lead; see GetLog. It may be nil.
 	anchor func() (index, term uint64, ok bool)
 
 	mu     sync.Mutex // guards the fields below
@@ -56,10 +56,10 @@ const anchorType raft.LogType = 255
 
 // GetLog implements raft.LogStore.
 //
-// raft compares the entry before those that a leader sends. If that is the last one of a snapshot and this node has others behind
-// it, raft looks for it in the log, where it is not: a node that once led and whose entries were not replicated would refuse the
-// entries of every other leader, get a copy, and refuse them again. So a node that follows has that entry, without its content.
-// A leader does not, since it would send it to others.
+// raft checks the entry before the entries that a leader sends. If that entry is the last one of a snapshot and this node's log
+// has later entries, raft looks for it in the log and does not find it. A former leader whose last entries were not replicated
+// would refuse the entries of every new leader, get a copy, and refuse again. So while a node follows, GetLog returns that entry,
+// without its content. A leader does not return it, because it would send it to other members.
 func (s *logStore) GetLog(index uint64, into *raft.Log) error {
 	if s.fromRecent(index, into) {
 		return nil
@@ -100,7 +100,7 @@ func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	encoded := make([][]byte, len(logs))
 	for i, l := range logs {
-		if l.Type == anchorType { // of a leader that has just been replaced
+		if l.Type == anchorType { // sent by a leader that has just been replaced
 			return fmt.Errorf("entry %d of the log has no content", l.Index)
 		}
 		if i > 0 && l.Index != logs[i-1].Index+1 {
@@ -116,7 +116,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// append writes entries, and lets watchHang see how long that takes.
+// append writes entries and measures the time for watchHang.
 func (s *logStore) append(first uint64, encoded [][]byte) error {
 	if s.now != nil {
 		s.writing.start(s.now())
@@ -164,7 +164,7 @@ func (s *logStore) forget(low uint64) {
 
 // DeleteRange implements raft.LogStore.
 func (s *logStore) DeleteRange(low, high uint64) error {
-	s.forget(low) // a conflict removes the end; where the beginning goes, reading what is left from disk is soon enough
+	s.forget(low) // a conflict removes the end; if the beginning is removed, the remaining entries can be read from disk
 	return s.log.Remove(low, high)
 }
 

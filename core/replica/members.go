@@ -11,28 +11,28 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Status is what a node says of itself.
+// Status is the state of a node, as it reports it.
 type Status struct {
 	Node      string    `json:"node"`
 	Role      string    `json:"role"` // leader, candidate, follower, or learner: a follower without a vote
 	Leader    string    `json:"leader"`
 	Serving   bool      `json:"serving"` // it leads, and serves clients
 	Term      uint64    `json:"term"`
-	Applied   uint64    `json:"applied"`       // index up to which its store has the log
+	Applied   uint64    `json:"applied"`       // index of the last entry applied to its store
 	Last      uint64    `json:"last"`          // index of its last entry
-	Committed uint64    `json:"committed"`     // index up to which it knows entries to be committed
-	Lag       uint64    `json:"lag,omitempty"` // of the node's own report: entries that it has not applied
-	Reachable bool      `json:"-"`             // clients are served through this node, as far as it knows
+	Committed uint64    `json:"committed"`     // index of the last entry that it knows to be committed
+	Lag       uint64    `json:"lag,omitempty"` // only in a node's own report: entries that it has not applied
+	Reachable bool      `json:"-"`             // as far as it knows, clients are served through this node
 	LogBytes  uint64    `json:"log_bytes"`
 	DiskLow   bool      `json:"disk_low,omitempty"` // its disk is nearly full
-	Elections uint64    `json:"elections"`          // that it has won since its start
+	Elections uint64    `json:"elections"`          // elections won since its start
 	Members   []Member  `json:"members"`
 	Version   string    `json:"version"`
-	Reads     int       `json:"reads,omitempty"`  // newest format; zero: a program that did not say, which reads 1
-	Format    int       `json:"format,omitempty"` // that is in force, as far as its store goes
-	Warm      bool      `json:"warm"`             // it leads with the index of all jobs in memory, or would at once
+	Reads     int       `json:"reads,omitempty"`  // newest format it reads; zero: an old program that reads 1
+	Format    int       `json:"format,omitempty"` // format of the last entry of its store
+	Warm      bool      `json:"warm"`             // the index of all jobs is in memory; if it does not lead, it could at once
 	IndexJobs int       `json:"index_jobs"`       // of a follower: jobs in its index
-	IndexLag  uint64    `json:"index_lag"`        // of a follower: entries that its store has and its index has not
+	IndexLag  uint64    `json:"index_lag"`        // of a follower: entries in its store that its index does not have yet
 	Now       time.Time `json:"now"`
 }
 
@@ -43,32 +43,32 @@ type NodeInfo struct {
 	Address     string  `json:"address"`
 	Applied     uint64  `json:"applied"`
 	Lag         uint64  `json:"lag"`            // entries that it has not applied yet
-	LastContact float64 `json:"last_contact_s"` // since it last answered the node that is asked
+	LastContact float64 `json:"last_contact_s"` // since it last answered the reporting node
 	Version     string  `json:"version"`
-	Format      int     `json:"format"` // newest that its program reads; zero: unknown
+	Format      int     `json:"format"` // newest format that its program reads; zero: unknown
 	Warm        bool    `json:"warm"`
 	IndexLag    uint64  `json:"index_lag"`
 }
 
 // Overview is the cluster as a node sees it.
 type Overview struct {
-	Leader string     `json:"leader"` // empty: none that this node knows of
-	Format int        `json:"format"` // of entries, in force as far as this node knows
+	Leader string     `json:"leader"` // empty: this node knows no leader
+	Format int        `json:"format"` // format of entries, as far as this node knows
 	Nodes  []NodeInfo `json:"nodes"`
 }
 
-// peerStatus is what another member has last said.
+// peerStatus is the last known status of another member.
 type peerStatus struct {
 	status Status
 	at     time.Time // zero: it has never answered
-	warned time.Time // of its clock
-	failed int       // calls of watchMembers in a row
+	warned time.Time // last warning about its clock
+	failed int       // failed calls of watchMembers in a row
 }
 
-// silentAfter is how many calls in a row a member leaves unanswered before that is reported.
+// silentAfter is how many unanswered calls in a row are reported as a member that does not answer.
 const silentAfter = 2
 
-// maxSkew is by how much the clocks of two members may differ before that is worth a warning.
+// maxSkew is the largest difference between the clocks of two members without a warning.
 const maxSkew = 2 * time.Second
 
 // servers is raft's list of members.
@@ -80,7 +80,7 @@ func (n *Node) servers() []raft.Server {
 	return f.Configuration().Servers
 }
 
-// voters are the members that have a vote, as far as this node knows; the leader does.
+// voters are the members with a vote, as far as this node knows. The leader knows all of them.
 func (n *Node) voters() map[string]bool {
 	votes := make(map[string]bool)
 	for _, s := range n.servers() {
@@ -102,7 +102,7 @@ func (n *Node) Members() []Member {
 	return all
 }
 
-// Status is what this node says of itself.
+// Status returns the status of this node; false: raft has not started.
 func (n *Node) Status() (Status, bool) {
 	if !n.isRunning() {
 		return Status{}, false
@@ -112,7 +112,7 @@ func (n *Node) Status() (Status, bool) {
 	return s, true
 }
 
-// servedBy reports whether a member served clients when it was last asked, which happens once a second.
+// servedBy reports whether a member served clients when it last answered; members are asked once a second.
 func (n *Node) servedBy(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,11 +120,11 @@ func (n *Node) servedBy(id string) bool {
 	return k != nil && k.status.Serving && n.now().Sub(k.at) < seenFor
 }
 
-// seenFor is how long the answer of another member counts.
+// seenFor is how long an answer of another member is considered current.
 const seenFor = 5 * time.Second
 
-// lag is how many entries this node has yet to apply. A node that gets too few entries does not know of the later ones; what
-// the others have committed is known from their last answers, which this node asks for once a second.
+// lag is how many entries this node has yet to apply. A node that does not get all entries does not know of the later ones.
+// So it also considers what other members have committed by their last answers; they are asked once a second.
 func (n *Node) lag(own *Status) uint64 {
 	end := own.Committed
 	n.mu.Lock()
@@ -182,7 +182,7 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 	return r.Status, nil
 }
 
-// seenLocked is what a member has last said, to be changed.
+// seenLocked returns the peerStatus of a member for an update.
 func (n *Node) seenLocked(id string) *peerStatus {
 	k := n.peers[id]
 	if k == nil {
@@ -192,7 +192,7 @@ func (n *Node) seenLocked(id string) *peerStatus {
 	return k
 }
 
-// reportSilence logs once that a member does not answer, and once that it does again.
+// reportSilence logs once that a member does not answer, and once that it answers again.
 func (n *Node) reportSilence(m Member, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -208,7 +208,7 @@ func (n *Node) reportSilence(m Member, err error) {
 	}
 }
 
-// askOthers asks all other members at once. onResult, unless it is nil, gets the outcome for each.
+// askOthers asks all other members in parallel. onResult may be nil; it is called with the result for each member.
 func (n *Node) askOthers(ctx context.Context, within time.Duration, onResult func(Member, error)) map[string]*Status {
 	type result struct {
 		id string
@@ -242,7 +242,7 @@ func (n *Node) askOthers(ctx context.Context, within time.Duration, onResult fun
 	return all
 }
 
-// statusWithin bounds how long a look at the other members takes.
+// statusWithin limits how long a query of all members takes.
 const statusWithin = 500 * time.Millisecond
 
 // Overview asks all members.
@@ -275,10 +275,10 @@ func (n *Node) Overview(ctx context.Context) Overview {
 		} else {
 			i.Role, i.Warm, i.IndexLag = s.Role, s.Warm, s.IndexLag
 			if s.Role == "leader" && s.Node != o.Leader {
-				i.Role = "follower" // it does not know yet
+				i.Role = "follower" // it does not know this yet
 			}
 			if i.Role == "follower" && !votes[m.ID] {
-				i.Role = "learner" // nor that
+				i.Role = "learner" // it does not know this either
 			}
 		}
 		if s != nil {
@@ -290,7 +290,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 	return o
 }
 
-// lastSeen is what a member has said before it became unreachable.
+// lastSeen returns the last status of a member before it became unreachable.
 func (n *Node) lastSeen(id string, into *NodeInfo) *Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -342,7 +342,7 @@ func (n *Node) DialLeader(ctx context.Context, frontend, client string) (net.Con
 	return n.dial(ctx, m, greeting{Kind: kindClient, Frontend: frontend, Client: client})
 }
 
-// watchMembers looks at the other members once a second.
+// watchMembers checks the other members once a second.
 func (n *Node) watchMembers() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -375,8 +375,9 @@ func (n *Node) Removed(ctx context.Context) bool {
 	return removed(n.o.ID, n.LeaderID(), n.raft.CurrentTerm(), all)
 }
 
-// removed reports whether a leader among all counts the node id as a member no longer. The leader that the node follows says so in
-// their term. A node that was removed before it started follows none, as nobody calls it: any leader will do whose term is not over.
+// removed reports whether a leader in all no longer lists the node id as a member. If the node follows a leader, only that leader's
+// answer in the same term counts. A node that was removed before it started follows no leader, because no member calls it; then any
+// leader whose term is not older counts.
 func removed(id, leader string, term uint64, all map[string]*Status) bool {
 	for _, l := range all {
 		if l.Role != "leader" || len(l.Members) == 0 {
@@ -391,11 +392,11 @@ func removed(id, leader string, term uint64, all map[string]*Status) bool {
 	return false
 }
 
-// votesWithin is how many entries a node may lack and still get a vote.
+// votesWithin is how many entries a node may be behind and still get a vote.
 const votesWithin = 256
 
-// promoteLearners gives votes to members that have caught up, as long as the number of voters becomes odd by that: with an even
-// number no more nodes may fail than with one less.
+// promoteLearners gives votes to members that have caught up, if that makes the number of voters odd: an even number of voters
+// tolerates no more failures than one voter less.
 func (n *Node) promoteLearners(all map[string]*Status) {
 	voters := 0
 	var able []raft.Server
@@ -422,7 +423,7 @@ func (n *Node) promoteLearners(all map[string]*Status) {
 	}
 }
 
-// Add makes a node a member, without a vote at first. It is started with --join then.
+// Add makes a node a member, without a vote at first. Start the node with --join afterwards.
 func (n *Node) Add(m Member) error {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
 		return ErrNotLeader
@@ -438,7 +439,7 @@ func (n *Node) Add(m Member) error {
 	return n.raft.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.Address), 0, callTimeout).Error()
 }
 
-// Remove takes a node out of the cluster. The others must be able to go on without it.
+// Remove removes a node from the cluster. It fails if the remaining voters could not continue without it.
 func (n *Node) Remove(ctx context.Context, id string) error {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
 		return ErrNotLeader

@@ -45,25 +45,25 @@ type Node struct {
 	store        atomic.Pointer[store.Store]
 	standby      standby
 	lease        lease
-	hangs        atomic.Bool   // the disk does not answer
-	yielded      atomic.Uint64 // term whose leader has given its lease up
+	hangs        atomic.Bool   // the disk hangs
+	yielded      atomic.Uint64 // term whose leader has given up its lease
 	logs         *logStore
 	snaps        *snapshots
 	fsm          *fsm
 	trans        *transport
 	raft         *raft.Raft // set before stage is member
 	notify       chan bool
-	ended        chan *journal             // that have failed; capacity 1, since one more says no more
+	ended        chan *journal             // journals that have failed; capacity 1, as more failures carry no more information
 	hangsChanged chan struct{}             // capacity 1
-	left         chan string               // ids of leaders from which a connection has ended; capacity 1
-	anchored     atomic.Pointer[raft.Raft] // the same as raft, for anchor
-	unflushed    atomic.Uint64             // entries since the store was last flushed, about
+	left         chan string               // ids of leaders whose connection to this node has ended; capacity 1
+	anchored     atomic.Pointer[raft.Raft] // same as raft, for anchor
+	unflushed    atomic.Uint64             // approximate number of entries since the store was last flushed
 
 	serving   atomic.Bool // this node leads, and serves clients
 	diskLow   atomic.Bool // less than MinFreeDisk is free
 	leads     chan *Leadership
 	elections atomic.Uint64
-	journal   atomic.Pointer[journal] // of the last lead
+	journal   atomic.Pointer[journal] // of the last Leadership
 
 	failed    chan error // capacity 1
 	closed    chan struct{}
@@ -75,21 +75,21 @@ type Node struct {
 type identity struct {
 	Node    string `json:"node"`
 	Cluster string `json:"cluster"`
-	List    string `json:"list"` // of members, with which the node was last started
+	List    string `json:"list"` // list of members that the node was last started with
 
-	Begun bool `json:"begun,omitempty"` // this node has begun to found the cluster, and has not ended that
+	Begun bool `json:"begun,omitempty"` // this node has begun to found the cluster and is not finished
 }
 
-// stage is how far a node has come.
+// stage is how far a node has come in joining a cluster.
 type stage int
 
 const (
 	isNew    stage = iota // it belongs to no cluster yet
-	founding              // it has promised to follow a founder that has not contacted it since
+	founding              // it has promised to follow a founder, which has not contacted it since
 	isMember
 )
 
-// Open makes this process a member of its cluster. It waits for the other members as long as it takes, or until ctx is done.
+// Open makes this process a member of its cluster. It waits for the other members until ctx is done.
 func Open(ctx context.Context, o Options) (*Node, error) {
 	o = o.withDefaults()
 	self, listed := find(o.Members, o.ID)
@@ -116,7 +116,7 @@ func (n *Node) dir(name string) string { return filepath.Join(n.o.Dir, raftDir, 
 
 func (n *Node) now() time.Time { return n.o.Clock.Now().Time() }
 
-// sleep waits, or until the node is closed.
+// sleep waits for d, or until the node is closed.
 func (n *Node) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -141,7 +141,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !known || n.identity.Begun { // what a founder has begun, or nothing
+	if !known || n.identity.Begun { // founding has begun, or the folder is new
 		if err := errors.Join(os.RemoveAll(n.dir(logDir)), os.RemoveAll(n.dir(snapshotsDir)), os.RemoveAll(n.dir(installMark)),
 			os.MkdirAll(n.dir(snapshotsDir), 0o700)); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (n *Node) clusterID() string {
 	return n.identity.Cluster
 }
 
-// catchUpInstall completes what a crash has interrupted.
+// catchUpInstall completes an installation that a crash has interrupted.
 func (n *Node) catchUpInstall() error {
 	if err := n.completeInstall(); err != nil {
 		return err
@@ -252,8 +252,8 @@ func (n *Node) catchUpInstall() error {
 	return n.completeInstall()
 }
 
-// checkStore refuses a store that is not the one with which this node was a member. A node whose store lags behind its own
-// log would take entries for applied that are not.
+// checkStore refuses a store other than the one this node had as a member. If the store were older than its log says, the
+// node would treat entries as applied that are not.
 func (n *Node) checkStore() error {
 	s := n.store.Load()
 	at := s.Position()
@@ -264,7 +264,7 @@ func (n *Node) checkStore() error {
 			return err
 		}
 		if of == "" && len(all) == 0 && content == "" {
-			return nil // it never got anything
+			return nil // it has never received data
 		}
 		return n.explain(fmt.Errorf("the store in %s is of cluster %q, the node of %q", n.o.Dir, of, n.identity.Cluster))
 	}
@@ -279,7 +279,7 @@ func (n *Node) checkStore() error {
 	return nil
 }
 
-// explain adds what to do about a store that cannot go on.
+// explain adds to the error what to do about a store that cannot be used.
 func (n *Node) explain(err error) error {
 	if errors.Is(err, record.ErrNewerFormat) {
 		return fmt.Errorf("%w; upgrade the program of this node, its store is good", err)
@@ -287,9 +287,9 @@ func (n *Node) explain(err error) error {
 	return fmt.Errorf("%w; to refill this node from the others, move %s away and start the node with an empty folder", err, n.o.Dir)
 }
 
-// anchor is the last entry of the newest snapshot, while this node does not lead.
+// anchor returns the last entry of the newest snapshot while this node does not lead.
 func (n *Node) anchor() (index, term uint64, ok bool) {
-	r := n.anchored.Load() // raft itself asks, so no lock is taken
+	r := n.anchored.Load() // raft calls this, so it must not take a lock
 	if r == nil || r.State() == raft.Leader {
 		return 0, 0, false
 	}
@@ -311,7 +311,7 @@ func (n *Node) start() error {
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
 		}),
-		isWanted: n.isReplicatingTo, now: n.lease.now, heard: n.heard, done: n.stream.done.Done(),
+		isWanted: n.isReplicatingTo, now: n.lease.now, onHeartbeat: n.renewLease, done: n.stream.done.Done(),
 	}
 	r, err := raft.NewRaft(n.raftConfig(), n.fsm, n.logs, n.logs, n.snaps, n.trans)
 	if err != nil {
@@ -339,7 +339,7 @@ func (n *Node) start() error {
 	return nil
 }
 
-// callTimeout bounds raft's calls and ours.
+// callTimeout limits the calls of raft and of this package.
 const callTimeout = 5 * time.Second
 
 func (n *Node) raftConfig() *raft.Config {
@@ -357,7 +357,7 @@ func (n *Node) raftConfig() *raft.Config {
 	return c
 }
 
-// checkList refuses a list of members that is neither the one that the node was started with before nor that of the cluster.
+// checkList refuses a list of members that differs both from the list at the last start and from the members of the cluster.
 func (n *Node) checkList() error {
 	members := n.Members()
 	list := listText(n.o.Members)
@@ -380,7 +380,7 @@ func (n *Node) observe(observed <-chan raft.Observation) {
 		case o := <-observed:
 			if l, ok := o.Data.(raft.LeaderObservation); ok {
 				if l.LeaderID == "" {
-					n.log.Warn("the cluster has no leader that this node knows of")
+					n.log.Warn("this node knows no leader of the cluster")
 				} else {
 					n.log.Info("leader", "node", string(l.LeaderID), "address", string(l.LeaderAddr), "term", n.raft.CurrentTerm())
 				}
@@ -392,7 +392,7 @@ func (n *Node) observe(observed <-chan raft.Observation) {
 	}
 }
 
-// fail ends the node; the first reason counts. It does not wait.
+// fail makes the node stop; only the first reason counts. It does not block.
 func (n *Node) fail(err error) {
 	select {
 	case n.failed <- err:
@@ -400,10 +400,11 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// Failed gets the reason for which this node cannot go on. Close it then.
+// Failed receives the reason why this node cannot continue. The caller should then close the node.
 func (n *Node) Failed() <-chan error { return n.failed }
 
-// Close hands the lead to another member, if this node has it, and ends the node. Engines on its store must have stopped.
+// Close transfers leadership to another member, if this node leads, and stops the node. Engines on its store must have
+// stopped.
 func (n *Node) Close() error {
 	var errs []error
 	n.closeOnce.Do(func() {
@@ -411,7 +412,7 @@ func (n *Node) Close() error {
 		if n.raft != nil {
 			if n.IsLeader() {
 				if err := n.Transfer(context.Background(), ""); err != nil {
-					n.log.Warn("the lead could not be handed over", "error", err.Error())
+					n.log.Warn("leadership could not be transferred", "error", err.Error())
 				}
 			}
 			ended := n.raft.Shutdown()
@@ -438,7 +439,7 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// Leadership is the time for which this node leads.
+// Leadership is a period during which this node leads.
 type Leadership struct {
 	n       *Node
 	journal *journal
@@ -447,7 +448,7 @@ type Leadership struct {
 	Term    uint64
 }
 
-// Attach makes an engine work as the leader's.
+// Attach sets the options of an engine that serves as the leader's.
 func (l *Leadership) Attach(o *engine.Options) {
 	r := &engine.Replicated{
 		Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases, Recent: l.n.recent,
@@ -459,7 +460,7 @@ func (l *Leadership) Attach(o *engine.Options) {
 	o.Replicated = r
 }
 
-// Serving says whether clients are served: until then, those of other members have to wait.
+// Serving sets whether this node serves clients. Until it does, clients of other members wait.
 func (l *Leadership) Serving(yes bool) { l.n.serving.Store(yes) }
 
 // Lost is closed when another node may lead. The engine must stop at once.
@@ -472,5 +473,5 @@ func (l *Leadership) end() {
 	l.n.giveBackStandby(l.standby)
 }
 
-// Leads gets a Leadership whenever this node has won an election and its store has everything that was committed before.
+// Leads receives a Leadership whenever this node has won an election and its store has all entries committed before.
 func (n *Node) Leads() <-chan *Leadership { return n.leads }

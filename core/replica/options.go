@@ -17,48 +17,49 @@ import (
 // Options describe a node.
 type Options struct {
 	ID      string
-	Members []Member // of a new cluster, this one included
-	Join    bool     // the cluster exists: never found one
+	Members []Member // of a new cluster, including this node
+	Join    bool     // the cluster exists; this node never founds one
 
 	Dir      string       // of the broker; the store is in it
 	Listener net.Listener // on which the other members call
 	TLS      *tls.Config  // for calls in both directions; nil: none
 
-	ElectionTimeout time.Duration // without a word of the leader; zero: 0.5 s
+	ElectionTimeout time.Duration // time without a message from the leader; zero: 0.5 s
 	MaxLogBytes     uint64        // the log is cut to half of this when it is larger; zero: 64 MiB
-	MinFreeDisk     uint64        // a leader with less free disk space, in bytes, hands the lead over; zero: never
-	Version         string        // of the program, for the others to see
+	MinFreeDisk     uint64        // a leader with less free disk space, in bytes, transfers leadership; zero: never
+	Version         string        // of the program, shown to other members
 
-	CommitLeases bool // jobs are handed out once their lease is committed, and no reply goes by a clock
+	CommitLeases bool // jobs are handed out once their lease is committed, and no reply relies on the clock
 
-	Clock clock.Monotonic // nil: the machine's
+	Clock clock.Monotonic // nil: the system's clock
 
-	// Client is called with a connection that another member passes on: of a client at the given address, for the front-end
-	// of that name. It owns the connection. Any goroutine.
+	// Client is called with a client's connection that another member forwards; client is the client's address, frontend
+	// the name of the front-end. Client owns the connection. Any goroutine may call it.
 	Client func(conn net.Conn, frontend, client string)
 
-	// Content names what a metadata entry of the front-ends is part of, if users would miss it; else it returns an empty text. nil: none.
+	// Content names the data that a metadata entry of the front-ends belongs to if users would miss it, otherwise it returns an empty
+	// text. It may be nil.
 	Content func(name string) string
 
-	// LeaderChanged is called when another node leads, or none. Any goroutine; it must not block.
+	// LeaderChanged is called when the leader changes or is lost. Any goroutine may call it; it must not block.
 	LeaderChanged func()
 
-	// Log gets what an operator wants to know. Any goroutine.
+	// Log gets messages for operators. Any goroutine may call it.
 	Log func(level slog.Level, text string, fields ...any)
 
-	flushEntries uint64               // tests flush earlier; zero: defaultFlush
-	beforeWrite  func()               // tests delay writes of the log; nil: none
-	hangFor      time.Duration        // tests have less patience; zero: hangFor
-	interrupt    func(step int) error // tests end the founding of a cluster after a step of it
-	newestFormat int                  // that this node says it reads; tests make it an older program's
+	flushEntries uint64               // for tests that flush earlier; zero: defaultFlush
+	beforeWrite  func()               // for tests that delay writes of the log; may be nil
+	hangFor      time.Duration        // for tests with a shorter time; zero: hangFor
+	interrupt    func(step int) error // for tests that interrupt the founding of a cluster after a step
+	newestFormat int                  // newest format that this node claims to read; tests imitate an older program
 }
 
-// Member is a node and the address at which the others call it.
+// Member is a node and the address at which other members reach it.
 type Member struct{ ID, Address string }
 
 func (m Member) String() string { return m.ID + "=" + m.Address }
 
-// listText is a list of members in the order of their ids.
+// listText formats a list of members in the order of their ids.
 func listText(all []Member) string {
 	texts := make([]string, len(all))
 	for i, m := range all {
@@ -83,8 +84,8 @@ const defaultElection = 500 * time.Millisecond
 // defaultMaxLog bounds the log. A follower that lags behind by more than half of it gets a copy of the store.
 const defaultMaxLog = 64 << 20
 
-// defaultFlush is after how many entries the store is flushed. What is not is applied again after a crash, which takes about 30 µs an
-// entry; when all nodes have crashed, nobody is served before.
+// defaultFlush is the number of entries after which the store is flushed. After a crash, entries that were not flushed are applied
+// again, which takes about 30 µs per entry. If all nodes have crashed, clients wait for that.
 const defaultFlush = 10_000
 
 func (o Options) withDefaults() Options {

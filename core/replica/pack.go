@@ -13,12 +13,12 @@ import (
 	"sort"
 )
 
-// A copy of a store travels as one stream, whose length is known before:
+// A copy of a store is sent as one stream of known length:
 //
 //	"SNAP1" │ files: length of the name, 1 byte; name; size, 8 bytes; content; CRC-32C of the content, 4 bytes │ 0
 const packMagic = "SNAP1"
 
-// localSnapshot begins a snapshot of our own store; the position of the last entry follows.
+// localSnapshot begins a snapshot of this node's own store; the position of the last entry follows.
 const localSnapshot = "HERE1"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -29,7 +29,7 @@ type packFile struct {
 	size int64
 }
 
-// packFiles lists the files of a folder, and the length of their stream.
+// packFiles lists the files of a folder and computes the length of their stream.
 func packFiles(dir string) (files []packFile, size int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func packOne(out io.Writer, path string, size int64) (hash.Hash32, error) {
 	return sum, nil
 }
 
-// errPack says that a copy did not arrive as it was sent.
+// errPack means that a copy was changed on its way.
 var errPack = errors.New("the copy is damaged")
 
 // unpack writes the files of a stream to a folder, durably.

@@ -7,17 +7,17 @@ import (
 	"broker/core/internal/record"
 )
 
-// partBytes is the size of the parts in which a large entry travels.
+// partBytes is the size of the parts in which a large entry is sent.
 const partBytes = 512 << 10
 
-// The first byte of what raft replicates. On the wire and on disk; never changed.
+// The first byte of the data that raft replicates. On the wire and on disk; never changed.
 const (
 	wholeEntry = 1 // followed by the entry
 	partOfMany = 2 // followed by epoch, number of the entry, place of the part from 0 on, parts in all; then its bytes
 )
 
-// errParts is the answer to a part whose predecessors were not seen: its leader has lost the lead in between.
-var errParts = errors.New("part of an entry without those before it")
+// errParts is returned for a part whose earlier parts were not seen, because its leader was replaced in between.
+var errParts = errors.New("part of an entry without the parts before it")
 
 // cut prepares an entry for raft. The result shares no memory with entry.
 func cut(entry []byte, at record.Position) [][]byte {
@@ -37,13 +37,13 @@ func cut(entry []byte, at record.Position) [][]byte {
 	return all
 }
 
-// assembly joins parts to entries. All members see the same parts in the same order, so they join the same entries.
+// assembly joins parts into entries. All members see the same parts in the same order, so they get the same entries.
 type assembly struct {
 	epoch, number, next, total uint64
 	buf                        []byte
 }
 
-// add takes what raft has committed. It returns an entry once it is whole; the entry is valid until the next call.
+// add takes committed data. It returns an entry once it is complete; the entry is valid until the next call.
 func (a *assembly) add(data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, record.ErrTruncated

@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// recent is engine.Recent: the entries that are still in the log and applied to the store.
+// recent is an engine.Recent. It has the entries that are still in the log and applied to the store.
 func (n *Node) recent(after uint64, each func(entry []byte) error) error {
 	end := n.store.Load().Position().Index
 	first, err := n.logs.FirstIndex()
@@ -54,7 +54,7 @@ func (n *Node) recent(after uint64, each func(entry []byte) error) error {
 	return nil
 }
 
-// numberOf is the number of the entry in what raft replicates, or of the entry that it is a part of.
+// numberOf returns the number of the entry in replicated data, which is a whole entry or a part of one.
 func numberOf(data []byte) (uint64, error) {
 	if len(data) > 0 && data[0] == wholeEntry {
 		return record.NumberOf(data[1:])

@@ -21,8 +21,8 @@ import (
 // keptSnapshots is how many snapshots are kept.
 const keptSnapshots = 2
 
-// snapshots is raft's list of snapshots. One of our own store is a note of how far it was durable; a copy of it is made when
-// a follower needs one. A received one is kept until it is installed.
+// snapshots is raft's list of snapshots. A snapshot of this node's own store only records the last durable entry; the store
+// is copied when a follower needs a copy. A received snapshot is kept until it is installed.
 type snapshots struct {
 	n    *Node
 	dir  string
@@ -38,7 +38,7 @@ const (
 // snapshotMeta is meta.json.
 type snapshotMeta struct {
 	raft.SnapshotMeta
-	Position record.Position // of our own store; zero if it was received
+	Position record.Position // of this node's own store; zero if it was received
 }
 
 // Create implements raft.SnapshotStore.
@@ -96,7 +96,7 @@ func (s *snapshots) all() ([]snapshotMeta, error) {
 	return all, nil
 }
 
-// received is the path of a snapshot that was received and is not installed.
+// received returns the path of a received snapshot that is not installed yet.
 func (s *snapshots) received(id string) (path string, there bool) {
 	path = filepath.Join(s.dir, id, dataFile)
 	_, err := os.Stat(path)
@@ -134,7 +134,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	return &meta, r, nil
 }
 
-// copyStore makes a copy of the present store, which may be ahead of the snapshot: a follower skips what it has.
+// copyStore copies the current store, which may be ahead of the snapshot: a follower skips entries that it has.
 func (s *snapshots) copyStore() (io.ReadCloser, int64, error) {
 	dir := filepath.Join(s.n.dir(outgoingDir), fmt.Sprint(s.sent.Add(1)))
 	if err := s.n.store.Load().Checkpoint(dir); err != nil {
@@ -146,9 +146,9 @@ func (s *snapshots) copyStore() (io.ReadCloser, int64, error) {
 	}
 	r, w := io.Pipe()
 	s.n.log.Info("copy of the store is sent to a follower", "bytes", size)
-	s.n.running.Go(func() { // ends when all is read or r is closed
+	s.n.running.Go(func() { // ends when everything is read or r is closed
 		_ = w.CloseWithError(pack(w, dir, files)) // always nil
-		_ = os.RemoveAll(dir)                     // the next start removes what is left
+		_ = os.RemoveAll(dir)                     // the next start removes any remains
 	})
 	return r, size, nil
 }
@@ -163,12 +163,12 @@ type sink struct {
 	done bool
 
 	received atomic.Uint64 // pieces
-	own      atomic.Bool   // it is a note of this node's own store, which says so first
+	own      atomic.Bool   // it is a snapshot of this node's own store, known from its first bytes
 	ended    chan struct{} // closed when done
 }
 
-// watch gives a copy up when none of it has arrived for a while: raft reads it in its main loop, so that this node would neither
-// vote nor follow another leader until a leader that was stopped or cut off goes on.
+// watch gives up a copy when no more of it has arrived for a while. raft reads the copy in its main loop: if the leader has
+// stopped or is cut off, this node would otherwise neither vote nor follow another leader.
 func (k *sink) watch(patience time.Duration) {
 	tick := time.NewTicker(patience)
 	defer tick.Stop()
@@ -180,14 +180,14 @@ func (k *sink) watch(patience time.Duration) {
 		}
 		now := k.received.Load()
 		if now == before && !k.own.Load() {
-			k.s.n.log.Warn("the leader stopped sending the copy of its store, giving it up")
+			k.s.n.log.Warn("the leader stopped sending the copy of its store; this node gives the copy up")
 			k.s.n.stream.closeAccepted()
 		}
 		before = now
 	}
 }
 
-// end notes that nothing more is received.
+// end marks the copy as finished.
 func (k *sink) end() {
 	k.done = true
 	close(k.ended)
@@ -215,7 +215,7 @@ func (k *sink) Cancel() error {
 	return errors.Join(k.file.Close(), os.RemoveAll(k.dir+unfinished))
 }
 
-// Close implements io.Closer: the snapshot is durable then.
+// Close implements io.Closer: it makes the snapshot durable.
 func (k *sink) Close() error {
 	if k.done {
 		return nil

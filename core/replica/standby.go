@@ -6,7 +6,7 @@ import (
 	"broker/core/engine"
 )
 
-// standby keeps the index of this node's store while another node leads, so that an engine starts at once when this node
+// standby holds the index of this node's store while another node leads, so that an engine starts at once when this node
 // wins an election.
 type standby struct {
 	mu      sync.Mutex // guards the fields below
@@ -15,7 +15,7 @@ type standby struct {
 	closing bool
 }
 
-// startStandby begins to read the store, unless this node leads or is being closed.
+// startStandby starts to read the store, unless this node leads or is being closed.
 func (n *Node) startStandby() {
 	b := &n.standby
 	b.mu.Lock()
@@ -29,7 +29,7 @@ func (n *Node) startStandby() {
 	})
 }
 
-// stopStandby ends the reading of the store, which is about to be replaced or closed.
+// stopStandby stops reading the store before the store is replaced or closed.
 func (n *Node) stopStandby() {
 	b := &n.standby
 	b.mu.Lock()
@@ -48,8 +48,8 @@ func (n *Node) closeStandby() {
 	n.stopStandby()
 }
 
-// warmth says whether an engine of this node has, or would have, the index of all jobs at once, and by how many entries the index is
-// behind the store.
+// warmth reports whether an engine of this node has the index of all jobs, or could get it at once, and by how many entries the
+// index is behind the store.
 func (n *Node) warmth() (warm bool, jobs int, lag uint64) {
 	b := &n.standby
 	b.mu.Lock()
@@ -62,7 +62,7 @@ func (n *Node) warmth() (warm bool, jobs int, lag uint64) {
 	return p.Complete, p.Jobs, end - min(end, p.Entry)
 }
 
-// takeStandby is the index for an engine; nil: the engine has to read the store.
+// takeStandby returns the index for an engine; nil: the engine has to read the store.
 func (n *Node) takeStandby() *engine.Standby {
 	b := &n.standby
 	b.mu.Lock()
@@ -72,7 +72,8 @@ func (n *Node) takeStandby() *engine.Standby {
 	return index
 }
 
-// giveBackStandby begins anew after a lead: the engine had decided more than was committed.
+// giveBackStandby starts a new index after this node stops leading, because the engine may have decided more than was
+// committed.
 func (n *Node) giveBackStandby(taken *engine.Standby) {
 	if taken != nil {
 		taken.Stop() // no engine may have taken it

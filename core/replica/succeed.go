@@ -10,30 +10,30 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A process that dies closes its connections, so its followers need not wait for a heartbeat that does not come. One whose connection
-// from the leader has ended calls the leader. If nobody listens there, or another process that does not lead, it asks the other voters
-// whether they find the same. If a majority does, the one of them that has the most of the log begins an election at once; with
-// equal logs it is the first by id. A leader that still runs loses nothing but the lead: the next one awaits its lease.
+// When a process dies, its connections close, so its followers need not wait for a missing heartbeat. A follower whose connection from
+// the leader has ended calls the leader. If no process listens there, or the process does not lead, the follower asks the other voters
+// whether they find the same. If a majority agrees, the voter with the longest log begins an election at once; with equal logs, the
+// first by id does. A leader that still runs only loses its leadership: the next leader waits for its lease to end.
 
 const (
-	goneWithin = 250 * time.Millisecond // bounds a call that finds out about the leader
-	goneTries  = 3                      // the others may need a moment
+	goneWithin = 250 * time.Millisecond // time limit of a call that checks the leader
+	goneTries  = 3                      // the other voters may need a moment
 	goneAgain  = 30 * time.Millisecond
 )
 
-// findings are what a member answers when it is asked about a leader.
+// findings are the answer of a member that was asked about a leader.
 type findings struct {
 	Gone  bool   `json:"gone"`
 	Term  uint64 `json:"term"`  // of its last entry
 	Index uint64 `json:"index"` // of its last entry
 }
 
-// compareLogs says which of two members has more of the log.
+// compareLogs reports which of two members has the longer log.
 func (f findings) compareLogs(o findings) int {
 	return cmp.Or(cmp.Compare(f.Term, o.Term), cmp.Compare(f.Index, o.Index))
 }
 
-// watchLeader looks after the leader whenever a connection from it has ended.
+// watchLeader checks the leader whenever a connection from it has ended.
 func (n *Node) watchLeader() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -51,18 +51,18 @@ func (n *Node) watchLeader() {
 	}
 }
 
-// connectionEnded says that a connection from another member has ended. It does not wait.
+// connectionEnded is called when a connection from another member has ended. It does not block.
 func (n *Node) connectionEnded(from string) {
 	if !n.isRunning() || n.LeaderID() != from {
 		return
 	}
 	select {
 	case n.left <- from:
-	default: // it is looked after already
+	default: // a check is already waiting
 	}
 }
 
-// succeed begins an election if a leader is gone and this node is to lead next; false: that is not certain.
+// succeed begins an election if the leader is gone and this node should lead next; false: that is not certain.
 func (n *Node) succeed(ctx context.Context, leader string) bool {
 	term := n.raft.CurrentTerm()
 	own := n.find(ctx, leader)
@@ -115,11 +115,11 @@ func (n *Node) succeed(ctx context.Context, leader string) bool {
 	return true
 }
 
-// find is what this node finds out about a leader, and how much of the log it has.
+// find checks a leader, and returns the result with the end of this node's log.
 func (n *Node) find(ctx context.Context, leader string) findings {
 	f := findings{Index: n.raft.LastIndex()}
 	var last raft.Log
-	if n.logs.GetLog(f.Index, &last) == nil { // it may be in a copy of the store only
+	if n.logs.GetLog(f.Index, &last) == nil { // the entry may be in a copy of the store only
 		f.Term = last.Term
 	}
 	m, there := find(n.Members(), leader)
@@ -131,7 +131,7 @@ func (n *Node) find(ctx context.Context, leader string) findings {
 	return f
 }
 
-// campaign makes this node a candidate by the call with which leaders hand their lead over.
+// campaign makes this node a candidate. It uses the call by which a leader transfers leadership.
 func (n *Node) campaign() {
 	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
 		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(n.o.ID), Addr: []byte(n.self.Address),

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Transfer hands the lead to another member; empty: to the first that answers and can take it. While raft tries, no entries are
-// taken, so a member that cannot lead is not tried.
+// Transfer transfers leadership to another member; empty: to the first member that answers and can lead. raft accepts no
+// entries during a transfer, so members that cannot lead are not tried.
 func (n *Node) Transfer(ctx context.Context, to string) error {
 	s, err := n.successor(ctx, to)
 	if err != nil || string(s.ID) == n.o.ID {
@@ -26,7 +26,7 @@ func (n *Node) Transfer(ctx context.Context, to string) error {
 	}
 }
 
-// Successor is the member of that id, if it can lead; empty: the first that answers and can.
+// Successor returns the member with this id, if it can lead; empty: the first member that answers and can lead.
 func (n *Node) Successor(ctx context.Context, id string) (string, error) {
 	s, err := n.successor(ctx, id)
 	return string(s.ID), err
@@ -73,7 +73,7 @@ func (n *Node) successor(ctx context.Context, id string) (raft.Server, error) {
 	return raft.Server{}, err
 }
 
-// canLead says why a member cannot take the lead; nil: it can.
+// canLead returns why a member cannot become the leader; nil: it can.
 func canLead(s raft.Server, st *Status, committed uint64) error {
 	switch {
 	case s.Suffrage != raft.Voter:

@@ -9,17 +9,17 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport is raft's own, but for what happens after a failed call. raft doubles its wait after each, up to 10 s, and does not
-// notice meanwhile that its heartbeats reach the member again: that member would look healthy without getting any entries, and
-// a cluster that needs it for a majority would stand still. So a call that fails returns once a heartbeat is answered; raft then
-// counts one failure instead of many. Heartbeats are repeated every 0.3 s.
+// transport is raft's transport with a different behaviour after failed calls. raft doubles its wait after each failed call, up
+// to 10 s. In that time it does not notice that heartbeats reach the member again: the member would look healthy without getting
+// entries, and a cluster that needs it for a majority would stop. So a failed call returns only once a heartbeat is answered,
+// and raft counts one failure instead of many. Heartbeats are repeated every 0.3 s.
 type transport struct {
 	*raft.NetworkTransport
 
-	now      func() leaseEnd
-	heard    func(term uint64, id raft.ServerID, sent leaseEnd) // it has answered what was sent at that moment
-	isWanted func(term uint64, to raft.ServerID) bool           // this node leads in that term, and that member is one still
-	done     <-chan struct{}                                    // closed when this node is being closed
+	now         func() leaseEnd
+	onHeartbeat func(term uint64, id raft.ServerID, sent leaseEnd) // the member has answered a heartbeat that was sent then
+	isWanted    func(term uint64, to raft.ServerID) bool           // this node leads in that term, and the member still belongs to the cluster
+	done        <-chan struct{}                                    // closed when this node is being closed
 
 	mu    sync.Mutex // guards beats
 	beats map[raft.ServerID]chan struct{}
@@ -27,7 +27,7 @@ type transport struct {
 
 var _ raft.WithPreVote = (*transport)(nil)
 
-// wantedEvery is how often a failed call looks whether it is still wanted.
+// wantedEvery is how often a failed call checks whether raft still wants to reach the member.
 const wantedEvery = 100 * time.Millisecond
 
 // AppendEntries implements raft.Transport.
@@ -39,7 +39,7 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *r
 			t.beat(id)
 		}
 		if err == nil && out.Success && out.Term == in.Term {
-			t.heard(in.Term, id, sent)
+			t.onHeartbeat(in.Term, id, sent)
 		}
 		return err
 	}
@@ -61,12 +61,12 @@ func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, in 
 	return err
 }
 
-// isHeartbeat tells a heartbeat from a call with entries as raft itself does.
+// isHeartbeat distinguishes a heartbeat from a call with entries, in the same way as raft.
 func isHeartbeat(in *raft.AppendEntriesRequest) bool {
 	return in.PrevLogEntry == 0 && in.PrevLogTerm == 0 && len(in.Entries) == 0 && in.LeaderCommitIndex == 0
 }
 
-// nextBeat is closed when a member answers the next heartbeat.
+// nextBeat returns a channel that is closed when the member answers the next heartbeat.
 func (t *transport) nextBeat(id raft.ServerID) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *transport) nextBeat(id raft.ServerID) <-chan struct{} {
 	return t.beats[id]
 }
 
-// beat says that a member has answered a heartbeat.
+// beat records that a member has answered a heartbeat.
 func (t *transport) beat(id raft.ServerID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,13 +107,13 @@ func (t *transport) wait(next <-chan struct{}, term uint64, id raft.ServerID) {
 	}
 }
 
-// isReplicatingTo reports whether this node leads in a term, with a member.
+// isReplicatingTo reports whether this node leads in the term and id is a member.
 func (n *Node) isReplicatingTo(term uint64, id raft.ServerID) bool {
 	return n.isRunning() && n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term &&
 		slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == id })
 }
 
-// heard notes for the lease that a member has answered.
-func (n *Node) heard(term uint64, id raft.ServerID, sent leaseEnd) {
-	n.lease.heard(term, id, sent, n.servers())
+// renewLease extends the lease after a member has answered a heartbeat.
+func (n *Node) renewLease(term uint64, id raft.ServerID, sent leaseEnd) {
+	n.lease.renew(term, id, sent, n.servers())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Every connection between members begins with a greeting, which is answered before anything else is sent:
+// Every connection between members begins with a greeting. Nothing else is sent before the answer:
 //
 //	"bkr1" │ length, 4 bytes │ greeting in JSON      length, 4 bytes │ answer in JSON
 //
@@ -33,7 +33,7 @@ const (
 	kindClient = "client"
 )
 
-// greetFor is how long a connection may take to say what it is for.
+// greetFor is how long the greeting of a connection may take.
 const greetFor = 5 * time.Second
 
 // greeting says what a connection is for.
@@ -41,7 +41,7 @@ type greeting struct {
 	Kind    string `json:"kind"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	Cluster string `json:"cluster,omitempty"` // empty: the caller belongs to none yet
+	Cluster string `json:"cluster,omitempty"` // empty: the caller belongs to no cluster yet
 
 	Frontend string `json:"frontend,omitempty"` // of a client
 	Client   string `json:"client,omitempty"`   // its address
@@ -65,7 +65,7 @@ func writeFrame(w io.Writer, prefix string, v any) error {
 	return err
 }
 
-// readFrame reads not one byte more than the frame.
+// readFrame reads exactly the frame and no further byte.
 func readFrame(r io.Reader, prefix string, v any) error {
 	head := make([]byte, len(prefix)+4)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -117,10 +117,10 @@ func (n *Node) dial(ctx context.Context, to Member, g greeting) (net.Conn, error
 	return conn, nil
 }
 
-// refusedError is the answer of a node that does not want a connection.
+// refusedError means that the other node has refused a connection.
 type refusedError struct {
 	by, why string
-	tooOld  bool // asking again is of no use
+	tooOld  bool // a repeated call would fail too
 }
 
 func (e *refusedError) Error() string { return e.by + " refused: " + e.why }
@@ -133,10 +133,10 @@ func (n *Node) serve() {
 			return
 		}
 		if err != nil {
-			n.sleep(100 * time.Millisecond) // such as without free descriptors
+			n.sleep(100 * time.Millisecond) // for example, no free descriptors
 			continue
 		}
-		n.running.Go(func() { n.accept(conn) }) // ends within greetFor, but for a call that is being answered
+		n.running.Go(func() { n.accept(conn) }) // ends within greetFor, unless a call is being answered
 	}
 }
 
@@ -151,7 +151,7 @@ func (n *Node) accept(conn net.Conn) {
 	var g greeting
 	if err := readFrame(conn, magic, &g); err != nil {
 		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
-		_ = conn.Close() // there is nobody to report it to
+		_ = conn.Close() // the error has no receiver
 		return
 	}
 	why := tooOld(n.formats(), g.formats, n.o.ID, g.From)
@@ -166,14 +166,14 @@ func (n *Node) accept(conn net.Conn) {
 		return
 	}
 	if err := writeFrame(conn, "", answer{}); err != nil {
-		_ = conn.Close() // it has gone
+		_ = conn.Close() // the error has no receiver
 		return
 	}
 	if g.Kind != kindCall && !waitNoMore() {
 		_ = conn.Close() // this node is being closed
 		return
 	}
-	_ = conn.SetDeadline(time.Time{}) // as above
+	_ = conn.SetDeadline(time.Time{}) // on a dead socket the next call fails too
 	switch g.Kind {
 	case kindRaft:
 		n.stream.pass(conn, g.From)
@@ -191,8 +191,8 @@ func deadlineIn(d time.Duration) time.Time {
 	return time.Now().Add(d) //nolint:forbidigo // deadlines of sockets are in the kernel's time
 }
 
-// objection says why a connection is refused; empty: it is not. Calls of nodes that belong to no cluster yet, or to another
-// one, are answered, since that is how they find theirs, or their mistake.
+// objection returns why a connection is refused; empty: it is accepted. Calls of nodes that belong to no cluster or to
+// another one are accepted: they find their cluster, or their mistake, by such calls.
 func (n *Node) objection(g *greeting) string {
 	own := n.clusterID()
 	switch {
@@ -215,12 +215,12 @@ type stream struct {
 	n     *Node
 	conns chan net.Conn
 
-	done context.Context // its end is that of all calls
+	done context.Context // all calls end when it is done
 	end  context.CancelFunc
 
 	mu       sync.Mutex               // guards both maps
-	open     map[*streamConn]struct{} // that raft has opened
-	accepted map[*streamConn]struct{} // that raft of another member has opened
+	open     map[*streamConn]struct{} // opened by raft of this node
+	accepted map[*streamConn]struct{} // opened by raft of other members
 }
 
 func newStream(n *Node) *stream {
@@ -235,10 +235,10 @@ type streamConn struct {
 
 	s    *stream
 	in   map[*streamConn]struct{} // one of the maps of s
-	from string                   // id of the member that has opened it; empty: this one has
+	from string                   // id of the member that opened it; empty: this node
 }
 
-// track remembers a connection until it is closed; nil: all calls have ended, and it is closed.
+// track remembers a connection until it is closed. If all calls have ended, it closes the connection and returns nil.
 func (s *stream) track(conn net.Conn, in map[*streamConn]struct{}, from string) *streamConn {
 	c := &streamConn{conn, s, in, from}
 	s.mu.Lock()
@@ -262,15 +262,15 @@ func (c *streamConn) Close() error {
 	return c.Conn.Close()
 }
 
-// closeCalls ends all calls in both directions, and those that are yet to come: a member that does not answer, because it is
-// busy or stopped, must not delay the end of this one.
+// closeCalls ends all current and future calls in both directions: a member that does not answer, because it is busy or
+// stopped, must not delay the end of this node.
 func (s *stream) closeCalls() {
 	s.end()
 	s.closeAll(s.open)
 	s.closeAccepted()
 }
 
-// closeAccepted ends all calls of other members; they call again.
+// closeAccepted ends all calls from other members; they call again.
 func (s *stream) closeAccepted() { s.closeAll(s.accepted) }
 
 func (s *stream) closeAll(conns map[*streamConn]struct{}) {
@@ -282,12 +282,13 @@ func (s *stream) closeAll(conns map[*streamConn]struct{}) {
 	clear(conns)
 }
 
-// endWith makes a connection fail once all calls end. The function that it returns undoes that; false: they have ended.
+// endWith makes a connection fail once all calls end. The returned function undoes that; it returns false if the calls
+// have ended.
 func (s *stream) endWith(conn net.Conn) (undo func() bool) {
 	return context.AfterFunc(s.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// pass hands a connection of another member to raft; from is empty for one that this node has with itself.
+// pass passes a connection from another member to raft; from is empty for a connection of this node with itself.
 func (s *stream) pass(conn net.Conn, from string) {
 	c := s.track(conn, s.accepted, from)
 	if c == nil {
@@ -296,7 +297,7 @@ func (s *stream) pass(conn net.Conn, from string) {
 	select {
 	case s.conns <- c:
 	case <-s.n.closed:
-		_ = c.Close() // nobody reads it
+		_ = c.Close() // raft does not accept it
 	}
 }
 
@@ -310,13 +311,13 @@ func (s *stream) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. The socket is the node's.
+// Close implements net.Listener. The node closes the socket.
 func (s *stream) Close() error { return nil }
 
-// Addr implements net.Listener: the address at which the others call this node.
+// Addr implements net.Listener: the address at which other members reach this node.
 func (s *stream) Addr() net.Addr { return address(s.n.self.Address) }
 
-// address is an address as the list has it.
+// address is an address in the list of members.
 type address string
 
 // Network implements net.Addr.
@@ -343,7 +344,7 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		if c == nil {
 			return nil, net.ErrClosed
 		}
-		if s.n.hangs.Load() { // after it is tracked: one of the two sees the other
+		if s.n.hangs.Load() { // checked after tracking, so that either this check or closeAll catches the connection
 			return nil, errors.Join(errHang, c.Close())
 		}
 		return c, nil

@@ -195,8 +195,8 @@ func (m *Machine) restOn(c *client, commit core.Commit) {
 	}
 }
 
-// RestOn is restOn for a reply that was completed outside the machine; it does nothing if the commit is durable.
-func (m *Machine) RestOn(id core.ClientID, commit core.Commit) {
+// DependOn is restOn for a reply that was completed outside the machine; it does nothing if the commit is durable.
+func (m *Machine) DependOn(id core.ClientID, commit core.Commit) {
 	if c := m.client(id); c != nil {
 		m.restOn(c, m.table.Pending(commit))
 	}

@@ -160,15 +160,15 @@ func TestEveryReplyWaitsForTheCommitOfWhatItTells(t *testing.T) {
 			c.change(r, one)
 			commit := r.m.Open()
 			if got := r.one(other, c.read()).Commit; got != commit {
-				t.Errorf("before the commit is sealed the reply rests on %d, want %d", got, commit)
+				t.Errorf("before the commit is sealed the reply depends on %d, want %d", got, commit)
 			}
 			r.m.Seal(&r.sealed)
 			if got := r.one(other, c.read()).Commit; got != commit {
-				t.Errorf("while commit %d is written the reply rests on %d", commit, got)
+				t.Errorf("while commit %d is written the reply depends on %d", commit, got)
 			}
 			r.m.Committed(&r.sealed)
 			if reply := r.one(other, c.read()); reply.Commit != 0 && reply.Commit != r.m.Open() {
-				t.Errorf("once commit %d is durable the reply rests on %d", commit, reply.Commit)
+				t.Errorf("once commit %d is durable the reply depends on %d", commit, reply.Commit)
 			}
 		})
 	}
@@ -187,19 +187,19 @@ func TestProgressIsToldOnceItIsDurable(t *testing.T) {
 	seq := r.one(worker, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}).Seq
 	r.one(worker, &core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Progress: core.Progress{Num: 1, Den: 2}})
 	if got := r.m.Take(follower, nil); len(got) != 1 || got[0].Kind != core.Progressed || got[0].Commit != r.m.Open() {
-		t.Errorf("the follower gets %+v, want progress that rests on commit %d", got, r.m.Open())
+		t.Errorf("the follower gets %+v, want progress that depends on commit %d", got, r.m.Open())
 	}
 }
 
-// TestClientIsWokenByTheCommitItsReplyRestsOn asks during a commit, so that the reply rests on the one in flight.
-func TestClientIsWokenByTheCommitItsReplyRestsOn(t *testing.T) {
+// TestClientIsWokenByTheCommitItsReplyDependsOn asks during a commit, so that the reply depends on the one in flight.
+func TestClientIsWokenByTheCommitItsReplyDependsOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	one, other := r.client(core.Workq), r.client(core.Workq)
 	seq := r.submit(one, &core.Job{Queue: "q", Origin: core.Workq})
 	r.m.Seal(&r.sealed)
 	r.one(other, &core.Inspect{Ref: core.Ref{Seq: seq}})
-	r.submit(other, &core.Job{Queue: "q", Origin: core.Workq}) // rests on the open batch
+	r.submit(other, &core.Job{Queue: "q", Origin: core.Workq}) // depends on the open batch
 	r.one(other, &core.Inspect{Ref: core.Ref{Seq: seq}})
 	r.m.Committed(&r.sealed)
 	woken := map[uint32]int{}
