@@ -81,7 +81,7 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 	return &actionOutput{Status: http.StatusAccepted, Location: apiPath + "/operations/" + op.ID, Body: op}, nil
 }
 
-// inFilter gives a refusal of a member of the filter its place in the body.
+// inFilter changes the location of an error about a filter member to its place in the body.
 func inFilter(err error) error {
 	var e *service.Error
 	if !errors.As(err, &e) || e.Field == "" || strings.Contains(e.Field, ".") {
@@ -94,7 +94,7 @@ type operationList struct {
 	Operations []service.Operation `json:"operations"`
 }
 
-// OperationID is an operation in a path.
+// OperationID is the id of an operation in a path.
 type OperationID struct {
 	ID string `path:"id" example:"op-7"`
 }

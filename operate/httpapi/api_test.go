@@ -148,7 +148,7 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	login("wrong").problem(429, "too_many_failed_logins")
 }
 
-// Audit entries, lease tokens and jobs are there after a restart.
+// Audit entries, lease tokens and jobs survive a restart.
 func TestARestartKeepsTokensAndAudit(t *testing.T) {
 	t.Parallel()
 	fs, clk := engine.MemoryFS(), coretest.NewClock()
@@ -192,7 +192,7 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 	}
 }
 
-// TestRequestsWaitForTheStart: a client that connects while the store opens is served, not refused.
+// TestRequestsWaitForTheStart: a client that connects while the store opens waits and is then served.
 func TestRequestsWaitForTheStart(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
@@ -204,7 +204,7 @@ func TestRequestsWaitForTheStart(t *testing.T) {
 	}
 
 	f.server.Unready()
-	f.server.Stopping() // and the start will not end
+	f.server.Stopping() // and the start never completes
 	if a := f.call("GET", "/api/v1/jobs", nil); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.text), `"starting"`) {
 		t.Errorf("%d %s", a.status, a.text)
 	}

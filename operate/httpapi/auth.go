@@ -11,16 +11,16 @@ import (
 	"broker/operate/service"
 )
 
-// callerKey is where a request's context has the service.Caller.
+// callerKey is the context key of the service.Caller of a request.
 type callerKey struct{}
 
-// callerOf is who asks, as authenticated has found out.
+// callerOf returns the caller of a request, which guarded has put into the context.
 func callerOf(ctx context.Context) service.Caller {
 	c, _ := ctx.Value(callerKey{}).(service.Caller)
 	return c
 }
 
-// guarded lets through requests of clients that have shown who they are, where that is asked for.
+// guarded serves a request only if its client is authenticated, or if no authentication is required.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		principal, refused := s.authenticate(r)
@@ -36,7 +36,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// restricted is guarded for what belongs to no queue and needs a role.
+// restricted is guarded for requests that belong to no queue and need a role.
 func (s *Server) restricted(r access.Role, next http.HandlerFunc) http.Handler {
 	return s.guarded(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if err := callerOf(req.Context()).Require(r); err != nil {
@@ -47,7 +47,7 @@ func (s *Server) restricted(r access.Role, next http.HandlerFunc) http.Handler {
 	}))
 }
 
-// caller is who makes a request.
+// caller returns the caller of a request.
 func caller(r *http.Request, p *access.Principal) service.Caller {
 	c := service.Caller{Principal: p, Address: r.RemoteAddr, Via: "http"}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
@@ -56,7 +56,7 @@ func caller(r *http.Request, p *access.Principal) service.Caller {
 	return c
 }
 
-// authenticate finds the principal of a request: by its token or password, else by its certificate, else the default one.
+// authenticate finds the principal of a request: by its token or password, else by its certificate, else the default principal.
 func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 	if s.options.Locked {
 		return nil, problem(http.StatusUnauthorized, codeUnauthorized,
@@ -84,7 +84,7 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 	return p, nil
 }
 
-// byCredentials checks what an Authorization header carries.
+// byCredentials checks the credentials in an Authorization header.
 func (s *Server) byCredentials(r *http.Request, header string) (*access.Principal, *Problem) {
 	secret, ok := bearer(header)
 	if !ok {
@@ -93,7 +93,7 @@ func (s *Server) byCredentials(r *http.Request, header string) (*access.Principa
 	return s.bySecret(r, secret)
 }
 
-// withoutCredentials is for clients that show a password where none is asked for.
+// withoutCredentials is for clients that send a password although none is required.
 func (s *Server) withoutCredentials(r *http.Request) (*access.Principal, *Problem) {
 	if !knownHost(r) {
 		return nil, problem(http.StatusForbidden, codeUnknownHost,
@@ -108,8 +108,9 @@ func bearer(header string) (token string, ok bool) {
 	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// knownHost reports whether a request names this host by number or as localhost, or comes from a client that has shown a
-// certificate. A name that somebody else owns can be made to lead to this port, and then pages of theirs could read it.
+// knownHost reports whether the Host header is an IP address or localhost, or whether the client has a certificate. It protects
+// against DNS rebinding: an attacker can make his own host name resolve to this address, and then his web pages could read this
+// port.
 func knownHost(r *http.Request) bool {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -122,7 +123,7 @@ func knownHost(r *http.Request) bool {
 	return err == nil
 }
 
-// protected is guarded for what changes something: requests that a browser makes for a page of another site are refused.
+// protected is guarded for requests that change data. It refuses requests that a page of another site makes in a browser.
 func (s *Server) protected(next http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()
 	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -33,12 +33,12 @@ func (s *Server) registerBatches(api huma.API) {
 	huma.Register(api, reopen, s.commitBatch(true))
 }
 
-// BatchName is a batch in a path.
+// BatchName is the id of a batch in a path.
 type BatchName struct {
 	ID string `path:"id" doc:"id of a batch, or its number"`
 }
 
-// openedBatch is the answer with a new batch.
+// openedBatch is the response with a new batch.
 type openedBatch struct {
 	Location string `header:"Location" doc:"of the batch"`
 	Body     *service.Batch

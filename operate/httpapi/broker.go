@@ -22,7 +22,7 @@ type settingList struct {
 
 type drainOutput struct{ Body service.Drain }
 
-// backupDone is the answer to a backup that was waited for.
+// backupDone is the response after a backup has completed.
 type backupDone struct {
 	Dir   string  `json:"dir"`
 	TookS float64 `json:"took_s"`
@@ -61,14 +61,14 @@ func (s *Server) sendBackup(ctx context.Context, _ *LongCall) (*huma.StreamRespo
 		w.Header().Set("Content-Type", "application/x-tar")
 		w.Header().Set("Content-Length", strconv.FormatInt(b.Size(), 10))
 		_, err := b.WriteTo(&patientWriter{w, http.NewResponseController(w)})
-		_ = b.Close() // what is left of the copy is removed by the next one
+		_ = b.Close() // the next backup removes the rest of this copy
 		if err != nil {
-			panic(http.ErrAbortHandler) // the client sees that the answer is not complete
+			panic(http.ErrAbortHandler) // the client sees that the response is incomplete
 		}
 	}}, nil
 }
 
-// patientWriter gives each write the time of an answer.
+// patientWriter extends the deadline before each write.
 type patientWriter struct {
 	http.ResponseWriter
 
@@ -147,7 +147,7 @@ func (s *Server) setDrain(ctx context.Context, on bool, reject *bool) (*drainOut
 	return &drainOutput{d}, nil
 }
 
-// backupInput says where to. A backup may take long, and its deadline is that of a long wait.
+// backupInput holds the target directory. A backup may take long, so it has the deadline of a long wait.
 type backupInput struct {
 	LongCall
 	Body struct {

@@ -11,7 +11,7 @@ import (
 	"broker/operate/service"
 )
 
-// setBack is a broker whose clock is set back by an hour as soon as it has admitted a job.
+// setBack is a broker whose clock is set back by an hour after it has admitted a job.
 type setBack struct {
 	core.Broker
 	clock *coretest.Clock

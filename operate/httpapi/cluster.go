@@ -11,21 +11,21 @@ import (
 	"broker/operate/service"
 )
 
-// clusterPath lists the nodes. Every node answers it itself, also without a store that is open.
+// clusterPath lists the nodes. Every node answers it itself, even without an open store.
 const clusterPath = apiPath + "/cluster"
 
-// NewNode is a node that is to be added.
+// NewNode is a node to add.
 type NewNode struct {
 	ID      string `json:"id" minLength:"1" example:"n4"`
 	Address string `json:"address" minLength:"1" doc:"host:port at which the other nodes call it" example:"10.0.0.4:7431"`
 }
 
-// NodeID names a node.
+// NodeID is the id of a node in a path.
 type NodeID struct {
 	ID string `json:"id" minLength:"1" example:"n2"`
 }
 
-// NextLeader names the node that gets the lead.
+// NextLeader names the node that should become the leader.
 type NextLeader struct {
 	ID string `json:"id,omitempty" doc:"default: any node that has caught up" example:"n3"`
 }
@@ -68,7 +68,7 @@ func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange
 	return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil
 }
 
-// clusterReady answers readyz on a node whose clients another one serves.
+// clusterReady answers readyz on a follower, whose clients the leader serves.
 func (s *Server) clusterReady(w http.ResponseWriter, r *http.Request) {
 	if s.options.Cluster.Ready(r.Context()) {
 		s.answer(w, http.StatusOK, map[string]any{"ready": true})
@@ -94,7 +94,7 @@ var (
 	relayedDesc   = describe("cluster_proxied_connections_total", "Connections of clients that were passed on to the leader.")
 )
 
-// clusterMetrics tells the numbers of the node.
+// clusterMetrics collects the metrics of the node.
 func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	for _, role := range []string{"leader", "follower", "candidate", "learner"} {
 		s.gauge(roleDesc, truth(c.Role == role), role)

@@ -16,7 +16,7 @@ import (
 	"broker/operate/service"
 )
 
-// clusterChanges are the routes that change a cluster, each with a body that is right.
+// clusterChanges are the routes that change a cluster, each with a valid body.
 var clusterChanges = map[string]string{
 	"add": `{"id":"n4","address":"127.0.0.1:4"}`, "remove": `{"id":"n2"}`, "transfer": `{}`,
 }
@@ -30,7 +30,7 @@ func TestBrokerOfItsOwnSaysThatThereIsNoCluster(t *testing.T) {
 	}
 }
 
-// fakeCluster notes the changes.
+// fakeCluster records the changes.
 func fakeCluster(changes *[]string, err error) *service.Cluster {
 	note := func(format string, args ...any) error {
 		*changes = append(*changes, fmt.Sprintf(format, args...))
@@ -81,7 +81,7 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 			t.Errorf("%s %s: %d %s", bad.route, bad.body, a.status, a.text)
 		}
 	}
-	// While another node leads, this one has no open store, and answers still.
+	// While another node leads, this node has no open store but still answers.
 	f.server.Unready()
 	if o := f.call("GET", "/api/v1/cluster", nil).want(200); fmt.Sprint(o["nodes"]) == "[]" {
 		t.Errorf("%v", o)

@@ -11,7 +11,7 @@ import (
 	"broker/operate/service"
 )
 
-// slowDisk is a broker that commits after each operation, or not at all while it hangs.
+// slowDisk is a broker that commits after each operation, but not while it hangs.
 type slowDisk struct {
 	*engine.Engine
 	hangs atomic.Bool
@@ -77,7 +77,7 @@ func TestASubmissionThatTimedOutIsRepeatedByItsKey(t *testing.T) {
 	}
 }
 
-// dyingDisk is a broker that stops before what it is asked to do is durable.
+// dyingDisk is a broker that stops before an operation is durable.
 type dyingDisk struct {
 	*slowDisk
 	stopped atomic.Bool

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// minCompressed is the size from which an answer is compressed, in bytes.
+// minCompressed is the minimum size of a compressed response, in bytes.
 const minCompressed = 2 << 10
 
 // compressed compresses large texts for clients that accept gzip. It offers no zstd, whose encoders need more memory.
@@ -21,7 +21,7 @@ func compressed(next http.Handler) http.Handler {
 	return wrap(next)
 }
 
-// compressible reports whether a media type is text. Event streams are not compressed: each event has to leave at once.
+// compressible reports whether a media type is text. Event streams are not compressed, because each event must be sent at once.
 func compressible(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {

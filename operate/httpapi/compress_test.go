@@ -95,7 +95,7 @@ func fetch(t *testing.T, url, accept string) *http.Response {
 	return resp
 }
 
-// TestFlushSendsWhatWasWritten reads each part of an answer before the next is written.
+// TestFlushSendsWhatWasWritten reads each part of a response before the next part is written.
 func TestFlushSendsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{"small": "one", "large": strings.Repeat("x", 3*minCompressed)} {
@@ -134,7 +134,7 @@ func TestFlushSendsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestPanicBreaksTheAnswer shows that a client can tell a broken answer from a complete one.
+// TestPanicBreaksTheAnswer shows that a client can distinguish a broken response from a complete one.
 func TestPanicBreaksTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,26 +9,27 @@ import (
 	"sync"
 )
 
-// reservedConns are connections beyond the limit on which health alone is answered.
+// reservedConns is the number of connections above the limit. They only serve health checks.
 const reservedConns = 32
 
-// connLimiter bounds the connections of the HTTP port, as the store needs file descriptors too. At the limit a new
-// connection takes the place of the one that has been idle for longest: it has sent no request, or not all of one, or is
-// kept for another. If all are in the middle of a request, the new one is let in beyond the limit, and anything but health
-// is refused there. A client that does not read its answer loses its place when the write deadline passes.
+// connLimiter limits the connections of the HTTP port, because the store needs file descriptors too. At the limit, a new
+// connection replaces the connection that has been idle for longest. Idle means that it has sent no request or only a part of
+// one, or is kept alive for another. If all connections have a request in progress, the new one is accepted above the limit,
+// but only health checks are served on it. A client that does not read its response loses its connection when the write
+// deadline passes.
 type connLimiter struct {
 	max int // 0: no limit
 
-	mu    sync.Mutex // guards the rest
-	clock uint64     // counts what happens
+	mu    sync.Mutex // guards the fields below
+	clock uint64     // counts events
 	conns map[net.Conn]*limitedConn
 }
 
-// limitedConn is what is known of a connection.
+// limitedConn is the state of a connection.
 type limitedConn struct {
-	since    uint64 // when it came or was last answered, by connLimiter.clock
-	requests int    // being served; several under HTTP/2
-	reserved bool   // it was let in beyond the limit
+	since    uint64 // time of its start or of its last response, by connLimiter.clock
+	requests int    // requests in progress; may be several under HTTP/2
+	reserved bool   // it was accepted above the limit
 }
 
 func newConnLimiter(limit int) *connLimiter {
@@ -49,11 +50,11 @@ func (l *connLimiter) connState(nc net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed, http.StateHijacked:
 		delete(l.conns, nc)
-	case http.StateActive, http.StateIdle: // active also while a body is awaited that the handler did not want
+	case http.StateActive, http.StateIdle: // also active while net/http waits for a body that the handler did not read
 	}
 }
 
-// connKey is where a request's context has its connection.
+// connKey is the context key of the connection of a request.
 type connKey struct{}
 
 // connContext is http.Server.ConnContext.
@@ -61,7 +62,7 @@ func (l *connLimiter) connContext(ctx context.Context, nc net.Conn) context.Cont
 	return context.WithValue(ctx, connKey{}, nc)
 }
 
-// limited keeps the places of connections whose requests next answers.
+// limited protects a connection from being replaced while next serves its request.
 func (l *connLimiter) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		nc, _ := r.Context().Value(connKey{}).(net.Conn)
@@ -80,18 +81,18 @@ func (l *connLimiter) limited(next http.Handler) http.Handler {
 	})
 }
 
-// isHealth reports whether a path is one of the pages that monitors ask for.
+// isHealth reports whether a path is a health check.
 func isHealth(path string) bool {
 	return strings.HasPrefix(path, "/health") || path == "/readyz"
 }
 
-// count notes that a request begins or ends, and reports whether its connection is beyond the limit.
+// count records that a request begins or ends, and reports whether its connection is above the limit.
 func (l *connLimiter) count(nc net.Conn, by int) (reserved bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.conns[nc]
 	if c == nil {
-		return false // it was closed here
+		return false // closed by closeIdle
 	}
 	l.clock++
 	c.since = l.clock
@@ -99,7 +100,7 @@ func (l *connLimiter) count(nc net.Conn, by int) (reserved bool) {
 	return c.reserved
 }
 
-// closeIdle closes the connection that has been idle for longest. It spares the new one, unless the reserve is used up.
+// closeIdle closes the connection that has been idle for longest. It closes the new connection only if the reserve is used up.
 func (l *connLimiter) closeIdle(fresh net.Conn) bool {
 	var oldest net.Conn
 	for nc, c := range l.conns {
@@ -115,7 +116,7 @@ func (l *connLimiter) closeIdle(fresh net.Conn) bool {
 	}
 	delete(l.conns, oldest)
 	if t, ok := oldest.(*tls.Conn); ok {
-		oldest = t.NetConn() // TLS would first say goodbye, and wait for its peer
+		oldest = t.NetConn() // closing at the TLS level would wait for the peer
 	}
 	_ = oldest.Close() // its own goroutine sees the end
 	return true

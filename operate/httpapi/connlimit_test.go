@@ -16,7 +16,7 @@ import (
 	"broker/core"
 )
 
-// seat is a connection that notes its end.
+// seat is a connection that records when it is closed.
 type seat struct {
 	net.Conn
 	closed bool
@@ -70,7 +70,7 @@ func TestTheReserveIsBounded(t *testing.T) {
 	}
 }
 
-// Clients that never read their answers cost no more than their places: monitors are answered all the while.
+// Clients that never read their responses only use up connections; health checks are still answered.
 func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,7 +98,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() }) // it may be gone
+		t.Cleanup(func() { _ = c.Close() }) // it may be closed already
 		return c
 	}
 	for range limit {
@@ -107,7 +107,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 20)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Read(make([]byte, 1)); err != nil { // its first answer begins, and it reads no more
+		if _, err := c.Read(make([]byte, 1)); err != nil { // the first response begins; read no more
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		_ = resp.Body.Close() // the status says all
+		_ = resp.Body.Close() // only the status matters
 		return resp.StatusCode
 	}
 	for deadline := time.After(20 * time.Second); ask("/metrics") != http.StatusServiceUnavailable; {
@@ -157,10 +157,10 @@ func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() }) // it may be gone
+		t.Cleanup(func() { _ = c.Close() }) // it may be closed already
 		return c
 	}
-	// request has an answer, and then the connection waits for another.
+	// request gets a response; then the connection is idle.
 	request := func(c net.Conn) {
 		t.Helper()
 		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
@@ -179,8 +179,8 @@ func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 	if _, err := io.WriteString(half, "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf"); err != nil {
 		t.Fatal(err)
 	}
-	// makesRoom asks, with the kept connection and new ones, until c has ended. A header or a body that does not come ends it
-	// too, but after ten seconds.
+	// makesRoom sends requests, on the kept connection and on new ones, until c is closed. A missing header or body closes it
+	// too, but only after ten seconds.
 	makesRoom := func(c net.Conn, who string) {
 		t.Helper()
 		end := make(chan error, 1)

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// act asks for an action and returns the operation.
+// act starts an action and returns the operation.
 func (f *apiFixture) act(body string) map[string]any {
 	f.t.Helper()
 	return f.call("POST", "/api/v1/job-actions", body).want(202)
 }
 
-// count is how many jobs there are.
+// count is the number of jobs.
 func (f *apiFixture) count() int {
 	f.t.Helper()
 	return len(f.call("GET", "/api/v1/jobs?limit=100", nil).want(200)["jobs"].([]any))

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Document is the OpenAPI 3.1 document of the API, nil before the call of HTTP. A test proves that openapi.json is the same;
-// run it with -update after a change.
+// Document is the OpenAPI 3.1 document of the API; nil before HTTP is called. A test compares it with openapi.json. Run the
+// test with -update after a change.
 func (s *Server) Document() []byte {
 	if s.document == nil {
 		return nil
@@ -19,13 +19,13 @@ func (s *Server) Document() []byte {
 	return s.document()
 }
 
-// apiPage shows the document to people, without any other host's help.
+// apiPage shows the document to people. It loads nothing from other hosts.
 //
 //go:embed api.html
 var apiPage []byte
 
-// serveDocument serves the document, in 3.1 and for tools that only know 3.0, and the page that shows it. They contain
-// nothing about this broker, so that everybody may read them. The documents are made when they are first asked for.
+// serveDocument serves the document in OpenAPI 3.1, in 3.0 for older tools, and the page that shows it. They contain nothing
+// about this broker, so they are public. The documents are made at the first request.
 func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
 	s.document = sync.OnceValue(func() []byte { return must(document(api)) })
 	older := sync.OnceValue(func() []byte { return must(api.OpenAPI().Downgrade()) })
@@ -34,7 +34,7 @@ func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
 			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-			_, _ = w.Write(content()) // the client has left: nobody to tell
+			_, _ = w.Write(content()) // the client has disconnected
 		})
 	}
 	file("/openapi.json", "application/json", s.document)
@@ -42,7 +42,7 @@ func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
 	file("/docs", "text/html; charset=utf-8", func() []byte { return apiPage })
 }
 
-// must is a document that only depends on this package: no error is possible.
+// must returns a document. It depends only on this package, so errors are impossible.
 func must(document []byte, err error) []byte {
 	if err != nil {
 		panic(err)
@@ -50,7 +50,7 @@ func must(document []byte, err error) []byte {
 	return document
 }
 
-// describeArgs says that args is an array, which its Go type, raw JSON, does not.
+// describeArgs declares args as an array. Its Go type is raw JSON, from which huma cannot derive that.
 func describeArgs(api huma.API) {
 	for _, schema := range api.OpenAPI().Components.Schemas.Map() {
 		if args := schema.Properties["args"]; args != nil {
@@ -59,13 +59,14 @@ func describeArgs(api huma.API) {
 	}
 }
 
-// document is what the handlers do, as the document says it.
+// document describes the handlers.
 func document(api huma.API) ([]byte, error) {
 	text, err := json.MarshalIndent(api.OpenAPI(), "", "  ")
 	return append(text, '\n'), err
 }
 
-// openAnswers lets answers get more members without breaking strict clients: only what requests carry is closed.
+// openAnswers allows additional members in responses, so that new members do not break strict clients. Only requests are
+// closed.
 func openAnswers(api huma.API) {
 	requests := make(map[string]bool)
 	var mark func(s *huma.Schema)

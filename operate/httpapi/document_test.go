@@ -36,7 +36,7 @@ func TestDocumentIsTrue(t *testing.T) {
 	}
 }
 
-// Every operation can be found by its id, and every answer to an error is a problem.
+// Every operation has an id, and every error response is a problem.
 func TestDocumentIsComplete(t *testing.T) {
 	t.Parallel()
 	var doc struct {

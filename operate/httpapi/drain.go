@@ -2,7 +2,7 @@ package httpapi
 
 import "broker/core"
 
-// Drain stops or resumes handing out jobs, or admitting them, on behalf of the process. Before the server is ready there is nothing to stop.
+// Drain stops or resumes handing out or admitting jobs, on behalf of the process. Before the server is ready, it does nothing.
 func (s *Server) Drain(on, refuseJobs bool) {
 	b := s.backend.Load()
 	if b == nil {
@@ -26,7 +26,7 @@ func (s *Server) Drain(on, refuseJobs bool) {
 	s.options.Log.Info().Bool("refuse_jobs", refuseJobs).Int("leased", leased).Msg("draining, no job is handed out")
 }
 
-// drainState reads whether the broker is draining, and how many jobs workers still have.
+// drainState reads whether the broker is draining, and how many jobs are still running.
 func drainState(b *Backend) (draining bool, leased int) {
 	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) {
 		if r.Stats != nil {

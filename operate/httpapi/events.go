@@ -14,7 +14,7 @@ import (
 	"broker/operate/service"
 )
 
-// eventHeartbeat is how often a stream without events shows that it is alive.
+// eventHeartbeat is the interval of heartbeats on a stream without events.
 const eventHeartbeat = 15 * time.Second
 
 type eventInput struct {
@@ -53,14 +53,15 @@ func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamRespon
 		h := w.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // a proxy passes on what it gets at once
+		h.Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
 		w.WriteHeader(http.StatusOK)
 		streamEvents(hc.Context(), w, l)
 	}}, nil
 }
 
-// streamEvents sends events until the client leaves, is too slow to take anything, or the broker stops. The stream begins with an id
-// without an event, and each heartbeat has one: a client that comes back names it, and learns of a restart even if it had no event yet.
+// streamEvents sends events until the client disconnects, stops reading, or the broker stops. The stream begins with an id
+// without an event, and each heartbeat has an id. A client that reconnects sends the last id, so it notices a restart of the
+// broker even if it has received no event.
 func streamEvents(ctx context.Context, w http.ResponseWriter, l *service.EventListener) {
 	stream := http.NewResponseController(w)
 	_ = stream.SetReadDeadline(time.Time{}) // a test's writer has no deadlines

@@ -17,7 +17,7 @@ type eventStream struct {
 	close func()
 }
 
-// sentEvent is one of them.
+// sentEvent is one event.
 type sentEvent struct {
 	id, name string
 	data     map[string]any
@@ -48,7 +48,7 @@ func (f *apiFixture) listen(query, lastID string) *eventStream {
 	return s
 }
 
-// next reads up to the next event.
+// next reads the next event.
 func (s *eventStream) next() (e sentEvent) {
 	s.t.Helper()
 	for s.lines.Scan() {
@@ -72,7 +72,7 @@ func (s *eventStream) next() (e sentEvent) {
 	return e
 }
 
-// firstID is the id that the stream begins with, before any event.
+// firstID is the id at the start of the stream, before any event.
 func (s *eventStream) firstID() string {
 	s.t.Helper()
 	for s.lines.Scan() {

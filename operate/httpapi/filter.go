@@ -11,7 +11,7 @@ import (
 	"broker/operate/service"
 )
 
-// FilterQuery chooses jobs in the query of a list. Names that may be given several times are.
+// FilterQuery selects jobs in the query of a list. Some names may be repeated.
 type FilterQuery struct {
 	Q            string    `query:"q" doc:"a search, such as: queue:mail error:Timeout died:1h invoice" example:"queue:mail died:1h"`
 	State        []string  `query:"state,explode" doc:"in one of these states; several with commas between, or several times"`
@@ -45,7 +45,7 @@ type FilterQuery struct {
 	MaxPriority  string    `query:"max_priority" pattern:"^-?[0-9]{1,10}$"`
 }
 
-// jobFilter chooses jobs in the body of a request, with the same names as in a query.
+// jobFilter selects jobs in the body of a request, with the same names as in a query.
 type jobFilter struct {
 	Q            string    `json:"q,omitempty" doc:"a search, such as: queue:mail error:Timeout died:1h invoice"`
 	State        Names     `json:"state,omitempty" doc:"in one of these states, such as dead"`
@@ -79,7 +79,7 @@ type jobFilter struct {
 	MaxPriority  *int64    `json:"max_priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
 }
 
-// filter is the query for the service.
+// filter converts the query for the service.
 func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
 	f := service.JobFilter{
 		States: splitAll(q.State), Queues: q.Queue, QueuePrefix: q.QueuePrefix, Types: q.Type, Origins: splitAll(q.Origin),
@@ -98,7 +98,7 @@ func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
 	return f, err
 }
 
-// filter is the body's filter for the service.
+// filter converts the filter of a body for the service.
 func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 	f := &service.JobFilter{
 		States: b.State, Queues: b.Queue, QueuePrefix: b.QueuePrefix, Types: b.Type, Origins: b.Origin, Worker: b.Worker,
@@ -111,7 +111,7 @@ func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 	return f, f.Search(b.Q, now)
 }
 
-// splitAll takes values apart at commas.
+// splitAll splits values at commas.
 func splitAll(values []string) (all []string) {
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {
@@ -125,7 +125,7 @@ func splitAll(values []string) (all []string) {
 
 func parsePriority(field, text string) (*int64, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // none is asked for
+		return nil, nil //nolint:nilnil // no filter
 	}
 	n, err := strconv.ParseInt(text, 10, 33)
 	if err != nil {

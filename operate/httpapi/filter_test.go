@@ -9,7 +9,7 @@ import (
 	"broker/operate/service"
 )
 
-// TestFiltersOfTheAPIHaveTheFieldsOfTheTable compares both forms of a filter with the table that the others use.
+// TestFiltersOfTheAPIHaveTheFieldsOfTheTable compares both forms of a filter with the table that console and CLI use.
 func TestFiltersOfTheAPIHaveTheFieldsOfTheTable(t *testing.T) {
 	t.Parallel()
 	want := []string{"q"}

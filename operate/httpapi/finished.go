@@ -16,7 +16,7 @@ func (s *Server) registerFinished(api huma.API) {
 	huma.Register(api, op, s.listFinished)
 }
 
-// finishedList is a part of the list.
+// finishedList is a page of the list.
 type finishedList struct {
 	Jobs []service.FinishedJob `json:"jobs"`
 }

@@ -71,7 +71,7 @@ func setupService(t *testing.T, o Options, eo engine.Options, change func(*servi
 	return f
 }
 
-// answer is a response.
+// answer is a response of the API.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -80,7 +80,7 @@ type answer struct {
 	text   []byte
 }
 
-// call sends a request; body is JSON text, or a value that is made JSON.
+// call sends a request. body is JSON text, or a value to encode as JSON.
 func (f *apiFixture) call(method, path string, body any, change ...func(*http.Request)) answer {
 	f.t.Helper()
 	var text []byte
@@ -151,7 +151,7 @@ func (f *apiFixture) push(job map[string]any) map[string]any {
 	return f.call("POST", "/api/v1/jobs", job).want(201)
 }
 
-// leaseOne takes a job of the queue q and returns the token and the job.
+// leaseOne leases a job of the queue q and returns the token and the job.
 func (f *apiFixture) leaseOne() (string, map[string]any) {
 	f.t.Helper()
 	l := f.call("POST", "/api/v1/queues/q/lease", "{}").want(200)
@@ -163,7 +163,7 @@ func (f *apiFixture) state(id any) any {
 	return f.call("GET", "/api/v1/jobs/"+url.PathEscape(id.(string)), nil).want(200)["state"]
 }
 
-// advance lets time pass, and what is due happen.
+// advance lets time pass and runs due timers.
 func (f *apiFixture) advance(d time.Duration) {
 	f.clock.Advance(d)
 	f.engine.Tick()

@@ -14,7 +14,7 @@ import (
 	"broker/operate/service"
 )
 
-// FuzzRequest: no request to the API breaks anything or is answered with a fault of ours.
+// FuzzRequest: no request breaks the API or causes an internal error.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, target, body string }{
 		{"GET", "/api/v1/queues?limit=2&sort=-ready&search=q", ""},

@@ -2,7 +2,7 @@ package httpapi
 
 import "net/http"
 
-// healthz says whether the process can do its work. A long start is not a failure.
+// healthz reports whether the process works. A long start is not a failure.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	if b := s.backend.Load(); b != nil && b.Broker.Stopped() {
 		s.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
@@ -19,7 +19,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, http.StatusOK, map[string]any{"status": status})
 }
 
-// readyz says whether clients are served.
+// readyz reports whether clients are served.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	b := s.backend.Load()
 	switch {
@@ -52,7 +52,7 @@ func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, b.Stats())
 }
 
-// health is the part of INFO that Faktory gives to anybody.
+// health is the public part of INFO.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	b := s.backend.Load()
 	if b == nil {
@@ -62,7 +62,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, b.Health())
 }
 
-// starting is the answer of everything that needs the store until it is open.
+// starting is the response to all requests that need the store before it is open.
 func (s *Server) starting() *Problem {
 	detail := "the broker is starting"
 	if s.options.Cluster != nil {

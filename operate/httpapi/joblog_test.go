@@ -90,7 +90,7 @@ func TestBadLogLinesAreRefused(t *testing.T) {
 	f.call("GET", "/api/v1/jobs/nothing/log", nil).problem(404, "job_not_found")
 }
 
-// A principal reads the logs of the queues that it may read, and appends to those of its own leases.
+// A principal may read the logs of jobs in queues that it may read, and may append to the logs of jobs that it has leased.
 func TestLogNeedsTheRoleForItsQueue(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{

@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// submitInput is one job, or many.
+// submitInput is one job or several.
 type submitInput struct {
 	Wait
 	Trace
@@ -23,7 +23,7 @@ type submitInput struct {
 	}
 }
 
-// submitOutput is the job, or the jobs.
+// submitOutput is the submitted job or jobs.
 type submitOutput struct {
 	Location string `header:"Location" doc:"of a single job"`
 	ETag     string `header:"ETag"`
@@ -158,5 +158,5 @@ func (s *Server) deleteJob(ctx context.Context, in *struct {
 	return nil, nil //nolint:nilnil // no body
 }
 
-// jobPath is a job's name in a path.
+// jobPath is the path of a job.
 func jobPath(j *service.Job) string { return url.PathEscape(j.ID) }

@@ -14,7 +14,7 @@ import (
 	"broker/core/coretest"
 )
 
-// everything that the port serves, by what guards it.
+// all paths that the port serves, by their guard.
 var (
 	health  = []string{"GET /healthz", "GET /readyz", "GET /health"}
 	numbers = []string{
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// status asks a server that is still starting: what is let in is not carried out.
+// status sends a request to a server that is still starting, so that accepted requests have no effect.
 func (f *fixture) status(request string, change func(*http.Request)) int {
 	f.t.Helper()
 	method, path, _ := strings.Cut(request, " ")
@@ -88,7 +88,7 @@ func TestPagesOfOtherSitesGiveNoOrders(t *testing.T) {
 	} {
 		for _, request := range changes {
 			got := f.status(request, func(r *http.Request) {
-				r.SetBasicAuth("", "p") // as a browser does that knows it
+				r.SetBasicAuth("", "p") // like a browser that has stored the password
 				change(r)
 			})
 			if got != http.StatusForbidden {
@@ -124,7 +124,7 @@ func TestAllButHealthAsksForThePassword(t *testing.T) {
 	}
 }
 
-// With a certificate to show, a client calls the port by the name that the port's own certificate has.
+// A client with a certificate may use the host name of the server's own certificate.
 func TestClientsWithACertificateMayUseAnyName(t *testing.T) {
 	t.Parallel()
 	handler := New(Options{Log: zerolog.Nop()}).HTTP().Handler

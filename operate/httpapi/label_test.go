@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-// Names that Gearman clients choose must neither end the process that is asked for its numbers nor hide those of others.
+// Queue names that Gearman clients choose must neither crash the process during a scrape nor hide the metrics of other queues.
 func TestAnyNameOfAQueueHasALabelOfItsOwn(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})

@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// LeaseToken is a lease in a path.
+// LeaseToken is the token of a lease in a path.
 type LeaseToken struct {
 	Token string `path:"token" doc:"the lease's token"`
 }
@@ -30,13 +30,13 @@ type leaseAnyInput struct {
 	Body *LeaseBody
 }
 
-// LeaseBody is what a worker says of the leases that it wants.
+// LeaseBody is the body of a request for leases.
 type LeaseBody struct {
 	Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: that of its principal"`
 	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
 }
 
-// leaseOutput has the job's trace context as headers too, where instrumented HTTP clients look for it.
+// leaseOutput also has the job's trace context as headers, for instrumented HTTP clients.
 type leaseOutput struct {
 	Status      int
 	Traceparent string `header:"traceparent" doc:"W3C trace context that the job was submitted with"`
@@ -49,7 +49,7 @@ type completeInput struct {
 	Body *CompleteBody
 }
 
-// CompleteBody is what a worker says of a job that is done.
+// CompleteBody is a worker's report about a completed job.
 type CompleteBody struct {
 	Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string means its text, any other value its JSON"`
 
@@ -65,7 +65,7 @@ type failInput struct {
 	Body *FailBody
 }
 
-// FailBody is what a worker says of a job that has failed.
+// FailBody is a worker's report about a failed job.
 type FailBody struct {
 	ErrorClass string    `json:"error_class,omitempty" example:"TimeoutError"`
 	Message    string    `json:"message,omitempty" example:"no answer within 5 s"`
@@ -75,7 +75,7 @@ type FailBody struct {
 	Final      bool      `json:"final,omitempty" doc:"no further try, however many the job has left"`
 }
 
-// options is the failure, reported at an instant.
+// options converts the failure for the service; now is the time of the report.
 func (b *FailBody) options(now core.Instant) service.FailOptions {
 	o := service.FailOptions{Class: b.ErrorClass, Message: b.Message, Backtrace: b.Backtrace, RetryAt: core.InstantOf(b.RetryAt), Final: b.Final}
 	if b.RetryInS > 0 {
@@ -100,7 +100,7 @@ type heartbeatInput struct {
 	Body *HeartbeatBody
 }
 
-// HeartbeatBody says how long a lease goes on.
+// HeartbeatBody is the body of a heartbeat: the new length of the lease.
 type HeartbeatBody struct {
 	ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
 }
@@ -186,7 +186,7 @@ func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
 	return s.done(s.service().Fail(ctx, callerOf(ctx), in.Token, o))
 }
 
-// leaseState is what a worker learns when it reports.
+// leaseState is the response to a heartbeat.
 type leaseState struct{ Body service.LeaseState }
 
 func (s *Server) progressed(ctx context.Context, in *progressInput) (*leaseState, error) {
@@ -225,7 +225,7 @@ func (s *Server) release(ctx context.Context, in *LeaseToken) (*struct{}, error)
 	return s.done(s.service().Release(ctx, callerOf(ctx), in.Token))
 }
 
-// done is the answer without a body.
+// done is the response without a body.
 func (s *Server) done(err error) (*struct{}, error) {
 	if err != nil {
 		return nil, s.problemOf(err)

@@ -159,7 +159,7 @@ func (s *Server) releaseMany(ctx context.Context, in *releaseManyInput) (*leaseR
 	return s.resultsOf(s.service().ReleaseMany(ctx, callerOf(ctx), tokens))
 }
 
-// resultsOf is the answer about several leases.
+// resultsOf makes the response for several leases.
 func (s *Server) resultsOf(results []service.LeaseResult, err error) (*leaseResults, error) {
 	if err != nil {
 		return nil, s.problemOf(err)

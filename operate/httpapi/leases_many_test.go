@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// leaseMany takes jobs and returns their tokens and ids.
+// leaseMany leases jobs and returns their tokens and ids.
 func (f *apiFixture) leaseMany(body string) (tokens, ids []string) {
 	f.t.Helper()
 	list, is := f.call("POST", "/api/v1/leases", body).want(200)["leases"].([]any)
@@ -22,7 +22,7 @@ func (f *apiFixture) leaseMany(body string) (tokens, ids []string) {
 	return tokens, ids
 }
 
-// finishMany reports on leases, and returns the code of each; "ok" for those that were accepted.
+// finishMany reports on leases and returns the code of each; "ok" for an accepted report.
 func (f *apiFixture) finishMany(verb string, items ...map[string]any) (codes []string, results []map[string]any) {
 	f.t.Helper()
 	a := f.call("POST", "/api/v1/leases/"+verb, map[string]any{"leases": items}).want(200)

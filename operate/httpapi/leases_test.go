@@ -141,7 +141,7 @@ func TestLeaseWaitsForAJob(t *testing.T) {
 	a.want(204)
 }
 
-// parked waits until an HTTP client is there.
+// parked waits until an HTTP client waits for a job.
 func (f *apiFixture) parked() {
 	f.t.Helper()
 	for f.clients() == 0 {
@@ -170,7 +170,7 @@ func TestALeaseOfAClientThatLeavesStaysReady(t *testing.T) {
 			}
 		}()
 		f.parked()
-		conn.CancelRequest(req) //nolint:staticcheck // the oldest way to leave
+		conn.CancelRequest(req) //nolint:staticcheck // the simplest way to disconnect
 		<-done
 		for f.clients() > 0 {
 			time.Sleep(time.Millisecond) //nolint:forbidigo // the server's goroutine has no signal

@@ -8,11 +8,11 @@ import (
 	"broker/operate/service"
 )
 
-// readsPerProcessor is how many reads are worked on at once for each processor.
+// readsPerProcessor is the number of reads that run at the same time, for each processor.
 const readsPerProcessor = 4
 
-// limitReads bounds how many reads are worked on at once, so that a crowd of them takes no processor from other clients. A read has a
-// place until it sends the first byte of its answer: clients that do not read their answers, and streams, need none.
+// limitReads limits the reads that run at the same time, so that many reads leave processor time for other clients. A read
+// occupies a place until it sends the first byte of its response. Slow readers and streams therefore occupy no place.
 func limitReads(next http.Handler) http.Handler {
 	turns := service.NewTurns(readsPerProcessor * runtime.GOMAXPROCS(0))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -22,24 +22,24 @@ func limitReads(next http.Handler) http.Handler {
 		}
 		ctx, turn, err := turns.Take(r.Context())
 		if err != nil {
-			return // the client has left
+			return // the client has disconnected
 		}
 		defer turn.End()
 		if strings.HasPrefix(r.URL.Path, apiPath+"/") {
 			r = r.WithContext(ctx)
-		} // else a page: others may wait for what it reads, so it keeps its place
+		} // else a page: other reads may wait for its result, so it keeps its place
 		next.ServeHTTP(&turnWriter{w, turn}, r)
 	})
 }
 
-// takesTurns reports whether a request is a read that is answered at once. Health checks are answered at any time, and a profile
-// takes as long as it measures.
+// takesTurns reports whether limitReads applies to a request: a read that does not wait. Health checks are never limited, and a
+// profile takes as long as it measures.
 func takesTurns(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isHealth(r.URL.Path) && !strings.HasPrefix(r.URL.Path, "/debug/") &&
 		!r.URL.Query().Has("wait")
 }
 
-// turnWriter ends a turn when the answer begins.
+// turnWriter gives up the place of a read when its response begins.
 type turnWriter struct {
 	http.ResponseWriter
 	turn *service.Turn

@@ -14,15 +14,15 @@ import (
 	"broker/operate/service"
 )
 
-// burst is a handler behind limitReads that counts the requests that are worked on at once, with as many clients as asked for.
+// burst is a handler behind limitReads that counts concurrent requests, with a number of clients.
 type burst struct {
 	t       *testing.T
 	url     string
 	working atomic.Int64
 	most    atomic.Int64
-	begin   chan struct{} // what a request waits for before it writes
-	end     chan struct{} // and before it ends
-	done    chan struct{} // one of each answered request
+	begin   chan struct{} // a request waits for this before it writes
+	end     chan struct{} // and for this before it ends
+	done    chan struct{} // one value for each answered request
 }
 
 func newBurst(t *testing.T) *burst {
@@ -66,7 +66,7 @@ func TestReadsAreWorkedOnAFewAtATime(t *testing.T) {
 	for range clients {
 		go c.ask("/api/v1/jobs")
 	}
-	for range clients { // each leaves its place when its answer begins, though none of them has ended
+	for range clients { // each gives up its place when its response begins, before it ends
 		c.begin <- struct{}{}
 	}
 	if got := c.most.Load(); got > most {
@@ -97,7 +97,7 @@ func TestHealthNeedsNoTurn(t *testing.T) {
 	}
 }
 
-// Readers of a page may wait for each other: one of them reads the service while it holds a lock.
+// Readers of a page may wait for each other, because one of them reads the service while it holds a lock.
 func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
@@ -125,7 +125,7 @@ func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_ = resp.Body.Close() // there is none
+			_ = resp.Body.Close() // no body
 		}()
 	}
 	deadline := time.After(time.Minute)

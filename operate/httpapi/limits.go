@@ -25,7 +25,7 @@ func (s *Server) registerLimits(api huma.API) {
 	huma.Register(api, remove, s.removeLimit)
 }
 
-// limitAnswer is the answer with limits.
+// limitAnswer is the response with limits.
 func (s *Server) limitAnswer(limits []service.Limit, err error) (*struct{ Body limitList }, error) {
 	if err != nil {
 		return nil, s.problemOf(err)

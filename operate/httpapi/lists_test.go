@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// submit submits a job as a client of the protocol of its origin does, and returns its number.
+// submit submits a job like a client of the protocol of its origin, and returns its Seq.
 func (f *apiFixture) submit(j *core.Job) uint64 {
 	f.t.Helper()
 	r := f.engine.Do(f.client, []core.Op{&core.Submit{Job: j}}, nil)
@@ -32,7 +32,7 @@ func (f *apiFixture) apply(ops ...core.Op) {
 	}
 }
 
-// stages has a job in each state, each in the queue of that name. It returns their numbers.
+// stages creates a job in each state, in a queue named after the state. It returns their Seqs.
 func (f *apiFixture) stages() map[string]uint64 {
 	f.t.Helper()
 	job := func(queue string, change func(*core.Job)) uint64 {
@@ -65,7 +65,7 @@ func (f *apiFixture) stages() map[string]uint64 {
 	return all
 }
 
-// seqs lists the numbers of the jobs of a list, page by page.
+// seqs lists the Seqs of the jobs of a list, page by page.
 func (f *apiFixture) seqs(query string, limit int) string {
 	f.t.Helper()
 	all := []int{}
@@ -82,7 +82,7 @@ func (f *apiFixture) seqs(query string, limit int) string {
 	return fmt.Sprint(all)
 }
 
-// TestJobsWithoutAnErrorClassAreFound: none is a value, and a class of that name is another one.
+// TestJobsWithoutAnErrorClassAreFound: the value none finds jobs without a class, and not jobs whose class is called none.
 func TestJobsWithoutAnErrorClassAreFound(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
@@ -196,7 +196,7 @@ func TestLargeBodiesAreCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-// maxShownTest is how much of a body is shown.
+// maxShownTest is the maximum part of a body that is shown.
 const maxShownTest = 1 << 20
 
 func TestQueueNamesOfAnyBytesCanBeAddressed(t *testing.T) {
@@ -215,7 +215,7 @@ func TestQueueNamesOfAnyBytesCanBeAddressed(t *testing.T) {
 	}
 }
 
-// What an action makes of a job in each state; empty: the action does not apply.
+// The state after an action, for each state before it; empty: the action does not apply.
 func TestActionsDoInEachStateWhatTheySay(t *testing.T) {
 	t.Parallel()
 	for action, ends := range map[string]map[string]string{
@@ -355,7 +355,7 @@ func TestJobsAreUpdated(t *testing.T) {
 	f.call("PATCH", "/api/v1/jobs/nothing", `{}`).problem(404, "job_not_found")
 }
 
-// A worker keeps its lease while somebody changes its job.
+// A worker keeps its lease when an operator changes its job.
 func TestUpdatesLeaveLeasesAlone(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

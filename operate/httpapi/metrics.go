@@ -16,14 +16,15 @@ import (
 	"broker/operate/service"
 )
 
-// maxQueues bounds the values of the queue label. If there are more queues, the busiest have labels of their own, and the
-// others are counted together under otherQueues, which is not the label of any queue.
+// maxQueues limits the values of the queue label. If there are more queues, the busiest get their own labels. All others are
+// counted together under otherQueues, which is never the label of a queue.
 const (
 	maxQueues   = core.MaxDetailed
 	otherQueues = "(other)"
 )
 
-// metrics makes metrics of what the broker counts when asked, and of what the engine tells as it happens.
+// metrics collects the metrics: counters that it reads from the broker at each scrape, and events that the engine reports to
+// it.
 type metrics struct {
 	core.NopListener
 	registry *prometheus.Registry
@@ -37,12 +38,12 @@ type metrics struct {
 	diskLow       atomic.Bool
 	damaged       atomic.Uint64 // jobs
 
-	mu     sync.Mutex // guards client, which is used by one at a time, and base
+	mu     sync.Mutex // guards base, and client, which one goroutine at a time uses
 	client core.ClientID
-	base   *core.Stats // as they were when the server became ready: totals count from there
+	base   *core.Stats // counters when the server became ready; totals count from there
 }
 
-// describe makes the description of one of the broker's metrics.
+// describe makes the description of a metric.
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("broker_"+name, help, labels, nil)
 }
@@ -132,7 +133,7 @@ func (m *metrics) DiskFull(reached bool, _ uint64) { m.diskLow.Store(reached) }
 // JobDamaged implements core.Listener.
 func (m *metrics) JobDamaged(uint64, error) { m.damaged.Add(1) }
 
-// isDiskLow reports whether the disk is nearly full. While another node of a cluster leads, this one knows that itself.
+// isDiskLow reports whether the disk is nearly full. On a follower, the node checks its own disk.
 func (m *metrics) isDiskLow() bool {
 	if m.cluster != nil && m.backend.Load() == nil {
 		return m.cluster().DiskLow
@@ -140,7 +141,7 @@ func (m *metrics) isDiskLow() bool {
 	return m.diskLow.Load()
 }
 
-// Describe implements prometheus.Collector: the labels are not known before, so nothing is promised.
+// Describe implements prometheus.Collector. It describes nothing, because the labels are not known in advance.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -189,7 +190,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s.archive(b.Archive)
 	stats, base, queues, histograms := m.read(b.Broker)
 	if stats == nil {
-		return // the broker is gone
+		return // the broker has stopped
 	}
 	s.gauge(drainingDesc, truth(stats.Draining))
 	s.gauge(queuesDesc, float64(stats.Queues))
@@ -206,16 +207,16 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// forget lets go of a broker that has ended; the totals of the next one count from its start.
+// forget drops a broker that has ended. The totals of the next broker count from its start.
 func (m *metrics) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client, m.base = 0, nil
-	m.diskLow.Store(false) // the next one looks at its disk within a second
+	m.diskLow.Store(false) // the next broker checks its disk within a second
 }
 
-// read asks the broker for its counters, as they are and as they were when the totals began, the queues that have labels of their
-// own, and their histograms.
+// read returns the broker's counters, now and at the start of the totals, the queues with their own labels, and their
+// histograms.
 func (m *metrics) read(b core.Broker) (stats, base *core.Stats, queues []core.QueueInfo, histograms []core.Histograms) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -239,7 +240,7 @@ func (m *metrics) read(b core.Broker) (stats, base *core.Stats, queues []core.Qu
 	return stats, m.base, queues, readHistograms(b, m.client, queues)
 }
 
-// scrape is one answer in the making.
+// scrape is a response in progress.
 type scrape struct{ out chan<- prometheus.Metric }
 
 func (s scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
@@ -250,7 +251,7 @@ func (s scrape) counter(d *prometheus.Desc, v uint64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
-// spans tells the spans of a broker that sends some.
+// spans collects the metrics of sent spans, if the broker sends any.
 func (s scrape) spans(counts func() (sent, dropped uint64, on bool)) {
 	if counts == nil {
 		return
@@ -261,7 +262,7 @@ func (s scrape) spans(counts func() (sent, dropped uint64, on bool)) {
 	}
 }
 
-// pushes tells what became of the jobs that were pushed.
+// pushes collects the metrics of pushed jobs.
 func (s scrape) pushes(targets []service.PushTarget) {
 	for i := range targets {
 		t := &targets[i]
@@ -277,7 +278,7 @@ func (s scrape) pushes(targets []service.PushTarget) {
 	}
 }
 
-// sqs tells what clients of SQS have asked for.
+// sqs collects the metrics of SQS requests.
 func (s scrape) sqs(actions []service.SQSAction) {
 	for i := range actions {
 		a := &actions[i]
@@ -288,7 +289,7 @@ func (s scrape) sqs(actions []service.SQSAction) {
 	}
 }
 
-// jobs tells the jobs of each queue by state, and of all queues that are not listed together.
+// jobs collects the jobs of each listed queue by state, and of all other queues together.
 func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 	rest := stats.Jobs
 	for i := range queues {
@@ -309,8 +310,8 @@ func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 	}
 }
 
-// label is how a queue is named. Gearman's names may be any bytes, labels must be UTF-8 and differ from each other: what is
-// no UTF-8, means all other queues, or looks like such a label itself is written as Go quotes it.
+// label is the label of a queue. Gearman's names may be any bytes, but labels must be UTF-8 and unique. So a name is quoted as
+// in Go if it is not UTF-8, equals otherQueues, or looks like a quoted name.
 func label(queue string) string {
 	if !utf8.ValidString(queue) || queue == otherQueues || strings.HasPrefix(queue, `"`) {
 		return strconv.Quote(queue)
@@ -341,8 +342,7 @@ func inState(q *core.QueueInfo, state core.State) int {
 	return 0
 }
 
-// totals tells what has happened since base to the jobs of each queue, and of all queues that are not listed, or not any more,
-// together.
+// totals collects the job counters since base, for each listed queue, and for all other and former queues together.
 func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 	var rest core.QueueCounts
 	for _, p := range core.Protocols {
@@ -368,7 +368,7 @@ func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 	s.counts(otherQueues, &rest)
 }
 
-// counts tells the counters of one queue, for the protocols that have had anything to do with it.
+// counts collects the counters of one queue, for the protocols that have used it.
 func (s scrape) counts(queue string, c *core.QueueCounts) {
 	for _, p := range core.Protocols {
 		if c.Submitted[p]+c.Leased[p]+c.Done[p]+c.Failed[p] == 0 {
@@ -384,7 +384,7 @@ func (s scrape) counts(queue string, c *core.QueueCounts) {
 	s.counter(deadDesc, c.Dead, queue)
 }
 
-// less is a-b, or 0: totals can be reset while those of a queue go on.
+// less returns a-b, but at least 0: the totals can be reset while the counters of a queue continue.
 func less(a, b uint64) uint64 {
 	if a < b {
 		return 0

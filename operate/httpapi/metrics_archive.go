@@ -13,7 +13,7 @@ var (
 	archiveFailingDesc  = describe("archive_failing", "1 while the archive cannot be written.")
 )
 
-// archive tells the state of the archive of a broker that has one.
+// archive collects the state of the archive, if the broker has one.
 func (s scrape) archive(status func() *core.Archive) {
 	if status == nil {
 		return

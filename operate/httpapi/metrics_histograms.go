@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// The histograms of each queue. Their buckets end at bounds, where buckets of core.Histogram end too, so that no job is
-// counted in a wrong one.
+// The histograms of each queue. Their bucket bounds are also bounds of core.Histogram, so that every job is counted in the
+// right bucket.
 var (
 	waitDesc = describe("wait_seconds", "Time from ready to leased, since the start.", "queue")
 	runDesc  = describe("run_seconds", "Time from leased to done or failed, since the start.", "queue")
@@ -17,7 +17,7 @@ var (
 	bounds = powersOfFour(1024*time.Microsecond, 14)
 )
 
-// powersOfFour are n bounds, from 1 ms to 19 h: each is four times the one before.
+// powersOfFour returns n bounds, from 1 ms to 19 h. Each is four times the previous one.
 func powersOfFour(first time.Duration, n int) (all []time.Duration) {
 	for range n {
 		all = append(all, first)
@@ -26,10 +26,10 @@ func powersOfFour(first time.Duration, n int) (all []time.Duration) {
 	return all
 }
 
-// histogramPage is for how many queues the broker is asked at once: it copies histograms under its lock.
+// histogramPage is the number of queues in one request to the broker, which copies histograms under its lock.
 const histogramPage = 50
 
-// readHistograms asks for the histograms of queues, and behind them for those of all others together.
+// readHistograms reads the histograms of queues. The last element is for all other queues together.
 func readHistograms(b core.Broker, client core.ClientID, queues []core.QueueInfo) []core.Histograms {
 	all := make([]core.Histograms, len(queues)+1)
 	var ops []core.Op
@@ -53,7 +53,7 @@ func readHistograms(b core.Broker, client core.ClientID, queues []core.QueueInfo
 	return all
 }
 
-// histograms writes the wait and run times of queues, and of all others together.
+// histograms collects the wait and run times of queues, and of all other queues together.
 func (s scrape) histograms(queues []core.QueueInfo, all []core.Histograms) {
 	for i, h := range all {
 		queue := otherQueues

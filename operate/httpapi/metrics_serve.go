@@ -14,7 +14,7 @@ func (s *Server) serveMetrics() http.Handler {
 	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 }
 
-// Registerer takes more metrics, which libraries keep of themselves.
+// Registerer accepts more metrics, such as those of libraries.
 func (s *Server) Registerer() prometheus.Registerer { return s.metrics.registry }
 
 // WriteMetrics writes the metrics as text.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Prometheus asks for protobuf first where it collects native histograms.
+// Prometheus prefers protobuf if it collects native histograms.
 func TestMetricsHaveTheFormatThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
@@ -60,7 +60,7 @@ func TestMetricsByName(t *testing.T) {
 	}
 }
 
-// brokenCollector cannot be read.
+// brokenCollector fails when it is read.
 type brokenCollector struct{ desc *prometheus.Desc }
 
 func (b brokenCollector) Describe(to chan<- *prometheus.Desc) { to <- b.desc }

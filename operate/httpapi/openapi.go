@@ -15,10 +15,10 @@ import (
 	"broker/operate/service"
 )
 
-// apiPath is where version 1 of the API begins.
+// apiPath is the prefix of version 1 of the API.
 const apiPath = "/api/v1"
 
-// apiVersion is the version of the API in its document; raise it with each change that clients can see.
+// apiVersion is the version in the API document. Raise it with each change that clients can see.
 const apiVersion = "1.0.0"
 
 const apiDescription = `Jobs, queues and workers of the broker over HTTP.
@@ -74,7 +74,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	return api
 }
 
-// jsonFormat writes JSON without escaping what only HTML minds.
+// jsonFormat writes JSON without the escapes that only HTML needs.
 var jsonFormat = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
 		e := json.NewEncoder(w)
@@ -89,7 +89,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return huma.DefaultSchemaNamer(t, hint)
 }
 
-// guardedMux puts the guards in front of each operation.
+// guardedMux runs the guards before each operation.
 type guardedMux struct {
 	*http.ServeMux
 	s *Server
@@ -109,11 +109,11 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 	m.Handle(pattern, m.s.protected(h))
 }
 
-// startTimeout is how long a request waits for the store by default, as a client of the other protocols does. A large store
-// takes longer.
+// startTimeout is the default time that a request waits for the store to open. Clients of the other protocols wait too. A large
+// store takes longer.
 const startTimeout = 5 * time.Second
 
-// whenReady answers for the API until the store is open.
+// whenReady serves API requests until the store is open.
 func (s *Server) whenReady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.awaitService(r.Context()) {
@@ -145,7 +145,7 @@ func (s *Server) awaitService(ctx context.Context) bool {
 	}
 }
 
-// anyBodyIsJSON lets clients leave the content type out: curl's own is that of a form.
+// anyBodyIsJSON makes the content type optional, because curl sends the type of a form by default.
 func anyBodyIsJSON(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ct, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); ct == "" || strings.TrimSpace(ct) == "application/x-www-form-urlencoded" {
@@ -155,10 +155,10 @@ func anyBodyIsJSON(next http.Handler) http.Handler {
 	})
 }
 
-// service is the broker's service; whenReady has made sure that it is there.
+// service is the broker's service. It exists, because whenReady has waited for it.
 func (s *Server) service() *service.Service { return s.backend.Load().Service }
 
-// operation makes a huma.Operation. What all of them can answer is added to errors.
+// operation makes a huma.Operation. It adds the errors that all operations have in common.
 func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: apiPath + path, Tags: []string{tag}, Summary: summary,

@@ -9,18 +9,18 @@ import (
 	"broker/operate/service"
 )
 
-// Pages are served beside the API, from the same addresses: the web console and the documentation.
+// Pages are served on the same addresses as the API: the web console and the documentation.
 type Pages struct {
 	Handler  http.Handler
 	Patterns []string // of http.ServeMux
 
-	Missing http.Handler // what browsers get for a path that nothing serves; nil: a problem, as other clients
+	Missing http.Handler // response to browsers for an unknown path; nil: a problem, as for other clients
 }
 
-// AddPages has HTTP serve pages; it is called before that.
+// AddPages adds pages. Call it before HTTP.
 func (s *Server) AddPages(p Pages) { s.pages = append(s.pages, p) }
 
-// Service is what the API works on; nil while the broker starts.
+// Service is the service behind the API; nil while the broker starts.
 func (s *Server) Service() *service.Service {
 	if b := s.backend.Load(); b != nil {
 		return b.Service
@@ -28,20 +28,20 @@ func (s *Server) Service() *service.Service {
 	return nil
 }
 
-// Caller finds who makes a request, by its Authorization header or certificate, else the default principal.
+// Caller finds the caller of a request by its Authorization header or certificate; otherwise it is the default principal.
 func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
 	principal, refused := s.authenticate(r)
 	return pageCaller(r, principal), refused == nil
 }
 
-// pageCaller is the caller of a page, which says itself what it is.
+// pageCaller is the caller of a page. Pages describe themselves to huma.
 func pageCaller(r *http.Request, p *access.Principal) service.Caller {
 	c := caller(r, p)
 	c.Via = ""
 	return c
 }
 
-// CheckSecret finds the caller for a password or token that came in a form. The status says why there is none.
+// CheckSecret finds the caller for a password or token from a form. If there is none, the status is the reason.
 func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller, status int) {
 	if s.options.Locked {
 		return who, http.StatusUnauthorized
@@ -65,7 +65,8 @@ func Status(err error) int {
 	return http.StatusConflict
 }
 
-// bySecret checks a token or a password. One that is right always passes: clients that fail may share its address.
+// bySecret checks a token or a password. A correct secret always passes, because clients with wrong secrets may share the
+// address.
 func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *Problem) {
 	if secret != "" {
 		if p := s.options.Access.ByToken(secret); p != nil {
@@ -78,7 +79,7 @@ func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *P
 	if s.options.Password == "" && !s.options.Access.Enabled() {
 		return s.withoutCredentials(r)
 	}
-	// The user name of basic authentication does not matter, so failures are not counted by it.
+	// Failures are not counted by user name, because the user name of basic authentication does not matter.
 	if wait := s.options.Access.Logins().Failed(r.RemoteAddr, "", s.options.Now()); wait > 0 {
 		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
 		p.retryAfterS = int(wait.Seconds()) + 1

@@ -12,13 +12,13 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// maxWait bounds how long a request may wait for a job or an outcome.
+// maxWait is the longest time that a request may wait for a job or an outcome.
 const maxWait = 10 * time.Minute
 
-// slack is what a request that waits has beyond its wait to be answered.
+// slack is the time for the response after the wait of a request.
 const slack = 30 * time.Second
 
-// Wait is a parameter that says how long a request may wait.
+// Wait is the parameter for the time that a request may wait.
 type Wait struct {
 	Text string `query:"wait" doc:"how long to wait: a number of seconds, or with a unit as in 500ms, 10s, 2m; at most 10m" example:"10s"`
 	span time.Duration
@@ -45,7 +45,7 @@ func (w *Wait) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// extendDeadlines lets a request take longer than others: so much, and slack.
+// extendDeadlines extends the deadlines of a request by its wait and slack.
 func extendDeadlines(w http.ResponseWriter, by time.Duration) {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // a test's writer has no deadlines
@@ -62,7 +62,7 @@ type QueueName struct {
 	Name string `path:"name" doc:"name of a queue, percent-encoded"`
 }
 
-// Page is the part of a list that is asked for.
+// Page selects a part of a list.
 type Page struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"most rows of the page"`
 	Cursor string `query:"cursor" doc:"where the list goes on: the cursor of the page before"`
@@ -85,7 +85,7 @@ func (t *Trace) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// IfMatch is the condition that a job has not changed.
+// IfMatch is the condition that a job is unchanged.
 type IfMatch struct {
 	ETag string `header:"If-Match" doc:"the job's epoch, as in its ETag; the job is changed only if it still has it"`
 
@@ -106,7 +106,7 @@ func (m *IfMatch) Resolve(huma.Context) []error {
 	return nil
 }
 
-// LongCall is part of the input of what may take long.
+// LongCall is part of the input of operations that may take long.
 type LongCall struct{}
 
 // Resolve implements huma.Resolver.

@@ -99,7 +99,7 @@ func TestWrongPoliciesAreRefusedWithTheMember(t *testing.T) {
 	f.wantPolicy("/api/v1/types/t", "")
 }
 
-// A job moves after the last lease that was lost, or the last failure, as the policy of its queue or of its type says.
+// After the last lost lease or the last failure, a job moves as the policy of its queue or type says.
 func TestJobsMoveToTheDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/api/v1/queues/q", "/api/v1/types/T"} {

@@ -16,7 +16,7 @@ import (
 	"broker/operate/service"
 )
 
-// Problem is the body of every error, as RFC 9457 has it.
+// Problem is the body of every error, as defined in RFC 9457.
 type Problem struct {
 	Title  string         `json:"title" doc:"what the status means" example:"Not Found"`
 	Status int            `json:"status" example:"404"`
@@ -27,7 +27,7 @@ type Problem struct {
 	retryAfterS int
 }
 
-// ProblemField is what is wrong with one part of a request.
+// ProblemField is an error in one part of a request.
 type ProblemField struct {
 	Message  string `json:"message" example:"expected number"`
 	Location string `json:"location,omitempty" example:"body.jobs[3].priority"`
@@ -58,7 +58,7 @@ const (
 	internalProblemDetail = "the broker could not do this; its log says why"
 )
 
-// statuses of the service's codes; those that are not here are 409.
+// statuses of the service's codes. All other codes are 409.
 var statuses = map[service.Code]int{
 	service.CodeInvalid:           http.StatusUnprocessableEntity,
 	service.CodeForbidden:         http.StatusForbidden,
@@ -109,7 +109,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// write sends the problem as an answer.
+// write sends the problem as a response.
 func (p *Problem) write(w http.ResponseWriter) {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n')) // the client has left: nobody to tell
 }
 
-// problemOf is the Problem for an error of the service. One that is not the caller's to know is logged.
+// problemOf is the Problem for an error of the service. It logs internal errors and hides them from the caller.
 func (s *Server) problemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -137,7 +137,7 @@ func (s *Server) problemOf(err error) *Problem {
 			return kind
 		}
 		level := zerolog.ErrorLevel
-		if errors.Is(err, context.Canceled) { // the client has left: it does not see the answer
+		if errors.Is(err, context.Canceled) { // the client has disconnected and does not see the response
 			level = zerolog.DebugLevel
 		}
 		s.options.Log.WithLevel(level).Err(err).Msg("http request failed")
@@ -160,7 +160,7 @@ func (s *Server) problemOf(err error) *Problem {
 	return p
 }
 
-// locationOf is where a field stands in the request: in the query, unless the service says more.
+// locationOf is the location of a field in the request: in the query, unless the service names another place.
 func locationOf(field string) string {
 	if field == "body" || strings.Contains(field, ".") {
 		return field
@@ -168,7 +168,7 @@ func locationOf(field string) string {
 	return "query." + field
 }
 
-// coreProblem is for refusals of functions that cmd hands to the service.
+// coreProblem is for errors of functions that cmd passes to the service.
 func coreProblem(err error) *Problem {
 	if errors.Is(err, core.ErrStopped) {
 		return problem(http.StatusServiceUnavailable, string(service.CodeStoreFailed), err.Error())
@@ -176,7 +176,7 @@ func coreProblem(err error) *Problem {
 	return nil
 }
 
-// useProblems makes huma's own errors Problems too. It is a variable of the library, so once is enough.
+// useProblems turns huma's own errors into Problems. It sets a variable of the library, so once is enough.
 var useProblems = sync.OnceFunc(func() {
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		p := problem(status, codeInvalidDefault, msg)
@@ -212,7 +212,7 @@ var useProblems = sync.OnceFunc(func() {
 	}
 })
 
-// shortValue leaves out what is too long to repeat.
+// shortValue drops values that are too long to repeat in an error.
 func shortValue(v any) any {
 	const most = 200
 	switch v := v.(type) {

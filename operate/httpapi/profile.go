@@ -7,8 +7,8 @@ import (
 	"broker/frontends/access"
 )
 
-// profiles serves what Go's own tools (go tool pprof) read of a running program, but not its command line: there may be a
-// password in it.
+// profiles serves the profiles that go tool pprof reads from a running program, but not its command line, which may contain a
+// password.
 func (s *Server) profiles(mux *http.ServeMux) {
 	const at = "GET /debug/pprof/"
 	for name, serve := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace} {

@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// A job of any protocol must satisfy the description of the API, and a filter must take its name.
+// A job of any protocol must match the API document, and filters must accept the protocol's name.
 func TestDescriptionListsAllProtocols(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("openapi.json")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A change of a queue names only what it changes, also of the bounds inside max and throttle.
+// A change of a queue may name single fields, also inside max and throttle. Other fields keep their values.
 func TestChangesOfAQueueAreMerged(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

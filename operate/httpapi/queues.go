@@ -17,7 +17,7 @@ type queueList struct {
 
 type queueOutput struct{ Body service.Queue }
 
-// removed says how many jobs are gone.
+// removed is the response with the number of removed jobs.
 type removed struct {
 	Removed int `json:"removed" doc:"how many jobs"`
 }

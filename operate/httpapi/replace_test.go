@@ -58,7 +58,7 @@ func at(t *testing.T, job map[string]any, member string) time.Time {
 	return when
 }
 
-// The answer to a submission that finds a job names that job, also if a client gave it its id.
+// If a submission finds an existing job, the response names that job, also if a client chose the id.
 func TestSubmissionThatFindsAJobIsAnsweredWithItsID(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

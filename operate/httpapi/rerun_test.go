@@ -10,7 +10,7 @@ import (
 	"broker/operate/service"
 )
 
-// rerun asks for the action and returns the operation.
+// rerun starts the action and returns the operation.
 func (f *apiFixture) rerun(selection string) map[string]any {
 	f.t.Helper()
 	return f.call("POST", "/api/v1/job-actions?wait=5s", `{"action":"rerun",`+selection+`}`).want(202)
@@ -62,7 +62,7 @@ func TestRerunOfAFilterSkipsWhatHasNotEnded(t *testing.T) {
 	}
 }
 
-// cramped is a broker whose open commit takes three copies of jobs.
+// cramped is a broker with room for three copies of jobs in one commit.
 type cramped struct{ core.Broker }
 
 func (b cramped) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
@@ -82,7 +82,7 @@ func (b cramped) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	return into
 }
 
-// Copies that do not fit into one commit are submitted with the next ones.
+// Copies that do not fit into one commit go into the next commits.
 func TestRerunOfManyJobsTakesSeveralCommits(t *testing.T) {
 	t.Parallel()
 	f := setupService(t, Options{}, engine.Options{}, func(o *service.Options) { o.Broker = cramped{o.Broker} })

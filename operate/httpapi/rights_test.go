@@ -32,7 +32,7 @@ func principals(t *testing.T, rights map[string][]string) *access.Control {
 	return c
 }
 
-// as shows the token of a principal.
+// as sends the token of a principal.
 func as(token string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
@@ -73,7 +73,7 @@ func contains(words, word string) bool {
 	return false
 }
 
-// A leader that steps down forgets its broker while a scrape is under way.
+// A leader may step down and drop its broker during a scrape.
 func TestScrapeSurvivesTheEndOfTheBroker(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
@@ -85,7 +85,7 @@ func TestScrapeSurvivesTheEndOfTheBroker(t *testing.T) {
 	}()
 	forgotten := false
 	for m := range out {
-		if m.Desc() == drainingDesc { // the numbers were read, the totals are not told yet
+		if m.Desc() == drainingDesc { // the counters were read, but the totals are not collected yet
 			f.server.Unready()
 			forgotten = true
 		}
@@ -95,7 +95,7 @@ func TestScrapeSurvivesTheEndOfTheBroker(t *testing.T) {
 	}
 }
 
-// Whoever commits, reopens or fills a batch decides when its callbacks run.
+// To commit, reopen or fill a batch decides when its callbacks run, so it needs rights for their queues.
 func TestBatchesBelongToWhoOpensThem(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
@@ -137,7 +137,7 @@ func TestJobsWaitOnlyForJobsOfQueuesWithRights(t *testing.T) {
 	f.call("POST", "/api/v1/jobs", `{"queue":"shop.b","after":["`+own+`"]}`, as("shop")).want(201)
 }
 
-// Who knows the password is an administrator, and nobody else has that name.
+// A client that knows the password is an administrator, and no other client has its name.
 func TestPasswordHasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Password: "pw", Access: principals(t, map[string][]string{"anonymous": {"operate", "produce"}, "root": {"admin"}})})
@@ -165,7 +165,7 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// A count is as good as a search: it tells what is in the queues that it counts.
+// A count reveals as much as a search, so it needs the same rights.
 func TestCountsAreOfReadableQueuesOnly(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{

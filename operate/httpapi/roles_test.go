@@ -19,7 +19,7 @@ const (
 	rolesEnd   = "<!-- end of roles -->\n"
 )
 
-// routeBodies are requests that an administrator may make. A route that takes a body and has none here fails.
+// routeBodies are valid requests. The test fails for a route that needs a body and has none here.
 var routeBodies = map[string]string{
 	"POST /backup": `{"dir":"/nowhere/b"}`, "POST /batches": `{}`, "POST /batches/{id}/commit": "", "POST /batches/{id}/reopen": "",
 	"POST /cluster/add": `{"id":"n","address":"h:1"}`, "POST /cluster/remove": `{"id":"n"}`, "POST /cluster/transfer": `{}`,
@@ -39,8 +39,8 @@ var routeBodies = map[string]string{
 	"POST /workers/{id}/quiet": "", "POST /workers/{id}/terminate": "",
 }
 
-// TestDocsSayWhatEachRoleMayDo asks for every route of the API as a principal of each role and of none, and compares what is
-// refused with the table of docs/security.md. A new route is not in the table.
+// TestDocsSayWhatEachRoleMayDo calls every route of the API as a principal with each role and with none. It compares the
+// results with the table in docs/security.md. It fails for a new route until the table lists it.
 func TestDocsSayWhatEachRoleMayDo(t *testing.T) {
 	t.Parallel()
 	roles := []string{"read", "produce", "consume", "operate", "admin"}
@@ -80,7 +80,7 @@ func TestDocsSayWhatEachRoleMayDo(t *testing.T) {
 	compareRoles(t, table)
 }
 
-// askRoute asks for a route on things that exist, as the principal whose token is given, and returns the status.
+// askRoute calls a route for existing objects, as the principal with the given token, and returns the status.
 func (f *apiFixture) askRoute(route, token string) int {
 	f.t.Helper()
 	root := as("admin")
@@ -104,7 +104,7 @@ func (f *apiFixture) askRoute(route, token string) int {
 		name = "s"
 	}
 	url := strings.NewReplacer("{id}", id, "{token}", lease, "{name}", name).Replace(path)
-	if route == "GET /events" { // a stream: its status is all that is read
+	if route == "GET /events" { // a stream: only its status is read
 		r, err := http.NewRequestWithContext(f.t.Context(), method, f.url+apiPath+url+"?queue=q", http.NoBody)
 		if err != nil {
 			f.t.Fatal(err)
@@ -136,7 +136,7 @@ func (f *apiFixture) askRoute(route, token string) int {
 	return f.call(method, apiPath+url, body, change...).status
 }
 
-// compareRoles keeps the table of docs/security.md true.
+// compareRoles compares the table in docs/security.md with the results.
 func compareRoles(t *testing.T, table string) {
 	t.Helper()
 	const path = "../../docs/security.md"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// missingPage is the page for a path that nothing serves; nil: the client is not a browser, or asks for something of the API.
+// missingPage is the page for an unknown path; nil if the client is not a browser or the path belongs to the API.
 func (s *Server) missingPage(r *http.Request) http.Handler {
 	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") || strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil
@@ -19,7 +19,7 @@ func (s *Server) missingPage(r *http.Request) http.Handler {
 	return nil
 }
 
-// routed gives the refusals of the mux (404, 405) the form of all errors.
+// routed turns the errors of the mux (404, 405) into Problems.
 func (s *Server) routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -46,7 +46,7 @@ func (s *Server) routed(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// refusalWriter notes how the mux refuses a request.
+// refusalWriter records the status with which the mux refuses a request.
 type refusalWriter struct {
 	header http.Header
 	status int
@@ -61,7 +61,7 @@ func (w *refusalWriter) WriteHeader(status int) { w.status = status }
 // Write implements http.ResponseWriter.
 func (w *refusalWriter) Write(b []byte) (int, error) { return len(b), nil }
 
-// deadlineIn is when a connection must have made progress.
+// deadlineIn is the time by which a connection must have made progress.
 func deadlineIn(d time.Duration) time.Time {
-	return time.Now().Add(d) //nolint:forbidigo // deadlines of sockets are in the kernel's time
+	return time.Now().Add(d) //nolint:forbidigo // deadlines of sockets use the system's time
 }

@@ -20,7 +20,7 @@ type scheduleOutput struct {
 	Body service.Schedule
 }
 
-// scheduleAnswer is the answer with a schedule.
+// scheduleAnswer is the response with a schedule.
 func (s *Server) scheduleAnswer(v service.Schedule, err error) (*scheduleOutput, error) {
 	if err != nil {
 		return nil, s.problemOf(err)
@@ -28,7 +28,7 @@ func (s *Server) scheduleAnswer(v service.Schedule, err error) (*scheduleOutput,
 	return &scheduleOutput{ETag: `"` + strconv.FormatUint(v.Revision, 10) + `"`, Body: v}, nil
 }
 
-// IfRevision is the condition that a schedule has not changed.
+// IfRevision is the condition that a schedule is unchanged.
 type IfRevision struct {
 	ETag string `header:"If-Match" doc:"the schedule's revision, as in its ETag; it is changed only if it still has it"`
 
@@ -48,7 +48,7 @@ func (m *IfRevision) Resolve(huma.Context) []error {
 	return nil
 }
 
-// ScheduleName is a schedule in a path.
+// ScheduleName is the name of a schedule in a path.
 type ScheduleName struct {
 	Name string `path:"name" example:"nightly"`
 }

@@ -81,10 +81,10 @@ func TestASubmissionUnderAKeyIsAdmittedOnce(t *testing.T) {
 	}
 	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "k")).problem(422, "idempotency_key_reused")
 	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "other")).want(201)
-	// A refused submission does not use the key up.
+	// A rejected submission does not use up the idempotency key.
 	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "own"}`, with("Idempotency-Key", "third")).problem(409, "duplicate_id")
 	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "fresh"}`, with("Idempotency-Key", "third")).want(201)
-	// A job that has ended meanwhile is not admitted again.
+	// A job that has ended in the meantime is not admitted again.
 	single := f.call("POST", "/api/v1/jobs", `{"queue": "one"}`, with("Idempotency-Key", "one")).want(201)
 	lease := f.call("POST", "/api/v1/queues/one/lease", nil).want(200)
 	f.call("POST", "/api/v1/leases/"+lease["lease"].(string)+"/complete", nil).want(204)

@@ -22,35 +22,35 @@ type Options struct {
 	Log     zerolog.Logger
 	Now     func() core.Instant // nil: the system's clock
 
-	Access           *access.Control // principals; nil: there are none
+	Access           *access.Control // principals; nil: none
 	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
-	Locked           bool            // nobody is admitted: the settings do not say who may be
-	DefaultPrincipal string          // of clients without credentials, where there are principals
+	Locked           bool            // no client is admitted, because the settings define none
+	DefaultPrincipal string          // for clients without credentials, if principals are configured
 
-	Cluster *service.Cluster // nil: the broker is not a node of one
+	Cluster *service.Cluster // nil: the broker is not part of a cluster
 
 	Profiling    bool  // serve profiles of the process
 	MaxConns     int   // connections at once; 0: no bound
-	MaxBodyBytes int64 // of a request that carries jobs or results; 0: the default
+	MaxBodyBytes int64 // for requests with jobs or results; 0: the default
 }
 
-// defaultMaxBody bounds requests that carry jobs or results.
+// defaultMaxBody limits requests with jobs or results.
 const defaultMaxBody = 64 << 20
 
-// Connections is what happened to the connections of one front-end.
+// Connections counts the connections of one front-end.
 type Connections = service.Connections
 
-// Backend is what the server reports of. Its functions are called from any goroutine.
+// Backend is the source of the data that the server reports. Any goroutine may call its functions.
 type Backend struct {
 	Service *service.Service
 	Broker  core.Broker
 	Stats   func() []byte       // Faktory's INFO, in JSON
-	Health  func() []byte       // the part of it that everybody may read
+	Health  func() []byte       // the public part of INFO
 	Syncs   func() core.Latency // of the store; nil: unknown
 
 	Connections func() map[string]Connections // by front-end
 
-	Archive func() *core.Archive // nil, or a nil answer: there is none
+	Archive func() *core.Archive // nil, or returns nil: no archive
 
 	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
 	Push  func() []service.PushTarget            // nil: unknown
@@ -69,10 +69,10 @@ type Server struct {
 	document     func() []byte // of serveDocument
 }
 
-// progress is how far the start has come.
+// progress is the progress of the start.
 type progress struct {
-	Jobs uint64  `json:"jobs"` // read back so far
-	Part float64 `json:"part"` // of the store, 0 to 1
+	Jobs uint64  `json:"jobs"` // jobs read so far
+	Part float64 `json:"part"` // part of the store that is read, 0 to 1
 }
 
 // New makes a server that is not ready.
@@ -93,30 +93,30 @@ func New(o Options) *Server {
 	return s
 }
 
-// Listener gets the numbers that metrics are made of; it is for the engine.
+// Listener receives events for metrics from the engine.
 func (s *Server) Listener() core.Listener { return s.metrics }
 
-// Progress notes how far the start has come. Any goroutine.
+// Progress reports the progress of the start. Any goroutine may call it.
 func (s *Server) Progress(jobs uint64, part float64) {
 	s.progress.Store(&progress{Jobs: jobs, Part: part})
 }
 
-// Ready says that clients are served from now on.
+// Ready starts to serve clients.
 func (s *Server) Ready(b Backend) {
-	s.metrics.read(b.Broker) // where the totals start
+	s.metrics.read(b.Broker) // the totals start here
 	s.backend.Store(&b)
 }
 
-// Unready says that clients are not served until Ready is called again.
+// Unready stops serving clients until Ready is called again.
 func (s *Server) Unready() {
 	s.backend.Store(nil)
 	s.metrics.forget()
 }
 
-// Stopping says that no new clients are served any more.
+// Stopping makes the server refuse new clients.
 func (s *Server) Stopping() { s.stopping.Store(true) }
 
-// HTTP is the net/http server of the API and the pages, with time limits against clients that do not speak.
+// HTTP is the net/http server of the API and the pages, with timeouts for silent clients.
 func (s *Server) HTTP() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
@@ -153,8 +153,8 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// writeTimeout is how long the answer to a request may take, waits not counted. It is longer than bodyTimeout, so that a client
-// that sends its body too slowly gets an answer.
+// writeTimeout is the maximum time for the response to a request, without waits. It is longer than bodyTimeout, so that a
+// client that sends its body too slowly gets a response.
 const writeTimeout = bodyTimeout + 10*time.Second
 
 // answer sends a value as JSON.

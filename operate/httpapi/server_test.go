@@ -21,7 +21,7 @@ type toyBroker struct {
 	stopped atomic.Bool
 	stats   core.Stats
 	queues  []core.QueueInfo
-	times   map[string]core.Histograms // by queue; "" are those of all others
+	times   map[string]core.Histograms // by queue; "" for all other queues
 	busiest []core.QueueInfo
 }
 

@@ -18,8 +18,8 @@ import (
 	"broker/operate/service"
 )
 
-// HTTP passes the suite of the front-ends. A stage has no sockets: its connections are pipes to a server of net/http, which has
-// goroutines of its own, and a bubble of synctest says when these have nothing left to do.
+// HTTP passes the test suite of the front-ends. A stage has no sockets. Its connections are pipes to a net/http server, which
+// has its own goroutines. A synctest bubble detects when they are idle.
 func TestHTTPBehavesAsAFrontend(t *testing.T) {
 	t.Parallel()
 	frontendtest.Run(t, frontendtest.Dialect{Within: func(t *testing.T, run func(*testing.T, frontendtest.Dialect)) {
@@ -148,7 +148,7 @@ func newSuiteFront(t *testing.T, b core.Broker) *suiteFront {
 		_ = server.Close() // the connections are pipes
 		<-served
 		s.Close()
-		time.Sleep(time.Second) //nolint:forbidigo // in the bubble's time: the server lets a connection go half a second late
+		time.Sleep(time.Second) //nolint:forbidigo // bubble time: the server closes a connection half a second late
 	})
 	return f
 }
@@ -178,7 +178,7 @@ func (f *suiteFront) dial() (client net.Conn) {
 func (f *suiteFront) Open(c frontends.Conn) frontends.Session {
 	s := &suiteSession{front: f, conn: c, pipe: f.dial()}
 	s.more = sync.NewCond(&s.mu)
-	go s.send()    // both end with the pipe
+	go s.send()    // both end when the pipe is closed
 	go s.receive() // likewise
 	return s
 }
@@ -186,7 +186,7 @@ func (f *suiteFront) Open(c frontends.Conn) frontends.Session {
 // suiteSession is a connection to the server.
 type suiteSession struct {
 	front *suiteFront
-	conn  frontends.Conn // nil: nobody waits for the answer
+	conn  frontends.Conn // nil: no client waits for the response
 	pipe  net.Conn
 
 	mu    sync.Mutex // guards the rest
@@ -196,7 +196,7 @@ type suiteSession struct {
 	ended bool
 }
 
-// send passes on what the client has sent, as the server reads it.
+// send passes the client's input to the server.
 func (s *suiteSession) send() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *suiteSession) send() {
 	}
 }
 
-// receive keeps what the server has sent.
+// receive stores the server's output.
 func (s *suiteSession) receive() {
 	buf := make([]byte, 64<<10)
 	for {
@@ -257,7 +257,7 @@ func (s *suiteSession) Deliver() {
 	}
 }
 
-// Refusal is what the server answers to a submission once the store has failed.
+// Refusal is the response to a submission after the store has failed.
 func (s *suiteSession) Refusal() []byte {
 	c := &suiteSession{front: s.front, pipe: s.front.dial()}
 	c.more = sync.NewCond(&c.mu)

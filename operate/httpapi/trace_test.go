@@ -69,7 +69,7 @@ func TestAJobShowsItsTrace(t *testing.T) {
 	}
 }
 
-// A client that repeats a request begins a new span for each try.
+// A client that repeats a request starts a new span for each attempt.
 func TestAnIdempotencyKeyStandsForSubmissionsOfAnyTrace(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

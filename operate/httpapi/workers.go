@@ -14,12 +14,12 @@ type workerList struct {
 	Cursor  string           `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
 }
 
-// notifiedWorkers says how many workers were notified.
+// notifiedWorkers is the number of notified workers.
 type notifiedWorkers struct {
 	Workers int `json:"workers"`
 }
 
-// workerID is a worker in a path.
+// workerID is the id of a worker in a path.
 type workerID struct {
 	ID string `path:"id" example:"worker:fleet-1"`
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// finishedAct does something to many jobs, and waits until that has been done.
+// finishedAct runs an action on many jobs and waits until it has finished.
 func (f *apiFixture) finishedAct(body string) map[string]any {
 	f.t.Helper()
 	return f.call("POST", "/api/v1/job-actions?wait=5s", body).want(202)
