@@ -263,6 +263,17 @@ type Limits struct {
 	Throttle
 }
 
+// MaxOf is that of a priority.
+func (l *Limits) MaxOf(priority int64) uint32 {
+	switch {
+	case priority > 0:
+		return l.MaxHigh
+	case priority == 0:
+		return l.MaxNormal
+	}
+	return l.MaxLow
+}
+
 // Throttle limits leases. Zero is no limit.
 type Throttle struct {
 	Leased          uint32        // at the same time, by all workers together

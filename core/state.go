@@ -61,7 +61,7 @@ func anyOf(states ...State) (set uint16) {
 }
 
 // CanMove reports whether a job in state s may change to state to.
-func (s State) CanMove(to State) bool { return moves[s]&(1<<to) != 0 }
+func (s State) CanMove(to State) bool { return moves[int(s)%len(moves)]>>(int(to)%len(moves))&1 != 0 }
 
 // Unfinished reports whether a job in this state may still be worked on.
 func (s State) Unfinished() bool {

@@ -13,7 +13,7 @@ import (
 type place struct {
 	queue     string // OrderQueue
 	priority  int64  // OrderQueue
-	scheduled bool   // OrderQueue: after plain jobs; see standsBefore
+	scheduled bool   // OrderQueue: after plain jobs; see Table.Before
 	at        core.Instant
 	seq       uint64
 }

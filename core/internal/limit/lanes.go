@@ -166,8 +166,13 @@ func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 
 // JoinLaneOf puts a job into the lane of its payload, if its queue has lanes, and behind the earlier ones of its key, if the queue
 // is ordered.
-func (r *Rules) JoinLaneOf(h uint32, j *core.Job) {
-	e := r.table.At(h)
+func (r *Rules) JoinLaneOf(h uint32, e *table.Entry, j *core.Job) {
+	if r.queues[e.Queue].Tells() || r.hasShared() {
+		r.joinLaneOf(h, e, j)
+	}
+}
+
+func (r *Rules) joinLaneOf(h uint32, e *table.Entry, j *core.Job) {
 	r.needLanes(e.Queue, r.table.TypeOf(e))
 	r.JoinOrder(h, e)
 	if x := r.queues[e.Queue].lanes; x != nil && r.laneOf(h, x) == nil {
@@ -235,11 +240,12 @@ func (r *Rules) Relane(h uint32, e *table.Entry, j *core.Job) {
 // PushReady adds a job to the ready ones of its queue.
 func (r *Rules) PushReady(q *Queue, h uint32) {
 	q.Ready.Push(h, r.table.Before)
-	if q.order != nil {
+	switch {
+	case q.order != nil:
 		r.readyInOrder(q, h)
-		return
+	case q.lanes != nil:
+		r.offerable(q, h)
 	}
-	r.offerable(q, h)
 }
 
 // offerable adds a ready job to those that may be handed out.
@@ -255,11 +261,12 @@ func (r *Rules) offerable(q *Queue, h uint32) {
 // RemoveReady takes a job out of the ready ones of its queue.
 func (r *Rules) RemoveReady(q *Queue, h uint32) {
 	q.Ready.Remove(h, r.table.Before)
-	if q.order != nil {
+	switch {
+	case q.order != nil:
 		r.unreadyInOrder(q, h)
-		return
+	case q.lanes != nil || q.Limits.Leased > 0:
+		r.notOfferable(q, h)
 	}
-	r.notOfferable(q, h)
 }
 
 // notOfferable undoes offerable.

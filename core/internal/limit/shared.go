@@ -213,9 +213,12 @@ func (r *Rules) countedShared(n uint32) {
 	}
 }
 
+// hasShared reports whether there are shared limits.
+func (r *Rules) hasShared() bool { return len(r.shared.byName) > 0 }
+
 // needLanes gives a queue lanes before a job of a type joins it, if a shared limit is for them.
 func (r *Rules) needLanes(n uint32, typ string) {
-	if len(r.shared.byName) == 0 {
+	if !r.hasShared() {
 		return
 	}
 	q := r.queues[n]
@@ -230,7 +233,7 @@ func (r *Rules) needLanes(n uint32, typ string) {
 
 // sharedBuckets are the shared buckets for a lane.
 func (r *Rules) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
-	if len(r.shared.byName) == 0 {
+	if !r.hasShared() {
 		return nil
 	}
 	for _, s := range r.shared.ofQueue[r.queues[x.queue].Name] {

@@ -202,9 +202,9 @@ func (m *Machine) remove(h uint32) {
 	e := m.table.At(h)
 	if e.Has(table.HasOptional) {
 		m.batches.Leave(h)
+		m.logs.Remove(h, e)
 	}
 	m.table.MarkRemoved(h, e)
-	m.logs.Remove(h, e)
 	n := e.Queue
 	m.unindex(h, e)
 	m.dropIdle(n)
@@ -218,7 +218,9 @@ func (m *Machine) unindex(h uint32, e *table.Entry) {
 	if e.State == core.Dead {
 		m.schedules.Forget(e.Seq)
 	}
-	m.limits.ForgetLimits(h)
+	if e.Has(table.HasOptional) {
+		m.limits.ForgetLimits(h)
+	}
 	m.table.DropIndexes(h, e)
 	m.move(e, core.Gone)
 	if m.table.Release(h) {

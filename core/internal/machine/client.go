@@ -154,12 +154,17 @@ func (m *Machine) leavePlaces(c *client) {
 // wakeAcked records that a woken worker has responded, or never will, and returns the queue for which it was woken: a caller that
 // takes no job from there must offer it to others.
 func (m *Machine) wakeAcked(c *client) (n uint32) {
-	if n = c.wakeTarget; n != 0 {
-		c.wakeTarget = 0
-		m.table.Timers.Remove(&c.wait)
-		m.queues[n].woken--
-		m.dropIdle(n) // it may have been dropped while the worker was responding
+	if c.wakeTarget == 0 {
+		return 0
 	}
+	return m.endWake(c)
+}
+
+func (m *Machine) endWake(c *client) (n uint32) {
+	n, c.wakeTarget = c.wakeTarget, 0
+	m.table.Timers.Remove(&c.wait)
+	m.queues[n].woken--
+	m.dropIdle(n) // it may have been dropped while the worker was responding
 	return n
 }
 

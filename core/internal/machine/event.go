@@ -25,6 +25,12 @@ func (m *Machine) unsubscribe(c *client, tag uint64) {
 // record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
 // subscriptions it costs two comparisons.
 func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail string) {
+	if hasTimeline(e, kind) || m.hub.Wanted(kind) {
+		m.recordWanted(h, e, kind, detail)
+	}
+}
+
+func (m *Machine) recordWanted(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if hasTimeline(e, kind) {
 		m.follows(m.actor, h, e, kind, detail)
 	}
@@ -34,8 +40,12 @@ func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail s
 // emit publishes an event of a job.
 func (m *Machine) emit(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if m.hub.Wanted(kind) {
-		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
+		m.emitWanted(h, e, kind, detail)
 	}
+}
+
+func (m *Machine) emitWanted(h uint32, e *table.Entry, kind core.EventKind, detail string) {
+	m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 }
 
 // recordRunEnd records the end of a run, and of the job unless it runs again.

@@ -20,9 +20,6 @@ func (m *Machine) acceptedN(c *client, tag uint64, e *table.Entry, n int) {
 	r.Seq, r.N = e.Seq, n
 }
 
-// succeeded is the outcome of a completed job that no client will see.
-var succeeded = &core.Outcome{Success: true}
-
 func (m *Machine) complete(c *client, op *core.Complete) {
 	h, e, err := m.authorizeEnd(c, op.Ref, &op.If, op.Authority)
 	if m.rejected(c, op.Tag, e, err) {
@@ -35,15 +32,22 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.queues[e.Queue].counts.Done[c.protocol]++
 	m.watchFinish(c.protocol, e, false)
 	m.recordRunEnd(h, e, core.EventDone, "")
-	streamed := succeeded
-	if e.Watchers != 0 || e.Has(table.KeepsOutcome) || m.queues[e.Queue].retention != (core.Retention{}) {
-		streamed = &core.Outcome{Success: true, Result: op.Result}
+	if m.endsUnseen(e) {
+		m.remove(h)
+		return
 	}
+	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
 	if op.Authority != core.ByAnyone && e.Has(table.HasTransient) && len(m.table.Transient(h).Data) > 0 {
 		whole = &core.Outcome{Success: true, Result: append(m.table.Transient(h).Data, op.Result...)}
 	}
 	m.finish(h, streamed, whole)
+}
+
+// endsUnseen reports whether nobody gets the outcome of a job and nothing waits for its end, so that it can be removed at once.
+func (m *Machine) endsUnseen(e *table.Entry) bool {
+	return e.Watchers == 0 && !e.Has(table.HasOptional|table.HasTransient|table.KeepsOutcome|table.Rerun) &&
+		m.queues[e.Queue].retention == (core.Retention{})
 }
 
 // detach removes an unfinished job from its list or holder.
@@ -121,8 +125,12 @@ func (m *Machine) retainForChildren(h uint32, e *table.Entry) {
 
 // retain keeps a finished job while its outcome is retained; false: it is not, or that time has passed.
 func (m *Machine) retain(h uint32, e *table.Entry, whole *core.Outcome) bool {
+	q := m.queues[e.Queue]
+	if !e.Has(table.KeepsOutcome) && q.retention == (core.Retention{}) {
+		return false
+	}
 	until := m.askedUntil(h, e, m.table.Now)
-	if kept := m.keptUntil(m.queues[e.Queue]); kept > until && !e.Has(table.Ephemeral) {
+	if kept := m.keptUntil(q); kept > until && !e.Has(table.Ephemeral) {
 		if until > m.table.Now {
 			m.noteAsked(h, e, until)
 		}

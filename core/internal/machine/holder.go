@@ -31,15 +31,18 @@ func (m *Machine) unhold(h uint32, e *table.Entry) {
 		return
 	}
 	e.Clear(table.Held)
-	m.left = lastHolder{seq: e.Seq, name: m.holderName(e), address: m.holderAddress(nil, e), leasedAt: e.LeasedAt}
+	m.left = lastHolder{seq: e.Seq, leasedAt: e.LeasedAt}
 	m.table.Unlist(h, e)
 	m.table.Timers.Remove(&e.StateTimer)
 	m.limits.GiveSlot(h, e)
 	m.stats.LeasedBy[e.HolderFrom]--
 	switch e.HolderKind {
 	case core.HeldByConn:
-		m.table.SwapOut(&m.clients[e.Holder].held, e.HeldAt)
+		c := m.clients[e.Holder]
+		m.left.name, m.left.address = c.name, c.address
+		m.table.SwapOut(&c.held, e.HeldAt)
 	case core.HeldByWorker:
+		m.left.name = m.table.Workers.NameOf(e.Holder)
 		m.table.DropNamed(e)
 	case core.HeldByNobody:
 	}

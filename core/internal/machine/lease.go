@@ -383,8 +383,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.limits.RemoveReady(&q.Queue, h)
 	m.move(e, core.Leased)
 	e.Attempts++
-	m.meters.Leased(&q.watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
+	m.meters.Leased(&q.watch, e.Kind, m.table.Now-m.waited)
 	if q.Tells() {
 		m.limits.Leased(&q.Queue, h, e.Seq)
 	}
@@ -458,6 +458,10 @@ func (m *Machine) unlock(h uint32) {
 
 // slotFor reports whether the limits of the queue allow this lease.
 func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
+	return !q.HasLanes() && q.Limits.LeasedPerWorker == 0 || m.slotLeft(q, c, op)
+}
+
+func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {
 	if q.HasLanes() && m.laneFront(q, asks(c, op)) == 0 {
 		return false
 	}

@@ -144,5 +144,5 @@ func (m *Machine) enter(h uint32, e *table.Entry, op *core.Move) {
 	e.Queue = n
 	m.dropType(e)
 	m.table.SetType(e, j.Type)
-	m.limits.JoinLaneOf(h, j)
+	m.limits.JoinLaneOf(h, e, j)
 }

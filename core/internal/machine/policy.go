@@ -10,7 +10,14 @@ import (
 
 // policyOn is the policy that says a member for a job; nil: none does.
 func (m *Machine) policyOn(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
-	if m.policies.None() || e.Has(table.Ephemeral) {
+	if m.policies.None() {
+		return nil
+	}
+	return m.policySaying(e, member)
+}
+
+func (m *Machine) policySaying(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
+	if e.Has(table.Ephemeral) {
 		return nil
 	}
 	return m.policies.For(m.table.TypeOf(e), m.queues[e.Queue].rules, member)
@@ -96,6 +103,10 @@ func (m *Machine) limitedByPolicy(e *table.Entry) bool {
 // unfit reports whether a ready job must not be handed out.
 func (m *Machine) unfit(h uint32) bool {
 	e := m.table.At(h)
+	return (e.Has(table.HasOptional) || e.Attempts > 0) && m.isUnfit(h, e)
+}
+
+func (m *Machine) isUnfit(h uint32, e *table.Entry) bool {
 	return e.Has(table.HasOptional) && m.stale(h) || e.Attempts > 0 && m.spent(e)
 }
 

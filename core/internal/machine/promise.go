@@ -38,13 +38,15 @@ func (m *Machine) refused(c *client, tag uint64, e *table.Entry, err error) {
 // rejected reports whether an operation on a job ends here: it was refused and the client has its reply, or it belongs to a list that is
 // being checked.
 func (m *Machine) rejected(c *client, tag uint64, e *table.Entry, err error) bool {
+	return (m.run != nil || err != nil) && m.reject(c, tag, e, err)
+}
+
+func (m *Machine) reject(c *client, tag uint64, e *table.Entry, err error) bool {
 	if m.run != nil {
 		return m.run.rejected(m, c, tag, e, err)
 	}
-	if err != nil {
-		m.refused(c, tag, e, err)
-	}
-	return err != nil
+	m.refused(c, tag, e, err)
+	return true
 }
 
 // refusedBy refuses an operation because of its job, if there is one, and others.

@@ -83,7 +83,7 @@ func (m *Machine) known(q *jobQueue, life lifetime) {
 // full reports whether the limits of a queue refuse another job of a priority.
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
-	limit := [3]uint32{q.Limits.MaxHigh, q.Limits.MaxNormal, q.Limits.MaxLow}[table.ClassOf(priority)]
+	limit := q.Limits.MaxOf(priority)
 	return limit > 0 && q.Unfinished()+m.run.joining(q.Name) >= int(limit)
 }
 
@@ -135,7 +135,7 @@ func (m *Machine) lookForIdle() {
 func (m *Machine) dropIdle(n uint32) {
 	q := m.queues[n]
 	switch {
-	case q == nil || !m.idle(q):
+	case q == nil || q.workers > 0 || !m.idle(q):
 	case q.lifetime == whileWaitedOn:
 		m.forgetQueue(n)
 	case q.idleTimer == 0: // it had jobs: clients that ask soon learn that it is empty, not that it does not exist

@@ -113,7 +113,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	h := m.table.Add(j, n)
 	e := m.table.At(h)
 	if r.Status == nil || r.Status.State != core.Done {
-		m.limits.JoinLaneOf(h, j)
+		m.limits.JoinLaneOf(h, e, j)
 	}
 	if j.Schedule != "" {
 		m.schedules.RestoredJob(j.Seq, j.Schedule)

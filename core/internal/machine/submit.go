@@ -230,11 +230,12 @@ func (m *Machine) admit(j *core.Job) uint32 {
 		j.Type = q.Name
 	}
 	h := m.table.Add(j, n)
-	if e := m.table.At(h); !e.Has(table.ScheduledOrder) {
+	e := m.table.At(h)
+	if !e.Has(table.ScheduledOrder) {
 		e.ReadyAt = max(e.ReadyAt, m.table.Now) // its position is by arrival, even if the client says that it is older
 	}
 	m.table.SetPayload(h, j)
-	m.limits.JoinLaneOf(h, j)
+	m.limits.JoinLaneOf(h, e, j)
 	return h
 }
 

@@ -88,11 +88,13 @@ func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, de
 	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.Seq, m.queues[e.Queue].Name, e.Origin, kind, e.CreatedAt, m.table.Now
 	f.Attempts, f.Fails, f.Ephemeral, f.Minted = e.Attempts, e.Fails, e.Has(table.Ephemeral), e.ID == (table.Digest{})
 	f.Type, f.LeasedAt, f.Commit = "", 0, m.table.ChangeCommit(e)
-	id := ""
-	if !f.Minted {
-		id = m.identity(h, e)
+	if f.SetTexts("", ""); !f.Minted || detail != "" {
+		id := ""
+		if !f.Minted {
+			id = m.identity(h, e)
+		}
+		f.SetTexts(id, core.CutText(detail, 255))
 	}
-	f.SetTexts(id, core.CutText(detail, 255))
 	if e.Kind != 0 {
 		f.Type = m.table.Types.NameOf(e.Kind)
 	}

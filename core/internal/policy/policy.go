@@ -24,6 +24,7 @@ type Policy struct {
 type Policies struct {
 	table   *table.Table
 	all     [core.PolicyOfType + 1]map[string]*Policy // by name
+	count   int                                       // of both scopes
 	changed func(queue string, p *Policy)
 }
 
@@ -39,9 +40,7 @@ var metaNames = [...]string{core.PolicyOfQueue: Prefix + "queue/", core.PolicyOf
 const Prefix = "core/policy/"
 
 // None reports whether there are no policies at all.
-func (x *Policies) None() bool {
-	return len(x.all[core.PolicyOfQueue])+len(x.all[core.PolicyOfType]) == 0
-}
+func (x *Policies) None() bool { return x.count == 0 }
 
 // OfQueue is the policy of a queue, nil if it has none.
 func (x *Policies) OfQueue(name string) *Policy { return x.all[core.PolicyOfQueue][name] }
@@ -139,6 +138,7 @@ func (x *Policies) apply(scope core.PolicyScope, name string, p *Policy) {
 	} else {
 		x.all[scope][name] = p
 	}
+	x.count = len(x.all[core.PolicyOfQueue]) + len(x.all[core.PolicyOfType])
 	if scope == core.PolicyOfQueue {
 		x.changed(name, p)
 	}

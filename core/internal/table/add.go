@@ -10,11 +10,13 @@ import (
 
 // DropIndexes removes a job whose name of its type and unique key are free from the indexes.
 func (t *Table) DropIndexes(h uint32, e *Entry) {
-	t.dropTags(h)
+	if len(t.Tags.first) > 0 {
+		t.dropTags(h)
+	}
 	t.Timers.Remove(&e.StateTimer)
 	t.Timers.Remove(&e.ExpiryTimer)
-	if x := t.Optional(h); x != nil {
-		t.Timers.Remove(&x.StartTimer)
+	if e.Has(HasOptional) {
+		t.Timers.Remove(&t.optionals[h].StartTimer)
 		delete(t.optionals, h)
 	}
 	if e.ID != (Digest{}) {
@@ -32,7 +34,7 @@ func (t *Table) DropIndexes(h uint32, e *Entry) {
 	if e.Has(TallyMoves | TallyFirstLease) {
 		delete(t.tallies, h)
 	}
-	t.SetPayload(h, nil)
+	t.dropPayload(h)
 	t.Unlist(h, e)
 }
 
@@ -113,21 +115,6 @@ func (t *Table) unstoredDependencies(x *Optional) (seqs []uint64) {
 	return seqs
 }
 
-// standsBefore is the order of a queue: priority, then position, then number.
-func (t *Table) standsBefore(a, b uint32) bool {
-	x, y := t.At(a), t.At(b)
-	if p, q := x.Priority(), y.Priority(); p != q {
-		return p > q
-	}
-	if s, u := x.Has(ScheduledOrder), y.Has(ScheduledOrder); s != u {
-		return u // plain jobs before scheduled ones
-	}
-	if s, u := x.Place(), y.Place(); s != u {
-		return s < u
-	}
-	return x.Seq < y.Seq
-}
-
 // Add makes the entry of a submitted job that has its number. It keeps nothing of j.
 func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	h, e := t.alloc()
@@ -144,7 +131,9 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	e.DeadHours = uint16(min((j.DeadFor+time.Hour-1)/time.Hour, 1<<16-1))
 	e.BodyBytes = uint32(len(j.Body))
 	t.SetType(e, j.Type)
-	t.SetTags(h, j.Tags)
+	if len(j.Tags) > 0 {
+		t.SetTags(h, j.Tags)
+	}
 	t.setTrace(h, e, j.Trace)
 	if j.Ephemeral {
 		e.Set(Ephemeral)
@@ -216,16 +205,21 @@ func Millis(d time.Duration) uint32 {
 
 // SetPayload keeps a job's payload in memory and counts its bytes.
 func (t *Table) SetPayload(h uint32, j *core.Job) {
-	if old := t.Payload(h); old != nil {
-		t.cached -= PayloadBytes(old)
-	}
-	if j != nil {
-		t.cached += PayloadBytes(j)
-		t.At(h).Clear(NonResident)
-	} else {
+	t.dropPayload(h)
+	if j == nil {
 		t.At(h).Set(NonResident)
+		return
 	}
 	t.slab.putPayload(h, j)
+	t.cached += PayloadBytes(j)
+	t.At(h).Clear(NonResident)
+}
+
+// dropPayload is SetPayload for a job that is removed.
+func (t *Table) dropPayload(h uint32) {
+	if old := t.slab.takePayload(h); old != nil {
+		t.cached -= PayloadBytes(old)
+	}
 }
 
 // PayloadBytes is the approximate memory of a payload.

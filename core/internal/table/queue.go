@@ -93,24 +93,27 @@ func (t *Table) SetState(e *Entry, to core.State) {
 	if e.Has(Listed) {
 		panic("machine: a job leaves its state and stays in the list of it")
 	}
-	q := t.queues[e.Queue]
-	if e.State != core.Gone {
-		q.Count[e.State]--
-		t.InState[e.State]--
-	}
-	if e.State == core.Ready {
-		q.Class[ClassOf(e.Priority())]--
-		t.Class[ClassOf(e.Priority())]--
-	}
-	if to == core.Ready {
-		q.Class[ClassOf(e.Priority())]++
-		t.Class[ClassOf(e.Priority())]++
+	q, from := t.queues[e.Queue], e.State
+	e.State = to
+	if from != core.Gone {
+		q.Count[from]--
+		t.InState[from]--
 	}
 	if to != core.Gone {
 		q.Count[to]++
 		t.InState[to]++
 	}
-	e.State = to
+	if from == core.Ready {
+		t.countClass(q, e.Priority(), -1)
+	} else if to == core.Ready {
+		t.countClass(q, e.Priority(), 1)
+	}
+}
+
+func (t *Table) countClass(q *Queue, priority int64, n int) {
+	class := ClassOf(priority)
+	q.Class[class] += n
+	t.Class[class] += n
 }
 
 // Priority classes, as in gearmand and maxqueue.
@@ -133,10 +136,8 @@ func ClassOf(priority int64) int {
 // SetPriority moves a ready job to the class of its new priority.
 func (t *Table) SetPriority(e *Entry, priority int64) {
 	if q := t.queues[e.Queue]; e.State == core.Ready {
-		q.Class[ClassOf(e.Priority())]--
-		t.Class[ClassOf(e.Priority())]--
-		q.Class[ClassOf(priority)]++
-		t.Class[ClassOf(priority)]++
+		t.countClass(q, e.Priority(), -1)
+		t.countClass(q, priority, 1)
 	}
 	e.setPriority(priority)
 }

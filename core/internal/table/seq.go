@@ -9,6 +9,7 @@ type seqIndex struct {
 	order []uint64 // page numbers, rising: all existing ones, and some that are gone
 	most  int      // pages since the map was made
 	spare *seqPage // empty, so that a nearly empty broker does not allocate one per job
+	near  [8]*seqPage
 }
 
 // keepMap is how many pages a map may have had that is kept when it is empty.
@@ -17,12 +18,30 @@ const keepMap = 64
 const seqPageBits = 6
 
 type seqPage struct {
+	number  uint64
 	handles [1 << seqPageBits]uint32
 	live    uint32
 }
 
+// page is the page with a number; nil: there is none. Most operations are about jobs with neighbouring numbers: near has the pages
+// that were found last, by the low bits of their numbers.
+func (x *seqIndex) page(n uint64) *seqPage {
+	if p := x.near[n%uint64(len(x.near))]; p != nil && p.number == n {
+		return p
+	}
+	return x.farPage(n)
+}
+
+func (x *seqIndex) farPage(n uint64) *seqPage {
+	p := x.pages[n]
+	if p != nil {
+		x.near[n%uint64(len(x.near))] = p
+	}
+	return p
+}
+
 func (x *seqIndex) get(seq uint64) uint32 {
-	p := x.pages[seq>>seqPageBits]
+	p := x.page(seq >> seqPageBits)
 	if p == nil {
 		return 0
 	}
@@ -31,11 +50,12 @@ func (x *seqIndex) get(seq uint64) uint32 {
 
 func (x *seqIndex) put(seq uint64, h uint32) {
 	n := seq >> seqPageBits
-	p := x.pages[n]
+	p := x.page(n)
 	if p == nil {
 		if p, x.spare = x.spare, nil; p == nil {
 			p = &seqPage{}
 		}
+		p.number = n
 		x.pages[n] = p
 		x.most = max(x.most, len(x.pages))
 		x.note(n)
@@ -56,12 +76,13 @@ func (x *seqIndex) note(n uint64) {
 }
 
 func (x *seqIndex) drop(seq uint64) {
-	p := x.pages[seq>>seqPageBits]
+	p := x.page(seq >> seqPageBits)
 	p.handles[seq&(1<<seqPageBits-1)] = 0
 	if p.live--; p.live > 0 {
 		return
 	}
-	delete(x.pages, seq>>seqPageBits)
+	delete(x.pages, p.number)
+	x.near[p.number%uint64(len(x.near))] = nil
 	x.spare = p
 	if len(x.pages) == 0 {
 		x.order = x.order[:0]

@@ -178,27 +178,34 @@ func (s *slab) Payload(h uint32) *core.Job {
 	return p[h&(PageSize-1)]
 }
 
+// takePayload takes the payload of a job out of memory, if it is there.
+func (s *slab) takePayload(h uint32) *core.Job {
+	p := &s.payloads[h>>PageBits]
+	if p.of == nil {
+		return nil
+	}
+	slot := &p.of[h&(PageSize-1)]
+	j := *slot
+	if j == nil {
+		return nil
+	}
+	*slot = nil
+	if p.resident--; p.resident == 0 {
+		p.of, s.spare = nil, p.of
+	}
+	return j
+}
+
+// putPayload keeps the payload of a job that has none in memory.
 func (s *slab) putPayload(h uint32, j *core.Job) {
 	p := &s.payloads[h>>PageBits]
 	if p.of == nil {
-		if j == nil {
-			return
-		}
 		if p.of, s.spare = s.spare, nil; p.of == nil {
 			p.of = new([PageSize]*core.Job)
 		}
 	}
-	slot := &p.of[h&(PageSize-1)]
-	switch {
-	case *slot == nil && j != nil:
-		p.resident++
-	case *slot != nil && j == nil:
-		p.resident--
-	}
-	*slot = j
-	if p.resident == 0 {
-		p.of, s.spare = nil, p.of
-	}
+	p.of[h&(PageSize-1)] = j
+	p.resident++
 }
 
 // WaitsSince is since when a ready job can be handed out.

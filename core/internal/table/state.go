@@ -70,15 +70,6 @@ func (t *Table) queueLists(e *Entry) *StateLists {
 	return q.ByState
 }
 
-// sooner orders two jobs in the list of their state.
-func (t *Table) sooner(a, b uint32) bool {
-	x, y := t.At(a), t.At(b)
-	if s, u := x.ListedAt(), y.ListedAt(); s != u {
-		return s < u
-	}
-	return x.Seq < y.Seq
-}
-
 // ListedAt is the instant that determines a job's position in the list of its state.
 func (e *Entry) ListedAt() core.Instant {
 	switch e.State {

@@ -44,8 +44,8 @@ type Table struct {
 	InState [len(core.States) + 1]int
 	Class   [3]int // ready jobs of all queues by ClassOf
 
-	// Before is the order of a queue.
-	Before queue.Before
+	Before queue.Before // the order of a queue
+	sooner queue.Before // the order of the list of a state
 	// LastPlace is the latest position (Entry.Place) of a job that became ready or has SeqOrder. A job that becomes ready gets FirstPlace or
 	// a later one, so that it does not overtake jobs from before the clock was set back.
 	LastPlace, FirstPlace core.Instant
@@ -89,7 +89,28 @@ func New(o Options) *Table {
 	t.queues, t.names = make([]*Queue, 1), map[string]uint32{}
 	t.meta, t.documentAt = map[string][]byte{}, map[string]int{}
 	t.windows, t.Tags = newWindows(), newTagIndex()
-	t.Before = t.standsBefore
+	// Priority, then position, then number.
+	t.Before = func(a, b uint32) bool {
+		x, y := t.At(a), t.At(b)
+		if p, q := x.Priority(), y.Priority(); p != q {
+			return p > q
+		}
+		if s, u := x.Has(ScheduledOrder), y.Has(ScheduledOrder); s != u {
+			return u // plain jobs before scheduled ones
+		}
+		if s, u := x.Place(), y.Place(); s != u {
+			return s < u
+		}
+		return x.Seq < y.Seq
+	}
+	// The instant that matters in the state, then number.
+	t.sooner = func(a, b uint32) bool {
+		x, y := t.At(a), t.At(b)
+		if s, u := x.ListedAt(), y.ListedAt(); s != u {
+			return s < u
+		}
+		return x.Seq < y.Seq
+	}
 	t.byName, t.byFoldedName = t.nameBefore, t.foldedNameBefore
 	t.Workers, t.Types, t.Groups.Names = newNameTable(), newNameTable(), newNameTable()
 	t.Groups.Counts = map[failureKey]int{}
