@@ -64,6 +64,7 @@ func (c *checker) eachQueue() {
 		c.line(q)
 		c.timer(q.trimTimer != 0)
 		c.timer(q.pauseTimer != 0)
+		c.timer(q.unfitTimer != 0)
 		if have.holders != q.holders {
 			c.fail("queue %s counts %d holders, has %d", q.Name, q.holders, have.holders)
 		}
@@ -115,7 +116,7 @@ func (c *checker) line(q *jobQueue) {
 			op = &asleep
 		}
 		if m.stopped != nil || m.draining || q.paused || q.Sorting || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
-			!m.limits.MayHave(&q.Queue, asks(cl, op), m.stale) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
+			!m.limits.MayHave(&q.Queue, asks(cl, op), c.dropped(q)) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
 			continue
 		}
 		if cl.parked {
@@ -126,12 +127,17 @@ func (c *checker) line(q *jobQueue) {
 	}
 }
 
+// dropped reports of jobs of a queue whether a timer removes them before they are handed out.
+func (c *checker) dropped(q *jobQueue) func(h uint32) bool {
+	return func(h uint32) bool { return c.m.stale(h) || q.unfitTimer != 0 }
+}
+
 // enough reports whether a waiting lease could have as many jobs as it waits for. Unlike Machine.enough it changes nothing.
 func (c *checker) enough(cl *client, op *core.Lease) bool {
 	missing := op.Min
 	c.m.waiters.Each(cl.waitEntries, func(n uint32) {
 		q := c.m.queues[n]
-		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.Sorting && c.m.available(q) > 0 && c.m.limits.MayHave(&q.Queue, asks(cl, op), c.m.stale) {
+		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.Sorting && c.m.available(q) > 0 && c.m.limits.MayHave(&q.Queue, asks(cl, op), c.dropped(q)) {
 			missing -= c.m.availableTo(q, cl, op, missing, false)
 		}
 	})

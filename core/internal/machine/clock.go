@@ -20,7 +20,7 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		switch o.Kind {
 		case table.TimerState:
 			return m.table.At(o.Handle).State == core.Leased
-		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket, table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause:
+		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket, table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause, table.TimerUnfit:
 			return true
 		}
 		return false

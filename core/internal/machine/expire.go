@@ -67,6 +67,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.pauseTimeout(o.Handle)
 	case table.TimerStart:
 		m.startTimeout(o.Handle)
+	case table.TimerUnfit:
+		m.unfitTimeout(o.Handle)
 	case table.TimerWindow:
 		m.table.WindowTimeout(o.Handle)
 	}

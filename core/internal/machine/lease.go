@@ -167,7 +167,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 }
 
 // runnable is the first job of a queue that may be handed out now. It removes jobs that are unfit; if there are many, it leaves
-// them to the timer or the next call and returns no job.
+// the rest to a timer that is due at once, and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.Sorting || q.Reached() {
 		return 0
@@ -188,6 +188,7 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 		}
 		m.dropUnfit(h)
 	}
+	m.dropRest(q)
 	return 0
 }
 
@@ -481,5 +482,6 @@ func (m *Machine) laneFront(q *jobQueue, who limit.Asker) uint32 {
 		}
 		m.dropUnfit(h) // changes the lanes
 	}
+	m.dropRest(q)
 	return 0
 }

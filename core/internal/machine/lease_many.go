@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/limit"
 )
 
 // validLease reports whether the numbers of a lease are ones that it may have.
@@ -85,6 +86,9 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 		n, unfit = m.limits.CountFit(&q.Queue, asks(c, op), above, m.unfit)
 		for _, h := range unfit {
 			m.dropUnfit(h)
+		}
+		if len(unfit) >= limit.MaxStale {
+			m.dropRest(q)
 		}
 	default:
 		n = m.limits.OpenFor(&q.Queue, asks(c, op), above)

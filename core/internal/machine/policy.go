@@ -6,6 +6,7 @@ import (
 	"broker/core"
 	"broker/core/internal/policy"
 	"broker/core/internal/table"
+	"broker/core/internal/timer"
 )
 
 // policyOn is the policy that says a member for a job; nil: none does.
@@ -121,6 +122,23 @@ func (m *Machine) dropUnfit(h uint32) {
 	m.endUsedUp(h, e)
 }
 
+// dropRest has the unfit jobs dropped that a search has left in a queue.
+func (m *Machine) dropRest(q *jobQueue) {
+	if q.unfitTimer == 0 {
+		q.unfitTimer = m.table.Timers.Add(m.table.Now, timer.Owner{Kind: table.TimerUnfit, Handle: m.table.QueueNumber(q.Name)})
+	}
+}
+
+// unfitTimeout drops more jobs of a queue that are unfit, and then serves those who wait for the others.
+func (m *Machine) unfitTimeout(n uint32) {
+	q := m.queues[n]
+	q.unfitTimer = 0
+	if m.runnable(q) != 0 {
+		m.offer(n)
+	}
+	m.dropIdle(n)
+}
+
 // failureText is a failure in one line.
 func failureText(f *core.Failure) string {
 	if f.Type == "" || f.Message == "" {
@@ -132,11 +150,13 @@ func failureText(f *core.Failure) string {
 // moveAway moves a detached job to the queue for those that have used up their leases or failures. It starts there as new. Its
 // payload may be on disk only: the status names the queue.
 func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
-	from, typ := e.Queue, m.table.TypeOf(e)
+	from, typ, blocked := e.Queue, m.table.TypeOf(e), e.State == core.Blocked
 	if typ == m.queues[from].Name {
 		typ = to
 	}
-	m.links.Unlink(h)
+	if !blocked { // else it has failed without a lease, and still waits for others
+		m.links.Unlink(h)
+	}
 	m.table.ForgetProgress(h, e)
 	m.limits.LeaveLane(h)
 	m.limits.LeaveOrder(h, e)
@@ -172,7 +192,12 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	})
 	m.emit(h, e, core.EventMoved, m.queues[from].Name)
 	m.table.Touch(h, e)
-	m.schedule(h, e)
+	if blocked {
+		m.move(e, core.Blocked)
+		m.table.Enlist(h, e)
+	} else {
+		m.schedule(h, e)
+	}
 	m.dropIdle(from)
 }
 

@@ -32,6 +32,7 @@ type jobQueue struct {
 	pausedUntil  core.Instant // zero: until it is resumed
 	pausedFor    time.Duration
 	pauseTimer   timer.ID
+	unfitTimer   timer.ID // set while a search has left jobs that must not be handed out; see runnable
 	lifetime     lifetime
 	stored       bool // its settings are stored
 	counts       core.QueueCounts
@@ -168,6 +169,7 @@ func (m *Machine) forgetQueue(n uint32) {
 	m.table.Timers.Remove(&m.queues[n].idleTimer)
 	m.table.Timers.Remove(&m.queues[n].trimTimer)
 	m.table.Timers.Remove(&m.queues[n].pauseTimer)
+	m.table.Timers.Remove(&m.queues[n].unfitTimer)
 	m.table.RemoveQueue(n)
 	m.queues[n] = nil
 	m.limits.RemoveQueue(n)

@@ -165,10 +165,11 @@ func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
 	}
 	switch {
 	case end.MoveTo != "" && end.MoveTo != was.Queue:
-		if is == nil || is.Queue != end.MoveTo || is.Fails != 0 || is.State != core.Ready && is.State != core.Leased {
+		waits := was.State == core.Blocked // a client has failed it without a lease; it waits on, for the same jobs
+		if is == nil || is.Queue != end.MoveTo || is.Fails != 0 || waits != (is.State == core.Blocked) ||
+			!waits && is.State != core.Ready && is.State != core.Leased {
 			return fmt.Errorf("job %d has failed %d times of %d and did not move to %s: %+v", p.seq, was.Fails+1, most, end.MoveTo, is)
 		}
-		p.forced = p.forced || was.State == core.Blocked // a client has failed it without a lease: as in the dead set, it waits for nothing
 	case is == nil || is.State != core.Dead:
 		return fmt.Errorf("job %d has failed %d times of %d and is not dead: %+v", p.seq, was.Fails+1, most, is)
 	}

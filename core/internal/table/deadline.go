@@ -18,6 +18,7 @@ const (
 	TimerSort                  // the next step of laneSort
 	TimerPause                 // queue: its pause ends
 	TimerWindow                // window: it ends
+	TimerUnfit                 // queue: more of its jobs are unfit than one search drops
 
 	TimerKinds // their number
 )
