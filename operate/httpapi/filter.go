@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -11,107 +12,173 @@ import (
 	"broker/operate/service"
 )
 
-// FilterQuery selects jobs in the query of a list. Some names may be repeated.
+// FilterQuery selects jobs in the query of a list. huma wants a field for each condition; what they mean is in
+// service.FilterFields. Some names may be repeated.
 type FilterQuery struct {
 	Q            string    `query:"q" doc:"a search, such as: queue:mail error:Timeout died:1h invoice" example:"queue:mail died:1h"`
-	State        []string  `query:"state,explode" doc:"in one of these states; several with commas between, or several times"`
-	Queue        []string  `query:"queue,explode" doc:"of this queue; may be given several times"`
+	State        []string  `query:"state,explode"`
+	Queue        []string  `query:"queue,explode"`
 	QueuePrefix  string    `query:"queue_prefix"`
-	Type         []string  `query:"type,explode" doc:"of this type; may be given several times"`
-	Origin       []string  `query:"origin,explode" doc:"submitted by this protocol; may be given several times"`
-	Worker       string    `query:"worker" doc:"leased to this worker"`
-	Tag          []string  `query:"tag,explode" doc:"with this tag; given several times: with all of them"`
-	ErrorClass   string    `query:"error_class" doc:"type of the last failure; none: without one"`
-	FailureGroup string    `query:"failure_group" doc:"of retrying and dead jobs; none: without one"`
+	Type         []string  `query:"type,explode"`
+	Origin       []string  `query:"origin,explode"`
+	Worker       string    `query:"worker"`
+	Tag          []string  `query:"tag,explode"`
+	ErrorClass   string    `query:"error_class"`
+	FailureGroup string    `query:"failure_group"`
 	Batch        string    `query:"batch"`
-	Parent       string    `query:"parent" doc:"name of the parent job"`
-	Workflow     string    `query:"workflow" doc:"a job or a batch: this one and all below, which are children, members and jobs that wait for them"`
+	Parent       string    `query:"parent"`
+	Workflow     string    `query:"workflow"`
 	UniqueKey    string    `query:"unique_key"`
-	HoldsKey     bool      `query:"holds_unique_key" doc:"holds a unique key now, whichever"`
-	ToStop       bool      `query:"cancel_requested" doc:"leased, and the worker is asked to stop"`
+	HoldsKey     bool      `query:"holds_unique_key"`
+	ToStop       bool      `query:"cancel_requested"`
 	IDPrefix     string    `query:"id_prefix"`
-	Text         string    `query:"text" doc:"in the id, the type, the tags, or the type or message of the last failure"`
-	BodyText     string    `query:"body_text" doc:"in the body; this reads all bodies that the rest of the filter allows"`
-	Anywhere     string    `query:"anywhere" doc:"where text looks, or in the body"`
+	Text         string    `query:"text"`
+	BodyText     string    `query:"body_text"`
+	Anywhere     string    `query:"anywhere"`
 	CreatedFrom  time.Time `query:"created_from"`
 	CreatedTo    time.Time `query:"created_to"`
-	DueFrom      time.Time `query:"due_from" doc:"of scheduled and retrying jobs"`
+	DueFrom      time.Time `query:"due_from"`
 	DueTo        time.Time `query:"due_to"`
-	DiedFrom     time.Time `query:"died_from" doc:"of dead jobs"`
+	DiedFrom     time.Time `query:"died_from"`
 	DiedTo       time.Time `query:"died_to"`
-	FinishedFrom time.Time `query:"finished_from" doc:"of jobs that are kept for their outcome"`
+	FinishedFrom time.Time `query:"finished_from"`
 	FinishedTo   time.Time `query:"finished_to"`
 	MinPriority  string    `query:"min_priority" pattern:"^-?[0-9]{1,10}$"`
 	MaxPriority  string    `query:"max_priority" pattern:"^-?[0-9]{1,10}$"`
 }
 
-// jobFilter selects jobs in the body of a request, with the same names as in a query.
-type jobFilter struct {
-	Q            string    `json:"q,omitempty" doc:"a search, such as: queue:mail error:Timeout died:1h invoice"`
-	State        Names     `json:"state,omitempty" doc:"in one of these states, such as dead"`
-	Queue        Names     `json:"queue,omitempty" doc:"of one of these queues"`
-	QueuePrefix  string    `json:"queue_prefix,omitempty"`
-	Type         Names     `json:"type,omitempty" doc:"of one of these types"`
-	Origin       Names     `json:"origin,omitempty" doc:"submitted by one of these protocols"`
-	Worker       string    `json:"worker,omitempty" doc:"leased to this worker"`
-	Tag          Names     `json:"tag,omitempty" doc:"with all of these tags"`
-	ErrorClass   string    `json:"error_class,omitempty" doc:"type of the last failure; none: without one"`
-	FailureGroup string    `json:"failure_group,omitempty" doc:"of retrying and dead jobs; none: without one"`
-	Batch        string    `json:"batch,omitempty"`
-	Parent       string    `json:"parent,omitempty" doc:"name of the parent job"`
-	Workflow     string    `json:"workflow,omitempty" doc:"a job or a batch: this one and all below, which are children, members and jobs that wait for them"`
-	UniqueKey    string    `json:"unique_key,omitempty"`
-	HoldsKey     bool      `json:"holds_unique_key,omitempty" doc:"holds a unique key now, whichever"`
-	ToStop       bool      `json:"cancel_requested,omitempty" doc:"leased, and the worker is asked to stop"`
-	IDPrefix     string    `json:"id_prefix,omitempty"`
-	Text         string    `json:"text,omitempty" doc:"in the id, the type, the tags, or the type or message of the last failure"`
-	BodyText     string    `json:"body_text,omitempty" doc:"in the body; this reads all bodies that the rest of the filter allows"`
-	Anywhere     string    `json:"anywhere,omitempty" doc:"where text looks, or in the body"`
-	CreatedFrom  time.Time `json:"created_from,omitzero"`
-	CreatedTo    time.Time `json:"created_to,omitzero"`
-	DueFrom      time.Time `json:"due_from,omitzero" doc:"of scheduled and retrying jobs"`
-	DueTo        time.Time `json:"due_to,omitzero"`
-	DiedFrom     time.Time `json:"died_from,omitzero" doc:"of dead jobs"`
-	DiedTo       time.Time `json:"died_to,omitzero"`
-	FinishedFrom time.Time `json:"finished_from,omitzero" doc:"of jobs that are kept for their outcome"`
-	FinishedTo   time.Time `json:"finished_to,omitzero"`
-	MinPriority  *int64    `json:"min_priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
-	MaxPriority  *int64    `json:"max_priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
-}
-
 // filter converts the query for the service.
 func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
-	f := service.JobFilter{
-		States: splitAll(q.State), Queues: q.Queue, QueuePrefix: q.QueuePrefix, Types: q.Type, Origins: splitAll(q.Origin),
-		Worker: q.Worker, Tags: q.Tag, ErrorClass: q.ErrorClass, FailureGroup: q.FailureGroup, Batch: q.Batch, Parent: q.Parent, Workflow: q.Workflow,
-		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, CancelRequested: q.ToStop, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText, Anywhere: q.Anywhere,
-		CreatedFrom: q.CreatedFrom, CreatedTo: q.CreatedTo, DueFrom: q.DueFrom, DueTo: q.DueTo, DiedFrom: q.DiedFrom,
-		DiedTo: q.DiedTo, FinishedFrom: q.FinishedFrom, FinishedTo: q.FinishedTo,
+	var f service.JobFilter
+	given := reflect.ValueOf(q).Elem()
+	for i := range given.NumField() {
+		name, _, _ := strings.Cut(given.Type().Field(i).Tag.Get("query"), ",")
+		field := service.FieldNamed(name)
+		if field == nil {
+			continue // q
+		}
+		var values []string
+		switch v := given.Field(i).Interface().(type) {
+		case []string:
+			if values = v; len(field.Choices) > 0 {
+				values = splitAll(v)
+			}
+		case string:
+			values = []string{v}
+		case bool:
+			values = []string{strconv.FormatBool(v)}
+		case time.Time:
+			if !v.IsZero() {
+				values = []string{v.Format(time.RFC3339Nano)}
+			}
+		}
+		if len(values) == 0 || values[0] == "" && !field.Many() {
+			continue
+		}
+		if err := field.Set(&f, values, now); err != nil {
+			return f, err
+		}
 	}
-	var err error
-	if f.MinPriority, err = parsePriority("query.min_priority", q.MinPriority); err == nil {
-		f.MaxPriority, err = parsePriority("query.max_priority", q.MaxPriority)
-	}
-	if err == nil {
-		err = f.Search(q.Q, now)
-	}
-	return f, err
+	return f, f.Search(q.Q, now)
 }
 
-// filter converts the filter of a body for the service.
+// describeFilter says what the parameters of FilterQuery mean.
+func describeFilter(o *huma.Operation) {
+	for _, p := range o.Parameters {
+		field := service.FieldNamed(p.Name)
+		if field == nil {
+			continue
+		}
+		p.Description = "jobs " + field.Doc
+		if field.Many() {
+			p.Description += "; may be given several times"
+		}
+		p.Schema.Description = p.Description
+	}
+}
+
+// jobFilter selects jobs in the body of a request, with the same names as in a query.
+type jobFilter struct {
+	q      string
+	fields map[string][]string // values by the names of service.FilterFields
+}
+
+// Schema implements huma.SchemaProvider.
+func (jobFilter) Schema(r huma.Registry) *huma.Schema {
+	const name = "JobFilter"
+	if r.Map()[name] == nil {
+		s := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{
+			"q": {Type: huma.TypeString, Description: "a search, such as: queue:mail error:Timeout died:1h invoice"},
+		}}
+		for i := range service.FilterFields {
+			field := &service.FilterFields[i]
+			s.Properties[field.Name] = schemaOf(field)
+		}
+		for _, p := range s.Properties {
+			p.PrecomputeMessages()
+		}
+		s.PrecomputeMessages()
+		r.Map()[name] = s
+	}
+	return &huma.Schema{Ref: "#/components/schemas/" + name}
+}
+
+// schemaOf describes the values of a field.
+func schemaOf(field *service.FilterField) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	switch {
+	case field.Many():
+		s = Names{}.Schema(nil)
+	case field.IsFlag():
+		s.Type = huma.TypeBoolean
+	case field.IsTime():
+		s.Format = "date-time"
+	case field.IsNumber():
+		low, high := -4294967296.0, 4294967295.0
+		s.Type, s.Format, s.Minimum, s.Maximum = huma.TypeInteger, "int64", &low, &high
+	}
+	s.Description = "jobs " + field.Doc
+	return s
+}
+
+// UnmarshalJSON implements json.Unmarshaler, for what the schema has admitted.
+func (b *jobFilter) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	b.fields = make(map[string][]string, len(members))
+	for name, value := range members {
+		var values Names
+		if json.Unmarshal(value, &values) != nil {
+			values = Names{string(value)} // a number, or true or false
+		}
+		if name == "q" && len(values) > 0 {
+			b.q = values[0]
+		} else if len(values) > 0 {
+			b.fields[name] = values
+		}
+	}
+	return nil
+}
+
+// filter converts the filter of the body for the service.
 func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
-	f := &service.JobFilter{
-		States: b.State, Queues: b.Queue, QueuePrefix: b.QueuePrefix, Types: b.Type, Origins: b.Origin, Worker: b.Worker,
-		Tags: b.Tag, ErrorClass: b.ErrorClass, FailureGroup: b.FailureGroup, Batch: b.Batch, Parent: b.Parent, Workflow: b.Workflow,
-		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, CancelRequested: b.ToStop, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText, Anywhere: b.Anywhere,
-		CreatedFrom: b.CreatedFrom, CreatedTo: b.CreatedTo, DueFrom: b.DueFrom, DueTo: b.DueTo, DiedFrom: b.DiedFrom,
-		DiedTo: b.DiedTo, FinishedFrom: b.FinishedFrom, FinishedTo: b.FinishedTo,
-		MinPriority: b.MinPriority, MaxPriority: b.MaxPriority,
+	f := &service.JobFilter{}
+	for i := range service.FilterFields {
+		field := &service.FilterFields[i]
+		values := b.fields[field.Name]
+		if len(values) == 0 || values[0] == "" && !field.Many() {
+			continue
+		}
+		if err := field.Set(f, values, now); err != nil {
+			return f, err
+		}
 	}
-	return f, f.Search(b.Q, now)
+	return f, f.Search(b.q, now)
 }
 
-// splitAll splits values at commas.
+// splitAll takes values apart at commas.
 func splitAll(values []string) (all []string) {
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {
@@ -121,18 +188,6 @@ func splitAll(values []string) (all []string) {
 		}
 	}
 	return all
-}
-
-func parsePriority(field, text string) (*int64, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // no filter
-	}
-	n, err := strconv.ParseInt(text, 10, 33)
-	if err != nil {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: field, Detail: "expected a number between -4294967296 and 4294967295"}
-	}
-
-	return &n, nil
 }
 
 // Names is one name or an array of names.

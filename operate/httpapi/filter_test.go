@@ -1,31 +1,78 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/operate/service"
 )
 
-// TestFiltersOfTheAPIHaveTheFieldsOfTheTable compares both forms of a filter with the table that console and CLI use.
-func TestFiltersOfTheAPIHaveTheFieldsOfTheTable(t *testing.T) {
+// TestQueryHasTheFieldsOfTheTable compares the form of which huma wants a field for each condition with the table.
+func TestQueryHasTheFieldsOfTheTable(t *testing.T) {
 	t.Parallel()
 	want := []string{"q"}
 	for _, f := range service.FilterFields {
 		want = append(want, f.Name)
 	}
+	form := reflect.TypeFor[FilterQuery]()
+	var have []string
+	for i := range form.NumField() {
+		name, _, _ := strings.Cut(form.Field(i).Tag.Get("query"), ",")
+		have = append(have, name)
+	}
 	slices.Sort(want)
-	for tag, form := range map[string]reflect.Type{"query": reflect.TypeFor[FilterQuery](), "json": reflect.TypeFor[jobFilter]()} {
-		var have []string
-		for i := range form.NumField() {
-			name, _, _ := strings.Cut(form.Field(i).Tag.Get(tag), ",")
-			have = append(have, name)
+	slices.Sort(have)
+	if !slices.Equal(have, want) {
+		t.Errorf("fields %v, want %v", have, want)
+	}
+}
+
+// TestQueryAndBodyMeanTheSameFilter sets every field in both ways.
+func TestQueryAndBodyMeanTheSameFilter(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for _, f := range service.FilterFields {
+		var query FilterQuery
+		text := `"ready"`
+		var value reflect.Value
+		switch {
+		case f.Many():
+			value = reflect.ValueOf([]string{"ready"})
+		case f.IsFlag():
+			value, text = reflect.ValueOf(true), "true"
+		case f.IsTime():
+			at := now.Add(-time.Hour)
+			value, text = reflect.ValueOf(at), strconv.Quote(at.Format(time.RFC3339))
+		case f.IsNumber():
+			value, text = reflect.ValueOf("-3"), "-3"
+		default:
+			value = reflect.ValueOf("ready")
 		}
-		slices.Sort(have)
-		if !slices.Equal(have, want) {
-			t.Errorf("%s: fields %v, want %v", tag, have, want)
+		form := reflect.ValueOf(&query).Elem()
+		for i := range form.NumField() {
+			if name, _, _ := strings.Cut(form.Type().Field(i).Tag.Get("query"), ","); name == f.Name {
+				form.Field(i).Set(value)
+			}
+		}
+		var body jobFilter
+		if err := json.Unmarshal([]byte(`{"`+f.Name+`":`+text+`}`), &body); err != nil {
+			t.Fatal(err)
+		}
+		of, err := query.filter(now)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		in, err := body.filter(now)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		if said := of.String(); !strings.HasPrefix(said, f.Name+"=") || in.String() != said {
+			t.Errorf("%s: the query means %q, the body %q", f.Name, said, in.String())
 		}
 	}
 }

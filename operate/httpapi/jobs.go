@@ -62,7 +62,9 @@ func (s *Server) registerJobs(api huma.API) {
 		}}}},
 	}}
 	huma.Register(api, submit, s.submitJobs)
-	huma.Register(api, operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs"), s.listJobs)
+	list := operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs")
+	huma.Register(api, list, s.listJobs)
+	describeFilter(api.OpenAPI().Paths[list.Path].Get)
 	huma.Register(api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
 	readLog := operation("read-job-log", http.MethodGet, "/jobs/{id}/log", "jobs", "Read the log of a job", http.StatusNotFound)
 	readLog.Description = "The lines that its workers have appended: the first and the last ones, with one that says how many are missing between."

@@ -91,22 +91,6 @@ func actionRequest(a action, f *filter, ids []string) (map[string]any, error) {
 	return map[string]any{"action": a.name, "filter": filterObject(query)}, nil
 }
 
-// filterObject is the filter as a JSON object: what may occur several times is a list.
-func filterObject(query url.Values) map[string]any {
-	object := make(map[string]any, len(query))
-	for name, values := range query {
-		switch name {
-		case "queue", "state", "type", "tag":
-			object[name] = values
-		case "cancel_requested":
-			object[name] = true
-		default:
-			object[name] = values[0]
-		}
-	}
-	return object
-}
-
 type actOptions struct {
 	yes, dry bool
 	out      format

@@ -14,81 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// filter holds the flags that choose jobs.
-type filter struct {
-	queues, states, types, tags                      []string
-	origin, worker, errorClass, group, batch         string
-	workflow                                         string
-	unique, prefix, text, search                     string
-	createdAfter, createdBefore, dueAfter, dueBefore string
-	toStop                                           bool
-}
-
-func addFilter(cmd *cobra.Command) *filter {
-	f := &filter{}
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.queues, "queue", nil, "in this `QUEUE`; may be given several times")
-	flags.StringSliceVar(&f.states, "state", nil, "ready, scheduled, blocked, leased, retrying, done or dead")
-	flags.StringArrayVar(&f.types, "type", nil, "of this `TYPE`")
-	flags.StringArrayVar(&f.tags, "tag", nil, "with this `TAG`; with all of them if given several times")
-	flags.StringVar(&f.origin, "origin", "", "submitted by this `PROTOCOL`")
-	flags.StringVar(&f.worker, "worker", "", "leased to this `WORKER`")
-	flags.StringVar(&f.errorClass, "error-class", "", "last failed with this `CLASS`; none: without one")
-	flags.StringVar(&f.group, "failure-group", "", "failed in this `GROUP`; none: without one")
-	flags.StringVar(&f.batch, "batch", "", "of this `BATCH`")
-	flags.StringVar(&f.workflow, "workflow", "", "this job, or of this batch, and all below `ID`")
-	flags.StringVar(&f.unique, "unique", "", "with this unique `KEY`")
-	flags.StringVar(&f.prefix, "id-prefix", "", "whose id starts with `TEXT`")
-	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the id, the type, a tag or the last error")
-	flags.StringVar(&f.search, "search", "", "that a `SEARCH` finds, such as 'queue:mail error:Timeout died:1h invoice'")
-	flags.StringVar(&f.createdAfter, "created-after", "", "created at this `TIME` or later; 1h: an hour ago")
-	flags.StringVar(&f.createdBefore, "created-before", "", "created before this `TIME`")
-	flags.StringVar(&f.dueAfter, "due-after", "", "due at this `TIME` or later")
-	flags.StringVar(&f.dueBefore, "due-before", "", "due before this `TIME`")
-	flags.BoolVar(&f.toStop, "to-stop", false, "that run, and whose workers are asked to stop")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
-		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"}, cobra.ShellCompDirectiveNoFileComp))
-	return f
-}
-
-// query is the filter as parameters of the API.
-func (f *filter) query() (url.Values, error) {
-	q := url.Values{}
-	if f.toStop {
-		q.Set("cancel_requested", "true")
-	}
-	for name, texts := range map[string][]string{"queue": f.queues, "state": f.states, "type": f.types, "tag": f.tags} {
-		for _, text := range texts {
-			q.Add(name, text)
-		}
-	}
-	for name, text := range map[string]string{
-		"origin": f.origin, "worker": f.worker, "error_class": f.errorClass, "failure_group": f.group, "batch": f.batch, "workflow": f.workflow,
-		"unique_key": f.unique, "id_prefix": f.prefix, "text": f.text, "q": f.search,
-	} {
-		if text != "" {
-			q.Set(name, text)
-		}
-	}
-	for name, text := range map[string]string{
-		"created_from": f.createdAfter, "created_to": f.createdBefore, "due_from": f.dueAfter, "due_to": f.dueBefore,
-	} {
-		if text == "" {
-			continue
-		}
-		sign := time.Duration(1)
-		if strings.HasPrefix(name, "created") {
-			sign = -1 // so long ago
-		}
-		at, err := parseTime(text, time.Now(), sign)
-		if err != nil {
-			return nil, err
-		}
-		q.Set(name, at.UTC().Format(time.RFC3339Nano))
-	}
-	return q, nil
-}
-
 func jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs [SEARCH]",
@@ -107,7 +32,7 @@ func jobsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		f.search = strings.TrimSpace(f.search + " " + strings.Join(words, " "))
+		f.search(words)
 		query, err := f.query()
 		if err != nil {
 			return err

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// filterFlag is a flag that chooses jobs.
+type filterFlag struct {
+	name  string
+	field string // of the API's filter
+	about string
+	kind  filterKind
+}
+
+// filterKind says which values a flag takes.
+type filterKind int
+
+const (
+	oneText filterKind = iota
+	manyTexts
+	commaTexts // several, also with commas between
+	past       // a time, or a span that is counted back
+	future     // a time, or a span that is counted forward
+	yes        // no value
+)
+
+// searchField has a search, which other words of the command line are part of.
+const searchField = "q"
+
+// filterFlags are all of them, in the order of the help. A test compares their fields with those of the API.
+var filterFlags = []filterFlag{
+	{"queue", "queue", "in this `QUEUE`; may be given several times", manyTexts},
+	{"state", "state", "ready, scheduled, blocked, leased, retrying, done or dead", commaTexts},
+	{"type", "type", "of this `TYPE`", manyTexts},
+	{"tag", "tag", "with this `TAG`; with all of them if given several times", manyTexts},
+	{"origin", "origin", "submitted by this `PROTOCOL`", oneText},
+	{"worker", "worker", "leased to this `WORKER`", oneText},
+	{"error-class", "error_class", "last failed with this `CLASS`; none: without one", oneText},
+	{"failure-group", "failure_group", "failed in this `GROUP`; none: without one", oneText},
+	{"batch", "batch", "of this `BATCH`", oneText},
+	{"workflow", "workflow", "this job, or of this batch, and all below `ID`", oneText},
+	{"unique", "unique_key", "with this unique `KEY`", oneText},
+	{"id-prefix", "id_prefix", "whose id starts with `TEXT`", oneText},
+	{"text", "text", "with this `TEXT` in the id, the type, a tag or the last error", oneText},
+	{"search", searchField, "that a `SEARCH` finds, such as 'queue:mail error:Timeout died:1h invoice'", oneText},
+	{"created-after", "created_from", "created at this `TIME` or later; 1h: an hour ago", past},
+	{"created-before", "created_to", "created before this `TIME`", past},
+	{"due-after", "due_from", "due at this `TIME` or later", future},
+	{"due-before", "due_to", "due before this `TIME`", future},
+	{"to-stop", "cancel_requested", "that run, and whose workers are asked to stop", yes},
+}
+
+// filter has the flags of a command that choose jobs.
+type filter struct {
+	flags *pflag.FlagSet
+	words string // of a search, beside the flags
+}
+
+func addFilter(cmd *cobra.Command) *filter {
+	flags := cmd.Flags()
+	for _, f := range filterFlags {
+		switch f.kind {
+		case manyTexts:
+			flags.StringArray(f.name, nil, f.about)
+		case commaTexts:
+			flags.StringSlice(f.name, nil, f.about)
+		case yes:
+			flags.Bool(f.name, false, f.about)
+		case oneText, past, future:
+			flags.String(f.name, "", f.about)
+		}
+	}
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
+		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"}, cobra.ShellCompDirectiveNoFileComp))
+	return &filter{flags: flags}
+}
+
+// search adds words to the search.
+func (f *filter) search(words []string) { f.words = strings.Join(words, " ") }
+
+// query is the filter as parameters of the API.
+func (f *filter) query() (url.Values, error) {
+	q := url.Values{}
+	for _, flag := range filterFlags {
+		values, err := f.values(&flag)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			q.Add(flag.field, v)
+		}
+	}
+	return q, nil
+}
+
+// values are those of a flag, as the API takes them.
+func (f *filter) values(flag *filterFlag) ([]string, error) {
+	switch flag.kind {
+	case manyTexts:
+		return f.flags.GetStringArray(flag.name)
+	case commaTexts:
+		return f.flags.GetStringSlice(flag.name)
+	case oneText, past, future, yes:
+	}
+	text := f.flags.Lookup(flag.name).Value.String()
+	if flag.field == searchField {
+		text = strings.TrimSpace(text + " " + f.words)
+	}
+	if text == "" || flag.kind == yes && text == "false" {
+		return nil, nil
+	}
+	if flag.kind != past && flag.kind != future {
+		return []string{text}, nil
+	}
+	sign := time.Duration(1)
+	if flag.kind == past {
+		sign = -1
+	}
+	at, err := parseTime(text, time.Now(), sign)
+	return []string{at.UTC().Format(time.RFC3339Nano)}, err
+}
+
+// filterObject is the query as a JSON object: what may occur several times is a list.
+func filterObject(query url.Values) map[string]any {
+	object := make(map[string]any, len(query))
+	for _, flag := range filterFlags {
+		values := query[flag.field]
+		switch {
+		case len(values) == 0:
+		case flag.kind == manyTexts || flag.kind == commaTexts:
+			object[flag.field] = values
+		case flag.kind == yes:
+			object[flag.field] = true
+		default:
+			object[flag.field] = values[0]
+		}
+	}
+	return object
+}

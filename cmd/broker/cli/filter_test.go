@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"broker/operate/service"
+)
+
+func TestFiltersOfTheCommandLineAreFieldsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for _, f := range filterFlags {
+		if f.field == searchField {
+			continue
+		}
+		field := service.FieldNamed(f.field)
+		if field == nil {
+			t.Errorf("--%s: the API has no %s", f.name, f.field)
+			continue
+		}
+		if many := f.kind == manyTexts || f.kind == commaTexts; many && !field.Many() {
+			t.Errorf("--%s takes several values, the API one", f.name)
+		}
+		if isTime := f.kind == past || f.kind == future; isTime != field.IsTime() {
+			t.Errorf("--%s takes a time: %v, the API: %v", f.name, isTime, field.IsTime())
+		}
+		if isFlag := f.kind == yes; isFlag != field.IsFlag() {
+			t.Errorf("--%s takes no value: %v, the API: %v", f.name, isFlag, field.IsFlag())
+		}
+	}
+}
+
+func TestFilterIsSentAsGiven(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"several queues", []string{"--queue", "a,b", "--queue", "c"}, "queue=a%2Cb&queue=c"},
+		{"states with commas", []string{"--state", "dead,ready"}, "state=dead&state=ready"},
+		{"to stop", []string{"--to-stop"}, "cancel_requested=true"},
+		{"a moment", []string{"--created-before", "2030-01-31T14:05:00Z"}, "created_to=2030-01-31T14%3A05%3A00Z"},
+		{"a search of both", []string{"--search", "queue:a", "died:1h"}, "q=queue%3Aa+died%3A1h"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := &cobra.Command{}
+			f := addFilter(cmd)
+			if err := cmd.ParseFlags(test.args); err != nil {
+				t.Fatal(err)
+			}
+			f.search(cmd.Flags().Args())
+			q, err := f.query()
+			if err != nil || q.Encode() != test.want {
+				t.Errorf("the query is %q, %v, want %q", q.Encode(), err, test.want)
+			}
+		})
+	}
+}
