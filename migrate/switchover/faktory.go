@@ -51,6 +51,7 @@ type faktoryConn struct {
 
 	f     *faktory
 	hello map[string]any // what the client has said of itself
+	known bool           // the server has accepted that
 	turn  bool           // the broker is asked first for the next job
 }
 
@@ -161,10 +162,14 @@ const maxIterations = 100_000
 // handle implements dialect.
 func (c *faktoryConn) handle(p []byte) error {
 	verb, arg, _ := strings.Cut(strings.TrimRight(string(p), "\r\n"), " ")
-	switch strings.ToUpper(verb) {
-	case "HELLO":
-		c.hello = nil
-		_ = json.Unmarshal([]byte(arg), &c.hello) // the server refuses what is not JSON
+	verb = strings.ToUpper(verb)
+	if verb == "HELLO" {
+		return c.introduce(p, arg)
+	}
+	if !c.known { // the broker takes the switch's word for its clients
+		return c.pass(c.server, p, nil)
+	}
+	switch verb {
 	case "PUSH":
 		return c.push(p, arg)
 	case "PUSHB":
@@ -177,6 +182,19 @@ func (c *faktoryConn) handle(p []byte) error {
 		return c.beat(p)
 	}
 	return c.pass(c.server, p, nil)
+}
+
+// introduce passes HELLO to the server, which knows whom it accepts.
+func (c *faktoryConn) introduce(p []byte, arg string) error {
+	reply, err := c.call(c.server, p)
+	if err != nil {
+		return err
+	}
+	if !c.known && !isFaktoryError(reply) {
+		c.known, c.hello = true, nil
+		_ = json.Unmarshal([]byte(arg), &c.hello) // the server has read it
+	}
+	return c.say(reply)
 }
 
 // queueOf is the queue of a job. What is no job is for the server, which refuses it.

@@ -21,6 +21,9 @@ func newOwners(most int) *owners {
 
 // set says that a job came from the broker, or from the server.
 func (o *owners) set(jid string, broker bool) {
+	if len(jid) > maxName {
+		return // both sides will be told of its end
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.new) >= o.most {

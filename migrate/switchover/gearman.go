@@ -84,8 +84,11 @@ type gearmanConn struct {
 	asleep    bool
 }
 
-// maxFunctions bounds what a worker can do.
-const maxFunctions = 100_000
+// maxFunctions bounds what a worker can do at the broker: no more functions are cut over than that, and none with a longer name.
+const (
+	maxFunctions     = maxQueues
+	maxFunctionBytes = gearmanHeader + maxName + 16 // of the packet, with a time-out
+)
 
 func (g gearman) join(client, server net.Conn) {
 	c := &gearmanConn{s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, false), functions: make(map[string]gearmanPacket)}

@@ -84,7 +84,7 @@ func (c *gearmanConn) takeLocked(s *gearmanSide) *gearmanSlot {
 
 func (c *gearmanConn) canDoLocked(p gearmanPacket) {
 	name := string(p.arg(0))
-	if _, known := c.functions[name]; !known && len(c.functions) >= maxFunctions || len(p) > maxLine {
+	if _, known := c.functions[name]; !known && len(c.functions) >= maxFunctions || len(p) > maxFunctionBytes {
 		return // it gets the server's jobs only
 	}
 	c.functions[name] = p
