@@ -167,6 +167,20 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	if !strings.Contains(r.Stderr, "DAMAGED") || !strings.Contains(r.Stderr, "restore the folder from a backup") {
 		t.Errorf("the message names neither the damage nor the remedy: %s", r.Stderr)
 	}
+	if strings.Contains(r.Stderr, "detail carrier") {
+		t.Errorf("the message is for programmers of the store: %s", r.Stderr)
+	}
+	salvaged := filepath.Join(t.TempDir(), "salvaged")
+	r = brokerCommand(t, "doctor", "--salvage", salvaged, second)
+	equal(t, "exit code of a copy of what can be read", r.Code, 3)
+	if !strings.Contains(r.Stderr, "LOST: ") || !strings.Contains(r.Stdout, "no damage") {
+		t.Errorf("the copy of what can be read: %s%s", r.Stdout, r.Stderr)
+	}
+	equal(t, "exit code of doctor for that copy", brokerCommand(t, "doctor", salvaged).Code, 0)
+	r = brokerCommand(t, "doctor", "--salvage", salvaged, second)
+	if r.Code != 1 || !strings.Contains(r.Stderr, "exists") {
+		t.Errorf("a copy to a folder that exists: exit code %d, %s", r.Code, r.Stderr)
+	}
 }
 
 // checkTarBackups makes tar files of a running broker, and returns the folder into which one is unpacked.

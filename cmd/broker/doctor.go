@@ -25,10 +25,14 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [DIR]",
 		Short: "check a stopped store or an archive, and show what it holds",
 		Long: "Read every record of a stopped store, show what it holds and whether it is sound. Nothing is changed.\n" +
-			"Of an archive it reads every file, and shows which moments can be restored.",
-		Args: cobra.MaximumNArgs(1),
+			"Of an archive it reads every file, and shows which moments can be restored.\n\n" +
+			"With --salvage, copy everything that can be read from a damaged store to a new one. Jobs whose records are lost are left\n" +
+			"out, jobs whose bodies are lost go to the dead set when a worker asks for them. A backup or an archive is better.",
+		Example: "  broker doctor /var/lib/broker\n  broker doctor --salvage /var/lib/broker-new /var/lib/broker",
+		Args:    cobra.MaximumNArgs(1),
 	}
 	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
+	salvage := cmd.Flags().String("salvage", "", "copy what can be read of a damaged store to this folder, which must not exist")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadSettings(sources())
 		if err != nil {
@@ -41,6 +45,13 @@ func doctorCommand() *cobra.Command {
 		if archive.IsArchive(dir) {
 			return checkArchive(cmd, dir, asJSON())
 		}
+		lost := false
+		if *salvage != "" {
+			if lost, err = salvageStore(cmd, dir, *salvage); err != nil {
+				return err
+			}
+			dir = *salvage
+		}
 		bar := cli.NewBar(cmd, -1, cli.BarKeys)
 		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
 		_ = bar.Finish()                                                                                    // only shows
@@ -48,13 +59,33 @@ func doctorCommand() *cobra.Command {
 			return err
 		}
 		if asJSON() {
-			return printReportJSON(cmd, dir, x)
+			err = printReportJSON(cmd, dir, x)
+		} else {
+			say(cmd.OutOrStdout(), "store %s\n", dir)
+			printContents(cmd.OutOrStdout(), x)
+			err = printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), x)
 		}
-		say(cmd.OutOrStdout(), "store %s\n", dir)
-		printContents(cmd.OutOrStdout(), x)
-		return printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), x)
+		if err == nil && lost {
+			return &cli.ExitError{Code: cli.ExitDamaged}
+		}
+		return err
 	}
 	return cmd
+}
+
+// salvageStore copies what can be read of a damaged store, and reports whether something is lost.
+func salvageStore(cmd *cobra.Command, from, to string) (lost bool, err error) {
+	bar := cli.NewBar(cmd, -1, cli.BarKeys)
+	v, err := engine.Salvage(cmd.Context(), from, to, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
+	_ = bar.Finish()                                                                                         // only shows
+	if err := unreadable(err); err != nil {
+		return false, err
+	}
+	for _, what := range v.Lost {
+		say(cmd.ErrOrStderr(), "LOST: %s\n", what)
+	}
+	say(cmd.ErrOrStderr(), "%d jobs copied from %s to %s\n", v.Jobs, from, to)
+	return len(v.Lost) > 0, nil
 }
 
 // unreadable explains why there is no report of a store.
@@ -172,7 +203,7 @@ func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 		say(stderr, "and %d more findings\n", x.More)
 	}
 	if !x.Sound() {
-		say(stderr, "restore the folder from a backup, or move it away to start with an empty store\n")
+		say(stderr, "restore the folder from a backup or an archive, or copy what can be read with broker doctor --salvage NEW-FOLDER\n")
 		return &cli.ExitError{Code: cli.ExitDamaged}
 	}
 	say(stdout, "no damage: every record and every body was read, and they are consistent\n")

@@ -8,6 +8,7 @@ import (
 
 	"broker/core"
 	"broker/core/clock"
+	"broker/core/internal/batch"
 	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
@@ -46,6 +47,20 @@ func (e *Engine) Backup(dir string) error {
 
 // BackupStopped copies a store while no broker has it open.
 func BackupStopped(data, dir string) error { return store.CopyStopped(store.Options{Dir: data}, dir) }
+
+// Salvaged is what Salvage has copied.
+type Salvaged = store.Salvaged
+
+// ErrOfCluster is returned by Salvage for the store of a cluster's node.
+var ErrOfCluster = store.ErrOfCluster
+
+// Salvage copies everything that can be read from a damaged, stopped store to a folder that must not exist. progress is called
+// from time to time with the number of keys read.
+func Salvage(ctx context.Context, data, dir string, fsys FS, progress func(keys uint64)) (Salvaged, error) {
+	return store.Salvage(ctx, store.Options{Dir: data, FS: fsys}, dir, func(name string, value []byte, lost *store.LostJobs) []byte {
+		return batch.Mend(name, value, lost.Has, lost.Behind)
+	}, progress)
+}
 
 // Archive is a copy of a store that is sent as a tar file.
 type Archive = store.Archive

@@ -33,7 +33,7 @@ var ExitCodes = []struct {
 	{ExitOK, "done"},
 	{ExitFailed, "failed, for a reason without a code of its own"},
 	{ExitUsage, "the command line or the request is wrong; nothing was done"},
-	{ExitDamaged, "`doctor`: the store is damaged"},
+	{ExitDamaged, "`doctor`: the store is damaged, or `--salvage` could not copy all of it"},
 	{ExitNotFound, "no such job, queue, worker, …"},
 	{ExitUnreachable, "no broker answers at the address"},
 	{ExitDenied, "wrong or missing credentials, or the principal lacks the right"},

@@ -301,20 +301,26 @@ func (s *Batches) Seal(into []core.MetaEntry) []core.MetaEntry {
 
 // Restore restores a stored batch.
 func (s *Batches) Restore(name string, value []byte) error {
-	n, err := strconv.ParseUint(name[len(Prefix):], 10, 64)
+	g, err := decode(name, value)
 	if err != nil {
 		return err
 	}
-	g := &Batch{number: n}
-	if err := json.Unmarshal(value, &g.batchMeta); err != nil {
-		return err
-	}
-	s.table.NextSeq = max(s.table.NextSeq, n+1)
+	s.table.NextSeq = max(s.table.NextSeq, g.number+1)
 	s.add(g)
 	return nil
 }
 
-// Relink counts what is not stored, once all jobs are restored.
+// decode decodes a stored batch.
+func decode(name string, value []byte) (*Batch, error) {
+	n, err := strconv.ParseUint(name[len(Prefix):], 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	g := &Batch{number: n}
+	return g, json.Unmarshal(value, &g.batchMeta)
+}
+
+// Relink counts what is not stored, once all jobs are restored. A batch goes on that has lost the last member that it waited for.
 func (s *Batches) Relink() {
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]
@@ -324,4 +330,14 @@ func (s *Batches) Relink() {
 			parent.children.count(g, 1)
 		}
 	}
+	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
+		if g := s.byNumber[number]; g.stuck() {
+			s.check(g)
+		}
+	}
+}
+
+// stuck reports whether all that a batch waits for is over, but it does not go on: its store has lost the last of it.
+func (g *Batch) stuck() bool {
+	return g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0
 }

@@ -102,7 +102,7 @@ func (c *Check) callbacks(g *Batch) {
 			c.fail("batch %d waits for its callback %d, which does not know", g.number, seq)
 		}
 	}
-	if g.Committed && g.Complete == 0 && g.untried == 0 && g.children.incomplete == 0 {
+	if g.stuck() {
 		c.fail("batch %d is executed and does not go on", g.number)
 	}
 }

@@ -288,7 +288,7 @@ func (c *checker) bodyKey() (seq uint64, part byte) {
 }
 
 func (c *checker) damage(what string, err error) {
-	text := fmt.Sprintf("%s: %v", what, err)
+	text := fmt.Sprintf("%s: %v", what, plain(err))
 	var d *DamageError
 	if errors.As(c.s.damage(what, err), &d) && d.Path != "" {
 		text = d.Path + ": " + text

@@ -30,6 +30,9 @@ type Options struct {
 	// Flush only.
 	Replicated bool
 
+	copying   bool // the folder is inside of one in which a copy is made
+	salvaging bool // damage of the format version and of the position is no reason not to open it
+
 	// MemTableBytes is the size of a write buffer, of which two are in use under load. Larger ones let more jobs come
 	// and go without ever reaching a table. Zero: 16 MiB.
 	MemTableBytes int64
@@ -104,7 +107,7 @@ func Open(o Options) (*Store, error) {
 
 // open is the part of Open that needs the folder; after an error nothing is locked.
 func (s *Store) open(o Options) (err error) {
-	if isUnfinished(o.FS, o.Dir) {
+	if !o.copying && isUnfinished(o.FS, o.Dir) {
 		return fmt.Errorf("%s: %w", o.Dir, ErrHalfCopy)
 	}
 	if !o.ReadOnly {
@@ -147,11 +150,11 @@ func (s *Store) open(o Options) (err error) {
 	if !o.ReadOnly {
 		s.commit.start(s)
 	}
-	if err := s.checkVersion(found); err != nil {
-		return err
-	}
-	if err := s.readPosition(); err != nil {
-		return err
+	for _, read := range []func() error{func() error { return s.checkVersion(found) }, s.readPosition} {
+		var damage *DamageError
+		if err := read(); err != nil && !(o.salvaging && errors.As(err, &damage)) {
+			return err
+		}
 	}
 	return nil
 }
@@ -172,7 +175,7 @@ func (s *Store) openError(err error) error {
 	if s.latch.Err() != nil || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
-	damage := &DamageError{What: "open store " + s.dir, Err: err}
+	damage := &DamageError{What: "open store " + s.dir, Err: plain(err)}
 	if p := s.fs.LastOpened(); p != "" && pebble.IsCorruptionError(err) {
 		damage.Path = p
 	} else if table := tableInError.FindStringSubmatch(err.Error()); table != nil {
@@ -289,5 +292,13 @@ func (s *Store) damage(what string, err error) error {
 	} else if !record.IsInvalid(err) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &DamageError{Path: path, What: what, Err: err}
+	return &DamageError{Path: path, What: what, Err: plain(err)}
+}
+
+// plain is an error of Pebble about damage, without the part that says nothing to people.
+func plain(err error) error {
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil && info.Details != nil {
+		return info.Details
+	}
+	return err
 }

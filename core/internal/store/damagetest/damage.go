@@ -3,6 +3,12 @@ package damagetest
 
 import (
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core/internal/record"
 	"broker/core/internal/store"
@@ -34,4 +40,52 @@ func Body(o store.Options, seq uint64) (err error) {
 		Position: record.Position{Number: last.Number + 1, At: last.At}, Prev: last.Number,
 		Batch: &record.CommitBatch{Changes: []record.Change{ch}},
 	})
+}
+
+// Table flips a bit of a table of a store that nobody has open: of the nth by size, counted from 0.
+func Table(fsys vfs.FS, dir string, nth int, random *rand.Rand) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	type table struct {
+		path string
+		data []byte
+	}
+	var tables []table
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		path := fsys.PathJoin(dir, name)
+		data, err := readFile(fsys, path)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, table{path, data})
+	}
+	if nth >= len(tables) {
+		return fmt.Errorf("%s has %d tables", dir, len(tables))
+	}
+	slices.SortFunc(tables, func(a, b table) int { return len(b.data) - len(a.data) })
+	path, data := tables[nth].path, tables[nth].data
+	data[random.IntN(len(data)*9/10)] ^= 1
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func readFile(fsys vfs.FS, path string) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	_ = f.Close() // it was read
+	return data, err
 }

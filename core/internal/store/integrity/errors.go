@@ -21,7 +21,7 @@ type DamageError struct {
 }
 
 // remedy is the advice for every kind of damage.
-const remedy = "restore the folder from a backup, or move it away to start with an empty store"
+const remedy = "restore the folder from a backup or an archive, or copy what can be read with broker doctor --salvage NEW-FOLDER"
 
 func (e *DamageError) Error() string {
 	where := e.Path

@@ -1,0 +1,321 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/record"
+)
+
+const (
+	salvageBatch = 4 << 20     // bytes that are written at once
+	seekBytes    = seqKeyBytes // of a key, in which the first one behind damage is looked for
+)
+
+// ErrOfCluster is returned by Salvage for the store of a cluster's node: the other nodes have what is lost here.
+var ErrOfCluster = errors.New("this store belongs to a node of a cluster; empty its folder and start the node: it gets a copy from the others")
+
+// Salvaged is what Salvage has copied.
+type Salvaged struct {
+	Jobs  uint64
+	Bytes uint64
+	Lost  []string // what could not be read, for people
+}
+
+// LostJobs are the jobs whose records could not be read.
+type LostJobs struct{ spans []span }
+
+// span is the jobs between two others.
+type span struct{ after, before uint64 }
+
+// Has reports whether a job is lost, if it existed.
+func (l *LostJobs) Has(seq uint64) bool {
+	return slices.ContainsFunc(l.spans, func(s span) bool { return seq > s.after && seq < s.before })
+}
+
+// Behind reports whether jobs with a greater number than seq are lost.
+func (l *LostJobs) Behind(seq uint64) bool {
+	return slices.ContainsFunc(l.spans, func(s span) bool { return s.before > seq+1 })
+}
+
+// Salvage copies everything that can be read from a damaged store to a new one, in a folder that must not exist yet. It changes
+// nothing in the damaged store, which nobody may have open. A job whose record is lost is left out with all its parts. A job
+// whose body is lost is copied: it goes to the dead set when a worker asks for it. mend returns the value to copy of a metadata
+// entry that may refer to lost jobs. progress is called now and then with the number of keys read.
+func Salvage(
+	ctx context.Context, damaged Options, dir string, mend func(name string, value []byte, lost *LostJobs) []byte, progress func(keys uint64),
+) (Salvaged, error) {
+	damaged.ReadOnly, damaged.salvaging = true, true
+	damaged = damaged.withDefaults()
+	from, err := Open(damaged)
+	if err != nil {
+		return Salvaged{}, err
+	}
+	v := salvage{from: from, ctx: ctx, mend: mend, progress: progress}
+	err = v.copyTo(damaged.FS, dir)
+	return v.done, errors.Join(err, from.Close())
+}
+
+// salvage is one call of Salvage.
+type salvage struct {
+	from, to *Store
+	ctx      context.Context //nolint:containedctx // it lasts as long as the call
+	mend     func(string, []byte, *LostJobs) []byte
+	progress func(uint64)
+	done     Salvaged
+	keys     uint64
+	batch    []keyValue // not written yet
+	size     int        // of batch, in bytes
+
+	job  uint64 // the last job that was copied
+	lost LostJobs
+}
+
+type keyValue struct{ key, value []byte }
+
+func (v *salvage) copyTo(fsys vfs.FS, dir string) error {
+	if v.from.Cluster() != "" {
+		return ErrOfCluster
+	}
+	if _, err := fsys.Stat(dir); err == nil {
+		return fmt.Errorf("copy to %s: %w", dir, fs.ErrExist)
+	}
+	return makeCopy(fsys, dir, func(whole string) (err error) {
+		if v.to, err = Open(Options{Dir: whole, FS: fsys, copying: true}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, v.to.Close()) }()
+		for _, space := range []byte{spaceJob, spaceBody, spaceMeta, spaceDocument} {
+			if err := v.space(space); err != nil {
+				return err
+			}
+		}
+		if err := v.write(); err != nil {
+			return err
+		}
+		return v.breakLost()
+	})
+}
+
+// breakLost tells jobs that wait for a lost one that it is lost: otherwise they would take it for done.
+func (v *salvage) breakLost() error {
+	if len(v.lost.spans) == 0 {
+		return nil
+	}
+	it, err := v.to.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceJob}, UpperBound: []byte{spaceJob + 1}})
+	if err != nil {
+		return fmt.Errorf("read the new store: %w", err)
+	}
+	var status record.Status
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		seq, part, _ := parseKey(it.Key())
+		if part != partStatus {
+			continue
+		}
+		if err = record.DecodeStatus(it.Value(), seq, &status); err != nil {
+			break
+		}
+		before := len(status.Unstored)
+		for _, other := range status.Waiting {
+			if v.lost.Has(other) && !slices.Contains(status.Unstored, other) {
+				status.Unstored = append(status.Unstored, other)
+			}
+		}
+		if len(status.Unstored) > before {
+			slices.Sort(status.Unstored)
+			err = v.copy(it.Key(), record.AppendStatus(nil, seq, &status))
+		}
+	}
+	if err := errors.Join(err, it.Close()); err != nil {
+		return fmt.Errorf("read the new store: %w", err)
+	}
+	return v.write()
+}
+
+// space copies a key space. Where it cannot be read, it goes on with the next key that can.
+func (v *salvage) space(space byte) error {
+	r := &spaceReader{db: v.from.db, space: space}
+	defer r.close()
+	last := []byte{space}
+	for r.seek(last); ; {
+		for ; r.it.Valid(); r.it.Next() {
+			value, err := r.it.ValueAndErr()
+			if err != nil {
+				break
+			}
+			last = append(last[:0], r.it.Key()...)
+			if err := v.take(last, value); err != nil {
+				return err
+			}
+		}
+		err := r.it.Error()
+		if err == nil {
+			return nil
+		}
+		if !pebble.IsCorruptionError(err) {
+			return fmt.Errorf("read the damaged store: %w", err)
+		}
+		end := []byte{space + 1}
+		if r.seekBehind(last); r.it.Valid() {
+			end = slices.Clone(r.it.Key())
+		}
+		v.lose(last, end, err)
+	}
+}
+
+// spaceReader reads a key space of a damaged store.
+type spaceReader struct {
+	db    *pebble.DB
+	space byte
+	it    *pebble.Iterator
+}
+
+func (r *spaceReader) close() {
+	if r.it != nil {
+		_ = r.it.Close() // it returns damage that is known
+	}
+}
+
+// seek moves to the first key from key on, and reports whether that met no damage. The iterator is a new one: after damage, an
+// iterator does not leave the table.
+func (r *spaceReader) seek(key []byte) bool {
+	r.close()
+	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: []byte{r.space}, UpperBound: []byte{r.space + 1}})
+	if err != nil {
+		panic(err) // the options are wrong
+	}
+	r.it = it
+	it.SeekGE(key)
+	return it.Error() == nil
+}
+
+// seekBehind moves from damage that was met after key to the next key that can be read.
+func (r *spaceReader) seekBehind(key []byte) {
+	bad := slices.Clone(key)
+	for at := len(key) - 1; at > 0; at-- {
+		for next := int(key[at]) + 1; next <= 0xff; next++ {
+			try := append(slices.Clone(key[:at]), byte(next))
+			if r.seek(try) {
+				r.seekFirst(bad, try)
+				return
+			}
+			bad = try
+		}
+	}
+	r.seekFirst(bad, []byte{r.space + 1})
+}
+
+// seekFirst moves to the first key that can be read, as far as the first bytes of keys tell: a seek to bad meets damage, a seek to
+// good does not.
+func (r *spaceReader) seekFirst(bad, good []byte) {
+	for length := len(bad); length <= seekBytes; length++ {
+		prefix := bad
+		for next := range 256 {
+			try := append(slices.Clone(prefix), byte(next))
+			if bytes.Compare(try, good) >= 0 {
+				break
+			}
+			if r.seek(try) {
+				good = try
+				break
+			}
+			bad = try
+		}
+	}
+	r.seek(good)
+}
+
+// take copies a key, unless it is a part of a job whose record is lost.
+func (v *salvage) take(key, value []byte) error {
+	if v.keys++; v.keys%scanTick == 0 {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if v.progress != nil {
+			v.progress(v.keys)
+		}
+	}
+	switch key[0] {
+	case spaceJob:
+		seq, part, ok := parseKey(key)
+		switch {
+		case !ok || part != partJob && seq != v.job:
+			return nil
+		case part == partJob:
+			v.job = seq
+			v.done.Jobs++
+		}
+	case spaceBody:
+		if seq, _, ok := parseKey(key); !ok || v.lost.Has(seq) {
+			return nil
+		}
+	case spaceMeta:
+		if !isInternal(key) && v.mend != nil {
+			value = v.mend(string(key[1:]), value, &v.lost)
+		}
+	}
+	return v.copy(key, value)
+}
+
+func (v *salvage) copy(key, value []byte) error {
+	v.done.Bytes += uint64(len(key) + len(value))
+	v.batch = append(v.batch, keyValue{slices.Clone(key), slices.Clone(value)})
+	if v.size += len(key) + len(value); v.size < salvageBatch {
+		return nil
+	}
+	return v.write()
+}
+
+func (v *salvage) write() error {
+	err := v.to.apply(func(pb *pebble.Batch) error {
+		for _, kv := range v.batch {
+			if err := pb.Set(kv.key, kv.value, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	v.batch, v.size = v.batch[:0], 0
+	return err
+}
+
+// lose notes that the keys between two others could not be read.
+func (v *salvage) lose(after, before []byte, err error) {
+	text := ""
+	switch space := after[0]; space {
+	case spaceJob, spaceBody:
+		s := span{before: math.MaxUint64}
+		if len(after) > 1 {
+			s.after, _, _ = parseKey(after)
+		}
+		if len(before) > 1 {
+			part := byte(0)
+			if s.before, part, _ = parseKey(before); part != partJob && space == spaceJob {
+				s.before++ // the record of that job is lost too
+			}
+		}
+		what := "jobs"
+		if space == spaceJob {
+			v.lost.spans = append(v.lost.spans, s)
+		} else {
+			what = "large bodies and outcomes of jobs"
+		}
+		text = fmt.Sprintf("%s after %d", what, s.after)
+		if s.before != math.MaxUint64 {
+			text = fmt.Sprintf("%s between %d and %d", what, s.after, s.before)
+		}
+	case spaceMeta:
+		text = fmt.Sprintf("settings and counters between %q and %q", after[1:], before[1:])
+	default:
+		text = fmt.Sprintf("documents between %q and %q", after[1:], before[1:])
+	}
+	v.done.Lost = append(v.done.Lost, fmt.Sprintf("%s: %v", text, plain(err)))
+}
