@@ -16,7 +16,7 @@ import (
 // BeanstalkPort is the port of beanstalkd.
 const BeanstalkPort = "11300"
 
-// normalPriority is the priority of most beanstalkd jobs, where 0 is the most urgent. It becomes our 0.
+// normalPriority is the priority of most beanstalkd jobs, where 0 is the most urgent. It becomes priority 0 here.
 const normalPriority = 1024
 
 // longestLease is the longest lease that the API accepts: 100 years. beanstalkd allows 136.
@@ -24,18 +24,18 @@ const longestLease = 100 * 365 * 24 * 60 * 60
 
 // Submitter submits jobs to this broker over its HTTP API.
 type Submitter interface {
-	// Submit submits jobs. Those whose id is known are left out: they came with an import that was interrupted. It returns why
-	// single jobs were refused, by their index; the others are durable.
+	// Submit submits jobs. It skips jobs whose id exists already, because an interrupted import has moved them. It returns the
+	// errors of refused jobs by index. All other jobs are durable.
 	Submit(ctx context.Context, jobs []map[string]any) (refused map[int]string, err error)
 	// Kill moves jobs to the dead set.
 	Kill(ctx context.Context, ids []string) error
-	// PauseQueue pauses a queue. One that does not exist yet cannot be paused.
+	// PauseQueue pauses a queue. The queue must exist.
 	PauseQueue(ctx context.Context, queue string) error
 }
 
-// beanstalk moves the jobs of a beanstalkd: ready ones reserved in batches; those that cannot be reserved by their ids, which
-// leaves them as they are until they are here: delayed ones with what is left of their delay, buried ones into our dead set, and
-// the jobs of paused tubes.
+// beanstalk moves the jobs of a beanstalkd. It reserves ready jobs in batches. It finds all others by their ids and leaves them
+// unchanged at the source until they are here: delayed jobs keep the rest of their delay, buried jobs go to the dead set, and
+// jobs of paused tubes to paused queues.
 type beanstalk struct {
 	*beanstalkConn
 	selection
@@ -44,10 +44,10 @@ type beanstalk struct {
 	now     func() time.Time
 	server  string // identity of the source's process, for the ids of jobs
 	window  window
-	watch   string            // the tube that is watched
+	watch   string            // the watched tube
 	found   []*beanstalkJob   // jobs that cannot be reserved, to be moved next
 	refused map[string]bool   // ids of jobs that this broker refused
-	held    map[string]string // of these, the reserved ones, with their priorities
+	held    map[string]string // refused jobs that are reserved, with their priorities
 	paused  map[string]bool   // paused tubes of the source; true: their queues have been paused here
 }
 
@@ -70,7 +70,7 @@ func OpenBeanstalk(source string, to Submitter) (Source, error) {
 	return b, nil
 }
 
-// Close implements Source. Jobs that are reserved and not deleted go back to their tubes.
+// Close implements Source. Reserved jobs that were not deleted return to their tubes.
 func (b *beanstalk) Close() { _ = b.Conn.Close() } // every command was answered
 
 // Finish implements Source: it releases the jobs that this broker refused.
@@ -102,7 +102,7 @@ type tubeStats struct {
 	paused bool
 }
 
-// tubeStates are beanstalkd's words for our states.
+// tubeStates maps our states to beanstalkd's names.
 var tubeStates = map[string]string{Ready: "ready", Leased: "reserved", Scheduled: "delayed", Dead: "buried"}
 
 // allTubes returns the states of all tubes.
@@ -194,7 +194,7 @@ func (b *beanstalk) Move(ctx context.Context) (Batch, error) {
 // beanstalkJob is a job of the source.
 type beanstalkJob struct {
 	id, tube, state string
-	priority        int64 // of a ready job of a paused tube
+	priority        int64 // for a ready job of a paused tube
 	body            []byte
 	stats           map[string]string
 }
@@ -211,7 +211,7 @@ func (b *beanstalk) moveReady(ctx context.Context, tube string) (Batch, error) {
 		b.watch = tube
 	}
 	taken, again, err := b.reserve(tube)
-	for err == nil && len(taken) == 0 && again > 0 { // refused ones whose reservation had ended are reserved again
+	for err == nil && len(taken) == 0 && again > 0 { // skip refused jobs whose reservation had ended
 		taken, again, err = b.reserve(tube)
 	}
 	if err != nil {
@@ -226,7 +226,7 @@ func (b *beanstalk) moveReady(ctx context.Context, tube string) (Batch, error) {
 	return batch, err
 }
 
-// reserve reserves ready jobs of the tube that is watched. again counts those that are known to be refused.
+// reserve reserves ready jobs of the watched tube. again counts jobs that were refused before.
 func (b *beanstalk) reserve(tube string) (taken []*beanstalkJob, again int, err error) {
 	n := int(b.window)
 	for range n {
@@ -291,7 +291,7 @@ func (b *beanstalk) transfer(ctx context.Context, taken []*beanstalkJob) (Batch,
 	return batch, b.remove(accepted, &batch)
 }
 
-// readStats reads the states of jobs. It stays empty if a job is gone: it is submitted with defaults.
+// readStats reads the states of jobs. The state of a job that no longer exists stays empty; it is submitted with defaults.
 func (b *beanstalk) readStats(jobs []*beanstalkJob) error {
 	for _, j := range jobs {
 		b.send("stats-job %s", j.id)
@@ -306,7 +306,7 @@ func (b *beanstalk) readStats(jobs []*beanstalkJob) error {
 	return nil
 }
 
-// remove deletes jobs at the source, and adds them to what the batch has moved.
+// remove deletes jobs at the source, and counts them as moved.
 func (b *beanstalk) remove(jobs []*beanstalkJob, batch *Batch) error {
 	for _, j := range jobs {
 		b.send("delete %s", j.id)
@@ -316,7 +316,7 @@ func (b *beanstalk) remove(jobs []*beanstalkJob, batch *Batch) error {
 		if err != nil {
 			return err
 		}
-		if words[0] != "DELETED" && words[0] != "NOT_FOUND" { // not found: another worker took it meanwhile
+		if words[0] != "DELETED" && words[0] != "NOT_FOUND" { // not found: another worker has finished it
 			return fmt.Errorf("delete: the source replied %s", strings.Join(words, " "))
 		}
 		batch.Moved = append(batch.Moved, Count{j.tube, j.state, 1})
@@ -324,10 +324,10 @@ func (b *beanstalk) remove(jobs []*beanstalkJob, batch *Batch) error {
 	return nil
 }
 
-// submission is a job as the HTTP API takes it.
+// submission is a job in the format of the HTTP API.
 func (b *beanstalk) submission(j *beanstalkJob) map[string]any {
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(j.stats[name], 10, 64) // zero if the job is gone
+		n, _ := strconv.ParseInt(j.stats[name], 10, 64) // zero if the job no longer exists
 		return n
 	}
 	job := map[string]any{"queue": j.tube, "id": b.id(j)}
@@ -340,7 +340,7 @@ func (b *beanstalk) submission(j *beanstalkJob) map[string]any {
 	switch j.state {
 	case Scheduled:
 		job["run_at"] = b.now().Add(time.Duration(number("time-left")) * time.Second).Format(time.RFC3339Nano)
-	case Dead: // until Kill has moved it to the dead set
+	case Dead: // Kill moves it to the dead set later
 		job["run_at"] = b.now().Add(deadDelay).Format(time.RFC3339Nano)
 	}
 	if utf8.Valid(j.body) {
@@ -351,7 +351,7 @@ func (b *beanstalk) submission(j *beanstalkJob) map[string]any {
 	return job
 }
 
-// id is the same each time that this job of this process of beanstalkd is submitted.
+// id is the id of the job here. It is the same each time that this job of this beanstalkd process is submitted.
 func (b *beanstalk) id(j *beanstalkJob) string {
 	hash := sha256.Sum256(j.body)
 	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "beanstalkd %s %s %s %x", b.server, j.tube, j.id, hash)).String()

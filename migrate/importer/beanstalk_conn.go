@@ -56,7 +56,7 @@ func (b *beanstalkConn) reply() (words []string, data []byte, err error) {
 	return words, data[:size], nil
 }
 
-// call sends a command and expects one of these replies.
+// call sends a command and expects one of the given replies.
 func (b *beanstalkConn) call(command string, expect ...string) (words []string, data []byte, err error) {
 	b.send("%s", command)
 	words, data, err = b.reply()

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// beanstalkd shows the next delayed, buried and ready job of a tube only. All others are found by their ids, which it counts up:
-// the ids are asked for from the last one down, until all jobs that the tubes count are found.
+// beanstalkd only shows the next delayed, buried and ready job of a tube. All others must be found by their ids, which are
+// consecutive numbers. The importer tries ids from the last one down, until it has found all jobs that the tubes count.
 
 const (
-	// idsAtOnce is how many ids are asked for together.
+	// idsAtOnce is the number of ids in one request.
 	idsAtOnce = 256
 
-	// idsPerPeek is how many ids are asked for in the time that moving a single job takes.
+	// idsPerPeek is the number of ids that can be tried in the time that it takes to move a single job.
 	idsPerPeek = 1000
 
-	// probeTube is where a job is put and deleted at once, to learn the last id.
+	// probeTube is a tube for a test job, which is put and deleted at once to get the last id.
 	probeTube = "broker-import-probe"
 )
 
-// find finds the jobs that cannot be reserved: the delayed and buried ones, and the ready ones of paused tubes. If they are few
-// among very many ids it returns one of each tube and state only.
+// find finds the jobs that cannot be reserved: delayed and buried jobs, and ready jobs of paused tubes. If they are few among
+// very many ids, it returns only one of each tube and state.
 func (b *beanstalk) find(ctx context.Context, tubes []tubeStats) ([]*beanstalkJob, error) {
 	hidden := make(map[string]bool) // "tube state"
 	want := 0
@@ -50,7 +50,7 @@ func (b *beanstalk) find(ctx context.Context, tubes []tubeStats) ([]*beanstalkJo
 	return b.scan(ctx, last, want, hidden)
 }
 
-// lastID is the last id that the source has given to a job, or 0 if it takes no job to learn it from.
+// lastID is the last id that the source has assigned, or 0 if the source does not accept the test job.
 func (b *beanstalk) lastID() (int, error) {
 	if _, _, err := b.call("use "+probeTube, "USING"); err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func (b *beanstalk) peekAll(tubes []tubeStats, hidden map[string]bool) ([]*beans
 	return jobs, nil
 }
 
-// scan finds the hidden jobs with ids up to last: want of them, of which some may have been refused.
+// scan finds up to want hidden jobs with ids up to last. Some of them may have been refused before.
 func (b *beanstalk) scan(ctx context.Context, last, want int, hidden map[string]bool) ([]*beanstalkJob, error) {
 	states := make(map[string]string)
 	for state, word := range tubeStates {
@@ -140,8 +140,8 @@ func (b *beanstalk) scan(ctx context.Context, last, want int, hidden map[string]
 	return jobs, nil
 }
 
-// moveFound moves the next of the jobs that were found. They are not reserved, so that they stay as they are if the import is
-// interrupted. The jobs are sorted by tube: the queue of a paused tube is paused after its first job.
+// moveFound moves the next found jobs. They are not reserved, so that they do not change if the import is interrupted. The jobs
+// are sorted by tube. The queue of a paused tube is paused after its first job.
 func (b *beanstalk) moveFound(ctx context.Context) (Batch, error) {
 	var batch Batch
 	for len(b.found) > 0 && batch.empty() {
@@ -149,7 +149,7 @@ func (b *beanstalk) moveFound(ctx context.Context) (Batch, error) {
 		tube := b.found[0].tube
 		done, paused := b.paused[tube]
 		if paused && !done {
-			n = 1 // then the queue exists here, and can be paused
+			n = 1 // the first job creates the queue here, so that it can be paused
 		}
 		jobs := b.found[:n]
 		for _, j := range jobs {
@@ -162,7 +162,7 @@ func (b *beanstalk) moveFound(ctx context.Context) (Batch, error) {
 			if err != nil {
 				return batch, err
 			}
-			if words[0] == "FOUND" { // else somebody has deleted it
+			if words[0] == "FOUND" { // otherwise another client has deleted it
 				j.body = body
 				size += len(body)
 				there = append(there, j)

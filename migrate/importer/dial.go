@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// dialTimeout bounds how long a connection may take.
+// dialTimeout limits the time to connect.
 const dialTimeout = 10 * time.Second
 
-// replyTimeout bounds how long a server may take to reply.
+// replyTimeout limits the time for a reply.
 const replyTimeout = time.Minute
 
 // promptConn is a connection to a server that replies at once.
 type promptConn struct{ net.Conn }
 
-// Read implements net.Conn. It fails if nothing comes within replyTimeout.
+// Read implements net.Conn. It fails if no data arrives within replyTimeout.
 func (c promptConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(replyTimeout)); err != nil {
 		return 0, err

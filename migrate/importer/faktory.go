@@ -19,14 +19,14 @@ import (
 // FaktoryPort is the port of Faktory servers.
 const FaktoryPort = "7419"
 
-// beatEvery is how often a Faktory server expects a heartbeat from a worker.
+// beatEvery is the interval at which a Faktory server expects heartbeats from a worker.
 const beatEvery = 10 * time.Second
 
-// maxFetched bounds a batch. Jobs that an import has fetched when it is killed come back only when their reservation ends.
+// maxFetched limits a batch. If an import is killed, its fetched jobs return only when their reservations end.
 const maxFetched = 32
 
-// faktory moves the jobs in the queues of a Faktory server, as a worker takes them. The protocol gives access to the queues
-// only; the source redis has all jobs.
+// faktory moves the jobs in the queues of a Faktory server by fetching them like a worker. The protocol only gives access to
+// the queues. The source redis can read all jobs.
 type faktory struct {
 	selection
 
@@ -35,20 +35,20 @@ type faktory struct {
 	window window
 	beatAt time.Time
 
-	resume  bool            // queues that are paused at the source may be resumed while they are moved
+	resume  bool            // paused queues of the source may be resumed while they are moved
 	resumed []string        // queues to be paused again at the source
-	paused  map[string]bool // queues that handed out nothing although jobs wait in them
+	paused  map[string]bool // queues that returned no job although jobs wait in them
 
-	// returned are the jobs that this broker refused, by queue and jid. They go to the end of their queue at the source, so that the
-	// others can be reached: the protocol hands out the first job only.
+	// returned are the jobs that this broker refused, by queue and jid. They go to the end of their queue at the source,
+	// because the protocol only returns the first job, and the others must be reachable.
 	returned map[string]map[string]bool
 }
 
-// importerWID names the importer among the source's workers.
+// importerWID is the importer's id among the source's workers.
 const importerWID = "broker-import"
 
-// OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, queues that are paused at the source are
-// resumed there while their jobs are moved.
+// OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, paused queues are resumed at the
+// source while their jobs are moved.
 func OpenFaktory(source, target string, resume bool) (Source, error) {
 	from, to, urls, err := dialBoth(source, target, FaktoryPort)
 	if err != nil {
@@ -69,7 +69,7 @@ func OpenFaktory(source, target string, resume bool) (Source, error) {
 	return f, nil
 }
 
-// greet sends HELLO, as a worker if wid is set. The password is that of the address, else FAKTORY_PASSWORD.
+// greet sends HELLO, as a worker if wid is set. The password comes from the address, else from FAKTORY_PASSWORD.
 func greet(c *respConn, address *url.URL, wid string) error {
 	hi, err := c.text()
 	if err != nil {
@@ -117,7 +117,8 @@ func (f *faktory) Close() {
 	_ = f.to.conn.Close()
 }
 
-// Paused implements Source. The protocol does not say which queues are paused: those are known that handed out nothing.
+// Paused implements Source. The protocol does not show which queues are paused. The importer only knows queues that returned no
+// job although jobs wait in them.
 func (f *faktory) Paused() ([]string, error) {
 	return append(slices.Sorted(maps.Keys(f.paused)), f.resumed...), nil
 }
@@ -146,10 +147,10 @@ type faktoryInfo struct {
 	} `json:"faktory"`
 }
 
-// setStates are our words for Faktory's sets.
+// setStates maps Faktory's sets to our states.
 var setStates = map[string]string{"scheduled": Scheduled, "retries": Retrying, "dead": Dead, "working": Leased}
 
-// anyQueue stands for the queue in counts of jobs of all queues.
+// anyQueue is the queue name in counts over all queues.
 const anyQueue = "(all)"
 
 func (f *faktory) info() (i faktoryInfo, err error) {
@@ -205,7 +206,7 @@ func (f *faktory) Move(context.Context) (Batch, error) {
 	return Batch{}, nil
 }
 
-// moveQueue moves the next n jobs of a queue: no more, since FETCH waits at an empty queue.
+// moveQueue moves the next n jobs of a queue. It does not try more, because FETCH waits at an empty queue.
 func (f *faktory) moveQueue(queue string, n int) (Batch, error) {
 	jobs, err := f.fetch(queue, 1)
 	if err == nil && len(jobs) == 0 {
@@ -283,8 +284,8 @@ func (f *faktory) fetch(queue string, n int) ([]*faktoryJob, error) {
 	return jobs, nil
 }
 
-// unpause is called for a queue that hands out nothing. If jobs wait in it, it is paused at the source: it is resumed there
-// if that is allowed.
+// unpause is called for a queue that returns no job. If jobs wait in it, it must be paused at the source; unpause resumes it
+// there if that is allowed.
 func (f *faktory) unpause(queue string) ([]*faktoryJob, error) {
 	i, err := f.info()
 	if err != nil || i.Faktory.Queues[queue] == 0 {
@@ -302,7 +303,7 @@ func (f *faktory) unpause(queue string) ([]*faktoryJob, error) {
 	return f.fetch(queue, 1)
 }
 
-// giveBack puts a job at the end of its queue at the source. It reports whether the job was put there before.
+// giveBack puts a job at the end of its queue at the source. It reports whether that has happened to the job before.
 func (f *faktory) giveBack(queue string, j *faktoryJob) (known bool, err error) {
 	line, err := compact(j.body)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // faktorySink is this broker's Faktory port.
 type faktorySink struct{ conn *respConn }
 
-// push submits jobs. It returns why single jobs were refused, by their index; the others are durable.
+// push submits jobs. It returns the errors of refused jobs by index. All other jobs are durable.
 func (s *faktorySink) push(jobs []*faktoryJob) (refused map[int]string, err error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func (s *faktorySink) push(jobs []*faktoryJob) (refused map[int]string, err erro
 	switch {
 	case errors.As(err, &refusal) && len(jobs) == 1:
 		return map[int]string{0: refusal.Error()}, nil
-	case errors.As(err, &refusal): // all of them for the sake of one
+	case errors.As(err, &refusal): // one bad job makes the whole command fail
 		return s.pushHalves(jobs)
 	case err != nil:
 		return nil, fmt.Errorf("this broker: %w", err)
@@ -98,7 +98,7 @@ type faktoryJob struct {
 	jid    string
 	queue  string
 	body   json.RawMessage
-	member string // of the list or set that it comes from
+	member string // member of the list or set at the source
 	broken string // why it is not a job
 }
 
@@ -117,7 +117,7 @@ func jobOf(body json.RawMessage) (*faktoryJob, error) {
 	return &faktoryJob{jid: j.JID, queue: cmp.Or(j.Queue, "default"), body: body}, nil
 }
 
-// compact is JSON on one line, with the bytes of strings as they are.
+// compact is JSON on one line, with the bytes of strings unchanged.
 func compact(v any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -13,15 +13,15 @@ import (
 // GearmanPort is the port of Gearman servers.
 const GearmanPort = "4730"
 
-// gearman moves the jobs of a gearmand. It takes them as a worker does. A job whose client waits for its result is submitted
-// as a foreground job, and its result is passed back.
+// gearman moves the jobs of a gearmand. It takes them like a worker. If a client waits for the result of a job, the job is
+// submitted as a foreground job, and the result is passed back.
 //
-// gearmand tells who waits for a job by the job's unique only. Nearly all clients send one. A job without one is moved as a
-// background job, and fails at the source, so that a client that waits for it sees no false success.
+// gearmand shows whether a client waits for a job only by the job's unique. Nearly all clients send a unique. A job without one
+// is moved as a background job and fails at the source, so that a waiting client does not see a false success.
 //
-// gearmand does not tell a worker the priority of a job, but hands out jobs of high priority first: the number of jobs of
-// each priority, read before each batch, tells the priority of its jobs as long as nobody else submits jobs to the queue or
-// takes them.
+// gearmand does not show a worker the priority of a job, but hands out jobs of high priority first. So the importer reads the
+// number of jobs of each priority before each batch, and derives the priorities from that. This is exact as long as no other
+// client uses the queue.
 type gearman struct {
 	selection
 
@@ -29,11 +29,11 @@ type gearman struct {
 	target          string
 	relay           *relay
 	large           []*relay // one for each large foreground job
-	functions       []string // still to be drained
+	functions       []string // functions left to drain
 	window          window
 
-	// registered are the functions that from can do. They stay registered until all jobs are done: gearmand takes the foreground
-	// jobs whose results are awaited back from a worker that cannot do their function any more.
+	// registered are the functions registered at from. They stay registered until all jobs are done, because gearmand takes
+	// running foreground jobs away from a worker that unregisters their function.
 	registered map[string]bool
 }
 
@@ -58,7 +58,7 @@ func OpenGearman(source, target string) (Source, error) {
 func (g *gearman) Close() {
 	for _, c := range []*gearmanConn{g.admin, g.from, g.to} {
 		if c != nil {
-			_ = c.Close() // what was not answered is not counted on
+			_ = c.Close() // jobs without an answer count as not moved
 		}
 	}
 	for _, r := range append(g.large, g.relay) {
@@ -136,7 +136,7 @@ func (g *gearman) Move(ctx context.Context) (Batch, error) {
 	return Batch{}, nil
 }
 
-// Finish implements Source: it waits for the results of foreground jobs. The jobs that this broker refused go back to their
+// Finish implements Source: it waits for the results of foreground jobs. The jobs that this broker refused return to their
 // queues.
 func (g *gearman) Finish(ctx context.Context) error {
 	var err error
@@ -147,7 +147,7 @@ func (g *gearman) Finish(ctx context.Context) error {
 	return errors.Join(err, g.await())
 }
 
-// await returns when the source has handled all that was sent to it.
+// await returns when the source has handled all packets so far.
 func (g *gearman) await() error {
 	g.from.queue(packetEchoReq, []byte("handled"))
 	if err := g.from.flush(); err != nil {
@@ -164,7 +164,7 @@ type gearmanJob struct {
 	foreground                     bool
 }
 
-// take takes the next jobs of the functions that are registered.
+// take takes the next jobs of the registered functions.
 func (g *gearman) take() ([]*gearmanJob, error) {
 	levels, err := g.priorities()
 	if err != nil {
@@ -201,7 +201,7 @@ func (g *gearman) take() ([]*gearmanJob, error) {
 	return jobs, g.findForeground(jobs)
 }
 
-// priorityLevels holds how many of the next jobs have high, normal and low priority.
+// priorityLevels holds the number of high, normal and low jobs among the next jobs.
 type priorityLevels [3]int
 
 func (l *priorityLevels) next() int {
@@ -237,7 +237,7 @@ func (g *gearman) priorities() (map[string]*priorityLevels, error) {
 	return all, nil
 }
 
-// findForeground asks which of the jobs have a client that waits.
+// findForeground finds the jobs with a waiting client.
 func (g *gearman) findForeground(jobs []*gearmanJob) error {
 	for _, j := range jobs {
 		g.from.queue(packetGetStatusUnique, j.unique)
@@ -264,8 +264,8 @@ var (
 	submitForeground = map[int]packetType{1: packetSubmitJobHigh, 0: packetSubmitJob, -1: packetSubmitJobLow}
 )
 
-// submit submits jobs to this broker and, once it has acknowledged them, ends them at the source. Those that it refuses are kept
-// until Finish, so that the source does not hand them out again.
+// submit submits jobs to this broker and, once they are acknowledged, ends them at the source. It keeps refused jobs until
+// Finish, so that the source does not hand them out again.
 func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, err error) {
 	var background []*gearmanJob
 	for _, j := range jobs {
@@ -289,7 +289,7 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 		case no:
 			batch.Refused = append(batch.Refused, j.refused(reason))
 			continue
-		case j.foreground: // it ends at the source when its result is here
+		case j.foreground: // ends at the source when its result arrives
 		case len(j.unique) == 0:
 			g.from.queue(packetWorkFail, j.handle)
 		default:
@@ -306,8 +306,8 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 	return batch, g.await()
 }
 
-// submitBackground submits jobs and collects why some are refused. The broker closes the connection after a job that is too large,
-// sometimes before its reply has been read: the job for which that happens twice is the one.
+// submitBackground submits jobs and collects the errors of refused jobs. The broker closes the connection after a job that is
+// too large, sometimes before the importer has read the reply. If that happens twice at the same job, this job is too large.
 func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]string) error {
 	alone := false
 	for len(jobs) > 0 {
@@ -336,12 +336,12 @@ func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]s
 	return nil
 }
 
-// trySubmit submits jobs over one connection, and returns how many were answered.
+// trySubmit submits jobs over one connection and returns the number of answered jobs.
 func (g *gearman) trySubmit(jobs []*gearmanJob, reasons map[*gearmanJob]string) (answered int, err error) {
 	for _, j := range jobs {
 		g.to.queue(submitBackground[j.priority], j.function, j.unique, j.body)
 	}
-	sendErr := g.to.flush() // replies may have come all the same
+	sendErr := g.to.flush() // replies may have arrived anyway
 	for _, j := range jobs {
 		_, err := g.to.expect(packetJobCreated)
 		var refusal serverError
@@ -356,7 +356,7 @@ func (g *gearman) trySubmit(jobs []*gearmanJob, reasons map[*gearmanJob]string) 
 	return answered, nil
 }
 
-// largeBody is the size from which on a foreground job has a connection of its own: if the broker closes it because the job is too
+// largeBody is the size above which a foreground job gets its own connection. If the broker closes it because the job is too
 // large, no other job loses its result.
 const largeBody = 64 << 10
 

@@ -13,21 +13,21 @@ import (
 type Source interface {
 	// Count counts the jobs of the source.
 	Count() ([]Count, error)
-	// Paused lists the queues that are known to be paused.
+	// Paused lists the queues that the importer knows to be paused.
 	Paused() ([]string, error)
-	// Move moves one batch and returns what was done, also with an error. An empty batch and no error: there is nothing left that
-	// can be moved now.
+	// Move moves one batch and returns the moved jobs, also with an error. An empty batch without an error means that no more
+	// jobs can be moved now.
 	Move(ctx context.Context) (Batch, error)
-	// Finish waits for what is still under way, and gives back what could not be moved.
+	// Finish waits for jobs in progress, and returns jobs that could not be moved to the source.
 	Finish(ctx context.Context) error
-	// Reason says why jobs of a queue and state may stay at the source.
+	// Reason explains why jobs of a queue and state may stay at the source.
 	Reason(queue, state string) string
-	// Only limits the import to these queues, before anything else is called.
+	// Only limits the import to these queues. It is called first.
 	Only(queues []string)
 	Close()
 }
 
-// selection holds the queues that are moved; empty: all.
+// selection holds the queues to move; empty: all.
 type selection []string
 
 // Only implements Source.
@@ -35,7 +35,7 @@ func (s *selection) Only(queues []string) { *s = queues }
 
 func (s selection) has(queue string) bool { return len(s) == 0 || slices.Contains(s, queue) }
 
-// others explains jobs that are counted for all queues together.
+// others explains counts over all queues together.
 func (s selection) others(reason string) string {
 	if len(s) > 0 {
 		return "may be of other queues; " + reason
@@ -43,7 +43,7 @@ func (s selection) others(reason string) string {
 	return reason
 }
 
-// Batch is what one step of an import did.
+// Batch is the result of one step of an import.
 type Batch struct {
 	Moved   []Count
 	Refused []Refused
@@ -51,7 +51,7 @@ type Batch struct {
 
 func (b *Batch) empty() bool { return len(b.Refused) == 0 && b.jobs() == 0 }
 
-// jobs is how many jobs were moved.
+// jobs is the number of moved jobs.
 func (b *Batch) jobs() int {
 	n := 0
 	for _, c := range b.Moved {
@@ -60,13 +60,13 @@ func (b *Batch) jobs() int {
 	return n
 }
 
-// batchJobs and batchBytes bound a batch; a single larger job is a batch of its own.
+// batchJobs and batchBytes limit a batch. A single larger job is a separate batch.
 const (
 	batchJobs  = 256
 	batchBytes = 8 << 20
 )
 
-// window is how many jobs the next batch takes.
+// window is the number of jobs in the next batch.
 type window int
 
 const firstWindow window = 16
@@ -81,29 +81,30 @@ func (w *window) adapt(bytes int) {
 	}
 }
 
-// followPause is the time between two looks at a source that has nothing more to move.
+// followPause is the time between two checks of a source without jobs to move.
 const followPause = time.Second
 
-// finishWithin bounds how long an interrupted import waits for what is under way. A job of which the source's client awaits the result
-// would run there again if it did not.
+// finishWithin limits how long an interrupted import waits for jobs in progress. Without the wait, a foreground job would run
+// again at the source.
 const finishWithin = 10 * time.Second
 
-// mostRefused is how many jobs may be refused in a row: then the broker refuses all of them, as with a full disk.
+// mostRefused is the number of refusals in a row after which the import stops. The broker then probably refuses all jobs, for
+// example because its disk is full.
 const mostRefused = 1000
 
-// ErrLeft says that the import is complete, but jobs are left at the source.
+// ErrLeft means that the import has ended but jobs are left at the source.
 var ErrLeft = errors.New("jobs are left at the source")
 
 // Options of an import.
 type Options struct {
-	Follow      bool                    // go on until ctx ends
+	Follow      bool                    // continue until ctx ends
 	SkipRefused bool                    // refused jobs are expected
-	Refused     func(Refused) error     // called for each job that this broker did not accept
+	Refused     func(Refused) error     // called for each job that this broker has refused
 	Progress    func(moved, before int) // after each batch
 	Pause       func(context.Context, time.Duration)
 }
 
-// Look says what is at a source and moves nothing.
+// Look reports the jobs of a source without moving any.
 func Look(s Source) (Report, error) {
 	var t tally
 	counts, err := s.Count()
@@ -117,8 +118,8 @@ func Look(s Source) (Report, error) {
 	return r, err
 }
 
-// Run moves all jobs of a source. The report is complete as far as the import has come, also with an error. The end of ctx is
-// not an error with Follow.
+// Run moves all jobs of a source. Even with an error, the report shows all jobs moved so far. With Follow, the end of ctx is
+// not an error.
 func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	var t tally
 	before, err := s.Count()
@@ -160,7 +161,7 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	return r, err
 }
 
-// explain says why jobs of a row are left.
+// explain sets the reason why jobs of a row are left.
 func explain(s Source, r *Row) {
 	var reasons []string
 	if r.Refused > 0 {
@@ -172,7 +173,8 @@ func explain(s Source, r *Row) {
 	r.Reason = strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), ", ")
 }
 
-// complete reports whether nothing is left that should have been moved. With Follow, producers still submit to the source.
+// complete reports whether all jobs have been moved. With Follow, jobs may be left, because producers still submit to the
+// source.
 func (o *Options) complete(r *Report) bool {
 	expected := 0
 	if o.SkipRefused {
@@ -184,7 +186,7 @@ func (o *Options) complete(r *Report) bool {
 	return r.Left <= expected
 }
 
-// finishing is a context that ends finishWithin later than ctx: what has begun is finished.
+// finishing is a context that ends finishWithin later than ctx, so that a started batch can finish.
 func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishWithin, cancel) })
@@ -195,7 +197,7 @@ func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func move(ctx context.Context, s Source, o Options, t *tally) error {
-	begun, cancel := finishing(ctx) // jobs of half a batch would be here and at the source
+	begun, cancel := finishing(ctx) // otherwise jobs of half a batch would be on both sides
 	defer cancel()
 	inARow := 0
 	for {

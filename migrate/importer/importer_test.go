@@ -80,14 +80,14 @@ func TestTallyAddsUpByQueueAndState(t *testing.T) {
 func TestPriorityLevelsGoFromHighToLow(t *testing.T) {
 	t.Parallel()
 	levels := priorityLevels{1, 2, 1}
-	for i, want := range []int{1, 0, 0, -1, 0} { // beyond the counts: normal
+	for i, want := range []int{1, 0, 0, -1, 0} { // after the counts are used up: normal
 		if got := levels.next(); got != want {
 			t.Errorf("job %d has priority %d, want %d", i, got, want)
 		}
 	}
 }
 
-// interrupted is a source with one batch, during which the import is interrupted.
+// interrupted is a source whose only batch interrupts the import.
 type interrupted struct {
 	interrupt func()
 	left      int
@@ -96,7 +96,7 @@ type interrupted struct {
 func (s *interrupted) Move(ctx context.Context) (Batch, error) {
 	s.interrupt()
 	if err := ctx.Err(); err != nil {
-		return Batch{}, err // as a submission whose outcome is unknown
+		return Batch{}, err // like a submission with an unknown outcome
 	}
 	s.left = 0
 	return Batch{Moved: []Count{{"q", Ready, 1}}}, nil

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// packetType is the kind of a Gearman packet, with its number on the wire.
+// packetType is the type of a Gearman packet: its number on the wire.
 type packetType uint32
 
 const (
@@ -40,7 +40,7 @@ const (
 	packetStatusResUnique packetType = 42
 )
 
-// maxPacket bounds what a packet of the server may hold, in bytes.
+// maxPacket limits the data of a packet from the server, in bytes.
 const maxPacket = 1 << 30
 
 var requestMagic = []byte("\x00REQ")
@@ -73,7 +73,7 @@ func newGearmanConn(c net.Conn) *gearmanConn {
 	return &gearmanConn{Conn: c, r: bufio.NewReaderSize(c, 64<<10), w: bufio.NewWriterSize(c, 64<<10)}
 }
 
-// queue adds a packet to those that flush sends.
+// queue adds a packet to the buffer that flush sends.
 func (c *gearmanConn) queue(kind packetType, args ...[]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *gearmanConn) read() (packet, error) {
 	return p, err
 }
 
-// next reads the next packet, whatever it is.
+// next reads the next packet of any type.
 func (c *gearmanConn) next() (packet, error) {
 	var header [12]byte
 	if _, err := io.ReadFull(c.r, header[:]); err != nil {
@@ -153,7 +153,7 @@ func (c *gearmanConn) text(command string) ([]string, error) {
 	}
 }
 
-// lost explains the end of a connection.
+// lost returns an error that explains the end of a connection.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the server closed the connection")

@@ -17,16 +17,16 @@ import (
 // RedisPort is the port of Redis servers.
 const RedisPort = "6379"
 
-// deadDelay keeps a job from running between its submission and its move to the dead set. If the import is killed in
-// between, the next one moves it there.
+// deadDelay delays a dead job, so that it does not run between its submission and its move to the dead set. If the import is
+// killed in between, the next import moves it there.
 const deadDelay = 180 * 24 * time.Hour
 
-// redis moves the jobs of a Faktory server out of its Redis: those in the queues, scheduled and retrying ones with their
-// times, dead ones into our dead set. The queues that are paused are paused here.
+// redis moves the jobs of a Faktory server from its Redis: queued jobs, scheduled and retrying jobs with their times, and dead
+// jobs to our dead set. It also pauses the paused queues here.
 //
-// Faktory keeps each queue in a list, whose end is the next job, and the rest in sorted sets by time: scheduled, retries,
-// dead, and working for what workers have. Until 1.9 the list has the name of the queue, from 1.10 on with q: before it. A store may
-// have both: 1.10 does not rename the lists that 1.9 has left.
+// Faktory keeps each queue in a list; the last element is the next job. All other jobs are in sorted sets by time: scheduled,
+// retries, dead, and working for running jobs. Up to 1.9, the list has the name of the queue. From 1.10 on, its name starts
+// with q:. A store may have both, because 1.10 does not rename old lists.
 type redis struct {
 	selection
 
@@ -35,17 +35,17 @@ type redis struct {
 	now    func() time.Time
 	window window
 	paused map[string]bool // paused queues of the source; true: they have been paused here
-	leased bool            // also what workers have
+	leased bool            // also move running jobs
 
 	refused map[string]bool // members of lists and sets that this broker refused
-	skip    map[string]int  // by key: how many of them are before the next jobs
+	skip    map[string]int  // by key: refused members before the next jobs
 }
 
-// queuePrefix is before the names of lists from Faktory 1.10 on.
+// queuePrefix is the prefix of list names since Faktory 1.10.
 const queuePrefix = "q:"
 
 // OpenRedis connects to the Redis of a Faktory server and to this broker's Faktory port. With leased, jobs that workers of the
-// source have are moved, too; it must not be running then.
+// source are running move too. The source must not be running then.
 func OpenRedis(source, target string, leased bool) (Source, error) {
 	from, u, err := dial(source, RedisPort)
 	if err != nil {
@@ -86,7 +86,8 @@ func (r *redis) Finish(context.Context) error { return nil }
 // queueList is a list of jobs.
 type queueList struct{ queue, key string }
 
-// lists finds the lists of jobs, the older ones of a queue first. Lists with the prefix count even if their queue is not listed.
+// lists finds the lists of jobs; for each queue the older list first. It includes lists with the prefix even if their queue is
+// not registered.
 func (r *redis) lists() ([]queueList, error) {
 	r.from.array("SMEMBERS", "queues")
 	names, err := r.from.texts()
@@ -217,11 +218,11 @@ func (r *redis) Move(context.Context) (Batch, error) {
 			return batch, err
 		}
 	}
-	clear(r.skip)                        // the next pass looks at all of them
-	return Batch{}, r.to.pause(names...) // also those whose jobs are all scheduled
+	clear(r.skip)                        // the next pass tries all of them
+	return Batch{}, r.to.pause(names...) // also queues that only have scheduled jobs
 }
 
-// moveQueue moves the next jobs of a queue. The jobs that were refused stay at the end of the list.
+// moveQueue moves the next jobs of a queue. Refused jobs stay at the end of the list.
 func (r *redis) moveQueue(l queueList) (Batch, error) {
 	for {
 		skip, n := r.skip[l.key], int(r.window)
@@ -245,7 +246,7 @@ func (r *redis) moveQueue(l queueList) (Batch, error) {
 	}
 }
 
-// moveSet moves the first jobs of a set. The jobs that were refused stay at its beginning.
+// moveSet moves the first jobs of a set. Refused jobs stay at its beginning.
 func (r *redis) moveSet(set string) (Batch, error) {
 	for {
 		skip := r.skip[set]
@@ -266,7 +267,7 @@ func (r *redis) moveSet(set string) (Batch, error) {
 	}
 }
 
-// transfer submits jobs of a list or set, and removes those that were accepted. count names the queue and the state.
+// transfer submits jobs of a list or set, and removes the accepted jobs from it. count names the queue and the state.
 func (r *redis) transfer(key string, count Count, jobs []*faktoryJob, remove func(member string)) (batch Batch, err error) {
 	refuse := func(j *faktoryJob, reason string) {
 		r.refused[j.member] = true
@@ -309,7 +310,7 @@ func (r *redis) transfer(key string, count Count, jobs []*faktoryJob, remove fun
 		remove(j.member)
 	}
 	for range accepted {
-		// A job that is not there any more has been taken by another worker meanwhile; it is here, too.
+		// If a job is no longer there, another worker has taken it. The job then exists here too.
 		if _, err := r.from.number(); err != nil {
 			return batch, err
 		}
@@ -321,13 +322,13 @@ func (r *redis) transfer(key string, count Count, jobs []*faktoryJob, remove fun
 	return batch, nil
 }
 
-// member is the job of a member of a list or set. One that is not a job, as err says, is refused.
+// member makes a job from a member of a list or set. With an err, the member is not a job and is refused.
 func member(text string, body json.RawMessage, err error) *faktoryJob {
 	var j *faktoryJob
 	if err == nil {
 		j, err = jobOf(body)
 	}
-	if err != nil { // of no queue: a selection leaves it
+	if err != nil { // without a queue: a selection does not include it
 		quoted, _ := json.Marshal(text) // a string always has a JSON form
 		j = &faktoryJob{body: quoted, broken: err.Error()}
 	}
@@ -335,7 +336,7 @@ func member(text string, body json.RawMessage, err error) *faktoryJob {
 	return j
 }
 
-// jobOfSet makes of a member of a set the job that is pushed here.
+// jobOfSet converts a member of a set to the job to push here.
 func (r *redis) jobOfSet(set, member, score string) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(member), &fields); err != nil {

@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not ask for
-// exceptions: a job that fails ends with WORK_FAIL.
+// relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not enable
+// exceptions, so a failing job ends with WORK_FAIL.
 type relay struct {
 	source *gearmanConn
 	target string
 
 	conn    *gearmanConn
-	created chan error    // an answer to each submission; a serverError is a refusal
+	created chan error    // the result of each submission; a serverError is a refusal
 	ended   chan struct{} // closed when the reader has ended; err is then set
 	err     error
 
 	mu         sync.Mutex        // guards submitting, jobs and idle
-	submitting []byte            // handle at the source of the job that is being submitted
+	submitting []byte            // handle at the source of the job being submitted
 	jobs       map[string][]byte // handle here → handle at the source
 	idle       *sync.Cond
 }
@@ -40,14 +40,14 @@ func (r *relay) open() error {
 	return nil
 }
 
-// wake lets wait look again.
+// wake makes wait check again.
 func (r *relay) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.idle.Broadcast()
 }
 
-// submit submits a foreground job. Its result goes to the client when there is one. A refusal is a serverError.
+// submit submits a foreground job. Later its result goes to the client. A refusal is a serverError.
 func (r *relay) submit(ctx context.Context, j *gearmanJob) error {
 	if r.conn == nil {
 		if err := r.open(); err != nil {
@@ -71,7 +71,7 @@ func (r *relay) submit(ctx context.Context, j *gearmanJob) error {
 	}
 }
 
-// pass reads what this broker sends.
+// pass handles the packets from this broker.
 func (r *relay) pass() error {
 	for {
 		p, err := r.conn.next()
@@ -83,7 +83,7 @@ func (r *relay) pass() error {
 			continue
 		}
 		if p.kind == packetJobCreated {
-			r.mu.Lock() // the result may be the next packet
+			r.mu.Lock() // locked, because the next packet may be the result
 			r.jobs[string(p.data)] = r.submitting
 			r.mu.Unlock()
 			r.created <- nil

@@ -20,7 +20,7 @@ type Row struct {
 	Before  int    `json:"before"`
 	Moved   int    `json:"moved"`
 	Left    int    `json:"left"`
-	Refused int    `json:"refused,omitempty"` // of those left, the ones that this broker did not accept
+	Refused int    `json:"refused,omitempty"` // jobs left because this broker refused them
 	Reason  string `json:"reason,omitempty"`  // why jobs are left
 }
 
@@ -34,13 +34,13 @@ type Report struct {
 	Paused  []string `json:"paused,omitempty"` // queues that are paused at the source
 }
 
-// Refused is a job that this broker did not accept. It stays at the source.
+// Refused is a job that this broker has refused. It stays at the source.
 type Refused struct {
 	Queue  string `json:"queue"`
 	State  string `json:"state"`
-	ID     string `json:"id"` // as the source names it
+	ID     string `json:"id"` // id at the source
 	Reason string `json:"reason"`
-	Job    any    `json:"job"` // as it would have been submitted
+	Job    any    `json:"job"` // the submission
 }
 
 // The states of jobs in counts.

@@ -12,7 +12,7 @@ import (
 // maxBulk bounds a string of a reply, in bytes.
 const maxBulk = 1 << 30
 
-// respConn is a connection to Redis or Faktory, whose replies have the same form. Faktory's commands are lines.
+// respConn is a connection to Redis or Faktory. Their replies have the same format. Faktory's commands are lines.
 type respConn struct {
 	replies redigo.Conn
 	lines   *bufio.Writer

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Addresses are where the broker serves each protocol, as host:port.
+// Addresses are the addresses of the broker for each protocol, as host:port.
 type Addresses struct{ Workq, Gearman, Faktory, HTTP string }
 
-// Shop is the clients at work.
+// Shop is the running demo: all its clients.
 type Shop struct {
 	at  Addresses
 	ctx context.Context //nolint:containedctx // ends all clients
 	end context.CancelFunc
 	all sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	random *rand.Rand
 	number int
 }
 
-// reconnectAfter is how long a client waits after it has lost its connection.
+// reconnectAfter is the pause of a client after it has lost its connection.
 const reconnectAfter = time.Second
 
 // Open fills the broker with jobs and starts the clients.
@@ -49,7 +49,7 @@ func (s *Shop) Close() {
 	s.all.Wait()
 }
 
-// start runs a client until Close. It connects again after any error: whoever looks at the demo may disconnect it.
+// start runs a client until Close. It reconnects after any error, because a user of the demo may disconnect it.
 func (s *Shop) start(client func() error) {
 	s.all.Go(func() { // ends with s.ctx; Close waits for it
 		for s.ctx.Err() == nil {
@@ -69,19 +69,19 @@ func (s *Shop) pause(d time.Duration) {
 	}
 }
 
-// between is a time between two others.
+// between returns a random time between two others.
 func (s *Shop) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(s.chance()*float64(high-low))
 }
 
-// chance is a number from 0 to 1.
+// chance returns a random number from 0 to 1.
 func (s *Shop) chance() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.random.Float64()
 }
 
-// next is a number that no other call gets.
+// next returns a number that is unique in this demo.
 func (s *Shop) next() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,5 +89,5 @@ func (s *Shop) next() int {
 	return s.number
 }
 
-// pick is one of several.
+// pick returns one of the values.
 func (s *Shop) pick(of ...string) string { return of[int(s.chance()*float64(len(of)))] }

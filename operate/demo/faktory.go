@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// dial connects to an address. The connection closes when the context ends, so that no read outlives it.
+// dial connects to an address. The connection closes when the context ends, so that no read blocks forever.
 func dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
 	if err == nil {
@@ -76,7 +76,7 @@ func (f *faktory) sendJSON(verb string, value any) error {
 	return err
 }
 
-// reply reads a reply: a line, or a bulk string, which is empty for none.
+// reply reads a reply: a line, or a bulk string; empty for a null string.
 func (f *faktory) reply() (string, error) {
 	line, err := f.in.ReadString('\n')
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *faktory) reply() (string, error) {
 	return string(body[:n]), err
 }
 
-// fetch takes a job of one of the queues; nil if there is none for a while.
+// fetch takes a job from one of the queues; nil if none arrives for a while.
 func (f *faktory) fetch(queues ...string) (*faktoryJob, error) {
 	text, err := f.send("FETCH " + strings.Join(queues, " "))
 	if err != nil || text == "" {

@@ -10,7 +10,7 @@ import (
 	"net/url"
 )
 
-// call asks the HTTP API.
+// call sends a request to the HTTP API.
 func (s *Shop) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {

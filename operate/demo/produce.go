@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Jobs that stand there from the beginning.
+// Numbers of jobs that exist at the start.
 const (
-	newsletters = 300  // in a queue that is paused
-	backlog     = 4000 // that this queue grows to
+	newsletters = 300  // in a paused queue
+	backlog     = 4000 // maximum length of this queue
 	reports     = 60   // scheduled
 	videos      = 14
 )
 
-// fill submits what the day before has left.
+// fill submits the jobs that exist at the start.
 func (s *Shop) fill() error {
 	var jobs []job
 	for i := range newsletters {
@@ -69,7 +69,7 @@ func (s *Shop) video(i int) job {
 	return job{"queue": "video", "type": "Transcode", "args": []any{fmt.Sprintf("product-%03d.mov", i), map[string]any{"height": 1080, "codec": "av1"}}}
 }
 
-// order is a workflow: a picture and a text that come after a payment, and a delivery after both.
+// order is a workflow: after a payment, a picture and a text are made; after both, a delivery.
 func (s *Shop) order() error {
 	n := s.next()
 	pay, err := s.submit(job{"queue": "payments", "type": "ChargeCard", "args": []any{n, "EUR", 4200}, "tags": []string{fmt.Sprintf("order:%d", n)}})

@@ -26,7 +26,7 @@ func (s *Shop) workers() []func() error {
 	return all
 }
 
-// failures are the errors of a shop, by type of the job.
+// failures are the error messages of the shop, by type of the job.
 var failures = map[string][]struct {
 	class, message string
 	backtrace      []string
@@ -57,7 +57,7 @@ func trace(file string, line int) []string {
 	}
 }
 
-// failureOdds are how often jobs of a queue fail.
+// failureOdds are the failure rates of jobs, by queue.
 var failureOdds = map[string]float64{"payments": 0.09, "inventory": 0.04, "emails": 0.015, "exports": 0.01, "webhooks": 0.12}
 
 func (s *Shop) workFaktory(wid string, queues []string) error {
@@ -88,14 +88,14 @@ func (s *Shop) workFaktory(wid string, queues []string) error {
 		} else {
 			err = f.ack(j.JID)
 		}
-		if err != nil && !strings.HasPrefix(err.Error(), "faktory: ") { // a refusal: somebody has removed the job
+		if err != nil && !strings.HasPrefix(err.Error(), "faktory: ") { // not a refusal: a user may have removed the job
 			return err
 		}
 	}
 	return nil
 }
 
-// workTime is how long a job takes.
+// workTime is the time that a job takes.
 func (s *Shop) workTime(queue string) time.Duration {
 	switch queue {
 	case "payments":
@@ -108,7 +108,7 @@ func (s *Shop) workTime(queue string) time.Duration {
 	return s.between(15*time.Millisecond, 240*time.Millisecond)
 }
 
-// transcode works for minutes and says how far it is.
+// transcode works for minutes and reports its progress.
 func (s *Shop) transcode(f *faktory, jid string) error {
 	step := s.between(300*time.Millisecond, 1500*time.Millisecond)
 	for percent := 0; percent <= 100 && s.ctx.Err() == nil; percent++ {

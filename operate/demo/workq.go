@@ -46,7 +46,7 @@ func (w *workq) add(name, body string, priority int) error {
 	return err
 }
 
-// lease takes a job; its id is empty if there is none for a while.
+// lease takes a job; its id is empty if none arrives for a while.
 func (w *workq) lease(name string) (id string, err error) {
 	_, ok, err := w.send("lease %s 5000\r\n", name)
 	if err != nil || !ok {

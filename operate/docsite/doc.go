@@ -1,5 +1,5 @@
-// Package docsite renders the documentation as a site: pages in HTML, with navigation and a search that needs no server.
-// The broker serves it under /docs/, and the build writes it to a folder, where it works from the file system, too.
+// Package docsite renders the documentation as a site: HTML pages with navigation, and a search that needs no server. The
+// broker serves the site under /docs/. The build writes it to a folder, where it also works from the file system.
 //
 //	render.go    Markdown → pages
 //	search.go    the index of the search

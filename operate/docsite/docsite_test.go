@@ -46,7 +46,7 @@ func TestLinksLeadToPagesAndHeadings(t *testing.T) {
 		for _, m := range linkTargets.FindAllStringSubmatch(string(s.File(name)), -1) {
 			file, anchor, _ := strings.Cut(m[1], "#")
 			switch {
-			case strings.Contains(m[1], "://"), m[1] == "../": // the console
+			case strings.Contains(m[1], "://"), m[1] == "../": // a link to the console
 				continue
 			case file == "":
 				file = name

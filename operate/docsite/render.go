@@ -98,7 +98,7 @@ func (s *Site) renderPages(pages []*document) error {
 		}
 		err := frame.Execute(&page, map[string]any{
 			"Title": d.title(), "Page": pageName(d.name), "Nav": nav,
-			"Body": template.HTML(body.String()), //nolint:gosec // goldmark leaves raw HTML out, and the pages are ours
+			"Body": template.HTML(body.String()), //nolint:gosec // goldmark drops raw HTML, and the pages are our own
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
@@ -116,8 +116,8 @@ func pageName(file string) string {
 	return strings.TrimSuffix(file, ".md") + ".html"
 }
 
-// rewriteLinks makes links to other Markdown files links to their pages. A link that leads out of the folder becomes text:
-// the site does not have its target.
+// rewriteLinks turns links to Markdown files into links to their pages. A link to a file outside the folder becomes plain text,
+// because the site does not contain that file.
 func rewriteLinks(root ast.Node) {
 	var outside []*ast.Link
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -182,7 +182,7 @@ func navigation(index *document) []navGroup {
 	return nav
 }
 
-// plainText is the text of a node without its form.
+// plainText is the text of a node without formatting.
 func plainText(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error

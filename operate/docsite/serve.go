@@ -13,10 +13,10 @@ import (
 // Pattern is the route that Handler serves.
 const Pattern = "GET /docs/{file...}"
 
-// policy lets a page load the site's own files and nothing else.
+// policy allows a page to load only the site's own files.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Handler serves the site below /docs/. It is rendered when it is asked for the first time.
+// Handler serves the site below /docs/. The site is rendered at the first request.
 func Handler(source fs.FS, failed func(error)) http.Handler {
 	render := sync.OnceValue(func() *Site {
 		s, err := Render(source)
@@ -42,7 +42,7 @@ func Handler(source fs.FS, failed func(error)) http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-cache") // a browser asks whether its copy is still valid
+		h.Set("Cache-Control", "no-cache") // browsers must check whether their copy is current
 		h.Set("ETag", etag)
 		if r.Header.Get("If-None-Match") == etag {
 			w.WriteHeader(http.StatusNotModified)

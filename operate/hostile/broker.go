@@ -10,32 +10,32 @@ import (
 
 // Options of a Broker.
 type Options struct {
-	Log   *Log         // has the seed and the rates
-	Conns *Connections // those that net/http serves are made by it; nil: there are none
-	Clock *Clock       // the one of the broker that stands behind; nil: it is never set
+	Log   *Log         // contains the seed and the rates
+	Conns *Connections // it also wraps the listener of net/http; nil: no such listener
+	Clock *Clock       // the clock of the wrapped broker; nil: it is never set
 }
 
-// Broker is a core.Broker that is hostile to its clients, except to internal ones.
+// Broker is a core.Broker that injects faults for all clients except internal ones.
 type Broker struct {
 	core.Broker
 	log   *Log
 	conns *Connections
 	clock *Clock
 
-	current atomic.Pointer[conn] // see decidesInOwnName
+	current atomic.Pointer[conn] // see usesOneClient
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	clients     map[core.ClientID]*client
 	submissions map[string]uint64 // by queue
-	plans       map[uint64]*plan  // of jobs with faults to come, by Seq
+	plans       map[uint64]*plan  // plans of jobs with faults left, by Seq
 	byID        map[string]*plan
 }
 
-// client is a client that meets faults.
+// client is a client whose operations may meet faults.
 type client struct {
 	id       core.ClientID
 	protocol core.Protocol
-	conn     line // nil: it has none
+	conn     line // nil: it has no connection
 }
 
 // New makes a Broker in front of another.
@@ -50,7 +50,7 @@ func New(b core.Broker, o Options) *Broker {
 	}
 }
 
-// steady is the time of a clock that is never set, for delays.
+// steady is the time of a monotonic clock, for delays.
 func (b *Broker) steady() core.Instant { return b.Now().Add(-b.clock.offset()) }
 
 // Open implements core.Broker.
@@ -73,7 +73,7 @@ func (b *Broker) Close(id core.ClientID) {
 	b.Broker.Close(id)
 }
 
-// Do implements core.Broker. Operations that a fault can meet are applied one by one.
+// Do implements core.Broker. It applies operations that may meet a fault one by one.
 func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	b.mu.Lock()
 	c := b.clients[id]
@@ -81,7 +81,7 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	if c == nil {
 		return b.Broker.Do(id, ops, into)
 	}
-	if at := b.current.Load(); at != nil && c.conn == nil && decidesInOwnName(c.protocol.String()) {
+	if at := b.current.Load(); at != nil && c.conn == nil && usesOneClient(c.protocol.String()) {
 		c = &client{id: c.id, protocol: c.protocol, conn: at}
 	}
 	start, from := len(into), 0
@@ -108,7 +108,7 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	return into
 }
 
-// doOne applies an operation that a fault can meet.
+// doOne applies an operation that may meet a fault.
 func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
 	parts := []core.Op{op}
 	atomic, several := op.(*core.Atomic)
@@ -160,7 +160,7 @@ func refuse(op core.Op, index int, err error, into []core.Reply) []core.Reply {
 	return append(into, r)
 }
 
-// submitting plans the faults of a new job, and holds it back if that is planned.
+// submitting plans the faults of a new job, and delays the job if the plan says so.
 func (b *Broker) submitting(c *client, op *core.Submit) *plan {
 	b.mu.Lock()
 	b.submissions[op.Job.Queue]++
@@ -179,13 +179,13 @@ func (b *Broker) submitting(c *client, op *core.Submit) *plan {
 	return p
 }
 
-// refusal is why a submission is not applied; nil: it is.
+// refusal returns the error for a submission that the plan rejects; nil: apply it.
 func (b *Broker) refusal(c *client, p *plan) error {
 	switch {
 	case p.drop == onRequest:
 		b.log.add(Drop, p, "connection closed before the submission took effect")
 		c.conn.cut(0, nil)
-		return core.ErrShutdown // nobody will read it
+		return core.ErrShutdown // the client will not read the reply
 	case p.busy:
 		b.log.add(Busy, p, "refused: the queue is full")
 		return core.ErrFull
@@ -200,7 +200,7 @@ func (b *Broker) submitted(c *client, p *plan, op core.Op, r *core.Reply) {
 	}
 	b.mu.Lock()
 	if p.seq = r.Seq; p.id == "" {
-		p.id = core.MintedID(r.Seq, op.(*core.Submit).Job.CreatedAt) // only submissions have plans here
+		p.id = core.MintedID(r.Seq, op.(*core.Submit).Job.CreatedAt) // at this point only submissions have plans
 	}
 	if p.laterFaults() {
 		b.plans[r.Seq], b.byID[p.id] = p, p
@@ -213,13 +213,13 @@ func (b *Broker) submitted(c *client, p *plan, op core.Op, r *core.Reply) {
 	b.jump(p)
 }
 
-// jump sets the clock, if that is planned.
+// jump sets the clock, if the plan says so.
 func (b *Broker) jump(p *plan) {
 	if !p.jumps || b.clock == nil {
 		return
 	}
 	b.clock.set(p.clockOffset)
-	core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) // which reads the clock: running leases keep their length
+	core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) // makes the broker read the clock, so that running leases keep their length
 	side := "ahead"
 	if p.clockOffset < 0 {
 		side = "behind"
@@ -227,8 +227,8 @@ func (b *Broker) jump(p *plan) {
 	b.log.add(Jump, p, fmt.Sprintf("clock set to %v %s", p.clockOffset.Abs(), side))
 }
 
-// disturb delays or cuts what the connection sends next, if that is planned for this stage of the job. A plan of which nothing
-// is left is forgotten.
+// disturb delays or cuts the next output of the connection, if the plan has a fault for this stage of the job. It removes a
+// plan that has no faults left.
 func (b *Broker) disturb(c *client, p *plan, at stage) {
 	b.mu.Lock()
 	drop, late := p.drop == at, p.late == at
@@ -244,7 +244,7 @@ func (b *Broker) disturb(c *client, p *plan, at stage) {
 	}
 	b.mu.Unlock()
 	if c.conn == nil {
-		return // of a part of the broker itself
+		return // a client inside the broker
 	}
 	if late {
 		b.log.add(Late, p, fmt.Sprintf("%s delayed by %v", at, p.lateBy))
@@ -257,7 +257,7 @@ func (b *Broker) disturb(c *client, p *plan, at stage) {
 	}
 }
 
-// finishing is the plan of the job that operations end, if it has one.
+// finishing returns the plan of the job that the operations end, if it has one.
 func (b *Broker) finishing(ops []core.Op) *plan {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -281,7 +281,7 @@ func (b *Broker) finishing(ops []core.Op) *plan {
 	return nil
 }
 
-// loseCompletion acknowledges a completion and gives the job back instead, if that is planned.
+// loseCompletion acknowledges a completion but releases the job instead, if the plan says so.
 func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, bool) {
 	done, completes := op.(*core.Complete)
 	if !completes || p == nil || keepsOutcomes(c.protocol) {
@@ -296,7 +296,7 @@ func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, boo
 	}
 	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.Release{Tag: 1, Ref: core.Ref{Seq: p.seq}, Epoch: epoch}) {
 		if r.Kind != core.Accepted {
-			continue // it is leased no longer: the broker judges the completion
+			continue // no longer leased: the broker decides about the completion
 		}
 		b.mu.Lock()
 		p.duplicate = false
@@ -307,14 +307,14 @@ func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, boo
 	return core.Reply{}, false
 }
 
-// decidesInOwnName reports whether a front-end has one client for the commands of all its connections. They take turns then, so that
-// the connection of a command is known.
-func decidesInOwnName(frontend string) bool { return frontend == core.Qless.String() }
+// usesOneClient reports whether a front-end runs the commands of all its connections with one client. Its connections then take
+// turns, so that the Broker knows the connection of each command.
+func usesOneClient(frontend string) bool { return frontend == core.Qless.String() }
 
-// keepsOutcomes reports whether a front-end remembers itself that a job is complete.
+// keepsOutcomes reports whether a front-end itself remembers complete jobs.
 func keepsOutcomes(p core.Protocol) bool { return p == core.Qless || p == core.Conveyor }
 
-// assigned notes who has a job, and ends its lease early if that is planned.
+// assigned records the holder of a job, and ends the lease early if the plan says so.
 func (b *Broker) assigned(c *client, r *core.Reply) {
 	b.mu.Lock()
 	p := b.plans[r.Seq]

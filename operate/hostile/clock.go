@@ -8,13 +8,14 @@ import (
 	"broker/core/clock"
 )
 
-// Clock is a clock that can be set, as an operator or a time server does: its spans go on evenly. Any goroutine may use it.
+// Clock is a clock that can be set, as by an operator or a time server. Its monotonic time does not jump. Any goroutine may use
+// it.
 type Clock struct {
 	clock.Monotonic
 	by atomic.Int64 // a time.Duration
 }
 
-// NewClock makes a Clock that is right.
+// NewClock makes a Clock that shows the right time.
 func NewClock(right clock.Monotonic) *Clock { return &Clock{Monotonic: right} }
 
 // Now implements clock.Clock.
@@ -26,10 +27,10 @@ func (c *Clock) Read() (core.Instant, time.Duration) {
 	return now.Add(c.offset()), span
 }
 
-// set makes the clock wrong by a span.
+// set makes the clock wrong by a duration.
 func (c *Clock) set(by time.Duration) { c.by.Store(int64(by)) }
 
-// offset is by how much the clock is wrong; that of none is zero.
+// offset is the error of the clock; zero for a nil clock.
 func (c *Clock) offset() time.Duration {
 	if c == nil {
 		return 0

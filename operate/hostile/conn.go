@@ -9,7 +9,7 @@ import (
 	"broker/frontends"
 )
 
-// Frontend wraps a front-end whose broker is b: its connections can be delayed and cut.
+// Frontend wraps a front-end whose broker is b, so that its connections can be delayed and cut.
 func (b *Broker) Frontend(f frontends.Frontend) frontends.Frontend {
 	return &frontend{Frontend: f, broker: b}
 }
@@ -17,12 +17,12 @@ func (b *Broker) Frontend(f frontends.Frontend) frontends.Frontend {
 type frontend struct {
 	frontends.Frontend
 	broker *Broker
-	turn   sync.Mutex // see decidesInOwnName
+	turn   sync.Mutex // see usesOneClient
 }
 
-// enter begins a call of a session, which the result ends.
+// enter begins a call of a session. The returned function ends it.
 func (f *frontend) enter(c *conn) (leave func()) {
-	if !decidesInOwnName(f.Name()) {
+	if !usesOneClient(f.Name()) {
 		return func() {}
 	}
 	f.turn.Lock()
@@ -45,7 +45,7 @@ func (f *frontend) Open(real frontends.Conn) frontends.Session {
 	return s
 }
 
-// Overflow is the refusal of a connection above the connection limit, if the front-end has one.
+// Overflow is the reply to a connection above the connection limit, if the front-end has one.
 func (f *frontend) Overflow() []byte {
 	if o, ok := f.Frontend.(interface{ Overflow() []byte }); ok {
 		return o.Overflow()
@@ -61,22 +61,22 @@ func (f *frontend) Tick(now core.Instant) {
 	}
 }
 
-// conn is a connection whose session writes to an outbox of its own. What may leave moves from there to the real one.
+// conn is a connection whose session writes to a separate outbox. pump moves output from there to the real outbox.
 type conn struct {
 	frontends.Conn
 	broker *Broker
 	at     endpoint
 	out    frontends.Outbox
-	until  atomic.Int64 // the steady time until which nothing leaves; zero: no delay
+	until  atomic.Int64 // no output is sent before this steady time; zero: no delay
 
-	cutting bool // the reply that begins at cutFrom is cut
+	cutting bool // the reply that begins at cutFrom will be cut
 	share   float64
-	cutFrom uint64 // of the bytes ever written
+	cutFrom uint64 // position in all bytes written
 	tell    func(sent int)
-	placed  bool // cutFrom is where the connection ends
+	placed  bool // cutFrom is now the end of the connection
 
 	closing bool // the session wants the connection closed
-	closed  bool // nothing moves any more
+	closed  bool // no more output
 }
 
 // Out implements frontends.Conn.
@@ -85,19 +85,19 @@ func (c *conn) Out() *frontends.Outbox { return &c.out }
 // CloseAfterFlush implements frontends.Conn.
 func (c *conn) CloseAfterFlush() { c.closing = true }
 
-// delay implements line. On the loop only.
+// delay implements line. Call it on the loop only.
 func (c *conn) delay(by time.Duration) {
 	c.until.Store(max(c.until.Load(), int64(c.broker.steady().Add(by))))
 }
 
-// cut implements line, for what the session writes next during this call. On the loop only.
+// cut implements line, for the next output of the session during this call. Call it on the loop only.
 func (c *conn) cut(share float64, tell func(sent int)) {
 	if !c.cutting {
 		c.cutting, c.share, c.cutFrom, c.tell = true, share, c.out.Written(), tell
 	}
 }
 
-// pump moves what may leave. It is called after each call of the session.
+// pump moves output that may be sent. It runs after each call of the session.
 func (c *conn) pump() {
 	if c.cutting && !c.placed {
 		sent := int(c.share * float64(c.out.Written()-c.cutFrom))

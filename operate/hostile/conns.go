@@ -14,15 +14,15 @@ type Connections struct {
 	open map[endpoint]line
 }
 
-// endpoint is what a connection and its client in the broker have in common.
+// endpoint identifies a connection, and the same connection as a client of the broker.
 type endpoint struct{ protocol, address string }
 
-// line is a connection that can be disturbed.
+// line is a connection whose output can be delayed and cut.
 type line interface {
-	// delay keeps back what is written next.
+	// delay delays the next output.
 	delay(by time.Duration)
 
-	// cut closes the connection after that share of what is written next. tell, if not nil, learns how many bytes that are.
+	// cut closes the connection after that share of the next output. tell, if not nil, gets the number of bytes.
 	cut(share float64, tell func(sent int))
 }
 
@@ -35,7 +35,7 @@ func (a *Connections) add(at endpoint, l line) {
 	a.mu.Unlock()
 }
 
-// remove removes a connection, unless a newer one has its address.
+// remove removes a connection, unless a newer connection has the same address.
 func (a *Connections) remove(at endpoint, l line) {
 	a.mu.Lock()
 	if a.open[at] == l {
@@ -44,14 +44,14 @@ func (a *Connections) remove(at endpoint, l line) {
 	a.mu.Unlock()
 }
 
-// find returns nil if there is no such connection.
+// find returns nil if the connection does not exist.
 func (a *Connections) find(at endpoint) line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.open[at]
 }
 
-// due are the connections on the event loop whose delay has ended.
+// due returns the connections on the event loop whose delay has ended.
 func (a *Connections) due(now core.Instant) (due []*conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *Connections) due(now core.Instant) (due []*conn) {
 	return due
 }
 
-// Listen makes the connections of a listener that net/http serves such that they can be disturbed.
+// Listen wraps a listener for net/http, so that its connections can be delayed and cut.
 func (a *Connections) Listen(protocol core.Protocol, l net.Listener) net.Listener {
 	return &listener{Listener: l, conns: a, protocol: protocol}
 }
@@ -87,16 +87,16 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// netConn is a connection on which one request follows the other: what is written next is the reply.
+// netConn is a connection with one request at a time, so the next output is the reply.
 type netConn struct {
 	net.Conn
 	conns *Connections
 	at    endpoint
 
-	once   sync.Once // of closed
+	once   sync.Once // guards the close of closed
 	closed chan struct{}
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	wait    time.Duration
 	cutting bool
 	share   float64
@@ -133,9 +133,9 @@ func (c *netConn) Write(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(p[:int(share*float64(len(p)))])
 	if tell != nil {
-		tell(n) // before the client can know
+		tell(n) // before the client can notice
 	}
-	_ = c.Close() // it ends here, whatever has happened
+	_ = c.Close() // the connection ends here in any case
 	if err == nil {
 		err = net.ErrClosed
 	}

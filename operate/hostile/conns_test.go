@@ -14,7 +14,8 @@ import (
 	"broker/operate/hostile"
 )
 
-// submitter is a broker whose jobs are submitted over HTTP, to the queue that the path names. Replies have 5,000 bytes.
+// submitter is a broker with a simple HTTP front-end: a request submits a job to the queue in the path. Replies have 5,000
+// bytes.
 func submitter(t *testing.T, r hostile.Rates) (url string, log *hostile.Log, now func() core.Instant) {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Durability: engine.None})
@@ -39,7 +40,7 @@ func submitter(t *testing.T, r hostile.Rates) (url string, log *hostile.Log, now
 	return s.URL, log, e.Now
 }
 
-// post returns how many bytes of the reply have come, and whether it came to its end.
+// post returns the number of received bytes of the reply, and whether the reply was complete.
 func post(t *testing.T, url string) (got int, complete bool) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)

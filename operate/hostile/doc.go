@@ -1,17 +1,17 @@
-// Package hostile makes a broker unreliable on purpose, for the tests of the programs that use it. It does only what a broker or a
-// network may do to them: deliver twice, end leases early, refuse, reorder, answer late, lose connections between two bytes, and
-// have its clock set.
+// Package hostile makes a broker unreliable on purpose, to test the programs that use it. It injects only faults that a real
+// broker or network may cause: duplicate deliveries, leases that end early, refused or reordered jobs, late replies,
+// connections that break between two bytes, and a clock that jumps.
 //
-// Broker is a core.Broker in front of the engine; Frontend wraps a front-end, and Connections a listener of net/http, so that the
-// bytes of their connections can be delayed and cut. A fault is decided by the seed, the queue and how many jobs were submitted to
-// this queue before: ids, times and the order of requests to other queues change nothing. The same seed and the same requests give
-// the same faults.
+// Broker is a core.Broker in front of the engine. Frontend wraps a front-end, and Connections wraps a listener of net/http, so
+// that their output can be delayed and cut. A fault depends only on the seed, the queue and the number of earlier submissions
+// to this queue. Ids, times and requests to other queues have no influence. So the same seed and the same requests give the
+// same faults.
 //
 //	fault.go    the kinds of faults, and how often each happens
-//	plan.go     what happens to a job, decided when it is submitted
+//	plan.go     the faults of a job, planned when it is submitted
 //	broker.go   operations and replies
-//	conns.go    connections, and those that net/http serves
+//	conns.go    the list of connections, and connections of net/http
 //	conn.go     connections of front-ends on the event loop
-//	clock.go    a clock that is set
-//	log.go      what has happened
+//	clock.go    a clock that can be set
+//	log.go      the faults so far
 package hostile

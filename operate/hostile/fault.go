@@ -25,10 +25,10 @@ var kindNames = [kinds]string{"duplicate", "drop", "late", "expire", "busy", "re
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Rates are the shares of jobs that each kind happens to, from 0 to 1.
+// Rates are the shares of jobs that meet each kind of fault, from 0 to 1.
 type Rates [kinds]float64
 
-// DefaultRates disturb about every fifth job.
+// DefaultRates give about every fifth job a fault.
 var DefaultRates = Rates{Duplicate: 0.05, Drop: 0.02, Late: 0.05, Expire: 0.02, Busy: 0.02, Reorder: 0.05, Jump: 0.01}
 
 // ParseRates reads a list such as "duplicate=0.05,drop=0.01". Kinds that are not in the list never happen.
@@ -61,7 +61,7 @@ func parseKind(name string) (Kind, error) {
 	return 0, fmt.Errorf("unknown fault %q: the faults are %s", name, strings.Join(kindNames[:], ", "))
 }
 
-// String is the list that ParseRates reads.
+// String returns the list in the form that ParseRates reads.
 func (r Rates) String() string {
 	var items []string
 	for k, share := range r {

@@ -23,7 +23,7 @@ import (
 	"broker/operate/hostile"
 )
 
-// transcripts are the files in testdata: how the broker is hostile, and what it says of that.
+// transcripts are the files in testdata: conversations with faults, and the log of the faults.
 var transcripts = map[string]struct {
 	rates  string
 	seed   uint64
@@ -61,7 +61,7 @@ var transcripts = map[string]struct {
 	}},
 }
 
-// id is the beginning of the ids in testdata.
+// id is the prefix of the ids in testdata.
 const id = "6ba7b810-9dad-41d1-80b4-00000000000"
 
 func newWorkq(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) }
@@ -113,8 +113,8 @@ func open(
 	return stage
 }
 
-// TestHarmlessBrokerChangesNothing plays the transcripts of front-ends through the wrappers, without faults. A broker in memory
-// cannot play those with a restart.
+// TestHarmlessBrokerChangesNothing plays the transcripts of front-ends through the wrappers, without faults. It skips
+// transcripts with a restart, because its broker is in memory.
 func TestHarmlessBrokerChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, front := range map[string]func(core.Broker) frontends.Frontend{"workq": newWorkq, "beanstalk": newBeanstalk} {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// maxEvents is how many events a Log keeps: the newest.
+// maxEvents is the number of events that a Log keeps. It keeps the newest.
 const maxEvents = 100_000
 
 // Event is a fault that has happened.
@@ -15,10 +15,10 @@ type Event struct {
 	Number     int    `json:"number"` // from 1
 	Fault      string `json:"fault"`
 	Queue      string `json:"queue"`
-	Submission uint64 `json:"submission"`    // the how many-th submission to the queue the job is
+	Submission uint64 `json:"submission"`    // number of the job's submission to its queue, from 1
 	Protocol   string `json:"protocol"`      // of the client that submitted it
 	Job        string `json:"job,omitempty"` // its id
-	Seq        uint64 `json:"seq,omitempty"` // its number: the id of a job of beanstalkd, the end of a handle of Gearman
+	Seq        uint64 `json:"seq,omitempty"` // its Seq: the id in beanstalkd, the end of a handle in Gearman
 	Detail     string `json:"detail"`
 }
 
@@ -30,13 +30,13 @@ func (e Event) String() string {
 	return fmt.Sprintf("fault %d: %s, submission %d to %s%s: %s", e.Number, e.Fault, e.Submission, e.Queue, job, e.Detail)
 }
 
-// Log holds what has happened, and by which seed and rates.
+// Log holds the faults so far, with the seed and the rates.
 type Log struct {
 	seed  uint64
 	rates Rates
 	tell  func(Event)
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	count  int
 	events []Event
 }
@@ -46,7 +46,7 @@ func NewLog(seed uint64, r Rates, tell func(Event)) *Log {
 	return &Log{seed: seed, rates: r, tell: tell}
 }
 
-// add notes that a fault has happened to a job.
+// add records a fault of a job.
 func (l *Log) add(k Kind, p *plan, detail string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,22 +63,22 @@ func (l *Log) add(k Kind, p *plan, detail string) {
 	}
 }
 
-// Events are the faults that have happened, in order.
+// Events returns the faults so far, in order.
 func (l *Log) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Event{}, l.events...)
 }
 
-// Pattern is where the broker serves ServeHTTP.
+// Pattern is the route of ServeHTTP.
 const Pattern = "GET /api/v1/faults"
 
-// ServeHTTP shows the seed, the rates and what has happened.
+// ServeHTTP shows the seed, the rates and the faults so far.
 func (l *Log) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
-	_ = out.Encode(struct { // when the client is gone there is nobody to tell
+	_ = out.Encode(struct { // fails only if the client has disconnected
 		Seed   uint64  `json:"seed"`
 		Rates  string  `json:"rates"`
 		Faults []Event `json:"faults"`

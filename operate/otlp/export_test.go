@@ -1,6 +1,6 @@
 package otlp
 
-// What requests consist of, for tests.
+// The types of requests, for tests.
 type (
 	TracesData = tracesData
 	Span       = span

@@ -21,10 +21,10 @@ const (
 	maxBatch    = 1000   // spans in one request
 	gatherFor   = 250 * time.Millisecond
 	postTimeout = 10 * time.Second
-	lastTimeout = 500 * time.Millisecond // of the request at the end
+	lastTimeout = 500 * time.Millisecond // timeout of the last request
 	firstRetry  = time.Second            // doubled up to maxRetry
 	maxRetry    = 30 * time.Second
-	maxAnswer   = 64 << 10 // of the collector's answer, in bytes
+	maxAnswer   = 64 << 10 // maximum of the collector's answer, in bytes
 )
 
 // Options of an Exporter.
@@ -34,7 +34,7 @@ type Options struct {
 	Service  string // service.name of the spans
 	Version  string // service.version
 
-	// Failed is called when spans cannot be sent, and with nil when they can be again.
+	// Failed is called with an error when spans cannot be sent, and with nil when sending works again.
 	Failed func(error)
 }
 
@@ -51,12 +51,12 @@ type Exporter struct {
 
 	sent, dropped atomic.Uint64
 
-	// The rest is used by run alone.
-	waiting []core.Reply // events whose commit is not on disk
+	// Only run uses the fields below.
+	waiting []core.Reply // events whose commit is not durable yet
 	failing bool
 }
 
-// Open starts an Exporter. Close it.
+// Open starts an Exporter. The caller must close it.
 func Open(o Options) (*Exporter, error) {
 	e := &Exporter{
 		o: o, url: strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces", wake: notify.NewSignal(), done: make(chan struct{}),
@@ -75,7 +75,7 @@ func Open(o Options) (*Exporter, error) {
 	return e, nil
 }
 
-// Close sends what is left and durable, without a second try, and ends the Exporter. The broker must still be open.
+// Close sends the remaining durable events without a retry, and ends the Exporter. The broker must still be open.
 func (e *Exporter) Close() {
 	e.end()
 	<-e.done
@@ -86,7 +86,7 @@ func (e *Exporter) Close() {
 // Counts returns how many spans were sent, and how many events or spans were dropped.
 func (e *Exporter) Counts() (sent, dropped uint64) { return e.sent.Load(), e.dropped.Load() }
 
-// run sends the spans of events as they come.
+// run sends spans as events arrive.
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.done)
 	for closing := false; !closing; {
@@ -95,12 +95,12 @@ func (e *Exporter) run(ctx context.Context) {
 			pause(ctx, gatherFor)
 		case <-ctx.Done():
 		}
-		closing = ctx.Err() != nil // before the last look at the events
+		closing = ctx.Err() != nil // set before the last fetch of events
 		e.send(ctx, e.fetch())
 	}
 }
 
-// fetch returns the spans of the events that are durable; what is not on disk may never have happened.
+// fetch returns the spans of durable events. An event that is not durable may still be lost.
 func (e *Exporter) fetch() (spans []*span) {
 	e.waiting = e.o.Broker.Do(e.client, nil, e.waiting)
 	committed, n := e.o.Broker.Committed(), 0
@@ -135,7 +135,7 @@ func (e *Exporter) send(ctx context.Context, spans []*span) {
 	}
 }
 
-// report tells when sending begins to fail, and when it works again.
+// report calls Failed when sending begins to fail, and when it works again.
 func (e *Exporter) report(err error) {
 	if failing := err != nil; failing != e.failing {
 		e.failing = failing
@@ -143,8 +143,8 @@ func (e *Exporter) report(err error) {
 	}
 }
 
-// deliver sends one batch, and tries again while the collector is away, or once if the exporter was closed meanwhile. Events of that time
-// wait in the core.
+// deliver sends one batch. It retries while the collector is down; once the exporter is being closed, only one more time. New
+// events wait in the core.
 func (e *Exporter) deliver(ctx context.Context, spans []*span) error {
 	body, err := json.Marshal(tracesData{ResourceSpans: []resourceSpans{{
 		Resource: e.resource, ScopeSpans: []scopeSpans{{Scope: scope{Name: "broker", Version: e.o.Version}, Spans: spans}},
@@ -166,7 +166,7 @@ func (e *Exporter) deliver(ctx context.Context, spans []*span) error {
 	}
 }
 
-// post makes one request. When the exporter is being closed, it is a short one.
+// post makes one request, with a short timeout when the exporter is being closed.
 func (e *Exporter) post(ctx context.Context, body []byte) error {
 	timeout := postTimeout
 	if ctx.Err() != nil {
@@ -183,22 +183,22 @@ func (e *Exporter) post(ctx context.Context, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("send spans: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }()                         // read as far as it matters
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
+	defer func() { _ = resp.Body.Close() }()                         // the body has been read as far as needed
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // allows reuse of the connection
 	if resp.StatusCode/100 != 2 {
 		return &refusedError{status: resp.StatusCode}
 	}
 	return nil
 }
 
-// refusedError is an answer of the collector that is not a success.
+// refusedError is an error response of the collector.
 type refusedError struct{ status int }
 
 func (e *refusedError) Error() string {
 	return fmt.Sprintf("send spans: the collector answers %d %s", e.status, http.StatusText(e.status))
 }
 
-// temporary reports whether OTLP asks to try again.
+// temporary reports whether OTLP requires a retry.
 func (e *refusedError) temporary() bool {
 	switch e.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -207,7 +207,7 @@ func (e *refusedError) temporary() bool {
 	return false
 }
 
-// pause waits, or until ctx ends.
+// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -29,7 +29,7 @@ type fixture struct {
 	client   core.ClientID
 	spans    chan *otlp.Span
 	status   atomic.Int32 // what the collector answers
-	held     chan bool    // gets a request that the collector does not answer; nil: it answers all
+	held     chan bool    // receives a request that the collector does not answer; nil: it answers all
 	failures chan error   // what the exporter reports
 }
 
@@ -68,7 +68,7 @@ func setup(t *testing.T) *fixture {
 func (f *fixture) collect(w http.ResponseWriter, r *http.Request) {
 	if held := f.held; held != nil {
 		f.held = nil
-		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not noticed
+		_, _ = io.Copy(io.Discard, r.Body) // needed to notice the end of the connection
 		held <- true
 		<-r.Context().Done()
 		return
@@ -120,7 +120,7 @@ func (f *fixture) lease() {
 	f.do(&core.Lease{Queues: []string{"mail"}, Holder: core.HeldByWorker, Worker: "w1"})
 }
 
-// next is the next span, as a text, with its length.
+// next returns the next span as text, and its duration.
 func (f *fixture) next(name string) (*otlp.Span, map[string]string, time.Duration) {
 	f.t.Helper()
 	select {
@@ -222,13 +222,13 @@ func TestRefusedSpansAreDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// The core keeps 20,000 events for the exporter; what comes beyond while the collector does not answer is lost, and no job is.
+// The core keeps 20,000 events for the exporter. If the collector does not answer, further events are lost, but no jobs.
 func TestASlowCollectorLosesSpansNotJobs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.status.Store(http.StatusServiceUnavailable)
 	f.submit(sampled + " a=1")
-	if err := <-f.failures; err == nil { // from now on the exporter waits before it tries again
+	if err := <-f.failures; err == nil { // from now on the exporter waits before it retries
 		t.Fatal("the failure is not reported")
 	}
 	const jobs = 25_000
@@ -249,7 +249,7 @@ func TestASlowCollectorLosesSpansNotJobs(t *testing.T) {
 	f.status.Store(http.StatusOK)
 	f.next("publish mail")
 	<-f.spans                      // the first of many: the others were fetched with it
-	f.submitAs("another", sampled) // its event tells how many were lost before
+	f.submitAs("another", sampled) // its event reports how many were lost before
 	for s := range f.spans {
 		if s.Name == "publish mail" {
 			break

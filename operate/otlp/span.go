@@ -10,7 +10,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// kinds are the events that begin or end what spans measure.
+// kinds are the events at which spans begin or end.
 var kinds = []core.EventKind{
 	core.EventSubmitted, core.EventLeased, core.EventDone, core.EventFailed, core.EventReleased, core.EventLeaseExpired,
 	core.EventDead, core.EventCancelled, core.EventExpired,
@@ -19,7 +19,7 @@ var kinds = []core.EventKind{
 // spanFlags: the trace is sampled, and the parent is a span of another process.
 const spanFlags = 1 | 1<<8 | 1<<9
 
-// spanOf is the span that ends with an event; nil if none does.
+// spanOf returns the span that ends with an event; nil if none does.
 func spanOf(ev *core.Event) *span {
 	c, ok := tracecontext.Parse(ev.Trace)
 	if !ok || !c.Sampled {
@@ -47,7 +47,8 @@ func spanOf(ev *core.Event) *span {
 	return s
 }
 
-// newSpan is a span that ends with an event. operation is its name, operationType that of the conventions; empty: none.
+// newSpan makes a span that ends with an event. operation is its name. operationType is its type in the semantic conventions;
+// empty: none.
 func newSpan(
 	ev *core.Event, c *tracecontext.Context, operation, operationType string, kind spanKind, from core.Instant,
 ) *span {
@@ -86,5 +87,5 @@ func text(key, value string) attribute {
 	return attribute{Key: key, Value: attributeValue{String: valid(value)}}
 }
 
-// valid is s as JSON can carry it. Names of Gearman clients may be any bytes.
+// valid makes s valid UTF-8 for JSON. Names from Gearman clients may be any bytes.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
