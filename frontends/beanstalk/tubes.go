@@ -15,7 +15,7 @@ type tube struct {
 
 // tubes are those in use.
 type tubes struct {
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	byName map[string]*tube
 	most   int // tubes before the unused ones lose their counts; grows with those in use, so that looking for them stays rare
 }

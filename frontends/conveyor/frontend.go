@@ -59,7 +59,7 @@ type Frontend struct {
 	opts     Options
 	messages resp.Hub
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	checkIns checkIns
 	counters counters
 	closing  closingJobs

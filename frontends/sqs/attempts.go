@@ -25,7 +25,7 @@ type attempt struct {
 
 // attempts are the last receives with an id. The zero value is ready.
 type attempts struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	byKey map[attemptKey]attempt
 	order []attemptKey // oldest first
 }

@@ -28,10 +28,10 @@ func (b beanstalkd) join(client, server net.Conn) {
 	c.serve()
 }
 
-// brokerIDs is added to the ids of the broker's jobs: both sides count from one.
+// brokerIDs is added to the ids of the broker's jobs, because both sides count from one.
 const brokerIDs = 1 << 50
 
-// pollEvery is the pause of a worker that waits for jobs of both sides.
+// pollEvery is the pause between two attempts of a worker that waits for jobs of both sides.
 const pollEvery = 50 * time.Millisecond
 
 // beanstalkConn is a client.
@@ -40,9 +40,9 @@ type beanstalkConn struct {
 
 	used    string
 	watched []string
-	turn    bool // the broker is asked first for the next job
+	turn    bool // ask the broker first for the next job
 
-	// What the broker was told.
+	// The state of the connection to the broker.
 	atUsed    string
 	atWatched []string
 }
@@ -75,7 +75,7 @@ func (c *beanstalkConn) reply(in *bufio.Reader) ([]byte, error) {
 	return line, nil
 }
 
-// readBody reads the bytes behind a line that says how many they are.
+// readBody reads the bytes after a line that contains their number.
 func readBody(in *bufio.Reader, line, count []byte) ([]byte, error) {
 	size, err := strconv.ParseUint(string(count), 10, 63)
 	switch {
@@ -94,7 +94,7 @@ func (c *beanstalkConn) greet(net.Conn, *bufio.Reader) error {
 	return nil
 }
 
-// The errors of the protocol that are used here: nobody takes jobs now, and a request whose outcome is unknown.
+// The protocol errors that this package uses: neither side accepts jobs, and the outcome of a request is unknown.
 var (
 	beanstalkDraining = []byte("DRAINING\r\n")
 	beanstalkInternal = []byte("INTERNAL_ERROR\r\n")
@@ -147,7 +147,7 @@ func (c *beanstalkConn) handle(p []byte) error {
 	return c.pass(c.server, p, nil)
 }
 
-// isTube reports whether beanstalkd takes a name for a tube.
+// isTube reports whether beanstalkd accepts a name for a tube.
 func isTube(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
 	return name != "" && len(name) <= 200 && name[0] != '-' && strings.Trim(name, letters) == ""
@@ -179,7 +179,7 @@ func (c *beanstalkConn) put(p []byte) error {
 	return c.pass(b, p, counted(true))
 }
 
-// use is the broker's side, with the tube that the client uses.
+// use returns the broker's side, with the client's tube in use.
 func (c *beanstalkConn) use() (*sequenceSide, error) {
 	b, err := c.atBroker()
 	if err != nil || c.atUsed == c.used {
@@ -195,7 +195,7 @@ func (c *beanstalkConn) use() (*sequenceSide, error) {
 	return b, err
 }
 
-// watch is the broker's side, with these tubes watched: at least one.
+// watch returns the broker's side, watching these tubes. At least one tube is needed.
 func (c *beanstalkConn) watch(tubes []string) (*sequenceSide, error) {
 	b, err := c.atBroker()
 	if err != nil || slices.Equal(c.atWatched, tubes) {
@@ -214,7 +214,7 @@ func (c *beanstalkConn) watch(tubes []string) (*sequenceSide, error) {
 				err = fmt.Errorf("the broker replied %q to %s", reply, change.verb)
 			}
 			if err != nil {
-				c.atWatched = nil // some of them; the next one tries again
+				c.atWatched = nil // only some are watched; the next call tries again
 				_ = b.conn.Close()
 				return nil, err
 			}
@@ -224,7 +224,7 @@ func (c *beanstalkConn) watch(tubes []string) (*sequenceSide, error) {
 	return b, nil
 }
 
-// shown gives a reply of the broker the id that the client sees.
+// shown replaces the id in a reply of the broker by the id that the client sees.
 func shown(reply []byte) []byte {
 	line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
 	words := bytes.Fields(line)
@@ -246,7 +246,7 @@ func shown(reply []byte) []byte {
 	return slices.Concat(bytes.Join(words, []byte(" ")), []byte("\r\n"), rest)
 }
 
-// shownStats is a description of a job of the broker.
+// shownStats converts a stats reply about a job of the broker.
 func shownStats(body []byte) []byte {
 	const name = "\nid: "
 	before, rest, _ := bytes.Cut(body, []byte(name))
@@ -298,7 +298,7 @@ func kickedBy(reply []byte) uint64 {
 	return n
 }
 
-// eitherTube asks the server about the used tube, and if it finds nothing the broker.
+// eitherTube asks the server about the used tube; if the tube is unknown there, it asks the broker.
 func (c *beanstalkConn) eitherTube(p []byte) error {
 	reply, err := c.call(c.server, p)
 	if err != nil {
@@ -314,7 +314,7 @@ func (c *beanstalkConn) eitherTube(p []byte) error {
 	return c.say(reply)
 }
 
-// bothSides sends a request to both. One that finds nothing does not count.
+// bothSides sends a request to both sides. It ignores a side that finds nothing.
 func (c *beanstalkConn) bothSides(p []byte) error {
 	reply, err := c.call(c.server, p)
 	if err != nil {
@@ -328,7 +328,7 @@ func (c *beanstalkConn) bothSides(p []byte) error {
 	return c.say(reply)
 }
 
-// reserve waits for a job of the watched tubes: at the server if it has all of them, else at both by turns.
+// reserve waits for a job of the watched tubes: at the server if all tubes are there, else alternately at both.
 func (c *beanstalkConn) reserve(p []byte, verb, arg string) error {
 	seconds, err := strconv.ParseUint(arg, 10, 32)
 	if len(c.sharedTubes()) == 0 || verb == "reserve-with-timeout" && err != nil {
@@ -347,7 +347,7 @@ func (c *beanstalkConn) reserve(p []byte, verb, arg string) error {
 		pause := time.NewTimer(pollEvery)
 		select {
 		case <-pause.C:
-		case <-c.eof: // nobody waits any more
+		case <-c.eof: // the client has disconnected
 			pause.Stop()
 			return errGone
 		}
@@ -364,7 +364,7 @@ func (c *beanstalkConn) sharedTubes() (shared []string) {
 	return shared
 }
 
-// reserveNow asks both sides for a job. The sides take turns in being asked first.
+// reserveNow asks both sides for a job. It alternates which side comes first.
 func (c *beanstalkConn) reserveNow() (reply []byte, err error) {
 	c.turn = !c.turn
 	first := c.turn
@@ -376,7 +376,7 @@ func (c *beanstalkConn) reserveNow() (reply []byte, err error) {
 	return reply, nil
 }
 
-// reserveAt asks a side for a job. A broker that cannot be reached has none.
+// reserveAt asks a side for a job. An unreachable broker counts as empty.
 func (c *beanstalkConn) reserveAt(atBroker bool) ([]byte, error) {
 	request := []byte("reserve-with-timeout 0\r\n")
 	if !atBroker {

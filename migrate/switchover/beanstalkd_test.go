@@ -43,7 +43,7 @@ func TestABeanstalkdWorkerGetsTheJobsOfBothByTurns(t *testing.T) {
 	r := setup(t, "beanstalkd")
 	client, server := r.join()
 	client.send("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n")
-	server.want("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n") // of the server alone: in one go
+	server.want("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n") // only tubes of the server: sent in one write
 	server.send("WATCHING 2\r\nWATCHING 3\r\nWATCHING 2\r\nTIMED_OUT\r\n")
 	client.want("WATCHING 2\r\nWATCHING 3\r\nWATCHING 2\r\nTIMED_OUT\r\n")
 
@@ -70,7 +70,7 @@ func TestABeanstalkdWorkerGetsTheJobsOfBothByTurns(t *testing.T) {
 	server.send("TIMED_OUT\r\n")
 	client.want("TIMED_OUT\r\n")
 
-	client.send("reserve-with-timeout 30\r\n") // asked again and again
+	client.send("reserve-with-timeout 30\r\n") // polls both sides
 	for range 2 {
 		server.want("reserve-with-timeout 0\r\n")
 		server.send("TIMED_OUT\r\n")
@@ -126,7 +126,7 @@ func TestABeanstalkdSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 	client.send("put 0 0 60 1\r\na\r\n")
 	broker := r.atBroker()
 	broker.want("put 0 0 60 1\r\na\r\n")
-	_, _ = r.broker.Close(), broker.Close() // before its reply: nobody knows
+	_, _ = r.broker.Close(), broker.Close() // before its reply: the outcome is unknown
 	client.want("INTERNAL_ERROR\r\n")
 	client.send("put 0 0 60 1\r\nb\r\n")
 	client.want("DRAINING\r\n")

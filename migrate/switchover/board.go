@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// State says where the new jobs of a queue go.
+// State is the side to which new jobs of a queue go.
 type State string
 
 // The states. A queue that was never cut over is Old and is not on the board.
 const (
 	Old      State = "old"
 	New      State = "new"      // to the broker
-	Returned State = "returned" // to the server again; the broker may still have some
+	Returned State = "returned" // to the server again; the broker may still have jobs
 )
 
 // Queue is a queue that is or was cut over.
@@ -48,7 +48,7 @@ func (e *entry) accepted(byBroker bool) {
 	}
 }
 
-// maxQueues bounds the board, and maxName the name of a queue on it.
+// maxQueues limits the queues on the board, and maxName the length of their names.
 const (
 	maxQueues = 10_000
 	maxName   = 1024
@@ -58,19 +58,19 @@ const (
 type Board struct {
 	queues atomic.Pointer[map[string]*entry] // replaced as a whole
 
-	mu      sync.Mutex // guards changes of queues, and what follows
+	mu      sync.Mutex // guards changes of queues and the fields below
 	changed map[int]func()
 	next    int
 }
 
-// NewBoard has all queues old.
+// NewBoard makes a board on which all queues are old.
 func NewBoard() *Board {
 	b := &Board{changed: make(map[int]func())}
 	b.queues.Store(&map[string]*entry{})
 	return b
 }
 
-// find is the queue's entry; nil: it was never cut over.
+// find returns the queue's entry; nil if it was never cut over.
 func (b *Board) find(queue string) *entry { return (*b.queues.Load())[queue] }
 
 // both reports whether the jobs of a queue may be on either side.
@@ -79,10 +79,10 @@ func (b *Board) both(queue string) bool { return b.find(queue) != nil }
 // any reports whether jobs of some queue may be at the broker.
 func (b *Board) any() bool { return len(*b.queues.Load()) > 0 }
 
-// CutOver lets the new jobs of queues go to the broker.
+// CutOver sends the new jobs of queues to the broker.
 func (b *Board) CutOver(queues ...string) error { return b.set(New, queues) }
 
-// RollBack lets the new jobs of queues go to the server again.
+// RollBack sends the new jobs of queues to the server again.
 func (b *Board) RollBack(queues ...string) error { return b.set(Returned, queues) }
 
 func (b *Board) set(to State, names []string) error {
@@ -93,7 +93,7 @@ func (b *Board) set(to State, names []string) error {
 	return err
 }
 
-// replace changes the states of queues, of all of them or of none. It returns whom to tell.
+// replace changes the states of all the given queues or of none. It returns the functions to call.
 func (b *Board) replace(to State, names []string) ([]func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *Board) replace(to State, names []string) ([]func(), error) {
 	return slices.Collect(maps.Values(b.changed)), nil
 }
 
-// subscribe lets a function be called after each change. It must not block.
+// subscribe registers a function to be called after each change. It must not block.
 func (b *Board) subscribe(f func()) (cancel func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -63,7 +63,7 @@ func TestACutOverNeedsTheBroker(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range Protocols() {
 		r := setup(t, protocol)
-		_ = r.broker.Close() // nobody listens
+		_ = r.broker.Close() // the broker is down
 		if err := r.CutOver("mail"); err == nil || r.any() {
 			t.Errorf("%s: %v", protocol, err)
 		}

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// dialWithin bounds how long a connection to the broker may take.
+	// dialWithin limits the time to connect to the broker.
 	dialWithin = 2 * time.Second
-	// dialAgain is how long a failure to connect stands for further ones, and the pause between tries.
+	// dialAgain is the time for which a failure to connect is returned without another attempt, and the pause between attempts.
 	dialAgain = 500 * time.Millisecond
-	// writeWithin bounds how long the broker may leave a request unread.
+	// writeWithin limits the time in which the broker must read a request.
 	writeWithin = 10 * time.Second
-	// replyWithin bounds how long it may leave one without its reply. Faktory's FETCH takes two seconds.
+	// replyWithin limits the time in which it must reply. Faktory's FETCH takes two seconds.
 	replyWithin = 10 * time.Second
 )
 
-// replyDeadline is when a broker counts as lost that owes so many replies.
+// replyDeadline is the time at which a broker with this many pending replies counts as lost.
 func replyDeadline(owed int, within time.Duration) time.Time {
 	if owed == 0 {
 		return time.Time{}
@@ -30,12 +30,12 @@ func replyDeadline(owed int, within time.Duration) time.Time {
 type broker struct {
 	address string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	failed error
-	until  time.Time // the failure stands
+	until  time.Time // the failure is returned until then
 }
 
-// dial connects. A recent failure is returned again without a try.
+// dial connects. It returns a recent failure again without an attempt.
 func (b *broker) dial() (net.Conn, error) {
 	b.mu.Lock()
 	failed, until := b.failed, b.until
@@ -50,6 +50,6 @@ func (b *broker) dial() (net.Conn, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failed, b.until = err, time.Now().Add(max(dialAgain, 5*time.Since(began))) // clients that wait for a failure are few
+	b.failed, b.until = err, time.Now().Add(max(dialAgain, 5*time.Since(began))) // limits the clients that wait for a failure
 	return conn, err
 }

@@ -34,12 +34,12 @@ type Problem struct {
 	Error string `json:"error"`
 }
 
-// Status is how all queues are.
+// Status returns the states of all queues.
 func (s *Switch) Status() Status {
 	return Status{Protocol: s.o.Protocol, Server: s.o.Server, Broker: s.o.Broker, Queues: s.Queues()}
 }
 
-// Serve adds the report and the changes. A nil switch refuses them.
+// Serve adds the routes for the report and the changes. With a nil switch they return errors.
 func (s *Switch) Serve(mux *http.ServeMux) {
 	mux.HandleFunc("GET /queues", func(w http.ResponseWriter, r *http.Request) {
 		if s.allowed(w, r) {
@@ -51,7 +51,7 @@ func (s *Switch) Serve(mux *http.ServeMux) {
 			return
 		}
 		var c Change
-		// A page of another site cannot send this type without asking first, and nobody permits it.
+		// A page of another site cannot send this content type: the browser would ask for permission first (CORS) and get none.
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" {
 			reply(w, http.StatusUnsupportedMediaType, Problem{"the body must be application/json"})
@@ -81,7 +81,7 @@ func (s *Switch) change(c Change) error {
 	return errors.New("action is neither cut-over nor roll-back")
 }
 
-// allowed refuses other machines, and pages whose name stands for this one.
+// allowed refuses requests from other machines, and requests with a foreign Host header (DNS rebinding).
 func (s *Switch) allowed(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !loopback(r.RemoteAddr), !loopback(r.Host):
@@ -94,7 +94,7 @@ func (s *Switch) allowed(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// loopback reports whether an address, with or without its port, is one of this machine only.
+// loopback reports whether an address, with or without a port, is a loopback address.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -107,5 +107,5 @@ func loopback(address string) bool {
 func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the reader may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

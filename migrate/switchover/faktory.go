@@ -19,12 +19,12 @@ import (
 type faktory struct {
 	s      *Switch
 	owners *owners
-	depths [2]depths // of the server and the broker
+	depths [2]depths // of the server and of the broker
 }
 
 func newFaktory(s *Switch) protocol { return &faktory{s: s, owners: newOwners(maxOwners)} }
 
-// maxOwners bounds the jobs whose sides are known.
+// maxOwners limits the jobs whose side is remembered.
 const maxOwners = 1 << 20
 
 func (f *faktory) check() error {
@@ -50,7 +50,7 @@ type faktoryConn struct {
 	*sequence
 
 	f     *faktory
-	hello map[string]any // what the client has said of itself
+	hello map[string]any // the client's HELLO
 	known bool           // the server has accepted that
 	turn  bool           // the broker is asked first for the next job
 }
@@ -61,7 +61,7 @@ func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return readFakto
 
 func (c *faktoryConn) lost() []byte { return faktoryError(errLost) }
 
-// readLongLine reads a line, which may be as long as a list of jobs.
+// readLongLine reads a line that may contain a list of jobs.
 func readLongLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -113,7 +113,7 @@ func faktoryError(err error) []byte { return fmt.Appendf(nil, "-ERR %v\r\n", err
 
 func faktoryString(b []byte) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(b), b) }
 
-// greet implements dialect: it says of the client what the client has said, with the broker's password.
+// greet implements dialect: it sends the client's HELLO to the broker, with the broker's password.
 func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
 	hi, err := readFaktory(in)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
 	return nil
 }
 
-// maxIterations bounds the work for a password.
+// maxIterations limits the hash rounds for a password.
 const maxIterations = 100_000
 
 // handle implements dialect.
@@ -197,7 +197,7 @@ func (c *faktoryConn) introduce(p []byte, arg string) error {
 	return c.say(reply)
 }
 
-// queueOf is the queue of a job. What is no job is for the server, which refuses it.
+// queueOf is the queue of a job. Text that is not a job goes to the server, which refuses it.
 func queueOf(job []byte) string {
 	var j struct {
 		Queue string `json:"queue"`
@@ -229,7 +229,7 @@ func (c *faktoryConn) push(p []byte, arg string) error {
 	return c.pass(b, p, counted(true))
 }
 
-// pushMany submits a list of jobs. Those of either side are a list of their own.
+// pushMany submits a list of jobs. It splits the list into one list for each side.
 func (c *faktoryConn) pushMany(p []byte, arg string) error {
 	var jobs []json.RawMessage
 	if !c.s.any() || json.Unmarshal([]byte(arg), &jobs) != nil {
@@ -264,7 +264,7 @@ func (c *faktoryConn) pushMany(p []byte, arg string) error {
 	return c.say(faktoryString(text))
 }
 
-// pushPart submits jobs to a side, and collects why some are refused. An error is about all of them.
+// pushPart submits jobs to a side and collects the errors of refused jobs. An error return concerns all of them.
 func (c *faktoryConn) pushPart(toBroker bool, jobs []json.RawMessage, refused map[string]string) error {
 	side := c.server
 	if toBroker {

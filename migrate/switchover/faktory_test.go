@@ -13,7 +13,7 @@ const (
 	faktoryOK = "+OK\r\n"
 )
 
-// greeted is a worker whose server has a password of its own.
+// greeted is a worker whose server has its own password.
 func (r *rig) greeted() (client, server *end) {
 	r.t.Helper()
 	client, server = r.join()
@@ -93,7 +93,7 @@ func TestAFaktoryJobIsAcknowledgedWhereItWasFetched(t *testing.T) {
 	anotherBroker.want("FAIL {\"jid\":\"a\"}\r\n")
 	anotherBroker.send(faktoryOK)
 	another.want(faktoryOK)
-	// Nobody knows where this one came from.
+	// The side of this job is unknown.
 	anotherServer.want("ACK {\"jid\":\"b\"}\r\n")
 	anotherServer.send("-ERR unknown\r\n")
 	anotherBroker.want("ACK {\"jid\":\"b\"}\r\n")

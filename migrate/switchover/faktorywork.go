@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// owners remembers which side has handed out a job: the last ones, at least as many as its bound.
+// owners remembers which side has handed out a job. It keeps at least the last maxOwners jobs.
 type owners struct {
 	most int
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	new, old map[string]bool
 }
 
@@ -19,7 +19,7 @@ func newOwners(most int) *owners {
 	return &owners{most: most, new: make(map[string]bool), old: make(map[string]bool)}
 }
 
-// set says that a job came from the broker, or from the server.
+// set records whether a job came from the broker or the server.
 func (o *owners) set(jid string, broker bool) {
 	if len(jid) > maxName {
 		return // both sides will be told of its end
@@ -32,7 +32,7 @@ func (o *owners) set(jid string, broker bool) {
 	o.new[jid] = broker
 }
 
-// of reports which side a job came from, if that is known.
+// of returns the side that a job came from, if it is known.
 func (o *owners) of(jid string) (broker, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,22 +49,22 @@ func (o *owners) forget(jid string) {
 	delete(o.old, jid)
 }
 
-// depthsFor is how long the known depths of queues are used.
+// depthsFor is the time for which known queue depths are used.
 const depthsFor = 200 * time.Millisecond
 
 // depths are how many jobs wait in the queues of a side. All connections share them: FETCH waits two seconds at an empty side, so it is
 // sent to one that has jobs.
 type depths struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	at      time.Time
 	waiting map[string]int
-	fooled  map[string]time.Time // queues that gave no job although some waited, such as paused ones
+	fooled  map[string]time.Time // queues that returned no job although jobs wait, such as paused queues
 }
 
-// fooledFor is how long the depth of such a queue does not count.
+// fooledFor is the time for which the depth of such a queue is ignored.
 const fooledFor = 5 * time.Second
 
-// fool says that a queue gave no job.
+// fool records that a queue with waiting jobs returned none.
 func (d *depths) fool(queue string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,31 +74,31 @@ func (d *depths) fool(queue string) {
 	d.fooled[queue] = time.Now()
 }
 
-// due reports whether the caller has to read the depths again.
+// due reports whether the caller must read the depths again.
 func (d *depths) due(age time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Since(d.at) < age {
 		return false
 	}
-	d.at = time.Now() // others use the old ones meanwhile
+	d.at = time.Now() // other connections use the old depths in the meantime
 	return true
 }
 
-// read takes the depths from a reply to INFO.
+// read reads the depths from a reply to INFO.
 func (d *depths) read(reply []byte) {
 	var info struct {
 		Faktory struct {
 			Queues map[string]int `json:"queues"`
 		} `json:"faktory"`
 	}
-	_ = json.Unmarshal(faktoryText(reply), &info) // an error: none is known to wait
+	_ = json.Unmarshal(faktoryText(reply), &info) // after an error, no jobs are known to wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting = info.Faktory.Queues
 }
 
-// first is the first of the queues that has jobs.
+// first returns the first of the queues that has jobs.
 func (d *depths) first(queues []string) (queue string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +119,7 @@ func (d *depths) take(queue string) {
 	}
 }
 
-// fetch takes a job from one side. It waits as long as a single server would.
+// fetch takes a job from one side. It waits as long as a single server.
 func (c *faktoryConn) fetch(p []byte, queues []string) error {
 	if len(queues) == 0 {
 		queues = []string{"default"}
@@ -132,12 +132,12 @@ func (c *faktoryConn) fetch(p []byte, queues []string) error {
 		return c.pass(c.server, p, c.owned(false))
 	}
 	b, err := c.atBroker()
-	if err != nil { // the server's jobs go on
+	if err != nil { // the server's jobs still work
 		return c.pass(c.server, p, c.owned(false))
 	}
 	var atServer, atBroker string
 	var serverHas, brokerHas bool
-	for _, age := range []time.Duration{depthsFor, 0} { // before it waits, it looks again
+	for _, age := range []time.Duration{depthsFor, 0} { // check again before waiting
 		if err := c.readDepths(b, age); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (c *faktoryConn) fetch(p []byte, queues []string) error {
 	if brokerHas == serverHas {
 		fromBroker = c.turn
 		c.turn = !c.turn
-		if !brokerHas && allNew { // the next one comes there
+		if !brokerHas && allNew { // the next job will arrive there
 			fromBroker = true
 		}
 	}
@@ -163,7 +163,7 @@ func (c *faktoryConn) fetch(p []byte, queues []string) error {
 	return c.pass(b, []byte("FETCH "+strings.Join(both, " ")+"\r\n"), c.fetched(true, atBroker))
 }
 
-// fetched notes which side the fetched job came from, or that there was none although the queue had some.
+// fetched records the side of a fetched job, or that the queue returned none although jobs wait in it.
 func (c *faktoryConn) fetched(broker bool, queue string) func([]byte) []byte {
 	note := c.owned(broker)
 	return func(reply []byte) []byte {
@@ -191,7 +191,7 @@ func (c *faktoryConn) shared(queues []string) (both []string, allNew bool) {
 	return both, allNew
 }
 
-// readDepths reads the depths of both sides, if they are older than that.
+// readDepths reads the depths of both sides, if the known depths are older than age.
 func (c *faktoryConn) readDepths(b *sequenceSide, age time.Duration) error {
 	for i, s := range []*sequenceSide{c.server, b} {
 		if !c.f.depths[i].due(age) {
@@ -206,7 +206,7 @@ func (c *faktoryConn) readDepths(b *sequenceSide, age time.Duration) error {
 	return nil
 }
 
-// owned notes which side the fetched job came from.
+// owned records which side the fetched job came from.
 func (c *faktoryConn) owned(broker bool) func([]byte) []byte {
 	return func(reply []byte) []byte {
 		if text := faktoryText(reply); len(text) > 0 && !isFaktoryError(reply) {
@@ -216,8 +216,8 @@ func (c *faktoryConn) owned(broker bool) func([]byte) []byte {
 	}
 }
 
-// finish passes ACK and FAIL to the side that has handed the job out. If that is not known, both are told: the other one does not have
-// the job with a worker.
+// finish passes ACK and FAIL to the side that has handed out the job. If the side is unknown, it passes them to both, which is
+// safe because the job is reserved on only one side.
 func (c *faktoryConn) finish(p []byte, arg string) error {
 	if !c.s.any() {
 		return c.pass(c.server, p, nil)
@@ -253,7 +253,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 	return c.say(reply)
 }
 
-// beat tells both sides that the worker is alive. Either one may quiet or end it.
+// beat sends the heartbeat to both sides. Either side may quiet or terminate the worker.
 func (c *faktoryConn) beat(p []byte) error {
 	if !c.s.any() {
 		return c.pass(c.server, p, nil)
@@ -272,7 +272,7 @@ func (c *faktoryConn) beat(p []byte) error {
 	return c.say(reply)
 }
 
-// stateRank orders the replies to BEAT by what they ask for.
+// stateRank orders the states in replies to BEAT: running, quiet, terminate.
 func stateRank(reply []byte) int {
 	var s struct {
 		State string `json:"state"`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzReaders reads bytes as requests and replies of each protocol: what is read is what was sent.
+// FuzzReaders reads bytes as requests and replies of each protocol. The messages read must equal the bytes sent.
 func FuzzReaders(f *testing.F) {
 	for _, seed := range []string{
 		req(gearmanSubmitBg, "mail", "", "x") + "status\n", res(gearmanAssign, "H:a:1", "mail", "x"), "a\t1\t0\t1\n.\n",

@@ -23,12 +23,12 @@ type gearmanSide struct {
 	broker  bool
 	out     *outbox
 	in      *bufio.Reader
-	pending []*gearmanSlot // requests without their reply, in the order in which they were sent
-	held    *gearmanSlot   // the last one whose reply waits behind the other side's
+	pending []*gearmanSlot // requests without a reply, in the order of sending
+	held    *gearmanSlot   // the last request whose reply waits for a reply of the other side
 
-	// Of the broker only.
+	// For the broker only.
 	functions map[string]bool // registered
-	assigned  map[string]bool // jobs that this worker has
+	assigned  map[string]bool // jobs of this worker
 	awaited   map[string]bool // jobs whose results the client waits for
 }
 
@@ -45,41 +45,41 @@ func newGearmanSide(conn net.Conn, broker bool) *gearmanSide {
 // gearmanSlot is a request that gets a reply.
 type gearmanSlot struct {
 	typ      gearmanType
-	raw      gearmanPacket // of a request that may go to both sides, and of a line of text
+	raw      gearmanPacket // for requests that may go to both sides, and for lines of text
 	entry    *entry        // of a submission
 	internal bool          // the reply is not for the client
-	other    *gearmanSide  // where the request goes if this side has nothing
+	other    *gearmanSide  // the side that is asked next if this one finds nothing
 	reply    gearmanPacket
-	after    []gearmanPacket // unasked packets that came behind the reply
+	after    []gearmanPacket // unsolicited packets that came after the reply
 }
 
-// maxSlots bounds the requests of a client that have no reply yet, and maxHeld the bytes of replies that wait behind others.
+// maxSlots limits a client's requests without a reply, and maxHeld the bytes of replies that wait for earlier ones.
 const (
 	maxSlots = 4096
 	maxHeld  = 1 << 20
 )
 
-// gearmanConn is a client with its connections. The client's requests are handled by the goroutine of join; each side has a goroutine
+// gearmanConn is a client with its connections. The goroutine of join handles the client's requests. Each side has a goroutine
 // that handles its replies.
 type gearmanConn struct {
 	s    *Switch
 	out  *outbox // to the client
 	work sync.WaitGroup
 
-	mu         sync.Mutex // guards what follows
-	cond       sync.Cond  // some of it has changed
+	mu         sync.Mutex // guards the fields below
+	cond       sync.Cond  // signals changes of the fields below
 	server     *gearmanSide
-	broker     *gearmanSide // nil: there is no connection
+	broker     *gearmanSide // nil: no connection
 	dialing    bool
 	dialError  error
 	ended      bool
-	finished   bool // the client sends no more
+	finished   bool // the client has closed its sending side
 	serverGone bool
-	slots      []*gearmanSlot // in the order in which the client asked
+	slots      []*gearmanSlot // in the order of the client's requests
 	heldBytes  int
 	turn       bool // the broker is asked first for the next job
 
-	functions map[string]gearmanPacket // what the worker can do, with the packet that says so
+	functions map[string]gearmanPacket // the worker's functions, with the packets that registered them
 	settings  []gearmanPacket          // options and the worker's name
 	asleep    bool
 }
@@ -99,16 +99,16 @@ func (g gearman) join(client, server net.Conn) {
 	c.requests(bufio.NewReaderSize(client, 16<<10))
 	c.work.Wait()
 	cancel()
-	_ = client.Close() // nobody reads it
+	_ = client.Close() // not read any more
 }
 
-// start lets the goroutines of a side begin.
+// start starts the goroutines of a side.
 func (c *gearmanConn) start(s *gearmanSide) {
 	c.work.Go(s.out.run)
 	c.work.Go(func() { c.replies(s) })
 }
 
-// end closes all connections. What was put for the client is written first.
+// end closes all connections, after the queued output for the client is written.
 func (c *gearmanConn) end() {
 	c.mu.Lock()
 	c.ended = true
@@ -119,14 +119,14 @@ func (c *gearmanConn) end() {
 	if broker != nil {
 		broker.out.close()
 	}
-	// A client that does not read does not keep the connection.
+	// A client that does not read must not keep the connection open.
 	timer := time.AfterFunc(dialWithin, c.out.close)
 	c.out.finish()
 	timer.Stop()
 	c.out.close()
 }
 
-// requests handles what the client sends.
+// requests handles the client's input.
 func (c *gearmanConn) requests(in *bufio.Reader) {
 	for {
 		p, err := readGearman(in, "\x00REQ")
@@ -146,7 +146,7 @@ func (c *gearmanConn) requests(in *bufio.Reader) {
 	}
 }
 
-// room waits until the sides have taken what they were sent, and replied to most of it.
+// room waits until the sides have read their requests and replied to most of them.
 func (c *gearmanConn) room() {
 	c.mu.Lock()
 	for len(c.slots) >= maxSlots && !c.ended {
@@ -160,14 +160,14 @@ func (c *gearmanConn) room() {
 	}
 }
 
-// changed is called when the state of some queue has.
+// changed is called when the state of a queue has changed.
 func (c *gearmanConn) changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.registerLocked()
 }
 
-// registerLocked lets a worker get the broker's jobs of its functions that are or were cut over.
+// registerLocked registers the worker at the broker for its functions that are or were cut over.
 func (c *gearmanConn) registerLocked() {
 	more := false
 	for name, p := range c.functions {
@@ -186,7 +186,7 @@ func (c *gearmanConn) registerLocked() {
 	}
 }
 
-// dialLocked begins to connect to the broker.
+// dialLocked starts to connect to the broker.
 func (c *gearmanConn) dialLocked() {
 	if c.dialing || c.ended || c.finished {
 		return
@@ -204,21 +204,21 @@ func (c *gearmanConn) dialLocked() {
 				c.againLocked()
 			}
 		case c.ended || c.finished:
-			_ = conn.Close() // nobody uses it
+			_ = conn.Close() // not used
 		default:
 			c.connectedLocked(newGearmanSide(conn, true))
 		}
 	})
 }
 
-// againLocked lets a worker connect to the broker later.
+// againLocked makes a worker connect to the broker later.
 func (c *gearmanConn) againLocked() {
 	if !c.ended && !c.finished {
 		time.AfterFunc(dialAgain, c.changed)
 	}
 }
 
-// connectedLocked tells the broker what the client has told the server.
+// connectedLocked repeats the client's settings and registrations to the broker.
 func (c *gearmanConn) connectedLocked(s *gearmanSide) {
 	c.broker = s
 	for _, p := range c.settings {
@@ -231,7 +231,7 @@ func (c *gearmanConn) connectedLocked(s *gearmanSide) {
 	c.start(s)
 }
 
-// brokerLocked is the connection to the broker. It waits until there is one, or connecting has failed.
+// brokerLocked returns the connection to the broker. It waits until the connection is open or has failed.
 func (c *gearmanConn) brokerLocked() (*gearmanSide, error) {
 	if c.broker == nil {
 		c.dialLocked()
@@ -245,7 +245,7 @@ func (c *gearmanConn) brokerLocked() (*gearmanSide, error) {
 	return c.broker, c.dialError
 }
 
-// requestPacket is a request without arguments.
+// requestPacket makes a request without arguments.
 func requestPacket(typ gearmanType) gearmanPacket {
 	p := newGearmanPacket(typ)
 	copy(p, "\x00REQ")

@@ -21,7 +21,7 @@ func TestGearmanRepliesKeepTheOrderOfPipelinedSubmissions(t *testing.T) {
 	server.want(req(gearmanSubmitBg, "video", "", "1") + req(gearmanSubmitBg, "video", "", "3"))
 	broker := r.atBroker()
 	broker.want(req(gearmanSubmit, "mail", "", "2"))
-	// The broker is first, also with the result, which waits behind its own reply. Both servers count from one.
+	// The broker replies first, also with the result, which waits for its own reply. Both servers count from one.
 	broker.send(res(gearmanCreated, "H:a:1") + res(gearmanComplete, "H:a:1", "done"))
 	server.send(res(gearmanCreated, "H:a:1"))
 	client.want(res(gearmanCreated, "H:a:1") + res(gearmanCreated, "h:a:1") + res(gearmanComplete, "h:a:1", "done"))
@@ -132,7 +132,7 @@ func TestGearmanTextIsTheServers(t *testing.T) {
 func TestAGearmanSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
-	_ = r.broker.Close() // nobody listens
+	_ = r.broker.Close() // the broker is down
 	r.cutOver("mail")
 	client, server := r.join()
 	client.send(req(gearmanSubmitBg, "mail", "", "1") + req(gearmanSubmitBg, "video", "", "2"))
@@ -167,13 +167,13 @@ func TestAGearmanWorkerSurvivesTheLossOfTheBroker(t *testing.T) {
 	client.want(res(gearmanAssign, "h:a:1", "mail", "x"))
 	client.send(req(gearmanGrab))
 	broker.want(req(gearmanGrab))
-	_ = broker.Close() // with a question that it does not answer
+	_ = broker.Close() // with an unanswered request
 	server.want(req(gearmanGrab))
 	server.send(res(gearmanNoJob))
 	client.want(res(gearmanNoJob))
 	broker = r.atBroker() // tried again
 	broker.want(req(gearmanCanDo, "mail"))
-	// The job of the lost connection is not this worker's any more.
+	// The worker has lost the job of the lost connection.
 	client.send(req(gearmanComplete, "h:a:1", "done") + req(gearmanPreSleep))
 	server.want(req(gearmanPreSleep))
 	broker.want(req(gearmanPreSleep))
@@ -210,7 +210,7 @@ func TestAHalfClosedGearmanClientGetsTheBrokersResult(t *testing.T) {
 	broker.wantEnd()
 	broker.send(res(gearmanComplete, "H:a:1", "done"))
 	client.want(res(gearmanComplete, "h:a:1", "done"))
-	_ = broker.Close() // all is said
+	_ = broker.Close() // the conversation is over
 	client.wantEnd()
 }
 

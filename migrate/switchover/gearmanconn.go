@@ -10,7 +10,7 @@ import (
 func (c *gearmanConn) request(p gearmanPacket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch p.typ() { //nolint:exhaustive // all others go to the server, which refuses those that it does not know
+	switch p.typ() { //nolint:exhaustive // all others go to the server, which refuses unknown types
 	case gearmanText:
 		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanText, raw: p})
 	case gearmanCanDo, gearmanCanDoTimeout:
@@ -52,7 +52,7 @@ func (c *gearmanConn) request(p gearmanPacket) {
 	}
 }
 
-// askLocked sends a request that gets a reply. A nil side: the slot has its reply already.
+// askLocked sends a request that gets a reply. If the side is nil, the slot already has its reply.
 func (c *gearmanConn) askLocked(s *gearmanSide, p gearmanPacket, slot *gearmanSlot) {
 	c.slots = append(c.slots, slot)
 	if s == nil {
@@ -64,7 +64,7 @@ func (c *gearmanConn) askLocked(s *gearmanSide, p gearmanPacket, slot *gearmanSl
 	s.out.put(p)
 }
 
-// expectLocked notes that a side owes a reply. A broker that owes one for too long counts as lost.
+// expectLocked records that a side owes a reply. A broker that takes too long counts as lost.
 func (c *gearmanConn) expectLocked(s *gearmanSide, slot *gearmanSlot) {
 	s.pending = append(s.pending, slot)
 	if s.broker && len(s.pending) == 1 {
@@ -72,7 +72,7 @@ func (c *gearmanConn) expectLocked(s *gearmanSide, slot *gearmanSlot) {
 	}
 }
 
-// takeLocked takes the oldest request of a side that has its reply now.
+// takeLocked removes the oldest request of a side, which has its reply now.
 func (c *gearmanConn) takeLocked(s *gearmanSide) *gearmanSlot {
 	slot := s.pending[0]
 	s.pending = s.pending[1:]
@@ -85,11 +85,11 @@ func (c *gearmanConn) takeLocked(s *gearmanSide) *gearmanSlot {
 func (c *gearmanConn) canDoLocked(p gearmanPacket) {
 	name := string(p.arg(0))
 	if _, known := c.functions[name]; !known && len(c.functions) >= maxFunctions || len(p) > maxFunctionBytes {
-		return // it gets the server's jobs only
+		return // it only gets the server's jobs
 	}
 	c.functions[name] = p
 	if c.broker != nil {
-		delete(c.broker.functions, name) // its time-out may be new
+		delete(c.broker.functions, name) // its time-out may have changed
 	}
 	c.registerLocked()
 }
@@ -103,7 +103,7 @@ func (c *gearmanConn) cantDoLocked(p gearmanPacket) {
 	}
 }
 
-// settingLocked keeps a setting of the connection, the last one of its kind.
+// settingLocked keeps the last value of a setting of the connection.
 func (c *gearmanConn) settingLocked(p gearmanPacket) {
 	c.settings = slices.DeleteFunc(c.settings, func(s gearmanPacket) bool {
 		return s.typ() == p.typ() && (p.typ() == gearmanClientID || bytes.Equal(s, p))
@@ -125,7 +125,7 @@ func (c *gearmanConn) settingLocked(p gearmanPacket) {
 	c.server.out.put(p)
 }
 
-// maxSettings bounds the options that are kept.
+// maxSettings limits the kept options.
 const maxSettings = 16
 
 func (c *gearmanConn) submitLocked(p gearmanPacket) {
@@ -142,7 +142,7 @@ func (c *gearmanConn) submitLocked(p gearmanPacket) {
 	c.askLocked(s, p, slot)
 }
 
-// grabLocked asks for a job. The sides take turns in being asked first.
+// grabLocked asks for a job. It alternates which side comes first.
 func (c *gearmanConn) grabLocked(p gearmanPacket) {
 	c.asleep = false
 	slot := &gearmanSlot{typ: p.typ(), raw: p}
@@ -157,8 +157,8 @@ func (c *gearmanConn) grabLocked(p gearmanPacket) {
 	c.askLocked(first, p, slot)
 }
 
-// workLocked passes news of a job to the side that has assigned it. A job that was assigned over a lost connection to the broker is not
-// this worker's any more.
+// workLocked passes a worker's report about a job to the side that has assigned it. After the connection to the broker was
+// lost, its jobs no longer belong to this worker.
 func (c *gearmanConn) workLocked(p gearmanPacket) {
 	if !p.ofBroker() || !c.s.any() {
 		c.server.out.put(p)
@@ -193,7 +193,7 @@ func (c *gearmanConn) statusLocked(p gearmanPacket) {
 func (c *gearmanConn) uniqueLocked(p gearmanPacket) {
 	slot := &gearmanSlot{typ: gearmanGetUnique, raw: p}
 	if c.s.any() {
-		slot.other, _ = c.brokerLocked() // nil: the server alone is asked
+		slot.other, _ = c.brokerLocked() // nil: ask only the server
 	}
 	c.askLocked(c.server, p, slot)
 }

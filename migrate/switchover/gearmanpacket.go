@@ -91,21 +91,21 @@ func (p gearmanPacket) arg(n int) []byte {
 	return rest
 }
 
-// Handles of gearmand begin with H. Those of the broker do so too, and are shown to clients with an h.
+// Handles of both gearmand and the broker begin with H. Clients see the broker's handles with an h instead.
 const (
 	serverHandle = 'H'
 	brokerHandle = 'h'
 )
 
-// ofBroker reports whether the packet of a client names a job of the broker.
+// ofBroker reports whether a client's packet names a job of the broker.
 func (p gearmanPacket) ofBroker() bool {
 	return len(p) > gearmanHeader && p[gearmanHeader] == brokerHandle
 }
 
-// restoreHandle gives a packet of a client the broker's handle.
+// restoreHandle restores the broker's handle in a client's packet.
 func (p gearmanPacket) restoreHandle() { p[gearmanHeader] = serverHandle }
 
-// showHandle gives a packet of the broker the handle that clients see.
+// showHandle changes the handle in a packet of the broker to the handle that clients see.
 func (p gearmanPacket) showHandle() error {
 	if len(p) == gearmanHeader || p[gearmanHeader] != serverHandle {
 		return errors.New("the broker's handles do not begin with H: set gearman.handle_prefix")
@@ -116,7 +116,7 @@ func (p gearmanPacket) showHandle() error {
 
 // foreground reports whether the client waits for the result of the submission.
 func (t gearmanType) foreground() bool {
-	switch t { //nolint:exhaustive // the others are not submissions, or not waited for
+	switch t { //nolint:exhaustive // the others are not submissions, or have no waiting client
 	case gearmanSubmit, gearmanSubmitHigh, gearmanSubmitLow, gearmanReduce:
 		return true
 	}
@@ -146,7 +146,7 @@ func readGearman(in *bufio.Reader, magic string) (gearmanPacket, error) {
 	return readFull(in, gearmanHeader+int(size))
 }
 
-// readFull reads n bytes. Memory grows with what has come.
+// readFull reads n bytes. Memory grows with the received bytes, not with n.
 func readFull(in *bufio.Reader, n int) ([]byte, error) {
 	const step = 1 << 20
 	p := make([]byte, 0, min(n, step))

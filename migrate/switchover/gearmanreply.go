@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// replies handles what a side sends, until it ends.
+// replies handles the packets from a side until its connection ends.
 func (c *gearmanConn) replies(s *gearmanSide) {
 	many := func() bool {
 		c.mu.Lock()
@@ -28,14 +28,14 @@ func (c *gearmanConn) replies(s *gearmanSide) {
 	c.end()
 }
 
-// goesOn handles the end of a side. It reports whether the client is served on.
+// goesOn handles the end of a side. It reports whether to continue serving the client.
 func (c *gearmanConn) goesOn(s *gearmanSide) bool {
 	s.out.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !s.broker {
 		c.serverGone = true
-		return c.finished && c.broker != nil && len(c.broker.awaited) > 0 && !c.ended // results may still come
+		return c.finished && c.broker != nil && len(c.broker.awaited) > 0 && !c.ended // results may still arrive
 	}
 	return c.lostLocked(s) && !c.serverGone
 }
@@ -60,7 +60,7 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 		c.pushLocked(s, p)
 		return nil
 	case gearmanError:
-		if string(p.arg(0)) == "JOB_NOT_FOUND" { // about WORK_*, which has no reply otherwise
+		if string(p.arg(0)) == "JOB_NOT_FOUND" { // an answer to WORK_*, which otherwise has no reply
 			c.pushLocked(s, p)
 			return nil
 		}
@@ -74,7 +74,7 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 		return nil
 	}
 	err := c.answerLocked(s, slot, p)
-	if err != nil { // the connection ends; the request is settled before
+	if err != nil { // the connection ends, but the request gets its reply first
 		c.doneLocked(s, slot, newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error()))
 	}
 	return err
@@ -91,7 +91,7 @@ func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p gearmanP
 			}
 		}
 	}
-	switch typ { //nolint:exhaustive // the others pass as they are
+	switch typ { //nolint:exhaustive // the others pass unchanged
 	case gearmanCreated:
 		slot.entry.accepted(s.broker)
 		if s.broker && slot.typ.foreground() {
@@ -114,7 +114,7 @@ func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p gearmanP
 	return nil
 }
 
-// askOtherLocked sends the request to the other side, if it has not been there and is connected.
+// askOtherLocked sends the request to the other side, if that side is connected and has not had the request yet.
 func (c *gearmanConn) askOtherLocked(slot *gearmanSlot) bool {
 	s := slot.other
 	slot.other = nil
@@ -127,13 +127,13 @@ func (c *gearmanConn) askOtherLocked(slot *gearmanSlot) bool {
 	return true
 }
 
-// doneLocked gives a slot its reply. It is passed on once all earlier ones are.
+// doneLocked gives a slot its reply. The reply is passed on after all earlier replies.
 func (c *gearmanConn) doneLocked(s *gearmanSide, slot *gearmanSlot, p gearmanPacket) {
 	slot.reply = p
 	s.held = slot
 	c.heldBytes += len(p)
 	c.flushLocked()
-	// This side waits while its replies wait behind one of the other side.
+	// This side waits while its replies wait for a reply of the other side.
 	for c.heldBytes > maxHeld && s.held != nil && !slices.Contains(s.pending, c.slots[0]) && !c.ended {
 		c.cond.Wait()
 	}
@@ -162,7 +162,7 @@ func (c *gearmanConn) flushLocked() {
 	}
 }
 
-// pushLocked passes a packet on that nobody asked for. It stays behind the replies that its side has sent before.
+// pushLocked passes on an unsolicited packet. It stays behind the earlier replies of its side.
 func (c *gearmanConn) pushLocked(s *gearmanSide, p gearmanPacket) {
 	if s.held == nil {
 		c.out.put(p)
@@ -172,8 +172,8 @@ func (c *gearmanConn) pushLocked(s *gearmanSide, p gearmanPacket) {
 	c.heldBytes += len(p)
 }
 
-// lostLocked handles the end of the connection to the broker. It reports whether the client is served on: not if it waits for results of jobs
-// at the broker, as it learns with its connection that they do not come.
+// lostLocked handles the end of the connection to the broker. It reports whether to continue serving the client. If the client
+// waits for results from the broker, its connection must be closed, so that it notices that they will not come.
 func (c *gearmanConn) lostLocked(s *gearmanSide) bool {
 	c.broker = nil
 	c.cond.Broadcast()

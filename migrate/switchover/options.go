@@ -14,7 +14,7 @@ type Options struct {
 	Protocol string
 	Server   string                          // HOST:PORT, for the report
 	Broker   string                          // HOST:PORT
-	Password string                          // of the broker; Faktory only
+	Password string                          // password of the broker; Faktory only
 	Changed  func(queues []string, to State) // called after each change
 }
 
@@ -54,7 +54,7 @@ func CheckProtocol(name string) error {
 	return nil
 }
 
-// NewSwitch has all queues at the server.
+// NewSwitch makes a Switch with all queues at the server.
 func NewSwitch(o Options) (*Switch, error) {
 	if err := CheckProtocol(o.Protocol); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func NewSwitch(o Options) (*Switch, error) {
 // Join serves a client until it or the server ends. It is wiretap.Proxy.Join.
 func (s *Switch) Join(client, server net.Conn) { s.p.join(client, server) }
 
-// CutOver lets the new jobs of queues go to the broker, if that can be reached.
+// CutOver sends the new jobs of queues to the broker, if it can be reached.
 func (s *Switch) CutOver(queues ...string) error {
 	if err := s.p.check(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Switch) CutOver(queues ...string) error {
 	return err
 }
 
-// RollBack lets the new jobs of queues go to the server again.
+// RollBack sends the new jobs of queues to the server again.
 func (s *Switch) RollBack(queues ...string) error {
 	err := s.Board.RollBack(queues...)
 	if err == nil {
@@ -88,5 +88,5 @@ func (s *Switch) RollBack(queues ...string) error {
 	return err
 }
 
-// maxMessage bounds one request or reply.
+// maxMessage limits the size of one request or reply.
 const maxMessage = 64 << 20

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// maxOutbox is how many bytes may wait for a connection before those who add to them wait.
+// maxOutbox is the number of waiting bytes above which wait blocks.
 const maxOutbox = 1 << 20
 
-// keepOutbox is how many bytes of memory stay with a connection that has nothing to write.
+// keepOutbox is the size of the buffer that an idle connection keeps.
 const keepOutbox = 64 << 10
 
-// outbox holds the bytes on their way to a connection. A goroutine writes them, so that nobody waits for a slow reader while it holds
-// a lock.
+// outbox holds the output of a connection. A goroutine writes it, so that no caller waits for a slow reader while holding a
+// lock.
 type outbox struct {
 	conn   net.Conn
-	within time.Duration // bounds a write; zero: no bound
+	within time.Duration // timeout of a write; zero: none
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	cond  sync.Cond
 	bytes []byte
-	busy  bool // some are being written
-	last  bool // nothing more comes
-	ended bool // the connection takes no more
+	busy  bool // a write is in progress
+	last  bool // no more output follows
+	ended bool // the connection is closed
 }
 
 func newOutbox(conn net.Conn, within time.Duration) *outbox {
@@ -32,7 +32,7 @@ func newOutbox(conn net.Conn, within time.Duration) *outbox {
 	return o
 }
 
-// put adds bytes. It never waits.
+// put adds output. It never waits.
 func (o *outbox) put(b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +51,7 @@ func (o *outbox) wait() {
 	}
 }
 
-// finish lets run end once all is written, and waits for that. The receiver learns that no more comes.
+// finish ends run after all output is written, waits for that, and closes the sending side.
 func (o *outbox) finish() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,7 +62,7 @@ func (o *outbox) finish() {
 	}
 }
 
-// close ends run at once, and the connection.
+// close ends run and the connection at once.
 func (o *outbox) close() {
 	_ = o.conn.Close() // may be closed
 	o.mu.Lock()
@@ -98,7 +98,7 @@ func (o *outbox) run() {
 		o.cond.Broadcast()
 		o.mu.Unlock()
 		if err != nil {
-			o.close() // the reader of the connection learns it
+			o.close() // the reader of the connection notices
 			return
 		}
 		spare = out

@@ -17,7 +17,7 @@ type rig struct {
 	server net.Listener
 }
 
-// patience bounds how long a test waits for bytes.
+// patience limits how long a test waits for bytes.
 const patience = 10 * time.Second
 
 func setup(t *testing.T, protocol string) *rig {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// dialect is a protocol whose replies have the order of the requests, as one client speaks it. Its methods run one at a time, apart
-// from those that read.
+// dialect is one client's connection in a protocol whose replies are in the order of the requests. Its methods run one at a
+// time, except the methods that read.
 type dialect interface {
 	request(in *bufio.Reader) ([]byte, error)
 	reply(in *bufio.Reader) ([]byte, error)
@@ -21,18 +21,18 @@ type dialect interface {
 	lost() []byte
 }
 
-// sequence serves a client of such a protocol. One goroutine reads its requests, the one of serve handles them, and each side has one
-// that reads replies.
+// sequence serves a client of such a protocol. One goroutine reads its requests, the goroutine of serve handles them, and each
+// side has a goroutine that reads replies.
 type sequence struct {
 	s      *Switch
 	d      dialect
 	client net.Conn
-	eof    chan struct{} // closed when the client sends no more
+	eof    chan struct{} // closed when the client has closed its sending side
 	work   sync.WaitGroup
 
-	// Of the goroutine of serve.
-	server, broker *sequenceSide // the broker's is nil until it is needed
-	last           *sequenceSide // the side that has got the last request
+	// Used by the goroutine of serve only.
+	server, broker *sequenceSide // broker is nil until it is needed
+	last           *sequenceSide // the side that got the last request
 }
 
 // exchange is a request that was sent to a side.
@@ -82,7 +82,7 @@ func (c *sequence) serve() {
 	close(over)
 	if c.broker != nil {
 		c.broker.drain()
-		_ = c.broker.conn.Close() // its jobs go back
+		_ = c.broker.conn.Close() // its jobs return to their queues
 	}
 	closeWrite(c.server.conn)
 	<-c.server.ended
@@ -103,7 +103,7 @@ func (c *sequence) write(b []byte) {
 	}
 }
 
-// say replies to the client in place of a side.
+// say replies to the client directly.
 func (c *sequence) say(b []byte) error {
 	c.drain()
 	c.write(b)
@@ -117,7 +117,7 @@ func (c *sequence) drain() {
 	}
 }
 
-// pass sends a request to a side, whose reply goes to the client. Requests to the same side need not wait for each other.
+// pass sends a request to a side and its reply to the client. Requests to the same side need not wait for each other.
 func (c *sequence) pass(s *sequenceSide, request []byte, rewrite func([]byte) []byte) error {
 	if c.last != s {
 		c.drain()
@@ -140,7 +140,7 @@ func (c *sequence) call(s *sequenceSide, request []byte) ([]byte, error) {
 	return p, nil
 }
 
-// atBroker is the side of the broker. It connects if that is needed.
+// atBroker returns the side of the broker, and connects if needed.
 func (c *sequence) atBroker() (*sequenceSide, error) {
 	if c.broker != nil && !c.broker.isGone() {
 		return c.broker, nil
@@ -152,11 +152,11 @@ func (c *sequence) atBroker() (*sequenceSide, error) {
 	in := bufio.NewReaderSize(conn, 16<<10)
 	_ = conn.SetDeadline(time.Now().Add(dialWithin)) // of a new connection
 	if err := c.d.greet(conn, in); err != nil {
-		_ = conn.Close() // it is of no use
+		_ = conn.Close() // not usable
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
-	c.drain() // what the side before had not replied to
+	c.drain() // wait for replies of the previous side
 	c.broker = c.newSide(conn, in, true)
 	c.last = nil
 	c.work.Go(c.broker.run)
@@ -171,7 +171,7 @@ type sequenceSide struct {
 	in     *bufio.Reader
 	ended  chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	cond    sync.Cond
 	pending []*exchange
 	gone    bool
@@ -189,7 +189,7 @@ func (s *sequenceSide) isGone() bool {
 	return s.gone
 }
 
-// drain waits until no request is without its reply.
+// drain waits until every request has its reply.
 func (s *sequenceSide) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *sequenceSide) drain() {
 	}
 }
 
-// send sends a request. Without an error, the exchange is settled, if only by the end of the connection.
+// send sends a request. If it returns no error, the exchange is settled later, at the latest by the end of the connection.
 func (s *sequenceSide) send(request []byte, x *exchange) error {
 	s.mu.Lock()
 	for len(s.pending) >= maxSlots && !s.gone {
@@ -236,7 +236,7 @@ func (s *sequenceSide) run() {
 		}
 		s.mu.Unlock()
 		if x == nil {
-			break // nobody has asked
+			break // an unsolicited reply
 		}
 		s.settle(x, p)
 		s.mu.Lock()
@@ -262,7 +262,7 @@ func (s *sequenceSide) settle(x *exchange, p []byte) {
 	}
 }
 
-// end settles what is open. A client does not outlive its connection to the server.
+// end settles the open exchanges. If the connection to the server ends, the client's connection ends too.
 func (s *sequenceSide) end() {
 	_ = s.conn.Close() // may be closed
 	if !s.broker {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A broker that is stopped, but whose connections stay, must not hold the server's jobs back.
+// A broker that hangs with open connections must not delay the server's jobs.
 func TestABrokerThatDoesNotReplyCountsAsLost(t *testing.T) {
 	t.Parallel()
 	t.Run("gearman", func(t *testing.T) {
@@ -19,7 +19,7 @@ func TestABrokerThatDoesNotReplyCountsAsLost(t *testing.T) {
 		r.atBroker().want(req(gearmanCanDo, "mail"))
 		client.send(req(gearmanGrab))
 		server.want(req(gearmanGrab))
-		server.send(res(gearmanNoJob)) // the broker is asked, and says nothing
+		server.send(res(gearmanNoJob)) // the broker is asked and does not answer
 		client.want(res(gearmanNoJob))
 	})
 	t.Run("faktory", func(t *testing.T) {

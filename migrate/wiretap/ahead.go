@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// holdFor is how long a delivery may wait for the reply to its submission.
+// holdFor is the time for which a delivery may wait for the reply to its submission.
 const holdFor = 20 * time.Millisecond
 
-// ahead keeps deliveries that were seen before the reply to the submission of their job: the two replies come over different
-// connections. What follows on the connection waits behind the delivery. The player alone uses it, but for submitting.
+// ahead keeps deliveries that arrived before the reply to the submission of their job. The two come over different connections,
+// so that can happen. Later requests of the connection wait for the delivery. Only the player uses ahead, except for
+// submitting.
 type ahead struct {
-	submitting atomic.Int64 // submissions that were seen and not played
+	submitting atomic.Int64 // submissions seen but not played yet
 	lines      map[int]*heldLine
-	missed     time.Time // when a delivery has waited in vain
+	missed     time.Time // the last time that a delivery waited in vain
 }
 
 // heldLine is a connection whose first task waits.
@@ -24,7 +25,7 @@ type heldLine struct {
 	tasks []task
 }
 
-// hold keeps a delivery of an unknown job if its submission may still come.
+// hold keeps a delivery of an unknown job if its submission may still be played.
 func (a *ahead) hold(t task) bool {
 	if t.late || t.x.up == nil || len(idsOf(t.x.up)) == 0 || a.submitting.Load() == 0 || time.Since(a.missed) < time.Second {
 		return false
@@ -37,7 +38,7 @@ func (a *ahead) hold(t task) bool {
 	return true
 }
 
-// keep keeps a task behind a delivery that waits.
+// keep queues a task behind a waiting delivery.
 func (a *ahead) keep(t task) bool {
 	l := a.lines[t.line]
 	if l != nil {
@@ -46,7 +47,7 @@ func (a *ahead) keep(t task) bool {
 	return l != nil
 }
 
-// ready lists the connections that need not wait any longer.
+// ready lists the connections whose wait is over.
 func (a *ahead) ready(knows func(line int, id string) bool, late bool) (lines []int) {
 	for _, line := range slices.Sorted(maps.Keys(a.lines)) {
 		l := a.lines[line]
@@ -68,7 +69,7 @@ func (a *ahead) release(line int) []task {
 	return tasks
 }
 
-// due fires when some connection may have waited long enough; nil: none waits.
+// due fires when the wait of a connection may be over; nil: none waits.
 func (a *ahead) due() <-chan time.Time {
 	if len(a.lines) == 0 {
 		return nil

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// beanstalkd: lines that end with CRLF, some of them with a body.
+// beanstalkd: lines that end with CRLF, some followed by a body.
 type beanstalkd struct{ textual }
 
-// beanstalkdKinds are the commands that are not plain; names says that the first argument is a job's id.
+// beanstalkdKinds lists the commands that are not plain. names means that the first argument is a job's id.
 var beanstalkdKinds = map[string]struct {
 	kind  kind
 	names bool
@@ -40,7 +40,7 @@ func (beanstalkd) request(in []byte) (r request, n int, err error) {
 			return r, 0, nil
 		}
 	case known.kind == takes:
-		r.play = []byte("reserve-with-timeout 1\r\n") // the job is there
+		r.play = []byte("reserve-with-timeout 1\r\n") // the job exists already
 	case known.names && len(words) > 1:
 		at := strings.Index(line[len(words[0]):], words[1]) + len(words[0])
 		r.id = span{at, at + len(words[1])}

@@ -18,25 +18,25 @@ type Options struct {
 	// Dial connects to the second server.
 	Dial func(context.Context) (net.Conn, error)
 
-	// MaxBytes bounds what is kept of requests and replies that are not compared yet. Beyond it the comparison ends, or with
+	// MaxBytes limits the memory for requests and replies that are not compared yet. Above it the comparison ends, or with
 	// Block the caller of Watch waits.
 	MaxBytes int
 	Block    bool
 
-	// Different is called for each difference that the report keeps, from any goroutine. May be nil.
+	// Different is called for each difference that the report keeps. Any goroutine may call it. May be nil.
 	Different func(Difference)
 }
 
-// DefaultMaxBytes is MaxBytes if that is not set.
+// DefaultMaxBytes is the default of MaxBytes.
 const DefaultMaxBytes = 64 << 20
 
-// patience is how long the player waits for a reply before it goes on with other connections.
+// patience is the time that the player waits for a reply before it continues with other connections.
 const patience = 100 * time.Millisecond
 
-// settleWithin is how long Finish waits for replies.
+// settleWithin is the time that Finish waits for replies.
 const settleWithin = answerWithin + time.Second
 
-// Comparer plays what a proxy sees against a second server.
+// Comparer plays the traffic of a proxy against a second server.
 type Comparer struct {
 	o        Options
 	p        protocol
@@ -47,7 +47,7 @@ type Comparer struct {
 	lines map[int]*line
 	queue []task
 	busy  bool       // the player has a task
-	room  *sync.Cond // the queue has become shorter, or the player idle
+	room  *sync.Cond // signals a shorter queue or an idle player
 
 	added  chan struct{} // capacity 1: the queue is not empty
 	ahead  ahead
@@ -57,13 +57,13 @@ type Comparer struct {
 	ended  atomic.Bool
 }
 
-// task is something for the player: a request, a message of the first server, or the end of a connection.
+// task is work for the player: a request, a message of the first server, or the end of a connection.
 type task struct {
 	line   int
 	x      *exchange
 	push   *reply
 	closed bool
-	late   bool // the task has waited
+	late   bool // the task has waited before
 }
 
 // NewComparer starts a comparison. Close ends it.
@@ -84,7 +84,7 @@ func NewComparer(o Options) (*Comparer, error) {
 	return c, nil
 }
 
-// Watch takes what happens at a proxy. It never blocks without Options.Block, and keeps no part of the event.
+// Watch receives the events of a proxy. It blocks only with Options.Block, and keeps no part of the event.
 func (c *Comparer) Watch(e Event) {
 	if c.ended.Load() {
 		return
@@ -121,10 +121,10 @@ func (c *Comparer) Watch(e Event) {
 // Ended is closed when the comparison has ended.
 func (c *Comparer) Ended() <-chan struct{} { return c.ctx.Done() }
 
-// Report says what was found so far.
+// Report returns the results so far.
 func (c *Comparer) Report() Report { return c.verdicts.report() }
 
-// Finish waits until all that was watched is compared, and ends the comparison.
+// Finish waits until all watched traffic is compared, then ends the comparison.
 func (c *Comparer) Finish() Report {
 	c.waitEmpty()
 	for end := time.Now().Add(settleWithin); c.verdicts.sweep(time.Now().Add(-answerWithin)) > 0 && time.Now().Before(end) && !c.ended.Load(); {
@@ -149,7 +149,7 @@ func (c *Comparer) Close() {
 	c.player.Wait()
 }
 
-// Drop ends the comparison for a reason, which the report has.
+// Drop ends the comparison. The report contains the reason.
 func (c *Comparer) Drop(why string) {
 	if c.ended.Swap(true) {
 		return
@@ -158,7 +158,7 @@ func (c *Comparer) Drop(why string) {
 	c.cancel()
 }
 
-// hold counts memory. Above the bound the comparison ends.
+// hold counts memory. Above the limit the comparison ends.
 func (c *Comparer) hold(n int) {
 	if c.held.Add(int64(n)) > int64(c.o.MaxBytes) && !c.o.Block {
 		c.Drop(fmt.Sprintf("the broker in memory is behind by more than %d MiB of requests", c.o.MaxBytes>>20))
@@ -167,7 +167,7 @@ func (c *Comparer) hold(n int) {
 
 func (c *Comparer) release(n int) { c.held.Add(int64(-n)) }
 
-// taskBytes is what a task uses beside its request.
+// taskBytes is the memory of a task in addition to its request.
 const taskBytes = 512
 
 func (c *Comparer) enqueue(t task) {
@@ -193,11 +193,11 @@ func (c *Comparer) enqueue(t task) {
 func (c *Comparer) wakePlayer() {
 	select {
 	case c.added <- struct{}{}:
-	default: // it knows
+	default: // already notified
 	}
 }
 
-// play is the player: it ends with the comparison.
+// play runs the player until the comparison ends.
 func (c *Comparer) play() {
 	conns := make(map[int]*played)
 	defer c.end(conns)
@@ -212,7 +212,7 @@ func (c *Comparer) play() {
 				c.Drop(err.Error())
 				return
 			}
-			c.wakePlayer() // to see whether it is idle now
+			c.wakePlayer() // so that it checks whether it is idle
 		case <-sweep.C:
 			c.verdicts.sweep(time.Now().Add(-answerWithin))
 		case <-c.added:
@@ -307,7 +307,7 @@ func (c *Comparer) do(conns map[int]*played, t task) error {
 	return nil
 }
 
-// leave closes a connection once the second server has sent what the first one had.
+// leave closes a connection once the second server has sent all messages that the first server had sent.
 func (c *Comparer) leave(conns map[int]*played, line int) {
 	for end := time.Now().Add(patience); c.verdicts.awaits(line) && time.Now().Before(end); {
 		time.Sleep(patience / 100)
@@ -319,7 +319,8 @@ func (c *Comparer) leave(conns map[int]*played, line int) {
 	c.verdicts.left(line)
 }
 
-// catchUp performs the tasks of connections whose job is known now, with late also of those that have waited long enough.
+// catchUp performs the tasks of connections whose job is known now. With late, it also performs tasks that have waited long
+// enough.
 func (c *Comparer) catchUp(conns map[int]*played, late bool) error {
 	for _, line := range c.ahead.ready(c.verdicts.knows, late) {
 		for _, t := range c.ahead.release(line) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tubeServer is a server with one tube that speaks enough of beanstalkd's protocol.
+// tubeServer is a server with one tube that implements a part of beanstalkd's protocol.
 type tubeServer struct {
 	net.Listener
 	spoil func(reply string) string // changes replies; nil: not
@@ -139,7 +139,7 @@ func talk(t testing.TB, address string, requests ...string) (replies []string) {
 	return replies
 }
 
-// everyday is a job's life.
+// everyday is a typical life of a job.
 var everyday = []string{"put 0 0 60 1\r\na", "put 0 0 60 1\r\nb", "reserve-with-timeout 0", "delete 100", "reserve-with-timeout 0", "delete 101"}
 
 // compare runs the requests through a proxy in front of a server that counts from 100, and compares with the second server.
@@ -160,7 +160,8 @@ func wantCounts(t *testing.T, r *Report, equal, different, unknown uint64) {
 	}
 }
 
-// The second server counts from 20: with the last digit of the id in the reply, delete shows that its own id was sent.
+// The second server counts from 20. Its reply to delete contains the last digit of the id, which shows that it received its own
+// id.
 func TestIDsOfServersMayDiffer(t *testing.T) {
 	t.Parallel()
 	r, replies := compare(t, startTube(t, 20, nil), everyday...)
@@ -199,7 +200,7 @@ func TestJobsFromBeforeAreUnknown(t *testing.T) {
 	}
 }
 
-// A second server that is gone, hangs or closes connections changes nothing for clients.
+// Clients do not notice a second server that is down, hangs or closes connections.
 func TestBrokenSecondServerHarmsNoClient(t *testing.T) {
 	t.Parallel()
 	gone := startTube(t, 1, nil)
@@ -214,7 +215,7 @@ func TestBrokenSecondServerHarmsNoClient(t *testing.T) {
 	}
 }
 
-// A comparer that may keep nothing says that it is behind; the clients do not notice.
+// A comparer without memory reports that it cannot keep up; the clients do not notice.
 func TestComparisonIsDroppedAtItsMemoryBound(t *testing.T) {
 	t.Parallel()
 	second := startTube(t, 20, nil)
@@ -230,7 +231,7 @@ func TestComparisonIsDroppedAtItsMemoryBound(t *testing.T) {
 	}
 }
 
-// Two workers get each other's job at the second server. That is an order of deliveries that may differ.
+// Two workers get each other's job at the second server. This difference in the order of deliveries is allowed.
 func TestWorkersMaySwapJobs(t *testing.T) {
 	t.Parallel()
 	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(startTube(t, 20, nil))})
@@ -248,7 +249,7 @@ func TestWorkersMaySwapJobs(t *testing.T) {
 	say(1, "put 0 0 60 1\r\nb\r\n", "INSERTED 101\r\n")
 	say(2, "reserve\r\n", "RESERVED 101 1\r\nb\r\n")
 	say(3, "reserve\r\n", "RESERVED 100 1\r\na\r\n")
-	say(2, "delete 101\r\n", "DELETED 0\r\n") // at the second server this worker has 20
+	say(2, "delete 101\r\n", "DELETED 0\r\n") // at the second server this worker got job 20
 	say(3, "delete 100\r\n", "DELETED 1\r\n")
 	r := c.Finish()
 	wantCounts(t, &r, 6, 0, 0)
@@ -327,7 +328,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest is the time of a request: to the server itself, through a proxy that nobody watches, and with the comparison.
+// BenchmarkRequest measures a request: directly to the server, through a proxy without a watcher, and with the comparison.
 func BenchmarkRequest(b *testing.B) {
 	server := startTube(b, 1, nil)
 	for _, way := range []string{"direct", "proxy", "compared"} {

@@ -1,5 +1,5 @@
-// Package wiretap watches the conversation between clients and a server of another project: it records it, and it plays it against
-// a second server and compares the replies.
+// Package wiretap watches the traffic between clients and a server of another project. It can record the traffic, or play it
+// against a second server and compare the replies.
 //
 //	clients ⇄ Proxy ⇄ server              bytes pass unchanged
 //	            │ Event
@@ -9,20 +9,21 @@
 //	                   ▼
 //	            the second server
 //
-// A Comparer cuts the bytes of a connection into requests and replies. It plays a request once the first server has replied, one at a
-// time over all connections, so that the second server decides in the order of the first one. Requests that nobody replies to, and those
-// that wait for the work of others, are played when they come. Then it compares both replies.
+// A Comparer cuts the bytes of a connection into requests and replies. It plays a request after the first server has replied,
+// one at a time over all connections, so that the second server processes requests in the same order as the first. Requests
+// without a reply, and requests whose reply waits for other clients, are played when they arrive. Then it compares both
+// replies.
 //
-// What may differ is normalised: ids that the server chooses, times, and which of several waiting workers gets which job. Some requests
-// are not played and count as unknown: requests about jobs that were submitted before the comparison began, waits that ended
-// without a job, and reports about the whole server.
+// It normalises allowed differences: ids that the server chooses, times, and which of several waiting workers gets which job.
+// Some requests are not played and count as unknown: requests about jobs from before the comparison, waits that ended without a
+// job, and reports about the whole server.
 //
-// The comparison never harms clients. Its queue is bounded; when it is full, or the second server is lost, the comparison ends and says
-// why, and the proxy goes on.
+// The comparison never disturbs clients. Its queue is bounded. If the queue is full or the second server is lost, the
+// comparison ends with a reason, and the proxy continues.
 //
 //	proxy.go      moves the bytes
 //	recording.go  the file
-//	protocol.go   what the comparison has to know of a protocol
+//	protocol.go   the properties of a protocol that the comparison needs
 //	gearman.go, faktory.go, workq.go, beanstalkd.go, qless.go   the protocols
 //	line.go       bytes of a connection → requests with their replies
 //	compare.go    the order of play

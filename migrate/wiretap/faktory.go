@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// faktory: lines with a verb and JSON or words; replies are those of RESP.
+// faktory: lines with a verb and JSON or words; replies in RESP.
 type faktory struct{ textual }
 
 var faktoryKinds = map[string]kind{"FETCH": takes, "INFO": ignored, "BATCH": ignored, "END": silent}
@@ -33,7 +33,7 @@ func (faktory) request(in []byte) (r request, n int, err error) {
 	return r, n, nil
 }
 
-// jids are the ids of a list of jobs. What is not such a list has none: the server will refuse it.
+// jids returns the ids of a list of jobs; none if the text is not a list, because the server will refuse it.
 func jids(list []byte) []string {
 	var jobs []struct {
 		JID string `json:"jid"`
@@ -66,7 +66,7 @@ func (faktory) reply(in []byte, asked *request) (p reply, n int, err error) {
 	return p, n, nil
 }
 
-// normal of a job is without the times that servers set, and in one order of members.
+// The normal form of a job has no times that servers set, and its members are sorted.
 func (faktory) normal(_ *request, raw string) string {
 	var job map[string]any
 	body := bulk([]byte(raw))

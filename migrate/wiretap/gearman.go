@@ -48,7 +48,8 @@ var gearmanRequests = map[uint32]struct {
 
 const gearmanHeader = 12
 
-// packet is the type, the payload and the length of the packet at the start of in. n is zero if it has not come whole.
+// packet returns the type, the payload and the length n of the packet at the start of in. n is zero if the packet is
+// incomplete.
 func (gearman) packet(in []byte, magic string) (typ uint32, payload []byte, n int, err error) {
 	if have := min(len(in), 4); string(in[:have]) != magic[:have] {
 		return 0, nil, 0, errFraming
@@ -66,7 +67,7 @@ func (gearman) packet(in []byte, magic string) (typ uint32, payload []byte, n in
 	return binary.BigEndian.Uint32(in[4:]), in[gearmanHeader:n], n, nil
 }
 
-// firstField is where the first field of a payload stands in its packet.
+// firstField is the position of the payload's first field in its packet.
 func firstField(payload []byte) span {
 	end := bytes.IndexByte(payload, 0)
 	if end < 0 {
@@ -147,7 +148,7 @@ func (gearman) textReply(in []byte, asked *request) (p reply, n int, err error) 
 	}
 }
 
-// normal is without the size of the packet, which depends on the length of the handle.
+// The normal form has no packet size, because it depends on the length of the handle.
 func (gearman) normal(_ *request, raw string) string {
 	if len(raw) >= gearmanHeader && raw[0] == 0 {
 		return raw[:8] + raw[gearmanHeader:]
@@ -163,14 +164,14 @@ func (gearman) barrier() (req, rep []byte) {
 	return packet("\x00REQ", gearmanEchoReq), packet("\x00RES", gearmanEchoReq+1)
 }
 
-// withID is a packet with another handle.
+// withID returns the packet with another handle.
 func (gearman) withID(r *request, id string) []byte {
 	out := r.id.replaced(r.raw, id)
 	binary.BigEndian.PutUint32(out[8:], uint32(len(out)-gearmanHeader)) //nolint:gosec // bounded by maxMessage
 	return out
 }
 
-// cutLine is the first line of in without its end, and its length with the end; zero: it has not come whole.
+// cutLine returns the first line of in without its end, and its length with the end; zero if the line is incomplete.
 func cutLine(in []byte, end string) (line string, n int) {
 	at := bytes.Index(in, []byte(end))
 	if at < 0 {

@@ -2,16 +2,16 @@ package wiretap
 
 import "strconv"
 
-// idPairs maps the ids of jobs at the first server to those at the second one, and back. It forgets the oldest ones: a job that was
-// forgotten is one from before the comparison.
+// idPairs maps the ids of jobs at the first server to ids at the second server, and back. It forgets the oldest pairs. A
+// forgotten job counts as a job from before the comparison.
 type idPairs struct {
 	young, old generation
-	aliased    bool // some connections have got another job than at the first server
+	aliased    bool // a connection has got another job than at the first server
 }
 
 type generation struct{ down, up map[string]string }
 
-// generationSize is how many ids a generation has. Two are kept.
+// generationSize is the number of ids in a generation. Two generations are kept.
 const generationSize = 250_000
 
 func newGeneration() generation {
@@ -25,7 +25,7 @@ func (p *idPairs) learn(up, down string) {
 	p.young.down[up], p.young.up[down] = down, up
 }
 
-// alias makes a connection's later requests about a job name another one.
+// alias replaces a job by another one in the later requests of a connection.
 func (p *idPairs) alias(line int, up, down string) {
 	p.aliased = true
 	p.learn(aliasKey(line, up), down)
@@ -36,7 +36,7 @@ func (p *idPairs) alias(line int, up, down string) {
 
 func aliasKey(line int, up string) string { return strconv.Itoa(line) + "\x00" + up }
 
-// down is the id at the second server.
+// down returns the id at the second server.
 func (p *idPairs) down(line int, up string) (string, bool) {
 	if p.aliased {
 		if id, known := lookUp(p.young.down, p.old.down, aliasKey(line, up)); known {
@@ -46,7 +46,7 @@ func (p *idPairs) down(line int, up string) (string, bool) {
 	return lookUp(p.young.down, p.old.down, up)
 }
 
-// up is the id at the first server.
+// up returns the id at the first server.
 func (p *idPairs) up(down string) (string, bool) { return lookUp(p.young.up, p.old.up, down) }
 
 func lookUp(young, old map[string]string, key string) (string, bool) {

@@ -10,12 +10,12 @@ type exchange struct {
 	line    int
 	req     request
 	bytes   int
-	sent    bool          // it was given to the player; guarded by the line
+	sent    bool          // passed to the player; guarded by the line
 	done    chan struct{} // closed once the second server has replied
 	barrier bool          // not a client's request
 
 	up, down *reply // guarded by verdicts once sent
-	settled  bool   // the same
+	settled  bool   // guarded in the same way
 }
 
 func newExchange(line int, r request) *exchange {
@@ -23,18 +23,18 @@ func newExchange(line int, r request) *exchange {
 	return &exchange{line: line, req: r, bytes: len(r.raw), done: make(chan struct{})}
 }
 
-// line is a client's connection as the comparison sees it. The proxy's two goroutines of the connection call it.
+// line is the comparison's view of a client's connection. The two proxy goroutines of the connection call it.
 type line struct {
 	number int
 	c      *Comparer
 
-	mu      sync.Mutex // guards what follows
-	in, out []byte     // not cut yet
+	mu      sync.Mutex // guards the fields below
+	in, out []byte     // bytes not cut into messages yet
 	waiting []*exchange
 	lost    bool
 }
 
-// client takes bytes of the client.
+// client receives bytes from the client.
 func (l *line) client(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *line) client(p []byte) {
 	l.advance()
 }
 
-// server takes bytes of the server.
+// server receives bytes from the server.
 func (l *line) server(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *line) server(p []byte) {
 	}
 }
 
-// advance plays what need not wait for the server's reply.
+// advance plays requests that need not wait for the server's reply.
 func (l *line) advance() {
 	for len(l.waiting) > 0 {
 		x := l.waiting[0]
@@ -110,7 +110,7 @@ func (l *line) advance() {
 	}
 }
 
-// next gives an exchange to the player, and takes it off the list.
+// next passes an exchange to the player and removes it from the list.
 func (l *line) next(x *exchange, off bool) {
 	if !x.sent {
 		x.sent = true
@@ -121,7 +121,7 @@ func (l *line) next(x *exchange, off bool) {
 	}
 }
 
-// lose ends the comparison of a connection whose bytes are not understood.
+// lose ends the comparison of a connection whose bytes cannot be parsed.
 func (l *line) lose() {
 	l.lost = true
 	l.giveUp()
@@ -129,7 +129,7 @@ func (l *line) lose() {
 	l.c.verdicts.unknown("other bytes", "bytes that are not of the protocol")
 }
 
-// giveUp counts what will have no reply.
+// giveUp counts the requests that will get no reply.
 func (l *line) giveUp() {
 	for _, x := range l.waiting {
 		if !x.sent {
@@ -151,7 +151,7 @@ func (l *line) close() {
 	l.c.enqueue(task{line: l.number, closed: true})
 }
 
-// append keeps bytes; cut drops them. Both keep the account of the memory.
+// append stores bytes and cut drops them. Both count the memory.
 func (l *line) append(b, p []byte) []byte {
 	if l.lost {
 		return nil

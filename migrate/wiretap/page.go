@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// page shows a Report. It loads itself again while the comparison runs.
+// page shows a Report. It reloads itself while the comparison runs.
 var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>broker shadow</title>
 {{if .Live}}<meta http-equiv="refresh" content="2">{{end}}
@@ -37,7 +37,7 @@ broker  {{.Broker}}</pre>{{end}}{{end}}
 </body></html>
 `))
 
-// Page is the report as a page.
+// Page renders the report as a page.
 func (r *Report) Page(live bool) ([]byte, error) {
 	var b bytes.Buffer
 	err := page.Execute(&b, struct {
@@ -47,7 +47,7 @@ func (r *Report) Page(live bool) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ServePages adds the page and the JSON of a live report.
+// ServePages adds the routes for the page and the JSON of a live report.
 func ServePages(mux *http.ServeMux, report func() Report) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		r := report()
@@ -58,7 +58,7 @@ func ServePages(mux *http.ServeMux, report func() Report) {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		_, _ = w.Write(p) // the reader may be gone
+		_, _ = w.Write(p) // the client may have disconnected
 	})
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sendWithin bounds how long the second server may leave a request unread.
+// sendWithin limits the time in which the second server must read a request.
 const sendWithin = 2 * time.Second
 
 // played is a client's connection to the second server. The player sends; a goroutine reads the replies.
@@ -18,7 +18,7 @@ type played struct {
 
 	ask, answer []byte // the barrier
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	sent []*exchange
 	gone bool
 
@@ -32,7 +32,8 @@ func newPlayed(c *Comparer, conn net.Conn, line int) *played {
 	return p
 }
 
-// send sends a request. It returns what is closed when the second server has handled it; nil: that cannot be known.
+// send sends a request. It returns a channel that is closed when the second server has handled the request; nil if that cannot
+// be determined.
 func (p *played) send(x *exchange, raw []byte) <-chan struct{} {
 	wait := x
 	p.mu.Lock()
@@ -53,7 +54,7 @@ func (p *played) send(x *exchange, raw []byte) <-chan struct{} {
 	p.mu.Unlock()
 	_ = p.conn.SetWriteDeadline(time.Now().Add(sendWithin)) // fails on a closed connection only
 	if _, err := p.conn.Write(raw); err != nil {
-		_ = p.conn.Close() // the reader settles what is open
+		_ = p.conn.Close() // the reader settles the open exchanges
 	}
 	if wait == nil {
 		return nil
@@ -61,7 +62,7 @@ func (p *played) send(x *exchange, raw []byte) <-chan struct{} {
 	return wait.done
 }
 
-// closedReply stands for the end of a connection.
+// closedReply represents the end of a connection.
 var closedReply = &reply{raw: []byte("(connection closed)")}
 
 // read takes replies until the connection ends.
@@ -108,7 +109,7 @@ func (p *played) take(in []byte) (used int, ok bool) {
 		r.raw = bytes.Clone(r.raw)
 		p.c.verdicts.push(p.line, &r, false)
 	case head == nil:
-	case head.barrier && !bytes.Equal(r.raw, p.answer): // an error for a request that has no reply
+	case head.barrier && !bytes.Equal(r.raw, p.answer): // an error for a request that normally has no reply
 	default:
 		p.sent = p.sent[1:]
 		if !head.barrier {
@@ -120,7 +121,7 @@ func (p *played) take(in []byte) (used int, ok bool) {
 	return n, true
 }
 
-// ended settles what is open.
+// ended settles the open exchanges.
 func (p *played) ended() {
 	_ = p.conn.Close() // nothing more is read
 	p.mu.Lock()
@@ -135,7 +136,7 @@ func (p *played) ended() {
 	}
 }
 
-// close ends the connection. What has no reply stays without.
+// close ends the connection. Open requests get no reply.
 func (p *played) close() {
 	p.mu.Lock()
 	p.sent, p.gone = nil, true

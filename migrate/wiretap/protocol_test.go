@@ -13,7 +13,7 @@ func packet(magic string, typ byte, fields ...string) string {
 	return "\x00" + magic + "\x00\x00\x00" + string(rune(typ)) + "\x00\x00\x00" + string(rune(len(payload))) + payload
 }
 
-// conversations are requests and replies of each protocol, cut as they should be.
+// conversations are requests and replies of each protocol, cut correctly.
 var conversations = map[string]struct{ requests, replies []string }{
 	"beanstalkd": {
 		[]string{"use mail\r\n", "put 0 0 60 4\r\na\r\nb\r\n", "reserve-with-timeout 3\r\n", "stats-job 17\r\n", "release  17 0 0\r\n", "quit\r\n"},
@@ -103,7 +103,7 @@ func TestConversationsAreCut(t *testing.T) {
 	}
 }
 
-// TestRequestsAreUnderstood looks at what the comparison has to know of requests.
+// TestRequestsAreUnderstood checks the properties of requests that the comparison needs.
 func TestRequestsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Kind is what happens on a connection.
+// Kind is the kind of an event on a connection.
 type Kind uint8
 
-// The kinds of events. A connection is opened once, and closed once, after which nothing happens on it.
+// The kinds of events. A connection is opened once and closed once. No events follow the close.
 const (
 	Opened Kind = iota
 	FromClient
@@ -20,7 +20,7 @@ const (
 	Closed
 )
 
-// Event is something that happens at a proxy. Data belongs to the proxy.
+// Event is an event at a proxy. Data belongs to the proxy.
 type Event struct {
 	At   time.Duration // since the proxy began
 	Conn int
@@ -28,8 +28,8 @@ type Event struct {
 	Data []byte
 }
 
-// Watcher looks at what happens. Events of one direction of a connection come in order; Watch is called before the bytes are passed on,
-// so that no reply is seen before its request.
+// Watcher receives the events of a proxy. Events of one direction of a connection come in order. Watch is called before the
+// bytes are passed on, so that it sees every request before its reply.
 type Watcher interface{ Watch(Event) }
 
 // Proxy passes connections on to a server.
@@ -37,8 +37,8 @@ type Proxy struct {
 	Server  string // HOST:PORT
 	Watcher Watcher
 
-	// Join serves a client in place of passing all bytes on. What is read from and written to server is watched. When Join returns,
-	// nothing uses either connection any more. It may be nil.
+	// Join serves a client instead of the default, which passes all bytes on. The traffic with server is watched. After Join
+	// has returned, neither connection may be used. It may be nil.
 	Join func(client, server net.Conn)
 
 	began  time.Time
@@ -50,7 +50,7 @@ type Proxy struct {
 	work  sync.WaitGroup
 }
 
-// dialWithin bounds how long a connection to the server may take.
+// dialWithin limits the time to connect to the server.
 const dialWithin = 10 * time.Second
 
 // Serve accepts connections until the listener is closed, and then closes all of them.
@@ -62,7 +62,7 @@ func (p *Proxy) Serve(ln net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			p.closeAll()
 			return nil
-		case err != nil: // such as no free descriptor
+		case err != nil: // for example no free descriptor
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -85,7 +85,7 @@ func (p *Proxy) keep(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		_ = c.Close() // nobody reads it
+		_ = c.Close() // not used
 		return
 	}
 	p.conns[c] = true
@@ -103,7 +103,7 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.forget(client)
 	server, err := net.DialTimeout("tcp", p.Server, dialWithin)
 	if err != nil {
-		return // the client sees a closed connection, as it would without the server
+		return // the client sees a closed connection
 	}
 	p.keep(server)
 	defer p.forget(server)
@@ -120,7 +120,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.watch(number, Closed, nil)
 }
 
-// watched is a connection to the server of which the watcher sees everything.
+// watched is a connection to the server. The watcher sees all its traffic.
 type watched struct {
 	net.Conn
 
@@ -141,7 +141,7 @@ func (w *watched) Write(b []byte) (n int, err error) {
 	return w.Conn.Write(b)
 }
 
-// CloseWrite tells the server that the client sends no more.
+// CloseWrite tells the server that the client has closed its sending side.
 func (w *watched) CloseWrite() error {
 	if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -153,7 +153,8 @@ func (p *Proxy) watch(number int, k Kind, data []byte) {
 	p.Watcher.Watch(Event{At: time.Since(p.began), Conn: number, Kind: k, Data: data})
 }
 
-// pass moves the bytes of one direction. When it ends, its receiver is told; if the server has gone, the client is too.
+// pass moves the bytes of one direction. At the end it closes the receiver's side. If the server has closed, it also closes the
+// client's connection.
 func (p *Proxy) pass(to, from net.Conn, number int, k Kind) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -161,13 +162,13 @@ func (p *Proxy) pass(to, from net.Conn, number int, k Kind) {
 		if n > 0 {
 			p.watch(number, k, buf[:n])
 			if _, err := to.Write(buf[:n]); err != nil {
-				_ = from.Close() // its sender learns that nobody reads
+				_ = from.Close() // the sender notices that it is not read
 				return
 			}
 		}
 		if err != nil {
 			if half, ok := to.(interface{ CloseWrite() error }); ok && errors.Is(err, io.EOF) && k == FromClient {
-				_ = half.CloseWrite() // fails if the server has gone
+				_ = half.CloseWrite() // fails if the server has closed
 				return
 			}
 			_, _ = to.Close(), from.Close() // either may be closed

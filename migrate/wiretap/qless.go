@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// qless: commands and replies of Redis; its operations are arguments of EVALSHA.
+// qless: Redis commands and replies; the operations are arguments of EVALSHA.
 type qless struct{ textual }
 
-// qlessJob are the operations whose first argument after the time is a job's id; qlessReports those about the whole server.
+// qlessJob are the operations whose first argument after the time is a job's id. qlessReports are the operations about the
+// whole server.
 var (
 	qlessJob     = set("complete", "fail", "heartbeat", "retry", "get", "cancel", "timeout", "priority", "depends", "log", "recur.get", "unrecur")
 	qlessReports = set("queues", "workers", "stats", "jobs", "failed", "length", "config.get", "peek", "unfail")
@@ -46,7 +47,7 @@ func (qless) request(in []byte) (r request, n int, err error) {
 	r.verb = strings.ToUpper(words[0])
 	switch {
 	case strings.HasSuffix(r.verb, "SUBSCRIBE"):
-		r.kind = silent // and not compared: messages come as they come
+		r.kind = silent // not compared: messages may come in any order
 	case redisIgnored[r.verb]:
 		r.kind = ignored
 	case (r.verb == "EVALSHA" || r.verb == "EVAL") && len(words) > 4:
@@ -55,7 +56,7 @@ func (qless) request(in []byte) (r request, n int, err error) {
 	return r, n, nil
 }
 
-// call is an operation of the script; args follow the caller's time.
+// call is an operation of the script. args are the arguments after the caller's time.
 func (r *request) call(operation string, args []string) {
 	r.verb = operation
 	switch {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// A recording is lines of JSON: a header, then what happened, in order. Bytes are text, or base64 if they are not UTF-8.
+// A recording is lines of JSON: a header, then the events in order. Bytes are text, or base64 if they are not UTF-8.
 //
 //	{"recording":1,"protocol":"beanstalkd","server":"old:11300","at":"2026-01-02T15:04:05Z"}
 //	{"t":0.001,"c":1,"e":"open"}
@@ -27,10 +27,10 @@ type Header struct {
 	At        time.Time `json:"at"`
 }
 
-// recordingVersion is the version of the format that is written.
+// recordingVersion is the version of the format that Recorder writes.
 const recordingVersion = 1
 
-// entry is a further line.
+// entry is a line after the header.
 type entry struct {
 	T    float64 `json:"t"` // seconds since the start
 	C    int     `json:"c"` // connection
@@ -41,9 +41,9 @@ type entry struct {
 
 var kindNames = [...]string{Opened: "open", FromClient: ">", FromServer: "<", Closed: "close"}
 
-// Recorder writes what happens to a file. After an error it writes nothing more, and clients go on.
+// Recorder writes events to a file. After an error it stops writing, but clients are not affected.
 type Recorder struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	out   *bufio.Writer
 	enc   *json.Encoder
 	err   error
@@ -82,7 +82,7 @@ func (r *Recorder) Watch(e Event) {
 	r.err = r.enc.Encode(line)
 }
 
-// Flush writes what is buffered. It returns the first error ever.
+// Flush writes the buffer. It returns the first error of the recorder.
 func (r *Recorder) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *Recorder) Flush() error {
 	return r.err
 }
 
-// Counts are the connections and bytes that were recorded.
+// Counts returns the recorded connections and bytes.
 func (r *Recorder) Counts() (conns int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +118,7 @@ func ReadRecording(r io.Reader) (*Recording, error) {
 	return rec, CheckProtocol(rec.Protocol)
 }
 
-// Next is the next event; io.EOF: there is none.
+// Next returns the next event; io.EOF at the end.
 func (r *Recording) Next() (Event, error) {
 	var e entry
 	r.line++
@@ -141,8 +141,8 @@ func (r *Recording) Next() (Event, error) {
 	return out, fmt.Errorf("line %d: unknown event %q", r.line, e.E)
 }
 
-// Play passes a recording to a watcher: at the pace of the recording, or at once with fast. A recording that was cut off ends where
-// it does: its connections are closed.
+// Play passes a recording to a watcher, at its original speed, or with fast as fast as possible. At the end of a truncated
+// recording, the open connections are closed.
 func (r *Recording) Play(w Watcher, fast bool, ended <-chan struct{}) error {
 	began, open := time.Now(), make(map[int]bool)
 	defer func() {

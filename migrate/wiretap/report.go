@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Report is what a comparison has found. Requests is the sum of the other four counts.
+// Report is the result of a comparison. Requests is the sum of the other four counts.
 type Report struct {
 	Protocol  string            `json:"protocol"`
 	Server    string            `json:"server"`
@@ -17,12 +17,12 @@ type Report struct {
 	Equal     uint64            `json:"equal"`
 	Different uint64            `json:"different"`
 	Unknown   uint64            `json:"unknown"`
-	NoReply   uint64            `json:"no_reply"`          // requests that no server replies to
-	Pushes    uint64            `json:"pushes"`            // messages that both servers sent unasked, equal ones; others are differences
+	NoReply   uint64            `json:"no_reply"`          // requests that never have a reply
+	Pushes    uint64            `json:"pushes"`            // equal unsolicited messages of both servers; unequal ones are differences
 	Dropped   string            `json:"dropped,omitempty"` // why the comparison has ended
 	Reasons   map[string]uint64 `json:"reasons"`           // why requests are unknown
 	Verbs     []Verb            `json:"verbs"`
-	Found     []Difference      `json:"differences"` // the first ones
+	Found     []Difference      `json:"differences"` // the first differences
 }
 
 // Verb is a kind of request.
@@ -44,13 +44,13 @@ type Difference struct {
 	Broker     string    `json:"broker"`
 }
 
-// mostFound is how many differences are kept.
+// mostFound is the maximum number of differences kept.
 const mostFound = 100
 
-// noReply stands for a reply that did not come.
+// noReply represents a missing reply.
 const noReply = "(no reply)"
 
-// tally counts.
+// tally counts the results.
 type tally struct {
 	Report
 	verbs map[string]*Verb
@@ -78,7 +78,7 @@ func (t *tally) verb(name string) *Verb {
 	return v
 }
 
-// mostVerbs bounds the table: clients choose the words.
+// mostVerbs limits the table, because clients choose the words.
 const mostVerbs = 100
 
 func (t *tally) equal(verb string) {
@@ -144,7 +144,7 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("different: %s on connection %d\n  request %s\n  server  %s\n  broker  %s", d.Verb, d.Connection, d.Request, d.Server, d.Broker)
 }
 
-// quoted shows bytes as one line of bounded length.
+// quoted shows bytes on one line of limited length.
 func quoted(b []byte) string {
 	const most = 400
 	if len(b) > most {

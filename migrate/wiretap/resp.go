@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep arrays are nested.
+// maxDepth limits the nesting of arrays.
 const maxDepth = 8
 
-// respLength is the length of the first value of RESP in in; zero: it has not come whole.
+// respLength is the length of the first RESP value in in; zero if it is incomplete.
 func respLength(in []byte) (n int, err error) { return respValue(in, 0) }
 
 func respValue(in []byte, depth int) (n int, err error) {
@@ -64,7 +64,7 @@ func bulk(raw []byte) []byte {
 	return raw[n : len(raw)-2]
 }
 
-// respWords are the bulk strings of a whole array.
+// respWords returns the bulk strings of an array.
 func respWords(raw []byte) (words []string) {
 	line, at := cutLine(raw, "\r\n")
 	if !strings.HasPrefix(line, "*") {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// answerWithin is how long the second server may take to reply.
+// answerWithin is the time in which the second server must reply.
 const answerWithin = 5 * time.Second
 
-// Why requests are unknown.
+// Reasons for unknown requests.
 const (
 	whyReport = "reports about the whole server"
 	whyNoJob  = "waits that ended without a job"
@@ -18,23 +18,23 @@ const (
 	whyScript = "scripts that were loaded before the comparison"
 )
 
-// verdicts compares replies, and keeps what is needed for that. Any goroutine may call it.
+// verdicts compares replies and keeps the state for that. Any goroutine may call it.
 type verdicts struct {
 	p    protocol
 	free func(bytes int) // returns the memory of an exchange
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	ids    idPairs
 	tally  tally
-	open   map[*exchange]time.Time // played, not settled; with the time
+	open   map[*exchange]time.Time // played but not settled exchanges, with the time
 	pushes map[string]*pushList
 
-	// Deliveries of other jobs than at the first server, and which jobs of theirs the other server has still to deliver.
+	// Deliveries that differed between the servers: jobs that one server has delivered and the other has not delivered yet.
 	swapped  map[*exchange]time.Time
 	up, down map[string]string // id at the first server → normal form of its delivery
 }
 
-// pushList has the messages of one connection with the same key that the other server has not sent yet.
+// pushList holds the messages of one connection and key that the other server has not sent yet.
 type pushList struct {
 	line     int
 	since    time.Time
@@ -48,7 +48,7 @@ func newVerdicts(p protocol, t tally, free func(int)) *verdicts {
 	}
 }
 
-// unplayable says why a request cannot be played; empty: it can. It returns what to send.
+// unplayable returns the reason why a request cannot be played; empty if it can. It also returns the bytes to send.
 func (v *verdicts) unplayable(x *exchange) (send []byte, why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,7 +97,7 @@ func (v *verdicts) knows(line int, id string) bool {
 	return known
 }
 
-// spawned reports whether a job is one of a known recurring job: its id has a number behind it.
+// spawned reports whether a job belongs to a known recurring job: its id is the recurring job's id with a number.
 func (v *verdicts) spawned(name string) bool {
 	at := len(name) - 1
 	for at > 0 && name[at] >= '0' && name[at] <= '9' {
@@ -117,7 +117,7 @@ func (v *verdicts) unknown(verb, why string) {
 	v.tally.unknown(verb, why)
 }
 
-// played notes that a request was sent to the second server. One without a reply is settled.
+// played records that a request was sent to the second server. A request that has no reply is settled.
 func (v *verdicts) played(x *exchange) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -130,7 +130,7 @@ func (v *verdicts) played(x *exchange) {
 	v.open[x] = time.Now()
 }
 
-// server takes the first server's reply to a request that was played before it came.
+// server receives the first server's reply to a request that was played before the reply.
 func (v *verdicts) server(x *exchange, p *reply) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,7 +138,7 @@ func (v *verdicts) server(x *exchange, p *reply) {
 	v.judge(x)
 }
 
-// broker takes the second server's reply.
+// broker receives the second server's reply.
 func (v *verdicts) broker(x *exchange, p *reply) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -181,7 +181,7 @@ func (v *verdicts) judge(x *exchange) {
 	}
 }
 
-// idsOf are the jobs that a reply names.
+// idsOf returns the jobs that a reply names.
 func idsOf(p *reply) []string {
 	if !p.id.empty() {
 		return []string{p.id.of(p.raw)}
@@ -189,10 +189,11 @@ func idsOf(p *reply) []string {
 	return p.names
 }
 
-// form is a reply as it is compared.
+// form returns a reply in the form that is compared.
 func (v *verdicts) form(x *exchange, p *reply) string { return v.p.normal(&x.req, p.id.without(p.raw)) }
 
-// swap keeps an exchange in which the servers delivered different jobs until each has delivered the other's, to whomever.
+// swap keeps an exchange in which the servers delivered different jobs, until each server has delivered the other's job, to any
+// connection.
 func (v *verdicts) swap(x *exchange, up, down string) {
 	v.swapped[x] = time.Now()
 	wrong := !v.match(v.down, v.up, up, v.form(x, x.up)) || !v.match(v.up, v.down, down, v.form(x, x.down))
@@ -209,7 +210,7 @@ func (v *verdicts) swap(x *exchange, up, down string) {
 	}
 }
 
-// match notes a delivery. It returns false if the other server has delivered the job in another form.
+// match records a delivery. It returns false if the other server has delivered the job with different content.
 func (v *verdicts) match(others, own map[string]string, id, form string) bool {
 	other, delivered := others[id]
 	if !delivered {
@@ -246,7 +247,7 @@ func (v *verdicts) differ(x *exchange) {
 	v.tally.different(d)
 }
 
-// push takes a message that a server sent unasked. first: it is the first server.
+// push receives an unsolicited message. first means that the first server sent it.
 func (v *verdicts) push(line int, p *reply, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -256,7 +257,7 @@ func (v *verdicts) push(line int, p *reply, first bool) {
 			key = up
 		}
 	} else if _, known := v.ids.down(line, key); !known {
-		return // of a job from before
+		return // a job from before the comparison
 	}
 	form := v.p.normal(nil, p.id.without(p.raw))
 	key = aliasKey(line, key)
@@ -294,7 +295,7 @@ func (v *verdicts) strayPush(line int, up, down string) {
 	v.tally.different(d)
 }
 
-// awaits reports whether the second server still owes a connection something that the first one has sent.
+// awaits reports whether the second server must still send a message that the first server has sent on a connection.
 func (v *verdicts) awaits(line int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -311,7 +312,7 @@ func (v *verdicts) awaits(line int) bool {
 	return false
 }
 
-// left settles what a connection has open that has ended.
+// left settles the open exchanges of a closed connection.
 func (v *verdicts) left(line int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -327,7 +328,7 @@ func (v *verdicts) left(line int) {
 	}
 }
 
-// sweep settles what has waited too long: since before that time. It returns how much still waits.
+// sweep settles exchanges that have waited since before the given time. It returns the number that still wait.
 func (v *verdicts) sweep(before time.Time) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -355,7 +356,7 @@ func (v *verdicts) sweep(before time.Time) int {
 	return len(v.open) + len(v.pushes)
 }
 
-// forget drops the notes of a delivery that nobody matched.
+// forget drops the record of a delivery without a match.
 func (v *verdicts) forget(x *exchange) {
 	for _, id := range idsOf(x.up) {
 		delete(v.up, id)
@@ -375,7 +376,7 @@ func at(list []string, i int) string {
 	return ""
 }
 
-// drop notes why the comparison has ended.
+// drop records the reason for the end of the comparison.
 func (v *verdicts) drop(why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

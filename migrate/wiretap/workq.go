@@ -42,7 +42,7 @@ func (workq) request(in []byte) (r request, n int, err error) {
 	switch {
 	case r.verb == "lease" && len(words) > 2:
 		r.kind = takes
-		r.play = []byte(strings.Join(words[:len(words)-1], " ") + " 1000\r\n") // the job is there
+		r.play = []byte(strings.Join(words[:len(words)-1], " ") + " 1000\r\n") // the job exists already
 	case len(words) < 2:
 	case r.verb == "run":
 		r.kind, r.creates = waits, words[1:2]
@@ -83,7 +83,7 @@ func (workq) reply(in []byte, asked *request) (p reply, n int, err error) {
 		if err != nil {
 			return p, 0, err
 		}
-		if asked != nil && asked.verb == "inspect" { // so many lines follow
+		if asked != nil && asked.verb == "inspect" { // the number of lines follows
 			for range size {
 				if _, used = cutLine(in[n:], "\r\n"); used == 0 {
 					return p, 0, nil
@@ -103,7 +103,7 @@ func (workq) reply(in []byte, asked *request) (p reply, n int, err error) {
 	return p, n, nil
 }
 
-// instants are times in replies.
+// instants matches times in replies.
 var instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 func (workq) normal(_ *request, raw string) string { return instants.ReplaceAllString(raw, "TIME") }

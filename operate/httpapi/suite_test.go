@@ -189,7 +189,7 @@ type suiteSession struct {
 	conn  frontends.Conn // nil: no client waits for the response
 	pipe  net.Conn
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	more  *sync.Cond // in has grown, or the pipe is closed
 	in    []byte
 	out   []byte

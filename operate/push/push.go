@@ -58,7 +58,7 @@ type Pusher struct {
 	abort    context.CancelFunc
 	running  sync.WaitGroup // deliveries
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	targets []*target
 	counts  map[string]*counters // by name, so that they outlive a change of the target
 	closed  bool

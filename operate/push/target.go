@@ -41,7 +41,7 @@ type target struct {
 	tokens   float64 // requests that the rate admits now
 	filledAt core.Instant
 
-	mu          sync.Mutex // guards the rest
+	mu          sync.Mutex // guards the fields below
 	pausedUntil core.Instant
 	retry       time.Duration // of the next attempt to reach the receiver; zero: the last one succeeded
 }

@@ -19,7 +19,7 @@ import (
 type eventHub struct {
 	ctx context.Context // ends with the service
 
-	mu        sync.RWMutex // guards the rest
+	mu        sync.RWMutex // guards the fields below
 	listeners int
 	running   bool
 	run       string // part of the ids of events: they mean nothing to another run

@@ -67,7 +67,7 @@ type StoredEvent struct {
 	id   string
 	core *core.Event
 
-	once sync.Once // guards the rest
+	once sync.Once // guards the fields below
 	view Event
 	json []byte
 }

@@ -39,7 +39,7 @@ type usedKey struct {
 
 // usedKeys are those of the last keyFor.
 type usedKeys struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	byKey map[string]*usedKey
 	ring  [keptKeys]*usedKey
 	last  uint64

@@ -54,7 +54,7 @@ const (
 
 // operations are those that run and those that have ended lately.
 type operations struct {
-	mu   sync.Mutex   // guards the rest
+	mu   sync.Mutex   // guards the fields below
 	list []*operation // oldest first
 	last uint64
 }

@@ -29,7 +29,7 @@ type programLog struct {
 	send    func(lines []string) (stop bool, err error)
 	refused bool // nothing more is sent
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	first   logLines
 	last    logLines
 	missing int // lines between the two
