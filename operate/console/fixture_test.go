@@ -35,7 +35,7 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.service, err = service.New(service.Options{
-		Broker: f.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: f.engine.Storage,
+		Protocol: core.HTTP, Broker: f.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: f.engine.Storage,
 		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestPageOfAJobShowsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Shutdown() }() // in memory
-	s, err := service.New(service.Options{Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage})
+	s, err := service.New(service.Options{Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func walkAs(t *testing.T, role, method, path, form string) int {
 	}
 	defer func() { _ = e.Shutdown() }() // in memory
 	s, err := service.New(service.Options{
-		Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
+		Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
 		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
 	})
 	if err != nil {

@@ -157,7 +157,7 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := service.New(service.Options{Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
+		s, err := service.New(service.Options{Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func setupService(t *testing.T, o Options, eo engine.Options, change func(*servi
 	}
 	f.engine = e
 	so := service.Options{
-		Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Handles: core.NewHandleFormat("H:here"), Storage: e.Storage, CheckStore: f.checkStore, Cluster: o.Cluster,
 	}
 	change(&so)

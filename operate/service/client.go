@@ -27,12 +27,12 @@ type client struct {
 
 // open registers a client for one call; close it.
 func (s *Service) open(caller Caller, name string) *client {
-	return s.register(caller, core.ClientOptions{Protocol: core.HTTP, Address: caller.Address, Identity: caller.Identity, Name: name})
+	return s.register(caller, core.ClientOptions{Protocol: s.o.Protocol, Address: caller.Address, Identity: caller.Identity, Name: name})
 }
 
 // openUnlisted registers a part of the service as a client, which lists and counts of clients leave out.
 func (s *Service) openUnlisted() *client {
-	return s.register(Caller{}, core.ClientOptions{Protocol: core.HTTP, Unlisted: true})
+	return s.register(Caller{}, core.ClientOptions{Protocol: s.o.Protocol, Unlisted: true})
 }
 
 func (s *Service) register(caller Caller, o core.ClientOptions) *client {

@@ -14,6 +14,9 @@ import (
 type Options struct {
 	Broker core.Broker
 
+	// Protocol is the protocol of the callers: the origin of their jobs.
+	Protocol core.Protocol
+
 	// Random fills a slice with secure random bytes.
 	Random func([]byte)
 
