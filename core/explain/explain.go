@@ -40,7 +40,7 @@ type Event struct {
 }
 
 // ErrUnknown means that none of the jobs is in the archive.
-var ErrUnknown = errors.New("the archive knows no such job; what came and went within one commit is not in it")
+var ErrUnknown = errors.New("the archive knows no such job; jobs that were submitted and removed within one commit are not in it")
 
 // Jobs explains jobs, which are named by id or number. It unpacks copies of the store in scratch; empty: in the folder for temporary files.
 func Jobs(ctx context.Context, dir, scratch string, jobs []string) (*Report, error) {

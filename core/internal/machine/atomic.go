@@ -6,12 +6,12 @@ import (
 	"broker/core/internal/table"
 )
 
-// A list of operations is processed twice. First all of them are checked, in order, against the state before: nothing changes,
-// and the first refusal is the reply. Then all are applied, and none can be refused any more.
+// A list of operations is processed twice. First, all operations are checked, in order, against the state before the list:
+// nothing changes, and the first refusal is the reply. Then all operations are applied; none of them can be refused any more.
 //
-// One operation of the list must not affect jobs that others name. So a job that is ended, moved or made to wait is not named
-// again. Beyond that, an operation only releases blocked jobs and removes finished ones whose last child it ends; operations
-// tolerate both.
+// An operation must not affect jobs that other operations of the list name. So a job that one operation ends, moves or makes
+// wait must not be named again. Apart from that, an operation may only release blocked jobs, and remove finished jobs when it
+// ends their last child. Other operations tolerate both.
 
 // atomicRun is a list that is being processed; nil for an operation outside of a list.
 type atomicRun struct {
@@ -19,11 +19,11 @@ type atomicRun struct {
 	applying bool
 	err      error        // of the operation being checked
 	e        *table.Entry // its job, if it exists
-	named    []uint64     // the jobs that it names
+	named    []uint64     // the jobs that the operation names
 
 	settled   map[uint64]bool // jobs that must not be named again
 	cancelled map[uint64]bool
-	ids       map[string]bool // of submissions, as are the next three
+	ids       map[string]bool // ids of submissions; the next three fields are about submissions too
 	locks     map[lockName]bool
 	joins     map[string]int // by queue; also of moves
 	bytes     int
@@ -50,7 +50,7 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 		locks: map[lockName]bool{}, joins: map[string]int{}, waiting: map[uint64][]link.Step{},
 	}
 	defer func() { m.run = nil }()
-	index := m.lookAt(c, op.Ops)
+	index := m.checkAll(c, op.Ops)
 	if c.mustFetch() {
 		return
 	}
@@ -72,8 +72,8 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: run.commit(), Answer: &core.Answer{Replies: run.replies}})
 }
 
-// lookAt returns the index of the first operation that is refused, or their number.
-func (m *Machine) lookAt(c *client, ops []core.Op) int {
+// checkAll returns the index of the first operation that is refused, or the number of operations.
+func (m *Machine) checkAll(c *client, ops []core.Op) int {
 	run := m.run
 	for i, one := range ops {
 		run.err, run.e, run.named = nil, nil, nil
@@ -88,7 +88,7 @@ func (m *Machine) lookAt(c *client, ops []core.Op) int {
 	return len(ops)
 }
 
-// atomicRefusal is why an operation must not be in a list, or not after those before it.
+// atomicRefusal returns why an operation must not be in a list, or must not follow the operations before it.
 func (m *Machine) atomicRefusal(op core.Op) error {
 	run := m.run
 	switch op := op.(type) {
@@ -132,7 +132,7 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 	return run.namedRefusal()
 }
 
-// name records the jobs that an operation names; its subject comes first.
+// name records the jobs that an operation names; the first one is its subject.
 func (r *atomicRun) name(m *Machine, refs ...core.Ref) {
 	for _, ref := range refs {
 		if h := m.table.Find(ref); h != 0 {
@@ -150,7 +150,7 @@ func (r *atomicRun) namedRefusal() error {
 	return nil
 }
 
-// submitRefusal is why the list must not hold another submission.
+// submitRefusal returns why the list must not contain this submission.
 func (r *atomicRun) submitRefusal(j *core.Job, lock lockName) error {
 	r.named = append(append(r.named, j.Parent), j.After...)
 	switch {
@@ -162,7 +162,7 @@ func (r *atomicRun) submitRefusal(j *core.Job, lock lockName) error {
 	return r.namedRefusal()
 }
 
-// note records what a checked operation will do.
+// note records the effects that a checked operation will have.
 func (m *Machine) note(op core.Op) {
 	run := m.run
 	switch op := op.(type) {
@@ -205,7 +205,7 @@ func (r *atomicRun) noteSubmit(j *core.Job, lock lockName) {
 	}
 }
 
-// noteWaiting records that the job of an operation will wait for the others that it names.
+// noteWaiting records that the job of an operation will wait for the other jobs that the operation names.
 func (r *atomicRun) noteWaiting() {
 	job := r.named[0]
 	r.settled[job] = true
@@ -214,7 +214,8 @@ func (r *atomicRun) noteWaiting() {
 	}
 }
 
-// rejected reports whether an operation ends here: during the check all do, and later those whose job is gone.
+// rejected reports whether an operation ends here: every operation does during the check, and later operations whose
+// job is gone do.
 func (r *atomicRun) rejected(m *Machine, c *client, tag uint64, e *table.Entry, err error) bool {
 	if !r.applying {
 		r.err, r.e = err, e
@@ -226,7 +227,7 @@ func (r *atomicRun) rejected(m *Machine, c *client, tag uint64, e *table.Entry, 
 	return e == nil
 }
 
-// takes reports whether a reply is one of the direct replies to the operations of the list, which the list keeps.
+// takes reports whether a reply is a direct reply to an operation of the list. The list keeps these replies.
 func (r *atomicRun) takes(c *client, kind core.ReplyKind) bool {
 	return c == r.client && kind < core.Assigned
 }
@@ -247,7 +248,7 @@ func (r *atomicRun) locked(queue string, key table.Digest) bool {
 // cancels reports whether the list removes a job before the operation being checked.
 func (r *atomicRun) cancels(seq uint64) bool { return r != nil && r.cancelled[seq] }
 
-// joining is the number of jobs that the list has added to a queue so far.
+// joining returns the number of jobs that the list has added to a queue so far.
 func (r *atomicRun) joining(queue string) int {
 	if r == nil || r.applying {
 		return 0
@@ -255,7 +256,7 @@ func (r *atomicRun) joining(queue string) int {
 	return r.joins[queue]
 }
 
-// admitted is the number of bytes that the list has added to the open batch so far.
+// admitted returns the number of bytes that the list has added to the open batch so far.
 func (r *atomicRun) admitted() int {
 	if r == nil || r.applying {
 		return 0

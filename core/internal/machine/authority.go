@@ -7,8 +7,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// authorize finds the job of a finish or report and checks the client's right to it. It returns an existing job with the error,
-// too.
+// authorize finds the job of a finish or report and checks that the client may do that. If the job exists, it is returned with
+// the error too.
 func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
 	h, e, err := m.findIf(ref, is)
 	if err != nil {
@@ -17,8 +17,8 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 	return h, e, m.authorityRefusal(c, e, authority)
 }
 
-// authorizeEnd is authorize for the end of a run. A lease that the last process granted just before it ended may not be in the store:
-// the report of its worker counts, and the lease is counted with it.
+// authorizeEnd is authorize for the end of a run. A lease that the previous process granted just before it ended may be missing in
+// the store. The report of its worker still counts, and the lease is counted with it.
 func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
 	h, e, err := m.authorize(c, ref, is, authority)
 	if authority == core.ByLeased && errors.Is(err, core.ErrNotLeased) && m.mayHaveBeenLeased(e) {
@@ -27,12 +27,12 @@ func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, auth
 	return h, e, err
 }
 
-// mayHaveBeenLeased reports whether a ready job may have been leased when the last process ended.
+// mayHaveBeenLeased reports whether a ready job may have been leased when the previous process ended.
 func (m *Machine) mayHaveBeenLeased(e *table.Entry) bool {
 	return e.State == core.Ready && e.Has(table.Untouched)
 }
 
-// countLostLease counts a lease that is known by its end only.
+// countLostLease counts a lease of which only the end is known.
 func (m *Machine) countLostLease(e *table.Entry, authority core.FinishAuthority) {
 	if authority == core.ByLeased && m.mayHaveBeenLeased(e) {
 		e.Attempts++
@@ -40,7 +40,7 @@ func (m *Machine) countLostLease(e *table.Entry, authority core.FinishAuthority)
 	}
 }
 
-// authorityRefusal is why a client must not finish a job.
+// authorityRefusal returns why a client must not finish a job.
 func (m *Machine) authorityRefusal(c *client, e *table.Entry, authority core.FinishAuthority) error {
 	switch authority {
 	case core.ByHolder:

@@ -8,10 +8,11 @@ import (
 	"broker/core/internal/table"
 )
 
-// Jobs that wait for one that is gone without being done, or dead. What becomes of a job by its OnBroken may break others; so the
-// jobs are noted while links change, and decided about at the end of the operation, in the same batch.
+// Broken jobs wait for a job that is dead or ended without being done. The OnBroken of a job decides what happens to it, which
+// may break further jobs. So broken jobs are collected while links change, and handled at the end of the operation, in the same
+// batch.
 
-// decideBroken decides about the jobs that were noted.
+// decideBroken handles the collected broken jobs.
 func (m *Machine) decideBroken() {
 	for m.stopped == nil {
 		b, noted := m.links.NextBroken()
@@ -36,7 +37,7 @@ func (m *Machine) decideBroken() {
 	}
 }
 
-// releaseFrom ends the waiting of a job for a dead one. A job with no other dependency is unblocked.
+// releaseFrom removes a dead job from the dependencies of a job. A job without other dependencies is unblocked.
 func (m *Machine) releaseFrom(h uint32, e *table.Entry, x *table.Optional, pred uint64) {
 	m.links.StopWaiting(e, x, func(seq uint64) bool { return seq == pred })
 	m.table.RewriteStatus(h, e)

@@ -5,7 +5,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// openRefusal is why a batch must not be made, the callback that causes this, if any, and the commit that this depends on.
+// openRefusal returns why a batch cannot be created, the callback that causes this, if any, and the commit that the
+// refusal depends on.
 func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error) {
 	if op.Parent != 0 && m.batches.Get(op.Parent) == nil {
 		return nil, m.batches.Commit(nil), core.ErrNoBatch
@@ -52,7 +53,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	return e.Seq
 }
 
-// openBatch makes a batch; its callbacks are admitted with it and blocked until it releases them.
+// openBatch creates a batch. Its callbacks are admitted at the same time and blocked until the batch releases them.
 func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 	if j, commit, err := m.openRefusal(op); err != nil {
 		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j, Commit: commit})

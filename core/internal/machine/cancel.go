@@ -40,7 +40,7 @@ func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry
 	m.purgeJob(h, c.protocol)
 }
 
-// cancelAll removes jobs, or asks their workers to stop; e is the one that the operation names first.
+// cancelAll removes jobs, or asks their workers to stop; e is the job that the operation names first.
 func (m *Machine) cancelAll(c *client, op *core.Cancel, e *table.Entry, named []uint64) {
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, N: len(named), Commit: m.table.Promise()}
 	for _, seq := range named {
@@ -79,7 +79,7 @@ func (m *Machine) cancelled(first uint32, also []core.Ref) []uint64 {
 	return seqs
 }
 
-// outsideDependents refuses to cancel jobs while a job that is not among them depends on one of them.
+// outsideDependents returns an error if a job that is not among the named jobs depends on one of them.
 func (m *Machine) outsideDependents(named []uint64) error {
 	inside := make(map[uint64]bool, len(named))
 	for _, seq := range named {
@@ -125,7 +125,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	m.makeReady(h, e)
 }
 
-// addOrder notes in a job's timeline what a client has ordered.
+// addOrder records an order of a client in a job's timeline.
 func (m *Machine) addOrder(c *client, h uint32, e *table.Entry, kind core.EventKind) {
 	if !e.Has(table.Ephemeral) {
 		m.addEntry(c, h, e, core.TimelineEntry{Kind: kind, Detail: "by order"})
@@ -153,7 +153,7 @@ func (m *Machine) leaveDeadSet(h uint32, e *table.Entry) {
 	m.table.ExpireAt(h, e, until)
 }
 
-// bury moves an unfinished job to the dead set, or restarts the stay of a dead one.
+// bury moves an unfinished job to the dead set, or restarts DeadFor of a dead job.
 func (m *Machine) bury(c *client, op *core.Bury) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil && (e.State == core.Done || e.Has(table.Ephemeral)) {
@@ -174,7 +174,8 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 	m.table.JoinGroupNamed(h, e, group)
 }
 
-// end removes an unfinished job: cancelled or expired. Watching clients are notified, and nothing waits for it any more.
+// end removes an unfinished job that was cancelled or has expired. Watching clients are notified, and no job waits for
+// it any more.
 func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	e := m.table.At(h)
 	m.detach(h, e)
@@ -249,15 +250,15 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.table.Promise()})
 }
 
-// purgeBatches ends batches in pages, the oldest first. Children of a batch, and callbacks of others that are its members, are
-// newer; so a removal releases nothing. Members stay, as plain jobs.
+// purgeBatches ends batches in pages, the oldest first. Children of a batch, and members that are callbacks of other batches,
+// are newer than the batch, so its removal releases nothing. Members stay and no longer belong to a batch.
 func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 	limit, below := op.Limit, op.Cursor
 	if limit <= 0 {
 		limit = 1000
 	}
 	if below == 0 {
-		below = m.table.NextSeq // batches opened meanwhile are not affected
+		below = m.table.NextSeq // later batches are not affected
 	}
 	r := core.Reply{Kind: core.Purged, Tag: op.Tag}
 	for g := m.batches.Oldest(below); g != nil; g = m.batches.Oldest(below) {
@@ -277,7 +278,8 @@ func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 	m.reply(c, r)
 }
 
-// purgePage removes up to limit jobs; it finds the ready ones of a single queue by its list, others by a walk.
+// purgePage removes up to limit jobs; it finds the ready jobs of a single queue by the queue's list, other jobs by a
+// walk over all jobs.
 func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit int) (removed int, next uint64) {
 	if only != 0 && op.Origin == core.Internal && len(op.States) == 1 && op.States[0] == core.Ready {
 		for q := m.queues[only]; q != nil && q.Ready.Len() > 0; removed++ {

@@ -12,8 +12,9 @@ import (
 	"broker/core/internal/watch"
 )
 
-// Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
-// everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
+// Check verifies all invariants and returns the first violation. It is for tests and the doctor: its time is linear in
+// the size of the machine. It recounts all counters and detects lost wake-ups: a client waits for a job although one is
+// available.
 func (m *Machine) Check() error {
 	c := checker{m: m, queues: map[uint32]*recount{}}
 	c.watchers = m.watchers.NewCheck(c.fail)
@@ -80,7 +81,7 @@ func (c *checker) timer(has bool) {
 	}
 }
 
-// totals compares the counts with the server's counters, after everything else was walked.
+// totals compares the counts with the server's counters, after everything else was checked.
 func (c *checker) totals() {
 	m := c.m
 	if c.leasedBy != m.stats.LeasedBy {

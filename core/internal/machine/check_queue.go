@@ -99,8 +99,8 @@ func (c *checker) counted(q *jobQueue) {
 	}
 }
 
-// line checks that no client waits while there is a job for it: a waiting lease, or a sleeping worker that was not woken although
-// there are more jobs than woken workers.
+// line checks that no client waits while there is a job for it. A client waits with a lease, or is a sleeping worker that was not
+// woken although there are more jobs than woken workers.
 func (c *checker) line(q *jobQueue) {
 	c.counted(q)
 	m := c.m
@@ -127,12 +127,12 @@ func (c *checker) line(q *jobQueue) {
 	}
 }
 
-// dropped reports of jobs of a queue whether a timer removes them before they are handed out.
+// dropped returns a function that reports whether a timer removes a job of the queue before it is handed out.
 func (c *checker) dropped(q *jobQueue) func(h uint32) bool {
 	return func(h uint32) bool { return c.m.stale(h) || q.unfitTimer != 0 }
 }
 
-// enough reports whether a waiting lease could have as many jobs as it waits for. Unlike Machine.enough it changes nothing.
+// enough reports whether a waiting lease could get as many jobs as it waits for. Unlike Machine.enough, it changes nothing.
 func (c *checker) enough(cl *client, op *core.Lease) bool {
 	missing := op.Min
 	c.m.waiters.Each(cl.waitEntries, func(n uint32) {

@@ -18,23 +18,23 @@ type client struct {
 	name     string
 	worker   string // id of its last lease
 	openedAt core.Instant
-	works    bool // it has requested jobs
-	closable bool // it has a connection that can be closed
-	unlisted bool // it is left out of lists and counts
+	works    bool // the client has requested jobs
+	closable bool // the client has a connection that can be closed
+	unlisted bool // the client is left out of lists and counts
 	replies  []core.Reply
-	work     []Work // what replies need from the store
-	touched  bool   // in the list of clients with replies
+	work     []Work // data that replies need from the store
+	touched  bool   // the client is in the list of clients with replies
 	// The newest open batch, and the newest batch in flight, on which replies of the client depend.
 	waitsOpen, waitsInflight core.Commit
 
 	parked      bool // a lease is waiting
-	byAbility   bool // for the queues of its registrations, also future ones
+	byAbility   bool // the lease is for the queues of its registrations, including future ones
 	lease       core.Lease
 	sleeping    bool   // waiting to be woken
 	sleepTag    uint64 //
 	waitEntries uint32 // its entries in wait lists
 	wait        timer.ID
-	wakeTarget  uint32 // queue for whose job it was woken, until it returns
+	wakeTarget  uint32 // queue of the job that it was woken for, until it responds
 	abilities   []ability
 	turn        int // position of the round-robin
 
@@ -92,7 +92,7 @@ func (m *Machine) client(id core.ClientID) *client {
 	return m.clients[slot]
 }
 
-// CloseClient removes a client: its waits end, and leases held by its connection are released.
+// CloseClient removes a client: it stops waiting, and leases held by its connection are released.
 func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.setNow(now)
 	c := m.client(id)
@@ -106,7 +106,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.leaveWaitLists(c)
 	woken := m.wakeAcked(c)
 	m.dropReads(c)
-	for _, r := range c.replies { // a job whose reply was not fetched was not handed out
+	for _, r := range c.replies { // a job whose reply was not fetched has not been handed out
 		if r.Kind == core.Assigned {
 			m.revokeLease(r.Seq, r.Lease.Epoch)
 		}
@@ -151,8 +151,8 @@ func (m *Machine) leavePlaces(c *client) {
 	}
 }
 
-// wakeAcked records that a woken worker has responded, or never will, and returns the queue for which it was woken: a caller that
-// takes no job from there must offer it to others.
+// wakeAcked records that a woken worker has responded or never will. It returns the queue that the worker was woken for. If the
+// caller takes no job from that queue, it must offer the queue to other workers.
 func (m *Machine) wakeAcked(c *client) (n uint32) {
 	if c.wakeTarget == 0 {
 		return 0
@@ -189,7 +189,7 @@ func (m *Machine) register(c *client, op *core.Register) {
 // waitsByAbility reports whether a change of registrations changes the client's wait lists.
 func (c *client) waitsByAbility() bool { return c.sleeping || c.parked && c.byAbility }
 
-// limitFor is the client's limit for the lease of a job of queue n; zero: none.
+// limitFor returns the client's time limit for leases of queue n; zero: none.
 func (c *client) limitFor(n uint32) time.Duration {
 	for _, a := range c.abilities {
 		if a.queue == n {
@@ -221,7 +221,7 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 		m.joinByAbility(c)
 	}
 	for i := len(c.held) - 1; i >= 0; i-- {
-		// release moves the last held job to the free position, so that a downward walk meets each job once.
+		// release moves the last held job to the freed position, so a walk from the end sees each job once.
 		if only == 0 || m.table.At(c.held[i]).Queue == only {
 			m.releaseLease(c.held[i])
 		}
@@ -252,7 +252,7 @@ func (m *Machine) sleep(c *client, op *core.Sleep) {
 	m.offer(before)
 }
 
-// endWorkerLimit lets a lease last as long as the job itself allows.
+// endWorkerLimit extends a lease to the time that the job itself allows.
 func (m *Machine) endWorkerLimit(h uint32) {
 	e := m.table.At(h)
 	own := m.leaseFor(e)
@@ -261,7 +261,7 @@ func (m *Machine) endWorkerLimit(h uint32) {
 	}
 	until := e.LeasedAt.Add(time.Duration(own) * time.Millisecond)
 	if own != 0 && until <= m.table.Timers.At(e.StateTimer) {
-		return // it was extended
+		return // the lease was extended
 	}
 	m.table.Timers.Remove(&e.StateTimer)
 	if e.Granted = own; e.Granted != 0 {

@@ -86,7 +86,7 @@ func (m *Machine) disconnect(c *client, op *core.DisconnectClient) {
 	}
 }
 
-// Disconnected calls fn for every client whose connection is to be closed since the last call.
+// Disconnected calls fn for every client to be disconnected since the last call.
 func (m *Machine) Disconnected(fn func(slot uint32)) {
 	for _, slot := range m.disconnected {
 		if m.clients[slot] != nil {

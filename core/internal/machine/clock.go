@@ -6,9 +6,9 @@ import (
 	"broker/core/internal/timer"
 )
 
-// ClockSet follows a change of the wall clock by the span by; it now reads now. Instants named by clients (schedules, times to
-// live) follow the clock; running spans (leases, waits, slots) keep their length, so that correcting a clock neither ends every
-// lease at once nor extends them by an hour. Queues keep their order.
+// ClockSet adapts to a change of the wall clock by the span by; the clock now reads now. Times named by clients (schedules,
+// times to live) follow the clock. Running spans (leases, waits, slots) keep their length, so correcting the clock by an hour
+// neither ends all leases at once nor extends them by an hour. Queues keep their order.
 func (m *Machine) ClockSet(now, by core.Instant) {
 	if by < 0 {
 		m.table.FirstPlace = m.table.LastPlace

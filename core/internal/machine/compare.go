@@ -11,8 +11,7 @@ import (
 )
 
 // Compare returns the first difference between two machines that were restored from the same store at the same time; nil: they
-// decide alike. Numbers that never leave a machine may differ: handles,
-// slots, numbers of names. It is for simulations.
+// make the same decisions. Internal numbers may differ: handles, slots, numbers of names. It is for simulations.
 func Compare(a, b *Machine) error {
 	if err := sameJobs(a, b); err != nil {
 		return err
@@ -59,7 +58,7 @@ func sameJobs(a, b *Machine) error {
 	}
 }
 
-// shownJob is all that matters of a job.
+// shownJob is everything about a job that affects decisions.
 type shownJob struct {
 	entry          table.Entry
 	queue, kind    string
@@ -107,7 +106,7 @@ func (m *Machine) showJob(h uint32) shownJob {
 	return s
 }
 
-// deref is what p points to, for texts that do not depend on where that is.
+// deref returns the value that p points to, for texts that do not contain addresses.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -124,7 +123,7 @@ func (m *Machine) showOptional(s *shownJob, x *table.Optional) {
 	}
 }
 
-// showQueue is all that matters of a queue.
+// showQueue shows everything about a queue that affects decisions.
 func (m *Machine) showQueue(name string) string {
 	q := m.queues[m.table.QueueNumber(name)]
 	var b strings.Builder
@@ -141,7 +140,7 @@ func (m *Machine) showQueue(name string) string {
 	return b.String()
 }
 
-// showRest is all that matters beside jobs and queues.
+// showRest shows everything else that affects decisions.
 func (m *Machine) showRest() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %+v", m.table.ShowNumbers(), *m.Stats())

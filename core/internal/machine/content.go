@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/schedule"
 )
 
-// ContentOf names what a metadata entry of the core is part of, for people; empty: users would not miss it. What a machine counts
-// and measures is of that kind, and so is the name of a queue that clients once used.
+// ContentOf names the data that a metadata entry of the core belongs to, for people; empty: users would not miss it. Users would
+// not miss counters, measurements and names of unused queues.
 func ContentOf(name string, value []byte) string {
 	switch {
 	case strings.HasPrefix(name, queueMetaPrefix):

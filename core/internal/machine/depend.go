@@ -40,7 +40,7 @@ func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
 	m.dependenciesChanged(c, op.Tag, h, e)
 }
 
-// dropDependencies removes jobs from the list of a blocked one.
+// dropDependencies removes dependencies from the list of a blocked job.
 func (m *Machine) dropDependencies(h uint32, e *table.Entry, op *core.RemoveDependencies) {
 	x := m.table.EnsureOptional(h)
 	if op.All {
@@ -57,7 +57,7 @@ func (m *Machine) dropDependencies(h uint32, e *table.Entry, op *core.RemoveDepe
 	m.links.StopWaiting(e, x, func(seq uint64) bool { return drop[seq] })
 }
 
-// dependenciesChanged releases a job without dependencies, and replies.
+// dependenciesChanged releases the job if it has no dependencies left, and replies.
 func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *table.Entry) {
 	x := m.table.EnsureOptional(h)
 	e.Epoch++
@@ -72,7 +72,7 @@ func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *table.
 	}
 }
 
-// waitingRefusal is why the dependencies of a job cannot change.
+// waitingRefusal returns why the dependencies of a job cannot change.
 func (m *Machine) waitingRefusal(h uint32, e *table.Entry) error {
 	switch e.State {
 	case core.Blocked, core.Scheduled, core.Ready:
@@ -87,7 +87,7 @@ func (m *Machine) waitingRefusal(h uint32, e *table.Entry) error {
 	return nil
 }
 
-// dependenciesRefusal finds the new dependencies of a job, or says why they are not allowed.
+// dependenciesRefusal returns the new dependencies of a job, or why they are not allowed.
 func (m *Machine) dependenciesRefusal(h uint32, e *table.Entry, after []core.Ref) ([]uint64, error) {
 	if err := m.waitingRefusal(h, e); err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"broker/core"
 )
 
-// writeDocuments puts documents into the open batch; the last of a name counts.
+// writeDocuments adds documents to the open batch. Of documents with the same name, the last one counts.
 func (m *Machine) writeDocuments(c *client, op *core.WriteDocuments) {
 	if m.run != nil && !m.run.applying {
 		return

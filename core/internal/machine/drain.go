@@ -12,7 +12,7 @@ func (m *Machine) drain(c *client, op *core.Drain) {
 	}
 }
 
-// closedTo is why jobs of a kind are refused now, or nil.
+// closedTo returns why ephemeral or stored jobs are refused now, or nil.
 func (m *Machine) closedTo(ephemeral bool) error {
 	switch {
 	case m.shut:

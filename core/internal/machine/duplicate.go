@@ -5,9 +5,10 @@ import (
 	"broker/core/internal/table"
 )
 
-// A submission whose unique key another job holds: it joins that job, or changes it, or is refused.
+// A submission whose unique key belongs to another job joins that job, changes it, or is refused.
 
-// replaceable decides about a submission whose key a job holds: an admission with replaces, if the job waits.
+// replaceable decides about a submission whose key belongs to a job. If the job waits, the admission has replaces
+// set.
 func (m *Machine) replaceable(h uint32) (a admission) {
 	e := m.table.At(h)
 	a.there, a.commit, a.err = h, m.table.JobCommit(e), core.ErrNotUnique
@@ -17,7 +18,8 @@ func (m *Machine) replaceable(h uint32) (a admission) {
 	return a
 }
 
-// replace gives a waiting job what a submission brings. The job keeps its identity, and is due no later than the submission says.
+// replace changes a waiting job to the values of a submission. The job keeps its identity, and is due at the latest when the
+// submission says.
 func (m *Machine) replace(c *client, op *core.Submit, h uint32) {
 	e, set := m.table.At(h), m.replacement(h, op)
 	old, wanted, err := m.wholeJob(c, h, m.updateRefusal(e, &set))
@@ -43,7 +45,7 @@ func (m *Machine) replace(c *client, op *core.Submit, h uint32) {
 	}
 }
 
-// replacement is what a job takes from a submission.
+// replacement returns the values that a job takes from a submission.
 func (m *Machine) replacement(h uint32, op *core.Submit) core.JobChange {
 	j := op.Job
 	at := max(op.Due(m.table.At(h).CreatedAt, m.table.Now), m.table.Now)
@@ -73,7 +75,7 @@ func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
 	}
 }
 
-// holder is the job that holds a key in a queue, or zero; it frees an expired key.
+// holder returns the job that holds a key in a queue, or zero; it frees an expired key.
 func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.table.DigestOf(key)) }
 
 func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
@@ -88,7 +90,7 @@ func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
 	return h
 }
 
-// coalesceOver replies with the job that a submission joins and that has ended.
+// coalesceOver replies to a submission that joins an ended job.
 func (m *Machine) coalesceOver(c *client, op *core.Submit, w *table.Window) {
 	r := core.Reply{
 		Kind: core.Submitted, Tag: op.Tag, Seq: w.Seq, Existing: true, Commit: m.table.WindowPending(w),

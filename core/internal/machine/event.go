@@ -23,7 +23,7 @@ func (m *Machine) unsubscribe(c *client, tag uint64) {
 }
 
 // record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
-// subscriptions it costs two comparisons.
+// subscriptions, it costs two comparisons.
 func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if hasTimeline(e, kind) || m.hub.Wanted(kind) {
 		m.recordWanted(h, e, kind, detail)
@@ -97,7 +97,7 @@ func (m *Machine) publishJob(h uint32, e *table.Entry, ev core.Event) {
 	m.publish(&ev, m.eventCommit(e, ev.Kind))
 }
 
-// eventCommit is the commit that an event of a job depends on.
+// eventCommit returns the commit that an event of a job depends on.
 func (m *Machine) eventCommit(e *table.Entry, kind core.EventKind) core.Commit {
 	switch {
 	case e.Unstored():
@@ -109,14 +109,14 @@ func (m *Machine) eventCommit(e *table.Entry, kind core.EventKind) core.Commit {
 	return m.table.Promise()
 }
 
-// lastHolder is the holder of a job during the decision that ends its lease.
+// lastHolder is the holder of a job while a decision ends its lease.
 type lastHolder struct {
 	seq           uint64
 	name, address string
 	leasedAt      core.Instant // zero once an event has reported it
 }
 
-// identity is the job's Identity; empty if only the store has it.
+// identity returns the job's Identity; empty if it is only in the store.
 func (m *Machine) identity(h uint32, e *table.Entry) string {
 	if e.ID == (table.Digest{}) {
 		return core.MintedID(e.Seq, e.CreatedAt)
@@ -127,7 +127,7 @@ func (m *Machine) identity(h uint32, e *table.Entry) string {
 	return ""
 }
 
-// holderName is the worker of a leased job: its id, or the name of its connection.
+// holderName returns the worker of a leased job: its id, or the name of its connection.
 func (m *Machine) holderName(e *table.Entry) string {
 	switch e.HolderKind {
 	case core.HeldByWorker:
@@ -165,7 +165,7 @@ func (m *Machine) workerEvent(c *client, kind core.EventKind) {
 	}
 }
 
-// workerName is the id of a client's worker, or its own name.
+// workerName returns the id of a client's worker, or the name of the client.
 func workerName(c *client) string {
 	if c.worker != "" {
 		return c.worker

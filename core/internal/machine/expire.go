@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Tick handles the deadlines that are due, at most budget of them; it reports whether more are due.
+// Tick handles at most budget due deadlines; it reports whether more are due.
 func (m *Machine) Tick(now core.Instant, budget int) bool {
 	m.setNow(now)
 	m.actor = nil
@@ -17,7 +17,8 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 		if !due {
 			return false
 		}
-		// Jobs that become ready together are handed out together, the most urgent first, but before any wait ends.
+		// Jobs that become ready together are handed out together, the most urgent first. This happens before any
+		// wait times out.
 		if o.Kind != table.TimerState && len(m.offers) > 0 {
 			m.serveOffers()
 			continue
@@ -31,7 +32,7 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 	return true
 }
 
-// scheduleCost is how many other deadlines a run of a schedule counts for: it computes times and admits a job.
+// scheduleCost is how many ordinary deadlines the run of a schedule counts as: it computes times and admits a job.
 const scheduleCost = 16
 
 func (m *Machine) due(o timer.Owner) {
@@ -109,7 +110,7 @@ func (m *Machine) startTimeout(h uint32) {
 		n := e.Queue
 		m.expire(h)
 		if q := m.queues[n]; q != nil && q.Open().Len() > 0 && !m.stale(q.Open().Front()) {
-			m.offer(n) // it was in front of an available job
+			m.offer(n) // an available job was behind it
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"broker/core/internal/table"
 )
 
-// noneFound is the answer of a search that has found nothing; read-only.
+// noneFound is the answer of a search without results; read-only.
 var noneFound core.Answer
 
 // findJobs lists jobs.
 func (m *Machine) findJobs(c *client, op *core.Find) {
-	if op.Filter.CancelRequested && m.table.StopCount() == 0 && op.Cursor == "" && !op.WithCount { // workers ask for this all the time
+	if op.Filter.CancelRequested && m.table.StopCount() == 0 && op.Cursor == "" && !op.WithCount { // workers ask for this very often
 		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &noneFound})
 		return
 	}
@@ -44,12 +44,12 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 	m.replyWith(c, r, Work{Needs: FoundJobs})
 }
 
-// Page is a part of a list of jobs.
+// Page is one page of a list of jobs.
 type Page struct {
 	Jobs    []core.JobInfo
 	Cursors []string // after each of Jobs
 	Next    string   // start of the next page; empty: the last page
-	Stopped bool     // it is short because the limit of examined jobs was reached
+	Stopped bool     // the page is short because the limit of examined jobs was reached
 	Commit  core.Commit
 }
 

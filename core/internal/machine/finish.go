@@ -12,7 +12,7 @@ import (
 	"broker/core/internal/watch"
 )
 
-// accepted is the reply to a change; for a job that is not stored it depends on no commit.
+// accepted replies to a change. For a job that is not stored, the reply depends on no commit.
 func (m *Machine) accepted(c *client, tag uint64, e *table.Entry) { m.acceptedN(c, tag, e, 0) }
 
 func (m *Machine) acceptedN(c *client, tag uint64, e *table.Entry, n int) {
@@ -123,7 +123,8 @@ func (m *Machine) retainForChildren(h uint32, e *table.Entry) {
 	m.table.Touch(h, e)
 }
 
-// retain keeps a finished job while its outcome is retained; false: it is not, or that time has passed.
+// retain keeps a finished job while its outcome is retained; false: the outcome is not retained, or its time has
+// passed.
 func (m *Machine) retain(h uint32, e *table.Entry, whole *core.Outcome) bool {
 	q := m.queues[e.Queue]
 	if !e.Has(table.KeepsOutcome) && q.retention == (core.Retention{}) {
@@ -151,15 +152,15 @@ func (m *Machine) retain(h uint32, e *table.Entry, whole *core.Outcome) bool {
 	return true
 }
 
-// noteAsked remembers how long a finished job asks to be kept, while its queue keeps it longer.
+// noteAsked stores how long a finished job itself asks to be kept if its queue keeps it longer.
 func (m *Machine) noteAsked(h uint32, e *table.Entry, until core.Instant) {
 	linked := e.Has(table.HasOptional)
 	x := m.table.EnsureOptional(h)
 	x.AskedUntil = until
-	x.IsClosed = x.IsClosed || !linked // nothing waits for it
+	x.IsClosed = x.IsClosed || !linked // no job waits for it
 }
 
-// askedUntil is how long a job that has finished at an instant asks to be kept; zero: not at all.
+// askedUntil returns until when a finished job asks to be kept; zero: not at all.
 func (m *Machine) askedUntil(h uint32, e *table.Entry, finished core.Instant) core.Instant {
 	if !e.Has(table.KeepsOutcome) {
 		return 0
@@ -192,7 +193,7 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 	m.failJob(h, c.protocol, failure, afterFail{retryAt: op.RetryAt, final: op.Final})
 }
 
-// afterFail is what the worker requested after a failure; zero: the job's policy.
+// afterFail is what the worker requests after a failure; zero: the job's policy decides.
 type afterFail struct {
 	retryAt core.Instant
 	final   bool
@@ -239,7 +240,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	}
 }
 
-// noteFailed tells of a failure; over: the job is not tried again and not buried.
+// noteFailed records the event of a failure; over: the job is neither tried again nor buried.
 func (m *Machine) noteFailed(h uint32, e *table.Entry, f *core.Failure, over bool) {
 	if !e.Has(table.Ephemeral) && (!over || e.Entries > 0 || e.Has(table.KeepsOutcome)) {
 		m.addEntry(m.actor, h, e, core.TimelineEntry{
@@ -253,7 +254,7 @@ func (m *Machine) noteFailed(h uint32, e *table.Entry, f *core.Failure, over boo
 	}
 }
 
-// nextTry is the time of the next try of a failed job; zero: at once, or when it is no longer blocked.
+// nextTry returns the time of the next try of a failed job; zero: at once, or when the job is no longer blocked.
 func (m *Machine) nextTry(e *table.Entry, chosen core.Instant) core.Instant {
 	switch {
 	case e.State == core.Blocked:
@@ -312,7 +313,7 @@ func (m *Machine) retryAt(h uint32, e *table.Entry, at core.Instant) {
 	m.record(h, e, core.EventRetrying, "")
 }
 
-// backoffAfter is Faktory's delay before the next try; count is the number of retries so far.
+// backoffAfter returns Faktory's delay before the next try; count is the number of retries so far.
 func (m *Machine) backoffAfter(count uint32) time.Duration {
 	c := float64(count)
 	jitter := float64(m.opts.Random.IntN(30)) * (c + 1)
@@ -342,7 +343,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	m.links.Died(h)
 }
 
-// rebury restarts the stay of a dead job.
+// rebury restarts DeadFor of a dead job.
 func (m *Machine) rebury(h uint32, e *table.Entry) {
 	group := m.table.GroupName(e)
 	m.table.Unlist(h, e)
@@ -354,7 +355,7 @@ func (m *Machine) rebury(h uint32, e *table.Entry) {
 	m.table.Touch(h, e)
 }
 
-// deadUntil is when a dead job is removed, or zero.
+// deadUntil returns when a dead job is removed, or zero.
 func (m *Machine) deadUntil(h uint32, e *table.Entry) (until core.Instant) {
 	if e.DeadHours > 0 {
 		until = e.ReadyAt.Add(time.Duration(e.DeadHours) * time.Hour)
@@ -394,7 +395,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 		m.record(h, e, core.EventProgress, "")
 	}
 	if e.Watchers != 0 && !op.Heartbeat {
-		shared := p // allocated if somebody watches
+		shared := p // allocated only if a client watches
 		m.watchers.Each(e, func(_ uint32, w *watch.Watcher) {
 			if w.Kind == core.WatchStream {
 				m.reply(m.clients[w.Client], core.Reply{
@@ -406,7 +407,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: e.Has(table.Stopping)})
 }
 
-// moveLeaseEnd gives a lease the end that a report asks for.
+// moveLeaseEnd changes the end of a lease as a report requests.
 func (m *Machine) moveLeaseEnd(h uint32, e *table.Entry, op *core.Report) {
 	until := op.LeaseUntil
 	if until == 0 && op.ExtendUntil != 0 && e.StateTimer != 0 && op.ExtendUntil > m.table.Timers.At(e.StateTimer) {
@@ -417,7 +418,7 @@ func (m *Machine) moveLeaseEnd(h uint32, e *table.Entry, op *core.Report) {
 	}
 	m.table.Timers.Remove(&e.StateTimer)
 	e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
-	e.Granted = table.Millis(max(until.Sub(m.table.Now), time.Millisecond)) // what a restart grants again: not the time that has passed
+	e.Granted = table.Millis(max(until.Sub(m.table.Now), time.Millisecond)) // granted again after a restart, without the elapsed time
 }
 
 // sendData sends bytes of a running job to its watching clients.

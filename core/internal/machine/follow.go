@@ -9,9 +9,10 @@ import (
 	"broker/core/internal/table"
 )
 
-// A follower of a cluster keeps a machine that follows its store, so that it can lead at once: Restore for each job at first,
-// then Forget and Restore for each one that has changed. That is the code of recovery: a job that was forgotten and restored is
-// as in a machine that was just started. All that does not depend on single jobs waits for Begin and Restored.
+// A follower in a cluster keeps a machine that is up to date with its store, so that it can lead at once. First, Restore is
+// called for each job; then Forget and Restore for each job that has changed. This is also the code of recovery: after Forget
+// and Restore, a job is the same as in a machine that has just started. Everything that does not depend on single jobs waits
+// for Begin and Restored.
 
 // IsPolicy reports whether a metadata entry is the policy of a queue, which is restored before the queue's jobs.
 func IsPolicy(name string) bool { return strings.HasPrefix(name, limit.PolicyPrefix) }
@@ -71,10 +72,10 @@ func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 	return jobs
 }
 
-// Jobs is the number of jobs.
+// Jobs returns the number of jobs.
 func (m *Machine) Jobs() int { return m.table.Live }
 
-// Leased lists the jobs whose leases go on. A start gives them their full time again.
+// Leased lists the jobs whose leases continue. A start gives them their full time again.
 func (m *Machine) Leased() []uint64 {
 	seqs := make([]uint64, 0, m.table.ByState[core.Leased].Len())
 	for _, h := range m.table.ByState[core.Leased].Slice(0, cap(seqs), nil) {
@@ -83,11 +84,11 @@ func (m *Machine) Leased() []uint64 {
 	return seqs
 }
 
-// clockSlack is how far the clock may be behind without having been set back.
+// clockSlack is how far the clock may go back without counting as set back.
 const clockSlack = 100 * time.Millisecond
 
-// Follow lets time pass for a machine that follows a store: as at a start, scheduled jobs that are due are ready. Other
-// deadlines wait for Tick. It returns false if the clock was set back: the machine is of no use then.
+// Follow advances the time of a machine that follows a store: due scheduled jobs become ready, as at a start. Other
+// deadlines wait for Tick. It returns false if the clock was set back: the machine is then useless.
 func (m *Machine) Follow(now core.Instant) bool {
 	if now < m.table.Now.Add(-clockSlack) {
 		return false
@@ -106,17 +107,17 @@ func (m *Machine) Follow(now core.Instant) bool {
 	return true
 }
 
-// places finds out whether the restored jobs have the places that they would have if all had been restored in the order of
-// their numbers.
+// places determines whether the restored jobs have the same places as if all jobs had been restored in the order of their
+// numbers.
 type places struct {
 	last      core.Instant // the latest place of a job that was ready on arrival
-	seq       uint64       // the highest number of one
-	raised    bool         // a job got a later place than its own because of another one
+	seq       uint64       // the highest number of such a job
+	raised    bool         // a job got a later place than its own because of another job
 	forgotten bool         // such a job was forgotten
-	disorder  bool         // they were not restored in order
+	disorder  bool         // the jobs were not restored in order
 }
 
-// arrive gives a job that was ready on arrival its place behind those with smaller numbers, whatever the clock said.
+// arrive places a job that was ready on arrival behind such jobs with smaller numbers, regardless of the clock.
 func (m *Machine) arrive(e *table.Entry) {
 	e.Set(table.Arrived)
 	p := &m.restoring.places
@@ -127,7 +128,7 @@ func (m *Machine) arrive(e *table.Entry) {
 
 func (p *places) forget(e *table.Entry) { p.forgotten = p.forgotten || e.Has(table.Arrived) }
 
-// settlePlaces gives the jobs that were ready on arrival their places anew if forgotten ones had a part in them.
+// settlePlaces places the jobs that were ready on arrival again if forgotten jobs have affected their places.
 func (m *Machine) settlePlaces() {
 	if p := &m.restoring.places; p.disorder || p.raised && p.forgotten {
 		last := core.Instant(0)
@@ -148,7 +149,7 @@ func (m *Machine) settlePlaces() {
 	if m.table.LastPlace <= m.table.Now {
 		return
 	}
-	m.table.LastPlace = 0 // it may be that of a forgotten job
+	m.table.LastPlace = 0 // it may come from a forgotten job
 	m.table.EachJob(func(_ uint32, e *table.Entry) {
 		if e.State == core.Ready || e.Has(table.SeqOrder) {
 			m.table.LastPlace = max(m.table.LastPlace, e.Place())

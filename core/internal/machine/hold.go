@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// holdQueue makes a client one that keeps a queue known, or no longer one.
+// holdQueue is HoldQueue: the client keeps a queue, or lets it go.
 func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 	if !op.Free {
 		n, q := m.queueNamed(op.Queue)
@@ -20,7 +20,7 @@ func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 	}
 }
 
-// freeHeld ends what a client that leaves keeps known.
+// freeHeld lets go the queues that a leaving client keeps.
 func (m *Machine) freeHeld(c *client) {
 	for _, n := range c.holding {
 		m.free(n)

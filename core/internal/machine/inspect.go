@@ -46,7 +46,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	}
 }
 
-// jobInfo is what the machine knows about a job; the caller adds what only the store has.
+// jobInfo returns what the machine knows about a job; the caller adds data that is only in the store.
 func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.table.At(h)
 	watchers, _ := m.watchers.Count(e)
@@ -86,7 +86,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		n := m.table.Transient(h)
 		i.Progress, i.Failure, i.Outcome = n.Progress, n.Failure, n.Outcome
 		if i.Outcome != nil {
-			i.Failure = i.Outcome.Failure // the last failure; transient has the one before
+			i.Failure = i.Outcome.Failure // the last failure; transient has the failure before
 		}
 	}
 	if !brief {
@@ -96,7 +96,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	return i
 }
 
-// waitReason is why a job is not leased.
+// waitReason returns why a job is not leased.
 func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
 	q := m.queues[e.Queue]
 	switch e.State {
@@ -168,7 +168,7 @@ func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 	}
 }
 
-// listed adds a part of a queue's list to a reply.
+// listed adds a range of a queue's list to a reply.
 func (m *Machine) listed(r *core.Reply, list *queue.List, op *core.ListJobs, limit int) {
 	handles := list.Slice(op.Offset, limit, nil)
 	r.Jobs = make([]core.JobInfo, 0, len(handles))
@@ -177,7 +177,7 @@ func (m *Machine) listed(r *core.Reply, list *queue.List, op *core.ListJobs, lim
 	}
 }
 
-// appendInfo adds a job to a list, which then depends on the job's last change, too.
+// appendInfo adds a job to a list; the reply then also depends on the job's last change.
 func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
 	r.Jobs = append(r.Jobs, m.jobInfo(h, brief))
 	r.Commit = max(r.Commit, m.table.JobCommit(m.table.At(h)))

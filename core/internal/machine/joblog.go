@@ -8,10 +8,11 @@ import (
 	"broker/core/internal/table"
 )
 
-// logFormat is the first format of entries that says which jobs have logs. In an older one, the next leader would begin them anew.
+// logFormat is the first format of entries that records which jobs have logs. With an older format, the next leader would start
+// the logs again.
 const logFormat = 4
 
-// Why lines are refused.
+// Reasons to refuse lines.
 var (
 	errOldFormat = fmt.Errorf("%w: jobs have logs once all nodes of the cluster have said that they know them", core.ErrInvalid)
 	errInMemory  = fmt.Errorf("%w: a job that is in memory only has no log", core.ErrInvalid)
@@ -24,7 +25,7 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 	switch {
 	case err != nil:
 	case e.State != core.Leased:
-		err = core.ErrNotLeased // also by anyone: its end is forgotten when a lease ends
+		err = core.ErrNotLeased // also with ByAnyone: the end of the log is forgotten when a lease ends
 	case len(op.Lines) > core.MaxLogLines:
 		err = errLogLines
 	case e.Unstored(), !m.opts.Persist:
@@ -46,7 +47,7 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Commit: m.table.Promise(), CancelRequested: e.Has(table.Stopping)})
 }
 
-// logOf is the end of the log of a job, unless lines are refused. Wanted: the operation cannot be processed yet.
+// logOf returns the end of the log of a job, unless lines are refused. wanted: the operation has to wait for data.
 func (m *Machine) logOf(c *client, h uint32, against error) (l *joblog.End, wanted bool, err error) {
 	if against != nil {
 		return nil, false, against
@@ -64,7 +65,7 @@ func (m *Machine) logOf(c *client, h uint32, against error) (l *joblog.End, want
 	return nil, true, nil
 }
 
-// SupplyLog supplies the documents of a log, or why they cannot be read.
+// SupplyLog supplies the documents of a log, or the error of reading them.
 func (m *Machine) SupplyLog(id core.ClientID, seq uint64, documents []core.MetaEntry, err error) {
 	c := m.client(id)
 	if c == nil || c.fetching == nil {

@@ -9,10 +9,10 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Finished jobs stay Done for a while where KeepDone says so. Those that stay for that reason alone are in the list
-// keptDone of their queue, the oldest first.
+// With KeepDone, finished jobs stay Done for a while. Jobs that are kept only by KeepDone are in the list keptDone of
+// their queue, the oldest first.
 
-// keepDone sets how long finished jobs stay.
+// keepDone sets how long finished jobs are kept.
 func (m *Machine) keepDone(c *client, op *core.KeepDone) {
 	r := op.Retention
 	if r.For < 0 || r.Count < 0 {
@@ -35,7 +35,7 @@ func (m *Machine) keepDone(c *client, op *core.KeepDone) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 }
 
-// setRetention takes over what is set for a queue, and lets jobs go that are too many now.
+// setRetention applies the Retention of a queue, and removes jobs beyond the new limit.
 func (m *Machine) setRetention(n uint32, q *jobQueue) {
 	r, own := m.retentions[q.Name]
 	if !own {
@@ -45,14 +45,14 @@ func (m *Machine) setRetention(n uint32, q *jobQueue) {
 	m.trimLater(n, q)
 }
 
-// trimLater has jobs removed by the timer while there are too many.
+// trimLater lets the timer remove jobs while there are too many.
 func (m *Machine) trimLater(n uint32, q *jobQueue) {
 	if q.surplus() > 0 && q.trimTimer == 0 {
 		q.trimTimer = m.table.Timers.Add(m.table.Now, timer.Owner{Kind: table.TimerTrim, Handle: n})
 	}
 }
 
-// surplus is how many kept jobs a queue has too many.
+// surplus returns how many kept jobs a queue has beyond its limit.
 func (q *jobQueue) surplus() int {
 	switch {
 	case q.retention == (core.Retention{}):
@@ -63,7 +63,7 @@ func (q *jobQueue) surplus() int {
 	return q.KeptDone.Len() - q.retention.Count
 }
 
-// trim removes the jobs that a finished one has made too many.
+// trim removes jobs beyond the limit after a job has finished.
 func (m *Machine) trim(n uint32) {
 	q := m.queues[n]
 	for range min(2, q.surplus()) {
@@ -74,7 +74,7 @@ func (m *Machine) trim(n uint32) {
 	}
 }
 
-// dropKept removes a job that its queue keeps no longer, unless the job itself asks to be kept.
+// dropKept removes a job that its queue no longer keeps, unless the job itself asks to be kept.
 func (m *Machine) dropKept(h uint32) {
 	e, x := m.table.At(h), m.table.Optional(h)
 	if x == nil || x.AskedUntil <= m.table.Now {
@@ -92,7 +92,7 @@ func (m *Machine) dropKept(h uint32) {
 // trimAtOnce is how many jobs are removed together.
 const trimAtOnce = 16
 
-// trimTimeout removes some of the jobs that are too many.
+// trimTimeout removes some of the jobs beyond the limit.
 func (m *Machine) trimTimeout(n uint32) {
 	q := m.queues[n]
 	q.trimTimer = 0
@@ -104,10 +104,10 @@ func (m *Machine) trimTimeout(n uint32) {
 	}
 }
 
-// unlimited is how long a job is kept that goes by number alone.
+// unlimited is how long a job is kept if only the number of jobs is limited.
 const unlimited = 100 * 365 * 24 * time.Hour
 
-// keptUntil is how long a job of a queue stays that is finished now; zero: not at all.
+// keptUntil returns until when a queue keeps a job that finishes now; zero: not at all.
 func (m *Machine) keptUntil(q *jobQueue) core.Instant {
 	switch {
 	case q.retention == (core.Retention{}):

@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// wakeFor is how long a woken worker may take to respond before the next one is woken.
+// wakeFor is how long a woken worker may take to respond before the next worker is woken.
 const wakeFor = 250 * time.Millisecond
 
 // lease hands out a job, or makes the client wait.
@@ -92,7 +92,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 	return n, 0
 }
 
-// visited reports whether a queue occurred before in the current list; see Machine.visitMark.
+// visited reports whether a queue has already occurred in the current list; see Machine.visitMark.
 func (m *Machine) visited(n uint32) bool {
 	q := m.queues[n]
 	before := q.visitMark == m.visitMark
@@ -100,7 +100,7 @@ func (m *Machine) visited(n uint32) bool {
 	return before
 }
 
-// firstOf is that of two queues whose next job is the first in the order of a single queue; n may be zero.
+// firstOf returns the one of two queues whose next job would be first if both were a single queue; n may be zero.
 func (m *Machine) firstOf(n, q uint32, c *client, op *core.Lease) uint32 {
 	if n == 0 || m.table.Before(m.front(m.queues[q], c, op), m.front(m.queues[n], c, op)) {
 		return q
@@ -108,12 +108,12 @@ func (m *Machine) firstOf(n, q uint32, c *client, op *core.Lease) uint32 {
 	return n
 }
 
-// headPriority is the priority of the job that a client would get from a queue.
+// headPriority returns the priority of the job that a client would get from a queue.
 func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
 	return m.table.At(m.front(m.queues[n], c, op)).Priority()
 }
 
-// front is the job that a client gets from a queue next; runnable and slotFor have said that there is one.
+// front returns the next job that a client gets from a queue. runnable and slotFor must have found one.
 func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 	if q.HasLanes() {
 		return m.laneFront(q, asks(c, op))
@@ -121,8 +121,8 @@ func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 	return q.Open().Front()
 }
 
-// maxReadyClass is a priority that no ready job exceeds: a search that has found one of it can stop. Otherwise a worker for
-// thousands of queues would cost thousands of lookups per job.
+// maxReadyClass returns a priority that no ready job exceeds. A search can stop when it finds a job of this priority.
+// Otherwise a worker for thousands of queues would need thousands of lookups per job.
 func (m *Machine) maxReadyClass() int64 {
 	switch {
 	case m.table.Class[table.ClassHigh] > 0:
@@ -133,8 +133,8 @@ func (m *Machine) maxReadyClass() int64 {
 	return -1
 }
 
-// pickAble serves a worker by its registrations: the highest priority first, among equal ones in turn from the newest
-// registration to the oldest, as gearmand does.
+// pickAble serves a worker by its registrations: the highest priority first; among equal priorities in turn, from the
+// newest registration to the oldest, as gearmand does.
 func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
 	best := int64(0)
 	at := 0
@@ -149,7 +149,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		if h == 0 || !m.slotFor(q, c, op) {
 			continue
 		}
-		if q.HasLanes() { // this worker may not have the job that another one may
+		if q.HasLanes() { // limits may allow the job for another worker only
 			h = m.laneFront(q, asks(c, op))
 		}
 		if p := m.table.At(h).Priority(); n == 0 || p > best {
@@ -166,8 +166,8 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	return n, limit
 }
 
-// runnable is the first job of a queue that may be handed out now. It removes jobs that are unfit; if there are many, it leaves
-// the rest to a timer that is due at once, and returns no job.
+// runnable returns the first job of a queue that may be handed out now. It removes unfit jobs on the way. If there are many, it
+// leaves the rest to a timer that is due at once, and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.Sorting || q.Reached() {
 		return 0
@@ -201,7 +201,7 @@ func (m *Machine) stale(h uint32) bool {
 // park adds a waiting lease to the wait lists of its queues.
 func (m *Machine) park(c *client, op *core.Lease) {
 	c.parked, c.lease = true, *op
-	c.lease.Queues = nil // the caller may reuse them; the wait entries say where it waits
+	c.lease.Queues = nil // the caller may reuse the slice; the wait entries know the queues
 	if op.Max > 1 {
 		c.lease.Queues = slices.Clone(op.Queues)
 	}
@@ -223,8 +223,8 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	}
 }
 
-// join adds a client to the wait list of a queue. There may be a job already: while the queues of the client were examined one
-// after the other, removing a job in one may have released another in a queue that had none.
+// join adds a client to the wait list of a queue. The queue may already have a job: the queues of the client are examined one
+// after another, and removing a job from one may release a job into another that was empty before.
 func (m *Machine) join(c *client, n uint32, q *jobQueue, count bool) {
 	m.waiters.Join(c.slot, n, &q.waitList, &c.waitEntries, count)
 	m.offer(n)
@@ -234,7 +234,7 @@ func (m *Machine) join(c *client, n uint32, q *jobQueue, count bool) {
 func (m *Machine) waitTimeout(c *client) {
 	c.wait = 0
 	if n := m.wakeAcked(c); n != 0 {
-		if q := m.queues[n]; q != nil { // it may have been dropped: only the woken worker kept it
+		if q := m.queues[n]; q != nil { // it may be gone if only the woken worker kept it
 			q.wakeTimedOut = true
 			m.offer(n)
 		}
@@ -247,8 +247,8 @@ func (m *Machine) waitTimeout(c *client) {
 	m.cancelLease(c)
 }
 
-// leftOver is the first of the queues of a waiting lease that has a job for it after all: one for which a woken worker has not
-// responded yet. That worker will find nothing, which is better than a lease that times out next to a job.
+// leftOver returns the first queue of a waiting lease that has a job after all: a job for which a woken worker has not
+// responded yet. That worker will find nothing. This is better than a lease that times out although a job is there.
 func (m *Machine) leftOver(c *client) (n uint32) {
 	m.waiters.Each(c.waitEntries, func(number uint32) {
 		if q := m.queues[number]; m.runnable(q) != 0 && m.slotFor(q, c, &c.lease) {
@@ -294,8 +294,8 @@ func (m *Machine) cancelLease(c *client) {
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
 }
 
-// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision: decisions
-// for them must not interleave with it.
+// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision, because
+// decisions must not interleave.
 func (m *Machine) offer(n uint32) {
 	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
 		q.offered = true
@@ -303,7 +303,8 @@ func (m *Machine) offer(n uint32) {
 	}
 }
 
-// serveOffers completes an operation: it decides about broken jobs and serves the recorded queues. Both may lead to more.
+// serveOffers completes an operation: it handles broken jobs and serves the recorded queues. Both may produce more of
+// either.
 func (m *Machine) serveOffers() {
 	m.decideBroken()
 	for i := 0; i < len(m.offers); i++ {
@@ -335,9 +336,9 @@ func (m *Machine) serve(n uint32, q *jobQueue) {
 	}
 }
 
-// nextWaiter is the client that has waited longest and may have a job of a queue; nil if there is none, or if enough workers have
-// been woken. If a woken worker has not responded, waiting leases go before other sleeping workers, since they are certain to
-// take the job.
+// nextWaiter returns the client that has waited longest among those that may get a job of the queue. It returns nil if there is
+// no such client, or if enough workers have been woken. While a woken worker has not responded, waiting leases go before other
+// sleeping workers, because they are certain to take the job.
 func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	var sleeper *client
 	slot, place := m.waiters.First(&q.waitList)
@@ -347,8 +348,8 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 			op = &c.lease
 		}
 		switch {
-		case !m.slotFor(q, c, op): // the throttle is reached for it
-		case c.parked && op.Min > 1 && !m.enough(c, op): // it waits for more
+		case !m.slotFor(q, c, op): // the throttle is reached for this client
+		case c.parked && op.Min > 1 && !m.enough(c, op): // the lease waits for more jobs
 			m.limits.WaitForMore(&q.Queue)
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
 		case m.opts.Wakeup < 0 && m.available(q) <= q.woken:
@@ -364,7 +365,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	return sleeper
 }
 
-// available is how many jobs of a queue its limits allow to be handed out now.
+// available returns how many jobs of a queue may be handed out now by its limits.
 func (m *Machine) available(q *jobQueue) int { return m.limits.Available(&q.Queue, q.woken) }
 
 // wake wakes a sleeping worker for a job in queue n.
@@ -430,8 +431,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.table.EvictLeased(h, e)
 }
 
-// grantFor is the duration of a lease in milliseconds: the one asked for or the job's own, limited by the worker's; always finite if no connection
-// holds the lease.
+// grantFor returns the duration of a lease in milliseconds: the requested duration or the job's own, limited by the worker's. It is always
+// finite if no connection holds the lease.
 func (m *Machine) grantFor(e *table.Entry, op *core.Lease, limit time.Duration) uint32 {
 	granted := m.leaseFor(e)
 	if op.LeaseFor != 0 {
@@ -469,11 +470,11 @@ func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {
 	return m.limits.WorkerBelow(&q.Queue, asks(c, op))
 }
 
-// asks is a client that asks for a job.
+// asks returns the limit.Asker for a client's lease.
 func asks(c *client, op *core.Lease) limit.Asker { return limit.Asker{Client: c.id, Lease: op} }
 
-// laneFront is the job of a queue with lanes that is handed out next, zero if there is none now. Unfit jobs are dropped on the way, as
-// in runnable.
+// laneFront returns the next job of a queue with lanes, or zero if no job can be handed out now. It drops unfit jobs on the way, as
+// runnable does.
 func (m *Machine) laneFront(q *jobQueue, who limit.Asker) uint32 {
 	for range limit.MaxStale {
 		h := m.limits.OpenFront(&q.Queue, who)

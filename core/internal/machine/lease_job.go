@@ -5,7 +5,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// leaseJob gives a particular job to a worker with an id or to a connection.
+// leaseJob leases a particular job to a worker with an id or to a connection.
 func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil {
@@ -18,7 +18,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	m.takeForLease(h, e)
 	m.move(e, core.Leased)
 	if stops {
-		e.Set(table.Stopping) // the next worker is asked too: grant says when
+		e.Set(table.Stopping) // the next worker is asked to stop too; grant sets the time
 	}
 	e.Attempts++
 	m.meters.Leased(&m.queues[e.Queue].watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))

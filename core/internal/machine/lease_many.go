@@ -5,12 +5,12 @@ import (
 	"broker/core/internal/limit"
 )
 
-// validLease reports whether the numbers of a lease are ones that it may have.
+// validLease reports whether Max, Min and MaxBytes of a lease are valid.
 func validLease(op *core.Lease) bool {
 	return op.Max >= 0 && op.Max <= core.MaxLeases && op.Min >= 0 && op.Min <= max(op.Max, 1) && op.MaxBytes >= 0 && op.LeaseFor >= 0
 }
 
-// assignMany leases several jobs to a client, which has no waiting lease; there is at least one.
+// assignMany leases several jobs to a client without a waiting lease. There must be at least one job.
 func (m *Machine) assignMany(c *client, op *core.Lease) {
 	rest := *op
 	from, bodies := len(c.replies), 0
@@ -25,7 +25,7 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 			break
 		}
 		m.assign(c, &rest, n, limit)
-		if op.Pick == core.PickInOrder && rest.Queues != nil { // queues before this one have nothing
+		if op.Pick == core.PickInOrder && rest.Queues != nil { // earlier queues have no jobs
 			for m.table.QueueNumber(rest.Queues[0]) != n {
 				rest.Queues = rest.Queues[1:]
 			}
@@ -41,13 +41,13 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 	}
 }
 
-// enough reports whether a lease could have as many jobs as it waits for. Limits that several keys or types share count for each
-// of them alone. The jobs themselves are examined only if there are enough of them.
+// enough reports whether a lease could get as many jobs as it waits for. It applies limits that several keys or types share to
+// each of them separately. It examines the jobs themselves only if there are enough of them.
 func (m *Machine) enough(c *client, op *core.Lease) bool {
 	return m.missing(c, op, false) <= 0 && m.missing(c, op, true) <= 0
 }
 
-// missing is how many jobs there are too few for a lease; fit: it drops jobs that must not be handed out instead of counting them.
+// missing returns how many jobs a lease still lacks. With fit, jobs that must not be handed out are dropped instead of counted.
 func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 	missing := op.Min
 	look := func(n uint32) {
@@ -73,11 +73,11 @@ func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 	return missing
 }
 
-// availableTo is how many jobs of a queue a client could have now; it stops counting above a number.
+// availableTo returns how many jobs of a queue a client could get now; it stops counting at the number above.
 func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int, fit bool) (n int) {
 	woken := 0
 	if c.parked && m.opts.Wakeup < 0 {
-		woken = q.woken // they come for as many; see nextWaiter
+		woken = q.woken // each will take a job; see nextWaiter
 	}
 	above += woken
 	switch {

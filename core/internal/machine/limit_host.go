@@ -58,7 +58,7 @@ func (m *Machine) shareQueue(c *client, op *core.ShareQueue) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.limits.SetSharing(n, to)})
 }
 
-// queueForLimits finds or makes a queue that gets limits. A new one has no row until it is used.
+// queueForLimits finds or creates a queue for limits. A new queue is not listed until it is used.
 func (m *Machine) queueForLimits(name string) uint32 {
 	n := m.table.QueueNumber(name)
 	if n == 0 {

@@ -1,10 +1,11 @@
 package machine
 
-// usualUnstored limits the bytes that are admitted and not on disk yet, unless the options do: a slow disk must not fill the memory
-// with the jobs of clients that do not wait for replies.
+// usualUnstored is the default limit of bytes that are admitted and not on disk yet. With a slow disk, jobs of clients that do not
+// wait for replies must not fill the memory.
 const usualUnstored = 1 << 30
 
 func (m *Machine) maxUnstored() int { return m.opts.MaxUnstored }
 
-// maxOpen limits the open batch, far below what a commit may hold: beyond it every change is refused until the batch is sealed.
+// maxOpen is the size limit of the open batch. Beyond it, every change is refused until the batch is sealed. It is far below
+// the maximum size of a commit.
 func (m *Machine) maxOpen() int { return 3 * m.maxUnstored() }

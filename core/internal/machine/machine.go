@@ -24,9 +24,9 @@ import (
 type Options struct {
 	Persist      bool          // changes are recorded; otherwise memory only
 	Await        bool          // replies wait for the commit of their change
-	AwaitLeases  bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
+	AwaitLeases  bool          // with Await: all leases are stored, and handed out once they are committed
 	DefaultLease time.Duration // for a job without LeaseFor that no connection holds
-	CacheBytes   int           // payloads kept in memory besides those that are not on disk yet
+	CacheBytes   int           // payloads kept in memory, in addition to payloads that are not on disk yet
 	MaxUnstored  int           // bytes admitted and not on disk yet; zero: usualUnstored
 	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
 	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
@@ -34,10 +34,10 @@ type Options struct {
 	MaxDetailed  int           // queues and types with measurements of their own; zero: core.MaxDetailed
 	Random       *rand.Rand
 	StartedAt    core.Instant
-	Format       func() int // of the entries from now on; nil: the newest
+	Format       func() int // of the entries from now on; nil: the newest format
 }
 
-// Machine is the index of everything. Not safe for concurrent use.
+// Machine holds the index of all jobs and makes all decisions. Not safe for concurrent use.
 type Machine struct {
 	table  *table.Table
 	limits *limit.Rules
@@ -46,10 +46,10 @@ type Machine struct {
 	effort find.Effort
 
 	queues     []*jobQueue // by number, from 1
-	lookedIdle uint32      // number of the last queue that lookForIdle has looked at
+	lookedIdle uint32      // number of the last queue that lookForIdle has checked
 	kept       int         // queues whose lifetime is overRestarts
 	waiters    queue.Waiters
-	visitMark  uint64 // number of the current list of names, to recognise a queue that is named twice
+	visitMark  uint64 // number of the current list of names; detects a queue that is named twice
 	watchers   *watch.Watchers
 	clients    []*client // by slot, from 1
 	freeC      []uint32
@@ -73,7 +73,7 @@ type Machine struct {
 	retentions    map[string]core.Retention // by queue
 	actor         *client                   // client of the current operation; nil: a deadline
 	left          lastHolder                // holder of the lease that ended last
-	waited        core.Instant              // since when the job leased last had waited; zero: it had not
+	waited        core.Instant              // since when the job leased last had waited; zero: it did not wait
 	disconnected  []uint32                  // slots of clients to disconnect
 	waitsOpen     []uint32                  // slots of clients with replies that depend on the open batch
 	waitsInflight []uint32                  // slots of clients with replies that depend on the batch in flight
@@ -85,7 +85,7 @@ type Machine struct {
 	restoring     restoring
 }
 
-// New makes an empty machine.
+// New returns an empty machine.
 func New(o Options) *Machine {
 	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
@@ -108,8 +108,8 @@ func New(o Options) *Machine {
 	return m
 }
 
-// Apply processes operations of one client, in order, at the instant now, which must not go back. It returns how many it has
-// processed: all, unless the next one needs something that is not in memory. See Wants.
+// Apply processes operations of one client, in order, at the instant now, which must not go back. It returns the number of
+// processed operations. It stops before an operation that needs data that is not in memory; see Wants.
 func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	m.setNow(now)
 	c := m.client(id)
@@ -140,7 +140,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	return len(ops)
 }
 
-// Now is the time of the machine: the latest that it was given, or that of the clock since that was set.
+// Now returns the time of the machine: the latest instant it was given, adjusted when the clock is set.
 func (m *Machine) Now() core.Instant { return m.table.Now }
 
 func (m *Machine) setNow(now core.Instant) {
@@ -155,7 +155,8 @@ func (m *Machine) setNow(now core.Instant) {
 // reply appends r to the replies of the client.
 func (m *Machine) reply(c *client, r core.Reply) { *m.newReply(c, r.Kind, r.Tag, r.Commit) = r }
 
-// newReply appends a reply to those of the client. The caller fills in the rest at once: hot operations copy no whole Reply.
+// newReply appends a reply to those of the client. The caller fills in the rest at once, so frequent operations do not copy
+// a whole Reply.
 func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit core.Commit) *core.Reply {
 	to := &c.replies
 	if m.run != nil && m.run.takes(c, kind) {
@@ -165,7 +166,7 @@ func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit co
 			c.touched = true
 			m.touched = append(m.touched, c.slot)
 		}
-		m.restOn(c, commit)
+		m.dependOn(c, commit)
 	}
 	n := len(*to)
 	if n < cap(*to) { // zero: see Take
@@ -178,8 +179,8 @@ func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit co
 	return r
 }
 
-// restOn records that a reply of a client depends on a commit, so that the client is woken then.
-func (m *Machine) restOn(c *client, commit core.Commit) {
+// dependOn records that a reply of a client depends on a commit, so that the commit wakes the client.
+func (m *Machine) dependOn(c *client, commit core.Commit) {
 	switch commit {
 	case 0:
 	case m.table.Open:
@@ -195,14 +196,14 @@ func (m *Machine) restOn(c *client, commit core.Commit) {
 	}
 }
 
-// DependOn is restOn for a reply that was completed outside the machine; it does nothing if the commit is durable.
+// DependOn is dependOn for a reply that was completed outside the machine; it does nothing if the commit is durable.
 func (m *Machine) DependOn(id core.ClientID, commit core.Commit) {
 	if c := m.client(id); c != nil {
-		m.restOn(c, m.table.Pending(commit))
+		m.dependOn(c, m.table.Pending(commit))
 	}
 }
 
-// move gives a job another state.
+// move changes the state of a job.
 func (m *Machine) move(e *table.Entry, to core.State) {
 	if !e.State.CanMove(to) {
 		panic("machine: illegal move " + e.State.String() + " to " + to.String())
@@ -248,7 +249,7 @@ func (m *Machine) Touched(fn func(slot uint32)) {
 	m.touched = m.touched[:0]
 }
 
-// Refuse sets or clears the reason why no jobs are admitted.
+// Refuse sets or clears the reason why no stored jobs are admitted.
 func (m *Machine) Refuse(why error) {
 	m.refuse = why
 	m.stats.DiskFull = why != nil
@@ -270,13 +271,14 @@ func (m *Machine) Stop(why error) {
 	}
 }
 
-// NextDeadline is when to call Tick next; zero: not before a change.
+// NextDeadline returns when to call Tick next; zero: not before the next change.
 func (m *Machine) NextDeadline() core.Instant { return m.table.Timers.Next() }
 
 // Open is the number of the open batch.
 func (m *Machine) Open() core.Commit { return m.table.Open }
 
-// Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
+// Changed reports whether the open batch has changes to seal. Changed counters alone do not count: they are stored with
+// the next change.
 func (m *Machine) Changed() bool {
 	return m.table.HasChanges() || m.batches.HasChanges() || m.schedules.HasChanges() || m.limits.HasRates()
 }
@@ -287,7 +289,8 @@ func (m *Machine) Pending() int { return m.table.Changes() }
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
 
-// writeEntries is WriteMeta. The check of a list must not write, since a later operation may be refused.
+// writeEntries is WriteMeta. While a list is being checked, it must not write, because a later operation may be
+// refused.
 func (m *Machine) writeEntries(c *client, op *core.WriteMeta) {
 	if m.run != nil && !m.run.applying {
 		return

@@ -47,7 +47,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	m.dropIdle(from)
 }
 
-// moveRefusal finds the job and the dependencies of a move, or says why it is refused.
+// moveRefusal returns the job and the dependencies of a move, or why it is refused.
 func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *table.Entry, after []uint64, err error) {
 	h, e, err = m.findIf(op.Ref, &op.If)
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *table.Entr
 	return h, e, after, err
 }
 
-// enterRefusal is why the new queue refuses a job.
+// enterRefusal returns why the new queue refuses a job.
 func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 	n := m.table.QueueNumber(op.Queue)
 	if op.Queue == "" || n == e.Queue {
@@ -100,13 +100,13 @@ func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 	return nil
 }
 
-// takeOut removes a job from its list or holder, to move it to a queue. False: it was ephemeral and no client waits for it, or its
-// worker was asked to stop and gives it back, so it is gone.
+// takeOut removes a job from its list or holder, to move it to a queue. It returns false if the job is gone: either it was
+// ephemeral and no client waits for it, or its worker was asked to stop and gives it back.
 func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
 	was := e.State
 	m.detach(h, e)
 	if was != core.Blocked {
-		e.Clear(table.Broken) // from before it was buried
+		e.Clear(table.Broken) // left from before the job was buried
 	}
 	switch was {
 	case core.Leased:
@@ -128,7 +128,8 @@ func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
 	return true
 }
 
-// enter puts a job into its new queue. If its type was the name of the queue, it follows.
+// enter puts a job into its new queue. If its type was the name of the old queue, the type becomes the name of the
+// new queue.
 func (m *Machine) enter(h uint32, e *table.Entry, op *core.Move) {
 	if op.Queue == "" {
 		return

@@ -14,7 +14,7 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 		m.failed(c, op.Tag, core.ErrInvalid)
 		return
 	}
-	if n == 0 || m.queues[n].Hidden { // to clients there is no such queue
+	if n == 0 || m.queues[n].Hidden { // the queue does not exist for clients
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}
@@ -33,7 +33,7 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 	m.dropIdle(n)
 }
 
-// setPause sets whether a queue is paused, and when that ends; zero: by an order.
+// setPause sets whether a queue is paused, and when the pause ends; zero: when a client resumes the queue.
 func (m *Machine) setPause(n uint32, q *jobQueue, paused bool, until core.Instant, span time.Duration) {
 	m.table.Timers.Remove(&q.pauseTimer)
 	q.paused, q.pausedUntil, q.pausedFor = paused, 0, 0
@@ -54,7 +54,7 @@ func (m *Machine) pauseTimeout(n uint32) {
 	m.dropIdle(n)
 }
 
-// shiftPauses lets pauses keep their length when the clock was set by a span; their timers follow it already.
+// shiftPauses keeps the length of pauses when the clock is set by a span; their timers are already adjusted.
 func (m *Machine) shiftPauses(by core.Instant) {
 	for _, n := range m.table.SortedQueues() {
 		if q := m.queues[n]; q.pauseTimer != 0 {

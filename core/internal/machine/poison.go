@@ -7,9 +7,9 @@ import (
 	"broker/core/internal/table"
 )
 
-// A poisonous job crashes its workers: its leases end without a reply, by a lost connection or by time, one after the other.
-// After Options.PoisonAfter of them in a row it goes to the dead set, where people can examine it and put it back. Jobs with a
-// limit of attempts are left to that limit, as are leases that count as failures.
+// A poisonous job crashes its workers: its leases end one after another without a reply, by a lost connection or by expiry.
+// After Options.PoisonAfter such leases in a row, the job moves to the dead set, where people can examine it and put it back.
+// This does not apply to jobs with a limit of attempts, nor to leases that count as failures.
 
 // leaseLost counts a lease that ended without a reply, unless the broker itself closes the connections.
 func (m *Machine) leaseLost(h uint32, e *table.Entry) {

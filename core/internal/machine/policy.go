@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// policyOn is the policy that says a member for a job; nil: none does.
+// policyOn returns the policy that sets a member for a job; nil: none does.
 func (m *Machine) policyOn(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
 	if m.policies.None() {
 		return nil
@@ -24,10 +24,11 @@ func (m *Machine) policySaying(e *table.Entry, member core.PolicyFields) *core.J
 	return m.policies.For(m.table.TypeOf(e), m.queues[e.Queue].rules, member)
 }
 
-// ownLimits are those of which one says that the job itself has a limit, so that no policy has one for it.
+// ownLimits: if the job itself sets one of these members, no policy limits its attempts
+// or failures.
 const ownLimits = core.PolicyMaxAttempts | core.PolicyMaxFails
 
-// maxAttempts is how many leases a job has; zero: no limit.
+// maxAttempts returns how many leases a job may have; zero: no limit.
 func (m *Machine) maxAttempts(e *table.Entry) uint32 {
 	if m.limitedByPolicy(e) {
 		return m.policyOn(e, core.PolicyMaxAttempts).MaxAttempts
@@ -35,7 +36,7 @@ func (m *Machine) maxAttempts(e *table.Entry) uint32 {
 	return e.MaxAttempts
 }
 
-// maxFails is how many failures a job may have, at least one.
+// maxFails returns how many failures a job may have, at least one.
 func (m *Machine) maxFails(e *table.Entry) uint32 {
 	if p := m.policyOn(e, core.PolicyMaxFails); p != nil && !e.Own(ownLimits) {
 		return max(p.MaxFails, 1)
@@ -43,7 +44,7 @@ func (m *Machine) maxFails(e *table.Entry) uint32 {
 	return max(e.MaxFails, 1)
 }
 
-// leaseFor is the length of a job's leases in milliseconds; zero: nothing says it.
+// leaseFor returns the length of a job's leases in milliseconds; zero: neither the job nor a policy sets it.
 func (m *Machine) leaseFor(e *table.Entry) uint32 {
 	if p := m.policyOn(e, core.PolicyLeaseFor); p != nil && !e.Own(core.PolicyLeaseFor) {
 		return table.Millis(p.LeaseFor)
@@ -54,7 +55,7 @@ func (m *Machine) leaseFor(e *table.Entry) uint32 {
 // atEnd is what happens to a job that has used up its leases or failures.
 type atEnd struct {
 	exhausted core.Exhausted
-	moveTo    string // not empty: it moves there
+	moveTo    string // not empty: the job moves to this queue
 	byPolicy  bool
 }
 
@@ -63,13 +64,13 @@ func (m *Machine) atEnd(e *table.Entry) atEnd {
 	if p == nil || e.Own(core.PolicyExhausted) {
 		return atEnd{exhausted: e.Exhausted}
 	}
-	if p.MoveTo == m.queues[e.Queue].Name { // of a type: the job has been there
+	if p.MoveTo == m.queues[e.Queue].Name { // the policy of a type: the job has already moved there
 		return atEnd{exhausted: core.ExhaustedBury, byPolicy: true}
 	}
 	return atEnd{exhausted: p.Exhausted, moveTo: p.MoveTo, byPolicy: true}
 }
 
-// usedUp reports whether a job has had all its leases.
+// usedUp reports whether a job has used up its leases.
 func (m *Machine) usedUp(e *table.Entry) bool {
 	if e.Attempts == 0 {
 		return false
@@ -78,7 +79,7 @@ func (m *Machine) usedUp(e *table.Entry) bool {
 	return most > 0 && e.Attempts >= most
 }
 
-// endUsedUp ends a detached job that has had all its leases.
+// endUsedUp ends a detached job that has used up its leases.
 func (m *Machine) endUsedUp(h uint32, e *table.Entry) {
 	end := m.atEnd(e)
 	why := fmt.Sprintf(core.AttemptsUsedUpMessage, e.Attempts)
@@ -93,10 +94,10 @@ func (m *Machine) endUsedUp(h uint32, e *table.Entry) {
 	}
 }
 
-// spent reports whether a policy that was set meanwhile gives a ready job no further lease.
+// spent reports whether a policy that was set in the meantime allows a ready job no further lease.
 func (m *Machine) spent(e *table.Entry) bool { return m.limitedByPolicy(e) && m.usedUp(e) }
 
-// limitedByPolicy reports whether a policy says how many leases a job has.
+// limitedByPolicy reports whether a policy sets the number of leases of a job.
 func (m *Machine) limitedByPolicy(e *table.Entry) bool {
 	return !e.Own(ownLimits) && m.policyOn(e, core.PolicyMaxAttempts) != nil
 }
@@ -122,14 +123,14 @@ func (m *Machine) dropUnfit(h uint32) {
 	m.endUsedUp(h, e)
 }
 
-// dropRest has the unfit jobs dropped that a search has left in a queue.
+// dropRest sets a timer that drops the unfit jobs which a search has left in a queue.
 func (m *Machine) dropRest(q *jobQueue) {
 	if q.unfitTimer == 0 {
 		q.unfitTimer = m.table.Timers.Add(m.table.Now, timer.Owner{Kind: table.TimerUnfit, Handle: m.table.QueueNumber(q.Name)})
 	}
 }
 
-// unfitTimeout drops more jobs of a queue that are unfit, and then serves those who wait for the others.
+// unfitTimeout drops more unfit jobs of a queue, and then serves the clients that wait for its other jobs.
 func (m *Machine) unfitTimeout(n uint32) {
 	q := m.queues[n]
 	q.unfitTimer = 0
@@ -139,7 +140,7 @@ func (m *Machine) unfitTimeout(n uint32) {
 	m.dropIdle(n)
 }
 
-// failureText is a failure in one line.
+// failureText describes a failure in one line.
 func failureText(f *core.Failure) string {
 	if f.Type == "" || f.Message == "" {
 		return f.Type + f.Message
@@ -147,8 +148,8 @@ func failureText(f *core.Failure) string {
 	return f.Type + ": " + f.Message
 }
 
-// moveAway moves a detached job to the queue for those that have used up their leases or failures. It starts there as new. Its
-// payload may be on disk only: the status names the queue.
+// moveAway moves a detached job to the queue for jobs that have used up their leases or failures. There it starts like a new
+// job. Its payload may be only on disk, so the status names the queue.
 func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	from, typ, blocked := e.Queue, m.table.TypeOf(e), e.State == core.Blocked
 	if typ == m.queues[from].Name {
@@ -215,7 +216,7 @@ func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
 }
 
-// policyChanged gives a queue another policy.
+// policyChanged applies a changed policy to a queue.
 func (m *Machine) policyChanged(queue string, p *policy.Policy) {
 	if n := m.table.QueueNumber(queue); n != 0 {
 		m.queues[n].rules = p

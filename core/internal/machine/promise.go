@@ -5,16 +5,16 @@ import (
 	"broker/core/internal/table"
 )
 
-// A reply leaves once the commit that it rests on is durable. A reply to a change rests on the open batch, which holds that
-// change. A reply that tells of a job, a batch, a queue's settings or a meta entry rests on the commit that holds the last
-// change of it, whoever made that change: what one client has learned must survive a crash, even if another client caused it.
+// A reply leaves once the commit that it depends on is durable. A reply to a change depends on the open batch, which holds
+// that change. A reply that shows a job, a batch, a queue's settings or a meta entry depends on the commit with the last
+// change of it, even if another client made that change: everything that a client has learned must survive a crash.
 //
 //	open batch ── Seal ──▶ in flight ── Committed ──▶ durable
 //	dirty                  inflight                   neither flag
 //
-// At most one batch is in flight, so that two flags say which commit holds the last change of a job. Jobs, batches and
-// settings that are gone have no place for a flag: a reply that does not find something rests on the last removal of
-// anything.
+// At most one batch is in flight, so two flags are enough to tell which commit holds the last change of a job. Jobs,
+// batches and settings that are gone have no flags. So a reply that does not find something depends on the last
+// removal of anything.
 
 // failed refuses an operation for a reason that reveals nothing about stored data.
 func (m *Machine) failed(c *client, tag uint64, err error) { m.refusedAt(c, tag, err, 0) }
@@ -35,8 +35,8 @@ func (m *Machine) refused(c *client, tag uint64, e *table.Entry, err error) {
 	m.reply(c, r)
 }
 
-// rejected reports whether an operation on a job ends here: it was refused and the client has its reply, or it belongs to a list that is
-// being checked.
+// rejected reports whether an operation on a job ends here: either it was refused and the client has its reply, or it belongs to a list
+// that is being checked.
 func (m *Machine) rejected(c *client, tag uint64, e *table.Entry, err error) bool {
 	return (m.run != nil || err != nil) && m.reject(c, tag, e, err)
 }
@@ -49,7 +49,7 @@ func (m *Machine) reject(c *client, tag uint64, e *table.Entry, err error) bool 
 	return true
 }
 
-// refusedBy refuses an operation because of its job, if there is one, and others.
+// refusedBy refuses an operation because of its job, if there is one, and other jobs.
 func (m *Machine) refusedBy(c *client, tag uint64, e *table.Entry, err error) {
 	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: m.newest()}
 	if e != nil {
@@ -66,7 +66,7 @@ func (m *Machine) newest() core.Commit {
 	return m.table.Pending(m.table.Open - 1)
 }
 
-// rejectedBy is rejected for a refusal that may be because of other jobs.
+// rejectedBy is rejected for a refusal that other jobs may have caused.
 func (m *Machine) rejectedBy(c *client, tag uint64, e *table.Entry, err error) bool {
 	if m.run != nil {
 		return m.run.rejected(m, c, tag, e, err)
@@ -77,7 +77,8 @@ func (m *Machine) rejectedBy(c *client, tag uint64, e *table.Entry, err error) b
 	return err != nil
 }
 
-// noQueue refuses an operation on an unknown queue; the last job of it may have been removed in a commit that is not durable yet.
+// noQueue refuses an operation on an unknown queue. The last job of the queue may have been removed in a commit that is not
+// durable yet.
 func (m *Machine) noQueue(c *client, tag uint64) {
 	m.refusedAt(c, tag, core.ErrNoQueue, max(m.table.MetaCommit(), m.table.JobGone()))
 }

@@ -28,7 +28,7 @@ func (m *Machine) listQueueValues(c *client, op *core.ListQueueValues) {
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{QueueValues: values}})
 }
 
-// measure is a number of a queue. Queues without ready jobs have the largest one as core.QueueNextAt.
+// measure returns a number of a queue. As core.QueueNextAt, queues without ready jobs have the largest number.
 func (m *Machine) measure(q *jobQueue, of core.QueueMeasure) int64 {
 	switch of {
 	case core.QueueReady:
@@ -53,7 +53,7 @@ func (m *Machine) measure(q *jobQueue, of core.QueueMeasure) int64 {
 	return math.MaxInt64
 }
 
-// listBusiest lists the queues that have a meter.
+// listBusiest lists the queues with a meter.
 func (m *Machine) listBusiest(c *client, op *core.ListQueues) {
 	names := m.meters.Names()
 	numbers := make([]uint32, 0, len(names))

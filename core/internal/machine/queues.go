@@ -22,14 +22,14 @@ type jobQueue struct {
 	watch        telemetry.Queue
 	workers      int
 	holders      int          // see core.HoldQueue
-	knownSince   core.Instant // when it was made
+	knownSince   core.Instant // when the queue was created
 	waitList     queueLine
-	visitMark    uint64 // the last list of names in which it occurred; see Machine.visitMark
+	visitMark    uint64 // the last list of names in which the queue occurred; see Machine.visitMark
 	offered      bool   // see Machine.offers
 	wakeTimedOut bool   // a worker was woken for a job and has not responded in time
 	woken        int    // workers that were woken for its jobs and have not responded yet
 	paused       bool
-	pausedUntil  core.Instant // zero: until it is resumed
+	pausedUntil  core.Instant // zero: until a client resumes it
 	pausedFor    time.Duration
 	pauseTimer   timer.ID
 	unfitTimer   timer.ID // set while a search has left jobs that must not be handed out; see runnable
@@ -38,13 +38,13 @@ type jobQueue struct {
 	counts       core.QueueCounts
 	idleTimer    timer.ID
 	retention    core.Retention
-	trimTimer    timer.ID       // set while there are too many of them
-	rules        *policy.Policy // for its jobs; nil if there are none
-	lasting      int            // restored jobs that make it known until the next restart; until Restored only
-	used         int            // likewise until it was idle for long
+	trimTimer    timer.ID       // set while there are too many kept jobs
+	rules        *policy.Policy // policy for its jobs; nil if there is none
+	lasting      int            // during recovery only: restored jobs that keep the queue until the next restart
+	used         int            // during recovery only: restored jobs that keep the queue for idleFor
 }
 
-// lifetime says how long the name of a queue stays known that has no jobs, workers or settings.
+// lifetime says how long a queue without jobs, workers and settings is kept.
 type lifetime uint8
 
 const (
@@ -55,7 +55,7 @@ const (
 	untilDropped                  // made by CreateQueue or LimitQueue
 )
 
-// lifetimeOf is that of a queue which has had a job of a protocol, unless the job is stored; see retainQueue.
+// lifetimeOf returns the lifetime of a queue that has had a job of a protocol. For stored jobs, see also retainQueue.
 func lifetimeOf(origin core.Protocol) lifetime {
 	switch origin.QueueLifetime() {
 	case core.QueueWhileHeld:
@@ -81,21 +81,21 @@ func (m *Machine) known(q *jobQueue, life lifetime) {
 	q.lifetime = life
 }
 
-// full reports whether the limits of a queue refuse another job of a priority.
+// full reports whether the limits of a queue refuse another job of this priority.
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
 	limit := q.Limits.MaxOf(priority)
 	return limit > 0 && q.Unfinished()+m.run.joining(q.Name) >= int(limit)
 }
 
-// queueNamed finds or makes a queue, which is in the list of rows from now on.
+// queueNamed finds or creates a queue, which is listed from now on.
 func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	n, q := m.queueWaitedOn(name)
 	m.table.Show(n)
 	return n, q
 }
 
-// queueWaitedOn finds or makes a queue. One that was removed while workers still name it stays out of the list of rows.
+// queueWaitedOn finds or creates a queue. A queue that was removed while workers still name it stays unlisted.
 func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	if n := m.table.QueueNumber(name); n != 0 {
 		return n, m.queues[n]
@@ -116,10 +116,11 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	return n, q
 }
 
-// tooMany reports whether there are so many queues that names which protocols keep are forgotten too, once they are idle.
+// tooMany reports whether there are so many queues that even queues with a long lifetime are removed once they are idle.
 func (m *Machine) tooMany() bool { return m.table.QueueCount() > maxKeptQueues }
 
-// lookForIdle looks at the next two queues while there are too many: they may have become idle when there were fewer.
+// lookForIdle checks the next two queues while there are too many: they may have become idle when there were fewer
+// queues.
 func (m *Machine) lookForIdle() {
 	if !m.tooMany() {
 		return
@@ -139,7 +140,7 @@ func (m *Machine) dropIdle(n uint32) {
 	case q == nil || q.workers > 0 || !m.idle(q):
 	case q.lifetime == whileWaitedOn:
 		m.forgetQueue(n)
-	case q.idleTimer == 0: // it had jobs: clients that ask soon learn that it is empty, not that it does not exist
+	case q.idleTimer == 0: // it had jobs: for a while, clients learn that it is empty, not that it does not exist
 		q.idleTimer = m.table.Timers.Add(m.table.Now.Add(idleFor), timer.Owner{Kind: table.TimerIdle, Handle: n})
 	}
 }
@@ -210,11 +211,12 @@ func (m *Machine) storeQueue(q *jobQueue) {
 	q.stored = true
 }
 
-// maxKeptQueues limits the names that are kept over a restart because of a job: a client that invents a name per job must not
-// fill the store with them.
+// maxKeptQueues limits the queue names that survive a restart because of a job: a client with a new queue name for each job
+// must not fill the store.
 const maxKeptQueues = 10_000
 
-// retainQueue stores the name of a queue with a job of a kind whose clients expect drained queues to be known after a restart.
+// retainQueue stores the name of a queue that has a job of a protocol whose clients expect empty queues to exist after a
+// restart.
 func (m *Machine) retainQueue(q *jobQueue) {
 	if q.lifetime >= overRestarts || m.kept == maxKeptQueues || !m.opts.Persist {
 		return
@@ -249,7 +251,7 @@ func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 
 func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 	n := m.table.QueueNumber(op.Queue)
-	if n == 0 || m.queues[n].Hidden { // to all the world there is no such queue
+	if n == 0 || m.queues[n].Hidden { // the queue does not exist for clients
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}
@@ -288,7 +290,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 }
 
 // dropPage removes up to limit unfinished jobs of a queue without leases; next is not zero while there may be more. Blocked
-// jobs are in no list of the queue, so that a page may find few of them: it looks at those behind number looked.
+// jobs are in no list of the queue, so a page may find few of them: it examines the jobs after number looked.
 func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint64, limit int) (next uint64) {
 	lists := []*queue.List{&q.Ready, &q.Scheduled}
 	if q.ByState != nil {
@@ -327,10 +329,11 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 	if m.queues[n] != q || q.Unfinished() == 0 {
 		return 0
 	}
-	return looked + 1 // also when jobs were let go by those that were removed
+	return looked + 1 // also if the removed jobs have released other jobs
 }
 
-// resetQueueSettings reverts what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue is removed if it is empty.
+// resetQueueSettings reverts the settings stored by CreateQueue, PauseQueue, LimitQueue and jobs; an empty queue is
+// removed.
 func (m *Machine) resetQueueSettings(n uint32) {
 	q := m.queues[n]
 	if q.lifetime == overRestarts {

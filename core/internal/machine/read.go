@@ -13,8 +13,8 @@ type read struct {
 	epoch uint32
 }
 
-// Deliver completes a Reading reply: an Assigned with the whole job, or another reply instead. A client that is gone, or has
-// cancelled the lease, gets nothing; the job is then with another client.
+// Deliver completes a Reading reply: an Assigned with the whole job, or another reply instead. If the client is gone or has
+// cancelled the lease, there is no reply; another client may have the job by then.
 func (m *Machine) Deliver(now core.Instant, id core.ClientID, r core.Reply) {
 	m.setNow(now)
 	c := m.client(id)

@@ -6,7 +6,7 @@ import (
 	"broker/core/internal/watch"
 )
 
-// releaseLease returns a leased job to its original position: its worker is gone or has given it back.
+// releaseLease returns a leased job to its original position, because its worker is gone or has given it back.
 func (m *Machine) releaseLease(h uint32) {
 	e := m.table.At(h)
 	m.unhold(h, e)
@@ -17,7 +17,7 @@ func (m *Machine) releaseLease(h uint32) {
 	m.requeueLeased(h, e)
 }
 
-// revokeLease takes a lease back as if it had never been granted, if its epoch is still current.
+// revokeLease undoes a lease as if it had never been granted, if its epoch is still current.
 func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 	h := m.table.Handle(seq)
 	if h == 0 || m.table.At(h).State != core.Leased || m.table.At(h).Epoch != epoch {
@@ -45,7 +45,8 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: seq})
 }
 
-// requeueLeased decides what happens to a job whose lease ended without an outcome. The caller has counted the attempt or not.
+// requeueLeased decides what happens to a job whose lease ended without an outcome. The caller decides whether the attempt
+// counts.
 func (m *Machine) requeueLeased(h uint32, e *table.Entry) {
 	m.timeOutRuns(e)
 	switch {
@@ -82,7 +83,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.requeueLeased(h, e)
 }
 
-// timeOutRuns times out the runs that waited beyond their deadline for the attempt that now ends.
+// timeOutRuns ends the wait of clients whose deadline had passed while they waited for this attempt to end.
 func (m *Machine) timeOutRuns(e *table.Entry) {
 	if !e.Has(table.RunOver) {
 		return

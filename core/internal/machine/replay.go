@@ -19,8 +19,8 @@ import (
 )
 
 // Recovery: RestoreMeta for the policies of queues (IsPolicy), Restore for every job in the order of their numbers, Begin,
-// RestoreMeta for all other entries, then Restored. Nothing is decided again: deadlines that have passed meanwhile fire at the
-// first Tick. Between Restore and Begin the machine can follow a store that goes on; see follow.go.
+// RestoreMeta for all other entries, then Restored. Recovery makes no decisions: deadlines that have passed in the meantime
+// fire at the first Tick. Between Restore and Begin, the machine can follow a store that continues to change; see follow.go.
 
 // SetOptions replaces the options of New, before the last call of Restore.
 func (m *Machine) SetOptions(o Options) {
@@ -42,10 +42,10 @@ func (m *Machine) Begin(last core.Commit) {
 	m.left = lastHolder{}
 }
 
-// restoring is what a machine knows only until Restored.
+// restoring is data that a machine needs only until Restored.
 type restoring struct {
 	usedUp  map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
-	stopped map[uint64]struct{} // those that were to stop when the connection that held them was lost with the previous process
+	stopped map[uint64]struct{} // jobs that were asked to stop, and whose connection was lost with the previous process
 	places  places
 }
 
@@ -120,7 +120,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	}
 	e.Set(table.Stored | table.PayloadStored | table.NonResident | table.Untouched)
 	e.Stored, e.BodyBytes = r.Stored, uint32(r.BodyBytes)
-	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // otherwise its failure was cleared
+	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // otherwise the failure was cleared
 		e.Set(table.FailureStored)
 	}
 	if r.Stored&record.HasOutcome != 0 {
@@ -136,7 +136,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 		if !e.Has(table.ScheduledOrder) {
 			m.arrive(e)
 		}
-		m.makeReady(h, e) // it was ready on arrival, even if the clock now says that this is in the future
+		m.makeReady(h, e) // it was ready on arrival, even if that time is now in the future
 	default:
 		m.schedule(h, e)
 	}
@@ -233,13 +233,14 @@ func (m *Machine) restoreKept(h uint32, e *table.Entry, s *record.Status) {
 	e.Set(table.KeptByQueue | table.KeepsOutcome)
 }
 
-// restoreLease restarts a lease with its full duration; one that a connection held has ended with it, and an attempt is used.
+// restoreLease restarts a lease with its full duration. A lease that a connection held has ended with the connection and
+// counts as an attempt.
 func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 	if s.Holder == core.HeldByConn {
 		e.Set(table.Requeued)
 		m.table.ForgetProgress(h, e)
 		m.makeReady(h, e)
-		m.restoring.usedUp[e.Seq] = struct{}{} // if it has; its policies are not known yet
+		m.restoring.usedUp[e.Seq] = struct{}{} // perhaps: its policies are not known yet
 		if s.StopAfter != 0 {
 			m.restoring.stopped[e.Seq] = struct{}{}
 		}
@@ -268,7 +269,7 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 	e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
 }
 
-// Restored connects the links between jobs and batches once all are restored.
+// Restored links jobs and batches once all of them are restored.
 func (m *Machine) Restored() {
 	m.settlePlaces()
 	m.restoredQueues()
@@ -297,7 +298,7 @@ func (m *Machine) Restored() {
 		case m.usedUp(m.table.At(h)):
 			m.detach(h, m.table.At(h))
 			m.endUsedUp(h, m.table.At(h))
-		default: // else the next start would decide again, by the policies of then
+		default: // otherwise the next start would decide again, by its current policies
 			m.table.Touch(h, m.table.At(h))
 		}
 	}
@@ -320,7 +321,7 @@ func (m *Machine) eachLinked(fn func(h uint32, e *table.Entry, x *table.Optional
 	}
 }
 
-// restoredQueues completes what the queues take from their jobs.
+// restoredQueues completes the queue data that comes from jobs.
 func (m *Machine) restoredQueues() {
 	for _, q := range m.queues[1:] {
 		if q == nil {

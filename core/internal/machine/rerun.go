@@ -39,7 +39,8 @@ func (m *Machine) rerunRefusal(h uint32, e *table.Entry) error {
 	return nil
 }
 
-// runAgain ends a run of a detached job that runs again: watching clients get the outcome, and the job is as new.
+// runAgain ends a run of a detached job that runs again: watching clients get the outcome, and the job starts like a
+// new one.
 func (m *Machine) runAgain(h uint32, e *table.Entry, streamed, whole *core.Outcome) {
 	if e.Watchers != 0 {
 		m.notifyEnd(h, streamed, whole, m.table.Promise())

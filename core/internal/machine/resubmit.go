@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// errNotEnded is why a job is not submitted again.
+// errNotEnded refuses to resubmit a job that has not ended.
 var errNotEnded = fmt.Errorf("%w: the job has not ended", core.ErrInvalid)
 
 // resubmit submits a copy of a job that has ended.
@@ -23,7 +23,7 @@ func (m *Machine) resubmit(c *client, op *core.Resubmit) {
 	m.submit(c, &core.Submit{Tag: op.Tag, Job: m.copyOf(e, j)})
 }
 
-// copyOf is a job as it would be submitted now.
+// copyOf returns a copy of a job for a new submission.
 func (m *Machine) copyOf(e *table.Entry, old *core.Job) *core.Job {
 	j := *old
 	j.ID, j.Seq, j.RerunOf = "", 0, old.Seq

@@ -90,7 +90,7 @@ func (m *Machine) runSchedule(c *client, op *core.RunSchedule) {
 
 // scheduleDue runs a schedule whose deadline has come.
 func (m *Machine) scheduleDue(slot uint32) {
-	if m.stopped != nil { // nothing that happens now is stored
+	if m.stopped != nil { // changes are not stored any more
 		m.schedules.Skip(slot)
 		return
 	}

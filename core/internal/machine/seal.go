@@ -2,7 +2,7 @@ package machine
 
 import "broker/core/internal/table"
 
-// Finish returns the reserved numbers that were not assigned, and stores measurements; nothing may be admitted after it.
+// Finish returns the reserved numbers that were not assigned, and stores measurements. No job may be admitted after it.
 func (m *Machine) Finish() {
 	if m.opts.Persist {
 		m.table.AddMeta(m.meters.SaveAll)
@@ -16,8 +16,8 @@ type Sealed struct {
 	Waiters []uint32 // slots of clients with replies that wait for it
 }
 
-// Seal closes the open batch: everything that has changed since the last one, each job once, in its present state. The caller
-// makes it durable, then calls Committed. into is emptied and reused.
+// Seal closes the open batch: all changes since the last batch, with each job once, in its current state. The caller makes it
+// durable, then calls Committed. into is emptied and reused.
 func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
 	m.table.Seal(&into.Sealed)
@@ -31,8 +31,8 @@ func (m *Machine) Seal(into *Sealed) {
 	}
 }
 
-// Committed records that a batch is durable and evicts what the store now has, as far as the cache is full. It adds the clients
-// that have since asked about the batch to s.Waiters.
+// Committed records that a batch is durable. If the cache is full, it evicts payloads that are now in the store. It adds the
+// clients whose later replies depend on the batch to s.Waiters.
 func (m *Machine) Committed(s *Sealed) {
 	for _, slot := range m.waitsInflight {
 		if c := m.clients[slot]; c != nil && c.waitsOpen != s.Commit {

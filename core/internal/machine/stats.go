@@ -16,7 +16,7 @@ func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 	m.statsDirty = m.opts.Persist
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (m *Machine) Stats() *core.Stats {
 	s := m.stats
 	s.Jobs = m.table.InState

@@ -5,11 +5,11 @@ import (
 	"broker/core/internal/table"
 )
 
-// A job whose worker is asked to stop stays leased until the worker says how it went, or its lease ends. Then it ends as cancelled,
-// unless it was completed. The time of the request is in a side map, as in the record: in milliseconds from the start of the lease, and
-// 1. Jobs without a request pay for a flag.
+// A job whose worker was asked to stop stays leased until the worker finishes it or the lease ends. Then it ends as cancelled,
+// unless it was completed. The time of the request is in a separate map, in the same form as in the record: milliseconds since
+// the start of the lease, plus 1. Jobs without a request only need a flag.
 
-// stopsFirst reports whether a cancel leaves a job to its worker.
+// stopsFirst reports whether a cancel only asks the worker of a job to stop.
 func stopsFirst(op *core.Cancel, e *table.Entry) bool {
 	return op.Running == core.RunningSignal && e.State == core.Leased
 }

@@ -55,7 +55,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	m.place(h, e)
 }
 
-// admitSubmission admits a job, without a place yet.
+// admitSubmission admits a job that is not placed in its queue yet.
 func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) uint32 {
 	if a.there != 0 && a.err == nil {
 		m.remove(a.there)
@@ -64,7 +64,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 		j.CreatedAt = m.table.Now
 	}
 	m.policies.ApplyTo(j)
-	if j.SeqOrder { // the places of such jobs follow their numbers, whatever the clock says
+	if j.SeqOrder { // such jobs are ordered by their numbers, regardless of the clock
 		j.CreatedAt = max(m.table.Now, m.table.FirstPlace)
 	}
 	h := m.admit(j)
@@ -75,7 +75,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	return h
 }
 
-// admitted adds a job that was admitted to the open batch, unless it is not stored, and tells of it.
+// admitted adds an admitted job to the open batch, unless it is not stored, and records the event.
 func (m *Machine) admitted(h uint32, e *table.Entry) {
 	if m.table.Touch(h, e); e.Has(table.Dirty) {
 		m.table.AddOpen(table.PayloadBytes(m.table.Payload(h)))
@@ -88,13 +88,13 @@ type admission struct {
 	err   error
 	there uint32 // the conflicting job or, without an error, the job to replace
 	joins uint32 // the job with which it coalesces
-	// replaces is the job that it changes; without that, the error counts.
+	// replaces is the job that the submission changes; if it is zero, the error counts.
 	replaces uint32
-	window   *table.Window // that holds its key, if no job does
-	commit   core.Commit   // on which an error depends
+	window   *table.Window // holds its key if no job does
+	commit   core.Commit   // the commit that the error depends on
 }
 
-// admission decides about a submission. While an atomic list is being applied, errors do not count.
+// admission decides about a submission. While an atomic list is being applied, errors are ignored.
 func (m *Machine) admission(op *core.Submit) (a admission) {
 	j := op.Job
 	if !m.valid(op) {
@@ -109,7 +109,7 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	if j.Unique == core.UniqueCoalesce {
 		if h := m.uniqueHolder(j); h != 0 {
 			if !j.Ephemeral && m.table.At(h).Has(table.Ephemeral) && m.refuse != nil {
-				a.err = m.refuse // a client would be promised a job that is not stored
+				a.err = m.refuse // otherwise a client would be promised a job that is not stored
 			}
 			a.joins = h
 			return a
@@ -130,8 +130,8 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	return a
 }
 
-// uniqueHolder is the unfinished job that holds the unique key of a new one in its queue; zero if there is none, or if the atomic
-// list being checked removes it.
+// uniqueHolder returns the unfinished job that holds the unique key of a new job in its queue; zero if there is none, or if the
+// atomic list being checked removes it.
 func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 	n := m.table.QueueNumber(j.Queue)
 	if n == 0 {
@@ -144,8 +144,8 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 	return h
 }
 
-// valid reports whether a submission is valid. A job that is not stored needs a client that waits, and cannot be in a batch,
-// which is stored; dependencies must have existed.
+// valid reports whether a submission is valid. An ephemeral job needs a waiting client and cannot be in a batch, because
+// batches are stored. All dependencies must have existed.
 func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
@@ -171,8 +171,8 @@ func (m *Machine) valid(op *core.Submit) bool {
 	return j.Parent < m.table.NextSeq
 }
 
-// refusal is why a job is refused, the conflicting job, and the commit that this depends on. Without an error, the existing job
-// is to be replaced.
+// refusal returns why a job is refused, the conflicting job, and the commit that the refusal depends on. Without an error, the
+// existing job is to be replaced.
 func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	if j.ID != "" {
 		if there = m.table.Find(core.Ref{ID: j.ID}); there != 0 && m.run.cancels(m.table.At(there).Seq) {
@@ -204,10 +204,10 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	return there, 0, nil
 }
 
-// unstored is the number of bytes that are admitted and not on disk yet.
+// unstored returns the number of bytes that are admitted and not on disk yet.
 func (m *Machine) unstored() int { return m.table.UnsealedBytes() + m.run.admitted() }
 
-// givesWay reports whether a job with the same id as j is done, with its children, and only kept for clients that ask about it.
+// givesWay reports whether a job with the same id as j is done, together with its children, and is kept only for its outcome.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	e := m.table.At(h)
 	x := m.table.Optional(h)
@@ -217,10 +217,10 @@ func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	return e.State == core.Done && e.Origin.ReusesIDs() && j.Origin == e.Origin && x != nil && x.RetainFor != 0 && x.IsClosed
 }
 
-// admit assigns a number and an entry in all indexes to a job; its state is still Gone.
+// admit assigns a number to a job and adds it to all indexes; its state is still Gone.
 func (m *Machine) admit(j *core.Job) uint32 {
 	if j.Seq = m.table.NextSeq; j.Unique == core.UniqueReplace {
-		j.Unique = core.UniqueRefuse // the other one is about a submission
+		j.Unique = core.UniqueRefuse // UniqueReplace only concerns the submission
 	}
 	m.table.NextSeq++
 	m.table.Reserve()
@@ -232,14 +232,14 @@ func (m *Machine) admit(j *core.Job) uint32 {
 	h := m.table.Add(j, n)
 	e := m.table.At(h)
 	if !e.Has(table.ScheduledOrder) {
-		e.ReadyAt = max(e.ReadyAt, m.table.Now) // its position is by arrival, even if the client says that it is older
+		e.ReadyAt = max(e.ReadyAt, m.table.Now) // positioned by arrival, even if the client gives an older time
 	}
 	m.table.SetPayload(h, j)
 	m.limits.JoinLaneOf(h, e, j)
 	return h
 }
 
-// enterQueue finds or makes the queue of a new job, and decides how long it stays known.
+// enterQueue finds or creates the queue of a new job, and sets the queue's lifetime.
 func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) (uint32, *jobQueue) {
 	n, q := m.queueNamed(name)
 	m.table.Timers.Remove(&q.idleTimer)
@@ -250,7 +250,7 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 	return n, q
 }
 
-// place makes a new job blocked, scheduled or ready, by its links and its time.
+// place makes a new job blocked, scheduled or ready, depending on its links and its time.
 func (m *Machine) place(h uint32, e *table.Entry) {
 	if e.Has(table.HasOptional) {
 		m.batches.Join(h)

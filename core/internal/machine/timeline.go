@@ -6,17 +6,17 @@ import (
 	"broker/core/internal/table"
 )
 
-// A job's timeline is stored entry by entry; memory has the number of its entries, and those that are not on disk yet. An
-// entry that is no longer kept gives its place on disk to a newer one.
+// A job's timeline is stored entry by entry. Only the number of entries, and entries that are not on disk yet, are in
+// memory. A newer entry replaces an entry on disk that is no longer kept.
 
-// kinds are sets of events. Those of beginTimeline start one, the other ones of timelineKinds go on with it.
+// Sets of event kinds. Events in beginTimeline start a timeline; the other events in timelineKinds only continue one.
 const (
 	beginTimeline uint32 = 1<<core.EventReleased | 1<<core.EventLeaseExpired | 1<<core.EventFailed | 1<<core.EventDead |
 		1<<core.EventMoved | 1<<core.EventChanged | 1<<core.EventNoted | 1<<core.EventCancelRequested
 	timelineKinds = beginTimeline | 1<<core.EventSubmitted | 1<<core.EventLeased | 1<<core.EventDone
 )
 
-// follows notes an event in a job's timeline, if it belongs there.
+// follows adds an event to a job's timeline, if it belongs there.
 func (m *Machine) follows(by *client, h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if timelineKinds&event.Bit(kind) == 0 || e.Entries == 0 && beginTimeline&event.Bit(kind) == 0 && !m.submittedToFollow(h, kind) || e.Has(table.Ephemeral) {
 		return
@@ -37,7 +37,7 @@ func (m *Machine) submittedToFollow(h uint32, kind core.EventKind) bool {
 	return x != nil && x.Timeline != 0
 }
 
-// addEntry completes an entry and appends it to a job's timeline, which it begins if need be.
+// addEntry completes an entry and appends it to a job's timeline. It begins the timeline if necessary.
 func (m *Machine) addEntry(by *client, h uint32, e *table.Entry, t core.TimelineEntry) {
 	if e.Entries == 0 && t.Kind != core.EventSubmitted {
 		m.reconstruct(h, e, &t)
@@ -47,7 +47,7 @@ func (m *Machine) addEntry(by *client, h uint32, e *table.Entry, t core.Timeline
 	m.table.AppendEntry(h, e, t)
 }
 
-// reconstruct writes the beginning of a timeline: the submission and the present lease, as far as they are known still.
+// reconstruct writes the beginning of a timeline: the submission and the current lease, as far as they are still known.
 func (m *Machine) reconstruct(h uint32, e *table.Entry, next *core.TimelineEntry) {
 	first := core.TimelineEntry{Kind: core.EventSubmitted, At: e.CreatedAt, Protocol: e.Origin, Queue: m.queues[e.Queue].Name}
 	if next.Kind == core.EventMoved {
@@ -62,7 +62,7 @@ func (m *Machine) reconstruct(h uint32, e *table.Entry, next *core.TimelineEntry
 	m.table.AppendEntry(h, e, leased)
 }
 
-// causer is who has caused something: the worker that has the job, or had it just now, or the client.
+// causer returns who has caused an event: the worker that has the job or had it until now, or the client.
 func (m *Machine) causer(by *client, e *table.Entry, kind core.EventKind) (p core.Protocol, worker, address string) {
 	if by != nil {
 		p, worker, address = by.protocol, workerName(by), by.address
@@ -80,7 +80,8 @@ func (m *Machine) causer(by *client, e *table.Entry, kind core.EventKind) (p cor
 	return p, worker, address
 }
 
-// holderAddress is the address of the connection that has a leased job. That of a worker is known while it leases only.
+// holderAddress returns the address of the connection that has a leased job. The address of a worker with an id is
+// known only during the lease operation.
 func (m *Machine) holderAddress(by *client, e *table.Entry) string {
 	switch {
 	case e.HolderKind == core.HeldByConn:

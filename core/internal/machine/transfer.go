@@ -40,7 +40,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	m.reply(c, r)
 }
 
-// grant leases a job to a client or worker for a number of milliseconds; zero: as long as the connection.
+// grant leases a job to a client or worker for a number of milliseconds; zero: until the connection closes.
 func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *table.Entry, granted uint32) {
 	e.Epoch++
 	e.Clear(table.Untouched)

@@ -5,9 +5,9 @@ import (
 	"broker/core/internal/table"
 )
 
-// Jobs that are in memory only: ephemeral ones, for which a client waits, and those that a policy keeps there.
+// Jobs that are in memory only: ephemeral jobs, for which a client waits, and jobs that a policy keeps in memory.
 
-// inMemory reports whether a new job is kept in memory only. What is stored must not wait for such a job.
+// inMemory reports whether a new job is kept in memory only. Stored jobs must not wait for such a job.
 func (m *Machine) inMemory(op *core.Submit) bool {
 	if m.policies.None() {
 		return false
@@ -19,7 +19,7 @@ func (m *Machine) inMemory(op *core.Submit) bool {
 	return m.policies.Unstored(j.Queue, j.Type)
 }
 
-// storeFor stores a job that was kept in memory before it enters a queue where it would not be.
+// storeFor stores a job that was kept in memory before it enters a queue without that policy.
 func (m *Machine) storeFor(h uint32, e *table.Entry, queue, typ string) {
 	if e.Words&table.MemoryOnly != 0 && !m.policies.Unstored(queue, typ) {
 		e.Words &^= table.MemoryOnly
@@ -27,7 +27,7 @@ func (m *Machine) storeFor(h uint32, e *table.Entry, queue, typ string) {
 	}
 }
 
-// makeDurable makes an ephemeral job a stored one: a client was promised that it runs.
+// makeDurable turns an ephemeral job into a stored job, because a client was promised that it runs.
 func (m *Machine) makeDurable(h uint32, e *table.Entry) {
 	if !e.Has(table.Ephemeral) {
 		return
@@ -39,7 +39,7 @@ func (m *Machine) makeDurable(h uint32, e *table.Entry) {
 	m.storeNow(h, e)
 }
 
-// storeNow writes a job that was not stored until now.
+// storeNow stores a job that was not stored so far.
 func (m *Machine) storeNow(h uint32, e *table.Entry) {
 	m.table.AddOpen(table.PayloadBytes(m.table.Payload(h)))
 	m.table.RewriteStatus(h, e)

@@ -25,14 +25,14 @@ func (m *Machine) update(c *client, op *core.Update) {
 	m.record(h, e, core.EventChanged, op.Set.String())
 }
 
-// acceptedChange is the reply to a change that increased the epoch.
+// acceptedChange replies to a change that increased the epoch.
 func (m *Machine) acceptedChange(c *client, tag uint64, e *table.Entry) {
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.Seq, Lease: core.Grant{Epoch: e.Epoch}}
 	r.Commit = m.table.ChangeCommit(e)
 	m.reply(c, r)
 }
 
-// updateRefusal is why a job cannot be changed in this way.
+// updateRefusal returns why a job cannot be changed in this way.
 func (m *Machine) updateRefusal(e *table.Entry, set *core.JobChange) error {
 	if e.State == core.Done {
 		return core.ErrFinished
@@ -43,7 +43,7 @@ func (m *Machine) updateRefusal(e *table.Entry, set *core.JobChange) error {
 	return m.changeRefusal(e, set)
 }
 
-// changeRefusal is why no job may have these values.
+// changeRefusal returns why these values are invalid for any job.
 func (m *Machine) changeRefusal(e *table.Entry, set *core.JobChange) error {
 	switch {
 	case set.Type != nil && len(*set.Type) > core.MaxQueueName,
@@ -69,7 +69,8 @@ func validTags(tags []string) bool {
 		!slices.ContainsFunc(tags, func(t string) bool { return t == "" || len(t) > core.MaxTagBytes })
 }
 
-// setFields changes values of a job; j is its payload, which others may be reading and is not modified.
+// setFields changes values of a job. j is its payload; it is not modified, because other goroutines may be reading
+// it.
 func (m *Machine) setFields(h uint32, e *table.Entry, j *core.Job, set *core.JobChange) {
 	n := *j
 	setPayload(&n, set)
@@ -95,7 +96,7 @@ func (m *Machine) setFields(h uint32, e *table.Entry, j *core.Job, set *core.Job
 	m.table.SetPayload(h, &n)
 }
 
-// setBody records a new body for the store. The size of the stored one must be known until it is replaced.
+// setBody records a new body for the store. The size of the stored body must be known until it is replaced.
 func (m *Machine) setBody(e *table.Entry, n *core.Job) {
 	switch {
 	case e.Unstored():
@@ -109,7 +110,7 @@ func (m *Machine) setBody(e *table.Entry, n *core.Job) {
 	e.BodyBytes = uint32(len(n.Body))
 }
 
-// setPayload sets what only the payload has.
+// setPayload sets the fields that only the payload has.
 func setPayload(n *core.Job, set *core.JobChange) {
 	if set.Type != nil {
 		n.Type = *set.Type
@@ -128,7 +129,7 @@ func setPayload(n *core.Job, set *core.JobChange) {
 	}
 }
 
-// setEntry sets what payload and entry both have.
+// setEntry sets the fields that both payload and entry have.
 func (m *Machine) setEntry(h uint32, e *table.Entry, n *core.Job, set *core.JobChange) {
 	if set.Priority != nil || set.ReadyAt != nil {
 		m.reposition(h, e, n, set)
@@ -167,7 +168,7 @@ func (m *Machine) chosen(e *table.Entry, n *core.Job, member core.PolicyFields) 
 	e.Words |= table.Words(member)
 }
 
-// setFails sets the number of failures and forgets the last one.
+// setFails sets the number of failures and forgets the last failure.
 func (m *Machine) setFails(h uint32, e *table.Entry, n *core.Job, fails uint32) {
 	m.table.SetFirstFail(h, e, 0)
 	n.PriorFails, e.Fails = fails, fails
@@ -180,7 +181,7 @@ func (m *Machine) setFails(h uint32, e *table.Entry, n *core.Job, fails uint32) 
 	}
 }
 
-// changeExpiry changes the expiry of a job; a dead one leaves then at the latest.
+// changeExpiry changes the expiry of a job; a dead job is removed then at the latest.
 func (m *Machine) changeExpiry(h uint32, e *table.Entry, n *core.Job, until core.Instant) {
 	if n.RetainUntil != 0 && n.RetainUntil == n.ExpiresAt {
 		n.RetainUntil = until
@@ -200,7 +201,7 @@ func (m *Machine) changeExpiry(h uint32, e *table.Entry, n *core.Job, until core
 	m.table.ExpireAt(h, e, m.deadUntil(h, e))
 }
 
-// reposition changes the priority or instant of a job, and so its position.
+// reposition changes the priority or ReadyAt of a job, and so its position.
 func (m *Machine) reposition(h uint32, e *table.Entry, n *core.Job, set *core.JobChange) {
 	q := m.queues[e.Queue]
 	switch e.State {
@@ -227,8 +228,8 @@ func (m *Machine) reposition(h uint32, e *table.Entry, n *core.Job, set *core.Jo
 	}
 }
 
-// reschedule gives a waiting job that was removed from its list the position of an instant, regardless of ScheduledOrder. It
-// returns true if the job changed its state and is in its list.
+// reschedule moves a waiting job, which was removed from its list, to the position of an instant, regardless of
+// ScheduledOrder. It returns true if the job has changed its state and is in its list again.
 func (m *Machine) reschedule(h uint32, e *table.Entry, at core.Instant) bool {
 	if at == 0 {
 		at = m.table.Now
@@ -258,7 +259,7 @@ func (m *Machine) reschedule(h uint32, e *table.Entry, at core.Instant) bool {
 	return false
 }
 
-// touchPayload records that a job's payload differs from the stored one.
+// touchPayload records that a job's payload differs from the stored payload.
 func (m *Machine) touchPayload(h uint32, e *table.Entry) {
 	if e.Has(table.Stored) {
 		e.Set(table.Rewrite)

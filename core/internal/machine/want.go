@@ -9,25 +9,25 @@ import (
 	"broker/core/internal/schedule"
 )
 
-// What an operation needs that is not in memory is read by the caller of the machine, outside the lock: Apply stops before the
-// operation and says what it needs; the caller supplies it and applies the rest. The operation is then processed from its start.
+// Some operations need data that is not in memory. Apply stops before such an operation. The caller reads the data outside the
+// lock, supplies it, and applies the remaining operations. The operation is then processed from its start.
 
-// Wants lists what Apply needs to continue.
+// Wants lists the data that Apply needs to continue.
 type Wants struct {
 	Jobs  []uint64 // payloads that are only on disk
-	Times []Times  // of schedules, which may be in a time zone that is on disk
+	Times []Times  // of schedules; their time zone may be on disk
 	Logs  []uint64 // jobs whose logs are only on disk
 }
 
 // Times says when a schedule is due.
 type Times struct{ Cron, Zone string }
 
-// Parse parses them; it may read a time zone from disk.
+// Parse parses the times; it may read a time zone from disk.
 func (t Times) Parse() (crontab.Schedule, error) {
 	return schedule.ParseTimes(&core.Schedule{Cron: t.Cron, Zone: t.Zone})
 }
 
-// fetching is what a client's operation waits for, and what was supplied.
+// fetching is the data that a client's operation waits for, and the data that was supplied.
 type fetching struct {
 	wants    Wants
 	supplied map[uint64]supplied
@@ -41,14 +41,14 @@ type parsed struct {
 	err   error
 }
 
-// supplied is a payload from the store at an epoch: payloads do not change without a new epoch.
+// supplied is a payload from the store at an epoch. Payloads do not change without a new epoch.
 type supplied struct {
 	job     *core.Job
 	epoch   uint32
 	damaged bool // the store cannot read it
 }
 
-// Wanted returns what the last Apply of a client needs.
+// Wanted returns the data that the last Apply of a client needs.
 func (m *Machine) Wanted(id core.ClientID) Wants {
 	c := m.client(id)
 	if c == nil || c.fetching == nil {
@@ -59,8 +59,8 @@ func (m *Machine) Wanted(id core.ClientID) Wants {
 	return w
 }
 
-// SupplyJob supplies a payload; nil: the store has none. It returns false if that is impossible: the job was not removed
-// meanwhile.
+// SupplyJob supplies a payload; nil: the store has none. It returns false if the job still exists, so its payload should
+// not be missing.
 func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	if c := m.client(id); c != nil && c.fetching != nil {
 		s := c.fetching.supplied[seq]
@@ -70,7 +70,7 @@ func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	return j != nil || m.table.Handle(seq) == 0
 }
 
-// SupplyDamaged supplies that the store cannot read a payload.
+// SupplyDamaged records that the store cannot read a payload.
 func (m *Machine) SupplyDamaged(id core.ClientID, seq uint64) {
 	if c := m.client(id); c != nil && c.fetching != nil {
 		s := c.fetching.supplied[seq]
@@ -79,7 +79,8 @@ func (m *Machine) SupplyDamaged(id core.ClientID, seq uint64) {
 	}
 }
 
-// wholeJob is the payload of a job to change, unless the change is refused. Wanted: the operation cannot be processed yet.
+// wholeJob returns the payload of a job to change, unless the change is refused. wanted: the operation has to wait for
+// data.
 func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wanted bool, err error) {
 	if against != nil {
 		return nil, false, against
@@ -101,7 +102,7 @@ func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wan
 	return nil, true, nil
 }
 
-// timesOf is when a schedule is due. Wanted: the operation cannot be processed yet.
+// timesOf returns the times of a schedule. wanted: the operation has to wait for data.
 func (m *Machine) timesOf(c *client, s *core.Schedule) (times crontab.Schedule, wanted bool, err error) {
 	if times = m.schedules.TimesOf(s); times != nil {
 		return times, false, nil
@@ -135,7 +136,7 @@ func (c *client) startFetching() {
 	}
 }
 
-// mustFetch reports whether the operation cannot be processed yet.
+// mustFetch reports whether the operation has to wait for data.
 func (c *client) mustFetch() bool {
 	return c.fetching != nil && len(c.fetching.wants.Jobs)+len(c.fetching.wants.Times)+len(c.fetching.wants.Logs) > 0
 }

@@ -11,8 +11,8 @@ func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until 
 	m.watchers.Add(&c.watches, h, watch.Watcher{Client: c.slot, Kind: kind, Tag: tag}, until)
 }
 
-// unwatch detaches a watcher. If its client has left and it was the last one for which an ephemeral, unleased job runs, the job
-// is cancelled.
+// unwatch detaches a watcher. If its client has left, and it was the last watcher that keeps an ephemeral, unleased job alive,
+// the job is cancelled.
 func (m *Machine) unwatch(n uint32, left bool) {
 	w := m.watchers.At(n)
 	e, h := m.table.At(w.Job), w.Job
@@ -22,13 +22,13 @@ func (m *Machine) unwatch(n uint32, left bool) {
 	}
 }
 
-// notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get the last bytes
-// only, others the chunks too.
+// notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get only the last
+// bytes, other clients the chunks too.
 func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
 	e := m.table.At(h)
 	job := m.table.Payload(h)
 	order := m.watchers.Of(e)
-	for i := len(order) - 1; i >= 0; i-- { // the first to come is notified first
+	for i := len(order) - 1; i >= 0; i-- { // the first watcher is notified first
 		w := m.watchers.At(order[i])
 		r := core.Reply{Kind: core.Ended, Tag: w.Tag, Seq: e.Seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
 		if w.Kind == core.WatchStream {
@@ -47,7 +47,7 @@ func (m *Machine) watchTimeout(n uint32) {
 	h, c := w.Job, m.clients[w.Client]
 	e := m.table.At(h)
 	if w.Kind == core.WatchRun && e.State == core.Leased {
-		w.Over = true // the present attempt may still produce the outcome
+		w.Over = true // the current attempt may still produce the outcome
 		e.Set(table.RunOver)
 		return
 	}
@@ -56,7 +56,7 @@ func (m *Machine) watchTimeout(n uint32) {
 	m.reply(c, r)
 }
 
-// await waits for the outcome of a job, or replies with a kept one.
+// await waits for the outcome of a job, or replies with a kept outcome.
 func (m *Machine) await(c *client, op *core.Await) {
 	h := m.table.Find(op.Ref)
 	if h == 0 {
@@ -97,7 +97,7 @@ func (m *Machine) replyDeath(c *client, tag uint64, h uint32, e *table.Entry) {
 	m.replyWith(c, r, Work{Needs: FailureOfDead, Fails: e.Fails})
 }
 
-// deathOutcome is the outcome of a dead job; not known: only the store has the failure that made it dead.
+// deathOutcome returns the outcome of a dead job; known is false if its failure is only in the store.
 func (m *Machine) deathOutcome(h uint32, e *table.Entry) (o *core.Outcome, known bool) {
 	if e.Has(table.HasTransient) {
 		if f := m.table.Transient(h).Failure; f != nil {

@@ -43,11 +43,12 @@ func (w watched) RemoveMeta(name string) {
 // TypeName implements telemetry.Host.
 func (w watched) TypeName(kind uint32) string { return w.m.table.Types.NameOf(kind) }
 
-// maxRuns is at how many priorities oldestReady looks.
+// maxRuns is how many priorities oldestReady examines.
 const maxRuns = 16
 
-// oldestReady is when the ready job of a queue became ready that has waited longest, zero if there is none. The list is in
-// the order of that instant within a priority, so that it looks at the first job of each; beyond maxRuns it may miss one.
+// oldestReady returns since when the longest-waiting ready job of a queue is ready; zero: no ready job. Within a priority,
+// the list is ordered by that time, so it examines only the first job of each priority. With more than maxRuns priorities,
+// it may miss the oldest job.
 func (m *Machine) oldestReady(q *jobQueue) (oldest core.Instant) {
 	h := q.Ready.Front()
 	for runs := 0; h != 0 && runs < maxRuns; runs++ {
@@ -64,7 +65,7 @@ func (m *Machine) oldestReady(q *jobQueue) (oldest core.Instant) {
 	return oldest
 }
 
-// watchFinish counts a job that is done or failed. A job that was not leased has not run.
+// watchFinish counts a job that is done or failed. A job that was never leased has not run.
 func (m *Machine) watchFinish(by core.Protocol, e *table.Entry, failed bool) {
 	q := m.queues[e.Queue]
 	m.meters.Finished(&q.watch, failed)
@@ -79,10 +80,10 @@ func (m *Machine) watchFinish(by core.Protocol, e *table.Entry, failed bool) {
 	m.history.Count(by, failed)
 }
 
-// noteFinished remembers a job that has come to its end.
+// noteFinished adds a job to the list of jobs that ended most recently.
 func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if e.State == core.Done {
-		return // it has ended before, and was kept
+		return // it had already ended, and was kept
 	}
 	f := m.finished.Next()
 	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.Seq, m.queues[e.Queue].Name, e.Origin, kind, e.CreatedAt, m.table.Now
