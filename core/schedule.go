@@ -47,6 +47,22 @@ type Schedule struct {
 	LastSeq  uint64  // job of the last run
 	Runs     uint64  // number of the last run; a run that is left out does not count, unless a job with its ID exists
 	Revision uint64  // changes with each PutSchedule and PauseSchedule that changes something
+
+	Recent []RecentRun // the last MaxRecentRuns, the newest last; ignored in a PutSchedule
+}
+
+// MaxRecentRuns is how many runs a schedule remembers.
+const MaxRecentRuns = 20
+
+// RecentRun is a run of a schedule, and what became of its job.
+type RecentRun struct {
+	DueAt     Instant   // zero: a client has asked for it
+	At        Instant   // when it was submitted, refused or left out
+	Seq       uint64    // its job; zero: it has none
+	StartedAt Instant   // of the last lease of the job; zero: it was not leased
+	EndedAt   Instant   // zero: the job has not ended
+	Result    RunResult // what happened to it. One RunMissed or RunBacklogged stands for all that were left out then
+	End       EventKind // EventDone, EventFailed, EventDead, EventCancelled or EventExpired; zero: the job has not ended
 }
 
 // PutSchedule creates or replaces a schedule. The position of an existing schedule is kept unless its times change; LastAt,
@@ -102,7 +118,7 @@ type ListSchedules struct {
 	Limit         int
 }
 
-// RunResult says what happened to a run of a schedule.
+// RunResult says what happened to a run of a schedule. On disk; never renumbered.
 type RunResult uint8
 
 // RunSubmitted: Seq is the job. RunRefused: Err is the reason; reported once, also if the run is retried. RunMissed: the

@@ -337,6 +337,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	e.Set(table.Unlocked)
 	m.rebury(h, e)
 	m.record(h, e, core.EventDead, "")
+	m.schedules.RunEnded(e.Seq, core.EventDead, leasedAt(e))
 	if e.Watchers != 0 {
 		m.notifyEnd(h, outcome, outcome, m.table.Promise())
 	}

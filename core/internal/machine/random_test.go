@@ -300,7 +300,7 @@ func (l *life) knows(m *machine.Machine, overdue map[string]bool) (all []string)
 	}
 	for _, s := range ask(&core.ListSchedules{}).Schedules {
 		if s.Job = nil; overdue[s.Name] {
-			s.NextAt, s.LastAt, s.LastSeq, s.Runs = 0, 0, 0, 0
+			s.NextAt, s.LastAt, s.LastSeq, s.Runs, s.Recent = 0, 0, 0, 0, nil
 		}
 		say("schedule %+v", s)
 	}

@@ -47,8 +47,27 @@ func (p *player) schedules(rows []core.Schedule) string {
 		if s.Paused {
 			lines[i] += " paused"
 		}
+		for _, run := range s.Recent {
+			lines[i] += "\n" + p.recentRun(&run)
+		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// recentRun prints a run that a schedule remembers.
+func (p *player) recentRun(r *core.RecentRun) string {
+	text := "- of " + p.at(r.DueAt)
+	if r.DueAt == 0 {
+		text = "- asked for"
+	}
+	text += " at " + p.at(r.At) + ": " + [...]string{"job " + fmt.Sprint(r.Seq), "refused", "missed", "backlogged"}[r.Result]
+	if r.StartedAt != 0 {
+		text += " started " + p.at(r.StartedAt)
+	}
+	if r.End != 0 {
+		text += " " + r.End.String() + " at " + p.at(r.EndedAt)
+	}
+	return text
 }
 
 // runs prints the reports of runs.

@@ -85,10 +85,11 @@ func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, de
 	if e.State == core.Done {
 		return // it had already ended, and was kept
 	}
+	m.schedules.RunEnded(e.Seq, kind, leasedAt(e))
 	f := m.finished.Next()
 	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.Seq, m.queues[e.Queue].Name, e.Origin, kind, e.CreatedAt, m.table.Now
 	f.Attempts, f.Fails, f.Ephemeral, f.Minted = e.Attempts, e.Fails, e.Has(table.Ephemeral), e.ID == (table.Digest{})
-	f.Type, f.LeasedAt, f.Commit = "", 0, m.table.ChangeCommit(e)
+	f.Type, f.LeasedAt, f.Commit = "", leasedAt(e), m.table.ChangeCommit(e)
 	if f.SetTexts("", ""); !f.Minted || detail != "" {
 		id := ""
 		if !f.Minted {
@@ -99,10 +100,15 @@ func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, de
 	if e.Kind != 0 {
 		f.Type = m.table.Types.NameOf(e.Kind)
 	}
-	if e.Attempts > 0 {
-		f.LeasedAt = e.LeasedAt
-	}
 	f.Protocol, f.Worker, _ = m.causer(m.actor, e, kind)
+}
+
+// leasedAt is the start of a job's last lease; zero: it was not leased.
+func leasedAt(e *table.Entry) core.Instant {
+	if e.Attempts > 0 {
+		return e.LeasedAt
+	}
+	return 0
 }
 
 func (m *Machine) listFinished(c *client, op *core.ListFinished) {

@@ -1,5 +1,11 @@
 package schedule
 
+import (
+	"slices"
+
+	"broker/core"
+)
+
 // Check verifies the index and the deadline of every schedule: without one for a schedule that was due since the machine stopped. It
 // returns the number of deadlines in use.
 func (x *Schedules) Check(fail func(format string, args ...any), stopped bool) (timers int) {
@@ -15,8 +21,20 @@ func (x *Schedules) Check(fail func(format string, args ...any), stopped bool) (
 		if x.byName[s.Name] != s || int(s.slot) != slot {
 			fail("schedule %q is not found by its name or slot", s.Name)
 		}
+		for i := range s.Recent {
+			if r := &s.Recent[i]; r.Seq != 0 && r.End == 0 && !slices.Contains(x.running[r.Seq], s) {
+				fail("the end of run %d of schedule %q would not be noted", i, s.Name)
+			}
+		}
 		if (s.deadline != 0) != (s.next != 0 && !s.Paused && !s.unconfirmed && s.unusable == nil) && !stopped {
 			fail("schedule %q is due at %d, paused %v, and has a deadline: %v", s.Name, s.next, s.Paused, s.deadline != 0)
+		}
+	}
+	for seq, of := range x.running {
+		for _, s := range of {
+			if x.byName[s.Name] != s || !slices.ContainsFunc(s.Recent, func(r core.RecentRun) bool { return r.Seq == seq }) {
+				fail("the end of job %d is noted for schedule %q, which does not know it", seq, s.Name)
+			}
 		}
 	}
 	if found != len(x.byName) || found+len(x.free) != len(x.slots) {

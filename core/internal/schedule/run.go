@@ -154,6 +154,7 @@ func (x *Schedules) countIfRevived(s *schedule, seq uint64) {
 
 // Revived lets the Backlog of its schedule count a job that leaves the dead set.
 func (x *Schedules) Revived(seq uint64) {
+	x.runRevived(seq)
 	name, noted := x.dead[seq]
 	if !noted {
 		return
@@ -216,7 +217,7 @@ func (x *Schedules) Run(op *core.RunSchedule) (jobs int, last uint64, err error)
 		return 0, 0, err
 	}
 	s.LastAt, s.LastSeq = x.table.Now, seq
-	x.storePosition(s)
+	x.remember(s, core.RecentRun{Seq: seq})
 	return 0, seq, nil
 }
 
@@ -253,6 +254,9 @@ func (x *Schedules) reportRefusal(s *schedule, due core.Instant, err error) {
 func (x *Schedules) reportRun(s *schedule, r core.ScheduleRun) {
 	r.Name, r.Cron, r.Every, r.Queue, r.Type = s.Name, s.Cron, s.Every, s.Job.Queue, s.Job.Type
 	x.reports = append(x.reports, r)
+	if r.Result != core.RunRefused || s.unusable == nil {
+		x.remember(s, core.RecentRun{DueAt: r.DueAt, Seq: r.Seq, Result: r.Result})
+	}
 }
 
 // Reports takes the reports of runs since the last call.

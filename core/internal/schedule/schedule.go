@@ -45,10 +45,11 @@ type Schedules struct {
 	byName  map[string]*schedule
 	slots   []*schedule
 	free    []uint32
-	sorted  []string           // names; nil when out of date
-	moved   []uint32           // slots of schedules whose position has to be stored
-	reports []core.ScheduleRun // for the listener
-	dead    map[uint64]string  // jobs that a Backlog counts again if they leave the dead set; value: the schedule
+	sorted  []string               // names; nil when out of date
+	moved   []uint32               // slots of schedules whose position has to be stored
+	reports []core.ScheduleRun     // for the listener
+	dead    map[uint64]string      // jobs that a Backlog counts again if they leave the dead set; value: the schedule
+	running map[uint64][]*schedule // jobs of recent runs that have not ended, or are dead
 
 	restored map[uint64]string // restored jobs of schedules, with their names; until they are counted
 }
@@ -202,6 +203,7 @@ func (x *Schedules) replaceSchedule(s *schedule, to *core.Schedule, times cronta
 	s.Schedule, s.times, s.unusable = *to, times, nil
 	s.countedTo = 0
 	s.NextAt, s.LastAt, s.LastSeq, s.Runs, s.Revision = 0, before.LastAt, before.LastSeq, before.Runs, before.Revision
+	s.Recent = before.Recent
 	if !fresh && before.FromConfig && to.FromConfig {
 		s.Paused = before.Paused
 	}
@@ -274,6 +276,9 @@ func (x *Schedules) Remove(op *core.RemoveSchedule) error {
 	x.table.Timers.Remove(&s.deadline)
 	x.slots[s.slot] = nil
 	x.free = append(x.free, s.slot)
+	for i := range s.Recent {
+		x.forgetRun(s, &s.Recent[i])
+	}
 	delete(x.byName, op.Name)
 	x.sorted = nil
 	x.table.LogMeta(core.MetaEntry{Name: Prefix + op.Name})
@@ -306,6 +311,7 @@ func (x *Schedules) List(op *core.ListSchedules) []core.Schedule {
 // shown is a schedule as clients see it.
 func (s *schedule) shown() core.Schedule {
 	row := s.Schedule
+	row.Recent = slices.Clone(s.Recent)
 	if row.NextAt = s.next; s.Paused {
 		row.NextAt = 0
 	}

@@ -49,7 +49,8 @@ type positionMeta struct {
 	Runs     uint64       `json:"runs,omitempty"`
 	Revision uint64       `json:"revision,omitempty"`
 
-	CountFrom uint64 `json:"count_from,omitempty"`
+	CountFrom uint64    `json:"count_from,omitempty"`
+	Recent    []runMeta `json:"recent,omitempty"`
 }
 
 // encode is the definition of a schedule as stored.
@@ -91,7 +92,7 @@ func (x *Schedules) Seal(into []core.MetaEntry) []core.MetaEntry {
 			s.moved = false
 			into = append(into, core.MetaEntry{Name: PositionPrefix + s.Name, Value: table.Encode(positionMeta{
 				At: s.at, Next: s.next, LastAt: s.LastAt, LastSeq: s.LastSeq, Runs: s.Runs, Revision: s.Revision,
-				CountFrom: s.countFrom,
+				CountFrom: s.countFrom, Recent: s.storedRuns(),
 			})})
 		}
 	}
@@ -140,6 +141,7 @@ func (x *Schedules) RestorePosition(name string, value []byte) error {
 	}
 	s.at, s.next, s.LastAt, s.LastSeq, s.Runs, s.Revision = p.At, p.Next, p.LastAt, p.LastSeq, p.Runs, p.Revision
 	s.countFrom = p.CountFrom
+	x.restoreRuns(s, p.Recent)
 	return nil
 }
 
@@ -183,7 +185,7 @@ func (x *Schedules) Show() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(x.byName)) {
 		s := x.byName[name]
-		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v", name, s.definition, s.at, s.next, s.live, x.table.Timers.At(s.deadline))
+		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v %v", name, s.definition, s.at, s.next, s.Recent, s.live, x.table.Timers.At(s.deadline))
 	}
 	return b.String()
 }

@@ -158,6 +158,9 @@ func (w *world) plansAfterCrash(committed core.Commit) error {
 			s = w.ask(&core.ListSchedules{Prefix: s.Name}).Schedules[0]
 		}
 		known[s.Name] = &plan{next: s.NextAt, loose: w.farBack()}
+		if err := w.checkRecentRuns(&s); err != nil {
+			return err
+		}
 		p := w.model.plans[s.Name]
 		switch {
 		case p == nil && w.mode == 0:
@@ -173,5 +176,27 @@ func (w *world) plansAfterCrash(committed core.Commit) error {
 		}
 	}
 	w.model.plans = known
+	return nil
+}
+
+// checkRecentRuns compares the last runs of a schedule after a crash with their jobs: both were stored by the same commits.
+func (w *world) checkRecentRuns(s *core.Schedule) error {
+	if len(s.Recent) > core.MaxRecentRuns {
+		return fmt.Errorf("schedule %s remembers %d runs", s.Name, len(s.Recent))
+	}
+	for _, r := range s.Recent {
+		if r.Seq == 0 {
+			continue
+		}
+		state := core.Gone
+		if i := w.look(r.Seq); i != nil {
+			state = i.State
+		}
+		waits := state.Unfinished() && state != core.Dead
+		switch {
+		case r.End == 0 && !waits, r.End == core.EventDead && waits, r.End != 0 && r.End != core.EventDead && state.Unfinished():
+			return fmt.Errorf("schedule %s: the run for %d ended with %d, and its job %d is %v", s.Name, r.DueAt, r.End, r.Seq, state)
+		}
+	}
 	return nil
 }
