@@ -109,7 +109,7 @@ var pagesByPath = map[string]handler{
 	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage, "/jobs/{id}/body": jobBody,
 	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"), "/finished": finishedPage,
 	"/batches": batchesPage, "/batches/{id}": batchPage, "/workflows/{id}": workflowPage, "/storage": storagePage, "/api": apiPage,
-	"/schedules": schedulesPage, "/cluster": clusterPage, "/limits": limitsPage,
+	"/schedules": schedulesPage, "/schedules/{name}": schedulePage, "/cluster": clusterPage, "/limits": limitsPage,
 	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
 	"/jump": jumpPage,
 }

@@ -34,6 +34,7 @@ func loadPages(c *Console) (*pages, error) {
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
 		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
 		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow, "pending": pendingText,
+		"runs": func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
 	if err != nil {

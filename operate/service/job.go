@@ -51,6 +51,7 @@ type Job struct {
 	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
 	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
 	Batch       string     `json:"batch,omitempty"`
+	Schedule    string     `json:"schedule,omitempty" doc:"the schedule that submitted it"`
 	RerunOf     string     `json:"rerun_of,omitempty" doc:"the job of which it is a copy: its id where one job is shown and the first one still exists, else seq:N"`
 	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
 	Cost        uint32     `json:"cost,omitempty" doc:"how much a lease counts in limits; default 1"`
@@ -175,7 +176,7 @@ func (s *Service) setJob(v *Job, job *core.Job) {
 	if job.Type != "" {
 		v.Type = text(job.Type)
 	}
-	v.Cost = job.Cost
+	v.Cost, v.Schedule = job.Cost, text(job.Schedule)
 	v.MaxAttempts, v.MaxFails, v.StartBefore = job.MaxAttempts, job.MaxFails, timeOf(job.StartBefore)
 	if job.Unique != core.UniqueNone {
 		v.UniqueKey = text(job.UniqueKey)

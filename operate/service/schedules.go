@@ -32,6 +32,40 @@ type Schedule struct {
 	Runs       uint64          `json:"runs" doc:"number of the last run"`
 	Revision   uint64          `json:"revision" doc:"changes with each change"`
 	FromConfig bool            `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+	Recent     []ScheduleRun   `json:"recent,omitempty" doc:"the last runs, up to 20, the newest last"`
+}
+
+// ScheduleRun is a run of a schedule, and what became of its job.
+type ScheduleRun struct {
+	DueAt     *time.Time `json:"due_at,omitempty" doc:"missing: a client asked for the run"`
+	At        *time.Time `json:"at" doc:"when the job was submitted, or the run was left out; later than due_at if the broker was not running, or refused the job at first"`
+	Result    string     `json:"result" enum:"submitted,refused,missed,backlogged" doc:"missed, backlogged: one entry stands for all runs that were left out then"`
+	Job       string     `json:"job,omitempty" doc:"seq:N of its job"`
+	StartedAt *time.Time `json:"started_at,omitempty" doc:"of the last lease of a job that has ended"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	Outcome   string     `json:"outcome,omitempty" enum:"done,failed,dead,cancelled,expired" doc:"missing: the job has not ended"`
+}
+
+// runResults are the names of core.RunResult.
+var runResults = []string{"submitted", "refused", "missed", "backlogged"}
+
+// Late is how much later than due a run was made.
+func (r *ScheduleRun) Late() time.Duration {
+	if r.DueAt == nil || r.Result != runResults[core.RunSubmitted] {
+		return 0
+	}
+	return r.At.Sub(*r.DueAt)
+}
+
+func scheduleRunOf(r *core.RecentRun) ScheduleRun {
+	v := ScheduleRun{DueAt: timeOf(r.DueAt), At: timeOf(r.At), Result: runResults[r.Result], StartedAt: timeOf(r.StartedAt), EndedAt: timeOf(r.EndedAt)}
+	if r.Seq != 0 {
+		v.Job = seqName(r.Seq)
+	}
+	if r.End != 0 {
+		v.Outcome = eventKindName(r.End)
+	}
+	return v
 }
 
 // missedNames are the rules for missed runs.
@@ -45,6 +79,9 @@ func scheduleOf(e *core.Schedule) Schedule {
 	}
 	if e.LastSeq != 0 {
 		v.LastJob = seqName(e.LastSeq)
+	}
+	for i := range e.Recent {
+		v.Recent = append(v.Recent, scheduleRunOf(&e.Recent[i]))
 	}
 	var shown Job
 	shown.showBody(e.Job, maxShown)
@@ -102,9 +139,9 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	case change.Name == "" || len(change.Name) > maxScheduleName:
 		return Schedule{}, invalid("body.name", "name must have 1 to %d bytes", maxScheduleName)
 	case change.Cron != "" && change.EveryS != 0:
-		return Schedule{}, invalid("body.cron", "cron and every_s exclude each other")
+		return Schedule{}, invalid("body.cron", "cron and every_s exclude each other: give one of them")
 	case change.Cron == "" && change.EveryS == 0:
-		return Schedule{}, invalid("body.cron", "either cron or every_s is required")
+		return Schedule{}, invalid("body.cron", "one of cron and every_s is required")
 	case !change.Job.RunAt.IsZero() || !change.Job.ExpiresAt.IsZero() || !change.Job.StartBefore.IsZero():
 		return Schedule{}, invalid("body.job", "a schedule's job has spans (delay_s, expires_in_s) in place of times")
 	}

@@ -21,6 +21,33 @@ type schedule struct {
 	Paused bool       `json:"paused"`
 	NextAt *time.Time `json:"next_at"`
 	LastAt *time.Time `json:"last_at"`
+	Recent []struct {
+		Result  string `json:"result"`
+		Outcome string `json:"outcome"`
+	} `json:"recent"`
+}
+
+// lastRuns is how many runs the list of schedules shows.
+const lastRuns = 10
+
+// strip shows how the last runs ended, the newest last.
+func (s *schedule) strip() string {
+	marks := ""
+	for _, r := range s.Recent[max(0, len(s.Recent)-lastRuns):] {
+		switch {
+		case r.Outcome == "done":
+			marks += "✓"
+		case r.Outcome == "failed" || r.Outcome == "dead":
+			marks += "✗"
+		case r.Outcome == "" && r.Result == "submitted":
+			marks += "…"
+		case r.Result == "refused":
+			marks += "!"
+		default: // it was left out, or removed before its end
+			marks += "-"
+		}
+	}
+	return marks
 }
 
 // when is the rule of a schedule.
@@ -40,7 +67,7 @@ func schedulesCommand() *cobra.Command {
 		Use: "schedules", Short: "list schedules and change them",
 		Example: "  broker schedules\n  broker schedules add nightly reports '[]' --cron '0 3 * * *' --zone Europe/Berlin\n  broker schedules pause nightly",
 	}
-	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "STATE"}
+	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "RUNS", "STATE"}
 	listCommand(cmd, "schedules", "schedules", header, func(raw json.RawMessage) ([]string, error) {
 		var s schedule
 		err := json.Unmarshal(raw, &s)
@@ -48,7 +75,7 @@ func schedulesCommand() *cobra.Command {
 		if s.Paused {
 			state = "paused"
 		}
-		return []string{oneLine(s.Name, 40), s.when(), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), state}, err
+		return []string{oneLine(s.Name, 40), s.when(), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), s.strip(), state}, err
 	})
 	cmd.AddCommand(
 		addScheduleCommand(),

@@ -220,7 +220,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.batches.Executed(h)
 	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(e)
 	end := m.atEnd(e)
-	m.noteFailed(h, e, &f, final && (end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
+	m.noteFailed(h, e, &f, final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
 	switch {
 	case final && end.moveTo != "" && !then.bury && !e.Has(table.Rerun):
 		m.moveAway(h, e, end.moveTo, failureText(&f))
