@@ -27,7 +27,7 @@ var pageRoles = map[string]string{
 	"/{$}":    "-rpcoa", // who may not read everything is sent to the queues
 	"/queues": "-rpcoa", "/queues/{name}": "roa", "/jobs": "-rpcoa", "/jobs/{id}": "roa", "/jobs/{id}/body": "roa", "/running": "-rpcoa",
 	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/finished": "roa", "/batches": "roa", "/batches/{id}": "rpoa", "/workflows/{id}": "roa", "/storage": "roa",
-	"/api": "-rpcoa", "/schedules": "roa", "/cluster": "roa", "/limits": "-rpcoa", "/workers": "roa", "/submit": "pa", "/operations": "roa",
+	"/api": "-rpcoa", "/schedules": "roa", "/schedules/{name}": "roa", "/cluster": "roa", "/limits": "-rpcoa", "/workers": "roa", "/submit": "pa", "/operations": "roa",
 	"/audit": "a", "/settings": "a", "/jump": "-rpcoa",
 }
 
@@ -40,7 +40,7 @@ var (
 	formBodies = map[string]string{
 		"/queues": "do=pause&id=q", "/queues/{name}": "do=pause", "/jobs": "action=kill&id={id}&confirmed=yes", "/jobs/{id}": "do=kill&confirmed=yes",
 		"/workers": "do=quiet&id=1", "/submit": "queue=q&body=x", "/operations": "id={operation}", "/storage": "do=check",
-		"/schedules": "do=pause&name=s", "/limits": "do=remove&queue=q&scope=queue&confirmed=yes", "/cluster": "do=transfer&confirmed=yes", "/support": "",
+		"/schedules": "do=pause&name=q", "/limits": "do=remove&queue=q&scope=queue&confirmed=yes", "/cluster": "do=transfer&confirmed=yes", "/support": "",
 	}
 )
 
@@ -96,7 +96,7 @@ func walkAs(t *testing.T, role, method, path, form string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PutSchedule(t.Context(), root, service.ScheduleChange{Name: "s", EveryS: 60, Job: service.Submission{Queue: "q"}}, true); err != nil {
+	if _, err := s.PutSchedule(t.Context(), root, service.ScheduleChange{Name: "q", EveryS: 60, Job: service.Submission{Queue: "q"}}, true); err != nil {
 		t.Fatal(err)
 	}
 	operation, err := s.StartAction(t.Context(), root, service.Action{Action: service.ActionRetry}, service.Selection{Names: []string{jobs[0].ID}})
