@@ -250,7 +250,10 @@ func importedJobs(t *testing.T, b *harness.Broker, flags ...string) (jobs []impo
 func TestImportThatIsKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
-	const jobs, kills = 3000, 4
+	jobs, kills := 3000, 4
+	if harness.Nightly {
+		jobs, kills = 50_000, 20
+	}
 	for _, s := range importSources {
 		t.Run(fmt.Sprintf("%s redis=%t", s.name, s.redis), func(t *testing.T) {
 			t.Parallel()
