@@ -13,8 +13,8 @@ import (
 )
 
 // A batch is a set of jobs with up to two callback jobs, which are blocked until all members have been executed (Complete)
-// or are done (Success). Counts of members and child batches are derived from those, so that only what cannot be derived
-// after a restart is stored with the batch.
+// or are done (Success). Counts of members and child batches are derived from these after a restart; only other data is
+// stored with the batch.
 //
 //	open ─ CloseBatch ─▶ every member executed, Complete of all children done ─▶ Complete runs
 //	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for retainFinished
@@ -39,7 +39,7 @@ type Batches struct {
 	lastRemoval core.Commit // of a batch
 }
 
-// New makes no batches yet. release lets a blocked callback go.
+// New returns Batches without any batch. release releases a blocked callback.
 func New(t *table.Table, release func(h uint32, e *table.Entry)) *Batches {
 	return &Batches{table: t, release: release, byNumber: map[uint64]*Batch{}}
 }
@@ -48,8 +48,8 @@ func New(t *table.Table, release func(h uint32, e *table.Entry)) *Batches {
 type Batch struct {
 	batchMeta
 	number   uint64
-	slot     uint32 // in batchSlots: what its deadline names
-	members  int    // existing ones
+	slot     uint32 // in Batches.slots, for its deadline
+	members  int    // existing members
 	done     int
 	untried  int // existing members that were never executed
 	failing  int // existing members that have failed at least once
@@ -75,23 +75,23 @@ type batchMeta struct {
 	Description  string             `json:"description,omitempty"`
 	Owner        string             `json:"owner,omitempty"`
 	CreatedAt    core.Instant       `json:"created_at"`
-	Until        core.Instant       `json:"until,omitempty"` // not committed by then, or finished and kept till then
+	Until        core.Instant       `json:"until,omitempty"` // not committed: deadline; finished: kept until then
 	Total        int                `json:"total"`
 	Lost         int                `json:"lost,omitempty"`      // members that ended as failed
-	KidsLost     int                `json:"kids_lost,omitempty"` // child batches that are gone without success
+	KidsLost     int                `json:"kids_lost,omitempty"` // child batches that ended without success
 	Committed    bool               `json:"committed,omitempty"`
 	Reopened     bool               `json:"reopened,omitempty"` // it was committed before
 	CompleteJob  uint64             `json:"complete_job,omitempty"`
 	SuccessJob   uint64             `json:"success_job,omitempty"`
 	Complete     core.CallbackState `json:"complete,omitempty"`
 	Success      core.CallbackState `json:"success,omitempty"`
-	CallbackLost bool               `json:"callback_lost,omitempty"` // one is gone without being done
+	CallbackLost bool               `json:"callback_lost,omitempty"` // a callback ended without being done
 	CompleteLost lostCallback       `json:"complete_lost,omitempty"`
 	SuccessLost  lostCallback       `json:"success_lost,omitempty"`
 }
 
-// lostCallback is the state, plus one, of a callback that is gone without being done; zero if it is not lost. The batch continues
-// as if it were done.
+// lostCallback is the state, plus one, of a callback that ended without being done; zero if it is not lost. The batch continues
+// as if the callback were done.
 type lostCallback uint8
 
 // shown is the state of a callback as reported to clients.
@@ -104,14 +104,14 @@ func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
 
 const Prefix = "core/group/"
 
-// cannotSucceed reports whether a batch cannot succeed any more.
+// cannotSucceed reports whether a batch can no longer succeed.
 func (g *Batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
 
-// succeeded reports whether everything is done that a parent's Success waits for. Jobs that join the batch later, after it was
-// reopened, do not change that.
+// succeeded reports whether the Success callback of a parent need not wait for this batch any more. Jobs that join the batch
+// later, after it was reopened, do not change that.
 func (g *Batch) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
 
-// count adds n times a child batch in its present state.
+// count adds a child batch in its current state n times; n may be -1.
 func (k *childCount) count(child *Batch, n int) {
 	k.all += n
 	if child.Complete != core.CallbackDone {
@@ -122,7 +122,7 @@ func (k *childCount) count(child *Batch, n int) {
 	}
 }
 
-// mutate changes a batch and lets its parent count it anew.
+// mutate changes a batch and updates the counts of its parent.
 func (s *Batches) mutate(g *Batch, how func()) {
 	parent := s.byNumber[g.Parent]
 	if parent != nil {
@@ -140,7 +140,7 @@ func (s *Batches) mutate(g *Batch, how func()) {
 	}
 }
 
-// add enters a batch, new or restored, in the indexes.
+// add adds a new or restored batch to the indexes.
 func (s *Batches) add(g *Batch) {
 	if n := len(s.free); n > 0 {
 		g.slot, s.free = s.free[n-1], s.free[:n-1]
@@ -181,7 +181,7 @@ func (s *Batches) Forget(g *Batch) {
 	}
 }
 
-// groupUntil sets a batch's deadline, zero for none.
+// groupUntil sets a batch's deadline; zero: none.
 func (s *Batches) groupUntil(g *Batch, until core.Instant) {
 	s.table.Timers.Remove(&g.deadline)
 	if g.Until = until; until != 0 {
@@ -216,7 +216,7 @@ func (s *Batches) Executed(h uint32) {
 	}
 }
 
-// memberGone removes a job from the batch of which it is a member, and from the one whose callback it is; count says how a member
+// memberGone removes a job from the batch it is a member of, and from the batch whose callback it is; count records how a member
 // ended.
 func (s *Batches) memberGone(h uint32, success bool, count func(*Batch)) {
 	x := s.table.Optional(h)
@@ -254,12 +254,12 @@ func (s *Batches) MemberDone(h uint32, success bool) {
 	})
 }
 
-// Leave removes a job that disappears without being done from its batch; the batch continues with the rest.
+// Leave removes a job that ended without being done from its batch. The batch continues with its other members.
 func (s *Batches) Leave(h uint32) {
 	s.memberGone(h, false, func(g *Batch) { g.Total-- })
 }
 
-// check releases the callbacks that are due, of a batch and of its ancestors.
+// check releases the due callbacks of a batch and of its ancestors.
 func (s *Batches) check(g *Batch) {
 	for ; g != nil; g = s.byNumber[g.Parent] {
 		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0 {
@@ -320,7 +320,8 @@ func decode(name string, value []byte) (*Batch, error) {
 	return g, json.Unmarshal(value, &g.batchMeta)
 }
 
-// Relink counts what is not stored, once all jobs are restored. A batch goes on that has lost the last member that it waited for.
+// Relink computes the counts that are not stored, once all jobs are restored. A batch goes on that has lost the last member that
+// it waited for.
 func (s *Batches) Relink() {
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]

@@ -22,7 +22,7 @@ func (s *Batches) Refusal(number uint64) error {
 	return nil
 }
 
-// callbackDue is the state of a callback that is due; a batch without one has passed it.
+// callbackDue returns the state of a callback that is due. In a batch without this callback, it counts as done.
 func (s *Batches) callbackDue(seq uint64) core.CallbackState {
 	if s.table.Handle(seq) == 0 {
 		return core.CallbackDone
@@ -42,8 +42,8 @@ func (s *Batches) releaseCallback(seq uint64) {
 	}
 }
 
-// callbackEnded records the end of a callback. If it is gone without being done, the batch continues without it and cannot
-// succeed.
+// callbackEnded records the end of a callback. If the callback ended without being done, the batch continues without it
+// and cannot succeed.
 func (s *Batches) callbackEnded(g *Batch, seq uint64, success bool) {
 	s.mutate(g, func() {
 		switch seq {
@@ -58,14 +58,14 @@ func (s *Batches) callbackEnded(g *Batch, seq uint64, success bool) {
 			}
 			g.Success, g.SuccessJob = core.CallbackDone, 0
 		default:
-			return // it ended before a restart and is only kept for its state
+			return // it ended before a restart and is kept only for its state
 		}
 		g.CallbackLost = g.CallbackLost || !success
 	})
 	s.check(g)
 }
 
-// Commit is the commit on which a reply about a batch depends; nil: one that does not exist.
+// Commit returns the commit that a reply about a batch depends on; nil: a batch that does not exist.
 func (s *Batches) Commit(g *Batch) core.Commit {
 	if g == nil {
 		return s.table.Pending(s.lastRemoval)
@@ -73,7 +73,7 @@ func (s *Batches) Commit(g *Batch) core.Commit {
 	return s.table.Pending(g.changedIn)
 }
 
-// Open makes a batch. Its callbacks must be set next.
+// Open creates a batch. Its callbacks must be set next.
 func (s *Batches) Open(op *core.OpenBatch) *Batch {
 	g := &Batch{number: s.table.NextSeq}
 	s.table.NextSeq++
@@ -87,7 +87,7 @@ func (s *Batches) Open(op *core.OpenBatch) *Batch {
 	return g
 }
 
-// SetCallbacks sets the callbacks that admit admits.
+// SetCallbacks sets the callbacks of a batch to the jobs that admit admits.
 func (s *Batches) SetCallbacks(g *Batch, admit func() (complete, success uint64)) {
 	s.mutate(g, func() { g.CompleteJob, g.SuccessJob = admit() })
 }
@@ -107,10 +107,10 @@ func (s *Batches) Get(number uint64) *Batch { return s.byNumber[number] }
 // Count is how many batches there are.
 func (s *Batches) Count() int { return len(s.byNumber) }
 
-// HasChanges reports whether the open batch of changes has some of batches.
+// HasChanges reports whether the open commit batch has changes of batches.
 func (s *Batches) HasChanges() bool { return len(s.dirty) > 0 }
 
-// Oldest is the oldest batch, nil if that has no lower number than below.
+// Oldest returns the oldest batch, or nil if its number is not lower than below.
 func (s *Batches) Oldest(below uint64) *Batch {
 	if g := s.first; g != nil && g.number < below {
 		return g
@@ -133,8 +133,8 @@ func (s *Batches) Close(g *Batch, reopen bool) {
 	s.check(g)
 }
 
-// Expire ends a batch that was not committed in time, or that finished long enough ago. One that was committed before and reopened is
-// committed again: nil. The caller ends the callbacks that never ran, then calls batchGone.
+// Expire ends a batch that was not committed in time, or that finished long enough ago. For a reopened batch, it commits the batch
+// again and returns nil. Otherwise the caller ends the callbacks that never ran, then calls Gone.
 func (s *Batches) Expire(slot uint32) *Batch {
 	g := s.slots[slot]
 	g.deadline = 0
@@ -147,7 +147,7 @@ func (s *Batches) Expire(slot uint32) *Batch {
 	return g
 }
 
-// Gone tells the parent of a batch that has expired.
+// Gone informs the parent of a batch that has expired.
 func (s *Batches) Gone(g *Batch) {
 	if parent := s.byNumber[g.Parent]; parent != nil {
 		parent.children.count(g, -1)
@@ -168,7 +168,7 @@ func (g *Batch) Info() core.BatchInfo {
 	}
 }
 
-// List walks the list of batches from a number, which may be that of a batch that is gone.
+// List walks the list of batches from a number; the batch with that number may be gone.
 func (s *Batches) List(op *core.ListBatches, limit int) (rows []core.BatchInfo, next uint64, commit core.Commit) {
 	start, following := s.last, func(g *Batch) *Batch { return g.older }
 	beyond := func(g *Batch) bool { return g.number >= op.From }
@@ -208,7 +208,7 @@ func (s *Batches) RestoreMember(e *table.Entry, x *table.Optional) {
 	}
 }
 
-// Show is all that matters of the batches.
+// Show shows everything about batches that affects decisions.
 func (s *Batches) Show() string {
 	var b strings.Builder
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {

@@ -5,14 +5,14 @@ import (
 	"broker/core/internal/table"
 )
 
-// BatchCheck verifies the batches: member for every job with an optional state, then end.
+// Check verifies the batches: Member for every job with an Optional, then End.
 type Check struct {
 	s       *Batches
 	fail    func(format string, args ...any)
 	counted map[uint64]*Batch // with recounted members, untried and failing
 }
 
-// NewCheck begins a check, which calls fail for each violation.
+// NewCheck starts a check, which calls fail for each violation.
 func (s *Batches) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{s: s, fail: fail, counted: map[uint64]*Batch{}}
 }

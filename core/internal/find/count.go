@@ -31,7 +31,7 @@ func (s *Search) Count() (n int, exact bool) {
 	}
 }
 
-// counted is the number of matches if counters have it: by state, in all queues or in some.
+// counted returns the number of matches if counters by state, of all or some queues, know it.
 func (s *Search) counted() (n int, known bool) {
 	if len(s.tags) == 1 && s.f.OnlyTags() {
 		return s.table.Tags.Jobs[s.tags[0]].Len(), true
@@ -62,8 +62,8 @@ func (s *Search) counted() (n int, known bool) {
 	return n, true
 }
 
-// countedSpan is the number of matches of a filter that has a range of the instant by which its only state is listed, and states
-// and queues beside it: the lists are in that order.
+// countedSpan returns the number of matches of a filter with one state, perhaps queues, and a range of the time by which the
+// list of that state is sorted.
 func (s *Search) countedSpan() (n int, known bool) {
 	f := *s.f
 	var r core.Range
@@ -104,7 +104,7 @@ func (s *Search) countedSpan() (n int, known bool) {
 	return n, true
 }
 
-// Failures are the largest counts by failure group and type of the jobs that match.
+// Failures returns the largest counts of matching jobs by failure group and type.
 func (s *Search) Failures(limit int) []core.FailureCount {
 	type name struct{ group, kind, queue uint32 } // queue: if its name is the type
 	sums := map[name]int{}
@@ -144,8 +144,9 @@ func (set stateSet) has(s core.State) bool { return set&(1<<s) != 0 }
 // stateSet is a set of states.
 type stateSet uint16
 
-// Page calls fn for up to limit jobs, in order, and returns the start of the next page; empty: there is none. It looks one job beyond
-// the page, so that a cursor means that there are more. Stopped: the page is short because it has examined as many jobs as it may.
+// Page calls fn for up to limit jobs, in order, and returns the start of the next page; empty: there is none. It searches one job
+// beyond the page, so a cursor means that there are more jobs. stopped: the page is short because the limit of examined jobs was
+// reached.
 func (s *Search) Page(limit int, fn func(h uint32)) (next string, stopped bool) {
 	walk, looked, found, last := s.walk(), 0, 0, uint32(0)
 	for h := walk.Next(); h != 0 && !s.isPast(h); h = walk.Next() {
@@ -164,5 +165,5 @@ func (s *Search) Page(limit int, fn func(h uint32)) (next string, stopped bool) 
 	return "", false
 }
 
-// IsPlain reports whether the filter names states and queues at most, and something may match.
+// IsPlain reports whether the filter names only states and queues, and jobs may match.
 func (s *Search) IsPlain() bool { return s.plain && !s.never }

@@ -44,10 +44,10 @@ func (p place) compare(q place) int {
 		cmp.Compare(order(p.scheduled), order(q.scheduled)), cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
 }
 
-// cursorVersion is the first byte of a cursor. Clients keep cursors for minutes at most, so that the format may change.
+// cursorVersion is the first byte of a cursor. Clients keep cursors for minutes at most, so the format may change.
 const cursorVersion = 1
 
-// CursorAt is the cursor behind a job: base64 of
+// CursorAt returns the cursor after a job: base64 of
 //
 //	version, order, descending, varint begun, varint priority, scheduled, varint at, uvarint seq, queue
 func (s *Search) CursorAt(h uint32) string {
@@ -66,7 +66,7 @@ func (s *Search) CursorAt(h uint32) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, p.queue...))
 }
 
-// resume parses a cursor; an empty one is the beginning.
+// resume parses a cursor; an empty cursor is the beginning.
 func (s *Search) resume(cursor string) error {
 	if cursor == "" {
 		return nil

@@ -19,13 +19,13 @@ type Search struct {
 	start  *place       // end of the previous page; nil: none
 	since  core.Instant // start time of the list
 	states stateSet
-	plain  bool     // the filter names states and queues at most
+	plain  bool     // the filter names only states and queues
 	never  bool     // nothing can match
 	queues []uint32 // in order of names; nil: all
 
 	inQueues map[uint32]bool // the same as a set, if there are many
 	kinds    map[uint32]bool // types that have a number
-	named    map[uint32]bool // queues that have the name of a type
+	named    map[uint32]bool // queues whose name is one of the types
 	unique   table.Digest
 	group    uint32
 	tags     []uint32 // the rarest first
@@ -33,11 +33,11 @@ type Search struct {
 	below    map[uint64]bool // see inWorkflow
 }
 
-// Host is what a search asks of the machine.
+// Host is what a search needs from the machine.
 type Host interface {
 	ConnName(slot uint32) string
 	IsConnName(name string) bool                        // of any connection
-	BatchParent(number uint64) (parent uint64, is bool) // not is: there is no batch with this number
+	BatchParent(number uint64) (parent uint64, is bool) // is is false if there is no batch with this number
 }
 
 // Effort limits the cost of one Find.
@@ -46,7 +46,7 @@ type Effort struct {
 	Gather int // jobs to sort for an order without an index
 }
 
-// UsualEffort takes a few milliseconds at most.
+// UsualEffort allows a few milliseconds at most.
 var UsualEffort = Effort{Look: 20_000, Gather: 4000}
 
 // New resolves the names of a Find.
@@ -182,7 +182,7 @@ func (s *Search) impliedStates() {
 	s.never = s.never || s.states == 0
 }
 
-// orderRange is the filter's range of the instant that defines the order.
+// orderRange returns the filter's range of the time that defines the order.
 func (s *Search) orderRange() core.Range {
 	switch s.order {
 	case core.OrderDue:
@@ -245,8 +245,8 @@ func (s *Search) hasQueue(n uint32) bool {
 	return slices.Contains(s.queues, n)
 }
 
-// cameLater reports whether a job reached its position in the order after the list was begun: the list may have had it at another
-// position. Stamps in the future come from a time when the clock was ahead.
+// cameLater reports whether a job reached its position in the order after the list was begun; the list may have shown it at
+// another position. Times in the future are from when the clock was ahead.
 func (s *Search) cameLater(h uint32) bool {
 	if s.order == core.OrderCreated {
 		return false // its position never changes

@@ -15,7 +15,7 @@ func (s *Search) walk() walker {
 	if s.never {
 		return &gathered{}
 	}
-	if s.group == 0 && s.tags == nil || s.order != core.OrderCreated { // these have lists in this order
+	if s.group == 0 && s.tags == nil || s.order != core.OrderCreated { // groups and tags have lists in this order
 		if handles, few := s.gather(); few {
 			return s.sorted(handles)
 		}
@@ -165,7 +165,7 @@ func (s *Search) stateLists() (lists []*queue.List) {
 	return lists
 }
 
-// walkCreated walks jobs in the order of their numbers, of an index with this order or all.
+// walkCreated walks jobs in the order of their numbers: the jobs of an index with this order, or all jobs.
 func (s *Search) walkCreated() walker {
 	switch {
 	case len(s.tags) > 0:
@@ -213,7 +213,7 @@ func (s *Search) merge(lists []*queue.List) walker {
 	return w
 }
 
-// mergedWalk walks lists of which each is in order; heads are the next jobs.
+// mergedWalk merges sorted lists; heads are their next jobs.
 type mergedWalk struct {
 	s     *Search
 	walks []queue.Walker

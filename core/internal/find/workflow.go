@@ -1,7 +1,7 @@
 package find
 
-// inWorkflow reports whether a job, or a batch, is the one that the filter names, or below it: a child, a member, a callback, or a job that
-// waits for one of them. Nothing is below itself, so the links of each one are followed once for a search, and end.
+// inWorkflow reports whether a job or batch is the one that the filter names, or is below it: a child, a member, a callback, or a job that
+// waits for one of these. There are no cycles, and each link is followed only once for a search.
 func (s *Search) inWorkflow(number uint64) bool {
 	if s.below == nil {
 		s.below = map[uint64]bool{s.f.Workflow: true, 0: false}
@@ -27,7 +27,7 @@ func (s *Search) inWorkflow(number uint64) bool {
 	return s.below[number]
 }
 
-// above calls f for what a job or a batch is directly below.
+// above calls f for everything that a job or batch is directly below.
 func (s *Search) above(number uint64, f func(uint64)) {
 	if parent, is := s.host.BatchParent(number); is {
 		f(parent)

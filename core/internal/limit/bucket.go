@@ -13,22 +13,22 @@ import (
 type bucket struct {
 	of        *lanes
 	name      limitName
-	number    uint32 // in Machine.buckets, for the timer
+	number    uint32 // in Rules.buckets, for the timer
 	limit     core.Throttle
-	lanes     []*lane // those that it limits, unless it is shared
+	lanes     []*lane // lanes that it limits, unless it is shared
 	users     []sharedUser
-	blocked   []*lane // those of them that wait for it
+	blocked   []*lane // lanes that wait until it has room
 	slots     uint32
 	perWorker map[uint64]uint32
 
-	// paid is when all leases so far are paid for at the limit's rate. A lease is let go while that is less than a burst
-	// ahead.
+	// paid is the time until which all leases so far have used up the rate. A lease is allowed while paid is less than a
+	// burst ahead of now.
 	paid core.Instant
 
-	rateDirty  bool // in Machine.dirtyRates
+	rateDirty  bool // in Rules.dirtyRates
 	rateStored bool // paid has a meta entry
 
-	timer timer.ID // when there is room again, or the bucket is as good as new
+	timer timer.ID // when there is room again, or the bucket is completely unused again
 
 	turn, stride uint64 // fairness: the key with the lowest turn is served next; each lease adds the stride
 }
@@ -36,7 +36,7 @@ type bucket struct {
 // oneTurn is the stride of a key with weight 1.
 const oneTurn = 1 << 20
 
-// newBucket makes a bucket with a limit.
+// newBucket returns a bucket with a limit.
 func (r *Rules) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
 	b := &bucket{of: x, name: name, limit: limit, stride: oneTurn}
 	if x.former != nil && x.former.buckets[name] != nil {
@@ -59,7 +59,7 @@ func (r *Rules) numberBucket(b *bucket) {
 	r.buckets = append(r.buckets, b)
 }
 
-// isRetired reports whether the queue of a bucket has other lanes now.
+// isRetired reports whether the lanes of this bucket were replaced.
 func (b *bucket) isRetired() bool { return b.of != nil && b.of.retired }
 
 // offerFor offers the queues that a bucket limits.
@@ -71,7 +71,7 @@ func (r *Rules) offerFor(b *bucket) {
 	r.host.Offer(b.of.queue)
 }
 
-// bucketFor finds or makes the bucket of a type or key, nil if it needs none.
+// bucketFor finds or creates the bucket of a type or key; nil: no limit applies.
 func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket {
 	if scope == core.ScopeType && !x.byType || scope == core.ScopeKey && !x.byKey {
 		return nil
@@ -94,15 +94,16 @@ func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket 
 	return b
 }
 
-// isFull reports whether a bucket lets no lease go now.
+// isFull reports whether a bucket allows no lease now.
 func (r *Rules) isFull(b *bucket) bool { return r.isFullFor(b, 1) }
 
-// isFullFor reports whether a bucket does not let a job of a cost go now.
+// isFullFor reports whether a bucket does not allow the lease of a job with this cost now.
 func (r *Rules) isFullFor(b *bucket, cost uint32) bool {
 	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && r.roomFor(b, cost) > r.table.Now
 }
 
-// exceeds reports whether a job of a cost does not fit beside what is leased. One that alone is above the limit is leased alone.
+// exceeds reports whether a job with this cost does not fit beside the leased jobs. A job whose cost alone is above the limit
+// fits if no job is leased.
 func exceeds(leased, cost, limit uint32) bool {
 	return limit > 0 && leased > 0 && uint64(leased)+uint64(cost) > uint64(limit)
 }
@@ -112,16 +113,17 @@ func (b *bucket) interval() core.Instant {
 	return max(core.Instant(b.limit.Interval()/time.Microsecond), 1)
 }
 
-// roomAt is when the rate of a bucket lets the next lease go.
+// roomAt returns when the rate of a bucket allows the next lease.
 func (r *Rules) roomAt(b *bucket) core.Instant { return r.roomFor(b, 1) }
 
-// roomFor is when the rate of a bucket lets a job of a cost go: when so much of the burst is there, or all of it.
+// roomFor returns when the rate of a bucket allows the lease of a job with this cost: when that much of the burst is
+// available, or the whole burst.
 func (r *Rules) roomFor(b *bucket, cost uint32) core.Instant {
 	burst := max(b.limit.Burst, 1)
 	return b.paid - core.Instant(burst-min(burst, cost))*b.interval()
 }
 
-// roomIn is how many leases a bucket lets go now.
+// roomIn returns how many leases a bucket allows now.
 func (r *Rules) roomIn(b *bucket) int {
 	room := math.MaxInt32
 	if b.limit.Leased > 0 {
@@ -137,7 +139,8 @@ func (r *Rules) roomIn(b *bucket) int {
 	return room
 }
 
-// nextRoomAt is when the rate of a bucket lets more leases go than now; false: it lets as many go as there are jobs, or as it ever will.
+// nextRoomAt returns when the rate of a bucket allows more leases than now; false: it already allows one for each job, or the whole
+// burst.
 func (r *Rules) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
 	from := r.roomAt(b)
 	if from > r.table.Now {
@@ -155,14 +158,14 @@ func (r *Rules) spend(b *bucket, cost uint32) {
 	}
 }
 
-// waitForRoom sets the deadline of a bucket whose rate is used up for a job of a cost.
+// waitForRoom sets the deadline of a bucket whose rate does not allow a job with this cost now.
 func (r *Rules) waitForRoom(b *bucket, cost uint32) {
 	if at := r.roomFor(b, cost); b.limit.Rate > 0 && at > r.table.Now {
 		r.armBucket(b, at)
 	}
 }
 
-// armBucket sets the deadline of a bucket, if it has none before.
+// armBucket sets the deadline of a bucket, unless it has an earlier one.
 func (r *Rules) armBucket(b *bucket, at core.Instant) {
 	if b.timer != 0 && r.table.Timers.At(b.timer) <= at {
 		return
@@ -171,7 +174,7 @@ func (r *Rules) armBucket(b *bucket, at core.Instant) {
 	b.timer = r.table.Timers.Add(at, timer.Owner{Kind: table.TimerBucket, Handle: b.number})
 }
 
-// BucketTimeout is the deadline of a bucket.
+// BucketTimeout handles the deadline of a bucket.
 func (r *Rules) BucketTimeout(number uint32) {
 	b := r.buckets[number]
 	b.timer = 0
@@ -183,7 +186,7 @@ func (r *Rules) BucketTimeout(number uint32) {
 	r.dropUnused(b)
 }
 
-// reopenLanes lets the lanes that wait for a bucket try again.
+// reopenLanes reopens the lanes that wait for a bucket.
 func (r *Rules) reopenLanes(b *bucket) {
 	blocked := b.blocked
 	b.blocked = nil
@@ -193,7 +196,8 @@ func (r *Rules) reopenLanes(b *bucket) {
 	}
 }
 
-// dropUnused forgets a bucket that no job needs. One whose rate is used stays until that is paid for.
+// dropUnused removes a bucket that no job needs. A bucket with a used rate stays until the rate is fully available
+// again.
 func (r *Rules) dropUnused(b *bucket) {
 	switch {
 	case b.of == nil || b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:

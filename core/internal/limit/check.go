@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// Check verifies limits: job for every job, then end. It takes time linear in everything there is.
+// Check verifies limits: Job for every job, then End. Its time is linear in the number of jobs and limits.
 type Check struct {
 	r    *Rules
 	fail func(format string, args ...any)
@@ -24,12 +24,12 @@ type limitCount struct {
 	slots     uint32
 	perWorker map[uint64]uint32
 	members   map[*lane]int
-	chains    map[uint32]int // jobs by number of the chain
+	chains    map[uint32]int // jobs, by number of the chain
 	free      int            // ready jobs without a key, in an ordered queue
 	taken     map[*bucket]uint32
 }
 
-// NewCheck begins a check, which calls fail for each violation.
+// NewCheck starts a check, which calls fail for each violation.
 func (r *Rules) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{r: r, fail: fail, queues: map[uint32]*limitCount{}, taken: map[*bucket]uint32{}}
 }
@@ -71,7 +71,7 @@ func (c *Check) Job(h uint32, e *table.Entry) {
 	}
 }
 
-// End checks what was counted, and returns the number of deadlines in use.
+// End compares the counts, and returns the number of deadlines in use.
 func (c *Check) End() (timers int) {
 	for n, q := range c.r.queues {
 		if q == nil {
@@ -95,7 +95,7 @@ func (c *Check) End() (timers int) {
 	return c.timers
 }
 
-// lane checks what a job has of its lane, and counts it.
+// lane checks the lane of a job, and counts the job.
 func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 	all := c.r.queues[e.Queue].lanes
 	if x.lane == nil {
@@ -302,7 +302,7 @@ func (c *Check) order(q *Queue) {
 	}
 }
 
-// chain checks one chain, which has so many jobs.
+// chain checks one chain, which must have jobs jobs.
 func (c *Check) chain(q *Queue, number uint32, jobs int) {
 	r, s := c.r, &q.order.slots[number]
 	all := []uint32{s.head}
@@ -324,7 +324,7 @@ func (c *Check) chain(q *Queue, number uint32, jobs int) {
 	}
 }
 
-// orderPlace checks the place of a job in its ordering, and counts it.
+// orderPlace checks the place of a job in its ordering, and counts the job.
 func (c *Check) orderPlace(h uint32, e *table.Entry) {
 	x := c.r.queues[e.Queue].order
 	if x == nil {
@@ -363,7 +363,7 @@ func (c *Check) listOrder(name string, list *queue.List, state core.State, want 
 	}
 }
 
-// MayHave reports whether a queue has a job that a client may have now. It changes nothing.
+// MayHave reports whether a queue has a job that a client may get now. It changes nothing.
 func (r *Rules) MayHave(q *Queue, who Asker, isStale func(h uint32) bool) bool {
 	if q.lanes == nil {
 		front := q.Open().Front()

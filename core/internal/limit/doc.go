@@ -1,9 +1,9 @@
-// Package limit says which ready jobs of a queue may be handed out, and to whom: by its limits, by those of types, keys and shared
-// ones, by turns between keys, and by the order of keys. It counts the leases that take place in each of them, keeps what is used of
-// rates over restarts, and sorts jobs anew when limits change.
+// Package limit decides which ready jobs of a queue may be handed out, and to which clients: by limits of queues, types and keys, by
+// shared limits, by fair turns between keys, and by the order within keys. It counts leases for each limit, stores how much of each
+// rate is used, and sorts jobs again when limits change.
 //
-// It knows the jobs by their table. It decides nothing about a job, and knows no client: the machine tells it of leases and asks it for
-// the next job. What it asks of the machine is Host.
+// It knows the jobs by their table. It does not change jobs and does not know clients: the machine reports leases to it and asks it for
+// the next job. Host is what it needs from the machine.
 //
-// A queue without limits pays for nil checks. A Queue is a table.Queue with what limits it.
+// A queue without limits only pays for nil checks. A Queue is a table.Queue with its limits.
 package limit

@@ -7,7 +7,8 @@ import (
 	"broker/core/internal/timer"
 )
 
-// OpenFront is the job of a queue with lanes that is handed out next, zero if there is none now. It may be unfit.
+// OpenFront returns the next job of a queue with lanes, or zero if no job can be handed out now. The job may be
+// unfit.
 func (r *Rules) OpenFront(q *Queue, who Asker) uint32 {
 	x := q.lanes
 	if x.whole != nil && r.isFull(x.whole) {
@@ -33,8 +34,8 @@ func (r *Rules) OpenFront(q *Queue, who Asker) uint32 {
 	return 0
 }
 
-// laneRoom is how many jobs of a queue with lanes could be handed out now, for a client: to that client; it stops counting above a
-// number.
+// laneRoom returns how many jobs of a queue with lanes could be handed out now, to the client if who names one. It stops once the
+// count exceeds above.
 func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 	x := q.lanes
 	for i := 0; i < x.open.Len() && n <= above; i++ {
@@ -47,7 +48,7 @@ func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 	return n
 }
 
-// laneLeases is how many leases the buckets of a lane let go now, for a client: to that client.
+// laneLeases returns how many leases the buckets of a lane allow now, to the client if who names one.
 func (r *Rules) laneLeases(l *lane, who Asker) int {
 	room := math.MaxInt32
 	for _, b := range l.buckets {
@@ -66,8 +67,8 @@ func (r *Rules) laneLeases(l *lane, who Asker) int {
 	return room
 }
 
-// WaitForMore sets the deadlines of the rates that let fewer jobs of a queue go now than are ready: a waiting lease needs more of
-// them, and a rate lets more go as time passes, without any other change.
+// WaitForMore sets deadlines for the rates that now allow fewer leases of a queue than it has ready jobs. A waiting lease needs
+// more jobs, and only the passing of time makes a rate allow more.
 func (r *Rules) WaitForMore(q *Queue) {
 	x := q.lanes
 	if x == nil {
@@ -86,7 +87,7 @@ func (r *Rules) WaitForMore(q *Queue) {
 	}
 }
 
-// waitForNext sets the deadline of a bucket whose rate lets fewer jobs go than are ready.
+// waitForNext sets the deadline of a bucket whose rate allows fewer leases than there are ready jobs.
 func (r *Rules) waitForNext(b *bucket, ready int) {
 	if b.limit.Rate == 0 {
 		return
@@ -96,7 +97,8 @@ func (r *Rules) waitForNext(b *bucket, ready int) {
 	}
 }
 
-// wholeFull reports whether the limits of a whole queue with lanes do not let a job of a cost go now; one of a cost of 1 has been looked at.
+// wholeFull reports whether the limits of a whole queue with lanes do not allow the lease of a job with this cost now. The caller has
+// already checked a cost of 1.
 func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 	if cost == 1 {
 		return false
@@ -108,7 +110,7 @@ func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 	return exceeds(q.slots, cost, q.Limits.Leased)
 }
 
-// fullBucket is a bucket that keeps a job of a cost from leaving a lane, nil if there is none.
+// fullBucket returns a bucket of a lane that does not allow the lease of a job with this cost; nil: there is none.
 func (r *Rules) fullBucket(l *lane, cost uint32) *bucket {
 	for _, b := range l.buckets {
 		if b != nil && r.isFullFor(b, cost) {
@@ -118,7 +120,7 @@ func (r *Rules) fullBucket(l *lane, cost uint32) *bucket {
 	return nil
 }
 
-// limited reports whether limits keep the first job of a lane, or one of a cost of 1, from being leased now.
+// limited reports whether limits prevent the lease of the first job of a lane, or of a job with cost 1, now.
 func (r *Rules) limited(q *Queue, l *lane) bool {
 	cost := uint32(1)
 	if l.ready.Len() > 0 {
@@ -128,7 +130,7 @@ func (r *Rules) limited(q *Queue, l *lane) bool {
 	return whole != nil && r.isFullFor(whole, cost) || exceeds(q.slots, cost, q.Limits.Leased) || r.fullBucket(l, cost) != nil
 }
 
-// workerHasRoom reports whether the limits per worker let a client have a job of a lane.
+// workerHasRoom reports whether the limits per worker allow a client to get a job of a lane.
 func (r *Rules) workerHasRoom(l *lane, who Asker) bool {
 	for _, b := range l.buckets {
 		if b == nil || b.limit.LeasedPerWorker == 0 {
@@ -141,7 +143,7 @@ func (r *Rules) workerHasRoom(l *lane, who Asker) bool {
 	return true
 }
 
-// countLease counts a lease in the rates and the turns of its queue. The job is not ready any more.
+// countLease counts a lease in the rates and the turns of its queue. The job is no longer ready.
 func (r *Rules) countLease(x *lanes, h uint32) {
 	l, cost := r.limitsOf(h).lane, r.table.CostOf(h)
 	if x.whole != nil {
@@ -199,7 +201,7 @@ func (r *Rules) takeLaneSlots(h uint32, worker uint64) {
 	}
 }
 
-// freeLaneSlots takes a job out of the buckets of its lane.
+// freeLaneSlots removes a job from the buckets of its lane.
 func (r *Rules) freeLaneSlots(h uint32) {
 	if x := r.limitsOf(h); x != nil && x.lane != nil {
 		for i := range x.lane.slots {
@@ -230,7 +232,7 @@ func (r *Rules) freeLaneSlot(l *laneJob, i int) {
 	r.dropUnused(b)
 }
 
-// LaneSlotTimeout frees a slot of a job whose lease goes on.
+// LaneSlotTimeout frees a slot of a job whose lease continues.
 func (r *Rules) LaneSlotTimeout(h uint32, i int) {
 	l := r.limitsOf(h).lane
 	l.slots[i].timer = 0

@@ -8,25 +8,25 @@ import (
 	"broker/core/internal/timer"
 )
 
-// When the limits or the sharing of a queue change, its jobs belong into other lanes, and leases from before count against new
-// limits. No index lists the jobs of a queue, so a walk over all jobs finds them. It goes on in steps of less than a millisecond,
-// so that other clients hardly notice; until it has seen all jobs, the queue hands out none. That keeps its order and exceeds no limit.
+// When the limits or the sharing of a queue change, its jobs belong in other lanes, and existing leases count against new limits. No
+// index lists the jobs of a queue, so a walk over all jobs finds them. The walk runs in steps of less than a millisecond, so that other
+// clients hardly notice it. Until it has seen all jobs, the queue hands out no job. That preserves the order and exceeds no limit.
 //
-// The walk goes round in a circle over the handles and serves all queues that need it: each until the walk is back at the handle
-// where it was when the queue joined.
+// The walk cycles through the handles and serves all queues that need it. A queue is finished when the walk is back at the
+// handle where it was when the queue joined.
 //
-// A job that the walk has not reached yet is in a lane of former limits or in none, which means the same; see laneOf.
+// A job that the walk has not reached yet is in a former lane or in no lane. Both mean the same; see laneOf.
 
 // laneSort is the walk.
 type laneSort struct {
-	queues []sorting // that need it, in the order in which they joined
-	next   uint32    // handle to look at
+	queues []sorting // queues that need the walk, in the order in which they joined
+	next   uint32    // next handle to examine
 	lap    int
 	timer  timer.ID // the next step
 
-	// Once no queue needs the walk, another one drops the buckets of retired lanes.
+	// Once no queue needs the walk, another walk removes the buckets of retired lanes.
 	retired bool
-	bucket  int // number of the bucket to look at
+	bucket  int // number of the next bucket to examine
 }
 
 // sorting is a queue whose jobs are sorted into lanes, and where the walk was when it joined.
@@ -35,14 +35,14 @@ type sorting struct {
 	lap         int
 }
 
-// The cost of a step, about 10 ns per unit: one for a job that is looked at, more for one that is put into a lane.
+// The cost of a step, about 10 ns per unit: one unit for an examined job, more for a job that is put into a lane.
 const (
 	usualSortStep = 30_000
 	sortInCost    = 60
 	sortPause     = 300 * time.Microsecond // between two steps
 )
 
-// sortLanes gives a queue the lanes and the ordering of its present policy, and sorts its jobs into them.
+// sortLanes gives a queue the lanes and the ordering of its current policy, and sorts its jobs into them.
 func (r *Rules) sortLanes(n uint32, q *Queue) {
 	old := q.lanes
 	var before *lanes
@@ -104,12 +104,12 @@ func (s *laneSort) drop(n uint32) {
 	}
 }
 
-// around reports whether the walk has seen all jobs since a queue joined.
+// around reports whether the walk has seen all jobs since the queue joined.
 func (s *laneSort) around(q *sorting) bool {
 	return s.lap > q.lap+1 || s.lap == q.lap+1 && s.next >= q.from
 }
 
-// sortAgain does at once what costs less than a step, and sets the time of the next step if there is more.
+// sortAgain sorts at once if that costs less than a step, otherwise it sets the time of the next step.
 func (r *Rules) sortAgain() {
 	s := &r.sort
 	if len(s.queues) == 0 && sortInCost*len(r.buckets) <= r.sortStep() {
@@ -118,7 +118,7 @@ func (r *Rules) sortAgain() {
 	switch more := len(s.queues) > 0 || s.retired; {
 	case more && s.timer == 0:
 		s.timer = r.table.Timers.Add(r.table.Now.Add(sortPause), timer.Owner{Kind: table.TimerSort})
-	case !more: // what was left has become little
+	case !more: // little work is left
 		r.table.Timers.Remove(&s.timer)
 	}
 }
@@ -195,8 +195,8 @@ func (r *Rules) sortIn(h uint32, e *table.Entry, q *Queue) {
 	}
 }
 
-// laneOf is what a job has of its lane; nil: it is in none, or the walk has not reached it since the lanes of its queue were
-// replaced.
+// laneOf returns the job's data about its lane; nil: the job is in no lane, or the walk has not reached it since the lanes
+// of its queue were replaced.
 func (r *Rules) laneOf(h uint32, x *lanes) *laneJob {
 	if x == nil {
 		return nil
@@ -207,8 +207,8 @@ func (r *Rules) laneOf(h uint32, x *lanes) *laneJob {
 	return nil
 }
 
-// laneNameOf is the lane that a job belongs to. Its unique key is known while its payload is in memory, or from the lane
-// that it has been in.
+// laneNameOf returns the name of the lane that a job belongs to. The job's unique key comes from its payload if that is
+// in memory, otherwise from its former lane.
 func (r *Rules) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 	if in == nil {
 		return laneName{}
@@ -225,7 +225,7 @@ func (r *Rules) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 	return in.nameFor(r.table.TypeOf(e), key)
 }
 
-// dropRetired forgets buckets of lanes that are not used any more, in the order of their numbers.
+// dropRetired removes the buckets of lanes that are no longer used, in the order of their numbers.
 func (r *Rules) dropRetired() {
 	s := &r.sort
 	for cost := 0; s.retired && cost < r.sortStep(); cost++ {
@@ -241,7 +241,7 @@ func (r *Rules) dropRetired() {
 	}
 }
 
-// dropBuckets forgets all buckets of lanes.
+// dropBuckets removes all buckets of lanes.
 func (r *Rules) dropBuckets(x *lanes) {
 	for _, b := range r.buckets {
 		if b != nil && b.of == x {

@@ -9,15 +9,15 @@ import (
 	"broker/core/internal/table"
 )
 
-// A queue whose limits or fairness tell its jobs apart has lanes: one for each combination of type and key that its jobs
-// have. Its list of ready jobs stays as in any other queue; each lane lists its own part of it.
+// If limits or fairness treat the jobs of a queue differently, the queue has lanes: one for each combination of type and
+// key of its jobs. The queue still has its list of all ready jobs; each lane lists its part of them.
 //
 //	ready:  a1 b1 a2 c1 b2
 //	lanes:  a: a1 a2    b: b1 b2    c: c1
 //	open:   a c              b is blocked by a bucket
 //
 // A bucket counts the leases of a type or key. When a lease finds an open lane whose bucket is full, the lane is blocked
-// until the bucket has room, so that blocked lanes are not looked at again and again. Other queues have no lanes and pay
+// until the bucket has room, so blocked lanes are not examined again and again. Other queues have no lanes and only pay
 // for a nil check.
 
 // lanes are the lanes of one queue.
@@ -25,8 +25,8 @@ type lanes struct {
 	queue   uint32
 	policy  *queuePolicy
 	key     core.JobKey
-	byType  bool    // there are limits of types, so that jobs of different types are in different lanes
-	byKey   bool    // likewise, or the keys take turns
+	byType  bool    // types have limits, so jobs of different types are in different lanes
+	byKey   bool    // keys have limits or take turns
 	fair    bool    // the keys take turns
 	whole   *bucket // the rate of the queue; nil if there is none
 	buckets map[limitName]*bucket
@@ -37,8 +37,8 @@ type lanes struct {
 	before  queue.Before
 	turn    uint64 // of the key that was served last
 
-	former  *lanes // while jobs are sorted: the lanes from before, whose rates are already used in part
-	retired bool   // the queue has others now
+	former  *lanes // while jobs are sorted: the former lanes, whose rates may be partly used
+	retired bool   // the queue has newer lanes
 }
 
 // laneName is the type and key of the jobs in a lane; empty if the lanes do not depend on them.
@@ -51,13 +51,13 @@ type lane struct {
 	number      uint32
 	members     int // jobs of the lane in any state
 	ready       queue.List
-	buckets     []*bucket // of its type and of its key, nil if they have no limit; then shared ones
+	buckets     []*bucket // of its type and of its key, nil if these have no limit; then shared buckets
 	open        bool
 	blockedBy   *bucket
-	blockedCost uint32 // of the job that it blocks
+	blockedCost uint32 // cost of the job that is blocked
 }
 
-// laneJob is what a job has of its lane. Done jobs are in no lane.
+// laneJob is a job's data about its lane. Done jobs are in no lane.
 type laneJob struct {
 	*lane
 	slots []laneSlot // taken in the lane's buckets while it is leased, in their order
@@ -70,7 +70,7 @@ const (
 	ofShared = 2 // and following
 )
 
-// newLanes makes the lanes of a queue, without jobs; nil if its policy needs none.
+// newLanes returns the lanes of a queue, without jobs; nil if its policy needs none.
 func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	shared := len(r.shared.byName) > 0 && len(r.shared.ofQueue[r.queues[n].Name]) > 0
 	byType := r.queues[n].limitedTypes && len(r.shared.ofType) > 0
@@ -110,7 +110,7 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	return x
 }
 
-// keyOf is the key of a job.
+// keyOf returns the key of a job.
 func keyOf(k core.JobKey, tags []string, unique string) string {
 	switch k.Kind {
 	case core.KeyNone:
@@ -127,7 +127,7 @@ func keyOf(k core.JobKey, tags []string, unique string) string {
 	return ""
 }
 
-// nameFor is the name of the lane of a job.
+// nameFor returns the name of the lane for a type and key.
 func (x *lanes) nameFor(typ string, key string) (name laneName) {
 	if x.byType {
 		name.typ = typ
@@ -138,7 +138,7 @@ func (x *lanes) nameFor(typ string, key string) (name laneName) {
 	return name
 }
 
-// joinLane puts a job into the lane of its type and key. It is not in the list of ready jobs.
+// joinLane puts a job into the lane of its type and key. The job must not be in the list of ready jobs.
 func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 	l := x.names[name]
 	if l == nil {
@@ -164,8 +164,8 @@ func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 	r.ensureLimits(h).lane = &laneJob{lane: l}
 }
 
-// JoinLaneOf puts a job into the lane of its payload, if its queue has lanes, and behind the earlier ones of its key, if the queue
-// is ordered.
+// JoinLaneOf puts a job into the lane for its payload, if its queue has lanes, and behind the earlier jobs of its key, if the
+// queue is ordered.
 func (r *Rules) JoinLaneOf(h uint32, e *table.Entry, j *core.Job) {
 	if r.queues[e.Queue].Tells() || r.hasShared() {
 		r.joinLaneOf(h, e, j)
@@ -180,7 +180,7 @@ func (r *Rules) joinLaneOf(h uint32, e *table.Entry, j *core.Job) {
 	}
 }
 
-// LeaveLane takes a job out of its lane. It is not in the list of ready jobs and has no slot.
+// LeaveLane removes a job from its lane. The job must not be in the list of ready jobs or have a slot.
 func (r *Rules) LeaveLane(h uint32) {
 	x := r.limitsOf(h)
 	if x == nil || x.lane == nil {
@@ -214,7 +214,7 @@ func (r *Rules) Relane(h uint32, e *table.Entry, j *core.Job) {
 	r.reorder(h, e)
 	all := r.queues[e.Queue].lanes
 	if r.laneOf(h, all) == nil {
-		return // there are none, or it will be sorted into them
+		return // no lanes, or the job will be sorted into them
 	}
 	x := r.limitsOf(h)
 	name := all.nameFor(j.Type, keyOf(all.key, j.Tags, j.UniqueKey))
@@ -237,7 +237,7 @@ func (r *Rules) Relane(h uint32, e *table.Entry, j *core.Job) {
 	}
 }
 
-// PushReady adds a job to the ready ones of its queue.
+// PushReady adds a job to the ready jobs of its queue.
 func (r *Rules) PushReady(q *Queue, h uint32) {
 	q.Ready.Push(h, r.table.Before)
 	switch {
@@ -248,7 +248,7 @@ func (r *Rules) PushReady(q *Queue, h uint32) {
 	}
 }
 
-// offerable adds a ready job to those that may be handed out.
+// offerable adds a ready job to the jobs that may be handed out.
 func (r *Rules) offerable(q *Queue, h uint32) {
 	if q.order != nil {
 		q.order.open.Push(h, r.table.Before)
@@ -258,7 +258,7 @@ func (r *Rules) offerable(q *Queue, h uint32) {
 	}
 }
 
-// RemoveReady takes a job out of the ready ones of its queue.
+// RemoveReady removes a job from the ready jobs of its queue.
 func (r *Rules) RemoveReady(q *Queue, h uint32) {
 	q.Ready.Remove(h, r.table.Before)
 	switch {
@@ -278,11 +278,11 @@ func (r *Rules) notOfferable(q *Queue, h uint32) {
 		q.lanes.remove(r, l.lane, h)
 	}
 	if r.table.CostOf(h) > 1 {
-		r.host.Offer(r.table.At(h).Queue) // a job behind it may fit where it does not
+		r.host.Offer(r.table.At(h).Queue) // a job behind it may fit where this one does not
 	}
 }
 
-// Open is the list of the ready jobs of a queue that may be handed out but for limits.
+// Open is the list of the ready jobs of a queue that may be handed out if limits allow it.
 func (q *Queue) Open() *queue.List {
 	if q.order != nil {
 		return &q.order.open
@@ -302,7 +302,7 @@ func (x *lanes) add(r *Rules, l *lane, h uint32) {
 	x.reopen(l)
 }
 
-// remove takes a ready job out of its lane.
+// remove removes a ready job from its lane.
 func (x *lanes) remove(r *Rules, l *lane, h uint32) {
 	if l.open && l.ready.Front() != h {
 		l.ready.Remove(h, r.table.Before)
@@ -314,7 +314,7 @@ func (x *lanes) remove(r *Rules, l *lane, h uint32) {
 	x.reopen(l)
 }
 
-// unblock lets a lane try again whose first job costs less than the one that was blocked.
+// unblock ends the block of a lane if its first job costs less than the job that was blocked.
 func (x *lanes) unblock(r *Rules, l *lane) {
 	b := l.blockedBy
 	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && r.table.CostOf(l.ready.Front()) >= l.blockedCost {
@@ -324,7 +324,7 @@ func (x *lanes) unblock(r *Rules, l *lane) {
 	b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
 }
 
-// close takes a lane out of the open ones.
+// close removes a lane from the open lanes.
 func (x *lanes) close(l *lane) {
 	if l.open {
 		l.open = false
@@ -332,8 +332,8 @@ func (x *lanes) close(l *lane) {
 	}
 }
 
-// reopen puts a lane among the open ones if it has a job and is not blocked. A key that had nothing to hand out has not
-// saved up its turns.
+// reopen adds a lane to the open lanes if it has a job and is not blocked. A key does not save up turns while it has no
+// job to hand out.
 func (x *lanes) reopen(l *lane) {
 	if l.open || l.blockedBy != nil || l.ready.Len() == 0 {
 		return

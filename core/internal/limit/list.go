@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// List lists limits and sharings, with their uses for a single queue.
+// List lists limits and sharings, for a single queue with their current use.
 func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
 	answer := &core.Answer{Limits: []core.LimitInfo{}, Sharings: []core.Sharing{}}
 	if op.Queue != "" {
@@ -31,7 +31,7 @@ func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
 	return answer.Limits, answer.Sharings
 }
 
-// addLimits adds what limits a queue to an answer.
+// addLimits adds the limits and the sharing of a queue to an answer.
 func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
 	q := r.queues[n]
 	if q.policy == nil {
@@ -54,7 +54,7 @@ func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
 	}
 }
 
-// usesOf is what counts against a limit: the most used types or keys, by name.
+// usesOf returns the current use of a limit: the most used types or keys, by name.
 func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.LimitUse {
 	if name.scope == core.ScopeQueue {
 		use := core.LimitUse{Taken: q.slots, Ready: q.Ready.Len(), Slots: held.whole}
@@ -89,7 +89,7 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 	return uses
 }
 
-// nextAt is when the rate of a bucket lets the next lease go, zero for now.
+// nextAt returns when the rate of a bucket allows the next lease; zero: now.
 func (r *Rules) nextAt(b *bucket) core.Instant {
 	if at := r.roomAt(b); b.limit.Rate > 0 && at > r.table.Now {
 		return at
@@ -103,7 +103,7 @@ type slotHolders struct {
 	byBucket map[*bucket][]core.SlotUse
 }
 
-// holdersIn goes once through the leased jobs, however many limits, types and keys the queue has.
+// holdersIn goes through the leased jobs only once, regardless of the number of limits, types and keys.
 func (r *Rules) holdersIn(n uint32) slotHolders {
 	held := slotHolders{byBucket: map[*bucket][]core.SlotUse{}}
 	walk := r.table.ByState[core.Leased].From(nil)

@@ -8,17 +8,18 @@ import (
 	"broker/core/internal/table"
 )
 
-// An ordered queue has a chain for each key: its unfinished jobs in the order of their numbers. Of a chain at most one job is open,
-// which means that it may be handed out: the first one, if it is ready. During a hand-out of several jobs the first one that is
-// not part of the hand-out yet is open, so that its followers come with it.
+// An ordered queue has a chain for each key: the unfinished jobs of the key in the order of their numbers. At most one job of a
+// chain is open, which means that it may be handed out: the first job, if it is ready. While several jobs are handed out together,
+// the first job that is not handed out yet is open, so several jobs of a chain can be handed out together.
 //
 //	key a:  1 leased   4 ready   6 ready        nothing is open
 //	key b:  2 ready    3 ready                  2 is open; 3 while 2 is handed out together with others
 //	no key: 5 ready                             5 is open
 //
-// The ready list of the queue has all ready jobs. Lanes have the open ones only. Queues that are not ordered pay for a nil check.
+// The ready list of the queue has all ready jobs. Lanes have only the open jobs. Queues that are not ordered only pay for a nil
+// check.
 
-// ordering is the chains of one queue.
+// ordering holds the chains of one queue.
 type ordering struct {
 	queue, number uint32
 	key           core.JobKey
@@ -28,39 +29,39 @@ type ordering struct {
 	open          queue.List // ready jobs that may be handed out, in the order of the queue
 }
 
-// chain is the unfinished jobs of a key.
+// chain holds the unfinished jobs of a key.
 type chain struct {
 	key  string
 	head uint32      // the first job
 	open uint32      // the job in ordering.open, or zero
-	rest *queue.List // the jobs behind the first, in the order of their numbers; nil: none
-	out  uint64      // the jobs up to this number are in the present hand-out
+	rest *queue.List // the jobs after the first one, in the order of their numbers; nil: none
+	out  uint64      // the jobs up to this number are in the current hand-out
 }
 
-// orderPlace is where a job is in the ordering of its queue. The jobs of a queue that has just become ordered get theirs from the
-// walk of laneSort.
+// orderPlace is where a job is in the ordering of its queue. When a queue becomes ordered, the walk of laneSort gives its jobs
+// their places.
 type orderPlace struct {
-	of    uint32 // number of the ordering, zero: none; another number than that of the queue's ordering means none, too
-	chain uint32 // its number, zero: the job has no key; chainReady is set while the job is in the ready list of its queue
+	of    uint32 // number of the ordering; zero, or a number other than that of the queue's ordering: none
+	chain uint32 // number of the chain; zero: the job has no key; chainReady is set while the job is in the ready list of its queue
 }
 
 const chainReady = 1 << 31
 
 // orders are all orderings.
 type orders struct {
-	last    uint32                        // number of the newest one
+	last    uint32                        // number of the newest ordering
 	pages   []*[table.PageSize]orderPlace // by handle; nil where there is no job of an ordered queue
 	handOut bool                          // several jobs are being handed out
 	handed  []handedOut
 }
 
-// handedOut is a chain with jobs in the present hand-out.
+// handedOut is a chain with jobs in the current hand-out.
 type handedOut struct {
 	of    *ordering
 	chain uint32
 }
 
-// newOrdering makes the ordering of a queue, without jobs; nil if its policy needs none.
+// newOrdering returns the ordering of a queue, without jobs; nil if its policy needs none.
 func (r *Rules) newOrdering(n uint32, s *queuePolicy) *ordering {
 	if s == nil || !s.sharing.Ordered {
 		return nil
@@ -69,7 +70,7 @@ func (r *Rules) newOrdering(n uint32, s *queuePolicy) *ordering {
 	return &ordering{queue: n, number: r.orders.last, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
 }
 
-// ordersBy reports whether an ordering is by this key; nil orders by none.
+// ordersBy reports whether an ordering uses the key of this policy; nil is an ordering without a key.
 func (x *ordering) ordersBy(s *queuePolicy) bool {
 	if s == nil || !s.sharing.Ordered {
 		return x == nil
@@ -77,7 +78,7 @@ func (x *ordering) ordersBy(s *queuePolicy) bool {
 	return x != nil && x.key == s.sharing.Key
 }
 
-// orderPlaceOf is where a job is in an ordering, nil: nowhere.
+// orderPlaceOf returns the place of a job in an ordering; nil: none.
 func (r *Rules) orderPlaceOf(h uint32, x *ordering) *orderPlace {
 	if x == nil || int(h>>table.PageBits) >= len(r.orders.pages) || r.orders.pages[h>>table.PageBits] == nil {
 		return nil
@@ -102,7 +103,8 @@ func (r *Rules) newOrderPlace(h uint32, x *ordering) *orderPlace {
 	return p
 }
 
-// JoinOrder puts an unfinished job into the chain of its key, if its queue is ordered. It is not in the list of ready jobs.
+// JoinOrder puts an unfinished job into the chain of its key, if its queue is ordered. The job must not be in the list of
+// ready jobs.
 func (r *Rules) JoinOrder(h uint32, e *table.Entry) {
 	x := r.queues[e.Queue].order
 	if x == nil {
@@ -136,7 +138,7 @@ func (r *Rules) JoinOrder(h uint32, e *table.Entry) {
 	r.reopenChain(x, number)
 }
 
-// follow adds a job behind the first one of a chain.
+// follow adds a job behind the first job of a chain.
 func (r *Rules) follow(c *chain, h uint32) {
 	if c.rest == nil {
 		c.rest = &queue.List{}
@@ -144,7 +146,8 @@ func (r *Rules) follow(c *chain, h uint32) {
 	c.rest.Push(h, r.table.Older)
 }
 
-// LeaveOrder takes a job out of its chain: it has ended, is dead, or leaves the queue. It is not in the list of ready jobs.
+// LeaveOrder removes a job from its chain: it has ended, is dead, or leaves the queue. The job must not be in the list of
+// ready jobs.
 func (r *Rules) LeaveOrder(h uint32, e *table.Entry) {
 	if x := r.queues[e.Queue].order; x != nil {
 		r.leaveChain(h, x)
@@ -244,7 +247,7 @@ func (r *Rules) reopenChain(x *ordering, number uint32) {
 	}
 }
 
-// nextInChain is the first job of a chain that is not part of the present hand-out.
+// nextInChain returns the first job of a chain that is not part of the current hand-out.
 func (r *Rules) nextInChain(c *chain) uint32 {
 	if c.out == 0 || c.head == 0 || r.table.At(c.head).Seq > c.out {
 		return c.head
@@ -256,7 +259,7 @@ func (r *Rules) nextInChain(c *chain) uint32 {
 	return walk.Next()
 }
 
-// handOut records that a job was handed out together with others: the next one of its key may come with it.
+// handOut records that a job is part of the current hand-out: the next job of its key may be handed out with it.
 func (r *Rules) handOut(q *Queue, h uint32, seq uint64) {
 	p := r.orderPlaceOf(h, q.order)
 	if p == nil || p.chain == 0 {
@@ -272,7 +275,7 @@ func (r *Rules) handOut(q *Queue, h uint32, seq uint64) {
 	r.reopenChain(q.order, number)
 }
 
-// EndHandOut closes the jobs that did not come with the ones before them.
+// EndHandOut ends the hand-out, and closes jobs that were open only for it.
 func (r *Rules) EndHandOut() {
 	for _, o := range r.orders.handed {
 		o.of.slots[o.chain].out = 0
@@ -281,7 +284,7 @@ func (r *Rules) EndHandOut() {
 	r.orders.handOut, r.orders.handed = false, r.orders.handed[:0]
 }
 
-// OutOfTurn reports whether an ordered queue does not let a job go now, whoever asks for it.
+// OutOfTurn reports whether an ordered queue does not allow any client to lease a job now.
 func (r *Rules) OutOfTurn(h uint32, e *table.Entry) bool {
 	x := r.queues[e.Queue].order
 	if x == nil {
@@ -297,7 +300,8 @@ func (r *Rules) OutOfTurn(h uint32, e *table.Entry) bool {
 	return number != 0 && r.table.Older(x.slots[number].head, h)
 }
 
-// isOpen reports whether a ready job may be handed out but for limits. In an ordered queue it has its place.
+// isOpen reports whether a ready job may be handed out if limits allow it. In an ordered queue, the job must have its
+// place.
 func (r *Rules) isOpen(q *Queue, h uint32) bool {
 	if q.order == nil {
 		return true
@@ -306,7 +310,7 @@ func (r *Rules) isOpen(q *Queue, h uint32) bool {
 	return p != nil && (p.chain == 0 || q.order.slots[p.chain&^chainReady].open == h)
 }
 
-// Behind is how many earlier jobs of its key a job waits for, and the key.
+// Behind returns how many earlier jobs of its key a job waits for, and the key.
 func (r *Rules) Behind(h uint32, e *table.Entry) (n int, key string) {
 	x := r.queues[e.Queue].order
 	p := r.orderPlaceOf(h, x)
@@ -338,7 +342,8 @@ func (r *Rules) followers(q *Queue, open uint32, fn func(h uint32) bool) {
 	}
 }
 
-// openJobs is how many jobs a hand-out could take from a list of open jobs of a queue; it stops counting at a number.
+// openJobs returns how many jobs a hand-out could take from a list of open jobs of a queue; it stops counting at
+// most.
 func (r *Rules) openJobs(q *Queue, open *queue.List, most int) int {
 	n := open.Len()
 	if q.order == nil || n >= most {

@@ -14,8 +14,8 @@ type limitName struct {
 	name  string
 }
 
-// queuePolicy is the limits and the sharing of a queue. The numbers of its ScopeQueue limit, except for the rate, are in
-// jobQueue.limits.
+// queuePolicy holds the limits and the sharing of a queue. The values of its ScopeQueue limit, except the rate, are in
+// Queue.Limits.
 type queuePolicy struct {
 	limits  map[limitName]core.QueueLimit
 	sharing core.Sharing
@@ -24,7 +24,7 @@ type queuePolicy struct {
 
 func (s *queuePolicy) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
 
-// SetLimit sets a limit of a queue, and returns the commit on which a reply depends.
+// SetLimit sets a limit of a queue, and returns the commit that the reply depends on.
 func (r *Rules) SetLimit(n uint32, limit core.QueueLimit) core.Commit {
 	q := r.withPolicy(n)
 	limit.Queue, limit.Name = q.Name, strings.Clone(limit.Name)
@@ -34,7 +34,7 @@ func (r *Rules) SetLimit(n uint32, limit core.QueueLimit) core.Commit {
 	return r.applyPolicy(n, q, had && !before.FromConfig || !limit.FromConfig)
 }
 
-// LimitRefusal is the reason why a limit is refused, nil if there is none.
+// LimitRefusal returns why a limit is refused, or nil.
 func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
 	name := limitName{l.Scope, l.Name}
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
@@ -64,7 +64,7 @@ func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
 	return nil
 }
 
-// DropLimit removes a limit of a queue, and returns the commit on which a reply depends.
+// DropLimit removes a limit of a queue, and returns the commit that the reply depends on.
 func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
 	name, s := limitName{op.Scope, op.Name}, r.PolicyOf(op.Queue)
 	var before core.QueueLimit
@@ -83,7 +83,7 @@ func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
 	return r.applyPolicy(n, r.queues[n], !before.FromConfig), nil
 }
 
-// SetSharing sets how a queue shares its workers between keys, and returns the commit on which a reply depends.
+// SetSharing sets how a queue shares its workers between keys, and returns the commit that the reply depends on.
 func (r *Rules) SetSharing(n uint32, to core.Sharing) core.Commit {
 	q := r.withPolicy(n)
 	to.Queue, to.Weights = q.Name, maps.Clone(to.Weights)
@@ -95,7 +95,7 @@ func (r *Rules) SetSharing(n uint32, to core.Sharing) core.Commit {
 	return r.applyPolicy(n, q, wasStored || !to.FromConfig)
 }
 
-// SharingRefusal is the reason why a sharing is refused, nil if there is none.
+// SharingRefusal returns why a sharing is refused, or nil.
 func (r *Rules) SharingRefusal(s *core.Sharing) error {
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 	switch {
@@ -123,7 +123,7 @@ func (r *Rules) SharingRefusal(s *core.Sharing) error {
 	return nil
 }
 
-// PolicyOf is the policy of a queue, nil if it has none.
+// PolicyOf returns the policy of a queue, or nil.
 func (r *Rules) PolicyOf(name string) *queuePolicy {
 	if n := r.table.QueueNumber(name); n != 0 {
 		return r.queues[n].policy
@@ -140,8 +140,8 @@ func (r *Rules) withPolicy(n uint32) *Queue {
 	return q
 }
 
-// applyPolicy puts the policy of a queue in force, and stores it if that part of it has changed. It returns the commit that the
-// reply rests on.
+// applyPolicy applies the policy of a queue. If store is set, it stores the policy too. It returns the commit that the reply
+// depends on.
 func (r *Rules) applyPolicy(n uint32, q *Queue, store bool) core.Commit {
 	whole := q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
 	q.Limits.Throttle = whole

@@ -9,16 +9,16 @@ import (
 	"broker/core/internal/table"
 )
 
-// Queue is what limits which jobs of a queue are handed out.
+// Queue is a queue with its limits.
 type Queue struct {
 	table.Queue
 	Limits       core.Limits
 	policy       *queuePolicy      // its limits and sharing; nil if it has none
-	lanes        *lanes            // nil unless these tell its jobs apart
+	lanes        *lanes            // nil unless its limits or fairness treat its jobs differently
 	order        *ordering         // nil unless the jobs of each key are handed out in order
 	Sorting      bool              // its limits have changed; see laneSort
-	Joining      bool              // it gets lanes for a job that joins it, and must not be dropped
-	limitedTypes bool              // it has had jobs of types with shared limits
+	Joining      bool              // the queue gets lanes for a job that joins it, and must not be dropped
+	limitedTypes bool              // the queue has had jobs of types with shared limits
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see workerBelow
 }
@@ -26,7 +26,7 @@ type Queue struct {
 // HasPolicy reports whether a queue has limits or a sharing.
 func (q *Queue) HasPolicy() bool { return q.policy != nil }
 
-// Tells reports whether a queue tells its jobs apart, so that a lease must be counted.
+// Tells reports whether a queue treats its jobs differently, so that leases must be counted.
 func (q *Queue) Tells() bool { return q.lanes != nil || q.order != nil }
 
 // HasLanes reports whether a queue has lanes.
@@ -35,7 +35,7 @@ func (q *Queue) HasLanes() bool { return q.lanes != nil }
 // Reached reports whether as many jobs are leased as the limit of the whole queue allows.
 func (q *Queue) Reached() bool { return q.Limits.Leased > 0 && q.slots >= q.Limits.Leased }
 
-// Room is how many of n jobs the limit of the whole queue lets go.
+// Room returns how many of n jobs the limit of the whole queue allows.
 func (q *Queue) Room(n int) int {
 	if q.Limits.Leased == 0 {
 		return n
@@ -43,21 +43,21 @@ func (q *Queue) Room(n int) int {
 	return min(n, int(q.Limits.Leased)-int(q.slots))
 }
 
-// Fits reports whether the limit of the whole queue lets a job go beside those that are leased.
+// Fits reports whether the limit of the whole queue allows a job in addition to the leased jobs.
 func (r *Rules) Fits(q *Queue, h uint32) bool {
 	return q.Limits.Leased == 0 || !exceeds(q.slots, r.table.CostOf(h), q.Limits.Leased)
 }
 
-// SetLimits sets the limits of a queue that are not those of its policy.
+// SetLimits sets the limits of a queue that do not come from its policy.
 func (q *Queue) SetLimits(l core.Limits) {
 	l.Throttle = q.Limits.Throttle
 	q.Limits = l
 }
 
-// Host is what limits ask of the machine.
+// Host is what limits need from the machine.
 type Host interface {
-	Offer(queue uint32)               // it may have a job to hand out
-	DropIdle(queue uint32)            // it may not be needed any more
+	Offer(queue uint32)               // the queue may have a job to hand out
+	DropIdle(queue uint32)            // the queue may no longer be needed
 	Client(slot uint32) core.ClientID // the client with a slot
 	HolderName(e *table.Entry) string // the worker of a leased job
 }
@@ -70,10 +70,10 @@ func (r *Rules) AddQueue(n uint32, q *Queue) {
 	r.queues[n] = q
 }
 
-// RemoveQueue forgets a queue.
+// RemoveQueue removes a queue.
 func (r *Rules) RemoveQueue(n uint32) { r.queues[n] = nil }
 
-// SharingOf is how a queue shares its workers between keys; nil: it does not.
+// SharingOf returns how a queue shares its workers between keys; nil: no sharing.
 func (q *Queue) SharingOf() *core.Sharing {
 	if q.policy == nil || q.policy.sharing.Key.Kind == core.KeyNone {
 		return nil
@@ -83,7 +83,7 @@ func (q *Queue) SharingOf() *core.Sharing {
 	return &sharing
 }
 
-// Leased counts the lease of a job in the rates and turns of its queue. The job is not ready any more.
+// Leased counts the lease of a job in the rates and turns of its queue. The job is no longer ready.
 func (r *Rules) Leased(q *Queue, h uint32, seq uint64) {
 	if q.lanes != nil {
 		r.countLease(q.lanes, h)
@@ -93,7 +93,7 @@ func (r *Rules) Leased(q *Queue, h uint32, seq uint64) {
 	}
 }
 
-// LeasedAnyway is leased for a job that was not ready.
+// LeasedAnyway is Leased for a job that was not ready.
 func (r *Rules) LeasedAnyway(q *Queue, h uint32, e *table.Entry) {
 	if q.lanes != nil {
 		r.sortIn(h, e, q) // the walk may not have reached it
@@ -101,7 +101,7 @@ func (r *Rules) LeasedAnyway(q *Queue, h uint32, e *table.Entry) {
 	}
 }
 
-// Transferred puts a leased job that another worker has got into its lane.
+// Transferred puts a leased job into its lane after its lease was transferred to another worker.
 func (r *Rules) Transferred(q *Queue, h uint32, e *table.Entry) {
 	if q.lanes != nil {
 		r.sortIn(h, e, q) // the walk may not have reached it
@@ -117,7 +117,7 @@ func (r *Rules) JoinQueue(h uint32, e *table.Entry, typ string) {
 	}
 }
 
-// KeepsBack reports whether limits keep a ready job from being leased now.
+// KeepsBack reports whether limits prevent the lease of a ready job now.
 func (r *Rules) KeepsBack(q *Queue, h uint32) bool {
 	return q.lanes != nil && r.limited(q, r.limitsOf(h).lane.lane)
 }
@@ -128,7 +128,7 @@ func (r *Rules) StartHandOut() { r.orders.handOut = true }
 // Drained gives back memory once there are no jobs.
 func (r *Rules) Drained() { r.orders.pages = nil }
 
-// ClockSet follows a change of the wall clock.
+// ClockSet adapts to a change of the wall clock.
 func (r *Rules) ClockSet(by core.Instant) {
 	for _, b := range r.buckets {
 		if b != nil {
@@ -140,7 +140,7 @@ func (r *Rules) ClockSet(by core.Instant) {
 // HasRates reports whether the open batch changes rates.
 func (r *Rules) HasRates() bool { return len(r.dirtyRates) > 0 }
 
-// ForgetPolicy forgets the policy of a queue without jobs.
+// ForgetPolicy removes the policy of a queue without jobs.
 func (r *Rules) ForgetPolicy(q *Queue) {
 	if q.lanes != nil {
 		r.dropBuckets(q.lanes)
@@ -148,8 +148,8 @@ func (r *Rules) ForgetPolicy(q *Queue) {
 	q.lanes, q.policy, q.Limits.Throttle = nil, nil, core.Throttle{}
 }
 
-// CountFit is how many jobs of a queue may be handed out now. It stops counting at a number, and returns the jobs that it found and
-// that are unfit, at most maxStale.
+// CountFit returns how many jobs of a queue may be handed out now. It stops counting at enough. It also returns the unfit jobs that
+// it found, at most MaxStale.
 func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32) bool) (n int, unfit []uint32) {
 	x := q.lanes
 	if x == nil {
@@ -167,7 +167,8 @@ func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32)
 	return n, unfit
 }
 
-// fitJobs counts jobs of a list of open ones that may be handed out, up to a number, and adds the others before them to unfit.
+// fitJobs counts the jobs in a list of open jobs that may be handed out, up to most, and adds the unfit jobs it finds to
+// unfit.
 func (r *Rules) fitJobs(q *Queue, list *queue.List, most int, unfit []uint32, isUnfit func(h uint32) bool) (n int, _ []uint32) {
 	look := func(h uint32) bool {
 		if isUnfit(h) {
@@ -189,8 +190,8 @@ func (r *Rules) fitJobs(q *Queue, list *queue.List, most int, unfit []uint32, is
 	return n, unfit
 }
 
-// OpenFor is how many jobs of a queue could be handed out to a client now, whether or not they are unfit; it stops counting above a
-// number.
+// OpenFor returns how many jobs of a queue could be handed out to a client now, including unfit jobs; it stops once the count
+// exceeds above.
 func (r *Rules) OpenFor(q *Queue, who Asker, above int) int {
 	if q.lanes != nil {
 		return r.laneRoom(q, who, above)
@@ -198,7 +199,7 @@ func (r *Rules) OpenFor(q *Queue, who Asker, above int) int {
 	return r.openJobs(q, q.Open(), above)
 }
 
-// RoomForWorker is how many leases the limit of a queue for each worker lets go to a client.
+// RoomForWorker returns how many leases the queue's limit per worker allows a client.
 func (r *Rules) RoomForWorker(q *Queue, who Asker) int {
 	most := q.Limits.LeasedPerWorker
 	if most == 0 {
@@ -210,7 +211,7 @@ func (r *Rules) RoomForWorker(q *Queue, who Asker) int {
 	return int(most)
 }
 
-// WorkerBelow reports whether the limit of a queue for each worker lets a client have a job.
+// WorkerBelow reports whether the queue's limit per worker allows a client to get a job.
 func (r *Rules) WorkerBelow(q *Queue, who Asker) bool {
 	if q.Limits.LeasedPerWorker == 0 {
 		return true
@@ -219,7 +220,8 @@ func (r *Rules) WorkerBelow(q *Queue, who Asker) bool {
 	return !known || q.perWorker[key] < q.Limits.LeasedPerWorker
 }
 
-// Available is how many jobs of a queue could be handed out now to anybody; above a number it need not be exact.
+// Available returns how many jobs of a queue could be handed out now, regardless of the client; once the count
+// exceeds above, it may be inexact.
 func (r *Rules) Available(q *Queue, above int) int {
 	n := q.Open().Len()
 	if q.lanes != nil {
@@ -228,7 +230,7 @@ func (r *Rules) Available(q *Queue, above int) int {
 	return q.Room(n)
 }
 
-// Asker is a client that asks for a job; without a lease: anybody.
+// Asker is a client that requests a job; without a lease: any client.
 type Asker struct {
 	Client core.ClientID
 	Lease  *core.Lease

@@ -11,10 +11,10 @@ import (
 	"broker/core/internal/table"
 )
 
-// What leases have used of a rate is stored with the next commit, so that neither a restart nor another leader grants a burst anew. No
-// lease waits for that: a crash forgets those of the batch that it takes.
+// The used part of a rate is stored with the next commit, so a restart or another leader does not grant the burst again. No lease
+// waits for that: a crash forgets the leases of a batch that was not committed.
 
-// RatePrefix begins the names of the meta entries of rates. It is on disk and never changes.
+// RatePrefix is the prefix of the names of the meta entries of rates. It is on disk and never changes.
 const RatePrefix = "core/rate/"
 
 // rateName is the name of the meta entry of a bucket.
@@ -40,7 +40,7 @@ func (r *Rules) SealRates(meta []core.MetaEntry) []core.MetaEntry {
 	for _, number := range r.dirtyRates {
 		b := r.buckets[number]
 		if b == nil || !b.rateDirty {
-			continue // dropped, and the number may belong to another one
+			continue // dropped; the number may belong to another bucket
 		}
 		b.rateDirty, b.rateStored = false, true
 		value := binary.AppendVarint(binary.AppendVarint(nil, int64(b.paid)), int64(r.table.Now))
@@ -50,7 +50,8 @@ func (r *Rules) SealRates(meta []core.MetaEntry) []core.MetaEntry {
 	return meta
 }
 
-// RestoreRate restores what is used of a rate. If the clock was set back since, the wait is as long as it was.
+// RestoreRate restores the used part of a rate. If the clock was set back since, the remaining wait does not become
+// longer.
 func (r *Rules) RestoreRate(name string, value []byte) error {
 	paid, n := binary.Varint(value)
 	at, k := binary.Varint(value[max(n, 0):])
@@ -61,7 +62,8 @@ func (r *Rules) RestoreRate(name string, value []byte) error {
 	return nil
 }
 
-// RestoredRates gives the rates to the buckets that exist. Others take theirs when they are made. What has been paid for since is of no use.
+// RestoredRates passes the restored rates to existing buckets. New buckets take theirs when they are created. Rates that are fully
+// available again are dropped.
 func (r *Rules) RestoredRates() {
 	for _, b := range r.buckets {
 		if b != nil {
@@ -76,7 +78,7 @@ func (r *Rules) RestoredRates() {
 	}
 }
 
-// takeRate gives a bucket what was restored of its rate.
+// takeRate gives a bucket its restored rate.
 func (r *Rules) takeRate(b *bucket) {
 	if len(r.rates) == 0 || b.limit.Rate == 0 {
 		return
@@ -88,9 +90,9 @@ func (r *Rules) takeRate(b *bucket) {
 	}
 }
 
-// dropRate removes the stored rate of a bucket that is not needed any more.
+// dropRate removes the stored rate of a bucket that is no longer needed.
 func (r *Rules) dropRate(b *bucket) {
-	if b.rateStored && !b.isRetired() { // else another bucket has it now
+	if b.rateStored && !b.isRetired() { // otherwise another bucket has it now
 		r.table.LogMeta(core.MetaEntry{Name: b.rateName(r)})
 	}
 	b.rateDirty, b.rateStored = false, false

@@ -21,10 +21,11 @@ type Rules struct {
 
 	dirtyRates     []uint32                // buckets with rateDirty
 	rates          map[string]core.Instant // restored rates that no bucket has taken yet, by the names of their meta entries
-	restoredLimits []core.SharedLimit      // until they are put in force
+	restoredLimits []core.SharedLimit      // until they are applied
 }
 
-// New makes the limits of a table, which has no queues yet. The cost of a step of laneSort may be zero: usualSortStep.
+// New returns the limits for a table, which has no queues yet. sortStep is the cost of a step of laneSort; zero:
+// usualSortStep.
 func New(t *table.Table, host Host, sortStep int) *Rules {
 	return &Rules{
 		table: t, host: host, sortStepCost: sortStep, queues: make([]*Queue, 1), rates: map[string]core.Instant{},

@@ -12,9 +12,9 @@ import (
 	"broker/core/internal/table"
 )
 
-// A shared limit has one bucket for several queues and types. Each lane has the buckets of the limits that are for its queue or its
-// type, so that a queue with jobs of such a limit has lanes. A queue gets lanes for the types of shared limits with the first job of
-// such a type.
+// A shared limit has one bucket for several queues and types. Each lane has the buckets of the shared limits for its queue or its
+// type, so a queue whose jobs have shared limits has lanes. For limits of types, a queue gets lanes with its first job of such a
+// type.
 
 // sharedLimit is a shared limit with its bucket.
 type sharedLimit struct {
@@ -22,12 +22,13 @@ type sharedLimit struct {
 	bucket *bucket
 }
 
-// sharedLimits are all shared limits, and those of queues and types in the order of their names.
+// sharedLimits holds all shared limits, and the limits of each queue and type in the order of their names.
 type sharedLimits struct {
 	byName          map[string]*sharedLimit
 	ofQueue, ofType map[string][]*sharedLimit
 
-	// sorting are the queues whose leases are being counted because of a limit that has changed. Until then no shared bucket lets a lease go.
+	// sorting holds the queues whose leases are being counted because a limit has changed. While there are any, no shared bucket allows a
+	// lease.
 	sorting map[uint32]bool
 }
 
@@ -37,7 +38,7 @@ type sharedUser struct {
 	lanes int
 }
 
-// SharedPrefix begins the names of the meta entries of shared limits. It is on disk and never changes.
+// SharedPrefix is the prefix of the names of the meta entries of shared limits. It is on disk and never changes.
 const SharedPrefix = "core/limit/"
 
 // sharedMeta is a shared limit as stored. Names are bytes: they need not be text.
@@ -49,7 +50,7 @@ type sharedMeta struct {
 	Burst  uint32   `json:"burst,omitempty"`
 }
 
-// PutShared sets a shared limit, and returns the commit on which a reply depends.
+// PutShared sets a shared limit, and returns the commit that the reply depends on.
 func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
 	if err := r.sharedRefusal(&l); err != nil {
 		return 0, err
@@ -68,7 +69,7 @@ func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
 	return commit, nil
 }
 
-// clones are sorted copies without repetitions: they outlive the operation.
+// clones returns a sorted copy of names without duplicates, which outlives the operation.
 func clones(names []string) []string {
 	all := make([]string, len(names))
 	for i, name := range names {
@@ -85,7 +86,7 @@ func asBytes(names []string) (all [][]byte) {
 	return all
 }
 
-// sharedRefusal is why a shared limit is refused.
+// sharedRefusal returns why a shared limit is refused.
 func (r *Rules) sharedRefusal(l *core.SharedLimit) error {
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 	tooLong := func(name string) bool { return name == "" || len(name) > core.MaxQueueName }
@@ -106,7 +107,7 @@ func (r *Rules) sharedRefusal(l *core.SharedLimit) error {
 	return nil
 }
 
-// setShared sets a shared limit. What is used of the one before stays so.
+// setShared sets a shared limit. The use of a former limit of that name still counts.
 func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 	s := &sharedLimit{SharedLimit: l}
 	if before := r.shared.byName[l.Name]; before != nil {
@@ -122,7 +123,7 @@ func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 	return s
 }
 
-// indexShared lists the limits of queues and types anew.
+// indexShared rebuilds the lists of limits by queue and by type.
 func (r *Rules) indexShared() {
 	r.shared.ofQueue, r.shared.ofType = map[string][]*sharedLimit{}, map[string][]*sharedLimit{}
 	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
@@ -136,7 +137,7 @@ func (r *Rules) indexShared() {
 	}
 }
 
-// RemoveShared removes a shared limit, and returns the commit on which a reply depends.
+// RemoveShared removes a shared limit, and returns the commit that the reply depends on.
 func (r *Rules) RemoveShared(name string) (core.Commit, error) {
 	s := r.shared.byName[name]
 	if s == nil {
@@ -148,13 +149,13 @@ func (r *Rules) RemoveShared(name string) (core.Commit, error) {
 	commit := r.table.Promise()
 	affected := r.queuesOf(s)
 	r.dropBucket(s.bucket)
-	s.bucket.limit = core.Throttle{} // jobs may have slots of it until they are sorted
+	s.bucket.limit = core.Throttle{} // jobs may keep slots of this limit until they are sorted
 	r.sortShared(affected)
 	return commit, nil
 }
 
-// queuesOf are the queues with jobs that come under one of some limits, nil ones aside, in the order of their numbers. For types that
-// is a walk over all jobs.
+// queuesOf returns the queues with jobs under one of the limits, in the order of their numbers. It ignores nil limits. For limits of
+// types, it walks over all jobs.
 func (r *Rules) queuesOf(limits ...*sharedLimit) []uint32 {
 	found := map[uint32]bool{}
 	types := map[string]bool{}
@@ -181,7 +182,7 @@ func (r *Rules) queuesOf(limits ...*sharedLimit) []uint32 {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// sortShared puts shared limits in force for some queues.
+// sortShared applies shared limits to some queues.
 func (r *Rules) sortShared(queues []uint32) {
 	for _, n := range queues {
 		if q := r.queues[n]; q != nil {
@@ -198,7 +199,7 @@ func (r *Rules) sortShared(queues []uint32) {
 	}
 }
 
-// countedShared lets the shared buckets go on once the leases of all queues are counted.
+// countedShared opens the shared buckets again once the leases of all queues are counted.
 func (r *Rules) countedShared(n uint32) {
 	if !r.shared.sorting[n] {
 		return
@@ -216,7 +217,7 @@ func (r *Rules) countedShared(n uint32) {
 // hasShared reports whether there are shared limits.
 func (r *Rules) hasShared() bool { return len(r.shared.byName) > 0 }
 
-// needLanes gives a queue lanes before a job of a type joins it, if a shared limit is for them.
+// needLanes gives a queue lanes before a job of a type joins it, if a shared limit applies to the queue or the type.
 func (r *Rules) needLanes(n uint32, typ string) {
 	if !r.hasShared() {
 		return
@@ -225,7 +226,7 @@ func (r *Rules) needLanes(n uint32, typ string) {
 	byType := len(r.shared.ofType[typ]) > 0
 	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(r.shared.ofQueue[q.Name]) > 0 {
 		q.limitedTypes = q.limitedTypes || byType
-		q.Joining = true // it may have no job yet
+		q.Joining = true // the queue may have no job yet
 		r.sortLanes(n, q)
 		q.Joining = false
 	}
@@ -263,7 +264,7 @@ func (b *bucket) use(queue uint32) {
 	b.users = append(b.users, sharedUser{queue, 1})
 }
 
-// leave is the opposite of use.
+// leave undoes use for a lane.
 func (b *bucket) leave(l *lane) {
 	if l.blockedBy == b {
 		l.blockedBy = nil
@@ -277,7 +278,7 @@ func (b *bucket) leave(l *lane) {
 	}
 }
 
-// leaveShared takes lanes that are replaced out of their shared buckets.
+// leaveShared removes lanes that are being replaced from their shared buckets.
 func (x *lanes) leaveShared() {
 	for _, l := range x.slots {
 		if l == nil {
@@ -297,7 +298,8 @@ func (r *Rules) offerUsers(b *bucket) {
 	}
 }
 
-// RestoreShared restores a shared limit, which is in force from Restored on. What today's bounds would refuse is kept within them.
+// RestoreShared restores a shared limit, which applies from RestoredShared on. Values beyond the current bounds are reduced to
+// them.
 func (r *Rules) RestoreShared(name string, value []byte) error {
 	var k sharedMeta
 	if err := json.Unmarshal(value, &k); err != nil {
@@ -320,7 +322,7 @@ func (r *Rules) RestoreShared(name string, value []byte) error {
 	return nil
 }
 
-// RestoredShared puts the restored limits in force.
+// RestoredShared applies the restored limits.
 func (r *Rules) RestoredShared() {
 	var all []*sharedLimit
 	for _, l := range r.restoredLimits {
@@ -329,7 +331,7 @@ func (r *Rules) RestoredShared() {
 	r.sortShared(r.queuesOf(all...))
 }
 
-// ListShared lists the shared limits, or the one with a name.
+// ListShared lists all shared limits, or only the limit called only.
 func (r *Rules) ListShared(only string) []core.SharedLimitInfo {
 	rows := []core.SharedLimitInfo{}
 	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
@@ -340,7 +342,7 @@ func (r *Rules) ListShared(only string) []core.SharedLimitInfo {
 	return rows
 }
 
-// sharedInfo shows a shared limit, with slots also who holds them.
+// sharedInfo describes a shared limit; with slots, also the holders of its slots.
 func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	b := s.bucket
 	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: r.nextAt(b)}}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ShowJob is all that matters of what a job has of limits.
+// ShowJob shows everything about the limits of a job that affects decisions.
 func (r *Rules) ShowJob(h uint32) string {
 	x := r.limitsOf(h)
 	if x == nil || x.lane == nil && x.slot == slotNone {
@@ -27,7 +27,7 @@ func (r *Rules) ShowJob(h uint32) string {
 	return b.String()
 }
 
-// ShowQueue is all that matters of the limits of a queue.
+// ShowQueue shows everything about the limits of a queue that affects decisions.
 func (r *Rules) ShowQueue(q *Queue) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " limits %+v slots %v", q.Limits, q.slots)
@@ -54,7 +54,7 @@ func (r *Rules) ShowQueue(q *Queue) string {
 	return b.String()
 }
 
-// ShowShared is all that matters of the shared limits.
+// ShowShared shows everything about shared limits that affects decisions.
 func (r *Rules) ShowShared() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {

@@ -12,8 +12,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// PolicyPrefix begins the names of the meta entries of policies, one for each queue.
-// It is on disk and never changes.
+// PolicyPrefix is the prefix of the names of the meta entries of policies, one for each queue. It is on disk and
+// never changes.
 const PolicyPrefix = "core/shape/"
 
 // policyMeta is the part of a policy that operations have set, as stored.
@@ -58,7 +58,7 @@ func (r *Rules) storePolicy(q *Queue) {
 	r.table.LogMeta(entry)
 }
 
-// sorted is the limits of a queue by scope and name.
+// sorted returns the limits of a queue by scope and name.
 func (s *queuePolicy) sorted() []core.QueueLimit {
 	all := make([]core.QueueLimit, 0, len(s.limits))
 	for _, l := range s.limits {
@@ -70,8 +70,8 @@ func (s *queuePolicy) sorted() []core.QueueLimit {
 	return all
 }
 
-// DecodePolicy decodes the stored policy of a queue. What today's limits would refuse is kept within them: it must not
-// keep a store from opening.
+// DecodePolicy decodes the stored policy of a queue. Values beyond the current bounds are reduced to them, because
+// they must not prevent a store from opening.
 func DecodePolicy(name string, value []byte) (*storedPolicy, error) {
 	var k policyMeta
 	if err := json.Unmarshal(value, &k); err != nil {
@@ -110,7 +110,7 @@ type storedPolicy struct {
 	limits  []core.QueueLimit
 }
 
-// ApplyRestored puts a stored policy in force.
+// ApplyRestored applies a stored policy.
 func (r *Rules) ApplyRestored(n uint32, p *storedPolicy) {
 	q := r.withPolicy(n)
 	q.policy.stored, q.policy.sharing = true, p.sharing

@@ -7,12 +7,12 @@ import (
 )
 
 // A throttle limits how many jobs of a queue are leased at the same time, in total or by one worker. A lease takes a slot, which
-// becomes free with the end of the lease or after Throttle.SlotFor. Queues without a throttle pay nothing.
+// becomes free with the end of the lease or after Throttle.SlotFor. Queues without a throttle have no cost.
 
 // slotState is a leased job's use of a throttle.
 type slotState uint8
 
-// slotNone: the queue had no throttle when the job was leased. slotOver: the slot became free before the end of the lease.
+// slotNone: the queue had no throttle when the job was leased. slotOver: the slot was freed before the end of the lease.
 const (
 	slotNone slotState = iota
 	slotTaken
@@ -22,7 +22,7 @@ const (
 // WorkerKey marks a slot key as a worker's number; otherwise it is a ClientID, which is never reused.
 const WorkerKey = 1 << 63
 
-// jobLimits is what a job has of the limits of its queue. The number in its optional state finds it.
+// jobLimits is a job's data about the limits of its queue. The job's Optional.Limits is its number.
 type jobLimits struct {
 	lane      *laneJob // in a queue with lanes
 	slot      slotState
@@ -30,7 +30,7 @@ type jobLimits struct {
 	slotTimer timer.ID
 }
 
-// limitsOf is what a job has of limits; nil: nothing yet.
+// limitsOf returns a job's data about limits; nil: none yet.
 func (r *Rules) limitsOf(h uint32) *jobLimits {
 	if x := r.table.Optional(h); x != nil && x.Limits != 0 {
 		return r.limitedJobs.all[x.Limits]
@@ -38,7 +38,7 @@ func (r *Rules) limitsOf(h uint32) *jobLimits {
 	return nil
 }
 
-// limitedJobs numbers what jobs have of limits, from 1.
+// limitedJobs numbers the jobLimits, from 1.
 type limitedJobs struct {
 	all  []*jobLimits
 	free []uint32
@@ -62,7 +62,7 @@ func (r *Rules) ensureLimits(h uint32) *jobLimits {
 	return s.all[x.Limits]
 }
 
-// ForgetLimits ends what a job that is removed has of limits.
+// ForgetLimits removes the jobLimits of a job that is being removed.
 func (r *Rules) ForgetLimits(h uint32) {
 	x, s := r.table.Optional(h), &r.limitedJobs
 	if x == nil || x.Limits == 0 {
@@ -76,7 +76,7 @@ func (r *Rules) ForgetLimits(h uint32) {
 	x.Limits = 0
 }
 
-// workerKeyOf names who a lease is for; not known: a worker without a lease.
+// workerKeyOf returns the key of the worker that a lease is for; not known: a worker without a lease.
 func (r *Rules) workerKeyOf(who Asker) (key uint64, known bool) {
 	if who.Lease.Holder != core.HeldByWorker {
 		return uint64(who.Client), true
@@ -123,7 +123,7 @@ func (r *Rules) takeQueueSlot(h uint32, q *Queue, key uint64) {
 	}
 }
 
-// GiveSlot takes a job out of the limits of its queue.
+// GiveSlot removes a job from the limits of its queue.
 func (r *Rules) GiveSlot(h uint32, e *table.Entry) {
 	if !e.Has(table.HasOptional) {
 		return
@@ -134,7 +134,7 @@ func (r *Rules) GiveSlot(h uint32, e *table.Entry) {
 	}
 }
 
-// giveQueueSlot takes a job out of the limit of the whole queue.
+// giveQueueSlot removes a job from the limit of the whole queue.
 func (r *Rules) giveQueueSlot(x *jobLimits, h uint32, e *table.Entry) {
 	if x.slot == slotTaken {
 		r.table.Timers.Remove(&x.slotTimer)

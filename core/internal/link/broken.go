@@ -5,14 +5,15 @@ import (
 	"broker/core/internal/table"
 )
 
-// Jobs that wait for one that is gone without being done, or dead, are noted while links change. The machine decides about them at the end
-// of the operation, in the same batch.
+// Jobs that wait for a dead job, or for a job that ended without being done, are collected while links change. The machine handles them at
+// the end of the operation, in the same batch.
 
-// Breach is a job that waits for another, which is dead or gone without being done, or has a child that is.
+// Breach is a broken dependency: job Seq waits for job Pred, and Pred or a child of Pred is dead or ended without
+// being done.
 type Breach struct{ Seq, Pred uint64 }
 
-// breaks notes that a dependency of a job has ended. It returns true if that changes the job's status: one that was not done marks
-// the job as broken, unless the job runs without it.
+// breaks records that a dependency of a job has ended. If the dependency was not done, it marks the job as broken, unless the job
+// runs without it. It returns true if the job's status changes.
 func (l *Links) breaks(e *table.Entry, x *table.Optional, pred uint64, success bool) bool {
 	if success || x.OnBroken == core.BrokenReleases {
 		return false
@@ -27,14 +28,15 @@ func (l *Links) breaks(e *table.Entry, x *table.Optional, pred uint64, success b
 	return true
 }
 
-// breakIfDead notes a new dependency that is dead.
+// breakIfDead records a new dependency that is dead.
 func (l *Links) breakIfDead(e *table.Entry, x *table.Optional, p uint32) {
 	if pred := l.table.At(p); x.OnBroken != core.BrokenWaits && pred.State == core.Dead {
 		l.breaking = append(l.breaking, Breach{e.Seq, pred.Seq})
 	}
 }
 
-// Died notes the jobs that wait for a job that has died, and those that wait for one of its ancestors to be closed.
+// Died records the jobs that wait for a job that has died, and the jobs that wait until one of its ancestors is
+// closed.
 func (l *Links) Died(h uint32) {
 	x := l.table.Optional(h)
 	if x == nil {
@@ -54,7 +56,7 @@ func (l *Links) Died(h uint32) {
 	}
 }
 
-// breakAll notes the jobs of a list that wait for pred and do not want to wait for a dead one.
+// breakAll records the jobs of a list that wait for pred and must not wait for a dead job.
 func (l *Links) breakAll(seqs []uint64, pred uint64) {
 	for _, seq := range seqs {
 		if x := l.table.Optional(l.table.Handle(seq)); x != nil && x.OnBroken != core.BrokenWaits && l.waits(seq, pred) {
@@ -63,7 +65,7 @@ func (l *Links) breakAll(seqs []uint64, pred uint64) {
 	}
 }
 
-// NextBroken takes the first job that was noted; false: there is none.
+// NextBroken takes the first recorded job; false: there is none.
 func (l *Links) NextBroken() (Breach, bool) {
 	if len(l.breaking) == 0 {
 		l.breaking = nil
@@ -74,5 +76,5 @@ func (l *Links) NextBroken() (Breach, bool) {
 	return b, true
 }
 
-// HasBroken reports whether there are jobs to decide about.
+// HasBroken reports whether there are recorded jobs.
 func (l *Links) HasBroken() bool { return len(l.breaking) > 0 }

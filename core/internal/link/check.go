@@ -7,14 +7,14 @@ import (
 	"broker/core/internal/table"
 )
 
-// LinkCheck verifies links: job for every job with an optional state, then end.
+// Check verifies links: Job for every job with an Optional, then End.
 type Check struct {
 	l    *Links
 	fail func(format string, args ...any)
 	kids map[uint64]int // children not closed, by parent
 }
 
-// NewCheck begins a check, which calls fail for each violation.
+// NewCheck starts a check, which calls fail for each violation.
 func (l *Links) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{l: l, fail: fail, kids: map[uint64]int{}}
 }

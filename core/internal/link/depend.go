@@ -10,14 +10,15 @@ import (
 // maxWalk is the maximum number of links to follow when looking for a cycle.
 const maxWalk = 100_000
 
-// Step is a job on the path between dependent jobs. If it is the parent of another one on the path, only its being closed
-// matters, not its being done.
+// Step is a job on the path between dependent jobs. If it is the parent of another job on the path, it must be closed,
+// but need not be done.
 type Step struct {
 	Seq        uint64
 	closesOnly bool
 }
 
-// Resolve finds the jobs on which a job is to depend. It must not depend on itself, directly or through others.
+// Resolve finds the jobs that a job is to depend on. It fails if the job would depend on itself, directly or through
+// other jobs.
 func (l *Links) Resolve(e *table.Entry, after []core.Ref) ([]uint64, error) {
 	if len(after) > core.MaxAfter {
 		return nil, core.ErrInvalid
@@ -45,8 +46,8 @@ func (l *Links) Resolve(e *table.Entry, after []core.Ref) ([]uint64, error) {
 	return seqs, nil
 }
 
-// wouldCreateCycle reports whether one of the named jobs depends on job e, directly or through others. It also returns true if there
-// are too many links to be sure.
+// wouldCreateCycle reports whether one of the named jobs depends on job e, directly or through other jobs. It also returns true if
+// there are too many links to be sure.
 func (l *Links) wouldCreateCycle(e *table.Entry, named map[uint64]bool) bool {
 	if named[e.Seq] {
 		return true
@@ -93,7 +94,7 @@ func (l *Links) waitingFor(at Step, into []Step) []Step {
 	return into
 }
 
-// waits reports whether a job is blocked by another.
+// waits reports whether a job is blocked by another job.
 func (l *Links) waits(seq, pred uint64) bool {
 	h := l.table.Handle(seq)
 	if h == 0 {
@@ -107,7 +108,8 @@ func (l *Links) waits(seq, pred uint64) bool {
 	return found
 }
 
-// WaitFor makes a job depend on those of after that are not closed; one that was closed without being done breaks it.
+// WaitFor makes a job depend on the jobs in after that are not closed. A job that was closed without being done
+// breaks it.
 func (l *Links) WaitFor(h uint32, e *table.Entry, after []uint64) {
 	x := l.table.EnsureOptional(h)
 	waits := make(map[uint64]bool, len(x.Waiting)+len(after))

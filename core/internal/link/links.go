@@ -8,19 +8,20 @@ import (
 )
 
 // Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A job is
-// closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job: a job
-// that depends on one that is gone without being done stays blocked, marked broken, until a client makes it ready or cancels it.
-// A job in the dead set may be put back, so its successors continue to wait. Job.OnBroken chooses something else: see broken.go.
+// closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job. If a
+// dependency ends without being done, the waiting job stays blocked and is marked broken until a client makes it ready or
+// cancels it. A dead job may be put back, so its successors continue to wait. Job.OnBroken can change this: see broken.go.
 //
-// The end of a dependency does not rewrite the record of a job that continues to wait: ten thousand dependencies would write its
-// list ten thousand times. The record keeps naming what was done meanwhile. After a restart, a dependency in it that is closed or
-// gone was done, since one that ends in any other way marks the job as broken in the same commit. Only jobs that are not stored
-// could be lost without being done, so the record says which those are, and is rewritten when they end.
+// The end of a dependency does not rewrite the record of a job that continues to wait: with ten thousand dependencies, the list
+// would be written ten thousand times. So the record still names dependencies that are done. After a restart, a dependency in the
+// record that is closed or gone must have been done, because any other end marks the job as broken in the same commit. Only
+// unstored jobs can be lost without being done. So the record says which dependencies are unstored, and is rewritten when they
+// end.
 
-// Host is what links ask of the machine.
+// Host is what links need from the machine.
 type Host interface {
-	Unblock(h uint32, e *table.Entry)       // the job waits for nothing any more
-	Remove(h uint32)                        // the job was done, and stayed for its children only
+	Unblock(h uint32, e *table.Entry)       // the job has no dependencies left
+	Remove(h uint32)                        // the job was done, and was kept only for its children
 	Joining(seq uint64, into []Step) []Step // appends the jobs that an atomic list makes wait for a job
 }
 
@@ -28,11 +29,11 @@ type Host interface {
 type Links struct {
 	table    *table.Table
 	host     Host
-	breaking []Breach            // jobs to decide about; see NextBroken
-	unstored map[uint64][]uint64 // what a restored job waits for that the store does not have, until Restored
+	breaking []Breach            // broken dependencies; see NextBroken
+	unstored map[uint64][]uint64 // until Restored: the unstored dependencies of a restored job
 }
 
-// New makes the links of a table, which has no jobs yet.
+// New returns the links for a table, which has no jobs yet.
 func New(t *table.Table, host Host) *Links {
 	return &Links{table: t, host: host, unstored: map[uint64][]uint64{}}
 }
@@ -45,7 +46,7 @@ func (l *Links) Attach(h uint32, j *core.Job) bool {
 		parent.OpenChildren++
 		if l.table.At(p).State != core.Done {
 			parent.Children = append(parent.Children, e.Seq)
-			x.Waiting = append(x.Waiting, j.Parent) // it has no others yet
+			x.Waiting = append(x.Waiting, j.Parent) // it has no other dependencies yet
 			l.breakIfDead(e, x, p)
 		}
 	} else {
@@ -70,8 +71,8 @@ func (l *Links) openJob(seq uint64) uint32 {
 	return h
 }
 
-// End releases the jobs that wait for a finished or removed job. It returns true if the job must stay for its children,
-// which are not closed yet.
+// End releases the jobs that wait for a finished or removed job. It returns true if the job must be kept for its
+// children, which are not closed yet.
 func (l *Links) End(h uint32, success bool) bool {
 	x := l.table.Optional(h)
 	if x == nil {
@@ -110,7 +111,8 @@ func (l *Links) Closed(h uint32, success bool) {
 	}
 }
 
-// notify ends the waiting of a list of jobs for job p. It takes the list away first, since the consequences may lead back here.
+// notify tells a list of waiting jobs that job p has ended. It clears the list first, because the consequences may call notify
+// again.
 func (l *Links) notify(list *[]uint64, p uint32, success bool) {
 	waiting, pred := *list, *l.table.At(p)
 	*list = nil
@@ -119,8 +121,8 @@ func (l *Links) notify(list *[]uint64, p uint32, success bool) {
 	}
 }
 
-// predecessorEnded removes pred from the dependencies of a blocked job; after the last one the job is unblocked, unless one is
-// gone without being done.
+// predecessorEnded removes pred from the dependencies of a blocked job; after the last dependency the job is unblocked, unless
+// a dependency ended without being done.
 func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	h := l.table.Handle(seq)
 	if h == 0 || l.table.At(h).State != core.Blocked {
@@ -129,7 +131,7 @@ func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	e, x := l.table.At(h), l.table.EnsureOptional(h)
 	i, found := slices.BinarySearch(x.Waiting, pred.Seq)
 	if !found {
-		return // it now waits for others
+		return // it now waits for other jobs
 	}
 	x.Waiting = slices.Delete(x.Waiting, i, i+1)
 	breaks := l.breaks(e, x, pred.Seq, success)
@@ -144,7 +146,7 @@ func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	}
 }
 
-// NowStored rewrites the records of the jobs that wait for one that was not stored until now.
+// NowStored rewrites the records of the jobs that wait for a job that has just been stored.
 func (l *Links) NowStored(h uint32) {
 	x := l.table.Optional(h)
 	if x == nil {
@@ -169,8 +171,8 @@ func (l *Links) Dependents(h uint32) (seqs []uint64) {
 	return seqs
 }
 
-// Unlink removes the dependencies of a job that leaves Blocked by force. Those jobs still name it; since it never returns to
-// Blocked, that has no effect, and costs less than searching long lists.
+// Unlink removes the dependencies of a job that leaves Blocked although they are not done. The dependencies still list the
+// job. This has no effect, since the job never returns to Blocked, and costs less than searching long lists.
 func (l *Links) Unlink(h uint32) {
 	if x := l.table.Optional(h); x != nil {
 		x.Waiting = nil
@@ -189,8 +191,7 @@ func (l *Links) RestoreChild(x *table.Optional) {
 	}
 }
 
-// RestoreWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was
-// written.
+// RestoreWaiting links a blocked job to the jobs that it still waits for. Its record may also name jobs that were done later.
 func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
 	waiting := x.Waiting
 	x.Waiting = nil
@@ -220,12 +221,12 @@ func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
 	slices.Sort(x.Waiting)
 }
 
-// RestoreLost records which jobs a restored one waits for that the store does not have, until restoredLinks.
+// RestoreLost records, until Restored, the unstored dependencies of a restored job.
 func (l *Links) RestoreLost(seq uint64, unstored []uint64) {
 	l.unstored[seq] = slices.Clone(unstored)
 }
 
-// ForgetLost takes lostWith back.
+// ForgetLost undoes RestoreLost.
 func (l *Links) ForgetLost(seq uint64) { delete(l.unstored, seq) }
 
 // Restored ends the restoring.

@@ -73,7 +73,7 @@ func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 	return missing
 }
 
-// availableTo returns how many jobs of a queue a client could get now; it stops counting at the number above.
+// availableTo returns how many jobs of a queue a client could get now; it stops once the count exceeds above.
 func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int, fit bool) (n int) {
 	woken := 0
 	if c.parked && m.opts.Wakeup < 0 {

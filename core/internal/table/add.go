@@ -8,7 +8,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// DropIndexes removes a job whose name of its type and unique key are free from the indexes.
+// DropIndexes removes a job from the indexes. The name of its type and its unique key must already be free.
 func (t *Table) DropIndexes(h uint32, e *Entry) {
 	if len(t.Tags.first) > 0 {
 		t.dropTags(h)
@@ -38,7 +38,7 @@ func (t *Table) DropIndexes(h uint32, e *Entry) {
 	t.Unlist(h, e)
 }
 
-// Release frees the handle of a job that is gone, and reports whether it was the last one.
+// Release frees the handle of a job that is gone, and reports whether it was the last job.
 func (t *Table) Release(h uint32) bool {
 	if t.slab.release(h); t.Live == 0 {
 		t.shrinkMaps()
@@ -47,7 +47,7 @@ func (t *Table) Release(h uint32) bool {
 	return false
 }
 
-// setTrace keeps the trace of a new job for its events: its payload may not be in memory then.
+// setTrace keeps the trace of a new job for its events, because its payload may not be in memory by then.
 func (t *Table) setTrace(h uint32, e *Entry, trace string) {
 	if trace != "" {
 		e.Set(Traced)
@@ -67,7 +67,7 @@ func (t *Table) ExpireAt(h uint32, e *Entry, until core.Instant) {
 	}
 }
 
-// FirstFail is when a job failed first, zero if it has not. Few jobs fail: the instant is not in their entries.
+// FirstFail returns when a job failed first; zero: never. Few jobs fail, so the time is not in their entries.
 func (t *Table) FirstFail(h uint32, e *Entry) core.Instant {
 	if e.Fails == 0 {
 		return 0
@@ -86,7 +86,7 @@ func (t *Table) SetFirstFail(h uint32, e *Entry, at core.Instant) {
 	}
 }
 
-// LeaseSpan is the duration of the present lease, or of its last extension.
+// LeaseSpan is the duration of the current lease, or of its last extension.
 func (e *Entry) LeaseSpan() time.Duration { return time.Duration(e.Granted) * time.Millisecond }
 
 // ChangedAt is when a job entered its state, if known.
@@ -95,7 +95,7 @@ func (t *Table) ChangedAt(h uint32, e *Entry) core.Instant {
 	case core.Leased:
 		return e.LeasedAt
 	case core.Retrying:
-		return max(e.LeasedAt, t.FirstFail(h, e)) // older records have the first failure only
+		return max(e.LeasedAt, t.FirstFail(h, e)) // older records have only the time of the first failure
 	case core.Scheduled, core.Blocked: // readyAt is in the future
 		return e.CreatedAt
 	case core.Ready:
@@ -115,7 +115,7 @@ func (t *Table) unstoredDependencies(x *Optional) (seqs []uint64) {
 	return seqs
 }
 
-// Add makes the entry of a submitted job that has its number. It keeps nothing of j.
+// Add creates the entry of a submitted job, whose number is already assigned. It keeps no reference to j.
 func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	h, e := t.alloc()
 	e.Seq, e.Queue, e.CreatedAt = j.Seq, n, j.CreatedAt
@@ -169,7 +169,7 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	return h
 }
 
-// indexOptional makes the optionalState of a job that needs one.
+// indexOptional creates the Optional of a job that needs one.
 func (t *Table) indexOptional(h uint32, j *core.Job) {
 	if j.StartBefore != 0 || j.UniqueUntil != 0 || j.UniqueStart || j.RetainFor != 0 ||
 		j.RetainUntil != 0 && j.RetainUntil != j.ExpiresAt {

@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/queue"
 )
 
-// TableCheck verifies the table: Job for every job, then End. It takes time linear in everything there is.
+// Check verifies the table: Job for every job, then End. Its time is linear in the size of the table.
 type Check struct {
 	t    *Table
 	fail func(format string, args ...any)
@@ -24,7 +24,7 @@ type Check struct {
 	failures map[failureKey]int                    // all retrying and dead jobs
 }
 
-// NewCheck begins a check, which calls fail for each violation.
+// NewCheck starts a check, which calls fail for each violation.
 func (t *Table) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{
 		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{}, workers: map[uint32]int{},
@@ -79,7 +79,7 @@ func (c *Check) inState(queue uint32) *[len(core.States) + 1]int {
 	return c.queues[queue]
 }
 
-// sideMaps checks what is kept of a job beside its entry.
+// sideMaps checks the data of a job outside its entry.
 func (c *Check) sideMaps(h uint32, e *Entry) {
 	t := c.t
 	if e.Has(HasOptional) != (t.optionals[h] != nil) || e.Has(HasTransient) != (t.transients[h] != nil) {
@@ -131,7 +131,7 @@ func (c *Check) indexed(e *Entry) {
 	}
 }
 
-// tagsOf counts the tags of a job, which must be those of its payload.
+// tagsOf counts the tags of a job, and compares them with its payload.
 func (c *Check) tagsOf(h uint32) {
 	for n := c.t.Tags.first[h]; n != 0; n = c.t.Tags.links[n].next {
 		c.tags[c.t.Tags.links[n].tag]++
@@ -152,7 +152,7 @@ func (c *Check) tagsOf(h uint32) {
 	}
 }
 
-// End checks what was counted, and all lists.
+// End compares the counts and checks all lists.
 func (c *Check) End() {
 	c.sizes()
 	c.stateLists()

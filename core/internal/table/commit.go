@@ -17,7 +17,7 @@ func (t *Table) MarkRemoved(h uint32, e *Entry) {
 	}
 }
 
-// ChangeBytes is about what a changed job takes in a batch beside its payload, failure and outcome.
+// ChangeBytes is the approximate size of a changed job in a batch, without its payload, failure and outcome.
 const ChangeBytes = 256
 
 // AddOpen counts bytes of the open batch.
@@ -60,7 +60,7 @@ func (t *Table) LogMeta(k core.MetaEntry) {
 	}
 }
 
-// Promise is the commit on which a reply to a change depends.
+// Promise returns the commit that a reply to a change depends on.
 func (t *Table) Promise() core.Commit {
 	if !t.opts.Await {
 		return 0
@@ -68,7 +68,7 @@ func (t *Table) Promise() core.Commit {
 	return t.Open
 }
 
-// Pending is c, or zero once c is durable.
+// Pending returns c, or zero once c is durable.
 func (t *Table) Pending(c core.Commit) core.Commit {
 	if c <= t.Durable || !t.opts.Await {
 		return 0
@@ -76,7 +76,7 @@ func (t *Table) Pending(c core.Commit) core.Commit {
 	return c
 }
 
-// JobCommit is the commit on which a reply about a job depends.
+// JobCommit returns the commit that a reply about a job depends on.
 func (t *Table) JobCommit(e *Entry) core.Commit {
 	if e.Has(Dirty) {
 		return t.Promise()
@@ -85,22 +85,22 @@ func (t *Table) JobCommit(e *Entry) core.Commit {
 	if e.Has(inflight) {
 		commit = t.Pending(t.Open - 1)
 	}
-	if e.State == core.Blocked && e.Has(HasOptional) { // that it waits for fewer jobs is in the records of the others
+	if e.State == core.Blocked && e.Has(HasOptional) { // the end of a dependency may be only in the record of that dependency
 		commit = max(commit, t.Pending(t.Optional(t.Handle(e.Seq)).Shortened))
 	}
 	return commit
 }
 
-// JobGone is the commit on which a reply depends that says that a job does not exist.
+// JobGone returns the commit that a reply depends on if it says that a job does not exist.
 func (t *Table) JobGone() core.Commit { return t.Pending(t.lastRemoval) }
 
-// MetaCommit is the commit on which a reply about meta entries or settings of queues depends.
+// MetaCommit returns the commit that a reply about meta entries or settings of queues depends on.
 func (t *Table) MetaCommit() core.Commit { return t.Pending(t.lastMeta) }
 
 // MetaChanged records that the open batch changes a meta entry.
 func (t *Table) MetaChanged() { t.lastMeta = t.Open }
 
-// UnsealedBytes is about how much is not on disk yet.
+// UnsealedBytes is the approximate number of bytes that are not on disk yet.
 func (t *Table) UnsealedBytes() int { return t.OpenBytes + t.inflightBytes }
 
 // HasChanges reports whether the open batch has changes.
@@ -122,10 +122,10 @@ func (t *Table) RestoreEntry(name string, value []byte) {
 	t.meta[name] = append([]byte(nil), value...)
 }
 
-// AddMeta has meta entries appended to the open batch that no reply depends on.
+// AddMeta appends meta entries to the open batch. No reply depends on them.
 func (t *Table) AddMeta(add func([]core.MetaEntry) []core.MetaEntry) { t.metaLog = add(t.metaLog) }
 
-// ChangeCommit is the commit on which a reply to a change of a job depends; none if the job is not stored.
+// ChangeCommit returns the commit that a reply to a change of a job depends on; zero if the job is not stored.
 func (t *Table) ChangeCommit(e *Entry) core.Commit {
 	if e.Unstored() {
 		return 0
@@ -136,7 +136,7 @@ func (t *Table) ChangeCommit(e *Entry) core.Commit {
 // Persists reports whether changes are recorded.
 func (t *Table) Persists() bool { return t.opts.Persist }
 
-// Encode is the value of a meta entry.
+// Encode encodes the value of a meta entry.
 func Encode(v any) []byte {
 	value, err := json.Marshal(v)
 	if err != nil {

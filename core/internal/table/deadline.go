@@ -12,8 +12,8 @@ const (
 	TimerSchedule              // schedule: due
 	TimerTrim                  // queue: it keeps too many finished jobs
 	TimerBucket                // bucket: room for the next lease
-	TimerTypeSlot              // job: its slot in the bucket of its type comes free
-	TimerKeySlot               // job: its slot in the bucket of its key comes free
+	TimerTypeSlot              // job: its slot in the bucket of its type is freed
+	TimerKeySlot               // job: its slot in the bucket of its key is freed
 	TimerStart                 // job: StartBefore
 	TimerSort                  // the next step of laneSort
 	TimerPause                 // queue: its pause ends

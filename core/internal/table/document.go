@@ -28,5 +28,5 @@ func (t *Table) sealDocuments(into []core.MetaEntry) []core.MetaEntry {
 	return into
 }
 
-// maxKeptNames is how many names of documents a map keeps room for from one batch to the next.
+// maxKeptNames limits the size of the map of document names that is reused for the next batch.
 const maxKeptNames = 4096

@@ -7,11 +7,11 @@ import (
 	"broker/core"
 )
 
-// Digest represents a text in an index: 128 bits with a random seed of this process, so that clients cannot construct collisions
-// and accidental ones are practically impossible. It never leaves the process.
+// Digest represents a text in an index: 128 bits with a random seed of this process. Clients cannot construct collisions, and
+// accidental collisions are practically impossible. It never leaves the process.
 type Digest [2]uint64
 
-// seeds are those of this process.
+// seeds are the random seeds of this process.
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func digestOf(s string) Digest {
@@ -43,7 +43,7 @@ func (t *Table) Find(ref core.Ref) uint32 {
 	return 0
 }
 
-// FindUnique returns the unfinished job that holds a key in a queue (in any if queue is zero).
+// FindUnique returns the unfinished job that holds a key in a queue, or in any queue if queue is zero.
 func (t *Table) FindUnique(queue uint32, key string) uint32 {
 	return t.FindLock(queue, digestOf(key))
 }

@@ -4,8 +4,8 @@ import (
 	"maps"
 )
 
-// maxCollected limits the chunks kept for the whole result of one job, maxCollectedTotal those of all jobs. Beyond them the
-// result of a job is only what the completion carries.
+// maxCollected limits the chunks kept for the result of one job, maxCollectedTotal the chunks of all jobs. Beyond these
+// limits, the result of a job has only the bytes of the completion.
 const (
 	maxCollected      = 64 << 20
 	MaxCollectedTotal = 256 << 20
@@ -26,7 +26,7 @@ func (t *Table) DropCollected(n *Transient) {
 	n.Data = nil
 }
 
-// Slices and maps with room for more than keptRoom entries are given back when they are hardly used any more.
+// Slices and maps with room for more than keptRoom entries are freed when they are hardly used any more.
 const keptRoom = 1 << 16
 
 // shrinkMaps replaces the maps of the index that have become almost empty: a Go map never shrinks.
@@ -44,7 +44,8 @@ func (t *Table) shrinkMaps() {
 // mapPeaks are the largest sizes of maps since they were made.
 type mapPeaks struct{ optionals, transients, firstFails, traces, tallies, stops, byID, byUnique int }
 
-// shrunk returns a new map with the entries of a map that had 64 times as many: few enough to copy them under the lock.
+// shrunk copies a map into a new one if it once had 64 times as many entries. The entries are few enough to copy under
+// the lock.
 func shrunk[K comparable, V any](from map[K]V, peak *int) map[K]V {
 	if *peak = max(*peak, len(from)); *peak < keptRoom || len(from) > *peak/64 {
 		return from
@@ -55,7 +56,7 @@ func shrunk[K comparable, V any](from map[K]V, peak *int) map[K]V {
 	return to
 }
 
-// reusable empties a slice; it keeps no pointers, and no memory that is far more than was needed.
+// reusable empties a slice for reuse. It clears pointers, and frees the memory if it is far more than was needed.
 func reusable[T any](s []T) []T {
 	if cap(s) > keptRoom && len(s) < cap(s)/4 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// NameTable assigns numbers, from 1, to names in use: of workers with leases, of types. A name is removed with its last user, so
-// that names that occur once cost nothing later.
+// NameTable assigns numbers, from 1, to names in use, such as workers with leases, and types. A name is removed with its last
+// user, so one-off names do not leak memory.
 type NameTable struct {
 	number map[string]uint32
 	names  []string // by number

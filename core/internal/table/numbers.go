@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// ReserveAnew reserves numbers whatever was reserved before.
+// ReserveAnew reserves numbers again, regardless of former reservations.
 func (t *Table) ReserveAnew() {
 	t.reserved = 0
 	t.Reserve()
@@ -25,7 +25,7 @@ func (t *Table) RestoreNumbers(value []byte) error {
 // SeqMeta is the name of the meta entry with the reserved numbers. It is on disk and never changes.
 const SeqMeta = "core/seq"
 
-// seqBlock is how many numbers are reserved in advance in the store, so that none is reused after a crash.
+// seqBlock is how many numbers are reserved in advance in the store, so that no number is reused after a crash.
 const seqBlock = 1 << 24
 
 // Reserve adds a reservation of further numbers to the open batch, long before they are needed.

@@ -10,7 +10,7 @@ import (
 // CostOf is how much a lease of a job counts.
 func (t *Table) CostOf(h uint32) uint32 { return t.Optional(h).leaseCost() }
 
-// leaseCost is costOf for a job with this optionalState, which may be nil.
+// leaseCost is CostOf for a job with this Optional, which may be nil.
 func (x *Optional) leaseCost() uint32 {
 	if x == nil {
 		return 1
@@ -18,43 +18,43 @@ func (x *Optional) leaseCost() uint32 {
 	return max(x.cost, 1)
 }
 
-// Optional holds what few jobs have, so that only those pay for it.
+// Optional holds data that few jobs have, so that only these jobs pay for it.
 type Optional struct {
 	StartBefore    core.Instant
 	StartTimer     timer.ID // set while the job is ready and has StartBefore
 	UniqueUntil    core.Instant
 	UniqueStart    bool
 	StartKey       Digest       // uniqueStart: the key that was freed by the lease
-	RetainUntil    core.Instant // differs from expiresAt
+	RetainUntil    core.Instant // only if it differs from ExpiresAt
 	RetainFor      time.Duration
-	AskedUntil     core.Instant // keptByQueue: the retention that the job itself asks for; zero: none
-	TTL            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
+	AskedUntil     core.Instant // KeptByQueue: end of the retention that the job itself asks for; zero: none
+	TTL            core.Instant // of a dead job: Job.ExpiresAt, which is otherwise in ExpiresAt
 	Parent         uint64
 	OnBroken       core.OnBroken
 	cost           uint32      // Job.Cost; zero: 1
 	Waiting        []uint64    // its dependencies, in ascending order
-	Shortened      core.Commit // holds the last end of a dependency that did not rewrite the job's record
+	Shortened      core.Commit // commit with the last end of a dependency that did not rewrite the job's record
 	Successors     []uint64    // jobs that depend on this one
 	Children       []uint64    // jobs blocked until this one is finished
 	OpenChildren   int         // children that are not closed
-	ChildrenBroken bool        // a child is gone without being done
+	ChildrenBroken bool        // a child ended without being done
 	IsClosed       bool        // its dependents have been notified
 	Batch          uint64      // batch of which it is a member
 	Tried          bool        // its batch has counted its first execution
 	CallbackFor    uint64      // batch whose callback it is
-	Limits         uint32      // its number in Machine.limitedJobs; zero: none
+	Limits         uint32      // number of its data in package limit; zero: none
 	Timeline       uint16      // Job.Timeline
-	LogChunks      uint8       // places of the documents of its log
+	LogChunks      uint8       // slots of the documents of its log
 }
 
-// Transient holds what is known about a job besides its entry, while it is not on disk.
+// Transient holds data of a job that is not in its entry and not on disk yet.
 type Transient struct {
 	Progress core.Progress
 	Failure  *core.Failure
 	Outcome  *core.Outcome
-	Data     []byte               // chunks of the present attempt, for clients that want the whole result
-	TooMuch  bool                 // there were more than may be kept
-	entries  []core.TimelineEntry // that are not on disk, the first written ones on their way there
+	Data     []byte               // chunks of the current attempt, for clients that want the whole result
+	TooMuch  bool                 // there were more chunks than may be kept
+	entries  []core.TimelineEntry // not on disk yet; the first written entries are being written
 	written  int
 }
 
@@ -67,7 +67,7 @@ func (t *Table) EnsureOptional(h uint32) *Optional {
 	return t.optionals[h]
 }
 
-// Optional returns that of a job, or nil.
+// Optional returns the Optional of a job, or nil.
 func (t *Table) Optional(h uint32) *Optional {
 	if !t.At(h).Has(HasOptional) {
 		return nil
@@ -91,5 +91,5 @@ func (t *Table) ForgetProgress(h uint32, e *Entry) {
 	}
 }
 
-// Transient returns that of a job, or nil.
+// Transient returns the Transient of a job, or nil.
 func (t *Table) Transient(h uint32) *Transient { return t.transients[h] }

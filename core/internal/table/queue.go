@@ -5,16 +5,16 @@ import (
 	"broker/core/internal/queue"
 )
 
-// Queue is what the table knows of a queue: its name and its jobs.
+// Queue is a queue as the table knows it: its name and its jobs.
 type Queue struct {
 	Name      string
 	Ready     queue.List
 	ByState   *StateLists
-	Scheduled queue.List // for listings; the timer decides when they are due
-	KeptDone  queue.List // jobs that stay for the retention of the queue alone
+	Scheduled queue.List // for lists; the timer decides when they are due
+	KeptDone  queue.List // jobs kept only for the retention of the queue
 	Count     [len(core.States) + 1]int
 	Class     [3]int // ready jobs by classOf
-	Hidden    bool   // purged: no row until a job is ready here or a client names it
+	Hidden    bool   // purged: not listed until a job is ready here or a client names it
 }
 
 // Unfinished is the number of unfinished jobs.
@@ -25,7 +25,7 @@ func (q *Queue) Unfinished() int {
 
 func (q *Queue) Jobs() int { return q.Unfinished() + q.Count[core.Done] + q.Count[core.Dead] }
 
-// ListOf is the queue's list of its jobs in a state; nil: it has none yet.
+// ListOf returns the queue's list of its jobs in a state; nil: there is none yet.
 func (q *Queue) ListOf(state core.State) *queue.List {
 	switch state {
 	case core.Ready, core.Scheduled:
@@ -77,7 +77,8 @@ func (t *Table) RemoveQueue(n uint32) {
 	t.freeQ = append(t.freeQ, n)
 }
 
-// QueueNumber is the number of the queue with a name; zero: there is none. Operations in a row often name the same one.
+// QueueNumber returns the number of the queue with a name; zero: there is none. It remembers the last queue, because
+// consecutive operations often name the same queue.
 func (t *Table) QueueNumber(name string) uint32 {
 	if q := t.queues[t.lastNamed]; q == nil || q.Name != name {
 		t.lastNamed = t.names[name]
@@ -88,7 +89,7 @@ func (t *Table) QueueNumber(name string) uint32 {
 // QueueCount is how many queues there are.
 func (t *Table) QueueCount() int { return len(t.names) }
 
-// SetState is the only writer of entry.state; it keeps the counters of the queue and of all jobs.
+// SetState is the only function that sets Entry.State; it updates the counters of the queue and of all jobs.
 func (t *Table) SetState(e *Entry, to core.State) {
 	if e.Has(Listed) {
 		panic("machine: a job leaves its state and stays in the list of it")

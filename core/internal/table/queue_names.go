@@ -8,15 +8,15 @@ import (
 	"broker/core/internal/queue"
 )
 
-// queueNames keeps the numbers of queues in order, so that a new queue and a page of a list are cheap with hundreds of thousands
-// of queues.
+// queueNames keeps the numbers of queues sorted by name. With hundreds of thousands of queues, adding a queue and listing a page
+// are still cheap.
 type queueNames struct {
 	all    queue.List // by name
-	rows   queue.List // visible ones, by name
-	folded queue.List // all, by name ignoring case, then by name
+	rows   queue.List // visible queues, by name
+	folded queue.List // all queues, by name ignoring case, then by name
 }
 
-// Hide removes a queue from the list of rows until a client names it or a job is ready in it.
+// Hide removes a queue from lists until a client names it or a job is ready in it.
 func (t *Table) Hide(n uint32) {
 	q := t.queues[n]
 	if !q.Hidden {
@@ -25,7 +25,7 @@ func (t *Table) Hide(n uint32) {
 	}
 }
 
-// Show reverts hide.
+// Show undoes Hide.
 func (t *Table) Show(n uint32) {
 	q := t.queues[n]
 	if q.Hidden {
@@ -57,7 +57,7 @@ func (t *Table) QueueFold(name string) uint32 {
 	return n
 }
 
-// CompareFold orders texts ignoring case. It is zero if strings.EqualFold is true, if both are UTF-8.
+// CompareFold compares texts ignoring case. For UTF-8 texts, it is zero if strings.EqualFold is true.
 func CompareFold(a, b string) int {
 	for a != "" && b != "" {
 		x, i := utf8.DecodeRuneInString(a)
@@ -72,8 +72,8 @@ func CompareFold(a, b string) int {
 	return len(a) - len(b)
 }
 
-// foldRune is the smallest character that is equal to r ignoring case. A byte that is not UTF-8 (the first, for a RuneError of
-// size 1) is a character of its own, after all others.
+// foldRune returns the smallest character that equals r ignoring case. A byte that is not UTF-8 (first, for a RuneError of
+// size 1) counts as a separate character after all others.
 func foldRune(r rune, size int, first byte) rune {
 	if r == utf8.RuneError && size == 1 {
 		return utf8.MaxRune + 1 + rune(first)
@@ -85,7 +85,7 @@ func foldRune(r rune, size int, first byte) rune {
 	return least
 }
 
-// RowsAtOnce is how many rows to allocate for a list with a limit.
+// RowsAtOnce returns how many rows to allocate for a list with a limit.
 func (t *Table) RowsAtOnce(limit int) int {
 	if limit <= 0 {
 		limit = t.inOrder.rows.Len()
@@ -93,8 +93,8 @@ func (t *Table) RowsAtOnce(limit int) int {
 	return min(limit, t.inOrder.rows.Len(), maxRowsAtOnce)
 }
 
-// EachRow shows the queues whose names start with prefix and come behind after to visit, from an offset and as many as limit
-// says; zero: all.
+// EachRow calls visit for the listed queues whose names start with prefix and come after after, from an offset, at most
+// limit; zero: all.
 func (t *Table) EachRow(prefix, after string, offset, limit int, visit func(n uint32)) {
 	from := t.inOrder.rows.Search(func(n uint32) bool {
 		name := t.queues[n].Name
@@ -118,7 +118,7 @@ func (t *Table) EachRow(prefix, after string, offset, limit int, visit func(n ui
 	}
 }
 
-// QueuesWith are the queues with a prefix, in order of names.
+// QueuesWith returns the queues whose names have a prefix, in order of names.
 func (t *Table) QueuesWith(prefix string) []uint32 {
 	l := &t.inOrder.all
 	from := l.Search(func(n uint32) bool { return t.queues[n].Name < prefix })
@@ -129,7 +129,7 @@ func (t *Table) QueuesWith(prefix string) []uint32 {
 	return l.Slice(from, to-from, []uint32{})
 }
 
-// queuePage is how many queues a list looks up at once, maxRowsAtOnce for how many it allocates room at most.
+// queuePage is how many queues a list looks up at once. maxRowsAtOnce limits how many rows are allocated at once.
 const (
 	queuePage     = 256
 	maxRowsAtOnce = 1024

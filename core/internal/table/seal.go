@@ -5,14 +5,14 @@ import (
 	"broker/core/internal/record"
 )
 
-// release drops what a batch that is on disk refers to.
+// release drops the references of a batch that is on disk.
 func (s *Sealed) release() {
 	b := &s.Batch
 	b.Changes, b.Meta, b.Documents = reusable(b.Changes), reusable(b.Meta), reusable(b.Documents)
 	s.handles = reusable(s.handles)
 }
 
-// SealedJobs is a batch in flight: the jobs that have changed, and what else is stored with them.
+// Sealed is a batch in flight: the jobs that have changed, and other data stored with them.
 type Sealed struct {
 	Commit  core.Commit
 	Batch   record.CommitBatch
@@ -54,7 +54,7 @@ func (t *Table) Seal(into *Sealed) {
 	b.Documents = t.sealDocuments(b.Documents)
 }
 
-// change is the present record of a job.
+// change returns the current record of a job.
 func (t *Table) change(h uint32, e *Entry) record.Change {
 	c := record.Change{Seq: e.Seq}
 	if !e.Has(Stored) {
@@ -91,7 +91,7 @@ func (t *Table) rewriteJob(h uint32, e *Entry, c *record.Change) {
 	c.Stored, c.BodyBytes = e.Stored, int(e.BodyBytes)
 	if e.Has(NewBody) {
 		e.BodyBytes = uint32(len(c.Job.Body))
-		e.Stored &^= record.HasBody // its size says so
+		e.Stored &^= record.HasBody // the size of the body tells
 	}
 	e.Clear(Rewrite | NewBody)
 }
@@ -138,8 +138,8 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 	return s
 }
 
-// gone is the change that removes a job from the store. A large body has its own key, which the store knows by the size it was
-// given.
+// gone returns the change that removes a job from the store. A large body has a key of its own, which the store recognizes by
+// the size.
 func (t *Table) gone(h uint32, e *Entry) record.Change {
 	return record.Change{
 		Seq: e.Seq, Gone: true, Stored: e.Stored, BodyBytes: int(e.BodyBytes), TimelineSlots: t.timelineSlots(h, e),
@@ -168,13 +168,13 @@ func (t *Table) Committed(s *Sealed) {
 	t.shrinkMaps()
 }
 
-// evictStored drops from memory what the store has of a job whose record is current: its payload if the cache is full, its failure and
-// outcome always.
+// evictStored drops parts of a job from memory if its record in the store is current: the payload if the cache is full, the failure
+// and outcome always.
 func (t *Table) evictStored(h uint32, e *Entry) {
 	e.Set(PayloadStored)
 	room := t.opts.CacheBytes
 	if e.State != core.Ready && e.State != core.Leased {
-		room /= 2 // jobs that are not taken soon must not displace those taken next
+		room /= 2 // jobs that are not leased soon must not displace jobs that are leased next
 	}
 	if t.cached > room && t.Payload(h) != nil {
 		t.SetPayload(h, nil)

@@ -2,17 +2,17 @@ package table
 
 import "slices"
 
-// seqIndex finds the handle of a Seq. Numbers are assigned in rising order, so that pages of neighbours are well filled; a page
-// is freed with its last job.
+// seqIndex finds the handle of a Seq. Numbers are assigned in ascending order, so pages of neighbouring numbers are well
+// filled. A page is freed with its last job.
 type seqIndex struct {
 	pages map[uint64]*seqPage
-	order []uint64 // page numbers, rising: all existing ones, and some that are gone
-	most  int      // pages since the map was made
+	order []uint64 // page numbers, ascending: all existing pages, and some that are gone
+	most  int      // maximum number of pages since the map was created
 	spare *seqPage // empty, so that a nearly empty broker does not allocate one per job
 	near  [8]*seqPage
 }
 
-// keepMap is how many pages a map may have had that is kept when it is empty.
+// keepMap: an empty map is kept if it never had more pages than this.
 const keepMap = 64
 
 const seqPageBits = 6
@@ -23,8 +23,8 @@ type seqPage struct {
 	live    uint32
 }
 
-// page is the page with a number; nil: there is none. Most operations are about jobs with neighbouring numbers: near has the pages
-// that were found last, by the low bits of their numbers.
+// page is the page with a number; nil: there is none. Most operations concern jobs with neighbouring numbers. So near caches the
+// pages that were found last, by the low bits of their numbers.
 func (x *seqIndex) page(n uint64) *seqPage {
 	if p := x.near[n%uint64(len(x.near))]; p != nil && p.number == n {
 		return p
@@ -64,7 +64,7 @@ func (x *seqIndex) put(seq uint64, h uint32) {
 	p.live++
 }
 
-// note inserts a page number; nearly always at the end.
+// note inserts a page number, nearly always at the end.
 func (x *seqIndex) note(n uint64) {
 	if len(x.order) == 0 || x.order[len(x.order)-1] < n {
 		x.order = append(x.order, n)
@@ -95,7 +95,8 @@ func (x *seqIndex) drop(seq uint64) {
 	}
 }
 
-// seqWalker walks all jobs in the order of their numbers, in either direction, while none is added or removed.
+// seqWalker walks all jobs in the order of their numbers, in either direction. No job may be added or removed
+// meanwhile.
 type seqWalker struct {
 	Add  *seqIndex
 	at   int // index into order
@@ -136,8 +137,8 @@ func (w *seqWalker) Next() uint32 {
 	return 0
 }
 
-// Handle is that of a job with a number; zero: there is none.
+// Handle returns the handle of the job with a number; zero: there is none.
 func (t *Table) Handle(seq uint64) uint32 { return t.bySeq.get(seq) }
 
-// From starts a walk over all jobs at the one with number seq, or the next one in the walk's direction.
+// From starts a walk over all jobs at the job with number seq, or the next job in the walk's direction.
 func (t *Table) From(seq uint64, back bool) seqWalker { return t.bySeq.from(seq, back) }

@@ -6,20 +6,20 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Entry is what the machine needs to decide about a job. It has no pointers, so that the garbage collector does not scan it.
+// Entry holds the data of a job that decisions need. It has no pointers, so the garbage collector does not scan it.
 type Entry struct {
 	Seq       uint64
-	ID        Digest // of the client's own id; zero if it was minted
+	ID        Digest // of the client's own id; zero if the core created the id
 	Unique    Digest // of queue-independent UniqueKey; zero if there is none or it is free
 	CreatedAt core.Instant
 	ReadyAt   core.Instant // position in the queue; due time; time of death or completion
 	ExpiresAt core.Instant // as submitted, or the end of retention
 	LeasedAt  core.Instant // start of the lease; Retrying: time of the failure; Ready: time of its return, if any
 
-	priorityLow uint32 // see entry.priority
+	priorityLow uint32 // see Entry.Priority
 	Queue       uint32
 	LeaseFor    uint32 // milliseconds, as submitted
-	Granted     uint32 // milliseconds, of the present lease or its last extension
+	Granted     uint32 // milliseconds, of the current lease or its last extension
 	Attempts    uint32
 	MaxAttempts uint32
 	Fails       uint32
@@ -44,12 +44,12 @@ type Entry struct {
 	HolderFrom   core.Protocol // protocol of the client that holds or held it
 	Stored       record.Parts
 	LostLeases   uint8 // in a row; see poison.go
-	priorityHigh int8  // see entry.priority
+	priorityHigh int8  // see Entry.Priority
 	DeadHours    uint16
 	Entries      uint32 // of its timeline
 }
 
-// Words are Job.Own and, beyond its bits, Job.LeaseEnd, whether the status names the queue, and whether there is a status.
+// Words are Job.Own and further flags: Job.LeaseEnd, whether the status names the queue, and whether the job is stored.
 type Words uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 	MemoryOnly                                         // JobPolicy.Unstored: not stored, though it is not ephemeral
 )
 
-// Unstored reports whether a job is in memory only.
+// Unstored reports whether a job is kept in memory only.
 func (e *Entry) Unstored() bool { return e.Has(Ephemeral) || e.Words&MemoryOnly != 0 }
 
 // Own reports whether the client has chosen one of these members itself.
@@ -74,11 +74,11 @@ const (
 	Changed                           // its status differs from "as submitted"
 	Requeued                          // was leased before
 	Unlocked                          // its unique key was freed early
-	Broken                            // blocked, and a dependency is gone without being done
+	Broken                            // blocked, and a dependency ended without being done
 	ScheduledOrder                    // Workq's order among equals
 	IDIsUUIDv4                        // so it needs no alias
-	HasOptional                       // it has an optionalState
-	HasTransient                      // it has a transient
+	HasOptional                       // it has an Optional
+	HasTransient                      // it has a Transient
 	RunOver                           // a WatchRun has passed its deadline while leased
 	NonResident                       // its payload is not in memory
 	FailureStored                     // the store has its failure
@@ -88,10 +88,10 @@ const (
 	PayloadStored                     // the store has its payload
 	inflight                          // its last change is in the batch in flight
 	Rewrite                           // the payload in the store is outdated
-	NewBody                           // likewise, and so is the body
+	NewBody                           // the payload and the body in the store are outdated
 	Rerun                             // Leased: it runs again when this run ends; see Machine.rerun
 	Listed                            // in the lists of its state
-	KeptByQueue                       // Done: it stays for the retention of its queue
+	KeptByQueue                       // Done: kept for the retention of its queue
 	Held                              // it has a holder: Leased and not being detached
 	Traced                            // Job.Trace is set
 	SeqOrder                          // Job.SeqOrder
@@ -102,7 +102,8 @@ const (
 	Stopping                          // Leased: its worker is asked to stop; see stop.go
 )
 
-// Priority is the job's priority. Its 33 bits take two fields: one of 64 bits would make every entry larger.
+// Priority is the job's priority. Its 33 bits use two fields, because a field of 64 bits would make every entry
+// larger.
 func (e *Entry) Priority() int64 { return int64(e.priorityHigh)<<32 | int64(e.priorityLow) }
 
 func (e *Entry) setPriority(p int64) {
@@ -126,8 +127,8 @@ const (
 	PageSize = 1 << PageBits
 )
 
-// payloads are those of a page of entries, while any of them is in memory. They are not part of the page, so that a page of entries
-// takes a whole number of pages of memory.
+// payloads are the payloads for a page of entries, while any of them is in memory. They are separate from the page, so that a page
+// of entries takes a whole number of memory pages.
 type payloads struct {
 	of       *[PageSize]*core.Job
 	resident int
@@ -178,7 +179,7 @@ func (s *slab) Payload(h uint32) *core.Job {
 	return p[h&(PageSize-1)]
 }
 
-// takePayload takes the payload of a job out of memory, if it is there.
+// takePayload removes the payload of a job from memory, if it is there.
 func (s *slab) takePayload(h uint32) *core.Job {
 	p := &s.payloads[h>>PageBits]
 	if p.of == nil {
@@ -208,7 +209,7 @@ func (s *slab) putPayload(h uint32, j *core.Job) {
 	p.resident++
 }
 
-// WaitsSince is since when a ready job can be handed out.
+// WaitsSince returns since when a ready job can be handed out.
 func (e *Entry) WaitsSince(now core.Instant) core.Instant {
 	return max(min(e.ReadyAt, now), e.CreatedAt, e.LeasedAt)
 }

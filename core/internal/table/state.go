@@ -5,11 +5,11 @@ import (
 	"broker/core/internal/queue"
 )
 
-// Jobs in all states but ready are listed in the order of the instant that matters there, so that any page is found quickly:
-// scheduled and retrying jobs by due time, leased ones by the start of the lease, done and dead ones by the time they became so,
-// blocked ones by number. Ready jobs are found through their queues. A list costs about 4.4 bytes per job.
+// Each state except ready has a sorted list of its jobs, so that any page is found quickly. Scheduled and retrying jobs are
+// sorted by due time, leased jobs by the start of the lease, done and dead jobs by the time they became so, and blocked jobs by
+// number. Ready jobs are found through their queues. A list costs about 4.4 bytes per job.
 //
-// Call enlist after the fields that determine the position are set, and unlist before they change.
+// Call Enlist after setting the fields that determine the position, and Unlist before changing them.
 
 // StateLists holds the list of each state that has one.
 type StateLists [len(core.States) + 1]queue.List
@@ -61,7 +61,7 @@ func (t *Table) leaveLists(h uint32, e *Entry) {
 	}
 }
 
-// queueLists returns the lists of a job's queue, made for the first job that needs one.
+// queueLists returns the lists of a job's queue. It creates them for the first job that needs one.
 func (t *Table) queueLists(e *Entry) *StateLists {
 	q := t.queues[e.Queue]
 	if q.ByState == nil {
@@ -70,7 +70,7 @@ func (t *Table) queueLists(e *Entry) *StateLists {
 	return q.ByState
 }
 
-// ListedAt is the instant that determines a job's position in the list of its state.
+// ListedAt returns the time that determines a job's position in the list of its state.
 func (e *Entry) ListedAt() core.Instant {
 	switch e.State {
 	case core.Scheduled, core.Retrying, core.Done, core.Dead:

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// NoteStop records that the worker of a job is asked to stop from now on.
+// NoteStop records that the worker of a job is asked to stop now.
 func (t *Table) NoteStop(e *Entry) {
 	t.SetStop(e, uint32(min(max(t.Now.Sub(e.LeasedAt).Milliseconds(), 0)+1, math.MaxUint32))) //nolint:gosec // bounded
 }
@@ -17,7 +17,7 @@ func (t *Table) SetStop(e *Entry, after uint32) {
 	t.stops[e.Seq] = after
 }
 
-// ForgetStop takes the request back.
+// ForgetStop removes the request.
 func (t *Table) ForgetStop(e *Entry) {
 	if e.Has(Stopping) {
 		e.Clear(Stopping)
@@ -25,7 +25,7 @@ func (t *Table) ForgetStop(e *Entry) {
 	}
 }
 
-// StopAt is since when the worker of a job is asked to stop; zero: it is not.
+// StopAt returns when the worker of a job was asked to stop; zero: it was not.
 func (t *Table) StopAt(e *Entry) core.Instant {
 	if !e.Has(Stopping) {
 		return 0
@@ -33,10 +33,10 @@ func (t *Table) StopAt(e *Entry) core.Instant {
 	return e.LeasedAt.Add(time.Duration(t.stops[e.Seq]-1) * time.Millisecond)
 }
 
-// StopCount is how many workers are asked to stop a job.
+// StopCount returns the number of jobs whose workers were asked to stop.
 func (t *Table) StopCount() int { return len(t.stops) }
 
-// StoppingJobs collects the jobs whose workers are asked to stop, in no order.
+// StoppingJobs returns the jobs whose workers were asked to stop, in no order.
 func (t *Table) StoppingJobs() (handles []uint32) {
 	for seq := range t.stops {
 		handles = append(handles, t.Handle(seq))

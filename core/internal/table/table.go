@@ -11,10 +11,10 @@ import (
 type Options struct {
 	Persist    bool // changes are recorded; otherwise memory only
 	Await      bool // replies wait for the commit of their change
-	CacheBytes int  // payloads kept in memory besides those that are not on disk yet
+	CacheBytes int  // payloads kept in memory, in addition to payloads that are not on disk yet
 }
 
-// Table is the jobs, what finds them, and the open batch. Not safe for concurrent use.
+// Table holds the jobs, their indexes, and the open batch. Not safe for concurrent use.
 type Table struct {
 	slab
 
@@ -39,15 +39,15 @@ type Table struct {
 	Groups  groupIndex
 	Tags    tagIndex
 	Types   NameTable  // of jobs, if different from the queue's name
-	Workers NameTable  // that hold leases
+	Workers NameTable  // names of workers that hold leases
 	leases  [][]uint32 // held jobs, by number of the worker
 	InState [len(core.States) + 1]int
 	Class   [3]int // ready jobs of all queues by ClassOf
 
 	Before queue.Before // the order of a queue
 	sooner queue.Before // the order of the list of a state
-	// LastPlace is the latest position (Entry.Place) of a job that became ready or has SeqOrder. A job that becomes ready gets FirstPlace or
-	// a later one, so that it does not overtake jobs from before the clock was set back.
+	// LastPlace is the latest position (Entry.Place) of a job that became ready or has SeqOrder. A job that becomes ready gets FirstPlace
+	// or a later position, so that it does not overtake older jobs if the clock was set back.
 	LastPlace, FirstPlace core.Instant
 
 	queues               []*Queue // by number, from 1
@@ -58,7 +58,7 @@ type Table struct {
 	byName, byFoldedName queue.Before
 
 	NextSeq  uint64
-	reserved uint64 // no Seq from here on may be assigned before a record of it is sealed
+	reserved uint64 // no Seq from here on may be assigned before a new reservation is sealed
 
 	Open    core.Commit // number of the open batch
 	Durable core.Commit // number of the newest batch that is durable
@@ -103,7 +103,7 @@ func New(o Options) *Table {
 		}
 		return x.Seq < y.Seq
 	}
-	// The instant that matters in the state, then number.
+	// The time that determines the position in the state's list, then number.
 	t.sooner = func(a, b uint32) bool {
 		x, y := t.At(a), t.At(b)
 		if s, u := x.ListedAt(), y.ListedAt(); s != u {

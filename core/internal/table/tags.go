@@ -6,8 +6,8 @@ import (
 	"broker/core/internal/queue"
 )
 
-// tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16; a tag with a single job costs
-// its name and about 150 bytes more. Jobs without tags cost nothing.
+// tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16 bytes. A tag with one job
+// also costs its name and about 150 bytes. Jobs without tags have no cost.
 type tagIndex struct {
 	Names NameTable
 	Jobs  []queue.List      // by number of the tag, in the order of Seq
@@ -100,7 +100,7 @@ func (t *Table) TagsOf(h uint32) (tags []string) {
 	return tags
 }
 
-// TagKey is the key of a job from a tag; see core.KeyTag.
+// TagKey returns the key of a job from its tags; see core.KeyTag.
 func (t *Table) TagKey(h uint32, tag string) string {
 	for n := t.Tags.first[h]; n != 0; n = t.Tags.links[n].next {
 		if name, value, _ := strings.Cut(t.Tags.Names.NameOf(t.Tags.links[n].tag), ":"); name == tag {

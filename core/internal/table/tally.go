@@ -2,9 +2,9 @@ package table
 
 import "broker/core"
 
-// What is counted of a job is in a side map, from the first event on, so that other jobs pay for a flag at most.
+// The tally of a job is in a separate map, from the first event on, so other jobs only need a flag.
 
-// Tallied changes the tally of a job that keeps what flag says.
+// Tallied changes the tally of a job if the job has the flag.
 func (t *Table) Tallied(h uint32, e *Entry, flag Flags, change func(*core.Tally)) {
 	if !e.Has(flag) {
 		return
@@ -16,7 +16,7 @@ func (t *Table) Tallied(h uint32, e *Entry, flag Flags, change func(*core.Tally)
 	t.Touch(h, e)
 }
 
-// TalliedLease notes a lease that was granted. What counts a job must not go back at a restart, so its attempts are stored too.
+// TalliedLease counts a granted lease. The counters must not go back at a restart, so the job's attempts are stored too.
 func (t *Table) TalliedLease(h uint32, e *Entry) {
 	switch {
 	case e.Has(TallyFirstLease) && t.tallies[h].FirstLeasedAt == 0:
@@ -27,7 +27,7 @@ func (t *Table) TalliedLease(h uint32, e *Entry) {
 	}
 }
 
-// setTallies records what is counted of a new or restored job.
+// setTallies records which counters a new or restored job has.
 func (e *Entry) setTallies(t core.Tallies) {
 	if t&core.TallyMoves != 0 {
 		e.Set(TallyMoves)
@@ -37,7 +37,7 @@ func (e *Entry) setTallies(t core.Tallies) {
 	}
 }
 
-// Tally is that of a job; zero if nothing is counted.
+// Tally returns the tally of a job; zero if nothing is counted.
 func (t *Table) Tally(h uint32, e *Entry) core.Tally {
 	if !e.Has(TallyMoves | TallyFirstLease) {
 		return core.Tally{}

@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// entrySize is about what an entry takes in memory and on disk beside its texts.
+// entrySize is the approximate size of an entry in memory and on disk, without its texts.
 const entrySize = 160
 
 func (t *Table) AppendEntry(h uint32, e *Entry, entry core.TimelineEntry) {
@@ -38,7 +38,7 @@ func (n *Transient) trimEntries(t *core.Timeline) {
 	n.entries, n.written = t.Entries, n.written-dropped
 }
 
-// timeline is the shape of a job's timeline, without entries.
+// timeline returns a job's timeline without its entries.
 func (t *Table) timeline(h uint32) core.Timeline {
 	shape := core.Timeline{Count: int(t.At(h).Entries)}
 	asked := uint16(0)
@@ -49,7 +49,7 @@ func (t *Table) timeline(h uint32) core.Timeline {
 	return shape
 }
 
-// timelineSlots is how many places on disk the timeline of a job takes.
+// timelineSlots returns how many slots on disk the timeline of a job uses.
 func (t *Table) timelineSlots(h uint32, e *Entry) uint16 {
 	if e.Entries == 0 {
 		return 0
@@ -58,7 +58,7 @@ func (t *Table) timelineSlots(h uint32, e *Entry) uint16 {
 	return uint16(min(shape.Count, shape.Length)) //nolint:gosec // at most MaxTimeline
 }
 
-// sealEntries takes the entries that are not written yet, with their places.
+// sealEntries returns the entries that are not written yet, with their slots.
 func (t *Table) sealEntries(h uint32, n *Transient) (all []record.TimelineSlot) {
 	if n.written == len(n.entries) {
 		return nil
@@ -83,7 +83,7 @@ func (n *Transient) dropWritten() {
 	}
 }
 
-// TimelineOf is what memory has of a job's timeline; the rest is on disk.
+// TimelineOf returns the part of a job's timeline that is in memory; the rest is on disk.
 func (t *Table) TimelineOf(h uint32) *core.Timeline {
 	e := t.At(h)
 	if e.Entries == 0 {

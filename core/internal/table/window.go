@@ -9,8 +9,9 @@ import (
 	"broker/core/internal/timer"
 )
 
-// A window holds a unique key in a queue for a time, whatever becomes of the job that opened it; see core.Submit.Window. It is
-// stored as an entry of its own, named by the number of that job. A job without a window pays for a look at an empty map.
+// A window reserves a unique key in a queue for a time, whatever happens to the job that opened it; see core.Submit.Window. It
+// is stored as a meta entry of its own, named by the number of that job. A job without a window only pays for a lookup in an
+// empty map.
 
 // windows are all windows.
 type windows struct {
@@ -19,14 +20,14 @@ type windows struct {
 	byKey map[Digest]uint32
 }
 
-// Window is one that has not ended.
+// Window is a window that has not ended.
 type Window struct {
 	key       Digest // of queue and key
-	Seq       uint64 // of the job that opened it
-	ID        string // that job's own
+	Seq       uint64 // number of the job that opened it
+	ID        string // id of that job if the client chose it
 	CreatedAt core.Instant
 	until     core.Instant
-	made      core.Commit // that holds it
+	made      core.Commit // commit that stores the window
 	timer     timer.ID
 }
 
@@ -50,7 +51,7 @@ func (t *Table) windowKey(queue, key string) Digest {
 	return t.DigestOf(queue + "\x00" + key)
 }
 
-// WindowOf is the window that holds the key of a submission, or nil.
+// WindowOf returns the window that reserves the key of a submission, or nil.
 func (t *Table) WindowOf(j *core.Job) *Window {
 	if len(t.windows.byKey) == 0 || j.UniqueKey == "" {
 		return nil
@@ -62,10 +63,10 @@ func (t *Table) WindowOf(j *core.Job) *Window {
 	return t.windows.all[h]
 }
 
-// OpenWindow holds the key of a new job until an instant.
+// OpenWindow reserves the key of a new job until an instant.
 func (t *Table) OpenWindow(j *core.Job, until core.Instant) {
 	key := t.windowKey(j.Queue, j.UniqueKey)
-	if h := t.windows.byKey[key]; h != 0 { // it is over, and its deadline has not been looked at
+	if h := t.windows.byKey[key]; h != 0 { // it has ended, but its deadline has not been handled yet
 		t.closeWindow(h)
 	}
 	value, err := json.Marshal(storedWindow{
@@ -102,7 +103,7 @@ func (t *Table) closeWindow(h uint32) {
 	t.LogMeta(core.MetaEntry{Name: windowName(w.Seq)})
 }
 
-// WindowTimeout is the deadline of a window.
+// WindowTimeout handles the deadline of a window.
 func (t *Table) WindowTimeout(h uint32) {
 	t.windows.all[h].timer = 0
 	t.closeWindow(h)
@@ -140,7 +141,7 @@ func (t *Table) CheckWindows(fail func(format string, args ...any)) (timers int)
 	return timers
 }
 
-// ShowWindows is all that matters of the windows.
+// ShowWindows shows everything about windows that affects decisions.
 func (t *Table) ShowWindows() string {
 	var all []string
 	for _, w := range t.windows.all {
@@ -152,5 +153,5 @@ func (t *Table) ShowWindows() string {
 	return fmt.Sprintf(" windows %v", all)
 }
 
-// WindowPending is the commit on which a reply about a window depends.
+// WindowPending returns the commit that a reply about a window depends on.
 func (t *Table) WindowPending(w *Window) core.Commit { return t.Pending(w.made) }
