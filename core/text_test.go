@@ -1,6 +1,7 @@
 package core
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -35,4 +36,21 @@ func TestCutTextKeepsCharactersWhole(t *testing.T) {
 			t.Errorf("CutText(%q, %d) = %q is not UTF-8", c.in, c.limit, got)
 		}
 	}
+}
+
+// It measures the heap of the process, so it does not run in parallel.
+func TestCutTextKeepsNothingOfTheRest(t *testing.T) { //nolint:paralleltest // see above
+	const long = 64 << 20
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	kept := CutText(strings.Repeat("x", long), 10)
+	if after := heap(); after > before+long/2 {
+		t.Errorf("%d bytes of text keep %d MiB", len(kept), (after-before)>>20)
+	}
+	runtime.KeepAlive(kept)
 }

@@ -29,6 +29,9 @@ const (
 	maxHeader     = 64 << 10
 )
 
+// firstBytes is how much memory a request gets for what it says that it will send. More memory comes with the bytes.
+const firstBytes = 256 << 10
+
 // Server is the net/http server of the front-end.
 func (f *Frontend) Server() *http.Server {
 	return &http.Server{
@@ -184,7 +187,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
+		b.Grow(int(min(r.ContentLength, firstBytes)) + bytes.MinRead)
 	}
 	n, err := b.ReadFrom(io.LimitReader(r.Body, maxRequestBytes+1))
 	if err != nil {

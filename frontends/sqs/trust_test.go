@@ -259,3 +259,12 @@ func TestQueueThatIsThereRestsOnItsCommit(t *testing.T) {
 		t.Errorf("created with commit %d, found with %d, %v", first, again, err)
 	}
 }
+
+// It measures the allocations of the process, so it does not run in parallel.
+func TestRequestGetsMemoryForWhatItSends(t *testing.T) { //nolint:paralleltest // see above
+	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader("x"))
+	r.ContentLength = maxRequestBytes
+	if took := allocated(func() { _, _ = readBody(r) }); took > maxRequestBytes/2 { // what is read does not matter
+		t.Errorf("%d KiB for one byte", took>>10)
+	}
+}
