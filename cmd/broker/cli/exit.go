@@ -31,7 +31,7 @@ var ExitCodes = []struct {
 	Meaning string
 }{
 	{ExitOK, "done"},
-	{ExitFailed, "failed, for a reason without a code of its own"},
+	{ExitFailed, "failed, for any other reason"},
 	{ExitUsage, "the command line or the request is wrong; nothing was done"},
 	{ExitDamaged, "`doctor`: the store is damaged, or `--salvage` could not copy all of it"},
 	{ExitNotFound, "no such job, queue, worker, …"},
