@@ -1,3 +1,3 @@
-// Package event knows who has subscribed to which events, and delivers them: in order, at most as many as a client has room for, and with
-// the number of those that it missed. It knows clients by their slots only. The machine says what happens.
+// Package event manages subscriptions and delivers events in order. A client gets at most as many events as its buffer holds, and the
+// number of dropped ones. It knows clients only by their slots. The machine publishes the events.
 package event

@@ -21,7 +21,7 @@ type subscription struct {
 	dropped uint64 // since the last delivered one
 }
 
-// Hub is the subscriptions of all clients, by their slots. Not safe for concurrent use.
+// Hub holds the subscriptions of all clients, by their slots. Not safe for concurrent use.
 type Hub struct {
 	subscriptions []*subscription
 	kinds         uint32 // of events with subscriptions

@@ -1,3 +1,3 @@
-// Package joblog appends lines to the logs of jobs. It knows the last chunk of each log that is being written, and forgets it once it is on
-// disk and the job is not leased any more. It writes chunks as documents of the table; the machine has them read.
+// Package joblog appends lines to the logs of jobs. It keeps the last chunk of each log that is being written until the chunk is on disk
+// and the job is no longer leased. It writes chunks as documents of the table; the machine gets them read.
 package joblog

@@ -7,35 +7,35 @@ import (
 	"broker/core/internal/table"
 )
 
-// The log of a job is on disk alone, in documents. Memory has how many of them there are (table.Optional.LogChunks), and while the job is leased
-// its last chunk, to which lines are appended. After that, or a restart, the next line has the chunk read.
+// The log of a job is only on disk, in documents. Their number is in memory (table.Optional.LogChunks), and while the job is leased also
+// the last chunk, to which lines are appended. After the lease, or after a restart, the chunk is read again for the next line.
 
 // End is the end of a log.
 type End struct {
 	last   core.LogChunk
 	bytes  int         // of the text of its lines
-	commit core.Commit // that has the last line
+	commit core.Commit // commit with the last line
 }
 
 // Logs are the ends of logs. Not safe for concurrent use.
 type Logs struct {
 	table     *table.Table
 	ends      map[uint64]*End // by number of the job
-	left      []uint64        // jobs that are not leased any more
+	left      []uint64        // jobs that are no longer leased
 	forgotten uint64          // how many ends were forgotten
 }
 
-// New makes the logs of a table, which has no jobs yet.
+// New returns the logs for a table, which has no jobs yet.
 func New(t *table.Table) *Logs { return &Logs{table: t, ends: map[uint64]*End{}} }
 
-// Supplied is the end of a log as the store has it.
+// Supplied is the end of a log that was read from the store.
 type Supplied struct {
 	log       *End
 	err       error
-	forgotten uint64 // Logs.forgotten before it was read: those that were forgotten since may have more lines
+	forgotten uint64 // Logs.forgotten before the read: ends that were forgotten since may have more lines
 }
 
-// Read sets what was read of a log, or why it cannot be read.
+// Read sets the documents of a log, or the error of reading them.
 func (s *Supplied) Read(documents []core.MetaEntry, err error) {
 	s.log, s.err = &End{last: core.LogChunk{First: 1}}, err
 	if chunks, err := core.DecodeLog(documents); err != nil {
@@ -48,7 +48,7 @@ func (s *Supplied) Read(documents []core.MetaEntry, err error) {
 	}
 }
 
-// Known is the end of the log of a job; nil: it must be read.
+// Known returns the end of the log of a job; nil: it must be read.
 func (g *Logs) Known(h uint32) *End {
 	if l := g.ends[g.table.At(h).Seq]; l != nil {
 		return l
@@ -59,7 +59,7 @@ func (g *Logs) Known(h uint32) *End {
 	return nil
 }
 
-// Take is the end of a log that was supplied; nil: it must be read, or read again.
+// Take returns the supplied end of a log; nil: it must be read, or read again.
 func (g *Logs) Take(s Supplied) (*End, error) {
 	switch {
 	case s.err != nil:
@@ -67,10 +67,10 @@ func (g *Logs) Take(s Supplied) (*End, error) {
 	case s.log != nil && s.forgotten == g.forgotten:
 		return s.log, nil
 	}
-	return nil, nil //nolint:nilnil // it is not there yet
+	return nil, nil //nolint:nilnil // not supplied yet
 }
 
-// Ask begins what is to be supplied of a log.
+// Ask returns the Supplied to fill for a log.
 func (g *Logs) Ask() Supplied { return Supplied{forgotten: g.forgotten} }
 
 // Extend appends lines and writes the chunks that change.
@@ -90,7 +90,7 @@ func (g *Logs) Extend(h uint32, e *table.Entry, l *End, lines []string) {
 	g.writeChunk(h, e, l)
 }
 
-// writeChunk puts the last chunk of a log into the open batch. The job's status says how many places there are.
+// writeChunk puts the last chunk of a log into the open batch. The job's status has the number of slots.
 func (g *Logs) writeChunk(h uint32, e *table.Entry, l *End) {
 	slot := core.LogSlot(l.last.Number)
 	g.table.PutDocument(core.MetaEntry{Name: core.LogChunkName(e.Seq, slot), Value: l.last.Encode()})
@@ -102,7 +102,7 @@ func (g *Logs) writeChunk(h uint32, e *table.Entry, l *End) {
 	}
 }
 
-// Leave has the end of a log forgotten once it is on disk: the job is not leased any more.
+// Leave is called when the job is no longer leased: the end of its log is forgotten once it is on disk.
 func (g *Logs) Leave(e *table.Entry) {
 	if len(g.ends) > 0 {
 		g.leave(e.Seq)

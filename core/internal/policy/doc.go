@@ -1,3 +1,4 @@
-// Package policy knows the policies of queues and types: what they say for jobs that do not say it themselves. They are looked up when
-// they are needed, so that a job takes no memory for them. It has the table for the time and for what is stored, and decides nothing.
+// Package policy manages the policies of queues and types, which set values that jobs do not set themselves. They are looked up when
+// they are needed, so they take no memory per job. The package uses the table for the time and for stored entries, and makes no
+// decisions.
 package policy

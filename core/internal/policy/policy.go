@@ -13,7 +13,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// Policy is a policy, and where it comes from.
+// Policy is a policy and its origin.
 type Policy struct {
 	core.JobPolicy
 	fromConfig bool
@@ -28,24 +28,25 @@ type Policies struct {
 	changed func(queue string, p *Policy)
 }
 
-// New makes no policies yet. changed is called when the one of a queue is replaced; nil: it has none any more.
+// New returns empty Policies. changed is called when the policy of a queue is replaced, or removed (nil).
 func New(t *table.Table, changed func(queue string, p *Policy)) *Policies {
 	return &Policies{table: t, changed: changed, all: [core.PolicyOfType + 1]map[string]*Policy{{}, {}}}
 }
 
-// metaNames begin the names of the meta entries. They are on disk and never change.
+// metaNames are the prefixes of the names of the meta entries. They are on disk and never change.
 var metaNames = [...]string{core.PolicyOfQueue: Prefix + "queue/", core.PolicyOfType: Prefix + "type/"}
 
-// Prefix begins the names of the meta entries of policies.
+// Prefix is the prefix of the names of all meta entries of policies.
 const Prefix = "core/policy/"
 
 // None reports whether there are no policies at all.
 func (x *Policies) None() bool { return x.count == 0 }
 
-// OfQueue is the policy of a queue, nil if it has none.
+// OfQueue returns the policy of a queue, or nil.
 func (x *Policies) OfQueue(name string) *Policy { return x.all[core.PolicyOfQueue][name] }
 
-// For is the policy of a type, or else the one of a queue, that says a member; nil: neither does.
+// For returns the policy that sets a member: the policy of the type, otherwise that of the queue; nil: neither sets
+// it.
 func (x *Policies) For(typ string, queue *Policy, member core.PolicyFields) *core.JobPolicy {
 	types := x.all[core.PolicyOfType]
 	if queue == nil && len(types) == 0 {
@@ -68,7 +69,7 @@ func (x *Policies) Unstored(queue, typ string) bool {
 	return p != nil && p.Unstored
 }
 
-// ApplyTo adds to a new job what policies say about its end.
+// ApplyTo sets the expiry and the retention of a new job from its policies.
 func (x *Policies) ApplyTo(j *core.Job) {
 	if x.None() || j.Ephemeral {
 		return
@@ -82,7 +83,7 @@ func (x *Policies) ApplyTo(j *core.Job) {
 	}
 }
 
-// Put sets or removes members of a policy, and returns the commit on which a reply depends.
+// Put sets or removes members of a policy, and returns the commit that the reply depends on.
 func (x *Policies) Put(op *core.PutPolicy) (core.Commit, error) {
 	all := x.all[op.Scope]
 	before := all[op.Name]
@@ -107,7 +108,7 @@ func (x *Policies) Put(op *core.PutPolicy) (core.Commit, error) {
 	return commit, nil
 }
 
-// refusal is why a policy is refused.
+// refusal returns why a policy is refused, or nil.
 func (x *Policies) refusal(op *core.PutPolicy, before *Policy) error {
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 	p := &op.Set
@@ -130,7 +131,7 @@ func (x *Policies) refusal(op *core.PutPolicy, before *Policy) error {
 	return nil
 }
 
-// apply puts a policy in force; one without members is forgotten.
+// apply sets a policy; a policy without members is removed.
 func (x *Policies) apply(scope core.PolicyScope, name string, p *Policy) {
 	if p.Has == 0 {
 		p = nil

@@ -1,4 +1,5 @@
-// Package queue has the structures that queues are made of: jobs (and queues by name) in order, and waiters in order.
+// Package queue has the data structures of queues: sorted lists of jobs (and of queues by name), and lists of waiting
+// clients.
 package queue
 
 import "sort"
@@ -51,7 +52,7 @@ func (l *List) Push(x uint32, before Before) {
 		l.pushBack(last, x)
 		return
 	}
-	// The first chunk whose last job is after x takes it.
+	// x goes into the first chunk whose last job is after x.
 	i := sort.Search(len(l.chunks), func(i int) bool {
 		c := l.chunks[i]
 		return before(x, c.h[len(c.h)-1])

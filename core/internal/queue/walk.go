@@ -2,7 +2,7 @@ package queue
 
 import "sort"
 
-// Walker walks a List in either direction; the List must not change meanwhile.
+// Walker walks a List in either direction. The List must not change meanwhile.
 type Walker struct {
 	list   *List
 	at, in int // chunk and index of the next job; backwards: of the one before it

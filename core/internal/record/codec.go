@@ -7,20 +7,20 @@ import (
 	"unsafe"
 )
 
-// Version is the first byte of every record. It changes only when old decoders could no longer skip to the fields that
-// they know; a new field just takes the next bit.
+// Version is the first byte of every record. It changes only if old decoders could no longer find the fields they
+// know; a new field only takes the next bit.
 //
-// To add a field: append its bit to the list of the record (never renumber), set the bit in jobFields or its like when
-// the value is not zero, and write and read the value at the place of the bit in the order. Stores without the field then
-// decode as before, and older brokers refuse a record that has it with ErrNewerFormat. Add it to recordtest too: a test
-// fails for every field of core that is missing there. Raise NewestFormat as well, and let AppendEntry leave the field out of
-// entries of older formats, since the members of a cluster are upgraded one after the other.
+// To add a field: append its bit to the list of the record (never renumber), set the bit in jobFields or the similar function
+// when the value is not zero, and write and read the value in the order of the bits. Stores without the field then decode as
+// before, and older brokers refuse records with the field with ErrNewerFormat. Add it to recordtest too: a test fails for
+// every field of core that is missing there. Raise NewestFormat as well, and let AppendEntry leave the field out of entries
+// of older formats, because the members of a cluster are upgraded one after another.
 const Version = 1
 
 // ErrNewerFormat is returned for data that a newer version of the broker wrote.
 var ErrNewerFormat = errors.New("written by a newer version of the broker")
 
-// Reasons why bytes are not a valid record.
+// Errors for invalid records.
 var (
 	ErrTruncated = errors.New("record is truncated")
 	ErrTrailing  = errors.New("record has bytes after its last field")
@@ -34,8 +34,8 @@ func IsInvalid(err error) bool {
 		errors.Is(err, ErrFields)
 }
 
-// decoder reads fields from the front of b. After an error it returns zero values, so that callers check once. It never
-// allocates more than its input justifies: a count is checked against the bytes that are left.
+// decoder reads fields from the front of b. After an error it returns zero values, so callers only check once. A count
+// is checked against the remaining bytes, so it never allocates more than its input justifies.
 type decoder struct {
 	b   []byte
 	err error
@@ -49,7 +49,7 @@ func (d *decoder) fail(err error) {
 	d.b = nil
 }
 
-// open reads the version and the set of fields that are present; known is the set of fields that may be.
+// open reads the version and the set of present fields; known is the set of allowed fields.
 func (d *decoder) open(known uint64) (fields uint64) {
 	d.version()
 	return d.fields(known)
@@ -79,7 +79,7 @@ func (d *decoder) fields(known uint64) uint64 {
 	return fields
 }
 
-// close returns the first error; bytes after the last field are one.
+// close returns the first error. Bytes after the last field are an error.
 func (d *decoder) close() error {
 	if d.err == nil && len(d.b) != 0 {
 		d.err = ErrTrailing
@@ -189,8 +189,8 @@ func flag(set bool, bit uint64) uint64 {
 	return 0
 }
 
-// Interner returns the same string for equal ones, so that ten million jobs share the name of their queue. It keeps at most
-// maxInterned strings, for users with a name per job. A nil *Interner returns views.
+// Interner returns the same string for equal strings, so that ten million jobs share the name of their queue. It keeps at
+// most maxInterned strings, because some users have a name for each job. A nil *Interner returns views.
 type Interner struct{ known map[string]string }
 
 const maxInterned = 1 << 16

@@ -10,7 +10,7 @@ import (
 	"broker/core"
 )
 
-// Entry is a commit batch at its place in the order of all: what a journal makes durable, and what is replicated.
+// Entry is a commit batch with its position. It is what a journal makes durable, and what is replicated.
 //
 //	format │ epoch │ number │ at │ number - prev │ chain, 8 bytes │ n, changes │ n, metadata and documents
 //	change:   seq │ fields │ stored │ body bytes │ job, body │ status │ failure │ outcome     each with its length in front
@@ -18,29 +18,29 @@ import (
 type Entry struct {
 	Position
 
-	Prev  uint64 // number of the entry before this one; entries without any change are left out
+	Prev  uint64 // number of the previous entry; entries without changes are left out
 	Batch *CommitBatch
 
-	// In an Entry, Position.Chain is that of the store to which the entry may be applied, and Position.Index is not encoded:
-	// it is the place in the replicated log, which is known once the entry is committed.
+	// In an Entry, Position.Chain is the Chain of the store that the entry may be applied to. Position.Index is not encoded:
+	// it is the index in the replicated log, which is known only once the entry is committed.
 }
 
 // Position identifies the last entry of a store.
 type Position struct {
-	Format int          // of the entry; zero: the first. Those before it in the same log have no newer one
+	Format int          // of the entry; zero: the first. Earlier entries in the same log have no newer format
 	Epoch  uint64       // increases when another engine takes over; zero: there is only one
 	Number uint64       // of the commit
 	At     core.Instant // when the batch was sealed
 	Index  uint64       // in the replicated log; zero: the store is not replicated
-	Chain  uint64       // hash of the last replicated entry, which holds the Chain before it: equal ones mean equal histories
+	Chain  uint64       // hash of the last replicated entry, which contains the previous Chain: equal Chains mean equal histories
 }
 
-// NewestFormat is the newest format of entries that this program reads. An entry says its own in its first byte, so that a program
-// that does not know it notices at once. The leader of a cluster writes the newest one that all members read.
+// NewestFormat is the newest format of entries that this program reads. The first byte of an entry is its format, so a program
+// that does not know the format notices at once. The leader of a cluster writes the newest format that all members read.
 //
 //	1  the first
 //	2  as 1: a node can tell from its store which format is in force
-//	3  as 2: a node that wins an election waits until the lease of the leader before is over
+//	3  as 2: a node that wins an election waits until the lease of the previous leader has ended
 //	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Job.OnBroken, Job.Cost, Job.RerunOf,
 //	    Status.Tally, Status.Queue, Status.StopAfter and Status.LogChunks
 const NewestFormat = 4
@@ -51,7 +51,7 @@ func (e *Entry) Follows(p Position) bool {
 	return e.Prev == p.Number && e.Number > e.Prev && e.Epoch >= p.Epoch
 }
 
-// ChainOf is the Chain of a store after the entry with this encoding.
+// ChainOf returns the Chain of a store after the entry with this encoding.
 func ChainOf(entry []byte) uint64 { return xxhash.Sum64(entry) }
 
 // AppendPosition encodes p.
@@ -68,7 +68,7 @@ func DecodePosition(b []byte) (Position, error) {
 	return p, d.close()
 }
 
-// appendPlace encodes what a position and an entry have in common.
+// appendPlace encodes the common fields of a position and an entry.
 func appendPlace(dst []byte, p Position) []byte {
 	dst = binary.AppendUvarint(append(dst, byte(max(p.Format, 1))), p.Epoch) //nolint:gosec // at most NewestFormat
 	dst = binary.AppendUvarint(dst, p.Number)
@@ -134,10 +134,10 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	return appendNamed(appendNamed(dst, e.Batch.Meta, 0), e.Batch.Documents, namedDocument)
 }
 
-// What a named value is. On disk.
+// Kinds of named values. On disk.
 const (
-	namedSet      = 1 // there is a value; else it is removed
-	namedDocument = 2 // it is a document; else metadata
+	namedSet      = 1 // there is a value; otherwise it is removed
+	namedDocument = 2 // it is a document; otherwise metadata
 
 	namedKnown = 3
 )
@@ -193,7 +193,7 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 	return dst, buf
 }
 
-// jobFor is a job as readers of a format know it.
+// jobFor returns a job without fields that readers of a format do not know.
 func jobFor(format int, j *core.Job) *core.Job {
 	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.RerunOf == 0 && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
 		return j
@@ -231,7 +231,7 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	return e, nil
 }
 
-// NumberOf is the number of the entry with this encoding.
+// NumberOf returns the number of the entry with this encoding.
 func NumberOf(entry []byte) (uint64, error) {
 	d := decoder{b: entry}
 	p := d.place()

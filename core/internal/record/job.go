@@ -7,12 +7,14 @@ import (
 	"broker/core"
 )
 
-// InlineBytes is the largest body that is stored within the record of its job. Larger ones have a key of their own, and
-// a Change that removes the job must state the size. Small enough that a start, which reads all records, stays fast.
+// InlineBytes is the size of the largest body that is stored within the record of its job. A larger body has a key of
+// its own, and a Change that removes the job must state the size. The limit is small so that a start, which reads all
+// records, stays fast.
 const InlineBytes = 1 << 10
 
 // Fields of a job, in the order in which they are written, after the queue and before the body. On disk: bits are never
-// renumbered or reused, a new field takes the next one (see Version). Sets of the first 7 take one byte, of the first 14 two.
+// renumbered or reused, a new field takes the next bit (see Version). Sets of the first 7 fields take one byte, of the first
+// 14 two.
 const (
 	jobBody = 1 << iota // the rest of the record; written last
 	jobOrigin
@@ -64,8 +66,8 @@ const (
 // HasOwnBody reports whether the body of j is stored under a key of its own.
 func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
 
-// AppendJob encodes j without its Seq, which is in the key. Instants are encoded relative to CreatedAt. Of stored only
-// Rewritten counts.
+// AppendJob encodes j without its Seq, which is in the key. Instants are encoded relative to CreatedAt. In stored,
+// only Rewritten matters.
 func AppendJob(dst []byte, j *core.Job, stored Parts) []byte {
 	id, isUUID := packUUID(j.ID)
 	f := jobFields(j, isUUID) | flag(stored&Rewritten != 0, jobRewritten)
@@ -234,10 +236,10 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// DecodeJob fills j from a record. bodyBytes is the size of a body that is stored under a key of its own, else zero; stored
-// has HasBody then, and Rewritten if that was set. The body, the attributes and all strings but Queue and Type are views of
-// b, which must not change while j is used. idText is the buffer for the text of a UUID and must live as long; nil
-// allocates one.
+// DecodeJob fills j from a record. bodyBytes is the size of a body with a key of its own, otherwise zero. stored has
+// HasBody for such a body, and Rewritten if that was set. The body, the attributes and all strings except Queue and Type
+// are views of b, which must not change while j is used. idText is the buffer for the text of a UUID, which must live as
+// long; nil allocates one.
 func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]byte) (
 	bodyBytes int, stored Parts, err error,
 ) {
@@ -408,7 +410,7 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 }
 
-// appendSeqs writes each number as its difference from the one before, the first from base.
+// appendSeqs writes each number as its difference from the previous number, the first from base.
 func appendSeqs(dst []byte, base uint64, seqs []uint64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(seqs)))
 	for _, s := range seqs {

@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// fieldExternal, the first bit of a failure and of an outcome, says that the record is stored in the body space; it is
-// the only field then. On disk.
+// fieldExternal, the first bit of a failure and of an outcome, says that the record is stored in the body space. It is
+// then the only field. On disk.
 const fieldExternal = 1
 
 // Fields of a failure. On disk.

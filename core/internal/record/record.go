@@ -1,5 +1,5 @@
-// Package record defines what the machine decides and the store keeps: commit batches, which are the unit of durability, and the
-// stored encoding of jobs, statuses, failures and outcomes.
+// Package record defines the data that the machine passes to the store: commit batches, which are the unit of durability, and
+// the stored encoding of jobs, statuses, failures and outcomes.
 package record
 
 import (
@@ -8,30 +8,31 @@ import (
 	"broker/core"
 )
 
-// CommitBatch is what one commit makes durable. It is self-contained: applied to another store with all batches before it, it
-// produces the same contents.
+// CommitBatch holds the changes that one commit makes durable. It is self-contained: applied to another store after all
+// earlier batches, it produces the same content.
 type CommitBatch struct {
 	Changes []Change
 	Meta    []core.MetaEntry // a nil Value removes the entry
 
-	Documents []core.MetaEntry // likewise
+	Documents []core.MetaEntry // a nil Value removes the document
 }
 
 // Change is the net effect of a batch on one job.
 type Change struct {
 	Seq uint64
 
-	// Gone removes everything that is stored of the job.
+	// Gone removes everything stored about the job.
 	Gone bool
 
-	// Stored and BodyBytes say what the store has of the job before this change, if it is Gone or rewritten: which of its
-	// keys exist (or may), and the size of the body, from which follows whether that has a key of its own.
+	// Stored and BodyBytes describe the job in the store before this change, if it is Gone or rewritten: which of its
+	// keys exist or may exist, and the size of the body, which tells whether the body has a key of its own.
 	Stored Parts
 
-	// KeepBody says that the body of Job is the stored one, so that a large one is not written again; Job.Body must be set.
+	// KeepBody says that the body of Job equals the stored body, so that a large body is not written again; Job.Body must
+	// be set.
 	KeepBody bool
 
-	// TimelineSlots is how many places the timeline of a job has that is gone, from 0.
+	// TimelineSlots is the number of slots, from 0, that the timeline of a removed job has used.
 	TimelineSlots uint16
 
 	BodyBytes int
@@ -43,11 +44,11 @@ type Change struct {
 	Failure *core.Failure // not nil: its last failure; under a key of its own, so that a lease does not rewrite it
 	Outcome *core.Outcome // not nil: it is done, and its outcome is kept
 
-	// Timeline are new entries of the job's timeline, each with its place, which may be that of an older one.
+	// Timeline holds new entries of the job's timeline, each with its slot, which may be the slot of an older entry.
 	Timeline []TimelineSlot
 }
 
-// TimelineSlot is an entry of a timeline at its place.
+// TimelineSlot is an entry of a timeline with its slot.
 type TimelineSlot struct {
 	Slot  uint16
 	Entry core.TimelineEntry
@@ -63,8 +64,8 @@ const (
 	HasFailure
 	HasOutcome
 
-	// Rewritten is not a key: the job itself was written more than once, so that its keys need ordinary deletes. It must be
-	// set from the first Change on that replaces a stored job. A scan finds it again, since the record holds it.
+	// Rewritten is not a key. It says that the job itself was written more than once, so its keys need ordinary deletes. It
+	// must be set from the first Change that replaces a stored job. The record stores it, so a scan finds it again.
 	Rewritten
 )
 
@@ -76,23 +77,23 @@ type Status struct {
 	HolderFrom     core.Protocol
 	LostLeases     uint8 // leases in a row that ended without a reply from the worker
 	Requeued       bool
-	Unlocked       bool  // its unique key was released early
-	Broken         bool  // blocked, and a dependency is gone without being done
+	Unlocked       bool  // its unique key was freed early
+	Broken         bool  // blocked, and a dependency ended without being done
 	Rerun          bool  // Leased: it runs again when this lease ends
-	ChildrenBroken bool  // a child is gone without being done
+	ChildrenBroken bool  // a child ended without being done
 	Closed         bool  // its successors have been released
 	Tried          bool  // its batch has counted its first execution
 	DoneFailed     bool  // Done, as failed
 	KeptByQueue    bool  // Done: kept by the retention of its queue
-	LogChunks      uint8 // places of the documents of its log
-	Placed         bool  // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
+	LogChunks      uint8 // slots of the documents of its log
+	Placed         bool  // ordered only by ReadyAt, regardless of Job.ScheduledOrder
 
 	Attempts   uint32
 	Fails      uint32
 	Children   uint32 // children that are not closed
-	EpochAhead uint32 // the job's epoch less Attempts, modulo 2³²
+	EpochAhead uint32 // the job's epoch minus Attempts, modulo 2³²
 	Entries    uint32 // of its timeline, so far
-	StopAfter  uint32 // Leased: how many milliseconds after LeasedAt its worker was asked to stop, and 1; zero: it was not
+	StopAfter  uint32 // Leased: milliseconds from LeasedAt until its worker was asked to stop, plus 1; zero: it was not asked
 
 	ReadyAt   core.Instant // its position in the queue; when a retry is due; when it died
 	ExpiresAt core.Instant // if it differs from the job's: end of retention
@@ -101,14 +102,14 @@ type Status struct {
 	LeaseFor  time.Duration
 	Worker    string
 	Group     string         // Retrying, Dead: failure group
-	Waiting   []uint64       // Blocked: its dependencies and its parent; those that are closed by now are done
-	Unstored  []uint64       // those of Waiting that are not in the store: if one is missing, it was lost and not done
+	Waiting   []uint64       // Blocked: its dependencies and its parent; jobs in it that are closed by now are done
+	Unstored  []uint64       // jobs in Waiting that are not stored: if one is missing, it was lost and not done
 	Progress  *core.Progress // nil: none was reported
 	Tally     *core.Tally    // nil: nothing was counted
-	Queue     string         // in place of Job.Queue, which may be another one; empty: it is that
+	Queue     string         // replaces Job.Queue if not empty
 }
 
-// Record is what a scan of the store returns for one job.
+// Record is the result of a scan of the store for one job.
 type Record struct {
 	Job        *core.Job // Body is nil if it has a key of its own
 	BodyBytes  int

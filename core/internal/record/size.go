@@ -3,10 +3,10 @@ package record
 import "broker/core"
 
 // MaxBatchBytes is the largest commit batch that the store accepts, by CommitBatch.Size: Pebble's limit is 4 GiB, for its
-// own encoding. The machine counts what it adds to the open batch and refuses work long before.
+// own encoding. The machine counts the bytes it adds to the open batch and refuses work long before this limit.
 const MaxBatchBytes = 4<<30 - 64<<20
 
-// Upper bounds, in bytes, of what the numbers of a record, its key and its place in the batch take.
+// Upper bounds, in bytes, of the numbers of a record, its key and its header in the batch.
 const (
 	keyBytes    = 1 + 8 + 1 + 2*5 // a key; operation and lengths in the batch
 	numberBytes = 10
@@ -16,7 +16,7 @@ const (
 	goneBytes   = 6 * keyBytes
 )
 
-// JobSize is an upper bound of what j takes in a commit batch, in bytes.
+// JobSize returns an upper bound of the size of j in a commit batch, in bytes.
 func JobSize(j *core.Job) int {
 	n := jobBytes + len(j.Queue) + len(j.Type) + len(j.ID) + len(j.UniqueKey) + len(j.Attributes) + len(j.Body) +
 		numberBytes*len(j.After) + len(j.Schedule) + len(j.Trace)
@@ -26,7 +26,7 @@ func JobSize(j *core.Job) int {
 	return n
 }
 
-// Size is an upper bound of what s takes in a commit batch, in bytes.
+// Size returns an upper bound of the size of s in a commit batch, in bytes.
 func (s *Status) Size() int {
 	n := statusBytes + len(s.Worker) + len(s.Group) + len(s.Queue) + numberBytes*(len(s.Waiting)+len(s.Unstored))
 	if s.Progress != nil {
@@ -35,7 +35,7 @@ func (s *Status) Size() int {
 	return n
 }
 
-// FailureSize is an upper bound of what f takes in a commit batch, in bytes.
+// FailureSize returns an upper bound of the size of f in a commit batch, in bytes.
 func FailureSize(f *core.Failure) int {
 	n := partBytes + len(f.Type) + len(f.Message) + len(f.Group) + len(f.Data)
 	for _, line := range f.Backtrace {
@@ -44,7 +44,7 @@ func FailureSize(f *core.Failure) int {
 	return n
 }
 
-// OutcomeSize is an upper bound of what o takes in a commit batch, in bytes.
+// OutcomeSize returns an upper bound of the size of o in a commit batch, in bytes.
 func OutcomeSize(o *core.Outcome) int {
 	n := partBytes + len(o.Result)
 	if o.Failure != nil {
@@ -53,15 +53,15 @@ func OutcomeSize(o *core.Outcome) int {
 	return n
 }
 
-// entrySize is an upper bound of what an entry of a timeline takes in a commit batch, in bytes.
+// entrySize returns an upper bound of the size of a timeline entry in a commit batch, in bytes.
 func entrySize(e *core.TimelineEntry) int {
 	return partBytes + len(e.Worker) + len(e.Address) + len(e.Queue) + len(e.Detail) + len(e.Group) + len(e.Text) + len(e.Fields)
 }
 
-// MetaSize is an upper bound of what m takes in a commit batch, in bytes.
+// MetaSize returns an upper bound of the size of m in a commit batch, in bytes.
 func MetaSize(m *core.MetaEntry) int { return keyBytes + len(m.Name) + len(m.Value) }
 
-// Size is an upper bound of what c takes in a commit batch, in bytes.
+// Size returns an upper bound of the size of c in a commit batch, in bytes.
 func (c *Change) Size() int {
 	n := 0
 	if c.Gone {
@@ -85,7 +85,7 @@ func (c *Change) Size() int {
 	return n
 }
 
-// Size is an upper bound of what b takes in the store's log, in bytes.
+// Size returns an upper bound of the size of b in the store's log, in bytes.
 func (b *CommitBatch) Size() int {
 	n := 0
 	for i := range b.Changes {

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Fields of a status, after the state. On disk, as for a job. Those of an ordinary lease come first.
+// Fields of a status, after the state. On disk, as for a job. The fields of an ordinary lease come first.
 const (
 	statusAttempts = 1 << iota
 	statusReadyAt
@@ -181,7 +181,7 @@ func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
 	return dst
 }
 
-// DecodeStatus fills s from a record, with views of b. It reuses what s refers to.
+// DecodeStatus fills s from a record, with views of b. It reuses the memory that s refers to.
 func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
 	waiting, unstored, progress, tally := s.Waiting[:0], s.Unstored[:0], s.Progress, s.Tally

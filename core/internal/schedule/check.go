@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// Check verifies the index and the deadline of every schedule: without one for a schedule that was due since the machine stopped. It
-// returns the number of deadlines in use.
+// Check verifies the index and the deadline of every schedule, and returns the number of deadlines in use. If the machine has
+// stopped, a schedule that became due since then may have no deadline.
 func (x *Schedules) Check(fail func(format string, args ...any), stopped bool) (timers int) {
 	found := 0
 	for slot, s := range x.slots {

@@ -9,13 +9,13 @@ import (
 	"broker/core"
 )
 
-// maxScheduleRuns is the default for how many jobs one RunSchedule submits at most.
+// maxScheduleRuns is the default limit of jobs that one RunSchedule submits.
 const maxScheduleRuns = 1000
 
-// retryRun is when a run that was refused is tried again.
+// retryRun is the delay before a refused run is tried again.
 const retryRun = time.Second
 
-// Due runs a schedule whose deadline has come. If more runs are due, the next deadline has passed already, so that Tick bounds the work.
+// Due runs a schedule whose deadline has come. If more runs are due, the next deadline has already passed, so Tick limits the work.
 func (x *Schedules) Due(slot uint32) {
 	s := x.slots[slot]
 	s.deadline = 0
@@ -26,7 +26,7 @@ func (x *Schedules) Due(slot uint32) {
 	}
 }
 
-// Skip forgets the deadline of a schedule that has come while nothing may change.
+// Skip clears the deadline of a schedule that became due while no change is allowed.
 func (x *Schedules) Skip(slot uint32) { x.slots[slot].deadline = 0 }
 
 // runDue makes the first run that is due up to an instant. It reports whether a job was submitted, and whether the run was
@@ -67,8 +67,8 @@ func (x *Schedules) runDue(s *schedule, upTo core.Instant) (submitted, again boo
 	return err == nil, false
 }
 
-// firstRun is the run to make first of those that are due up to an instant; zero if all of them are too old. At least one
-// is due.
+// firstRun returns the first run to make among the runs due up to an instant; zero if all of them are too old. At least
+// one run must be due.
 func (s *schedule) firstRun(upTo core.Instant) core.Instant {
 	switch s.Missed {
 	case core.MissedSkip:
@@ -101,7 +101,7 @@ func (s *schedule) firstRun(upTo core.Instant) core.Instant {
 	return due
 }
 
-// lastRun is the last run up to an instant. from is a run that is not after it.
+// lastRun returns the last run up to an instant. from is a run at or before it.
 func (s *schedule) lastRun(from, upTo core.Instant) core.Instant {
 	for from < upTo { // the last run is from or later, and none is between upTo here and the original one
 		middle := from + (upTo-from)/2
@@ -114,7 +114,7 @@ func (s *schedule) lastRun(from, upTo core.Instant) core.Instant {
 	return from
 }
 
-// worthRetry reports a refusal that is not about the job itself and may be over soon.
+// worthRetry reports whether the reason of a refusal is not the job itself and may end soon.
 func worthRetry(err error) bool {
 	return errors.Is(err, core.ErrFull) || errors.Is(err, core.ErrDiskFull) || errors.Is(err, core.ErrDraining)
 }
@@ -144,7 +144,8 @@ func (s *schedule) backlogged(x *Schedules) bool {
 	return waiting >= s.Backlog
 }
 
-// countIfRevived keeps a dead job out of the list that each run walks, and notes its schedule in case the job leaves the dead set.
+// countIfRevived removes a dead job from the list that each run walks, and remembers its schedule in case the job leaves the dead
+// set.
 func (x *Schedules) countIfRevived(s *schedule, seq uint64) {
 	if x.dead == nil {
 		x.dead = map[uint64]string{}
@@ -165,7 +166,7 @@ func (x *Schedules) Revived(seq uint64) {
 	}
 }
 
-// Forget forgets a job that is gone.
+// Forget removes a job that is gone.
 func (x *Schedules) Forget(seq uint64) { delete(x.dead, seq) }
 
 // spawn submits a job of a schedule, and returns its number.
@@ -173,7 +174,7 @@ func (x *Schedules) spawn(s *schedule) (uint64, error) {
 	seq, joined, err := x.host.Submit(s.nextJob(x.table.Now))
 	if err != nil {
 		if errors.Is(err, core.ErrDuplicate) {
-			s.Runs++ // else all later runs would be refused too
+			s.Runs++ // otherwise all later runs would be refused too
 		}
 		return 0, err
 	}
@@ -184,7 +185,7 @@ func (x *Schedules) spawn(s *schedule) (uint64, error) {
 	return seq, nil
 }
 
-// nextJob is the template with its spans turned into instants.
+// nextJob returns a job from the template, with its relative times turned into instants.
 func (s *schedule) nextJob(now core.Instant) *core.Job {
 	j := *s.Job
 	j.Schedule = s.Name
@@ -199,8 +200,8 @@ func (s *schedule) nextJob(now core.Instant) *core.Job {
 	return &j
 }
 
-// Run submits a job of a schedule, or as many as are due up to an instant. It returns how many in the latter case, and the number of the
-// last one.
+// Run submits one job of a schedule, or all jobs that are due up to UpTo. It returns the number of jobs in the latter case, and the Seq
+// of the last job.
 func (x *Schedules) Run(op *core.RunSchedule) (jobs int, last uint64, err error) {
 	s := x.byName[op.Name]
 	if s == nil {
@@ -221,7 +222,7 @@ func (x *Schedules) Run(op *core.RunSchedule) (jobs int, last uint64, err error)
 	return 0, seq, nil
 }
 
-// runUpTo makes the runs that are due up to an instant and returns how many jobs it has submitted.
+// runUpTo makes the runs that are due up to UpTo and returns how many jobs it has submitted.
 func (x *Schedules) runUpTo(s *schedule, op *core.RunSchedule) (jobs int) {
 	limit := op.Limit
 	if limit <= 0 {

@@ -17,28 +17,28 @@ import (
 type schedule struct {
 	core.Schedule // without NextAt
 	times         crontab.Schedule
-	slot          uint32 // in schedules.slots, for the timer
+	slot          uint32 // in Schedules.slots, for the timer
 	deadline      timer.ID
 	at, next      core.Instant
 	reported      core.Instant // the run whose refusal was reported
-	countedTo     core.Instant // no more than MaxMissed of the runs up to then are still due
+	countedTo     core.Instant // at most MaxMissed of the runs up to then are still due
 	countFrom     uint64       // the Backlog counts no job with a lower number
 	live          []uint64     // jobs that may be unfinished; with a Backlog only
 	definition    []byte       // as stored
 	moved         bool         // its position has to be stored
-	unusable      error        // why its stored times mean nothing to this broker; nil: they do
-	unconfirmed   bool         // it is the configuration's, which has not confirmed it since the start
+	unusable      error        // why this broker cannot use its stored times; nil: it can
+	unconfirmed   bool         // it comes from the configuration, which has not confirmed it since the start
 }
 
-// Host is what schedules ask of the machine.
+// Host is what schedules need from the machine.
 type Host interface {
 	// Valid reports whether a job could be submitted.
 	Valid(j *core.Job) bool
-	// Submit submits a job, or has it join the job that has its unique key. It returns the number of the job.
+	// Submit submits a job, or coalesces it with the job that holds its unique key. It returns the number of the job.
 	Submit(j *core.Job) (seq uint64, joined bool, err error)
 }
 
-// Schedules holds all of them. Not safe for concurrent use.
+// Schedules holds all schedules. Not safe for concurrent use.
 type Schedules struct {
 	table   *table.Table
 	host    Host
@@ -51,15 +51,15 @@ type Schedules struct {
 	dead    map[uint64]string      // jobs that a Backlog counts again if they leave the dead set; value: the schedule
 	running map[uint64][]*schedule // jobs of recent runs that have not ended, or are dead
 
-	restored map[uint64]string // restored jobs of schedules, with their names; until they are counted
+	restored map[uint64]string // restored jobs with the names of their schedules; until they are counted
 }
 
-// New makes the schedules that submit to a host.
+// New returns empty Schedules, which submit jobs to host.
 func New(t *table.Table, host Host) *Schedules {
 	return &Schedules{table: t, host: host, byName: map[string]*schedule{}, restored: map[uint64]string{}}
 }
 
-// maxTimesBytes bounds the texts of a schedule's times.
+// maxTimesBytes limits the texts of a schedule's times.
 const maxTimesBytes = 1000
 
 // every is a crontab.Schedule of any interval.
@@ -96,7 +96,7 @@ func ParseTimes(s *core.Schedule) (crontab.Schedule, error) {
 	return crontab.Parse(s.Cron, zone)
 }
 
-// Put gives a schedule a definition whose times were parsed, after Refusal.
+// Put creates or replaces a schedule with parsed times. Call Refusal first.
 func (x *Schedules) Put(to *core.Schedule, times crontab.Schedule) core.Schedule {
 	s := x.byName[to.Name]
 	fresh := s == nil
@@ -108,7 +108,7 @@ func (x *Schedules) Put(to *core.Schedule, times crontab.Schedule) core.Schedule
 	return s.shown()
 }
 
-// TimesOf are the times that a schedule has already, nil if they have to be parsed.
+// TimesOf returns the parsed times if the schedule already has these times; nil: they have to be parsed.
 func (x *Schedules) TimesOf(s *core.Schedule) crontab.Schedule {
 	if old := x.byName[s.Name]; old != nil && old.unusable == nil && sameTimes(&old.Schedule, s) {
 		return old.times
@@ -116,7 +116,7 @@ func (x *Schedules) TimesOf(s *core.Schedule) crontab.Schedule {
 	return nil
 }
 
-// Refusal is the reason why a schedule is refused, nil if there is none.
+// Refusal returns why a schedule is refused, or nil.
 func (x *Schedules) Refusal(op *core.PutSchedule) error {
 	old := x.byName[op.Schedule.Name]
 	switch {
@@ -134,7 +134,7 @@ func (x *Schedules) Refusal(op *core.PutSchedule) error {
 	return x.scheduleRefusal(&op.Schedule)
 }
 
-// scheduleRefusal is what is invalid in a new schedule, nil if nothing is.
+// scheduleRefusal returns what is invalid in a new schedule, or nil.
 func (x *Schedules) scheduleRefusal(s *core.Schedule) error {
 	if err := scheduleFormRefusal(s); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (x *Schedules) scheduleRefusal(s *core.Schedule) error {
 	return nil
 }
 
-// scheduleFormRefusal is what no version of the broker has ever accepted. A stored schedule is checked for this only: a limit
-// that has become tighter since must not keep a store from opening.
+// scheduleFormRefusal returns errors that every version of the broker has rejected. Stored schedules are checked only for
+// these: limits that were reduced later must not prevent a store from opening.
 func scheduleFormRefusal(s *core.Schedule) error {
 	switch {
 	case s.Name == "":
@@ -224,7 +224,7 @@ func (x *Schedules) replaceSchedule(s *schedule, to *core.Schedule, times cronta
 	x.arm(s, s.next)
 }
 
-// Pause pauses a schedule, or ends that.
+// Pause pauses or resumes a schedule.
 func (x *Schedules) Pause(op *core.PauseSchedule) error {
 	s := x.byName[op.Name]
 	if s == nil {
@@ -241,10 +241,10 @@ func (x *Schedules) Pause(op *core.PauseSchedule) error {
 	return nil
 }
 
-// advance notes that all runs up to at are done or left out.
+// advance records that all runs up to at are done or left out.
 func (x *Schedules) advance(s *schedule, at core.Instant) { s.at, s.next = at, s.after(at) }
 
-// after is the first instant after at; zero if there is none.
+// after returns the first due time after at; zero: none.
 func (s *schedule) after(at core.Instant) core.Instant {
 	return core.InstantOf(s.times.Next(at.Time()))
 }
@@ -257,7 +257,8 @@ func (x *Schedules) arm(s *schedule, at core.Instant) {
 	}
 }
 
-// resume leaves out the runs that were due while a schedule was paused, unless missed runs are made up for.
+// resume leaves out the runs that were due while the schedule was paused, unless the schedule catches up on missed
+// runs.
 func (x *Schedules) resume(s *schedule) {
 	if s.unusable == nil && s.Missed == core.MissedSkip && s.next != 0 && s.next <= x.table.Now {
 		x.advance(s, x.table.Now)

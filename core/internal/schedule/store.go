@@ -15,14 +15,14 @@ import (
 	"broker/core/internal/table"
 )
 
-// Prefix and PositionPrefix begin the names of meta entries: a schedule has two: its definition and, written with each run, its position. By name, positions follow
-// definitions.
+// Prefix and PositionPrefix are prefixes of the names of meta entries. A schedule has two entries: its definition and, written with each
+// run, its position. In the order of names, positions follow definitions.
 const (
 	Prefix         = "core/schedule/"
 	PositionPrefix = "core/schedule_position/"
 )
 
-// believable is how far a position may be ahead of the clock. One that is further ahead comes from a clock that was wrong.
+// believable is how far a position may be ahead of the clock. A position further ahead comes from a wrong clock.
 const believable = time.Hour
 
 // scheduleMeta is the definition of a schedule as stored.
@@ -118,11 +118,11 @@ func (x *Schedules) Restore(name string, value []byte) error {
 		Name: strings.TrimPrefix(name, Prefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
 		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: min(d.MaxMissed, core.MaxMissed), Paused: d.Paused, FromConfig: d.FromConfig,
 	}
-	s.unconfirmed = s.FromConfig // else one that was removed from the file could run before the file is read
+	s.unconfirmed = s.FromConfig // otherwise a schedule that was removed from the file could run before the file is read
 	if err := scheduleFormRefusal(&s.Schedule); err != nil {
 		return err
 	}
-	if s.times, s.unusable = ParseTimes(&s.Schedule); s.unusable != nil { // such as a time zone that the system no longer has
+	if s.times, s.unusable = ParseTimes(&s.Schedule); s.unusable != nil { // for example, the system no longer has its time zone
 		s.times = never{}
 	}
 	x.addSchedule(s, s.Name)
@@ -145,7 +145,7 @@ func (x *Schedules) RestorePosition(name string, value []byte) error {
 	return nil
 }
 
-// Restored gives the schedules that have a backlog their jobs, and arms all.
+// Restored gives schedules with a Backlog their jobs, and sets the deadlines of all schedules.
 func (x *Schedules) Restored() {
 	for _, seq := range slices.Sorted(maps.Keys(x.restored)) {
 		if s := x.byName[x.restored[seq]]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
@@ -153,7 +153,7 @@ func (x *Schedules) Restored() {
 		}
 	}
 	for _, s := range x.slots {
-		if s.unusable != nil { // its position stays as it is: its times may be known at the next start
+		if s.unusable != nil { // keep its position: its times may be usable at the next start
 			x.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunRefused, Err: s.unusable})
 			continue
 		}
@@ -162,7 +162,7 @@ func (x *Schedules) Restored() {
 	}
 }
 
-// resetIfFromFuture lets a schedule start anew if its position comes from a clock that was far ahead.
+// resetIfFromFuture resets the position of a schedule if it comes from a clock that was far ahead.
 func (x *Schedules) resetIfFromFuture(s *schedule) bool {
 	if s.unusable != nil || s.at <= x.table.Now.Add(believable) {
 		return false
@@ -174,13 +174,13 @@ func (x *Schedules) resetIfFromFuture(s *schedule) bool {
 // RestoredJob records that a restored job was submitted by a schedule, until Restored.
 func (x *Schedules) RestoredJob(seq uint64, name string) { x.restored[seq] = strings.Clone(name) }
 
-// ForgetRestored takes RestoredJob back.
+// ForgetRestored undoes RestoredJob.
 func (x *Schedules) ForgetRestored(seq uint64) { delete(x.restored, seq) }
 
 // HasChanges reports whether positions have to be stored.
 func (x *Schedules) HasChanges() bool { return len(x.moved) > 0 }
 
-// Show is all that matters of the schedules.
+// Show shows everything about schedules that affects decisions.
 func (x *Schedules) Show() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(x.byName)) {
@@ -190,7 +190,7 @@ func (x *Schedules) Show() string {
 	return b.String()
 }
 
-// ClockSetBack is for a wall clock that was set back.
+// ClockSetBack adapts the schedules when the wall clock was set back.
 func (x *Schedules) ClockSetBack() {
 	for _, s := range x.slots {
 		if s != nil && x.resetIfFromFuture(s) {

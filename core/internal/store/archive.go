@@ -80,7 +80,8 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReceiveCopy reads the tar file of an Archive into a folder that must not exist yet. Only a complete copy gets that name.
+// ReceiveCopy reads the tar file of an Archive into a folder that must not exist yet. The folder gets its name only when
+// the copy is complete.
 func ReceiveCopy(r io.Reader, dir string) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {

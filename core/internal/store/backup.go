@@ -22,7 +22,7 @@ const unfinished = ".unfinished"
 // unfinishedFile marks that folder until it is removed: half a copy looks like a store without its newest commits.
 const unfinishedFile = "UNFINISHED"
 
-// isUnfinished reports whether dir is a folder in which a copy was made, or inside of one.
+// isUnfinished reports whether dir is the folder of an unfinished copy, or inside such a folder.
 func isUnfinished(fsys vfs.FS, dir string) bool {
 	for _, d := range []string{dir, fsys.PathDir(dir)} {
 		if _, err := fsys.Stat(fsys.PathJoin(d, unfinishedFile)); err == nil {
@@ -32,7 +32,7 @@ func isUnfinished(fsys vfs.FS, dir string) bool {
 	return false
 }
 
-// Checkpoint copies the present state of the store to a folder that must not exist yet, while commits continue. Tables are
+// Checkpoint copies the current state of the store to a folder that must not exist yet, while commits continue. Tables are
 // hard links where the file system supports them. An error concerns the copy only.
 func (s *Store) Checkpoint(dir string) error {
 	if !s.use.enter() {
@@ -61,7 +61,7 @@ func (s *Store) Checkpoint(dir string) error {
 func (s *Store) copyTo(dir string) error {
 	return makeCopy(s.fs, dir, func(whole string) error {
 		if s.replicated {
-			if err := s.db.Flush(); err != nil { // there is no log that the copy could have
+			if err := s.db.Flush(); err != nil { // a replicated store has no log to copy
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func (s *Store) copyTo(dir string) error {
 	})
 }
 
-// makeCopy makes a copy inside of a private folder, since Pebble creates folders that everybody can read, and gives it its name once
+// makeCopy makes a copy inside a private folder, because Pebble creates folders that all users can read. The copy gets its name once
 // it is complete.
 func makeCopy(fsys vfs.FS, dir string, fill func(whole string) error) (err error) {
 	work := dir + unfinished
@@ -101,12 +101,12 @@ func makeCopy(fsys vfs.FS, dir string, fill func(whole string) error) (err error
 	return atomicfile.SyncDir(fsys, fsys.PathDir(dir))
 }
 
-// CopiedBytes is how much of a copy that Checkpoint is making in dir is there.
+// CopiedBytes returns how many bytes Checkpoint has copied to dir so far.
 func (s *Store) CopiedBytes(dir string) (n uint64) {
 	whole := s.fs.PathJoin(dir+unfinished, "store")
 	names, err := s.fs.List(whole)
 	if err != nil {
-		return 0 // it has not begun, or is complete
+		return 0 // the copy has not begun, or is complete
 	}
 	for _, name := range names {
 		if info, err := s.fs.Stat(s.fs.PathJoin(whole, name)); err == nil {
@@ -133,7 +133,8 @@ func CopyStopped(from Options, dir string) error {
 	return errors.Join(s.Checkpoint(dir), s.Close())
 }
 
-// FreeBytes is the disk space that is available to this process; errors.ErrUnsupported if the file system does not know.
+// FreeBytes returns the disk space available to this process, or errors.ErrUnsupported if the file system does not
+// report it.
 func (s *Store) FreeBytes() (uint64, error) {
 	usage, err := s.disk.GetDiskUsage(s.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -159,15 +160,15 @@ type Metrics struct {
 	CompactedBytes   uint64
 	CompactionDebt   uint64 // bytes that are due for compaction
 	WriteStalls      uint64 // times that commits waited for a flush or a compaction
-	TombstonesStored uint64 // deletes that have not met what they delete
+	TombstonesStored uint64 // deletes that have not been merged with the deleted keys yet
 	LiveBytes        uint64 // of the tables that are in use
 	CacheHits        uint64 // blocks found in the cache since Open
 	CacheMisses      uint64
 	Levels           [7]core.StorageLevel
 }
 
-// Metrics may take as long as a lookup; call it once a second rather than for every job. After a failure it returns the
-// last metrics read before: Pebble may be blocked.
+// Metrics may take as long as a lookup; call it once a second, not for every job. After a failure, Pebble may be
+// blocked, so it returns the last metrics from before.
 func (s *Store) Metrics() Metrics {
 	if !s.use.enter() {
 		return Metrics{}

@@ -11,10 +11,10 @@ import (
 	"broker/core/internal/record"
 )
 
-// maxFindings bounds the findings in a Report.
+// maxFindings limits the findings in a Report.
 const maxFindings = 100
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Jobs, Statuses, Failures, Outcomes uint64
 	Bodies                             uint64 // with a key of their own
@@ -28,14 +28,14 @@ type Report struct {
 }
 
 // Check reads everything, which verifies every checksum, and decodes every record. The Report has the findings; an error
-// means that Check itself could not go on. progress, if not nil, is called now and then with the number of keys read.
-// Commits may continue meanwhile: what is read is the state of the store at the beginning.
+// means that Check itself could not continue. progress may be nil; it is called from time to time with the number of
+// keys read. Commits may continue: Check reads the state of the store at its start.
 func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, error) {
 	if !s.use.enter() {
 		return Report{}, ErrClosed
 	}
 	defer s.use.leave()
-	at, err := s.db.NewIter(nil) // not a snapshot, which could not be had once the store has failed
+	at, err := s.db.NewIter(nil) // not a snapshot, which a failed store cannot provide
 	if err != nil {
 		return Report{}, fmt.Errorf("check store: %w", err)
 	}
@@ -67,7 +67,8 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 	return c.r, ctx.Err()
 }
 
-// TableKeys is the number of keys in the tables: old versions and deletes count too, what is only in memory does not.
+// TableKeys returns the number of keys in the tables. Old versions and deletes count too; keys that are only in
+// memory do not.
 func (s *Store) TableKeys() (keys uint64, err error) {
 	if !s.use.enter() {
 		return 0, ErrClosed
@@ -88,14 +89,14 @@ func (s *Store) TableKeys() (keys uint64, err error) {
 // checker walks the jobs twice: first for their records, then in parallel with the body space.
 type checker struct {
 	s        *Store
-	at       *pebble.Iterator // those that read are its clones, so that all see the same state
+	at       *pebble.Iterator // the reading iterators are its clones, so all see the same state
 	ctx      context.Context
 	progress func(uint64)
 	r        Report
 	keys     uint64
 
 	seq     uint64 // the current job
-	present bool   // it has a record
+	present bool   // the current job has a record
 	job     core.Job
 	status  record.Status
 	failure core.Failure
@@ -186,7 +187,7 @@ func (c *checker) openBodies() {
 	c.bodies, c.hasBody = it, it.First()
 }
 
-// bodyOf compares a key of the job space with what belongs to it in the body space.
+// bodyOf compares a key of the job space with its value in the body space.
 func (c *checker) bodyOf(key, value []byte) {
 	seq, part, ok := parseKey(key)
 	if !ok {
@@ -241,8 +242,8 @@ func (c *checker) takeBody(seq uint64, part byte, size int) {
 	c.hasBody = c.bodies.Next()
 }
 
-// restOfBodies skips the values of jobs below seq. A body that no job refers to is an orphan; a failure that was large once
-// is not.
+// restOfBodies skips the values of jobs below seq. A body that no job refers to is an orphan; a failure that was large
+// earlier is not.
 func (c *checker) restOfBodies(seq uint64) {
 	for c.hasBody {
 		at, part := c.bodyKey()
@@ -262,7 +263,7 @@ func (c *checker) restOfBodies(seq uint64) {
 	}
 }
 
-// timelineEntry reads an entry of a timeline of the last job, or of one that does not exist.
+// timelineEntry reads a timeline entry of the last job, or of a job that does not exist.
 func (c *checker) timelineEntry(seq uint64) {
 	what := fmt.Sprintf("timeline of job %d", seq)
 	value, err := c.bodies.ValueAndErr()

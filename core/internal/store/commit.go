@@ -12,12 +12,12 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// committer passes batches to Pebble on a goroutine of its own, which a failure may block forever: nobody waits for it
-// then.
+// committer passes batches to Pebble on a goroutine of its own. A failure may block this goroutine forever; callers
+// then stop waiting for it.
 type committer struct {
 	mu        sync.Mutex // one commit at a time; guards the fields below
 	last      record.Position
-	cluster   string // empty: part of none
+	cluster   string // empty: part of no cluster
 	followers []*Follower
 	buf       []byte // for encoding, reused
 	key       jobKey
@@ -50,8 +50,8 @@ func (c *committer) stop() {
 }
 
 // Append makes an entry durable: when it returns nil, all of it is on disk. An entry that does not follow the last one is
-// refused with ErrSequence, one that is too large with ErrBatchSize; nothing has changed then. Any other error is final, and
-// after a restart either all of the entry is there or none of it.
+// refused with ErrSequence, an entry that is too large with ErrBatchSize; in both cases nothing has changed. Any other error
+// is final: after a restart, either the whole entry is there or nothing of it.
 func (s *Store) Append(e *record.Entry) error {
 	c := &s.commit
 	c.mu.Lock()
@@ -66,7 +66,7 @@ func (s *Store) Append(e *record.Entry) error {
 	return err
 }
 
-// fill puts an entry into pb that leads to the position to.
+// fill adds an entry to pb, and the position to that follows from it.
 func (c *committer) fill(pb *pebble.Batch, e *record.Entry, to record.Position) error {
 	if !e.Follows(c.last) {
 		return fmt.Errorf("entry %d of epoch %d, after %d, to a store at %d of epoch %d: %w", e.Number, e.Epoch, e.Prev,
@@ -83,7 +83,7 @@ func (c *committer) setPosition(pb *pebble.Batch, to record.Position) error {
 	return c.set(pb, positionKey, c.buf)
 }
 
-// Position says which entry was the last one.
+// Position returns the position of the last entry.
 func (s *Store) Position() record.Position {
 	s.commit.mu.Lock()
 	defer s.commit.mu.Unlock()
@@ -193,7 +193,7 @@ func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 	return nil
 }
 
-// put writes what is new of a job.
+// put writes a change of a job.
 func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 	if ch.Job != nil {
 		if err := c.putJob(pb, ch); err != nil {
@@ -243,13 +243,13 @@ func (c *committer) putJob(pb *pebble.Batch, ch *record.Change) (err error) {
 	return c.set(pb, c.key.of(spaceJob, ch.Seq, partJob), c.buf)
 }
 
-// hadOwnBody reports whether the store has a body under a key of its own. That follows from its size, and from Stored if
-// InlineBytes was different when it was written.
+// hadOwnBody reports whether the store has a body under a key of its own. It decides by the size, and by Stored in case
+// InlineBytes was different when the job was written.
 func hadOwnBody(ch *record.Change) bool {
 	return ch.Stored&record.HasBody != 0 || ch.BodyBytes > record.InlineBytes
 }
 
-// setPart writes the record in buf next to the job if it is small, else to the body space.
+// setPart writes the record in buf next to the job if it is small, otherwise to the body space.
 func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
 	if len(c.buf) <= record.InlineBytes {
 		return c.set(pb, c.key.of(spaceJob, seq, part), c.buf)
@@ -268,8 +268,8 @@ func (*committer) set(pb *pebble.Batch, key, value []byte) error {
 	return pb.Set(key, value, nil)
 }
 
-// remove deletes all keys of a job. A single delete removes a key that was written once, and only such a key: of one that
-// was written twice, the older value would come back.
+// remove deletes all keys of a job. A single delete is only allowed for a key that was written once. If the key was
+// written twice, the older value would come back.
 func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 	seq := ch.Seq
 	del := pb.SingleDelete

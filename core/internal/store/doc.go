@@ -1,5 +1,5 @@
-// Package store makes the machine's decisions durable, in a Pebble database of its own. It is the only importer of
-// Pebble.
+// Package store makes the machine's decisions durable, in a Pebble database of its own. Only this package and the
+// packages below it import Pebble.
 //
 // # Key space
 //
@@ -11,21 +11,21 @@
 //	'm' name         a metadata entry: the value as given
 //	'm' 0            the position of the last entry: epoch, number and time of its commit, index and hash if replicated
 //	'm' 1            the id of the cluster that the store is part of
-//	'j' seq          the job: what rarely changes
+//	'j' seq          the job: fields that rarely change
 //	'j' seq 'f'      its last failure
 //	'j' seq 'o'      its outcome
 //	'j' seq 's'      its status
 //	'b' seq          its body, if larger than record.InlineBytes: the bytes as submitted
 //	'b' seq 'f'      its last failure, if large; 'j' seq 'f' then only says so
-//	'b' seq 'o'      its outcome, if large; likewise
+//	'b' seq 'o'      its outcome, if large; 'j' seq 'o' then only says so
 //
-// A start reads the whole of 'j' in one pass and none of 'b', so large bodies cost it nothing. A change of state writes a
-// status of some 20 bytes and touches nothing else.
+// A start reads all of 'j' in one pass and nothing of 'b', so large bodies do not slow it down. A change of state only
+// writes a status of about 20 bytes.
 //
-// Keys that were written once are removed with Pebble's single delete, which disappears together with what it deletes when
-// both meet in a flush: a job that comes and goes within one memtable costs no table at all. That is the job and its body,
-// unless the job was rewritten (record.Rewritten). All other keys are removed with ordinary deletes: a single delete of a
-// key that was written twice would bring back the older value.
+// Keys that were written once are removed with Pebble's single delete: when a flush sees both the key and its single
+// delete, both disappear. So a job that comes and goes within one memtable is never written to a table. This applies to
+// the job and its body, unless the job was rewritten (record.Rewritten). All other keys are removed with ordinary deletes:
+// a single delete of a key that was written twice would bring back the older value.
 //
 // # Records
 //
@@ -55,13 +55,13 @@
 //
 // Beside Pebble's files the folder has two text files. FORMAT is one line, for people and for the start: once it exists, a
 // folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD (integrity.Guard)
-// covers what Pebble would not miss: the end of a manifest, a log, the end of a complete log. A store never starts empty,
-// or in an older state, without an error, with one exception that no file can prevent: damage within the last two blocks,
-// of 32 KiB, of the newest log looks like the torn tail that a crash leaves, and is cut off like one.
+// covers what Pebble would not miss: the end of a manifest, a log, the end of a complete log. So a store never starts
+// empty or in an older state without an error. There is one exception that no file can prevent: damage within the last two
+// blocks of 32 KiB of the newest log looks like the torn tail of a crash, and is cut off in the same way.
 //
 // # Failure
 //
 // The first failed write, sync, rename or creation in the folder is final: Commit returns that error from then on, while
-// reads continue. So are damage and failed reads in Pebble's own compactions; a caller that reads a damaged job only gets
-// a *DamageError. Package faultfs explains how, and why.
+// reads continue. Damage and failed reads in Pebble's own compactions are final too; a caller that reads a damaged job
+// only gets a *DamageError. Package faultfs explains how, and why.
 package store

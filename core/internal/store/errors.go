@@ -21,5 +21,5 @@ var (
 	ErrNewerFormat = record.ErrNewerFormat
 )
 
-// DamageError says that something on disk is not as it was written.
+// DamageError means that data on disk is damaged.
 type DamageError = integrity.DamageError

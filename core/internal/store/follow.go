@@ -13,18 +13,18 @@ import (
 	"broker/core/internal/record"
 )
 
-// Follower collects what changes in a store, for an index that follows it: Scan reads everything once, then Changes says
-// again and again what has to be read anew.
+// Follower collects the changes of a store, for an index that is kept up to date: Scan reads everything once, then
+// repeated calls of Changes return what has to be read again.
 type Follower struct {
 	s *Store
 
-	// Guarded by s.commit.mu. The first compact numbers of jobs are sorted, without repetitions.
+	// Guarded by s.commit.mu. The first compact numbers of jobs are sorted and have no duplicates.
 	jobs    []uint64
 	compact int
 	meta    map[string]struct{} // names of changed metadata entries
 }
 
-// Follow begins to collect changes. Close ends it.
+// Follow starts to collect changes, until Close.
 func (s *Store) Follow() *Follower {
 	f := &Follower{s: s, meta: map[string]struct{}{}}
 	s.commit.mu.Lock()
@@ -60,26 +60,26 @@ func (c *committer) note(b *record.CommitBatch) {
 	}
 }
 
-// compactFrom is how many numbers may be collected before repetitions are removed.
+// compactFrom is how many numbers may be collected before duplicates are removed.
 const compactFrom = 1 << 16
 
-// sorted sorts numbers and removes repetitions.
+// sorted sorts numbers and removes duplicates.
 func sorted(seqs []uint64) []uint64 {
 	slices.Sort(seqs)
 	return slices.Compact(seqs)
 }
 
-// Changes is a store as it was after one entry, and what has changed until then. Close must follow.
+// Changes is the state of a store after one entry, and the list of changes up to then. It must be closed.
 type Changes struct {
 	Jobs     []uint64 // numbers of jobs that were added, changed or removed, in order
-	Meta     []string // names of metadata entries, likewise
+	Meta     []string // names of metadata entries that were set or removed, in order
 	Position record.Position
 
 	s  *Store
 	it *pebble.Iterator
 }
 
-// Changes returns what has changed since the last call, or since Follow.
+// Changes returns the changes since the last call, or since Follow.
 func (f *Follower) Changes() (*Changes, error) {
 	s, c := f.s, &f.s.commit
 	if !s.use.enter() {
@@ -97,11 +97,11 @@ func (f *Follower) Changes() (*Changes, error) {
 		s.use.leave()
 		return nil, s.damage("read changes", err)
 	}
-	x.Jobs, x.Meta = sorted(jobs), slices.Sorted(maps.Keys(meta)) // commits do not wait for that
+	x.Jobs, x.Meta = sorted(jobs), slices.Sorted(maps.Keys(meta)) // done without the lock, so commits do not wait
 	return x, nil
 }
 
-// Close frees what the changes take.
+// Close frees the resources of the changes.
 func (x *Changes) Close() error {
 	defer x.s.use.leave()
 	return x.s.damage("read changes", x.it.Close())
@@ -116,7 +116,7 @@ func (x *Changes) MetaEntry(name string) ([]byte, error) {
 	return value, nil
 }
 
-// Records calls each, as Scan does, for those of the given jobs that exist. The numbers must be in order.
+// Records calls each, as Scan does, for the given jobs that exist. The numbers must be in order.
 func (x *Changes) Records(ctx context.Context, seqs []uint64, each func(*record.Record) error) error {
 	sc := scanner{s: x.s, it: x.it, each: each, names: record.NewInterner()}
 	var k jobKey
@@ -126,7 +126,7 @@ func (x *Changes) Records(ctx context.Context, seqs []uint64, each func(*record.
 			return ctx.Err()
 		}
 		if seq < found {
-			continue // it is gone: the iterator has found the next one behind it
+			continue // the job is gone: the iterator has found a later one
 		}
 		if seq > found {
 			if !x.it.SeekGE(k.of(spaceJob, seq, partJob)) || x.it.Key()[0] != spaceJob {
@@ -140,8 +140,8 @@ func (x *Changes) Records(ctx context.Context, seqs []uint64, each func(*record.
 	return x.s.damage("read changes", x.it.Error())
 }
 
-// takeJob passes on the job at which the iterator is, if it is the wanted one, and moves to the next. found is the number of
-// the job at which the iterator then is.
+// takeJob passes on the job at the iterator if it is the wanted job, and moves to the next job. found is set to the number
+// of the job at the iterator.
 func (sc *scanner) takeJob(want uint64, found *uint64) error {
 	for ok := true; ok; ok = sc.it.Next() {
 		key := sc.it.Key()

@@ -26,8 +26,8 @@ const (
 	partTimeline byte = 't'
 )
 
-// positionKey holds the position of the last entry. It is a metadata entry whose name no caller uses, since a key space of
-// its own would cost a table with every flush.
+// positionKey holds the position of the last entry. It is a metadata entry with a name that no caller uses, because a
+// separate key space would cost a table with every flush.
 var positionKey = []byte{spaceMeta, 0}
 
 // clusterKey holds the id of the cluster that the store is part of, if it is part of one.

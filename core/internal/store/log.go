@@ -11,15 +11,15 @@ import (
 // Key spaces of a Log. On disk; never changed.
 const (
 	spaceEntry = 'l' // index, 8 bytes: an entry of the log
-	spaceVote  = 'w' // name: what a member must remember beside the log
+	spaceVote  = 'w' // name: a value that a member must remember in addition to the log
 )
 
-// Log keeps the entries of a replicated log, and a few values beside them, in a folder of its own, which is checked for
-// damage as a store is. What the entries hold is the caller's business. Any goroutine may call its methods.
+// Log keeps the entries of a replicated log, and a few other values, in a folder of its own, which is checked for
+// damage like a store. It does not interpret the entries. Any goroutine may call its methods.
 type Log struct {
 	s           *Store
 	first, last uint64 // guarded by s.commit.mu; zero: empty
-	bytes       uint64 // likewise: of the entries, about
+	bytes       uint64 // guarded likewise: approximate size of the entries
 }
 
 // OpenLog opens or creates the log in a folder.
@@ -44,10 +44,10 @@ func (l *Log) Failed() <-chan struct{} { return l.s.Failed() }
 // Err is nil until a write fails.
 func (l *Log) Err() error { return l.s.Err() }
 
-// FreeBytes is the disk space that is left.
+// FreeBytes returns the free disk space.
 func (l *Log) FreeBytes() (uint64, error) { return l.s.FreeBytes() }
 
-// bounds finds the first and the last index, and the size of what lies between.
+// bounds finds the first and the last index, and the size of the entries.
 func (l *Log) bounds() error {
 	it, err := l.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceEntry}, UpperBound: []byte{spaceEntry + 1}})
 	if err != nil {
@@ -78,14 +78,14 @@ func (l *Log) Bounds() (first, last uint64) {
 	return l.first, l.last
 }
 
-// Bytes is about the size of all entries.
+// Bytes returns the approximate size of all entries.
 func (l *Log) Bytes() uint64 {
 	l.s.commit.mu.Lock()
 	defer l.s.commit.mu.Unlock()
 	return l.bytes
 }
 
-// Append makes entries durable under the indexes from first on. Those that are there already are replaced.
+// Append makes entries durable under the indexes from first on. It replaces existing entries.
 func (l *Log) Append(first uint64, entries [][]byte) error {
 	if len(entries) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (l *Log) Entry(index uint64) ([]byte, error) {
 	return value, nil
 }
 
-// Remove removes the entries from index low to index high, which are all up to high or all from low on.
+// Remove removes the entries from index low to index high: either all up to high, or all from low on.
 func (l *Log) Remove(low, high uint64) error {
 	c := &l.s.commit
 	c.mu.Lock()

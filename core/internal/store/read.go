@@ -33,7 +33,7 @@ func copyAndClose(value []byte, closer io.Closer) ([]byte, error) {
 	return own, closer.Close()
 }
 
-// Job reads a job with its body. Nothing else refers to its memory.
+// Job reads a job with its body. The caller owns its memory.
 func (s *Store) Job(seq uint64) (*core.Job, error) {
 	if !s.use.enter() {
 		return nil, ErrClosed
@@ -43,8 +43,8 @@ func (s *Store) Job(seq uint64) (*core.Job, error) {
 	if err != nil || size == 0 {
 		return j, err
 	}
-	// The body has a key of its own, and the job may be rewritten between the two reads: an iterator sees one state of the
-	// store. A snapshot would too, but it takes a lock that a failed write may hold forever.
+	// The body has a key of its own, and the job may be rewritten between the two reads, so both use one iterator, which
+	// sees one state of the store. A snapshot would work too, but needs a lock that a failed write may hold forever.
 	it, err := s.db.NewIter(nil)
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read job %d", seq), err)
@@ -65,7 +65,7 @@ func (s *Store) Job(seq uint64) (*core.Job, error) {
 	return j, nil
 }
 
-// Head reads a job without a body that has a key of its own: Body is nil then. Nothing else refers to its memory.
+// Head reads a job. If the body has a key of its own, it is not read, and Body is nil. The caller owns the memory.
 func (s *Store) Head(seq uint64) (*core.Job, error) {
 	var k jobKey
 	value, err := s.get(k.of(spaceJob, seq, partJob))
@@ -78,7 +78,7 @@ func (s *Store) Head(seq uint64) (*core.Job, error) {
 	return nil, s.damage(fmt.Sprintf("read job %d", seq), err)
 }
 
-// getAt is get as an iterator sees it.
+// getAt is get in the state that an iterator sees.
 func getAt(it *pebble.Iterator, key []byte) ([]byte, error) {
 	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 		if err := it.Error(); err != nil {

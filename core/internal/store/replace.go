@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// Replace puts the files of a complete copy in the place of those of a store that nobody has open. It may be interrupted
-// and begun again: the copy stays as it is.
+// Replace replaces the files of a store, which no process may have open, with the files of a complete copy. It may be
+// interrupted and started again: the copy is not changed.
 func Replace(dir, from string) error {
 	old, err := os.ReadDir(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func Replace(dir, from string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// isStoreFile reports whether a name is that of a file which belongs to one state of a store: all but the lock.
+// isStoreFile reports whether a file is part of the state of a store. All files are, except the lock.
 func isStoreFile(name string) bool {
 	switch name {
 	case integrity.FormatFile, integrity.GuardFile:

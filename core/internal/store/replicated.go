@@ -12,10 +12,10 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// Apply applies an entry of the replicated log, given in its encoding. An entry up to the store's own index was applied
-// before and is skipped. One that does not follow the last one is refused with ErrSequence, on every member alike, since
-// whether it does depends on the entries before it alone. ErrDiverged says that this store is not like the others. It is
-// durable after Flush.
+// Apply applies an entry of the replicated log, given in its encoding. An entry up to the store's own index was already
+// applied and is skipped. An entry that does not follow the last one is refused with ErrSequence. All members refuse it,
+// because this depends only on earlier entries. ErrDiverged means that this store differs from the other members'
+// stores. The entry is durable after Flush.
 func (s *Store) Apply(entry []byte, index uint64) error {
 	c := &s.commit
 	c.mu.Lock()
@@ -42,8 +42,8 @@ func (s *Store) Apply(entry []byte, index uint64) error {
 	return err
 }
 
-// Replay applies an entry of an archive to a store that was opened as a replicated one. One that does not follow the last one is
-// refused with ErrSequence. It is durable after Flush; Leave ends the replay.
+// Replay applies an entry of an archive to a store that was opened as a replicated one. An entry that does not follow the last
+// one is refused with ErrSequence. The entry is durable after Flush; Leave ends the replay.
 func (s *Store) Replay(e *record.Entry) error {
 	c := &s.commit
 	c.mu.Lock()
@@ -57,7 +57,7 @@ func (s *Store) Replay(e *record.Entry) error {
 	return err
 }
 
-// Flush makes durable what Apply and Replay have applied.
+// Flush makes the entries of Apply and Replay durable.
 func (s *Store) Flush() error {
 	if !s.use.enter() {
 		return ErrClosed
@@ -66,18 +66,18 @@ func (s *Store) Flush() error {
 	return s.latch.Run("flush", s.db.Flush)
 }
 
-// Cluster is the id of the cluster that the store is part of, else empty.
+// Cluster returns the id of the cluster that the store is part of, or an empty text.
 func (s *Store) Cluster() string {
 	s.commit.mu.Lock()
 	defer s.commit.mu.Unlock()
 	return s.commit.cluster
 }
 
-// Join makes the store the beginning of a cluster: what it holds is at the given index of the replicated log. Leave undoes
-// that. Both are durable on return.
+// Join makes the store the start of a cluster: its content is the given index of the replicated log. Leave undoes that.
+// Both are durable on return.
 func (s *Store) Join(cluster string, index uint64) error { return s.setCluster(cluster, index) }
 
-// Leave makes the store one of a broker of its own again.
+// Leave makes the store a store of a single broker again.
 func (s *Store) Leave() error { return s.setCluster("", 0) }
 
 func (s *Store) setCluster(cluster string, index uint64) error {
@@ -117,5 +117,5 @@ func (s *Store) HasJobs() (bool, error) {
 	return found, s.damage("look for jobs", errors.Join(it.Error(), it.Close()))
 }
 
-// LockFolder takes a folder for this process, or returns ErrInUse.
+// LockFolder locks a folder for this process, or returns ErrInUse.
 func LockFolder(dir string) (io.Closer, error) { return integrity.LockDir(vfs.Default, dir) }

@@ -16,10 +16,11 @@ import (
 // scanTick is the number of keys between two checks of the context and two reports of progress.
 const scanTick = 1 << 14
 
-// Scan calls each for all jobs in the order of their Seq. The Record and everything it points to are valid during the call
-// only, except Job.Queue, Job.Type and the strings and bytes of the Status, which may be kept. Bodies with a key of their
-// own, failures and outcomes are not read: Stored says that they exist. An error of each ends the scan and is returned.
-// progress, if not nil, is called now and then with the number of jobs so far and the fraction done, from 0 to 1.
+// Scan calls each for all jobs in the order of their Seq. The Record and everything it points to are valid only during the
+// call, except Job.Queue, Job.Type and the strings and bytes of the Status, which may be kept. Bodies with a key of their
+// own, failures and outcomes are not read; Stored says which of them exist. If each returns an error, the scan ends and
+// returns it. progress may be nil; it is called from time to time with the number of jobs so far and the fraction done,
+// from 0 to 1.
 func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*record.Record) error) error {
 	if !s.use.enter() {
 		return ErrClosed
@@ -34,7 +35,7 @@ func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float6
 	return errors.Join(err, s.damage("scan jobs", it.Close()))
 }
 
-// scanner collects the keys of one job in rec, whose memory it reuses for the next one.
+// scanner collects the keys of one job in rec, and reuses the memory for the next job.
 type scanner struct {
 	s     *Store
 	it    *pebble.Iterator
@@ -46,7 +47,7 @@ type scanner struct {
 	status record.Status
 	idText [36]byte
 
-	// Copies that job and status are views of: Pebble reuses its memory when the iterator moves.
+	// Copies for the views in job and status, because Pebble reuses its memory when the iterator moves.
 	jobBuf, statusBuf []byte
 }
 

@@ -22,25 +22,25 @@ import (
 
 // Options say where the store is and how much memory it may take.
 type Options struct {
-	Dir      string // made if it is not there, unless ReadOnly
+	Dir      string // created if missing, unless ReadOnly
 	FS       vfs.FS // nil: the disk
-	ReadOnly bool   // for inspection; the store must exist and nobody may have it open
+	ReadOnly bool   // for inspection; the store must exist and no process may have it open
 
-	// Replicated stores write no log of their own, since a replicated log holds every entry: Apply is durable after the next
-	// Flush only.
+	// Replicated stores write no log of their own, because a replicated log holds every entry. So Apply is durable only
+	// after the next Flush.
 	Replicated bool
 
 	copying   bool // the folder is inside of one in which a copy is made
 	salvaging bool // damage of the format version and of the position is no reason not to open it
 
-	// MemTableBytes is the size of a write buffer, of which two are in use under load. Larger ones let more jobs come
-	// and go without ever reaching a table. Zero: 16 MiB.
+	// MemTableBytes is the size of a write buffer, of which two are in use under load. With larger buffers, more jobs
+	// come and go without being written to a table. Zero: 16 MiB.
 	MemTableBytes int64
-	// CacheBytes is kept for blocks of tables that were read. Zero: 8 MiB.
+	// CacheBytes is the size of the cache for blocks of tables. Zero: 8 MiB.
 	CacheBytes int64
 
-	// Warn is called with what an operator might want to know: commits that wait, errors in the background. It is called on
-	// any goroutine, must not block and must not call the store. May be nil.
+	// Warn is called with messages for operators: commits that wait, errors in the background. It is called on any
+	// goroutine, must not block and must not call the store. May be nil.
 	Warn func(text string)
 }
 
@@ -61,7 +61,7 @@ func (o Options) withDefaults() Options {
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
-	o.Dir = o.FS.PathDir(o.FS.PathJoin(o.Dir, integrity.LockFile)) // spelled as the paths of files begin
+	o.Dir = o.FS.PathDir(o.FS.PathJoin(o.Dir, integrity.LockFile)) // spelled like the beginning of file paths
 	return o
 }
 
@@ -73,13 +73,13 @@ type Store struct {
 	warn       func(string)
 	latch      *faultfs.Latch
 	disk       vfs.FS      // below fs
-	fs         *faultfs.FS // that of Pebble
+	fs         *faultfs.FS // the file system that Pebble uses
 	lock       io.Closer
 	db         *pebble.DB
 
 	damaged atomic.Pointer[string] // file in which Pebble last found damage
 	stalls  atomic.Uint64
-	metrics atomic.Pointer[Metrics] // the last ones
+	metrics atomic.Pointer[Metrics] // the last metrics
 
 	commit committer
 
@@ -105,7 +105,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// open is the part of Open that needs the folder; after an error nothing is locked.
+// open is the part of Open that needs the folder. After an error, nothing stays locked.
 func (s *Store) open(o Options) (err error) {
 	if !o.copying && isUnfinished(o.FS, o.Dir) {
 		return fmt.Errorf("%s: %w", o.Dir, ErrHalfCopy)
@@ -118,9 +118,9 @@ func (s *Store) open(o Options) (err error) {
 	if s.lock, err = integrity.LockDir(o.FS, o.Dir); err != nil {
 		return err
 	}
-	opened := false // s.db itself may still be written by an Open that the latch has blocked
+	opened := false // a pebble.Open that the latch has blocked may still write s.db
 	defer func() {
-		switch { // the first error says more
+		switch { // the first error is more precise
 		case err != nil && !opened:
 			_ = s.lock.Close()
 		case err != nil:
@@ -248,14 +248,14 @@ func (s *Store) mustBeNew(found integrity.DirState) error {
 	return nil
 }
 
-// Failed is closed when a write, a sync or a compaction has failed; Err then returns the reason. Reads go on.
+// Failed is closed when a write, a sync or a compaction has failed; Err then returns the reason. Reads continue.
 func (s *Store) Failed() <-chan struct{} { return s.latch.Tripped() }
 
 // Err is nil until the store fails, then the error that every Commit returns.
 func (s *Store) Err() error { return s.latch.Err() }
 
-// Close waits for calls in progress and releases the folder. After a failure Pebble stays blocked, with its memory: the
-// process is about to end. Further calls do nothing.
+// Close waits for calls in progress and releases the folder. After a failure, Pebble stays blocked and keeps its
+// memory, since the process is about to end. Further calls do nothing.
 func (s *Store) Close() error {
 	if !s.use.close() {
 		return nil
@@ -275,7 +275,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// damage turns a read error into a *DamageError, unless it is of another kind.
+// damage turns a read error into a *DamageError if it means damage.
 func (s *Store) damage(what string, err error) error {
 	var known *DamageError
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrMissing) {

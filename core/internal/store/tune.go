@@ -24,8 +24,8 @@ const maxCompactions = 2
 // brokers cannot read files of a newer format, so raising it raises integrity.FormatVersion too.
 const pebbleFormat = pebble.FormatTableFormatV6
 
-// tuned configures Pebble for a queue: keys arrive in order and most leave soon, in order again; values are small; each is
-// read about once; only the index in memory may grow with the number of jobs.
+// tuned configures Pebble for a queue. Keys arrive in order, and most are soon removed in the same order. Values are
+// small, and each is read about once. Only the index in memory may grow with the number of jobs.
 func (s *Store) tuned(o Options) *pebble.Options {
 	p := &pebble.Options{
 		FS:                 s.fs,
@@ -39,7 +39,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		// More memtables and a deeper level 0 absorb bursts, so that commits need not wait.
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4,
-		L0CompactionFileThreshold:   64, // of files that nothing overlaps: they must move eventually
+		L0CompactionFileThreshold:   64, // counts files without overlaps: they must move down eventually
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
@@ -50,8 +50,8 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		EventListener: s.listener(),
 	}
 	// Jobs arrive in key order, so tables of the key space 'j' follow each other and need no compaction until jobs change or
-	// go. A table that reached into the next space, where some keys are rewritten all the time, would overlap all later
-	// ones, and they would be compacted again and again.
+	// go. In the next key space, some keys are rewritten all the time. A table that reached into it would overlap all later
+	// tables, and these would be compacted again and again.
 	p.Experimental.SpanPolicyFunc = func(start []byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{}, []byte{start[0] + 1}, nil // a table ends here at the latest
 	}
@@ -72,14 +72,14 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	return p
 }
 
-// compactionRoom is the most free disk space, in bytes, that is reported to Pebble.
+// compactionRoom is the maximum free disk space, in bytes, that is reported to Pebble.
 //
 // New jobs overlap no table, so their tables can move down the levels unchanged. But Pebble moves tables one by one, and
 // extends a compaction of level 0 to tables next to those that it must compact: compactions of metadata entries, which are
 // rewritten all the time, would rewrite all new jobs. The extension is limited to 25 times the size of an output table, and
-// to a share of the free disk space. Smaller tables would limit it too, but a store whose jobs leave in random order would
-// consist of thousands of them and create some at every step, until commits stall. So Pebble is told of little free space:
-// an extension is limited to less than two flushes.
+// to a share of the free disk space. Smaller tables would limit the extension too. But if jobs are removed in random order,
+// a store would consist of thousands of small tables and create more at every step, until commits stall. So little free
+// space is reported to Pebble, which limits an extension to less than two flushes.
 func compactionRoom(memTableBytes int64) uint64 {
 	most := uint64(memTableBytes + memTableBytes/2)
 	return 2 * maxCompactions * most // Pebble uses half of it for all compactions
@@ -88,7 +88,8 @@ func compactionRoom(memTableBytes int64) uint64 {
 // listener handles failures that the file system cannot see: of reads, during flushes and compactions.
 func (s *Store) listener() *pebble.EventListener {
 	// A failed flush or compaction ends with an event and then a background error, on one goroutine. A flush that had
-	// nothing to write, since all keys were gone again, ends with an error too, but no background error follows.
+	// nothing to write, because all keys were already removed, ends with an error too, but no background error
+	// follows.
 	var ended atomic.Pointer[error]
 	return &pebble.EventListener{
 		FlushEnd:      func(i pebble.FlushInfo) { ended.Store(&i.Err) },
@@ -109,13 +110,13 @@ func (s *Store) listener() *pebble.EventListener {
 	}
 }
 
-// foundDamage is called by whoever reads a block with a wrong checksum, before the error is returned.
+// foundDamage is called on the goroutine that reads a block with a wrong checksum, before the error is returned.
 func (s *Store) foundDamage(i pebble.DataCorruptionInfo) {
 	s.damaged.Store(&i.Path)
 	s.latch.ReadFailed(&DamageError{Path: i.Path, What: "compact tables", Err: i.Details})
 }
 
-// pebbleLog receives the log of Pebble, of which an operator needs the errors only.
+// pebbleLog receives Pebble's log. Only errors are passed on, as operators need nothing else.
 type pebbleLog struct{ s *Store }
 
 // Infof implements pebble.Logger.

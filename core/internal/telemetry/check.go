@@ -35,7 +35,7 @@ func (x *Meters) Check(queues []*Queue) (faults []string) {
 	return faults
 }
 
-// Show is what the meters hold, for comparisons.
+// Show shows the contents of the meters, for comparisons.
 func (x *Meters) Show() (all []string) {
 	for i := 0; x.meterAt(i) != nil; i++ {
 		mt := x.meterAt(i)
@@ -53,7 +53,7 @@ func (x *Meters) Show() (all []string) {
 	return all
 }
 
-// Names are the queues that have a meter, in the order in which they got it.
+// Names lists the queues with a meter, in the order in which they got it.
 func (x *Meters) Names() []string {
 	names := make([]string, len(x.list))
 	for i, mt := range x.list {

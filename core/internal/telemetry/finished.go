@@ -2,23 +2,23 @@ package telemetry
 
 import "broker/core"
 
-// Finished remembers the jobs that have ended last. Its memory is reused, so that the end of a job allocates nothing.
+// Finished remembers the jobs that ended most recently. It reuses its memory, so the end of a job allocates nothing.
 type Finished struct {
 	jobs []Ended
-	next int // place of the next one
+	next int // index for the next job
 }
 
 // Ended is a job that has ended. The caller of Finished.Next fills it.
 type Ended struct {
 	Seq       uint64
-	Commit    core.Commit // on which a reply about it depends; zero: none
+	Commit    core.Commit // commit that a reply about the job depends on; zero: none
 	CreatedAt core.Instant
-	LeasedAt  core.Instant // zero: it was not leased
+	LeasedAt  core.Instant // zero: never leased
 	At        core.Instant
 	Queue     string
-	Type      string // empty: as the queue
+	Type      string // empty: same as the queue
 	Worker    string
-	text      []byte // id and detail: copies, since they may be parts of something large
+	text      []byte // id and detail, copied because they may be parts of something large
 	idBytes   int
 	Attempts  uint32
 	Fails     uint32
@@ -26,10 +26,10 @@ type Ended struct {
 	Origin    core.Protocol
 	Protocol  core.Protocol
 	Ephemeral bool
-	Minted    bool // it has no ID of its own
+	Minted    bool // the core created its id
 }
 
-// Next is the place of the next job. It has the fields of an older one still.
+// Next returns the place for the next job. It still has the fields of an older job.
 func (x *Finished) Next() *Ended {
 	if len(x.jobs) < core.MaxFinished {
 		x.jobs = append(x.jobs, Ended{})
@@ -41,7 +41,7 @@ func (x *Finished) Next() *Ended {
 	return f
 }
 
-// SetTexts copies the texts of a job, which most do not have.
+// SetTexts copies the texts of a job. Most jobs have none.
 func (f *Ended) SetTexts(id, detail string) {
 	f.text, f.idBytes = f.text[:0], len(id)
 	if id != "" || detail != "" {
@@ -49,7 +49,7 @@ func (f *Ended) SetTexts(id, detail string) {
 	}
 }
 
-// info is the job for replies.
+// info returns the job in the form of replies.
 func (f *Ended) info() core.FinishedJob {
 	j := core.FinishedJob{
 		Seq: f.Seq, ID: f.id(), Queue: f.Queue, Type: f.Type, Origin: f.Origin, Ephemeral: f.Ephemeral, Kind: f.Kind,
@@ -91,7 +91,7 @@ func (x *Finished) List(op *core.ListFinished, limit int) (jobs []core.FinishedJ
 	return jobs, commit
 }
 
-// named reports whether a reference names the job; the zero one names all.
+// named reports whether a reference names the job; the zero Ref names every job.
 func (f *Ended) named(ref core.Ref) bool {
 	switch {
 	case ref == (core.Ref{}):

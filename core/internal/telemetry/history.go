@@ -12,13 +12,13 @@ import (
 // historyDays is the number of days of finishes to keep.
 const historyDays = 180
 
-// HistoryMeta begins the names of the entries.
+// HistoryMeta is the prefix of the names of the entries.
 const HistoryMeta = "core/history/"
 
 // History counts the finishes of the last days.
 type History struct {
 	days    []*day // the oldest first
-	today   *day   // the last of them; nil: not known yet
+	today   *day   // the last day; nil: not known yet
 	dayEnds core.Instant
 }
 
@@ -43,10 +43,10 @@ func (x *History) Count(by core.Protocol, failed bool) {
 	x.today.dirty = true
 }
 
-// ClockSet follows a change of the wall clock.
+// ClockSet adapts to a change of the wall clock.
 func (x *History) ClockSet() { x.today = nil }
 
-// NewDay finds or makes the entry of today. It returns the names of the stored entries of days that are too old.
+// NewDay finds or creates the entry of today. It returns the names of stored entries that are too old.
 func (x *History) NewDay(now core.Instant) (old []string) {
 	t := now.Time()
 	x.dayEnds = core.InstantOf(t.Truncate(24 * time.Hour).Add(24 * time.Hour))
@@ -65,12 +65,12 @@ func (x *History) NewDay(now core.Instant) (old []string) {
 	return old
 }
 
-// oldestDay is the first day to keep.
+// oldestDay returns the first day to keep.
 func oldestDay(now core.Instant) string {
 	return now.Add(-(historyDays - 1) * 24 * time.Hour).Time().Format(time.DateOnly)
 }
 
-// Days is the history for replies: newest day first, all protocols together.
+// Days returns the history for replies: newest day first, all protocols together.
 func (x *History) Days(now core.Instant) (all []core.Day) {
 	oldest := oldestDay(now)
 	for i := len(x.days) - 1; i >= 0 && x.days[i].date >= oldest; i-- {
@@ -94,7 +94,7 @@ func (x *History) Forget(of core.Protocol) {
 	}
 }
 
-// Seal adds the entries of changed days: today, and another one around midnight.
+// Seal adds the entries of changed days: today, and around midnight also the previous day.
 func (x *History) Seal(into []core.MetaEntry) []core.MetaEntry {
 	for _, d := range x.days {
 		if d.dirty {

@@ -6,18 +6,19 @@ import (
 	"broker/core"
 )
 
-// What happens in a queue is counted in its meter: at once for the present step of two seconds, whose end writes a point
-// and adds what was counted to the present minute and to the sum of all queues; likewise from minutes to hours. Steps end
-// before the first decision after them. A queue without a meter of its own has that of the rest.
+// The meter of a queue counts its activity. Counts first go to the current step of two seconds. At the end of the step,
+// they are written as a point and added to the current minute and to the sum of all queues. Minutes are added to hours in
+// the same way. A step ends before the first decision after it. A queue without a meter of its own uses the meter of the
+// rest.
 
 // Meter measures one queue, or several together.
 type Meter struct {
 	name     string
 	levels   [len(core.Steps)]level
 	was      Gauges
-	wait     core.Histogram // since the process started, without the present minute
+	wait     core.Histogram // since the process started, without the current minute
 	run      core.Histogram
-	activity uint64 // jobs lately: halved each minute
+	activity uint64 // recent number of jobs: halved each minute
 	saved    savedBlocks
 }
 
@@ -30,50 +31,50 @@ func newMeter(name string, step int64) *Meter {
 	return m
 }
 
-// Queue is what telemetry knows of a queue. It is a part of the machine's.
+// Queue is telemetry's data about a queue. It is embedded in the machine's queue.
 type Queue struct {
 	Name         string
 	meter        *Meter
-	recent       uint32 // jobs submitted in recentMinute, if it has no meter of its own
+	recent       uint32 // jobs submitted in recentMinute, if the queue has no meter of its own
 	recentMinute int64
 }
 
-// Host is what telemetry asks of the machine that it watches.
+// Host is what telemetry needs from the machine.
 type Host interface {
-	// Queue is a queue by its name; nil if there is none.
+	// Queue returns a queue by its name; nil: there is none.
 	Queue(name string) *Queue
-	// QueueGauges are what a queue holds, by its name; zero if there is none.
+	// QueueGauges returns the gauges of a queue by its name; zero: there is none.
 	QueueGauges(name string) Gauges
-	// Gauges are what all queues hold, without the oldest job.
+	// Gauges returns the gauges of all queues together, without the oldest job.
 	Gauges() Gauges
 	// RemoveMeta removes a stored entry with the open batch.
 	RemoveMeta(name string)
-	// TypeName is the type with a number.
+	// TypeName returns the name of the type with a number.
 	TypeName(kind uint32) string
 }
 
 // Meters are all meters.
 type Meters struct {
 	host  Host
-	step  int64        // number of the present step of two seconds
-	ends  core.Instant // when that is over
+	step  int64        // number of the current step of two seconds
+	ends  core.Instant // when the current step ends
 	all   *Meter
 	rest  *Meter
 	named map[string]*Meter
 	limit int                       // of named
-	list  []*Meter                  // those of named, in the order in which they came
-	dirty [len(core.Steps)][]*Meter // those with something to write; never all in the list of Step2s
+	list  []*Meter                  // the meters in named, in the order in which they were added
+	dirty [len(core.Steps)][]*Meter // meters with something to write; the list of Step2s never contains all
 
 	types map[string]*core.Histograms
-	kinds []*core.Histograms // the same by number of the type, as far as it was looked up
-	spare core.Histograms    // of types beyond the bound
+	kinds []*core.Histograms // cache of the histograms by number of the type
+	spare core.Histograms    // of types beyond the limit
 
-	wanted []*Queue // queues without a meter that were busy in the present minute
-	enough uint32   // how many jobs a minute make such a queue one of wanted
+	wanted []*Queue // queues without a meter that were busy in the current minute
+	enough uint32   // jobs in a minute that add such a queue to wanted
 	saving saving
 }
 
-// NewMeters makes the meters of a machine's queues, at most limit of them; zero: core.MaxDetailed.
+// NewMeters returns the meters for a machine's queues, at most limit; zero: core.MaxDetailed.
 func NewMeters(host Host, now core.Instant, limit int) *Meters {
 	if limit <= 0 {
 		limit = core.MaxDetailed
@@ -88,7 +89,7 @@ func NewMeters(host Host, now core.Instant, limit int) *Meters {
 	return x
 }
 
-// begin makes step the present one.
+// begin makes step the current step.
 func (x *Meters) begin(step int64) {
 	x.step = step
 	x.ends = core.Instant(step+1) * micros(core.Step2s)
@@ -97,20 +98,20 @@ func (x *Meters) begin(step int64) {
 // micros is the length of a step.
 func micros(s core.Step) core.Instant { return core.Instant(s.Span() / time.Microsecond) }
 
-// stepAt is the number of the step that an instant is in.
+// stepAt returns the number of the step that an instant belongs to.
 func stepAt(s core.Step, at core.Instant) int64 { return int64(at / micros(s)) }
 
-// Add begins to watch a queue.
+// Add starts to measure a queue.
 func (x *Meters) Add(q *Queue) {
 	if q.meter = x.named[q.Name]; q.meter == nil {
 		q.meter = x.rest
 	}
 }
 
-// Mark notes that what a queue holds has changed.
+// Mark records that the gauges of a queue have changed.
 func (x *Meters) Mark(q *Queue) { x.mark(q.meter) }
 
-// mark notes that the present step of a meter has something to write.
+// mark records that the current step of a meter has something to write.
 func (x *Meters) mark(mt *Meter) {
 	if !mt.levels[core.Step2s].dirty {
 		x.markLevel(mt, core.Step2s)
@@ -124,7 +125,7 @@ func (x *Meters) markLevel(mt *Meter, s core.Step) {
 	}
 }
 
-// Submitted counts a job that has come to a queue.
+// Submitted counts a job that was submitted to a queue.
 func (x *Meters) Submitted(q *Queue, now core.Instant) {
 	if q.meter == x.rest {
 		x.wantMeter(q, now)
@@ -132,7 +133,7 @@ func (x *Meters) Submitted(q *Queue, now core.Instant) {
 	q.meter.levels[core.Step2s].submitted++
 }
 
-// Leased counts how long a job has waited that is being leased. kind is the number of its type, zero if that is the queue's name.
+// Leased counts a lease and how long its job has waited. kind is the number of the job's type; zero: the queue's name.
 func (x *Meters) Leased(q *Queue, kind uint32, waited core.Instant) {
 	q.meter.levels[core.Step2s].wait.AddSpan(waited)
 	if kind != 0 {
@@ -149,7 +150,7 @@ func (x *Meters) Finished(q *Queue, failed bool) {
 	}
 }
 
-// Ran counts how long a job has run that is done or failed.
+// Ran counts how long a job that is done or failed has run.
 func (x *Meters) Ran(q *Queue, kind uint32, span core.Instant) {
 	q.meter.levels[core.Step2s].run.AddSpan(span)
 	if kind != 0 {
@@ -157,7 +158,7 @@ func (x *Meters) Ran(q *Queue, kind uint32, span core.Instant) {
 	}
 }
 
-// typeHistograms are those of a type; types beyond the bound share one pair, which nobody reads.
+// typeHistograms returns the histograms of a type. Types beyond the limit share one pair, which is never shown.
 func (x *Meters) typeHistograms(kind uint32) *core.Histograms {
 	for int(kind) >= len(x.kinds) {
 		x.kinds = append(x.kinds, nil)
@@ -177,23 +178,23 @@ func (x *Meters) typeHistograms(kind uint32) *core.Histograms {
 	return h
 }
 
-// ForgetKind is for a number of a type that may be given to another one.
+// ForgetKind clears the cache for a type number that may be reused.
 func (x *Meters) ForgetKind(kind uint32) {
 	if int(kind) < len(x.kinds) {
 		x.kinds[kind] = nil
 	}
 }
 
-// Due reports whether the present step is over.
+// Due reports whether the current step has ended.
 func (x *Meters) Due(now core.Instant) bool { return now >= x.ends }
 
-// ClockSet follows a change of the wall clock.
+// ClockSet adapts to a change of the wall clock.
 func (x *Meters) ClockSet(now core.Instant) {
 	x.EndStep(now)
 	x.saving = nextRound(now)
 }
 
-// EndStep closes the steps that are over: the present one, and with it the minute and the hour if they have ended too.
+// EndStep closes the steps that have ended: the current one, and also the minute and the hour if they have ended.
 func (x *Meters) EndStep(now core.Instant) {
 	next := stepAt(core.Step2s, now)
 	for _, s := range core.Steps {
@@ -214,8 +215,8 @@ func (x *Meters) EndStep(now core.Instant) {
 	x.begin(next)
 }
 
-// closeLevel writes the points of all meters that have something to write in a step, and adds what they have counted to
-// the next longer one.
+// closeLevel writes the points of all meters with something to write in a step, and adds their counts to the next
+// longer step.
 func (x *Meters) closeLevel(s core.Step, step int64) {
 	if s == core.Step2s {
 		x.readGauges()
@@ -233,7 +234,7 @@ func (x *Meters) closeLevel(s core.Step, step int64) {
 	x.dirty[s] = x.dirty[s][:0]
 }
 
-// closeMeter writes the point of a step, and adds what was counted to the next longer one.
+// closeMeter writes the point of a step, and adds the counts to the next longer step.
 func (x *Meters) closeMeter(mt *Meter, s core.Step, step int64) {
 	l := &mt.levels[s]
 	l.closeStep(s, step, &mt.was)
@@ -249,7 +250,7 @@ func (x *Meters) closeMeter(mt *Meter, s core.Step, step int64) {
 	l.reset()
 }
 
-// readGauges notes what the queues hold whose steps end.
+// readGauges reads the gauges of the queues whose steps end.
 func (x *Meters) readGauges() {
 	for _, mt := range x.dirty[core.Step2s] {
 		x.fill(mt)
@@ -273,14 +274,14 @@ func (x *Meters) readGauges() {
 	x.rest.was = Gauges{Ready: x.all.was.Ready - sum.Ready, Leased: x.all.was.Leased - sum.Leased}
 }
 
-// fill writes the points of those steps before the present ones in which the gauges of a meter have stood still.
+// fill writes the points of the past steps in which the gauges of a meter have not changed.
 func (x *Meters) fill(mt *Meter) {
 	for _, s := range core.Steps {
 		mt.levels[s].fill(s, x.step/int64(s.Span()/core.Step2s.Span()), &mt.was)
 	}
 }
 
-// Rates are how many jobs a second have come to a queue and were run in it, over the last minute.
+// Rates returns how many jobs a second were submitted to a queue and done or failed in it, over the last minute.
 func (x *Meters) Rates(q *Queue) (in, out float64) {
 	if q.meter == x.rest {
 		return 0, 0
@@ -294,7 +295,7 @@ func (x *Meters) Rates(q *Queue) (in, out float64) {
 	return in / 60, out / 60
 }
 
-// Series are the points that somebody asks for; not valid: for an unknown step.
+// Series returns the requested points; valid is false for an unknown step.
 func (x *Meters) Series(op *core.ReadSeries, now core.Instant) (series *core.Series, valid bool) {
 	if int(op.Step) >= len(core.Steps) {
 		return nil, false
@@ -306,7 +307,7 @@ func (x *Meters) Series(op *core.ReadSeries, now core.Instant) (series *core.Ser
 	return series, true
 }
 
-// meterFor is the meter that somebody asks for, nil if there is none.
+// meterFor returns the requested meter, or nil.
 func (x *Meters) meterFor(queue string, rest bool) *Meter {
 	switch {
 	case rest:
@@ -329,7 +330,7 @@ func (mt *Meter) readPoints(op *core.ReadSeries, now core.Instant, into *core.Se
 	}
 }
 
-// Histograms are those that somebody asks for; nil if there are none.
+// Histograms returns the requested histograms; they are nil if there are none.
 func (x *Meters) Histograms(op *core.ReadHistograms) (h core.Histograms) {
 	if op.Type != "" {
 		if of := x.types[op.Type]; of != nil {
@@ -343,14 +344,14 @@ func (x *Meters) Histograms(op *core.ReadHistograms) (h core.Histograms) {
 	return h
 }
 
-// histogramsOf is what a meter has counted since the process started.
+// histogramsOf returns the histograms of a meter since the process started.
 func (x *Meters) histogramsOf(mt *Meter) core.Histograms {
 	h := core.Histograms{Wait: mt.wait.Clone(), Run: mt.run.Clone()}
 	for _, s := range []core.Step{core.Step2s, core.Step1m} {
 		h.Wait.Merge(&mt.levels[s].wait)
 		h.Run.Merge(&mt.levels[s].run)
 	}
-	if mt == x.all { // the present steps of the others will be added to it
+	if mt == x.all { // it lacks the current steps of the other meters
 		for _, other := range x.dirty[core.Step2s] {
 			h.Wait.Merge(&other.levels[core.Step2s].wait)
 			h.Run.Merge(&other.levels[core.Step2s].run)

@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// The first MaxDetailed queues get their own meter with their first job. Once a minute, a queue with more than fewJobs in it and
-// twice as many as the least busy meter replaces that one.
+// The first MaxDetailed queues get their own meter with their first job. Once a minute, a queue with more than fewJobs jobs, and
+// twice as many as the queue with the least busy meter, takes over that meter.
 
 // fewJobs is the number of jobs per minute up to which a queue is not busy; maxWanted is the number of candidates considered per
 // minute.
@@ -42,10 +42,10 @@ func (x *Meters) giveMeter(q *Queue) {
 	x.mark(mt)
 }
 
-// reassignMeters replaces the meters of quiet queues by those of busy ones.
+// reassignMeters gives meters of quiet queues to busy queues.
 func (x *Meters) reassignMeters() {
 	for _, q := range x.wanted {
-		if x.host.Queue(q.Name) != q || q.meter != x.rest { // it was removed, or has got one
+		if x.host.Queue(q.Name) != q || q.meter != x.rest { // it was removed, or already has a meter
 			continue
 		}
 		if least := x.leastBusy(); uint64(q.recent) > 2*least.activity {
@@ -77,7 +77,7 @@ func (x *Meters) leastBusy() *Meter {
 	})
 }
 
-// Drop removes the meter of a queue; its counts are added to those of the rest.
+// Drop removes the meter of a queue; its counts are added to the meter of the rest.
 func (x *Meters) Drop(name string) {
 	mt := x.named[name]
 	if mt == nil {

@@ -7,11 +7,11 @@ import (
 	"broker/core"
 )
 
-// A ring keeps the newest points of a series in blocks, of which those in which nothing happened take no memory: 110 KB
-// for a queue that has been busy for a month.
+// A ring keeps the newest points of a series in blocks. Blocks without activity take no memory. A queue that has been
+// busy for a month takes 110 KB.
 type ring struct {
-	blocks []*block // by number modulo their number
-	next   int64    // the step behind the last one that is written
+	blocks []*block // by block number modulo the number of blocks
+	next   int64    // the step after the last written one
 }
 
 // blockPoints is how many points a block has. On disk.
@@ -21,7 +21,7 @@ const blockPoints = 60
 type block struct {
 	number int64
 	points [blockPoints]point
-	dirty  bool // differs from what is stored
+	dirty  bool // differs from the stored block
 }
 
 // point is a core.Point in 36 bytes.
@@ -37,7 +37,7 @@ var parts = [3]float64{0.5, 0.95, 0.99}
 
 func newRing(s core.Step) ring { return ring{blocks: make([]*block, s.Points()/blockPoints)} }
 
-// slot is where the block of a step is, if it is there.
+// slot returns the index for the block of a step.
 func (r *ring) slot(step int64) int { return int(step / blockPoints % int64(len(r.blocks))) }
 
 // set writes the point of a step.
@@ -55,7 +55,7 @@ func (r *ring) set(step int64, p point) {
 	b.dirty = true
 }
 
-// at is the point of a step.
+// at returns the point of a step.
 func (r *ring) at(step int64) point {
 	if b := r.blocks[r.slot(step)]; b != nil && b.number == step/blockPoints {
 		return b.points[step%blockPoints]
@@ -63,11 +63,11 @@ func (r *ring) at(step int64) point {
 	return point{}
 }
 
-// spanBits is how many leading bits of a span a spanCode keeps, beside the first.
+// spanBits is how many leading bits of a span a spanCode keeps, in addition to the first.
 const spanBits = 10
 
-// spanCode is a span in 16 bits, wrong by less than a thousandth: microseconds below 1024, else the number of bits that
-// are left out plus one, and the first eleven bits less the highest. On disk.
+// spanCode encodes a span in 16 bits, with an error below a thousandth. Below 1024 it is the number of microseconds.
+// Otherwise it is the number of dropped bits plus one, and the first eleven bits without the highest. On disk.
 func spanCode(us core.Instant) uint16 {
 	if us < 1<<spanBits {
 		return uint16(max(us, 0))
@@ -84,7 +84,7 @@ func spanOf(code uint16) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// full is the point as others see it.
+// full returns the point in its public form.
 func (p *point) full() core.Point {
 	return core.Point{
 		Submitted: uint64(p.submitted), Done: uint64(p.done), Failed: uint64(p.failed), Ready: int(p.ready), Leased: int(p.leased),
@@ -93,15 +93,15 @@ func (p *point) full() core.Point {
 	}
 }
 
-// level is what is being counted for the next point of one step length.
+// level holds the counts for the next point of one step length.
 type level struct {
 	submitted, done, failed uint32
 	wait, run               core.Histogram
-	dirty                   bool // something was counted, or the gauges have changed
+	dirty                   bool // there are new counts, or the gauges have changed
 	ring                    ring
 }
 
-// add counts what another level has counted.
+// add adds the counts of another level.
 func (l *level) add(o *level) {
 	l.submitted += o.submitted
 	l.done += o.done
@@ -117,13 +117,13 @@ func (l *level) reset() {
 	l.run.Reset()
 }
 
-// Gauges are what a queue held at the end of its last step with an event; they hold on until the next one.
+// Gauges are the contents of a queue at the end of its last step with an event. They stay valid until the next event.
 type Gauges struct {
 	Ready, Leased uint32
 	OldestAt      core.Instant // when the oldest ready job became ready; zero: there is none
 }
 
-// point is the gauges' part of a point that ends at end.
+// point returns a point that ends at end, with only the gauges set.
 func (g *Gauges) point(end core.Instant) point {
 	p := point{ready: g.Ready, leased: g.Leased}
 	if g.OldestAt != 0 {
@@ -132,7 +132,7 @@ func (g *Gauges) point(end core.Instant) point {
 	return p
 }
 
-// fill writes the points of the steps before step in which nothing has happened, if the gauges were not zero.
+// fill writes the points of the steps before step that had no activity, if the gauges were not zero.
 func (l *level) fill(s core.Step, step int64, g *Gauges) {
 	r := &l.ring
 	if g.Ready == 0 && g.Leased == 0 {

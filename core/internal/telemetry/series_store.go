@@ -12,33 +12,33 @@ import (
 	"broker/core"
 )
 
-// Blocks of series are stored as meta entries, one for each place in a ring, so that a block takes the entry of the one
-// that it replaces:
+// Blocks of series are stored as meta entries, one for each place in a ring, so a new block overwrites the entry of the
+// block it replaces:
 //
 //	core/series/STEP/PLACE/all   .../rest   .../q/QUEUE
 //	uvarint number, then for each point 0 if nothing happened, else 1 and its fields as uvarints
 //
-// They are written with a commit that something else has caused, every ten minutes and at an orderly end.
+// They are written every ten minutes, together with a commit of other changes, and at shutdown.
 
 const (
-	SeriesMeta = "core/series/" // begins the names of the entries
+	SeriesMeta = "core/series/" // prefix of the names of the entries
 	saveEvery  = 10 * time.Minute
 	saveAtOnce = 16 // meters with one commit
 )
 
-// saving is where the present round of writing is.
+// saving is the progress of the current round of writing.
 type saving struct {
 	due core.Instant // of the next round
-	at  int          // next meter of the present round; beyond the last one: it is over
+	at  int          // next meter of the current round; beyond the last meter, the round has ended
 }
 
-// nextRound starts a round a while from now.
+// nextRound returns the state for a round that starts after saveEvery.
 func nextRound(now core.Instant) saving { return saving{due: now.Add(saveEvery), at: math.MaxInt32} }
 
 // savedBlocks has a bit for every place of a ring that is stored.
 type savedBlocks [len(core.Steps)]uint32
 
-// meterAt numbers the meters, from 0: all, the rest, then those of queues. Nil: there are no more.
+// meterAt returns a meter by its number, from 0: all, the rest, then the meters of queues. nil: there are no more.
 func (x *Meters) meterAt(i int) *Meter {
 	switch i {
 	case 0:
@@ -67,7 +67,7 @@ func seriesName(s core.Step, slot int, key string) string {
 	return fmt.Sprintf("%s%d/%02d/%s", SeriesMeta, s, slot, key)
 }
 
-// Seal adds the next entries of the present round, if one is due or under way.
+// Seal adds the next entries of the current round, if a round is due or running.
 func (x *Meters) Seal(now core.Instant, into []core.MetaEntry) []core.MetaEntry {
 	if now >= x.saving.due {
 		x.saving = saving{due: now.Add(saveEvery)}
@@ -83,17 +83,17 @@ func (x *Meters) Seal(now core.Instant, into []core.MetaEntry) []core.MetaEntry 
 	return into
 }
 
-// SaveAll adds the entries of everything that is not stored yet.
+// SaveAll adds the entries of all blocks that are not stored yet.
 func (x *Meters) SaveAll(into []core.MetaEntry) []core.MetaEntry {
-	x.EndStep(x.ends) // the present step is written as if it were over
+	x.EndStep(x.ends) // writes the current step as if it had ended
 	for i := 0; x.meterAt(i) != nil; i++ {
 		into = x.saveMeter(x.meterAt(i), into)
 	}
 	return into
 }
 
-// saveMeter adds the blocks that differ from what is stored. The present minute and hour are written as far as they have
-// come.
+// saveMeter adds the blocks that differ from the stored ones. The current minute and hour are written with their counts
+// so far.
 func (x *Meters) saveMeter(mt *Meter, into []core.MetaEntry) []core.MetaEntry {
 	key := x.metaKey(mt)
 	for i, s := range core.Steps {
@@ -114,7 +114,7 @@ func (x *Meters) saveMeter(mt *Meter, into []core.MetaEntry) []core.MetaEntry {
 	return into
 }
 
-// forgetSeries removes what is stored of a meter.
+// forgetSeries removes the stored entries of a meter.
 func (x *Meters) forgetSeries(mt *Meter) {
 	key := x.metaKey(mt)
 	for i, s := range core.Steps {
@@ -126,8 +126,8 @@ func (x *Meters) forgetSeries(mt *Meter) {
 	}
 }
 
-// expireSeries removes blocks that are too old to be shown, and the meters of queues that are gone once nothing is left of
-// them. now is a step of two seconds.
+// expireSeries removes blocks that are too old to be shown. It removes the meter of a removed queue once it has no data
+// left. now is a step of two seconds.
 func (x *Meters) expireSeries(now int64) {
 	var gone []string
 	for i := 0; x.meterAt(i) != nil; i++ {
@@ -167,7 +167,7 @@ func (x *Meters) expireBlocks(mt *Meter, now int64) (left bool) {
 	return left
 }
 
-// fields are those of a point, in the order in which they are stored.
+// fields returns the fields of a point, in the order in which they are stored.
 func (p *point) fields() (counts [5]*uint32, spans [7]*uint16) {
 	return [...]*uint32{&p.submitted, &p.done, &p.failed, &p.ready, &p.leased},
 		[...]*uint16{&p.oldest, &p.wait[0], &p.wait[1], &p.wait[2], &p.run[0], &p.run[1], &p.run[2]}
@@ -232,7 +232,7 @@ func decodeBlock(v []byte) (*block, error) {
 	return b, nil
 }
 
-// Restore takes back a stored block; one that is too old to be kept is passed over.
+// Restore restores a stored block. It ignores a block that is too old.
 func (x *Meters) Restore(now core.Instant, name string, value []byte) error {
 	step, rest, _ := strings.Cut(strings.TrimPrefix(name, SeriesMeta), "/")
 	place, key, ok := strings.Cut(rest, "/")
@@ -255,7 +255,7 @@ func (x *Meters) Restore(now core.Instant, name string, value []byte) error {
 		return errBlock
 	}
 	l.ring.blocks[slot] = b
-	if at := stepAt(core.Steps[n], now); n > 0 && at/blockPoints == b.number { // the present one goes on
+	if at := stepAt(core.Steps[n], now); n > 0 && at/blockPoints == b.number { // the current minute or hour continues
 		p := &b.points[at%blockPoints]
 		l.submitted, l.done, l.failed = p.submitted, p.done, p.failed
 		x.markLevel(mt, core.Steps[n])
@@ -263,7 +263,7 @@ func (x *Meters) Restore(now core.Instant, name string, value []byte) error {
 	return nil
 }
 
-// restoreMeter is the meter of a stored entry; nil: there are enough.
+// restoreMeter returns the meter for a stored entry; nil: there are enough meters.
 func (x *Meters) restoreMeter(key string) *Meter {
 	switch key {
 	case "all":

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Counters lists the fields of t in an order that reaches the disk: new ones go to the end of Totals.each.
+// Counters lists the fields of t in the order of the stored form. Add new fields at the end of Totals.each.
 func Counters(t *core.Totals) [8]*uint64 {
 	return [...]*uint64{&t.Submitted, &t.Leased, &t.Done, &t.Failed, &t.Dead, &t.Expired, &t.Cancelled, &t.Released}
 }
@@ -19,7 +19,7 @@ type Totals struct {
 	ByWorker [len(core.Protocols)]core.Totals
 }
 
-// each calls fn for every counter in the order in which they are stored: append new ones; a store with fewer leaves them at zero.
+// each calls fn for every counter in the order of the stored form. Append new counters; a store without them leaves them at zero.
 func (t *Totals) each(fn func(*uint64)) {
 	group := func(x *core.Totals) {
 		for _, n := range Counters(x) {
@@ -33,17 +33,17 @@ func (t *Totals) each(fn func(*uint64)) {
 	}
 }
 
-// totalsBytes is what the counters of a broker with some millions of jobs take.
+// totalsBytes is enough for the counters of a broker with some millions of jobs.
 const totalsBytes = 512
 
-// Encode encodes the counters as varints: it runs with every commit, and encoding/json would be noticeable.
+// Encode encodes the counters as varints. It runs with every commit, where encoding/json would be noticeably slow.
 func (t *Totals) Encode() []byte {
-	b := make([]byte, 0, totalsBytes) // it grows at each commit otherwise
+	b := make([]byte, 0, totalsBytes) // without a capacity, it would grow at each commit
 	t.each(func(n *uint64) { b = binary.AppendUvarint(b, *n) })
 	return b
 }
 
-// Decode is the reverse of Encode.
+// Decode is the inverse of Encode.
 func (t *Totals) Decode(b []byte) error {
 	bad := false
 	t.each(func(n *uint64) {

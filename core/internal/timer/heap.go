@@ -13,8 +13,8 @@ type Owner struct {
 	Handle uint32
 }
 
-// Heap is a 4-ary min-heap: less deep than a binary one, and the children of a node share a cache line.
-// The zero Heap is ready for use.
+// Heap is a 4-ary min-heap: it is less deep than a binary heap, and the children of a node share a cache line. The
+// zero Heap is ready for use.
 type Heap struct {
 	items []item
 	where []uint32 // by ID-1: index in items, or the next free ID

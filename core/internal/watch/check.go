@@ -5,7 +5,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// Check verifies the watchers: job for every job, client for every client, then end.
+// Check verifies the watchers: Job for every job, Client for every client, then End.
 type Check struct {
 	s    *Watchers
 	fail func(format string, args ...any)
@@ -13,7 +13,7 @@ type Check struct {
 	ofJobs, ofClients, timers int
 }
 
-// NewCheck begins a check, which calls fail for each violation.
+// NewCheck starts a check, which calls fail for each violation.
 func (s *Watchers) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{s: s, fail: fail}
 }

@@ -1,3 +1,3 @@
-// Package watch knows which clients wait for which jobs, in lists of both, and how many of them a job runs for. It knows clients by their
-// slots. What a client is told, and what becomes of a job that nobody waits for any more, the machine decides.
+// Package watch knows which clients wait for which jobs, in a list for each job and each client, and how many clients keep an ephemeral
+// job alive. It knows clients by their slots. The machine decides about replies, and about jobs that no client waits for any more.
 package watch

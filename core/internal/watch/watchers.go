@@ -15,10 +15,10 @@ type Watcher struct {
 	Deadline         timer.ID
 	Kind             core.Watch
 	Over             bool   // WatchRun: its deadline passed while the job was leased
-	count, owners    uint32 // in the first of a job's list: all watchers, and those for which the job runs
+	count, owners    uint32 // in the first watcher of a job's list: number of watchers, and of watchers that keep the job alive
 }
 
-// owns reports whether an ephemeral job runs for this watcher. Others that wait for its outcome do not keep it.
+// owns reports whether this watcher keeps an ephemeral job alive. Clients that only wait for the outcome do not.
 func (w *Watcher) owns() bool { return w.Kind != core.WatchOutcome }
 
 // Watchers are all watchers, by number, from 1. Not safe for concurrent use.
@@ -28,7 +28,7 @@ type Watchers struct {
 	free  uint32 // linked through nextJob
 }
 
-// New makes the watchers of the jobs of a table.
+// New returns the watchers for the jobs of a table.
 func New(t *table.Table) *Watchers { return &Watchers{table: t} }
 
 // At is the watcher with a number.
@@ -44,7 +44,7 @@ func (s *Watchers) alloc() uint32 {
 	return uint32(len(s.all))
 }
 
-// Add attaches w, which has its client, kind and tag, to a job; own is the head of its client's list. Its wait ends at an instant; zero:
+// Add attaches w, whose client, kind and tag are set, to a job; own is the head of its client's list. Its wait ends at until; zero:
 // never.
 func (s *Watchers) Add(own *uint32, h uint32, w Watcher, until core.Instant) {
 	n, e := s.alloc(), s.table.At(h)
@@ -67,7 +67,8 @@ func (s *Watchers) Add(own *uint32, h uint32, w Watcher, until core.Instant) {
 	*s.At(n) = w
 }
 
-// Remove detaches a watcher; own is the head of its client's list. It returns for how many others the job runs.
+// Remove detaches a watcher; own is the head of its client's list. It returns how many watchers still keep the job
+// alive.
 func (s *Watchers) Remove(own *uint32, n uint32) (owners uint32) {
 	w := s.At(n)
 	e := s.table.At(w.Job)
@@ -110,7 +111,7 @@ func (s *Watchers) Of(e *table.Entry) (numbers []uint32) {
 	return numbers
 }
 
-// Each calls fn for the watchers of a job; fn may detach the one it is given.
+// Each calls fn for the watchers of a job; fn may detach its watcher.
 func (s *Watchers) Each(e *table.Entry, fn func(n uint32, w *Watcher)) {
 	for n := e.Watchers; n != 0; {
 		w := s.At(n)
@@ -120,7 +121,7 @@ func (s *Watchers) Each(e *table.Entry, fn func(n uint32, w *Watcher)) {
 	}
 }
 
-// Count is how many clients wait for a job, and for how many of them it runs.
+// Count returns how many clients wait for a job, and how many of them keep it alive.
 func (s *Watchers) Count(e *table.Entry) (count, owners uint32) {
 	if e.Watchers == 0 {
 		return 0, 0
@@ -129,13 +130,13 @@ func (s *Watchers) Count(e *table.Entry) (count, owners uint32) {
 	return first.count, first.owners
 }
 
-// Abandoned reports whether an ephemeral job runs for no client any more.
+// Abandoned reports whether no client keeps an ephemeral job alive any more.
 func (s *Watchers) Abandoned(e *table.Entry) bool {
 	_, owners := s.Count(e)
 	return owners == 0 && e.Has(table.Ephemeral)
 }
 
-// WantsOutcome reports whether a client waits for the whole result rather than the stream.
+// WantsOutcome reports whether a client waits for the whole result instead of the stream.
 func (s *Watchers) WantsOutcome(e *table.Entry) (found bool) {
 	s.Each(e, func(_ uint32, w *Watcher) { found = found || w.Kind != core.WatchStream })
 	return found

@@ -1,4 +1,5 @@
-// Package atomicfile replaces small files so that a crash leaves the old content or the new one, and makes folders durable.
+// Package atomicfile replaces small files atomically: a crash leaves either the old content or the new content. It also
+// makes folders durable.
 package atomicfile
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// maxBytes bounds what Read loads into memory. Manifests of copies are the largest.
+// maxBytes limits the size of files that Read loads into memory. Manifests of copies are the largest.
 const maxBytes = 1 << 30
 
 // Read returns the content of a file.
@@ -50,7 +51,8 @@ func SyncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// MakeDir makes a folder and its parents, each of them durable. Only the owner has access: jobs can hold secrets.
+// MakeDir creates a folder and its parents, and makes each of them durable. Only the owner has access: jobs can hold
+// secrets.
 func MakeDir(fsys vfs.FS, dir string) error {
 	if _, err := fsys.Stat(dir); err == nil {
 		return nil

@@ -1,8 +1,8 @@
-// Package faultfs makes the first failure of a store final. Pebble would end the process after many failed writes, in some
-// cases by unlocking an unlocked mutex, which nothing can recover from. So Pebble never sees the error: the file system
-// that it is given trips a latch and blocks the goroutine that met the failure, and later every other one that tries to
-// change the folder. Nothing is repaired halfway either: the folder stays as the failure left it, and recovery is built
+// Package faultfs makes the first failure of a store final. Pebble would end the process after many kinds of failed
+// writes, in some cases by unlocking an unlocked mutex, which cannot be recovered from. So Pebble never sees the error:
+// its file system trips a latch and blocks the goroutine that met the failure, and later every other goroutine that tries
+// to change the folder. Nothing is half repaired either: the folder stays as the failure left it, and recovery is built
 // and tested for that.
 //
-// The same file system records what integrity.Guard needs to know of logs and manifests, since it sees every write.
+// The same file system sees every write, so it also records the data about logs and manifests for integrity.Guard.
 package faultfs

@@ -15,9 +15,9 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// FS is the file system that Pebble sees. It passes everything through until a change of the store's folder fails: that
-// trips the latch and blocks the caller, as every later change does. Errors elsewhere, as in the folder of a backup, are
-// returned.
+// FS is the file system that Pebble uses. It passes everything through until a change of the store's folder fails. The
+// failure trips the latch and blocks the caller; every later change blocks too. Errors elsewhere, for example in the
+// folder of a backup, are returned.
 type FS struct {
 	vfs.FS
 	Guard integrity.Guard
@@ -28,8 +28,8 @@ type FS struct {
 
 	guarding sync.WaitGroup // writes of GUARD in the background, after a log was created
 
-	// opened is the last file opened for reading. Files are read one after another at start, so it is the one to blame for
-	// damage.
+	// opened is the last file opened for reading. At start, files are read one after another, so damage found then is in
+	// this file.
 	opened atomic.Pointer[string]
 }
 
@@ -38,7 +38,7 @@ func New(base vfs.FS, dir string, latch *Latch, maxFree uint64) *FS {
 	return &FS{FS: base, latch: latch, dir: dir, free: maxFree}
 }
 
-// LastOpened is the path of the file that was last opened for reading, else empty.
+// LastOpened returns the path of the file that was last opened for reading, or an empty text.
 func (s *FS) LastOpened() string {
 	if p := s.opened.Load(); p != nil {
 		return *p
@@ -52,7 +52,7 @@ func (s *FS) Inside(name string) bool { return s.PathDir(name) == s.dir || name 
 // WaitGuard waits until GUARD names all logs that were created.
 func (s *FS) WaitGuard() { s.guarding.Wait() }
 
-// must runs a change, which may fail outside of the folder only.
+// must runs a change, which may only fail outside the store's folder.
 func (s *FS) must(verb, name string, change func() error) error {
 	if !s.Inside(name) {
 		return change()
@@ -85,7 +85,7 @@ func (s *FS) create(verb, name string, open func() (vfs.File, error)) (vfs.File,
 	case log:
 		w.log = base
 		s.Guard.LogCreated(base)
-		s.guarding.Go(func() { _ = s.WriteGuard() }) // commits wait for the log but not for this; it returns nil
+		s.guarding.Go(func() { _ = s.WriteGuard() }) // commits wait for the log but not for GUARD; WriteGuard returns nil
 	case strings.HasPrefix(base, integrity.ManifestPrefix):
 		w.manifest = integrity.NewManifestSum(base)
 	default:
@@ -181,8 +181,8 @@ type writtenFile struct {
 	fs   *FS
 	name string
 
-	// unnamed until the folder was synced: another file may refer to this one next, and must not survive a crash that this
-	// one does not survive. The names of logs and manifests become durable with GUARD.
+	// unnamed is true until the folder is synced. Another file may refer to this file next, and must not survive a crash
+	// if this file does not. The names of logs and manifests become durable with GUARD.
 	unnamed bool
 
 	manifest *integrity.ManifestSum // of everything written, if this is a manifest
@@ -218,7 +218,7 @@ func (f *writtenFile) Sync() error { return f.sync(f.File.Sync) }
 // SyncData implements vfs.File.
 func (f *writtenFile) SyncData() error { return f.sync(f.File.SyncData) }
 
-// sync makes the file durable, the first time its name too. GUARD is written after that of a manifest.
+// sync makes the file durable, the first time its name too. After the sync of a manifest, it writes GUARD.
 func (f *writtenFile) sync(data func() error) error {
 	return f.fs.must("sync", f.name, func() error {
 		if err := data(); err != nil {

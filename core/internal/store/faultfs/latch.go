@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-// Latch is the failure latch of a store: once tripped it stays so, with the first error as the reason.
+// Latch is the failure latch of a store: once tripped, it stays tripped, with the first error as the reason.
 type Latch struct {
 	once    sync.Once
 	tripped chan struct{} // closed by Trip
@@ -40,12 +40,13 @@ func (l *Latch) Err() error {
 	}
 }
 
-// block never returns. Whatever blocked goroutines hold (some of Pebble's state, never its central lock) is lost until the
-// process ends.
+// block never returns. The state that blocked goroutines hold (some of Pebble's, never its central lock) is unusable until
+// the process ends.
 func block() { select {} }
 
-// Run calls work, which calls Pebble, on a goroutine of its own and waits for it or for the latch: work may be blocked
-// forever then. A panic of Pebble, or its Fatalf, which ends the goroutine, trips the latch.
+// Run calls work, which calls Pebble, on a goroutine of its own and waits until work returns or the latch is tripped;
+// in the latter case, work may be blocked forever. A panic in Pebble trips the latch, and so does its Fatalf, which
+// ends the goroutine.
 func (l *Latch) Run(what string, work func() error) error {
 	if err := l.Err(); err != nil {
 		return err

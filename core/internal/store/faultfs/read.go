@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Reads may fail too. A caller that reads a job gets the error. But where Pebble reads on its own, for a compaction, it
-// panics on some errors, on a goroutine where nobody can recover. So damage and failed reads there are final, like failed
-// writes.
+// Reads may fail too. A caller that reads a job gets the error. But when Pebble reads on its own, for a compaction, it
+// panics on some errors, on a goroutine where no caller can recover. So damage and failed reads there are final, like
+// failed writes.
 
 // Open implements vfs.FS.
 func (s *FS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
@@ -42,7 +42,7 @@ func (f *readFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ReadFailed trips the latch and does not return if it is Pebble that reads, on a goroutine of its own.
+// ReadFailed trips the latch and does not return if the reader is one of Pebble's own goroutines.
 func (l *Latch) ReadFailed(err error) {
 	if inBackground() {
 		_ = l.Trip(err) // callers get it from Err

@@ -39,15 +39,15 @@ const (
 	FormatMarker   = "marker.format-version."
 )
 
-// DirState is what the names of the files in a folder say.
+// DirState is what the file names of a folder tell about the store.
 type DirState struct {
-	Format   uint64 // what FORMAT says: the store was opened successfully before; zero without the file
+	Format   uint64 // version in FORMAT, which exists once the store was opened successfully; zero: no file
 	Manifest string // the manifest that the marker names
 	data     int    // tables and logs
 }
 
-// Scan looks at a folder before Pebble opens it. It refuses formats that are newer than this code, and damage that Pebble
-// would not detect. g takes over what GUARD says.
+// Scan checks a folder before Pebble opens it. It refuses formats that are newer than this code, and damage that Pebble
+// would not detect. It loads GUARD into g.
 func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 	var v DirState
 	files, err := fsys.List(dir)
@@ -77,12 +77,12 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 			errors.New("other files of the store are there"))
 	}
 	if v.Format == 0 {
-		return v, nil // a new store, or one that was never completed
+		return v, nil // a new store, or a store that was never completed
 	}
 	return v, g.verify(fsys, dir, v.Manifest)
 }
 
-// markerValue is the end of a marker's name, after its number.
+// markerValue returns the end of a marker's name, after its number.
 func markerValue(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 func readFormatFile(fsys vfs.FS, path string) (uint64, error) {
@@ -114,7 +114,7 @@ func WriteFormatFile(fsys vfs.FS, dir string) error {
 	return atomicfile.Write(fsys, dir, FormatFile, fmt.Sprintf("%s%d\n", formatText, FormatVersion))
 }
 
-// LockDir takes the folder for this process.
+// LockDir locks the folder for this process.
 func LockDir(fsys vfs.FS, dir string) (io.Closer, error) {
 	lock, err := fsys.Lock(fsys.PathJoin(dir, LockFile))
 	if err == nil {

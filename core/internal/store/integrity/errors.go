@@ -13,7 +13,7 @@ var (
 	ErrInUse   = errors.New("store is in use by another process")
 )
 
-// DamageError says that something on disk is not as it was written.
+// DamageError means that data on disk is damaged.
 type DamageError struct {
 	Path string // the file, as far as known
 	What string // what was being read

@@ -19,12 +19,12 @@ import (
 	"broker/core/internal/store/atomicfile"
 )
 
-// Guard detects damage that Pebble cannot. Pebble reads its manifest up to the first incomplete record, as it must after a
-// crash, so it takes a damaged manifest for a shorter one and forgets later tables and removals. It also replays the logs
-// that it finds, each as far as it goes, and cannot know that one was removed or truncated. The file GUARD states how far
-// each manifest was synced, with a checksum, and which logs exist, with the length of those that are complete. It is
-// written with every sync of a manifest, before any file is removed that the manifest names, and soon after a log is
-// created; both are rare. The manifest says which of the logs are still needed.
+// Guard detects damage that Pebble cannot detect. Pebble reads its manifest up to the first incomplete record, as it must
+// after a crash. So it treats a damaged manifest as a shorter one and forgets later tables and removals. It also replays
+// the logs that it finds, each up to its end, and cannot know that a log was removed or truncated. The file GUARD has the
+// synced length and a checksum of each manifest, and the names of the logs, with the length of complete logs. It is
+// written with every sync of a manifest, before any file named in the manifest is removed, and soon after a log is
+// created; both are rare. The manifest says which logs are still needed.
 //
 //	broker store guard 1
 //	manifest MANIFEST-000031 4711 1a2b3c4d     bytes synced, CRC-32C of them
@@ -35,12 +35,12 @@ import (
 type Guard struct {
 	file sync.Mutex // held while GUARD is written
 
-	mu        sync.Mutex    // guards the fields below; never held during I/O, since commits wait for new logs
+	mu        sync.Mutex    // guards the fields below; not held during I/O, because commits wait for new logs
 	manifests []ManifestSum // oldest first, at most two
 	logs      []logSize     // oldest first
 }
 
-// ManifestSum is what is known of a manifest's synced bytes.
+// ManifestSum is the length and checksum of a manifest's synced bytes.
 type ManifestSum struct {
 	name string
 	size int64
@@ -109,12 +109,12 @@ func (g *Guard) ManifestSynced(m ManifestSum) {
 	g.manifests = g.manifests[max(0, len(g.manifests)-2):]
 }
 
-// Write writes GUARD anew, with all that was noted.
+// Write rewrites GUARD with the recorded data.
 func (g *Guard) Write(fsys vfs.FS, dir string) error {
 	g.file.Lock()
 	defer g.file.Unlock()
 	text := g.text()
-	if err := atomicfile.SyncDir(fsys, dir); err != nil { // a crash must not leave GUARD and take a new log
+	if err := atomicfile.SyncDir(fsys, dir); err != nil { // a crash must not keep GUARD but lose a new log
 		return err
 	}
 	return atomicfile.Write(fsys, dir, GuardFile, text)
@@ -140,7 +140,7 @@ func (g *Guard) text() string {
 	return b.String()
 }
 
-// parse is the inverse of text; it refuses everything that text would not write.
+// parse is the inverse of text; it rejects everything that text would not write.
 func (g *Guard) parse(text string) error {
 	body, sum, ok := strings.Cut(text, "sum ")
 	want := fmt.Sprintf("%08x", crc32.Checksum([]byte(body), castagnoli))
@@ -305,7 +305,7 @@ func WriteForCopy(fsys vfs.FS, dir string) error {
 	return g.Write(fsys, dir)
 }
 
-// logNumber is the number in the name of a log, else zero.
+// logNumber returns the number in the name of a log, or zero.
 func logNumber(name string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimSuffix(name, LogSuffix), 10, 64) // zero on an error
 	return n

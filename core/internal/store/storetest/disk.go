@@ -1,4 +1,4 @@
-// Package storetest has a disk in memory that can crash.
+// Package storetest provides a disk in memory that can crash.
 package storetest
 
 import (
@@ -9,7 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Disk is a file system that remembers which bytes were synced. A crash keeps those and a random share of the rest.
+// Disk is a file system that remembers which bytes were synced. A crash keeps the synced bytes and a random share of
+// the others.
 type Disk struct {
 	mem *vfs.MemFS
 
@@ -20,15 +21,15 @@ type Disk struct {
 // NewDisk makes an empty disk.
 func NewDisk() *Disk { return &Disk{mem: vfs.NewCrashableMem()} }
 
-// Before sets what is called before every operation on the file system, from whatever goroutine does it; an error makes
-// the operation fail. Nil: nothing.
+// Before sets a function that is called before every operation on the file system, on the same goroutine. If it returns
+// an error, the operation fails. It may be nil.
 func (d *Disk) Before(fn func(write bool) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.before = fn
 }
 
-// FS is the disk as a store sees it.
+// FS returns the file system for a store.
 func (d *Disk) FS() vfs.FS {
 	return errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		d.mu.Lock()
@@ -41,8 +42,8 @@ func (d *Disk) FS() vfs.FS {
 	}))
 }
 
-// Crash is what the disk may hold after the power went away now: all that was synced, and of what was not each block
-// with a chance of keepPercent in a hundred. The disk itself goes on.
+// Crash returns a disk with the content that a power failure now may leave: everything that was synced, and each
+// block that was not synced with a probability of keepPercent. The disk itself is not changed.
 func (d *Disk) Crash(rng *rand.Rand, keepPercent int) *Disk {
 	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keepPercent, RNG: rng})}
 }

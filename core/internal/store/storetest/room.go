@@ -6,13 +6,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Room is a file system that says how much is free on it.
+// Room is a file system with a given amount of free space.
 type Room struct {
 	vfs.FS
 	Free atomic.Uint64 // bytes
 }
 
-// NewRoom is a disk of which so many bytes are free.
+// NewRoom returns a disk with the given number of free bytes.
 func NewRoom(d *Disk, free uint64) *Room {
 	r := &Room{FS: d.FS()}
 	r.Free.Store(free)
