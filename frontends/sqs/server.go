@@ -118,11 +118,12 @@ func (q *request) serve(r *http.Request) (result any, err error) {
 var errPanic = errors.New("panic")
 
 // fromPage reports whether a browser sends a request for a page of a web site, which could use a broker in the reader's network.
-// Browsers do not say where a GET over http to another host comes from; no page can hide that it is a browser, though.
+// Browsers do not say where a GET over http to another host comes from. No page can hide that it is a browser, though, and none can
+// sign in a header, as programs do that call themselves Mozilla, too (Celery).
 func fromPage(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Header.Get("Origin") != "" || site != "" && site != "none" ||
-		site == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
+		site == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/") && r.Header.Get("Authorization") == ""
 }
 
 // hostURL is how the URLs of queues start.

@@ -193,17 +193,20 @@ func TestPagesOfWebSitesMaySendNoForms(t *testing.T) {
 	f.create("q")
 	const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	for name, c := range map[string]struct {
-		agent, site string
-		status      int
+		agent, site, signed string
+		status              int
 	}{
-		"an image of a page over http": {browser, "", 403},
-		"the address line":             {browser, "none", 200},
-		"a program":                    {"curl/8.1", "", 200},
+		"an image of a page over http": {browser, "", "", 403},
+		"the address line":             {browser, "none", "", 200},
+		"a program":                    {"curl/8.1", "", "", 200},
+		"Celery":                       {"Mozilla/5.0 (compatible; pycurl)", "", signAlgorithm, 200},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://10.0.0.5:9324/000000000000/q?Action=PurgeQueue", nil)
 		r.Header.Set("User-Agent", c.agent)
-		if c.site != "" {
-			r.Header.Set("Sec-Fetch-Site", c.site)
+		for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Authorization": c.signed} {
+			if value != "" {
+				r.Header.Set(header, value)
+			}
 		}
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, r)

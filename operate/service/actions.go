@@ -55,9 +55,9 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if err != nil {
 		return err
 	}
-	var is core.Condition
+	is := core.Condition{Queue: info.Queue} // the one that the caller may operate
 	if epoch != nil {
-		is = core.Condition{Epoch: *epoch, HasEpoch: true}
+		is.Epoch, is.HasEpoch = *epoch, true
 	}
 	return s.audited(ctx, c, caller, a.entry(name, info), a.op(core.Ref{Seq: info.Seq}, is))
 }
@@ -295,10 +295,13 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 	c := s.open(caller, caller.Name())
 	defer c.close()
 	if chosen.byName {
-		for page := range slices.Chunk(chosen.seqs, bulkPage) {
+		for page := range slices.Chunk(chosen.marks, bulkPage) {
+			if err := a.stillMay(caller, page); err != nil {
+				return err
+			}
 			ops := make([]core.Op, len(page))
-			for i, seq := range page {
-				ops[i] = a.op(core.Ref{Seq: seq}, core.Condition{})
+			for i, m := range page {
+				ops[i] = a.op(core.Ref{Seq: m.seq}, core.Condition{Queue: m.queue})
 			}
 			if err := s.applyPage(ctx, c, op, ops); err != nil {
 				return err
@@ -312,13 +315,17 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 		if err != nil {
 			return err
 		}
-		ops := make([]core.Op, 0, len(r.Jobs))
+		ops, page := make([]core.Op, 0, len(r.Jobs)), make([]jobMark, 0, len(r.Jobs))
 		for i := range r.Jobs {
 			info := &r.Jobs[i]
 			if info.Seq > newest { // the copies of a rerun may have ended before the search comes to them
 				break
 			}
+			page = append(page, markOf(info))
 			ops = append(ops, a.op(core.Ref{Seq: info.Seq}, core.Condition{Epoch: info.Epoch, HasEpoch: true, States: []core.State{info.State}}))
+		}
+		if err := a.stillMay(caller, page); err != nil {
+			return err
 		}
 		if err := s.applyPage(ctx, c, op, ops); err != nil {
 			return err

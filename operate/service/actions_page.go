@@ -97,7 +97,7 @@ func (s *Service) Rerun(ctx context.Context, caller Caller, name string) (string
 		return "", err
 	}
 	a := Action{Action: ActionRerun}
-	r, err := c.ask(a.op(core.Ref{Seq: info.Seq}, core.Condition{}))
+	r, err := c.ask(a.op(core.Ref{Seq: info.Seq}, core.Condition{Queue: info.Queue}))
 	if err != nil {
 		return "", err
 	}

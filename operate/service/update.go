@@ -38,9 +38,9 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 	if err != nil {
 		return Job{}, err
 	}
-	var is core.Condition
+	is := core.Condition{Queue: info.Queue} // the one that the caller may operate
 	if epoch != nil {
-		is = core.Condition{Epoch: *epoch, HasEpoch: true}
+		is.Epoch, is.HasEpoch = *epoch, true
 	}
 	ref := core.Ref{Seq: info.Seq}
 	var op core.Op = &core.Update{Ref: ref, If: is, Set: set}

@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"net/http"
+	"testing"
+
+	"broker/frontends/access"
+)
+
+func TestActionWithADelayEndsWithTheRightToIt(t *testing.T) {
+	t.Parallel()
+	grant := func(queues ...string) []access.Entry {
+		return []access.Entry{
+			{Name: "root", TokenSHA256: access.HashToken("root"), Grants: []access.Grant{{Role: access.Admin}}},
+			{Name: "op", TokenSHA256: access.HashToken("op"), Grants: []access.Grant{{Role: access.Operate, Queues: queues}}},
+		}
+	}
+	as := func(token string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	}
+	for _, selection := range []string{`"ids":["one"]`, `"filter":{"queue":"q"}`} {
+		control := &access.Control{}
+		control.Load(grant("q"))
+		f := setupAPI(t, Options{Access: control})
+		f.call("POST", "/api/v1/jobs", `{"queue":"q","id":"one"}`, as("root")).want(201)
+		op := f.call("POST", "/api/v1/job-actions", `{"action":"delete",`+selection+`,"delay_s":1}`, as("op")).want(202)
+		control.Load(grant("other"))
+		op = f.call("GET", "/api/v1/operations/"+op["id"].(string)+"?wait=10s", nil, as("root")).want(200)
+		if op["state"] != "failed" || op["changed"] != 0.0 {
+			t.Errorf("%s: %v", selection, op)
+		}
+		f.call("GET", "/api/v1/jobs/one", nil, as("root")).want(200)
+	}
+}
