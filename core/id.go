@@ -66,9 +66,21 @@ func ParseAlias(id string) (seq uint64, ok bool) {
 }
 
 // IsUUIDv4 reports whether id is the canonical text of a version 4, RFC 4122 UUID.
-func IsUUIDv4(id string) bool {
-	u, ok := parseCanonical(id)
-	return ok && u.Version() == 4 && u.Variant() == uuid.RFC4122
+func IsUUIDv4[T string | []byte](id T) bool {
+	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
+		return false
+	}
+	digits := uint8(0)
+	for i := range len(id) {
+		digits += lowerHex[id[i]]
+	}
+	return digits == 32 && id[14] == '4' && (id[19] == '8' || id[19] == '9' || id[19] == 'a' || id[19] == 'b')
+}
+
+// lowerHex has a one for each digit.
+var lowerHex = [256]uint8{
+	'0': 1, '1': 1, '2': 1, '3': 1, '4': 1, '5': 1, '6': 1, '7': 1, '8': 1, '9': 1,
+	'a': 1, 'b': 1, 'c': 1, 'd': 1, 'e': 1, 'f': 1,
 }
 
 // parseCanonical accepts only the 36-byte lower-case form, so that every id has one spelling.

@@ -2,6 +2,8 @@ package core
 
 import (
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 func TestNamesMadeFromNumbersMapBack(t *testing.T) {
@@ -33,6 +35,26 @@ func TestForeignIDsAreNotTakenForOurs(t *testing.T) {
 		}
 		if _, _, ok := ParseMintedID(id); ok {
 			t.Errorf("%q taken for a minted id", id)
+		}
+	}
+}
+
+func TestOnlyCanonicalUUIDsOfVersion4AreTakenForOnes(t *testing.T) {
+	t.Parallel()
+	const canonical = "6ba7b810-9dad-41d1-80b4-00c04fd430c4"
+	ids := []string{canonical, "", canonical[:35], canonical + "0", "6ba7b8109dad41d180b400c04fd430c4"}
+	for i := range canonical {
+		for _, c := range []byte("0489abcfgAF-/:@`{\x00\xff") {
+			id := []byte(canonical)
+			id[i] = c
+			ids = append(ids, string(id))
+		}
+	}
+	for _, id := range ids {
+		u, err := uuid.Parse(id)
+		want := err == nil && u.String() == id && u.Version() == 4 && u.Variant() == uuid.RFC4122
+		if got, ofBytes := IsUUIDv4(id), IsUUIDv4([]byte(id)); got != want || ofBytes != want {
+			t.Errorf("%q: %v as text, %v as bytes, want %v", id, got, ofBytes, want)
 		}
 	}
 }

@@ -155,11 +155,11 @@ func (s *Session) submit(p *pipeline, r *request, what submission) {
 // good is false.
 func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 	id, good := parseID(r.args[0])
-	if !good || !validID(id) {
+	if !good || !id.valid {
 		p.say(badID)
 		return core.Ref{}, false
 	}
-	return core.Ref{ID: id.String()}, true
+	return core.Ref{ID: id.text}, true
 }
 
 // result handles "result id wait".

@@ -28,7 +28,7 @@ func (s *Session) inspectJob(p *pipeline, r *request) {
 		p.say(badID)
 		return
 	}
-	ref := core.Ref{ID: id.String()}
+	ref := core.Ref{ID: id.text}
 	p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerJob, large: true}), Ref: ref})
 }
 

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"broker/core"
 )
 
@@ -64,7 +62,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 	if wrong != "" {
 		return nil, 0, wrong
 	}
-	job.ID = id.String()
+	job.ID = id.text
 	job.LeaseFor = time.Duration(ttr) * time.Millisecond //nolint:gosec // bounded by checkRanges
 	job.Own = core.PolicyLeaseFor
 	job.Body = bytes.Clone(r.body)
@@ -120,9 +118,9 @@ func setPriority(job *core.Job, r *request) (wrong string) {
 }
 
 // checkRanges checks the ranges of parsed arguments.
-func checkRanges(id uuid.UUID, name []byte, ttr uint64) (wrong string) {
+func checkRanges(id jobID, name []byte, ttr uint64) (wrong string) {
 	switch {
-	case !validID(id):
+	case !id.valid:
 		return badID
 	case !validName(name):
 		return badName
@@ -235,9 +233,9 @@ func (f *Frontend) refs(text []byte) []core.Ref {
 	refs := make([]core.Ref, 0, 2)
 	id, isUUID := parseID(text)
 	if isUUID {
-		refs = append(refs, core.Ref{ID: id.String()})
+		refs = append(refs, core.Ref{ID: id.text})
 	}
-	if !isUUID || id.String() != string(text) {
+	if !isUUID || id.text != string(text) {
 		refs = append(refs, core.Ref{ID: string(text)})
 	}
 	if seq, ok := f.opts.Handles.Parse(text); ok {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"broker/core"
 )
 
 // request is a parsed command line. Its slices are parts of the input.
@@ -198,21 +200,30 @@ func parseTime(b []byte) (time.Time, bool) {
 
 // parseID parses a UUID in canonical form, in upper case, without hyphens, in braces or as a URN. Braces and URN are checked
 // here, since uuid.ParseBytes accepts any bytes for braces.
-func parseID(b []byte) (id uuid.UUID, ok bool) {
+func parseID(b []byte) (id jobID, ok bool) {
+	if core.IsUUIDv4(b) { // as nearly all are
+		return jobID{text: string(b), valid: true}, true
+	}
 	if rest, urn := bytes.CutPrefix(b, []byte("urn:uuid:")); urn {
 		b = rest
 	} else if len(b) > 2 && b[0] == '{' && b[len(b)-1] == '}' {
 		b = b[1 : len(b)-1]
 	}
 	if len(b) != 32 && len(b) != 36 {
-		return uuid.Nil, false
+		return jobID{}, false
 	}
-	id, err := uuid.ParseBytes(b)
-	return id, err == nil
+	u, err := uuid.ParseBytes(b)
+	if err != nil {
+		return jobID{}, false
+	}
+	return jobID{text: u.String(), valid: u.Version() == 4 && u.Variant() == uuid.RFC4122}, true
 }
 
-// validID reports whether a job may have this id: version 4, RFC 4122 variant.
-func validID(id uuid.UUID) bool { return id.Version() == 4 && id.Variant() == uuid.RFC4122 }
+// jobID is an id that a client has sent.
+type jobID struct {
+	text  string // the canonical form
+	valid bool   // a job may have it: version 4, RFC 4122 variant
+}
 
 // validName reports whether a queue may have this name: 1 to 255 letters, digits, underscores, dots and hyphens.
 func validName(name []byte) bool {

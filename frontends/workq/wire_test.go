@@ -201,8 +201,8 @@ func TestIDs(t *testing.T) {
 		"urn:uuid:" + canonical,
 	} {
 		id, ok := parseID([]byte(spelling))
-		if !ok || !validID(id) || id.String() != canonical {
-			t.Errorf("%q: got %s, %v", spelling, id, ok)
+		if !ok || !id.valid || id.text != canonical {
+			t.Errorf("%q: got %s, %v", spelling, id.text, ok)
 		}
 	}
 	for _, bad := range []string{
@@ -213,7 +213,7 @@ func TestIDs(t *testing.T) {
 		"urn:uuid:" + canonical + "0", "6ba7b810-9dad-41d1-80b4-00c04fd430c4-",
 	} {
 		if id, ok := parseID([]byte(bad)); ok {
-			t.Errorf("%q was taken for %s", bad, id)
+			t.Errorf("%q was taken for %s", bad, id.text)
 		}
 	}
 	for _, wrong := range []string{
@@ -223,8 +223,8 @@ func TestIDs(t *testing.T) {
 		"6ba7b810-9dad-41d1-00b4-00c04fd430c4", // variant NCS
 		"6ba7b810-9dad-41d1-c0b4-00c04fd430c4", // variant Microsoft
 	} {
-		if id, ok := parseID([]byte(wrong)); !ok || validID(id) {
-			t.Errorf("%q: parsed %v, valid %v", wrong, ok, validID(id))
+		if id, ok := parseID([]byte(wrong)); !ok || id.valid {
+			t.Errorf("%q: parsed %v, valid %v", wrong, ok, id.valid)
 		}
 	}
 }
@@ -275,9 +275,9 @@ func FuzzID(f *testing.F) {
 		if !ok {
 			return
 		}
-		again, ok := parseID([]byte(id.String()))
+		again, ok := parseID([]byte(id.text))
 		if !ok || again != id {
-			t.Errorf("%q became %s, which became %s, %v", in, id, again, ok)
+			t.Errorf("%q became %s, which became %s, %v", in, id.text, again.text, ok)
 		}
 	})
 }

@@ -187,10 +187,14 @@ func (l *List) removeFrom(i, at int) {
 	if c.lo < len(c.h) {
 		return
 	}
-	if i == 0 { // the usual case: do not copy the list
+	switch {
+	case len(l.chunks) == 1: // the next job finds room
+		l.chunks[0] = nil
+		l.chunks = l.chunks[:0]
+	case i == 0: // the usual case: do not copy the list
 		l.chunks[0] = nil
 		l.chunks = l.chunks[1:]
-	} else {
+	default:
 		l.chunks = append(l.chunks[:i], l.chunks[i+1:]...)
 	}
 	c.h, c.lo = c.h[:0], 0

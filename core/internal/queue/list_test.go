@@ -69,3 +69,20 @@ func BenchmarkPushPop(b *testing.B) {
 		}
 	}
 }
+
+func TestAListThatEmptiesAgainAndAgainAllocatesNothing(t *testing.T) {
+	before := func(a, b uint32) bool { return a < b }
+	var l List
+	round := func() {
+		for x := range uint32(3) {
+			l.Push(x+1, before)
+		}
+		for x := range uint32(3) {
+			l.Remove(x+1, before)
+		}
+	}
+	round()
+	if n := testing.AllocsPerRun(100, round); n > 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
