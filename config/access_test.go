@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A reload changes these settings together or not at all. A new setting that says who may do what belongs here.
+// A reload changes these settings together or not at all. Add every new setting that controls access.
 func TestSettingsThatGuardAccessAreMarked(t *testing.T) {
 	t.Parallel()
 	c := Default()

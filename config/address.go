@@ -35,7 +35,7 @@ func (a Address) Loopback() bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// ParseAllow parses an allow setting. An address without a prefix length stands for itself.
+// ParseAllow parses an allow setting. An address without a prefix length means this single address.
 func ParseAllow(list []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, text := range list {
@@ -73,7 +73,7 @@ func parseAddress(text string) (Address, error) {
 		if path == "" {
 			return Address{}, errors.New("unix socket without a path")
 		}
-		const longest = 107 // the limit of the kernel's socket address
+		const longest = 107 // the kernel's limit for socket paths
 		if len(path) > longest {
 			return Address{}, fmt.Errorf("socket path is longer than %d bytes", longest)
 		}

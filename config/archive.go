@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Archive ships what is committed to a folder.
+// Archive ships all commits to a folder.
 type Archive struct {
 	Dir       string        `toml:"dir" doc:"folder to which all that is committed is shipped, on another disk or host, so that the store can be restored up to a moment (archive.md); one for each broker, or one that all nodes of a cluster share; empty: none"`
 	Every     time.Duration `toml:"every" doc:"how long a commit may wait until it is shipped"`
@@ -44,7 +44,7 @@ func (c *Config) checkArchive(v *checker) {
 	}
 }
 
-// inside reports whether a path is that of a folder or of something in it.
+// inside reports whether a path is a folder or is inside it.
 func inside(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Cluster makes the broker a node of a cluster. Without members it is a broker of its own.
+// Cluster makes the broker a node of a cluster. Without members it is a single broker.
 type Cluster struct {
 	Node            string        `toml:"node" doc:"id of this node in a cluster; empty: a broker of its own"`
 	Members         []string      `toml:"members" doc:"nodes of the cluster, each as id=host:port (in the environment and on the command line separated by commas); all nodes get the same list"`
@@ -85,7 +85,7 @@ const (
 	maxElection = time.Minute
 )
 
-// checkCluster prevents clusters that cannot keep what they promise.
+// checkCluster refuses clusters that cannot keep their guarantees.
 func (c *Config) checkCluster(v *checker) {
 	k := c.Cluster
 	if k.ElectionTimeout < minElection || k.ElectionTimeout > maxElection {
@@ -140,8 +140,8 @@ func (c *Config) checkClusterTLS(v *checker, members []Member) {
 	}
 }
 
-// TLS loads the certificate files for calls between nodes in both directions; nil if none are set. Which name a
-// certificate has does not matter: whoever has one of the CA is a node.
+// TLS loads the certificate files for calls between nodes in both directions; nil if none are set. The names in certificates do
+// not matter: every program with a certificate of the CA counts as a node.
 func (c Cluster) TLS() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil
@@ -160,7 +160,7 @@ func (c Cluster) TLS() (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
-		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection takes the place of both
+		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection replaces both
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 {
 				return errors.New("the other node shows no certificate")

@@ -3,8 +3,8 @@ package config
 import "time"
 
 // Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in docs/settings.md;
-// the unit tag is the unit of a number without one, where the type is a duration; guards:"access" marks what says who may do
-// what, which a reload changes together or not at all.
+// the unit tag is the unit of a number without one, where the type is a duration; guards:"access" marks the settings that
+// control access, which a reload changes together or not at all.
 type Config struct {
 	Data                string        `toml:"data" doc:"folder of the store"`
 	Durability          string        `toml:"durability" doc:"sync: changes are on disk before they are acknowledged; relaxed: they are on disk within sync_interval; none: memory only"`
@@ -69,8 +69,9 @@ type HTTP struct {
 	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file" guards:"access"`
 }
 
-// HTTPLocked reports that HTTP admits nobody: Faktory clients need a password, but no setting says who may use HTTP. Faktory's
-// password is not HTTP's: whoever reads Faktory's connections can try to guess it from its hash, and HTTP's gives all rights.
+// HTTPLocked reports that HTTP admits no clients, because Faktory clients need a password but no setting protects HTTP. HTTP
+// does not accept Faktory's password: an eavesdropper can try to guess it from Faktory's hash, and HTTP would give him all
+// rights.
 func (c *Config) HTTPLocked() bool {
 	return c.Faktory.Password != "" && c.HTTP.Password == "" && c.HTTP.TLSClientCA == "" && len(c.Principals) == 0
 }
@@ -110,14 +111,14 @@ type Faktory struct {
 	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off" guards:"access"`
 }
 
-// Qless is the port for Qless clients, which take it for a Redis server.
+// Qless is the port for Qless clients. To them it looks like a Redis server.
 type Qless struct {
 	Protocol
 	Password   string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file" guards:"access"`
 	AllowFlush bool   `toml:"allow_flush" doc:"any client may remove all Qless data and jobs with FLUSHDB; for tests" guards:"access"`
 }
 
-// Conveyor is the port for Conveyor clients, which take it for a Redis server.
+// Conveyor is the port for Conveyor clients. To them it looks like a Redis server.
 type Conveyor struct {
 	Protocol
 	Password string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file" guards:"access"`
@@ -137,7 +138,7 @@ type SQS struct {
 	MaxInFlight int    `toml:"max_in_flight" doc:"messages of a queue that are received and not deleted, beyond which no more are handed out; 0: no limit"`
 }
 
-// Limits restrict what one client can make the broker hold in memory.
+// Limits restrict the memory that one client can use.
 type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
 }
@@ -155,7 +156,7 @@ type Route struct {
 	Set   Target `toml:"set"`
 }
 
-// Target is what a route looks at and what it sets. An empty field matches everything, and changes nothing.
+// Target holds the values that a route matches or sets. An empty field matches all values, or changes nothing.
 type Target struct {
 	Queue string `toml:"queue" doc:"queue of the job"`
 	Type  string `toml:"type" doc:"type of the job"`
@@ -173,7 +174,7 @@ type Throttle struct {
 // AllQueues is the name in keep_done that stands for all queues without an entry of their own.
 const AllQueues = "*"
 
-// KeepDone says how long the finished jobs of a queue can be read.
+// KeepDone sets how long the finished jobs of a queue stay readable.
 type KeepDone struct {
 	For   time.Duration `toml:"for" doc:"time that finished jobs are kept; 0: no limit"`
 	Count int           `toml:"count" doc:"finished jobs that are kept, the newest ones; 0: no limit"`

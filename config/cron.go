@@ -13,14 +13,14 @@ import (
 
 // Cron is a job that the broker submits on a schedule.
 type Cron struct {
-	Name     string // empty: it is known by its type and schedule
+	Name     string // empty: identified by its type and schedule
 	Schedule string // in the syntax of crontab.Parse
-	Missed   string // what happens to runs that were missed: skip (the default), one or all
-	Backlog  int    // runs are left out while so many jobs of it wait; 0: no limit
+	Missed   string // treatment of missed runs: skip (the default), one or all
+	Backlog  int    // runs are skipped while this many of its jobs wait; 0: no limit
 	Queue    string // as written in the settings; empty: Faktory's default queue
 	Type     string
 
-	// Unit is the job as a Faktory client would push it, in JSON, without a jid.
+	// Unit is the job in the JSON form of a Faktory push, without a jid.
 	Unit []byte
 }
 

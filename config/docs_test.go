@@ -17,7 +17,7 @@ const (
 	tableEnd   = "<!-- end of settings -->\n"
 )
 
-// TestDocsListEverySetting keeps the table of docs/settings.md and the declarations in step.
+// TestDocsListEverySetting compares the table in docs/settings.md with the declarations.
 func TestDocsListEverySetting(t *testing.T) {
 	t.Parallel()
 	const path = "../docs/settings.md"

@@ -13,9 +13,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Sources are where settings come from. Later ones override earlier ones.
+// Sources are the sources of settings. Later sources override earlier ones.
 type Sources struct {
-	File  string            // path of a TOML file; empty: the one that BROKER_CONFIG names, if set
+	File  string            // path of a TOML file; empty: the file in BROKER_CONFIG, if set
 	Env   []string          // "NAME=value", as in os.Environ
 	Flags map[string]string // by the path of the setting
 }
@@ -54,7 +54,7 @@ func Load(s Sources) (Config, error) {
 	return c, l.err()
 }
 
-// Source is where the value of a setting comes from: default, the path of the file, the name in the environment, or flag.
+// Source is the source of a setting's value: default, the path of the file, the name in the environment, or flag.
 func (c *Config) Source(path string) string { return cmp.Or(c.sources[path], "default") }
 
 // loader collects problems instead of stopping at the first one.
@@ -172,7 +172,7 @@ func (l *loader) keepDone(v any, source string, c *Config) {
 	c.KeepDone = readByQueue[KeepDone](l, "keep_done", `{for = "24h", count = 1000}`, v, source, c.KeepDone)
 }
 
-// readByQueue reads a table with a row for each queue; before is the result if there is none.
+// readByQueue reads a table with a row for each queue. If there is no table, the result is before.
 func readByQueue[Row any](l *loader, name, example string, v any, source string, before map[string]Row) map[string]Row {
 	if v == nil {
 		return before
@@ -245,7 +245,7 @@ func (l *loader) password(setting string, text *string) {
 	}
 }
 
-// reason drops the file name from a file error: the problem names it already.
+// reason drops the file name from a file error, because the problem names it already.
 func reason(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Policy says what applies to the jobs of a queue or type that do not say it themselves.
+// Policy holds defaults for the jobs of a queue or type.
 type Policy struct {
 	Name string // of the queue or type
 
-	// Members are those of the API, in JSON. The program checks them: it knows their names.
+	// Members are the members of the policy in the API, in JSON. The program checks them, not this package.
 	Members []byte
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Principal is somebody with rights of his own on the broker.
+// Principal is a person or program with rights on the broker.
 type Principal struct {
 	Name            string   `toml:"name" doc:"stands in the audit log"`
 	Token           string   `toml:"token" doc:"for HTTP: sha256: and the hash of the token in hexadecimal; if it starts with a slash it names a file with the token"`
@@ -21,7 +21,7 @@ type Principal struct {
 	Roles           []string `toml:"roles" doc:"read, produce, consume, operate or admin; behind a colon patterns of queues with commas between, such as produce:mail.*"`
 }
 
-// tokenHash is how the hash of a token begins.
+// tokenHash is the prefix of the hash of a token.
 const tokenHash = "sha256:"
 
 // roles that a principal may have.
@@ -53,7 +53,7 @@ func (l *loader) token(setting string, text *string) {
 		return
 	}
 	path := *text
-	*text = "" // no more is said about it
+	*text = "" // avoids further problems about it
 	read, err := os.ReadFile(path)
 	if err != nil {
 		l.complain(setting, "read %s: %v", path, reason(err))
@@ -68,7 +68,7 @@ func (l *loader) token(setting string, text *string) {
 	*text = tokenHash + hex.EncodeToString(sum[:])
 }
 
-// checkPrincipals looks for principals that have the same credentials, or that no client can ever be.
+// checkPrincipals finds principals with equal credentials, and principals that no client can use.
 func (c *Config) checkPrincipals(v *checker) {
 	seen := make(map[string]string)
 	unique := func(setting, kind, value string) {

@@ -9,11 +9,11 @@ import (
 type WireProtocol struct {
 	Name string
 	*Protocol
-	Password *string // nil: clients of the protocol give none
+	Password *string // nil: the protocol has no password
 	HasTypes bool    // its jobs have a type beside their queue
 }
 
-// WireProtocols lists the sections of the front-ends. Everything that concerns all of them goes through this list.
+// WireProtocols lists the sections of the front-ends. Code that concerns all front-ends must use this list.
 func (c *Config) WireProtocols() []WireProtocol {
 	return []WireProtocol{
 		{Name: "workq", Protocol: &c.Workq.Protocol},
@@ -29,7 +29,7 @@ func (c *Config) WireProtocols() []WireProtocol {
 // HasPassword reports whether clients need a password.
 func (p *WireProtocol) HasPassword() bool { return p.Password != nil && *p.Password != "" }
 
-// wireNames are the names of the protocols that match.
+// wireNames returns the names of the matching protocols.
 func wireNames(matches func(*WireProtocol) bool) (names []string) {
 	c := Default()
 	for _, p := range c.WireProtocols() {
@@ -46,7 +46,7 @@ func allWireNames() []string { return wireNames(func(*WireProtocol) bool { retur
 // ListenerNames are the names of everything that listens: the protocols and http.
 func ListenerNames() []string { return append(allWireNames(), "http") }
 
-// hasTypes reports whether jobs of a protocol have a type of their own.
+// hasTypes reports whether jobs of a protocol have a type.
 func hasTypes(protocol string) bool {
 	return slices.Contains(wireNames(func(p *WireProtocol) bool { return p.HasTypes }), protocol)
 }

@@ -26,7 +26,7 @@ type Push struct {
 	Secret      string        `toml:"secret" doc:"signs the requests; if it starts with a slash it names a file"`
 	CA          string        `toml:"ca" doc:"CA certificates in PEM, in place of those of the system"`
 
-	Headers map[string]string `toml:"headers"` // of each request, by canonical name
+	Headers map[string]string `toml:"headers"` // headers of each request, by canonical name
 	CAPEM   []byte            `toml:"-"`       // content of CA
 }
 
@@ -110,7 +110,7 @@ func (c *Config) checkPushes(v *checker) {
 	}
 }
 
-// checkPushURL accepts no address to which jobs would travel in clear text.
+// checkPushURL refuses an address to which jobs would be sent in clear text.
 func checkPushURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -128,7 +128,7 @@ func checkPushURL(text string) error {
 	return nil
 }
 
-// checkPushHeader refuses headers that the broker sets, and what would not be one header.
+// checkPushHeader refuses headers that the broker sets itself, and invalid headers.
 func checkPushHeader(name, value string) error {
 	switch {
 	case slices.Contains([]string{"Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Expect"}, name), strings.HasPrefix(name, "Broker-"):

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// QueueLimit is a limit of a type or a key in a queue. Each stands for every type or key that has no limit of its own.
+// QueueLimit is a limit for a type or a key in a queue. The name Each means every type or key without its own limit.
 type QueueLimit struct {
 	Queue string `toml:"queue" doc:"name of the queue"`
 	Type  string `toml:"type" doc:"type of the jobs, or * for each"`
@@ -19,7 +19,7 @@ type QueueLimit struct {
 // Each is the type or key of a QueueLimit for each type or key separately.
 const Each = "*"
 
-// Sharing says what the keys of a queue's jobs are, and how they share its workers.
+// Sharing defines the keys of a queue's jobs, and how they share its workers.
 type Sharing struct {
 	Queue   string         `toml:"queue" doc:"name of the queue"`
 	Key     string         `toml:"key" doc:"tag:NAME or unique"`
@@ -28,7 +28,8 @@ type Sharing struct {
 	Weights map[string]int `toml:"weights"`
 }
 
-// UniqueKey is a Sharing.Key: the part of the unique key before the first colon. TagKey starts one: the name of a tag follows.
+// UniqueKey is a value of Sharing.Key: the part of the unique key before the first colon. TagKey is the prefix of the other
+// values; the name of a tag follows.
 const (
 	UniqueKey = "unique"
 	TagKey    = "tag:"
@@ -84,7 +85,7 @@ func (l *loader) tables(name string, v any, source string) []map[string]any {
 	return tables
 }
 
-// checkQueueLimits validates what limits queues.
+// checkQueueLimits validates the limits of queues.
 func (c *Config) checkQueueLimits(v *checker) {
 	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
 		v.throttle("throttles."+queue, c.Throttles[queue], true)
@@ -121,7 +122,7 @@ func (c *Config) checkQueueLimits(v *checker) {
 	}
 }
 
-// throttle validates a limit; without needed it may limit nothing.
+// throttle validates a limit. With needed it must limit something.
 func (v *checker) throttle(setting string, t Throttle, needed bool) {
 	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
 	v.count(setting+".worker", t.Worker, 0, 1<<31-1)

@@ -14,7 +14,7 @@ type Setting struct {
 	Path string // with dots, as in the file
 	Doc  string
 
-	GuardsAccess bool // it says who may do what, or helps to
+	GuardsAccess bool // it controls access, or is needed for that
 
 	value reflect.Value
 	unit  string

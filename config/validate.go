@@ -80,7 +80,7 @@ func (c *Config) checkStore(v *checker) {
 	}
 }
 
-// checkHTTP prevents opening the port to other hosts by accident: whoever can connect may change everything.
+// checkHTTP prevents opening the port to other hosts by accident, because every client that can connect may change everything.
 func (c *Config) checkHTTP(v *checker) {
 	h := c.HTTP
 	v.listen("http.listen", h.Listen)
@@ -210,7 +210,7 @@ func (v *checker) listen(setting, text string) {
 	}
 }
 
-// certificate loads the files, so that check-config finds what serve would find.
+// certificate loads the files, so that check-config finds the same errors as serve.
 func (v *checker) certificate(name string, p Protocol) {
 	switch {
 	case p.TLSCert == "" && p.TLSKey == "":

@@ -15,16 +15,16 @@ import (
 	"broker/core/engine"
 )
 
-// scratchFolder is where copies of the store are made for the archive: in the data folder, which is on the right file system and can be
-// written.
+// scratchFolder is the folder for copies of the store for the archive. It is inside the data folder, which is writable and on
+// the same file system as the store.
 const scratchFolder = "archiving"
 
-// newArchive makes what ships the commits of an engine; nil: there is no archive.
+// newArchive makes the writer that ships the commits of an engine; nil: no archive.
 func (t *term) newArchive() engine.Shipper {
 	a := t.config.Archive
 	scratch := filepath.Join(t.config.Data, scratchFolder)
 	if a.Dir == "" {
-		_ = os.RemoveAll(scratch) // an archive before may have left a copy
+		_ = os.RemoveAll(scratch) // an earlier run may have left a copy
 		return nil
 	}
 	t.archive = archive.New(archive.Options{
@@ -35,7 +35,7 @@ func (t *term) newArchive() engine.Shipper {
 	return t.archive
 }
 
-// archiveStatus is the state of the archive; nil: there is none.
+// archiveStatus is the state of the archive; nil: no archive.
 func (t *term) archiveStatus() *core.Archive {
 	if t.archive == nil {
 		return nil
@@ -44,7 +44,7 @@ func (t *term) archiveStatus() *core.Archive {
 	return &s
 }
 
-// restoreCommand makes a store of an archive.
+// restoreCommand makes a store from an archive.
 func restoreCommand() *cobra.Command {
 	var from, to, at string
 	cmd := &cobra.Command{
@@ -103,10 +103,10 @@ func restore(cmd *cobra.Command, from, to, at string) error {
 	return nil
 }
 
-// shown is a moment as the commands of archives print it.
+// shown formats a moment for the archive commands.
 func shown(at core.Instant) string { return at.Time().Format("2006-01-02T15:04:05.000000Z") }
 
-// archiveReport is a report of an archive as JSON. Its members stay.
+// archiveReport is the JSON report about an archive. Its members must not change.
 type archiveReport struct {
 	Archive string         `json:"archive"`
 	Sound   bool           `json:"sound"`
@@ -123,7 +123,7 @@ type archiveRange struct {
 	Commits    uint64    `json:"commits"`
 }
 
-// checkArchive is doctor for an archive.
+// checkArchive runs doctor on an archive.
 func checkArchive(cmd *cobra.Command, dir string, asJSON bool) error {
 	bar := cli.NewBar(cmd, -1, cli.BarKeys)
 	x, err := archive.Check(cmd.Context(), dir, func(entries uint64) { _ = bar.Set64(int64(entries)) }) //nolint:gosec // only shows
@@ -166,7 +166,7 @@ func printArchive(cmd *cobra.Command, a *archiveReport) {
 	}
 }
 
-// counted is a number with its noun.
+// counted formats a number with its noun.
 func counted(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

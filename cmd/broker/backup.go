@@ -22,7 +22,8 @@ import (
 	"broker/operate/service"
 )
 
-// backupCommand copies the store: directly if no broker uses it, otherwise by asking that broker for it.
+// backupCommand copies the store. If a broker uses the store, that broker sends the copy; otherwise the command copies it
+// directly.
 func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DIR|FILE.tar|-",
@@ -60,8 +61,9 @@ func backupCommand() *cobra.Command {
 // isTar reports whether a backup goes to a tar file.
 func isTar(to string) bool { return to == "-" || strings.HasSuffix(to, ".tar") }
 
-// runBackup copies the store of a broker that is named, a store here that no broker uses, or that of the broker which uses it. If there
-// is no store here, the broker may keep it where only the broker can see it.
+// runBackup gets the backup from a named broker, from a local store that no broker uses, or from the broker that uses the local
+// store. If there is no visible local store, it asks the local broker, because the store may be in a folder that only the
+// broker can see.
 func runBackup(cmd *cobra.Command, from config.Sources, remote *cli.Backup, to string) error {
 	if remote.Named() {
 		return receiveBackup(cmd, remote, cli.LocalBroker{}, to)
@@ -107,7 +109,7 @@ func copyStopped(cmd *cobra.Command, c *config.Config, to string) error {
 	return errors.Join(err, removeStream(between))
 }
 
-// receiveBackup takes the copy that a running broker sends.
+// receiveBackup receives a backup from a running broker.
 func receiveBackup(cmd *cobra.Command, remote *cli.Backup, at cli.LocalBroker, to string) error {
 	if to != "-" {
 		if _, err := os.Lstat(to); err == nil {
@@ -131,7 +133,7 @@ func receiveBackup(cmd *cobra.Command, remote *cli.Backup, at cli.LocalBroker, t
 	})
 }
 
-// writeTar writes a tar file, which gets its name once it is complete, or the standard output.
+// writeTar writes a tar file or the standard output. A file gets its final name once it is complete.
 func writeTar(cmd *cobra.Command, to string, write func(w io.Writer) error) error {
 	if to == "-" {
 		return write(cmd.OutOrStdout())
@@ -150,7 +152,7 @@ func writeTar(cmd *cobra.Command, to string, write func(w io.Writer) error) erro
 	return os.Rename(part, to)
 }
 
-// localBroker is the broker that the settings of this host describe.
+// localBroker is the broker in the settings of this host.
 func localBroker(c *config.Config) (cli.LocalBroker, error) {
 	addresses, err := config.ParseListen(c.HTTP.Listen)
 	if err != nil || len(addresses) == 0 {
@@ -168,7 +170,7 @@ func localBroker(c *config.Config) (cli.LocalBroker, error) {
 	}, nil
 }
 
-// trustOwnCertificate trusts exactly the certificate of the settings, whatever its name: the running broker has the same
+// trustOwnCertificate trusts exactly the certificate in the settings, with any name, because the running broker uses the same
 // settings.
 func trustOwnCertificate(h *config.HTTP) *tls.Config {
 	own, err := h.TLS()
@@ -177,7 +179,7 @@ func trustOwnCertificate(h *config.HTTP) *tls.Config {
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: own.Certificates,
-		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection takes its place
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection checks instead
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificates[0].Certificate[0]) {
 				return errors.New("the server's certificate is not the one of http.tls_cert")
@@ -204,13 +206,13 @@ func (t *term) backup(dir string) error {
 	return storeError(err)
 }
 
-// streamFolder is where the copy of a store is made that is sent: beside the store, where its files can be links, and which the broker may
-// write to.
+// streamFolder is the folder for the copy of a store that is sent to a client. It is next to the store, where the broker can
+// write and files can be hard links.
 func streamFolder(data string) string {
 	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+".backup-stream")
 }
 
-// removeStream removes what is left of such a copy.
+// removeStream removes the rest of such a copy.
 func removeStream(dir string) error {
 	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".unfinished"))
 }
@@ -266,7 +268,7 @@ func (t *term) copyToSend() (archive *engine.Archive, dir string, err error) {
 	return archive, dir, err
 }
 
-// storeError is the reply to clients where there is no store.
+// storeError is the reply to clients if there is no store.
 func storeError(err error) error {
 	if errors.Is(err, engine.ErrNothingStored) {
 		return &service.Error{Code: service.CodeUnsupported, Detail: err.Error()}
@@ -274,7 +276,7 @@ func storeError(err error) error {
 	return err
 }
 
-// backupProgress is how much of the backup that is being made in dir is done, 0 to 1.
+// backupProgress is the progress of the backup to dir, 0 to 1.
 func (t *term) backupProgress(dir string) float64 {
 	s, err := t.engine.Storage()
 	if err != nil || s.DiskBytes == 0 {

@@ -12,7 +12,7 @@ import (
 // bindRetryEvery is how long to wait between two attempts while another process holds an address or the store.
 const bindRetryEvery = 100 * time.Millisecond
 
-// listen binds every address before anything else happens: a conflict is reported at once, and nothing was touched. With
+// listen binds every address before the store is opened, so that a conflict is reported at once and without side effects. With
 // bind_retry it waits for the process that still holds an address, so that restarts may overlap.
 func (p *process) listen() (stopped bool, err error) {
 	logged := false
@@ -33,7 +33,7 @@ func (p *process) listen() (stopped bool, err error) {
 	}
 }
 
-// isInUse reports that every part of err says that an address is in use: waiting may help.
+// isInUse reports whether all errors in err are addresses in use. Then waiting may help.
 func isInUse(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -73,12 +73,12 @@ func (p *process) closeSockets() {
 		p.server.StopAccepting()
 	}
 	for _, ln := range p.httpListeners {
-		_ = ln.Close() // nobody has used it
+		_ = ln.Close() // not used yet
 	}
 }
 
-// openEngine opens the engine. With bind_retry it waits for the process that still holds the store: one that shuts down
-// frees its addresses first.
+// openEngine opens the engine. With bind_retry it waits for the process that still holds the store, because a stopping broker
+// releases its addresses before its store.
 func (t *term) openEngine() (*engine.Engine, error) {
 	logged := false
 	for {

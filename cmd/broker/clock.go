@@ -6,7 +6,7 @@ import (
 	"broker/core/clock"
 )
 
-// clockShift is set by the linker in programs that test what a wrong clock does. It is empty in released programs.
+// clockShift is set by the linker in programs that test wrong clocks. It is empty in released programs.
 var clockShift string
 
 // processClock is the system clock, shifted by clockShift.
@@ -21,7 +21,7 @@ func processClock() clock.Monotonic {
 	return clock.OffsetClock{Offset: by}
 }
 
-// clock is the clock of the broker: a hostile one has its own.
+// clock is the clock of the broker. A hostile broker has its own clock.
 func (p *process) clock() clock.Monotonic {
 	if p.faults != nil {
 		return p.faults.Clock

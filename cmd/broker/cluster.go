@@ -69,7 +69,7 @@ func (p *process) runCluster() error {
 	return errors.Join(err, k.stop(k.closeNode))
 }
 
-// listenToNodes binds the address at which the other nodes call.
+// listenToNodes binds the address for the other nodes.
 func (k *clusterNode) listenToNodes() error {
 	address := k.config.Cluster.Listen
 	if address == "" {
@@ -98,7 +98,7 @@ func (k *clusterNode) listenToNodes() error {
 	return nil
 }
 
-// maxRelays is how many clients a node passes on: each takes two descriptors.
+// maxRelays is the maximum number of clients that a node passes on. Each needs two descriptors.
 func maxRelays() int {
 	if limit := processSocketLimits().clients; limit > 0 {
 		return limit / 2
@@ -106,7 +106,7 @@ func maxRelays() int {
 	return 1 << 19
 }
 
-// serveNodes starts what accepts clients and passes them on.
+// serveNodes starts to accept clients and pass them on.
 func (k *clusterNode) serveNodes() {
 	k.http.Handler = k.gate.Handler(k.http.Handler)
 	go func() { // ends when the tunnel is closed
@@ -119,7 +119,7 @@ func (k *clusterNode) serveNodes() {
 	}
 }
 
-// open becomes a member of the cluster, however long that takes.
+// open joins the cluster. It waits as long as that takes.
 func (k *clusterNode) open(ctx context.Context) error {
 	c := &k.config.Cluster
 	members, err := c.ParseMembers()
@@ -168,7 +168,7 @@ func nodeLog(log zerolog.Logger) func(slog.Level, string, ...any) {
 	}
 }
 
-// serve leads whenever the node has won an election, until a shutdown is requested or the node fails.
+// serve runs a term whenever the node has won an election, until a shutdown is requested or the node fails.
 func (k *clusterNode) serve() error {
 	node := k.node.Load()
 	for {
@@ -188,7 +188,7 @@ func (k *clusterNode) serve() error {
 	}
 }
 
-// lead opens the engine and serves clients until the lead is lost (stop is false then), or the node is to stop.
+// lead opens the engine and serves clients until the node loses the leadership (stop is false then) or must stop.
 func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	started := time.Now()
 	t := k.leaderTerm()
@@ -235,7 +235,7 @@ func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop boo
 			if stopped {
 				return true, errors.New("the engine has stopped while this node leads")
 			}
-			stopped = t.engine.Stopped() // the lead is being lost, or the store cannot be read
+			stopped = t.engine.Stopped() // the node is losing the leadership, or the store cannot be read
 		case <-l.Lost():
 			return false, nil
 		case err := <-k.node.Load().Failed():
@@ -251,7 +251,7 @@ func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop boo
 	}
 }
 
-// lostWithin is how long it takes at most until a node knows that it has lost the lead, once its engine does.
+// lostWithin is the maximum time between the engine and the node noticing that the leadership is lost.
 const lostWithin = time.Second
 
 func isClosed(c <-chan struct{}) bool {
@@ -283,10 +283,10 @@ func (k *clusterNode) handOver(t *term) {
 	}
 }
 
-// handOverFor is how long a leader that stops sends replies before it hands the lead over.
+// handOverFor is the time in which a stopping leader sends replies before another node becomes the leader.
 const handOverFor = 250 * time.Millisecond
 
-// closeNode hands the lead over, if this node has it, and closes the sockets.
+// closeNode closes the sockets. If this node leads, it first makes another node the leader.
 func (k *clusterNode) closeNode() error {
 	k.forbidReloads()
 	k.api.Stopping()
@@ -304,7 +304,7 @@ func (k *clusterNode) closeNode() error {
 	return err
 }
 
-// hooks are what the HTTP port asks of the node; nil: there is none.
+// hooks are the functions of the node for the HTTP port; nil: no node.
 func (k *clusterNode) hooks() *service.Cluster {
 	if k == nil {
 		return nil
@@ -349,7 +349,7 @@ func (k *clusterNode) hooks() *service.Cluster {
 	}
 }
 
-// asMember does something that only a member can do.
+// asMember calls a function that needs the node to be a member.
 func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
 	n := k.node.Load()
 	if n == nil {
@@ -358,7 +358,7 @@ func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
 	return do(n)
 }
 
-// startingOverview is what a node says before it is a member.
+// startingOverview is the overview of a node that is not a member yet.
 func (k *clusterNode) startingOverview() replica.Overview {
 	o := replica.Overview{Nodes: []replica.NodeInfo{}}
 	members, _ := k.config.Cluster.ParseMembers() // validated

@@ -15,10 +15,10 @@ import (
 	"broker/operate/demo"
 )
 
-// demoFlags are the settings that a demo takes: its addresses.
+// demoFlags are the settings that a demo accepts: its addresses.
 var demoFlags = []string{"workq", "gearman", "faktory", "http"}
 
-// demoCommand runs a broker with a store of its own and clients at work.
+// demoCommand runs a broker with a temporary store and with clients.
 func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -57,7 +57,7 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(c.Data)) }()
 	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{})
 	var clients atomic.Pointer[demo.Shop]
-	stop := func() { // the clients first: the broker waits for those that are connected
+	stop := func() { // the clients first, because the broker waits for connected clients
 		if shop := clients.Load(); shop != nil {
 			shop.Close()
 		}

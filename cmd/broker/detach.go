@@ -7,7 +7,7 @@ import (
 	"broker/core/replica"
 )
 
-// detachCommand makes a node's store one of a broker of its own.
+// detachCommand turns the store of a node into the store of a single broker.
 func detachCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "detach DIR",

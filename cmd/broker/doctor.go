@@ -19,7 +19,7 @@ import (
 // maxQueueRows is how many queues doctor lists.
 const maxQueueRows = 50
 
-// doctorCommand reports what a stopped store holds and whether it is sound. It changes nothing.
+// doctorCommand reports the content of a stopped store and any damage. It changes nothing.
 func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR]",
@@ -99,7 +99,7 @@ func unreadable(err error) error {
 	return cli.Failed(err)
 }
 
-// printReportJSON prints the report for programs; the exit code says whether the store is sound, as without -o json.
+// printReportJSON prints the report for programs. The exit code shows damage, as without -o json.
 func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report) error {
 	answer := doctorReport{
 		Store: dir, Sound: x.Sound(), Bytes: x.Bytes, Bodies: x.Bodies, MetaEntries: x.MetaEntries, Documents: x.Documents,
@@ -122,7 +122,7 @@ func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report) error {
 	return &cli.ExitError{Code: cli.ExitDamaged}
 }
 
-// doctorReport is a report as JSON. Its members stay.
+// doctorReport is the JSON report. Its members must not change.
 type doctorReport struct {
 	Store         string         `json:"store"`
 	Sound         bool           `json:"sound"`
@@ -144,7 +144,7 @@ type doctorQueue struct {
 	Paused bool   `json:"paused,omitempty"`
 }
 
-// printContents lists what the store holds.
+// printContents lists the content of the store.
 func printContents(w io.Writer, x *engine.Report) {
 	say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes, x.Bodies, x.MetaEntries, x.Documents)
 	if x.Stats == nil {
@@ -188,7 +188,7 @@ func jobsIn(q *core.QueueInfo) int {
 	return q.Ready() + q.Scheduled + q.Blocked + q.Leased + q.Retrying + q.Done + q.Dead
 }
 
-// printFindings reports what is wrong; the error carries the exit code.
+// printFindings reports damage. The error contains the exit code.
 func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	for _, o := range x.Orphans {
 		say(stdout, "leftover, harmless: %s\n", o)

@@ -11,7 +11,7 @@ import (
 	"broker/core/explain"
 )
 
-// explainCommand says what was decided about jobs, from an archive.
+// explainCommand shows the decisions about jobs, from an archive.
 func explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain JOB…",
@@ -51,7 +51,7 @@ func explainCommand() *cobra.Command {
 	return cmd
 }
 
-// explained is a report of explain as JSON. Its members stay.
+// explained is the JSON report of explain. Its members must not change.
 type explained struct {
 	Jobs  []explainedJob `json:"jobs"`
 	Notes []string       `json:"notes,omitempty"`
@@ -68,7 +68,7 @@ type explainedJob struct {
 
 type explainedEvent struct {
 	At     time.Time `json:"at"`
-	Commit uint64    `json:"commit,omitempty"` // absent: the time did it
+	Commit uint64    `json:"commit,omitempty"` // absent: caused by the passing of time
 	What   string    `json:"what"`
 	Why    []string  `json:"why,omitempty"`
 }

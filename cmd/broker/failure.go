@@ -7,7 +7,8 @@ import (
 	"broker/core"
 )
 
-// exitOnFailure ends the program some time after the store has failed: a supervisor then starts it again, perhaps elsewhere.
+// exitOnFailure ends the program some time after the store has failed, so that a supervisor starts it again, possibly on
+// another host.
 type exitOnFailure struct {
 	core.NopListener
 	after time.Duration // zero: never
@@ -24,7 +25,8 @@ func (x exitOnFailure) StoreFailed(err error) {
 	})
 }
 
-// exitOnFailure is the listener of the settings. In a cluster other nodes take over, so the process stays.
+// exitOnFailure returns the listener according to the settings. In a cluster the process does not exit, because other nodes
+// take over.
 func (p *process) exitOnFailure() core.Listener {
 	x := exitOnFailure{after: p.config.ExitAfterFailure, exit: p.requestShutdown}
 	if p.config.Cluster.Enabled() {

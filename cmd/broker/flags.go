@@ -16,7 +16,7 @@ import (
 // flagSetting is a flag for one setting, or for several with spaces between them.
 type flagSetting struct{ flag, settings, value, about string }
 
-// set notes the value of the flag for its settings.
+// set records the value of the flag for its settings.
 func (f flagSetting) set(flags map[string]string, value string) {
 	for _, setting := range strings.Fields(f.settings) {
 		flags[setting] = value
@@ -41,8 +41,8 @@ var flagSettings = []flagSetting{
 	{"password", "faktory.password http.password", "PW", "password for Faktory and HTTP clients"},
 }
 
-// settingFlags adds the flags of flagSettings to a command and returns where its settings come from once the command line
-// is parsed.
+// settingFlags adds the flags of flagSettings to a command. It returns the sources of the settings, which are complete once the
+// command line is parsed.
 func settingFlags(cmd *cobra.Command) func() config.Sources {
 	flags := cmd.Flags()
 	file := &textFlag{kind: "FILE"}
@@ -81,7 +81,7 @@ func loadSettings(sources config.Sources) (config.Config, error) {
 	return c, nil
 }
 
-// checkConfigCommand reads the settings as serve would and shows them.
+// checkConfigCommand reads the settings like serve and shows them.
 func checkConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",

@@ -151,7 +151,7 @@ func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certifica
 	return append(all, p.gearmanHTTPListeners()...), certs, nil
 }
 
-// listenersOf parses a listen setting that is validated.
+// listenersOf parses a validated listen setting.
 func (p *process) listenersOf(name, listen string) []eventloop.Listener {
 	addresses, err := config.ParseListen(listen)
 	if err != nil {

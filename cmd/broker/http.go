@@ -108,8 +108,8 @@ func (t *term) openService() (err error) {
 	return err
 }
 
-// logAudit writes a line for each entry of the audit log. What clients of the wire protocols change is frequent and done by
-// programs: it is logged for debugging only.
+// logAudit logs each entry of the audit log. Changes by clients of the wire protocols are frequent and made by programs, so
+// they are logged at level debug only.
 func (p *process) logAudit(e service.AuditEntry) {
 	level := zerolog.InfoLevel
 	for _, protocol := range core.Protocols {
@@ -125,7 +125,7 @@ func (p *process) logAudit(e service.AuditEntry) {
 	line.Msg("changed by an operator")
 }
 
-// backend is what the HTTP port reports of.
+// backend is the data source of the HTTP port.
 func (t *term) backend() httpapi.Backend {
 	return httpapi.Backend{
 		Service: t.service, Broker: t.engine, Connections: t.connections, Stats: t.frontends.faktory.Info,
@@ -134,7 +134,7 @@ func (t *term) backend() httpapi.Backend {
 	}
 }
 
-// settingsInForce lists the settings with where each comes from.
+// settingsInForce lists the settings with the source of each.
 func (p *process) settingsInForce() []service.Setting {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()

@@ -61,7 +61,7 @@ func sharingsOf(c *config.Config) map[string]core.Sharing {
 	return all
 }
 
-// applyLimits sets the limits and sharings that differ from those before.
+// applyLimits sets the limits and sharings that have changed.
 func (t *term) applyLimits(old, fresh *config.Config) {
 	client := t.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	defer t.engine.Close(client)
@@ -94,7 +94,7 @@ func (t *term) applyLimits(old, fresh *config.Config) {
 	}
 }
 
-// union is the keys of both maps, in order.
+// union returns the keys of both maps, in order.
 func union[V any](a, b map[string]V) (keys []string) {
 	for _, m := range []map[string]V{a, b} {
 		for key := range m {
@@ -105,7 +105,7 @@ func union[V any](a, b map[string]V) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// limitNames is the names in both maps, in order.
+// limitNames returns the names in both maps, in order.
 func limitNames(a, b map[limitName]core.QueueLimit) (names []limitName) {
 	for _, m := range []map[limitName]core.QueueLimit{a, b} {
 		for name := range m {

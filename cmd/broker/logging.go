@@ -26,10 +26,10 @@ func newLogger(c config.Log, w io.Writer) zerolog.Logger {
 // recentLog is the end of the log, for support bundles.
 var recentLog logTail
 
-// logTailBytes is how much of the log is kept.
+// logTailBytes is the size of the kept end of the log.
 const logTailBytes = 256 << 10
 
-// logTail keeps the last lines that were written to it.
+// logTail keeps the last lines of the log.
 type logTail struct {
 	mu    sync.Mutex // guards lines
 	lines []byte
@@ -40,13 +40,13 @@ func (t *logTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, p...)
-	if over := len(t.lines) - logTailBytes; over > logTailBytes { // seldom, so that little is moved
+	if over := len(t.lines) - logTailBytes; over > logTailBytes { // rarely true, so that bytes are moved rarely
 		t.lines = append([]byte(nil), t.lines[over:]...)
 	}
 	return len(p), nil
 }
 
-// WriteTo writes the lines that are kept.
+// WriteTo writes the kept lines.
 func (t *logTail) WriteTo(w io.Writer) (int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"broker/operate/docsite"
 )
 
-// buildCommands are commands of the build, which released programs do not have: man writes the manual pages, the completions
-// of shells and the documentation as a site.
+// buildCommands are commands for the build only; released programs do not have them. man writes the manual pages, the shell
+// completions and the documentation site.
 func buildCommands() []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "man DIR",
@@ -31,7 +31,7 @@ func buildCommands() []*cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		root := cmd.Root()
-		root.DisableAutoGenTag = true // pages depend on the commands alone
+		root.DisableAutoGenTag = true // pages must depend only on the commands
 		root.InitDefaultHelpCmd()
 		root.InitDefaultCompletionCmd()
 		return cli.Failed(errors.Join(writePages(root, args[0]), writeSite(filepath.Join(args[0], "docs"))))
@@ -58,7 +58,7 @@ func writePages(root *cobra.Command, dir string) error {
 	return root.GenFishCompletionFile(filepath.Join(completions, "broker.fish"), true)
 }
 
-// released is the date of the manual pages: that of the release, so that building it again gives the same files.
+// released is the date of the manual pages: the date of the release, so that a second build gives the same files.
 func released() time.Time {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {

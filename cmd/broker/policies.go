@@ -18,7 +18,7 @@ type policyName struct {
 	name  string
 }
 
-// policiesOf are the policies in the settings, and what is wrong with them.
+// policiesOf returns the policies in the settings, and their errors.
 func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 	all := make(map[policyName]core.JobPolicy)
 	var problems []error
@@ -46,7 +46,7 @@ func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 	return all, problems
 }
 
-// applyPolicies sets the policies that differ from those before.
+// applyPolicies sets the policies that have changed.
 func (t *term) applyPolicies(old, fresh *config.Config) {
 	before, _ := policiesOf(old)
 	after, _ := policiesOf(fresh) // readSettings has checked them
@@ -65,7 +65,7 @@ func (t *term) applyPolicies(old, fresh *config.Config) {
 	}
 }
 
-// policyNames is the names in both maps, in order.
+// policyNames returns the names in both maps, in order.
 func policyNames(a, b map[policyName]core.JobPolicy) (names []policyName) {
 	for _, m := range []map[policyName]core.JobPolicy{a, b} {
 		for name := range m {

@@ -7,7 +7,7 @@ import (
 	"broker/frontends/access"
 )
 
-// principalEntries are the principals of the settings, which have been validated.
+// principalEntries returns the principals of the validated settings.
 func principalEntries(c *config.Config) []access.Entry {
 	entries := make([]access.Entry, len(c.Principals))
 	for i, p := range c.Principals {
@@ -32,12 +32,12 @@ func principalEntries(c *config.Config) []access.Entry {
 	return entries
 }
 
-// loadPrincipals puts the principals of the settings into force.
+// loadPrincipals applies the principals of the settings.
 func (p *process) loadPrincipals() {
 	p.access.Load(principalEntries(&p.config))
 }
 
-// auditChange notes in the audit log what somebody changed by a wire protocol.
+// auditChange records in the audit log a change that a client made over a wire protocol.
 func (t *term) auditChange(c access.Change) {
 	if t.service != nil {
 		t.service.Note(c)
@@ -47,5 +47,5 @@ func (t *term) auditChange(c access.Change) {
 // hidden is shown in place of a secret.
 const hidden = "(hidden)"
 
-// isSecret reports whether the value of a setting is not for everybody's eyes.
+// isSecret reports whether the value of a setting is secret.
 func isSecret(c *config.Config, path string) bool { return slices.Contains(c.SecretSettings(), path) }

@@ -43,7 +43,7 @@ type launch struct {
 	sockets activated                     // listening sockets that systemd passed
 	reread  func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
 
-	refuseOnly         bool             // draining refuses new jobs and goes on handing out those that are there
+	refuseOnly         bool             // draining refuses new jobs but still hands out existing jobs
 	verbosity          string           // reply to gearmand's text command verbose
 	clientCertOptional bool             // with tls_client_ca, clients without a certificate are accepted too
 	gearmanHTTP        string           // address of gearmand's HTTP protocol; empty: it is not served

@@ -64,7 +64,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// freeAddress is an address on which nobody listens, below the ports that the kernel gives to outgoing connections.
+// freeAddress returns an unused address, below the ports that the kernel uses for outgoing connections.
 func freeAddress(t *testing.T) (address, port string) {
 	t.Helper()
 	for range 1000 {
@@ -79,7 +79,7 @@ func freeAddress(t *testing.T) (address, port string) {
 	return "", ""
 }
 
-// gearmanClient speaks as much Gearman as these tests need.
+// gearmanClient implements the part of Gearman that these tests need.
 type gearmanClient struct {
 	t *testing.T
 	net.Conn
@@ -392,7 +392,7 @@ func TestGearmandSwitchesUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // leftovers in the temporary folder do no harm
-	if err := os.Chmod(dir, 0o755); err != nil { // that user passes through it
+	if err := os.Chmod(dir, 0o755); err != nil { // the other user must be able to enter it
 		t.Fatal(err)
 	}
 	r := start(t, []string{"BROKER_DATA=" + filepath.Join(dir, "new", "data")}, "gearmand", args...)

@@ -10,11 +10,11 @@ import (
 	"broker/cmd/broker/cli"
 )
 
-// copyPoll is how often the progress of a copy is measured.
+// copyPoll is the interval at which the progress of a copy is measured.
 const copyPoll = 200 * time.Millisecond
 
-// showCopy shows the progress of a backup on a terminal, by the sizes of the store and of its unfinished copy, until the
-// function that it returns is called. It shows nothing where the folders cannot be seen.
+// showCopy shows the progress of a backup on a terminal until the returned function is called. It compares the sizes of the
+// store and of its unfinished copy. If it cannot read the folders, it shows nothing.
 func showCopy(cmd *cobra.Command, store, dir string) (stop func()) {
 	bar := cli.NewBar(cmd, folderBytes(store), cli.BarBytes)
 	stopped, ended := make(chan struct{}), make(chan struct{})
@@ -38,7 +38,7 @@ func showCopy(cmd *cobra.Command, store, dir string) (stop func()) {
 	}
 }
 
-// folderBytes adds up the sizes of the files in a folder, as far as they can be seen.
+// folderBytes adds up the sizes of the readable files in a folder.
 func folderBytes(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error { // errors are left out

@@ -25,7 +25,7 @@ func (t *term) openPush() {
 	t.setPush()
 }
 
-// setPush puts the targets of the settings into force.
+// setPush applies the targets of the settings.
 func (t *term) setPush() {
 	targets := make([]push.Target, len(t.config.Pushes))
 	for i := range t.config.Pushes {
@@ -40,7 +40,7 @@ func (t *term) setPush() {
 	}
 }
 
-// closePush takes no more jobs to push, and waits for answers until the context ends. The channel is closed then.
+// closePush stops pushing new jobs, and waits for answers until the context ends. Then it closes the channel.
 func (t *term) closePush(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if t.pusher == nil {
@@ -54,10 +54,10 @@ func (t *term) closePush(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// pushTargets are the targets with what they do.
+// pushTargets returns the targets with their counters.
 func (t *term) pushTargets() []service.PushTarget {
 	if t.pusher == nil {
-		return nil // they start after the service
+		return nil // pushing starts after the service
 	}
 	all := t.pusher.Status()
 	targets := make([]service.PushTarget, len(all))
@@ -81,7 +81,7 @@ func instantOrNil(at core.Instant) *time.Time {
 	return &t
 }
 
-// withoutQuery drops the part of a URL that may hold a secret.
+// withoutQuery drops the part of a URL that may contain a secret.
 func withoutQuery(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -35,12 +35,12 @@ func (p *process) forbidReloads() {
 var errNotServing = errors.New("reload waits until clients are served")
 
 // reload reads the settings and the certificates again and applies what can change while clients are served. If the settings
-// are invalid, or what guards access cannot change as a whole, all settings stay as they are.
+// are invalid, or if the access settings cannot all change now, no setting changes.
 func (p *process) reload() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	if !p.serving {
-		p.requested = true // the settings may have changed since the start has read them
+		p.requested = true // the settings may have changed since the start read them
 		p.log.Warn().Msg(errNotServing.Error())
 		return errNotServing
 	}
@@ -68,16 +68,16 @@ func (p *process) readAgain() (config.Config, error) {
 	return fresh, err
 }
 
-// accessError names settings that guard access and cannot change at run time.
+// accessError names access settings that cannot change at run time.
 type accessError struct{ settings []string }
 
 func (e *accessError) Error() string {
 	return "settings that guard access need a restart, nothing was changed: " + strings.Join(e.settings, ", ")
 }
 
-// checkAccess refuses settings whose rules of access would be in force in part only until a restart: a password that comes in
-// place of principals, say, or principals that suffice at the new address. For the same reason a reload does not remove the last
-// principal, after which everybody may do everything: a file that was read while it was written looks like that.
+// checkAccess refuses a reload if only a part of the new access rules could apply before a restart. Examples: a password
+// replaces principals, or a new address comes with new principals. It also refuses to remove the last principal, because then
+// every client may do everything. A file that is read while it is being written may look like that.
 func (p *process) checkAccess(fresh *config.Config) error {
 	var later []string
 	for _, s := range fresh.Changed(&p.config) {
@@ -190,8 +190,8 @@ func (p *process) applyPrincipals(fresh *config.Config) {
 	p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
 }
 
-// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port, and a port that asks for
-// client certificates goes on doing so.
+// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port, and a port cannot stop
+// asking for client certificates.
 func (p *process) reloadable(path string, fresh *config.Config) bool {
 	if path == "log.level" {
 		return p.reread != nil
@@ -205,7 +205,7 @@ func (p *process) reloadable(path string, fresh *config.Config) bool {
 	})
 }
 
-// certificateOf returns the TLS settings of a protocol, or those of HTTP.
+// certificateOf returns the TLS settings of a protocol or of HTTP.
 func certificateOf(c *config.Config, name string) config.Protocol {
 	for _, f := range c.WireProtocols() {
 		if f.Name == name {
@@ -225,8 +225,8 @@ func (p *process) reloadCertificates() {
 	}
 }
 
-// applyKeepDone sets how long queues keep finished jobs. The jobs of queues that keep none any more are removed by the setting
-// for all other queues, which is therefore set always.
+// applyKeepDone sets how long queues keep finished jobs. It always sets the entry for all other queues, because that entry
+// removes the jobs of queues that no longer keep any.
 func (t *term) applyKeepDone(old, fresh map[string]config.KeepDone) {
 	op := func(queue string, k config.KeepDone) core.Op {
 		return &core.KeepDone{Queue: queue, Retention: core.Retention{For: k.For, Count: k.Count}}
@@ -251,7 +251,7 @@ type routeFunc = func(queue, typ string) (string, string)
 // routes are the rewriting functions of the protocols. A reload replaces them.
 type routes map[string]*atomic.Pointer[routeFunc]
 
-// of returns a function that always uses the current routes.
+// of returns a function that uses the current routes at each call.
 func (r routes) of(protocol string, c *config.Config) routeFunc {
 	current := &atomic.Pointer[routeFunc]{}
 	r[protocol] = current

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// A reload changes who may do what as a whole or not at all: rules that go and the rules that replace them must not be
-// apart for a moment.
+// A reload changes all access rules or none: old rules must not end before their replacements apply.
 func TestReloadNeverWidensAccess(t *testing.T) {
 	t.Parallel()
 	port, _ := freeAddress(t)
@@ -100,7 +99,7 @@ func TestReloadNeverStopsAskingForClientCertificates(t *testing.T) {
 	r.wantSerial("with a certificate", 1, known)
 }
 
-// A mistake in the file is not followed by a line that says that it was read.
+// After a mistake in the file, the log does not say that the file was read.
 func TestFailedReloadDoesNotSaySettingsReloaded(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, "")

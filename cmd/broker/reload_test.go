@@ -40,7 +40,7 @@ func startReloadable(t *testing.T, settings string) *reloadFixture {
 	return r
 }
 
-// rewrite replaces the settings, reloads them, and returns what was logged meanwhile.
+// rewrite replaces the settings, reloads them, and returns the log of the reload.
 func (r *reloadFixture) rewrite(settings string) string {
 	r.t.Helper()
 	before := len(r.output.String())
@@ -56,8 +56,8 @@ func (r *reloadFixture) rewrite(settings string) string {
 	return r.output.String()[before:]
 }
 
-// serial is the serial number of the certificate that a new connection sees; 0 if it is not served. shown is the client's
-// certificate.
+// serial returns the serial number of the certificate that a new connection gets; 0 if the connection fails. shown is the
+// client's certificate.
 func (r *reloadFixture) serial(shown ...tls.Certificate) int64 {
 	c, err := tls.Dial("tcp", r.workq, &tls.Config{InsecureSkipVerify: true, Certificates: shown})
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *reloadFixture) serial(shown ...tls.Certificate) int64 {
 		return 0
 	}
 	if _, err := io.ReadFull(c, make([]byte, len("-TIMEOUT\r\n"))); err != nil {
-		return 0 // this is where a client without the right certificate fails
+		return 0 // a client without the right certificate fails here
 	}
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }

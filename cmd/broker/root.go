@@ -9,8 +9,8 @@ import (
 	"broker/cmd/broker/cli"
 )
 
-// newRoot is the command line: the commands that run or inspect a broker on this machine, and those of package cli, which
-// talk to a running one.
+// newRoot is the command line: the commands that run or inspect a broker on this machine, and the commands of package cli,
+// which call a running broker.
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "broker",
@@ -27,7 +27,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 				return nil
 			}
 			cmd.SetOut(stderr)
-			_ = cmd.Help() // prints; when the terminal is gone there is nobody to tell
+			_ = cmd.Help() // fails only without a terminal
 			return &cli.ExitError{Code: cli.ExitUsage}
 		},
 	}
@@ -63,7 +63,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-// execute runs the command that the arguments name and returns the exit code.
+// execute runs the command named by the arguments and returns the exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
 	root.SetArgs(args)

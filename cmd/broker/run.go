@@ -16,9 +16,9 @@ import (
 	"broker/core/engine"
 )
 
-// Deadlines of a shutdown. In total they stay below five seconds, the shortest patience of common supervisors.
+// Deadlines of a shutdown. In total they stay below five seconds, the shortest timeout of common supervisors.
 const (
-	notifyFor = time.Second             // for clients to learn of the shutdown, where the protocol can tell them
+	notifyFor = time.Second             // time to notify clients, if the protocol can do that
 	drainFor  = 3 * time.Second         // for replies that wait for their commit, and for slow readers
 	stopFor   = 4500 * time.Millisecond // for everything
 )
@@ -127,7 +127,7 @@ func (p *process) run() error {
 	return errors.Join(end.cause, p.stop(closeAll))
 }
 
-// openStore opens the engine. It gives up when a shutdown is requested meanwhile, which leaves the store as it was.
+// openStore opens the engine. It gives up when a shutdown is requested, without changing the store.
 func (p *process) openStore(t *term) (stopRequested bool, err error) {
 	type opened struct {
 		engine *engine.Engine

@@ -45,7 +45,7 @@ func start(t *testing.T, env []string, name string, args ...string) *startedProg
 	r.Dir = t.TempDir()
 	r.Env = append(os.Environ(), "BROKER_MIN_FREE_DISK=0")
 	if name == "gearmand" && !slices.Contains(args, "-q") {
-		r.Env = append(r.Env, "BROKER_DATA="+filepath.Join(r.Dir, "data")) // not the folder of this machine's servers
+		r.Env = append(r.Env, "BROKER_DATA="+filepath.Join(r.Dir, "data")) // not the default folder of this machine
 	}
 	r.Env = append(r.Env, env...)
 	r.Stdout, r.Stderr = r.output, r.output

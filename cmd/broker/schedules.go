@@ -23,7 +23,7 @@ type scheduleLoader struct {
 	log      zerolog.Logger
 }
 
-// load replaces the schedules of the configuration. Those that did not change keep their positions.
+// load replaces the schedules of the configuration. Unchanged schedules keep their positions.
 func (l *scheduleLoader) load(entries []config.Cron) {
 	client := l.broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	defer l.broker.Close(client)
@@ -70,8 +70,8 @@ func (l *scheduleLoader) load(entries []config.Cron) {
 	}
 }
 
-// schedule makes a schedule of an entry. An entry without a name is known by its job's type and its times; twins counts
-// those that are equal.
+// schedule makes a schedule from an entry. An entry without a name is identified by its job's type and its times. twins counts
+// equal entries.
 func (l *scheduleLoader) schedule(c *config.Cron, twins map[string]int) (core.Schedule, error) {
 	s := core.Schedule{
 		Name: c.Name, Cron: c.Schedule, Zone: "Local", FromConfig: true,
@@ -96,19 +96,19 @@ func nextAfter(spec string, at core.Instant) core.Instant {
 	return core.InstantOf(times.Next(at.Time()))
 }
 
-// Meta entries of builds that had no stored schedules: the position of each cron entry, and a list of their keys.
+// Meta entries of old versions without stored schedules: the position of each cron entry, and a list of their keys.
 const (
 	formerPosition = "cron/at/"
 	formerKeys     = "cron/entries"
 )
 
-// formerKey is the key of an entry that has no equal one before it.
+// formerKey is the old key of an entry. Equal entries after the first one had no key.
 func formerKey(c *config.Cron) string {
 	sum := sha256.Sum256([]byte(c.Schedule + "\x00" + string(c.Unit)))
 	return hex.EncodeToString(sum[:12]) + "-1"
 }
 
-// takeFormerPositions reads and removes the positions that former builds have stored.
+// takeFormerPositions reads and removes the positions that old versions have stored.
 func takeFormerPositions(ask func(core.Op) core.Reply) map[string]core.Instant {
 	keys := string(ask(&core.ReadMeta{Name: formerKeys}).Data)
 	if keys == "" {

@@ -155,7 +155,7 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 	return s, err
 }
 
-// serveShadowPage serves the page. stop ends that.
+// serveShadowPage serves the page until stop is called.
 func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, switches *switchover.Switch, out io.Writer) (stop func(), err error) {
 	if f.http == "off" {
 		return func() {}, nil
@@ -177,7 +177,7 @@ func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, switches *switch
 	return func() { _ = server.Close(); <-done }, nil
 }
 
-// watchShadow prints counts now and then, and keeps the memory within its bound.
+// watchShadow prints counts periodically and enforces the memory limit.
 func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowBroker, out io.Writer, memory uint64) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

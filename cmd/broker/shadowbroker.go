@@ -18,7 +18,7 @@ import (
 	"broker/frontends/workq"
 )
 
-// shadowBroker is a broker in memory with one protocol, on a port of its own.
+// shadowBroker is a broker in memory with one protocol on its own port.
 type shadowBroker struct {
 	engine *engine.Engine
 	server *eventloop.Server

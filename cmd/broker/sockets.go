@@ -2,19 +2,20 @@ package main
 
 import "syscall"
 
-// reservedFiles is how many descriptors connections must leave: the store fails for good if it cannot open a file.
+// reservedFiles is the number of descriptors that connections must leave, because the store fails permanently if it cannot open
+// a file.
 const reservedFiles = 1200
 
 // maxHTTPSockets limits the connections of the HTTP port.
 const maxHTTPSockets = 512
 
-// socketLimits is how many descriptors connections may use.
+// socketLimits are the numbers of descriptors that connections may use.
 type socketLimits struct {
 	clients int // 0: no limit
 	http    int
 }
 
-// divideDescriptors divides the descriptors that the system grants this process; 0: there is no limit.
+// divideDescriptors divides the process's descriptor limit; 0: no limit.
 func divideDescriptors(granted int) socketLimits {
 	if granted == 0 {
 		return socketLimits{http: maxHTTPSockets}

@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// sqsName is the front-end of SQS, which net/http serves, in settings, logs and metrics.
+// sqsName is the name of the SQS front-end in settings, logs and metrics. net/http serves it.
 const sqsName = "sqs"
 
 // sqsPort serves clients of SQS. A nil one serves none.
@@ -42,7 +42,7 @@ func (t *term) serveSQS() error {
 	return nil
 }
 
-// sqsActions are the requests of SQS by their actions.
+// sqsActions returns the SQS requests by action.
 func (t *term) sqsActions() []service.SQSAction {
 	counts := t.frontends.sqs.Actions()
 	all := make([]service.SQSAction, len(counts))
@@ -52,7 +52,7 @@ func (t *term) sqsActions() []service.SQSAction {
 	return all
 }
 
-// handoffs are the listeners whose connections the event loop does not serve.
+// handoffs are the listeners whose connections the event loop passes to other servers.
 func (t *term) handoffs() map[string]*eventloop.Handoff {
 	if t.sqs == nil {
 		return nil
@@ -67,7 +67,7 @@ func (s *sqsPort) stop(ctx context.Context) {
 	}
 	s.close()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // what is left had its time
+		_ = s.server.Close() // the rest had enough time
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"broker/operate/service"
 )
 
-// supportParts are the files of a support bundle that the program knows: its version, metrics and the end of its log.
+// supportParts are the files that the program adds to a support bundle: its version, metrics and the end of its log.
 func (p *process) supportParts() []service.SupportPart {
 	return []service.SupportPart{
 		{Name: "version.txt", Write: func(w io.Writer) error {

@@ -16,12 +16,12 @@ import (
 	"broker/config"
 )
 
-// activated are the listening sockets that systemd passed, by the front-end that they belong to. They replace the addresses
-// of its listen setting. systemd keeps them open over a restart, so clients wait instead of being refused.
+// activated holds the listening sockets from systemd, by front-end. They replace the addresses of its listen setting. systemd
+// keeps them open during a restart, so clients wait instead of being refused.
 type activated map[string][]*os.File
 
-// activatedSockets takes over the sockets that systemd passed to this process. FileDescriptorName of a socket unit names
-// the front-end.
+// activatedSockets takes over the sockets that systemd passed to this process. FileDescriptorName in a socket unit is the name
+// of the front-end.
 func activatedSockets() (activated, error) {
 	sockets := make(activated)
 	names := config.ListenerNames()

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// activate starts the broker as systemd does, with listening sockets.
+// activate starts the broker like systemd, with listening sockets.
 func activate(t *testing.T, names string, sockets []*os.File, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	// LISTEN_PID is the number of the process itself, which only that process knows.
+	// LISTEN_PID must be the id of the process itself, which only that process knows.
 	script := `export LISTEN_PID=$$; exec "$@"`
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", program(t, "broker"), "serve"}, args...)...)
 	cmd.Env = append(os.Environ(), "BROKER_MIN_FREE_DISK=0", "LISTEN_FDNAMES="+names, "LISTEN_FDS="+string(rune('0'+len(sockets))))
@@ -52,7 +52,7 @@ func listeningSocket(t *testing.T, network, address string) (string, *os.File) {
 	return ln.Addr().String(), f
 }
 
-// notifySocket is the socket that systemd waits at.
+// notifySocket is the socket on which systemd waits for notifications.
 func notifySocket(t *testing.T) (path string, next func() string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "notify")
@@ -104,7 +104,7 @@ func TestSocketsFromSystemdSurviveARestart(t *testing.T) {
 	dialGearman(t, address).submit("kept", "payload")
 	stop(first)
 
-	// Nobody accepts now: the client waits.
+	// No process accepts now, so the client waits.
 	early, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

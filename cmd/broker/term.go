@@ -27,7 +27,7 @@ type term struct {
 	revision   int               // of these settings
 	server     *eventloop.Server // alone, the process's
 	engine     *engine.Engine
-	broker     core.Broker     // what clients use: the engine, unless it is hostile
+	broker     core.Broker     // the broker for clients: the engine, or a hostile broker in front of it
 	hostile    *hostile.Broker // nil: clients meet no faults
 	frontends  frontendSet
 	sqs        *sqsPort // nil: it is off
@@ -120,7 +120,7 @@ func (t *term) serveClients() error {
 	}
 	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
 	if n := maxConns["faktory"]; n > 0 {
-		// Faktory clients above the limit are refused after their HELLO; the loop's limit is for those that never send one.
+		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never send HELLO.
 		maxConns["faktory"] = n + n/8 + 16
 	}
 	err := t.server.Serve(eventloop.Options{
@@ -135,7 +135,7 @@ func (t *term) serveClients() error {
 	return nil
 }
 
-// notifyFaktoryClients gives Faktory clients time to learn of the shutdown with their next request.
+// notifyFaktoryClients waits a short time, in which Faktory clients get the shutdown error with their next request.
 func (t *term) notifyFaktoryClients() {
 	if t.frontends.faktory == nil || t.connections()["faktory"].Open == 0 {
 		return
@@ -160,7 +160,7 @@ func (t *term) connections() map[string]service.Connections {
 	return all
 }
 
-// drainJobs accepts no connections and waits until no unfinished job or no client is left.
+// drainJobs stops accepting connections, and waits until no unfinished job or no client is left.
 func (t *term) drainJobs() {
 	t.log.Info().Msg("waiting for jobs to finish before shutdown")
 	t.server.StopAccepting()

@@ -16,7 +16,7 @@ import (
 	"broker/operate/hostile"
 )
 
-// testFlags are the settings that broker test takes: its addresses.
+// testFlags are the settings that broker test accepts: its addresses.
 var testFlags = []string{"workq", "gearman", "faktory", "qless", "conveyor", "beanstalk", "sqs", "http"}
 
 // testCommand runs a hostile broker.
@@ -37,7 +37,7 @@ func testCommand() *cobra.Command {
 	addressFlags(cmd, testFlags)
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		number := rand.Uint64N(1_000_000) //nolint:gosec // any will do
+		number := rand.Uint64N(1_000_000) //nolint:gosec // any number works
 		if seed.text != "" {
 			var err error
 			if number, err = strconv.ParseUint(seed.text, 10, 64); err != nil {
@@ -81,7 +81,7 @@ func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Ra
 	return p.run()
 }
 
-// disturbed is a listener whose connections meet the faults of broker test.
+// disturbed wraps a listener so that its connections meet the faults of broker test.
 func (p *process) disturbed(protocol core.Protocol, l net.Listener) net.Listener {
 	if p.faults == nil {
 		return l

@@ -10,7 +10,7 @@ import (
 	"broker/config"
 )
 
-// addressFlags adds the flags with those names, which set addresses, to a command whose broker leaves nothing behind.
+// addressFlags adds address flags to a command that runs a temporary broker.
 func addressFlags(cmd *cobra.Command, names []string) {
 	for _, f := range flagSettings {
 		if slices.Contains(names, f.flag) {
@@ -20,7 +20,8 @@ func addressFlags(cmd *cobra.Command, names []string) {
 	}
 }
 
-// throwAwaySettings are the settings of such a command: fixed ones, the flags, and free ports. It reads no file and no environment.
+// throwAwaySettings are the settings of such a command: fixed settings, flags, and free ports. It reads no file and no
+// environment.
 func throwAwaySettings(cmd *cobra.Command, fixed map[string]string) (config.Config, error) {
 	sources := config.Sources{Flags: fixed}
 	for _, f := range flagSettings {
@@ -44,7 +45,7 @@ func throwAwaySettings(cmd *cobra.Command, fixed map[string]string) (config.Conf
 	return c, nil
 }
 
-// freePort is the address, or one with another port if it is in use.
+// freePort returns the address, or the same address with a free port if it is in use.
 func freePort(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

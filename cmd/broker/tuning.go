@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// spareProcessors is by how much GOMAXPROCS exceeds the number of processors. An event loop keeps its P during each system
-// call, and is in one most of the time: without spare Ps the committer waits until a loop pauses, and all clients wait for
-// the committer. The kernel schedules the threads better.
+// spareProcessors is the number by which GOMAXPROCS exceeds the number of processors. An event loop keeps its P during system
+// calls, where it spends most of its time. Without spare Ps the committer would wait until a loop pauses, and all clients wait
+// for the committer. The kernel schedules the threads better.
 const spareProcessors = 2
 
-// gearmanNoJobDelay is several round trips of a client on the same machine, yet too short to be noticed.
+// gearmanNoJobDelay is as long as several round trips of a client on the same machine, but too short for people to notice.
 const gearmanNoJobDelay = 500 * time.Microsecond
 
 // processors is the number of processors without the spare ones. The first call raises GOMAXPROCS, unless the environment
@@ -27,14 +27,14 @@ var processors = sync.OnceValue(func() int {
 	return n
 })
 
-// Go's garbage collector runs when the heap has grown by a percentage of the live bytes. That is wrong for a broker in both
-// extremes: one that is drained as fast as it is filled has almost no live bytes and would collect many times a second; one
-// with millions of waiting jobs would keep hundreds of megabytes of garbage, although collecting is cheap, because its index
-// contains no pointers. Therefore each collection sets the percentage that allows garbageBytes of garbage.
+// Go's garbage collector runs when the heap has grown by a percentage of the live bytes. That does not fit a broker. With empty
+// queues it has almost no live bytes and would collect many times a second. With millions of waiting jobs it would keep
+// hundreds of megabytes of garbage, although a collection is cheap because its index contains no pointers. So each collection
+// sets the percentage that allows garbageBytes of garbage.
 const (
 	garbageBytes  = 48 << 20
 	minLiveBytes  = 4 << 20 // the minimum heap that Go assumes
-	minGCPercent  = 5       // less would mean noticeably many collections
+	minGCPercent  = 5       // a lower value would cause too many collections
 	heapLiveBytes = "/gc/heap/live:bytes"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// options are what the command line says.
+// options are the parsed options of the command line.
 type options struct {
 	listen  string
 	port    string
@@ -24,12 +24,12 @@ type options struct {
 // maxBodyBytes is the largest -z.
 const maxBodyBytes = 1 << 30
 
-// defaults are those of the reference.
+// defaults are beanstalkd's defaults.
 func defaults() options {
 	return options{listen: "0.0.0.0", port: "11300", syncMS: 50, maxBody: 65_535}
 }
 
-// parse reads the options as beanstalkd does: letters combine, and a value may be attached to its letter or be the next word.
+// parse reads the options like beanstalkd: letters combine, and a value may be attached to its letter or be the next word.
 func parse(args []string) (options, error) {
 	o := defaults()
 	for len(args) > 0 {
@@ -62,7 +62,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// flag sets an option without a value; false: it is none.
+// flag sets an option without a value. It returns false if the option is unknown or needs a value.
 func (o *options) flag(letter byte) bool {
 	switch letter {
 	case 'F':

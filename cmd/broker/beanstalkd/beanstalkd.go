@@ -28,13 +28,13 @@ const (
 	exitListen = 111
 )
 
-// Launch is how a command line wants the broker to run.
+// Launch holds the parameters of the broker from a command line.
 type Launch struct {
 	Config  config.Config
 	OnBound func() error // called once the addresses are bound, before anything else is touched
 }
 
-// errUser is the refusal to run as the user of -u.
+// errUser means that the process cannot switch to the user of -u.
 var errUser = errors.New("cannot switch to the user")
 
 // Main runs the broker with beanstalkd's command line and returns the exit code. run serves until a shutdown is requested.

@@ -17,8 +17,8 @@ type option struct {
 	about string
 }
 
-// options lists all options: those with an effect here, those accepted without one, and those of the queue plug-ins,
-// which our own store replaces.
+// options lists all options: options with an effect, options without an effect, and the options of queue plug-ins, which our
+// own store replaces.
 var options = []option{
 	{"backlog", 'b', "N", "accepted; the system's limit is used"},
 	{"daemon", 'd', "", "run in the background"},
@@ -91,8 +91,8 @@ func (g values) has(name string) bool {
 	return ok
 }
 
-// parse parses options as gearmand does: no abbreviations, no option twice; short options may be bundled and
-// followed by their argument. Words that are not options are an error, unless stray is set: then they are passed to it.
+// parse parses options like gearmand: no abbreviations, no option twice; short options may be bundled and followed by their
+// argument. Words that are not options are passed to stray; if stray is nil, they are an error.
 func parse(args []string, stray func(word string)) (values, error) {
 	g := make(values)
 	for len(args) > 0 {
@@ -183,7 +183,7 @@ func findOption(is func(option) bool) (option, bool) {
 	return option{}, false
 }
 
-// readArgs reads the command line, then the file that it names.
+// readArgs reads the command line, then the configuration file that it names.
 func readArgs(args []string) (values, error) {
 	o, err := parse(args, nil)
 	if err != nil {
@@ -219,7 +219,7 @@ func configFileArgs(text string) []string {
 	return words
 }
 
-// check validates the values, so that --check-args finds what a start would find.
+// check validates the values, so that --check-args reports the same errors as a start.
 func (g values) check() error {
 	for _, name := range []string{
 		"backlog", "file-descriptors", "job-retries", "hashtable-buckets", "keepalive-idle", "keepalive-interval",

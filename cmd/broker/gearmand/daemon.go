@@ -22,8 +22,8 @@ const (
 // IsDaemon reports whether this is the background process of --daemon.
 func IsDaemon() bool { return os.Getenv(daemonMark) != "" }
 
-// startDaemon starts this program again in a session of its own and waits until it serves, so that the caller can connect
-// at once or learns why not.
+// startDaemon starts this program again in a new session and waits until it serves clients. So the caller can connect at once,
+// or gets the error.
 func startDaemon() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -94,7 +94,7 @@ func findUser(name string) (*user.User, error) {
 	return u, nil
 }
 
-// dropPrivileges switches to the user of --user. That user gets the files that will be written later.
+// dropPrivileges switches to the user of --user. It changes the owner of the files that the broker will write.
 func (g *launcher) dropPrivileges() error {
 	name, ok := g.options["user"]
 	if !ok {
@@ -127,7 +127,7 @@ func (g *launcher) dropPrivileges() error {
 	return setUser(uid, gid)
 }
 
-// chownAll gives a file, or a folder with all that is in it, to a user: a store may be one that root has used.
+// chownAll changes the owner of a file, or of a folder with its content, because root may have used the store before.
 func chownAll(path string, uid, gid int) error {
 	return filepath.WalkDir(path, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {

@@ -11,23 +11,23 @@ import (
 	"broker/config"
 )
 
-// The version of gearmand that this command replaces, and where gearmand looks for its files.
+// The version of gearmand that this command replaces, and the paths of gearmand's files.
 const (
 	replacedVersion = "1.1.20"
 	defaultConfig   = "/etc/gearmand.conf"
 	defaultLogFile  = "/var/log/gearmand.log"
 	defaultPort     = "4730"
 
-	// bindRetry is about how long gearmand retries while its port is in use.
+	// bindRetry is about the time for which gearmand retries while its port is in use.
 	bindRetry = "20s"
 )
 
-// Launch is how a command line wants the broker to run.
+// Launch holds the parameters of the broker from a command line.
 type Launch struct {
 	Config      config.Config
 	Log         zerolog.Logger
 	Verbosity   string       // reply to the text command verbose
-	HTTPAddress string       // where gearmand's HTTP protocol is served; empty: nowhere
+	HTTPAddress string       // address of gearmand's HTTP protocol; empty: off
 	OnBound     func() error // called once the addresses are bound, before anything else is touched
 	OnReady     func() error // called once clients are served
 	ReopenLog   func() error // called when the log was rotated

@@ -12,7 +12,7 @@ import (
 	"broker/config"
 )
 
-// runMain runs a command line that serves nobody.
+// runMain runs a command line without serving clients.
 func runMain(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = Main(args, &out, &errs, "test", func(Launch) error { return errors.New("started") })

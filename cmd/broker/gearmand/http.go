@@ -13,7 +13,7 @@ const (
 	defaultHTTPPort = "8080"
 )
 
-// httpAddress is where gearmand's HTTP protocol is served; empty: nowhere.
+// httpAddress is the address of gearmand's HTTP protocol; empty: off.
 func (g *launcher) httpAddress() (string, error) {
 	switch name := g.options["protocol"]; name {
 	case "":

@@ -54,7 +54,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return l.file.Write(p)
 }
 
-// openLog creates the logger that the options ask for.
+// openLog creates the logger according to the options.
 func (g *launcher) openLog() error {
 	o := g.options
 	var writers []io.Writer

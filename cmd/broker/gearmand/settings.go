@@ -37,7 +37,7 @@ func (g *launcher) settings() (config.Config, error) {
 	if o.has("job-handle-prefix") {
 		flags["gearman.handle_prefix"] = o["job-handle-prefix"]
 	}
-	// Released versions of gearmand take 0 for no limit; newer ones take -1 for it.
+	// In released versions of gearmand 0 means no limit; in newer versions -1 does.
 	flags["gearman.job_retries"] = strconv.Itoa(max(0, o.number("job-retries")))
 	if o.has("worker-wakeup") {
 		flags["gearman.worker_wakeup"] = strconv.Itoa(workerWakeup(o.number("worker-wakeup")))
@@ -60,7 +60,7 @@ func (g *launcher) settings() (config.Config, error) {
 	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
 }
 
-// port is that of the option, unless it is the default and the environment names another.
+// port is the port of the option. If that is the default, an address in the environment overrides it.
 func (g *launcher) port() string {
 	port := cmp.Or(g.options["port"], defaultPort)
 	if env := os.Getenv("GEARMAND_PORT"); port == defaultPort && env != "" {
@@ -69,7 +69,7 @@ func (g *launcher) port() string {
 	return port
 }
 
-// workerWakeup translates gearmand's number: 0 wakes all workers there.
+// workerWakeup translates gearmand's number, where 0 wakes all workers.
 func workerWakeup(n int) int {
 	if n <= 0 {
 		return -1
@@ -77,7 +77,7 @@ func workerWakeup(n int) int {
 	return n
 }
 
-// queueSettings chooses the store: none with --memory, else our own, whatever plug-in is asked for.
+// queueSettings chooses the store: none with --memory, else our own store for any plug-in.
 func (g *launcher) queueSettings(flags map[string]string) error {
 	kind := strings.ToLower(cmp.Or(g.options["queue-type"], "builtin"))
 	if kind != "builtin" && !slices.Contains(plugins, kind) {
@@ -103,11 +103,11 @@ func (g *launcher) queueSettings(flags map[string]string) error {
 	return err
 }
 
-// defaultData is the folder of the jobs: for root one of the system, for others one of the user, each with the port in its name,
-// since a machine may run several servers.
+// defaultData is the default folder of the jobs: a system folder for root, a home folder for other users. Its name contains the
+// port, because a machine may run several servers.
 func defaultData(port string) (string, error) {
 	name := "gearmand-" + port
-	for _, former := range []string{"/var/lib/broker", "data"} { // of earlier versions: their jobs must not be forgotten
+	for _, former := range []string{"/var/lib/broker", "data"} { // folders of earlier versions, whose jobs must not be lost
 		if path := filepath.Join(former, name); isStore(path) {
 			return path, nil
 		}
@@ -131,7 +131,7 @@ func isStore(path string) bool {
 	return err == nil
 }
 
-// makeData makes the folder of the jobs. Other users may pass through the folders above, which --user needs.
+// makeData makes the folder of the jobs. Other users may enter the parent folders, which --user requires.
 func (g *launcher) makeData() error {
 	c := &g.config
 	if c.Durability == "none" {
