@@ -272,7 +272,7 @@ func (k *clusterNode) leaderTerm() *term {
 	return k.newTerm(eventloop.Attach(listeners))
 }
 
-// handOver ends a term in good order: everything acknowledged is committed, and its replies are sent.
+// handOver ends a term cleanly: it commits all acknowledged changes and sends their replies.
 func (k *clusterNode) handOver(t *term) {
 	k.api.Unready()
 	t.stopLeasing()

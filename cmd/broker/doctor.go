@@ -73,7 +73,7 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// salvageStore copies what can be read of a damaged store, and reports whether something is lost.
+// salvageStore copies the readable part of a damaged store, and reports whether data is lost.
 func salvageStore(cmd *cobra.Command, from, to string) (lost bool, err error) {
 	bar := cli.NewBar(cmd, -1, cli.BarKeys)
 	v, err := engine.Salvage(cmd.Context(), from, to, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows

@@ -25,7 +25,7 @@ type shutdown struct {
 	cause    error // the program exits with this error
 }
 
-// process is the broker as a program. Its parts are grouped by how long they live: the launch never changes, a reload replaces the
+// process holds the parts of the running program, grouped by lifetime: the launch never changes, a reload replaces the
 // settings, the ports are bound once, and a term begins with an open store.
 type process struct {
 	launch
@@ -38,7 +38,7 @@ type process struct {
 	cluster       *clusterNode // nil: the broker is not a node of a cluster
 }
 
-// launch is what a command line wants of the process. The zero values are those of serve without systemd.
+// launch holds the parameters from a command line. The zero values are for serve without systemd.
 type launch struct {
 	sockets activated                     // listening sockets that systemd passed
 	reread  func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
@@ -52,7 +52,7 @@ type launch struct {
 	faults             *hostile.Options // of broker test; nil: clients meet no faults
 }
 
-// settings are what a reload replaces, in the process and in its term.
+// settings are the parts that a reload replaces, in the process and in its term.
 type settings struct {
 	reloads      sync.Mutex // guards all that follows once reloads are allowed
 	serving      bool       // reloads are allowed
@@ -64,7 +64,7 @@ type settings struct {
 	access       *access.Control
 }
 
-// ports are the sockets, and what has to answer on them before the store is open.
+// ports are the sockets, and the servers that must answer before the store is open.
 type ports struct {
 	retryUntil    time.Time                 // deadline of bind_retry
 	denied        map[string]*denialCounter // by front-end

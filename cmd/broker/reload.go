@@ -24,7 +24,7 @@ func (p *process) allowReloads() (requested bool) {
 	return p.requested
 }
 
-// forbidReloads waits for one that is under way.
+// forbidReloads waits for a reload in progress.
 func (p *process) forbidReloads() {
 	p.reloads.Lock()
 	p.serving, p.term = false, nil
@@ -152,14 +152,14 @@ func (p *process) apply(fresh *config.Config) {
 	}
 }
 
-// takeTables takes the settings over that can always change: those of which there may be several.
+// takeTables copies the settings that can always change: the lists and tables.
 func takeTables(to, from *config.Config) {
 	to.Routes, to.KeepDone, to.Crons, to.Pushes = from.Routes, from.KeepDone, from.Crons, from.Pushes
 	to.Throttles, to.QueueLimits, to.Sharings = from.Throttles, from.QueueLimits, from.Sharings
 	to.QueuePolicies, to.TypePolicies = from.QueuePolicies, from.TypePolicies
 }
 
-// apply puts the settings into force that differ from those of the term.
+// apply applies the settings that differ from the settings of the term.
 func (t *term) apply(fresh *config.Config) {
 	old := t.config
 	takeTables(&t.config, fresh)

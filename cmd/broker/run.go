@@ -147,7 +147,7 @@ func (p *process) openStore(t *term) (stopRequested bool, err error) {
 	}
 }
 
-// stop calls what closes everything. It returns in time even if a part hangs.
+// stop calls the function that closes all parts. It returns in time even if a part hangs.
 func (p *process) stop(closeAll func() error) error {
 	p.log.Info().Msg("stopping")
 	p.notify(daemon.SdNotifyStopping)

@@ -19,11 +19,12 @@ import (
 	"broker/operate/service"
 )
 
-// term is what lives as long as an open store: until the program stops or, in a cluster, until this node no longer leads.
+// term holds the parts that live as long as an open store: until the program stops or, in a cluster, until this node no longer
+// leads.
 type term struct {
 	*process
 
-	config     config.Config     // the process's, as far as it is in force here
+	config     config.Config     // the process's settings that apply in this term
 	revision   int               // of these settings
 	server     *eventloop.Server // alone, the process's
 	engine     *engine.Engine
@@ -41,14 +42,14 @@ type term struct {
 	sending    sync.Mutex      // held while a backup is sent
 }
 
-// newTerm creates a term with the settings of now, whose clients a server has.
+// newTerm creates a term with the current settings. The server serves its clients.
 func (p *process) newTerm(server *eventloop.Server) *term {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	return &term{process: p, config: p.config, revision: p.revision, server: server}
 }
 
-// beginTerm has reloads reach a term, and puts into force what they have changed since newTerm.
+// beginTerm makes reloads reach a term, and applies the changes since newTerm.
 func (p *process) beginTerm(t *term) {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
@@ -58,7 +59,7 @@ func (p *process) beginTerm(t *term) {
 	p.term = t
 }
 
-// endTerm has reloads reach the term no more.
+// endTerm stops reloads from reaching the term.
 func (p *process) endTerm() {
 	p.reloads.Lock()
 	p.term = nil
@@ -199,8 +200,8 @@ func (t *term) busy(client core.ClientID) bool {
 	return false
 }
 
-// stopLeasing ends what the API waits for, and hands out no more jobs: what a connection that is closed next holds goes to no other
-// connection.
+// stopLeasing ends the waits of API requests and hands out no more jobs. So jobs of closed connections do not go to connections
+// that are closed next.
 func (t *term) stopLeasing() {
 	if t.service != nil {
 		t.service.Close()
@@ -218,7 +219,7 @@ func (t *term) close(ctx context.Context, spansFor time.Duration) error {
 	return t.engine.Shutdown()
 }
 
-// abandon closes everything when another node may lead: nothing more is committed or sent.
+// abandon closes all parts when another node may lead. It commits and sends nothing more.
 func (t *term) abandon() {
 	t.engine.Abandon()
 	t.api.Unready()

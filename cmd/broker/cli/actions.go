@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pollOperation is how often the progress of an operation is asked for.
+// pollOperation is the interval at which the progress of an operation is read.
 const pollOperation = 200 * time.Millisecond
 
-// action is a change to many jobs: what the API calls it, and how people speak of it.
+// action is a change to many jobs, with its name in the API and in texts.
 type action struct{ name, use, short, verb, done string }
 
 func actionCommands() []*cobra.Command {
@@ -96,7 +96,7 @@ type actOptions struct {
 	out      format
 }
 
-// act says how many jobs are meant, asks, and waits for the operation to end.
+// act shows the number of jobs, asks for confirmation, and waits for the operation to end.
 func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o actOptions) error {
 	if o.dry || !o.yes {
 		request["dry_run"] = true
@@ -158,7 +158,7 @@ type operation struct {
 	Skipped int    `json:"skipped"`
 	Error   string `json:"error"`
 
-	Created []string `json:"created"` // new jobs, some of them
+	Created []string `json:"created"` // the first new jobs
 }
 
 // follow shows the progress of an operation until it has ended. An interrupt cancels it.
@@ -184,7 +184,7 @@ func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, 
 	return raw, nil
 }
 
-// confirm asks a question. Where nobody can answer, the answer is no.
+// confirm asks a question. Without a terminal, the answer is no.
 func confirm(cmd *cobra.Command, question string) error {
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question) // the terminal may be gone
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

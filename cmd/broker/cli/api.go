@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The parts of the API's answers that tables show. With -o json the answer is printed as it came.
+// The parts of the API's answers that tables show. With -o json the answer is printed unchanged.
 
 type job struct {
 	ID          string          `json:"id"`

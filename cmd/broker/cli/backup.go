@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// LocalBroker is the broker that the settings of this host describe.
+// LocalBroker is the broker in the settings of this host.
 type LocalBroker struct {
 	Server   string
 	Password string      // used if there is no token
@@ -31,7 +31,8 @@ func (b *Backup) Named() bool {
 	return b.conn.server != "" || b.conn.context != "" || os.Getenv("BROKER_URL") != "" || os.Getenv("BROKER_CONTEXT") != ""
 }
 
-// Open asks the broker that is named, or else the one of this host, for a copy of its store: a tar file of so many bytes.
+// Open requests a copy of the store from the named broker, or else from the broker of this host. It returns a tar file and its
+// size in bytes.
 func (b *Backup) Open(ctx context.Context, local LocalBroker) (io.ReadCloser, int64, error) {
 	named := *b.conn
 	if !b.Named() {

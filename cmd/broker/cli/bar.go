@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// BarUnit is what a progress bar counts.
+// BarUnit is the unit of a progress bar.
 type BarUnit int
 
 // The units of progress bars.
@@ -20,13 +20,13 @@ const (
 	BarKeys
 )
 
-// IsTerminal reports whether people read what is written to w.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, isFile := w.(*os.File)
 	return isFile && isatty.IsTerminal(f.Fd())
 }
 
-// NewBar returns a progress bar on standard error, which shows nothing where that is not a terminal. A total of -1 is unknown.
+// NewBar returns a progress bar on standard error. It shows nothing if that is not a terminal. A total of -1 is unknown.
 func NewBar(cmd *cobra.Command, total int64, unit BarUnit) *progressbar.ProgressBar {
 	if total == 0 {
 		total = 1

@@ -18,24 +18,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// DefaultServer is where a broker serves HTTP when nothing else is configured.
+// DefaultServer is the default HTTP address of a broker.
 const DefaultServer = "http://127.0.0.1:7420"
 
-// defaultPort is that of DefaultServer, for servers that are named without scheme and port.
+// defaultPort is the port of DefaultServer, for servers without scheme and port.
 const defaultPort = "7420"
 
-// maxAnswer bounds what one answer may bring, in bytes.
+// maxAnswer limits the size of an answer, in bytes.
 const maxAnswer = 1 << 30
 
 // client calls the HTTP API of one broker.
 type client struct {
-	name  string // as the user wrote it
+	name  string // as given by the user
 	base  *url.URL
 	token string
 	http  *http.Client
 }
 
-// connection holds the flags that say which broker a command talks to.
+// connection holds the flags that select the broker of a command.
 type connection struct{ server, token, context string }
 
 // addConnection adds --server, --token and --context to a command.
@@ -48,7 +48,7 @@ func addConnection(cmd *cobra.Command) *connection {
 	return c
 }
 
-// open makes a client of what the flags, the environment and the chosen context say.
+// open makes a client from the flags, the environment and the chosen context.
 func (c *connection) open() (*client, error) {
 	one, err := c.broker()
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *connection) open() (*client, error) {
 	return newClient(cmp.Or(one.Server, DefaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
 }
 
-// broker is the broker that is named: by --context, --server, BROKER_URL, BROKER_CONTEXT, or by the chosen context. The token of a context
-// goes to the server of that context only.
+// broker is the named broker: by --context, --server, BROKER_URL, BROKER_CONTEXT, or the chosen context. The token of a context
+// is sent only to the server of that context.
 func (c *connection) broker() (namedContext, error) {
 	if c.context != "" && c.server != "" {
 		return namedContext{}, UsageError(errors.New("expected --context or --server, not both"))
@@ -132,7 +132,7 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 	return req, nil
 }
 
-// send performs a request. Any answer but a success becomes an error, with the exit code for it.
+// send performs a request. An answer other than success becomes an error with its exit code.
 func (c *client) send(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -153,8 +153,8 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 	return nil, problemOf(resp)
 }
 
-// call sends a request and decodes the answer into into, unless that is nil or there is no content. It returns the raw
-// answer, for commands that print it as it is.
+// call sends a request and decodes the answer into into, unless that is nil or there is no content. It also returns the raw
+// answer, for commands that print it unchanged.
 func (c *client) call(ctx context.Context, method, path string, query url.Values, body, into any) (json.RawMessage, error) {
 	req, err := c.request(ctx, method, path, query, body)
 	if err != nil {
@@ -163,8 +163,8 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	return c.perform(req, into)
 }
 
-// submit submits jobs under a key of its own. If the outcome is unknown it tries once more: the key keeps that from submitting them twice.
-// Ephemeral jobs take no key, and are not tried again.
+// submit submits jobs with a new idempotency key. If the outcome is unknown it tries once more; the key prevents a second
+// submission. Ephemeral jobs cannot have a key and are not retried.
 func (c *client) submit(ctx context.Context, query url.Values, body map[string]any, into any) (json.RawMessage, error) {
 	if body["ephemeral"] != nil {
 		return c.call(ctx, http.MethodPost, "jobs", query, body, into)
@@ -191,7 +191,7 @@ func (c *client) submit(ctx context.Context, query url.Values, body map[string]a
 	return raw, nil
 }
 
-// perform sends a request and decodes the answer, as call does.
+// perform sends a request and decodes the answer, like call.
 func (c *client) perform(req *http.Request, into any) (json.RawMessage, error) {
 	resp, err := c.send(req)
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *client) perform(req *http.Request, into any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// problem is an error as the API states it (RFC 9457).
+// problem is an error of the API (RFC 9457).
 type problem struct {
 	Status int    `json:"status"`
 	Code   string `json:"code"`
@@ -236,7 +236,7 @@ func (p *problem) Error() string {
 	return text
 }
 
-// problemOf reads the error that an answer carries.
+// problemOf reads the error in an answer.
 func problemOf(resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	p := &problem{}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// clusterCommand looks at a cluster and changes it.
+// clusterCommand shows and changes a cluster.
 func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Completion must not make a shell wait: a broker has this long to answer, and names so many.
+// Completion must not make a shell wait. These limit the time for the broker's answer, and the number of names.
 const (
 	completionTimeout = time.Second
 	completionLimit   = "100"
@@ -22,8 +22,8 @@ const (
 // names is a list of the API that completes words.
 type names struct {
 	list   string // resource and name of the rows
-	field  string // of a row
-	search string // parameter that takes the beginning of the word; empty: the list is short
+	field  string // field of a row
+	search string // parameter for the beginning of the word; empty: the list is short
 }
 
 // The names that commands take.
@@ -35,7 +35,7 @@ var (
 	batchNames    = names{"batches", "id", ""}
 )
 
-// completions says what the arguments of a command are, by its path below "broker".
+// completions are the kinds of arguments of each command, by its path below "broker".
 var completions = map[string]names{
 	"queues": queueNames, "pause": queueNames, "resume": queueNames, "push": queueNames, "run": queueNames, "work": queueNames,
 	"limits": queueNames, "limits set": queueNames, "limits rm": queueNames,
@@ -46,7 +46,7 @@ var completions = map[string]names{
 	"batches": batchNames,
 }
 
-// addCompletions completes names wherever a command and those below it take them.
+// addCompletions adds completion of names to a command and its subcommands.
 func addCompletions(cmd *cobra.Command, above string) {
 	name := strings.TrimSpace(above + " " + cmd.Name())
 	if n, ok := completions[name]; ok && cmd.ValidArgsFunction == nil {
@@ -65,7 +65,8 @@ func addCompletions(cmd *cobra.Command, above string) {
 	}
 }
 
-// complete asks the broker for the names that begin with word. Without an answer there are none: a shell shows no errors.
+// complete asks the broker for the names that begin with word. On an error it returns no names, because a shell shows no
+// errors.
 func (n names) complete(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	if slices.Contains([]string{"push", "run", "limits set", "limits rm", "policies set", "policies rm"}, strings.TrimPrefix(cmd.CommandPath(), "broker ")) && len(args) > 0 {

@@ -14,19 +14,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// contexts are brokers that the user has given names. They are kept in a file that only the user can read, since it has tokens.
+// contexts are brokers with names that the user has chosen. They are stored in a file that only the user can read, because it
+// contains tokens.
 type contexts struct {
 	Current  string                  `toml:"current,omitempty"`
 	Contexts map[string]namedContext `toml:"context,omitempty"`
 }
 
-// namedContext is one of them.
+// namedContext is one context.
 type namedContext struct {
 	Server string `toml:"server"`
 	Token  string `toml:"token,omitempty"`
 }
 
-// contextFile is where contexts are kept.
+// contextFile is the path of the file.
 func contextFile() (string, error) {
 	dir, err := os.UserConfigDir()
 	return filepath.Join(dir, "broker", "contexts.toml"), err
@@ -76,7 +77,7 @@ func (c *contexts) write() error {
 	return nil
 }
 
-// named is the context of a name.
+// named returns the context with a name.
 func (c *contexts) named(name string) (namedContext, error) {
 	found, ok := c.Contexts[name]
 	if !ok {
@@ -191,7 +192,7 @@ func removeContextCommand() *cobra.Command {
 	}
 }
 
-// changeContexts reads the contexts, changes and writes them, and prints what change says.
+// changeContexts reads the contexts, changes and writes them, and prints the message of change.
 func changeContexts(cmd *cobra.Command, change func(*contexts) (string, error)) error {
 	c, err := readContexts()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// executed runs a command of this package, and returns what it printed.
+// executed runs a command of this package and returns its output.
 func executed(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "broker", SilenceErrors: true, SilenceUsage: true}
@@ -27,7 +27,7 @@ func executed(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// listServer answers every request with rows of a list, and notes the requests with their tokens.
+// listServer answers every request with rows of a list, and records the requests with their tokens.
 func listServer(t *testing.T, list, rows string) (url string, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}

@@ -1,9 +1,9 @@
-// Package cli holds the commands that talk to a running broker over its HTTP API: submitting, finding, watching and
-// changing jobs, queues and the rest. They use nothing but the API, so that whatever they can do, a script with curl can
-// do as well, and `-o json` prints what the API answered.
+// Package cli holds the commands that talk to a running broker over its HTTP API: submitting, finding, watching and changing
+// jobs, queues and the rest. They use only the API, so a script with curl can do the same, and `-o json` prints the answer of
+// the API.
 //
-// client.go is the HTTP client, contexts.go the brokers that have names, completion.go completes words, output.go prints tables and
-// JSON, exit.go lists the exit codes; every other file holds the commands that its name says.
+// client.go is the HTTP client, contexts.go stores named brokers, completion.go completes words, output.go prints tables and
+// JSON, exit.go lists the exit codes. Every other file contains the commands in its name.
 package cli
 
 import "github.com/spf13/cobra"

@@ -13,19 +13,19 @@ import (
 // The exit codes of all commands. Documented in docs/cli.md; scripts depend on them.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1  // anything that has no code of its own
+	ExitFailed      = 1  // any other reason
 	ExitUsage       = 2  // the command line or the request is wrong: nothing was done
-	ExitDamaged     = 3  // doctor: the store is not as it was written
+	ExitDamaged     = 3  // doctor: the store is damaged
 	ExitNotFound    = 4  // no such job, queue, schedule, …
 	ExitUnreachable = 5  // no broker answers at the address
 	ExitDenied      = 6  // wrong or missing credentials, or the principal lacks the right
-	ExitConflict    = 7  // the state does not allow it, or it changed meanwhile
+	ExitConflict    = 7  // the state does not allow it, or it has changed in the meantime
 	ExitJobFailed   = 8  // run: the job ended, but not with success
 	ExitLeft        = 9  // import: jobs are left at the source
 	ExitDifferent   = 10 // replay: replies differ
 )
 
-// ExitCodes says what each code means, for the manual pages and the documentation.
+// ExitCodes lists the meaning of each code, for the manual pages and the documentation.
 var ExitCodes = []struct {
 	Code    int
 	Meaning string
@@ -43,7 +43,8 @@ var ExitCodes = []struct {
 	{ExitDifferent, "`replay`: replies differ from those in the recording"},
 }
 
-// ExitError is an error with an exit code. An empty Err prints nothing: the command has said all there is to say.
+// ExitError is an error with an exit code. With an empty Err nothing is printed, because the command has already printed its
+// message.
 type ExitError struct {
 	Code int
 	Err  error
@@ -70,7 +71,8 @@ func Failed(err error) error {
 	return &ExitError{Code: ExitFailed, Err: err}
 }
 
-// FlagError says what a flag takes that got something else, in place of what the functions say that read it.
+// FlagError is the error for an invalid value of a flag. It describes the valid values, in place of the error of the parsing
+// function.
 func FlagError(_ *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {
@@ -92,7 +94,7 @@ func FlagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected)
 }
 
-// PrintError prints the error of a command: as JSON if it was to print that, with the exit code and what the API said.
+// PrintError prints the error of a command. With -o json it prints JSON with the exit code and the error of the API.
 func PrintError(w io.Writer, cmd *cobra.Command, err error) {
 	out := cmd.Flags().Lookup("output")
 	if out == nil || out.Value.String() != string(formatJSON) {
@@ -119,7 +121,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Code is the exit code for what a command returned. Errors without a code come from the parser of the command line.
+// Code is the exit code for the error of a command. Errors without a code come from the parser of the command line.
 func Code(err error) int {
 	var exit *ExitError
 	switch {

@@ -9,30 +9,30 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// filterFlag is a flag that chooses jobs.
+// filterFlag is a flag that selects jobs.
 type filterFlag struct {
 	name  string
-	field string // of the API's filter
+	field string // field of the API's filter
 	about string
 	kind  filterKind
 }
 
-// filterKind says which values a flag takes.
+// filterKind is the kind of values that a flag takes.
 type filterKind int
 
 const (
 	oneText filterKind = iota
 	manyTexts
 	commaTexts // several, also with commas between
-	past       // a time, or a span that is counted back
-	future     // a time, or a span that is counted forward
+	past       // a time, or a duration before now
+	future     // a time, or a duration from now
 	yes        // no value
 )
 
-// searchField has a search, which other words of the command line are part of.
+// searchField is the search. Other words of the command line are added to it.
 const searchField = "q"
 
-// filterFlags are all of them, in the order of the help. A test compares their fields with those of the API.
+// filterFlags are all filter flags, in the order of the help. A test compares their fields with those of the API.
 var filterFlags = []filterFlag{
 	{"queue", "queue", "in this `QUEUE`; may be given several times", manyTexts},
 	{"state", "state", "ready, scheduled, blocked, leased, retrying, done or dead", commaTexts},
@@ -55,10 +55,10 @@ var filterFlags = []filterFlag{
 	{"to-stop", "cancel_requested", "that run, and whose workers are asked to stop", yes},
 }
 
-// filter has the flags of a command that choose jobs.
+// filter holds the filter flags of a command.
 type filter struct {
 	flags *pflag.FlagSet
-	words string // of a search, beside the flags
+	words string // words of a search, in addition to the flags
 }
 
 func addFilter(cmd *cobra.Command) *filter {
@@ -98,7 +98,7 @@ func (f *filter) query() (url.Values, error) {
 	return q, nil
 }
 
-// values are those of a flag, as the API takes them.
+// values returns the values of a flag in the form of the API.
 func (f *filter) values(flag *filterFlag) ([]string, error) {
 	switch flag.kind {
 	case manyTexts:
@@ -125,7 +125,7 @@ func (f *filter) values(flag *filterFlag) ([]string, error) {
 	return []string{at.UTC().Format(time.RFC3339Nano)}, err
 }
 
-// filterObject is the query as a JSON object: what may occur several times is a list.
+// filterObject is the query as a JSON object. A member that may occur several times is a list.
 func filterObject(query url.Values) map[string]any {
 	object := make(map[string]any, len(query))
 	for _, flag := range filterFlags {

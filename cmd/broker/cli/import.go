@@ -154,7 +154,7 @@ func printReport(cmd *cobra.Command, r *importer.Report, out format) error {
 	return nil
 }
 
-// mostShown is how many refused jobs are shown.
+// mostShown is the maximum number of refused jobs shown.
 const mostShown = 20
 
 // refusals shows the jobs that this broker refuses, and keeps them in a file.
@@ -195,14 +195,14 @@ func (r *refusals) close() error {
 	return errors.Join(r.file.Sync(), r.file.Close())
 }
 
-// submitter is the HTTP API as an importer uses it.
+// submitter implements the importer's Submitter with the HTTP API.
 type submitter struct {
 	client *client
 	cmd    *cobra.Command
 }
 
-// Submit implements importer.Submitter. Jobs that the broker has already are left out. A list that is refused for the sake of one
-// job is submitted in halves.
+// Submit implements importer.Submitter. It skips jobs that the broker already has. If a list is refused because of one job, it
+// submits the list in halves.
 func (s *submitter) Submit(ctx context.Context, jobs []map[string]any) (map[int]string, error) {
 	_, err := s.client.call(ctx, http.MethodPost, "jobs", nil, map[string]any{"jobs": jobs}, nil)
 	switch {
@@ -257,7 +257,7 @@ func (s *submitter) Kill(_ context.Context, ids []string) error {
 	if err != nil || op.Skipped == 0 {
 		return err
 	}
-	for _, id := range ids { // those that an interrupted import has moved there are skipped
+	for _, id := range ids { // skip jobs that an interrupted import has moved already
 		var j job
 		if _, err := s.client.call(s.cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j); err != nil {
 			return err

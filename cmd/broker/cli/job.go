@@ -17,7 +17,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// maxShownBody is how much of a body a table shows, in bytes.
+// maxShownBody is the maximum part of a body that a table shows, in bytes.
 const maxShownBody = 4 << 10
 
 func jobCommand() *cobra.Command {
@@ -57,7 +57,7 @@ func jobCommand() *cobra.Command {
 	return cmd
 }
 
-// detailedJob is a job as it is shown alone.
+// detailedJob is a job with its details.
 type detailedJob struct {
 	job
 	Reason   string   `json:"reason"`
@@ -143,7 +143,7 @@ func jobText(j *detailedJob) string {
 	return b.String()
 }
 
-// waitsFor says what a job waits for, in words.
+// waitsFor describes what a job waits for.
 func (j *detailedJob) waitsFor() string {
 	switch j.Reason {
 	case "worker":
@@ -185,7 +185,7 @@ func local(t *time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// shownBody is a job's body for a terminal, arguments indented.
+// shownBody is a job's body for a terminal, with indented arguments.
 func shownBody(j *job) string {
 	switch {
 	case len(j.Args) > 0:
@@ -202,7 +202,7 @@ func shownBody(j *job) string {
 	return ""
 }
 
-// clip bounds text and makes it safe for a terminal, line by line.
+// clip limits the length of text and makes it safe for a terminal, line by line.
 func clip(b []byte) string {
 	cut := ""
 	if len(b) > maxShownBody {

@@ -63,8 +63,8 @@ type logFollower struct {
 	cursor string
 }
 
-// follow reads until the job has ended, or is gone, or the command is interrupted. It returns an error if the broker refuses, or cannot be
-// reached at first.
+// follow reads until the job has ended or been removed, or the command is interrupted. It returns an error if the broker
+// refuses the request, or is unreachable at the first attempt.
 func (f *logFollower) follow(cmd *cobra.Command) error {
 	for {
 		state, err := f.read(cmd)
@@ -73,7 +73,7 @@ func (f *logFollower) follow(cmd *cobra.Command) error {
 		case cmd.Context().Err() != nil:
 			return nil
 		case refused && exit.Code == ExitNotFound && f.cursor != "":
-			return nil // its log is gone with it
+			return nil // its log was removed with it
 		case err != nil && (f.cursor == "" || refused && exit.Code != ExitUnreachable):
 			return err
 		case err != nil:
@@ -85,7 +85,7 @@ func (f *logFollower) follow(cmd *cobra.Command) error {
 	}
 }
 
-// read prints the lines that have come since the last call, and returns the state of the job before them.
+// read prints the new lines since the last call, and returns the state of the job before them.
 func (f *logFollower) read(cmd *cobra.Command) (state string, err error) {
 	var log jobLog
 	query := url.Values{}

@@ -52,11 +52,11 @@ func jobsCommand() *cobra.Command {
 	return cmd
 }
 
-// pageLimit is how many jobs one request asks for.
+// pageLimit is the number of jobs in one request.
 const pageLimit = 500
 
-// list asks for pages of the resource name until there are limit items (zero: all). more reports whether there would have
-// been others. The items are in a field that is named like the resource.
+// list reads pages of the resource name until it has limit items (zero: all). more reports whether there are more. The items
+// are in a field with the name of the resource.
 func (c *client) list(cmd *cobra.Command, name string, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
 	list = []json.RawMessage{}
 	for {
@@ -107,7 +107,7 @@ func printJobs(cmd *cobra.Command, list []json.RawMessage, more bool) error {
 	return nil
 }
 
-// typeBeside is the type of a job in a row that has its queue.
+// typeBeside is the type of a job, in a row that also shows its queue.
 func typeBeside(j *job) string {
 	if j.Type == j.Queue {
 		return ""
@@ -115,7 +115,7 @@ func typeBeside(j *job) string {
 	return oneLine(j.Type, 30)
 }
 
-// when says what a reader wants to know of a job's times.
+// when returns the most useful time of a job for a reader.
 func (j *job) when(now time.Time) string {
 	ago := func(what string, t *time.Time) string {
 		if t == nil {
@@ -135,7 +135,7 @@ func (j *job) when(now time.Time) string {
 	return ago("", cmp.Or(j.ReadyAt, j.CreatedAt))
 }
 
-// note is the most useful fact about a job beside its state.
+// note is the most useful fact about a job besides its state.
 func (j *job) note() string {
 	switch {
 	case j.CancelAt != nil:

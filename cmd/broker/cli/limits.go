@@ -38,7 +38,7 @@ type limit struct {
 	} `json:"uses"`
 }
 
-// applies names the jobs that a limit is for.
+// applies describes the jobs that a limit applies to.
 func (l *limit) applies() string {
 	switch {
 	case l.Scope == "shared":
@@ -58,7 +58,7 @@ func (l *limit) applies() string {
 	return l.Scope + " " + oneLine(l.Name, 40)
 }
 
-// bounds lists what a limit allows.
+// bounds lists the values of a limit.
 func (l *limit) bounds() string {
 	var parts []string
 	if l.Concurrency > 0 {
@@ -148,7 +148,7 @@ func slotTable(limits []limit) *table {
 	return t
 }
 
-// addScope adds the flags that say which limit of a queue is meant.
+// addScope adds the flags that select a limit of a queue.
 func addScope(flags *pflag.FlagSet) (scope, name *string) {
 	return flags.String("scope", "queue", "what is limited: `queue`, type or key"),
 		flags.String("name", "", "type or key; without it, the limit is for `each`")

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// format is what -o takes.
+// format is the value of -o.
 type format string
 
-// Tables are for people and may change; JSON is what the API answered.
+// Tables are for people and may change. JSON is the answer of the API.
 const (
 	formatTable format = "table"
 	formatJSON  format = "json"
@@ -42,7 +42,7 @@ func addFormat(cmd *cobra.Command) *format {
 	return &f
 }
 
-// AddJSON adds -o to a command of another package; the function says whether JSON is wanted.
+// AddJSON adds -o to a command of another package. The function reports whether JSON is requested.
 func AddJSON(cmd *cobra.Command) func() bool {
 	f := addFormat(cmd)
 	return func() bool { return *f == formatJSON }
@@ -129,7 +129,7 @@ func plural(n int, noun string) string {
 	return count(n) + " " + noun + "s"
 }
 
-// span shows how long something takes or took, in the two largest units.
+// span shows a duration in its two largest units.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -163,7 +163,7 @@ func size(n int64) string {
 // Say prints to a terminal; an error cannot be reported anywhere.
 func Say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
-// oneLine makes text from elsewhere safe for a terminal: control characters are shown as such, length is bounded.
+// oneLine makes foreign text safe for a terminal: it escapes control characters and limits the length.
 func oneLine(text string, limit int) string {
 	var b strings.Builder
 	n := 0

@@ -33,7 +33,7 @@ func (p *policy) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// policyText shows a member as the flags take it.
+// policyText shows a member in the form of the flags.
 func policyText(name string, value json.RawMessage) string {
 	flag, inSeconds := strings.CutSuffix(name, "_s")
 	flag = strings.ReplaceAll(flag, "_", "-")
@@ -111,7 +111,7 @@ func policiesCommand() *cobra.Command {
 	return cmd
 }
 
-// changePolicy changes members of a policy; those that are nil go away.
+// changePolicy changes members of a policy. It removes members that are nil.
 func changePolicy(cmd *cobra.Command, conn *connection, name string, ofType bool, members map[string]any) error {
 	c, err := conn.open()
 	if err != nil {
@@ -195,7 +195,7 @@ func setPolicyCommand() *cobra.Command {
 	return cmd
 }
 
-// policySpan reads a span as seconds.
+// policySpan reads a duration as seconds.
 func policySpan(flag, text string) (float64, error) {
 	d, err := parseSpan(text)
 	if err != nil || d < 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pushBatch is how many jobs --lines submits with one request; each request is one commit.
+// pushBatch is the number of jobs in one request of --lines. Each request is one commit.
 const pushBatch = 1000
 
 // submission holds the flags that describe a job, for push and run.
@@ -124,11 +124,11 @@ func (s *submission) runAt(now time.Time) (time.Time, error) {
 	return parseTime(s.at, now, 1)
 }
 
-// ParsePast reads the forms of a time that people type; a span is counted back from now.
+// ParsePast reads a time in the forms that people type. A duration is counted back from now.
 func ParsePast(text string, now time.Time) (time.Time, error) { return parseTime(text, now, -1) }
 
-// parseTime reads the forms of a time that people type. A span, such as 90m or 2d, is counted from now: into the future with the sign 1,
-// into the past with -1.
+// parseTime reads a time in the forms that people type. A duration, such as 90m or 2d, is counted from now: into the future
+// with the sign 1, into the past with -1.
 func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
@@ -150,7 +150,7 @@ func parseSpan(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// setBody sends a JSON array as arguments and anything else as it is.
+// setBody sends a JSON array as arguments and anything else unchanged.
 func setBody(j map[string]any, body []byte) {
 	var args []json.RawMessage
 	trimmed := bytes.TrimSpace(body)
@@ -164,7 +164,7 @@ func setBody(j map[string]any, body []byte) {
 	}
 }
 
-// bodyOf is the BODY argument, or standard input where that is "-".
+// bodyOf is the BODY argument, or standard input if it is "-".
 func bodyOf(cmd *cobra.Command, arg string) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil

@@ -18,7 +18,7 @@ import (
 	"broker/migrate/wiretap"
 )
 
-// recordFlushEvery is how often a recording is written to its file.
+// recordFlushEvery is the interval at which a recording is written to its file.
 const recordFlushEvery = time.Second
 
 func recordCommand() *cobra.Command {
@@ -87,7 +87,7 @@ func record(cmd *cobra.Command, protocol, upstream, listen, path string) (err er
 	return err
 }
 
-// flushRecording writes the recording now and then. If that fails, it says so once, and clients go on.
+// flushRecording writes the recording periodically. If that fails, it prints one message, and clients are not affected.
 func flushRecording(ctx context.Context, cmd *cobra.Command, rec *wiretap.Recorder) {
 	tick := time.NewTicker(recordFlushEvery)
 	defer tick.Stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxRunWait is how long run waits by default, and the longest wait that the API allows.
+// maxRunWait is the default wait of run, and the longest wait that the API allows.
 const maxRunWait = 10 * time.Minute
 
 func runCommand() *cobra.Command {
@@ -60,7 +60,7 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// showOutcome prints the result of a job, or returns why there is none.
+// showOutcome prints the result of a job, or returns an error if there is none.
 func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) error {
 	o := j.Outcome
 	switch {
@@ -97,7 +97,7 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 		return nil
 	}
 	if IsTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(result, []byte("\n")) {
-		result = append(result, '\n') // the prompt of the shell starts on a line of its own
+		result = append(result, '\n') // so that the shell prompt starts on a new line
 	}
 	_, err = cmd.OutOrStdout().Write(result)
 	return Failed(err)

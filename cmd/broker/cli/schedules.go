@@ -27,7 +27,7 @@ type schedule struct {
 	} `json:"recent"`
 }
 
-// lastRuns is how many runs the list of schedules shows.
+// lastRuns is the number of runs that the list of schedules shows.
 const lastRuns = 10
 
 // strip shows how the last runs ended, the newest last.
@@ -87,7 +87,7 @@ func schedulesCommand() *cobra.Command {
 	return cmd
 }
 
-// addScheduleCommand makes a schedule of the flags of push.
+// addScheduleCommand makes a schedule from the flags of push.
 func addScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME QUEUE BODY",
@@ -99,7 +99,7 @@ func addScheduleCommand() *cobra.Command {
 		Args: cobra.ExactArgs(3),
 	}
 	conn, out, sub := addConnection(cmd), addFormat(cmd), addSubmission(cmd)
-	for _, name := range []string{"at", "in", "id"} { // a job of its own has them, not every run
+	for _, name := range []string{"at", "in", "id"} { // for single jobs only, not for schedules
 		_ = cmd.Flags().MarkHidden(name) // exists
 	}
 	flags := cmd.Flags()
@@ -160,7 +160,7 @@ func addScheduleCommand() *cobra.Command {
 	return cmd
 }
 
-// scheduleCommand changes schedules by name; done says what happened to each.
+// scheduleCommand changes schedules by name. done is the message for each.
 func scheduleCommand(name, done, short, method, suffix string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " NAME...", Short: short, Args: cobra.MinimumNArgs(1)}
 	conn := addConnection(cmd)

@@ -17,7 +17,7 @@ import (
 	"broker/migrate/switchover"
 )
 
-// ShadowCommands change a broker shadow that runs, whose page is at an address.
+// ShadowCommands change a running broker shadow through the address of its page.
 func ShadowCommands(at string) []*cobra.Command {
 	return []*cobra.Command{
 		shadowChange(at, switchover.ActionCutOver, "let the new jobs of queues go to the broker", "  broker shadow cut-over mail video"),
@@ -83,7 +83,7 @@ func addShadowAddress(cmd *cobra.Command, at string) *string {
 	return cmd.Flags().String("at", at, "`HOST:PORT` of the page of the shadow (its --http)")
 }
 
-// shadowWithin bounds how long a shadow may take to reply.
+// shadowWithin limits the time for a reply of the shadow.
 const shadowWithin = 10 * time.Second
 
 func callShadow(ctx context.Context, method, at string, body io.Reader) (s switchover.Status, err error) {
@@ -109,7 +109,7 @@ func callShadow(ctx context.Context, method, at string, body io.Reader) (s switc
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// importLine moves what waits in queues at the old server.
+// importLine is the command that moves the waiting jobs of queues from the old server.
 func importLine(s switchover.Status, queues []string) string {
 	from, to := s.Protocol, "--to "+s.Broker
 	switch s.Protocol {
@@ -133,7 +133,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// listed is names in a sentence.
+// listed joins names for a sentence.
 func listed(names []string) string {
 	shown := make([]string, len(names))
 	for i, name := range names {

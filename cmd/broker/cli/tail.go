@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// event is what tail shows of an event of the API. One named dropped has only the last two members.
+// event holds the parts of an API event that tail shows. An event named dropped has only the last two members.
 type event struct {
 	At        time.Time `json:"at"`
 	Kind      string    `json:"kind"`
@@ -73,10 +73,11 @@ type eventStream struct {
 	lastID string
 }
 
-// errEnough ends a stream after the events that were asked for.
+// errEnough ends a stream after the requested number of events.
 var errEnough = errors.New("enough events")
 
-// follow reads until it is interrupted. It returns an error if the broker refuses, or cannot be reached at first.
+// follow reads until it is interrupted. It returns an error if the broker refuses the request, or is unreachable at the first
+// attempt.
 func (s *eventStream) follow(cmd *cobra.Command) error {
 	connected := false
 	for cmd.Context().Err() == nil {

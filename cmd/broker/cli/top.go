@@ -48,7 +48,7 @@ func topCommand() *cobra.Command {
 
 const minTopInterval = 100 * time.Millisecond
 
-// screen is what top shows.
+// screen is the current screen of top.
 type screen int
 
 const (
@@ -58,7 +58,7 @@ const (
 	screenWorkers
 )
 
-// The orders of queues and the states of jobs that keys step through.
+// The orders of queues and the states of jobs between which keys switch.
 var (
 	topSorts  = []string{"-ready", "-leased", "-dead", "-retrying", "-latency", "name"}
 	topStates = []string{"ready", "leased", "retrying", "scheduled", "blocked", "dead"}
@@ -73,7 +73,7 @@ type topModel struct {
 	now           func() time.Time
 	width, height int
 	screen        screen
-	view          int    // raised when the screen changes; answers to requests of an earlier view are dropped
+	view          int    // increases when the screen changes; answers for an earlier view are dropped
 	queue, job    string // of screenJobs and screenJob
 	state, sort   int    // of topStates, topSorts
 	cursor        int
@@ -85,7 +85,7 @@ type topModel struct {
 	note          string // result of the last command
 }
 
-// topTick says that it is time for the next update of a view.
+// topTick triggers the next update of a view.
 type topTick int
 
 // topQuestion is a change that waits for the key y.
@@ -121,7 +121,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case topNote:
 		m.note = string(msg)
-		m.view++ // the update that was planned is replaced by one at once
+		m.view++ // replaces the planned update by an immediate one
 		return m, m.refresh()
 	case tea.KeyPressMsg:
 		return m, m.key(msg.String())
@@ -135,7 +135,7 @@ func (m *topModel) refresh() tea.Cmd {
 	return func() tea.Msg { return current.fetch() }
 }
 
-// receive takes what fetch returned.
+// receive handles the result of fetch.
 func (m *topModel) receive(d topData) {
 	if m.err = d.err; m.err != nil {
 		return
@@ -145,7 +145,8 @@ func (m *topModel) receive(d topData) {
 	m.followSelection()
 }
 
-// followSelection moves the cursor to where the selected row is now. If it is gone, the row that took its place is selected.
+// followSelection moves the cursor to the new place of the selected row. If the row no longer exists, it selects the row that
+// took its place.
 func (m *topModel) followSelection() {
 	for i := range m.rows() {
 		if m.selected != "" && m.rowKey(i) == m.selected {
@@ -268,7 +269,7 @@ func (m *topModel) retry() tea.Cmd {
 	return m.send("job "+id+" retried", http.MethodPost, "job-actions", body)
 }
 
-// send changes something; Update fetches the view again when the result is there.
+// send makes a change. When the result arrives, Update fetches the view again.
 func (m *topModel) send(done, method, path string, body map[string]any) tea.Cmd {
 	current := *m
 	return func() tea.Msg {

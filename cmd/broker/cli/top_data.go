@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// topRows is how many rows of a list top shows at most.
+// topRows is the maximum number of rows in a list of top.
 const topRows = 200
 
 // topTimeout bounds each request of top.
 const topTimeout = 10 * time.Second
 
-// topData is what the broker answered for one view.
+// topData is the broker's data for one view.
 type topData struct {
 	view    int
 	err     error
@@ -27,7 +27,7 @@ type topData struct {
 	workers []workerInfo
 }
 
-// summary is the broker in numbers.
+// summary holds the counts of the broker.
 type summary struct {
 	Jobs     map[string]int `json:"jobs"`
 	Queues   int            `json:"queues"`
@@ -38,7 +38,7 @@ type summary struct {
 	Stopped  bool           `json:"stopped"`
 }
 
-// totals counts what happened since some start.
+// totals are counters since the start of the broker.
 type totals struct {
 	Submitted uint64 `json:"submitted"`
 	Done      uint64 `json:"done"`
@@ -90,7 +90,7 @@ type rates struct {
 	allPerS flow
 }
 
-// flow is how many jobs come and go each second.
+// flow is the rate of submitted and finished jobs per second.
 type flow struct{ in, done float64 }
 
 func flowBetween(before, after totals, seconds float64) flow {
@@ -138,7 +138,7 @@ func (m *topModel) rows() int {
 	return 0
 }
 
-// rowKey names the row at a place of the screen; empty: rows have no names.
+// rowKey is the name of the row at a position of the screen; empty if rows have no names.
 func (m *topModel) rowKey(i int) string {
 	switch {
 	case i < 0 || i >= m.rows():

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// fakeBroker answers the requests of top from testdata/top_*.json and records the changes that it is sent.
+// fakeBroker answers the requests of top from testdata/top_*.json and records the changes that it receives.
 type fakeBroker struct {
 	changes []string
 	failed  bool
@@ -72,7 +72,7 @@ func newTop(t *testing.T) *topFixture {
 	return f
 }
 
-// deliver gives the model a message, and runs what it starts, but for ticks.
+// deliver passes a message to the model, and runs the resulting commands except ticks.
 func (f *topFixture) deliver(msg tea.Msg) {
 	f.t.Helper()
 	_, cmd := f.Update(msg)
@@ -177,8 +177,8 @@ func TestTopChangesWhatIsSelected(t *testing.T) {
 	}
 }
 
-// TestTopSelectionFollowsItsRow exchanges the first two queues between the choice of one and the key that pauses it, and again before
-// the answer to the question.
+// TestTopSelectionFollowsItsRow swaps the first two queues after one is selected, before the key that pauses it, and again
+// before the answer to the question.
 func TestTopSelectionFollowsItsRow(t *testing.T) {
 	t.Parallel()
 	f := newTop(t)

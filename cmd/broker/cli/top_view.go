@@ -96,7 +96,7 @@ func (m *topModel) summary() string {
 	return m.fit(text)
 }
 
-// keys is the last line: a question, what the last command did, or what can be done here.
+// keys is the last line: a question, the result of the last command, or the available keys.
 func (m *topModel) keys() string {
 	if m.question != nil {
 		return topTitle.Render(m.fit(m.question.text))
@@ -118,7 +118,7 @@ func (m *topModel) keys() string {
 	return topFaint.Render(m.fit(text))
 }
 
-// list is the header and the rows that fit, with the selected one among them.
+// list is the header and the rows that fit, including the selected row.
 func (m *topModel) list() []string {
 	t := m.table()
 	lines := t.lines()
@@ -193,7 +193,7 @@ func (m *topModel) workerTable() *table {
 	return t
 }
 
-// details is the selected job, from the line that the cursor is at.
+// details is the selected job, from the line of the cursor on.
 func (m *topModel) details() []string {
 	var out []string
 	for _, line := range m.detailLines()[m.cursor:] {

@@ -24,8 +24,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How long one request waits for a job; how long work pauses when the broker does not answer; how much of what a program
-// writes is kept.
+// The wait of one request for a job; the pause when the broker does not answer; the size of the kept output of a program.
 const (
 	leaseWait      = 30 * time.Second
 	retryPause     = time.Second
@@ -42,8 +41,8 @@ type worker struct {
 	quit    bool // when there is no job
 	limit   int64
 	grace   time.Duration // from TERM to KILL, for programs that should stop
-	batch   int           // jobs that the program gets at once; zero: one
-	logs    bool          // what the program writes goes to the log of its job
+	batch   int           // number of jobs that the program gets at once; zero: one
+	logs    bool          // send the program's output to the log of its job
 	taken   atomic.Int64
 	failed  atomic.Int64
 	turn    atomic.Uint64
@@ -104,7 +103,7 @@ func workCommand() *cobra.Command {
 	return cmd
 }
 
-// run works until it is stopped, or until the queues are empty if that is to end it.
+// run works until it is stopped, or with quit until the queues are empty.
 func (w *worker) run(ctx context.Context, jobs int) error {
 	leasing, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -171,25 +170,25 @@ func (w *worker) loop(leasing, running context.Context) error {
 			continue
 		}
 		if w.limit > 0 {
-			w.taken.Add(-1) // no job came of it
+			w.taken.Add(-1) // no job
 		}
 	}
 	return nil
 }
 
-// isFinal reports whether a lease would be refused again.
+// isFinal reports whether a refused lease request would be refused again.
 func isFinal(err error) bool {
 	var exit *ExitError
 	return errors.As(err, &exit) && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound)
 }
 
-// leased is a job in this worker's hands.
+// leased is a job that this worker holds.
 type leased struct {
 	Token string `json:"lease"`
 	Job   job    `json:"job"`
 }
 
-// lease waits for a job of any of the queues. Each time another queue comes first, so that none starves.
+// lease waits for a job from any of the queues. Each time another queue comes first, so that no queue starves.
 func (w *worker) lease(ctx context.Context) (*leased, error) {
 	first := int(w.turn.Add(1) % uint64(len(w.queues)))
 	query := url.Values{"queue": append(slices.Clone(w.queues[first:]), w.queues[:first]...), "wait": {leaseWait.String()}}
@@ -204,7 +203,7 @@ func (w *worker) lease(ctx context.Context) (*leased, error) {
 	return &l, nil
 }
 
-// handle runs the program for one job and reports how it ended. finish prints what goes wrong with that.
+// handle runs the program for one job and reports the result. finish prints errors of the report.
 func (w *worker) handle(ctx context.Context, l *leased) {
 	body, err := jobBody(&l.Job)
 	if err != nil {
@@ -246,17 +245,17 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 	}
 }
 
-// complete reports a result. A job whose result the broker does not accept has failed.
+// complete reports a result. If the broker refuses the result, the job fails.
 func (w *worker) complete(l *leased, result []byte) {
 	err := w.finish(l, "complete", resultOf(result))
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Code == ExitUsage {
 		w.failed.Add(1)
-		_ = w.finish(l, "fail", map[string]any{"error_class": "result refused", "message": err.Error()}) // it was printed
+		_ = w.finish(l, "fail", map[string]any{"error_class": "result refused", "message": err.Error()}) // finish has printed the error
 	}
 }
 
-// finish reports how a job ended, for as long as the broker can be expected to come back. It prints an error and returns it.
+// finish reports the end of a job. It retries as long as the broker may come back. It prints an error and returns it.
 func (w *worker) finish(l *leased, how string, body map[string]any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -274,7 +273,7 @@ func (w *worker) finish(l *leased, how string, body map[string]any) error {
 	}
 }
 
-// heartbeat keeps the lease while the program runs, and stops the program if its job is to stop.
+// heartbeat extends the lease while the program runs, and stops the program if its job should stop.
 func (w *worker) heartbeat(l *leased, p *program, done <-chan struct{}) {
 	repeat(heartbeats(*l), done, func(ctx context.Context) {
 		var state struct {
@@ -310,7 +309,7 @@ func (w *worker) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(w.log, "broker work: "+format+"\n", args...) // the terminal may be gone
 }
 
-// jobBody is what the program reads: arguments as JSON, anything else as it came.
+// jobBody is the program's input: arguments as JSON, anything else unchanged.
 func jobBody(j *job) ([]byte, error) {
 	switch {
 	case j.Args != nil:
@@ -330,7 +329,7 @@ func resultOf(b []byte) map[string]any {
 	return map[string]any{"result_base64": base64.StdEncoding.EncodeToString(b)}
 }
 
-// pause waits, or less if ctx ends.
+// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -338,7 +337,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tail keeps the last bytes that are written to it.
+// tail keeps the last bytes of its input.
 type tail struct {
 	bytes []byte
 	limit int

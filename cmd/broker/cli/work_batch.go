@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// maxBatch is how many jobs a program may get at once.
+// maxBatch is the maximum number of jobs that a program gets at once.
 const maxBatch = 1_000
 
 // loopBatches takes several jobs at a time.
@@ -39,7 +39,7 @@ func (w *worker) loopBatches(leasing, running context.Context) error {
 	return nil
 }
 
-// leaseBatch waits for jobs; each time another queue comes first.
+// leaseBatch waits for jobs. Each time another queue comes first.
 func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
 	first := int(w.turn.Add(1) % uint64(len(w.queues)))
 	ask := map[string]any{"queues": append(append([]string{}, w.queues[first:]...), w.queues[:first]...), "max": w.batch}
@@ -59,7 +59,7 @@ func (w *worker) handleBatch(ctx context.Context, leases []leased) {
 	cmd.Env = append(os.Environ(), "BROKER_BATCH="+strconv.Itoa(len(leases)))
 	cmd.Stdin = bytes.NewReader(batchLines(leases))
 	stderr := tail{limit: maxErrorText}
-	log := &lockedWriter{to: w.log} // both outputs go there, each copied by a goroutine of its own
+	log := &lockedWriter{to: w.log} // for both outputs, each copied by its own goroutine
 	cmd.Stdout, cmd.Stderr = log, io.MultiWriter(&stderr, log)
 	p := newProgram(cmd, w.grace)
 	err := p.run(func(done <-chan struct{}) { w.heartbeatBatch(leases, p, done) })
@@ -82,7 +82,7 @@ func (w *worker) handleBatch(ctx context.Context, leases []leased) {
 	}
 }
 
-// batchLines are the bodies: arguments as their array, text as a string, other bytes as {"base64": …}.
+// batchLines are the bodies as JSON: arguments as an array, text as a string, other bytes as {"base64": …}.
 func batchLines(leases []leased) []byte {
 	var lines bytes.Buffer
 	out := json.NewEncoder(&lines)
@@ -103,7 +103,7 @@ func batchLines(leases []leased) []byte {
 	return lines.Bytes()
 }
 
-// finishBatch reports how jobs ended, for as long as the broker can be expected to come back.
+// finishBatch reports the end of jobs. It retries as long as the broker may come back.
 func (w *worker) finishBatch(leases []leased, how string, members map[string]any) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -121,8 +121,8 @@ func (w *worker) finishBatch(leases []leased, how string, members map[string]any
 	}
 }
 
-// tellBatch makes one request about several leases, and says which of them the broker did not accept. It returns whether all of the others
-// are to stop.
+// tellBatch makes one request about several leases, and prints the leases that the broker has refused. It returns whether all
+// other jobs should stop.
 func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, members map[string]any) (stop bool, err error) {
 	items := make([]map[string]any, len(leases))
 	for i := range leases {
@@ -154,7 +154,7 @@ func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, mem
 	return stop && going == 0, nil
 }
 
-// heartbeatBatch keeps the leases while the program runs, and stops the program once all of its jobs are to stop.
+// heartbeatBatch extends the leases while the program runs, and stops the program once all its jobs should stop.
 func (w *worker) heartbeatBatch(leases []leased, p *program, done <-chan struct{}) {
 	repeat(heartbeats(leases...), done, func(ctx context.Context) {
 		stop, err := w.tellBatch(ctx, leases, "heartbeat", nil)

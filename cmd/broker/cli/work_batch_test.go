@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A program gets the bodies as lines of JSON, and its exit code is that of all jobs.
+// A program gets the bodies as lines of JSON, and its exit code decides about all jobs.
 func TestBatchOfJobsEndsAsItsProgramDoes(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// What a program writes goes to the log of its job once a second. Of what it writes in that time the first and the last lines are sent, so
-// many and so much of each; the log of a job holds no more.
+// A program's output is sent to the log of its job once a second. If there is too much output, only the first and the last
+// lines are sent, up to these limits, because the log of a job holds no more.
 const (
 	logEvery    = time.Second
 	logTimeout  = 10 * time.Second
-	lastTries   = 5 // to send the last lines
+	lastTries   = 5 // attempts to send the last lines
 	maxLogHalf  = 499
 	maxLogBytes = 32 << 10
 	maxLogLine  = 3 << 10 // the rest of a line is dropped
 )
 
-// programLog sends what a program writes to the log of its job. Several goroutines may add, one sends.
+// programLog sends a program's output to the log of its job. Several goroutines may add lines; one sends them.
 type programLog struct {
 	send    func(lines []string) (stop bool, err error)
 	refused bool // nothing more is sent
@@ -32,7 +32,7 @@ type programLog struct {
 	mu      sync.Mutex // guards the fields below
 	first   logLines
 	last    logLines
-	missing int // lines between the two
+	missing int // number of lines left out in between
 }
 
 // logLines are lines that wait to be sent.
@@ -50,7 +50,7 @@ func (l *logLines) add(text string) {
 	l.bytes += len(text)
 }
 
-// add puts a line into what waits.
+// add adds a line to the waiting lines.
 func (l *programLog) add(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *programLog) add(text string) {
 	l.last.add(text)
 }
 
-// take empties what waits.
+// take returns and removes the waiting lines.
 func (l *programLog) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,8 @@ func (l *programLog) take() []string {
 	return lines
 }
 
-// flush sends what waits. What could not be sent waits for the next time, unless the broker has refused it: then nothing more is sent.
+// flush sends the waiting lines. Lines that could not be sent wait for the next time. If the broker has refused them, nothing
+// more is sent.
 func (l *programLog) flush() (stop, sent bool) {
 	lines := l.take()
 	if len(lines) == 0 || l.refused {
@@ -97,7 +98,7 @@ func (l *programLog) flush() (stop, sent bool) {
 	return stop, true
 }
 
-// putBack has lines sent before those that have come meanwhile.
+// putBack puts lines in front of the lines that have arrived since.
 func (l *programLog) putBack(lines []string) {
 	newer := l.take()
 	for _, text := range append(lines, newer...) {
@@ -108,7 +109,7 @@ func (l *programLog) putBack(lines []string) {
 // output is one of the program's outputs.
 func (l *programLog) output() *logWriter { return &logWriter{to: l} }
 
-// logWriter cuts what is written into lines. One goroutine uses it.
+// logWriter splits output into lines. One goroutine uses it.
 type logWriter struct {
 	to      *programLog
 	pending []byte // a line without its end
@@ -157,8 +158,8 @@ func (w *worker) logOf(l *leased) *programLog {
 	}}
 }
 
-// logging has a program's outputs go to the log of its job, too, if that is wanted. sending sends them until done is closed; the last lines
-// are sent by end.
+// logging also sends a program's outputs to the log of its job, if requested. sending sends them until done is closed. end
+// sends the last lines.
 func (w *worker) logging(l *leased, p *program) (sending func(done <-chan struct{}), end func()) {
 	if !w.logs {
 		return func(<-chan struct{}) {}, func() {}

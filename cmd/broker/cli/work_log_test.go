@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// loggingServer has one job. It keeps the requests for its log, which it answers with a status.
+// loggingServer has one job. It records the requests for its log and answers them with a given status.
 func loggingServer(t *testing.T, status int, answer string) (w *worker, logged func() [][]string, ended func() string) {
 	t.Helper()
 	var requests [][]string
@@ -59,7 +59,7 @@ func TestBothOutputsOfAProgramGoToTheLogOfItsJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := slices.Concat(logged()...)
-	slices.Sort(lines) // the outputs are read at the same time
+	slices.Sort(lines) // both outputs are read concurrently
 	if fmt.Sprintf("%q", lines) != `["" "last�" "odd" "one" "two"]` {
 		t.Errorf("lines %q", lines)
 	}
@@ -77,7 +77,7 @@ func TestWithoutLogNothingIsSent(t *testing.T) {
 	}
 }
 
-// A program that writes much costs a request a second.
+// A program with a lot of output causes only one request per second.
 func TestChattyProgramCostsFewRequests(t *testing.T) {
 	t.Parallel()
 	w, logged, _ := loggingServer(t, 200, `{}`)
@@ -109,7 +109,7 @@ func TestProgramThatLogsHearsThatItShouldStop(t *testing.T) {
 	}
 }
 
-// A job without a log ends as its program does, and its worker does not go on asking.
+// A job without a log ends normally, and its worker stops sending log lines.
 func TestRefusedLogIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w, logged, ended := loggingServer(t, 409, `{"code":"wrong_state","status":409}`)

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// heartbeatEvery is how long a program goes on at most after a client has asked for its job to stop.
+// heartbeatEvery is the maximum time until a program is told to stop after a client has requested it.
 const heartbeatEvery = 4 * time.Second
 
-// program is a program that runs in a process group of its own: an interrupt from the terminal ends the worker, but not the program.
+// program runs in its own process group, so that an interrupt from the terminal ends the worker but not the program.
 type program struct {
 	cmd   *exec.Cmd
 	grace time.Duration // from TERM to KILL
 	done  chan struct{} // closed when the program has ended
-	once  sync.Once     // of stop
+	once  sync.Once     // guards stop
 }
 
-// newProgram prepares a program. At the end of its context it is killed with its group.
+// newProgram prepares a program. When its context ends, the program is killed with its group.
 func newProgram(cmd *exec.Cmd, grace time.Duration) *program {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return &program{cmd: cmd, grace: grace, done: make(chan struct{})}
 }
 
-// run starts the program and waits for its end. keep keeps the leases of its jobs meanwhile, until done is closed.
+// run starts the program and waits for its end. Until done is closed, keep extends the leases of its jobs.
 func (p *program) run(keep func(done <-chan struct{})) error {
 	defer close(p.done)
 	if err := p.cmd.Start(); err != nil {
@@ -35,7 +35,7 @@ func (p *program) run(keep func(done <-chan struct{})) error {
 	return p.cmd.Wait()
 }
 
-// stop asks the program and all of its group to end, and kills them after the grace. It returns at once.
+// stop asks the program and its group to end, and kills them after the grace period. It returns at once.
 func (p *program) stop() {
 	p.once.Do(func() {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may have ended just now
@@ -51,7 +51,8 @@ func (p *program) stop() {
 	})
 }
 
-// heartbeats is how often leases are extended: often enough for the shortest of them, and to hear in time that a job should stop.
+// heartbeats is the interval of heartbeats. It is short enough for the shortest lease, and to notice in time that a job should
+// stop.
 func heartbeats(leases ...leased) time.Duration {
 	every := heartbeatEvery
 	for i := range leases {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stoppingServer has jobs that are to stop from the first heartbeat on. Their leases last for 600 ms.
+// stoppingServer has jobs that should stop from the first heartbeat on. Their leases last for 600 ms.
 func stoppingServer(t *testing.T, batch bool) (*client, func() string) {
 	t.Helper()
 	told, given := make(chan string, 100), false

@@ -33,7 +33,7 @@ type workerInfo struct {
 	} `json:"push"`
 }
 
-// doing is the worker's state, as far as it has one.
+// doing is the worker's state, if it has one.
 func (w *workerInfo) doing() string {
 	switch {
 	case w.State != "":
@@ -91,7 +91,7 @@ func workersCommand() *cobra.Command {
 	return cmd
 }
 
-// workerActionCommand tells workers to do something; done says that of one of them.
+// workerActionCommand sends a command to workers. done is the message for each.
 func workerActionCommand(name, about, done string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " ID...", Short: "make workers " + about, Args: cobra.MinimumNArgs(1)}
 	conn := addConnection(cmd)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// workflow is a job or a batch with all that is below it.
+// workflow is a job or a batch with all jobs below it.
 type workflow struct {
 	Total     int            `json:"total"`
 	States    map[string]int `json:"states"`
@@ -57,7 +57,7 @@ func workflowCommand() *cobra.Command {
 	return cmd
 }
 
-// summary is how far the workflow is.
+// summary is the progress of the workflow.
 func (w *workflow) summary() string {
 	var parts []string
 	for state, n := range w.States {
