@@ -21,7 +21,7 @@ func (w *world) purge() error {
 		}
 	}
 	w.note("%T of %s", op, q)
-	delete(w.model.rows, q) // perhaps
+	delete(w.model.rows, q) // the queue may be gone
 	return w.do(w.anyClient(), op, tag, func(r core.Reply) {
 		if r := w.ask(&core.InspectQueue{Queue: q}); len(r.Queues) == 0 || !r.Queues[0].Paused {
 			delete(w.model.pauses, q) // the queue was dropped
@@ -35,7 +35,7 @@ func (w *world) purge() error {
 	})
 }
 
-// flushAll removes all batches and everything that one protocol has submitted, as Faktory's FLUSH does, in pages. Nothing of a
+// flushAll removes all batches and everything that one protocol has submitted, as Faktory's FLUSH does, in pages. No part of a
 // batch may remain.
 func (w *world) flushAll() error {
 	c := w.anyClient()
@@ -124,7 +124,7 @@ func (w *world) settings() error {
 	})
 }
 
-// limit limits a queue, its types or its keys, lets the keys take turns, or takes that back.
+// limit sets or removes a limit of a queue, its types or its keys, or the sharing between keys.
 func (w *world) limit(q string, tag uint64) core.Op {
 	scope := core.LimitScope(w.rng.IntN(3)) //nolint:gosec // small
 	switch w.rng.IntN(5) {

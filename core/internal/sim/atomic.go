@@ -30,7 +30,7 @@ func (w *world) atomic() error {
 	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: []byte(body), Tags: tagsOf(body)}}
 	write, written := w.writeDocument()
 	entry := &core.WriteMeta{Tag: w.newTag(), Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
-	if w.rng.IntN(2) == 0 { // before the operations that may be refused
+	if w.rng.IntN(2) == 0 { // placed before operations that may be refused
 		op.Ops, accepted = append([]core.Op{entry}, op.Ops...), append([]func(core.Reply) error{func(core.Reply) error { return nil }}, accepted...)
 	}
 	seq := uint64(0)
@@ -69,7 +69,7 @@ func (w *world) atomic() error {
 	return errorOr(err, against)
 }
 
-// listed is one operation of a list, with its effect on the model.
+// listed returns one operation of a list, with its effect on the model.
 func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	ref, is, before := core.Ref{Seq: p.seq}, w.condition(), w.look(p.seq)
 	stored := w.stores(p)
@@ -82,7 +82,7 @@ func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	case 1:
 		return &core.Bury{Tag: w.newTag(), Ref: ref, If: is}, func(r core.Reply) error {
 			p.leased = false
-			w.unasked(p, r)
+			w.clearStop(p, r)
 			return broken(p.seq, before, is)
 		}
 	}
@@ -92,7 +92,7 @@ func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	}
 }
 
-// brief is the state that a refused list must not change.
+// brief describes the state that a refused list must not change.
 func (w *world) brief(jobs []*promise) (text string) {
 	text = fmt.Sprintf("entry %q; ", w.ask(&core.ReadMeta{Name: metaName}).Data)
 	for _, p := range jobs {

@@ -55,7 +55,7 @@ func (w *world) audit() error {
 	if stats := w.ask(&core.ReadStats{}).Stats; stats.Jobs != states {
 		return fmt.Errorf("listed by state: %v, counted %v", states, stats.Jobs)
 	}
-	return errorOr(errorOr(w.decidedRightly(), w.auditStops(listed)), w.auditQueues(listed))
+	return errorOr(errorOr(w.checkBroken(), w.auditStops(listed)), w.auditQueues(listed))
 }
 
 // auditQueues compares the rows of queues, and their lists in order, with the list of all jobs.

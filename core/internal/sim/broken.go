@@ -7,14 +7,14 @@ import (
 	"broker/core"
 )
 
-// whenBroken chooses what becomes of a new job when one that it waits for cannot be done.
+// whenBroken chooses the OnBroken of a new job.
 func (w *world) whenBroken(j *core.Job) {
 	if !j.Ephemeral && w.rng.IntN(2) == 0 {
 		j.OnBroken = core.OnBroken(w.rng.IntN(int(core.BrokenDrops) + 1)) //nolint:gosec // small
 	}
 }
 
-// ignores reports whether a job need not wait for another one, because that one is dead or was.
+// ignores reports whether a job need not wait for another job, because that job is or was dead.
 func (w *world) ignores(p *promise, i *core.JobInfo) bool {
 	if p.onBroken != core.BrokenReleases {
 		return false
@@ -23,8 +23,8 @@ func (w *world) ignores(p *promise, i *core.JobInfo) bool {
 	return i.State == core.Dead || pred == nil || pred.again || pred.forced
 }
 
-// decidedRightly checks the jobs that do not want to wait for what cannot be done.
-func (w *world) decidedRightly() error {
+// checkBroken checks the jobs that must not wait for dependencies that cannot be done.
+func (w *world) checkBroken() error {
 	for _, seq := range w.model.seqs {
 		p := w.model.jobs[seq]
 		i := w.look(seq)
@@ -47,7 +47,7 @@ func (w *world) isDead(seq uint64) bool {
 	return i != nil && i.State == core.Dead
 }
 
-// brokenByCrash reports whether a job does not wait any more since a crash, because one that it waited for is lost or has died of it.
+// brokenByCrash reports whether a job stopped waiting because of a crash: the crash has lost or killed one of its dependencies.
 func (w *world) brokenByCrash(was, is *core.JobInfo, before, after *snapshot) bool {
 	p := w.model.jobs[was.Seq]
 	if p == nil || p.onBroken == core.BrokenWaits || was.State != core.Blocked || is.State == core.Blocked {
@@ -59,7 +59,7 @@ func (w *world) brokenByCrash(was, is *core.JobInfo, before, after *snapshot) bo
 	return w.spentAmong(was.Waiting, before, after, map[uint64]bool{})
 }
 
-// spentAmong reports whether one of these jobs, or a child of one, was lost in a crash or has died of it.
+// spentAmong reports whether a crash has lost or killed one of these jobs or one of their children.
 func (w *world) spentAmong(seqs []uint64, before, after *snapshot, seen map[uint64]bool) bool {
 	for _, seq := range seqs {
 		if seen[seq] {

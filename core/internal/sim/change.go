@@ -29,7 +29,7 @@ func (w *world) order() error {
 		op = &core.Bury{Tag: tag, Ref: ref, If: is}
 		accepted = func(r core.Reply) {
 			p.leased = false
-			w.unasked(p, r)
+			w.clearStop(p, r)
 		}
 	case 2:
 		return w.cancelSet(p, is)
@@ -38,7 +38,7 @@ func (w *world) order() error {
 		p.forced = true
 		kicks := w.kicksOf(p)
 		accepted = func(core.Reply) {
-			p.after, p.parent = nil, 0 // it waits for nothing any more
+			p.after, p.parent = nil, 0 // it has no dependencies left
 			against = errorOr(against, w.kicked(p, kicks))
 		}
 	}
@@ -87,7 +87,7 @@ func errorOr(err, otherwise error) error {
 	return otherwise
 }
 
-// cancelSet cancels some jobs together, provided that no other job depends on them.
+// cancelSet cancels some jobs together, if no other job depends on them.
 func (w *world) cancelSet(p *promise, is core.Condition) error {
 	set := []*promise{p}
 	op := &core.Cancel{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Dependents: core.DependentsRefuse}
@@ -119,7 +119,7 @@ func (w *world) cancelSet(p *promise, is core.Condition) error {
 	return errorOr(err, against)
 }
 
-// waitingFor lists the unfinished jobs outside of a set that depend on one of it.
+// waitingFor lists the unfinished jobs outside a set that depend on a job in it.
 func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 	in := map[uint64]bool{}
 	for _, p := range set {
@@ -168,14 +168,14 @@ func (w *world) change() error {
 	return errorOr(err, w.checkNotified(p.seq))
 }
 
-// set changes body and tag together, by which jobs can be found.
+// set returns a change of body and tag together; jobs can be found by both.
 func (w *world) set() (set core.JobChange) {
 	if w.rng.IntN(3) != 0 {
 		text := fmt.Sprint("body from step ", w.number)
 		tags := tagsOf(text)
 		set.Tags = &tags
 		if w.rng.IntN(3) == 0 {
-			text += strings.Repeat(".", 1500) // one with a key of its own
+			text += strings.Repeat(".", 1500) // large enough for a key of its own
 			set.Tags = &[]string{}
 		}
 		set.Body = &core.Body{Bytes: []byte(text)}
@@ -266,7 +266,7 @@ func (w *world) move(p *promise) error {
 		}
 		made := w.commitOf(r, w.stores(p))
 		if op.Queue != before.Queue {
-			w.unasked(p, r)
+			w.clearStop(p, r)
 		}
 		p.leased, p.again = false, p.again || before.State == core.Dead
 		if before.State != core.Blocked { // it no longer waits for its dependencies
@@ -332,7 +332,7 @@ func (w *world) transfer(p *promise) error {
 	})
 }
 
-// leaseJob gives a job to a worker by name, whoever has it.
+// leaseJob leases a particular job to a named worker, even if another worker has it.
 func (w *world) leaseJob(p *promise) error {
 	before := w.look(p.seq)
 	op := &core.LeaseJob{

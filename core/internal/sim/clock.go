@@ -10,7 +10,7 @@ import (
 // clock is a wall clock that can be set, and a monotonic one.
 type clock struct {
 	monotonic *coretest.Clock
-	ahead     time.Duration // of the wall clock, compared with the monotonic one
+	ahead     time.Duration // of the wall clock, compared with the monotonic clock
 	most      core.Instant  // the latest time that the wall clock has shown
 }
 

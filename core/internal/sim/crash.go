@@ -25,7 +25,7 @@ func (w *world) flush() error {
 // slowSync lets clients continue while a batch is being written.
 func (w *world) slowSync() error {
 	if w.mode == engine.Relaxed {
-		return w.flush() // such promises cannot be distinguished then
+		return w.flush() // such acknowledgements cannot be distinguished then
 	}
 	w.note("slow sync")
 	var once sync.Once
@@ -47,13 +47,13 @@ func (w *world) slowSync() error {
 		}
 		return nil
 	})
-	w.commit(func() { once.Do(func() {}) }) // waits for one that runs in another goroutine
+	w.commit(func() { once.Do(func() {}) }) // waits for a commit that runs on another goroutine
 	w.disk.Before(nil)
 	w.note("slow sync over at commit %d", w.engine.Committed())
 	return err
 }
 
-// crash cuts the power, sometimes during a commit.
+// crash simulates a power failure, sometimes during a commit.
 func (w *world) crash() error {
 	committed, durable, sealed := w.engine.Committed(), w.durable, (*snapshot)(nil)
 	var after *storetest.Disk
@@ -78,13 +78,13 @@ func (w *world) crash() error {
 		after = w.cut(keep)
 	}
 	w.note("crash at commit %d, %d%% of the rest kept", committed, keep)
-	if err := w.comeBack(after, committed); err != nil {
+	if err := w.restartAfterCrash(after, committed); err != nil {
 		return err
 	}
 	return w.sameAsBefore(durable, sealed)
 }
 
-// keep is the percentage of unsynced data that survives.
+// keep returns the percentage of unsynced data that survives.
 func (w *world) keep() int {
 	if w.tidy {
 		return 100 * w.rng.IntN(2)
@@ -92,18 +92,18 @@ func (w *world) keep() int {
 	return w.rng.IntN(101)
 }
 
-// cut is the content of the disk after a power failure now. It uses its own random numbers, since their count depends on
+// cut returns the disk after a power failure now. It uses separate random numbers, because their count depends on
 // background work of Pebble.
 func (w *world) cut(keep int) *storetest.Disk {
 	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep) //nolint:gosec // repeatable
 }
 
-// trap fails a write and all later ones, whichever goroutine writes: Pebble also writes in the background.
+// trap makes a write and all later writes fail, on any goroutine: Pebble also writes in the background.
 type trap struct {
 	at     int // the first write that fails
 	spring func() error
 
-	mu     sync.Mutex // guards the rest, and what spring does
+	mu     sync.Mutex // guards the fields below and calls of spring
 	writes int
 	over   bool
 }
@@ -121,7 +121,7 @@ func (t *trap) before(write bool) error {
 	return nil
 }
 
-// sprung reports whether a write has failed; if not, none will.
+// sprung reports whether a write has failed, and disarms the trap otherwise.
 func (t *trap) sprung() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *trap) sprung() bool {
 	return !t.over
 }
 
-// failDisk makes a write fail: the engine must stop, and a restart must find what was promised.
+// failDisk makes a write fail: the engine must stop, and a restart must find everything that was acknowledged.
 func (w *world) failDisk() error {
 	if w.tidy {
 		return nil
@@ -172,12 +172,11 @@ func (w *world) failDisk() error {
 	}
 	after := w.cut(w.keep())
 	w.disk.Before(nil)
-	return w.comeBack(after, committed)
+	return w.restartAfterCrash(after, committed)
 }
 
-// comeBack starts an engine on the content of a disk, when committed was the newest announced commit, and compares it with the
-// model.
-func (w *world) comeBack(disk *storetest.Disk, committed core.Commit) error {
+// restartAfterCrash starts an engine on the content of a disk, and compares it with the model. committed is the newest announced commit.
+func (w *world) restartAfterCrash(disk *storetest.Disk, committed core.Commit) error {
 	w.crashes++
 	_ = w.engine.Shutdown() // the old engine ends on its own disk, without effect
 	w.disk, w.announced = disk, committed
@@ -187,11 +186,11 @@ func (w *world) comeBack(disk *storetest.Disk, committed core.Commit) error {
 	if err := w.afterCrash(committed); err != nil {
 		return err
 	}
-	return w.sameAgain()
+	return w.cleanRestart()
 }
 
-// sameAgain restarts without a crash, which must change nothing.
-func (w *world) sameAgain() error {
+// cleanRestart restarts without a crash, which must change nothing.
+func (w *world) cleanRestart() error {
 	before := w.states()
 	if err := w.engine.Shutdown(); err != nil {
 		return fmt.Errorf("shutdown: %w", err)

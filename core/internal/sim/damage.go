@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store/damagetest"
 )
 
-// damage makes the body of a stored job unreadable between two lives of the broker. Such a job must never reach a worker, and must
-// not stop the others.
+// damage makes the body of a stored job unreadable between two runs of the broker. Such a job must never reach a worker, and must
+// not stop other jobs.
 func (w *world) damage() error {
 	if w.mode == engine.Relaxed || w.tidy {
 		return nil
@@ -40,10 +40,10 @@ func (w *world) damage() error {
 	}
 	w.note("job %d is damaged", p.seq)
 	p.damaged = true
-	return w.comeBack(w.disk, committed)
+	return w.restartAfterCrash(w.disk, committed)
 }
 
-// damageShown checks what the broker says about a job that may be damaged.
+// damageShown checks what the broker shows of a job that may be damaged.
 func (p *promise) damageShown(i *core.JobInfo) error {
 	switch {
 	case p.damaged && i.Damage == "":

@@ -1,16 +1,18 @@
-// Package sim runs a whole engine under seeded clients of all protocols' kinds on a disk that crashes, fails (as a full one
-// does) and is slow, with a clock that is set forward and back, and compares what the clients see with a model of what they were promised:
+// Package sim simulates a whole engine with seeded clients, which behave like the clients of all protocols. The disk crashes, fails (as
+// when it is full) and is slow; the clock is set forward and back. The simulation compares what the clients see with a model of what was
+// acknowledged to them:
 //
-//   - nothing acknowledged is lost, whatever the disk forgot;
-//   - nothing whose finish was acknowledged comes back;
-//   - no job is handed out while somebody's lease on it lasts, before those it waits for, or as a batch's callback before
-//     its time;
+//   - nothing acknowledged is lost, whatever the disk has lost;
+//   - no job whose finish was acknowledged comes back;
+//   - no job is handed out while it is leased, or before its dependencies are done, or as a batch's callback before the
+//     batch allows it;
 //   - a client that waits for an outcome gets it once, and no later than its deadline;
 //   - lists, rows and counters agree;
 //   - recovery is idempotent, and the index is sound after every step.
 //
-// One seed fixes everything. A step's choices follow from the seed and its number alone, so that steps can be left out:
-// a failure is played again with fewer and fewer of them, and the shortest history that still fails is printed.
+// One seed determines everything. The choices of a step depend only on the seed and the number of the step, so steps
+// can be left out: a failure is replayed with fewer and fewer steps, and the shortest history that still fails is
+// printed.
 //
 // It is test support: no package of the program imports it, which the linter's rule test-support enforces. Its files do not end in
 // _test.go, so that the linter asks it for every new operation as it asks the machine.

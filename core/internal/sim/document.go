@@ -8,14 +8,14 @@ import (
 	"broker/core"
 )
 
-// document is what the model knows of a document, which was written together with the submission of a job.
+// document is the model of a document that was written together with the submission of a job.
 type document struct {
 	seq  uint64      // of the job
-	made core.Commit // it is promised once this is on disk
-	gone core.Commit // its removal is promised once this is on disk; zero: it was not removed
+	made core.Commit // it is acknowledged once this is on disk
+	gone core.Commit // its removal is acknowledged once this is on disk; zero: it was not removed
 }
 
-// docPrefix begins the names of all documents of the simulation.
+// docPrefix is the prefix of the names of all documents of the simulation.
 const docPrefix = "sim/"
 
 // writeDocument adds a document to a list that submits a job, and sometimes removes another one.
@@ -37,8 +37,8 @@ func (w *world) writeDocument() (op *core.WriteDocuments, accepted func(r core.R
 	}
 }
 
-// documentsAfterCrash compares the documents on disk with the model, and each with the job that was submitted with it: both are
-// there or neither is.
+// documentsAfterCrash compares the documents on disk with the model, and each document with the job that was submitted with it:
+// either both exist or neither does.
 func (w *world) documentsAfterCrash(committed core.Commit) error {
 	onDisk := map[string]bool{}
 	for _, d := range w.ask(&core.ReadDocuments{Prefix: docPrefix, Limit: 10_000}).Documents {

@@ -10,9 +10,9 @@ import (
 	"broker/core/engine"
 )
 
-// Checks of replies: whatever a reply says about a job, a batch, the settings of a queue or a meta entry must be in the commit
-// that the reply depends on. The simulation takes a snapshot before each commit, which is what that commit makes durable. A reply
-// that depends on the open batch needs no check, since that batch will hold this state or a later one.
+// Checks of replies: everything that a reply shows of a job, a batch, the settings of a queue or a meta entry must be in the
+// commit that the reply depends on. Before each commit, the simulation takes a snapshot of the state that the commit makes
+// durable. A reply that depends on the open batch needs no check, because that batch will contain this state or a later one.
 
 // snapshot is the content of one commit.
 type snapshot struct {
@@ -62,13 +62,13 @@ func (w *world) snapshot() *snapshot {
 	return s
 }
 
-// openCommit is the number of the open batch. It adds something to that batch that no snapshot shows.
+// openCommit returns the number of the open batch. It adds a change to that batch that no snapshot shows.
 func (w *world) openCommit() core.Commit {
 	op := &core.WriteMeta{Entries: []core.MetaEntry{{Name: "sim/mark", Value: []byte{1}}}}
 	return w.engine.Do(w.observer, []core.Op{op}, nil)[0].Commit
 }
 
-// commit commits the open batch and records what is durable then. It calls wait when the batch is written, before that.
+// commit commits the open batch and records the durable state. Before that, it calls wait, once the batch is written.
 func (w *world) commit(wait func()) {
 	w.sealing = w.snapshot()
 	w.sealing.number = w.openCommit()
@@ -82,8 +82,8 @@ func (w *world) commit(wait func()) {
 	w.sealing = nil
 }
 
-// restsOn is the content of the commit of a reply; nil if that is not sealed yet.
-func (w *world) restsOn(r *core.Reply) *snapshot {
+// contentFor returns the content of the commit that a reply depends on; nil: it is not sealed yet.
+func (w *world) contentFor(r *core.Reply) *snapshot {
 	switch number := max(r.Commit, w.engine.Committed()); {
 	case w.sealing != nil && w.sealing.number == number:
 		return w.sealing
@@ -93,13 +93,13 @@ func (w *world) restsOn(r *core.Reply) *snapshot {
 	return nil
 }
 
-// checkTold compares a reply with the commit that it depends on; op is its operation, if known. The first difference is kept in
-// w.broken.
-func (w *world) checkTold(op core.Op, r *core.Reply) {
+// checkReply compares a reply with the commit that it depends on; op is its operation, if known. The first difference is kept
+// in w.broken.
+func (w *world) checkReply(op core.Op, r *core.Reply) {
 	if w.mode == engine.Relaxed || w.broken != nil {
 		return // relaxed replies depend on no commit
 	}
-	s := w.restsOn(r)
+	s := w.contentFor(r)
 	if s == nil {
 		return
 	}
@@ -160,7 +160,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Failed:
 		return w.sameRefusal(op, r, s)
 	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.Reading, core.TimedOut, core.Woken, core.DataSent,
-		core.Warned, core.EventReply: // not about stored state, or of the open batch
+		core.Warned, core.EventReply: // not about stored state, or in the open batch
 	}
 	return nil
 }
@@ -170,9 +170,9 @@ func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
 	seq, ref := r.Seq, refOf(op)
 	i, stored := s.jobs[ref.Seq]
 	stored = stored && !unstored(&i)
-	_, release := op.(*core.Release) // it may be about another lease
+	_, release := op.(*core.Release) // the job may have another lease
 	switch {
-	case errors.Is(r.Err, core.ErrNotFound) && stored && i.State != core.Done: // Done may be a state that is kept for its children only
+	case errors.Is(r.Err, core.ErrNotFound) && stored && i.State != core.Done: // Done may be kept only for its children
 		return fmt.Errorf("job %d is %v", ref.Seq, i.State)
 	case errors.Is(r.Err, core.ErrFinished) && stored && i.State.Unfinished():
 		return fmt.Errorf("job %d is %v and not finished", ref.Seq, i.State)
@@ -194,7 +194,7 @@ func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
 	return nil
 }
 
-// refOf is the job that an operation names by number.
+// refOf returns the job that an operation names by number.
 func refOf(op core.Op) (ref core.Ref) {
 	switch op := op.(type) {
 	case *core.Inspect:
@@ -233,7 +233,7 @@ func sameLimits(a, b core.Limits) bool {
 	return a == b
 }
 
-// holdsJob checks that a job in a reply is stored, unless that was not promised.
+// holdsJob checks that a job in a reply is stored, if that was acknowledged.
 func (w *world) holdsJob(seq uint64, s *snapshot) error {
 	now := w.engine.Do(w.observer, []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}}, nil)[0].Info
 	if i, stored := s.jobs[seq]; now != nil && !unstored(now) && (!stored || unstored(&i)) {
@@ -286,8 +286,8 @@ func (w *world) sameJob(reported core.JobInfo, s *snapshot) error {
 	return nil
 }
 
-// lasting is the state of a job as a crash leaves it: a lease held by a connection ends with the connection. A job that has been
-// due is equal to a ready one: if the clock was set back since, it will be due again.
+// lasting returns the state of a job after a crash: a lease held by a connection ends with the connection. A job that was due
+// equals a ready job: if the clock was set back since, it will be due again.
 func (w *world) lasting(i *core.JobInfo) core.State {
 	switch {
 	case i.State == core.Leased && i.Worker == "":
@@ -298,8 +298,8 @@ func (w *world) lasting(i *core.JobInfo) core.State {
 	return i.State
 }
 
-// sameAsBefore checks, after a crash, that everything is as in the last durable commit, or as in the one being written. Only
-// changes by time are allowed.
+// sameAsBefore checks, after a crash, that the state is that of the last durable commit, or of the commit being written.
+// Only changes by time are allowed.
 func (w *world) sameAsBefore(durable, sealed *snapshot) error {
 	if w.mode == engine.Relaxed {
 		return nil // commits happen at any time
@@ -314,7 +314,7 @@ func (w *world) sameAsBefore(durable, sealed *snapshot) error {
 	return err
 }
 
-// compare finds differences between a commit and what was recovered.
+// compare finds differences between a commit and the recovered state.
 func (w *world) compare(before, after *snapshot) error {
 	for _, seq := range sortedKeys(before.jobs) {
 		was := before.jobs[seq]
@@ -379,8 +379,8 @@ func (w *world) compare(before, after *snapshot) error {
 	return nil
 }
 
-// sameDependencies checks that a restart neither releases a blocked job before its dependencies are done, nor makes it wait for
-// more or less. Dependencies that were not stored are lost, and the job is broken then.
+// sameDependencies checks that a restart does not release a blocked job before its dependencies are done, and does not change
+// its dependencies. Unstored dependencies are lost, and break the job.
 func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
 	if was.State != core.Blocked {
 		return nil
@@ -411,7 +411,7 @@ func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot)
 	return nil
 }
 
-// mayEnd reports whether a job may be gone after a restart: by its time to live, its limits, or with its batch.
+// mayEnd reports whether a job may be gone after a restart: because of its time to live, its limits, or its batch.
 func (w *world) mayEnd(i *core.JobInfo) bool {
 	p := w.model.jobs[i.Seq]
 	return stopsByCrash(i) || i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || w.model.endsAlone(p) || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0

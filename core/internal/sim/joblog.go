@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-// Logs of jobs: the model holds every line that was accepted. What the broker shows must be the first lines and the last ones.
+// Logs of jobs: the model has every accepted line. The broker must show the first and the last of these lines.
 
 // appendLog appends lines to the log of a job.
 func (w *world) appendLog() error {
@@ -62,7 +62,7 @@ func (w *world) auditLogs() error {
 	return w.logsHaveJobs()
 }
 
-// logIs compares the log of a job with the model, and returns how many lines it has had.
+// logIs compares the log of a job with the model, and returns how many lines the log has had.
 func (w *world) logIs(p *promise) (lines int, err error) {
 	chunks, err := core.DecodeLog(w.ask(&core.ReadDocuments{Prefix: core.LogPrefix(p.seq)}).Documents)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) logsHaveJobs() error {
 	return nil
 }
 
-// logAfterCrash checks that a log has the lines that were on disk, and goes on from what it has.
+// logAfterCrash checks that a log has the lines that were on disk, and updates the model to its recovered lines.
 func (w *world) logAfterCrash(p *promise, committed core.Commit) error {
 	if len(p.log) == 0 {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"broker/core"
 )
 
-// defaultLease is the engine's default for jobs that say nothing and have no connection that holds them.
+// defaultLease is the engine's default for jobs without LeaseFor that no connection holds.
 const defaultLease = 30 * time.Minute
 
-// request is what a client has asked for in a lease, and what came of it.
+// request is a client's lease operation and its result.
 type request struct {
-	span  time.Duration // zero: as the job says
+	span  time.Duration // zero: the job's LeaseFor
 	most  int
 	least int
 	until core.Instant // of the monotonic clock
-	given int          // jobs that it has had
+	given int          // jobs that it has received
 	more  int          // jobs that are still announced
 }
 
@@ -30,8 +30,7 @@ func (w *world) asks(op *core.Lease) {
 	w.model.requests[op.Tag] = r
 }
 
-// leaseReply checks that a request gets so many jobs as it is told, at most as many as it asks for, and before its deadline no fewer
-// than it waits for.
+// leaseReply checks the number of jobs that a request gets: as many as announced, at most Max, and before its deadline at least Min.
 func (w *world) leaseReply(c *client, r *core.Reply) error {
 	req := w.model.requests[r.Tag]
 	if req == nil {
@@ -50,12 +49,12 @@ func (w *world) leaseReply(c *client, r *core.Reply) error {
 	return nil
 }
 
-// anyLimits reports whether there are limits: of jobs that share one, a lease may get fewer than it waits for.
+// anyLimits reports whether there are limits. If jobs share a limit, a lease may get fewer jobs than it waits for.
 func (w *world) anyLimits() bool {
 	return len(w.ask(&core.ListLimits{}).Limits) > 0 || len(w.ask(&core.ListSharedLimits{}).SharedLimits) > 0
 }
 
-// leaseSpan is how long a lease of the job lasts; zero: as long as the connection that holds it.
+// leaseSpan returns how long a lease of the job lasts; zero: until the connection closes.
 func (p *promise) leaseSpan(holds core.Holder) time.Duration {
 	if p.leaseFor == 0 && holds != core.HeldByConn {
 		return defaultLease
@@ -63,7 +62,7 @@ func (p *promise) leaseSpan(holds core.Holder) time.Duration {
 	return p.leaseFor
 }
 
-// granted records a lease that began at since or later, and compares it with what the broker says.
+// granted records a lease that began at since or later, and compares it with the state in the broker.
 func (w *world) granted(p *promise, i *core.JobInfo, g core.Grant, span time.Duration, since core.Instant) error {
 	p.leased, p.epoch, p.holder, p.leaseUntil, p.seen, p.request, p.byName = true, g.Epoch, 0, 0, true, 0, false
 	if g.LeaseFor != span {
@@ -89,8 +88,8 @@ func (w *world) extended(p *promise, by time.Duration) {
 	}
 }
 
-// leaseAfterCrash checks that a lease begins again with the length of a grant or of an extension, and with nothing of what has
-// passed before the restart. Which of them is stored depends on the commit.
+// leaseAfterCrash checks that a restarted lease has the full length of a grant or of an extension, regardless of the time
+// before the restart. Which of them is stored depends on the commit.
 func (w *world) leaseAfterCrash(p *promise, i *core.JobInfo) error {
 	p.leased, p.holder, p.leaseUntil = i.State == core.Leased, 0, 0
 	if !p.leased {

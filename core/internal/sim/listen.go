@@ -14,7 +14,7 @@ type listener struct {
 	reported []reportedEvent
 }
 
-// reportedEvent is what an event says about a stored job, and the commit that it depends on.
+// reportedEvent is the content of an event about a stored job, and the commit that it depends on.
 type reportedEvent struct {
 	seq    uint64
 	kind   core.EventKind
@@ -51,8 +51,8 @@ func (w *world) fetchEvents() error {
 	return nil
 }
 
-// eventsTrue compares the delivered events, as of the newest announced commit, with what was recovered after a crash.
-func (w *world) eventsTrue(committed core.Commit) error {
+// checkEvents compares the events delivered up to the newest announced commit with the state recovered after a crash.
+func (w *world) checkEvents(committed core.Commit) error {
 	ended := map[uint64]bool{}
 	for _, t := range w.listener.reported {
 		ended[t.seq] = ended[t.seq] || t.over
@@ -78,7 +78,7 @@ func (w *world) mayRunAgain(seq uint64) bool {
 	return p != nil && (p.forced || p.again)
 }
 
-// mayHaveEnded reports whether a job may be gone without an event: one that expired, or ran out of attempts, at the start.
+// mayHaveEnded reports whether a job may be gone without an event, because it expired or ran out of attempts at the start.
 func (w *world) mayHaveEnded(seq uint64) bool {
 	p := w.model.jobs[seq]
 	return p == nil || p.mayEnd || w.model.endsAlone(p) || p.expiresAt != 0

@@ -8,17 +8,17 @@ import (
 	"broker/core"
 )
 
-// promise is what clients may rely on about one job. Instants of leases are those of the monotonic clock, others of the wall
+// promise is what clients may rely on about one job. Times of leases are from the monotonic clock, other times from the wall
 // clock.
 type promise struct {
 	seq       uint64
 	id        string
 	bodies    []written // the newest last
-	queues    []written // likewise
+	queues    []written // the newest last
 	notes     []written // of its timeline
 	log       []written // its lines
 	stops     []written // requests to stop; see stop.go
-	askedFor  uint32    // the epoch that the last one was for
+	askedFor  uint32    // the epoch of the last request to stop
 	ephemeral bool
 	lossy     bool         // submitted to a queue whose jobs are in memory only
 	created   core.Instant // when it was first submitted; of the wall clock
@@ -29,34 +29,34 @@ type promise struct {
 	after     []link
 	parent    uint64
 	rerunOf   uint64
-	made      core.Commit // the admission is promised once this is on disk
+	made      core.Commit // the admission is acknowledged once this is on disk
 	mayEnd    bool        // a client tried to finish or remove it
 	limited   bool        // it may end without a client: attempts, time to start
-	forced    bool        // a client made it ready in spite of its dependencies
-	again     bool        // a client had it run again, or it left the dead set: an outcome is not its end
-	ended     core.Commit // its end is promised once this is on disk; zero: none accepted
+	forced    bool        // a client made it ready despite its dependencies
+	again     bool        // a client has requested a rerun, or it left the dead set: an outcome is not its end
+	ended     core.Commit // its end is acknowledged once this is on disk; zero: no end was accepted
 	overBy    bool        // its end was accepted by this process
 	damaged   bool        // the store cannot read its body
 
 	seen       bool // it was submitted or leased since the last start
 	leased     bool
 	epoch      uint32
-	leaseUntil core.Instant // at least; zero: until the connection closes
+	leaseUntil core.Instant // earliest end of the lease; zero: until the connection closes
 	holder     core.ClientID
-	leaseFor   time.Duration // that the job asks for
+	leaseFor   time.Duration // Job.LeaseFor
 	own        core.PolicyFields
 	cost       uint32      // of a lease
-	byName     bool        // it was leased by name, whatever limits say
+	byName     bool        // it was leased by LeaseJob, regardless of limits
 	retries    core.Commit // of the last change of maxFails
-	unknown    bool        // its limits are not known: the broker has made it, or a crash may have lost a change of them
+	unknown    bool        // its limits are unknown: the broker has created it, or a crash may have lost a change of them
 	finishes   bool        // ExhaustedFinish
 	// Its own limits.
 	maxAttempts, maxFails uint32
 	spans                 []time.Duration // of leases and extensions since the last start
-	request               uint64          // tag of the request that its lease came by; zero: none
+	request               uint64          // tag of the request that leased it; zero: none
 }
 
-// written is a value of a job that is promised once a commit is on disk.
+// written is a value of a job that is acknowledged once a commit is on disk.
 type written struct {
 	text string
 	made core.Commit
@@ -73,7 +73,7 @@ func write(values *[]written, text string, made core.Commit) {
 	*values = append(*values, written{text, made})
 }
 
-// may reports whether a job may have a value after a crash: the newest one that was on disk, or a later one.
+// may reports whether a job may have a value after a crash: the newest value that was on disk, or a later one.
 func may(values []written, text string, committed core.Commit) bool {
 	for _, v := range slices.Backward(values) {
 		if v.text == text {
@@ -90,16 +90,16 @@ func may(values []written, text string, committed core.Commit) bool {
 type wait struct {
 	client core.ClientID
 	seq    uint64
-	until  core.Instant // of the monotonic clock; zero: no certain end
+	until  core.Instant // of the monotonic clock; zero: the end is uncertain
 }
 
-// batch is what was promised about a batch.
+// batch is what clients may rely on about a batch.
 type batch struct {
 	made     core.Commit
-	kept     bool // it does not time out: without a limit, not committed
+	kept     bool // it does not time out: it has no deadline and is not committed
 	reopened bool
 	members  []uint64
-	ended    core.Commit // it was purged, which is promised once this is on disk; zero: not
+	ended    core.Commit // it was purged, which is acknowledged once this is on disk; zero: it was not
 }
 
 // keepsPlace reports whether a job was submitted with SeqOrder.
@@ -108,10 +108,10 @@ func (m *model) keepsPlace(seq uint64) bool {
 	return p != nil && p.inSeq
 }
 
-// soon is a future commit: what is promised at once may still be lost until then.
+// soon stands for a future commit: a change that is acknowledged at once may be lost until that commit.
 const soon = ^core.Commit(0)
 
-// model is what was promised to all clients.
+// model is everything that clients may rely on.
 type model struct {
 	jobs      map[uint64]*promise
 	seqs      []uint64
@@ -121,7 +121,7 @@ type model struct {
 	numbers   []uint64 // of batches
 	plans     map[string]*plan
 	documents map[string]*document
-	rows      map[string]core.Commit // of queues that stay known once this is on disk
+	rows      map[string]core.Commit // queues that survive a restart once this commit is on disk
 	pauses    map[string]pause
 	windows   map[string]window // by queue and key
 	policies  map[policyKey][]ordered
@@ -167,7 +167,7 @@ func links(seqs []uint64, made core.Commit) []link {
 	return all
 }
 
-// flushed moves promises for soon to what is on disk.
+// flushed replaces soon by the newest commit on disk.
 func (m *model) flushed(committed core.Commit) {
 	settle := func(c *core.Commit) {
 		if *c == soon {
@@ -249,10 +249,10 @@ func (m *model) gone(c core.ClientID) {
 	}
 }
 
-// afterCrash compares what was recovered with what was promised when committed was the newest commit on disk. most is the latest
+// afterCrash compares the recovered state with the model; committed is the newest commit that was on disk. most is the latest
 // time that the wall clock has shown.
 func (w *world) afterCrash(committed core.Commit) error {
-	if err := w.eventsTrue(committed); err != nil {
+	if err := w.checkEvents(committed); err != nil {
 		return err
 	}
 	if err := errorOr(w.documentsAfterCrash(committed), w.logsHaveJobs()); err != nil {
@@ -274,7 +274,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 			if err := p.damageShown(i); err != nil {
 				return err
 			}
-			i.Job.Body = []byte(p.bodies[len(p.bodies)-1].text) // as it was
+			i.Job.Body = []byte(p.bodies[len(p.bodies)-1].text) // as before the damage
 		case i != nil && i.Job != nil && i.Job.RerunOf != p.rerunOf:
 			return fmt.Errorf("job %d came back as a copy of %d, and is one of %d", seq, i.Job.RerunOf, p.rerunOf)
 		case i != nil && (i.Job == nil || !may(p.bodies, string(i.Job.Body), committed) || i.Job.ID != p.id):
@@ -315,7 +315,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 			delete(m.batches, number)
 			continue
 		}
-		b.made, b.ended, b.kept = 1, 0, false // a commit of it may have been lost
+		b.made, b.ended, b.kept = 1, 0, false // a commit of the batch may have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
 	if err := w.turnsAfterCrash(committed); err != nil {
@@ -329,7 +329,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 	return w.rowsAfterCrash(committed)
 }
 
-// rowsAfterCrash checks the queues that must still be known.
+// rowsAfterCrash checks the queues that must still exist.
 func (w *world) rowsAfterCrash(committed core.Commit) error {
 	for q, c := range w.model.rows {
 		if r := w.ask(&core.InspectQueue{Queue: q}); c > committed {

@@ -8,13 +8,13 @@ import (
 	"broker/core"
 )
 
-// Ordered queues: the model knows the key of each job by its body, and which queues were ordered. When a job is handed out, it looks
-// at every earlier job of the key.
+// Ordered queues: the model derives the key of each job from its body, and knows which queues are ordered. When a job is handed out,
+// it checks every earlier job of the key.
 
 // turnTag is the tag with the keys of ordered queues.
 const turnTag = "turn"
 
-// keyOf is the key of a job with this body; some have none.
+// keyOf returns the key of a job with this body; some jobs have none.
 func keyOf(body string) string {
 	words := strings.Fields(body)
 	if len(words) < 2 {
@@ -27,7 +27,7 @@ func keyOf(body string) string {
 	return strconv.Itoa(n % 4)
 }
 
-// tagsOf are the tags of a job with this body: the body itself, and the key.
+// tagsOf returns the tags of a job with this body: the body itself, and the key.
 func tagsOf(body string) []string {
 	if key := keyOf(body); key != "" {
 		return []string{body, turnTag + ":" + key}
@@ -37,7 +37,7 @@ func tagsOf(body string) []string {
 
 func (p *promise) key() string { return keyOf(p.bodies[len(p.bodies)-1].text) }
 
-// turns is whether a queue is ordered, from a commit on.
+// turns says whether a queue is ordered, from a commit on.
 type turns struct {
 	on   bool
 	made core.Commit
@@ -61,7 +61,7 @@ func (w *world) shared(op *core.ShareQueue, r core.Reply) {
 	w.model.turns[q] = append(w.model.turns[q], turns{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
 }
 
-// orderSome makes queues ordered at the beginning of half of the lives: acts do so seldom.
+// orderSome makes queues ordered at the start of half of the lives, because random acts rarely do.
 func (w *world) orderSome() error {
 	for i := range int(w.seed%2) * 3 {
 		op := w.orderOp(queueName(i))
@@ -77,7 +77,7 @@ func (w *world) orderOp(queue string) *core.ShareQueue {
 	return &core.ShareQueue{Tag: w.newTag(), Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: turnTag}, Ordered: true}}
 }
 
-// earlier lists the unfinished jobs of a job's key before it in its queue, if that is ordered.
+// earlier lists the earlier unfinished jobs of a job's key in its queue, if the queue is ordered.
 func (w *world) earlier(p *promise, queue string) (all []*core.JobInfo) {
 	key := p.key()
 	if key == "" || !w.model.isOrdered(queue) {
@@ -95,8 +95,8 @@ func (w *world) earlier(p *promise, queue string) (all []*core.JobInfo) {
 	return all
 }
 
-// inOrder checks that a job was not handed out before an earlier one of its key. Those that came with it by the same request do not
-// count, nor does one that a policy may have moved here only now.
+// inOrder checks that a job was not handed out before an earlier job of its key. Earlier jobs do not count if the same request
+// leased them, or if a policy may have just moved them here.
 func (w *world) inOrder(p *promise, queue string, tag uint64) error {
 	for _, i := range w.earlier(p, queue) {
 		o := w.model.jobs[i.Seq]
@@ -110,7 +110,7 @@ func (w *world) inOrder(p *promise, queue string, tag uint64) error {
 	return nil
 }
 
-// openIn is how many ready jobs of a queue may be handed out.
+// openIn returns how many ready jobs of a queue may be handed out.
 func (w *world) openIn(queue string, ready int) int {
 	if !w.model.isOrdered(queue) {
 		return ready
@@ -124,7 +124,7 @@ func (w *world) openIn(queue string, ready int) int {
 	return n
 }
 
-// auditTurns compares what the broker says of a job's turn with the other jobs of its key.
+// auditTurns compares the turn of a job, as the broker shows it, with the other jobs of its key.
 func (w *world) auditTurns() error {
 	limited := w.anyLimits()
 	for _, seq := range w.model.seqs {
@@ -146,7 +146,8 @@ func (w *world) auditTurns() error {
 	return nil
 }
 
-// turnsAfterCrash checks that each queue is ordered or not as it may be after a crash, and goes on from that.
+// turnsAfterCrash checks that the order setting of each queue is possible after the crash, and updates the model to
+// it.
 func (w *world) turnsAfterCrash(committed core.Commit) error {
 	have := map[string]bool{}
 	for _, s := range w.ask(&core.ListLimits{}).Sharings {

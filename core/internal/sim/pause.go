@@ -8,16 +8,16 @@ import (
 	"broker/core"
 )
 
-// pause is what was promised about a paused queue.
+// pause is what clients may rely on about a paused queue.
 type pause struct {
 	until core.Instant // of the monotonic clock; zero: until it is resumed
 }
 
-// pausedBy records that a queue was paused or resumed by an operation that was accepted.
+// pausedBy records an accepted operation that paused or resumed a queue.
 func (w *world) pausedBy(op *core.PauseQueue) {
 	delete(w.model.pauses, op.Queue)
 	if r := w.ask(&core.InspectQueue{Queue: op.Queue}); r.Kind != core.Queues || !op.Paused {
-		return // nothing is remembered of a queue that is not known
+		return // the pause of an unknown queue is not stored
 	}
 	p := pause{}
 	if op.For > 0 {
@@ -26,7 +26,7 @@ func (w *world) pausedBy(op *core.PauseQueue) {
 	w.model.pauses[op.Queue] = p
 }
 
-// auditPauses checks that each pause lasts as long as it was asked for, whatever happened to the wall clock.
+// auditPauses checks that each pause lasts as long as requested, regardless of changes of the wall clock.
 func (w *world) auditPauses() error {
 	w.engine.Tick()
 	if err := w.collect(); err != nil {
@@ -43,7 +43,7 @@ func (w *world) auditPauses() error {
 	return nil
 }
 
-// pausesAfterCrash takes over the pauses that were recovered: the comparison of commits has checked them.
+// pausesAfterCrash updates the model to the recovered pauses, which the comparison of commits has checked.
 func (w *world) pausesAfterCrash() {
 	w.model.pauses = map[string]pause{}
 	for _, q := range w.ask(&core.ListQueues{}).Queues {
@@ -53,7 +53,7 @@ func (w *world) pausesAfterCrash() {
 	}
 }
 
-// samePause reports whether the pause of a queue is as before a restart, or has ended meanwhile.
+// samePause reports whether the pause of a queue is the same as before a restart, or has ended in the meantime.
 func (w *world) samePause(was, is *core.QueueInfo) bool {
 	return is.Paused == was.Paused && is.PausedUntil == was.PausedUntil && is.PausedFor == was.PausedFor ||
 		!is.Paused && was.PausedUntil != 0 && was.PausedUntil <= w.clk.most
@@ -66,8 +66,8 @@ func (w *world) refuse() error {
 	return w.do(w.anyClient(), op, op.Tag, func(core.Reply) { w.refusing = op.RefuseJobs })
 }
 
-// refusedRightly checks the reply to a submission while jobs are refused or not.
-func (w *world) refusedRightly(r *core.Reply) error {
+// checkRefusal checks whether a submission was rightly refused or admitted.
+func (w *world) checkRefusal(r *core.Reply) error {
 	draining := r.Kind == core.Failed && errors.Is(r.Err, core.ErrDraining)
 	if draining && !w.refusing || w.refusing && r.Kind == core.Submitted && !r.Existing {
 		return fmt.Errorf("new jobs are refused: %v, and the reply to a submission is %v: %w", w.refusing, r.Kind, r.Err)
@@ -75,7 +75,7 @@ func (w *world) refusedRightly(r *core.Reply) error {
 	return nil
 }
 
-// hold keeps an empty queue known for a client, or no longer.
+// hold makes a client keep an empty queue, or let it go.
 func (w *world) hold() error {
 	c, queue := w.anyClient(), fmt.Sprint("held-", w.rng.IntN(2))
 	op := &core.HoldQueue{Queue: queue, Free: w.rng.IntN(2) == 0}
@@ -91,7 +91,7 @@ func (w *world) hold() error {
 	return w.heldAreKnown()
 }
 
-// heldAreKnown checks that the empty queues that clients hold are known, and others not.
+// heldAreKnown checks that empty queues exist exactly if clients hold them.
 func (w *world) heldAreKnown() error {
 	for n := range 2 {
 		queue, held := fmt.Sprint("held-", n), false
@@ -105,7 +105,7 @@ func (w *world) heldAreKnown() error {
 	return nil
 }
 
-// kicksOf is how often a job was made ready by an order.
+// kicksOf returns how often Enqueue made a job ready.
 func (w *world) kicksOf(p *promise) uint32 {
 	if i := w.look(p.seq); i != nil {
 		return i.Tally.Kicks
@@ -113,7 +113,7 @@ func (w *world) kicksOf(p *promise) uint32 {
 	return 0
 }
 
-// kicked checks that an order to make a job ready was counted, if the job counts them.
+// kicked checks that an Enqueue was counted, if the job counts them.
 func (w *world) kicked(p *promise, before uint32) error {
 	want := before
 	if p.tallied {

@@ -8,18 +8,17 @@ import (
 	"broker/core"
 )
 
-// Policies: what the jobs of a queue or type do not say. The model holds what was ordered, and computes from it what a lease lasts,
-// what follows a failure, and when a job ends. No policy here drops jobs that have used up their leases, so that few jobs end without a
-// client.
+// Policies of queues and types. The model has the policies that were set, and computes from them how long a lease lasts, what follows a
+// failure, and when a job ends. No policy here drops jobs that have used up their leases, so few jobs end without a client.
 
-// ordered is a policy as clients have ordered it.
+// ordered is a policy as clients have set it.
 type ordered struct {
 	policy core.JobPolicy
 	made   core.Commit
-	from   core.Instant // of the monotonic clock: when it was ordered; zero: before the last start
+	from   core.Instant // of the monotonic clock: when it was set; zero: before the last start
 }
 
-// policyKey is whose policy it is.
+// policyKey names the queue or type of a policy.
 type policyKey struct {
 	scope core.PolicyScope
 	name  string
@@ -65,7 +64,7 @@ func (w *world) policy() error {
 	})
 }
 
-// set is a policy with one member of another.
+// set returns a policy with one member copied from another policy.
 func set(p core.JobPolicy, from *core.JobPolicy, member core.PolicyFields) core.JobPolicy {
 	switch member {
 	case core.PolicyMaxAttempts:
@@ -89,7 +88,8 @@ func set(p core.JobPolicy, from *core.JobPolicy, member core.PolicyFields) core.
 	return p
 }
 
-// inForce is the policy that says a member for jobs of a queue, whose types have the names of their queues here; nil: none.
+// inForce returns the policy that sets a member for jobs of a queue; nil: none. In the simulation, types have the names of
+// their queues.
 func (m *model) inForce(queue string, member core.PolicyFields) *core.JobPolicy {
 	for _, scope := range []core.PolicyScope{core.PolicyOfType, core.PolicyOfQueue} {
 		if past := m.policies[policyKey{scope, queue}]; len(past) > 0 && past[len(past)-1].policy.Has&member != 0 {
@@ -113,7 +113,7 @@ func (m *model) changedSince(queue string, since core.Instant) bool {
 
 const limits = core.PolicyMaxAttempts | core.PolicyMaxFails
 
-// mostLeases is how many leases a job has; zero: no limit.
+// mostLeases returns how many leases a job may have; zero: no limit.
 func (m *model) mostLeases(p *promise, queue string) uint32 {
 	if o := m.inForce(queue, core.PolicyMaxAttempts); o != nil && p.own&limits == 0 && !p.ephemeral {
 		return o.MaxAttempts
@@ -121,7 +121,7 @@ func (m *model) mostLeases(p *promise, queue string) uint32 {
 	return p.maxAttempts
 }
 
-// leaseLength is how long a lease of a job lasts that a policy may set; zero: as long as the connection that holds it.
+// leaseLength returns how long a lease of a job lasts, with the policies; zero: until the connection closes.
 func (w *world) leaseLength(p *promise, queue string, holds core.Holder) time.Duration {
 	if o := w.model.inForce(queue, core.PolicyLeaseFor); o != nil && p.own&core.PolicyLeaseFor == 0 && !p.ephemeral {
 		return o.LeaseFor
@@ -129,8 +129,8 @@ func (w *world) leaseLength(p *promise, queue string, holds core.Holder) time.Du
 	return p.leaseSpan(holds)
 }
 
-// leasedRightly checks that a lease of a job that policies are for is not one too many.
-func (w *world) leasedRightly(p *promise, i *core.JobInfo, since core.Instant) error {
+// checkLease checks that the policies allow a further lease of a job.
+func (w *world) checkLease(p *promise, i *core.JobInfo, since core.Instant) error {
 	most := w.model.mostLeases(p, i.Queue)
 	byPolicy := w.model.inForce(i.Queue, core.PolicyMaxAttempts) != nil && !p.ephemeral && !p.unknown
 	if byPolicy && i.Attempts > most && p.own&limits == 0 && !w.model.changedSince(i.Queue, min(since, w.clk.monotonic.Now())) {
@@ -139,11 +139,11 @@ func (w *world) leasedRightly(p *promise, i *core.JobInfo, since core.Instant) e
 	return nil
 }
 
-// failedRightly checks what has followed a failure that a worker has reported.
-func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
+// checkFailure checks the effect of a failure that a worker has reported.
+func (w *world) checkFailure(p *promise, was *core.JobInfo) error {
 	m, is := w.model, w.look(p.seq)
 	if p.asked() && was != nil && was.CancelRequestedAt != 0 {
-		return w.stoppedRightly(p)
+		return w.checkStopped(p)
 	}
 	if was == nil || was.Rerun || p.ephemeral || p.seq == 0 || p.unknown {
 		return nil
@@ -161,11 +161,11 @@ func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
 	}
 	end := m.inForce(was.Queue, core.PolicyExhausted)
 	if end == nil || p.own&core.PolicyExhausted != 0 {
-		return nil // as without policies
+		return nil // no policy applies
 	}
 	switch {
 	case end.MoveTo != "" && end.MoveTo != was.Queue:
-		waits := was.State == core.Blocked // a client has failed it without a lease; it waits on, for the same jobs
+		waits := was.State == core.Blocked // a client has failed it without a lease; it still waits for the same jobs
 		if is == nil || is.Queue != end.MoveTo || is.Fails != 0 || waits != (is.State == core.Blocked) ||
 			!waits && is.State != core.Ready && is.State != core.Leased {
 			return fmt.Errorf("job %d has failed %d times of %d and did not move to %s: %+v", p.seq, was.Fails+1, most, end.MoveTo, is)
@@ -176,8 +176,8 @@ func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
 	return nil
 }
 
-// endsAlone reports whether a job may end without a client: it has a limit of its own, or one of a policy and no dead set, or is
-// cancelled with what it waits for.
+// endsAlone reports whether a job may end without a client: it has a limit of its own, or a policy's limit and no dead set, or
+// is cancelled with a dependency.
 func (m *model) endsAlone(p *promise) bool {
 	if p.onBroken == core.BrokenDrops {
 		return true
@@ -193,7 +193,7 @@ func (m *model) endsAlone(p *promise) bool {
 	return false
 }
 
-// expiryOf is when a new job expires; see core.JobPolicy.
+// expiryOf returns when a new job expires; see core.JobPolicy.
 func (w *world) expiryOf(j *core.Job) core.Instant {
 	if o := w.model.inForce(j.Queue, core.PolicyExpiresIn); o != nil && j.ExpiresAt == 0 && !j.Ephemeral {
 		return max(w.clk.Now(), j.ReadyAt).Add(o.ExpiresIn)
@@ -201,15 +201,15 @@ func (w *world) expiryOf(j *core.Job) core.Instant {
 	return j.ExpiresAt
 }
 
-// losesNew reports whether a new job is in memory only, so that a crash loses it: a policy says so, and nothing that is stored waits for
-// it or names it.
+// losesNew reports whether a new job is in memory only, so a crash loses it: a policy says so, and no stored data waits for it or names
+// it.
 func (w *world) losesNew(op *core.Submit) bool {
 	j := op.Job
 	o := w.model.inForce(j.Queue, core.PolicyDurability)
 	return o != nil && o.Unstored && !j.Ephemeral && op.Window == 0 && j.Batch == 0 && j.Parent == 0 && len(j.After) == 0
 }
 
-// stores reports whether changes of a job are promised. One in memory is stored from its move to another queue on.
+// stores reports whether changes of a job are stored. A job in memory is stored once it moves to another queue.
 func (w *world) stores(p *promise) bool {
 	if p.lossy {
 		i := w.look(p.seq)
@@ -231,7 +231,7 @@ func (m *model) movedBy(p *promise, queue string) bool {
 	return false
 }
 
-// spentByCrash reports whether a crash has ended the last lease of a job: that of a connection.
+// spentByCrash reports whether a crash has ended the last allowed lease of a job, held by a connection.
 func (w *world) spentByCrash(was, is *core.JobInfo) bool {
 	p := w.model.jobs[was.Seq]
 	if stopsByCrash(was) && is.State == core.Done {
@@ -247,7 +247,7 @@ func (w *world) spentByCrash(was, is *core.JobInfo) bool {
 	return most > 0 && was.Attempts >= most && (is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
 }
 
-// policiesAfterCrash checks that each policy is one that may be in force after a crash, and goes on from it.
+// policiesAfterCrash checks that each policy is possible after the crash, and updates the model to it.
 func (w *world) policiesAfterCrash(committed core.Commit) error {
 	have := map[policyKey]core.JobPolicy{}
 	for _, scope := range []core.PolicyScope{core.PolicyOfQueue, core.PolicyOfType} {

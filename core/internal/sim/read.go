@@ -9,7 +9,7 @@ import (
 // metaName is the name of the meta entry that clients write and read.
 const metaName = "sim/entry"
 
-// read reads something that other clients may just have changed, or writes the meta entry.
+// read reads data that other clients may just have changed, or writes the meta entry.
 func (w *world) read() error {
 	c, tag := w.anyClient(), w.newTag()
 	var op core.Op

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// draft sometimes makes a submission one that changes the job with its key, and says which job has the key.
+// draft sometimes makes a submission replace the job with its key, and returns the job that has the key.
 func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 	j := op.Job
 	if j.Ephemeral || w.rng.IntN(7) != 0 {
@@ -22,13 +22,14 @@ func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 	}
 	holder = w.ask(&core.Inspect{ByUnique: true, Queue: j.Queue, UniqueKey: j.UniqueKey}).Info
 	if holder != nil && holder.Job.UniqueUntil != 0 && holder.Job.UniqueUntil <= w.clk.Now() {
-		return nil // its time is over
+		return nil // its reservation has ended
 	}
 	return holder
 }
 
-// replacedRightly checks that a job with the key was changed if it waited, and not touched if a worker had it. It records the change.
-func (w *world) replacedRightly(op *core.Submit, asked core.Job, was *core.JobInfo, r *core.Reply) error {
+// checkReplaced checks that a job with the key was changed if it waited, and was not changed if a worker had it. It records the
+// change.
+func (w *world) checkReplaced(op *core.Submit, asked core.Job, was *core.JobInfo, r *core.Reply) error {
 	if was == nil || r.Kind == core.Failed {
 		if i := w.holderNow(was); i != nil && i.Epoch != was.Epoch {
 			return fmt.Errorf("job %d has changed, and the submission was refused: %w", i.Seq, r.Err)
@@ -61,7 +62,7 @@ func (w *world) replacedRightly(op *core.Submit, asked core.Job, was *core.JobIn
 	return w.changed(p, set, *r)
 }
 
-// holderNow is what the broker knows now of a job; nil of none.
+// holderNow returns the current state of a job in the broker; nil: it is gone.
 func (w *world) holderNow(was *core.JobInfo) *core.JobInfo {
 	if was == nil {
 		return nil
@@ -69,7 +70,7 @@ func (w *world) holderNow(was *core.JobInfo) *core.JobInfo {
 	return w.look(was.Seq)
 }
 
-// firstOf is the job of a submission, due as it would be if no other one had its key.
+// firstOf returns the job of a submission, due as if no other job had its key.
 func (w *world) firstOf(op *core.Submit) *core.Job {
 	first := *op.Job
 	if op.DebounceMs != 0 {

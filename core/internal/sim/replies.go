@@ -28,7 +28,7 @@ func (w *world) handleReply(c *client, r core.Reply) error {
 	return nil
 }
 
-// waitOver removes a wait that has ended: once, and for the right client.
+// waitOver removes a wait that has ended. It checks that the wait ends only once, and for the right client.
 func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
 	wt := w.model.waits[r.Tag]
 	if wt == nil || wt.client != c.id || wt.seq != seq {
@@ -39,7 +39,7 @@ func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
 	return nil
 }
 
-// assigned checks that a lease breaks no promise.
+// assigned checks a lease against the model.
 func (w *world) assigned(c *client, r core.Reply) error {
 	m := w.model
 	p := m.jobs[r.Seq]
@@ -51,7 +51,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	}
 	now, i := w.clk.monotonic.Now(), w.look(r.Seq)
 	if i == nil || i.State != core.Leased || i.Attempts != r.Lease.Attempts {
-		return nil // the reply is late: the lease is over, and another client may have the job
+		return nil // the reply is late: the lease has ended, and another client may have the job
 	}
 	switch {
 	case p == nil:
@@ -73,15 +73,15 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	since := min(now, c.deafFrom)
 	span := cmp.Or(m.requests[r.Tag].span, w.leaseLength(p, i.Queue, c.holds))
 	if m.changedSince(i.Queue, since) {
-		span = r.Lease.LeaseFor // that of a policy which is not in force any more
+		span = r.Lease.LeaseFor // from a policy that is no longer set
 	}
-	if err := errorOr(w.leasedRightly(p, i, since), w.granted(p, i, r.Lease, span, since)); err != nil {
+	if err := errorOr(w.checkLease(p, i, since), w.granted(p, i, r.Lease, span, since)); err != nil {
 		return err
 	}
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
-	if c.deafFrom > now { // else earlier jobs may have come back since it was handed out, or limits may have changed
+	if c.deafFrom > now { // otherwise, since the hand-out, earlier jobs may have come back or limits may have changed
 		if err := w.withinShared(p, i.Queue); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 		if i == nil {
 			continue
 		}
-		tried := i.Fails > 0 || member.again || w.model.movedBy(member, i.Queue) // after a run again, or a move by a policy, it is as new
+		tried := i.Fails > 0 || member.again || w.model.movedBy(member, i.Queue) // after a rerun, or a move by a policy, it is like new
 		if i.State.Unfinished() && !tried || j.Queue == successQueue && i.State != core.Done {
 			return fmt.Errorf("%s callback %d of batch %d was handed out though member %d is %v", j.Queue, p.seq, j.CallbackFor, seq, i.State)
 		}
@@ -124,7 +124,7 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 	return nil
 }
 
-// checkNotified checks that no client still waits for a job that has ended; clients that do not read learn of it later.
+// checkNotified checks that no client still waits for a job that has ended, except clients that do not read replies.
 func (w *world) checkNotified(seq uint64) error {
 	i := w.look(seq)
 	if i != nil && i.State != core.Done && i.State != core.Dead {

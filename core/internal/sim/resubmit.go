@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// resubmit submits a job again, if it has ended. The model computes the new job from what the broker shows of the old one.
+// resubmit submits a job again, if it has ended. The model computes the new job from the old job as the broker shows it.
 func (w *world) resubmit() error {
 	p := w.endedJob()
 	if p == nil {
@@ -46,7 +46,7 @@ func (w *world) resubmit() error {
 	return errorOr(err, wrong)
 }
 
-// endedJob is a job that has ended and is kept, or sometimes any job.
+// endedJob returns a job that has ended and is kept, or sometimes any job.
 func (w *world) endedJob() *promise {
 	var ended []uint64
 	for _, i := range w.ask(&core.ListJobs{State: core.Done, Limit: 100, Brief: true}).Jobs {
@@ -61,7 +61,7 @@ func (w *world) endedJob() *promise {
 	return w.model.jobs[ended[w.rng.IntN(len(ended))]]
 }
 
-// copyOf is what a job is when it is submitted again.
+// copyOf returns the expected copy when a job is submitted again.
 func (w *world) copyOf(old *core.JobInfo) *core.Job {
 	o, now := old.Job, w.clk.Now()
 	j := &core.Job{
@@ -79,7 +79,7 @@ func (w *world) copyOf(old *core.JobInfo) *core.Job {
 	return j
 }
 
-// sameAs compares a new job with what it should be.
+// sameAs compares a new job with the expected job.
 func (w *world) sameAs(want *core.Job, seq uint64, damaged bool) error {
 	i := w.look(seq)
 	if i == nil || i.Job == nil {

@@ -8,14 +8,14 @@ import (
 	"broker/core"
 )
 
-// plan is what the model knows of a schedule, all of which make up for every missed run.
+// plan is the model of a schedule. All schedules here catch up on every missed run.
 type plan struct {
-	made  core.Commit  // the schedule is promised once this is on disk
-	gone  core.Commit  // its removal is promised once this is on disk; zero: it was not removed
-	next  core.Instant // the first run after those that are on disk
+	made  core.Commit  // the schedule is acknowledged once this is on disk
+	gone  core.Commit  // its removal is acknowledged once this is on disk; zero: it was not removed
+	next  core.Instant // the first run after the runs on disk
 	runs  []planRun    // runs from next on
-	loose bool         // the clock was set far back: the next run may be any
-	anew  bool         // the first of runs may be any run, and is not on disk: what is there is unknown
+	loose bool         // the clock was set far back: the next run is unknown
+	anew  bool         // the first entry of runs may be any run and is not on disk; the position on disk is unknown
 }
 
 // planRun is a run of a schedule. Later runs up to the instant through were left out.
@@ -28,13 +28,13 @@ const planEvery = 20 * time.Second
 
 func planName(i int) string { return "plan " + string(rune('a'+i)) }
 
-// planAfter is the first run after an instant.
+// planAfter returns the first run after an instant.
 func planAfter(at core.Instant) core.Instant {
 	every := core.Instant(planEvery / time.Microsecond)
 	return (at/every + 1) * every
 }
 
-// due is when the next run is due.
+// due returns when the next run is due.
 func (p *plan) due() core.Instant {
 	if n := len(p.runs); n > 0 {
 		return planAfter(p.runs[n-1].through)
@@ -88,7 +88,7 @@ func (w *world) planned(seq uint64) {
 	write(&p.bodies, "planned", made)
 	if i := w.look(seq); i != nil {
 		write(&p.queues, i.Queue, made)
-		p.limited = w.model.inForce(i.Queue, core.PolicyExpiresIn) != nil // from its run on, which may be a while ago
+		p.limited = w.model.inForce(i.Queue, core.PolicyExpiresIn) != nil // set at its run, which may be a while ago
 	}
 	w.model.add(p)
 }
@@ -116,10 +116,10 @@ func (w *world) ScheduleRan(r core.ScheduleRun) {
 	w.planned(r.Seq)
 }
 
-// farBack reports whether the clock was so far ahead once that schedules may start anew.
+// farBack reports whether the clock was once so far ahead that schedules may be reset.
 func (w *world) farBack() bool { return w.clk.most.Sub(w.clk.Now()) > 55*time.Minute }
 
-// loosenPlans is for a clock that was set.
+// loosenPlans adapts the plans after the clock was set.
 func (w *world) loosenPlans() {
 	for _, p := range w.model.plans {
 		p.loose = p.loose || w.farBack()
@@ -132,7 +132,7 @@ func (w *world) fail(err error) {
 	}
 }
 
-// plansFlushed notes which runs are on disk.
+// plansFlushed records which runs are on disk.
 func (m *model) plansFlushed(committed core.Commit) {
 	for name, p := range m.plans {
 		if p.made == soon {
@@ -148,8 +148,8 @@ func (m *model) plansFlushed(committed core.Commit) {
 	}
 }
 
-// plansAfterCrash compares the positions of schedules with the runs in the model, when committed was the newest commit that
-// was announced: no run that is on disk is repeated, and none that is not on disk is left out.
+// plansAfterCrash compares the positions of schedules with the runs in the model; committed is the newest announced commit.
+// No run on disk may be repeated, and no other run may be left out.
 func (w *world) plansAfterCrash(committed core.Commit) error {
 	known := map[string]*plan{}
 	for _, s := range w.ask(&core.ListSchedules{}).Schedules {

@@ -6,7 +6,8 @@ import (
 	"broker/core/engine"
 )
 
-// followStore lets an index follow the store, as that of another node of a cluster does, and compares it with a start.
+// followStore keeps an index up to date with the store, as on another node of a cluster, and compares it with a fresh
+// start.
 func (w *world) followStore() (err error) {
 	switch {
 	case w.shadow == nil:

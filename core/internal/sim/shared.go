@@ -9,18 +9,18 @@ import (
 	"broker/core"
 )
 
-// Limits for several queues and types: the model counts the leases that clients have been given of the jobs under each, with their costs,
-// and what they have used of its rate. It knows nothing of leases of which no client knows, so that it may count too few.
+// Limits for several queues and types: for each limit, the model counts the leases that clients have received, with their costs, and the
+// used part of the rate. It does not know leases that no client knows of, so it may count too few.
 
-// shared is a shared limit as clients have ordered it.
+// shared is a shared limit as clients have set it.
 type shared struct {
 	past    []sharedOrder // the newest last
-	used    []sharedUse   // of its rate, since it has been as it is
-	sealing int           // so many of them are in the commit in progress
-	durable int           // so many are on disk
+	used    []sharedUse   // use of its rate since the last change
+	sealing int           // how many of them are in the commit in progress
+	durable int           // how many of them are on disk
 }
 
-// sharedOrder is a limit from a commit on; one without a name: there is none.
+// sharedOrder is a limit from a commit on; without a name, it was removed.
 type sharedOrder struct {
 	limit core.SharedLimit
 	made  core.Commit
@@ -35,12 +35,13 @@ type sharedUse struct {
 
 func (s *shared) now() *core.SharedLimit { return &s.past[len(s.past)-1].limit }
 
-// covers reports whether a limit is for the jobs of a queue, whose types have the names of their queues here.
+// covers reports whether a limit applies to the jobs of a queue. In the simulation, types have the names of their
+// queues.
 func covers(l *core.SharedLimit, queue string) bool {
 	return slices.Contains(l.Queues, queue) || slices.Contains(l.Types, queue)
 }
 
-// isShared reports whether a shared limit is for the jobs of a queue.
+// isShared reports whether a shared limit applies to the jobs of a queue.
 func (m *model) isShared(queue string) bool {
 	for _, s := range m.shared {
 		if covers(s.now(), queue) {
@@ -80,7 +81,7 @@ func (w *world) shareLimit() error {
 	})
 }
 
-// withinShared checks that a lease that began now is within the limits for the jobs of its queue.
+// withinShared checks that a lease that begins now is within the limits for the jobs of its queue.
 func (w *world) withinShared(p *promise, queue string) error {
 	for _, name := range slices.Sorted(maps.Keys(w.model.shared)) {
 		s := w.model.shared[name]
@@ -108,8 +109,8 @@ func (w *world) withinShared(p *promise, queue string) error {
 	return nil
 }
 
-// withinRate checks that the leases of every span up to now are no more than the rate and the burst allow. A job that costs more than the
-// burst has all of it, and what is missing is paid for later.
+// withinRate checks, for every span up to now, that the leases do not exceed the rate and the burst. A job that costs more than the burst
+// uses all of it, and the rest delays later leases.
 func (w *world) withinRate(s *shared, p *promise) error {
 	l := s.now()
 	if l.Rate == 0 {
@@ -122,7 +123,7 @@ func (w *world) withinRate(s *shared, p *promise) error {
 	sum := core.Instant(0)
 	for _, u := range slices.Backward(s.used) {
 		if u.ahead != w.clk.ahead {
-			break // a clock that was set while the broker was down may have paid for it
+			break // if the clock was set while the broker was down, the rate may be available again
 		}
 		sum += core.Instant(u.cost)
 		if most := (now-u.at)/each + core.Instant(burst) + core.Instant(max(p.cost, burst)-burst); sum > most {
@@ -132,21 +133,21 @@ func (w *world) withinRate(s *shared, p *promise) error {
 	return nil
 }
 
-// sharedSealed notes what the commit that begins has of the rates that are used.
+// sharedSealed records which uses of rates are in the commit that begins.
 func (m *model) sharedSealed() {
 	for _, s := range m.shared {
 		s.sealing = len(s.used)
 	}
 }
 
-// sharedDurable notes that this commit is on disk.
+// sharedDurable records that this commit is on disk.
 func (m *model) sharedDurable() {
 	for _, s := range m.shared {
 		s.durable = s.sealing
 	}
 }
 
-// sharedText is the limits without what counts against them.
+// sharedText describes the limits without their use.
 func sharedText(all []core.SharedLimitInfo) (text string) {
 	for i := range all {
 		text += fmt.Sprintf("%+v ", all[i].SharedLimit)
@@ -154,7 +155,7 @@ func sharedText(all []core.SharedLimitInfo) (text string) {
 	return text
 }
 
-// sharedAfterCrash checks that each limit is one that may be in force after a crash, and goes on from it.
+// sharedAfterCrash checks that each limit is possible after the crash, and updates the model to it.
 func (w *world) sharedAfterCrash(committed core.Commit) error {
 	have := map[string]core.SharedLimit{}
 	for _, row := range w.ask(&core.ListSharedLimits{}).SharedLimits {
@@ -182,7 +183,7 @@ func (w *world) sharedAfterCrash(committed core.Commit) error {
 	return nil
 }
 
-// inOrder is a limit with its names in order, each once.
+// inOrder returns a limit with its names sorted and without duplicates.
 func inOrder(l core.SharedLimit) core.SharedLimit {
 	l.Queues = slices.Compact(slices.Sorted(slices.Values(l.Queues)))
 	l.Types = slices.Compact(slices.Sorted(slices.Values(l.Types)))

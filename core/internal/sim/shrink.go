@@ -12,7 +12,7 @@ func play(seed uint64, steps []int) (w *world, lived int, err error) {
 	return w, lived, err
 }
 
-// live continues from err.
+// live runs the steps unless err is already set.
 func (w *world) live(steps []int, err error) (lived int, _ error) {
 	for ; err == nil && lived < len(steps); lived++ {
 		w.begin(steps[lived])

@@ -6,25 +6,26 @@ import (
 	"broker/core"
 )
 
-// Requests to stop: a job whose worker was asked stays with it, and ends as cancelled unless the worker completes it. The model holds
-// who was asked; a run that is ordered after the request, and whatever puts the job elsewhere, takes it back.
+// Requests to stop: a job whose worker was asked to stop stays with the worker, and ends as cancelled unless the worker completes it.
+// The model knows which workers were asked. A Rerun after the request cancels it, and so does any operation that moves the job
+// elsewhere.
 
-// askedToStop is the value of promise.stops while a worker is asked; empty: it is not.
+// askedToStop is the value of promise.stops after a worker was asked to stop; empty: it was not.
 const askedToStop = "asked"
 
-// asked reports whether the worker of a job is asked to stop.
+// asked reports whether the worker of a job was asked to stop.
 func (p *promise) asked() bool {
 	return len(p.stops) > 0 && p.stops[len(p.stops)-1].text == askedToStop && !p.again
 }
 
-// unasked records that a client has put the job elsewhere.
-func (w *world) unasked(p *promise, r core.Reply) {
+// clearStop records that a client has moved the job elsewhere, which cancels the request.
+func (w *world) clearStop(p *promise, r core.Reply) {
 	if len(p.stops) > 0 {
 		write(&p.stops, "", w.commitOf(r, w.stores(p)))
 	}
 }
 
-// stop cancels a job, and asks its worker if it has one.
+// stop cancels a job; if a worker has it, it asks the worker to stop.
 func (w *world) stop(p *promise) error {
 	is := w.condition()
 	op := &core.Cancel{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Running: core.RunningSignal}
@@ -59,8 +60,8 @@ func (w *world) stopped(p *promise, before *core.JobInfo, r core.Reply) error {
 	return nil
 }
 
-// stoppedRightly checks what has followed the failure of a job whose worker was asked to stop.
-func (w *world) stoppedRightly(p *promise) error {
+// checkStopped checks the effect of a failure of a job whose worker was asked to stop.
+func (w *world) checkStopped(p *promise) error {
 	is := w.look(p.seq)
 	if is == nil || is.State == core.Done && (is.Outcome == nil || is.Outcome.Cause == core.Cancelled && !is.Outcome.Success) {
 		return nil
@@ -68,7 +69,7 @@ func (w *world) stoppedRightly(p *promise) error {
 	return fmt.Errorf("job %d was to stop, its worker has failed it, and it is %+v", p.seq, is)
 }
 
-// auditStops compares the model with a job and with the list of jobs that are to stop.
+// auditStops compares the model with a job and with the list of jobs whose workers were asked to stop.
 func (w *world) auditStops(listed map[uint64]core.JobInfo) error {
 	found := map[uint64]bool{}
 	for _, i := range w.ask(&core.Find{Filter: core.Filter{CancelRequested: true}, Limit: 1000, Brief: true}).Jobs {
@@ -90,7 +91,7 @@ func (w *world) auditStops(listed map[uint64]core.JobInfo) error {
 	return nil
 }
 
-// stopsAfterCrash checks that a request is as it may be after a crash, and goes on from it.
+// stopsAfterCrash checks that a request to stop is possible after the crash, and updates the model to it.
 func (p *promise) stopsAfterCrash(i *core.JobInfo, committed core.Commit) error {
 	is := ""
 	if i.CancelRequestedAt != 0 {
@@ -105,7 +106,7 @@ func (p *promise) stopsAfterCrash(i *core.JobInfo, committed core.Commit) error 
 	return nil
 }
 
-// stopsByCrash reports whether a crash ends a job: the connection of the worker that was asked to stop is lost.
+// stopsByCrash reports whether a crash ends a job because the worker that was asked to stop loses its connection.
 func stopsByCrash(was *core.JobInfo) bool {
 	return was.CancelRequestedAt != 0 && was.State == core.Leased && was.Worker == ""
 }

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// submit submits a job of a kind that one of the protocols uses.
+// submit submits a job in the style of one of the protocols.
 func (w *world) submit() error { return w.submitTo(queueName(w.rng.IntN(4))) }
 
 func (w *world) submitTo(queue string) error {
@@ -52,9 +52,9 @@ func (w *world) submitTo(queue string) error {
 	}
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
-		wrong = errorOr(w.refusedRightly(&r), w.windowHolds(op, &r))
+		wrong = errorOr(w.checkRefusal(&r), w.windowHolds(op, &r))
 		if asked.Unique == core.UniqueReplace {
-			wrong = errorOr(wrong, w.replacedRightly(op, asked, holder, &r))
+			wrong = errorOr(wrong, w.checkReplaced(op, asked, holder, &r))
 		}
 		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && i != nil && i.State.Unfinished() && i.ExpiresAt != expiry {
 			wrong = errorOr(wrong, fmt.Errorf("job %d expires at %d and not at %d", r.Seq, i.ExpiresAt, expiry))
@@ -138,12 +138,12 @@ func (w *world) faktoryJob(j *core.Job) {
 	}
 }
 
-// priority is one of few, two of which differ only beyond 32 bits.
+// priority returns one of a few priorities, two of which differ only beyond 32 bits.
 func (w *world) priority() int64 {
 	return []int64{-1, 0, 1, -1, 0, 1, -1, 0, 1, core.MinPriority, core.MinPriority + 1<<32}[w.rng.IntN(11)]
 }
 
-// link sometimes makes a job depend on others.
+// link sometimes makes a job depend on other jobs.
 func (w *world) link(j *core.Job) {
 	if len(w.model.seqs) == 0 || j.Ephemeral || w.rng.IntN(5) != 0 {
 		return
@@ -157,7 +157,7 @@ func (w *world) link(j *core.Job) {
 	}
 }
 
-// anyJob is a submitted job, or nil. New ones, which are more likely to exist, are preferred.
+// anyJob returns a submitted job, or nil. It prefers new jobs, which are more likely to exist.
 func (w *world) anyJob() *promise {
 	n := len(w.model.seqs)
 	if n == 0 {

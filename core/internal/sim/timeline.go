@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// annotate adds a note to some job's timeline, which must be there at once.
+// annotate adds a note to a job's timeline, and checks that it is there at once.
 func (w *world) annotate(p *promise) error {
 	op := &core.Annotate{
 		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Text: fmt.Sprint("note ", w.number), Fields: []byte{1, 2},
@@ -16,7 +16,7 @@ func (w *world) annotate(p *promise) error {
 		write(&p.notes, op.Text, w.commitOf(r, true))
 		i := w.look(p.seq)
 		if i == nil {
-			return nil // it was due to go
+			return nil // it was due for removal
 		}
 		if last := i.Timeline.Entries[len(i.Timeline.Entries)-1]; last.Text != op.Text || last.Kind != core.EventNoted {
 			return fmt.Errorf("job %d has %+v at the end of its timeline after note %q", p.seq, last, op.Text)
@@ -36,7 +36,7 @@ func (p *promise) notesAfterCrash(i *core.JobInfo, committed core.Commit) error 
 			}
 		}
 		if i.Timeline.Count > i.Timeline.Length {
-			p.notes = nil // it may be one of those that are not kept
+			p.notes = nil // the note may not be kept
 		}
 	}
 	for _, note := range p.notes {
@@ -48,7 +48,7 @@ func (p *promise) notesAfterCrash(i *core.JobInfo, committed core.Commit) error 
 	return nil
 }
 
-// samePast checks that a timeline is the beginning of another one, as far as both have the entries.
+// samePast checks that one timeline is the beginning of another, as far as both have the entries.
 func samePast(seq uint64, one, other *core.Timeline) error {
 	if one == nil {
 		return nil

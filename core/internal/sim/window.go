@@ -6,15 +6,15 @@ import (
 	"broker/core"
 )
 
-// window is a key that a submission holds for a time.
+// window is a key that a submission reserves for a time.
 type window struct {
 	seq   uint64
 	until core.Instant // of the wall clock
 	made  core.Commit
 }
 
-// windowHolds checks that no job is admitted whose key is held, and that a submission which joins a job that is over joins the one
-// that opened the window. It records the window of a new job.
+// windowHolds checks that no job with a reserved key is admitted. If a submission joins an ended job, it must be the job that
+// opened the window. It records the window of a new job.
 func (w *world) windowHolds(op *core.Submit, r *core.Reply) error {
 	j := op.Job
 	if j.Unique == core.UniqueNone || j.UniqueKey == "" || r.Kind != core.Submitted {
@@ -22,7 +22,7 @@ func (w *world) windowHolds(op *core.Submit, r *core.Reply) error {
 	}
 	key := j.Queue + " " + j.UniqueKey
 	x, held := w.model.windows[key]
-	held = held && x.until > w.clk.most // otherwise it may be over, if the clock was set back
+	held = held && x.until > w.clk.most // otherwise it may have ended, if the clock was set back
 	switch {
 	case held && !r.Existing:
 		return fmt.Errorf("job %d was admitted, and job %d holds its key until %d", r.Seq, x.seq, x.until)
@@ -43,7 +43,7 @@ func (w *world) windowsAfterCrash(committed core.Commit) {
 	}
 }
 
-// windowsFlushed moves promises for soon to what is on disk.
+// windowsFlushed is model.flushed for windows.
 func (m *model) windowsFlushed(committed core.Commit) {
 	for key, x := range m.windows {
 		if x.made == soon {

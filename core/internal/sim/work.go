@@ -38,7 +38,7 @@ func (w *world) lease() error {
 		op.Max = 1 + w.rng.IntN(6)
 		op.Min = w.rng.IntN(op.Max + 1)
 	}
-	if op.Holder != core.HeldByConn && w.rng.IntN(6) == 0 { // a connection that sleeps gives up such an end
+	if op.Holder != core.HeldByConn && w.rng.IntN(6) == 0 { // a sleeping connection gives up such a limit
 		op.LeaseFor = time.Duration(1+w.rng.IntN(9)) * time.Second
 	}
 	c.holds, c.tag = op.Holder, 0
@@ -47,7 +47,7 @@ func (w *world) lease() error {
 	return w.do(c, op, op.Tag, nil)
 }
 
-// abilities changes the registrations of a Gearman worker. Jobs that it holds of revoked ones are released.
+// abilities changes the registrations of a Gearman worker. Its jobs from revoked queues are released.
 func (w *world) abilities() error {
 	c := w.anyClient()
 	if c.kind != core.Gearman {
@@ -97,10 +97,10 @@ func (w *world) finish() error {
 		if lost := c.kind == core.Faktory && before != nil && before.State == core.Ready; lost && p.seen {
 			wrong = fmt.Errorf("job %d was not leased, and its end was accepted", p.seq)
 		} else if lost {
-			before.Attempts++ // a lease that the crash has taken from the store counts
+			before.Attempts++ // a lease that the crash has lost counts too
 		}
 		if failed {
-			wrong = errorOr(wrong, w.failedRightly(p, before))
+			wrong = errorOr(wrong, w.checkFailure(p, before))
 		}
 		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
 		p.leased, p.mayEnd = false, p.mayEnd || !again
@@ -114,7 +114,7 @@ func (w *world) finish() error {
 	return w.checkNotified(p.seq)
 }
 
-// workerOf is the client that holds a job, or sometimes another one.
+// workerOf returns the client that holds a job, or sometimes another client.
 func (w *world) workerOf(p *promise) *client {
 	for _, c := range w.clients {
 		if c.id == p.holder && w.rng.IntN(8) != 0 {
@@ -216,10 +216,10 @@ func (w *world) await() error {
 // withdraw ends a client's waiting lease, if it has one.
 func (w *world) withdraw() error { return w.do(w.anyClient(), &core.CancelLease{}, 0, nil) }
 
-// vanish closes a worker that has just been given a job, before it learns of it.
+// disconnectUnread closes a worker that has just been given a job, before it reads the reply.
 func (w *world) disconnectUnread() error {
 	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour)}
-	switch c.kind { // as its earlier leases, of which it may not know either
+	switch c.kind { // like its earlier leases, which it may not know of either
 	case core.Gearman:
 		op.Holder = core.HeldByConn
 	case core.Faktory:
@@ -242,7 +242,7 @@ func (w *world) disconnectUnread() error {
 
 func (w *world) reconnect() error { return w.leave(w.anyClient()) }
 
-// leave replaces a client by another one.
+// leave replaces a client with a new one.
 func (w *world) leave(c *client) error {
 	w.note("%v client %d leaves", c.kind, c.id)
 	w.engine.Close(c.id)
@@ -250,7 +250,7 @@ func (w *world) leave(c *client) error {
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 	w.connect()
 	if c.deaf {
-		return w.audit() // jobs that it did not know of must be free again
+		return w.audit() // jobs whose lease it did not know of must be free again
 	}
 	return w.collect()
 }

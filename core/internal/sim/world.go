@@ -27,16 +27,16 @@ type world struct {
 	listener listener
 	refusing bool          // new jobs are refused
 	observer core.ClientID // the simulation's own client
-	tidy     bool          // a crash comes between commits and keeps all unsynced data, or none: background writes do not matter
+	tidy     bool          // crashes happen between commits and keep all or none of the unsynced data, so background writes do not matter
 	weights  []int         // weights of the acts
 	tag      uint64
 	durable  *snapshot // content of the newest durable commit; nil if unknown
 	sealing  *snapshot // content of the commit being written, or nil
-	broken   error     // a reply revealed what is not durable
+	broken   error     // a reply showed state that is not durable
 	log      []string
 	crashes  int
 	shadow   *engine.Shadow // nil: none
-	compared int            // how often it was compared with a start
+	compared int            // how often the shadow was compared with a fresh start
 
 	announced core.Commit // the newest commit when the engine was last running
 }
@@ -48,12 +48,12 @@ type client struct {
 	holds    core.Holder  // of its latest lease
 	deaf     bool         // its replies are not fetched
 	deafFrom core.Instant // replies that are fetched now are of this time or later; of the monotonic clock
-	tag      uint64       // of its sleep, while it sleeps
-	held     []string     // queues that it keeps known
-	able     []bool       // for which queues, if it is a Gearman worker
+	tag      uint64       // of its Sleep operation, while it sleeps
+	held     []string     // queues that it keeps with HoldQueue
+	able     []bool       // queues of its registrations, if it is a Gearman worker
 }
 
-// newWorld makes a world of a seed; every fourth has relaxed durability.
+// newWorld returns the world for a seed; every fourth world has relaxed durability.
 func newWorld(seed uint64) (*world, error) {
 	w := &world{seed: seed, clk: newClock(), disk: storetest.NewDisk(), model: newModel()}
 	if seed%4 == 0 {
@@ -67,7 +67,8 @@ func newWorld(seed uint64) (*world, error) {
 	return w, w.orderSome()
 }
 
-// lean gives each life its own weights: sequences of rare acts would hardly ever occur if all lives were alike.
+// setWeights gives each life its own weights of acts. With the same weights in all lives, sequences of rare acts
+// would hardly ever occur.
 func (w *world) setWeights() {
 	for _, a := range w.acts() {
 		w.weights = append(w.weights, max(1, a.often*[]int{1, 2, 2, 2, 8}[w.rng.IntN(5)]/2))
@@ -212,15 +213,15 @@ func (w *world) newTag() uint64 {
 	return w.tag
 }
 
-// ask runs an operation of the simulation itself.
+// ask runs an operation as the simulation's own client.
 func (w *world) ask(op core.Op) core.Reply {
 	all := w.engine.Do(w.observer, []core.Op{op}, nil)
 	r := all[len(all)-1]
-	w.checkTold(op, &r)
+	w.checkReply(op, &r)
 	return r
 }
 
-// look is what the broker knows about a job, or nil.
+// look returns what the broker shows of a job, or nil.
 func (w *world) look(seq uint64) *core.JobInfo {
 	return w.ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Timeline: true}).Info
 }
@@ -229,9 +230,9 @@ func (w *world) look(seq uint64) *core.JobInfo {
 func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) error {
 	for _, r := range w.engine.Do(c.id, []core.Op{op}, nil) {
 		if r.Tag == tag {
-			w.checkTold(op, &r)
+			w.checkReply(op, &r)
 		} else {
-			w.checkTold(nil, &r)
+			w.checkReply(nil, &r)
 		}
 		if r.Tag == tag && r.Kind < core.Assigned {
 			if seen != nil {
@@ -253,7 +254,7 @@ func (w *world) collect() error {
 			continue
 		}
 		for _, r := range w.engine.Do(c.id, nil, nil) {
-			w.checkTold(nil, &r)
+			w.checkReply(nil, &r)
 			if err := w.handleReply(c, r); err != nil {
 				return err
 			}
@@ -263,7 +264,7 @@ func (w *world) collect() error {
 	return w.fetchEvents()
 }
 
-// commitOf is the commit that a reply depends on.
+// commitOf returns the commit that a reply depends on.
 func (w *world) commitOf(r core.Reply, stored bool) core.Commit {
 	if w.mode == engine.Relaxed && stored {
 		return soon
@@ -276,7 +277,7 @@ func (w *world) overdue() error {
 	for _, tag := range sortedKeys(w.model.waits) {
 		wt := w.model.waits[tag]
 		if wt == nil {
-			continue // it ended while another one was examined
+			continue // it ended while another wait was examined
 		}
 		if err := w.checkNotified(wt.seq); err != nil {
 			return err
@@ -318,8 +319,8 @@ func (w *world) pass() error {
 	return w.overslept()
 }
 
-// overslept finds a worker that has slept too long while there is work: each woken worker that stays silent delays it for a
-// moment.
+// overslept finds a worker that has slept too long while there is work. Each woken worker that does not respond delays it
+// by wakeFor.
 func (w *world) overslept() error {
 	for _, c := range w.clients {
 		for range len(w.clients) + 1 {
@@ -339,7 +340,7 @@ func (w *world) overslept() error {
 	return nil
 }
 
-// workFor is how many jobs a sleeping worker could have.
+// workFor returns how many jobs a sleeping worker could get.
 func (w *world) workFor(c *client) (jobs int) {
 	for i, able := range c.able {
 		if !able {
