@@ -141,9 +141,6 @@ type Preview struct {
 	Examples []Job `json:"examples" doc:"at most ten of the jobs"`
 }
 
-// bulkPage is how many jobs one step of a bulk action changes, in one commit.
-const bulkPage = 500
-
 // exampleJobs is how many jobs a preview shows.
 const exampleJobs = 10
 
@@ -295,19 +292,10 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 	c := s.open(caller, caller.Name())
 	defer c.close()
 	if chosen.byName {
-		for page := range slices.Chunk(chosen.marks, bulkPage) {
-			if err := a.stillMay(caller, page); err != nil {
-				return err
-			}
-			ops := make([]core.Op, len(page))
-			for i, m := range page {
-				ops[i] = a.op(core.Ref{Seq: m.seq}, core.Condition{Queue: m.queue})
-			}
-			if err := s.applyPage(ctx, c, op, ops); err != nil {
-				return err
-			}
+		for i := range chosen.marks {
+			chosen.marks[i].anyhow = true
 		}
-		return nil
+		return s.applyTo(ctx, c, caller, op, a, chosen.marks)
 	}
 	newest := c.newest()
 	for cursor := ""; ; {
@@ -315,19 +303,14 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 		if err != nil {
 			return err
 		}
-		ops, page := make([]core.Op, 0, len(r.Jobs)), make([]jobMark, 0, len(r.Jobs))
+		marks := make([]jobMark, 0, len(r.Jobs))
 		for i := range r.Jobs {
-			info := &r.Jobs[i]
-			if info.Seq > newest { // the copies of a rerun may have ended before the search comes to them
+			if r.Jobs[i].Seq > newest { // the copies of a rerun may have ended before the search comes to them
 				break
 			}
-			page = append(page, markOf(info))
-			ops = append(ops, a.op(core.Ref{Seq: info.Seq}, core.Condition{Epoch: info.Epoch, HasEpoch: true, States: []core.State{info.State}}))
+			marks = append(marks, markOf(&r.Jobs[i]))
 		}
-		if err := a.stillMay(caller, page); err != nil {
-			return err
-		}
-		if err := s.applyPage(ctx, c, op, ops); err != nil {
+		if err := s.applyTo(ctx, c, caller, op, a, marks); err != nil {
 			return err
 		}
 		if cursor = r.NextCursor; cursor == "" {

@@ -3,11 +3,9 @@ package service
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // maxDelay is the longest delay of an action, MaxDelayed how many jobs one with a delay may concern, and maxPending how many actions
@@ -17,32 +15,6 @@ const (
 	MaxDelayed = 1_000_000
 	maxPending = 20
 )
-
-// jobMark is a job as it was when an action was asked for.
-type jobMark struct {
-	seq   uint64
-	epoch uint32
-	state core.State
-	queue string
-}
-
-func markOf(info *core.JobInfo) jobMark { return jobMark{info.Seq, info.Epoch, info.State, info.Queue} }
-
-// stillMay checks before each page of an action that the caller has the rights with which it began: a reload may have taken them.
-func (a *Action) stillMay(caller Caller, page []jobMark) error {
-	if err := a.check(caller); err != nil {
-		return err
-	}
-	for i := range page {
-		if i > 0 && page[i].queue == page[i-1].queue {
-			continue
-		}
-		if err := caller.may(access.Operate, page[i].queue); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // roomFor refuses one operation too many.
 func (l *operations) roomFor(state string) error {
@@ -87,19 +59,7 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 	}
 	op.update(func(v *Operation) { v.State = opRunning })
 	s.saveOperation(c, op)
-	for page := range slices.Chunk(marks, bulkPage) {
-		if err := a.stillMay(caller, page); err != nil {
-			return err
-		}
-		ops := make([]core.Op, len(page))
-		for i, m := range page {
-			ops[i] = a.op(core.Ref{Seq: m.seq}, core.Condition{Epoch: m.epoch, HasEpoch: true, States: []core.State{m.state}})
-		}
-		if err := s.applyPage(ctx, c, op, ops); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.applyTo(ctx, c, caller, op, a, marks)
 }
 
 // marksOf are the jobs of a selection as they are now.
