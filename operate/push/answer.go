@@ -17,11 +17,11 @@ import (
 	"broker/core"
 )
 
-// Outcome is what became of a request.
+// Outcome is the result of a request.
 type Outcome uint8
 
-// Done: the receiver has done the job. Failed: it has not, or nobody knows. Deferred: it asks for more time (429 or 503 with
-// Retry-After). Unreachable: nothing was sent. Late: the job had ended, or its lease had, before the answer came.
+// Done: the receiver has done the job. Failed: it has not, or that is unknown. Deferred: it asks for more time (429 or 503 with
+// Retry-After). Unreachable: nothing was sent. Late: the job or its lease had ended before the answer came.
 const (
 	Done Outcome = iota
 	Failed
@@ -33,7 +33,7 @@ const (
 // Outcomes lists all outcomes.
 var Outcomes = [...]Outcome{Done, Failed, Deferred, Unreachable, Late}
 
-// Bounds of what is read of an answer and of what Retry-After may say.
+// Limits of the part of an answer that is read, and of Retry-After.
 const (
 	maxResult  = 1 << 20
 	maxMessage = 1 << 10
@@ -41,14 +41,14 @@ const (
 	maxRetryIn = 30 * 24 * time.Hour
 )
 
-// answer is an Outcome with what the broker is told.
+// answer is an Outcome with the data for the broker.
 type answer struct {
 	outcome Outcome
 	result  []byte        // Done
 	class   string        // Failed: error type
-	err     error         // of the others: what happened
+	err     error         // all other outcomes: the cause
 	retryIn time.Duration // Deferred
-	aborted bool          // Failed: Close did not wait for the answer, which may still have the job done
+	aborted bool          // Failed: Close did not wait for the answer, so the job may still be done
 }
 
 // post makes the request of a job.
@@ -72,7 +72,7 @@ func (t *target) post(parent context.Context, r *core.Reply) answer {
 	return t.broken(ctx, err)
 }
 
-// unwrapURL drops the URL from an error, since its query may hold a secret.
+// unwrapURL drops the URL from an error, because its query may contain a secret.
 func unwrapURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -81,7 +81,7 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// broken is the answer that did not come, or not to its end.
+// broken is the result for a missing or incomplete answer.
 func (t *target) broken(ctx context.Context, err error) answer {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return answer{outcome: Failed, class: "Timeout", err: fmt.Errorf("no answer within %v", t.Timeout)}
@@ -92,7 +92,7 @@ func (t *target) broken(ctx context.Context, err error) answer {
 	}
 }
 
-// judge reads an answer.
+// judge interprets an answer.
 func (t *target) judge(ctx context.Context, resp *http.Response) answer {
 	if resp.StatusCode/100 == 2 {
 		result, err := io.ReadAll(io.LimitReader(resp.Body, maxResult+1))

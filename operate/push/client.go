@@ -17,7 +17,7 @@ type client struct {
 	replies []core.Reply
 }
 
-// openClient registers a client that lists leave out: a target has a row of its own.
+// openClient registers a client that lists leave out, because a target has its own row.
 func openClient(b core.Broker) *client {
 	c := &client{b: b, wake: notify.NewSignal()}
 	c.id = b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: c.wake.Set, Unlisted: true})
@@ -43,7 +43,7 @@ func (c *client) next(ctx context.Context) (core.Reply, error) {
 	return r, nil
 }
 
-// lease waits for jobs. After an error, all of them have gone back.
+// lease waits for jobs. After an error, all of them have been released.
 func (c *client) lease(ctx context.Context, op *core.Lease) (jobs []core.Reply, err error) {
 	c.do(op)
 	for more := 1; more > 0 && err == nil; {
@@ -73,7 +73,7 @@ func (c *client) lease(ctx context.Context, op *core.Lease) (jobs []core.Reply, 
 	return nil, err
 }
 
-// giveBack returns jobs as if they had not been leased.
+// giveBack releases jobs as if they had not been leased.
 func (c *client) giveBack(jobs []core.Reply) {
 	for i := range jobs {
 		c.do(&core.Release{Ref: core.Ref{Seq: jobs[i].Seq}, Epoch: jobs[i].Lease.Epoch})
@@ -81,7 +81,7 @@ func (c *client) giveBack(jobs []core.Reply) {
 	c.replies = nil
 }
 
-// errNotDurable: the store has failed, or is too slow.
+// errNotDurable means that the store has failed or is too slow.
 var errNotDurable = errors.New("the lease is not durable")
 
 // makeDurable waits until the leases of jobs are on disk.

@@ -15,7 +15,7 @@ import (
 	"broker/operate/push"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the timeout of a test.
 const patience = 20 * time.Second
 
 const queue = "mail"
@@ -31,14 +31,14 @@ type fixture struct {
 	target   push.Target
 }
 
-// request is a request that the receiver has got.
+// request is a request that has arrived at the receiver.
 type request struct {
 	*http.Request
 	body  []byte
 	reply func(status int, body string, headers ...string)
 }
 
-// setup starts a broker and a receiver whose replies the test gives.
+// setup starts a broker and a receiver. The test provides the replies.
 func setup(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.receiver.Start()
@@ -121,7 +121,7 @@ func (f *fixture) next() request {
 	}
 }
 
-// quiet checks that no request comes for a while.
+// quiet checks that no request arrives for a while.
 func (f *fixture) quiet(d time.Duration) {
 	f.t.Helper()
 	select {
@@ -140,7 +140,7 @@ func (f *fixture) job(seq uint64) core.JobInfo {
 	return *r.Info
 }
 
-// await waits until a job is as wanted.
+// await waits until a job has the wanted state.
 func (f *fixture) await(seq uint64, what string, is func(j *core.JobInfo) bool) core.JobInfo {
 	f.t.Helper()
 	end := time.After(patience)

@@ -11,12 +11,12 @@ import (
 	"broker/core"
 )
 
-// stopped is a broker whose clock stands still.
+// stopped is a broker with a stopped clock.
 type stopped struct{ core.Broker }
 
 func (stopped) Now() core.Instant { return 1 }
 
-// FuzzAnswer judges arbitrary answers of receivers: no panic, and what the broker keeps of them is bounded and text.
+// FuzzAnswer judges arbitrary answers of receivers: no panic, and the stored part is limited and valid text.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: http://a/\r\n\r\n",

@@ -20,8 +20,8 @@ type Target struct {
 	Rate        float64  // requests a second; zero: no limit
 	Timeout     time.Duration
 	Secret      string            // signs the requests; empty: they are not signed
-	Headers     map[string]string // of each request
-	CA          []byte            // certificates in PEM that the receiver's must be signed by; empty: those of the system
+	Headers     map[string]string // sent with each request
+	CA          []byte            // CA certificates for the receiver in PEM; empty: the system's
 }
 
 // Options of a Pusher.
@@ -29,23 +29,24 @@ type Options struct {
 	Broker  core.Broker
 	Version string // in the header User-Agent
 
-	// Failed is called when the receiver of a target cannot be reached, and with nil when it can be again.
+	// Failed is called with an error when the receiver of a target cannot be reached, and with nil when it can be reached
+	// again.
 	Failed func(target string, err error)
 }
 
-// Status is what a target does.
+// Status is the state of a target.
 type Status struct {
 	Target
 
-	InFlight    int // requests that wait for their answer
+	InFlight    int // requests without an answer yet
 	Counts      [len(Outcomes)]uint64
-	Seconds     float64 // that the receiver took for its answers, in total
-	LastError   string  // empty: there was none
+	Seconds     float64 // total time of the receiver's answers
+	LastError   string  // empty: none
 	LastErrorAt core.Instant
-	PausedUntil core.Instant // no job is taken before; zero: it is not paused
+	PausedUntil core.Instant // takes no job before; zero: not paused
 }
 
-// Worker is the name by which a target holds its leases.
+// Worker is the worker name of a target's leases.
 func (s *Status) Worker() string { return workerName(s.Name) }
 
 func workerName(target string) string { return "push:" + target }
@@ -54,13 +55,13 @@ func workerName(target string) string { return "push:" + target }
 type Pusher struct {
 	o Options
 
-	requests context.Context // of all deliveries; ends when Close waits no longer
+	requests context.Context // context of all requests; ends when Close stops waiting
 	abort    context.CancelFunc
 	running  sync.WaitGroup // deliveries
 
 	mu      sync.Mutex // guards the fields below
 	targets []*target
-	counts  map[string]*counters // by name, so that they outlive a change of the target
+	counts  map[string]*counters // by name, so that they survive a change of the target
 	closed  bool
 }
 
@@ -71,8 +72,8 @@ func New(o Options) *Pusher {
 	return p
 }
 
-// Set replaces the targets. Those that stay as they are go on; a target that is removed or changed takes no more jobs, and
-// the answers to its requests still count.
+// Set replaces the targets. Unchanged targets continue. A removed or changed target takes no more jobs, but the answers to its
+// requests still count.
 func (p *Pusher) Set(targets []Target) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +113,7 @@ func (p *Pusher) Set(targets []Target) error {
 	return nil
 }
 
-// Status is what the targets do, in their order.
+// Status returns the states of the targets, in their order.
 func (p *Pusher) Status() []Status {
 	p.mu.Lock()
 	targets := slices.Clone(p.targets)
@@ -124,8 +125,8 @@ func (p *Pusher) Status() []Status {
 	return all
 }
 
-// Close takes no more jobs, and waits for the answers to the requests until the context ends. Jobs without an answer then keep
-// their leases: the receiver may have done them. The broker must still be open.
+// Close stops taking jobs, and waits for the answers until the context ends. Jobs without an answer keep their leases, because
+// the receiver may have done them. The broker must still be open.
 func (p *Pusher) Close(ctx context.Context) {
 	p.mu.Lock()
 	targets := p.targets

@@ -170,7 +170,7 @@ func TestRetryAfterDefersTheJobWithoutAFailure(t *testing.T) {
 			if j.Fails != 0 || j.Attempts != 0 || j.Failure != nil {
 				t.Errorf("%d failures, %d attempts, failure %+v", j.Fails, j.Attempts, j.Failure)
 			}
-			other := f.submit(core.Job{}) // it waits too: the receiver asked for a pause
+			other := f.submit(core.Job{}) // it waits too, because the receiver asked for a pause
 			if s := f.counts(push.Deferred, 1); s.PausedUntil == 0 {
 				t.Error("the target goes on")
 			}

@@ -32,14 +32,16 @@ const (
 	SignatureHeader = "Broker-Signature"
 )
 
-// Times and sizes of connections. Many servers close a connection after five idle seconds, which must not meet a request.
+// Times and sizes of connections. Many servers close a connection after five idle seconds; a request must not be sent at that
+// moment.
 const (
 	connectTimeout = 10 * time.Second
 	idleTimeout    = 3 * time.Second
 	maxHeaderBytes = 64 << 10 // of an answer
 )
 
-// newHTTP makes the client of a target. It follows no redirects and uses no proxy: jobs go to the address that is named only.
+// newHTTP makes the client of a target. It follows no redirects and uses no proxy, so that jobs only go to the configured
+// address.
 func newHTTP(u *url.URL, t *Target) (*http.Client, error) {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	switch u.Scheme {
@@ -66,7 +68,7 @@ func newHTTP(u *url.URL, t *Target) (*http.Client, error) {
 	}, nil
 }
 
-// onlyLoopback refuses connections without TLS to other hosts, whatever a name resolves to.
+// onlyLoopback refuses connections without TLS to other hosts. It checks the resolved address.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -113,7 +115,7 @@ func (t *target) request(ctx context.Context, r *core.Reply) (*http.Request, err
 	return req, nil
 }
 
-// signature proves that a request comes from somebody who knows the secret, and when it was made.
+// signature proves that the sender of a request knows the secret, and when the request was made.
 func signature(secret string, now core.Instant, body []byte) string {
 	at := strconv.FormatInt(now.Time().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -132,7 +134,7 @@ func contentType(job *core.Job) string {
 	return "application/octet-stream"
 }
 
-// escape makes a name a value of a header: everything but visible ASCII is percent-encoded, and so is the percent sign.
+// escape encodes a name for a header: all characters except visible ASCII, and the percent sign, are percent-encoded.
 func escape(name string) string {
 	plain := func(b byte) bool { return b > ' ' && b < 0x7f && b != '%' }
 	var out []byte

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// counters are what is counted of a target.
+// counters are the counts of a target.
 type counters struct {
 	mu       sync.Mutex
 	inFlight int
@@ -16,7 +16,7 @@ type counters struct {
 	lastAt   core.Instant
 }
 
-// deliver makes the request of a job and tells the broker what came of it.
+// deliver makes the request of a job and reports the result to the broker.
 func (t *target) deliver(r *core.Reply) {
 	defer t.p.running.Done()
 	defer func() { <-t.slots }()
@@ -25,7 +25,7 @@ func (t *target) deliver(r *core.Reply) {
 	started := b.Now()
 	a := t.post(t.p.requests, r)
 	took := max(b.Now().Sub(started), 0).Seconds()
-	if a.aborted { // the end of the lease says when there is another try
+	if a.aborted { // the next attempt follows the end of the lease
 		t.counts.abandon()
 		return
 	}
@@ -46,7 +46,7 @@ func (t *target) deliver(r *core.Reply) {
 	t.counts.end(&a, took, b.Now())
 }
 
-// settle applies an answer to its job, if the lease is still the one of the request.
+// settle applies an answer to its job, if the job still has the lease of the request.
 func settle(b core.Broker, r *core.Reply, a *answer) bool {
 	ref, held := core.Ref{Seq: r.Seq}, core.Condition{LeasedAt: r.Lease.LeasedAt}
 	var op core.Op
@@ -56,7 +56,7 @@ func settle(b core.Broker, r *core.Reply, a *answer) bool {
 	case Failed:
 		op = &core.Fail{Ref: ref, If: held, Authority: core.ByLeased, Failure: &core.Failure{Type: a.class, Message: a.err.Error()}}
 	case Deferred:
-		attempts := r.Lease.Attempts - 1 // this one does not count
+		attempts := r.Lease.Attempts - 1 // this attempt does not count
 		op = &core.Move{
 			Ref: ref, If: held, Authority: core.ByLeased, ReadyAt: b.Now().Add(a.retryIn), Set: core.JobChange{Attempts: &attempts},
 		}
@@ -76,7 +76,7 @@ func (c *counters) begin() {
 	c.mu.Unlock()
 }
 
-// abandon forgets a request whose answer nobody waits for.
+// abandon drops a request without waiting for its answer.
 func (c *counters) abandon() {
 	c.mu.Lock()
 	c.inFlight--

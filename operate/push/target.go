@@ -10,18 +10,18 @@ import (
 	"broker/core"
 )
 
-// Bounds and times of a target.
+// Limits and times of a target.
 const (
-	leaseSlack  = 10 * time.Second // by which a lease outlasts its request
-	leaseWait   = time.Minute      // how long a lease waits for a job before it is asked for again
-	commitWait  = 10 * time.Second // how long a lease may take to be durable
-	refusedWait = time.Second      // after the broker has refused a lease
+	leaseSlack  = 10 * time.Second // time of a lease beyond the timeout of its request
+	leaseWait   = time.Minute      // maximum wait of one lease operation for a job
+	commitWait  = 10 * time.Second // time limit for a lease to become durable
+	refusedWait = time.Second      // pause after the broker has refused a lease
 	maxBurst    = 100 * time.Millisecond
-	maxBytes    = 32 << 20 // of the bodies that are leased at once
+	maxBytes    = 32 << 20 // limit of the bodies leased at once
 
-	firstRetry = time.Second // after the receiver could not be reached; doubled up to maxRetry
+	firstRetry = time.Second // pause after the receiver could not be reached; doubles up to maxRetry
 	maxRetry   = 30 * time.Second
-	maxPause   = time.Minute // that a receiver can ask for; its job waits as long as it says
+	maxPause   = time.Minute // longest pause that a receiver can request for the target; the job itself waits as requested
 )
 
 // target takes the jobs of one Target and starts their requests.
@@ -30,7 +30,7 @@ type target struct {
 	p      *Pusher
 	url    *url.URL
 	http   *http.Client
-	slots  chan struct{} // one value for each job in hand
+	slots  chan struct{} // one value for each held job
 	counts *counters     // set before start
 
 	once sync.Once // of start
@@ -38,12 +38,12 @@ type target struct {
 	done chan struct{} // closed when run has returned
 
 	// Used by run alone.
-	tokens   float64 // requests that the rate admits now
+	tokens   float64 // requests that the rate allows now
 	filledAt core.Instant
 
 	mu          sync.Mutex // guards the fields below
 	pausedUntil core.Instant
-	retry       time.Duration // of the next attempt to reach the receiver; zero: the last one succeeded
+	retry       time.Duration // pause before the next attempt to reach the receiver; zero: the last one succeeded
 }
 
 func newTarget(p *Pusher, o *Target) (*target, error) {
@@ -58,7 +58,7 @@ func newTarget(p *Pusher, o *Target) (*target, error) {
 	return t, nil
 }
 
-// start begins to take jobs; nothing happens if it has begun.
+// start starts to take jobs. Further calls do nothing.
 func (t *target) start() {
 	t.once.Do(func() {
 		var ctx context.Context
@@ -67,7 +67,7 @@ func (t *target) start() {
 	})
 }
 
-// stop takes no more jobs. Requests that have started go on.
+// stop stops taking jobs. Started requests continue.
 func (t *target) stop() {
 	t.end()
 	<-t.done
@@ -87,7 +87,7 @@ func (t *target) run(ctx context.Context) {
 		if err != nil {
 			sleep(ctx, refusedWait)
 		}
-		if t.pause() > 0 { // another request has been told to wait meanwhile
+		if t.pause() > 0 { // another request has received a pause in the meantime
 			c.giveBack(jobs)
 			jobs = nil
 		}
@@ -102,7 +102,7 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// admitted waits until the target may take jobs, and takes a slot for each. Zero: the context has ended.
+// admitted waits until the target may take jobs, and reserves a slot for each. It returns zero if the context has ended.
 func (t *target) admitted(ctx context.Context) (n int) {
 	select {
 	case t.slots <- struct{}{}:
@@ -110,7 +110,7 @@ func (t *target) admitted(ctx context.Context) (n int) {
 	case <-ctx.Done():
 		return 0
 	}
-	for wait := t.wait(); wait > 0; wait = t.wait() { // what had the slot may have been told to wait
+	for wait := t.wait(); wait > 0; wait = t.wait() { // the previous job of the slot may have received a pause
 		if !sleep(ctx, wait) {
 			return 0
 		}
@@ -130,7 +130,7 @@ func (t *target) admitted(ctx context.Context) (n int) {
 	return n
 }
 
-// wait is how long the receiver or the rate admits no job.
+// wait is the time until the receiver and the rate allow a job.
 func (t *target) wait() time.Duration {
 	wait := t.pause()
 	if t.Rate == 0 {
@@ -146,7 +146,8 @@ func (t *target) wait() time.Duration {
 	return wait
 }
 
-// lease takes up to n jobs, and returns once the leases are durable. None: there was none in time, or the context has ended.
+// lease takes up to n jobs, and returns once the leases are durable. It returns none if there was no job in time or the context
+// has ended.
 func (t *target) lease(ctx context.Context, c *client, n int) ([]core.Reply, error) {
 	jobs, err := c.lease(ctx, &core.Lease{
 		Queues: t.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: workerName(t.Name), LeaseFor: t.Timeout + leaseSlack,
@@ -162,21 +163,21 @@ func (t *target) lease(ctx context.Context, c *client, n int) ([]core.Reply, err
 	return jobs, nil
 }
 
-// pause is how long the receiver gets no job.
+// pause is the time for which the receiver gets no job.
 func (t *target) pause() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return min(max(t.pausedUntil.Sub(t.p.o.Broker.Now()), 0), maxPause) // the clock may be set back
 }
 
-// pauseFor takes no jobs for a while.
+// pauseFor stops taking jobs for a while.
 func (t *target) pauseFor(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pausedUntil = max(t.pausedUntil, t.p.o.Broker.Now().Add(min(d, maxPause)))
 }
 
-// unreachable takes no jobs until the receiver may be reached again. The requests that fail together count once.
+// unreachable stops taking jobs until the receiver may be reachable again. Requests that fail together count once.
 func (t *target) unreachable(err error) {
 	now := t.p.o.Broker.Now()
 	t.mu.Lock()
@@ -191,7 +192,7 @@ func (t *target) unreachable(err error) {
 	}
 }
 
-// reached notes that the receiver has accepted a connection.
+// reached records that the receiver has accepted a connection.
 func (t *target) reached() {
 	t.mu.Lock()
 	was := t.retry

@@ -13,15 +13,15 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// JobAction is what can be done to jobs.
+// JobAction is an action on jobs.
 type JobAction string
 
 // The actions.
 const (
 	ActionRetry    JobAction = "retry"    // ready now, from scheduled, retrying, blocked or dead
 	ActionKill     JobAction = "kill"     // to the dead set, from any unfinished state
-	ActionCancel   JobAction = "cancel"   // gone, from any unfinished state; clients that wait for it get an outcome
-	ActionDelete   JobAction = "delete"   // gone, from any state
+	ActionCancel   JobAction = "cancel"   // removed, from any unfinished state; waiting clients get an outcome
+	ActionDelete   JobAction = "delete"   // removed, from any state
 	ActionMove     JobAction = "move"     // into another queue, with the same identity
 	ActionPriority JobAction = "priority" // another priority
 	ActionRerun    JobAction = "rerun"    // a copy of a job that has ended and is kept
@@ -30,21 +30,21 @@ const (
 // JobActions lists the actions.
 var JobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority, ActionRerun}
 
-// Action is an action with what it needs.
+// Action is an action with its parameters.
 type Action struct {
 	Action   JobAction
 	Queue    string // ActionMove
 	Priority *int64 // ActionPriority
 	Running  string // ActionCancel: RunningSignal, or empty
 
-	// Delay is when StartAction begins with the change, of the jobs that match now. Until then it can be cancelled.
+	// Delay is the time until StartAction begins to change the jobs that match now. Until then it can be cancelled.
 	Delay time.Duration
 }
 
-// RunningSignal leaves a job that runs to its worker, which is asked to stop.
+// RunningSignal asks the worker of a running job to stop, instead of removing the job.
 const RunningSignal = "signal"
 
-// Act does something to one job. If epoch is set, the job must still have it.
+// Act applies an action to one job. If epoch is set, the job must still have it.
 func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action, epoch *uint32) error {
 	if err := a.check(caller); err != nil {
 		return err
@@ -55,19 +55,19 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if err != nil {
 		return err
 	}
-	is := core.Condition{Queue: info.Queue} // the one that the caller may operate
+	is := core.Condition{Queue: info.Queue} // the queue that the caller may operate
 	if epoch != nil {
 		is.Epoch, is.HasEpoch = *epoch, true
 	}
 	return s.audited(ctx, c, caller, a.entry(name, info), a.op(core.Ref{Seq: info.Seq}, is))
 }
 
-// entry is what the audit log says of an action on one job.
+// entry is the entry in the audit log for an action on one job.
 func (a *Action) entry(name string, info *core.JobInfo) AuditEntry {
 	return AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
 }
 
-// check looks at the parts of an action.
+// check validates the parameters of an action.
 func (a *Action) check(caller Caller) error {
 	switch {
 	case !slices.Contains(JobActions, a.Action):
@@ -86,7 +86,7 @@ func (a *Action) check(caller Caller) error {
 	return nil
 }
 
-// detail is what the audit log says of an action beyond its name.
+// detail is the text in the audit log after the name of an action.
 func (a *Action) detail() string {
 	switch a.Action { //nolint:exhaustive // the others need nothing
 	case ActionMove:
@@ -127,33 +127,33 @@ func (a *Action) op(ref core.Ref, is core.Condition) core.Op {
 
 var unfinished = []core.State{core.Scheduled, core.Blocked, core.Ready, core.Leased, core.Retrying}
 
-// Selection says which jobs a bulk action is about: those with the names, or those of the filter.
+// Selection selects the jobs of a bulk action, by name or by filter.
 type Selection struct {
 	Names  []string
 	Filter *JobFilter
 
-	SkipMissing bool // names of jobs that are gone are left out; else they are refused
+	SkipMissing bool // skip names of jobs that do not exist; otherwise they are an error
 }
 
-// Preview is what a bulk action would do.
+// Preview shows the effect of a bulk action.
 type Preview struct {
 	Matched  int   `json:"matched"`
 	Examples []Job `json:"examples" doc:"at most ten of the jobs"`
 }
 
-// exampleJobs is how many jobs a preview shows.
+// exampleJobs is the number of jobs that a preview shows.
 const exampleJobs = 10
 
-// selection is a Selection that was checked.
+// selection is a checked Selection.
 type selection struct {
 	seqs   []uint64  // of the names
 	marks  []jobMark // of the names
-	missed int       // names of jobs that are gone
+	missed int       // number of names without a job
 	filter core.Filter
 	byName bool
 }
 
-// choose checks a selection and the caller's right to change what is in it.
+// choose checks a selection and the caller's right to change its jobs.
 func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Selection) (*selection, error) {
 	out := &selection{byName: sel.Filter == nil}
 	switch {
@@ -195,7 +195,7 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Sele
 	return out, nil
 }
 
-// Preview says what a bulk action would do, and does nothing.
+// Preview shows the effect of a bulk action without doing it.
 func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Selection) (Preview, error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -239,7 +239,7 @@ func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Sele
 	}
 }
 
-// StartAction begins a bulk action, which runs in the background in steps.
+// StartAction starts a bulk action, which runs in the background in steps.
 func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel Selection) (Operation, error) {
 	if err := a.check(caller); err != nil {
 		return Operation{}, err
@@ -276,7 +276,7 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 	})
 }
 
-// describe says in words what is selected.
+// describe describes the selection in words.
 func (sel *Selection) describe() string {
 	if sel.Filter == nil {
 		return strings.Join(sel.Names[:min(len(sel.Names), 10)], ", ")
@@ -287,7 +287,7 @@ func (sel *Selection) describe() string {
 	return "every job"
 }
 
-// runAction changes the jobs page by page; each page is one commit.
+// runAction changes the jobs page by page. Each page is one commit.
 func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -305,7 +305,7 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 		}
 		marks := make([]jobMark, 0, len(r.Jobs))
 		for i := range r.Jobs {
-			if r.Jobs[i].Seq > newest { // the copies of a rerun may have ended before the search comes to them
+			if r.Jobs[i].Seq > newest { // the search must not find the new copies of a rerun
 				break
 			}
 			marks = append(marks, markOf(&r.Jobs[i]))
@@ -319,7 +319,7 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 	}
 }
 
-// newest is the number of the newest job; zero: there is none.
+// newest is the number of the newest job; zero: no jobs.
 func (c *client) newest() uint64 {
 	r, err := c.ask(&core.Find{Desc: true, Limit: 1, Brief: true})
 	if err != nil || len(r.Jobs) == 0 {

@@ -8,15 +8,15 @@ import (
 	"broker/core"
 )
 
-// maxDelay is the longest delay of an action, MaxDelayed how many jobs one with a delay may concern, and maxPending how many actions
-// wait for the end of their delay at once.
+// maxDelay is the longest delay of an action. MaxDelayed is the maximum number of jobs of a delayed action, and maxPending the
+// maximum number of pending actions.
 const (
 	maxDelay   = time.Hour
 	MaxDelayed = 1_000_000
 	maxPending = 20
 )
 
-// roomFor refuses one operation too many.
+// roomFor refuses an operation if there are too many.
 func (l *operations) roomFor(state string) error {
 	n := 0
 	for _, known := range l.list {
@@ -33,7 +33,7 @@ func (l *operations) roomFor(state string) error {
 	return nil
 }
 
-// interrupt notes that the broker stopped before the end of the operation.
+// interrupt records that the broker stopped before the end of the operation.
 func (o *Operation) interrupt(now time.Time) {
 	if o.State == OpPending {
 		o.Error = "the broker stopped before it began; nothing was changed"
@@ -41,7 +41,7 @@ func (o *Operation) interrupt(now time.Time) {
 	o.State, o.FinishedAt = opInterrupted, &now
 }
 
-// runDelayed notes which jobs are meant, waits for the end of the delay, and changes those that are as they were.
+// runDelayed records the selected jobs, waits for the end of the delay, and changes the jobs that have not changed since.
 func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
 	wait := time.NewTimer(a.Delay)
 	defer wait.Stop()
@@ -62,7 +62,7 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 	return s.applyTo(ctx, c, caller, op, a, marks)
 }
 
-// marksOf are the jobs of a selection as they are now.
+// marksOf returns the current marks of the jobs of a selection.
 func (s *Service) marksOf(ctx context.Context, c *client, chosen *selection) ([]jobMark, error) {
 	if chosen.byName {
 		return chosen.marks, nil

@@ -72,7 +72,7 @@ func (a *Action) pages(marks []jobMark) iter.Seq[[]jobMark] {
 	}
 }
 
-// stillMay checks before each page of an action that the caller has the rights with which it began: a reload may have taken them.
+// stillMay checks before each page of an action that the caller still has its rights, because a reload may have removed them.
 func (a *Action) stillMay(caller Caller, page []jobMark) error {
 	if err := a.check(caller); err != nil {
 		return err

@@ -8,16 +8,16 @@ import (
 	"broker/frontends/access"
 )
 
-// pageResult is what came of the operations of a page.
+// pageResult is the result of the operations of a page.
 type pageResult struct {
 	changed, skipped int
 	made             []uint64  // new jobs
-	full             []core.Op // refused because the open commit is as large as it may be, or the disk is full
+	full             []core.Op // refused because the open commit is too large, or the disk is full
 	latest           core.Commit
 }
 
-// applyPage applies the operations of one page and waits for their commit. Jobs that have changed meanwhile are skipped. What did not fit into
-// the commit is tried again in the next one.
+// applyPage applies the operations of one page and waits for their commit. Jobs that have changed in the meantime are skipped.
+// Operations that did not fit into the commit are repeated in the next one.
 func (s *Service) applyPage(ctx context.Context, c *client, op *operation, ops []core.Op) error {
 	for len(ops) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -73,10 +73,10 @@ func (c *client) applyOps(ops []core.Op) (p pageResult, err error) {
 	return p, nil
 }
 
-// maxCreated is how many new jobs an operation names.
+// maxCreated is the maximum number of new jobs that an operation names.
 const maxCreated = 100
 
-// namesOf are the ids of the first jobs of a list.
+// namesOf returns the ids of the first jobs of a list.
 func (s *Service) namesOf(c *client, seqs []uint64, most int) (names []string) {
 	for _, seq := range seqs[:min(max(most, 0), len(seqs))] {
 		name := seqName(seq)

@@ -14,7 +14,7 @@ import (
 	"broker/frontends/access"
 )
 
-// AuditEntry says who changed what.
+// AuditEntry describes a change and who made it.
 type AuditEntry struct {
 	Number  uint64    `json:"number" doc:"counts up, never reused"`
 	At      time.Time `json:"at"`
@@ -28,7 +28,7 @@ type AuditEntry struct {
 	TraceID string    `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
 }
 
-// The log is a ring of notes in the store: the entry with number n stands under n modulo auditSize.
+// The log is a ring of meta entries in the store: the entry with number n has the key n modulo auditSize.
 const (
 	auditSize = 1000
 	auditMeta = "http/audit/"
@@ -41,7 +41,7 @@ type auditLog struct {
 	entries []AuditEntry
 }
 
-// loadAudit reads the log back.
+// loadAudit reads the stored log.
 func (s *Service) loadAudit() error {
 	c := s.open(Caller{}, "")
 	defer c.close()
@@ -66,7 +66,7 @@ func (s *Service) loadAudit() error {
 
 func auditName(number uint64) string { return fmt.Sprintf("%s%03d", auditMeta, number%auditSize) }
 
-// audited applies a change and notes it in the audit log, which is as durable as the change.
+// audited applies a change and adds it to the audit log in the same commit.
 func (s *Service) audited(ctx context.Context, c *client, caller Caller, e AuditEntry, op core.Op) error {
 	commit, err := s.applied(c, caller, e, op)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Service) audited(ctx context.Context, c *client, caller Caller, e Audit
 	return c.committed(ctx, commit)
 }
 
-// applied is audited without the wait for the commit, which it returns.
+// applied is audited without the wait. It returns the commit.
 func (s *Service) applied(c *client, caller Caller, e AuditEntry, op core.Op) (core.Commit, error) {
 	r, err := c.ask(op)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) applied(c *client, caller Caller, e AuditEntry, op core.Op) (c
 	return max(r.Commit, s.note(c, caller, e)), nil
 }
 
-// note adds an entry to the audit log and returns the commit that has it.
+// note adds an entry to the audit log and returns its commit.
 func (s *Service) note(c *client, caller Caller, e AuditEntry) core.Commit {
 	e.At, e.Who, e.Address, e.Via = s.Now().Time(), caller.Name(), caller.Address, caller.Via
 	e.Target, e.Detail = cutText([]byte(text(e.Target)), maxDetail), cutText([]byte(text(e.Detail)), maxDetail)
@@ -107,12 +107,12 @@ func (s *Service) note(c *client, caller Caller, e AuditEntry) core.Commit {
 	}
 	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: auditName(e.Number), Value: value}}})
 	if err != nil {
-		return 0 // the store has failed: the change itself says so
+		return 0 // the store has failed; the change itself reports that
 	}
 	return r.Commit
 }
 
-// Note adds a change that a client of a wire protocol has made. It does not wait for the disk.
+// Note adds a change made by a client of a wire protocol. It does not wait for the disk.
 func (s *Service) Note(change access.Change) {
 	caller := Caller{Principal: access.Everyone, Address: change.Address, Via: change.Protocol.String(), name: change.Who}
 	c := s.open(caller, caller.Name())
@@ -120,7 +120,7 @@ func (s *Service) Note(change access.Change) {
 	s.note(c, caller, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
 }
 
-// pausedBy is who has paused a queue last, and when, as far as the log reaches.
+// pausedBy returns who last paused a queue, and when, if the log still contains it.
 func (s *Service) pausedBy(queue string) (who string, at *time.Time) {
 	l := &s.audit
 	l.mu.Lock()
@@ -134,7 +134,7 @@ func (s *Service) pausedBy(queue string) (who string, at *time.Time) {
 	return "", nil
 }
 
-// Audit lists the newest entries first, from before a number if that is not zero.
+// Audit lists entries, the newest first. If before is not zero, it starts below that number.
 func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, error) {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, 
 	return found, nil
 }
 
-// ContentOf names what a metadata entry of this package is part of, if people would miss it; else it is empty. Keys and tokens serve
-// jobs, which count for themselves.
+// ContentOf names the content that a meta entry of this package belongs to, if users would miss it; otherwise it is empty. Keys
+// and tokens do not count, because they only serve jobs.
 func ContentOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, auditMeta):

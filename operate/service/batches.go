@@ -53,10 +53,10 @@ type BatchSubmission struct {
 	OpenForS    float64     `json:"open_for_s,omitempty" minimum:"0" doc:"an open batch is forgotten after so long; its jobs stay. Default: 1800"`
 }
 
-// openFor is how long a batch stays open where the client does not say.
+// openFor is the default time for which a batch stays open.
 const openFor = 30 * time.Minute
 
-// maxTree bounds the batches of a tree.
+// maxTree limits the batches of a tree.
 const maxTree = 1000
 
 func (s *Service) batchOf(b *core.BatchInfo) Batch {
@@ -114,7 +114,7 @@ func (s *Service) Batches(ctx context.Context, caller Caller, limit int, cursor 
 	return list, cursor, nil
 }
 
-// Batch shows a batch with those below it.
+// Batch shows a batch with the batches below it.
 func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTree, error) {
 	number, err := s.parseBatchName(id)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	return &tree, nil
 }
 
-// mayBatch checks that the caller may use a batch in a role, by the rule of all ports.
+// mayBatch checks that the caller may use a batch in a role, with the same rule as on all ports.
 func (s *Service) mayBatch(caller Caller, r access.Role, number uint64) error {
 	if caller.Principal != nil && access.MayBatch(s.o.Broker, caller.Principal, r, number) {
 		return nil
@@ -156,7 +156,7 @@ func (c Caller) maySubmit() error {
 	return c.mayAll(access.Produce)
 }
 
-// OpenBatch makes a batch that is open for jobs until it is committed.
+// OpenBatch opens a batch. It accepts jobs until it is committed.
 func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmission) (*Batch, error) {
 	if err := caller.maySubmit(); err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reo
 	return s.showBatch(ctx, c, number)
 }
 
-// showBatch is a batch as it is now.
+// showBatch returns the current state of a batch.
 func (s *Service) showBatch(ctx context.Context, c *client, number uint64) (*Batch, error) {
 	r, err := c.call(ctx, &core.InspectBatch{Batch: number})
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *Service) batchName(number uint64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// parseBatchName reads what batchName wrote, or a number.
+// parseBatchName reads the output of batchName, or a number.
 func (s *Service) parseBatchName(name string) (uint64, error) {
 	if number, err := strconv.ParseUint(name, 10, 64); err == nil && number != 0 {
 		return number, nil

@@ -76,13 +76,13 @@ func (s *Service) mayBackup(caller Caller, dir string) error {
 	return nil
 }
 
-// Drain is how far the broker is with ceasing to hand out jobs.
+// Drain is the state of draining.
 type Drain struct {
 	Draining bool `json:"draining"`
 	Leased   int  `json:"leased" doc:"jobs that workers still have"`
 }
 
-// SetDrain stops or resumes handing out jobs. refuse says whether new jobs are refused meanwhile; nil: as configured.
+// SetDrain stops or resumes handing out jobs. refuse decides whether new jobs are refused during that time; nil: as configured.
 func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *bool) (Drain, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return Drain{}, err
@@ -100,7 +100,7 @@ func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *
 	return s.drain(c)
 }
 
-// DrainState says whether the broker is draining.
+// DrainState returns whether the broker is draining.
 func (s *Service) DrainState(caller Caller) (Drain, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return Drain{}, err
@@ -110,7 +110,7 @@ func (s *Service) DrainState(caller Caller) (Drain, error) {
 	return s.drain(c)
 }
 
-// IsDraining is DrainState for pages about one queue, whose readers may know why nothing is handed out.
+// IsDraining is DrainState for pages about one queue. Their readers may see why the queue hands out no jobs.
 func (s *Service) IsDraining() (bool, error) {
 	c := s.open(Caller{}, "")
 	defer c.close()
@@ -142,7 +142,7 @@ func (s *Service) Reload(ctx context.Context, caller Caller) error {
 	return c.committed(ctx, s.note(c, caller, AuditEntry{Action: "reload"}))
 }
 
-// Settings lists the settings in force.
+// Settings lists the current settings.
 func (s *Service) Settings(caller Caller) ([]Setting, error) {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *Service) Settings(caller Caller) ([]Setting, error) {
 	return s.o.Settings(), nil
 }
 
-// Summary is the broker in numbers.
+// Summary holds the counts of the broker.
 type Summary struct {
 	StartedAt time.Time              `json:"started_at"`
 	Jobs      map[string]int         `json:"jobs" doc:"by state"`
@@ -163,14 +163,14 @@ type Summary struct {
 	Leased    map[string]int         `json:"leased" doc:"jobs in workers' hands, by the protocol of the worker"`
 	Totals    Totals                 `json:"totals" doc:"since the store was made"`
 	Days      []Day                  `json:"days" doc:"newest first, at most 180, UTC"`
-	Reports   uint64                 `json:"-"` // of progress and to logs, since the broker started
+	Reports   uint64                 `json:"-"` // progress reports and log lines since the broker started
 	DiskFull  bool                   `json:"disk_full" doc:"new jobs are refused"`
 	Draining  bool                   `json:"draining"`
 	Stopped   bool                   `json:"stopped" doc:"the store has failed"`
 	Sockets   map[string]Connections `json:"sockets,omitempty" doc:"connections by front-end, since the broker started"`
 }
 
-// Totals counts what happened.
+// Totals counts events.
 type Totals struct {
 	Submitted uint64 `json:"submitted"`
 	Leased    uint64 `json:"leased"`
@@ -189,7 +189,7 @@ type Day struct {
 	Failed    uint64 `json:"failed"`
 }
 
-// Summary shows the broker in numbers.
+// Summary returns the counts of the broker.
 func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return Summary{}, err

@@ -10,7 +10,7 @@ import (
 	"broker/core/notify"
 )
 
-// defaultCommitTimeout is how long a change waits for its commit by default.
+// defaultCommitTimeout is the default time that a change waits for its commit.
 const defaultCommitTimeout = 10 * time.Second
 
 // client is the broker's client for the time of one call. One goroutine uses it.
@@ -20,7 +20,7 @@ type client struct {
 	options core.ClientOptions
 	id      core.ClientID
 	wake    notify.Signal
-	replies []core.Reply // fetched and not looked at yet
+	replies []core.Reply // fetched but not handled yet
 
 	commitTimeout time.Duration
 }
@@ -30,7 +30,7 @@ func (s *Service) open(caller Caller, name string) *client {
 	return s.register(caller, core.ClientOptions{Protocol: s.o.Protocol, Address: caller.Address, Identity: caller.Identity, Name: name})
 }
 
-// openUnlisted registers a part of the service as a client, which lists and counts of clients leave out.
+// openUnlisted registers a part of the service as a client that does not appear in lists and counts of clients.
 func (s *Service) openUnlisted() *client {
 	return s.register(Caller{}, core.ClientOptions{Protocol: s.o.Protocol, Unlisted: true})
 }
@@ -42,7 +42,7 @@ func (s *Service) register(caller Caller, o core.ClientOptions) *client {
 	return c
 }
 
-// reopen ends all that the client waits for.
+// reopen cancels all waits of the client.
 func (c *client) reopen() {
 	c.close()
 	c.replies = nil
@@ -67,7 +67,7 @@ func (c *client) next(ctx context.Context) (core.Reply, error) {
 	return r, nil
 }
 
-// nextOf is the next reply that wanted says true to; others stay for later.
+// nextOf is the next reply for which wanted returns true. Other replies stay for later.
 func (c *client) nextOf(ctx context.Context, wanted func(*core.Reply) bool) (core.Reply, error) {
 	for {
 		for i := range c.replies {
@@ -96,7 +96,7 @@ func (c *client) sleep(ctx context.Context) error {
 
 var errNoReply = errors.New("the broker did not reply")
 
-// ask applies one operation that is answered at once. A refusal is an error.
+// ask applies one operation that is answered at once. A Failed reply becomes an error.
 func (c *client) ask(op core.Op) (core.Reply, error) {
 	c.do(op)
 	if len(c.replies) == 0 {
@@ -110,7 +110,7 @@ func (c *client) ask(op core.Op) (core.Reply, error) {
 	return r, nil
 }
 
-// call is ask for what must be durable before it returns: changes, and reads of what a crash may take back.
+// call is ask for operations that must be durable before it returns: changes, and reads of data that a crash may undo.
 func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
 	turnOf(ctx).yield()
 	r, err := c.ask(op)

@@ -6,8 +6,8 @@ import (
 	"broker/frontends/access"
 )
 
-// Cluster shows and changes the cluster of which the broker is a node. Its functions are called from any goroutine; they
-// also work while another node leads and this one has no open store.
+// Cluster shows and changes the cluster of which the broker is a node. Any goroutine may call its functions. They also work
+// while another node leads and this node has no open store.
 type Cluster struct {
 	Overview func(ctx context.Context) ClusterOverview
 	Ready    func(ctx context.Context) bool
@@ -15,11 +15,11 @@ type Cluster struct {
 
 	Add       func(id, address string) error
 	Remove    func(ctx context.Context, id string) error
-	Successor func(ctx context.Context, id string) (string, error) // the node of that id if it can lead; empty: any that can
+	Successor func(ctx context.Context, id string) (string, error) // the node with that id if it can lead; empty: any node that can
 	Transfer  func(ctx context.Context, to string) error
 }
 
-// ClusterOverview is the cluster as a node sees it.
+// ClusterOverview is a node's view of the cluster.
 type ClusterOverview struct {
 	Leader string        `json:"leader" doc:"id of the node that leads; empty: there is none, or the node that is asked does not reach it"`
 	Format int           `json:"format" doc:"of the entries of the log: the newest that all nodes read; it never goes back"`
@@ -40,22 +40,22 @@ type ClusterNode struct {
 	IndexLag    uint64  `json:"index_lag" doc:"entries that it has applied and that are not in its index yet"`
 }
 
-// ClusterNumbers is what the metrics show of the node.
+// ClusterNumbers are the numbers of the node for metrics.
 type ClusterNumbers struct {
-	Role               string // empty: it is not a member yet
+	Role               string // empty: not a member yet
 	Serving, HasLeader bool   // Serving: clients are served through this node
 	Term               uint64
 	Applied            uint64
 	Lag                uint64 // entries that the cluster has committed and this node has not applied
 	LogBytes           uint64
-	Format             int    // of entries, in force
+	Format             int    // current format of entries
 	Warm               bool   // as in ClusterNode
 	IndexJobs          int    // jobs in the index of a follower
 	IndexLag           uint64 // as in ClusterNode
 	DiskLow            bool
 	Elections          uint64 // won
-	Relayed            uint64 // connections that were passed on to the leader
-	Relaying           int64  // that are now
+	Relayed            uint64 // connections passed on to the leader
+	Relaying           int64  // such connections now
 }
 
 // ClusterAction is a change of a cluster.
@@ -65,17 +65,17 @@ type ClusterAction string
 const (
 	ClusterAdd      ClusterAction = "add"
 	ClusterRemove   ClusterAction = "remove"
-	ClusterTransfer ClusterAction = "transfer" // of the lead
+	ClusterTransfer ClusterAction = "transfer" // of the leadershipership
 )
 
-// ClusterChange is a change of a cluster and the node that it is about.
+// ClusterChange is a change of a cluster and the affected node.
 type ClusterChange struct {
 	Action  ClusterAction
 	Node    string
-	Address string // of a node that is added
+	Address string // of an added node
 }
 
-// ChangeCluster makes a change, which administrators may.
+// ChangeCluster makes a change. Only administrators may do that.
 func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change ClusterChange) error {
 	switch {
 	case !caller.Principal.May(access.Admin, ""):
@@ -100,7 +100,7 @@ func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change Clust
 	return s.noteClusterChange(ctx, caller, change)
 }
 
-// transferLead hands the lead over. The audit log gets its entry before, since this node has no store to write to afterwards.
+// transferLead makes another node the leader. It writes the audit entry first, because this node has no open store afterwards.
 func (s *Service) transferLead(ctx context.Context, caller Caller, change ClusterChange) (err error) {
 	if change.Node, err = s.o.Cluster.Successor(ctx, change.Node); err != nil {
 		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
@@ -114,7 +114,7 @@ func (s *Service) transferLead(ctx context.Context, caller Caller, change Cluste
 	return nil
 }
 
-// noteClusterChange adds a change to the audit log and waits until that is durable.
+// noteClusterChange adds a change to the audit log and waits until the entry is durable.
 func (s *Service) noteClusterChange(ctx context.Context, caller Caller, change ClusterChange) error {
 	c := s.open(caller, "")
 	defer c.close()

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// encodeCursor makes an opaque text of where a list goes on.
+// encodeCursor encodes the position in a list as opaque text.
 func encodeCursor(at any) string {
 	b, err := json.Marshal(at)
 	if err != nil {
@@ -14,7 +14,7 @@ func encodeCursor(at any) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeCursor reads what encodeCursor wrote; an empty cursor is the beginning.
+// decodeCursor is the inverse of encodeCursor. An empty cursor is the beginning.
 func decodeCursor(cursor string, at any) error {
 	if cursor == "" {
 		return nil

@@ -1,7 +1,7 @@
-// Package service is the broker as people and programs see it over HTTP: blocking calls with a context over
-// [core.Broker], with the rights of the caller checked, changes durable before they return, and an audit log of who
-// changed what. The HTTP API, the web pages and other front-ends that are not sessions on the event loop share it.
+// Package service offers the broker as blocking calls with a context, on top of [core.Broker]. It checks the rights of the
+// caller, makes changes durable before it returns, and keeps an audit log. The HTTP API, the web pages and other front-ends
+// that do not run on the event loop share it.
 //
-// Every call takes a [Caller]. Errors that are the caller's to know are [*Error] with a stable code; any other error is
-// a fault of the broker. The types with JSON tags (Job, Queue, …) are the shapes of the HTTP API and of the command line.
+// Every call takes a [Caller]. Errors for the caller are [*Error] with a stable code. Any other error is a fault of the broker.
+// The types with JSON tags (Job, Queue, …) define the format of the HTTP API and of the command line.
 package service

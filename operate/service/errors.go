@@ -45,16 +45,16 @@ const (
 	CodeKeyInUse          Code = "idempotency_key_in_use"
 	CodeUnsupported       Code = "not_available"
 	CodeExists            Code = "already_exists"
-	CodeClusterRefused    Code = "cluster_refused" // a change of the cluster that cannot be made now
+	CodeClusterRefused    Code = "cluster_refused" // a change of the cluster that is impossible now
 	CodeTooMany           Code = "too_many"
 	CodeTooLarge          Code = "body_too_large"
 )
 
-// Error is a refusal that the caller can understand.
+// Error is an error for the caller.
 type Error struct {
 	Code   Code
 	Detail string // a sentence for people
-	Field  string // what it is about, such as body.jobs[3].queue; empty: the whole request
+	Field  string // the affected part, such as body.jobs[3].queue; empty: the whole request
 }
 
 func (e *Error) Error() string { return e.Detail }
@@ -62,8 +62,8 @@ func (e *Error) Error() string { return e.Detail }
 // errCommitTimeout is the answer when the disk is too slow. The change is in memory and may still become durable.
 var errCommitTimeout = &Error{Code: CodeCommitTimeout, Detail: "timed out waiting for the commit; the change may still apply"}
 
-// errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because no majority has
-// confirmed it, alone because its store has failed. The change may still apply.
+// errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because no
+// majority has confirmed it, otherwise because the store has failed. The change may still apply.
 var errOutcomeUnknown = &Error{
 	Code: CodeOutcomeUnknown, Detail: "outcome unknown: no majority of the cluster, or the broker's own store, confirmed the change before the broker stopped; it may still apply",
 }
@@ -71,12 +71,12 @@ var errOutcomeUnknown = &Error{
 // mayApply reports whether the change may still apply although the caller sees an error.
 func (e *Error) mayApply() bool { return e == errCommitTimeout || e == errOutcomeUnknown }
 
-// invalid is a refusal of one field.
+// invalid is the error for an invalid field.
 func invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalid, Field: field, Detail: fmt.Sprintf(format, args...)}
 }
 
-// coreCodes is what each kind of refusal of the core is called.
+// coreCodes maps the errors of the core to codes.
 var coreCodes = []struct {
 	kind error
 	code Code
@@ -105,11 +105,11 @@ var coreCodes = []struct {
 	{core.ErrConfigured, CodeConfigured},
 }
 
-// refusal is the Error for a refusal of the core.
+// refusal is the Error for an error of the core.
 func refusal(err error) error {
 	for _, c := range coreCodes {
 		if errors.Is(err, c.kind) {
-			// What is wrong says enough; that the operation is invalid is what the code says.
+			// Only the cause is shown, because the code already says that the operation is invalid.
 			return &Error{Code: c.code, Detail: strings.TrimPrefix(err.Error(), core.ErrInvalid.Error()+": ")}
 		}
 	}
@@ -122,5 +122,5 @@ func IsCode(err error, code Code) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// errWaitOver ends a wait that the caller has bounded.
+// errWaitOver ends a wait after the caller's time limit.
 var errWaitOver = errors.New("the wait is over")

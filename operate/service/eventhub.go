@@ -13,24 +13,24 @@ import (
 	"broker/core"
 )
 
-// eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its
-// own pace, so that neither the number of listeners nor a slow one costs the core anything. It subscribes with the first
-// listener, and goes on for a while after the last one has left, for listeners that come back.
+// eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its own
+// pace, so that neither the number of listeners nor a slow one costs the core anything. It subscribes with the first listener,
+// and stays subscribed for a while after the last one has left, for listeners that return.
 type eventHub struct {
 	ctx context.Context // ends with the service
 
 	mu        sync.RWMutex // guards the fields below
 	listeners int
 	running   bool
-	run       string // part of the ids of events: they mean nothing to another run
+	run       string // part of the ids of events, which are only valid in this run
 	ring      []*StoredEvent
-	heads     []eventHead   // of the events in the ring: what most filters need
+	heads     []eventHead   // heads of the events in the ring, enough for most filters
 	next      uint64        // number of the next event, from 1
 	news      chan struct{} // closed with the next event
 	left      chan struct{} // signals that the last listener has left
 }
 
-// eventHead is the part of an event that listeners look at first. Kind is zero for an event that was lost.
+// eventHead is the part of an event that filters check first. Kind is zero for a lost event.
 type eventHead struct {
 	queue uint32 // hash
 	kind  core.EventKind
@@ -38,12 +38,12 @@ type eventHead struct {
 
 const (
 	eventRing   = 1 << 14
-	eventBuffer = 50_000                // in the core, between two looks
-	eventLook   = 10 * time.Millisecond // between two looks at the core
+	eventBuffer = 50_000                // events in the core between two fetches
+	eventLook   = 10 * time.Millisecond // time between two fetches from the core
 	eventLinger = 30 * time.Second      // after the last listener has left
 )
 
-// join adds a listener, and starts the hub if need be.
+// join adds a listener, and starts the hub if it is not running.
 func (h *eventHub) join(s *Service, l *EventListener, after string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,14 +67,14 @@ func (h *eventHub) join(s *Service, l *EventListener, after string) error {
 	return nil
 }
 
-// position is the id of the event before the next one of a listener; of no event, at the beginning of a run.
+// position is the id of the last event before the next one of a listener. At the beginning of a run it belongs to no event.
 func (h *eventHub) position(l *EventListener) string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return eventID(h.run, l.next-1)
 }
 
-// eventID names an event: its number in a run of the hub.
+// eventID is the id of an event: the run of the hub and the number of the event.
 func eventID(run string, number uint64) string { return run + "-" + strconv.FormatUint(number, 10) }
 
 func (h *eventHub) leave() {
@@ -107,11 +107,11 @@ func (h *eventHub) start(s *Service) error {
 	return nil
 }
 
-// follow moves events from the core into the ring until nobody has listened for a while.
+// follow moves events from the core into the ring until there has been no listener for a while.
 func (h *eventHub) follow(c *client) {
 	var linger <-chan time.Time
 	for {
-		if len(c.replies) == 0 { // committed may have fetched some, and used up their wake-up
+		if len(c.replies) == 0 { // committed may have fetched replies and used up their wake-up
 			select {
 			case <-c.wake:
 				c.do()
@@ -135,7 +135,7 @@ func (h *eventHub) follow(c *client) {
 		c.replies = nil
 		for c.committed(h.ctx, latest) != nil {
 			if h.ctx.Err() != nil || c.b.Stopped() {
-				return // what is not on disk has not happened
+				return // an event that is not durable may be lost
 			}
 		}
 		h.publish(events)
@@ -145,7 +145,7 @@ func (h *eventHub) follow(c *client) {
 	}
 }
 
-// rest lets events gather. It returns false when the service ends.
+// rest waits a moment, so that events accumulate. It returns false when the service ends.
 func (h *eventHub) rest() bool {
 	timer := time.NewTimer(eventLook)
 	defer timer.Stop()
@@ -157,7 +157,7 @@ func (h *eventHub) rest() bool {
 	}
 }
 
-// stopIfAlone ends the run if nobody listens.
+// stopIfAlone ends the run if there are no listeners.
 func (h *eventHub) stopIfAlone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +193,7 @@ func (h *eventHub) add(e *StoredEvent, head eventHead) {
 	h.next++
 }
 
-// read takes the next events of a listener from the ring, and returns what signals further ones.
+// read returns the next events of a listener from the ring, and a channel that signals new events.
 func (h *eventHub) read(l *EventListener) (b EventBatch, news <-chan struct{}) {
 	readsAll := l.caller.readsAll()
 	h.mu.RLock()

@@ -14,7 +14,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// Event is something that happened to a job, a queue or a worker.
+// Event is an event of a job, a queue or a worker.
 type Event struct {
 	ID       string     `json:"id" doc:"names the event; Last-Event-ID takes it"`
 	At       *time.Time `json:"at"`
@@ -30,7 +30,7 @@ type Event struct {
 	Over     bool       `json:"over,omitempty" doc:"it is the job's last event"`
 }
 
-// EventFilter says which events are meant: those for which all that is set holds.
+// EventFilter selects events. All conditions that are set must hold.
 type EventFilter struct {
 	Kinds       []string
 	Queues      []string // in one of these
@@ -47,22 +47,22 @@ var EventKinds = func() (names []string) {
 	return names
 }()
 
-// eventKindName is a kind as clients write it.
+// eventKindName is the name of a kind for clients.
 func eventKindName(k core.EventKind) string { return strings.ReplaceAll(k.String(), " ", "_") }
 
-// EventBatch is what a listener receives at once.
+// EventBatch is a batch of events for a listener.
 type EventBatch struct {
 	Events []*StoredEvent
 
-	// Dropped is how many events were lost before these because the listener was too slow. Events that the filter would
-	// not have let through may be among them.
+	// Dropped is the number of events that were lost before these because the listener was too slow. Some of them may not have
+	// matched the filter.
 	Dropped uint64
 
-	// Restarted says that the broker no longer has the events after the one that the listener has named.
+	// Restarted means that the broker no longer has the events after the listener's last event.
 	Restarted bool
 }
 
-// StoredEvent is an event that several listeners share.
+// StoredEvent is an event shared by several listeners.
 type StoredEvent struct {
 	id   string
 	core *core.Event
@@ -72,7 +72,7 @@ type StoredEvent struct {
 	json []byte
 }
 
-// Event is the event as clients see it.
+// Event is the event in the form for clients.
 func (e *StoredEvent) Event() *Event {
 	e.once.Do(e.make)
 	return &e.view
@@ -110,8 +110,8 @@ func (e *StoredEvent) make() {
 const (
 	maxListeners = 300
 
-	// A listener receives at most so many events at a time, and pauses between two batches. With many listeners the
-	// batches are smaller, so that all of them together never receive more than eventBudget in that time.
+	// A listener receives at most this many events in one batch, and pauses between two batches. With many listeners the
+	// batches are smaller, so that all listeners together receive at most eventBudget events in that time.
 	eventPause    = 100 * time.Millisecond
 	eventBudget   = 5000
 	maxEventBatch = 2000
@@ -125,13 +125,13 @@ type EventListener struct {
 	filter core.Subscribe
 	kinds  uint32 // bits
 	hashes []uint32
-	next   uint64    // number of the event to look at next
+	next   uint64    // number of the next event
 	quiet  time.Time // no batch before
 	reset  bool      // EventBatch.Restarted is due
 }
 
-// Events starts to listen. With after, the id of an event, it begins with the events that came after that one, as far as
-// the broker still has them. Close the listener.
+// Events starts to listen. If after is the id of an event, it begins with the events after that one, as far as the broker still
+// has them. The caller must close the listener.
 func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventListener, error) {
 	l := &EventListener{hub: &s.events, caller: caller}
 	if err := s.setEventFilter(l, &f); err != nil {
@@ -143,7 +143,7 @@ func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventList
 	return l, nil
 }
 
-// setEventFilter checks a filter and the caller's right to what it asks for.
+// setEventFilter checks a filter and the caller's right to its events.
 func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 	l.filter = core.Subscribe{Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types}
 	if !l.caller.Principal.MaySome(access.Read) {
@@ -178,13 +178,13 @@ func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 	return nil
 }
 
-// Position is the id after which the listener goes on.
+// Position is the id after which the listener continues.
 func (l *EventListener) Position() string { return l.hub.position(l) }
 
 // Close ends the listener.
 func (l *EventListener) Close() { l.hub.leave() }
 
-// Next waits for events. It returns with what there is once there is any, and with an error when ctx or the service ends.
+// Next waits for at least one event and returns the available events. When ctx or the service ends, it returns an error.
 func (l *EventListener) Next(ctx context.Context) (EventBatch, error) {
 	if err := l.pause(ctx); err != nil {
 		return EventBatch{}, err
@@ -234,10 +234,10 @@ func (l *EventListener) wants(ev *core.Event, readsAll bool) bool {
 
 var queueSeed = maphash.MakeSeed()
 
-// queueHash tells queues apart quickly, though not with certainty.
+// queueHash is a hash of a queue name. Different queues may have the same hash.
 func queueHash(name string) uint32 { return uint32(maphash.String(queueSeed, name)) }
 
-// monotonicNow is the time by which listeners pause.
+// monotonicNow is the time for the pauses of listeners.
 func monotonicNow() time.Time {
 	return time.Now() //nolint:forbidigo // a pause of a listener is not the broker's time
 }

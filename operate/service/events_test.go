@@ -118,13 +118,13 @@ func (h *eventHub) waitFor(number uint64) {
 	}
 }
 
-// heldBroker hides that commits are done, while held.
+// heldBroker hides finished commits while it is held.
 type heldBroker struct {
 	*engine.Engine
 	held    atomic.Bool
 	events  core.ClientID
 	wake    func()
-	fetched chan int // replies that the client with the events has got
+	fetched chan int // replies that the client of the hub has got
 }
 
 func (b *heldBroker) Open(o core.ClientOptions) core.ClientID {
@@ -150,7 +150,7 @@ func (b *heldBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []co
 	return replies
 }
 
-// TestEventsThatComeDuringACommitAreNotKeptBack: the wait for the commit of earlier events fetches the later ones.
+// TestEventsThatComeDuringACommitAreNotKeptBack: the wait for the commit of earlier events also fetches later events.
 func TestEventsThatComeDuringACommitAreNotKeptBack(t *testing.T) {
 	t.Parallel()
 	_, e := setup(t)

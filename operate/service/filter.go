@@ -11,7 +11,7 @@ import (
 	"broker/frontends/access"
 )
 
-// JobFilter says which jobs are meant: those for which all that is set holds.
+// JobFilter selects jobs. All conditions that are set must hold.
 type JobFilter struct {
 	States, Queues, Types, Origins, Tags       []string // one of these; all of the tags
 	QueuePrefix, Worker, ErrorClass            string
@@ -25,7 +25,7 @@ type JobFilter struct {
 	MinPriority, MaxPriority                   *int64
 }
 
-// String is what the audit log says of the filter: the conditions that are set, as in a query.
+// String is the text for the audit log: the conditions that are set, in the form of a query.
 func (f *JobFilter) String() string {
 	var parts []string
 	for i := range FilterFields {
@@ -37,7 +37,7 @@ func (f *JobFilter) String() string {
 	return strings.Join(parts, " ")
 }
 
-// core is the filter as the core has it.
+// core converts the filter for the core.
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
@@ -79,7 +79,7 @@ func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 // none is the value of a filter for jobs without an error class, or without a failure group.
 const none = "none"
 
-// nameOrNone reads the value of a filter. A name in double quotes is taken as it is: "none" in quotes is a name.
+// nameOrNone reads the value of a filter. Text in double quotes is always a name, even "none".
 func nameOrNone(value string) (name string, isNone bool) {
 	if value == none {
 		return "", true
@@ -90,7 +90,7 @@ func nameOrNone(value string) (name string, isNone bool) {
 	return value, false
 }
 
-// FilterValue is the value of a filter that chooses an error class or failure group; empty: the jobs without one.
+// FilterValue is the filter value for an error class or failure group; for an empty one it selects the jobs without one.
 func FilterValue(name string) string {
 	switch {
 	case name == "":
@@ -131,17 +131,17 @@ var jobOrders = map[string]core.Order{
 	"died": core.OrderDied, "finished": core.OrderFinished,
 }
 
-// JobPage is the part of a list that is asked for.
+// JobPage selects a part of a list.
 type JobPage struct {
 	Sort   string // one of jobOrders, with - in front from the other end; empty: created
 	Limit  int
 	Cursor string
 	Count  bool // count all that match
 
-	Patience time.Duration // how long to search for a full page; zero: five seconds
+	Patience time.Duration // time limit of the search for a full page; zero: five seconds
 
-	Brief    bool // only what memory has: no body, and no message of a failure from the store
-	Failures int  // count retrying and dead jobs by failure group and type, so many groups at most
+	Brief    bool // only data in memory: no body, and no failure message from the store
+	Failures int  // count retrying and dead jobs by failure group and type, with at most this many groups
 }
 
 // JobList is a page of jobs.
@@ -150,19 +150,19 @@ type JobList struct {
 	Cursor     string // empty on the last page
 	Count      int
 	CountExact bool
-	Failures   []FailureCount // nil: not asked for, or the filter has conditions beyond states and queues
+	Failures   []FailureCount // nil: not requested, or the filter has other conditions than states and queues
 
-	Looked int // jobs that were read for this page, if the filter cannot tell without
+	Looked int // number of jobs read for this page, if the filter has no index
 }
 
-// FailureCount is the number of jobs of a failure group that have a type.
+// FailureCount is the number of jobs with a failure group and type.
 type FailureCount struct {
 	Group, Type string // Group is empty: without one
 	Jobs        int
 }
 
-// searchFor is how long a page of jobs is searched for. A filter without an index that matches few of many millions of jobs
-// takes longer, and the page is then short, or empty, and has a cursor.
+// searchFor limits the search for a page of jobs. A filter without an index that matches few of many millions of jobs takes
+// longer. Then the page is short or empty, and has a cursor.
 const searchFor = 5 * time.Second
 
 // Jobs lists jobs without their bodies, of the queues that the caller may read.
@@ -220,7 +220,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	}
 }
 
-// readable are patterns of the queues that the caller may read.
+// readable returns the patterns of the queues that the caller may read.
 func (c Caller) readable() []string {
 	if c.Principal == nil {
 		return []string{}
@@ -229,7 +229,7 @@ func (c Caller) readable() []string {
 	return patterns
 }
 
-// findError says what is wrong with a search.
+// findError returns the error for an invalid search.
 func findError(err error, cursor string) error {
 	if !IsCode(err, CodeState) {
 		return err

@@ -9,15 +9,15 @@ import (
 	"broker/core"
 )
 
-// FilterField is a condition of a filter. This table is what the API, the console, the command line and searches have in common.
+// FilterField is a condition of a filter. The API, the console, the command line and searches share this table.
 type FilterField struct {
 	Name    string   // in queries, forms and the bodies of requests
-	Word    string   // in a search; empty: it has none
+	Word    string   // in a search; empty: none
 	Label   string   // in forms
-	Doc     string   // what it chooses, after "jobs"
-	Choices []string // what may be chosen; none: anything
+	Doc     string   // description, after the word "jobs"
+	Choices []string // allowed values; none: any value
 
-	list     func(*JobFilter) *[]string // several values may be given
+	list     func(*JobFilter) *[]string // set for fields with several values
 	text     func(*JobFilter) *string
 	priority func(*JobFilter) **int64
 	instant  func(*JobFilter) *time.Time
@@ -68,7 +68,7 @@ func stateNames() (names []string) {
 	return names
 }
 
-// FieldNamed is the field of a name; nil if there is none.
+// FieldNamed returns the field with a name; nil if there is none.
 func FieldNamed(name string) *FilterField {
 	i := slices.IndexFunc(FilterFields, func(f FilterField) bool { return f.Name == name })
 	if i < 0 {
@@ -77,15 +77,15 @@ func FieldNamed(name string) *FilterField {
 	return &FilterFields[i]
 }
 
-// Many reports whether several values may be given.
+// Many reports whether the field may have several values.
 func (f *FilterField) Many() bool { return f.list != nil }
 
-// IsTime, IsNumber and IsFlag say what the values are; otherwise they are text.
+// IsTime, IsNumber and IsFlag report the type of the values; otherwise they are text.
 func (f *FilterField) IsTime() bool   { return f.instant != nil }
 func (f *FilterField) IsNumber() bool { return f.priority != nil } //nolint:revive // see IsTime
 func (f *FilterField) IsFlag() bool   { return f.flag != nil }     //nolint:revive // see IsTime
 
-// Set puts a condition into a filter. A time is an instant, or a span that is counted back from now.
+// Set adds a condition to a filter. A time is an instant, or a duration before now.
 func (f *FilterField) Set(to *JobFilter, values []string, now time.Time) error {
 	switch {
 	case f.list != nil:
@@ -110,7 +110,7 @@ func (f *FilterField) Set(to *JobFilter, values []string, now time.Time) error {
 	return nil
 }
 
-// values are those that a filter has for the field, as text.
+// values returns the values of the field in a filter, as text.
 func (f *FilterField) values(of *JobFilter) []string {
 	switch {
 	case f.list != nil:
@@ -127,8 +127,8 @@ func (f *FilterField) values(of *JobFilter) []string {
 	return nil
 }
 
-// ParseInstant reads a time as forms and the API write it, in UTC without a zone, or a span that is counted back from now;
-// with a minus, forward.
+// ParseInstant reads a time in the format of forms and the API (UTC if it has no zone), or a duration before now; with a minus,
+// after now.
 func ParseInstant(text string, now time.Time) (time.Time, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.RFC3339Nano, time.DateOnly} {
@@ -144,7 +144,7 @@ func ParseInstant(text string, now time.Time) (time.Time, bool) {
 	return now.Add(-span), ok
 }
 
-// ParseSpan reads a span such as 90m, 1h30m or 2d. Days have 24 hours.
+// ParseSpan reads a duration such as 90m, 1h30m or 2d. Days have 24 hours.
 func ParseSpan(text string) (time.Duration, bool) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		n, err := strconv.ParseFloat(days, 64)

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// FinishedJob is a job that has ended.
+// FinishedJob is an ended job.
 type FinishedJob struct {
 	ID         string     `json:"id,omitempty" doc:"missing if only the store had it"`
 	Seq        uint64     `json:"seq"`
@@ -26,7 +26,7 @@ type FinishedJob struct {
 	Worker     string     `json:"worker,omitempty"`
 }
 
-// Finished lists the jobs of a queue, or of all, that have ended last, the newest first.
+// Finished lists the last ended jobs of one queue or of all queues, the newest first.
 func (s *Service) Finished(ctx context.Context, caller Caller, queue string, offset, limit int) ([]FinishedJob, error) {
 	if err := caller.mayRead(queue); err != nil {
 		return nil, err

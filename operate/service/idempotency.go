@@ -16,9 +16,9 @@ import (
 	"broker/core"
 )
 
-// An idempotency key makes a submission safe to repeat: the second one with the key is answered with the jobs of the first.
-// What a key was used for is stored in the commit that admits the jobs, in a ring: the key with number n stands under n
-// modulo keptKeys. Jobs without an id of their own get one that follows from the key, by which a repetition finds them.
+// An idempotency key makes a submission safe to repeat: a second submission with the key returns the jobs of the first. The
+// commit that admits the jobs also stores the use of the key. The stored keys are a ring: the key with number n has the entry n
+// modulo keptKeys. Jobs without an id get an id that is derived from the key, so that a repetition finds them.
 const (
 	keptKeys    = 8192
 	keyMeta     = "http/key/"
@@ -26,7 +26,7 @@ const (
 	maxKeyBytes = 255
 )
 
-// usedKey is what a key was used for.
+// usedKey describes the use of a key.
 type usedKey struct {
 	Number uint64       `json:"n"`
 	Key    string       `json:"k"` // hash of the key and its owner
@@ -34,10 +34,10 @@ type usedKey struct {
 	At     core.Instant `json:"at"`
 
 	seqs   []uint64 // of the jobs; empty after a restart
-	active bool     // the submission is under way
+	active bool     // the submission is in progress
 }
 
-// usedKeys are those of the last keyFor.
+// usedKeys are the keys used within the last keyFor.
 type usedKeys struct {
 	mu    sync.Mutex // guards the fields below
 	byKey map[string]*usedKey
@@ -47,7 +47,7 @@ type usedKeys struct {
 
 func keyName(number uint64) string { return fmt.Sprintf("%s%04d", keyMeta, number%keptKeys) }
 
-// loadKeys reads the keys back.
+// loadKeys reads the stored keys.
 func (s *Service) loadKeys() error {
 	c := s.open(Caller{}, "")
 	defer c.close()
@@ -73,7 +73,7 @@ func (s *Service) loadKeys() error {
 	return nil
 }
 
-// useKey begins a submission under a key. Repeated says that the key was used for the same submission before.
+// useKey begins a submission with a key. repeated means that the key was used for the same submission before.
 func (s *Service) useKey(caller Caller, key string, subs []Submission) (u *usedKey, repeated bool, err error) {
 	const field = "header.Idempotency-Key"
 	if len(key) > maxKeyBytes {
@@ -111,7 +111,7 @@ func (s *Service) useKey(caller Caller, key string, subs []Submission) (u *usedK
 	return u, false, nil
 }
 
-// settleKey ends the submission that useKey began. One that was refused leaves no trace.
+// settleKey ends the submission that useKey began. A refused submission frees the key.
 func (s *Service) settleKey(u *usedKey, admitted []core.Reply, err error) {
 	k := &s.keys
 	k.mu.Lock()
@@ -127,7 +127,7 @@ func (s *Service) settleKey(u *usedKey, admitted []core.Reply, err error) {
 	}
 }
 
-// mark makes the submissions those of a key.
+// mark assigns the submissions to a key.
 func (u *usedKey) mark(ops []core.Op) {
 	value, err := json.Marshal(u)
 	if err != nil {
@@ -141,7 +141,7 @@ func (u *usedKey) mark(ops []core.Op) {
 	ops[0].(*core.Submit).Meta = []core.MetaEntry{{Name: keyName(u.Number), Value: value}}
 }
 
-// jobID is the id of a job that was submitted without one.
+// jobID is the id for a job that was submitted without one.
 func (u *usedKey) jobID(i int) string {
 	sum := sha256.Sum256([]byte(u.Key + "/" + strconv.Itoa(i) + "/" + strconv.FormatInt(int64(u.At), 10)))
 	var id uuid.UUID
@@ -150,7 +150,7 @@ func (u *usedKey) jobID(i int) string {
 	return id.String()
 }
 
-// ref names a job of a key's submission.
+// ref returns the reference to a job of a key's submission.
 func (u *usedKey) ref(i int, sub *Submission) core.Ref {
 	switch {
 	case i < len(u.seqs):
@@ -161,7 +161,7 @@ func (u *usedKey) ref(i int, sub *Submission) core.Ref {
 	return core.Ref{ID: u.jobID(i)}
 }
 
-// repeat answers a submission whose key was used before with the jobs of then. One that is gone is shown as done.
+// repeat answers a repeated submission with the original jobs. A job that no longer exists is shown as done.
 func (s *Service) repeat(ctx context.Context, c *client, key *usedKey, subs []Submission, ops []core.Op, wait time.Duration) ([]Job, error) {
 	deadline := s.Now().Add(wait)
 	earlier, ended, gone := make([]core.Reply, len(ops)), make([]*core.Outcome, len(ops)), make([]bool, len(ops))

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// Job is a job as the API, the command line and the web pages show it. Members that say nothing are left out.
+// Job is a job in the format of the API, the command line and the web pages. Empty members are left out.
 type Job struct {
 	ID          string     `json:"id" doc:"the client's own id, or the one that the broker made"`
 	Alias       string     `json:"alias,omitempty" doc:"what Workq clients call it, if that differs from id"`
@@ -77,7 +77,7 @@ type Job struct {
 	Custom     json.RawMessage `json:"custom,omitempty" doc:"fields of the submitting protocol"`
 }
 
-// Progress is how far a job is.
+// Progress is the progress of a job.
 type Progress struct {
 	Num       uint32     `json:"numerator"`
 	Den       uint32     `json:"denominator"`
@@ -97,7 +97,7 @@ type Failure struct {
 	Group     string     `json:"group,omitempty"`
 }
 
-// Outcome is how a job ended.
+// Outcome describes the end of a job.
 type Outcome struct {
 	Success      bool     `json:"success"`
 	Result       *string  `json:"result,omitempty" doc:"the worker's result, if it is text"`
@@ -107,10 +107,11 @@ type Outcome struct {
 	Failure      *Failure `json:"failure,omitempty"`
 }
 
-// maxShown is how much of a body or result a view of a job shows. A lease, and an outcome that was waited for, have all.
+// maxShown is the maximum part of a body or result that a view of a job shows. A lease and an awaited outcome contain all of
+// it.
 const maxShown = 1 << 20
 
-// viewOf shows a job. What it was submitted as may be unknown.
+// viewOf makes the view of a job. The submitted job may be unknown.
 func (s *Service) viewOf(info *core.JobInfo) Job {
 	v := Job{
 		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: text(cmp.Or(info.Type, info.Queue)),
@@ -158,7 +159,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	return v
 }
 
-// setTime gives the instant of JobInfo.ReadyAt the name that it has in a state.
+// setTime stores JobInfo.ReadyAt in the member for the job's state.
 func (v *Job) setTime(state core.State, at core.Instant) {
 	switch state {
 	case core.Scheduled, core.Retrying:
@@ -170,7 +171,7 @@ func (v *Job) setTime(state core.State, at core.Instant) {
 	}
 }
 
-// setJob adds what the client submitted, without the body.
+// setJob adds the submitted members, without the body.
 func (s *Service) setJob(v *Job, job *core.Job) {
 	v.ID, v.LeaseForS, v.Tags = text(job.Identity()), job.LeaseFor.Seconds(), job.Tags
 	if job.Type != "" {
@@ -194,7 +195,7 @@ func (s *Service) setJob(v *Job, job *core.Job) {
 	v.Traceparent, v.Tracestate = tracecontext.Split(job.Trace)
 }
 
-// showBody adds the body as what it is, at most limit bytes of it.
+// showBody adds the body in the member for its format, at most limit bytes.
 func (v *Job) showBody(job *core.Job, limit int) {
 	body := job.Body
 	switch {
@@ -211,7 +212,7 @@ func (v *Job) showBody(job *core.Job, limit int) {
 	}
 }
 
-// cutText is the beginning of a text, which ends between two characters.
+// cutText cuts a text between two characters.
 func cutText(b []byte, limit int) string {
 	if len(b) <= limit {
 		return string(b)
@@ -243,7 +244,7 @@ func outcomeOf(o *core.Outcome) *Outcome {
 	return v
 }
 
-// cut bounds the result.
+// cut limits the size of the result.
 func (o *Outcome) cut(limit int) {
 	if o.Result != nil && len(*o.Result) > limit {
 		shown := cutText([]byte(*o.Result), limit)
@@ -260,7 +261,7 @@ var causeNames = map[core.Cause]string{
 
 func seqName(seq uint64) string { return "seq:" + strconv.FormatUint(seq, 10) }
 
-// text is s as JSON can carry it: what is not UTF-8 is replaced.
+// text makes s valid UTF-8 for JSON by replacing invalid bytes.
 func text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -268,7 +269,7 @@ func text(s string) string {
 	return string([]rune(s))
 }
 
-// textOrBytes is a name as text, and as bytes where it is not UTF-8.
+// textOrBytes returns a name as text, and also as bytes if it is not UTF-8.
 func textOrBytes(name string) (string, []byte) {
 	if utf8.ValidString(name) {
 		return name, nil

@@ -30,7 +30,7 @@ func (s *Service) AppendLog(ctx context.Context, caller Caller, token string, li
 	})
 }
 
-// JobLog reads the log of a job: all that is kept, or what was appended since another call returned cursor.
+// JobLog reads the log of a job: all kept lines, or the lines since another call returned cursor.
 func (s *Service) JobLog(ctx context.Context, caller Caller, name, cursor string) (JobLog, error) {
 	after, err := strconv.ParseUint(cursor, 10, 32)
 	if err != nil && cursor != "" {

@@ -7,7 +7,7 @@ import (
 	"broker/frontends/access"
 )
 
-// Job shows one job with its body and outcome, cut to what people can read.
+// Job shows one job with its body and outcome, cut to a readable size.
 func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -34,7 +34,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 	return view, nil
 }
 
-// inspect reads a job that the caller has a role for. What it says is durable.
+// inspect reads a job for which the caller has a role. The result is durable.
 func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r access.Role, name string, brief bool) (*core.JobInfo, error) {
 	ref, err := s.ref(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r acces
 	return reply.Info, nil
 }
 
-// Body is the whole body of a job, as it was submitted.
+// Body returns the complete submitted body of a job.
 func (s *Service) Body(ctx context.Context, caller Caller, name string) ([]byte, error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()

@@ -12,29 +12,29 @@ import (
 	"broker/frontends/access"
 )
 
-// LeaseOptions say for what and how long a worker asks.
+// LeaseOptions are the parameters of a lease.
 type LeaseOptions struct {
 	Queues   []string      // in the order in which they are emptied
 	Wait     time.Duration // zero: not at all
 	Worker   string        // the worker's own name; empty: that of its principal or host
-	LeaseFor time.Duration // zero: as the job says, else the default lease
+	LeaseFor time.Duration // zero: the job's value, else the default lease
 	Max      int           // jobs; zero: one
-	Min      int           // wait until so many are ready, or Wait is over
+	Min      int           // wait until this many are ready, or Wait is over
 }
 
-// Lease is a job in a worker's hands.
+// Lease is a leased job.
 type Lease struct {
 	Token string `json:"lease" doc:"names the lease in the worker's further requests"`
 	Job   Job    `json:"job"`
 }
 
-// maxWorkerName bounds the name of a worker, in bytes; maxLeaseBytes the bodies of several jobs that are leased together.
+// maxWorkerName limits the name of a worker, in bytes. maxLeaseBytes limits the bodies of jobs that are leased together.
 const (
 	maxWorkerName = 255
 	maxLeaseBytes = 32 << 20
 )
 
-// Lease hands out one job; nil if there was none in time.
+// Lease leases one job; nil if there was none in time.
 func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Lease, error) {
 	o.Max, o.Min = 1, 0
 	leases, err := s.LeaseMany(ctx, caller, o)
@@ -44,7 +44,7 @@ func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Le
 	return &leases[0], nil
 }
 
-// LeaseMany hands out several jobs; fewer, or none, if there were not more in time.
+// LeaseMany leases several jobs; fewer or none if there were not enough in time.
 func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) ([]Lease, error) {
 	for _, queue := range o.Queues {
 		if err := caller.may(access.Consume, queue); err != nil {
@@ -84,7 +84,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	return leases, nil
 }
 
-// leased waits for the jobs of the client's lease. After an error, all of them have gone back.
+// leased waits for the jobs of the client's lease. After an error, all of them have been released.
 func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
 	var commit core.Commit
 	for more := 1; more > 0 && err == nil; {
@@ -100,11 +100,11 @@ func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
 		}
 		more = r.N
 	}
-	if err == nil && len(jobs) > 0 && ctx.Err() != nil { // nobody is left to take them
+	if err == nil && len(jobs) > 0 && ctx.Err() != nil { // the client has disconnected
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		err = c.committed(ctx, commit) // only in a cluster a lease rests on a commit
+		err = c.committed(ctx, commit) // only in a cluster a lease needs a commit
 	}
 	if err != nil {
 		c.giveUpLease(jobs)
@@ -113,7 +113,7 @@ func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
 	return jobs, nil
 }
 
-// workerName is what a worker without a name is called.
+// workerName is the name of a worker that has not sent one.
 func workerName(caller Caller) string {
 	if caller.Principal != nil && caller.Principal.Name() != "" {
 		return caller.Principal.Name()
@@ -124,7 +124,7 @@ func workerName(caller Caller) string {
 	return "http"
 }
 
-// giveUpLease ends the parked lease; jobs that have come go back.
+// giveUpLease ends the parked lease and releases jobs that have arrived.
 func (c *client) giveUpLease(jobs []core.Reply) {
 	c.do(&core.CancelLease{})
 	for _, r := range append(jobs, c.replies...) {
@@ -152,11 +152,11 @@ type FailOptions struct {
 	Class     string
 	Message   string
 	Backtrace []string
-	RetryAt   core.Instant // zero: the job's back-off decides
-	Final     bool         // no further try
+	RetryAt   core.Instant // zero: by the job's back-off
+	Final     bool         // no further attempt
 }
 
-// Limits of what is kept of a failure.
+// Limits of a stored failure.
 const (
 	maxErrorClass   = 1 << 10
 	maxErrorMessage = 64 << 10
@@ -169,7 +169,7 @@ type Result struct {
 	Bytes []byte
 }
 
-// bytes is the result as it is stored.
+// bytes is the stored form of the result.
 func (r *Result) bytes() ([]byte, error) {
 	switch {
 	case r.JSON != nil && r.Bytes != nil:
@@ -199,7 +199,7 @@ func (s *Service) Complete(ctx context.Context, caller Caller, token string, res
 	})
 }
 
-// Fail reports a failure of a leased job; its policy says what follows.
+// Fail reports a failure of a leased job. The job's policy decides what happens next.
 func (s *Service) Fail(ctx context.Context, caller Caller, token string, o FailOptions) error {
 	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op { return o.op(t) })
 }
@@ -212,25 +212,25 @@ func (o *FailOptions) op(t leaseToken) *core.Fail {
 	return &core.Fail{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final}
 }
 
-// Release gives a leased job back as if it had not been leased.
+// Release returns a leased job as if it had not been leased.
 func (s *Service) Release(ctx context.Context, caller Caller, token string) error {
 	return s.finish(ctx, caller, token, func(t leaseToken, epoch uint32) core.Op {
 		return &core.Release{Ref: t.ref(), Epoch: epoch}
 	})
 }
 
-// LeaseState is what a worker learns of its lease when it reports.
+// LeaseState is the state of a lease, in the answer to a worker's report.
 type LeaseState struct {
 	LeaseUntil      time.Time `json:"lease_until" doc:"when the lease ends"`
 	CancelRequested bool      `json:"cancel_requested" doc:"the worker should stop: fail the job, or complete it if it is done already"`
 }
 
-// Report says how far a leased job is, and extends the lease as Heartbeat does.
+// Report stores the progress of a leased job, and extends the lease like Heartbeat.
 func (s *Service) Report(ctx context.Context, caller Caller, token string, p core.Progress, extend time.Duration) (LeaseState, error) {
 	return s.report(ctx, caller, token, core.Report{Progress: p}, extend)
 }
 
-// Heartbeat extends a lease: to its full span from now, or to extend if that is not zero.
+// Heartbeat extends a lease to its full duration from now, or to extend if that is not zero.
 func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, extend time.Duration) (LeaseState, error) {
 	return s.report(ctx, caller, token, core.Report{Heartbeat: true}, extend)
 }
@@ -243,7 +243,7 @@ func (s *Service) report(ctx context.Context, caller Caller, token string, op co
 	})
 }
 
-// tell applies what the holder of a lease says while it goes on, and returns how the lease is then.
+// tell applies a report of the lease holder that keeps the lease, and returns the state of the lease.
 func (s *Service) tell(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) (state LeaseState, err error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -267,8 +267,8 @@ func (s *Service) tell(ctx context.Context, caller Caller, token string, op func
 	return state, leaseLost(err)
 }
 
-// finish applies what the holder of a lease says of its job. The operation is made for the lease of the token, and the
-// epoch that the job has now.
+// finish applies a report that ends the lease. The operation is made for the lease of the token and the current epoch of the
+// job.
 func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -280,7 +280,7 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 	return leaseLost(err)
 }
 
-// heldLease reads a token, and makes sure that the lease is held and that the caller may use it. It returns the job's epoch too.
+// heldLease reads a token, and checks that the lease exists and that the caller may use it. It also returns the job's epoch.
 func (s *Service) heldLease(ctx context.Context, c *client, token string) (t leaseToken, epoch uint32, err error) {
 	if t, err = s.parseToken(token); err != nil {
 		return t, 0, err
@@ -305,13 +305,13 @@ func (s *Service) heldLease(ctx context.Context, c *client, token string) (t lea
 
 func (t leaseToken) ref() core.Ref { return core.Ref{Seq: t.seq} }
 
-// held is the condition that the lease is still the one of the token.
+// held is the condition that the job still has the lease of the token.
 func (t leaseToken) held() core.Condition { return core.Condition{LeasedAt: t.leasedAt} }
 
 // errLeaseLost is the answer to a worker whose lease is over.
 var errLeaseLost = &Error{Code: CodeLeaseLost, Detail: "the lease is no longer held: it ran out, or the job has ended"}
 
-// leaseLost gives the refusals of a lease that is no longer held one name.
+// leaseLost maps all errors that mean a lost lease to one error.
 func leaseLost(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/access"
 )
 
-// LeaseResult is what came of a request for one of several leases.
+// LeaseResult is the result of a request for one of several leases.
 type LeaseResult struct {
 	Lease string `json:"lease" doc:"the lease's token"`
 	OK    bool   `json:"ok"`
@@ -48,14 +48,14 @@ func (s *Service) FailMany(ctx context.Context, caller Caller, tokens []string, 
 	})
 }
 
-// ReleaseMany gives leased jobs back as if they had not been leased.
+// ReleaseMany returns leased jobs as if they had not been leased.
 func (s *Service) ReleaseMany(ctx context.Context, caller Caller, tokens []string) ([]LeaseResult, error) {
 	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, epoch uint32) core.Op {
 		return &core.Release{Tag: i, Ref: t.ref(), Epoch: epoch}
 	})
 }
 
-// HeartbeatMany extends leases: each for its full span from now, or by its extend if that is not zero.
+// HeartbeatMany extends leases, each to its full duration from now, or to its extend if that is not zero.
 func (s *Service) HeartbeatMany(ctx context.Context, caller Caller, tokens []string, extend []time.Duration) ([]LeaseResult, error) {
 	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, _ uint32) core.Op {
 		return &core.Report{
@@ -64,12 +64,12 @@ func (s *Service) HeartbeatMany(ctx context.Context, caller Caller, tokens []str
 	})
 }
 
-// finishMany applies what the holder of several leases says of their jobs, in one commit and each on its own merit. The operation
-// is made for the token at an index, which is its tag, and the epoch that its job has now.
+// finishMany applies reports about several leases in one commit. Each report succeeds or fails independently. The operation is
+// made for the token at an index, which is its tag, and the current epoch of its job.
 func (s *Service) finishMany(
 	ctx context.Context, caller Caller, tokens []string, op func(uint64, leaseToken, uint32) core.Op,
 ) ([]LeaseResult, error) {
-	if caller.Principal == nil || !caller.Principal.MaySome(access.Consume) { // of no queue: there is no need to look
+	if caller.Principal == nil || !caller.Principal.MaySome(access.Consume) { // for no queue at all: fail early
 		if err := caller.mayAll(access.Consume); err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (s *Service) finishMany(
 	return results, c.committed(ctx, commit)
 }
 
-// take records a reply. A refusal that is not about the lease is an error.
+// take records a reply. It returns an error for a failure that does not concern the lease.
 func (l *LeaseResult) take(r *core.Reply) error {
 	switch {
 	case r.Kind == core.Inspected && l.OK:

@@ -9,7 +9,7 @@ import (
 	"broker/frontends/access"
 )
 
-// Limit bounds the leases of a queue, of each type in it, or of each key in it, or those of several queues and types together.
+// Limit limits the leases of a queue, of each type or key in a queue, or of several queues and types together.
 type Limit struct {
 	Queue       string   `json:"queue,omitempty" doc:"unless it is for several"`
 	Scope       string   `json:"scope" enum:"queue,type,key,shared" doc:"all jobs of the queue together, those of a type, or those with a key; shared: one limit for several queues and types"`
@@ -26,7 +26,7 @@ type Limit struct {
 	Uses []LimitUse `json:"uses,omitempty" doc:"of one queue: what counts against the limit"`
 }
 
-// LimitUse is what counts against the limit of one queue, type or key.
+// LimitUse is the use of the limit of one queue, type or key.
 type LimitUse struct {
 	Name   string     `json:"name,omitempty" doc:"the type or key"`
 	Taken  uint32     `json:"taken" doc:"slots: the costs of the leased jobs"`
@@ -42,7 +42,7 @@ type Slot struct {
 	LeasedAt *time.Time `json:"leased_at"`
 }
 
-// LimitSpec is a limit as clients write it.
+// LimitSpec is a limit in the form for clients.
 type LimitSpec struct {
 	Queue       string   `json:"queue,omitempty" maxLength:"512" doc:"the queue; or name with queues and types"`
 	Scope       string   `json:"scope,omitempty" enum:"queue,type,key,shared" doc:"default: queue, or shared with queues or types"`
@@ -58,7 +58,7 @@ type LimitSpec struct {
 
 var limitScopes = [...]string{core.ScopeQueue: "queue", core.ScopeType: "type", core.ScopeKey: "key"}
 
-// Sharing says how the keys of a queue share its workers.
+// Sharing defines how the keys of a queue share its workers.
 type Sharing struct {
 	Mode      string            `json:"mode,omitempty" enum:"fair,ordered,none" doc:"fair: keys take turns; ordered: a job is handed out when all earlier jobs of its key have ended, or together with them; none: keys are for limits only"`
 	KeyTag    string            `json:"key_tag,omitempty" doc:"a job's key is the rest of its first tag that starts with this and a colon"`
@@ -108,10 +108,10 @@ func limitOf(l *core.LimitInfo) Limit {
 	return v
 }
 
-// limitPage is how many queues one look at the core reads.
+// limitPage is the number of queues that one request to the core reads.
 const limitPage = 1000
 
-// Limits lists the limits that the caller may read: of one queue with what counts against them, or of all, the shared ones last.
+// Limits lists the limits that the caller may read: of one queue with their use, or of all queues. Shared limits come last.
 func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Limit, error) {
 	if queue != "" {
 		if err := caller.may(access.Read, queue); err != nil {
@@ -151,14 +151,13 @@ func lastQueue(r *core.Reply, after string) string {
 	return after
 }
 
-// limitCursor is where a list of limits goes on: behind so many limits of a queue.
+// limitCursor is a position in a list of limits: after this many limits of a queue.
 type limitCursor struct {
 	Queue []byte `json:"q"`
 	Skip  int    `json:"n"`
 }
 
-// LimitPage lists a page of the limits that the caller may read, with what counts against them. The cursor is empty on the
-// last page.
+// LimitPage lists a page of the limits that the caller may read, with their use. The cursor is empty on the last page.
 func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, cursor string) (page []Limit, next string, err error) {
 	var at limitCursor
 	if err := decodeCursor(cursor, &at); err != nil {
@@ -195,7 +194,7 @@ func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, curso
 	}
 }
 
-// limitedQueues are the next queues with limits that the caller may read; last is the last one that was looked at.
+// limitedQueues returns the next queues with limits that the caller may read. last is the last queue that was checked.
 func (s *Service) limitedQueues(ctx context.Context, c *client, caller Caller, after string, n int) (queues []string, last string, err error) {
 	r, err := c.call(ctx, &core.ListLimits{After: after, Limit: n})
 	if err != nil {
@@ -210,7 +209,7 @@ func (s *Service) limitedQueues(ctx context.Context, c *client, caller Caller, a
 	return queues, lastQueue(&r, after), nil
 }
 
-// PutLimit sets a limit of a queue, or a shared one.
+// PutLimit sets a limit of a queue, or a shared limit.
 func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) ([]Limit, error) {
 	switch shared := spec.Scope == sharedScope || len(spec.Queues)+len(spec.Types) > 0; {
 	case shared:
@@ -235,7 +234,8 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 	return s.Limits(ctx, caller, spec.Queue)
 }
 
-// RemoveLimit removes a limit of a queue; without a queue, or with the scope shared, the shared one of this name.
+// RemoveLimit removes a limit of a queue. Without a queue, or with the scope shared, it removes the shared limit with this
+// name.
 func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeName, name string) error {
 	switch {
 	case queue == "" && name != "" || scopeName == sharedScope:
@@ -250,7 +250,7 @@ func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeNa
 	return s.changeLimit(ctx, caller, queue, "limit.remove", &core.RemoveLimit{Queue: queue, Scope: scope, Name: name})
 }
 
-// ShareQueue sets how the keys of a queue share its workers; a Sharing without a key ends that.
+// ShareQueue sets how the keys of a queue share its workers. A Sharing without a key removes that.
 func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v Sharing) error {
 	sharing := core.Sharing{Queue: queue, Fair: v.Fair || v.Mode == SharingFair, Ordered: v.Mode == SharingOrdered, Weights: v.Weights}
 	switch {

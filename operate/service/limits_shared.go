@@ -11,8 +11,8 @@ import (
 // sharedScope is the Limit.Scope of a limit for several queues and types.
 const sharedScope = "shared"
 
-// SharedLimits lists the shared limits that the caller may read, with what counts against them; with a name that one, with who holds its
-// slots.
+// SharedLimits lists the shared limits that the caller may read, with their use. With a name it returns that limit and the jobs
+// that hold its slots.
 func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) ([]Limit, error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -33,7 +33,7 @@ func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) 
 	return limits, nil
 }
 
-// sharedLimitsOf lists the shared limits that name a queue, with who holds their slots; without a queue all.
+// sharedLimitsOf lists the shared limits that name a queue (without a queue: all), with the jobs that hold their slots.
 func (s *Service) sharedLimitsOf(ctx context.Context, caller Caller, queue string) (found []Limit, err error) {
 	all, err := s.SharedLimits(ctx, caller, "")
 	if queue == "" || err != nil {
@@ -59,7 +59,8 @@ func texts(names []string) (all []string) {
 	return all
 }
 
-// mayShared checks that the caller has a role for all queues of a shared limit; types are those of all queues.
+// mayShared checks that the caller has a role for all queues of a shared limit. A limit with types needs the role for all
+// queues.
 func (c Caller) mayShared(r access.Role, queues, types []string) error {
 	if len(types) > 0 {
 		return c.mayAll(r)
@@ -72,7 +73,7 @@ func (c Caller) mayShared(r access.Role, queues, types []string) error {
 	return nil
 }
 
-// putSharedLimit sets a shared limit. To replace one takes the right for both.
+// putSharedLimit sets a shared limit. To replace a limit, the caller needs the right for both.
 func (s *Service) putSharedLimit(ctx context.Context, caller Caller, spec *LimitSpec) ([]Limit, error) {
 	switch {
 	case spec.Queue != "":
@@ -101,7 +102,7 @@ func (s *Service) removeSharedLimit(ctx context.Context, caller Caller, name str
 	return s.changeShared(ctx, caller, name, "limit.remove", &core.RemoveSharedLimit{Name: name})
 }
 
-// changeShared changes a shared limit, for which the caller needs the right if there is one.
+// changeShared changes a shared limit. If the limit exists, the caller needs the right for it.
 func (s *Service) changeShared(ctx context.Context, caller Caller, name, action string, op core.Op) error {
 	if caller.Principal == nil || !caller.Principal.MaySome(access.Operate) {
 		return caller.mayAll(access.Operate)

@@ -14,7 +14,7 @@ import (
 	"broker/frontends/access"
 )
 
-// Operation is a change that runs in the background, such as the retry of a million jobs.
+// Operation is a change that runs in the background, such as a retry of a million jobs.
 type Operation struct {
 	ID         string     `json:"id"`
 	Action     string     `json:"action" example:"jobs.retry"`
@@ -43,26 +43,26 @@ const (
 	opInterrupted = "interrupted"
 )
 
-// Operations are kept as a ring of notes: number n stands under n modulo keptOperations.
+// Operations are stored as a ring of meta entries: number n has the entry n modulo keptOperations.
 const (
 	keptOperations  = 100
 	operationMeta   = "http/operation/"
 	maxRunning      = 8
-	progressEvery   = time.Second // between two notes of the progress
+	progressEvery   = time.Second // time between two stores of the progress
 	operationPrefix = "op-"
 )
 
-// operations are those that run and those that have ended lately.
+// operations holds the running operations and the operations that ended last.
 type operations struct {
 	mu   sync.Mutex   // guards the fields below
 	list []*operation // oldest first
 	last uint64
 }
 
-// operation is one that the service knows.
+// operation is a known operation.
 type operation struct {
 	number uint64
-	cancel context.CancelFunc // nil: it was read back from the store
+	cancel context.CancelFunc // nil: it was read from the store
 	done   chan struct{}      // closed at its end; nil as cancel
 
 	mu   sync.Mutex // guards view
@@ -85,7 +85,7 @@ func operationName(number uint64) string {
 	return fmt.Sprintf("%s%02d", operationMeta, number%keptOperations)
 }
 
-// loadOperations reads the operations back. Those that ran when the broker stopped do not go on, and say so.
+// loadOperations reads the stored operations. Operations that were running when the broker stopped become interrupted.
 func (s *Service) loadOperations() error {
 	c := s.open(Caller{}, "")
 	defer c.close()
@@ -122,7 +122,7 @@ func (s *Service) loadOperations() error {
 	return nil
 }
 
-// saveOperation stores how far an operation is.
+// saveOperation stores the progress of an operation.
 func (s *Service) saveOperation(c *client, o *operation) core.Commit {
 	value, err := json.Marshal(o.snapshot())
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Service) saveOperation(c *client, o *operation) core.Commit {
 	}
 	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: operationName(o.number), Value: value}}})
 	if err != nil {
-		return 0 // the store has failed: the next step of the operation fails for the same reason
+		return 0 // the store has failed; the next step of the operation will fail too
 	}
 	return r.Commit
 }
@@ -171,7 +171,7 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	return op.snapshot(), nil
 }
 
-// runOperation carries an operation out and notes how it ended.
+// runOperation runs an operation and records its result.
 func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error) {
 	err := run(ctx, op)
 	c := s.open(caller, caller.Name())
@@ -209,7 +209,7 @@ func (s *Service) UnfinishedOperations(caller Caller) []Operation {
 	return s.operationsOf(func(o *Operation) bool { return o.FinishedAt == nil && (all || o.Who == caller.Name()) })
 }
 
-// operationsOf lists the operations that are wanted, newest first.
+// operationsOf lists the operations for which wanted returns true, newest first.
 func (s *Service) operationsOf(wanted func(*Operation) bool) []Operation {
 	l := &s.operations
 	l.mu.Lock()
@@ -223,7 +223,7 @@ func (s *Service) operationsOf(wanted func(*Operation) bool) []Operation {
 	return all
 }
 
-// WaitOperation shows one operation, once it has ended or the wait is over.
+// WaitOperation waits until an operation has ended or the wait is over, and returns it.
 func (s *Service) WaitOperation(ctx context.Context, caller Caller, id string, wait time.Duration) (Operation, error) {
 	op, err := s.operation(caller, access.Read, id)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *Service) WaitOperation(ctx context.Context, caller Caller, id string, w
 	return op.snapshot(), nil
 }
 
-// CancelOperation stops an operation; what it has done stays done.
+// CancelOperation stops an operation. Its changes so far stay.
 func (s *Service) CancelOperation(caller Caller, id string) (Operation, error) {
 	op, err := s.operation(caller, access.Operate, id)
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *Service) CancelOperation(caller Caller, id string) (Operation, error) {
 	return op.snapshot(), nil
 }
 
-// operation finds an operation: the caller's own, or with the role everybody's.
+// operation finds an operation: the caller's own, or with the role the operation of any caller.
 func (s *Service) operation(caller Caller, r access.Role, id string) (*operation, error) {
 	l := &s.operations
 	l.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"broker/frontends/access"
 )
 
-// policy shows the policy of a queue or type; nil: there is none.
+// policy returns the policy of a queue or type; nil if there is none.
 func (s *Service) policy(ctx context.Context, c *client, scope core.PolicyScope, name string) (*policytext.Policy, error) {
 	r, err := c.call(ctx, &core.ListPolicies{Scope: scope, Name: name})
 	if err != nil || len(r.Policies) == 0 {
@@ -20,7 +20,7 @@ func (s *Service) policy(ctx context.Context, c *client, scope core.PolicyScope,
 	return policytext.Show(&r.Policies[0]), nil
 }
 
-// NamedPolicy is a policy and whose it is.
+// NamedPolicy is a policy with its queue or type.
 type NamedPolicy struct {
 	Scope     string             `json:"scope" enum:"queue,type" doc:"whose jobs it is for: those of a queue, or of a type"`
 	Name      string             `json:"name"`
@@ -30,7 +30,7 @@ type NamedPolicy struct {
 
 var policyScopes = [...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}
 
-// Policies lists the policies that the caller may read: those of queues, then those of types, in the order of their names.
+// Policies lists the policies that the caller may read: first of queues, then of types, in the order of their names.
 func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -59,18 +59,18 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 	return all, context.Cause(ctx)
 }
 
-// Type is a type of jobs and what is set for it.
+// Type is a type of jobs with its settings.
 type Type struct {
 	Name   string             `json:"name"`
 	Policy *policytext.Policy `json:"policy,omitempty" doc:"what applies to its jobs that do not say it themselves, before the policy of their queue"`
 }
 
-// TypeChange changes what is set for a type; what is absent stays.
+// TypeChange changes the settings of a type. Absent members do not change.
 type TypeChange struct {
 	Policy json.RawMessage `json:"policy,omitempty" doc:"members to change; null removes a member"`
 }
 
-// ShowType shows what is set for a type. Types belong to no queue, so that a caller needs the right for all.
+// ShowType shows the settings of a type. Types belong to no queue, so the caller needs the right for all queues.
 func (s *Service) ShowType(ctx context.Context, caller Caller, name string) (Type, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return Type{}, err
@@ -81,7 +81,7 @@ func (s *Service) ShowType(ctx context.Context, caller Caller, name string) (Typ
 	return Type{Name: text(name), Policy: p}, err
 }
 
-// ChangeType changes what is set for a type.
+// ChangeType changes the settings of a type.
 func (s *Service) ChangeType(ctx context.Context, caller Caller, name string, change TypeChange) (Type, error) {
 	if change.Policy != nil {
 		if err := s.putPolicy(ctx, caller, core.PolicyOfType, name, change.Policy); err != nil {
@@ -91,7 +91,8 @@ func (s *Service) ChangeType(ctx context.Context, caller Caller, name string, ch
 	return s.ShowType(ctx, caller, name)
 }
 
-// putPolicy changes the policy of a queue or type. Who sends jobs to another queue needs the right for that too.
+// putPolicy changes the policy of a queue or type. If the policy moves jobs to another queue, the caller needs the right for
+// that queue too.
 func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.PolicyScope, name string, body json.RawMessage) error {
 	action, may := "queue.policy", caller.may(access.Operate, name)
 	if scope == core.PolicyOfType {

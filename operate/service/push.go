@@ -11,7 +11,7 @@ type PushTarget struct {
 	Name   string   `json:"name"`
 	URL    string   `json:"url" doc:"without its query"`
 	Queues []string `json:"-"`
-	Worker string   `json:"-"` // the name by which it holds its leases
+	Worker string   `json:"-"` // worker name of its leases
 
 	Concurrency int     `json:"concurrency" doc:"requests at the same time"`
 	RatePerS    float64 `json:"rate_per_s,omitempty" doc:"requests a second"`
@@ -21,17 +21,17 @@ type PushTarget struct {
 	Deferred    uint64  `json:"deferred" doc:"answers 429 and 503 with Retry-After: the job waits that long"`
 	Unreachable uint64  `json:"unreachable" doc:"requests that could not be sent: the job is given back"`
 	Late        uint64  `json:"late" doc:"answers after the end of the job or of its lease"`
-	Seconds     float64 `json:"-"` // that the answers took
+	Seconds     float64 `json:"-"` // total time of the answers
 
 	PausedUntil *time.Time `json:"paused_until,omitempty" doc:"no job is taken before: the receiver cannot be reached, or has asked for more time"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 }
 
-// pushPrefix starts the id of a target in a list of workers.
+// pushPrefix is the prefix of a target's id in a list of workers.
 const pushPrefix = "push:"
 
-// pushWorkers are the targets as workers.
+// pushWorkers returns the targets as workers.
 func (s *Service) pushWorkers(held map[string][]core.HeldJob) []Worker {
 	if s.o.Push == nil {
 		return nil

@@ -38,14 +38,14 @@ type Queue struct {
 	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
 }
 
-// QueueMax bounds the unfinished jobs of a queue at which a submission of a priority class is refused; 0: no bound.
+// QueueMax limits the unfinished jobs of a queue: at the limit, submissions of a priority class are refused; 0: no limit.
 type QueueMax struct {
 	High   uint32 `json:"high" maximum:"4294967295"`
 	Normal uint32 `json:"normal" maximum:"4294967295"`
 	Low    uint32 `json:"low" maximum:"4294967295"`
 }
 
-// Throttle bounds the leases of a queue; 0: no bound.
+// Throttle limits the leases of a queue; 0: no limit.
 type Throttle struct {
 	Concurrency uint32  `json:"concurrency" doc:"leases at once"`
 	PerWorker   uint32  `json:"per_worker" doc:"leases at once for one worker"`
@@ -54,7 +54,7 @@ type Throttle struct {
 	Burst       uint32  `json:"burst,omitempty" doc:"leases at once after a pause, with a rate"`
 }
 
-// QueueTotals counts what happened in a queue.
+// QueueTotals counts the events of a queue.
 type QueueTotals struct {
 	Submitted uint64 `json:"submitted"`
 	Leased    uint64 `json:"leased"`
@@ -100,7 +100,7 @@ func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue,
 	return s.queue(ctx, c, name)
 }
 
-// queue is a queue with its policy. One that has a policy alone is shown too: it exists with its first job.
+// queue returns a queue with its policy. It also returns a queue that only has a policy and no jobs yet.
 func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, error) {
 	policy, err := s.policy(ctx, c, core.PolicyOfQueue, name)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, err
 	return q, err
 }
 
-// queueAlone is a queue without its policy.
+// queueAlone returns a queue without its policy.
 func (s *Service) queueAlone(ctx context.Context, c *client, name string) (Queue, error) {
 	r, err := c.call(ctx, &core.InspectQueue{Queue: name})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"broker/frontends/access"
 )
 
-// QueueChange changes settings of a queue; what is nil stays.
+// QueueChange changes settings of a queue. Nil members do not change.
 type QueueChange struct {
 	Paused *bool           `json:"paused,omitempty" doc:"no worker of any protocol gets a job"`
 	Max    *QueueMaxChange `json:"max,omitempty" doc:"refuse submissions beyond so many unfinished jobs, by priority class"`
@@ -19,14 +19,14 @@ type QueueChange struct {
 	Policy json.RawMessage `json:"policy,omitempty" doc:"members of the policy to change; null removes a member; the queue need not exist"`
 }
 
-// QueueMaxChange changes a QueueMax; what is nil stays.
+// QueueMaxChange changes a QueueMax. Nil members do not change.
 type QueueMaxChange struct {
 	High   *uint32 `json:"high,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
 	Normal *uint32 `json:"normal,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
 	Low    *uint32 `json:"low,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
 }
 
-// ThrottleChange changes a Throttle; what is nil stays.
+// ThrottleChange changes a Throttle. Nil members do not change.
 type ThrottleChange struct {
 	Concurrency *uint32  `json:"concurrency,omitempty" maximum:"4294967295" doc:"leases at once; 0: no bound; absent: unchanged"`
 	PerWorker   *uint32  `json:"per_worker,omitempty" maximum:"4294967295" doc:"leases at once for one worker; 0: no bound; absent: unchanged"`
@@ -47,7 +47,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 			return Queue{}, err
 		}
 	}
-	if change.Policy != nil { // first: it may be refused
+	if change.Policy != nil { // first, because it may be refused
 		if err := s.putPolicy(ctx, caller, core.PolicyOfQueue, name, change.Policy); err != nil {
 			return Queue{}, err
 		}
@@ -76,13 +76,13 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		}
 	}
 	q, err := s.queue(ctx, c, name)
-	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) { // it has no jobs yet, or its policy is empty now
+	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) { // no jobs yet, or an empty policy now
 		return s.queueOf(&core.QueueInfo{Name: name, Sharing: s.sharing(c, name)}), nil
 	}
 	return q, err
 }
 
-// sharing is the sharing of a queue that may not have had jobs yet, nil if there is none.
+// sharing returns the sharing of a queue, which may not exist yet; nil if there is none.
 func (s *Service) sharing(c *client, name string) *core.Sharing {
 	r, err := c.ask(&core.ListLimits{Queue: name})
 	if err != nil || len(r.Sharings) == 0 {
@@ -100,7 +100,7 @@ func (s *Service) throttleQueue(ctx context.Context, c *client, caller Caller, n
 	}
 	err := s.mergeQueue(ctx, c, caller, AuditEntry{Action: "limit.set", Target: name}, change.op)
 	switch {
-	case IsCode(err, CodeLimitNotFound): // there was none, and there is none
+	case IsCode(err, CodeLimitNotFound): // there was no limit to remove
 		return nil
 	case IsCode(err, CodeState):
 		return invalid("body.throttle", "%v", err)
@@ -108,8 +108,8 @@ func (s *Service) throttleQueue(ctx context.Context, c *client, caller Caller, n
 	return err
 }
 
-// mergeQueue applies a change of a queue's settings that depends on the ones before. Such changes exclude each other, so that
-// two of them at once do not undo each other; they wait for their commits side by side.
+// mergeQueue applies a change that depends on the current settings of a queue. Such changes run one at a time, so that two
+// concurrent changes do not undo each other. They wait for their commits concurrently.
 func (s *Service) mergeQueue(ctx context.Context, c *client, caller Caller, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
 	merge := func() (core.Commit, error) {
 		s.merging.Lock()
@@ -127,7 +127,7 @@ func (s *Service) mergeQueue(ctx context.Context, c *client, caller Caller, e Au
 	return c.committed(ctx, commit)
 }
 
-// op merges the change with the bounds of a queue.
+// op merges the change with the limits of a queue.
 func (m *QueueMaxChange) op(q *core.QueueInfo) core.Op {
 	limits := q.Limits
 	set(&limits.MaxHigh, m.High)
@@ -136,7 +136,7 @@ func (m *QueueMaxChange) op(q *core.QueueInfo) core.Op {
 	return &core.LimitQueue{Queue: q.Name, Limits: limits}
 }
 
-// op merges the change with the throttle of a queue; one that bounds nothing is removed.
+// op merges the change with the throttle of a queue. It removes a throttle without limits.
 func (t *ThrottleChange) op(q *core.QueueInfo) core.Op {
 	throttle := q.Limits.Throttle
 	set(&throttle.Leased, t.Concurrency)
@@ -152,15 +152,15 @@ func (t *ThrottleChange) op(q *core.QueueInfo) core.Op {
 	return &core.PutLimit{Limit: core.QueueLimit{Queue: q.Name, Throttle: throttle}}
 }
 
-// set changes a value to another one if that is given.
+// set changes a value if a new value is given.
 func set[T any](value, to *T) {
 	if to != nil {
 		*value = *to
 	}
 }
 
-// ClearQueue removes the jobs of a queue that are in the given states, all if there are none, and returns how many. With
-// drop the settings of the queue go too.
+// ClearQueue removes the jobs of a queue in the given states (none: all states), and returns their number. With drop it also
+// removes the settings of the queue.
 func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, states []core.State, drop bool) (int, error) {
 	if err := caller.may(access.Operate, name); err != nil {
 		return 0, err
@@ -172,7 +172,7 @@ func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, st
 	}
 	removed := 0
 	for op := (core.Purge{Queue: name, States: states, Drop: drop}); ; {
-		page := op // the broker may keep what it is given
+		page := op // a copy, because the broker may keep the operation
 		r, err := c.call(ctx, &page)
 		if err != nil {
 			return removed, err

@@ -10,23 +10,23 @@ import (
 	"broker/frontends/access"
 )
 
-// QueueFilter chooses and orders queues.
+// QueueFilter selects and orders queues.
 type QueueFilter struct {
 	Prefix string
 	Search string // anywhere in the name
-	Sort   string // name, or a counter; with a minus in front from the largest
+	Sort   string // name, or a counter; with a minus in front, the largest first
 	Limit  int
 	Cursor string
 }
 
-// queueSort is what a list of queues is sorted by.
+// queueSort is an order of a list of queues.
 type queueSort struct {
 	of       core.QueueMeasure
 	byName   bool
-	reversed bool // the smallest is what has the largest number
+	reversed bool // the order is reversed: the largest number comes first
 }
 
-// queueSorts are the orders of a list of queues. Queues with the same number are sorted by name.
+// queueSorts are the orders of a list of queues. Queues with equal numbers are sorted by name.
 var queueSorts = map[string]queueSort{
 	"name":      {byName: true},
 	"ready":     {of: core.QueueReady},
@@ -39,14 +39,14 @@ var queueSorts = map[string]queueSort{
 	"latency":   {of: core.QueueNextAt, reversed: true},
 }
 
-// queueCursor is where a list of queues continues: behind the queue with this name and, in another order than that of names,
-// this value.
+// queueCursor is a position in a list of queues: after the queue with this name and, if the list is not sorted by name, this
+// value.
 type queueCursor struct {
 	Name  []byte `json:"n"` // not always UTF-8
 	Value int64  `json:"v,omitempty"`
 }
 
-// queuePage is how many queues one look at the core reads.
+// queuePage is the number of queues that one request to the core reads.
 const queuePage = 1000
 
 // Queues lists the queues that the caller may read. The cursor is empty on the last page.
@@ -82,7 +82,8 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 	return list, next, err
 }
 
-// chooseQueues shows the number of each queue that matches to top. It reads them in pages, so that no other client waits for it.
+// chooseQueues passes the number of each matching queue to top. It reads the queues in pages, so that other clients do not have
+// to wait.
 func (s *Service) chooseQueues(ctx context.Context, c *client, caller Caller, f *QueueFilter, sort queueSort, top *topQueues) error {
 	all := f.Search == "" && caller.readsAll()
 	for after := ""; ; {
@@ -105,7 +106,7 @@ func (s *Service) chooseQueues(ctx context.Context, c *client, caller Caller, f 
 	}
 }
 
-// queuesNamed shows queues; those that are gone meanwhile are left out.
+// queuesNamed shows queues. It skips queues that no longer exist.
 func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.QueueValue) ([]Queue, error) {
 	views := make([]Queue, 0, len(named))
 	for _, v := range named {
@@ -122,7 +123,7 @@ func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.Queue
 	return views, nil
 }
 
-// queuesByName reads on in the core's own order until the page is full.
+// queuesByName reads queues in the order of the core until the page is full.
 func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f *QueueFilter, after string) ([]Queue, string, error) {
 	size := f.Limit + 1
 	if f.Search != "" || !caller.readsAll() {
@@ -181,14 +182,14 @@ func (o queueSort) compare(down bool) func(a, b core.QueueValue) int {
 
 // topQueues keeps the first queues of a list of any length, so that a page needs little memory and no sort of all queues.
 type topQueues struct {
-	limit   int // how many
+	limit   int // number of queues to keep
 	compare func(a, b core.QueueValue) int
-	after   *core.QueueValue // the list begins behind it; nil: with the first queue
+	after   *core.QueueValue // the list begins after it; nil: with the first queue
 	kept    []core.QueueValue
-	worst   *core.QueueValue // of the first limit ones; nil: there are fewer
+	worst   *core.QueueValue // last of the first limit queues; nil: there are fewer
 }
 
-// wants reports whether a queue can be among the first.
+// wants reports whether a queue may be among the first.
 func (t *topQueues) wants(q core.QueueValue) bool {
 	return (t.worst == nil || t.compare(q, *t.worst) < 0) && (t.after == nil || t.compare(q, *t.after) > 0)
 }
@@ -199,7 +200,7 @@ func (t *topQueues) add(q core.QueueValue) {
 	}
 }
 
-// cut drops what is behind the first queues.
+// cut drops all but the first queues.
 func (t *topQueues) cut() {
 	slices.SortFunc(t.kept, t.compare)
 	if len(t.kept) >= t.limit {

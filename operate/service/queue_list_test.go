@@ -25,7 +25,7 @@ func makeQueues(t testing.TB, e *engine.Engine, n int) {
 	}
 }
 
-// countingBroker counts the queues that are looked at in full.
+// countingBroker counts the queues that are read completely.
 type countingBroker struct {
 	core.Broker
 	full int

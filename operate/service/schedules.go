@@ -11,7 +11,7 @@ import (
 	"broker/frontends/access"
 )
 
-// Schedule is a job that the broker submits again and again.
+// Schedule is a job that the broker submits repeatedly.
 type Schedule struct {
 	Name       string          `json:"name"`
 	Cron       string          `json:"cron,omitempty" example:"0 9 * * *"`
@@ -35,7 +35,7 @@ type Schedule struct {
 	Recent     []ScheduleRun   `json:"recent,omitempty" doc:"the last runs, up to 20, the newest last"`
 }
 
-// ScheduleRun is a run of a schedule, and what became of its job.
+// ScheduleRun is a run of a schedule, and the result of its job.
 type ScheduleRun struct {
 	DueAt     *time.Time `json:"due_at,omitempty" doc:"missing: a client asked for the run"`
 	At        *time.Time `json:"at" doc:"when the job was submitted, or the run was left out; later than due_at if the broker was not running, or refused the job at first"`
@@ -49,7 +49,7 @@ type ScheduleRun struct {
 // runResults are the names of core.RunResult.
 var runResults = []string{"submitted", "refused", "missed", "backlogged"}
 
-// Late is how much later than due a run was made.
+// Late is the delay of a run after its due time.
 func (r *ScheduleRun) Late() time.Duration {
 	if r.DueAt == nil || r.Result != runResults[core.RunSubmitted] {
 		return 0
@@ -133,7 +133,7 @@ func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Sch
 	return scheduleOf(e), caller.may(access.Read, e.Job.Queue)
 }
 
-// PutSchedule makes a schedule, or with create unset replaces the one of that name if there is one.
+// PutSchedule makes a schedule. Unless create is set, it replaces a schedule with the same name.
 func (s *Service) PutSchedule(ctx context.Context, caller Caller, change ScheduleChange, create bool) (Schedule, error) {
 	switch {
 	case change.Name == "" || len(change.Name) > maxScheduleName:
@@ -181,7 +181,7 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	return scheduleOf(e), nil
 }
 
-// scheduleError says what is wrong with a schedule.
+// scheduleError is the error for an invalid schedule.
 func scheduleError(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -209,7 +209,7 @@ func (s *Service) schedule(ctx context.Context, c *client, name string) (*core.S
 	return &r.Schedules[0], nil
 }
 
-// mayChangeSchedule checks that there is a schedule, and that the caller may operate its queue.
+// mayChangeSchedule checks that a schedule exists, and that the caller may operate its queue.
 func (s *Service) mayChangeSchedule(ctx context.Context, c *client, caller Caller, name string) error {
 	e, err := s.schedule(ctx, c, name)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Service) RemoveSchedule(ctx context.Context, caller Caller, name string
 	return err
 }
 
-// RunSchedule submits a job of a schedule now, and returns its name.
+// RunSchedule submits a job of a schedule now, and returns the name of the job.
 func (s *Service) RunSchedule(ctx context.Context, caller Caller, name string) (job string, err error) {
 	r, err := s.changeSchedule(ctx, caller, "schedule.run", name, &core.RunSchedule{Name: name})
 	return seqName(r.Seq), err

@@ -8,7 +8,7 @@ import (
 	"broker/frontends/access"
 )
 
-// Series is what happened in a queue, or in all, over time.
+// Series is a time series of a queue, or of all queues.
 type Series struct {
 	Queue  string     `json:"queue,omitempty" doc:"none: all queues together"`
 	StepS  float64    `json:"step_s" doc:"time that a point stands for"`
@@ -16,7 +16,7 @@ type Series struct {
 	Points []Point    `json:"points" doc:"one for each step, without gaps, up to the last complete one"`
 }
 
-// Point is what happened in one step.
+// Point holds the counts of one step.
 type Point struct {
 	Submitted  uint64  `json:"submitted"`
 	Done       uint64  `json:"done"`
@@ -32,7 +32,7 @@ type Point struct {
 	RunP99S    float64 `json:"run_p99_s"`
 }
 
-// SeriesQuery says which series is meant.
+// SeriesQuery selects a series.
 type SeriesQuery struct {
 	Queue string    // empty: all
 	Step  string    // 2s, 1m or 1h; empty: 1m
@@ -41,7 +41,7 @@ type SeriesQuery struct {
 
 var seriesSteps = map[string]core.Step{"2s": core.Step2s, "1m": core.Step1m, "1h": core.Step1h, "": core.Step1m}
 
-// Series shows what happened over time.
+// Series returns a time series.
 func (s *Service) Series(ctx context.Context, caller Caller, q SeriesQuery) (*Series, error) {
 	if err := caller.mayRead(q.Queue); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (c Caller) mayRead(queue string) error {
 	return c.may(access.Read, queue)
 }
 
-// Histograms are how long jobs have waited and run since the broker started.
+// Histograms are the wait and run times of jobs since the broker started.
 type Histograms struct {
 	Queue string     `json:"queue,omitempty"`
 	Type  string     `json:"type,omitempty"`
@@ -87,7 +87,7 @@ type Histograms struct {
 	Run   *Histogram `json:"run" doc:"from leased to done or failed"`
 }
 
-// Histogram counts how long something took.
+// Histogram counts durations.
 type Histogram struct {
 	Count   uint64   `json:"count"`
 	SumS    float64  `json:"sum_s"`
@@ -104,7 +104,7 @@ type Bucket struct {
 	Count uint64  `json:"count"`
 }
 
-// Histograms shows how long jobs have waited and run: those of a queue, of a type, or all.
+// Histograms returns the wait and run times of jobs of a queue, of a type, or of all.
 func (s *Service) Histograms(ctx context.Context, caller Caller, queue, jobType string) (*Histograms, error) {
 	if err := caller.mayRead(queue); err != nil {
 		return nil, err

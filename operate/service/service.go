@@ -10,7 +10,7 @@ import (
 	"broker/frontends/access"
 )
 
-// Options of the service. The functions are called from any goroutine; one that is nil is not available.
+// Options of the service. Any goroutine may call the functions. A nil function is not available.
 type Options struct {
 	Broker core.Broker
 
@@ -23,17 +23,17 @@ type Options struct {
 	// Handles is the format of Gearman handles.
 	Handles core.HandleFormat
 
-	// BatchName and ParseBatchName are how clients call batches; nil: by number.
+	// BatchName and ParseBatchName convert between batch numbers and ids; nil: clients use the number.
 	BatchName      func(number uint64) string
 	ParseBatchName func(name string) (number uint64, ok bool)
 
-	// OpenBatch has do open a batch, and sees to its name; nil: do opens it.
+	// OpenBatch opens a batch by calling do, and prepares its id; nil: do is called directly.
 	OpenBatch func(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply
 
-	// MaxBodyBytes bounds the body of a job; zero: core.MaxBodyBytes.
+	// MaxBodyBytes limits the body of a job; zero: core.MaxBodyBytes.
 	MaxBodyBytes int
 
-	// CommitTimeout is how long a change waits for its commit; zero: 10 seconds.
+	// CommitTimeout is the time that a change waits for its commit; zero: 10 seconds.
 	CommitTimeout time.Duration
 
 	// Audited is called after each change.
@@ -45,7 +45,7 @@ type Options struct {
 	Push           func() []PushTarget
 	Backup         func(dir string) error       // copies the store to a new folder
 	SendBackup     func() (BackupStream, error) // makes a copy of the store, to be sent to the client
-	BackupProgress func(dir string) float64     // how much of the backup that is being made there is done, 0 to 1
+	BackupProgress func(dir string) float64     // progress of the backup to dir, 0 to 1
 	Reload         func() error                 // reads the settings again
 	Storage        func() (core.Storage, error)
 	CheckStore     func(ctx context.Context, progress func(part float64)) (*CheckReport, error)
@@ -53,12 +53,12 @@ type Options struct {
 
 	Cluster *Cluster // nil: the broker is not a node of one
 
-	Support []SupportPart // further files of a support bundle
+	Support []SupportPart // additional files of a support bundle
 
-	DrainRejectsNewJobs bool // what draining means for new jobs where the caller does not say
+	DrainRejectsNewJobs bool // default for whether draining refuses new jobs
 }
 
-// Connections counts what happened to the connections of one front-end.
+// Connections counts the connections of one front-end.
 type Connections struct {
 	Open     int    `json:"open"`
 	Accepted uint64 `json:"accepted"`
@@ -66,7 +66,7 @@ type Connections struct {
 	Denied   uint64 `json:"denied" doc:"kept out by the allow-list"`
 }
 
-// FaktoryWorker is a Faktory worker process that is connected.
+// FaktoryWorker is a connected Faktory worker process.
 type FaktoryWorker struct {
 	WID, Hostname, Username string
 	State                   string // running, quiet or terminate
@@ -79,14 +79,14 @@ type FaktoryWorker struct {
 	StartedAt, BeatAt       core.Instant
 }
 
-// Setting is a setting in force.
+// Setting is a current setting.
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value" doc:"as it would be written in the configuration; secrets are hidden"`
 	Source string `json:"source" doc:"default, file, environment or flag"`
 }
 
-// Service is the broker for callers that block. Any goroutine may use it.
+// Service offers the broker as blocking calls. Any goroutine may use it.
 type Service struct {
 	o        Options
 	ctx      context.Context // ends with Close
@@ -94,14 +94,14 @@ type Service struct {
 	running  sync.WaitGroup // operations
 	tokenKey [tokenKeyBytes]byte
 	audit    auditLog
-	merging  sync.Mutex // one change at a time of a queue's settings that depends on the ones before
+	merging  sync.Mutex // serializes changes that depend on the current settings of a queue
 
 	operations operations
 	events     eventHub
 	keys       usedKeys
 }
 
-// New makes a service on a broker that is open, and reads what it keeps there.
+// New makes a service on an open broker, and reads its stored data.
 func New(o Options) (*Service, error) {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = core.MaxBodyBytes
@@ -125,7 +125,7 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Close ends the operations that run in the background and waits for them.
+// Close ends the background operations and waits for them.
 func (s *Service) Close() {
 	s.end()
 	s.running.Wait()
@@ -134,17 +134,17 @@ func (s *Service) Close() {
 // Now is the broker's clock.
 func (s *Service) Now() core.Instant { return s.o.Broker.Now() }
 
-// Caller is who asks.
+// Caller is the client that makes a call.
 type Caller struct {
 	Principal *access.Principal
 	Address   string // of the connection
 	Via       string // http, console
 	Identity  string // subject of the client's certificate
-	name      string // of the principal, where that is not at hand
+	name      string // of the principal, if the principal itself is not available
 }
 
-// Name is what the audit log calls the caller; idempotency keys, pages and operations are the caller's of that name. Callers
-// that are no principal of the settings have names that none of those can have.
+// Name is the name of the caller in the audit log. Idempotency keys, pages and operations belong to this name. Callers that are
+// not principals of the settings have reserved names.
 func (c Caller) Name() string {
 	if c.name != "" {
 		return c.name
@@ -155,7 +155,7 @@ func (c Caller) Name() string {
 	return c.Principal.Name()
 }
 
-// principalName is the name of the caller's principal; empty: it is nobody in particular.
+// principalName is the name of the caller's principal; empty: none.
 func (c Caller) principalName() string {
 	if c.Principal == nil || access.IsReserved(c.Principal.Name()) {
 		return ""
@@ -171,7 +171,7 @@ func (c Caller) may(r access.Role, queue string) error {
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
 }
 
-// Require checks that the caller has a role without limits, for what is not asked of a Service.
+// Require checks that the caller has a role without limits, for requests that do not use a Service.
 func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 
 // mayAll checks that the caller has a role without limits.
@@ -182,7 +182,7 @@ func (c Caller) mayAll(r access.Role) error {
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String()}
 }
 
-// timeOf is how instants are written; nil for none, so that the member is left out.
+// timeOf converts an instant; nil for none, so that the member is left out.
 func timeOf(at core.Instant) *time.Time {
 	if at == 0 {
 		return nil

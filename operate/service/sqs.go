@@ -1,8 +1,8 @@
 package service
 
-// SQSAction is how often clients of SQS have asked for an action since the start, by what came of it.
+// SQSAction counts the SQS requests with an action since the start, by result.
 type SQSAction struct {
 	Name                  string
 	Done, Refused, Failed uint64
-	Seconds               float64 // that the replies took, long polls included
+	Seconds               float64 // time of the replies, including long polls
 }

@@ -76,7 +76,7 @@ type StorageLevel struct {
 	Bytes  uint64 `json:"bytes"`
 }
 
-// Syncs are how long syncs took.
+// Syncs are the durations of syncs.
 type Syncs struct {
 	Count   uint64       `json:"count"`
 	SumS    float64      `json:"sum_s"`
@@ -89,12 +89,12 @@ type SyncBucket struct {
 	Count uint64  `json:"count"`
 }
 
-// CheckReport is what a check of the store has found.
+// CheckReport is the result of a check of the store.
 type CheckReport struct {
 	Bytes   uint64   // of all records and bodies
-	Damage  []string // what cannot be read as it was written
+	Damage  []string // damaged data
 	Orphans []string // harmless leftovers
-	More    uint64   // findings that are not listed
+	More    uint64   // number of findings that are not listed
 }
 
 // Actions of the operations that Storage shows.
@@ -142,7 +142,7 @@ func syncsOf(l *core.Latency) *Syncs {
 	return v
 }
 
-// lastOperation is the newest operation of an action; nil if none is known.
+// lastOperation is the newest operation with an action; nil if none is known.
 func (s *Service) lastOperation(action string) *Operation {
 	l := &s.operations
 	l.mu.Lock()
@@ -183,7 +183,7 @@ func (s *Service) StartCheck(ctx context.Context, caller Caller) (Operation, err
 	})
 }
 
-// runBackup makes a backup and says meanwhile how far it is.
+// runBackup makes a backup and reports its progress.
 func (s *Service) runBackup(op *operation, dir string) error {
 	if s.o.BackupProgress == nil {
 		return s.o.Backup(dir)

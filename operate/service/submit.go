@@ -62,19 +62,19 @@ const (
 	longestSpan     = 100 * 365 * 24 * time.Hour
 )
 
-// SubmitOptions say what a submission waits for.
+// SubmitOptions are the parameters of a submission.
 type SubmitOptions struct {
 	Wait time.Duration // for the outcomes; zero: no waiting
 	Key  string        // idempotency key; empty: none
-	Many bool          // the jobs came as a list, by which errors name them
+	Many bool          // the jobs came as a list; errors use the index
 
-	// Trace is the trace context of the request, for jobs without one of their own. It is not part of what an idempotency key
-	// stands for: clients make a new one for each try.
+	// Trace is the trace context of the request, for jobs without their own. It is not compared for an idempotency key, because
+	// clients make a new one for each attempt.
 	Trace string
 }
 
-// Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over.
-// Jobs are shown as they are then.
+// Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over. It
+// returns the state of the jobs at that time.
 func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, o SubmitOptions) ([]Job, error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -122,7 +122,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	return s.submit(ctx, c, ops, o.Wait, key)
 }
 
-// jobOf makes the job of a submission; at is where it stands in the request.
+// jobOf makes the job of a submission. at is its place in the request.
 func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant, waits bool) (*core.Job, error) {
 	switch {
 	case sub.Queue == "":
@@ -161,7 +161,7 @@ func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant,
 	return job, s.setLinks(c, job, sub, at)
 }
 
-// checkTags looks at tags that a field names.
+// checkTags validates the tags in a field.
 func checkTags(field string, tags []string) error {
 	if len(tags) > core.MaxTags {
 		return invalid(field, "%s must not be more than %d", lastName(field), core.MaxTags)
@@ -174,7 +174,7 @@ func checkTags(field string, tags []string) error {
 	return nil
 }
 
-// setBody takes the one of the three forms of a body that is there.
+// setBody sets the body from whichever of its three forms is present.
 func (s *Service) setBody(job *core.Job, sub *Submission, at string) error {
 	forms := 0
 	if sub.Args != nil {
@@ -293,7 +293,7 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	return nil
 }
 
-// submit applies the operations and waits for what was asked for.
+// submit applies the operations and waits as requested.
 func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
 	admitted, err := s.admit(ctx, c, ops)
 	if key != nil {
@@ -312,8 +312,8 @@ func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait tim
 	return s.viewSubmitted(c, ops, admitted, ended), nil
 }
 
-// withdraw ends the wait for ephemeral jobs without an outcome: they are gone unless another client waits for them too. The answer is
-// made after that, so that it does not show a job that ends with it.
+// withdraw ends the wait for ephemeral jobs without an outcome. That removes them, unless another client waits for them too. It
+// runs before the answer is made, so that the answer does not show a removed job.
 func (c *client) withdraw(ops []core.Op, ended []*core.Outcome) {
 	for i := range ops {
 		if ended[i] == nil && ops[i].(*core.Submit).Job.Ephemeral {
@@ -323,7 +323,8 @@ func (c *client) withdraw(ops []core.Op, ended []*core.Outcome) {
 	}
 }
 
-// await fills ended with the outcomes that are known within a while, of so many jobs. It measures a span: the broker's clock may be set.
+// await fills ended with the outcomes of jobs that arrive within the wait. It measures monotonic time, because the broker's
+// clock may be set.
 func (c *client) await(ctx context.Context, ended []*core.Outcome, watched int, wait time.Duration) error {
 	if wait <= 0 {
 		return nil
@@ -352,7 +353,7 @@ func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.R
 	return r.Replies, nil
 }
 
-// outcomes fills ended, by tag, with the outcomes of the jobs that the client watches, so many.
+// outcomes fills ended, by tag, with the outcomes of the jobs that the client watches.
 func (c *client) outcomes(ctx context.Context, ended []*core.Outcome, watched int) error {
 	for range watched {
 		r, err := c.nextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Ended || r.Kind == core.TimedOut })
@@ -370,11 +371,11 @@ func (c *client) outcomes(ctx context.Context, ended []*core.Outcome, watched in
 	return nil
 }
 
-// withdrawn is the outcome of an ephemeral job that nobody waits for any more.
+// withdrawn is the outcome of an ephemeral job without a waiting client.
 var withdrawn = &core.Outcome{Cause: core.Cancelled, Failure: &core.Failure{Message: "withdrawn: no outcome in the time that the client waited"}}
 
-// viewSubmitted shows the jobs as they are now, as far as that is durable; else as they were admitted. An ephemeral job that is gone was
-// withdrawn.
+// viewSubmitted shows the current state of the jobs if it is durable, else their state at admission. An ephemeral job that no
+// longer exists was withdrawn.
 func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
 	looks := make([]core.Op, len(ops))
 	for i := range ops {
@@ -398,7 +399,7 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 		job, info := ops[i].(*core.Submit).Job, now[i]
 		switch over := admitted[i].Job; {
 		case info != nil:
-		case over != nil: // its key is still held
+		case over != nil: // its key is still in use
 			info = &core.JobInfo{Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: s.o.Protocol, Job: over}
 		default:
 			info = admittedInfo(job, admitted[i].Seq, s.Now())
@@ -417,7 +418,7 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 	return views
 }
 
-// admittedInfo is what is known of a job from its submission.
+// admittedInfo is the information about a job from its submission.
 func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
 	info := &core.JobInfo{
 		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin, CreatedAt: job.CreatedAt,

@@ -12,8 +12,8 @@ var brokenWords = map[string]core.OnBroken{
 	"": core.BrokenWaits, "wait": core.BrokenWaits, "release": core.BrokenReleases, "fail": core.BrokenFails, "drop": core.BrokenDrops,
 }
 
-// setLinks resolves the names of other jobs and of the batch. Whoever has a job wait for another one, or a batch for the job,
-// needs the right to submit to those queues too.
+// setLinks resolves the names of other jobs and of the batch. To make a job wait for another job, or a batch wait for the job,
+// the caller also needs the right to submit to those queues.
 func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
 	onBroken, known := brokenWords[sub.OnBroken]
 	switch {
@@ -53,7 +53,7 @@ func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string)
 	return nil
 }
 
-// seqOf finds a job that a field names, in a queue for which the caller has a role.
+// seqOf finds the job named in a field. The caller must have a role for its queue.
 func (s *Service) seqOf(c *client, r access.Role, name, field string) (uint64, error) {
 	ref, err := s.ref(name)
 	if err != nil {

@@ -20,9 +20,9 @@ type SupportPart struct {
 	Write func(io.Writer) error
 }
 
-// SupportBundle writes an archive with what is needed to find out why a broker behaves as it does: its settings without
-// secrets, numbers, queues, the state of the store, operations, goroutines, and what the program adds (metrics and the recent
-// log). It holds names of queues, and no bodies of jobs.
+// SupportBundle writes an archive for the analysis of problems: the settings without secrets, counts, queues, the state of the
+// store, operations, goroutines, and the parts that the program adds (metrics and the recent log). It contains names of queues,
+// but no bodies of jobs.
 func (s *Service) SupportBundle(ctx context.Context, caller Caller, w io.Writer) error {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return err

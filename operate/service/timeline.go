@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// TimelineEntry is something that happened to a job, or a note of a client.
+// TimelineEntry is an event of a job, or a note of a client.
 type TimelineEntry struct {
 	Number   uint32          `json:"number" doc:"of all entries of the job, from 0; those in the middle of a long timeline are not kept"`
 	At       *time.Time      `json:"at"`

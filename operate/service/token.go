@@ -10,22 +10,22 @@ import (
 	"broker/core"
 )
 
-// A lease token names a lease to the worker that holds it:
+// A lease token identifies a lease. Its holder gets it:
 //
 //	job    begin  length  MAC
 //	8      8      4       16 bytes, in base64url
 //
-// The length of the lease is in milliseconds, and the MAC keeps others from guessing the tokens of jobs they do not
-// hold. Its key is in the store, so that tokens outlive a restart.
+// The length of the lease is in milliseconds. The MAC prevents clients from guessing tokens of other workers. Its key is in the
+// store, so that tokens survive a restart.
 type leaseToken struct {
 	seq      uint64
 	leasedAt core.Instant
-	span     time.Duration // for which the lease was granted
+	span     time.Duration // duration of the lease
 }
 
 const (
 	tokenKeyBytes = 32
-	tokenBytes    = 20 // in front of the MAC
+	tokenBytes    = 20 // before the MAC
 	tokenMACBytes = 16
 	tokenKeyMeta  = "http/lease-key"
 )
@@ -54,7 +54,7 @@ func (s *Service) tokenMAC(b []byte) []byte {
 	return h.Sum(nil)[:tokenMACBytes]
 }
 
-// loadTokenKey reads the key, or makes it.
+// loadTokenKey reads the key, or creates it.
 func (s *Service) loadTokenKey() error {
 	c := s.open(Caller{}, "")
 	defer c.close()

@@ -2,26 +2,25 @@ package service
 
 import "context"
 
-// Turns bounds how many reads are worked on at once. Lists take milliseconds of a processor each: without a bound, a few hundred
-// of them at once would keep the clients of all protocols waiting for seconds.
+// Turns limits the number of reads that run at the same time. A list takes milliseconds of processor time. Without a limit, a
+// few hundred of them would delay the clients of all protocols by seconds.
 type Turns struct{ slots chan struct{} }
 
 // NewTurns makes turns for n reads at once.
 func NewTurns(n int) *Turns { return &Turns{make(chan struct{}, n)} }
 
-// Turn is one read's place among those that are worked on. It belongs to one goroutine.
+// Turn is the place of one read. It belongs to one goroutine.
 type Turn struct {
 	turns *Turns
 	held  bool
 	over  bool
 }
 
-// turnKey is where a context has its Turn.
+// turnKey is the context key of a Turn.
 type turnKey struct{}
 
-// Take waits for a place. Calls of the service with the context let other reads go first from time to time, and leave the place
-// while they wait for the disk: the caller must not hold a lock that other reads wait for. Take fails only if the context ends
-// first.
+// Take waits for a place. Service calls with the returned context give up the place from time to time, and while they wait for
+// the disk. So the caller must not hold a lock for which other reads wait. Take fails only if the context ends first.
 func (t *Turns) Take(ctx context.Context) (context.Context, *Turn, error) {
 	turn := &Turn{turns: t}
 	select {
@@ -33,7 +32,7 @@ func (t *Turns) Take(ctx context.Context) (context.Context, *Turn, error) {
 	}
 }
 
-// End gives the place back for good. It may be called again.
+// End gives up the place permanently. It may be called more than once.
 func (t *Turn) End() {
 	t.leave()
 	t.over = true
@@ -48,12 +47,12 @@ func (t *Turn) leave() {
 
 func (t *Turn) enter() {
 	if !t.held && !t.over {
-		t.turns.slots <- struct{}{} // those in front of it end, or leave while they wait
+		t.turns.slots <- struct{}{} // other reads end, or give up their place while they wait
 		t.held = true
 	}
 }
 
-// turnOf is the turn of a context. A context without one has a turn that is over.
+// turnOf is the turn of a context. For a context without one, it is a turn that has ended.
 func turnOf(ctx context.Context) *Turn {
 	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
 		return t
@@ -61,7 +60,7 @@ func turnOf(ctx context.Context) *Turn {
 	return &Turn{over: true}
 }
 
-// yield lets reads that wait for a place go first.
+// yield lets waiting reads go first.
 func (t *Turn) yield() {
 	t.leave()
 	t.enter()

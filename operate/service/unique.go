@@ -9,13 +9,13 @@ import (
 // uniqueWindow is the value of unique_until for a key that outlives its job.
 const uniqueWindow = "window"
 
-// onDuplicateReplace is the value of on_duplicate for a submission that changes the job with its key.
+// onDuplicateReplace is the value of on_duplicate for a submission that changes the existing job with its key.
 const onDuplicateReplace = "replace"
 
-// mostDebounce is the longest that debounce_max_s may be.
+// mostDebounce is the maximum of debounce_max_s.
 const mostDebounce = 45 * 24 * time.Hour
 
-// debounce is, in milliseconds, the longest time between the first submission and the time that the job is due; zero: no bound.
+// debounce is the longest time between the first submission and the due time of the job, in milliseconds; zero: no limit.
 func debounce(sub *Submission, at string) (ms uint32, err error) {
 	switch {
 	case sub.DebounceMaxS == 0:
@@ -30,7 +30,7 @@ func debounce(sub *Submission, at string) (ms uint32, err error) {
 	return uint32(max(longest.Milliseconds(), 1)), err //nolint:gosec // see mostDebounce
 }
 
-// onlySubmitted refuses a job that is not submitted now and says what only a submission can.
+// onlySubmitted refuses members that are only allowed in direct submissions, for example in the job of a schedule.
 func onlySubmitted(sub *Submission, at string) error {
 	if sub.OnDuplicate == onDuplicateReplace || sub.DebounceMaxS != 0 {
 		return invalid(at+"on_duplicate", "replace and debounce_max_s are for submissions")

@@ -10,7 +10,7 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// JobUpdate changes fields of a job; those that are nil stay.
+// JobUpdate changes fields of a job. Nil fields do not change.
 type JobUpdate struct {
 	Queue       *string         `json:"queue,omitempty" minLength:"1" maxLength:"512" doc:"move it there, with the same identity; this ends its lease, and a dead job comes back to life"`
 	Type        *string         `json:"type,omitempty" maxLength:"512"`
@@ -26,7 +26,7 @@ type JobUpdate struct {
 	BodyBase64  *string         `json:"body_base64,omitempty" doc:"a new body"`
 }
 
-// Update changes a job and shows it as it is then. If epoch is set, the job must still have it.
+// Update changes a job and returns its new state. If epoch is set, the job must still have it.
 func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobUpdate, epoch *uint32) (Job, error) {
 	set, err := s.changeOf(&u)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 	if err != nil {
 		return Job{}, err
 	}
-	is := core.Condition{Queue: info.Queue} // the one that the caller may operate
+	is := core.Condition{Queue: info.Queue} // the queue that the caller may operate
 	if epoch != nil {
 		is.Epoch, is.HasEpoch = *epoch, true
 	}
@@ -61,7 +61,7 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 	return s.Job(ctx, caller, seqName(info.Seq))
 }
 
-// changeOf is an update as the core has it.
+// changeOf converts an update for the core.
 func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
 	set = core.JobChange{Priority: u.Priority, Type: u.Type, Tags: u.Tags, MaxAttempts: u.MaxAttempts, MaxFails: u.MaxFails}
 	if u.Tags != nil {

@@ -13,8 +13,8 @@ import (
 	"broker/frontends/access"
 )
 
-// Worker is a connection, or a worker process that holds its jobs under a name of its own and not by a connection: a
-// Faktory worker, a Workq or HTTP client, a target of pushes.
+// Worker is a connection, or a worker that holds its jobs by name and not by connection: a Faktory worker, a Workq or HTTP
+// client, a push target.
 type Worker struct {
 	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process, push:NAME a target of pushes"`
 	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
@@ -39,7 +39,7 @@ type Worker struct {
 	Push *PushTarget `json:"push,omitempty" doc:"of a URL to which the broker pushes jobs"`
 }
 
-// HeldJob is a job in a worker's hands.
+// HeldJob is a job that a worker holds.
 type HeldJob struct {
 	Job        string     `json:"job" doc:"seq:N"`
 	Queue      string     `json:"queue"`
@@ -53,14 +53,15 @@ const (
 	workerPrefix = "worker:"
 )
 
-// workerCursor is where a list of workers goes on: first all connections, then the worker processes.
+// workerCursor is a position in a list of workers: first all connections, then the worker processes.
 type workerCursor struct {
 	Conn   core.ClientID `json:"c,omitempty"`
 	Named  bool          `json:"n,omitempty"`
 	Worker string        `json:"w,omitempty"`
 }
 
-// Workers lists connections and worker processes of all protocols, or of one. The cursor is empty on the last page.
+// Workers lists the connections and worker processes of all protocols, or of one protocol. The cursor is empty on the last
+// page.
 func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, limit int, cursor string) ([]Worker, string, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return nil, "", err
@@ -118,7 +119,7 @@ func (s *Service) namedWorkers(ctx context.Context, c *client, only core.Protoco
 	return workers, "", nil
 }
 
-// parseProtocol reads the name of a protocol; none is Internal, which stands for all.
+// parseProtocol reads the name of a protocol. An empty name is Internal, which means all protocols.
 func parseProtocol(name string) (core.Protocol, error) {
 	for _, p := range core.Protocols {
 		if p != core.Internal && p.String() == name {
@@ -154,7 +155,7 @@ func heldJobs(held []core.HeldJob) []HeldJob {
 	return jobs
 }
 
-// processes are the Faktory workers, the targets of pushes, and those others that hold jobs, in the order of their names.
+// processes returns the Faktory workers, the push targets, and all other workers that hold jobs, in the order of their names.
 func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 	all := s.pushWorkers(held)
 	if s.o.Workers != nil {
@@ -179,8 +180,8 @@ func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 	return all
 }
 
-// TellWorkers tells a Faktory worker, or all of them if id is empty, to stop taking jobs (quiet) or to exit (terminate),
-// and returns how many were notified.
+// TellWorkers tells a Faktory worker (all of them if id is empty) to stop taking jobs (quiet) or to exit (terminate). It
+// returns the number of notified workers.
 func (s *Service) TellWorkers(ctx context.Context, caller Caller, id, state string) (int, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return 0, err
@@ -205,7 +206,7 @@ func (s *Service) TellWorkers(ctx context.Context, caller Caller, id, state stri
 			told++
 		case !errors.Is(err, core.ErrNotFound):
 			return told, err
-		case id != "": // else it has left meanwhile
+		case id != "": // otherwise it has disconnected in the meantime
 			return 0, &Error{Code: CodeWorkerNotFound, Detail: "there is no Faktory worker " + wid}
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"broker/core"
 )
 
-// Bounds of a workflow that is shown.
+// Limits of a shown workflow.
 const (
 	mostShown   = 1000
 	mostCounted = 20_000
 )
 
-// Workflow is a job or a batch with all that is below it.
+// Workflow is a job or a batch with all jobs below it.
 type Workflow struct {
 	Of        string         `json:"of" doc:"the job or the batch"`
 	Total     int            `json:"total" doc:"jobs that still exist, and that the caller may read"`
@@ -27,7 +27,7 @@ type WorkflowJob struct {
 	Depth int `json:"depth" doc:"links between this job and the top"`
 }
 
-// Workflow shows a job or a batch with all that is below it, as far as the caller may read it.
+// Workflow shows a job or a batch with all jobs below it that the caller may read.
 func (s *Service) Workflow(ctx context.Context, caller Caller, id string) (*Workflow, error) {
 	flow := &Workflow{Of: id, States: map[string]int{}, Jobs: []WorkflowJob{}}
 	for _, state := range core.States {
@@ -59,7 +59,7 @@ func (s *Service) Workflow(ctx context.Context, caller Caller, id string) (*Work
 	}
 }
 
-// depthOf is one more than the depth of the lowest job above, and notes it. Jobs come in the order of their links.
+// depthOf returns and records one more than the maximum depth of the jobs above. Jobs must come in the order of their links.
 func depthOf(j *Job, depths map[string]int) (depth int) {
 	for _, above := range append(j.Waiting, j.Parent) {
 		if d, known := depths[above]; known {
