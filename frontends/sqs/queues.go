@@ -283,13 +283,16 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	f, name := q.f, q.f.coreName(old.Name)
 	f.changes.Lock()
 	defer f.changes.Unlock()
+	c := f.open(q.from)
+	defer c.close()
+	forgotten, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + old.Name}}})
+	if err != nil {
+		return nil, err // else it would be back after a restart
+	}
 	f.mu.Lock()
 	delete(f.queues, old.Name)
 	f.mu.Unlock()
-	c := f.open(q.from)
-	defer c.close()
 	commit := latest(c.all(
-		&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + old.Name}}},
 		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
 		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},
 	))
@@ -298,7 +301,7 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 		return nil, err
 	}
 	q.audit("queue.delete", old.Name, "")
-	return nil, c.committed(q.ctx, max(commit, purged))
+	return nil, c.committed(q.ctx, max(forgotten.Commit, commit, purged))
 }
 
 func (q *request) purgeQueue(old *queue, _ *target) (any, error) {

@@ -271,3 +271,29 @@ func TestRequestGetsMemoryForWhatItSends(t *testing.T) { //nolint:paralleltest /
 		t.Errorf("%d KiB for one byte", took>>10)
 	}
 }
+
+// refusing is a broker that writes no documents.
+type refusing struct{ core.Broker }
+
+func (b refusing) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	for _, op := range ops {
+		if _, is := op.(*core.WriteDocuments); is {
+			return append(into, core.Reply{Kind: core.Failed, Tag: op.TagOf(), Err: core.ErrDiskFull})
+		}
+	}
+	return b.Broker.Do(id, ops, into)
+}
+
+func TestQueueThatCannotBeDeletedKeepsItsMessages(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	url := f.create("q", visibilityTimeout, "7")
+	f.send(url, "m")
+	whole := f.broker
+	f.broker = refusing{whole}
+	status, _, out := f.post(context.Background(), "DeleteQueue", object{"QueueUrl": url})
+	want(t, fmt.Sprint("status of ", out), status, http.StatusServiceUnavailable)
+	f.broker = whole
+	want(t, "messages", f.attributesOf(url)[countVisible], "1")
+	want(t, "visibility timeout", f.attributesOf(url)[visibilityTimeout], "7")
+}
