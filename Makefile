@@ -111,7 +111,7 @@ replaced: ## check that go.mod takes all libraries as published
 # make test runs these too; with the race detector they take minutes. One goroutine does nearly all of the work of these tests, and
 # all of it in these packages. make nightly runs everything with the race detector.
 SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|$\
-	TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
+	TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
 	TestLongestWaitingWorkerGetsTheJob
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 

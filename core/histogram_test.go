@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestHistogramErrsByLessThanFourPercent compares quantiles with those of the durations themselves.
-func TestHistogramErrsByLessThanFourPercent(t *testing.T) {
+// TestHistogramErrorIsBelowFourPercent compares quantiles of the histogram with quantiles of the durations.
+func TestHistogramErrorIsBelowFourPercent(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
 	var h Histogram

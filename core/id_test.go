@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestNamesMadeFromNumbersMapBack(t *testing.T) {
+func TestMintedIDsAndAliasesMapBackToTheSeq(t *testing.T) {
 	t.Parallel()
 	for _, seq := range []uint64{0, 1, 2, 1 << 20, 1<<63 + 7, ^uint64(0)} {
 		created := Instant(1_790_000_000_123_456)
@@ -27,7 +27,7 @@ func TestNamesMadeFromNumbersMapBack(t *testing.T) {
 	}
 }
 
-func TestForeignIDsAreNotTakenForOurs(t *testing.T) {
+func TestClientIDsAreNotTakenForMintedIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"", "short", "6ba7b810-9dad-41d1-80b4-00c04fd430c4", "5B1D9E37-0000-41a6-80c3-000000000000"} {
 		if _, ok := ParseAlias(id); ok {
@@ -39,7 +39,7 @@ func TestForeignIDsAreNotTakenForOurs(t *testing.T) {
 	}
 }
 
-func TestOnlyCanonicalUUIDsOfVersion4AreTakenForOnes(t *testing.T) {
+func TestIsUUIDv4AcceptsOnlyCanonicalVersion4(t *testing.T) {
 	t.Parallel()
 	const canonical = "6ba7b810-9dad-41d1-80b4-00c04fd430c4"
 	ids := []string{canonical, "", canonical[:35], canonical + "0", "6ba7b8109dad41d180b400c04fd430c4"}

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Replies and jobs are copied or allocated for each job that passes through. What few of them need belongs behind a pointer.
+// Replies and jobs are copied or allocated for each job. Fields that few of them need belong behind a pointer.
 func TestHotStructsDoNotGrow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ got, most uintptr }{

@@ -126,7 +126,7 @@ func TestEntriesOfAFailedWriteAreWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestFolderThatTakesNoBaseCopyGetsFewOfThem(t *testing.T) {
+func TestFailedBaseCopiesAreRetriedRarely(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ship.o.MaxQueueBytes = 300
@@ -152,8 +152,8 @@ func TestFolderThatTakesNoBaseCopyGetsFewOfThem(t *testing.T) {
 	f.restore(0)
 }
 
-// TestRestoredMomentIsTheStoreOfThatMoment plays random histories with crashes, full folders, restarts and new base copies.
-func TestRestoredMomentIsTheStoreOfThatMoment(t *testing.T) {
+// TestRestoreYieldsTheStoreAtThatTime plays random histories with crashes, full folders, restarts and new base copies.
+func TestRestoreYieldsTheStoreAtThatTime(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run("", func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestRestoredMomentIsTheStoreOfThatMoment(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesWhatItCannotDo(t *testing.T) {
+func TestRestoreRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.push(1)
@@ -253,7 +253,7 @@ func TestFolderWithOtherFilesIsNotAnArchive(t *testing.T) {
 	}
 }
 
-func TestPruningKeepsEveryMomentOfTheKeptTime(t *testing.T) {
+func TestPruningKeepsEveryStateWithinKeep(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ship.o.BaseEvery, f.ship.o.Keep = time.Hour, 5*time.Hour
@@ -292,7 +292,7 @@ func TestPruningKeepsEveryMomentOfTheKeptTime(t *testing.T) {
 	}
 }
 
-func TestDamagedBaseCopyIsReplacedByTheOneBefore(t *testing.T) {
+func TestRestoreUsesAnOlderCopyIfTheNewestIsDamaged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ship.o.BaseEvery = time.Minute

@@ -6,10 +6,9 @@ import (
 	"unsafe"
 )
 
-// A clock that is set, and a machine that was suspended, look the same: the wall clock jumps and the steady one does not.
-// The test sets the wall clock of the moment that spans are counted from, for which it is not parallel, and leaves its
-// monotonic reading alone.
-func TestSpansGoOnEvenlyWhenTheClockIsSet(t *testing.T) {
+// Setting the clock and suspending the machine look the same: the wall clock jumps and the monotonic clock does not. The
+// test changes the wall clock reading of began, but not its monotonic reading. So it is not parallel.
+func TestMonotonicTimeIgnoresClockChanges(t *testing.T) {
 	const seconds = 30 // where a time.Time with a monotonic reading has the seconds of its wall clock
 	_, before := System{}.Read()
 	wall := (*uint64)(unsafe.Pointer(&began)) //nolint:gosec // the only way to set one without the other

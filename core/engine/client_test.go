@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// TestDisconnectClosesTheConnection has one client disconnect another: its Close is called with the lock free, and a client
-// without a connection is refused.
+// TestDisconnectClosesTheConnection has one client disconnect another: its Close is called without the lock, and
+// disconnecting a client without a connection fails.
 func TestDisconnectClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	d := setup(t, nil)

@@ -45,9 +45,9 @@ func cutAt(disk *storetest.Disk, n, keep int, committed func() core.Commit) func
 	}
 }
 
-// TestNothingPromisedIsLostInACrashAtAnyWrite tells each story again and again, and takes the power away at each write of
-// it in turn.
-func TestNothingPromisedIsLostInACrashAtAnyWrite(t *testing.T) {
+// TestCrashAtAnyWriteKeepsAcknowledgedJobs plays each story many times, with a power failure at each of its writes in
+// turn.
+func TestCrashAtAnyWriteKeepsAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func sameAfterRestart(d *fixture) error {
 	return d.Check()
 }
 
-// TestRecoveryMayCrashAtAnyWrite takes the power away while the store of each story's end is opened.
+// TestRecoveryMayCrashAtAnyWrite simulates a power failure while the store is opened after each story.
 func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories {
@@ -134,7 +134,7 @@ func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
 	}
 }
 
-// TestNumbersAreNeverUsedAgain crashes and restarts an engine that has given out numbers nobody was promised.
+// TestNumbersAreNeverUsedAgain crashes and restarts an engine that has assigned numbers which were not acknowledged.
 func TestNumbersAreNeverUsedAgain(t *testing.T) {
 	t.Parallel()
 	disk, clk := storetest.NewDisk(), coretest.NewClock()

@@ -22,8 +22,9 @@ type damageListener struct {
 func (l *damageListener) JobDamaged(uint64, error) { l.damaged.Add(1) }
 func (l *damageListener) StoreFailed(error)        { l.failed.Add(1) }
 
-// A job whose body cannot be read goes to the dead set when a worker asks for it; the others run, before and after a restart.
-func TestADamagedBodyStopsNobody(t *testing.T) {
+// A job whose body cannot be read moves to the dead set when a worker requests it. Other jobs run, before and after a
+// restart.
+func TestDamagedBodyStopsNoOtherJob(t *testing.T) {
 	t.Parallel()
 	listener := &damageListener{}
 	disk := storetest.NewDisk()

@@ -49,7 +49,7 @@ func TestDocumentsAreKeptOnDisk(t *testing.T) {
 	}
 }
 
-func TestDocumentsAreStoredWithTheOperationsBesideThem(t *testing.T) {
+func TestDocumentsAreStoredWithTheOtherOperationsOfTheirList(t *testing.T) {
 	t.Parallel()
 	d := setup(t, nil)
 	c := d.client(core.Faktory)

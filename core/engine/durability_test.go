@@ -103,7 +103,7 @@ func TestRecordsPerJob(t *testing.T) {
 	}
 }
 
-// TestRelaxedCommitsFollowSoon lets the engine commit by itself, though nobody waits.
+// TestRelaxedCommitsFollowSoon lets the engine commit on its own, although no client waits.
 func TestRelaxedCommitsFollowSoon(t *testing.T) {
 	t.Parallel()
 	const every = 20 * time.Millisecond
@@ -131,8 +131,8 @@ func TestRelaxedCommitsFollowSoon(t *testing.T) {
 	}
 }
 
-// TestALargeBatchHoldsTheNextOneUpForAMoment has a clock that stands still, so that all of the moment is ahead.
-func TestALargeBatchHoldsTheNextOneUpForAMoment(t *testing.T) {
+// TestLargeBatchDelaysTheNextBatch uses a clock that stands still, so that the whole delay is left.
+func TestLargeBatchDelaysTheNextBatch(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{}, 100)
 	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) {
@@ -166,7 +166,7 @@ type commitSignal struct {
 
 func (s *commitSignal) CommitDone(int, time.Duration) { s.done <- struct{}{} }
 
-// TestColdPayloadsAreReadBack has a cache for a few jobs only.
+// TestColdPayloadsAreReadBack uses a cache for only a few jobs.
 func TestColdPayloadsAreReadBack(t *testing.T) {
 	t.Parallel()
 	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes = 20_000 })

@@ -59,7 +59,7 @@ func failFrom(disk *storetest.Disk, n int64) (failed *atomic.Bool) {
 	return failed
 }
 
-// TestFailedWriteStopsTheEngine tells each story on a disk that fails at each write of it in turn.
+// TestFailedWriteStopsTheEngine plays each story on a disk that fails at each of its writes in turn.
 func TestFailedWriteStopsTheEngine(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories {
@@ -152,7 +152,7 @@ func checkStopped(t *testing.T, n int64, w *recorder, listener *recordingListene
 	}
 }
 
-// TestHeldReplyIsNeverReleasedAfterAFailure looks at a single reply: its commit is not announced.
+// TestHeldReplyIsNeverReleasedAfterAFailure checks a single reply whose commit is never announced.
 func TestHeldReplyIsNeverReleasedAfterAFailure(t *testing.T) {
 	t.Parallel()
 	disk := storetest.NewDisk()
@@ -167,7 +167,7 @@ func TestHeldReplyIsNeverReleasedAfterAFailure(t *testing.T) {
 	_ = w.Shutdown() // says that the store failed
 }
 
-// TestFailureWithRealCommitsAndTimers fails a write of an engine that commits by itself.
+// TestFailureWithRealCommitsAndTimers makes a write fail in an engine that commits on its own.
 func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 	t.Parallel()
 	disk, listener := storetest.NewDisk(), &recordingListener{}
@@ -189,7 +189,7 @@ func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 	_ = w.Shutdown() // says that the store failed
 }
 
-// TestDiskFloorRefusesNewJobsOnly lets the disk fill up and come free again.
+// TestDiskFloorRefusesNewJobsOnly lets the disk fill up and become free again.
 func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	t.Parallel()
 	room, listener := storetest.NewRoom(storetest.NewDisk(), 2000), &recordingListener{full: make(chan bool, 10)}
@@ -243,8 +243,8 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	}
 }
 
-// TestReadAfterShutdownIsNoFailure asks for a job whose body is in the closed store only.
-func TestReadAfterShutdownIsNoFailure(t *testing.T) {
+// TestReadAfterShutdownDoesNotStopTheStore requests a job whose body is only in the closed store.
+func TestReadAfterShutdownDoesNotStopTheStore(t *testing.T) {
 	t.Parallel()
 	listener := &recordingListener{}
 	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, listener })

@@ -8,7 +8,7 @@ import (
 	"broker/core/engine"
 )
 
-// TestFinishedJobsAreReadAfterARestart keeps the jobs of a queue, with bodies, outcomes and timelines that are on disk only.
+// TestFinishedJobsAreReadAfterARestart keeps the jobs of a queue, with bodies, outcomes and timelines that are only on disk.
 func TestFinishedJobsAreReadAfterARestart(t *testing.T) {
 	t.Parallel()
 	d := setup(t, func(o *engine.Options) { o.CacheBytes = 1 })

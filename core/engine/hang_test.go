@@ -11,7 +11,7 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// A disk that hangs returns no error. Clients are refused after HangAfter, reads go on, and deadlines are handled.
+// A hanging disk returns no error. After HangAfter, clients get errors, reads continue, and deadlines are handled.
 func TestHangingDiskStopsTheEngine(t *testing.T) {
 	t.Parallel()
 	disk, listener := storetest.NewDisk(), &recordingListener{}

@@ -63,7 +63,7 @@ func (c *coldDesk) want(kind core.ReplyKind, tag uint64) core.Reply {
 	return got[0]
 }
 
-func TestNobodyWaitsForTheDiskOfAnother(t *testing.T) {
+func TestReadsForOneClientDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	c := slowDisk(t, 1)
 	if r := c.one(c.worker, c.lease(7)); r.Kind != core.Reading || r.Tag != 7 || r.Job != nil {
@@ -90,8 +90,8 @@ func TestNobodyWaitsForTheDiskOfAnother(t *testing.T) {
 	}
 }
 
-// A job that is being read for somebody who does not want it any more is handed to the next one, at its old place and with
-// its old number of attempts.
+// If a client gives back a job that is being read for it, the next client gets the job, at its old place and with its old
+// number of attempts.
 func TestJobsThatAreBeingReadCanBeGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, giveUp := range map[string]func(c *coldDesk){
@@ -147,8 +147,8 @@ func TestJobsThatAreBeingReadCanBeRemoved(t *testing.T) {
 	}
 }
 
-// While a leased job is being read, another client may fail it again. The lease must not show that later failure: it is not the
-// previous try's, and its commit may not be durable.
+// While a leased job is being read, another client may fail it again. The lease must not show the later failure: it is not the
+// failure of the previous try, and its commit may not be durable.
 func TestLeasesDoNotShowLaterFailures(t *testing.T) {
 	t.Parallel()
 	c := slowDisk(t, 1)

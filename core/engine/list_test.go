@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-func TestListsWithoutBodiesReadNoneAndEndTheirPagesEarly(t *testing.T) {
+func TestListsWithoutBodiesReadNoBodiesAndEndPagesEarly(t *testing.T) {
 	t.Parallel()
 	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes = 1 })
 	defer w.shutdown()

@@ -12,7 +12,7 @@ import (
 )
 
 // TestWaitingJobsCostAnIndexOnly fills a store and opens it again: the bodies go to disk and stay there. Not parallel: it measures
-// memory, which the race detector takes a lot of.
+// memory, and the race detector needs a lot of it.
 func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 	const jobs, size, burst, most = 25_000, 4 << 10, 500, 400
 	const memTables = 40 << 20 // what the store allocates for them, whatever is in them; less than half of all bodies

@@ -22,8 +22,8 @@ type clockListener struct {
 
 func (e *clockListener) ClockSet(by time.Duration) { e.set = append(e.set, by) }
 
-// TestSchedulesFollowAClockThatIsSetAndWaitsDoNot covers what TestLeaseKeepsItsLengthWhenTheClockIsSet does not.
-func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
+// TestClockChangesMoveSchedulesButNotWaits covers what TestLeaseKeepsItsLengthWhenTheClockIsSet does not.
+func TestClockChangesMoveSchedulesButNotWaits(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"forward": 2 * time.Hour, "back": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
 	}
 }
 
-// TestTimesToLiveFollowTheClockOverARestart brings a store back on hosts whose clocks are wrong.
+// TestTimesToLiveFollowTheClockOverARestart restarts a store on hosts whose clocks are wrong.
 func TestTimesToLiveFollowTheClockOverARestart(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -107,10 +107,11 @@ func TestTimesToLiveFollowTheClockOverARestart(t *testing.T) {
 	}
 }
 
-// brokenDir names the store of the process that TestBrokenInvariantEndsTheProcess sacrifices.
+// brokenDir names the store of the process that TestBrokenInvariantEndsTheProcess crashes.
 const brokenDir = "ENGINE_TEST_BROKEN_DIR"
 
-// TestBrokenInvariantEndsTheProcess panics under the lock, where an event loop would recover, and looks what is left.
+// TestBrokenInvariantEndsTheProcess panics under the lock, where an event loop would recover, and checks the store
+// afterwards.
 func TestBrokenInvariantEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv(brokenDir); dir != "" {

@@ -15,7 +15,8 @@ import (
 )
 
 // TestManyClientsAtOnce lets producers, workers of all kinds, watchers and an administrator work at the same time, with
-// real timers and commits. Every job that was promised is done, none after its end was promised, and every wait ends.
+// real timers and commits. Every acknowledged job is done, no job runs after its end was acknowledged, and every wait
+// ends.
 func TestManyClientsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, durability := range map[string]engine.Durability{"sync": engine.Sync, "none": engine.None} {

@@ -8,7 +8,7 @@ import (
 	"broker/core/notify"
 )
 
-// A list whose conditions only records can answer depends on commits like any other: its client is woken by them.
+// A list with conditions that need records depends on commits like any other list: the commits wake its client.
 func TestScannedListsAreWokenByTheirCommit(t *testing.T) {
 	t.Parallel()
 	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), ManualTimers: true, ManualCommits: true})

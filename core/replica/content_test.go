@@ -72,8 +72,8 @@ func TestStoreWithoutJobsIsNotReplaced(t *testing.T) {
 	shutdown(t, e)
 }
 
-// What a broker only counts or remembers of its use is no reason to refuse its store.
-func TestStoreThatWasUsedUpIsReplaced(t *testing.T) {
+// Counters and measurements are not a reason to refuse a store.
+func TestStoreWithOnlyCountersIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	for _, id := range []string{"n2", "n3"} {
@@ -86,8 +86,8 @@ func TestStoreThatWasUsedUpIsReplaced(t *testing.T) {
 	shutdown(t, e)
 }
 
-// A store without jobs founds the cluster, two of them are refused.
-func TestFounderIsTheNodeWhoseStoreHoldsSomething(t *testing.T) {
+// One node with a used store founds the cluster; two of them are refused.
+func TestNodeWithAUsedStoreFoundsTheCluster(t *testing.T) {
 	t.Parallel()
 	members := []Member{{ID: "n1"}, {ID: "n2"}, {ID: "n3"}}
 	hellos := []hello{{Node: "n1", Entries: 5}, {Node: "n2"}, {Node: "n3", Used: true, Content: "schedules"}}
@@ -101,8 +101,8 @@ func TestFounderIsTheNodeWhoseStoreHoldsSomething(t *testing.T) {
 	}
 }
 
-// A node follows no founder if its store holds something, even if that was not there when the founder asked for it first.
-func TestNodeWhoseStoreHoldsSomethingFollowsNoFounder(t *testing.T) {
+// A node with a used store follows no founder, even if its store was still empty when the founder asked first.
+func TestNodeWithAUsedStoreFollowsNoFounder(t *testing.T) {
 	t.Parallel()
 	for _, x := range contents {
 		n := &Node{o: Options{ID: "n1", Dir: t.TempDir(), Content: frontendContent}.withDefaults()}

@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/store"
 )
 
-// A node has most of what it has applied on disk, so that little is applied again after a crash.
+// A node has most applied entries on disk, so that few are applied again after a crash.
 func TestStoreIsFlushedAsItGrows(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

@@ -37,7 +37,7 @@ func TestProgramsThatAreTooOldAreRefused(t *testing.T) {
 	}
 }
 
-// An entry of a newer format stops the node: it needs a newer program, and not an empty folder.
+// An entry of a newer format stops the node: it needs a newer program, not an empty folder.
 func TestEntryOfANewerFormatAsksForAnUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, data := range [][]byte{{wholeEntry, record.NewestFormat + 1, 0}, {77}} {
@@ -71,9 +71,9 @@ func (c *cluster) wantFormat(e *engine.Engine, id string, format int) {
 	})
 }
 
-// A cluster is upgraded one node after the other. Its leader writes the format that the oldest program reads until all members,
-// those that do not answer too, have said that they read the newer one.
-// An older format would not have all that clients say of the first jobs of a new cluster.
+// A cluster is upgraded one node after another. Its leader writes the format that the oldest program reads, until all members,
+// including those that did not answer at first, have reported that they read the newer format. An older format would lose some
+// fields of the first jobs of a new cluster.
 func TestANewClusterBeginsWithTheNewestFormat(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

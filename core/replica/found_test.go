@@ -11,8 +11,8 @@ import (
 	"broker/core/engine"
 )
 
-// Three new nodes of two versions found no cluster. One of them says why, whichever would be the founder, and the same folders
-// make a cluster with one version.
+// Three new nodes of two versions found no cluster. One of them reports why, whichever node would be the founder. With one
+// version, the same folders form a cluster.
 func TestClusterIsFoundedWithOneVersion(t *testing.T) {
 	t.Parallel()
 	for _, other := range []string{"n1", "n3"} {
@@ -57,8 +57,9 @@ func TestNewNodeDoesNotFollowAFounderOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A founder may crash at any point: started again it goes on, and its store, which is the only copy, can be detached too.
-func TestFounderThatCrashesStrandsNoJobs(t *testing.T) {
+// A founder may crash at any point. After a restart it continues, and its store, which is the only copy, can also be
+// detached.
+func TestCrashedFounderKeepsItsJobs(t *testing.T) {
 	t.Parallel()
 	for step := range 3 {
 		for _, detached := range []bool{false, true} {
@@ -107,8 +108,9 @@ func TestFounderThatCrashesStrandsNoJobs(t *testing.T) {
 	}
 }
 
-// A founder that has only said what it is about to do is new, whatever became of the others meanwhile.
-func TestFounderThatHasDoneNothingIsNew(t *testing.T) {
+// A founder that has only announced that it founds a cluster is still new, whatever has happened to the other nodes
+// since.
+func TestFounderThatOnlyAnnouncedItselfIsNew(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	if err := os.MkdirAll(filepath.Join(c.dirs["n2"], raftDir), 0o700); err != nil {

@@ -9,9 +9,9 @@ import (
 	"broker/core"
 )
 
-// A leader whose disk stops to answer ends its lead, and its engine, while it waits for the disk still. Another node leads; this one follows
-// once its disk answers.
-func TestLeaderWithADiskThatHangsStepsDown(t *testing.T) {
+// A leader whose disk hangs stops leading and ends its engine while it still waits for the disk. Another node leads; this node follows once
+// its disk answers.
+func TestLeaderWithAHangingDiskStepsDown(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	var stuck atomic.Pointer[string] // id of the node whose disk hangs

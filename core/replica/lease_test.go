@@ -29,7 +29,7 @@ func voters(ids ...raft.ServerID) []raft.Server {
 	return all
 }
 
-func TestLeaseRunsFromWhenAMajorityWasAsked(t *testing.T) {
+func TestLeaseStartsWhenAMajorityWasAsked(t *testing.T) {
 	t.Parallel()
 	three, five := voters("n1", "n2", "n3"), voters("n1", "n2", "n3", "n4", "n5")
 	c := &handClock{even: time.Hour, wall: 1 << 40}
@@ -74,8 +74,8 @@ func TestLeaseRunsFromWhenAMajorityWasAsked(t *testing.T) {
 	want(true, 8, "the next term")
 }
 
-// A leader that hands its lead over gives its lease up first, and the next one does not wait for that. A leader that died has said
-// nothing, so the next one waits.
+// A leader that transfers leadership gives up its lease first, so the next leader does not wait for it. A leader that died has not
+// given it up, so the next leader waits.
 func TestNextLeaderWaitsUnlessTheLeaseWasGivenUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

@@ -37,7 +37,8 @@ func (l *logged) count(text string) (n int) {
 	return n
 }
 
-// A node that does not answer is one line in the log of each other node, however long it is away, and one when it is back.
+// A node that does not answer causes one line in the log of each other node, however long it is away, and one line when it
+// is back.
 func TestNodeThatDoesNotAnswerIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var log logged

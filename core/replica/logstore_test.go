@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// A node that once led has entries behind its snapshot that no other member has. It must be able to compare the entry that the
-// snapshot ends with, or it refuses all entries of every other leader, and a copy does not help.
+// A former leader has entries after its snapshot that no other member has. It must know the last entry of the snapshot, or it
+// refuses all entries of every other leader, and a copy does not help.
 func TestFollowerKnowsTheTermOfItsSnapshot(t *testing.T) {
 	t.Parallel()
 	l, err := store.OpenLog(store.Options{FS: store.MemoryFS(), Dir: "log"})

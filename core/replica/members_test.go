@@ -11,8 +11,8 @@ import (
 	"broker/core/clock"
 )
 
-// A follower that entries do not reach has applied all that it knows to be committed, and lags behind all the same.
-func TestLagCountsWhatTheOthersHaveCommitted(t *testing.T) {
+// A follower that gets no entries has applied all entries that it knows to be committed, and still lags behind.
+func TestLagCountsEntriesCommittedByOthers(t *testing.T) {
 	t.Parallel()
 	n := &Node{peers: map[string]*peerStatus{"n2": {status: Status{Committed: 50}}, "n3": {status: Status{Committed: 7}}}}
 	for _, c := range []struct {
@@ -67,8 +67,8 @@ func TestFollowerServesClientsWhileItsLeaderDoes(t *testing.T) {
 	}
 }
 
-// A member that takes calls and does not answer does not delay the end of another one.
-func TestClosedNodeWaitsForNoAnswer(t *testing.T) {
+// A member that accepts calls but does not answer does not delay the end of another member.
+func TestCloseDoesNotWaitForSilentMembers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")

@@ -298,8 +298,8 @@ func TestJobsSurviveTheirLeader(t *testing.T) {
 	shutdown(t, e)
 }
 
-// The store of a broker of its own becomes the cluster's, whichever node has it.
-func TestClusterBeginsWithTheStoreThatHasJobs(t *testing.T) {
+// The store of a single broker becomes the cluster's store, whichever node has it.
+func TestNewClusterKeepsTheJobsOfItsFounder(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	alone, err := engine.Open(engine.Options{Dir: c.dirs["n3"]})
@@ -376,8 +376,8 @@ func TestLogIsCut(t *testing.T) {
 	shutdown(t, e)
 }
 
-// When no majority comes back, the store of one node becomes that of a broker of its own, and a new cluster can begin with it.
-func TestOneNodeThatIsLeftHasAllJobs(t *testing.T) {
+// If the majority is lost, the store of one node becomes the store of a single broker, and a new cluster can start with it.
+func TestDetachedNodeHasAllJobs(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCopiesArriveAsTheyWereSentOrNotAtAll(t *testing.T) {
+func TestChangedOrIncompleteCopiesAreRejected(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
 	content := map[string][]byte{"000001.sst": bytes.Repeat([]byte("t"), 300_000), "FORMAT": []byte("f"), "empty": nil}
@@ -59,7 +59,7 @@ func sameFiles(t *testing.T, stream []byte, content map[string][]byte) bool {
 	return err == nil && len(entries) == len(content)
 }
 
-// A name in a stream leads nowhere else.
+// A file name in a stream cannot lead out of the folder.
 func TestCopiesStayInTheirFolder(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x", "..", ".", "/x", "a/b", ""} {

@@ -8,7 +8,7 @@ import (
 	"broker/core/internal/record"
 )
 
-func TestPartsJoinToTheEntry(t *testing.T) {
+func TestPartsAreJoinedIntoTheEntry(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, partBytes, partBytes + 1, 3*partBytes + 5} {
 		entry := bytes.Repeat([]byte("e"), size)
@@ -32,7 +32,7 @@ func TestPartsJoinToTheEntry(t *testing.T) {
 	}
 }
 
-// What a leader that was replaced has left unfinished never becomes part of another entry.
+// Parts that a replaced leader has left incomplete never become part of another entry.
 func TestPartsOfDifferentEntriesNeverMix(t *testing.T) {
 	t.Parallel()
 	at := func(epoch, number uint64) record.Position { return record.Position{Epoch: epoch, Number: number} }

@@ -274,7 +274,7 @@ func (w *world) check(m *member) {
 	}
 }
 
-func TestNoFateOfAnEntryBreaksAPromise(t *testing.T) {
+func TestEveryAppendOutcomeKeepsAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
 	var all counts
 	for seed := range uint64(40) {

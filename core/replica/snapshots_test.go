@@ -12,9 +12,9 @@ import (
 	"broker/core/clock"
 )
 
-// A snapshot of a node's own store takes as long as its store needs to be flushed, even right after a change of members, whose index no
-// entry of the store has. It is not a copy that the leader has stopped to send, so no connection is closed.
-func TestSlowSnapshotOfTheOwnStoreClosesNoConnection(t *testing.T) {
+// A snapshot of a node's own store takes as long as the flush of the store, even right after a change of members, whose index no entry
+// of the store has. It must not be mistaken for a stalled copy, so no connection is closed.
+func TestSlowLocalSnapshotClosesNoConnection(t *testing.T) {
 	t.Parallel()
 	n := &Node{o: Options{Clock: clock.System{}, Dir: t.TempDir()}.withDefaults(), closed: make(chan struct{})}
 	n.log, n.stream = newLogger(n.o.Log), newStream(n)

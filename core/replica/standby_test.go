@@ -59,7 +59,7 @@ func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
 	shutdown(t, e)
 }
 
-// Every node says whether it would serve at once, and the others show it.
+// Every node reports whether it could serve at once, and other nodes show it.
 func TestNodesSayWhetherTheirIndexIsWarm(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
@@ -87,8 +87,8 @@ func TestNodesSayWhetherTheirIndexIsWarm(t *testing.T) {
 	shutdown(t, e)
 }
 
-// Jobs that were acknowledged while the lead changed are there.
-func TestLeadChangesWhileJobsArrive(t *testing.T) {
+// Jobs that were acknowledged while the leader changed are kept.
+func TestLeadershipChangesKeepAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")
@@ -152,7 +152,7 @@ func submitUntil(e *engine.Engine, prefix string, half, stop chan struct{}) (ack
 	}
 }
 
-// A copy of the leader's store replaces what a follower has read of its own.
+// After a copy of the leader's store is installed, the follower's index is that of the copy.
 func TestCopyReplacesTheIndex(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

@@ -33,8 +33,8 @@ func (c *cluster) hang(id string) {
 	c.t.Cleanup(func() { _ = ln.Close() })
 }
 
-// The lead is not given to a node that cannot take it: nothing is accepted while that is tried.
-func TestLeadIsNotHandedToANodeThatCannotLead(t *testing.T) {
+// Leadership is not transferred to a node that cannot lead, because nothing is accepted during the attempt.
+func TestTransferSkipsNodesThatCannotLead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")
@@ -66,8 +66,9 @@ func TestLeadIsNotHandedToANodeThatCannotLead(t *testing.T) {
 	shutdown(t, e)
 }
 
-// While raft tries to hand the lead over it refuses entries, which ends the engine. If the lead stays, it begins anew.
-func TestLeadBeginsAnewAfterATransferThatFailed(t *testing.T) {
+// During a transfer, raft refuses entries, which ends the engine. If the transfer fails, a new engine starts on the
+// same node.
+func TestLeaderContinuesAfterAFailedTransfer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")

@@ -27,8 +27,8 @@ func (u unreachable) Dial(raft.ServerAddress, time.Duration) (net.Conn, error) {
 	return nil, errors.New("unreachable")
 }
 
-// A failed call returns when the member answers a heartbeat, or once nobody wants its result, so that raft counts one failure
-// however long a member is away.
+// A failed call returns when the member answers a heartbeat, or once its result is no longer needed. So raft counts one
+// failure, however long a member is away.
 func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 	t.Parallel()
 	entries := func(tr *transport) error {
@@ -92,8 +92,8 @@ func TestHeartbeatsFailAtOnce(t *testing.T) {
 	}
 }
 
-// A leader that stops while it sends a copy of its store does not keep the receiver from following another one.
-func TestCopyThatDoesNotArriveIsGivenUp(t *testing.T) {
+// If a leader stops while it sends a copy of its store, the receiver can still follow another leader.
+func TestStalledCopyIsGivenUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")

@@ -7,8 +7,8 @@ import (
 	"broker/core/internal/machine"
 )
 
-// TestWaitingForLaterLeavesRoomForWhatIsTakenNext fills the cache with scheduled jobs as far as they may.
-func TestWaitingForLaterLeavesRoomForWhatIsTakenNext(t *testing.T) {
+// TestScheduledJobsLeaveCacheRoomForReadyJobs fills the cache with as many scheduled jobs as allowed.
+func TestScheduledJobsLeaveCacheRoomForReadyJobs(t *testing.T) {
 	t.Parallel()
 	m := machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 10_000, Wakeup: -1, StartedAt: 1})
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})

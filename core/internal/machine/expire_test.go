@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// TestStaleJobsAreDroppedInSteps has many jobs whose time to start is over, with a good one behind them.
+// TestStaleJobsAreDroppedInSteps has many jobs past their StartBefore, and a good job behind them.
 func TestStaleJobsAreDroppedInSteps(t *testing.T) {
 	t.Parallel()
 	const stale = 1000
@@ -39,8 +39,8 @@ func TestStaleJobsAreDroppedInSteps(t *testing.T) {
 	}
 }
 
-// TestStaleJobsGoWithoutWorkers has nobody who asks for them.
-func TestStaleJobsGoWithoutWorkers(t *testing.T) {
+// TestStaleJobsExpireWithoutWorkers has no worker that requests them.
+func TestStaleJobsExpireWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.client(core.Faktory)

@@ -128,7 +128,7 @@ func (l *library) everything(op core.Find) (all []uint64) {
 	return all
 }
 
-// TestPagesNeitherRepeatNorMiss lists in every order and both directions, by pages between which jobs change.
+// TestPagesNeitherRepeatNorMiss lists in every order and both directions, while jobs change between pages.
 func TestPagesNeitherRepeatNorMiss(t *testing.T) {
 	t.Parallel()
 	for name, e := range map[string]find.Effort{"sorted": {Look: 10_000, Gather: 10_000}, "walked": {Look: 10_000}, "in short looks": {Look: 7}} {
@@ -210,8 +210,8 @@ func (l *library) page(op core.Find) {
 	}
 }
 
-// TestFindAgreesWithALookAtEveryJob compares what indexes find with a walk over all jobs.
-func TestFindAgreesWithALookAtEveryJob(t *testing.T) {
+// TestFindAgreesWithAScanOfAllJobs compares the results of indexes with a walk over all jobs.
+func TestFindAgreesWithAScanOfAllJobs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		l := newLibrary(t, seed, find.UsualEffort)
@@ -238,8 +238,8 @@ func TestFindAgreesWithALookAtEveryJob(t *testing.T) {
 	}
 }
 
-// TestCountIsALeastWithoutAnIndex counts more jobs than a call looks at.
-func TestCountIsALeastWithoutAnIndex(t *testing.T) {
+// TestCountWithoutAnIndexIsALowerBound counts more jobs than a call examines.
+func TestCountWithoutAnIndexIsALowerBound(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, 1, find.Effort{Look: 20, Gather: 0})
 	r := l.do(&core.Find{Filter: core.Filter{Origins: []core.Protocol{core.Gearman, core.Workq, core.Faktory}}, WithCount: true, Limit: 5})

@@ -44,8 +44,8 @@ func TestLastThousandFinishedJobsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestKeptJobsGoInSteps lowers the number of jobs that are kept: no step of the timer removes many.
-func TestKeptJobsGoInSteps(t *testing.T) {
+// TestKeptJobsAreRemovedInSteps lowers the number of kept jobs: no step of the timer removes many jobs.
+func TestKeptJobsAreRemovedInSteps(t *testing.T) {
 	t.Parallel()
 	p := newPlayer()
 	p.ask(&core.KeepDone{Queue: "q", Retention: core.Retention{For: time.Hour}})

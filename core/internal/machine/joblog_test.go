@@ -47,7 +47,7 @@ func (p *player) showLog(c *coretest.Command) error {
 	return nil
 }
 
-// Whatever is appended, a log keeps its bounds, its first lines and its last ones, and says how many are missing.
+// A log stays within its limits. It keeps its first and last lines, and the number of missing lines.
 func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"empty lines": 0, "short lines": 20, "long lines": 700, "lines that are cut": 100_000} {
@@ -111,7 +111,7 @@ func checkLog(t *testing.T, name string, documents []core.MetaEntry, total int) 
 	}
 }
 
-// While a node of the cluster may not know logs, there are none: it would not keep them as the leader.
+// While a node of the cluster may not know logs, lines are refused: as the leader, that node would not keep them.
 func TestLinesAreRefusedInOlderFormats(t *testing.T) {
 	t.Parallel()
 	p := newPlayer()

@@ -12,8 +12,8 @@ import (
 	"broker/core/internal/machine"
 )
 
-// TestManyIdleQueuesAreForgotten uses a new queue for every job: beyond a number of them, those of all protocols are forgotten
-// when nothing has happened in them for a while.
+// TestManyIdleQueuesAreForgotten uses a new queue for every job: beyond a limit, queues of all protocols are removed when they
+// have been idle for a while.
 func TestManyIdleQueuesAreForgotten(t *testing.T) {
 	t.Parallel()
 	const names, bound = 25_000, 10_000
@@ -47,8 +47,8 @@ func TestManyIdleQueuesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestKeptQueuesAreBounded invents a queue for every job: no more of them than the bound are known after a restart, and
-// room is made for new ones by those that are removed.
+// TestKeptQueuesAreBounded uses a new queue for every job: after a restart, at most maxKeptQueues of them exist, and
+// removed queues make room for new ones.
 func TestKeptQueuesAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound, names = 10_000, 10_100

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// TestUsesOfALimitAreBounded lists a limit of more keys than a reply holds: the busiest remain.
+// TestUsesOfALimitAreBounded lists a limit with more keys than a reply holds: it shows the busiest keys.
 func TestUsesOfALimitAreBounded(t *testing.T) {
 	t.Parallel()
 	l := &library{t: t, now: 1 << 50}

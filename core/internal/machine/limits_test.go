@@ -38,7 +38,7 @@ func (l *limited) leased(retain bool) core.Ref {
 	return core.Ref{Seq: l.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}).Seq}
 }
 
-// TestOpenBatchIsBounded lets clients write as much as they like while nothing is committed.
+// TestOpenBatchIsBounded lets clients write without a limit of their own while nothing is committed.
 func TestOpenBatchIsBounded(t *testing.T) {
 	t.Parallel()
 	large := make([]byte, 64<<20)
@@ -168,7 +168,7 @@ func TestDrainedJobsLeaveMemory(t *testing.T) { //nolint:paralleltest // it look
 	runtime.KeepAlive(l)
 }
 
-// TestMapsShrinkWithTheJobs looks at the memory of a machine that has had many jobs, with one left.
+// TestMapsShrinkWithTheJobs measures the memory of a machine that has had many jobs and has one left.
 func TestMapsShrinkWithTheJobs(t *testing.T) { //nolint:paralleltest // it looks at all memory of the process
 	for _, left := range []int{0, 1} {
 		l := newLimited()

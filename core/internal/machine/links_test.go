@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// TestEndOfADependencyDoesNotRewriteTheOthers completes the dependencies of a job one by one. What is written for each must not
-// depend on how many are left.
+// TestEndOfADependencyDoesNotRewriteTheOthers completes the dependencies of a job one by one. The number of bytes written for
+// each must not depend on how many dependencies are left.
 func TestEndOfADependencyDoesNotRewriteTheOthers(t *testing.T) {
 	t.Parallel()
 	const n = 1000

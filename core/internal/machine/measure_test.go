@@ -66,7 +66,7 @@ func (d *metered) seal() (names []string) {
 	return names
 }
 
-// TestBusiestQueuesHaveMeters lets a queue become busy that came too late for a meter.
+// TestBusiestQueuesHaveMeters makes a queue busy that was created too late for a meter.
 func TestBusiestQueuesHaveMeters(t *testing.T) {
 	t.Parallel()
 	d := newMetered(t, 2)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestEveryOperationIsDecided compares the operations that package core declares with those that apply decides.
+// TestEveryOperationIsDecided compares the operations declared in package core with the operations that apply
+// handles.
 func TestEveryOperationIsDecided(t *testing.T) {
 	t.Parallel()
 	decided := map[string]bool{}

@@ -54,7 +54,7 @@ func TestRandomPickIsUniformOverQueuesWithAJob(t *testing.T) {
 	}
 }
 
-func TestManyNamesInALeaseAreLookedAtOnce(t *testing.T) {
+func TestLeaseOfManyQueuesTakesLinearTime(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Workq})

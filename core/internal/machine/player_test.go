@@ -16,12 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "write the results of the scripts anew")
 
-// TestScripts plays testdata. A client is opened by its first command; the first letter of its name says its protocol: w
+// TestScripts plays testdata. A client is opened by its first command; the first letter of its name is its protocol: w
 // Workq, g Gearman, f Faktory, i the broker itself. Instants are written as distance from the beginning, "at=10s", or
 // from now, "until=+10s".
 //
-// A result tells the replies of all clients, then each job that has changed its state. "held" is a reply that waits for
-// the open batch.
+// A result lists the replies of all clients, then each job that has changed its state. "held" marks a reply that waits
+// for the open batch.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	coretest.PlayScripts(t, "testdata/*.txt", *update, func(testing.TB) coretest.Player { return newPlayer() })

@@ -67,9 +67,9 @@ func (r *rig) flush() {
 	r.m.Committed(&r.sealed)
 }
 
-// TestEveryReplyWaitsForTheCommitOfWhatItTells seals a change, and asks another client's questions while the commit is on
-// its way to the disk: each answer must rest on it, and on nothing once it is durable.
-func TestEveryReplyWaitsForTheCommitOfWhatItTells(t *testing.T) {
+// TestEveryReplyWaitsForTheCommitOfItsContent seals a change, and lets another client send requests while the commit is
+// being written: each reply must depend on the commit, and on nothing once the commit is durable.
+func TestEveryReplyWaitsForTheCommitOfItsContent(t *testing.T) {
 	t.Parallel()
 	kept := func() *core.Job {
 		return &core.Job{ID: "the job", Queue: "q", Origin: core.Workq, RetainFor: time.Hour, MaxFails: 1, Exhausted: core.ExhaustedBury}
@@ -174,8 +174,8 @@ func TestEveryReplyWaitsForTheCommitOfWhatItTells(t *testing.T) {
 	}
 }
 
-// TestProgressIsToldOnceItIsDurable has two clients that follow a job that is stored.
-func TestProgressIsToldOnceItIsDurable(t *testing.T) {
+// TestProgressIsSentOnceItIsDurable has two clients that watch a stored job.
+func TestProgressIsSentOnceItIsDurable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	follower, other, worker := r.client(core.Gearman), r.client(core.Gearman), r.client(core.Faktory)
@@ -191,7 +191,8 @@ func TestProgressIsToldOnceItIsDurable(t *testing.T) {
 	}
 }
 
-// TestClientIsWokenByTheCommitItsReplyDependsOn asks during a commit, so that the reply depends on the one in flight.
+// TestClientIsWokenByTheCommitItsReplyDependsOn sends a request during a commit, so that the reply depends on the
+// commit in flight.
 func TestClientIsWokenByTheCommitItsReplyDependsOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -215,8 +216,8 @@ func TestClientIsWokenByTheCommitItsReplyDependsOn(t *testing.T) {
 	}
 }
 
-// TestUnknownJobWaitsForNothing has no change under way.
-func TestUnknownJobWaitsForNothing(t *testing.T) {
+// TestReplyAboutAnUnknownJobDoesNotWait runs without a change in progress.
+func TestReplyAboutAnUnknownJobDoesNotWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.client(core.Workq)

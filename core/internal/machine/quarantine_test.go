@@ -6,8 +6,9 @@ import (
 	"broker/core"
 )
 
-// TestADamagedJobIsBuriedAndHasNotEnded: also if its policy lets it go when it fails for good, it can be looked at, and comes back.
-func TestADamagedJobIsBuriedAndHasNotEnded(t *testing.T) {
+// TestDamagedJobIsBuriedNotEnded: even if its policy would remove it after its last failure, it can be inspected and put
+// back.
+func TestDamagedJobIsBuriedNotEnded(t *testing.T) {
 	t.Parallel()
 	l := newLimited()
 	seq := l.do(&core.Submit{Job: &core.Job{Queue: "q", Exhausted: core.ExhaustedFinish}}).Seq

@@ -106,7 +106,7 @@ func TestCompareFoldAgreesWithEqualFold(t *testing.T) {
 	}
 }
 
-func TestQueueIsDroppedWhateverTheCase(t *testing.T) {
+func TestDropQueueCanIgnoreCase(t *testing.T) {
 	t.Parallel()
 	m, id := manyQueues(t, 100)
 	for _, c := range []struct {
@@ -179,7 +179,7 @@ func BenchmarkListQueues(b *testing.B) {
 	}
 }
 
-func TestQueueValuesAreThoseOfTheQueues(t *testing.T) {
+func TestQueueValuesMatchTheQueues(t *testing.T) {
 	t.Parallel()
 	m, id := manyQueues(t, 700)
 	const now = 1 << 50

@@ -14,9 +14,9 @@ import (
 	"broker/core/internal/machine"
 )
 
-// TestRandomOperationsKeepTheInvariants does operations of every kind at random and checks the machine after each. From
-// time to time it makes a second machine of what is stored, which must know the same. RANDOM_SEEDS says how many lives
-// (default 60), RANDOM_FIRST which is the first.
+// TestRandomOperationsKeepTheInvariants applies random operations of every kind and checks the machine after each. From
+// time to time, it restores a second machine from the stored data, which must be in the same state. RANDOM_SEEDS is the
+// number of lives (default 60), RANDOM_FIRST the first seed.
 func TestRandomOperationsKeepTheInvariants(t *testing.T) {
 	t.Parallel()
 	number := func(name string, otherwise int) uint64 {

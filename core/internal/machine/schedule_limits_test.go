@@ -11,7 +11,7 @@ import (
 	"broker/core/internal/machine"
 )
 
-// A limit of today, or a time zone that the system has lost, must not keep a store from opening.
+// A reduced limit, or a time zone that the system no longer has, must not prevent a store from opening.
 func TestStoredSchedulesOutliveTighterLimits(t *testing.T) {
 	t.Parallel()
 	const job = `"job":"AQABcQ=="`

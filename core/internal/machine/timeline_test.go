@@ -76,8 +76,8 @@ func TestTimelineKeepsItsBeginningAndItsEnd(t *testing.T) {
 	}
 }
 
-// TestPlainJobHasNoTimeline counts what a job costs that is submitted, leased and done: no allocation and no record more than
-// the job, its lease and the counters.
+// TestPlainJobHasNoTimeline counts the cost of a job that is submitted, leased and done: no more allocations and records than
+// for the job, its lease and the counters.
 func TestPlainJobHasNoTimeline(t *testing.T) { //nolint:paralleltest // it counts allocations
 	clk := coretest.NewClock()
 	m := machine.New(machine.Options{Persist: true, StartedAt: clk.Now()})

@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-func TestJobsThatWaitForASlowDiskAreBounded(t *testing.T) {
+func TestSlowDiskBoundsUnstoredJobs(t *testing.T) {
 	t.Parallel()
 	const maxUnstored = 512 << 20 // not as usual
 	m := New(Options{Persist: true, Await: true, MaxUnstored: maxUnstored, Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1})

@@ -8,7 +8,7 @@ import (
 	"broker/core/internal/machine"
 )
 
-// waitingBytes is what the index may take of memory for a waiting job whose payload is on disk only.
+// waitingBytes is the maximum memory of the index for a waiting job whose payload is only on disk.
 const waitingBytes = 172
 
 func TestWaitingJobsTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it measures memory

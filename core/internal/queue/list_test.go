@@ -70,7 +70,7 @@ func BenchmarkPushPop(b *testing.B) {
 	}
 }
 
-func TestAListThatEmptiesAgainAndAgainAllocatesNothing(t *testing.T) {
+func TestRepeatedlyEmptiedListDoesNotAllocate(t *testing.T) {
 	before := func(a, b uint32) bool { return a < b }
 	var l List
 	round := func() {

@@ -9,8 +9,9 @@ import (
 	"broker/core/internal/queue"
 )
 
-// TestSearchFindsThePlace compares Search with that of a sorted slice, while the list is filled and emptied.
-func TestSearchFindsThePlace(t *testing.T) {
+// TestSearchMatchesASortedSlice compares Search with a search in a sorted slice, while the list is filled and
+// emptied.
+func TestSearchMatchesASortedSlice(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
 	var l queue.List

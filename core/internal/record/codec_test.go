@@ -59,7 +59,7 @@ func wantSame(t *testing.T, got, want any) {
 	}
 }
 
-func TestJobsComeBackAsTheyWere(t *testing.T) {
+func TestEncodedJobsDecodeUnchanged(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*core.Job){
 		"every field":       func(*core.Job) {},

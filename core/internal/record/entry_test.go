@@ -61,7 +61,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 	}
 }
 
-// Members of a cluster that are not upgraded yet read an entry without the fields that they do not know.
+// Members of a cluster that are not upgraded yet get entries without the fields that they do not know.
 func TestEntriesOfOlderFormatsLeaveNewFieldsOut(t *testing.T) {
 	t.Parallel()
 	wide := &core.Job{Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves}
@@ -84,7 +84,7 @@ func TestEntriesOfOlderFormatsLeaveNewFieldsOut(t *testing.T) {
 	}
 }
 
-// The encoding is a promise to members of a cluster that are not upgraded yet.
+// The encoding must not change, because members of a cluster that are not upgraded yet read it.
 func TestEncodingOfEntriesIsKept(t *testing.T) {
 	t.Parallel()
 	e := &record.Entry{Position: record.Position{Epoch: 3, Number: 1000, At: 2}, Prev: 998, Batch: &record.CommitBatch{

@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// A change and often a status are made for each job that is stored.
+// Each stored job needs a change and often a status.
 func TestChangesDoNotGrow(t *testing.T) {
 	t.Parallel()
 	if got := unsafe.Sizeof(record.Change{}); got > 80 {

@@ -18,7 +18,7 @@ func (c countingTimes) Next(t time.Time) time.Time {
 	return c.every.Next(t)
 }
 
-// Making up for missed runs takes time in proportion to their number.
+// Catching up on missed runs takes time in proportion to their number.
 func TestMissedRunsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	const most, missed = core.MaxMissed, 5 * core.MaxMissed

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A clock that was far ahead leaves a position on disk that is far ahead. When the clock is set back, the schedule starts anew, which
-// is not on disk until the next commit.
-func TestAScheduleThatStartsAnewMayComeBackWhereItWas(t *testing.T) {
+// A clock that was far ahead leaves a position on disk that is far ahead. When the clock is set back, the schedule is reset. The
+// reset is not on disk until the next commit.
+func TestResetOfAScheduleMayBeLostInACrash(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(1)
 	if err != nil {

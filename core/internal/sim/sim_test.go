@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPromisesHoldInSimulatedLives runs SIM_SEEDS lives (default 20) from SIM_FIRST on.
-func TestPromisesHoldInSimulatedLives(t *testing.T) {
+// TestSimulatedLivesKeepAcknowledgedState runs SIM_SEEDS lives (default 20) from SIM_FIRST on.
+func TestSimulatedLivesKeepAcknowledgedState(t *testing.T) {
 	t.Parallel()
 	first, lives := number("SIM_FIRST", 1), number("SIM_SEEDS", 20)
 	total, crashes, compared := 0, 0, 0
@@ -26,8 +26,8 @@ func TestPromisesHoldInSimulatedLives(t *testing.T) {
 	t.Logf("%d lives, %d steps, %d crashes, %d comparisons with a follower", lives, total, crashes, compared)
 }
 
-// TestSeedsThatHaveShownABug plays lives that failed once.
-func TestSeedsThatHaveShownABug(t *testing.T) {
+// TestSeedsThatOnceFailed plays lives that failed once.
+func TestSeedsThatOnceFailed(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{
 		377, // a start took a finished parent that asks for a retention for closed, though its child was not
@@ -72,7 +72,7 @@ func TestShrinkFindsTheStepsThatMatter(t *testing.T) {
 	}
 }
 
-func TestALifeIsTheSameEachTime(t *testing.T) {
+func TestSameSeedGivesTheSameLife(t *testing.T) {
 	t.Parallel()
 	tidy := func() *world {
 		w, err := newWorld(3)

@@ -23,7 +23,7 @@ func copyOf(t *testing.T) string {
 	return dir
 }
 
-func TestArchiveHasItsSizeAndIsReceivedAsItWas(t *testing.T) {
+func TestArchiveIsReceivedUnchanged(t *testing.T) {
 	t.Parallel()
 	from, to := copyOf(t), filepath.Join(t.TempDir(), "to")
 	a, err := OpenArchive(from)
@@ -48,7 +48,7 @@ func TestArchiveHasItsSizeAndIsReceivedAsItWas(t *testing.T) {
 	}
 }
 
-func TestIncompleteArchiveIsNoCopy(t *testing.T) {
+func TestIncompleteArchiveIsRejected(t *testing.T) {
 	t.Parallel()
 	a, err := OpenArchive(copyOf(t))
 	if err != nil {

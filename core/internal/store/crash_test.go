@@ -320,8 +320,8 @@ func (c *crashed) reference(t *testing.T) int {
 	return n
 }
 
-// GUARD may survive a crash without a new log, and never with a log that did not survive.
-func TestGuardNamesNoLogThatACrashTakes(t *testing.T) {
+// After a crash, a new log may be missing in GUARD, but GUARD never names a log that was lost.
+func TestGuardNamesNoLogLostInACrash(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	if err := atomicfile.MakeDir(disk, testDir); err != nil {

@@ -96,7 +96,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	}
 }
 
-// Several logs are wanted as long as tables are written from the older ones, and others are only kept to be used again.
+// Several logs are needed while tables are written from the older ones; other logs are only kept for reuse.
 func TestMissingAndShortLogsAreNamed(t *testing.T) {
 	t.Parallel()
 	const seed = 16
@@ -197,7 +197,8 @@ func TestMissingVersionIsNoticed(t *testing.T) {
 	wantDamage(t, err, "*.log")
 }
 
-// Damage in the log is distinguished from its torn tail up to the last blocks, of 32 KiB, which no later one confirms.
+// Damage in the log is distinguished from a torn tail, except in the last blocks of 32 KiB, which no later block
+// confirms.
 func TestFlippedBitsInTheLog(t *testing.T) {
 	t.Parallel()
 	const jobs, confirmed = 300, 64 << 10
@@ -238,7 +239,7 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 	}
 }
 
-// A flipped bit, anywhere but in the log: an error, or no difference.
+// A flipped bit anywhere except in the log causes an error or makes no difference.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	const seed, n = 13, 25
@@ -355,7 +356,7 @@ func newest(t *testing.T, d *testDisk) string {
 	return best
 }
 
-func TestDoctorFindsWhatIsWrong(t *testing.T) {
+func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 2*record.InlineBytes)}, record.Change{Seq: 2, Job: job(2, 1), Failure: recordtest.FullFailure()},
@@ -390,8 +391,8 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// On a real disk a lock that is closed twice panics.
-func TestDamageThatOpenFindsReleasesTheLockOnce(t *testing.T) {
+// On a real disk, closing a lock twice panics.
+func TestFailedOpenReleasesTheLockOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	open := func(readOnly bool) (*Store, error) {

@@ -7,7 +7,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// Pebble tolerates a log that ends without its trailer only if it is the newest. So a log without any record must not survive as an older one when the start after a crash crashes in turn.
+// Pebble tolerates a log without a trailer only if it is the newest. So a log without any record must not remain as an older log when the
+// start after a crash crashes again.
 func TestCrashesBeforeTheFirstRecordOfALog(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()

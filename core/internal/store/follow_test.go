@@ -40,7 +40,7 @@ func follow(t *testing.T, f *store.Follower, jobs map[uint64]core.State) (seqs [
 	return c.Jobs, c.Meta
 }
 
-func TestFollowerReadsWhatHasChanged(t *testing.T) {
+func TestFollowerReadsChanges(t *testing.T) {
 	t.Parallel()
 	s, err := store.Open(store.Options{Dir: "data", FS: store.MemoryFS()})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// testdata has a store of every format: formatN.tar.gz is one that a broker of format N wrote, and formatN.txt lists what is in it.
-// format2.tar.gz is of the first broker of format 2: jobs of three protocols in every state but blocked, from two sessions of which
-// the second ended with a kill -9. It has none of what format 2 got later, such as schedules, timelines and positions of entries.
+// testdata has a store of every format: formatN.tar.gz was written by a broker of format N, and formatN.txt lists its content.
+// format2.tar.gz is of the first broker of format 2: jobs of three protocols in every state except blocked, from two runs; the
+// second run ended with kill -9. It has no later additions to format 2, such as schedules, timelines and positions of entries.
 func TestStoreOfEveryFormatIsRead(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= integrity.FormatVersion; n++ {

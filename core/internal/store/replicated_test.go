@@ -37,8 +37,9 @@ func openReplicated(t *testing.T, disk *testDisk) *Store {
 	return s
 }
 
-// A crash leaves the store of a member at an entry that it had, never between two; the rest comes again from the log.
-func TestMemberReplaysWhatACrashTakes(t *testing.T) {
+// After a crash, the store of a member is at an entry that it had, never between two entries. Later entries come
+// again from the log.
+func TestMemberReplaysEntriesLostInACrash(t *testing.T) {
 	t.Parallel()
 	entries := chained(300)
 	for seed := range uint64(6) {
@@ -136,8 +137,8 @@ func TestStoresJoinAndLeaveClusters(t *testing.T) {
 	}
 }
 
-// The log keeps its ends and its entries through crashes.
-func TestLogKeepsWhatItHas(t *testing.T) {
+// The log keeps its bounds and its entries through crashes.
+func TestLogSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	open := func() *Log {

@@ -63,7 +63,7 @@ func wantSame(t *testing.T, got, want any) {
 	}
 }
 
-func TestWhatWasCommittedIsReadBack(t *testing.T) {
+func TestCommittedDataIsReadBack(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
@@ -112,7 +112,7 @@ func TestWhatWasCommittedIsReadBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsMissing(t *testing.T) {
+func TestMissingKeysReturnErrMissing(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	mustCommit(t, s, record.Change{Seq: 5, Job: job(5, 1)})
@@ -128,7 +128,7 @@ func TestWhatIsNotThereIsMissing(t *testing.T) {
 	}
 }
 
-func TestJobThatIsGoneLeavesNothing(t *testing.T) {
+func TestRemovedJobLeavesNoKeys(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
@@ -199,7 +199,7 @@ func TestFailureMayGrowAndShrink(t *testing.T) {
 	}
 }
 
-func TestScanGivesJobsInOrderWithWhatIsKnown(t *testing.T) {
+func TestScanReturnsJobsInOrderWithTheirParts(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
@@ -260,7 +260,7 @@ func wantRecord(t *testing.T, r *record.Record) {
 	}
 }
 
-func TestScanEndsWhenToldTo(t *testing.T) {
+func TestScanStopsOnErrorOrCancellation(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	for seq := uint64(1); seq <= 3; seq++ {
@@ -344,7 +344,7 @@ func TestMetadataEntriesAreKept(t *testing.T) {
 	}
 }
 
-// Entries are applied in order, each once, whatever happens in between.
+// Entries are applied in order and only once, regardless of crashes in between.
 func TestEntriesThatDoNotFollowAreRefused(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
@@ -387,8 +387,8 @@ func TestEntriesThatDoNotFollowAreRefused(t *testing.T) {
 	}
 }
 
-// Jobs that come and go before the write buffer is full leave nothing to write out, which is no failure.
-func TestJobsThatComeAndGoCostNoTable(t *testing.T) {
+// If jobs come and go before the write buffer is full, a flush has nothing to write, which is not a failure.
+func TestShortLivedJobsNeedNoTable(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
@@ -435,8 +435,8 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	mustClose(t, s)
 }
 
-// A table that spans key spaces would overlap all that come later, which would be merged with it again and again.
-func TestTablesKeepToOneKeySpace(t *testing.T) {
+// A table that spans key spaces would overlap all later tables, and they would be merged with it again and again.
+func TestTablesDoNotSpanKeySpaces(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, used(t, 18, 60))
 	defer mustClose(t, s)

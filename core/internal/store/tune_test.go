@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// TestNewJobsAreNotWrittenAgain fills several write buffers with jobs that nobody takes, each commit with a mark: their
-// tables overlap nothing and need no merging, only those of the mark do.
+// TestNewJobsAreNotWrittenAgain fills several write buffers with jobs that no worker takes; each commit also rewrites
+// one mark. The tables of jobs overlap no other tables and are not merged; only the tables of the mark are.
 func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const memTable, flushes, perCommit, bodyBytes = 2 << 20, 12, 256, 1 << 10
@@ -51,8 +51,8 @@ func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestJobsThatLeaveInRandomOrderKeepTablesLarge replaces jobs at random, so that nearly all tables are merged: what comes
-// out must not be small pieces, of which a large store would have tens of thousands.
+// TestJobsThatLeaveInRandomOrderKeepTablesLarge replaces jobs at random, so that nearly all tables are merged: the
+// results must not be small tables, of which a large store would have tens of thousands.
 func TestJobsThatLeaveInRandomOrderKeepTablesLarge(t *testing.T) {
 	t.Parallel()
 	const memTable, jobs, perCommit, bodyBytes = 128 << 10, 3 << 10, 64, 1 << 10

@@ -68,7 +68,7 @@ func TestUpgradeMayCrash(t *testing.T) {
 	}
 }
 
-// TestInspectionDoesNotUpgrade: whoever only looks into a store must not lock out the older broker that owns it.
+// TestInspectionDoesNotUpgrade: inspecting a store must not lock out the older broker that owns it.
 func TestInspectionDoesNotUpgrade(t *testing.T) {
 	t.Parallel()
 	disk := format1Store(t)
@@ -84,7 +84,8 @@ func TestInspectionDoesNotUpgrade(t *testing.T) {
 	}
 }
 
-// TestJobsOfFormat1CanBeRewrittenAndRemoved: no value that the older broker wrote comes back, wherever it lies.
+// TestJobsOfFormat1CanBeRewrittenAndRemoved: no value that the older broker wrote comes back, in whichever table it
+// is.
 func TestJobsOfFormat1CanBeRewrittenAndRemoved(t *testing.T) {
 	t.Parallel()
 	disk := format1Store(t)

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// A broker that is nearly empty gets a job into memory and out of it again for each one that passes through.
+// A nearly empty broker adds and removes the only job in memory again and again.
 func TestSingleJobInMemoryNeedsNoNewPage(t *testing.T) {
 	var s slab
 	h, _ := s.alloc()
@@ -24,7 +24,7 @@ func TestSingleJobInMemoryNeedsNoNewPage(t *testing.T) {
 	}
 }
 
-// Ten million jobs wait in memory: a field that few of them use has a place of its own.
+// Ten million jobs may wait in memory, so a field that few jobs use does not belong in the entry.
 func TestEntryDoesNotGrow(t *testing.T) {
 	if got := unsafe.Sizeof(Entry{}); got != 160 {
 		t.Errorf("an entry has %d bytes", got)

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// TestBlocksComeBack stores a block and reads it.
-func TestBlocksComeBack(t *testing.T) {
+// TestStoredBlocksAreReadBack stores a block and reads it.
+func TestStoredBlocksAreReadBack(t *testing.T) {
 	t.Parallel()
 	b := &block{number: 12345}
 	for i := range b.points {
@@ -27,7 +27,7 @@ func TestBlocksComeBack(t *testing.T) {
 	}
 }
 
-// TestSpanCodesAreNearlyExact takes spans of all lengths there and back.
+// TestSpanCodesAreNearlyExact encodes and decodes spans of all lengths.
 func TestSpanCodesAreNearlyExact(t *testing.T) {
 	t.Parallel()
 	last := time.Duration(-1)

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-func TestDeadlinesComeOutInOrderWhateverIsRemoved(t *testing.T) {
+func TestDeadlinesStayOrderedAfterRemovals(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var h Heap
@@ -55,7 +55,7 @@ func TestDeadlinesComeOutInOrderWhateverIsRemoved(t *testing.T) {
 	}
 }
 
-func TestShiftMovesOnlyWhatIsPicked(t *testing.T) {
+func TestShiftMovesOnlySelectedDeadlines(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
 	var h Heap
