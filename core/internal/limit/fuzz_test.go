@@ -1,0 +1,98 @@
+package limit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// FuzzHandOut lets limits, jobs, workers and time change at random. The counters must agree after each step, and no more jobs are leased
+// than a limit of the whole queue allows when it lets one go.
+func FuzzHandOut(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100})
+	f.Add([]byte("limits of types, keys and queues change while jobs are leased and finished"))
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		x := setup(t)
+		jobs := []string{"q", "q type=a tag=c:1", "q type=b tag=c:2", "p type=a", "p tag=c:1", "q cost=2 tag=c:1"}
+		for i, step := range steps[:min(len(steps), 200)] {
+			n, queue := int(step>>4), []string{"q", "p"}[step>>4&1]
+			switch step & 15 {
+			case 0, 1, 2, 3:
+				x.submit(jobs[n%len(jobs)])
+			case 4, 5, 6:
+				if h := x.next(queue, n%3); h != 0 {
+					if q := x.queue(queue); q.Limits.Leased > 0 && q.slots > q.Limits.Leased {
+						t.Fatalf("step %d: %d leases of %s with a limit of %d", i, q.slots, queue, q.Limits.Leased)
+					}
+				}
+			case 7, 8:
+				if len(x.leased) > 0 {
+					x.finish(x.table.At(x.leased[n%len(x.leased)]).Seq)
+				}
+			case 9:
+				if len(x.leased) > 0 {
+					h := x.leased[n%len(x.leased)]
+					x.giveUp(h)
+					x.ready(h)
+				}
+			case 10:
+				x.limit(core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second}}) //nolint:gosec // small
+			case 11:
+				x.limit(core.QueueLimit{Queue: queue, Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1, Rate: float64(n%3 + 1)}})
+			case 12:
+				_, _ = x.rules.DropLimit(&core.RemoveLimit{Queue: queue, Scope: core.LimitScope(n % 3)}) // there may be none
+			case 13:
+				x.share(core.Sharing{
+					Queue: queue, Key: []core.JobKey{{}, {Kind: core.KeyTag, Tag: "c"}, {Kind: core.KeyTag, Tag: "c"}}[n%3], Ordered: n%3 == 1, Fair: n%3 == 2,
+				})
+			case 14:
+				if n%2 == 0 {
+					_, _ = x.rules.PutShared(core.SharedLimit{Name: "s", Queues: []string{"p"}, Types: []string{"a"}, Throttle: core.Throttle{Leased: 2}}) // valid
+				} else {
+					_, _ = x.rules.RemoveShared("s") // there may be none
+				}
+			case 15:
+				x.advance(time.Duration(n) * 100 * time.Millisecond)
+			}
+			x.check()
+		}
+	})
+}
+
+// FuzzPolicyIsRestored reads what a store may have: all that is accepted is put in force, stored, and read again as the same.
+func FuzzPolicyIsRestored(f *testing.F) {
+	f.Add([]byte(`{"limits":[{"leased":2,"slot_for":1000000000},{"scope":1,"name":"VA==","rate":0.5,"burst":3}],"key":1,"tag":"c","fair":true,"weights":{"a":2}}`))
+	f.Add([]byte(`{"limits":[{"rate":1e300}],"key":2}`))
+	f.Add([]byte(`{"key":9}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		p, err := DecodePolicy(PolicyPrefix+"q", value)
+		if err != nil {
+			return
+		}
+		x := setup(t)
+		x.queue("q")
+		x.rules.ApplyRestored(1, p)
+		x.check()
+		limits, sharings := x.rules.List(&core.ListLimits{})
+		x.rules.SetLimit(1, core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 7}})
+		stored := x.table.Meta()[PolicyPrefix+"q"]
+		again, err := DecodePolicy(PolicyPrefix+"q", stored)
+		if err != nil {
+			t.Fatalf("%s is stored as %s: %v", value, stored, err)
+		}
+		y := setup(t)
+		y.queue("q")
+		y.rules.ApplyRestored(1, again)
+		have, haveSharings := y.rules.List(&core.ListLimits{})
+		if len(have) == len(limits)+1 {
+			have = have[1:] // the limit of the whole queue is new
+		} else {
+			have[0] = limits[0]
+		}
+		if fmt.Sprint(have, haveSharings) != fmt.Sprint(limits, sharings) {
+			t.Errorf("%s is restored as\n%+v %+v, stored as %s and then\n%+v %+v", value, limits, sharings, stored, have, haveSharings)
+		}
+	})
+}
