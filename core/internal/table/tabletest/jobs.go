@@ -69,11 +69,20 @@ func (t *Table) Remove(h uint32) {
 }
 
 // Meta seals the open batch and returns the meta entries in it, by name.
-func (t *Table) Meta() map[string][]byte {
-	var sealed table.Sealed
-	t.Seal(&sealed)
+func (t *Table) Meta() map[string][]byte { return byName(t.seal().Batch.Meta) }
+
+// Documents is Meta for documents.
+func (t *Table) Documents() map[string][]byte { return byName(t.seal().Batch.Documents) }
+
+func (t *Table) seal() *table.Sealed {
+	sealed := &table.Sealed{}
+	t.Seal(sealed)
+	return sealed
+}
+
+func byName(entries []core.MetaEntry) map[string][]byte {
 	all := map[string][]byte{}
-	for _, entry := range sealed.Batch.Meta {
+	for _, entry := range entries {
 		all[entry.Name] = entry.Value
 	}
 	return all
