@@ -9,7 +9,7 @@ import (
 	"broker/frontends/access"
 )
 
-// verb numbers the commands for their counters.
+// verb is the number of a command, for its counter.
 type verb uint8
 
 const (
@@ -46,11 +46,11 @@ const (
 type command struct {
 	verb verb
 	args bool // a space and arguments follow
-	bare bool // without its space it is malformed, not unknown
+	bare bool // without arguments it is malformed, not unknown
 	run  func(*Session, *pipeline, *args)
 }
 
-// commands by their first word; put has a body and is not here.
+// commands by their first word. put is handled separately, because it has a body.
 var commands = map[string]command{
 	"peek":                 {verbPeek, true, false, (*Session).peek},
 	"peek-ready":           {verbPeekReady, false, false, (*Session).peekReady},
@@ -81,7 +81,7 @@ var commands = map[string]command{
 // count counts a well-formed command.
 func (s *Session) count(v verb) { s.front.commands[v].Add(1) }
 
-// id reads the only argument of a command. If it is malformed, the command is answered and ok is false.
+// id reads the only argument of a command. If it is malformed, id answers the command with an error and ok is false.
 func (s *Session) id(p *pipeline, a *args, v verb) (core.Ref, bool) {
 	id := a.number(math.MaxUint64)
 	if !a.end() {
@@ -89,7 +89,7 @@ func (s *Session) id(p *pipeline, a *args, v verb) (core.Ref, bool) {
 		return core.Ref{}, false
 	}
 	s.count(v)
-	if id == 0 { // no job has this number, and a Ref without one would name a job by text
+	if id == 0 { // no job has this number, and a Ref without a number would name a job by text
 		p.say(notFound)
 		return core.Ref{}, false
 	}
@@ -243,7 +243,8 @@ func (s *Session) reserveJob(p *pipeline, a *args) {
 	})
 }
 
-// tubeName reads the only argument of a command; ok is false if it is malformed, and the command is answered.
+// tubeName reads the only argument of a command. If it is malformed, tubeName answers the command with an error and ok is
+// false.
 func (s *Session) tubeName(p *pipeline, a *args, v verb) (name string, ok bool) {
 	b := a.name()
 	if !a.end() {
@@ -260,7 +261,7 @@ func (s *Session) use(p *pipeline, a *args) {
 		return
 	}
 	if name != s.used {
-		s.flush(p) // what came before is about the other tube
+		s.flush(p) // earlier commands concern the other tube
 		s.hold(name)
 		s.free(s.used)
 		s.front.tubes.change(s.used, func(t *tube) { t.using-- })
@@ -328,5 +329,5 @@ func (s *Session) quit(p *pipeline, _ *args) {
 	s.shutdown()
 }
 
-// seconds is a span of the protocol.
+// seconds converts a duration of the protocol.
 func seconds(n uint64) time.Duration { return time.Duration(n) * time.Second } //nolint:gosec // at most 32 bits

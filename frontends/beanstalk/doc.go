@@ -19,7 +19,7 @@
 //
 // # Blocking
 //
-// A connection executes one command at a time. Commands behind a reserve that waits are read once it has its answer.
+// A connection executes one command at a time. Commands after a waiting reserve are read once it has its answer.
 //
 // # Terms
 //
@@ -35,10 +35,10 @@
 //	reserves          Attempts
 //	timeouts, …       Tally
 //
-// Jobs of equal priority stand by their numbers (Job.SeqOrder), whatever happened to them.
+// Jobs of equal priority are in the order of their numbers (Job.SeqOrder), even after a delay or release.
 //
 // # Deviations
 //
-// The end of a ttr is exact. Waiting reserves are served in the order in which they came. Ids are never used again. A job that
-// twenty connections in a row have lost is buried (poison_after).
+// The end of a ttr is exact. Waiting reserves are served in order. Ids are never reused. A job is buried after twenty lost
+// leases in a row (poison_after).
 package beanstalk

@@ -27,7 +27,7 @@ const (
 	paused        = "PAUSED" + crlf
 )
 
-// wireErrors has a row for each kind of refusal. Clients know no other words than those of the reference.
+// wireErrors maps each error of the core to a reply. Clients only know the replies of the reference server.
 var wireErrors = []struct {
 	kind error
 	text string
@@ -56,7 +56,7 @@ var wireErrors = []struct {
 	{core.ErrConfigured, outOfMemory},
 }
 
-// errorText is the reply for err; DRAINING is a reply to put only.
+// errorText is the reply for err. Only put may get DRAINING.
 func errorText(err error, put bool) string {
 	for _, row := range wireErrors {
 		if !errors.Is(err, row.kind) {

@@ -20,8 +20,7 @@ type Options struct {
 	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
-	// Audit reports the changes of clients that a person may ask about. It is called on an event loop and must not block. May be
-	// nil.
+	// Audit receives the changes of clients for the audit log. It is called on an event loop and must not block. May be nil.
 	Audit func(access.Change)
 
 	// Route changes queue and type at submission, as for Workq. Nil: no change.
@@ -38,12 +37,12 @@ const (
 	// pauseAt is how much a session writes before the event loop sends it.
 	pauseAt = 256 << 10
 
-	// maxWatched limits the tubes of one connection, each of which is a queue while it is watched.
-	// Each reserve looks at all of them.
+	// maxWatched limits the watched tubes of one connection. Each is a queue while it is watched. Each reserve checks all of
+	// them.
 	maxWatched = 1_024
 )
 
-// defaultTube is the tube that connections use and watch at first.
+// defaultTube is the tube that new connections use and watch.
 const defaultTube = "default"
 
 // Frontend makes sessions.
@@ -110,7 +109,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 // queue is the name of a tube in the core.
 func (f *Frontend) queue(tube string) string { return f.opts.Namespace + tube }
 
-// tube is the name of a queue for clients; ok is false for one outside of their namespace, or with a name that no tube may have.
+// tube is the name of a queue for clients. ok is false for a queue outside their namespace, or with a name that is not valid
+// for tubes.
 func (f *Frontend) tube(queue string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(queue, f.opts.Namespace)
 	return name, ok && validName([]byte(name))

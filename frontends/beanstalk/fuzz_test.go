@@ -49,7 +49,7 @@ func replyOf(t testing.TB, in []byte, step int) []byte {
 	return steady(append(before, c.Rest()...))
 }
 
-// changing are the lines of stats that differ from one broker to the next.
+// changing matches the lines of stats that differ between runs.
 var changing = regexp.MustCompile(`(?m)^(rusage-[us]time|id|uptime): .*$`)
 
 func steady(out []byte) []byte { return changing.ReplaceAll(out, []byte("$1:")) }

@@ -14,10 +14,10 @@ import (
 // usualPri is the pri of jobs of normal priority.
 const usualPri = 1024
 
-// priorityOf is a pri in the core.
+// priorityOf converts a pri to a priority of the core.
 func priorityOf(pri uint64) int64 { return usualPri - int64(pri) } //nolint:gosec // 32 bits
 
-// priOf is the priority of a job of any origin as clients see it.
+// priOf converts the priority of a job of any protocol to a pri.
 func priOf(priority int64) uint64 {
 	return uint64(min(max(usualPri-priority, 0), math.MaxUint32)) //nolint:gosec // not negative
 }
@@ -45,15 +45,15 @@ func (s *Session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
 	return job
 }
 
-// maxLease is the longest lease that the core keeps exactly, about 49 days.
+// maxLease is the longest lease that the core stores exactly, about 49 days.
 const maxLease = (math.MaxUint32 - 1) * time.Millisecond
 
-// leaseFor is the span of a ttr: 0 counts as 1.
+// leaseFor is the duration of a ttr. 0 counts as 1.
 func leaseFor(ttr uint64) time.Duration { return min(seconds(max(ttr, 1)), maxLease) }
 
-// attributes are the fields of a job of this protocol that the core does not know.
+// attributes are the job fields of this protocol that the core does not know.
 type attributes struct {
-	Delay uint64 `json:"delay,omitempty"` // seconds, as it was asked for last
+	Delay uint64 `json:"delay,omitempty"` // last requested delay, in seconds
 }
 
 // appendDelay writes the attributes of a job; a job without a delay has none.
@@ -65,7 +65,7 @@ func appendDelay(b []byte, delay uint64) []byte {
 	return append(b, '}')
 }
 
-// delayOf is the delay of a job of this protocol.
+// delayOf returns the delay of a job of this protocol.
 func delayOf(j *core.Job) uint64 {
 	var a attributes
 	if j == nil || j.Origin != core.Beanstalk || len(j.Attributes) == 0 || json.Unmarshal(j.Attributes, &a) != nil {
@@ -77,14 +77,14 @@ func delayOf(j *core.Job) uint64 {
 // lease is a job that the connection holds.
 type lease struct {
 	until    core.Instant  // its end; zero: none
-	span     time.Duration // of its ttr; zero: none
+	span     time.Duration // duration of its ttr; zero: none
 	priority int64
 	tube     string
-	ours     bool   // it is of this protocol
-	delay    uint64 // of its attributes
+	ours     bool   // submitted over this protocol
+	delay    uint64 // from its attributes
 }
 
-// changed is the priority to set for a pri that a client sends back; nil: it is the one that the job has.
+// changed is the new priority for a pri from a client; nil if it equals the job's priority.
 func (l *lease) changed(pri uint64) *int64 {
 	if priOf(l.priority) == pri {
 		return nil
@@ -93,7 +93,7 @@ func (l *lease) changed(pri uint64) *int64 {
 	return &p
 }
 
-// leased remembers a job that is handed to the client.
+// leased remembers a job that the client receives.
 func (s *Session) leased(seq uint64, g *core.Grant, j *core.Job) {
 	l := lease{span: g.LeaseFor, priority: j.Priority, ours: j.Origin == core.Beanstalk, delay: delayOf(j)}
 	if g.LeaseFor > 0 {
@@ -125,8 +125,8 @@ func answerFirst(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool)
 	return appendJob(b, "FOUND", r.Jobs[0].Seq, r.Jobs[0].Job.Body), true
 }
 
-// answerDelete sees up to three replies: to Complete, if the client held the job, to Inspect, and to Cancel, for jobs that
-// nobody holds.
+// answerDelete handles up to three replies: to Complete, if the client held the job; to Inspect; and to Cancel, for jobs
+// without a lease.
 func answerDelete(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
 	if r.Kind == core.Inspected {
 		p.tube, _ = s.front.tube(r.Info.Queue)
@@ -165,7 +165,7 @@ func answerKickJob(_ *Session, b []byte, _ *pending, _ *core.Reply) ([]byte, boo
 	return append(b, kicked...), true
 }
 
-// answerReserveJob reads the job that the connection now holds, whatever else its principal may see.
+// answerReserveJob reads the job that the connection now holds, without a check of the principal's rights.
 func answerReserveJob(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
 		if job.Kind == core.Inspected && job.Info.Job != nil {

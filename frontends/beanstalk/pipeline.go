@@ -15,16 +15,16 @@ type pipeline struct {
 type pending struct {
 	text     string
 	answer   answer
-	seq      uint64 // of the job that the command names
-	tube     string // of that job, once it is known
+	seq      uint64 // job that the command names
+	tube     string // tube of that job, once it is known
 	put      bool
-	left     int         // replies that are to come, if a refusal among them is not the answer unless it is the last
+	left     int         // number of replies to come, if only an error in the last one is the answer
 	large    bool        // the answer may be large
 	commit   core.Commit // of an earlier reply
 	answered bool
 }
 
-// answer appends the answer that a reply leads to; false: it comes with a later reply.
+// answer appends the answer for a reply. It returns false if the answer comes with a later reply.
 type answer func(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool)
 
 // maxPipeline is how many commands are decided together.

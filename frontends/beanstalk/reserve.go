@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// forEver is the timeout of a reserve without one.
+// forEver is the timeout of a reserve without a timeout.
 const forEver = time.Duration(math.MaxInt64)
 
 // lastSecond is the part of a lease in which reserve returns DEADLINE_SOON.
@@ -16,13 +16,13 @@ const lastSecond = time.Second
 // reserving is the reserve that a session is blocked on.
 type reserving struct {
 	tag   uint64       // zero: none
-	until core.Instant // its own timeout; zero: it waits for ever
-	reads bool         // it has a job, whose body is being read from the disk
+	until core.Instant // its own timeout; zero: none
+	reads bool         // it has a job whose body is being read from disk
 }
 
-// take reserves a job of the watched tubes, waiting until timeout.
+// take reserves a job of the watched tubes. It waits until timeout.
 func (s *Session) take(p *pipeline, timeout time.Duration) {
-	s.flush(p) // the leases of the session are now as the client knows them
+	s.flush(p) // brings the leases of the session up to date
 	s.works()
 	s.wait = reserving{}
 	if timeout != forEver {
@@ -54,15 +54,15 @@ func (s *Session) lease(p *pipeline) {
 	p.due = true
 }
 
-// noteSoon notes the end of a lease of the client; zero: it has none.
+// noteSoon records the end of a lease of the client; zero: none.
 func (s *Session) noteSoon(until core.Instant) {
 	if at := until.Add(-lastSecond); until != 0 && (s.soonAt == 0 || at < s.soonAt) {
 		s.soonAt = at
 	}
 }
 
-// soon is when the last second of the client's next lease to end begins, or earlier; zero if it has none. When that time has
-// come it is exact: leases that have ended without the client are forgotten.
+// soon is a time at or before the start of the last second of the client's next ending lease; zero if there is none. When that
+// time comes, soon is recomputed exactly, without ended leases.
 func (s *Session) soon(now core.Instant) core.Instant {
 	if s.soonAt == 0 || now < s.soonAt {
 		return s.soonAt
@@ -78,13 +78,13 @@ func (s *Session) soon(now core.Instant) core.Instant {
 			continue
 		}
 		if s.noteSoon(l.until); isSoon {
-			break // one is enough; a client may hold very many
+			break // one is enough, because a client may hold very many
 		}
 	}
 	return s.soonAt
 }
 
-// stillHolds reports whether the client has a job: others may have cancelled or moved it.
+// stillHolds reports whether the client still holds a job. Other clients may have cancelled or moved it.
 func (s *Session) stillHolds(seq uint64) bool {
 	op := &core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByHolder, Heartbeat: true}
 	for _, r := range s.front.broker.Do(s.client, []core.Op{op}, nil) {
@@ -95,8 +95,8 @@ func (s *Session) stillHolds(seq uint64) bool {
 	return false
 }
 
-// answerReserve writes the job, DEADLINE_SOON or TIMED_OUT; it waits again if only a lease of the client came near its end that
-// the client has lost or prolonged meanwhile.
+// answerReserve writes the job, DEADLINE_SOON or TIMED_OUT. It waits again if the wait ended because of a lease that the client
+// has lost or extended in the meantime.
 func answerReserve(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	now := s.front.broker.Now()
 	switch soon := s.soon(now); {
@@ -115,7 +115,7 @@ func answerReserve(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, boo
 	return b, true
 }
 
-// beginWait counts a connection that waits; endWait ends that.
+// beginWait counts a waiting connection; endWait uncounts it.
 func (s *Session) beginWait() {
 	if !s.waits {
 		s.waits = true

@@ -17,23 +17,23 @@ type Session struct {
 
 	scanned  int    // bytes of unread input without a line end
 	needed   int    // input bytes that the command needs at least; zero: unknown
-	skip     uint64 // bytes of a refused body that are to come
-	skipLine bool   // the line at hand is too long and is skipped
+	skip     uint64 // bytes of a refused body left to skip
+	skipLine bool   // the current line is too long and is skipped
 	closing  bool   // no more input is read
 	eof      bool   // the client has closed its sending side
 
 	used    string
-	usedIn  string // its queue in the core; empty: not made yet
+	usedIn  string // the core's name of the used tube; empty: not computed yet
 	watched []string
-	queues  []string // those of watched in the core; nil: not made yet
+	queues  []string // the core's names of watched; nil: not computed yet
 
 	held   map[uint64]lease // jobs of the client
 	soonAt core.Instant     // see soon
-	wait   reserving        // the reserve that waits
+	wait   reserving        // the waiting reserve
 	waits  bool             // it counts as waiting
-	again  bool             // the reserve has to ask once more
+	again  bool             // the reserve must ask again
 
-	produces, consumes bool // it counts as a producer, as a worker
+	produces, consumes bool // counts as a producer, as a worker
 }
 
 var (
@@ -65,7 +65,7 @@ func (s *Session) Feed(in []byte) int {
 		if p.due {
 			s.flush(p)
 			if s.conn.Out().Len() > pauseAt {
-				return used // so that the loop sends before the next command
+				return used // the loop sends the output before the next command
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Session) Feed(in []byte) int {
 	return used
 }
 
-// step runs the first command of the input, or skips a part of what is not one. More is false if it needs more input.
+// step runs the first command of the input, or skips input that is not a command. more is false if it needs more input.
 func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 	s.needed = 0
 	if s.skip > 0 {
@@ -104,7 +104,7 @@ func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 	return n, true
 }
 
-// wantLineEnd keeps an incomplete line, or skips the part of one that is too long.
+// wantLineEnd keeps an incomplete line, or skips a part of a line that is too long.
 func (s *Session) wantLineEnd(in []byte) (used int, more bool) {
 	if len(in) < maxLine {
 		s.scanned = len(in)
@@ -112,7 +112,7 @@ func (s *Session) wantLineEnd(in []byte) (used int, more bool) {
 	}
 	s.skipLine, s.scanned = true, 0
 	used = len(in)
-	if in[used-1] == '\r' { // perhaps the first half of the line end
+	if in[used-1] == '\r' { // may be the first half of a CRLF
 		used--
 		s.scanned = 1
 	}
@@ -190,7 +190,7 @@ func (s *Session) works() {
 	}
 }
 
-// flush runs the pipeline; a reserve may be left waiting.
+// flush runs the pipeline. A reserve may still wait afterwards.
 func (s *Session) flush(p *pipeline) {
 	for p.Len() > 0 {
 		p.Run(s.front.broker, s.client, s)
@@ -199,7 +199,7 @@ func (s *Session) flush(p *pipeline) {
 	}
 }
 
-// waitAgain has the waiting reserve ask once more if it must.
+// waitAgain makes the waiting reserve ask again if needed.
 func (s *Session) waitAgain(p *pipeline) {
 	if s.again {
 		s.again = false
@@ -252,7 +252,7 @@ func (s *Session) write(p *pending, r *core.Reply) {
 		if s.wait.tag == r.Tag {
 			s.endWait()
 		}
-		if errorText(r.Err, false) == notFound { // the client has lost the job; after other refusals it may try again
+		if errorText(r.Err, false) == notFound { // the client has lost the job; after other errors it may try again
 			delete(s.held, p.seq)
 		}
 		p.answered = true
@@ -266,12 +266,12 @@ func (s *Session) write(p *pending, r *core.Reply) {
 	}
 }
 
-// hold keeps a tube in existence for the connection; free ends that.
+// hold keeps a tube alive for the connection; free ends that.
 func (s *Session) hold(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube)}) }
 
 func (s *Session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube), Free: true}) }
 
-// do applies operations that are answered at once; there is no waiting lease.
+// do applies operations that are answered at once. There must be no waiting lease.
 func (s *Session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
 
 // usedQueue is the queue of the used tube.
@@ -280,7 +280,7 @@ func (s *Session) usedQueue() string {
 	return s.usedIn
 }
 
-// keepName returns namespace + tube, which is kept if it is that.
+// keepName returns namespace + tube. It reuses the kept string if it is equal.
 func keepName(kept, namespace, tube string) string {
 	if len(kept) == len(namespace)+len(tube) && kept[:len(namespace)] == namespace && kept[len(namespace):] == tube {
 		return kept
@@ -288,7 +288,7 @@ func keepName(kept, namespace, tube string) string {
 	return namespace + tube
 }
 
-// watchedQueues are the queues of the watched tubes; the core only reads them.
+// watchedQueues returns the queues of the watched tubes. The core only reads the slice.
 func (s *Session) watchedQueues() []string {
 	if s.queues == nil {
 		for _, tube := range s.watched {
@@ -398,7 +398,7 @@ func (s *Session) Closed() {
 	s.eachWatched(func(t *tube) { t.watching-- })
 }
 
-// maxKick is how many jobs are found at once.
+// maxKick is the number of jobs in one step of kick.
 const maxKick = 1000
 
 func (s *Session) kick(p *pipeline, a *args) {
@@ -421,7 +421,7 @@ func (s *Session) kick(p *pipeline, a *args) {
 	out.Put(appendNumber(out.Buf(), "KICKED", n), commit)
 }
 
-// kickAll makes jobs of the used tube ready, the first ones of an order.
+// kickAll makes the first jobs of the used tube in an order ready.
 func (s *Session) kickAll(order core.Order, bound uint64) (n uint64, commit core.Commit) {
 	for n < bound {
 		found, next := s.first(order, int(min(bound-n, maxKick)), "") //nolint:gosec // small
@@ -443,7 +443,7 @@ func (s *Session) kickAll(order core.Order, bound uint64) (n uint64, commit core
 	return n, commit
 }
 
-// first finds the first jobs of the used tube in an order. It looks at as many jobs as it takes.
+// first finds the first jobs of the used tube in an order. It may read any number of jobs.
 func (s *Session) first(order core.Order, limit int, cursor string) (found []core.JobInfo, next string) {
 	queue := s.usedQueue()
 	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {

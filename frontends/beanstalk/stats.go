@@ -19,7 +19,7 @@ func (s *Session) statsJob(p *pipeline, a *args) {
 	}
 }
 
-// stateOf is the state of a job as clients know it; empty: there is no such job for them.
+// stateOf is the state of a job for clients; empty: the job does not exist for them.
 func stateOf(state core.State) string {
 	switch state {
 	case core.Ready:
@@ -35,7 +35,7 @@ func stateOf(state core.State) string {
 	return ""
 }
 
-// wholeSeconds is a span that is never negative, rounded down.
+// wholeSeconds rounds a duration down to seconds, at least zero.
 func wholeSeconds(d time.Duration) uint64 { return uint64(max(d, 0) / time.Second) } //nolint:gosec // not negative
 
 func answerStatsJob(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
@@ -79,7 +79,7 @@ func (s *Session) statsTube(p *pipeline, a *args) {
 	p.Ask(&core.InspectQueue{Tag: p.expect(pending{answer: answerStatsTube, tube: name, left: 1}), Queue: s.front.queue(name)})
 }
 
-// endless is the length of a pause without an end.
+// endless is the shown length of a pause without an end.
 const endless = math.MaxUint32
 
 func answerStatsTube(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
@@ -174,7 +174,7 @@ var commandNames = [...]struct {
 	{"pause-tube", verbPauseTube},
 }
 
-// statistics is the document of stats.
+// statistics is the answer of stats.
 func (f *Frontend) statistics(st *core.Stats, urgent, known int) []byte {
 	d := newDictionary()
 	d.count("current-jobs-urgent", urgent)
@@ -211,7 +211,7 @@ func (f *Frontend) statistics(st *core.Stats, urgent, known int) []byte {
 	return d
 }
 
-// processorTime is the processor time of the process: in its own code, and in the system's.
+// processorTime is the processor time of the process in user and system mode.
 func processorTime() (user, system string) {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // zero is harmless
@@ -256,7 +256,7 @@ func (s *Session) pauseTube(p *pipeline, a *args) {
 		p.say(notFound)
 		return
 	}
-	if !known { // it always exists; the pause keeps it
+	if !known { // it always exists, because the pause keeps it
 		s.hold(name)
 		defer s.free(name)
 	}

@@ -6,18 +6,18 @@ import (
 	"broker/core"
 )
 
-// tube is what clients of this protocol do with a tube; the core knows the rest.
+// tube holds the counts of this protocol's clients for a tube. The core has all other data.
 type tube struct {
 	using, watching, waiting int
 	deletes, pauses          uint64
-	since                    core.Instant // QueueInfo.KnownSince of the counts
+	since                    core.Instant // QueueInfo.KnownSince of the counted queue
 }
 
-// tubes are those in use.
+// tubes holds the tubes in use.
 type tubes struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]*tube
-	most   int // tubes before the unused ones lose their counts; grows with those in use, so that looking for them stays rare
+	most   int // number of tubes above which unused ones are dropped; grows with the used tubes, so that the search stays rare
 }
 
 // change changes the counts of a tube.
@@ -38,7 +38,7 @@ func (x *tubes) change(name string, fn func(*tube)) {
 	}
 }
 
-// maxTubes is how many tubes have counts of their own before those that no connection uses lose them.
+// maxTubes is the initial number of tubes above which unused tubes lose their counts.
 const maxTubes = 10_000
 
 func (x *tubes) dropUnused() {
@@ -49,7 +49,7 @@ func (x *tubes) dropUnused() {
 	}
 }
 
-// of returns the counts of a tube that is known since an instant. Those of a former tube of that name are gone.
+// of returns the counts of a tube that exists since an instant. It drops counts of an earlier tube with the same name.
 func (x *tubes) of(name string, since core.Instant) (counts tube) {
 	x.change(name, func(t *tube) {
 		if t.since != since {

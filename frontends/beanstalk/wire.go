@@ -14,10 +14,10 @@ const maxLine = 224
 // maxName is the longest name of a tube.
 const maxName = 200
 
-// cutLine returns the first line of in without its end, and the number of bytes that it uses; zero: it is not complete. The
-// first scanned bytes hold no line end.
+// cutLine returns the first line of in without its end, and the number of used bytes; zero if the line is incomplete. The first
+// scanned bytes contain no line end.
 func cutLine(in []byte, scanned int) (line []byte, used int) {
-	from := max(scanned-1, 0) // a CR may be the last byte that was scanned
+	from := max(scanned-1, 0) // a CR may be the last scanned byte
 	at := bytes.Index(in[from:], []byte(crlf))
 	if at < 0 {
 		return nil, 0
@@ -26,10 +26,10 @@ func cutLine(in []byte, scanned int) (line []byte, used int) {
 	return in[:at], at + len(crlf)
 }
 
-// validLine reports whether a line holds no byte that ends a line elsewhere.
+// validLine reports whether a line contains no NUL, CR or LF.
 func validLine(line []byte) bool { return !bytes.ContainsAny(line, "\r\n\x00") }
 
-// args reads the arguments of a command line. After a mistake bad is set and all reads return zero.
+// args reads the arguments of a command line. After an error bad is set and all reads return zero.
 type args struct {
 	rest []byte // starts with the space before the next argument
 	bad  bool
@@ -52,7 +52,7 @@ func (a *args) number(limit uint64) uint64 {
 	return n
 }
 
-// small is a number of 32 bits.
+// small reads a number of 32 bits.
 func (a *args) small() uint64 { return a.number(math.MaxUint32) }
 
 // name reads the name of a tube.
@@ -106,7 +106,7 @@ var nameBytes = func() (set [256]bool) {
 	return set
 }()
 
-// bodySize is the size of the body behind a put line with a mistake; ok is false if the line does not say it.
+// bodySize is the size of the body after an invalid put line. ok is false if the line does not contain the size.
 func bodySize(rest []byte) (size uint64, ok bool) {
 	fields := bytes.Fields(rest)
 	if len(fields) < 4 {
@@ -129,7 +129,7 @@ func appendNumber(b []byte, word string, n uint64) []byte {
 	return append(strconv.AppendUint(b, n, 10), crlf...)
 }
 
-// appendYAML writes a document that starts at b[start:], behind its size.
+// appendYAML adds the size in front of the document at b[start:].
 func appendYAML(b []byte, document []byte) []byte {
 	b = append(b, "OK "...)
 	b = append(strconv.AppendInt(b, int64(len(document)), 10), crlf...)

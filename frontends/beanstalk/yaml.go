@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dictionary is a YAML dictionary as beanstalkd writes it: a line for each key.
+// dictionary writes a YAML dictionary in beanstalkd's style: a line for each key.
 type dictionary []byte
 
 func newDictionary() dictionary { return dictionary("---\n") }
@@ -16,14 +16,14 @@ func (d *dictionary) text(key, value string) {
 
 func (d *dictionary) number(key string, n uint64) { d.text(key, strconv.FormatUint(n, 10)) }
 
-// count is number for what is never negative.
+// count is number for values that are never negative.
 func (d *dictionary) count(key string, n int) { d.number(key, uint64(max(n, 0))) } //nolint:gosec // not negative
 
 // name is text for the name of a tube.
 func (d *dictionary) name(key, value string) { d.text(key, quoted(value)) }
 
-// quoted puts quotes around a name that YAML would read as something else than a text. Others have none, since simple parsers
-// keep them.
+// quoted puts quotes around a name that YAML would not read as text. Other names have no quotes, because simple parsers do not
+// remove them.
 func quoted(name string) string {
 	_, number := strconv.ParseFloat(strings.ReplaceAll(name, "_", ""), 64)
 	_, integer := strconv.ParseInt(name, 0, 64)
@@ -37,7 +37,7 @@ func quoted(name string) string {
 	return name
 }
 
-// printable is a text of the operating system as a quoted value in ASCII.
+// printable converts a text of the operating system to a quoted ASCII value.
 func printable(s string) string {
 	return `"` + strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' || r == ':' {

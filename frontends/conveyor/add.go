@@ -35,7 +35,7 @@ func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		newest = max(newest, r.Commit)
 	}
 	length := int64(0)
-	if k.kind != keyFailed { // the list of a namespace has no length that is kept: each failure would count all before it
+	if k.kind != keyFailed { // the length is not stored: each failure would have to count all earlier ones
 		length, _ = s.length(k) // a client that may not read learns what it has pushed
 	}
 	return redcon.AppendInt(b, max(length, int64(len(args)-2))), newest
@@ -52,7 +52,7 @@ func (s *session) push(k key, e *envelope) core.Reply {
 			return s.requeue(e, known)
 		}
 	}
-	if known != nil { // the client has added it before
+	if known != nil { // the client repeats its command
 		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
 	}
 	j := s.front.jobOf(e, k.namespace, e.queue)
@@ -75,7 +75,7 @@ func (s *session) push(k key, e *envelope) core.Reply {
 	return *s.ask(&core.Submit{Tag: 1, Job: j})
 }
 
-// inspect finds a job by its uuid, without its body; nil if there is none.
+// inspect finds a job by its uuid, without its body; nil if it does not exist.
 func (s *session) inspect(uuid string) *core.Reply {
 	r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{ID: uuid}, Brief: true})
 	if r.Kind != core.Inspected {
@@ -85,8 +85,8 @@ func (s *session) inspect(uuid string) *core.Reply {
 	return &found
 }
 
-// requeue is LPUSH to a queue of a job that exists: the end of a restart, or the release of a job that waits. Otherwise the
-// client has pushed the job before.
+// requeue handles LPUSH of an existing job to a queue: the end of a restart, or the release of a waiting job. Otherwise the
+// client repeats its push.
 func (s *session) requeue(e *envelope, known *core.Reply) core.Reply {
 	ref := core.Ref{Seq: known.Seq}
 	switch known.Info.State {
@@ -164,7 +164,7 @@ func (s *session) schedule(k key, score float64, value string) (isNew bool, r co
 	return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
 }
 
-// instantOfScore is the time of a score, which is a number of seconds.
+// instantOfScore converts a score in seconds to an instant.
 func instantOfScore(score float64) core.Instant {
 	const latest = 1 << 37 // seconds: some thousand years
 	score = min(max(score, 0), latest)

@@ -16,7 +16,7 @@ import (
 // idOf is the uuid of the n-th job of a test.
 func idOf(n int) string { return fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012x", n) }
 
-// message encodes a job as Conveyor's client does.
+// message encodes a job like Conveyor's client.
 type message struct {
 	uuid, typ, queue, payload string
 	parent, predecessor       string
@@ -76,7 +76,7 @@ func dial(t *testing.T, s *frontendtest.Stage, name string) client {
 	return client{t, s.Dial(name)}
 }
 
-// do sends a command and returns its reply in words: a bulk string as it is, nil as "nil", an array with blanks between.
+// do sends a command and returns its reply as text: a bulk string unchanged, nil as "nil", an array separated by spaces.
 func (c client) do(words ...string) string {
 	c.t.Helper()
 	c.SendBytes(encodeCommand(words...))
@@ -119,7 +119,7 @@ func (c client) want(want string, words ...string) {
 	}
 }
 
-// take pops a job and confirms it, as the worker's client does.
+// take pops a job and confirms it, like the worker's client.
 func (c client) take(worker string, queues ...string) (raw string) {
 	c.t.Helper()
 	words := []string{"BRPOP"}
@@ -161,7 +161,7 @@ func uuidOf(t *testing.T, raw string) string {
 	return e.uuid
 }
 
-// closeJob ends a job step by step, as the worker's client does, and reports whether it and its ancestors were closed.
+// closeJob ends a job step by step, like the worker's client, and reports whether the job and its ancestors were closed.
 func (c client) closeJob(worker, raw string) bool {
 	c.t.Helper()
 	e, err := parseEnvelope([]byte(raw))
@@ -191,7 +191,7 @@ func (c client) closeJob(worker, raw string) bool {
 	return closed
 }
 
-// failJob ends a job as the worker's client does when the function returns an error.
+// failJob ends a job like the worker's client after an error.
 func (c client) failJob(raw, last string, words ...string) {
 	c.t.Helper()
 	u := uuidOf(c.t, raw)

@@ -25,7 +25,7 @@ func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 				continue
 			}
 			r = s.complete(k, uuid, "")
-		case keyOpen: // follows from the child's end
+		case keyOpen: // the end of the child implies this
 			removed++
 			continue
 		default:
@@ -42,9 +42,9 @@ func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(removed)), newest
 }
 
-// complete ends a job as done. Its children are released, and once they are closed its heirs, in the commit of the last
-// end. A job that another worker holds, and one that has ended, stays as it is; so does one that waits, unless a worker reports
-// late that it has run it. The reply's Seq is zero if nothing changed.
+// complete ends a job as done. That releases its children. Its heirs are released in the commit in which the last child is
+// closed. A job does not change if another worker holds it, if it has ended, or if it waits; a waiting job changes only by a
+// late report of its worker. The reply's Seq is zero if nothing changed.
 func (s *session) complete(k key, uuid, worker string) core.Reply {
 	known := s.inspect(uuid)
 	if known == nil {
@@ -74,16 +74,16 @@ func (s *session) complete(k key, uuid, worker string) core.Reply {
 	return r
 }
 
-// closingJobs are jobs that have ended and that clients still ask for while they work through the steps of a close. Several may
-// do so at the same time, each for another child of the job: the last one's DEL drops it.
+// closingJobs holds ended jobs that clients still read during the steps of a close. Several clients may close different
+// children of the same job at the same time. The DEL of the last client drops the job.
 type closingJobs struct {
 	jobs  map[string]closingJob // by namespace and uuid
 	bytes int
-	order []closingAt // oldest first; those that are gone or were put again are passed over
+	order []closingAt // oldest first; entries of removed or newer jobs are skipped
 	puts  uint64
 }
 
-// closingAt is a put of a job.
+// closingAt records when a job was added.
 type closingAt struct {
 	name string
 	put  uint64
@@ -94,11 +94,11 @@ type closingJob struct {
 	queue   string
 	parent  string // its name in jobs; empty: none
 	put     uint64 // its last one
-	clients int    // that have not deleted it yet
+	clients int    // number of clients that have not deleted it yet
 	expires core.Instant
 }
 
-// Limits of closingJobs. A client asks again within milliseconds.
+// Limits of closingJobs. The next step of a client follows within milliseconds.
 const (
 	closingFor      = time.Minute
 	maxClosingBytes = 16 << 20
@@ -121,12 +121,12 @@ func (c *closingJobs) put(name string, j closingJob, now core.Instant) {
 	for c.bytes > maxClosingBytes {
 		c.dropOldest()
 	}
-	if len(c.order) > 2*len(c.jobs)+minOrder { // the longest part of it is passed over
+	if len(c.order) > 2*len(c.jobs)+minOrder { // more than half of it is obsolete
 		c.order = slices.DeleteFunc(c.order, c.isPast)
 	}
 }
 
-// minOrder is how many places of order are not worth an effort.
+// minOrder is the length of order below which it is not compacted.
 const minOrder = 1000
 
 func (c *closingJobs) dropOldest() {
@@ -136,7 +136,7 @@ func (c *closingJobs) dropOldest() {
 	c.order = c.order[1:]
 }
 
-// isPast reports whether a job is gone, or was put again.
+// isPast reports whether an entry is obsolete: the job was removed or added again.
 func (c *closingJobs) isPast(at closingAt) bool { return c.jobs[at.name].put != at.put }
 
 func (c *closingJobs) remove(name string) {
@@ -146,7 +146,7 @@ func (c *closingJobs) remove(name string) {
 	}
 }
 
-// leave is for a client that has deleted a job, or stops at it because it has open children.
+// leave records that a client has deleted a job, or stops because the job has open children.
 func (c *closingJobs) leave(name string) (found bool) {
 	j, found := c.jobs[name]
 	switch {
@@ -169,7 +169,7 @@ func (c *closingJobs) leaveAll(name string) {
 	}
 }
 
-// expire drops what no client has asked for.
+// expire drops jobs that clients did not read in time.
 func (c *closingJobs) expire(now core.Instant) {
 	for len(c.order) > 0 {
 		if at := c.order[0]; !c.isPast(at) && c.jobs[at.name].expires > now {
@@ -179,10 +179,11 @@ func (c *closingJobs) expire(now core.Instant) {
 	}
 }
 
-// maxAncestors is how many ancestors a client may ask for after the end of a job.
+// maxAncestors is the maximum number of ancestors that a client may read after the end of a job.
 const maxAncestors = 100
 
-// rememberClosing keeps what a client will ask for after the end of a job: the job, and its ancestors, which may end with it.
+// rememberClosing keeps the jobs that a client will read after the end of a job: the job, and its ancestors, which may end with
+// it.
 func (s *session) rememberClosing(namespace string, ref core.Ref) {
 	f := s.front
 	r := f.whole(ref)
@@ -214,9 +215,9 @@ func get(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuseKey(b, args[1])
 }
 
-// activeJob is a job that was popped and is not closed; nil: there is none.
+// activeJob returns a job that was popped and is not closed; nil: none.
 func (s *session) activeJob(k key) (raw []byte, commit core.Commit) {
-	if known := s.inspect(k.name); known != nil && isActive(known.Info) { // in the client's name: it is woken at the commit
+	if known := s.inspect(k.name); known != nil && isActive(known.Info) { // with the session's client, which is woken at the commit
 		r := s.front.whole(core.Ref{Seq: known.Seq})
 		if r == nil || !s.mayHave(r.Info.Queue) {
 			return nil, 0
@@ -238,7 +239,7 @@ func (s *session) mayHave(queue string) bool {
 	return p.May(access.Consume, queue) || p.May(access.Read, queue)
 }
 
-// whole is a job with its body, whoever asks; nil if there is none.
+// whole returns a job with its body, without a check of rights; nil if it does not exist.
 func (f *Frontend) whole(ref core.Ref) *core.Reply {
 	if ref == (core.Ref{}) {
 		return nil
@@ -266,7 +267,7 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			if s.dismantle(k.name) || s.forgetClosing(k) {
 				removed++
 			}
-		case keyChildren, keyHeirs, keyOpen: // a family outlives a failed try of its parent
+		case keyChildren, keyHeirs, keyOpen: // children and heirs survive a failed attempt of the parent
 		case keyCounter:
 			if s.front.removeCounter(k) {
 				removed++
@@ -288,7 +289,7 @@ func (s *session) forgetClosing(k key) bool {
 	return s.front.closing.leave(name)
 }
 
-// rpop key: the broker itself releases children and heirs, so there is never one left for the client.
+// rpop key: the broker itself releases children and heirs, so none are left for the client.
 func rpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch k := parseKey(args[1]); k.kind {
 	case keyChildren, keyHeirs:

@@ -5,19 +5,20 @@ import (
 	"broker/frontends/access"
 )
 
-// command is a row of the table of commands. run appends the reply, which rests on the commit; a reply of nothing comes later.
+// command is a row of the table of commands. run appends the reply, which must wait for the returned commit. If it appends
+// nothing, the reply comes later.
 type command struct {
 	run        func(s *session, b []byte, args []string) ([]byte, core.Commit)
-	min, max   int  // words, the name included; max zero: no limit
-	open       bool // without a password too
-	subscribed bool // while the client is subscribed
+	min, max   int  // number of words, including the name; max zero: no limit
+	open       bool // allowed without a password
+	subscribed bool // allowed while the client is subscribed
 
-	// roles are those of which the client needs one, for some queue at least; none: anybody may send it. The broker checks
-	// the queues of what a command changes.
+	// roles are the sufficient roles: the client needs one of them for at least one queue; none: every client may send the
+	// command. The broker also checks the queues of changed jobs.
 	roles []access.Role
 }
 
-// The roles of workers, and of people and programs that look.
+// The roles of workers, and of readers.
 var (
 	working  = []access.Role{access.Consume}
 	looking  = []access.Role{access.Read}
@@ -25,7 +26,7 @@ var (
 	adding   = []access.Role{access.Produce, access.Consume}
 )
 
-// commands are what Conveyor's client, worker and pages send. Any other command is refused.
+// commands are the commands of Conveyor's client, worker and web pages. Any other command is refused.
 var commands = map[string]command{
 	"lpush":            {run: lpush, min: 3, roles: adding},
 	"brpop":            {run: brpop, min: 3, roles: working},

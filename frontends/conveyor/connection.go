@@ -11,7 +11,7 @@ import (
 	"broker/frontends/resp"
 )
 
-// What follows is sent by Redis libraries when they connect, and by people who look whether a server is there.
+// This file serves the commands that Redis libraries send when they connect, and that people use to check a server.
 
 func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return resp.AppendPing(b, args, s.subscriber.Count() > 0), 0
@@ -21,7 +21,7 @@ func echo(_ *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendBulkString(b, args[1]), 0
 }
 
-// hello is refused, so that libraries speak the second version of the protocol.
+// hello is refused, so that libraries fall back to RESP2.
 func hello(_ *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuse(b, resp.UnknownCommand(args))
 }
@@ -74,7 +74,7 @@ func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return ok(b)
 }
 
-// address is where the client is, for the audit log and the limit of failed logins.
+// address is the client's address, for the audit log and the login limiter.
 func (s *session) address() string {
 	if a := s.conn.RemoteAddr(); a != nil {
 		return a.String()
@@ -82,7 +82,7 @@ func (s *session) address() string {
 	return ""
 }
 
-// noteCancel reports a job that an operator has removed for the audit log.
+// noteCancel reports a removed job for the audit log.
 func (s *session) noteCancel(uuid string) {
 	if s.front.opts.Audit == nil {
 		return
@@ -100,7 +100,7 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(s.front.messages.Publish(args[1], args[2], 0))), 0
 }
 
-// anyName is the name of a queue that a client may read only if it may read all queues of its namespace: those that events are of.
+// anyName stands for all queues of a namespace: a client may read it only if it may read all of them. Events need that right.
 const anyName = "\x00"
 
 // subscribe channel...
@@ -119,6 +119,6 @@ func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // unsubscribe [channel...]
 func unsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	s.deliverMessages() // those of channels that are left now
+	s.deliverMessages() // messages of the channels that the client is leaving
 	return s.front.messages.Unsubscribe(&s.subscriber, b, args[1:]), 0
 }

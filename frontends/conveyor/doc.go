@@ -1,9 +1,9 @@
-// Package conveyor serves clients of Conveyor, which take the broker for a Redis server.
+// Package conveyor serves clients of Conveyor. To them, the broker looks like a Redis server.
 //
 // # Steps
 //
-// Conveyor's clients keep their jobs in Redis with plain commands on keys of known patterns (keys.go). This package recognizes
-// the steps that these commands are, and makes operations on the broker's jobs of them:
+// Conveyor's clients store their jobs in Redis with plain commands on keys of known patterns (keys.go). This package recognizes
+// the steps behind these commands and turns them into operations on the broker's jobs:
 //
 //	LPUSH N:queue:Q job                      submit                                 add.go
 //	LPUSH N:job:P:children job               submit with a parent
@@ -13,7 +13,7 @@
 //	SADD N:worker:active:W U                 the worker takes the lease over
 //	ZADD N:workers:active now W              extend the worker's leases             registry.go
 //	SREM N:worker:active:W U                 complete                               close.go
-//	DEL N:job:U … SREM … ZADD N:scheduled    fail, with another try                 fail.go
+//	DEL N:job:U … SREM … ZADD N:scheduled    fail and retry                 fail.go
 //	DEL N:job:U … SREM … LPUSH N:failed      fail finally
 //	DEL N:job:U … SREM … LPUSH N:queue:Q     release
 //	LREM, ZREM                               cancel                                 views.go
@@ -21,14 +21,15 @@
 //
 // Other commands and keys are refused. commands.go has the table.
 //
-// The broker does the rest of what clients would do by commands of their own, in the commit of the step that causes it: it
-// releases children when their parent has run, heirs when a job and its children are closed, and scheduled jobs when they are due.
-// The commands that would do this find nothing left to do: RPOP, ZRANGEBYSCORE.
+// On Redis, clients do the remaining work with more commands. Here the broker does it, in the commit of the step that causes
+// it: it releases children when their parent has run, heirs when a job and its children are closed, and scheduled jobs when
+// they are due. So the commands for this work (RPOP, ZRANGEBYSCORE) never find a job.
 //
 // # Jobs
 //
-// A job is a protobuf message (wire.go). Its payload is the body, which workers of other protocols get; the bytes around it are
-// kept as attributes, so that Conveyor's workers get back what was sent. A job that has failed shows how often, in its field retry.
+// A job is a protobuf message (wire.go). Its payload is the body for workers of other protocols. The bytes around it are stored
+// as attributes, so that Conveyor's workers get the same bytes back. The field retry of a failed job contains the number of
+// failures.
 //
 //	Conveyor                    broker
 //	uuid                        id
@@ -41,6 +42,6 @@
 //	predecessor_uuid            after
 //	failed list                 dead set
 //
-// Workers and queues that check in, counters, and jobs that are being closed are kept in memory only (registry.go): a restart
-// loses charts, no jobs.
+// Registered workers and queues, counters, and jobs being closed are in memory only (registry.go). A restart loses charts but
+// no jobs.
 package conveyor

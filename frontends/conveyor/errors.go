@@ -9,7 +9,7 @@ import (
 	"broker/frontends/resp"
 )
 
-// What clients of Conveyor can do wrong.
+// Errors for invalid commands of clients.
 var (
 	errNoUUID        = errors.New("the job has no uuid")
 	errNoParent      = errors.New("no such parent, or it has finished: children are accepted while it runs")

@@ -5,18 +5,19 @@ import (
 	"broker/frontends/access"
 )
 
-// A failure and a restart are pipelines of several commands: the first deletes the job, the last puts it elsewhere.
+// A failure and a restart are pipelines of several commands. The first deletes the job, and the last puts it into another list.
 //
-//	DEL job:U │ DEL job:U:onComplete │ DEL job:U:children │ SREM jobs:active U │ ZADD scheduled    the job failed, and is tried again
-//	                                                                           │ LPUSH failed      it failed finally
-//	                                                                           │ LPUSH queue:Q     its worker is gone
+//	DEL job:U │ DEL job:U:onComplete │ DEL job:U:children │ SREM jobs:active U │ ZADD scheduled    the job failed and is retried
+//	                                                                           │ LPUSH failed      the job failed finally
+//	                                                                           │ LPUSH queue:Q     its worker has died
 //
-// Nothing changes before the last one, so that a client which ends in between loses nothing: its session then releases the job.
+// Nothing changes before the last command. If the client disconnects in between, its session releases the job, so nothing is
+// lost.
 
-// maxDismantled bounds the jobs of a session that are between the first and the last command.
+// maxDismantled limits the jobs of a session between the first and the last command.
 const maxDismantled = 10_000
 
-// dismantle notes that the failure or restart of a running job has begun; false: the job does not run.
+// dismantle records that the failure or restart of a running job has begun. It returns false if the job is not running.
 func (s *session) dismantle(uuid string) bool {
 	known := s.inspect(uuid)
 	if known == nil || known.Info.State != core.Leased || len(s.dismantled) >= maxDismantled ||
@@ -37,7 +38,7 @@ func (s *session) takeDismantled(uuid string) (epoch uint32, begun bool) {
 	return epoch, begun
 }
 
-// releaseDismantled gives back the jobs of unfinished pipelines.
+// releaseDismantled releases the jobs of unfinished pipelines.
 func (s *session) releaseDismantled() {
 	for uuid, epoch := range s.dismantled {
 		s.ask(&core.Release{Tag: 1, Ref: core.Ref{ID: uuid}, Epoch: epoch})
@@ -45,7 +46,7 @@ func (s *session) releaseDismantled() {
 	s.dismantled = nil
 }
 
-// failure is what is known of a failure: the client may have noted a message.
+// failure makes a core.Failure, with the message that the client may have set.
 func (e *envelope) failure() *core.Failure {
 	message := e.lastFailure
 	if message == "" {
@@ -54,16 +55,16 @@ func (e *envelope) failure() *core.Failure {
 	return &core.Failure{Type: "Conveyor", Message: message}
 }
 
-// retry ends a run that has failed and is tried again at due. The client has counted the failure in the job.
+// retry ends a failed run; the job is retried at due. The client has counted the failure in the job.
 func (s *session) retry(e *envelope, known *core.Reply, due core.Instant) (isNew bool, r core.Reply) {
 	epoch, begun := s.takeDismantled(e.uuid)
-	if !begun { // the client has submitted the job before
+	if !begun { // the client repeats a submission
 		return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
 	}
 	return true, s.endFailed(known, &core.Fail{RetryAt: due, Failure: e.failure()}, epoch)
 }
 
-// bury ends a run that has failed finally. known is nil for a job that does not exist.
+// bury ends a finally failed run. known is nil for a job that does not exist.
 func (s *session) bury(e *envelope, known *core.Reply) core.Reply {
 	if known == nil {
 		return core.Reply{Kind: core.Failed, Err: core.ErrNotFound}
@@ -78,7 +79,7 @@ func (s *session) bury(e *envelope, known *core.Reply) core.Reply {
 	return core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
 }
 
-// endFailed ends a run as failed. The core counts the failure, and the job shows it to clients; see encodeJob.
+// endFailed ends a run as failed. The core counts the failure, and encodeJob shows the count to clients.
 func (s *session) endFailed(known *core.Reply, end *core.Fail, epoch uint32) core.Reply {
 	end.Tag, end.Ref, end.Authority = 1, core.Ref{Seq: known.Seq}, core.ByAnyone
 	end.If = core.Condition{Epoch: epoch, HasEpoch: true}

@@ -45,15 +45,15 @@ const (
 	// defaultNamespace is the namespace of clients that choose none. Its queues have the names that other protocols see.
 	defaultNamespace = "conv"
 
-	// leaseFor is how long a worker may miss its check-ins, which come every 15 seconds, before its jobs go to others.
+	// leaseFor is the time without check-ins after which a worker loses its jobs. Workers check in every 15 seconds.
 	leaseFor = time.Minute
 
-	// maxFails is how often a job may fail that does not say it, as Conveyor's client has it.
+	// maxFails is the default number of failures of a job, as in Conveyor's client.
 	maxFails = 3
 )
 
-// Frontend makes sessions, and holds what their clients share beside jobs. That is lost with the process: workers check in
-// anew, and counters are for charts.
+// Frontend makes sessions and holds their shared data other than jobs. A restart loses this data, which is harmless: workers
+// check in again, and counters are only for charts.
 type Frontend struct {
 	broker   core.Broker
 	opts     Options

@@ -7,7 +7,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// repliesTo are the replies of a new broker to in, fed in pieces of step bytes and followed by EOF.
+// repliesTo returns the replies of a new broker to in, fed in pieces of step bytes and followed by EOF.
 func repliesTo(t testing.TB, in []byte, step int) []byte {
 	t.Helper()
 	s := frontendtest.Open(t, plain, frontendtest.InMemory)
@@ -18,7 +18,7 @@ func repliesTo(t testing.TB, in []byte, step int) []byte {
 	return append(before, c.Rest()...)
 }
 
-// FuzzSession sends arbitrary commands: no panic, and the same replies however the bytes arrive.
+// FuzzSession sends arbitrary commands: no panic, and the replies do not depend on how the bytes are split.
 func FuzzSession(f *testing.F) {
 	job := jobIn(1, "q", "payload").encode()
 	for _, commands := range [][][]string{

@@ -2,7 +2,7 @@ package conveyor
 
 import "strings"
 
-// kind is what a key holds. Each command serves a few kinds and refuses the rest.
+// kind is the type of data that a key holds. Each command serves a few kinds and refuses the rest.
 type kind = uint8
 
 // The kinds of keys, with N the client's namespace.
@@ -23,11 +23,11 @@ const (
 	keyEvents          // N:events               channel
 )
 
-// key is a key or a channel, taken apart.
+// key is a parsed key or channel.
 type key struct {
 	kind      kind
 	namespace string // the client's
-	name      string // queue, job or worker; of a counter: all of it
+	name      string // queue, job or worker; for a counter: the whole key
 }
 
 // plainKeys are the keys without a name in them.
@@ -36,7 +36,7 @@ var plainKeys = map[string]kind{
 	"queues:active": keyQueues, "events": keyEvents,
 }
 
-// namedKeys are the starts of the other keys.
+// namedKeys are the prefixes of the other keys.
 var namedKeys = []struct {
 	start string
 	kind  kind
@@ -49,7 +49,7 @@ var namedKeys = []struct {
 	{"w_hist:", keyCounter},
 }
 
-// jobParts are the ends of the keys about a job.
+// jobParts are the suffixes of the keys about a job.
 var jobParts = []struct {
 	end  string
 	kind kind
@@ -58,7 +58,7 @@ var jobParts = []struct {
 // maxNamespace is the longest namespace of a client.
 const maxNamespace = 64
 
-// parseKey takes a key apart. The namespace ends at the first colon.
+// parseKey parses a key. The namespace ends at the first colon.
 func parseKey(text string) key {
 	namespace, rest, found := strings.Cut(text, ":")
 	if !found || namespace == "" || len(namespace) > maxNamespace {

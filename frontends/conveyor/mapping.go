@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// queueOf is the queue of the broker for a queue of clients. Those of the default namespace are shared under their own names;
-// other namespaces are apart.
+// queueOf is the broker's name for a client's queue. Queues of the default namespace are shared under their own names; other
+// namespaces are separate.
 func (f *Frontend) queueOf(namespace, name string) string {
 	if namespace != defaultNamespace {
 		name = namespace + ":" + name
@@ -15,7 +15,7 @@ func (f *Frontend) queueOf(namespace, name string) string {
 	return f.opts.Namespace + name
 }
 
-// nameOf is the name of a queue for clients of a namespace; ok is false for a queue outside of it.
+// nameOf is the name of a queue for clients of a namespace. ok is false for a queue outside the namespace.
 func (f *Frontend) nameOf(namespace, queue string) (name string, ok bool) {
 	if name, ok = strings.CutPrefix(queue, f.opts.Namespace); !ok {
 		return "", false
@@ -55,8 +55,7 @@ func (f *Frontend) jobOf(e *envelope, namespace, queue string) *core.Job {
 	return j
 }
 
-// encodeJob is a job as clients know it. fails is how often it has failed, which workers of other protocols may have
-// changed.
+// encodeJob encodes a job for clients. fails is its number of failures, which workers of other protocols may have changed.
 func (f *Frontend) encodeJob(namespace string, j *core.Job, queue, typ string, fails uint32) []byte {
 	if j.Origin == core.Conveyor {
 		if raw, ok := encodeRaw(j.Attributes, j.Body); ok {

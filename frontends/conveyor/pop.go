@@ -14,14 +14,14 @@ import (
 // pop is a BRPOP that waits for its reply.
 type pop struct {
 	tag  uint64
-	keys []string // as the client has sent them, by their place in the list
+	keys []string // keys as sent by the client, by their position
 	of   map[string]int
 }
 
-// maxPopKeys bounds the queues of one BRPOP.
+// maxPopKeys limits the queues of one BRPOP.
 const maxPopKeys = 1024
 
-// brpop key... timeout: a lease that ends with the connection, until the worker has named itself.
+// brpop key... timeout: a lease that ends with the connection, until the worker has confirmed it with its name.
 func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	keys := args[1 : len(args)-1]
 	seconds, err := strconv.ParseFloat(args[len(args)-1], 64)
@@ -59,7 +59,7 @@ func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return b, 0
 }
 
-// deadline is when a wait of so many seconds ends; zero seconds never end.
+// deadline is the end of a wait in seconds. A wait of zero never ends.
 func deadline(now core.Instant, seconds float64) core.Instant {
 	const longest = 1e9 // seconds: some thirty years
 	if seconds == 0 || seconds > longest {
@@ -75,7 +75,7 @@ func (s *session) leased(r *core.Reply) {
 		return
 	}
 	s.waiting = nil
-	defer s.conn.Wake() // for the input behind it
+	defer s.conn.Wake() // to process the input behind it
 	if r.Kind == core.Failed {
 		s.reply(refuseError(nil, r.Err), 0)
 		return
@@ -94,14 +94,14 @@ func (s *session) appendPopped(b []byte, p *pop, r *core.Reply) []byte {
 	return redcon.AppendBulk(redcon.AppendBulkString(redcon.AppendArray(b, 2), text), raw)
 }
 
-// appendNoJob is the reply to BRPOP when its time is over.
+// appendNoJob is the reply to BRPOP after its timeout.
 func appendNoJob(b []byte) []byte { return append(b, "*-1\r\n"...) }
 
 // set key value [EX seconds]: the start of a job, or a counter.
 func set(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	switch k.kind {
-	case keyJob: // the job is known; its lease says that it runs
+	case keyJob: // nothing to do: the lease shows that the job runs
 		if len(args) != 3 {
 			return refuse(b, "ERR syntax error")
 		}
@@ -125,7 +125,7 @@ func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			}
 			added++
 			newest = max(newest, r.Commit)
-		case keyActiveJobs, keyOpen: // both follow from the states of the jobs
+		case keyActiveJobs, keyOpen: // nothing to do: both follow from the states of the jobs
 			added++
 		default:
 			return refuseKey(b, args[1])
@@ -134,7 +134,7 @@ func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(added)), newest
 }
 
-// confirm gives the lease of a popped job to the worker, whose check-ins extend it from now on.
+// confirm assigns the lease of a popped job to the worker. From then on its check-ins extend the lease.
 func (s *session) confirm(worker, uuid string) *core.Reply {
 	known := s.inspect(uuid)
 	switch {

@@ -14,13 +14,13 @@ import (
 	"broker/frontends/resp"
 )
 
-// checkIns are the sorted sets of workers and of queues by the second of their last check-in, by key.
+// checkIns holds the sorted sets of workers and of queues, by key. The score is the second of the last check-in.
 type checkIns struct {
 	sets map[string]map[string]float64 // none is empty
 	size int                           // names in all of them
 }
 
-// set notes the score of a name and reports whether it is new. When there are too many names, no more are added.
+// set records the score of a name and reports whether the name is new. If there are too many names, it adds no more.
 func (c *checkIns) set(key, name string, score float64) (isNew bool) {
 	set := c.sets[key]
 	if _, known := set[name]; known {
@@ -42,7 +42,7 @@ func (c *checkIns) set(key, name string, score float64) (isNew bool) {
 	return true
 }
 
-// remove reports whether there was such a name.
+// remove removes a name and reports whether it existed.
 func (c *checkIns) remove(key, name string) bool {
 	set := c.sets[key]
 	if _, found := set[name]; !found {
@@ -55,7 +55,7 @@ func (c *checkIns) remove(key, name string) bool {
 	return true
 }
 
-// Limits of what is kept for all clients together.
+// Limits of the data for all clients together.
 const (
 	maxCheckIns  = 100_000
 	maxNameBytes = 512
@@ -71,7 +71,7 @@ func (k key) setName() string {
 	return k.namespace + ":queues"
 }
 
-// checkIn notes the time of a worker or a queue. A worker's check-in extends the leases of its jobs.
+// checkIn records the time of a worker or a queue. A worker's check-in extends the leases of its jobs.
 func (s *session) checkIn(k key, name string, score float64) (isNew bool) {
 	if len(name) > maxNameBytes {
 		return false
@@ -84,7 +84,7 @@ func (s *session) checkIn(k key, name string, score float64) (isNew bool) {
 	return s.front.checkIns.set(k.setName(), name, score)
 }
 
-// members are the names of a set by score, between two bounds; of queues only those that the client may know of.
+// members returns the names of a set with scores between two bounds. It leaves out queues that the client may not see.
 func (s *session) members(k key, from, to float64) []string {
 	type member struct {
 		name  string
@@ -110,7 +110,7 @@ func (s *session) members(k key, from, to float64) []string {
 	return names
 }
 
-// removeMembers removes names from a set and returns how many were there.
+// removeMembers removes names from a set and returns the number of removed names.
 func (f *Frontend) removeMembers(k key, names []string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +125,7 @@ func (f *Frontend) removeMembers(k key, names []string) (n int) {
 // counters are numbers that clients count for their charts, by namespace and key.
 type counters struct {
 	numbers map[string]counter
-	next    core.Instant // when expire looks again
+	next    core.Instant // time of the next check by expire
 }
 
 type counter struct {
@@ -150,7 +150,7 @@ func (c *counters) get(name string, now core.Instant) (n counter, found bool) {
 	return n, found && n.expires > now
 }
 
-// put keeps a counter, unless there are too many.
+// put stores a counter, unless there are too many.
 func (c *counters) put(name string, n counter) {
 	if c.numbers == nil {
 		c.numbers = make(map[string]counter)
@@ -181,7 +181,7 @@ func incr(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, n.n), 0
 }
 
-// expire key seconds: counters are kept for an hour at most.
+// expire key seconds: counters are kept for at most an hour.
 func expire(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if k.kind != keyCounter {

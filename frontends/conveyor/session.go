@@ -21,13 +21,13 @@ type session struct {
 	reader     resp.Reader
 	authorized bool
 	closing    bool
-	login      *access.Principal // of AUTH; nil: nobody
+	login      *access.Principal // principal of AUTH; nil: none
 	tag        uint64            // of the last lease
-	waiting    *pop              // BRPOP waits for its reply; nil: no command does
+	waiting    *pop              // the BRPOP that waits for its reply; nil: none
 	replies    []core.Reply
 
 	dismantled map[string]uint32 // jobs whose failure or restart has begun, by uuid, with the epochs of their leases
-	popped     map[string]bool   // jobs that SPOP has named
+	popped     map[string]bool   // jobs that SPOP has returned
 	subscriber resp.Subscriber
 }
 
@@ -75,7 +75,7 @@ func (s *session) serve(raw [][]byte) {
 		args[i] = string(a)
 	}
 	name := strings.ToLower(args[0])
-	if name == "post" || name == "host:" { // a browser that a page has sent here: what follows could be commands
+	if name == "post" || name == "host:" { // a web page made the browser connect here: the rest of the request could contain commands
 		s.hangUp()
 		return
 	}
@@ -110,7 +110,7 @@ func (s *session) hasRole(roles []access.Role) bool {
 	return false
 }
 
-// ask has the broker decide an operation that is answered at once.
+// ask runs an operation that is answered at once.
 func (s *session) ask(op core.Op) *core.Reply {
 	s.replies = s.front.broker.Do(s.client, []core.Op{op}, s.replies[:0])
 	for i := range s.replies {
@@ -175,8 +175,8 @@ func (s *session) EOF(in []byte) {
 // Stop implements frontends.Stopper.
 func (s *session) Stop() { s.cancelWait() }
 
-// cancelWait answers the waiting BRPOP as if its time were over. A job that it was given meanwhile goes back with the
-// client of the broker, which is replaced.
+// cancelWait answers the waiting BRPOP like a timeout. It replaces the broker client, which returns a job that has arrived in
+// the meantime.
 func (s *session) cancelWait() {
 	if s.waiting == nil {
 		return

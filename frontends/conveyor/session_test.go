@@ -194,7 +194,7 @@ func TestSilentWorkersJobsAreRestarted(t *testing.T) {
 	pruners[0].want("w", "ZRANGEBYSCORE", "conv:workers:active", "-inf", "2000")
 	for {
 		popped := pruners[0].do("SPOP", "conv:worker:active:w")
-		twin := pruners[1].do("SPOP", "conv:worker:active:w") // another client prunes at the same time
+		twin := pruners[1].do("SPOP", "conv:worker:active:w") // another client that prunes at the same time
 		if popped == "nil" && twin == "nil" {
 			break
 		}

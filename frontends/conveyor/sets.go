@@ -16,10 +16,10 @@ func scard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch k.kind {
 	case keyOpen:
 		r := s.inspect(k.name)
-		if r == nil || r.Info.State.Unfinished() { // children start with the end of the run
+		if r == nil || r.Info.State.Unfinished() { // children start when the run ends
 			return redcon.AppendInt(b, 0), 0
 		}
-		if r.Info.Children > 0 { // a client that closes the job stops here
+		if r.Info.Children > 0 { // a client that closes the job stops at this reply
 			s.front.mu.Lock()
 			s.front.closing.leaveAll(k.namespace + ":" + k.name)
 			s.front.mu.Unlock()
@@ -49,7 +49,7 @@ func smembers(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return appendStrings(b, names), 0
 }
 
-// activeNames are the uuids of jobs that run, of all workers or one, and of those that wait for their children.
+// activeNames returns the uuids of running jobs, of one worker or all, and of jobs that wait for their children.
 func (s *session) activeNames(k key) (uuids []string, err error) {
 	visit := func(i *core.JobInfo) bool {
 		if _, ok := s.front.nameOf(k.namespace, i.Queue); ok && isActive(i) && i.Job != nil {
@@ -63,7 +63,7 @@ func (s *session) activeNames(k key) (uuids []string, err error) {
 	return uuids, s.each(core.Find{Filter: s.filterOf(k.namespace, core.Leased, core.Done)}, visit)
 }
 
-// spop key: a client that finds a worker gone asks for its jobs, one after the other, and restarts them.
+// spop key: a client that finds a dead worker reads its jobs one by one and restarts them.
 func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if k.kind != keyWorkerJobs {
@@ -84,7 +84,7 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendNull(b), 0
 }
 
-// jobsOf are the jobs that a worker holds, the first thousand.
+// jobsOf returns the first thousand jobs that a worker holds.
 func (f *Frontend) jobsOf(worker string) []core.JobInfo {
 	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
 	for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Internal, op) {

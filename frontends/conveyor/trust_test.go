@@ -13,7 +13,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// setupFor opens a stage whose clients are a principal with the grants.
+// setupFor opens a stage whose clients are a principal with the given grants.
 func setupFor(t testing.TB, grants ...access.Grant) *frontendtest.Stage {
 	t.Helper()
 	control := &access.Control{}

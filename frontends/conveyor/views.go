@@ -12,7 +12,7 @@ import (
 	"broker/frontends/resp"
 )
 
-// maxRange bounds the jobs of one reply.
+// maxRange limits the jobs of one reply.
 const maxRange = 1000
 
 // llen key
@@ -59,8 +59,8 @@ func (s *session) length(k key) (int64, error) {
 	return 0, nil
 }
 
-// filterOf are the jobs that Conveyor's clients of a namespace have submitted, in some states. Clients of the default namespace
-// see those of other namespaces too, which they leave out themselves.
+// filterOf selects the jobs in some states that Conveyor clients of a namespace have submitted. For the default namespace it
+// also matches jobs of other namespaces, which the callers skip.
 func (s *session) filterOf(namespace string, states ...core.State) core.Filter {
 	f := core.Filter{Origins: []core.Protocol{core.Conveyor}, States: states}
 	if namespace != defaultNamespace {
@@ -69,7 +69,7 @@ func (s *session) filterOf(namespace string, states ...core.State) core.Filter {
 	return f
 }
 
-// each calls visit for the jobs of a search, page by page, until it returns false.
+// each calls visit for the jobs of a search, page by page, until visit returns false.
 func (s *session) each(search core.Find, visit func(*core.JobInfo) bool) error {
 	search.Tag, search.Limit = 1, maxRange
 	for op := &search; ; {
@@ -88,7 +88,7 @@ func (s *session) each(search core.Find, visit func(*core.JobInfo) bool) error {
 	}
 }
 
-// maxCounted bounds what count walks when namespaces must be told apart.
+// maxCounted limits the jobs that count walks over to distinguish namespaces.
 const maxCounted = 100_000
 
 // count is the number of jobs of a namespace in some states.
@@ -136,7 +136,7 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if from >= to {
 		return redcon.AppendArray(b, 0), 0
 	}
-	// The oldest are first in the broker's list.
+	// The broker's list begins with the oldest.
 	r := s.ask(&core.ListJobs{
 		Tag: 1, Queue: s.front.queueOf(k.namespace, k.name), State: core.Ready, Offset: n - to, Limit: to - from, Brief: true,
 	})
@@ -152,7 +152,8 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return b, max(commit, listed)
 }
 
-// bounds are the places of a range as Redis counts them: from the end if negative. The second one is behind the last.
+// bounds converts the indexes of a range to positions. As in Redis, negative indexes count from the end. The second position is
+// after the last element.
 func bounds(from, to, n int) (first, end int) {
 	if from < 0 {
 		from = max(from+n, 0)
@@ -179,7 +180,7 @@ func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte,
 	for _, seq := range seqs {
 		r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: seq}})
 		if r.Kind != core.Inspected || r.Job == nil {
-			continue // it is gone meanwhile
+			continue // removed in the meantime
 		}
 		jobs = s.appendInfo(jobs, namespace, r.Info)
 		if len(jobs) > s.front.opts.MaxOutputBytes && len(seqs) > 1 {
@@ -196,7 +197,7 @@ func (s *session) appendFailed(b []byte, k key, from, to int) ([]byte, core.Comm
 	return s.appendPart(b, k.namespace, core.Find{Filter: s.filterOf(k.namespace, core.Dead), Order: core.OrderDied, Desc: true}, from, to)
 }
 
-// appendPart appends the jobs from a place up to another one of all that a search finds.
+// appendPart appends the jobs between two positions of a search.
 func (s *session) appendPart(b []byte, namespace string, search core.Find, from, to int) ([]byte, core.Commit) {
 	search.Brief = true
 	at, seqs := 0, []uint64(nil)
@@ -216,7 +217,7 @@ func (s *session) appendPart(b []byte, namespace string, search core.Find, from,
 	return s.appendJobs(b, namespace, seqs)
 }
 
-// lrem key count job: an operator removes a job that waits or has failed.
+// lrem key count job: an operator removes a waiting or failed job.
 func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if _, err := strconv.Atoi(args[2]); err != nil {
@@ -231,7 +232,7 @@ func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuseKey(b, args[1])
 }
 
-// cancel removes a job that a client names by its bytes, if it is as the client takes it to be.
+// cancel removes a job that a client names by its bytes, if the job still has the state that the client expects.
 func (s *session) cancel(b []byte, value string, as core.Condition) ([]byte, core.Commit) {
 	e, err := parseEnvelope([]byte(value))
 	if err != nil || e.uuid == "" {
@@ -323,8 +324,8 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuseKey(b, args[1])
 }
 
-// zrangebyscore key min max. Clients ask for scheduled jobs that are due, to move them to their queues; the broker does that
-// itself, in time, and so has none of them left.
+// zrangebyscore key min max. Clients look for due scheduled jobs to move them to their queues. The broker moves them itself, so
+// there are none.
 func zrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	low, high, ok := parseBounds(args[2], args[3])

@@ -22,15 +22,15 @@ const (
 	fieldMaxRetries  protowire.Number = 10
 	fieldLastFailure protowire.Number = 11
 
-	fieldSeconds protowire.Number = 1 // of a timestamp
+	fieldSeconds protowire.Number = 1 // field of a timestamp
 	fieldNanos   protowire.Number = 2
 )
 
-// errEnvelope is a job that cannot be read.
+// errEnvelope means that a job cannot be parsed.
 var errEnvelope = errors.New("the value is not a job of Conveyor")
 
-// envelope is a job as clients send it. The payload is what the worker's function gets; all else goes back to clients
-// unchanged.
+// envelope is a job in the format of clients. The payload is the input of the worker's function. All other bytes are returned
+// to clients unchanged.
 //
 //	raw:  before │ header │ payload │ after
 //
@@ -70,7 +70,7 @@ func parseEnvelope(raw []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// set notes a field; unknown ones are only carried.
+// set stores a known field. Unknown fields stay in the bytes.
 func (e *envelope) set(number protowire.Number, kind protowire.Type, value []byte) error {
 	switch kind { //nolint:exhaustive // the kinds of the fields that are read
 	case protowire.BytesType:
@@ -133,19 +133,19 @@ func parseTimestamp(b []byte) (time.Time, error) {
 		}
 		b = b[n+size:]
 	}
-	const latest = 253402300799 // the end of the year 9999, as protobuf has it
+	const latest = 253402300799 // protobuf's limit: the end of the year 9999
 	if seconds < 0 || seconds > latest || nanos < 0 || nanos >= int64(time.Second) {
 		return time.Time{}, errEnvelope
 	}
 	return time.Unix(seconds, nanos), nil
 }
 
-// A job's attributes keep what its envelope has around the payload. On disk:
+// A job's attributes store the bytes of its envelope around the payload. On disk:
 //
 //	version 1 │ length, before │ length, header │ length of the payload │ after
 const attributesVersion = 1
 
-// attributes are what the core keeps of an envelope beside the payload.
+// attributes encodes the parts of an envelope that the core stores besides the payload.
 func (e *envelope) attributes() []byte {
 	b := make([]byte, 0, 8+len(e.before)+len(e.header)+len(e.after))
 	b = append(b, attributesVersion)
@@ -155,8 +155,8 @@ func (e *envelope) attributes() []byte {
 	return append(b, e.after...)
 }
 
-// encodeRaw is the job with attributes and a payload as clients know it; ok is false for attributes that attributes has not
-// made. With the payload that the client sent, the bytes are those that it sent.
+// encodeRaw encodes a job from attributes and a payload. With the original payload the result equals the bytes that the client
+// sent. ok is false if the attributes do not come from the function attributes.
 func encodeRaw(attributes, payload []byte) (raw []byte, ok bool) {
 	if len(attributes) == 0 || attributes[0] != attributesVersion {
 		return nil, false
@@ -180,7 +180,7 @@ func encodeRaw(attributes, payload []byte) (raw []byte, ok bool) {
 	return slices.Concat(before, header, payload, rest[n:]), true
 }
 
-// cutPart reads a length and so many bytes.
+// cutPart reads a length and the bytes after it.
 func cutPart(b []byte) (part, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) {
@@ -190,7 +190,7 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 	return b[:size], b[size:], true
 }
 
-// encodeEnvelope writes a job that no client of Conveyor has sent.
+// encodeEnvelope encodes a job of another protocol.
 func encodeEnvelope(uuid, typ, queue string, payload []byte) []byte {
 	var b []byte
 	for _, f := range []struct {
@@ -216,8 +216,8 @@ func withUUID(raw []byte, uuid string) []byte {
 	return withField(raw, fieldUUID, protowire.AppendString(protowire.AppendTag(nil, fieldUUID, protowire.BytesType), uuid))
 }
 
-// withField sets a field of an encoded job, where Conveyor's client would write it: fields are in the order of their numbers, and zero
-// is not written.
+// withField sets a field of an encoded job in the same way as Conveyor's client: fields are in the order of their numbers, and
+// zero is not written.
 func withField(raw []byte, field protowire.Number, encoded []byte) []byte {
 	at := 0
 	for at < len(raw) {

@@ -51,7 +51,7 @@ func TestBeanstalkWorkerRunsJobsOfWorkqClients(t *testing.T) {
 	}
 }
 
-// Jobs of beanstalkd clients are plain bytes to others, and keep their own rules in their hands.
+// Jobs of beanstalkd clients are plain bytes for other workers, and keep their own rules.
 func TestOtherWorkersRunJobsOfBeanstalkClients(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -76,7 +76,7 @@ func TestOtherWorkersRunJobsOfBeanstalkClients(t *testing.T) {
 	client.Want("NOT_FOUND\r\nFOUND 2 5\r\nagain\r\n")
 }
 
-// beanstalkStats is how a client of beanstalkd sees a job: its state and the counters that are not zero.
+// beanstalkStats returns a beanstalkd client's view of a job: its state and the counters that are not zero.
 func beanstalkStats(c *frontendtest.Client, seq uint64) string {
 	c.Send(fmt.Sprintf("stats-job %d\r\n", seq))
 	text := string(c.Rest())

@@ -35,7 +35,7 @@ type origin struct {
 	brief  bool // its client waits for minutes, not for hours
 }
 
-// worker is a worker that holds a job.
+// worker is a worker with a leased job.
 type worker struct {
 	finish func(ok bool) string // returns the reply
 	conn   *frontendtest.Client // nil: it has none
@@ -47,7 +47,7 @@ type workerKind struct {
 	take func(e *env) *worker // nil if there was no job
 }
 
-// id is the job id that clients choose, where they can.
+// id is the job id that clients choose, if the protocol allows it.
 const id = "6ba7b810-9dad-41d1-80b4-000000000001"
 
 func origins() []origin {
@@ -112,7 +112,7 @@ func gearmanEpoch(e *env, _ jobTimes) func() string {
 	return gearmanSilent(e, packet(submitJobEpoch, queue, "", fmt.Sprint(at), "hi"))
 }
 
-// gearmanSilent submits a job whose client receives nothing unless it asks.
+// gearmanSilent submits a background job: its client only receives replies to its own requests.
 func gearmanSilent(e *env, submit []byte) func() string {
 	c := e.dial(e.gearman)
 	c.SendBytes(submit)

@@ -24,7 +24,7 @@ type env struct {
 	workq, gearman, faktory *frontendtest.Stage
 	observer                core.ClientID
 	clients                 int
-	handler                 http.Handler // of the HTTP API; nil: nobody has asked for it yet
+	handler                 http.Handler // of the HTTP API; nil: not used yet
 
 	// The job under test. jobID is empty unless the client chose it.
 	jobSeq       uint64
@@ -48,7 +48,7 @@ func newEnv(t *testing.T, settings ...frontendtest.Setting) *env {
 	return e
 }
 
-// advance moves the clock and lets all front-ends do what is due.
+// advance moves the clock and runs the due timers of all front-ends.
 func (e *env) advance(d time.Duration) {
 	e.t.Helper()
 	e.workq.Advance(d)

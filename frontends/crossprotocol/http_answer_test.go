@@ -34,7 +34,7 @@ func readAnswer(status int, body []byte) (a httpAnswer, err error) {
 	return a, err
 }
 
-// String is the answer in the words of the tables that docs/sharing.md shows.
+// String is the text of the answer in the tables of docs/sharing.md.
 func (a httpAnswer) String() string {
 	switch o := a.Outcome; {
 	case a.Status >= http.StatusBadRequest:

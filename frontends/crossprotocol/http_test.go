@@ -15,7 +15,8 @@ import (
 	"broker/operate/service"
 )
 
-// inBubble runs a cell where requests that wait have goroutines of their own: e.settle returns once they all wait.
+// inBubble runs a cell in a synctest bubble, because waiting requests have their own goroutines. e.settle returns once all of
+// them wait.
 func inBubble(t *testing.T, run func(*testing.T) string) (text string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { text = run(t) })
@@ -56,7 +57,7 @@ func httpJob(o jobTimes, more string) string {
 		id, queue, o.ttr.Seconds(), o.ttl.Seconds(), more)
 }
 
-// httpSubmit submits a job whose client asks for it afterwards.
+// httpSubmit submits a job. Its client reads the job later.
 func httpSubmit(scheduled bool) func(e *env, o jobTimes) func() string {
 	return func(e *env, o jobTimes) func() string {
 		more := ""
@@ -111,7 +112,7 @@ func takeByHTTP(e *env) *worker {
 	}}
 }
 
-// HTTP clients wait for ten minutes at most: their jobs have shorter times.
+// HTTP clients wait for at most ten minutes, so their jobs have shorter times.
 var httpTimes = jobTimes{ttr: 5 * time.Minute, ttl: ttl}
 
 // httpMortal are the times of a job that expires while a worker has it and a client waits.

@@ -15,7 +15,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// scenario is something that clients do, with new names each time, that leaves nothing behind.
+// scenario is a sequence of client actions with new names each time. After it no data may remain.
 type scenario struct {
 	name string
 	run  func(e *env, n int)
@@ -39,7 +39,7 @@ func textScenario(door func(*env, int) *frontendtest.Client, clients ...string) 
 
 func dialWorkq(e *env, _ int) *frontendtest.Client { return e.dial(e.workq) }
 
-// dialFaktoryWorker connects a worker with an id of its own.
+// dialFaktoryWorker connects a worker with a new id.
 func dialFaktoryWorker(e *env, n int) *frontendtest.Client {
 	return e.dialFaktory(fmt.Sprintf("worker-%08d", n))
 }
@@ -59,7 +59,7 @@ func sendPackets(e *env, packets ...[]byte) (*frontendtest.Client, []answer) {
 	return c, all
 }
 
-// grab connects a worker and leases the job that waits.
+// grab connects a worker and leases the waiting job.
 func grab(e *env, function string, first ...[]byte) (c *frontendtest.Client, handle string) {
 	c, all := sendPackets(e, append(first, packet(canDo, function), packet(grabJobUniq))...)
 	last := all[len(all)-1]
@@ -211,7 +211,7 @@ func faktoryScenarios() []scenario {
 			"MUTATE {\"cmd\":\"clear\",\"target\":\"retries\"}\r\n"+fetch+ack)},
 		{"faktory: tracked", textScenario(dialFaktoryWorker, with(`"custom":{"track":1}`)+fetch+
 			"TRACK SET {\"jid\":\"jid-NNNNNNNN\",\"percent\":5,\"desc\":\"d\"}\r\n"+ack+"TRACK GET jid-NNNNNNNN\r\n")},
-		{"faktory: expires", func(e *env, n int) { // it is dropped when a worker comes
+		{"faktory: expires", func(e *env, n int) { // dropped when a worker asks for a job
 			textScenario(dialFaktoryWorker, with(`"custom":{"expires_in":60}`), strings.ReplaceAll(push, "jid-", "jid-after-"))(e, n)
 			e.advance(time.Hour)
 			textScenario(dialFaktoryWorker, fetch+strings.ReplaceAll(ack, "jid-", "jid-after-"))(e, n)
@@ -258,7 +258,7 @@ func scenarios() []scenario {
 	return slices.Concat(gearmanScenarios(), workqScenarios(), faktoryScenarios())
 }
 
-// repeat runs a scenario several times, then waits until everything that is kept for a limited time is gone.
+// repeat runs a scenario several times, then waits until all data with a limited lifetime has expired.
 func (d scenario) repeat(e *env, from, times int) {
 	for n := range times {
 		d.run(e, from+n)
@@ -271,7 +271,7 @@ func (d scenario) repeat(e *env, from, times int) {
 // TestFinishedScenariosKeepNoMemory repeats each scenario. Each round doubles the number of runs, so that a table that is never
 // cleared must grow in every round; memory that is allocated once can only fail one round. Not parallel: it measures memory.
 func TestFinishedScenariosKeepNoMemory(t *testing.T) {
-	const first, last = core.MaxFinished, 8 * core.MaxFinished // the broker remembers so many finished jobs
+	const first, last = core.MaxFinished, 8 * core.MaxFinished // the broker remembers this many finished jobs
 	const most = 12                                            // bytes a run: less than the smallest possible leak
 	for _, d := range scenarios() {
 		t.Run(d.name, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 	}
 }
 
-// TestFinishedScenariosLeaveNothingOnDisk finds the same in the store after many runs as after one.
+// TestFinishedScenariosLeaveNothingOnDisk checks that the store contains the same data after many runs as after one.
 func TestFinishedScenariosLeaveNothingOnDisk(t *testing.T) {
 	t.Parallel()
 	for _, d := range scenarios() {

@@ -116,7 +116,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	}
 }
 
-// A job of each origin gets a successor and a child for each of its ids.
+// A job of each protocol gets a successor and a child for each of its ids.
 func TestWorkqLinksTakeNamesOfEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
@@ -136,7 +136,7 @@ func TestWorkqLinksTakeNamesOfEveryProtocol(t *testing.T) {
 		wq.Want("-TIMEOUT\r\n")
 		wq.Send("complete " + job.workqID + " 0\r\n\r\n")
 		wq.Want("+OK\r\n")
-		for range names { // the children first: successors wait for them, too
+		for range names { // children first, because successors wait for them too
 			wq.Send("lease next 0\r\n")
 			child := strings.Fields(string(wq.Rest()))[2]
 			if n := child[len(child)-1]; strings.IndexByte("13579bdf", n) < 0 {

@@ -9,7 +9,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// meet has a worker of one kind, and then one of another, work for the queue.
+// meet connects a worker of one kind, then a worker of another kind, for the same queue.
 func meet(t *testing.T, play func(e *env, first, second workerKind)) {
 	t.Helper()
 	for _, first := range workerKinds() {
@@ -33,7 +33,7 @@ func (e *env) admit(job core.Job) uint64 {
 	return r.Seq
 }
 
-// takes has a worker take the job, which must be the next one.
+// takes makes a worker take the next job, which must be this one.
 func (e *env) takes(k workerKind, seq uint64, jid string) *worker {
 	e.t.Helper()
 	e.jobSeq, e.jobID = seq, jid
@@ -44,7 +44,7 @@ func (e *env) takes(k workerKind, seq uint64, jid string) *worker {
 	return w
 }
 
-// takesNothing has a worker ask in vain.
+// takesNothing checks that a worker gets no job.
 func (e *env) takesNothing(k workerKind) {
 	e.t.Helper()
 	if k.take(e) != nil {
@@ -52,7 +52,8 @@ func (e *env) takesNothing(k workerKind) {
 	}
 }
 
-// In an ordered queue the second job of a key waits for the first one, whoever runs it, and also while it waits to be tried again.
+// In an ordered queue the second job of a key waits for the first one, whichever protocol runs it, and also while the first
+// waits for its retry.
 func TestJobsOfAKeyKeepTheirOrderForWorkersOfEveryProtocol(t *testing.T) {
 	t.Parallel()
 	meet(t, func(e *env, first, second workerKind) {
@@ -75,7 +76,7 @@ func TestJobsOfAKeyKeepTheirOrderForWorkersOfEveryProtocol(t *testing.T) {
 	})
 }
 
-// A waiting job takes what a later submission with its key says. One that a worker has stays as it is.
+// A later submission with the same key changes a waiting job. It does not change a running job.
 func TestJobsThatAWorkerHasAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	meet(t, func(e *env, first, second workerKind) {

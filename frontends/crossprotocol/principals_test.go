@@ -13,7 +13,7 @@ import (
 	"broker/frontends/workq"
 )
 
-// load puts a principal named p with these roles into force.
+// load configures a principal named p with these roles.
 func load(t *testing.T, c *access.Control, roles string) {
 	t.Helper()
 	e := access.Entry{Name: "p"}
@@ -36,7 +36,7 @@ func guarded(t *testing.T, p core.Protocol, roles string, maker frontendtest.Mak
 	return c, stage.Dial("client")
 }
 
-// exchange sends requests and checks what comes back.
+// exchange sends requests and checks the replies.
 func exchange(c *frontendtest.Client, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		c.Send(pairs[i])
@@ -149,7 +149,7 @@ func TestGearmanPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 	)
 	load(t, control, "operate consume:mail")
 	exchange(c,
-		packet(grab), answer(noJob), // registered for work, which is no longer allowed
+		packet(grab), answer(noJob), // registered for a function that is no longer allowed
 		packet(submitBg, "mail", "", "x"), refused,
 		"status\r\n", "mail\t1\t0\t0\nwork\t0\t0\t0\n.\n",
 		"maxqueue mail 1\r\n", "OK\r\n",

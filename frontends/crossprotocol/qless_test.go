@@ -25,7 +25,7 @@ type qlessClient struct {
 	stage *frontendtest.Stage
 }
 
-// qlessScript is enough for the front-end to recognize the script.
+// qlessScript is a script that the front-end recognizes.
 const qlessScript = "local QlessAPI = {}"
 
 func (e *env) dialQless() qlessClient {
@@ -58,7 +58,7 @@ func (c qlessClient) call(operation string, words ...string) string {
 	return strings.TrimSuffix(text, "\r\n")
 }
 
-// job is a job as Qless has it.
+// job is a job in the format of Qless.
 func (c qlessClient) job(jid string) (j struct{ Jid, State, Worker, Data, Klass string }) {
 	c.e.t.Helper()
 	text := c.call("get", jid)
@@ -177,7 +177,7 @@ func compareSection(t *testing.T, name, table string) {
 	}
 }
 
-// sections is held by the test that writes the page.
+// sections is locked by the test that writes the page.
 var sections sync.Mutex
 
 func TestQlessDependencyEndsWithAnotherProtocol(t *testing.T) {

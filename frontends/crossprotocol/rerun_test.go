@@ -17,7 +17,7 @@ func (e *env) keepDone() {
 	e.do(&core.KeepDone{Queue: queue, Retention: core.Retention{For: time.Hour, Count: 10}})
 }
 
-// runAgain submits a job again that has ended.
+// runAgain reruns an ended job.
 func (e *env) runAgain(seq uint64) uint64 {
 	e.t.Helper()
 	r := e.do(&core.Resubmit{Ref: core.Ref{Seq: seq}})
@@ -27,7 +27,7 @@ func (e *env) runAgain(seq uint64) uint64 {
 	return r.Seq
 }
 
-// Whatever the protocol of a job and that of a worker, the job runs again, and the worker gets what it got before.
+// For every combination of protocols, a rerun job reaches the worker with the same content.
 func TestJobsOfEveryProtocolRunAgain(t *testing.T) {
 	t.Parallel()
 	for _, o := range origins() {

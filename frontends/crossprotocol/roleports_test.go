@@ -19,7 +19,7 @@ import (
 	"broker/frontends/workq"
 )
 
-// rolePorts are the protocols with a request for each command. An empty request means that rows of its subcommands stand for it.
+// rolePorts are the protocols with a request for each command. An empty request means that its subcommands have their own rows.
 func rolePorts() []rolePort {
 	return []rolePort{workqRoles(), gearmanRoles(), faktoryRoles(), qlessRoles(), conveyorRoles(), beanstalkRoles(), sqsRoles()}
 }
@@ -95,7 +95,7 @@ func faktoryRoles() rolePort {
 	}
 }
 
-// qlessCalls are the arguments of each operation of the script, behind its now.
+// qlessCalls are the arguments of each operation of the script, after its now.
 func qlessCalls() map[string][]string {
 	return map[string][]string{
 		"put": {"me", "q", "new", "K", "{}", "0"}, "requeue": {"me", "q", readyID, "K", "{}", "0"}, "get": {readyID}, "multiget": {readyID},
@@ -180,7 +180,7 @@ func beanstalkRoles() rolePort {
 	}
 }
 
-// sqsRoles are the actions with their members; those on a queue name q.
+// sqsRoles are the actions with their members. Actions on a queue name q.
 func sqsRoles() rolePort {
 	const entry = `"Entries":[{"Id":"1","ReceiptHandle":"x"}]`
 	return rolePort{

@@ -21,22 +21,22 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// rolePort is a protocol whose commands are walked by role. Its commands are read from the tables in its source, so that a new
-// one without a request here fails the test.
+// rolePort is a protocol whose commands are tested with each role. The commands are read from the tables in its source, so that
+// the test fails for a new command without a request here.
 type rolePort struct {
 	name     string
 	protocol core.Protocol
 	folder   string
 	tables   []string // variables that hold the commands
 	make     func(core.Broker, *access.Control) frontends.Frontend
-	greet    string            // sent and answered before the command
-	refusals []string          // what a client that may not reads
+	greet    string            // handshake before the command
+	refusals []string          // replies to a client without the right
 	requests map[string]string // by command, on the jobs of roleWorld
-	// ask sends a command to a protocol that is no stream of bytes, and returns the reply; nil: the command goes over a connection.
+	// ask sends a command over a protocol without a byte stream, and returns the reply; nil: use a connection.
 	ask func(t *testing.T, b core.Broker, control *access.Control, command, request string) string
 }
 
-// The jobs that requests name: one that is ready, and one that a worker holds. There is a third in the dead set.
+// The jobs in requests: a ready job and a leased job. A third job is in the dead set.
 const (
 	readyID  = "6ba7b810-9dad-41d1-80b4-00c04fd430c1"
 	leasedID = "6ba7b810-9dad-41d1-80b4-00c04fd430c2"
@@ -165,15 +165,15 @@ const (
 
 var roleNames = []string{"", "read", "produce", "consume", "operate", "admin"}
 
-// TestDocsSayWhichCommandsEachRoleMaySend sends every command of every protocol as a principal of each role and of none, and
-// compares what is refused with the table of docs/security.md.
+// TestDocsSayWhichCommandsEachRoleMaySend sends every command of every protocol as a principal with each role and with none. It
+// compares the results with the table in docs/security.md.
 func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| commands | no role | read | produce | consume | operate | admin |\n|---|---|---|---|---|---|---|\n")
 	for _, p := range rolePorts() {
 		commands := commandsOf(t, p.folder, p.tables)
-		commands = slices.AppendSeq(commands, maps.Keys(p.requests)) // also those with a word that decides
+		commands = slices.AppendSeq(commands, maps.Keys(p.requests)) // also commands whose role depends on a subcommand
 		slices.Sort(commands)
 		commands = slices.Compact(commands)
 		byRights, order := map[string][]string{}, []string(nil)
@@ -217,7 +217,7 @@ func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 	}
 }
 
-// shownCommand is a command as its protocol spells it: the packets of Gearman are identifiers in the source.
+// shownCommand is the protocol's name of a command. Packets of Gearman are Go identifiers in the source.
 func shownCommand(name string) string {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) || strings.ToUpper(name[:1]) == name[:1] {
 		return name

@@ -8,7 +8,7 @@ import (
 
 // section is the part of docs/sharing.md about a protocol: its jobs with the workers of others, and its workers with the jobs of others.
 type section struct {
-	name             string // of its markers
+	name             string // name in its markers
 	submitted, works string // headings of the tables
 	ends             []string
 	submit           func(t *testing.T, k workerKind, end int) string

@@ -43,7 +43,7 @@ func (c sqsClient) call(action, members string, into any) {
 	}
 }
 
-// counts are the messages that SQS clients see in the queue.
+// counts returns the message counts of the queue for SQS clients.
 func (c sqsClient) counts() string {
 	var out struct{ Attributes map[string]string }
 	c.call("GetQueueAttributes", `"AttributeNames":["All"]`, &out)

@@ -87,7 +87,7 @@ func TestQlessWorkerIsSentTheMessageOfACancel(t *testing.T) {
 	}
 }
 
-// Workers of protocols without a word for it end the job in their own way.
+// Workers of protocols without a stop request end the job in their own way.
 func TestAnyWorkerEndsAJobThatIsToStop(t *testing.T) {
 	t.Parallel()
 	for _, k := range workerKinds() {

@@ -31,7 +31,7 @@ func NewCounter(t testing.TB, maker Maker) *Counter {
 	}
 }
 
-// warmRounds is how many rounds slabs, maps and buffers need to grow to their final size.
+// warmRounds is the number of rounds after which slabs, maps and buffers have their final size.
 const warmRounds = 10
 
 // Rounds numbers the rounds of a measurement: some to warm up, then counted ones.
@@ -46,8 +46,8 @@ func (c *Counter) Rounds(counted int) iter.Seq[int] {
 	}
 }
 
-// Say feeds requests to the session and returns its replies, which are valid until the next call. The allocations count for
-// the named step, as so many requests; without a name they do not count.
+// Say feeds requests to the session and returns its replies, which are valid until the next call. The allocations count for the
+// named step and number of requests. Without a name they do not count.
 func (c *Counter) Send(step string, requests int, in []byte) []byte {
 	c.t.Helper()
 	var before, after runtime.MemStats

@@ -16,14 +16,14 @@ type Client struct {
 	number        int
 	session       frontends.Session
 	out           frontends.Outbox
-	unread        []byte // what Feed has not used
+	unread        []byte // input that Feed has not used
 	received      []byte // sent by the session, and not read by the test
 	woken         atomic.Bool
 	aborted       atomic.Bool
 	eof           bool   // the client has closed its sending side
 	closing       bool   // the session accepts no more input; what it wrote is still sent
 	sessionClosed bool   // Session.Closed was called
-	refusal       []byte // of the closed session
+	refusal       []byte // Refusal of the closed session
 	closed        bool
 }
 
@@ -166,7 +166,7 @@ func (c *Client) Hangup() {
 	c.stage.turn()
 }
 
-// expect reads what p matches, and fails the test if the client receives something else.
+// expect reads text that matches p, and fails the test if the client receives anything else.
 func (c *Client) expect(p pattern, vars Vars) {
 	c.stage.t.Helper()
 	var n int
@@ -227,7 +227,7 @@ func (c *Client) feed() {
 	}
 }
 
-// flush sends what may leave and closes the connection when it is due.
+// flush sends the output that may be sent, and closes the connection when it is due.
 func (c *Client) flush() {
 	if c.closed {
 		return
@@ -247,7 +247,7 @@ func (c *Client) flush() {
 	}
 }
 
-// refusalText replaces replies that no commit will release.
+// refusalText replaces replies whose commit will never be durable.
 func (c *Client) refusalText() []byte {
 	if c.sessionClosed {
 		return c.refusal

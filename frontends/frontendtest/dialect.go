@@ -11,7 +11,7 @@ type Dialect struct {
 	// New builds the front-end, with its default limits.
 	New Maker
 
-	// Within runs a case in surroundings of its own, with a dialect made for them. Nil: there are none.
+	// Within runs a case in a special environment, such as a synctest bubble, with a dialect for it. May be nil.
 	Within func(t *testing.T, run func(*testing.T, Dialect))
 
 	// Greet completes the handshake of a new connection. Nil: there is none.
@@ -31,7 +31,7 @@ type Dialect struct {
 	// LeaseFor is the duration of a lease on a job of SubmitRequest; zero: until the connection ends.
 	LeaseFor time.Duration
 
-	// Released says that a job is ready again as soon as the connection of its worker ends.
+	// Released means that a job is ready again as soon as the connection of its worker ends.
 	Released bool
 
 	// Ping is a request without effects; Pong reads its reply.
@@ -63,7 +63,7 @@ func (d Dialect) submit(c *Client, n int, body string) {
 	d.SubmitReply(c, n)
 }
 
-// ping checks that a connection is in step.
+// ping checks that a connection is in sync.
 func (d Dialect) ping(c *Client) {
 	c.stage.t.Helper()
 	c.SendBytes(d.Ping)

@@ -11,8 +11,8 @@
 //	c.Want("-NOT-FOUND\r\n")
 //	stage.Advance(time.Second)      // moves the clock; the broker does what is due
 //
-// Commits happen on a goroutine of the broker, so Want waits, up to a limit, for the bytes to arrive. The slice that the
-// session receives is overwritten when Feed returns, so that a session that keeps a part of it fails at once.
+// Commits happen on a goroutine of the broker, so Want waits for the bytes, up to a limit. The stage overwrites the input slice
+// when Feed returns, so a session that keeps a part of it fails at once.
 //
 // # Transcripts
 //
@@ -29,13 +29,13 @@
 //	hangup    producer                                   the client closes the connection
 //	restart                                              the broker restarts on the same disk; all connections end
 //
-// Connections open when they are first named. An undefined ${name} in received text matches anything up to the text
-// behind it, and is defined as that from then on; ${} matches anything. At the end of a transcript all received bytes must
-// have been read. In whole mode, consecutive sends of one connection are fed together, which tests pipelining. A protocol
-// that writes packets by name sets Encode in [Script].
+// Connections open when they are first named. An undefined ${name} in received text matches anything up to the next literal
+// text, and keeps this value from then on; ${} matches anything. At the end of a transcript all received bytes must have been
+// read. In whole mode, consecutive sends of one connection are fed together, which tests pipelining. A protocol whose packets
+// are written by name sets Encode in [Script].
 //
 // # Suite
 //
-// [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol. The HTTP API, which has
-// no sessions, passes it too: its test puts a server behind a session.
+// [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol. The HTTP API has no
+// sessions. Its test puts an HTTP server behind a session to run the suite.
 package frontendtest

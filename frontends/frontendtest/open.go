@@ -48,7 +48,7 @@ func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
 // InMemory is a Setting for a broker without storage: it opens quickly, and replies are never held back.
 func InMemory(o *engine.Options) { o.Durability = engine.None }
 
-// NeverCommits is a Setting for a disk that never syncs: replies that rest on a commit do not leave.
+// NeverCommits is a Setting for a disk that never syncs, so replies that need a commit are never sent.
 func NeverCommits(o *engine.Options) { o.ManualCommits = true }
 
 // PlayAll plays every .wire file in testdata, for a protocol without packets by name.

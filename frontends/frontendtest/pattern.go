@@ -11,7 +11,7 @@ type Vars map[string]string
 // pattern is text with captures.
 type pattern []piece
 
-// piece is literal bytes, or a capture; the text of a capture with a name is kept.
+// piece is literal bytes or a capture. The text of a named capture is kept.
 type piece struct {
 	literal []byte
 	capture bool

@@ -18,11 +18,11 @@ type Maker func(core.Broker) frontends.Frontend
 type Backend interface {
 	core.Broker
 
-	// Tick does everything that is due and returns the next deadline.
+	// Tick runs all due timers and returns the next deadline.
 	Tick() core.Instant
 }
 
-// waitLimit is how long a stage waits, in real time, for a commit or a wake-up.
+// waitLimit is the real time that a stage waits for a commit or a wake-up.
 const waitLimit = 2 * time.Minute
 
 // Stage is a broker, a clock and a front-end. It is used by the test's own goroutine.
@@ -62,7 +62,7 @@ func (s *Stage) Dial(name string) *Client {
 	return c
 }
 
-// Advance moves the clock by d and lets the broker and the front-end do what is due.
+// Advance moves the clock by d and runs the due timers of the broker and the front-end.
 func (s *Stage) Advance(d time.Duration) {
 	s.t.Helper()
 	s.Settle()
@@ -92,7 +92,7 @@ func (s *Stage) Restart() {
 	s.Front = s.maker(s.Broker)
 }
 
-// turn serves all clients that were woken, as an event loop does, until there are none.
+// turn serves woken clients like an event loop, until there are none.
 func (s *Stage) turn() {
 	for busy := true; busy; {
 		busy = false
@@ -118,8 +118,8 @@ func (s *Stage) heldClient() *Client {
 	return nil
 }
 
-// until serves clients until done returns true, or returns false after waitLimit. Closed sessions are not woken by commits: as
-// in the event loop, they are polled.
+// until serves clients until done returns true, or returns false after waitLimit. Commits do not wake closed sessions. As in
+// the event loop, they are polled.
 func (s *Stage) until(done func() bool) bool {
 	timeout := time.NewTimer(waitLimit)
 	defer timeout.Stop()

@@ -11,7 +11,7 @@ import (
 	"broker/core"
 )
 
-// Run tests the behaviour that all front-ends share, each case on a stage of its own.
+// Run tests the behaviour that all front-ends share, each case on a new stage.
 func Run(t *testing.T, d Dialect) {
 	t.Helper()
 	for _, c := range []struct {
@@ -234,7 +234,8 @@ func garbage(t *testing.T, d Dialect) {
 	bystander.WantSilence()
 }
 
-// oversize sends a request that announces too much: the session must close the connection, or discard the request as it comes.
+// oversize sends a request that announces too much. The session must close the connection, or discard the request as it
+// arrives.
 func oversize(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
 	bystander, c := d.dial(s, "bystander"), d.dial(s, "sender")
@@ -271,11 +272,11 @@ func wantNoLease(t *testing.T, d Dialect, c *Client) {
 	}
 }
 
-// gatedBroker reports no commits while it is closed, and a failed store on request.
+// gatedBroker hides commits while it is closed, and can report a failed store.
 type gatedBroker struct {
 	Backend
 	stage          *Stage
-	closed, failed atomic.Bool // a front-end may look from goroutines of its own
+	closed, failed atomic.Bool // atomic, because a front-end may read them on its own goroutines
 
 	mu    sync.Mutex // guards wakes
 	wakes []func()   // of the broker's clients
@@ -310,7 +311,7 @@ func (g *gatedBroker) Open(o core.ClientOptions) core.ClientID {
 	return g.Backend.Open(o)
 }
 
-// wakeAll wakes all clients, as a broker does after a commit or a failure of the store.
+// wakeAll wakes all clients, like a broker after a commit or a failure of the store.
 func (g *gatedBroker) wakeAll() {
 	g.mu.Lock()
 	for _, wake := range g.wakes {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Script says how transcripts are played.
+// Script defines how transcripts are played.
 type Script struct {
 	// Stage builds a new stage for each run.
 	Stage func(testing.TB) *Stage

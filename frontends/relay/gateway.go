@@ -14,24 +14,24 @@ import (
 
 // Limits of connections that are passed on to the leader.
 const (
-	leaderWait  = 10 * time.Second // for a leader that serves; clients time out on their own after that
+	leaderWait  = 10 * time.Second // wait for a serving leader; then clients time out themselves
 	leaderRetry = 50 * time.Millisecond
 )
 
-// Node is a node of a cluster, as core/replica has it.
+// Node is a node of a cluster. core/replica implements it.
 type Node interface {
 	LeaderID() string // empty: unknown
 	IsLeader() bool
-	Ready(ctx context.Context) bool // a client would be served through this node
+	Ready(ctx context.Context) bool // reports whether a client of this node would be served
 	DialLeader(ctx context.Context, frontend, client string) (net.Conn, error)
 }
 
-// Server serves connections. It owns what is passed to it.
+// Server serves connections. It takes ownership of them.
 type Server interface {
 	Pass(frontend string, conn net.Conn, client net.Addr) bool
 }
 
-// Gateway accepts the clients of a node, and passes them on while another node leads.
+// Gateway accepts the clients of a node, and passes them on to the leader while another node leads.
 type Gateway struct {
 	maxRelays int64
 	tunnel    *tunnelListener
@@ -55,7 +55,7 @@ type relay struct {
 	to             string // id of the leader
 }
 
-// New creates a gateway that passes on no more than so many connections at a time.
+// New creates a gateway with a maximum number of relayed connections.
 func New(maxRelays int) *Gateway {
 	g := &Gateway{
 		maxRelays: int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}), changed: make(chan struct{}),
@@ -64,19 +64,19 @@ func New(maxRelays int) *Gateway {
 	return g
 }
 
-// Join makes the gateway that of a member.
+// Join connects the gateway with its node, once the node is a member.
 func (g *Gateway) Join(n Node) {
 	g.mu.Lock()
 	g.node = n
 	g.mu.Unlock()
 }
 
-// Counts are how many connections were passed on, and how many are now.
+// Counts returns the number of relayed connections, in total and now.
 func (g *Gateway) Counts() (relayed uint64, relaying int64) {
 	return g.relayed.Load(), g.relaying.Load()
 }
 
-// Accept begins to accept the clients of a front-end, until the socket is closed.
+// Accept starts to accept the clients of a front-end, until the socket is closed.
 func (g *Gateway) Accept(frontend string, socket net.Listener) {
 	g.done.Go(func() { g.accept(frontend, socket) }) // ends when the socket is closed
 }
@@ -88,7 +88,7 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 			return
 		}
 		if err != nil {
-			time.Sleep(leaderRetry) // such as without free descriptors
+			time.Sleep(leaderRetry) // for example no free descriptors
 			continue
 		}
 		if server := g.current(); server != nil {
@@ -107,20 +107,20 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 	}
 }
 
-// current is the server of this node while it leads.
+// current is the server of this node while the node leads; otherwise nil.
 func (g *Gateway) current() Server {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.server
 }
 
-// Lead has clients served by this node.
+// Lead makes this node serve its clients.
 func (g *Gateway) Lead(s Server) {
 	g.setServer(s)
 	g.closeRelays("")
 }
 
-// Follow has clients passed on to another node.
+// Follow makes the gateway pass clients on to the leader.
 func (g *Gateway) Follow() { g.setServer(nil) }
 
 func (g *Gateway) setServer(s Server) {
@@ -195,7 +195,7 @@ func (g *Gateway) pass(frontend string, conn net.Conn) {
 	}
 }
 
-// dial opens a connection to the leader; nil: there is none.
+// dial opens a connection to the leader; nil: no leader.
 func (g *Gateway) dial(node Node, frontend string, conn net.Conn) (net.Conn, string) {
 	leader := node.LeaderID()
 	if leader == "" {
@@ -225,7 +225,7 @@ func (g *Gateway) copy(r *relay) {
 		_ = r.leader.Close()
 	}()
 	if closed || node.LeaderID() != r.to {
-		return // the lead has changed meanwhile
+		return // the leader has changed in the meantime
 	}
 	back := make(chan struct{})
 	go func() { // ends when the leader's side does, which the deferred calls see to
@@ -242,13 +242,13 @@ func (g *Gateway) copy(r *relay) {
 	<-back
 }
 
-// closeWrite tells the other end that no more will come.
+// closeWrite closes the sending side.
 func closeWrite(c net.Conn) bool {
 	w, ok := c.(interface{ CloseWrite() error })
 	return ok && w.CloseWrite() == nil
 }
 
-// FromMember serves a client that another node passes on, once this node serves clients.
+// FromMember serves a client from another node, once this node serves clients.
 func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	if frontend == httpFrontend {
 		g.tunnel.pass(conn)
@@ -274,7 +274,7 @@ func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	}
 }
 
-// clientAddress is the address of a client of another node; one on a unix socket has none.
+// clientAddress is the address of a client of another node. A client on a unix socket has none.
 func clientAddress(text string) net.Addr {
 	if at, err := netip.ParseAddrPort(text); err == nil {
 		return net.TCPAddrFromAddrPort(at)

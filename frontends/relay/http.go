@@ -13,23 +13,24 @@ import (
 	"time"
 )
 
-// httpFrontend is the name by which nodes pass on requests to the HTTP port.
+// httpFrontend is the front-end name of relayed HTTP requests.
 const httpFrontend = "http"
 
-// errNotMember is never shown: the client hears that there is no leader.
+// errNotMember is never shown; the client gets the error for a missing leader.
 var errNotMember = errors.New("this node is not a member of a cluster yet")
 
-// Headers in which a node passes on who makes a request. They count on connections between nodes only, and are removed from
-// all other requests.
+// Headers with the identity of a request's client. They are only trusted on connections between nodes, and removed from all
+// other requests.
 const (
 	relayAddress = "Broker-Relay-Address"
 	relayCert    = "Broker-Relay-Certificate"
 )
 
-// Tunnel has the connections that other nodes open for requests. The HTTP server serves it beside its own sockets.
+// Tunnel is a listener for the connections that other nodes open for requests. The HTTP server serves it in addition to its own
+// sockets.
 func (g *Gateway) Tunnel() net.Listener { return g.tunnel }
 
-// isLocalPath reports that every node answers the request for itself.
+// isLocalPath reports whether every node answers a path itself.
 func isLocalPath(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/healthz", "/readyz", "/metrics":
@@ -40,7 +41,7 @@ func isLocalPath(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/debug/")
 }
 
-// Handler passes requests on to the leader, unless this node leads or the request is about this node.
+// Handler passes requests on to the leader, unless this node leads or the request concerns this node.
 func (g *Gateway) Handler(own http.Handler) http.Handler {
 	proxy := g.reverseProxy()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +66,7 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 	})
 }
 
-// awaitLeader waits a moment for a leader that serves clients.
+// awaitLeader waits a moment for a serving leader.
 func (g *Gateway) awaitLeader(ctx context.Context) bool {
 	deadline := time.Now().Add(leaderWait / 2)
 	for {
@@ -82,7 +83,7 @@ func (g *Gateway) awaitLeader(ctx context.Context) bool {
 	}
 }
 
-// asClient makes a request that another node has passed on look like its client's.
+// asClient restores the client's identity in a request from another node.
 func asClient(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	if from := r.Header.Get(relayAddress); from != "" {
@@ -98,7 +99,7 @@ func asClient(r *http.Request) *http.Request {
 	return r
 }
 
-// member is the node; nil: it is not a member of the cluster yet.
+// member is the node; nil: not a member of the cluster yet.
 func (g *Gateway) member() Node {
 	g.mu.Lock()
 	defer g.mu.Unlock()

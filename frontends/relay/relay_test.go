@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// member is a Node whose leader is another gateway.
+// member is a Node whose leader uses another gateway.
 type member struct {
 	mu     sync.Mutex // guards the fields below
 	leader string
@@ -49,7 +49,7 @@ func (m *member) DialLeader(_ context.Context, frontend, client string) (net.Con
 	return near, nil
 }
 
-// greeter is a Server that says which front-end and client a connection is of, and closes it after the first line it reads.
+// greeter is a Server that writes the front-end and client of a connection, and closes it after it has read a line.
 type greeter struct{}
 
 func (greeter) Pass(frontend string, conn net.Conn, client net.Addr) bool {
@@ -67,7 +67,7 @@ func (greeter) Pass(frontend string, conn net.Conn, client net.Addr) bool {
 	return true
 }
 
-// fixture is a node that follows and one that leads.
+// fixture is a follower and a leader.
 type fixture struct {
 	*testing.T
 	follower, leader *Gateway
@@ -94,7 +94,7 @@ func setup(t *testing.T) *fixture {
 	return f
 }
 
-// connect returns a connection to the follower and the first line that comes; empty: the connection was closed.
+// connect returns a connection to the follower and its first line; empty if the connection was closed.
 func (f *fixture) connect() (net.Conn, string) {
 	f.Helper()
 	conn, err := net.Dial("tcp", f.socket.Addr().String())

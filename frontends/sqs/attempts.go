@@ -7,8 +7,9 @@ import (
 	"broker/core"
 )
 
-// A receive on a FIFO queue whose reply was lost is repeated with its ReceiveRequestAttemptId: it gets the same messages, as long as
-// they are in flight. What is known of attempts is in memory only; after a restart a repeated receive waits for the timeout.
+// If the reply to a receive on a FIFO queue is lost, the client repeats it with the same ReceiveRequestAttemptId and gets the
+// same messages, as long as they are in flight. Attempts are in memory only. After a restart a repeated receive gets the
+// messages only after their timeout.
 
 const (
 	attemptFor  = 5 * time.Minute
@@ -17,13 +18,13 @@ const (
 
 type attemptKey struct{ queue, id string }
 
-// attempt is what a receive has handed out.
+// attempt holds the messages that a receive has handed out.
 type attempt struct {
 	taken []core.Reply
 	at    core.Instant
 }
 
-// attempts are the last receives with an id. The zero value is ready.
+// attempts holds the last receives with an id. The zero value is ready to use.
 type attempts struct {
 	mu    sync.Mutex // guards the fields below
 	byKey map[attemptKey]attempt
@@ -62,7 +63,7 @@ func (a *attempts) find(queue, id string, now core.Instant) ([]core.Reply, bool)
 	return found.taken, ok
 }
 
-// expire forgets what is too old, and makes room for one.
+// expire removes old attempts and makes room for one.
 func (a *attempts) expire(now core.Instant) {
 	n := 0
 	for n < len(a.order) && (len(a.order)-n >= maxAttempts || now.Sub(a.byKey[a.order[n]].at) >= attemptFor) {
@@ -72,7 +73,7 @@ func (a *attempts) expire(now core.Instant) {
 	a.order = a.order[n:]
 }
 
-// repeat is the reply to a repeated receive: the messages that are still in flight by it, invisible anew; nil: none are.
+// repeat is the reply to a repeated receive: its messages that are still in flight, with a new visibility timeout; nil: none.
 func (l *leasing) repeat(taken []core.Reply) *receiveOutput {
 	for _, r := range taken {
 		info, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})

@@ -2,10 +2,10 @@ package sqs
 
 import "strings"
 
-// maxEntries is how many entries a batch may have.
+// maxEntries is the maximum number of entries in a batch.
 const maxEntries = 10
 
-// failedEntry is an entry of a batch that was refused.
+// failedEntry is a refused entry of a batch.
 type failedEntry struct {
 	ID          string `json:"Id" query:"Id"`
 	SenderFault bool
@@ -18,7 +18,7 @@ func failed(id string, err error) failedEntry {
 	return failedEntry{ID: id, SenderFault: e.sender(), Code: e.kind.code, Message: e.text}
 }
 
-// checkEntries refuses a batch as a whole.
+// checkEntries checks a batch as a whole.
 func checkEntries[E any](entries []E, id func(*E) string) error {
 	switch n := len(entries); {
 	case n == 0:
@@ -60,7 +60,7 @@ type sendBatchOutput struct {
 	Failed     []failedEntry `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// sendMessageBatch sends the messages that are right, in one commit, and names the others.
+// sendMessageBatch sends the valid messages in one commit, and lists the others as failed.
 func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 	if err := checkEntries(in.Entries, func(e *sendEntry) string { return e.ID }); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 	return out, nil
 }
 
-// doneEntry is an entry of a batch of deletions or changes that was done.
+// doneEntry is a successful entry of a batch of deletions or changes.
 type doneEntry struct {
 	ID string `json:"Id" query:"Id"`
 }

@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// commitTimeout is how long a change waits for its commit.
+// commitTimeout is the time that a change waits for its commit.
 const commitTimeout = 10 * time.Second
 
 var (
@@ -17,13 +17,13 @@ var (
 	errNoReply       = errors.New("the broker did not reply")
 )
 
-// client is the broker's client for the time of one request. One goroutine uses it.
+// client is a broker client for one request. One goroutine uses it.
 type client struct {
 	b       core.Broker
 	id      core.ClientID
-	wake    chan struct{}   // capacity 1: replies or a commit may be there
+	wake    chan struct{}   // capacity 1: replies or a commit may be ready
 	ending  <-chan struct{} // closed when the front-end ends
-	replies []core.Reply    // fetched and not looked at yet
+	replies []core.Reply    // fetched but not handled yet
 }
 
 // open registers a client; close it.
@@ -32,7 +32,7 @@ func (f *Frontend) open(from caller) *client {
 	wake := func() {
 		select {
 		case c.wake <- struct{}{}:
-		default: // it is awake
+		default: // already awake
 		}
 	}
 	c.id = c.b.Open(core.ClientOptions{
@@ -46,7 +46,7 @@ func (c *client) close() { c.b.Close(c.id) }
 // all applies operations that are answered at once, and returns their replies in order.
 func (c *client) all(ops ...core.Op) []core.Reply { return c.b.Do(c.id, ops, nil) }
 
-// one applies one operation that is answered at once. A refusal is an error.
+// one applies one operation that is answered at once. A Failed reply becomes an error.
 func (c *client) one(op core.Op) (core.Reply, error) {
 	replies := c.all(op)
 	if len(replies) == 0 {
@@ -101,7 +101,7 @@ func (c *client) committed(ctx context.Context, commit core.Commit) error {
 	return nil
 }
 
-// latest is the newest commit that some replies rest on.
+// latest is the newest commit of some replies.
 func latest(replies []core.Reply) (newest core.Commit) {
 	for i := range replies {
 		newest = max(newest, replies[i].Commit)

@@ -6,13 +6,13 @@ import (
 	"broker/frontends/access"
 )
 
-// command is an action of the API.
+// command describes an action of the API.
 type command struct {
 	run     func(*request) (any, error)
-	noQueue bool // not with Query on a queue's path
+	noQueue bool // not allowed with Query on a queue's path
 }
 
-// Roles of an action: one of them, for the queue, is enough.
+// Roles of an action. One of them, for the queue, is enough.
 var (
 	produce = []access.Role{access.Produce}
 	consume = []access.Role{access.Consume}
@@ -21,7 +21,7 @@ var (
 	users   = []access.Role{access.Read, access.Produce, access.Consume, access.Operate}
 )
 
-// commands are the actions by their names.
+// commands are the actions by name.
 var commands = map[string]command{
 	"CreateQueue":        {run: plain((*request).createQueue), noQueue: true},
 	"ListQueues":         {run: plain((*request).listQueues), noQueue: true},
@@ -70,7 +70,7 @@ type target struct {
 
 func (t *target) queueURL() string { return t.QueueURL }
 
-// on is the command of an action on a queue, for callers that have one of the roles for it.
+// on makes the command of an action on a queue, for callers with one of the roles.
 func on[In any, P interface {
 	*In
 	queueURL() string
@@ -95,7 +95,7 @@ func on[In any, P interface {
 	})}
 }
 
-// mayUse reports whether a caller may know of a queue.
+// mayUse reports whether a caller may know that a queue exists.
 func (q *request) mayUse(name string) bool {
 	return slices.ContainsFunc(users, func(r access.Role) bool { return q.from.principal.May(r, q.f.coreName(name)) })
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// attribute is a message attribute as it is kept with the job.
+// attribute is the stored form of a message attribute.
 type attribute struct {
 	Name   string `json:"n"`
 	Type   string `json:"t"`
@@ -19,7 +19,7 @@ type attribute struct {
 // isBinary reports whether the value is in Binary.
 func (a *attribute) isBinary() bool { return strings.HasPrefix(a.Type, "Binary") }
 
-// size counts against the size of a message.
+// size is the part of the message size that the attribute uses.
 func (a *attribute) size() int { return len(a.Name) + len(a.Type) + len(a.Text) + len(a.Binary) }
 
 func digestOf(text string) string {
@@ -27,7 +27,7 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digestAttributes is the digest of attributes; empty: there are none. Each is, in the order of the names,
+// digestAttributes is the digest of attributes; empty: none. The input contains for each attribute, in the order of the names,
 //
 //	length name length type kind length value
 //

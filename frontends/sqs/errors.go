@@ -15,7 +15,7 @@ type errorKind struct {
 	status int
 }
 
-// Codes that Query has in another form than JSON.
+// Codes that differ between Query and JSON.
 const legacy = "AWS.SimpleQueueService."
 
 // The errors.
@@ -49,7 +49,7 @@ var (
 	unavailable   = &errorKind{"ServiceUnavailable", "ServiceUnavailable", http.StatusServiceUnavailable}
 )
 
-// apiError is the refusal of a request.
+// apiError is an error reply.
 type apiError struct {
 	kind *errorKind
 	text string
@@ -58,7 +58,7 @@ type apiError struct {
 // Error implements error.
 func (e *apiError) Error() string { return e.kind.name + ": " + e.text }
 
-// sender reports whether the request is wrong, rather than the broker.
+// sender reports whether the error is the client's fault.
 func (e *apiError) sender() bool { return e.kind.status < 500 }
 
 func refuse(kind *errorKind, format string, args ...any) error {
@@ -71,17 +71,17 @@ func missing(parameter string) error {
 
 func noQueue() error { return refuse(queueDoesNotExist, "The specified queue does not exist.") }
 
-// badValue is the refusal of a parameter's value.
+// badValue is the error for an invalid parameter.
 func badValue(value any, parameter, reason string) error {
 	return refuse(invalidParameter, "Value %v for parameter %s is invalid. Reason: %s", value, parameter, reason)
 }
 
-// badAttribute is the refusal of a queue attribute's value.
+// badAttribute is the error for an invalid queue attribute.
 func badAttribute(name string) error {
 	return refuse(invalidAttribute, "Invalid value for the parameter %s.", name)
 }
 
-// coreErrors has what the broker's refusals are in SQS. A test holds it complete.
+// coreErrors maps the errors of the core to SQS errors. A test checks that it is complete.
 var coreErrors = []struct {
 	err  error
 	kind *errorKind
@@ -110,7 +110,8 @@ var coreErrors = []struct {
 	{core.ErrForbidden, accessDenied},
 }
 
-// errorOf is an error as SQS has it. An error without a row is a fault of the broker, and its text is not shown.
+// errorOf converts an error to an SQS error. An error that is not in the table is a fault of the broker, and its text is not
+// shown.
 func errorOf(err error) *apiError {
 	var e *apiError
 	if errors.As(err, &e) {

@@ -126,7 +126,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// What is no JSON of the request's shape is refused with a text that names the member, and nothing of ours.
+// The error for a wrong JSON type names the member, but no Go types of ours.
 func TestMalformedJSON(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

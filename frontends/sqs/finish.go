@@ -36,13 +36,13 @@ func (q *request) changeVisibility(of *queue, in *changeInput) (any, error) {
 	return nil, errs[0]
 }
 
-// deletion is what a receiver wants of a message that it has a handle of.
+// deletion is a request to delete a message, or to change its visibility.
 type deletion struct {
 	handle     string
 	visibility *int // nil: delete it
 }
 
-// errNotAvailable is the reply to a change of a message that is deleted, or in another receiver's hands.
+// errNotAvailable is the error for a message that is deleted or held by another receiver.
 func errNotAvailable(handle string) error {
 	return badValue(shorten(handle), "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
 }
@@ -51,7 +51,7 @@ func errExpired(handle string) error {
 	return badValue(shorten(handle), "ReceiptHandle", "The receipt handle has expired.")
 }
 
-// finish deletes messages, or changes for how long they are invisible, each on its own, and waits for the commit.
+// finish deletes messages or changes their visibility, each independently, and waits for the commit.
 func (q *request) finish(of *queue, wanted []deletion) ([]error, error) {
 	c := q.f.open(q.from)
 	defer c.close()
@@ -82,8 +82,8 @@ func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error
 	return q.changeOne(of, c, h, w)
 }
 
-// deleteOne deletes a message by any of its handles. In a FIFO queue only that of the present lease counts, and a message that
-// is deleted already is deleted.
+// deleteOne deletes a message by any of its handles. In a FIFO queue only the handle of the current lease counts. Deleting a
+// message twice succeeds.
 func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
 	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.f.coreName(of.Name)}, Authority: core.ByAnyone}
 	if of.FIFO {
@@ -96,7 +96,7 @@ func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (
 	case errors.Is(err, core.ErrConflict) && of.FIFO && !q.elsewhere(of, c, h):
 		return r, errExpired(w.handle)
 	case errors.Is(err, core.ErrConflict):
-		return r, nil // it has become a dead letter: it is gone from here
+		return r, nil // a dead letter by now, so no longer in this queue
 	}
 	return r, err
 }
@@ -107,8 +107,8 @@ func (q *request) elsewhere(of *queue, c *client, h receiptHandle) bool {
 	return err != nil || r.Info.Queue != q.f.coreName(of.Name)
 }
 
-// changeOne sets the time from now on at which a message is visible again. With zero its lease ends as if it had expired. A handle
-// of a lease that is over counts in a standard queue: the message is invisible again.
+// changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a standard queue
+// the handle of an expired lease also counts, and makes the message invisible again.
 func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
 	until := q.f.broker.Now().Add(seconds(*w.visibility))
 	here := core.Condition{Queue: q.f.coreName(of.Name)}

@@ -69,7 +69,7 @@ func (f *fixture) restart() {
 	f.start()
 }
 
-// advance moves the clock and does what is due.
+// advance moves the clock and runs due timers.
 func (f *fixture) advance(d time.Duration) {
 	f.clock.Advance(d)
 	f.engine.Tick()
@@ -91,7 +91,7 @@ func (f *fixture) post(ctx context.Context, action string, in object) (int, http
 	return f.exchange(r)
 }
 
-// postRaw is post with a body as it is.
+// postRaw is post with a raw body.
 func (f *fixture) postRaw(action, body string) (int, http.Header, object) {
 	f.t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader(body))
@@ -111,7 +111,7 @@ func (f *fixture) exchange(r *http.Request) (int, http.Header, object) {
 	return w.Code, w.Header(), out
 }
 
-// do is post for what must succeed.
+// do is post for a request that must succeed.
 func (f *fixture) do(action string, in object) object {
 	f.t.Helper()
 	status, _, out := f.post(context.Background(), action, in)
@@ -135,7 +135,7 @@ func (f *fixture) query(path string, pairs ...string) (int, http.Header, string)
 	return w.Code, w.Header(), w.Body.String()
 }
 
-// create makes a queue; more are its attributes in pairs.
+// create makes a queue. more are its attributes in pairs.
 func (f *fixture) create(name string, more ...string) string {
 	f.t.Helper()
 	attributes := object{}
@@ -145,7 +145,7 @@ func (f *fixture) create(name string, more ...string) string {
 	return f.do("CreateQueue", object{"QueueName": name, "Attributes": attributes})["QueueUrl"].(string)
 }
 
-// send sends a message; more are further parameters in pairs.
+// send sends a message. more are additional parameters in pairs.
 func (f *fixture) send(queue, body string, more ...any) object {
 	f.t.Helper()
 	in := object{"QueueUrl": queue, "MessageBody": body}
@@ -169,7 +169,7 @@ func (f *fixture) receive(queue string, more ...any) (messages []object) {
 	return messages
 }
 
-// bodies are those of received messages, with spaces between.
+// bodies joins the bodies of received messages with spaces.
 func bodies(messages []object) string {
 	var all []string
 	for _, m := range messages {
@@ -178,7 +178,7 @@ func bodies(messages []object) string {
 	return strings.Join(all, " ")
 }
 
-// attributesOf are attributes of a queue.
+// attributesOf returns attributes of a queue.
 func (f *fixture) attributesOf(queue string) object {
 	f.t.Helper()
 	all, _ := f.do("GetQueueAttributes", object{"QueueUrl": queue, "AttributeNames": []string{"All"}})["Attributes"].(object)

@@ -10,16 +10,16 @@ import (
 
 // Options of the front-end.
 type Options struct {
-	Access *access.Control     // principals; nil: there are none
-	Audit  func(access.Change) // nil: nothing is noted
+	Access *access.Control     // principals; nil: none
+	Audit  func(access.Change) // nil: no audit
 
-	// Panicked is called with what a request that panicked said and where; its client learns nothing of that. Nil: nobody asks.
+	// Panicked is called with the value and stack of a panic in a request. The client does not see them. May be nil.
 	Panicked func(value any, stack []byte)
 
-	DefaultPrincipal string // of requests without credentials, where there are principals
+	DefaultPrincipal string // for requests without credentials, if principals are configured
 	Account, Region  string // parts of URLs and ARNs
-	URL              string // start of queue URLs; empty: as the client's Host header says
-	MaxInFlight      int    // messages of a queue that are received and not deleted; 0: no limit
+	URL              string // start of queue URLs; empty: from the client's Host header
+	MaxInFlight      int    // received messages of a queue that are not deleted; 0: no limit
 	MaxBodyBytes     int    // of a message
 	Namespace        string // prefix of queues, invisible to clients
 	Route            func(queue, typ string) (string, string)
@@ -67,7 +67,7 @@ func New(b core.Broker, o Options) *Frontend {
 	return f
 }
 
-// Start reads the queues back and goes on with move tasks.
+// Start reads the stored queues and continues move tasks.
 func (f *Frontend) Start() error {
 	if err := f.load(); err != nil {
 		return err
@@ -80,13 +80,13 @@ func (f *Frontend) Start() error {
 	return nil
 }
 
-// Close ends what runs in the background, and requests that wait.
+// Close ends background tasks and waiting requests.
 func (f *Frontend) Close() {
 	f.stop()
 	f.done.Wait()
 }
 
-// caller is who makes a request.
+// caller is the client that makes a request.
 type caller struct {
 	principal *access.Principal
 	address   string
@@ -94,7 +94,7 @@ type caller struct {
 	internal  bool   // the front-end itself
 }
 
-// name is shown in lists.
+// name is the caller's name in lists.
 func (c *caller) name() string {
 	if c.principal == nil {
 		return ""

@@ -10,16 +10,16 @@ import (
 
 // A receipt handle is base64 of
 //
-//	version 1 | number of the job, 8 bytes | start of the lease, 8 bytes | CRC-32 of what is before and the name of the queue, 4 bytes
+//	version 1 | number of the job, 8 bytes | start of the lease, 8 bytes | CRC-32 of the bytes before and the name of the queue, 4 bytes
 //
-// Clients keep handles over restarts: the format never changes, only the version would.
+// Clients keep handles across restarts, so the format must never change without a new version.
 
 const (
 	handleVersion = 1
 	handleBytes   = 1 + 8 + 8 + 4
 )
 
-// receiptHandle names one lease of a message.
+// receiptHandle identifies one lease of a message.
 type receiptHandle struct {
 	seq      uint64
 	leasedAt core.Instant
@@ -46,13 +46,13 @@ func parseHandle(text, queue string) (h receiptHandle, err error) {
 		return h, refuse(invalidHandle, "The input receipt handle %q is not a valid receipt handle.", shorten(text))
 	}
 	h = receiptHandle{seq: binary.BigEndian.Uint64(b[1:]), leasedAt: core.Instant(binary.BigEndian.Uint64(b[9:]))}
-	if h.leasedAt <= 0 { // nobody got it from here, and a condition without a start of the lease would hold for any lease
+	if h.leasedAt <= 0 { // not a handle from here; a condition without a lease start would match any lease
 		return h, refuse(invalidHandle, "The input receipt handle %q is not a valid receipt handle.", shorten(text))
 	}
 	return h, nil
 }
 
-// shorten keeps what clients sent from filling error texts.
+// shorten limits the client's input in error texts.
 func shorten(text string) string {
 	const most = 200
 	if len(text) > most {

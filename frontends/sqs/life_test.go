@@ -34,7 +34,7 @@ func TestLifeOfAMessage(t *testing.T) {
 	f.advance(31 * time.Second)
 	want(t, "both are back in their old order", bodies(f.receive(q, "VisibilityTimeout", 0)), "one two")
 	f.engine.Tick()
-	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first}) // also by an old handle, also twice
+	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first}) // also with an old handle, and twice
 	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first})
 	want(t, "left", bodies(f.receive(q)), "two")
 	status, _, out := f.post(context.Background(), "ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first, "VisibilityTimeout": 1})
@@ -85,7 +85,7 @@ func TestRetention(t *testing.T) {
 	want(t, "gone", f.attributesOf(q)[countVisible], "0")
 }
 
-// A message that a consumer cannot handle goes round for ever: no limit of the broker ends it.
+// A message that consumers cannot handle is delivered again and again. No limit of the broker ends that.
 func TestMessageComesBackWithoutLimit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -228,7 +228,7 @@ func TestRepeatedReceiveGetsTheSameMessages(t *testing.T) {
 	want(t, "another attempt", len(f.receive(q, "ReceiveRequestAttemptId", "other")), 0)
 }
 
-// A poll whose client is gone takes nothing.
+// A poll whose client has disconnected takes no message.
 func TestClosedPollTakesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -250,7 +250,7 @@ func TestClosedPollTakesNothing(t *testing.T) {
 	want(t, "count", got[0]["Attributes"].(object)[sysCount], "1")
 }
 
-// waiting is how many receives wait for a message.
+// waiting is the number of receives that wait for a message.
 func (f *fixture) waiting(queue string) int {
 	info, err := f.inspect(queueName(queue))
 	if err != nil || info == nil {

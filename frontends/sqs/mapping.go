@@ -16,24 +16,24 @@ import (
 	"broker/frontends/tracecontext"
 )
 
-// Message attributes by which workers and producers of other protocols are served.
+// Message attributes for the exchange with other protocols.
 const (
 	attrType     = "broker.type"
 	attrFrom     = "broker.from"
 	attrEncoding = "broker.encoding"
 )
 
-// carried is what a message has besides its body: Job.Attributes. On disk.
+// carried is the content of a message besides its body. It is stored in Job.Attributes, on disk.
 type carried struct {
 	Attributes []attribute `json:"a,omitempty"`
 	Sender     string      `json:"sender,omitempty"`
 	Trace      string      `json:"trace,omitempty"` // AWSTraceHeader
 	Group      string      `json:"group,omitempty"`
 	Dedup      string      `json:"dedup,omitempty"`
-	Source     string      `json:"source,omitempty"` // the queue whose dead letter it is
+	Source     string      `json:"source,omitempty"` // the original queue of a dead letter
 }
 
-// carriedBy reads what a job carries.
+// carriedBy reads the carried content of a job.
 func carriedBy(job *core.Job) (c carried) {
 	if job.Origin == core.SQS && len(job.Attributes) > 0 {
 		_ = json.Unmarshal(job.Attributes, &c) // written by encode
@@ -49,8 +49,8 @@ func (c *carried) encode() []byte {
 	return b
 }
 
-// newJob is the job of a message. It has no limit of attempts or failures of its own: messages come back until they are deleted
-// or retention or a redrive policy ends that.
+// newJob makes the job of a message. It has no limit of attempts or failures: a message returns until it is deleted, its
+// retention ends, or a redrive policy moves it.
 func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 	job := &core.Job{
 		Queue: f.coreName(of.Name), Body: []byte(m.body), Origin: core.SQS, Format: core.Raw, Attributes: m.carried.encode(),
@@ -58,7 +58,7 @@ func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 		MaxAttempts: math.MaxUint32, MaxFails: math.MaxUint32, Tallies: core.TallyFirstLease,
 		Trace: tracecontext.Join(m.traceparent, ""),
 	}
-	if of.FIFO { // keeps its place whatever delay it had; the core sets its time then, so that it needs an id of its own
+	if of.FIFO { // it keeps its place despite a delay; the core then sets its time, so it needs an explicit id
 		job.SeqOrder = true
 		m.id = uuid.NewString()
 		job.ID = m.id
@@ -78,17 +78,17 @@ func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 	return job
 }
 
-// outgoing is a message to send that has been checked.
+// outgoing is a checked message to send.
 type outgoing struct {
-	id          string // that it was submitted with; empty: the core makes one
+	id          string // id of the submission; empty: the core makes one
 	body        string
 	delay       time.Duration
 	carried     carried
 	traceparent string
-	system      []attribute // system attributes that were sent, for their digest
+	system      []attribute // sent system attributes, for their digest
 }
 
-// message is a message as a receiver gets it.
+// message is a received message.
 type message struct {
 	MessageID        string                    `json:"MessageId" query:"MessageId"`
 	ReceiptHandle    string                    `json:",omitempty"`
@@ -106,7 +106,7 @@ type attributeValue struct {
 	DataType    string
 }
 
-// textOf is the body of a message. Clients of other protocols may have sent bytes that XML cannot carry: those are base64.
+// textOf is the body of a message. Other protocols allow bytes that XML cannot contain; such a body becomes base64.
 func textOf(job *core.Job) (text, encoding string) {
 	text = string(job.Body)
 	if validContents(text) {
@@ -115,7 +115,7 @@ func textOf(job *core.Job) (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(job.Body), "base64"
 }
 
-// validContents reports whether a text is made of characters that XML has.
+// validContents reports whether a text contains only characters that XML allows.
 func validContents(text string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -128,7 +128,7 @@ func validContents(text string) bool {
 	return true
 }
 
-// view is a leased job as a message, with the attributes that the receiver asked for.
+// view converts a leased job to a message, with the requested attributes.
 func (f *Frontend) view(r *core.Reply, firstLeasedAt core.Instant, in *receiveInput) message {
 	job := r.Job
 	body, encoding := textOf(job)
@@ -193,7 +193,7 @@ const (
 
 var systemNames = []string{sysSender, sysSent, sysFirst, sysCount, sysTrace, sysGroup, sysDedup, sysSequence, sysDeadSource}
 
-// systemAttributes are those that the receiver asked for.
+// systemAttributes returns the requested system attributes.
 func (f *Frontend) systemAttributes(r *core.Reply, c *carried, firstLeasedAt core.Instant, in *receiveInput) map[string]string {
 	values := make(map[string]string)
 	add := func(name, value string) {
@@ -218,13 +218,13 @@ func (f *Frontend) systemAttributes(r *core.Reply, c *carried, firstLeasedAt cor
 	return values
 }
 
-// sequence is a job's number with 20 digits.
+// sequence formats a job's number with 20 digits.
 func sequence(seq uint64) string {
 	digits := strconv.FormatUint(seq, 10)
 	return strings.Repeat("0", 20-len(digits)) + digits
 }
 
-// wantsAttribute reports whether a receiver asked for a message attribute: by name, all, or by the start of its name.
+// wantsAttribute reports whether a receiver has requested a message attribute: by name, by prefix, or all.
 func wantsAttribute(asked []string, name string) bool {
 	return slices.ContainsFunc(asked, func(pattern string) bool {
 		if pattern == allAttributes || pattern == "*" || pattern == ".*" || pattern == name {

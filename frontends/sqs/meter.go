@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ActionCount is how often an action was asked for, by what came of it, and the time that its replies took, long polls included.
+// ActionCount counts the requests with an action by result, and the time of their replies including long polls.
 type ActionCount struct {
 	Action                string
 	Done, Refused, Failed uint64
 	Took                  time.Duration
 }
 
-// noAction stands for requests that name no action of the API, or whose signature was refused before they were read.
+// noAction stands for requests without a valid action, and for requests whose signature was refused before they were read.
 const noAction = "(none)"
 
-// meter counts requests by their actions, which are known from the start.
+// meter counts requests by action. All actions are known in advance.
 type meter map[string]*actionMeter
 
 type actionMeter struct {
@@ -51,7 +51,7 @@ func (m meter) count(action string, status int, took time.Duration) {
 	a.took.Add(int64(max(took, 0)))
 }
 
-// Actions are the counts of the actions that were asked for, by name.
+// Actions returns the counts of the used actions, by name.
 func (f *Frontend) Actions() []ActionCount {
 	var all []ActionCount
 	for action, a := range f.meter {

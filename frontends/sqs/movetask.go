@@ -14,7 +14,7 @@ import (
 	"broker/frontends/access"
 )
 
-// States of a move task. On disk.
+// States of a move task, which are stored on disk.
 const (
 	taskRunning   = "RUNNING"
 	taskDone      = "COMPLETED"
@@ -26,20 +26,21 @@ const (
 const (
 	movePage    = 100
 	maxMoveRate = 500
-	maxShown    = 10 // tasks of a queue that ListMessageMoveTasks shows
-	maxTasks    = 10 // finished tasks of a queue that are kept
+	maxShown    = 10 // maximum tasks of a queue in ListMessageMoveTasks
+	maxTasks    = 10 // maximum kept finished tasks of a queue
 )
 
-// moveTask moves the messages of a dead-letter queue elsewhere. Its state is a document; after a restart it goes on with the messages
-// that are left.
+// moveTask moves the messages of a dead-letter queue to other queues. Its state is a document. After a restart it continues
+// with the remaining messages.
 type moveTask struct {
 	Handle      string `json:"handle"`
 	Source      string `json:"source"`
-	Destination string `json:"destination,omitempty"` // empty: each message's own source
+	Destination string `json:"destination,omitempty"` // empty: the original queue of each message
 	Rate        int    `json:"rate,omitempty"`        // messages a second; 0: no limit
 	StartedAt   int64  `json:"started_at"`            // Unix milliseconds
 
-	// Sources are those that whoever started the task may operate, where the messages tell where they go; nil: any.
+	// Sources are the allowed destinations if messages return to their original queues: the queues that the creator of the task
+	// may operate; nil: any.
 	Sources []string `json:"sources,omitempty"`
 
 	mu     sync.Mutex // guards the fields below
@@ -81,7 +82,7 @@ func (f *Frontend) runTask(t *moveTask) {
 		defer c.close()
 		state, reason := f.moveAll(c, t)
 		if f.ctx.Err() != nil {
-			return // the next start goes on
+			return // the next start continues
 		}
 		t.mu.Lock()
 		t.State, t.Reason = state, reason
@@ -90,7 +91,7 @@ func (f *Frontend) runTask(t *moveTask) {
 	})
 }
 
-// moveAll moves the messages that are visible, oldest first, until none is left that was there at the start.
+// moveAll moves the visible messages, oldest first, until it has moved all messages that existed at the start.
 func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
 	find := &core.Find{Tag: 1, Filter: core.Filter{Queues: []string{f.coreName(t.Source)}, States: []core.State{core.Ready}}, Limit: movePage}
 	for {
@@ -117,7 +118,7 @@ func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
 	}
 }
 
-// pace waits as long as the rate of a task wants.
+// pace waits according to the rate of a task.
 func (f *Frontend) pace(t *moveTask) {
 	if t.Rate == 0 {
 		return
@@ -130,7 +131,7 @@ func (f *Frontend) pace(t *moveTask) {
 	}
 }
 
-// moveBack moves one message. One that a receiver has meanwhile stays.
+// moveBack moves one message. A message that a receiver holds stays.
 func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
 	to := ""
 	if t.Destination != "" {
@@ -156,10 +157,10 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
 		}
 	}
 	if to == "" {
-		return // nobody knows where it came from
+		return // its original queue is unknown
 	}
 	if t.Destination == "" && t.Sources != nil && !slices.Contains(t.Sources, to) {
-		return // it came from a queue that has another dead-letter queue by now
+		return // its original queue now has another dead-letter queue
 	}
 	op.Queue = to
 	if _, err := c.one(op); err == nil {
@@ -169,7 +170,7 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
 	}
 }
 
-// sourcesOf are the queues whose dead letters go to a queue.
+// sourcesOf returns the queues whose dead letters go to a queue.
 func (f *Frontend) sourcesOf(name string) []string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -276,7 +277,7 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	return &taskHandle{t.Handle}, c.committed(q.ctx, commit)
 }
 
-// addTask stores a task and starts it, unless the queue has one that runs. The oldest finished ones are forgotten.
+// addTask stores a task and starts it, unless the queue has a running task. It drops the oldest finished tasks.
 func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
 	f.changes.Lock()
 	defer f.changes.Unlock()
@@ -306,7 +307,7 @@ func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
 	return commit, nil
 }
 
-// tasksOf are the tasks of a queue, newest first.
+// tasksOf returns the tasks of a queue, newest first.
 func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -318,7 +319,7 @@ func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
 	return tasks
 }
 
-// byARN finds a queue that a parameter names by its ARN.
+// byARN finds the queue of an ARN in a parameter.
 func (q *request) byARN(arn, parameter string, role access.Role) (*queue, error) {
 	if arn == "" {
 		return nil, missing(parameter)

@@ -18,23 +18,23 @@ const (
 	taskDocs  = "sqs/task/"
 )
 
-// queue is what SQS clients have set of a queue. It is never changed: a change makes another one.
+// queue holds the settings of a queue by SQS clients. It is immutable: a change makes a new one.
 type queue struct {
 	Name       string            `json:"name"`
-	Attributes map[string]string `json:"attributes,omitempty"` // only those that were set
+	Attributes map[string]string `json:"attributes,omitempty"` // only attributes that were set
 	Tags       map[string]string `json:"tags,omitempty"`
 	CreatedAt  int64             `json:"created_at"` // Unix seconds
 	ModifiedAt int64             `json:"modified_at"`
 	FIFO       bool              `json:"fifo,omitempty"`
 	Fair       bool              `json:"fair,omitempty"` // its message groups take turns
 
-	// PurgedAt is a part of the keys of deduplication, so that a purge and a new queue of the same name forget the old ones.
+	// PurgedAt is part of the deduplication keys, so that a purge or a new queue with the same name ignores old keys.
 	PurgedAt core.Instant `json:"purged_at,omitempty"`
 
 	redrive redrive // of RedrivePolicy; no target: none
 }
 
-// get is an attribute that was set or has a default; empty: there is none.
+// get returns an attribute that was set or has a default; empty: neither.
 func (q *queue) get(name string) string {
 	if value, set := q.Attributes[name]; set {
 		return value
@@ -46,13 +46,13 @@ func (q *queue) get(name string) string {
 	return s.usual
 }
 
-// number is an attribute that is a number.
+// number returns a numeric attribute.
 func (q *queue) number(name string) int {
-	n, _ := strconv.Atoi(q.get(name)) // was checked when it was set
+	n, _ := strconv.Atoi(q.get(name)) // checked when it was set
 	return n
 }
 
-// with is a copy with changed attributes. Empty values of policies remove them.
+// with returns a copy with changed attributes. Empty values of policies remove them.
 func (q *queue) with(attributes map[string]string, now core.Instant) *queue {
 	fresh := *q
 	fresh.Attributes = maps.Clone(q.Attributes)
@@ -71,7 +71,7 @@ func (q *queue) with(attributes map[string]string, now core.Instant) *queue {
 	return &fresh
 }
 
-// load reads queues and move tasks back.
+// load reads the stored queues and move tasks.
 func (f *Frontend) load() error {
 	c := f.open(caller{internal: true})
 	defer c.close()
@@ -117,14 +117,14 @@ func (f *Frontend) eachDocument(c *client, prefix string, do func(value []byte) 
 	}
 }
 
-// known is a queue that SQS clients have made or changed; nil: there is none.
+// known returns a queue that SQS clients have created or changed; nil: none.
 func (f *Frontend) known(name string) *queue {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.queues[name]
 }
 
-// find is a queue, also one that clients of other protocols have made: it has the defaults.
+// find returns a queue. A queue from another protocol has the default settings.
 func (f *Frontend) find(name string) (*queue, error) {
 	if q := f.known(name); q != nil {
 		return q, nil
@@ -140,7 +140,7 @@ func (f *Frontend) find(name string) (*queue, error) {
 	return &queue{Name: name, CreatedAt: at, ModifiedAt: at}, nil
 }
 
-// inspect asks the broker for a queue; nil: it knows none of that name.
+// inspect asks the broker for a queue; nil if it does not exist.
 func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 	for _, r := range core.DoOnce(f.broker, core.SQS, &core.InspectQueue{Tag: 1, Queue: f.coreName(name)}) {
 		switch {
@@ -153,7 +153,7 @@ func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 	return nil, nil //nolint:nilnil // no queue is not an error
 }
 
-// store writes a queue to the store and puts it into force; the caller holds changes. More operations come before it.
+// store writes a queue to the store and applies it, after the operations in more. The caller holds changes.
 func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, error) {
 	value, err := json.Marshal(q)
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	replies := c.all(ops...)
 	for _, r := range replies {
 		if r.Kind == core.Failed && r.Err != core.ErrConfigured { //nolint:errorlint // replies carry the kinds themselves
-			return 0, r.Err // what the configuration says of a queue's sharing stays in force
+			return 0, r.Err // sharing from the configuration takes precedence
 		}
 	}
 	f.mu.Lock()
@@ -173,10 +173,10 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	return latest(replies), nil
 }
 
-// groupTag is the tag that has a message's group. On disk.
+// groupTag is the tag for a message's group. It is stored on disk.
 const groupTag = "sqs.group"
 
-// share is what makes the broker keep the order of groups, or lets them take turns.
+// share makes the broker keep the order of groups, or let them take turns.
 func (f *Frontend) share(q *queue) []core.Op {
 	name := f.coreName(q.Name)
 	key := core.JobKey{Kind: core.KeyTag, Tag: groupTag}
@@ -226,7 +226,7 @@ func (q *request) createQueue(in *createQueueInput) (any, error) {
 	return &queueURLOutput{q.urlOf(name)}, nil
 }
 
-// createLocked makes a queue, or finds one that is as the request wants it.
+// createLocked makes a queue, or finds an existing queue with the requested attributes.
 func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core.Commit, error) {
 	f := q.f
 	if old := f.known(in.QueueName); old != nil {
@@ -235,7 +235,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
-		return f.changed, nil // whoever made it may still wait for the disk
+		return f.changed, nil // its creation may not be durable yet
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
 		return 0, err
@@ -278,7 +278,7 @@ func (q *request) getQueueURL(in *getQueueURLInput) (any, error) {
 	return &queueURLOutput{q.urlOf(in.QueueName)}, nil
 }
 
-// deleteQueue removes a queue with its messages and its settings.
+// deleteQueue removes a queue with its messages and settings.
 func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	f, name := q.f, q.f.coreName(old.Name)
 	f.changes.Lock()
@@ -325,7 +325,7 @@ func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 	return nil, c.committed(q.ctx, commit)
 }
 
-// purge removes all messages that a queue has now, in flight and delayed ones too.
+// purge removes all current messages of a queue, including messages in flight and delayed messages.
 func (q *request) purge(c *client, name string, drop bool) (commit core.Commit, err error) {
 	op := &core.Purge{Tag: 1, Queue: name, Drop: drop}
 	for {

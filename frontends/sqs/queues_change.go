@@ -16,7 +16,7 @@ type setAttributesInput struct {
 	Attributes map[string]string `query:"Attribute"`
 }
 
-// setQueueAttributes changes attributes. A new retention period applies to the messages that are there.
+// setQueueAttributes changes attributes. A new retention period also applies to existing messages.
 func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, error) {
 	if len(in.Attributes) == 0 {
 		return nil, missing("Attributes")
@@ -66,7 +66,7 @@ func (q *request) change(name string, alter func(old *queue) (*queue, error)) (*
 	return fresh, c.committed(q.ctx, commit)
 }
 
-// checkPolicies checks what a queue says of dead letters against the queues that it names.
+// checkPolicies checks the dead-letter settings of a queue against the named queues.
 func (q *request) checkPolicies(name string, fifo bool, attributes map[string]string) error {
 	if value := attributes[redriveAllow]; value != "" {
 		if _, ok := parseRedriveAllow(value); !ok {
@@ -97,7 +97,7 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 	return nil
 }
 
-// retain gives the messages of a queue the end that its retention period says.
+// retain applies the retention period of a queue to its messages.
 func (q *request) retain(of *queue) error {
 	c := q.f.open(q.from)
 	defer c.close()
@@ -119,7 +119,7 @@ func (q *request) retain(of *queue) error {
 			ops = append(ops, &core.Update{Tag: 1, Ref: core.Ref{Seq: j.Seq}, If: core.Condition{Queue: list.Queue}, Set: core.JobChange{ExpiresAt: &until}})
 		}
 		if len(ops) > 0 {
-			commit = max(commit, latest(c.all(ops...))) // a message that is gone by now needs no other end
+			commit = max(commit, latest(c.all(ops...))) // a removed message needs no new end
 		}
 		if list.Cursor = r.Cursor; list.Cursor == 0 {
 			return c.committed(q.ctx, commit)
@@ -177,7 +177,8 @@ type tagsOutput struct {
 
 func (q *request) listQueueTags(of *queue, _ *target) (any, error) { return &tagsOutput{of.Tags}, nil }
 
-// policyDocument is a Policy as AddPermission makes it. It is kept and shown; rights come from the broker's principals.
+// policyDocument is a Policy in the form of AddPermission. It is stored and shown but not enforced; rights come from the
+// broker's principals.
 type policyDocument struct {
 	Version   string
 	ID        string `json:"Id"`
@@ -231,7 +232,7 @@ func (q *request) addPermission(of *queue, in *addPermissionInput) (any, error) 
 	})
 }
 
-// single is a list, or its only element.
+// single is a list, encoded as its element if there is only one.
 func single(list []string) any {
 	if len(list) == 1 {
 		return list[0]
@@ -258,7 +259,7 @@ func (q *request) removePermission(of *queue, in *removePermissionInput) (any, e
 	})
 }
 
-// labels are those of the statements.
+// labels returns the labels of the statements.
 func (p *policyDocument) labels() []string {
 	labels := make([]string, len(p.Statement))
 	for i, raw := range p.Statement {
@@ -270,7 +271,7 @@ func (p *policyDocument) labels() []string {
 	return labels
 }
 
-// editPolicy changes the Policy of a queue; without statements it is gone.
+// editPolicy changes the Policy of a queue. A policy without statements is removed.
 func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any, error) {
 	_, err := q.change(name, func(old *queue) (*queue, error) {
 		p := policyDocument{Version: "2008-10-17", ID: q.f.arnOf(name) + "/SQSDefaultPolicy"}
@@ -295,7 +296,7 @@ func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any
 	return nil, err
 }
 
-// audit notes a change in the audit log.
+// audit adds a change to the audit log.
 func (q *request) audit(action, name, detail string) {
 	q.f.o.Audit(access.Change{
 		Who: q.from.name(), Address: q.from.address, Protocol: core.SQS, Action: action, Target: q.f.coreName(name), Detail: detail,

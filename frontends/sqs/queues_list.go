@@ -12,7 +12,7 @@ import (
 	"broker/frontends/access"
 )
 
-// maxListed is the longest page of a list of queues.
+// maxListed is the maximum length of a page of queues.
 const maxListed = 1000
 
 type listQueuesInput struct {
@@ -26,8 +26,8 @@ type listQueuesOutput struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// listQueues lists the queues that the caller may see in the order of their names, also those that clients of other protocols made.
-// Without MaxResults a list ends after 1,000.
+// listQueues lists the queues of all protocols that the caller may see, in the order of their names. Without MaxResults a list
+// ends after 1,000.
 func (q *request) listQueues(in *listQueuesInput) (any, error) {
 	limit, after, err := pageOf(in.MaxResults, in.NextToken)
 	if err != nil {
@@ -70,7 +70,7 @@ func pageOf(maxResults *int, token string) (limit int, after string, err error) 
 
 func tokenOf(last string) string { return base64.URLEncoding.EncodeToString([]byte(last)) }
 
-// names are those of the first queues behind after that visible says yes to.
+// names returns the names of the first queues after the given one for which visible returns true.
 func (f *Frontend) names(prefix, after string, visible func(string) bool, limit int) ([]string, error) {
 	all := make(map[string]bool)
 	f.mu.RLock()

@@ -12,7 +12,7 @@ const (
 	maxMessages   = 10
 	maxWait       = 20
 	maxVisibility = 43200
-	maxReplyBytes = 8 << 20 // of bodies beyond the first: those of other protocols may be large
+	maxReplyBytes = 8 << 20 // limit of bodies after the first, because other protocols allow large bodies
 )
 
 type receiveInput struct {
@@ -26,7 +26,7 @@ type receiveInput struct {
 	ReceiveRequestAttemptID     string   `json:"ReceiveRequestAttemptId" query:"ReceiveRequestAttemptId"`
 }
 
-// wantsSystem reports whether the receiver asked for a system attribute.
+// wantsSystem reports whether the receiver has requested a system attribute.
 func (in *receiveInput) wantsSystem(name string) bool {
 	return slices.Contains(in.AttributeNames, name) || slices.Contains(in.AttributeNames, allAttributes) ||
 		slices.Contains(in.MessageSystemAttributeNames, name) || slices.Contains(in.MessageSystemAttributeNames, allAttributes)
@@ -64,7 +64,7 @@ func (in *receiveInput) check(of *queue) error {
 	return nil
 }
 
-// receiveMessage leases messages: it waits for the first one only.
+// receiveMessage leases messages. It waits only for the first one.
 func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	if err := in.check(of); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	if len(l.taken) == 0 {
 		return &receiveOutput{}, nil
 	}
-	if err := l.c.committed(q.ctx, latest(l.taken)); err != nil { // only in a cluster a lease rests on a commit
+	if err := l.c.committed(q.ctx, latest(l.taken)); err != nil { // only in a cluster a lease needs a commit
 		return nil, err
 	}
 	l.hide()
@@ -104,7 +104,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	return l.view(), nil
 }
 
-// leasing is a receive while it is served.
+// leasing is a receive in progress.
 type leasing struct {
 	q     *request
 	of    *queue
@@ -114,7 +114,7 @@ type leasing struct {
 	taken []core.Reply // Assigned
 }
 
-// full reports whether the queue has as many messages in flight as it may.
+// full reports whether the queue has reached its limit of messages in flight.
 func (l *leasing) full() (bool, error) {
 	if l.q.f.o.MaxInFlight == 0 {
 		return false, nil
@@ -123,7 +123,7 @@ func (l *leasing) full() (bool, error) {
 	return info != nil && info.Leased >= l.q.f.o.MaxInFlight, err
 }
 
-// lease takes messages. A message that was received too often already becomes a dead letter instead.
+// lease leases messages. A message that was already received too often becomes a dead letter instead.
 func (l *leasing) lease() error {
 	f := l.q.f
 	wait := l.of.number(receiveWait)
@@ -165,7 +165,8 @@ func (l *leasing) lease() error {
 	return nil
 }
 
-// round asks for jobs once and returns those that it got, also with an error: a caller that went away must give them back.
+// round makes one request for jobs. It returns leased jobs even with an error, because they must be released if the caller has
+// disconnected.
 func (l *leasing) round(op *core.Lease) (leased []core.Reply, err error) {
 	l.c.replies = l.c.b.Do(l.c.id, []core.Op{op}, l.c.replies)
 	for {
@@ -190,7 +191,7 @@ func (l *leasing) round(op *core.Lease) (leased []core.Reply, err error) {
 	}
 }
 
-// giveBack releases all that was taken, as if it had not been received.
+// giveBack releases all leased messages, as if they had not been received.
 func (l *leasing) giveBack() {
 	ops := make([]core.Op, len(l.taken))
 	for i, r := range l.taken {
@@ -202,7 +203,7 @@ func (l *leasing) giveBack() {
 	c.all(ops...)
 }
 
-// visibility is how long a message stays invisible: as the receiver says, as the job says, or as the queue says.
+// visibility is the visibility timeout of a message: of the receiver, else of the job, else of the queue.
 func (l *leasing) visibility(job *core.Job) time.Duration {
 	switch {
 	case l.in.VisibilityTimeout != nil:
@@ -213,7 +214,7 @@ func (l *leasing) visibility(job *core.Job) time.Duration {
 	return seconds(l.of.number(visibilityTimeout))
 }
 
-// hide gives the leases their ends.
+// hide sets the ends of the leases.
 func (l *leasing) hide() {
 	now := l.q.f.broker.Now()
 	ops := make([]core.Op, 0, len(l.taken))
@@ -226,11 +227,11 @@ func (l *leasing) hide() {
 		}
 	}
 	if len(ops) > 0 {
-		l.c.all(ops...) // a message that was deleted meanwhile needs no end
+		l.c.all(ops...) // a message deleted in the meantime needs no end
 	}
 }
 
-// view are the messages with what the receiver asked for.
+// view returns the messages with the requested attributes.
 func (l *leasing) view() *receiveOutput {
 	out := &receiveOutput{Messages: make([]message, len(l.taken))}
 	for i := range l.taken {
@@ -263,7 +264,7 @@ func (l *leasing) bury(r *core.Reply) error {
 			op.Set.ExpiresAt = &until
 		}
 	}
-	attempts := r.Lease.Attempts - 1 // this receive gets nothing
+	attempts := r.Lease.Attempts - 1 // this receive does not count
 	op.Set.Attempts = &attempts
 	_, err := l.c.one(op)
 	return err

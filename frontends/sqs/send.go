@@ -24,7 +24,7 @@ const (
 	maxTraceBytes     = 1 << 10
 )
 
-// messageInput are the parameters of a message to send.
+// messageInput holds the parameters of a message to send.
 type messageInput struct {
 	MessageBody             *string
 	DelaySeconds            *int
@@ -62,13 +62,13 @@ func (q *request) sendMessage(of *queue, in *sendInput) (any, error) {
 	return results[0].out, results[0].err
 }
 
-// sent is what came of a message.
+// sent is the result for a message.
 type sent struct {
 	out *sendOutput
 	err error
 }
 
-// send submits messages in one go and waits for their commit. Each is taken or refused on its own.
+// send submits messages in one call and waits for their commit. Each is accepted or refused independently.
 func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 	f := q.f
 	if err := q.turns(of, messages); err != nil {
@@ -81,7 +81,7 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 	places := make([]int, 0, len(messages)) // of the operations
 	for i, m := range messages {
 		op := &core.Submit{Tag: 1, Job: f.newJob(of, m, now)}
-		if !q.from.principal.May(access.Produce, op.Job.Queue) { // where a route leads
+		if !q.from.principal.May(access.Produce, op.Job.Queue) { // the queue after routing
 			results[i].err = f.forbid(of.Name)
 			continue
 		}
@@ -116,14 +116,14 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 	return results, c.committed(q.ctx, commit)
 }
 
-// idOf is the id of a message that was sent, or of the one that it is a duplicate of.
+// idOf is the id of a sent message, or of the original if it is a duplicate.
 func (f *Frontend) idOf(c *client, r *core.Reply, m *outgoing, now core.Instant) (string, core.Commit, error) {
 	switch {
 	case !r.Existing && m.id != "":
 		return m.id, 0, nil
 	case !r.Existing:
 		return core.MintedID(r.Seq, now), 0, nil
-	case r.Job != nil: // it has ended
+	case r.Job != nil: // the original has ended
 		return identity(r.Job, r.Seq), 0, nil
 	}
 	info, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
@@ -138,7 +138,7 @@ func (f *Frontend) idOf(c *client, r *core.Reply, m *outgoing, now core.Instant)
 	return identity(info.Info.Job, r.Seq), info.Commit, nil
 }
 
-// turns has the groups of a standard queue take turns from the first message with a group on.
+// turns makes the groups of a standard queue take turns, from the first message with a group on.
 func (q *request) turns(of *queue, messages []*outgoing) error {
 	if of.FIFO || of.Fair || !slices.ContainsFunc(messages, func(m *outgoing) bool { return m.carried.Group != "" }) {
 		return nil
@@ -167,7 +167,7 @@ func (q *request) turns(of *queue, messages []*outgoing) error {
 	return err
 }
 
-// dedupKey is what messages of a FIFO queue are duplicates by.
+// dedupKey is the deduplication key of a message in a FIFO queue.
 func dedupKey(of *queue, m *outgoing) string {
 	key := strconv.FormatInt(int64(of.PurgedAt), 36) + " "
 	if of.get(dedupScope) == "messageGroup" {
@@ -176,7 +176,7 @@ func dedupKey(of *queue, m *outgoing) string {
 	return key + m.carried.Dedup
 }
 
-// check checks a message to send, its size apart.
+// check checks a message to send, except its size.
 func (q *request) check(of *queue, in *messageInput) (*outgoing, error) {
 	if in.MessageBody == nil || *in.MessageBody == "" {
 		return nil, missing("MessageBody")
@@ -250,10 +250,10 @@ func validGroup(id string) bool {
 	return id != "" && len(id) <= maxGroupBytes && !strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
 }
 
-// attributeNumber is the form of the value of a Number.
+// attributeNumber is the format of a Number value.
 var attributeNumber = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$`)
 
-// checkAttributes checks message attributes and puts them into the order of their names.
+// checkAttributes checks message attributes and sorts them by name.
 func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 	if len(values) > maxAttributes {
 		return nil, refuse(invalidParameter, "Number of message attributes [%d] exceeds the allowed maximum [%d].", len(values), maxAttributes)
@@ -298,7 +298,8 @@ func validAttributeName(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' })
 }
 
-// checkSystem takes the trace header, the only system attribute that can be sent. That of the request counts if there is none.
+// checkSystem reads the trace header, the only system attribute that can be sent. Without one, the header of the request
+// counts.
 func (q *request) checkSystem(m *outgoing, values map[string]attributeValue) error {
 	if len(q.trace) <= maxTraceBytes && validContents(q.trace) {
 		m.carried.Trace = q.trace
@@ -313,7 +314,7 @@ func (q *request) checkSystem(m *outgoing, values map[string]attributeValue) err
 	return nil
 }
 
-// traceParent is the W3C trace context that a message carries as an attribute.
+// traceParent is the W3C trace context in a message attribute.
 func traceParent(in *messageInput) string {
 	if v := in.MessageAttributes["traceparent"]; v.StringValue != nil {
 		return *v.StringValue
@@ -321,7 +322,7 @@ func traceParent(in *messageInput) string {
 	return ""
 }
 
-// size counts against the limit of a message.
+// size is the size of the message for its limit.
 func (m *outgoing) size() int {
 	n := len(m.body)
 	for i := range m.carried.Attributes {

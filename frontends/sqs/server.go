@@ -17,7 +17,7 @@ import (
 	"broker/frontends/access"
 )
 
-// maxRequestBytes bounds the body of a request: JSON needs up to six bytes for a byte of a message, forms three.
+// maxRequestBytes limits the body of a request. JSON needs up to six bytes for a byte of a message, forms three.
 const maxRequestBytes = 6*maxBatchBytes + requestOverhead
 
 // Time limits of a connection. A long poll lasts 20 seconds, a commit at most commitTimeout.
@@ -29,7 +29,7 @@ const (
 	maxHeader     = 64 << 10
 )
 
-// firstBytes is how much memory a request gets for what it says that it will send. More memory comes with the bytes.
+// firstBytes limits the initial memory for the announced size of a request. More memory is allocated as bytes arrive.
 const firstBytes = 256 << 10
 
 // Server is the net/http server of the front-end.
@@ -40,7 +40,7 @@ func (f *Frontend) Server() *http.Server {
 	}
 }
 
-// request is one request while it is served.
+// request is a request in progress.
 type request struct {
 	f     *Frontend
 	ctx   context.Context //nolint:containedctx // a request is its context
@@ -49,14 +49,15 @@ type request struct {
 	host  string // start of queue URLs
 	trace string // header X-Amzn-Trace-Id
 
-	// giveBack releases what the reply hands out; nil: nothing. It is called if the reply cannot be written.
+	// giveBack releases the leases in the reply; nil: none. It is called if the reply cannot be written.
 	giveBack func()
 }
 
 // ServeHTTP implements http.Handler.
 func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := f.broker.Now()
-	// A context of its own for the end of the front-end too would cost a waiting poll two kilobytes: client looks at both.
+	// client watches the request's context and the end of the front-end separately, because a combined context would cost a
+	// waiting poll two kilobytes.
 	q := &request{f: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
 	result, err := q.serve(r)
 	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {
@@ -86,7 +87,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve reads and runs a request. A panic is the failure of this request alone.
+// serve reads and runs a request. A panic only fails this request.
 func (q *request) serve(r *http.Request) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,19 +115,19 @@ func (q *request) serve(r *http.Request) (result any, err error) {
 	return c.run(q)
 }
 
-// errPanic is a panic while a request was served. Its text goes to nobody.
+// errPanic is a panic in a request. No client sees its text.
 var errPanic = errors.New("panic")
 
-// fromPage reports whether a browser sends a request for a page of a web site, which could use a broker in the reader's network.
-// Browsers do not say where a GET over http to another host comes from. No page can hide that it is a browser, though, and none can
-// sign in a header, as programs do that call themselves Mozilla, too (Celery).
+// fromPage reports whether a web page made the browser send this request. A hostile page could otherwise use a broker in the
+// visitor's network. Browsers do not send the origin of a GET over http to another host. So fromPage checks for a browser's
+// User-Agent. Some programs (Celery) also call themselves Mozilla, but they sign in a header, which a page cannot do.
 func fromPage(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Header.Get("Origin") != "" || site != "" && site != "none" ||
 		site == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/") && r.Header.Get("Authorization") == ""
 }
 
-// hostURL is how the URLs of queues start.
+// hostURL is the start of queue URLs.
 func (f *Frontend) hostURL(r *http.Request) string {
 	if f.o.URL != "" {
 		return f.o.URL
@@ -137,8 +138,7 @@ func (f *Frontend) hostURL(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// authenticate finds the principal of a request and reads its body. Where the caller shows a key that nobody has, the body is not
-// read.
+// authenticate finds the principal of a request and reads its body. If the access key is unknown, it does not read the body.
 func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	control := q.f.o.Access
 	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.f.o.DefaultPrincipal)}

@@ -27,7 +27,7 @@ const (
 	kmsReuse          = "KmsDataKeyReusePeriodSeconds"
 )
 
-// Longest values of attributes that are kept without being interpreted, and most tags of a queue.
+// Maximum length of stored attributes without a meaning, and maximum number of tags of a queue.
 const (
 	maxPolicyBytes = 32 << 10
 	maxQueueTags   = 50
@@ -37,10 +37,10 @@ const (
 type setting struct {
 	name        string
 	usual       string // empty: none
-	least, most int    // of a number
+	least, most int    // limits of a number
 	isNumber    bool
 	onlyFIFO    bool
-	words       []string // the values that it may have
+	words       []string // allowed values
 }
 
 // settings are the attributes that clients may set.
@@ -77,7 +77,7 @@ const (
 
 var readOnly = []string{queueARN, createdAt, modifiedAt, countVisible, countInFlight, countDelayed}
 
-// settingOf finds an attribute that can be set; nil: there is none of that name.
+// settingOf finds an attribute that can be set; nil: none with that name.
 func settingOf(name string) *setting {
 	if i := slices.IndexFunc(settings, func(s setting) bool { return s.name == name }); i >= 0 {
 		return &settings[i]
@@ -85,7 +85,7 @@ func settingOf(name string) *setting {
 	return nil
 }
 
-// checkSettings refuses attributes that a queue cannot have.
+// checkSettings checks the attributes of a queue.
 func checkSettings(attributes map[string]string, fifo, creating bool) error {
 	for name, value := range attributes {
 		s := settingOf(name)
@@ -103,7 +103,7 @@ func checkSettings(attributes map[string]string, fifo, creating bool) error {
 	return nil
 }
 
-// valid reports whether a value may be set. What depends on other queues is checked elsewhere.
+// valid reports whether a value is allowed. Rules about other queues are checked elsewhere.
 func (s *setting) valid(value string) bool {
 	switch {
 	case s.isNumber:
@@ -127,7 +127,7 @@ type redrive struct {
 	most   int    // receives
 }
 
-// parseRedrive reads a RedrivePolicy, whose count may be a number or text.
+// parseRedrive reads a RedrivePolicy. Its count may be a number or text.
 func parseRedrive(value string) (r redrive, ok bool) {
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
@@ -150,10 +150,10 @@ const (
 	byQueue  = "byQueue"
 )
 
-// maxSourceARNs is how many queues a RedriveAllowPolicy may name.
+// maxSourceARNs is the maximum number of queues in a RedriveAllowPolicy.
 const maxSourceARNs = 10
 
-// redriveAllowPolicy says which queues may use a queue for dead letters.
+// redriveAllowPolicy defines which queues may use a queue for dead letters.
 type redriveAllowPolicy struct {
 	Permission string   `json:"redrivePermission"`
 	Sources    []string `json:"sourceQueueArns"`
@@ -194,5 +194,5 @@ func isWordRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }
 
-// seconds is a number of seconds.
+// seconds converts a number of seconds.
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

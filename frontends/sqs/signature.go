@@ -23,7 +23,7 @@ const (
 	maxPresigned  = 7 * 24 * time.Hour
 )
 
-// signature is what a request shows of a key.
+// signature holds the parts of a request's signature.
 type signature struct {
 	key       string
 	scope     []string // date, region, service, aws4_request
@@ -34,7 +34,7 @@ type signature struct {
 	expires   time.Duration
 }
 
-// readSignature finds the signature of a request; nil: it has none.
+// readSignature finds the signature of a request; nil: none.
 func readSignature(r *http.Request) (*signature, error) {
 	s := &signature{}
 	query := r.URL.Query()
@@ -88,7 +88,7 @@ func (s *signature) check(r *http.Request, body []byte, secret string, now time.
 		return refuse(wrongSignature, "The date or scope of the signature is not valid.")
 	}
 	if r.Header.Get("X-Amz-Target") != "" && !slices.Contains(s.headers, "x-amz-target") {
-		return refuse(wrongSignature, "The header X-Amz-Target must be signed.") // else who has a presigned URL chooses the action
+		return refuse(wrongSignature, "The header X-Amz-Target must be signed.") // otherwise the holder of a presigned URL could choose the action
 	}
 	if s.scope[2] != "sqs" {
 		return refuse(wrongSignature, "Credential should be scoped to correct service: 'sqs'.")
@@ -118,7 +118,7 @@ func sign(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// canonical is the text whose digest is signed.
+// canonical is the canonical request, whose digest is signed.
 func (s *signature) canonical(r *http.Request, body []byte) string {
 	var b strings.Builder
 	b.WriteString(r.Method + "\n" + canonicalPath(r.URL) + "\n" + canonicalQuery(r.URL.Query()) + "\n")
@@ -163,7 +163,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// signedHeader is the value of a header as it is signed. net/http keeps host and content-length apart.
+// signedHeader is the value of a header for the signature. net/http stores host and content-length separately.
 func signedHeader(r *http.Request, name string) string {
 	values := r.Header.Values(name)
 	switch {

@@ -107,7 +107,7 @@ func TestRequestsNeedKeysWhereThereAreSome(t *testing.T) {
 	}
 }
 
-// The Audit of this test panics: a request that panics is answered blandly, and what it said is told to the program.
+// The Audit of this test panics. The client gets a generic error, and Panicked gets the details.
 func TestPanicIsTheFailureOfOneRequest(t *testing.T) {
 	t.Parallel()
 	var told any

@@ -17,7 +17,7 @@ import (
 	"broker/frontends/access"
 )
 
-// presign makes a URL that may be used without the secret.
+// presign makes a URL that works without the secret.
 func presign(t *testing.T, f *fixture, target, secret string) string {
 	t.Helper()
 	now := f.clock.Now().Time().UTC()
@@ -73,7 +73,7 @@ func TestPresignedURLAdmitsNoOtherAction(t *testing.T) {
 	}
 }
 
-// allocated is what fn allocates.
+// allocated returns the bytes that fn allocates.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -26,7 +26,7 @@ const (
 	targetHead = "AmazonSQS."
 )
 
-// wireRequest is a request of either protocol before its parameters are decoded.
+// wireRequest is a request of either protocol, before its parameters are decoded.
 type wireRequest struct {
 	action  string
 	isJSON  bool
@@ -67,7 +67,7 @@ func readRequest(r *http.Request, body []byte) (*wireRequest, error) {
 	return w, nil
 }
 
-// queuePath is a path that names a queue, or empty.
+// queuePath returns a path that names a queue, or an empty string.
 func queuePath(p string) string {
 	if p = path.Clean("/" + p); p == "/" {
 		return ""
@@ -98,7 +98,7 @@ func decodeJSON(body []byte, into any) error {
 	}
 	err := json.Unmarshal(body, into)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // what is before it names types of ours
+		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the part before it contains our type names
 		if field == "" {
 			field = "request"
 		}
@@ -110,11 +110,11 @@ func decodeJSON(body []byte, into any) error {
 	return nil
 }
 
-// maxParts is more than any request has: ten messages with all that they may carry have a few hundred. net/url has such a limit for
+// maxParts is larger than any valid request: ten complete messages have a few hundred parts. net/url has a similar limit for
 // forms.
 const maxParts = 10_000
 
-// manyParts reports whether a JSON text has more lists, objects and members than a request may have, before they take memory.
+// manyParts reports whether a JSON text has too many lists, objects and members. It checks before they use memory.
 func manyParts(text []byte) bool {
 	parts, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -130,8 +130,8 @@ func manyParts(text []byte) bool {
 	return parts > maxParts
 }
 
-// halfPair reports whether a JSON text escapes a half of a surrogate pair alone. No character is written so, and the decoder would put
-// another one in its place.
+// halfPair reports whether a JSON text contains an escaped lone surrogate, which is not a character. The decoder would silently
+// replace it.
 func halfPair(text []byte) bool {
 	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
 		return false
@@ -165,7 +165,7 @@ func halfPair(text []byte) bool {
 	return false
 }
 
-// queueName is the queue that a URL names: its last segment, whatever host and account it has.
+// queueName is the queue in a URL: its last segment. Host and account do not matter.
 func queueName(queueURL string) string {
 	name := queueURL
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
@@ -174,5 +174,5 @@ func queueName(queueURL string) string {
 	return name
 }
 
-// arnName is the queue that an ARN names.
+// arnName is the queue in an ARN.
 func arnName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }

@@ -36,7 +36,7 @@ func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string
 	return b.Bytes(), "text/xml", nil
 }
 
-// encodeError is the body of a refusal.
+// encodeError is the body of an error reply.
 func (w *wireRequest) encodeError(e *apiError, requestID string) ([]byte, string, int) {
 	status := e.kind.status
 	if w.isJSON {
@@ -60,7 +60,7 @@ func (w *wireRequest) encodeError(e *apiError, requestID string) ([]byte, string
 	return b.Bytes(), "text/xml", status
 }
 
-// fault says whose mistake an error is.
+// fault returns whose fault an error is.
 func (e *apiError) fault() string {
 	if e.sender() {
 		return "Sender"
@@ -68,7 +68,7 @@ func (e *apiError) fault() string {
 	return "Receiver"
 }
 
-// encodeXML writes the fields of a struct; what is empty is left out.
+// encodeXML writes the fields of a struct. It leaves out empty fields.
 func encodeXML(b *bytes.Buffer, from reflect.Value) {
 	t := from.Type()
 	for i := range t.NumField() {
@@ -83,7 +83,7 @@ func encodeXML(b *bytes.Buffer, from reflect.Value) {
 }
 
 func encodeField(b *bytes.Buffer, v reflect.Value, names []string) {
-	if v.Kind() == reflect.Pointer { // a field that is written though it is zero
+	if v.Kind() == reflect.Pointer { // a field that is written even if it is zero
 		v = v.Elem()
 	}
 	switch v.Kind() {
@@ -125,5 +125,5 @@ func encodeField(b *bytes.Buffer, v reflect.Value, names []string) {
 	b.WriteString("</" + names[0] + ">")
 }
 
-// escape writes text; carriage returns and line feeds are written as references, which parsers keep as they are.
+// escape writes text. It writes carriage returns and line feeds as references, so that parsers do not normalize them.
 func escape(b *bytes.Buffer, text string) { _ = xml.EscapeText(b, []byte(text)) } // a buffer takes everything
