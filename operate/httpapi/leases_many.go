@@ -16,7 +16,7 @@ type leaseManyInput struct {
 		LeaseBody
 		Queues []string `json:"queues" minItems:"1" maxItems:"1000" doc:"emptied in this order"`
 		Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"so many jobs at most; fewer if their bodies together are larger than 32 MiB"`
-		Min    int      `json:"min,omitempty" minimum:"0" maximum:"1000" doc:"wait until so many jobs are ready, or wait_s is over"`
+		Min    int      `json:"min,omitempty" minimum:"0" maximum:"1000" doc:"wait until so many jobs are ready, or wait_s is over; more than 1 only with at most 32 queues"`
 		WaitS  float64  `json:"wait_s,omitempty" minimum:"0" maximum:"600" doc:"how long to wait while there are fewer; default: not at all"`
 	}
 }

@@ -64,7 +64,7 @@ func TestManyAreLeasedQueueByQueue(t *testing.T) {
 		t.Errorf("of empty queues: %v", ids)
 	}
 	for _, bad := range []string{
-		`{}`, `{"queues":[]}`, `{"queues":["a"],"max":0}`, `{"queues":["a"],"max":1001}`, `{"queues":["a"],"max":2,"min":3}`,
+		manyQueues(33, `"max":2,"min":2`), `{}`, `{"queues":[]}`, `{"queues":["a"],"max":0}`, `{"queues":["a"],"max":1001}`, `{"queues":["a"],"max":2,"min":3}`,
 		`{"queues":["a"],"wait_s":601}`, `{"queues":["a"],"lease_for_s":-1}`, `{"queues":[""]}`,
 	} {
 		f.call("POST", "/api/v1/leases", bad).problem(422, "invalid_request")
@@ -192,4 +192,23 @@ func TestRightsOfManyLeasesAreThoseOfEachQueue(t *testing.T) {
 	if j := f.call("GET", "/api/v1/jobs/b", nil, as("all")).want(200); j["state"] != "leased" {
 		t.Errorf("the other job is %v", j["state"])
 	}
+}
+
+// manyQueues is the body of a lease of so many queues.
+func manyQueues(n int, more string) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"q%d"`, i)
+	}
+	return `{"queues":[` + strings.Join(names, ",") + `],` + more + `}`
+}
+
+func TestOneJobOfManyQueuesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "q700"})
+	for _, more := range []string{`"max":2,"min":1`, `"max":2`} {
+		f.call("POST", "/api/v1/leases", manyQueues(1000, more)).want(200)
+	}
+	f.call("POST", "/api/v1/leases", manyQueues(32, `"max":2,"min":2`)).want(200)
 }

@@ -28,10 +28,12 @@ type Lease struct {
 	Job   Job    `json:"job"`
 }
 
-// maxWorkerName limits the name of a worker, in bytes. maxLeaseBytes limits the bodies of jobs that are leased together.
+// maxWorkerName limits the name of a worker, in bytes. maxLeaseBytes limits the bodies of jobs that are leased together. maxMinQueues
+// limits the queues of a lease that waits for several jobs: each new job of one has all of them counted.
 const (
 	maxWorkerName = 255
 	maxLeaseBytes = 32 << 20
+	maxMinQueues  = 32
 )
 
 // Lease leases one job; nil if there was none in time.
@@ -59,6 +61,9 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	}
 	if o.Min > max(o.Max, 1) {
 		return nil, invalid("body.min", "min must not be more than max")
+	}
+	if o.Min > 1 && len(o.Queues) > maxMinQueues {
+		return nil, invalid("body.min", "min is for at most %d queues", maxMinQueues)
 	}
 	if o.Worker == "" {
 		o.Worker = workerName(caller)
