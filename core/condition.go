@@ -12,5 +12,10 @@ type Condition struct {
 	LeasedAt Instant // it has been leased since then; identifies one lease, as an Update also increases the epoch
 }
 
+// Restricts reports whether a field is set.
+func (c *Condition) Restricts() bool {
+	return len(c.States) > 0 || c.HasEpoch || c.Queue != "" || c.Worker != "" || c.LeasedAt != 0
+}
+
 // InState is the Condition that a job is in one of states; without states it always matches.
 func InState(states ...State) Condition { return Condition{States: states} }

@@ -20,7 +20,10 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 // authorizeEnd is authorize for the end of a run. A lease that the previous process granted just before it ended may be missing in
 // the store. The report of its worker still counts, and the lease is counted with it.
 func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
-	h, e, err := m.authorize(c, ref, is, authority)
+	h, e, err := m.findIf(ref, is)
+	if err == nil {
+		err = m.authorityRefusal(c, e, authority)
+	}
 	if authority == core.ByLeased && errors.Is(err, core.ErrNotLeased) && m.mayHaveBeenLeased(e) {
 		return h, e, nil
 	}

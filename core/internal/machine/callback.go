@@ -39,8 +39,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 		return 0
 	}
 	j.CallbackFor, j.CreatedAt = number, m.table.Now
-	h := m.admit(j)
-	e := m.table.At(h)
+	h, e := m.admit(j)
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.Queue].counts.Submitted[e.Origin]++
 	m.batches.Join(h)

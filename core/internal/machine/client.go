@@ -140,6 +140,12 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 
 // leaveWaitLists removes the client from all wait lists and stops its deadline.
 func (m *Machine) leaveWaitLists(c *client) {
+	if c.parked || c.sleeping || c.wait != 0 || c.waitEntries != 0 {
+		m.stopWaiting(c)
+	}
+}
+
+func (m *Machine) stopWaiting(c *client) {
 	c.parked, c.sleeping, c.byAbility = false, false, false
 	m.table.Timers.Remove(&c.wait)
 	m.leavePlaces(c)

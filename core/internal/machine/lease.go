@@ -390,7 +390,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	if q.Tells() {
 		m.limits.Leased(&q.Queue, h, e.Seq)
 	}
-	if x := m.table.Optional(h); x != nil && x.UniqueStart {
+	if e.Has(table.HasOptional) && m.table.Optional(h).UniqueStart {
 		m.unlock(h)
 	}
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })

@@ -25,8 +25,7 @@ func (x scheduler) Submit(j *core.Job) (seq uint64, joined bool, err error) {
 		m.makeDurable(a.joins, e)
 		return e.Seq, true, nil
 	}
-	h := m.admitSubmission(a, j, core.Internal)
-	e := m.table.At(h)
+	h, e := m.admitSubmission(a, j, core.Internal)
 	m.admitted(h, e)
 	m.place(h, e)
 	return j.Seq, false, nil

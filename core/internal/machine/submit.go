@@ -38,8 +38,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		return
 	}
 	j.ReadyAt = op.Due(m.table.Now, m.table.Now)
-	h := m.admitSubmission(a, j, c.protocol)
-	e := m.table.At(h)
+	h, e := m.admitSubmission(a, j, c.protocol)
 	if m.inMemory(op) {
 		e.Words |= table.MemoryOnly
 	}
@@ -56,7 +55,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 }
 
 // admitSubmission admits a job that is not placed in its queue yet.
-func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) uint32 {
+func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) (uint32, *table.Entry) {
 	if a.there != 0 && a.err == nil {
 		m.remove(a.there)
 	}
@@ -67,12 +66,12 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	if j.SeqOrder { // such jobs are ordered by their numbers, regardless of the clock
 		j.CreatedAt = max(m.table.Now, m.table.FirstPlace)
 	}
-	h := m.admit(j)
-	e := m.table.At(h)
+	h, e := m.admit(j)
 	m.count(e.Origin, by, func(t *core.Totals) { t.Submitted++ })
-	m.queues[e.Queue].counts.Submitted[e.Origin]++
-	m.meters.Submitted(&m.queues[e.Queue].watch, m.table.Now)
-	return h
+	q := m.queues[e.Queue]
+	q.counts.Submitted[e.Origin]++
+	m.meters.Submitted(&q.watch, m.table.Now)
+	return h, e
 }
 
 // admitted adds an admitted job to the open batch, unless it is not stored, and records the event.
@@ -218,7 +217,7 @@ func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 }
 
 // admit assigns a number to a job and adds it to all indexes; its state is still Gone.
-func (m *Machine) admit(j *core.Job) uint32 {
+func (m *Machine) admit(j *core.Job) (uint32, *table.Entry) {
 	if j.Seq = m.table.NextSeq; j.Unique == core.UniqueReplace {
 		j.Unique = core.UniqueRefuse // UniqueReplace only concerns the submission
 	}
@@ -234,9 +233,9 @@ func (m *Machine) admit(j *core.Job) uint32 {
 	if !e.Has(table.ScheduledOrder) {
 		e.ReadyAt = max(e.ReadyAt, m.table.Now) // positioned by arrival, even if the client gives an older time
 	}
-	m.table.SetPayload(h, j)
+	m.table.AddPayload(h, j)
 	m.limits.JoinLaneOf(h, e, j)
-	return h
+	return h, e
 }
 
 // enterQueue finds or creates the queue of a new job, and sets the queue's lifetime.

@@ -203,6 +203,12 @@ func Millis(d time.Duration) uint32 {
 	return uint32(min(max(d/time.Millisecond, 1), 1<<32-1))
 }
 
+// AddPayload keeps the payload of a new job in memory.
+func (t *Table) AddPayload(h uint32, j *core.Job) {
+	t.slab.putPayload(h, j)
+	t.cached += PayloadBytes(j)
+}
+
 // SetPayload keeps a job's payload in memory and counts its bytes.
 func (t *Table) SetPayload(h uint32, j *core.Job) {
 	t.dropPayload(h)
@@ -210,8 +216,7 @@ func (t *Table) SetPayload(h uint32, j *core.Job) {
 		t.At(h).Set(NonResident)
 		return
 	}
-	t.slab.putPayload(h, j)
-	t.cached += PayloadBytes(j)
+	t.AddPayload(h, j)
 	t.At(h).Clear(NonResident)
 }
 
