@@ -1,0 +1,238 @@
+package link
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"broker/core"
+	"broker/core/internal/table"
+	"broker/core/internal/table/tabletest"
+)
+
+// fixture is links with a table, and a test in the place of the machine.
+type fixture struct {
+	*testing.T
+	table *tabletest.Table
+	links *Links
+}
+
+// Unblock implements Host.
+func (f *fixture) Unblock(h uint32, _ *table.Entry) { f.table.Move(h, core.Ready) }
+
+// Remove implements Host.
+func (f *fixture) Remove(h uint32) { f.table.Remove(h) }
+
+// Joining implements Host.
+func (f *fixture) Joining(_ uint64, into []Step) []Step { return into }
+
+func setup(t *testing.T) *fixture {
+	f := &fixture{T: t, table: tabletest.New()}
+	f.links = New(f.table.Table, f)
+	f.table.Queue("q")
+	return f
+}
+
+// submit makes a job, blocked if it must wait, and returns its number.
+func (f *fixture) submit(j core.Job) uint64 {
+	j.Queue = "q"
+	h, _ := f.table.Add(&j)
+	if (j.Parent != 0 || len(j.After) > 0) && f.links.Attach(h, &j) {
+		f.table.Move(h, core.Blocked)
+		f.table.At(h).Set(table.Changed)
+	} else {
+		f.table.Move(h, core.Ready)
+	}
+	return j.Seq
+}
+
+// end ends a job that does not keep its outcome.
+func (f *fixture) end(seq uint64, success bool) {
+	f.Helper()
+	h := f.table.Handle(seq)
+	f.links.Unlink(h)
+	f.table.Move(h, core.Done)
+	if !success {
+		f.table.At(h).Set(table.DoneFailed)
+	}
+	if !f.links.End(h, success) {
+		f.table.Remove(h)
+	}
+	f.check()
+}
+
+// state is the state of a job; core.Gone: it is removed.
+func (f *fixture) state(seq uint64) core.State {
+	if h := f.table.Handle(seq); h != 0 {
+		return f.table.At(h).State
+	}
+	return core.Gone
+}
+
+func (f *fixture) want(seq uint64, want core.State) {
+	f.Helper()
+	if have := f.state(seq); have != want {
+		f.Errorf("job %d is %v, want %v", seq, have, want)
+	}
+}
+
+// check verifies both ends of all links.
+func (f *fixture) check() {
+	f.Helper()
+	c := f.links.NewCheck(f.Errorf)
+	f.table.EachJob(func(h uint32, e *table.Entry) {
+		if x := f.table.Optional(h); x != nil {
+			c.Job(e, x)
+		}
+	})
+	c.End()
+}
+
+func TestJobWaitsForAllOfItsDependencies(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	a, b := f.submit(core.Job{}), f.submit(core.Job{})
+	c := f.submit(core.Job{After: []uint64{a, b}})
+	f.want(c, core.Blocked)
+	if d := f.links.Dependents(f.table.Handle(a)); !slices.Equal(d, []uint64{c}) {
+		t.Errorf("on job %d depend %v", a, d)
+	}
+	f.end(a, true)
+	f.want(c, core.Blocked)
+	f.end(b, true)
+	f.want(c, core.Ready)
+	d := f.submit(core.Job{After: []uint64{a}})
+	f.want(d, core.Ready) // long done
+}
+
+func TestFailedDependencyKeepsJobBlocked(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	a := f.submit(core.Job{})
+	waits, cancels, runs := f.submit(core.Job{After: []uint64{a}}), f.submit(core.Job{After: []uint64{a}, OnBroken: core.BrokenFails}),
+		f.submit(core.Job{After: []uint64{a}, OnBroken: core.BrokenReleases})
+	f.end(a, false)
+	f.want(waits, core.Blocked)
+	f.want(runs, core.Ready)
+	if !f.table.At(f.table.Handle(waits)).Has(table.Broken) {
+		t.Error("the job that waits is not marked")
+	}
+	if b, noted := f.links.NextBroken(); !noted || b != (Breach{cancels, a}) {
+		t.Errorf("to decide about is %v, %v", b, noted)
+	}
+	if _, noted := f.links.NextBroken(); noted || f.links.HasBroken() {
+		t.Error("there is more to decide about")
+	}
+}
+
+func TestParentIsClosedWithItsLastChild(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	parent := f.submit(core.Job{})
+	after := f.submit(core.Job{After: []uint64{parent}})
+	first, second := f.submit(core.Job{Parent: parent}), f.submit(core.Job{Parent: parent})
+	f.want(first, core.Blocked)
+	f.end(parent, true)
+	f.want(first, core.Ready)
+	f.want(parent, core.Done) // it stays for its children
+	f.want(after, core.Blocked)
+	f.end(first, true)
+	f.want(after, core.Blocked)
+	f.end(second, true)
+	f.want(parent, core.Gone)
+	f.want(after, core.Ready)
+}
+
+func TestFailedChildBreaksWhatWaitsForItsParent(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	parent := f.submit(core.Job{})
+	after, child := f.submit(core.Job{After: []uint64{parent}}), f.submit(core.Job{Parent: parent})
+	f.end(parent, true)
+	f.end(child, false)
+	f.want(after, core.Blocked)
+	if !f.table.At(f.table.Handle(after)).Has(table.Broken) {
+		t.Error("the job that waits for the parent is not marked")
+	}
+}
+
+func TestDeadJobIsNotedForThoseThatDoNotWaitForIt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	a := f.submit(core.Job{})
+	f.submit(core.Job{After: []uint64{a}})
+	cancels := f.submit(core.Job{After: []uint64{a}, OnBroken: core.BrokenFails})
+	f.table.Move(f.table.Handle(a), core.Dead)
+	f.links.Died(f.table.Handle(a))
+	if b, noted := f.links.NextBroken(); !noted || b.Seq != cancels || f.links.HasBroken() {
+		t.Errorf("to decide about is %v, %v", b, noted)
+	}
+}
+
+func TestResolvedDependencies(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	a := f.submit(core.Job{ID: "first"})
+	b := f.submit(core.Job{After: []uint64{a}})
+	c := f.submit(core.Job{After: []uint64{b}})
+	entry := f.table.At(f.table.Handle(a))
+	for _, test := range []struct {
+		name string
+		of   uint64
+		refs []core.Ref
+		want error
+	}{
+		{"by name and number", c, []core.Ref{{ID: "first"}, {Seq: a}}, nil},
+		{"no such name", c, []core.Ref{{ID: "none"}}, core.ErrNotFound},
+		{"number to come", c, []core.Ref{{Seq: c + 1}}, core.ErrInvalid},
+		{"itself", a, []core.Ref{{Seq: a}}, core.ErrInvalid},
+		{"circle", a, []core.Ref{{Seq: c}}, core.ErrInvalid},
+		{"too many", c, make([]core.Ref, core.MaxAfter+1), core.ErrInvalid},
+	} {
+		of := f.table.At(f.table.Handle(test.of))
+		if seqs, err := f.links.Resolve(of, test.refs); !errors.Is(err, test.want) || err == nil && !slices.Equal(seqs, []uint64{a}) {
+			t.Errorf("%s: %v, %v", test.name, seqs, err)
+		}
+	}
+	if entry.State != core.Ready {
+		t.Errorf("asking has changed job %d", a)
+	}
+}
+
+// FuzzLinks submits and ends jobs with random links. Both ends of each link must agree after each step, and a job that is not broken is
+// blocked just as long as one of its dependencies is open.
+func FuzzLinks(f *testing.F) {
+	f.Add([]byte{0, 17, 34, 51, 4, 5, 20, 7, 9})
+	f.Add([]byte("jobs wait for jobs, and parents for their children"))
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		x := setup(t)
+		for _, step := range steps[:min(len(steps), 150)] {
+			last := x.table.NextSeq - 1
+			pick := func(n byte) uint64 { return last - min(last, uint64(n&7)) }
+			switch one, two := pick(step>>2), pick(step>>5); step & 3 {
+			case 0:
+				var j core.Job
+				for _, seq := range []uint64{one, two} {
+					if seq != 0 && !slices.Contains(j.After, seq) {
+						j.After = append(j.After, seq)
+					}
+				}
+				x.submit(j)
+			case 1:
+				x.submit(core.Job{Parent: one})
+			default:
+				h := x.table.Handle(one)
+				if h != 0 && x.table.At(h).State == core.Ready {
+					x.end(one, step&3 == 2 || step&16 != 0)
+				}
+			}
+			x.check()
+			x.table.EachJob(func(h uint32, e *table.Entry) {
+				o := x.table.Optional(h)
+				if e.State == core.Blocked && !e.Has(table.Broken) && len(o.Waiting) == 0 {
+					t.Errorf("job %d is blocked and waits for nothing", e.Seq)
+				}
+			})
+		}
+	})
+}
