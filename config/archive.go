@@ -8,11 +8,11 @@ import (
 
 // Archive ships all commits to a folder.
 type Archive struct {
-	Dir       string        `toml:"dir" doc:"folder to which all that is committed is shipped, on another disk or host, so that the store can be restored up to a moment (archive.md); one for each broker, or one that all nodes of a cluster share; empty: none"`
-	Every     time.Duration `toml:"every" doc:"how long a commit may wait until it is shipped"`
-	BaseEvery time.Duration `toml:"base_every" doc:"time between two copies of the whole store; a restore reads one, and what was shipped after it"`
-	Keep      time.Duration `toml:"keep" doc:"how far back moments can be restored; what is older is removed"`
-	MaxQueue  Size          `toml:"max_queue" doc:"memory for commits that wait while the folder is slow or full; beyond it, a new copy of the store closes the gap"`
+	Dir       string        `toml:"dir" doc:"folder to which all commits are shipped, on another disk or host, so that the store can be restored at any moment (archive.md); one for each broker, or one shared by all nodes of a cluster; empty: no archive"`
+	Every     time.Duration `toml:"every" doc:"longest time until a commit is shipped"`
+	BaseEvery time.Duration `toml:"base_every" doc:"time between two copies of the whole store; a restore reads one copy and the commits after it"`
+	Keep      time.Duration `toml:"keep" doc:"how far back the archive goes; older files are removed"`
+	MaxQueue  Size          `toml:"max_queue" doc:"memory for commits that wait while the folder is slow or full; above it, a new copy of the store closes the gap"`
 }
 
 func (c *Config) checkArchive(v *checker) {

@@ -14,12 +14,12 @@ import (
 
 // Cluster makes the broker a node of a cluster. Without members it is a single broker.
 type Cluster struct {
-	Node            string        `toml:"node" doc:"id of this node in a cluster; empty: a broker of its own"`
+	Node            string        `toml:"node" doc:"id of this node in a cluster; empty: no cluster"`
 	Members         []string      `toml:"members" doc:"nodes of the cluster, each as id=host:port (in the environment and on the command line separated by commas); all nodes get the same list"`
 	Join            bool          `toml:"join" doc:"the node joins an existing cluster, after broker cluster add; it never starts a new one"`
 	Listen          string        `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
 	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a message from the leader before they elect another one"`
-	LeaseCommit     string        `toml:"lease_commit" doc:"when the lease of a job that is handed out is on a majority of the nodes: after (soon after, the leader goes by its clock that no other one can lead) or before (no clock matters, and workers that take one job at a time wait longer)"`
+	LeaseCommit     string        `toml:"lease_commit" doc:"when a lease is replicated to a majority of the nodes: after the job is handed out (faster; the leader relies on its clock to know that no other node leads) or before (no clock matters, but workers that take one job at a time wait longer)"`
 	TLSCert         string        `toml:"tls_cert" doc:"certificate chain in PEM with which nodes authenticate to each other; required unless all nodes are on loopback"`
 	TLSKey          string        `toml:"tls_key" doc:"private key in PEM"`
 	TLSCA           string        `toml:"tls_ca" doc:"CA certificates in PEM that sign the certificates of nodes only"`

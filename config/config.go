@@ -15,7 +15,7 @@ type Config struct {
 	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
 	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/v1/drain), refuse new jobs too"`
 	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
-	ExitAfterFailure    time.Duration `toml:"exit_after_failure" doc:"after the store has failed or hung, the broker refuses changes and answers reads for this long and exits with status 1, so that a supervisor starts it again; 0s: it never exits; not in a cluster, where other nodes take over"`
+	ExitAfterFailure    time.Duration `toml:"exit_after_failure" doc:"after the store has failed or hung, the broker refuses changes and answers reads for this long and exits with status 1, so that a supervisor starts it again; 0s: it never exits; ignored in a cluster, where other nodes take over"`
 	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 
 	Log       Log                 `toml:"log"`
@@ -82,7 +82,7 @@ type Protocol struct {
 	Namespace      string   `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols" guards:"access"`
 	MaxBody        Size     `toml:"max_body" doc:"largest job body that clients may send"`
 	MaxConnections int      `toml:"max_connections" doc:"limit of open connections; 0: no limit"`
-	Principal      string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they may do nothing" guards:"access"`
+	Principal      string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they have no rights" guards:"access"`
 	Allow          []string `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may" guards:"access"`
 	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only" guards:"access"`
 	TLSKey         string   `toml:"tls_key" doc:"private key in PEM" guards:"access"`
@@ -108,20 +108,20 @@ type Gearman struct {
 type Faktory struct {
 	Protocol
 	Password string `toml:"password" doc:"password for Faktory clients; a value that starts with a slash names a file; also read from FAKTORY_PASSWORD; HTTP is closed until http.password, http.tls_client_ca or principals are set too" guards:"access"`
-	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off" guards:"access"`
+	Flush    string `toml:"flush" doc:"jobs that FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off" guards:"access"`
 }
 
 // Qless is the port for Qless clients. To them it looks like a Redis server.
 type Qless struct {
 	Protocol
-	Password   string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file" guards:"access"`
+	Password   string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file" guards:"access"`
 	AllowFlush bool   `toml:"allow_flush" doc:"any client may remove all Qless data and jobs with FLUSHDB; for tests" guards:"access"`
 }
 
 // Conveyor is the port for Conveyor clients. To them it looks like a Redis server.
 type Conveyor struct {
 	Protocol
-	Password string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file" guards:"access"`
+	Password string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file" guards:"access"`
 }
 
 // Beanstalk is the port for clients of beanstalkd.
@@ -134,8 +134,8 @@ type SQS struct {
 	Protocol
 	Account     string `toml:"account" doc:"account number in the URLs and ARNs of queues"`
 	Region      string `toml:"region" doc:"region in the ARNs of queues"`
-	URL         string `toml:"url" doc:"how the URLs of queues start, such as https://queues.example.com; empty: with the host that the client has named"`
-	MaxInFlight int    `toml:"max_in_flight" doc:"messages of a queue that are received and not deleted, beyond which no more are handed out; 0: no limit"`
+	URL         string `toml:"url" doc:"start of queue URLs, such as https://queues.example.com; empty: the host that the client has used"`
+	MaxInFlight int    `toml:"max_in_flight" doc:"maximum of received but not deleted messages of a queue; 0: no limit"`
 }
 
 // Limits restrict the memory that one client can use.
@@ -145,7 +145,7 @@ type Limits struct {
 
 // Tracing sends spans of traced jobs to an OpenTelemetry collector.
 type Tracing struct {
-	Endpoint string `toml:"endpoint" doc:"URL of an OpenTelemetry collector, such as http://127.0.0.1:4318; spans of jobs with a sampled trace context are sent to /v1/traces under it; empty: none are made"`
+	Endpoint string `toml:"endpoint" doc:"URL of an OpenTelemetry collector, such as http://127.0.0.1:4318; spans of jobs with a sampled trace context are sent to its path /v1/traces; empty: no spans"`
 	Service  string `toml:"service" doc:"service.name of the spans"`
 }
 
@@ -168,7 +168,7 @@ type Throttle struct {
 	Worker      int           `toml:"worker" doc:"leased jobs of one worker"`
 	Timeout     time.Duration `toml:"timeout" unit:"s" doc:"a job stops counting after this time, even if it is still leased"`
 	Rate        float64       `toml:"rate" doc:"leases a second"`
-	Burst       int           `toml:"burst" doc:"leases at once after a pause; 0: 1"`
+	Burst       int           `toml:"burst" doc:"leases at once after a pause; 0 means 1"`
 }
 
 // AllQueues is the name in keep_done that stands for all queues without an entry of their own.

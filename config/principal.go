@@ -12,13 +12,13 @@ import (
 
 // Principal is a person or program with rights on the broker.
 type Principal struct {
-	Name            string   `toml:"name" doc:"stands in the audit log"`
+	Name            string   `toml:"name" doc:"name in the audit log"`
 	Token           string   `toml:"token" doc:"for HTTP: sha256: and the hash of the token in hexadecimal; if it starts with a slash it names a file with the token"`
 	TLSSubject      string   `toml:"tls_subject" doc:"subject or common name of the client certificate, on any port"`
 	FaktoryPassword string   `toml:"faktory_password" doc:"of Faktory clients, in place of faktory.password; if it starts with a slash it names a file"`
 	SQSAccessKey    string   `toml:"sqs_access_key" doc:"with sqs_secret_key: the key that signs requests of SQS clients"`
 	SQSSecretKey    string   `toml:"sqs_secret_key" doc:"secret of that key; if it starts with a slash it names a file"`
-	Roles           []string `toml:"roles" doc:"read, produce, consume, operate or admin; behind a colon patterns of queues with commas between, such as produce:mail.*"`
+	Roles           []string `toml:"roles" doc:"read, produce, consume, operate or admin; after a colon patterns of queues separated by commas, such as produce:mail.*"`
 }
 
 // tokenHash is the prefix of the hash of a token.

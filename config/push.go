@@ -17,7 +17,7 @@ import (
 
 // Push is a receiver to which the broker pushes the jobs of some queues.
 type Push struct {
-	Name        string        `toml:"name" doc:"stands in lists and metrics"`
+	Name        string        `toml:"name" doc:"name in lists and metrics"`
 	Queues      []string      `toml:"queues" doc:"in the order in which they are emptied"`
 	URL         string        `toml:"url" doc:"https, or http on loopback"`
 	Concurrency int           `toml:"concurrency" doc:"requests at the same time"`

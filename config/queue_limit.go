@@ -11,8 +11,8 @@ import (
 // QueueLimit is a limit for a type or a key in a queue. The name Each means every type or key without its own limit.
 type QueueLimit struct {
 	Queue string `toml:"queue" doc:"name of the queue"`
-	Type  string `toml:"type" doc:"type of the jobs, or * for each"`
-	Key   string `toml:"key" doc:"key of the jobs, or * for each"`
+	Type  string `toml:"type" doc:"type of the jobs, or * for each type separately"`
+	Key   string `toml:"key" doc:"key of the jobs, or * for each key separately"`
 	Throttle
 }
 
@@ -24,7 +24,7 @@ type Sharing struct {
 	Queue   string         `toml:"queue" doc:"name of the queue"`
 	Key     string         `toml:"key" doc:"tag:NAME or unique"`
 	Fair    bool           `toml:"fair" doc:"the keys take turns"`
-	Ordered bool           `toml:"ordered" doc:"a job goes when all earlier ones of its key have ended"`
+	Ordered bool           `toml:"ordered" doc:"a job runs when all earlier jobs of its key have ended"`
 	Weights map[string]int `toml:"weights"`
 }
 

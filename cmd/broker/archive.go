@@ -49,8 +49,8 @@ func restoreCommand() *cobra.Command {
 	var from, to, at string
 	cmd := &cobra.Command{
 		Use:   "restore --from DIR --to DATA",
-		Short: "make a store of an archive, as of now or of a moment",
-		Long: "Make a new store of the archive in DIR: the newest copy of the store that is in it, and all commits after it up to the last whole\n" +
+		Short: "make a store from an archive, with its newest state or the state at a moment",
+		Long: "Make a new store from the archive in DIR: its newest copy of the store, and all commits after it up to the last complete\n" +
 			"one or, with --at, up to that moment. Start a broker with --data DATA then.",
 		Example: "  broker restore --from /mnt/archive --to /var/lib/broker-restored\n" +
 			"  broker restore --from /mnt/archive --at '2030-01-31 14:05' --to /var/lib/broker-restored",
@@ -58,7 +58,7 @@ func restoreCommand() *cobra.Command {
 	}
 	cmd.Flags().Var(&textFlag{kind: "DIR"}, "from", "folder of the archive")
 	cmd.Flags().Var(&textFlag{kind: "DATA"}, "to", "folder of the new store; it must not exist, or be empty")
-	cmd.Flags().Var(&textFlag{kind: "TIME"}, "at", "the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a span such as 15m for so long ago")
+	cmd.Flags().Var(&textFlag{kind: "TIME"}, "at", "the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a duration before now such as 15m")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for name, into := range map[string]*string{"from": &from, "to": &to, "at": &at} {
 			*into = cmd.Flags().Lookup(name).Value.String()

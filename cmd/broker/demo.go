@@ -22,8 +22,8 @@ var demoFlags = []string{"workq", "gearman", "faktory", "http"}
 func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "run a broker with clients at work, to look at",
-		Long: "Run a broker on a throw-away store, with clients of Workq, Gearman, Faktory and HTTP that submit jobs and work on them, so\n" +
+		Short: "run a broker with sample jobs, to try the console",
+		Long: "Run a broker with a temporary store, and clients of Workq, Gearman, Faktory and HTTP that submit and run jobs, so\n" +
 			"that the console has something to show. SIGINT ends it and removes the store. It reads no settings file and no\n" +
 			"environment.",
 		Args: cobra.NoArgs,

@@ -11,8 +11,8 @@ import (
 func detachCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "detach DIR",
-		Short: "make the store of a stopped node one of its own",
-		Long: "Make the store of a stopped node one of a broker of its own, for when no majority of its cluster comes back. Start a\n" +
+		Short: "turn the store of a stopped node into the store of a single broker",
+		Long: "Turn the store of a stopped node into the store of a single broker, if the majority of its cluster is lost. Start a\n" +
 			"broker on it, or a new cluster together with nodes whose folders are empty. Jobs that this node did not have are lost.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -23,16 +23,16 @@ const maxQueueRows = 50
 func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR]",
-		Short: "check a stopped store or an archive, and show what it holds",
-		Long: "Read every record of a stopped store, show what it holds and whether it is sound. Nothing is changed.\n" +
-			"Of an archive it reads every file, and shows which moments can be restored.\n\n" +
-			"With --salvage, copy everything that can be read from a damaged store to a new one. Jobs whose records are lost are left\n" +
+		Short: "check a stopped store or an archive, and show its content",
+		Long: "Read every record of a stopped store, and show its content and any damage. Nothing is changed.\n" +
+			"For an archive, read every file and show which moments can be restored.\n\n" +
+			"With --salvage, copy the readable part of a damaged store to a new one. Jobs whose records are lost are left\n" +
 			"out, jobs whose bodies are lost go to the dead set when a worker asks for them. A backup or an archive is better.",
 		Example: "  broker doctor /var/lib/broker\n  broker doctor --salvage /var/lib/broker-new /var/lib/broker",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
-	salvage := cmd.Flags().String("salvage", "", "copy what can be read of a damaged store to this folder, which must not exist")
+	salvage := cmd.Flags().String("salvage", "", "copy the readable part of a damaged store to this folder, which must not exist")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadSettings(sources())
 		if err != nil {

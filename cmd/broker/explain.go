@@ -15,8 +15,8 @@ import (
 func explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain JOB…",
-		Short: "say what was decided about a job and why, from the archive",
-		Long: "List what was decided about a job, and why: who was ahead of it, who ran while it waited, which limits were in force. Of several\n" +
+		Short: "show the decisions about a job and their reasons, from the archive",
+		Long: "List the decisions about a job, and the reasons: the jobs ahead of it, the jobs that ran while it waited, and the limits. Of several\n" +
 			"jobs it also says why each ran before the others. It reads the archive on this machine (archive.dir, or --from), whether the\n" +
 			"broker runs or not; a running broker has shipped all but the last second.",
 		Example: "  broker explain 0198f2c5-8f3a-7000-8000-000000000001\n  broker explain --from /mnt/archive ORDER-1 ORDER-2    # why did ORDER-1 run first?",

@@ -37,7 +37,7 @@ var flagSettings = []flagSetting{
 	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
 	{"node", "cluster.node", "ID", "id of this node in a cluster"},
 	{"cluster", "cluster.members", "LIST", "nodes of the cluster: n1=host:port,n2=host:port,n3=host:port"},
-	{"join", "cluster.join", "bool", "join a cluster that exists, after broker cluster add"},
+	{"join", "cluster.join", "bool", "join an existing cluster, after broker cluster add"},
 	{"password", "faktory.password http.password", "PW", "password for Faktory and HTTP clients"},
 }
 
@@ -86,7 +86,7 @@ func checkConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
 		Short: "check the settings and show them",
-		Long:  "Read the settings as serve does, report every problem, and show each setting with its environment variable.",
+		Long:  "Read the settings like serve, report every problem, and show each setting with its environment variable.",
 		Args:  cobra.NoArgs,
 	}
 	sources := settingFlags(cmd)

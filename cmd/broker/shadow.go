@@ -45,8 +45,8 @@ func shadowCommand() *cobra.Command {
 	var f shadowFlags
 	cmd := &cobra.Command{
 		Use:   "shadow --protocol NAME --upstream HOST:PORT --listen HOST:PORT",
-		Short: "stand in front of another server, and compare its replies with the broker's",
-		Long: "Pass all bytes between clients and their server on unchanged, play the same requests into a broker in memory, and compare the\n" +
+		Short: "run a proxy in front of another server, and compare its replies with the broker's",
+		Long: "Pass all bytes between clients and their server unchanged, send the same requests to a broker in memory, and compare the\n" +
 			"replies. What clients see is their server's replies alone; if the comparison fails or falls behind, it is dropped, and clients\n" +
 			"are served on. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
 			"are " + strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
@@ -57,7 +57,7 @@ func shadowCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.protocol, "protocol", "", "what clients and the server speak")
+	flags.StringVar(&f.protocol, "protocol", "", "protocol of the clients and the server")
 	flags.StringVar(&f.upstream, "upstream", "", "`HOST:PORT` of the server")
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` for the clients")
 	flags.StringVar(&f.http, "http", shadowPage, "`HOST:PORT` of the page, or off")

@@ -24,16 +24,16 @@ func testCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "run an unreliable broker, for the tests of your programs",
-		Long: "Run a broker in memory that does to its clients what brokers and networks may do: it delivers twice, ends leases early,\n" +
+		Long: "Run a broker in memory that causes the faults of real brokers and networks: it delivers twice, ends leases early,\n" +
 			"refuses, reorders, answers late, loses connections, and its clock is set. The same seed and the same requests give the\n" +
 			"same faults. It prints the seed and each fault; GET /api/v1/faults has them too. It reads no settings file and no\n" +
 			"environment.\n\n" +
-			"The faults, each with the share of jobs it happens to: duplicate, drop, late, expire, busy, reorder, jump.",
+			"The faults, each with the share of affected jobs: duplicate, drop, late, expire, busy, reorder, jump.",
 		Args: cobra.NoArgs,
 	}
 	seed, faults := &textFlag{kind: "N"}, &textFlag{kind: "LIST", text: hostile.DefaultRates.String()}
-	cmd.Flags().Var(seed, "seed", "number that decides which jobs meet faults (default: a random one, which is printed)")
-	cmd.Flags().Var(faults, "faults", "kinds and shares, as duplicate=0.05,drop=0.01; or none")
+	cmd.Flags().Var(seed, "seed", "number that decides which jobs have faults (default: random, and printed)")
+	cmd.Flags().Var(faults, "faults", "kinds and shares, such as duplicate=0.05,drop=0.01; or none")
 	addressFlags(cmd, testFlags)
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -88,7 +88,7 @@ func (s *signature) check(r *http.Request, body []byte, secret string, now time.
 		return refuse(wrongSignature, "The date or scope of the signature is not valid.")
 	}
 	if r.Header.Get("X-Amz-Target") != "" && !slices.Contains(s.headers, "x-amz-target") {
-		return refuse(wrongSignature, "The header X-Amz-Target must be signed.") // otherwise the holder of a presigned URL could choose the action
+		return refuse(wrongSignature, "The header X-Amz-Target must be signed.") // else a presigned URL allows any action
 	}
 	if s.scope[2] != "sqs" {
 		return refuse(wrongSignature, "Credential should be scoped to correct service: 'sqs'.")

@@ -43,7 +43,7 @@ func actionCommand(a action) *cobra.Command {
 	}
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
 	yes := cmd.Flags().BoolP("yes", "y", false, "do not ask")
-	dry := cmd.Flags().Bool("dry-run", false, "only say how many jobs it would be")
+	dry := cmd.Flags().Bool("dry-run", false, "only show the number of jobs")
 	to := new(string)
 	if a.name == "move" {
 		to = cmd.Flags().String("to", "", "the `QUEUE` to move to")
@@ -51,7 +51,7 @@ func actionCommand(a action) *cobra.Command {
 	}
 	now := new(bool)
 	if a.name == "cancel" {
-		now = cmd.Flags().Bool("now", false, "remove jobs that run too: their workers are refused when they finish")
+		now = cmd.Flags().Bool("now", false, "also remove running jobs: the reports of their workers are refused")
 		cmd.Long += "\nA job that runs ends as cancelled once its worker has stopped, unless the worker completes it."
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -26,7 +26,7 @@ func batchesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batches [ID]",
 		Short: "list batches, or show one with the batches below it",
-		Long:  "List the batches, the newest first. With an ID, show that batch and those below it.",
+		Long:  "List the batches, the newest first. With an ID, show that batch and the batches below it.",
 		Args:  cobra.MaximumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)

@@ -14,8 +14,8 @@ import (
 func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "look at a cluster and change it",
-		Long: "Look at a cluster and change it, through any of its nodes.\n\n" +
+		Short: "show and change a cluster",
+		Long: "Show and change a cluster, through any of its nodes.\n\n" +
 			"  broker cluster status\n" +
 			"  broker cluster add n4=10.0.0.4:7431      then start n4 with --join\n" +
 			"  broker cluster remove n2\n" +
@@ -26,7 +26,7 @@ func clusterCommand() *cobra.Command {
 	cmd.AddCommand(
 		listCommand(&cobra.Command{
 			Use: "status", Short: "list the nodes",
-			Long: "List the nodes of a cluster: their roles, how far each is, whether it has the index of all jobs in memory and serves\n" +
+			Long: "List the nodes of a cluster: their roles, their position in the log, whether they have the index of all jobs in memory and serve\n" +
 				"at once if it gets to lead, and when it last answered the node that is asked.",
 		}, "cluster", "nodes", []string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "LAST CONTACT", "VERSION"}, clusterRow),
 		clusterChange("add ID=HOST:PORT", "let a node join",

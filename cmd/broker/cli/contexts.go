@@ -89,8 +89,8 @@ func (c *contexts) named(name string) (namedContext, error) {
 func contextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context",
-		Short: "give brokers names",
-		Long: "Give brokers names, and choose the one that commands talk to.\n\n" +
+		Short: "manage named brokers",
+		Long: "Give brokers names, and choose the broker for all commands.\n\n" +
 			"  broker context add prod --server https://jobs.example.com --token …\n" +
 			"  broker context use prod            from now on, for all commands\n" +
 			"  broker queues --context prod       for one command; also BROKER_CONTEXT\n\n" +

@@ -23,8 +23,8 @@ const maxShownBody = 4 << 10
 func jobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "job ID...",
-		Short:   "show all that is known of a job",
-		Long:    "Show all that is known of a job. ID is its id in any protocol: a UUID, a Faktory jid, a Gearman handle.",
+		Short:   "show the details of a job",
+		Long:    "Show the details of a job. ID is its id in any protocol: a UUID, a Faktory jid, a Gearman handle.",
 		Example: "  broker job H:myhost:42\n  broker job 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a -o json",
 		Args:    cobra.MinimumNArgs(1),
 	}

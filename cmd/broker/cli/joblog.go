@@ -30,13 +30,13 @@ type jobLog struct {
 func jobLogCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "log ID",
-		Short:   "show what the workers of a job have written to its log",
-		Long:    "Show the log of a job: the first and the last lines that its workers have written. With -o json, print one JSON object a line.",
+		Short:   "show the log of a job, which its workers write",
+		Long:    "Show the log of a job: the first and the last lines from its workers. With -o json, print one JSON object a line.",
 		Example: "  broker jobs log 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a\n  broker jobs log H:myhost:42 --follow",
 		Args:    cobra.ExactArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	follow := cmd.Flags().BoolP("follow", "f", false, "go on until the job has ended")
+	follow := cmd.Flags().BoolP("follow", "f", false, "continue until the job has ended")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := conn.open()
 		if err != nil {

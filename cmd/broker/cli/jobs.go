@@ -18,15 +18,15 @@ func jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs [SEARCH]",
 		Short: "list jobs",
-		Long: "List the jobs that the flags and a search choose, all jobs without any. A search has conditions such as queue:mail, error:Timeout, " +
+		Long: "List the jobs that match the flags and the search; without any, all jobs. A search has conditions such as queue:mail, error:Timeout, " +
 			"died:1h, created:2d..1d, and text, which is also looked for in bodies. Times are local.",
 		Example: "  broker jobs queue:emails died:1h\n  broker jobs --queue emails --state dead --limit 20\n  broker jobs --state retrying --error-class Timeout -o json\n" +
 			"  broker jobs --tag customer:42 --sort -created",
 	}
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
 	cmd.AddCommand(jobLogCommand())
-	limit := cmd.Flags().Int("limit", 50, "show at most so many; 0 shows all")
-	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front the other way round")
+	limit := cmd.Flags().Int("limit", 50, "show at most this many; 0 shows all")
+	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front in reverse")
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		c, err := conn.open()
 		if err != nil {

@@ -84,7 +84,7 @@ func limitsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limits [QUEUE]",
 		Short: "list the limits of queues and change them",
-		Long: "List the limits of how many jobs are leased at once, and how many a second. With QUEUE also show which jobs count\n" +
+		Long: "List the limits of concurrent leases and of leases per second. With QUEUE also show which jobs count\n" +
 			"against its limits. Limits of the settings file are changed there.",
 		Example: "  broker limits\n  broker limits set mail --concurrency 4 --rate 10\n  broker limits set mail --scope key --concurrency 1",
 		Args:    cobra.MaximumNArgs(1),
@@ -198,7 +198,7 @@ func setLimitCommand() *cobra.Command {
 }
 
 func removeLimitCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "rm QUEUE", Short: "remove a limit of a queue, or with --shared that of several", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "rm QUEUE", Short: "remove a limit of a queue, or with --shared a limit for several queues", Args: cobra.ExactArgs(1)}
 	conn := addConnection(cmd)
 	scope, name := addScope(cmd.Flags())
 	shared := cmd.Flags().Bool("shared", false, "QUEUE is the name of a limit for several queues and types")
@@ -225,8 +225,8 @@ func removeLimitCommand() *cobra.Command {
 
 func shareCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "share QUEUE", Short: "say how the keys of a queue share its workers", Args: cobra.ExactArgs(1),
-		Long: "Say how the keys of a queue's jobs share its workers. With fair, the keys take turns. With ordered, a job is handed out when all\n" +
+		Use: "share QUEUE", Short: "set how the keys of a queue share its workers", Args: cobra.ExactArgs(1),
+		Long: "Set how the keys of a queue's jobs share its workers. With fair, the keys take turns. With ordered, a job is handed out when all\n" +
 			"earlier jobs of its key have ended, or together with them. With none, keys are for limits only.",
 		Example: "  broker limits share orders --key-tag customer --mode ordered\n  broker limits share mail --key-tag tenant --mode fair --weight acme=3\n  broker limits share mail --mode none",
 	}

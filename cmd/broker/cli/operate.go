@@ -49,7 +49,7 @@ func settingsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settings",
 		Short: "show the settings of a running broker",
-		Long:  "Show the settings in force of a running broker and where each comes from. Secrets are hidden.",
+		Long:  "Show the current settings of a running broker and the source of each. Secrets are hidden.",
 	}
 	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"}, func(raw json.RawMessage) ([]string, error) {
 		var s struct{ Name, Value, Source string }
@@ -61,8 +61,8 @@ func settingsCommand() *cobra.Command {
 func reloadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "let the broker read its settings again",
-		Long:  "Let the broker read its settings again, as SIGHUP does. The log says which settings have changed, and which need a restart.",
+		Short: "reload the settings of the broker",
+		Long:  "Reload the settings of the broker, like SIGHUP. The log lists the changed settings, and the settings that need a restart.",
 		Args:  noArgs,
 	}
 	conn := addConnection(cmd)
@@ -101,7 +101,7 @@ func tokenCommand() *cobra.Command {
 func auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "show who changed what, the newest first",
+		Short: "show the audit log, the newest entries first",
 	}
 	header := []string{"WHEN", "WHO", "FROM", "WHAT", "ON", "-JOBS"}
 	return listCommand(cmd, "audit", "entries", header, func(raw json.RawMessage) ([]string, error) {
@@ -122,8 +122,8 @@ func auditCommand() *cobra.Command {
 func drainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain",
-		Short: "stop handing out jobs, so that workers finish what they have",
-		Long: "Stop handing out jobs of all queues: workers finish what they have, nothing new begins. With --off jobs are handed out\n" +
+		Short: "stop handing out jobs, so that workers can finish",
+		Long: "Stop handing out jobs of all queues: running jobs finish, no new ones start. With --off jobs are handed out\n" +
 			"again. A restart ends draining too.",
 		Args: noArgs,
 	}

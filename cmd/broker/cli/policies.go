@@ -77,8 +77,8 @@ func policiesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies [NAME]",
 		Short: "list the policies of queues and types and change them",
-		Long: "List what applies to the jobs of queues and types that do not say it themselves, or to those of the queue or type NAME.\n" +
-			"Policies of the settings file are changed there.",
+		Long: "List the policies of queues and types, or the policy of the queue or type NAME. A policy sets defaults for jobs.\n" +
+			"Policies of the settings file can only be changed there.",
 		Example: "  broker policies\n  broker policies set mail --max-fails 5 --backoff 10s,1m,10m --on-exhausted move:mail-dead\n  broker policies set Report --type --lease-for 15m",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -130,7 +130,7 @@ const ofTypeUsage = "NAME is a type of jobs, not a queue"
 func setPolicyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "set members of the policy of a queue or type", Args: cobra.ExactArgs(1),
-		Long:    "Set members of the policy of the queue NAME, which need not exist yet, or with --type of a type. Others stay as they are.",
+		Long:    "Set members of the policy of the queue NAME, which need not exist yet, or with --type of a type. Other members do not change.",
 		Example: "  broker policies set mail --max-fails 5 --backoff exponential:2s --backoff-max 10m --jitter 0.5\n  broker policies set mail --unset backoff,max-fails",
 	}
 	conn, f := addConnection(cmd), cmd.Flags()

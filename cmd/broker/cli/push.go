@@ -184,7 +184,7 @@ func pushCommand() *cobra.Command {
 		Args: cobra.ExactArgs(2),
 	}
 	conn, out, sub := addConnection(cmd), addFormat(cmd), addSubmission(cmd)
-	lines := cmd.Flags().Bool("lines", false, "every line of the body is a job of its own")
+	lines := cmd.Flags().Bool("lines", false, "submit each line of the body as a separate job")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := conn.open()
 		if err != nil {

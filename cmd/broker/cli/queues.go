@@ -33,7 +33,7 @@ func queuesCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	limit := cmd.Flags().Int("limit", 100, "show at most so many; 0 shows all")
+	limit := cmd.Flags().Int("limit", 100, "show at most this many; 0 shows all")
 	sort := cmd.Flags().String("sort", "", "`ORDER`: name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with a minus in front the largest first")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := conn.open()

@@ -24,14 +24,14 @@ const recordFlushEvery = time.Second
 func recordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record --protocol NAME --upstream HOST:PORT --listen HOST:PORT --file FILE",
-		Short: "record the conversation between clients and a server, to replay it later",
-		Long: "Stand between clients and any server of their protocol, pass all bytes on unchanged, and write both directions with their\n" +
+		Short: "record the traffic between clients and a server, to replay it later",
+		Long: "Run a proxy between clients and any server of their protocol. Pass all bytes unchanged, and write both directions with their\n" +
 			"times to a file, until interrupted. The file has the bodies of jobs, and what clients log in with: only its owner may read\n" +
 			"it. broker replay plays it against another server. The protocols are " + strings.Join(wiretap.Protocols(), ", ") + ".",
 		Example: "  broker record --protocol beanstalkd --upstream 127.0.0.1:11300 --listen 127.0.0.1:11301 --file app.rec",
 		Args:    noArgs,
 	}
-	protocol := cmd.Flags().String("protocol", "", "what clients and the server speak")
+	protocol := cmd.Flags().String("protocol", "", "protocol of the clients and the server")
 	upstream := cmd.Flags().String("upstream", "", "`HOST:PORT` of the server")
 	listen := cmd.Flags().String("listen", "", "`HOST:PORT` for the clients")
 	file := cmd.Flags().String("file", "", "the `FILE`; it must not exist")
@@ -108,14 +108,14 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE --to HOST:PORT",
 		Short: "play a recording against a server, and compare its replies",
-		Long: "Play what broker record has written against any server of the protocol, at the pace of the recording, and compare the replies\n" +
+		Long: "Play a recording of broker record against any server of the protocol, at the speed of the recording, and compare the replies\n" +
 			"after normalising ids, times, and which of several waiting workers gets which job. Exit code 10 means that replies differ.\n" +
 			"The server should be empty and need no password: requests about jobs that are not in the recording are not played.",
 		Example: "  broker test --faults none --beanstalk 127.0.0.1:11300 &\n  broker replay app.rec --to 127.0.0.1:11300",
 		Args:    cobra.ExactArgs(1),
 	}
 	to := cmd.Flags().String("to", "", "`HOST:PORT` of the server")
-	fast := cmd.Flags().Bool("fast", false, "do not keep the pace of the recording; delays and leases that end are not met then")
+	fast := cmd.Flags().Bool("fast", false, "play without pauses; this does not reproduce delays and leases that end")
 	out := addFormat(cmd)
 	_ = cmd.MarkFlagRequired("to") // exists
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -92,7 +92,7 @@ func addScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME QUEUE BODY",
 		Short: "add a schedule, or replace it with --replace",
-		Long: "Submit a job again and again, by --cron or --every. BODY and the flags of the job are those of broker push.\n" +
+		Long: "Submit a job repeatedly, by --cron or --every. BODY and the flags of the job are the same as for broker push.\n" +
 			"Without --zone, cron times are in UTC.",
 		Example: "  broker schedules add nightly reports '[]' --cron '0 3 * * *' --zone Europe/Berlin\n" +
 			"  broker schedules add ping health '' --every 30s --retries 0",

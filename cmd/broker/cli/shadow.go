@@ -29,7 +29,7 @@ func ShadowCommands(at string) []*cobra.Command {
 func shadowChange(at, action, short, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: action + " QUEUE...", Short: short, Example: example, Args: cobra.MinimumNArgs(1),
-		Long: "For a broker shadow that runs here with --to: " + short + ". Workers get the jobs of both.",
+		Long: "For a broker shadow on this machine, started with --to: " + short + ". Workers get jobs from both.",
 	}
 	flag, out := addShadowAddress(cmd, at), addFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, queues []string) error {
@@ -58,7 +58,7 @@ func shadowChange(at, action, short, example string) *cobra.Command {
 func shadowStatus(at string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "list the queues that are or were cut over", Args: cobra.NoArgs,
-		Long: "List the queues that a broker shadow that runs here has cut over. A queue is new (its new jobs go to the broker) or returned\n" +
+		Long: "List the queues that a broker shadow on this machine has cut over. A queue is new (its new jobs go to the broker) or returned\n" +
 			"(they go to the old server again). The jobs that either has accepted are counted from the first cut-over on.",
 	}
 	flag, out := addShadowAddress(cmd, at), addFormat(cmd)

@@ -43,7 +43,7 @@ func tailCommand() *cobra.Command {
 	kinds := cmd.Flags().StringSlice("kind", nil, "of this `KIND`: submitted, leased, progress, done, failed, retrying, dead, …")
 	types := cmd.Flags().StringArray("type", nil, "of jobs of this `TYPE`")
 	id := cmd.Flags().String("job", "", "of the job with this `ID`")
-	limit := cmd.Flags().IntP("count", "n", 0, "end after so many events (0: never)")
+	limit := cmd.Flags().IntP("count", "n", 0, "end after this many events (0: never)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := conn.open()
 		if err != nil {

@@ -18,8 +18,8 @@ import (
 func topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "watch queues, jobs and workers on a full screen",
-		Long: "Watch queues, jobs and workers on a full screen.\n\n" +
+		Short: "watch queues, jobs and workers in a full-screen view",
+		Long: "Watch queues, jobs and workers in a full-screen view.\n\n" +
 			"  up, down   select             enter   the jobs of a queue, the details of a job\n" +
 			"  p          pause or resume    r       retry a job\n" +
 			"  s          change the order   tab     jobs in another state\n" +

@@ -53,20 +53,20 @@ func workCommand() *cobra.Command {
 		Use:   "work QUEUE... -- PROGRAM [ARG...]",
 		Short: "run a program for every job of some queues",
 		Long: "Lease jobs and run a program for each: the job's body on its standard input, its standard output as the result.\n" +
-			"Exit code 0 completes the job; any other fails it, with the last of the standard error as the message.\n" +
+			"Exit code 0 completes the job; any other fails it, with the end of the standard error as the message.\n" +
 			"The program finds BROKER_JOB_ID, BROKER_QUEUE, BROKER_TYPE and BROKER_ATTEMPT in its environment, and the job's trace context\n" +
 			"in TRACEPARENT and TRACESTATE.\n" +
 			"With --log both outputs go to the log of the job too, once a second (broker jobs log ID).\n" +
-			"A job that was cancelled with a signal (broker cancel) ends its program: TERM, and KILL after --grace, to its process group.\n" +
-			"INT or TERM lets running programs finish; a second one kills them, and their jobs go back to the queue.",
+			"If a job is cancelled with a signal (broker cancel), its program's process group gets TERM, and KILL after --grace.\n" +
+			"INT or TERM lets running programs finish; a second signal kills them, and their jobs return to the queue.",
 		Example: "  broker work resize -j 4 -- convert - -resize 50% -\n  broker work emails reports -- ./handle.sh",
 	}
 	conn := addConnection(cmd)
-	jobs := cmd.Flags().IntP("jobs", "j", 1, "how many programs run at a time")
-	limit := cmd.Flags().Int64P("count", "n", 0, "end after so many jobs (0: never)")
+	jobs := cmd.Flags().IntP("jobs", "j", 1, "number of programs that run at the same time")
+	limit := cmd.Flags().Int64P("count", "n", 0, "end after this many jobs (0: never)")
 	quit := cmd.Flags().Bool("drain", false, "end when no job is ready")
-	grace := cmd.Flags().Duration("grace", 10*time.Second, "how long a program may go on after TERM, before KILL")
-	batch := cmd.Flags().Int("batch", 0, "give the program up to so many jobs at once, each as a line of JSON")
+	grace := cmd.Flags().Duration("grace", 10*time.Second, "time between TERM and KILL")
+	batch := cmd.Flags().Int("batch", 0, "give the program up to this many jobs at once, each as a line of JSON")
 	logs := cmd.Flags().Bool("log", false, "write the program's standard output and error to the log of its job")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		at := cmd.ArgsLenAtDash()

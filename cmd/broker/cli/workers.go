@@ -55,7 +55,7 @@ func workersCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	protocol := cmd.Flags().String("protocol", "", "only those of this protocol, such as workq")
+	protocol := cmd.Flags().String("protocol", "", "only workers of this protocol, such as workq")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := conn.open()
 		if err != nil {
