@@ -15,7 +15,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// files are the names of the files of an archive, without what is random in them.
+// files returns the names of the files of an archive, without their random parts.
 func (f *fixture) files() (bases, segments []string) {
 	f.t.Helper()
 	all, err := timelines(f.dir)

@@ -106,7 +106,7 @@ func (f *fixture) close(crash bool) {
 
 var errFull = errors.New("no space left")
 
-// flaky is a file that takes half of what is written while the folder is broken.
+// flaky is a file that accepts only half of the written bytes while the folder is broken.
 type flaky struct {
 	file
 

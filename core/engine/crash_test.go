@@ -12,14 +12,14 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// cut is the power failure at one write: what the disk held then, and what had been promised.
+// cut is a power failure at one write: the content of the disk, and the state acknowledged until then.
 type cut struct {
 	disk      *storetest.Disk
 	committed core.Commit
 }
 
-// cutAt arranges that the n-th write from now on, counted from 1, is the last that may have reached the disk, with a
-// chance of keep percent for each block that was not synced.
+// cutAt sets a power failure at the n-th write from now on, counted from 1. Each block that is not synced by then is
+// kept with a probability of keep percent.
 func cutAt(disk *storetest.Disk, n, keep int, committed func() core.Commit) func() *cut {
 	var mu sync.Mutex
 	var c *cut
@@ -89,7 +89,7 @@ func crashOnce(t *testing.T, s story, n, keep int) (bool, error) {
 	return false, sameAfterRestart(d)
 }
 
-// sameAfterRestart checks that to start once more changes nothing.
+// sameAfterRestart checks that another start changes nothing.
 func sameAfterRestart(d *fixture) error {
 	before := fmt.Sprint(d.sights())
 	d.shutdown()
@@ -112,7 +112,7 @@ func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
 				s.play(w)
 				w.flush()
 				committed := w.Committed()
-				torn := disk.Crash(nil, 0) // the process is killed: nothing is put in order
+				torn := disk.Crash(nil, 0) // the process is killed without a shutdown
 				w.shutdown()
 				crashed := cutAt(torn, n, []int{0, 100}[n%2], func() core.Commit { return committed })
 				first := &fixture{t: t, clk: clk, fs: torn.FS()}

@@ -1,7 +1,7 @@
 // Package engine makes the core real: one lock around the machine, a clock, timers, and the committer that makes
 // decisions durable.
 //
-//	session ── Do ──▶ lock ▸ machine.Apply ▸ take replies ▸ unlock ──▶ wake others, read what is not in memory
+//	session ── Do ──▶ lock ▸ machine.Apply ▸ take replies ▸ unlock ──▶ wake others, read data not in memory
 //	                              │ changes gather in the open batch
 //	committer ── lock ▸ Seal ▸ unlock ──▶ store.Commit (one sync) ──▶ Committed, wake those who hold replies back
 //

@@ -65,7 +65,7 @@ func TestJobThatComesAndGoesInOneBatchIsNeverWritten(t *testing.T) {
 	w.shutdown()
 }
 
-// TestRecordsPerJob counts what is made durable for a job whose steps are in batches of their own.
+// TestRecordsPerJob counts the durable records for a job whose steps are in separate batches.
 func TestRecordsPerJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestLargeBatchDelaysTheNextBatch(t *testing.T) {
 	}
 }
 
-// commitSignal tells of commits.
+// commitSignal signals commits.
 type commitSignal struct {
 	core.NopListener
 	done chan struct{}

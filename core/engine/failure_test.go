@@ -45,7 +45,7 @@ func (e *recordingListener) counts() (failures int, commits []int) {
 
 var errTorn = errors.New("torn out")
 
-// failFrom lets every write from the n-th on fail, counted from 1.
+// failFrom makes every write from the n-th on fail, counted from 1.
 func failFrom(disk *storetest.Disk, n int64) (failed *atomic.Bool) {
 	failed = &atomic.Bool{}
 	var writes atomic.Int64
@@ -108,7 +108,7 @@ func (w *watched) open(protocols ...core.Protocol) {
 	}
 }
 
-// checkStopped checks what an engine whose store has failed does and does not.
+// checkStopped checks the behaviour of an engine whose store has failed.
 func checkStopped(t *testing.T, n int64, w *recorder, listener *recordingListener, woken *watched) {
 	t.Helper()
 	fatal := func(format string, args ...any) {

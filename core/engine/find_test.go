@@ -9,7 +9,7 @@ import (
 	"broker/core/engine"
 )
 
-// fill submits jobs of which every third dies; the payloads of all are on disk only.
+// fill submits jobs. Every third job dies, and all payloads are only on disk.
 func fill(t *testing.T, o func(*engine.Options), jobs, bodyBytes int) (*fixture, core.ClientID) {
 	t.Helper()
 	d := setup(t, func(opts *engine.Options) {

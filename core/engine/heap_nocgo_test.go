@@ -2,5 +2,5 @@
 
 package engine_test
 
-// storeOnHeap says that the memory of the store's tables and cache is Go's: without cgo it is.
+// storeOnHeap says whether the store's tables and cache are in Go's heap, as they are without cgo.
 const storeOnHeap = true

@@ -11,7 +11,7 @@ import (
 	"broker/core/notify"
 )
 
-// coldDesk is an engine whose jobs are on the disk only, which answers no read until it may.
+// coldDesk is an engine whose jobs are only on a disk that does not answer reads until the test allows it.
 type coldDesk struct {
 	*fixture
 	disk   *storetest.Disk
@@ -49,7 +49,7 @@ func (c *coldDesk) lease(tag uint64) core.Op {
 	return &core.Lease{Tag: tag, Queues: []string{"q"}, Holder: core.HeldByNobody, Late: true}
 }
 
-// want waits for the next replies of the worker, of which there is one.
+// want waits for the next reply of the worker; there must be exactly one.
 func (c *coldDesk) want(kind core.ReplyKind, tag uint64) core.Reply {
 	c.t.Helper()
 	var got []core.Reply

@@ -139,7 +139,7 @@ func TestBrokenInvariantEndsTheProcess(t *testing.T) {
 	}
 }
 
-// breakInvariant runs in the process that is to end by it.
+// breakInvariant runs in the process that it ends.
 func breakInvariant(dir string) {
 	e, err := engine.Open(engine.Options{Dir: dir})
 	if err != nil {
@@ -154,5 +154,5 @@ func breakInvariant(dir string) {
 		fmt.Println("still alive")
 		os.Exit(1)
 	}()
-	e.Do(c, []core.Op{&core.Submit{}}, nil) // no front-end submits nothing: it is a panic under the lock
+	e.Do(c, []core.Op{&core.Submit{}}, nil) // front-ends never submit without a job: this panics under the lock
 }

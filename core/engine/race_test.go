@@ -92,7 +92,7 @@ func (c *crowd) join(p core.Protocol) *member {
 	return m
 }
 
-// ask does one operation and waits for its first reply, which has the tag 1 and is no push; others go to other.
+// ask does one operation and waits for its first direct reply, with tag 1; all other replies go to other.
 func (m *member) ask(op core.Op, other func(core.Reply)) (core.Reply, bool) {
 	replies := m.Do(m.id, []core.Op{op}, nil)
 	for {
@@ -153,7 +153,7 @@ func (c *crowd) produce(i int) {
 	}
 }
 
-// consume leases and finishes jobs as one of the kinds of workers does, and leaves from time to time.
+// consume leases and finishes jobs like one kind of worker, and leaves from time to time.
 func (c *crowd) consume(i int) {
 	p := core.Protocols[1+i%3]
 	m := c.join(p)
@@ -181,7 +181,7 @@ func (c *crowd) consume(i int) {
 	}
 }
 
-// end counts a job whose end was accepted; after the last all who wait go home.
+// end counts a job whose end was accepted. After the last job, all members stop.
 func (c *crowd) end(seq uint64) {
 	c.mu.Lock()
 	c.ended[seq]++
@@ -191,7 +191,7 @@ func (c *crowd) end(seq uint64) {
 	}
 }
 
-// administrate looks around and turns queues off and on while the others work.
+// administrate inspects the broker, and pauses and resumes queues while other members work.
 func (c *crowd) administrate() {
 	m := c.join(core.Internal)
 	defer c.Close(m.id)

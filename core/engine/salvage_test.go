@@ -57,7 +57,7 @@ func total(s *core.Stats) (jobs int) {
 	return jobs
 }
 
-// Whatever jobs a wrong bit takes away, with their batches, dependencies and unique keys, the others run in the salvaged store.
+// A wrong bit loses some jobs, with their batches, dependencies and unique keys. All other jobs run in the salvaged store.
 func TestSalvagedStoreServesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	disk := storetest.NewDisk()

@@ -122,16 +122,16 @@ var stories = []story{
 type recorder struct {
 	*fixture
 	client core.ClientID
-	seen   map[string][]sight // what could be seen of each thing, the latest last
+	seen   map[string][]sight // observed states of each thing, the newest last
 }
 
-// sight is how a thing looked, and the commit by which that was promised; zero: it was not.
+// sight is an observed state of a thing, and the commit that the reply depended on; zero: not acknowledged.
 type sight struct {
 	look   string
 	commit core.Commit
 }
 
-// newTeller opens an engine on disk. What is there looks as it did to seen.
+// newTeller opens an engine on disk, whose state has been observed as seen.
 func newTeller(t *testing.T, disk *storetest.Disk, clk *coretest.Clock, change func(*engine.Options)) *recorder {
 	t.Helper()
 	w := &recorder{fixture: &fixture{t: t, clk: clk, fs: disk.FS()}, seen: map[string][]sight{}}
@@ -163,7 +163,7 @@ func (w *recorder) clock(d time.Duration) {
 	w.look(0)
 }
 
-// do does one operation and looks at everything.
+// do does one operation and then observes everything.
 func (w *recorder) do(op core.Op) {
 	commit := core.Commit(0)
 	for _, r := range w.Do(w.client, []core.Op{op}, nil) {
@@ -176,7 +176,8 @@ func (w *recorder) do(op core.Op) {
 	w.look(commit)
 }
 
-// look notes what has changed since the last look. A lease is seen as ready: nobody is promised to see it again.
+// look records changes since the last call. A leased job is recorded as ready, because leases need not survive a
+// crash.
 func (w *recorder) look(commit core.Commit) {
 	for thing, look := range w.fixture.sights() {
 		old := w.seen[thing]
@@ -190,7 +191,7 @@ func (w *recorder) look(commit core.Commit) {
 	}
 }
 
-// sights is how everything looks that a story knows of.
+// sights returns the state of everything that a story knows of.
 func (d *fixture) sights() map[string]string {
 	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.observer(), &core.ReadMeta{Name: "test/mark"}).Data)}
 	if all["mark"] == "" {
@@ -229,7 +230,8 @@ func jobLook(i *core.JobInfo) string {
 	return look
 }
 
-// compare states the first thing that is neither as it was promised by a commit up to committed, nor as it was later.
+// compare returns the first thing whose state is neither the one acknowledged by a commit up to committed, nor a
+// later one.
 func (w *recorder) compare(d *fixture, committed core.Commit) error {
 	now := d.sights()
 	for thing, sights := range w.seen {

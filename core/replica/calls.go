@@ -84,7 +84,7 @@ func (n *Node) serveCall(conn net.Conn, g *greeting) {
 	_ = conn.SetDeadline(deadlineIn(callTimeout))
 	var r request
 	if readFrame(conn, "", &r) != nil {
-		return // nobody waits for an answer
+		return // the caller no longer waits for an answer
 	}
 	_ = conn.SetDeadline(deadlineIn(2 * callTimeout))
 	a, err := n.answer(&r, g)

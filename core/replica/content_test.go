@@ -10,7 +10,7 @@ import (
 	"broker/core/engine"
 )
 
-// contents are stores without any job, each with something that its users would miss.
+// contents are stores without jobs, each with data that users would miss.
 var contents = []struct {
 	name string // as messages have it
 	ops  []core.Op
@@ -33,7 +33,7 @@ func frontendContent(name string) string {
 	return ""
 }
 
-// aloneWith makes the store of a broker of its own, on which ops are done.
+// aloneWith makes the store of a single broker that has done ops.
 func aloneWith(t *testing.T, dir string, ops ...core.Op) {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Dir: dir})
@@ -94,7 +94,7 @@ func TestNodeWithAUsedStoreFoundsTheCluster(t *testing.T) {
 	if id, err := chooseFounder(members, hellos); id != "n3" || err != nil {
 		t.Error(id, err)
 	}
-	hellos[1].Used = true // as an older program says it
+	hellos[1].Used = true // as an older program reports it
 	const want = "node n2 has jobs of its own and node n3 has schedules"
 	if id, err := chooseFounder(members, hellos); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(id, err)

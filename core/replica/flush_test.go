@@ -34,7 +34,7 @@ func TestStoreIsFlushedAsItGrows(t *testing.T) {
 	shutdown(t, e)
 }
 
-// onDisk is the number of the last entry that a crash of a node would leave in its store.
+// onDisk returns the number of the last entry that would be left in a node's store after a crash.
 func onDisk(n *Node, dir string) (uint64, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, err

@@ -59,7 +59,7 @@ func TestEntryOfANewerFormatAsksForAnUpgrade(t *testing.T) {
 	}
 }
 
-// wantFormat waits until an entry of a format is the last one of a node's store; new entries arrive meanwhile.
+// wantFormat waits until the last entry of a node's store has a format, while new entries arrive.
 func (c *cluster) wantFormat(e *engine.Engine, id string, format int) {
 	c.t.Helper()
 	eventually(c.t, func() string {
@@ -117,7 +117,7 @@ func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	n.raiseFormat(n.askOthers(t.Context(), callTimeout, nil))
 	c.wantFormat(e, n.o.ID, 1)
 	c.stop(leader)
-	n.raiseFormat(n.askOthers(t.Context(), statusWithin, nil)) // it is away, and may come back as it was
+	n.raiseFormat(n.askOthers(t.Context(), statusWithin, nil)) // it is away, and may come back with its old program
 	submit(t, e, 1100, 10, 10)
 	c.wantFormat(e, n.o.ID, 1)
 	old[leader] = false

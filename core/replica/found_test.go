@@ -22,7 +22,7 @@ func TestClusterIsFoundedWithOneVersion(t *testing.T) {
 				o.Version = "v1.3.0"
 			}
 		}
-		var enough context.CancelFunc // the others go on waiting for the one that was refused
+		var enough context.CancelFunc // other nodes keep waiting for the refused node
 		c.opening, enough = context.WithCancel(t.Context())
 		refused := 0
 		c.openAll(func(_ string, err error) {

@@ -23,7 +23,7 @@ type cluster struct {
 	nodes   map[string]*Node
 	dirs    map[string]string
 	change  func(*Options)
-	opening context.Context // ends what waits to become a member
+	opening context.Context // ends the wait to become a member
 }
 
 func newCluster(t *testing.T, ids ...string) *cluster {
@@ -41,7 +41,7 @@ func newCluster(t *testing.T, ids ...string) *cluster {
 	return c
 }
 
-// freeAddress is an address on which nobody listens.
+// freeAddress returns an address that is not in use.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func freeAddress(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// open opens one node; it returns when that is a member.
+// open opens one node and returns when it is a member.
 func (c *cluster) open(id string) (*Node, error) {
 	c.t.Helper()
 	m, _ := find(c.members, id)
@@ -130,7 +130,7 @@ func (c *cluster) leader() (*Node, *Leadership, *engine.Engine) {
 				l.Attach(&o)
 				e, err := engine.Open(o)
 				if err != nil {
-					<-l.Lost() // else the test hangs, and says where
+					<-l.Lost() // otherwise the test hangs, and shows where
 					continue
 				}
 				l.Serving(true)
@@ -146,7 +146,7 @@ func (c *cluster) leader() (*Node, *Leadership, *engine.Engine) {
 	return node, lead, led
 }
 
-// eventually waits for what elections and real sockets take their time for; the result of check says what is missing.
+// eventually waits for a condition that depends on elections and sockets; the result of check says what is missing.
 func eventually(t *testing.T, check func() string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -222,7 +222,8 @@ func (c *cluster) follower(leader *Node) string {
 	panic("a cluster of one")
 }
 
-// catchUpByCopy stops a node, submits the jobs of the numbers from to 400, which are too many for the log, and starts it again.
+// catchUpByCopy stops a node, submits jobs with the numbers from from to 400, which are too many for the log, and starts the
+// node again.
 func (c *cluster) catchUpByCopy(victim string, leader *Node, e *engine.Engine, from int) {
 	c.t.Helper()
 	c.stop(victim)
@@ -239,7 +240,7 @@ func (c *cluster) catchUpByCopy(victim string, leader *Node, e *engine.Engine, f
 	c.caughtUp()
 }
 
-// caughtUp waits until all nodes have applied what is committed.
+// caughtUp waits until all nodes have applied all committed entries.
 func (c *cluster) caughtUp() {
 	c.t.Helper()
 	eventually(c.t, func() string {

@@ -48,7 +48,7 @@ func TestChangedOrIncompleteCopiesAreRejected(t *testing.T) {
 	}
 }
 
-// sameFiles reports whether a damaged stream has the right contents under other names, which the store finds out.
+// sameFiles reports whether a damaged stream only has wrong file names, which the store detects later.
 func sameFiles(t *testing.T, stream []byte, content map[string][]byte) bool {
 	t.Helper()
 	dir := t.TempDir()

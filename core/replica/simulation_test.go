@@ -20,7 +20,7 @@ import (
 // twice, arrives late, never arrives, or arrives although its leader is told nothing. A second leader takes over while the
 // first still believes that it leads. After every step all that was acknowledged must hold.
 
-// world is some members, a log that all of them will see, and what clients were told.
+// world has some members, a log that all of them will see, and the replies that clients got.
 type world struct {
 	t      *testing.T
 	random *rand.Rand
@@ -31,17 +31,17 @@ type world struct {
 	nodes  []*member
 	jobs   int
 	acked  map[string]bool   // submitted; true: its end was acknowledged too
-	held   map[string]uint64 // leased by a worker whose lease runs on: the term of the leader that told it
+	held   map[string]uint64 // leased by a worker whose lease continues: the term of the leader that granted it
 	counts counts
 
-	// byClock is how the leaders confirm what they do not commit: going by the clock, and leases too; else by a commit.
+	// byClock: leaders confirm replies without a commit by the clock, including leases; otherwise by a commit.
 	byClock bool
 }
 
 // counts are what happened.
 type counts struct{ acks, ends, leases, lost, refused, looks, unsaid int }
 
-// member is a store, and an engine while it leads or believes to.
+// member is a store, and an engine while the member leads or believes that it leads.
 type member struct {
 	w       *world
 	store   *store.Store
@@ -81,7 +81,7 @@ func (j *fakeJournal) Append(e *record.Entry) error {
 		w.log = append(w.log, b) // twice
 	}
 	w.arrive()
-	if fate <= 1 || fate == 3 { // 3: it is there, and nobody knows
+	if fate <= 1 || fate == 3 { // 3: it is committed, but the leader does not know
 		j.ended = true
 		w.counts.lost++
 		return fmt.Errorf("%w: unknown", engine.ErrReplaced)
@@ -99,7 +99,7 @@ func (j *fakeJournal) Append(e *record.Entry) error {
 	return nil
 }
 
-// arrive lets entries that are late arrive now and then.
+// arrive delivers late entries from time to time.
 func (w *world) arrive() {
 	if len(w.late) > 0 && w.random.IntN(3) == 0 {
 		// Not before the entry that its leader may just wait for: that one has its place already.
@@ -108,7 +108,7 @@ func (w *world) arrive() {
 	}
 }
 
-// catchUp applies the log up to an entry, and returns what became of that one.
+// catchUp applies the log up to an entry, and returns the result of that entry.
 func (m *member) catchUp(to int) (err error) {
 	for ; m.applied <= to; m.applied++ {
 		err = m.store.Apply(m.w.log[m.applied], uint64(m.applied+2))
@@ -122,7 +122,7 @@ func (m *member) catchUp(to int) (err error) {
 // follow keeps an index while the member does not lead.
 func (m *member) follow() { m.standby = engine.NewStandby(m.store, m.w.clk, func(int) {}) }
 
-// lead makes a member the leader; the one before is not told.
+// lead makes a member the leader. The previous leader does not learn of it.
 func (m *member) lead() {
 	w := m.w
 	if m.engine != nil {
@@ -139,7 +139,7 @@ func (m *member) lead() {
 	}
 	for range 100 {
 		if m.applied < len(w.log) {
-			_ = m.catchUp(len(w.log) - 1) // of entries before; the last one may have been refused
+			_ = m.catchUp(len(w.log) - 1) // errors of earlier entries; the last one may have been refused
 		}
 		at := m.store.Position()
 		j := &fakeJournal{m: m, epoch: w.term, chain: at.Chain}
@@ -166,7 +166,7 @@ func (m *member) lead() {
 	w.t.Fatal("no member can lead")
 }
 
-// replicated is what the engine of a leader gets.
+// replicated returns the engine.Replicated for a leader.
 func (m *member) replicated(j engine.Journal) *engine.Replicated {
 	r := &engine.Replicated{Store: m.store, Journal: j, Standby: m.standby, CommitLeases: !m.w.byClock}
 	if m.w.byClock {
@@ -175,7 +175,8 @@ func (m *member) replicated(j engine.Journal) *engine.Replicated {
 	return r
 }
 
-// do performs an operation; ok: the client has got the reply. One that can leave at once does not wait for a commit.
+// do performs an operation; ok: the client has got the reply. A reply that can leave at once does not wait for a
+// commit.
 func (m *member) do(op core.Op) (r core.Reply, ok bool) {
 	replies := m.engine.Do(m.client, []core.Op{op}, nil)
 	if len(replies) == 1 && replies[0].Commit > m.engine.Committed() || m.w.random.IntN(2) == 0 {
@@ -187,7 +188,7 @@ func (m *member) do(op core.Op) (r core.Reply, ok bool) {
 	return replies[0], true
 }
 
-// look asks for a job, which changes nothing: the reply says that it is there.
+// look inspects a job, which changes nothing: the reply shows that the job exists.
 func (w *world) look(m *member) {
 	if len(w.acked) == 0 {
 		return
@@ -205,8 +206,8 @@ func (w *world) look(m *member) {
 	}
 }
 
-// tell notes that a job was handed to a worker. A lease that was told before it was committed may have died with its leader, so that the
-// next one hands the job out again; the leader before never does.
+// tell records that a job was handed to a worker. A lease that was replied before its commit may be lost with its leader, so the next
+// leader may hand the job out again. The previous leader never does.
 func (w *world) tell(m *member, id string) {
 	w.counts.leases++
 	if before := w.held[id]; before != 0 && (!w.byClock || m.epoch <= before) {
@@ -218,7 +219,7 @@ func (w *world) tell(m *member, id string) {
 	w.held[id] = m.epoch
 }
 
-// step is what one client does at one member that believes to lead.
+// step is one action of a client at a member that believes that it leads.
 func (w *world) step(m *member) {
 	switch w.random.IntN(4) {
 	case 0:
@@ -254,7 +255,7 @@ func (w *world) step(m *member) {
 	}
 }
 
-// check compares a fresh leader with all that was acknowledged.
+// check compares a new leader with everything that was acknowledged.
 func (w *world) check(m *member) {
 	if err := m.engine.Check(); err != nil {
 		w.t.Fatal(err)
@@ -268,7 +269,7 @@ func (w *world) check(m *member) {
 		if ended && there {
 			w.t.Fatalf("%s is back, %v, after its end was acknowledged", id, r.Info.State)
 		}
-		if !ended && !there && w.held[id] == 0 { // the end of one that is held may be committed though nobody was told
+		if !ended && !there && w.held[id] == 0 { // the end of a held job may be committed although no client got the reply
 			w.t.Fatalf("%s was acknowledged and is lost: %+v", id, r)
 		}
 	}
@@ -304,7 +305,7 @@ func TestEveryAppendOutcomeKeepsAcknowledgedJobs(t *testing.T) {
 					}
 				}
 				next.lead()
-				leaders = append(leaders, next) // the others still believe
+				leaders = append(leaders, next) // the other leaders still believe that they lead
 				w.check(next)
 				continue
 			}

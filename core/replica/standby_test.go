@@ -14,7 +14,7 @@ import (
 	"broker/core/engine"
 )
 
-// next hands the lead to a node and opens its engine on the index that it has kept.
+// next transfers leadership to a node and opens its engine with the index of its standby.
 func (c *cluster) next(from *Node, e *engine.Engine, to string) (*Node, *engine.Engine) {
 	c.t.Helper()
 	eventually(c.t, func() string { // the target may not vote yet
@@ -101,7 +101,7 @@ func TestLeadershipChangesKeepAcknowledgedJobs(t *testing.T) {
 		for n.raft.State() == raft.Leader {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			if err := n.Transfer(ctx, c.follower(n)); err != nil {
-				t.Log(err) // such as that the other one does not vote yet
+				t.Log(err) // for example, the other node does not vote yet
 			}
 			cancel()
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// die ends a node as a crash does: nothing is handed over, its connections end and nobody listens at its address.
+// die ends a node like a crash: without a transfer, its connections end and its address is no longer in use.
 func (c *cluster) die(id string) {
 	c.t.Helper()
 	n := c.nodes[id]
@@ -45,7 +45,7 @@ func TestDeadLeaderIsSucceededAtOnce(t *testing.T) {
 	died := n.now()
 	c.die(n.o.ID)
 	next, _, e := c.leader()
-	if took := next.now().Sub(died); took > timeout*3/5 { // when a follower notices by itself, at the earliest
+	if took := next.now().Sub(died); took > timeout*3/5 { // the earliest time at which a follower notices on its own
 		t.Errorf("the next leader took %v", took)
 	}
 	if got := jobs(t, e); got != 20 {

@@ -13,7 +13,7 @@ import (
 	"broker/core/engine"
 )
 
-// hang takes the place of a node that was stopped: it accepts connections and never answers.
+// hang replaces a stopped node: it accepts connections and never answers.
 func (c *cluster) hang(id string) {
 	c.t.Helper()
 	m, _ := find(c.members, id)

@@ -17,7 +17,7 @@ import (
 	"broker/core/clock"
 )
 
-// unreachable is a network on which nobody answers.
+// unreachable is a network without any answer.
 type unreachable struct{ closed chan struct{} }
 
 func (u unreachable) Accept() (net.Conn, error) { <-u.closed; return nil, net.ErrClosed }

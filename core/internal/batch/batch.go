@@ -320,8 +320,8 @@ func decode(name string, value []byte) (*Batch, error) {
 	return g, json.Unmarshal(value, &g.batchMeta)
 }
 
-// Relink computes the counts that are not stored, once all jobs are restored. A batch goes on that has lost the last member that
-// it waited for.
+// Relink computes the counts that are not stored, once all jobs are restored. It also continues batches whose last awaited
+// member was lost.
 func (s *Batches) Relink() {
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]
@@ -338,7 +338,8 @@ func (s *Batches) Relink() {
 	}
 }
 
-// stuck reports whether all that a batch waits for is over, but it does not go on: its store has lost the last of it.
+// stuck reports whether a batch still waits although nothing is left to wait for, because the store has lost its last
+// member.
 func (g *Batch) stuck() bool {
 	return g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0
 }

@@ -172,7 +172,7 @@ func (l *library) filter(order core.Order) (f core.Filter) {
 	return f
 }
 
-// page lists page by page and compares with what a single look at the beginning has seen.
+// page lists page by page and compares the result with a single list made at the start.
 func (l *library) page(op core.Find) {
 	l.t.Helper()
 	before := l.everything(op)

@@ -44,7 +44,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.finish(h, streamed, whole)
 }
 
-// endsUnseen reports whether nobody gets the outcome of a job and nothing waits for its end, so that it can be removed at once.
+// endsUnseen reports whether a job can be removed at once when it ends: no client gets its outcome, and no job waits for it.
 func (m *Machine) endsUnseen(e *table.Entry) bool {
 	return e.Watchers == 0 && !e.Has(table.HasOptional|table.HasTransient|table.KeepsOutcome|table.Rerun) &&
 		m.queues[e.Queue].retention == (core.Retention{})

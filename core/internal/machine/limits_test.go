@@ -11,7 +11,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// limited is a machine with a client whose batches nobody commits.
+// limited is a machine with a client. Its batches are never committed.
 type limited struct {
 	*Machine
 	id core.ClientID

@@ -155,7 +155,7 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	if typ == m.queues[from].Name {
 		typ = to
 	}
-	if !blocked { // else it has failed without a lease, and still waits for others
+	if !blocked { // otherwise it has failed without a lease, and still waits for other jobs
 		m.links.Unlink(h)
 	}
 	m.table.ForgetProgress(h, e)

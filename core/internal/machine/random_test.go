@@ -219,7 +219,8 @@ func (l *life) commit() error {
 	return nil
 }
 
-// restart compares what is stored with what is known once all clients have gone, and goes on with it.
+// restart closes all clients, restores a machine from the stored data, compares the two, and continues with the new
+// one.
 func (l *life) restart() error {
 	for _, c := range l.clients {
 		l.m.CloseClient(l.clk.Now(), c)
@@ -252,8 +253,8 @@ func (l *life) restart() error {
 	return l.commit()
 }
 
-// overdue are the schedules whose last run was refused, by name. They are tried again within a second, and at once by a start,
-// which may find room in their queue that has come in that second.
+// overdue are the schedules whose last run was refused, by name. They are tried again within a second. A start tries them at
+// once, and may find room in their queue that was freed in that second.
 func (l *life) overdue(m *machine.Machine) map[string]bool {
 	c, names := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal}), map[string]bool{}
 	m.Apply(l.clk.Now(), c, []core.Op{&core.ListSchedules{}})
@@ -264,8 +265,7 @@ func (l *life) overdue(m *machine.Machine) map[string]bool {
 	return names
 }
 
-// knows is what a machine knows of all that is stored, as far as a restart must not change it. Where the schedules in overdue have
-// got to does not count.
+// knows returns the state that a restart must not change. The positions of the schedules in overdue do not count.
 func (l *life) knows(m *machine.Machine, overdue map[string]bool) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})

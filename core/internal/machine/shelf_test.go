@@ -187,7 +187,7 @@ func (s *shelf) take(m *machine.Machine, id core.ClientID) ([]core.Reply, map[in
 	return m.Take(id, nil), needs
 }
 
-// complete adds to a reply what the machine left to the store, as the engine does. A reply without work is complete.
+// complete adds the data from the store to a reply, as the engine does. A reply without work is complete.
 func (s *shelf) complete(r *core.Reply, w machine.Work, needed bool) error {
 	switch {
 	case needed:

@@ -116,5 +116,5 @@ func TestPlainJobHasNoTimeline(t *testing.T) { //nolint:paralleltest // it count
 	}
 }
 
-// plainJobAllocs is what such a job costs with two commits of its own, most of it for the counters.
+// plainJobAllocs is the number of allocations of such a job with two commits of its own; most are for the counters.
 const plainJobAllocs = 8

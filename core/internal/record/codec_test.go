@@ -265,7 +265,7 @@ func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no bytes make a decoder panic, and what it accepts is written and read again to the same.
+// FuzzDecode: no input makes a decoder panic, and accepted input is encoded and decoded to the same value.
 func FuzzDecode(f *testing.F) {
 	f.Add(record.AppendJob(nil, recordtest.FullJob(), 0))
 	f.Add(record.AppendJob(nil, recordtest.FullJob(), record.Rewritten))

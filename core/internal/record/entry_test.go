@@ -119,7 +119,7 @@ func TestEntriesFollowOneAnother(t *testing.T) {
 	}
 }
 
-// FuzzEntry: no bytes make the decoder panic, and what it accepts is written and read back unchanged.
+// FuzzEntry: no input makes the decoder panic, and accepted input is encoded and decoded unchanged.
 func FuzzEntry(f *testing.F) {
 	f.Add(record.AppendEntry(nil, fullEntry()))
 	f.Add([]byte{})

@@ -17,7 +17,7 @@ type runMeta struct {
 	Ended   core.Instant   `json:"t,omitempty"` // since At
 }
 
-// remember adds a run to those of its schedule. A run that was refused and tried again is one run.
+// remember adds a run to the recent runs of its schedule. A run that was refused and tried again is one run.
 func (x *Schedules) remember(s *schedule, r core.RecentRun) {
 	r.At = x.table.Now
 	if n := len(s.Recent); n > 0 && r.DueAt != 0 && s.Recent[n-1].DueAt == r.DueAt && s.Recent[n-1].Result == core.RunRefused {
@@ -43,7 +43,7 @@ func (x *Schedules) awaitEnd(s *schedule, seq uint64) {
 	x.running[seq] = append(x.running[seq], s)
 }
 
-// forgetRun ends what awaitEnd began.
+// forgetRun undoes awaitEnd.
 func (x *Schedules) forgetRun(s *schedule, r *core.RecentRun) {
 	of := x.running[r.Seq]
 	switch i := slices.Index(of, s); {
@@ -55,14 +55,14 @@ func (x *Schedules) forgetRun(s *schedule, r *core.RecentRun) {
 	}
 }
 
-// RunEnded notes how the job of a run has ended: also that it is dead, from where it may come back.
+// RunEnded records how the job of a run has ended. Dead counts as an end, although the job may come back.
 func (x *Schedules) RunEnded(seq uint64, end core.EventKind, startedAt core.Instant) {
 	if len(x.running) == 0 {
 		return
 	}
 	removed := end == core.EventCancelled || end == core.EventExpired
 	x.eachRun(seq, func(r *core.RecentRun) {
-		if r.End != core.EventDead || !removed { // else how it failed is of more interest
+		if r.End != core.EventDead || !removed { // otherwise the failure is more interesting
 			r.End, r.StartedAt, r.EndedAt = end, startedAt, x.table.Now
 		}
 	})
@@ -71,7 +71,7 @@ func (x *Schedules) RunEnded(seq uint64, end core.EventKind, startedAt core.Inst
 	}
 }
 
-// eachRun changes the runs of a job: several may have joined it by its unique key.
+// eachRun changes the runs of a job. Runs of several schedules may have joined it by its unique key.
 func (x *Schedules) eachRun(seq uint64, change func(r *core.RecentRun)) {
 	for _, s := range x.running[seq] {
 		for i := range s.Recent {
@@ -83,12 +83,12 @@ func (x *Schedules) eachRun(seq uint64, change func(r *core.RecentRun)) {
 	}
 }
 
-// runRevived notes that the job of a run is no longer dead.
+// runRevived records that the job of a run is no longer dead.
 func (x *Schedules) runRevived(seq uint64) {
 	x.eachRun(seq, func(r *core.RecentRun) { r.End, r.StartedAt, r.EndedAt = 0, 0, 0 })
 }
 
-// storedRuns are the runs of a schedule as stored.
+// storedRuns returns the runs of a schedule in the stored form.
 func (s *schedule) storedRuns() []runMeta {
 	runs := make([]runMeta, len(s.Recent))
 	for i, r := range s.Recent {
@@ -103,7 +103,7 @@ func (s *schedule) storedRuns() []runMeta {
 	return runs
 }
 
-// restoreRuns takes over runs as stored.
+// restoreRuns restores runs from the stored form.
 func (x *Schedules) restoreRuns(s *schedule, runs []runMeta) {
 	for i := range s.Recent {
 		x.forgetRun(s, &s.Recent[i])

@@ -19,8 +19,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// A script is a row of commits that follow from a seed alone. Each writes its number as a mark, so that a store tells
-// how far it came, and the contents after any number of commits can be worked out again.
+// A script is a row of commits that follow from a seed alone. Each commit writes its number as a mark. So a store
+// shows how far it came, and the content after any number of commits can be computed.
 
 // scriptMark holds the number of the last commit.
 const scriptMark = "test/commit"
@@ -232,7 +232,7 @@ func crashEverywhere(t *testing.T, disk *testDisk, seed uint64, from, to, every 
 	return found
 }
 
-// wantWhole opens a crashed disk and finds every acknowledged commit, and of the one under way all or nothing.
+// wantWhole opens a crashed disk and expects every acknowledged commit, and all or nothing of the commit in progress.
 func (c *crashed) wantWhole(t *testing.T, seed uint64) (n int) {
 	t.Helper()
 	s, err := Open(small(c.disk))

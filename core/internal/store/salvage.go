@@ -17,23 +17,24 @@ import (
 
 const (
 	salvageBatch = 4 << 20     // bytes that are written at once
-	seekBytes    = seqKeyBytes // of a key, in which the first one behind damage is looked for
+	seekBytes    = seqKeyBytes // of a key; the search for the first key behind damage uses these
 )
 
-// ErrOfCluster is returned by Salvage for the store of a cluster's node: the other nodes have what is lost here.
+// ErrOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
+// data.
 var ErrOfCluster = errors.New("this store belongs to a node of a cluster; empty its folder and start the node: it gets a copy from the others")
 
-// Salvaged is what Salvage has copied.
+// Salvaged is the result of Salvage.
 type Salvaged struct {
 	Jobs  uint64
 	Bytes uint64
-	Lost  []string // what could not be read, for people
+	Lost  []string // lost data, for people
 }
 
 // LostJobs are the jobs whose records could not be read.
 type LostJobs struct{ spans []span }
 
-// span is the jobs between two others.
+// span stands for the jobs between two other jobs.
 type span struct{ after, before uint64 }
 
 // Has reports whether a job is lost, if it existed.
@@ -46,10 +47,10 @@ func (l *LostJobs) Behind(seq uint64) bool {
 	return slices.ContainsFunc(l.spans, func(s span) bool { return s.before > seq+1 })
 }
 
-// Salvage copies everything that can be read from a damaged store to a new one, in a folder that must not exist yet. It changes
-// nothing in the damaged store, which nobody may have open. A job whose record is lost is left out with all its parts. A job
-// whose body is lost is copied: it goes to the dead set when a worker asks for it. mend returns the value to copy of a metadata
-// entry that may refer to lost jobs. progress is called now and then with the number of keys read.
+// Salvage copies everything that can be read from a damaged store to a new one, in a folder that must not exist yet. It does
+// not change the damaged store, which no process may have open. A job whose record is lost is left out with all its parts. A
+// job whose body is lost is copied; it moves to the dead set when a worker requests it. mend returns the value to copy for a
+// metadata entry that may refer to lost jobs. progress is called from time to time with the number of keys read.
 func Salvage(
 	ctx context.Context, damaged Options, dir string, mend func(name string, value []byte, lost *LostJobs) []byte, progress func(keys uint64),
 ) (Salvaged, error) {
@@ -105,7 +106,7 @@ func (v *salvage) copyTo(fsys vfs.FS, dir string) error {
 	})
 }
 
-// breakLost tells jobs that wait for a lost one that it is lost: otherwise they would take it for done.
+// breakLost marks jobs that wait for a lost job as broken; otherwise the lost job would count as done.
 func (v *salvage) breakLost() error {
 	if len(v.lost.spans) == 0 {
 		return nil
@@ -140,7 +141,7 @@ func (v *salvage) breakLost() error {
 	return v.write()
 }
 
-// space copies a key space. Where it cannot be read, it goes on with the next key that can.
+// space copies a key space. After damage, it continues with the next readable key.
 func (v *salvage) space(space byte) error {
 	r := &spaceReader{db: v.from.db, space: space}
 	defer r.close()
@@ -180,12 +181,12 @@ type spaceReader struct {
 
 func (r *spaceReader) close() {
 	if r.it != nil {
-		_ = r.it.Close() // it returns damage that is known
+		_ = r.it.Close() // it returns known damage
 	}
 }
 
-// seek moves to the first key from key on, and reports whether that met no damage. The iterator is a new one: after damage, an
-// iterator does not leave the table.
+// seek moves to the first key from key on, and reports whether it met no damage. It uses a new iterator, because after damage
+// an iterator does not leave the table.
 func (r *spaceReader) seek(key []byte) bool {
 	r.close()
 	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: []byte{r.space}, UpperBound: []byte{r.space + 1}})
@@ -197,7 +198,7 @@ func (r *spaceReader) seek(key []byte) bool {
 	return it.Error() == nil
 }
 
-// seekBehind moves from damage that was met after key to the next key that can be read.
+// seekBehind moves from damage after key to the next readable key.
 func (r *spaceReader) seekBehind(key []byte) {
 	bad := slices.Clone(key)
 	for at := len(key) - 1; at > 0; at-- {
@@ -213,8 +214,8 @@ func (r *spaceReader) seekBehind(key []byte) {
 	r.seekFirst(bad, []byte{r.space + 1})
 }
 
-// seekFirst moves to the first key that can be read, as far as the first bytes of keys tell: a seek to bad meets damage, a seek to
-// good does not.
+// seekFirst moves to the first readable key, by searching the first bytes of keys: a seek to bad meets damage, a seek to good does
+// not.
 func (r *spaceReader) seekFirst(bad, good []byte) {
 	for length := len(bad); length <= seekBytes; length++ {
 		prefix := bad
@@ -287,7 +288,7 @@ func (v *salvage) write() error {
 	return err
 }
 
-// lose notes that the keys between two others could not be read.
+// lose records that the keys between two other keys could not be read.
 func (v *salvage) lose(after, before []byte, err error) {
 	text := ""
 	switch space := after[0]; space {

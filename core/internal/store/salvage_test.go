@@ -18,7 +18,8 @@ import (
 
 const salvageFolder = "salvaged"
 
-// manyJobs is a disk with a stopped store of jobs whose records fill many blocks, some of which have changed since.
+// manyJobs returns a disk with a stopped store. The records of its jobs fill many blocks, and some jobs have changed
+// later.
 func manyJobs(t *testing.T, jobs uint64) *testDisk {
 	t.Helper()
 	disk := newDisk()
@@ -62,7 +63,7 @@ func manyJobs(t *testing.T, jobs uint64) *testDisk {
 	return disk
 }
 
-// contents is all that a store has, by key.
+// contents returns everything in a store, by key.
 func contents(t *testing.T, disk *testDisk, dir string) map[string]string {
 	t.Helper()
 	s, err := Open(Options{Dir: dir, FS: disk})
@@ -103,7 +104,7 @@ func TestSalvageCopiesASoundStore(t *testing.T) {
 	}
 }
 
-// A wrong bit anywhere in a table loses the keys around it and no others, and nothing comes back that was not there.
+// A wrong bit in a table loses only the keys around it, and no key comes back that did not exist.
 func TestSalvageLosesTheDamagedBlocksOnly(t *testing.T) {
 	t.Parallel()
 	const jobs = 4000

@@ -1,4 +1,4 @@
-// Package recordtest has samples of everything that a record can hold, for tests of the codec and of the store.
+// Package recordtest has samples with all fields of records, for tests of the codec and of the store.
 package recordtest
 
 import (

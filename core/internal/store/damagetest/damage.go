@@ -1,4 +1,4 @@
-// Package damagetest damages stores, for the tests of what reads them.
+// Package damagetest damages stores, for tests of code that reads them.
 package damagetest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// Body makes the body of a job unreadable, in a store that nobody has open: its record says another size. The body must have
-// a key of its own.
+// Body makes the body of a job unreadable, in a store that is not open: the record gets a wrong size. The body must have a
+// key of its own.
 func Body(o store.Options, seq uint64) (err error) {
 	s, err := store.Open(o)
 	if err != nil {
@@ -42,7 +42,7 @@ func Body(o store.Options, seq uint64) (err error) {
 	})
 }
 
-// Table flips a bit of a table of a store that nobody has open: of the nth by size, counted from 0.
+// Table flips a bit in a table of a store that is not open: in the nth table by size, counted from 0.
 func Table(fsys vfs.FS, dir string, nth int, random *rand.Rand) error {
 	names, err := fsys.List(dir)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/record"
 )
 
-// FuzzGuard: no text makes the parser of GUARD panic, and what it accepts is written and read back unchanged.
+// FuzzGuard: no input makes the parser of GUARD panic, and accepted input is written and read back unchanged.
 func FuzzGuard(f *testing.F) {
 	f.Add("broker store guard 1\nmanifest MANIFEST-000031 4711 1a2b3c4d\nlog 45 16777101\nlog 46\n", true)
 	f.Add("broker store guard 2\n", true)
