@@ -85,14 +85,21 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 // jobsOf returns the first thousand jobs that a worker holds.
-func (f *Frontend) jobsOf(worker string) []core.JobInfo {
+// jobsOf are the jobs that a worker holds, the first thousand. A page may end early: anybody may give a connection the name of the
+// worker, and then all leases are looked at.
+func (f *Frontend) jobsOf(worker string) (jobs []core.JobInfo) {
 	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
-	for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Internal, op) {
-		if r.Kind == core.Listed {
-			return r.Jobs
+	for {
+		next := ""
+		for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Internal, op) {
+			if r.Kind == core.Listed {
+				jobs, next = append(jobs, r.Jobs...), r.NextCursor
+			}
+		}
+		if op.Cursor, op.Limit = next, maxRange-len(jobs); next == "" || op.Limit <= 0 {
+			return jobs
 		}
 	}
-	return nil
 }
 
 // extendLeases extends the leases of a worker that has checked in.

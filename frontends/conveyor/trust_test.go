@@ -103,3 +103,30 @@ func TestRangeOfLargeJobsIsRefused(t *testing.T) {
 		t.Errorf("a single one: %.60q", got)
 	}
 }
+
+func TestNameOfAConnectionKeepsNoWorkerFromItsLeases(t *testing.T) {
+	t.Parallel()
+	var b core.Broker
+	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend { b = broker; return New(b, Options{}) }, frontendtest.InMemory)
+	id := b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})
+	for range 21 {
+		ops := make([]core.Op, 1000)
+		for i := range ops {
+			ops[i] = &core.Submit{Job: &core.Job{Queue: "other"}}
+		}
+		b.Do(id, append(ops, &core.Lease{Queues: []string{"other"}, Holder: core.HeldByWorker, Worker: "x", LeaseFor: time.Hour, Max: 1000}), nil)
+	}
+	c := dial(t, s, "c")
+	c.do("LPUSH", "conv:queue:q", jobIn(1, "q", "payload").encode())
+	c.take("w", "q")
+	until := func() core.Instant {
+		return b.Do(id, []core.Op{&core.Inspect{Ref: core.Ref{ID: idOf(1)}, Brief: true}}, nil)[0].Info.LeaseUntil
+	}
+	before := until()
+	dial(t, s, "stranger").want("OK", "CLIENT", "SETNAME", "w")
+	s.Advance(leaseFor / 2)
+	c.do("ZADD", "conv:workers:active", "1", "w")
+	if after := until(); after != before.Add(leaseFor/2) {
+		t.Errorf("the lease ends %v after it did before", after.Sub(before))
+	}
+}

@@ -357,12 +357,15 @@ func (c *beanstalkConn) reserve(p []byte, verb, arg string) error {
 // sharedTubes lists the watched tubes whose jobs may be on either side.
 func (c *beanstalkConn) sharedTubes() (shared []string) {
 	for _, tube := range c.watched {
-		if c.s.both(tube) {
+		if c.s.both(tube) && len(shared) < maxShared {
 			shared = append(shared, tube)
 		}
 	}
 	return shared
 }
+
+// maxShared is how many tubes a connection watches at the broker, which has a limit.
+const maxShared = 1000
 
 // reserveNow asks both sides for a job. It alternates which side comes first.
 func (c *beanstalkConn) reserveNow() (reply []byte, err error) {
