@@ -7,7 +7,7 @@ import (
 
 // allowed reports whether the client has a role for all queues. If not, it answers the request with an error.
 func (s *session) allowed(r access.Role) bool {
-	if access.Allowed(s.f.b, s.client, r) {
+	if access.Allowed(s.f.broker, s.client, r) {
 		return true
 	}
 	s.fail(core.ErrForbidden, "", 0)
@@ -17,7 +17,7 @@ func (s *session) allowed(r access.Role) bool {
 // allowedForAll is allowed for some queues, given by the names that clients use.
 func (s *session) allowedForAll(r access.Role, names []string) bool {
 	for _, name := range names {
-		if !access.AllowedFor(s.f.b, s.client, r, s.f.o.Namespace+name) {
+		if !access.AllowedFor(s.f.broker, s.client, r, s.f.opts.Namespace+name) {
 			s.fail(core.ErrForbidden, "", 0)
 			return false
 		}
@@ -27,14 +27,14 @@ func (s *session) allowedForAll(r access.Role, names []string) bool {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(action, target string) {
-	if s.f.o.Audit == nil {
+	if s.f.opts.Audit == nil {
 		return
 	}
 	c := access.Change{
-		Who: access.PrincipalOf(s.f.b, s.client).Name(), Protocol: core.Faktory, Action: action, Target: target,
+		Who: access.PrincipalOf(s.f.broker, s.client).Name(), Protocol: core.Faktory, Action: action, Target: target,
 	}
 	if a := s.conn.RemoteAddr(); a != nil {
 		c.Address = a.String()
 	}
-	s.f.o.Audit(c)
+	s.f.opts.Audit(c)
 }

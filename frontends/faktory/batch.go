@@ -78,7 +78,7 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 		s.refuse("invalid JSON: " + referenceTerms.Replace(err.Error()))
 		return
 	}
-	op := &core.OpenBatch{Description: def.Description, OpenUntil: s.f.b.Now().Add(uncommittedFor)}
+	op := &core.OpenBatch{Description: def.Description, OpenUntil: s.f.broker.Now().Add(uncommittedFor)}
 	if def.ParentBID != "" {
 		parent, ok := s.f.bids.parse(def.ParentBID)
 		if !ok {
@@ -118,7 +118,7 @@ func (s *session) callback(p *pipeline, which string, raw json.RawMessage) (*cor
 	if len(p.unit.jid) == 0 {
 		build = s.f.newJob
 	}
-	sub, err := build(&p.unit, &s.names, s.f.b.Now())
+	sub, err := build(&p.unit, &s.names, s.f.broker.Now())
 	if err == nil {
 		err = s.link(&sub)
 	}

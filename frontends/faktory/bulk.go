@@ -31,7 +31,7 @@ func (s *session) pushBulk(p *pipeline, arg []byte) {
 
 // step takes one page of jobs.
 func (t *bulkPush) step(s *session) bool {
-	unit, now := &s.pipeline.unit, s.f.b.Now()
+	unit, now := &s.pipeline.unit, s.f.broker.Now()
 	for n := 0; t.units.next(unit); {
 		t.add(s, unit, now)
 		if n++; n == bulkPage {
@@ -78,7 +78,7 @@ func (t *bulkPush) submit(s *session) {
 		submits[i] = core.Submit{Tag: s.nextTag(), Job: job}
 		ops[i] = &submits[i]
 	}
-	replies := s.f.b.Do(s.client, ops, nil)
+	replies := s.f.broker.Do(s.client, ops, nil)
 	for i := range replies {
 		job := t.jobs[replies[i].Tag-first]
 		commit, err := s.pushResult(job, &replies[i])

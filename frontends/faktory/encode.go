@@ -35,7 +35,7 @@ func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 	note := encodingNote(job)
 	b = f.appendCustom(b, job, at.custom, note)
 	b = appendTextMember(b, "jid", job.Identity())
-	queue, own := strings.CutPrefix(job.Queue, f.o.Namespace)
+	queue, own := strings.CutPrefix(job.Queue, f.opts.Namespace)
 	b = appendTextMember(b, "queue", queue)
 	if own && job.Origin != core.Faktory && job.Type == job.Queue {
 		b = appendTextMember(b, "jobtype", queue)

@@ -58,8 +58,8 @@ type Options struct {
 
 // Frontend opens sessions and holds their shared state.
 type Frontend struct {
-	b         core.Broker
-	o         Options
+	broker    core.Broker
+	opts      Options
 	startedAt core.Instant
 	pipelines frontends.Pool[pipeline]
 
@@ -84,7 +84,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.Access == nil {
 		o.Access = &access.Control{}
 	}
-	f := &Frontend{b: b, o: o, startedAt: b.Now()}
+	f := &Frontend{broker: b, opts: o, startedAt: b.Now()}
 	f.workers.byID = make(map[string]*worker)
 	f.logins.prompt.run = f.runPrompt
 	f.logins.throttled.run, f.logins.throttled.limit = f.runThrottled, maxThrottled
@@ -98,7 +98,7 @@ func (f *Frontend) Name() string { return "faktory" }
 // Limits implements frontends.Frontend.
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
-		MaxInput:  f.o.MaxLine + 64<<10,
+		MaxInput:  f.opts.MaxLine + 64<<10,
 		MaxOutput: maxOutput,
 	}
 }
@@ -106,13 +106,13 @@ func (f *Frontend) Limits() frontends.Limits {
 // Open implements frontends.Frontend. The server speaks first.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, lines: lineReader{max: maxHelloBytes}}
-	if f.o.Password != "" || f.o.Access.HasPasswords() {
+	if f.opts.Password != "" || f.opts.Access.HasPasswords() {
 		var r [12]byte
 		_, _ = rand.Read(r[:]) // never fails
 		s.challenge = newChallenge(binary.BigEndian.Uint64(r[:]), binary.BigEndian.Uint32(r[8:]))
 	}
 	s.put(s.challenge.appendGreeting(c.Out().Buf()), 0)
-	f.workers.expectHello(s, f.b.Now())
+	f.workers.expectHello(s, f.broker.Now())
 	return s
 }
 

@@ -23,7 +23,7 @@ func (s *session) info(p *pipeline, _ []byte) {
 
 // Info returns the answer of INFO, for the HTTP API. Any goroutine may call it.
 func (f *Frontend) Info() []byte {
-	ask := func(op core.Op) core.Reply { return core.DoOnce(access.Unguarded(f.b), core.Internal, op)[0] }
+	ask := func(op core.Op) core.Reply { return core.DoOnce(access.Unguarded(f.broker), core.Internal, op)[0] }
 	t := f.newReport()
 	for !t.addPage(ask, 0) {
 	}
@@ -46,7 +46,7 @@ type sets struct{ scheduled, retries, dead, working int64 }
 
 func (f *Frontend) newReport() *report {
 	t := &report{f: f}
-	now := f.b.Now()
+	now := f.broker.Now()
 	b := append(t.json, '{')
 	b = appendInstantMember(b, "now", now)
 	b = appendTextMember(b, "server_utc_time", now.Time().Format("15:04:05 UTC"))
@@ -66,14 +66,14 @@ func (t *report) step(s *session) bool {
 
 // addPage adds the next page of queues and reports whether it was the last one. ask runs an operation with this tag.
 func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
-	list := core.ListQueueValues{Tag: tag, Prefix: t.f.o.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
+	list := core.ListQueueValues{Tag: tag, Prefix: t.f.opts.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
 	page := queueValues(ask, list)
 	for _, q := range page {
-		t.json = appendQuoted(appendComma(t.json), q.Name[len(t.f.o.Namespace):])
+		t.json = appendQuoted(appendComma(t.json), q.Name[len(t.f.opts.Namespace):])
 		t.json = strconv.AppendInt(append(t.json, ':'), q.Value, 10)
 		t.enqueued += q.Value
 	}
-	if t.f.o.Namespace != "" {
+	if t.f.opts.Namespace != "" {
 		for of, size := range map[core.QueueMeasure]*int64{
 			core.QueueScheduled: &t.inQueues.scheduled, core.QueueRetrying: &t.inQueues.retries, core.QueueDead: &t.inQueues.dead,
 		} {
@@ -112,9 +112,9 @@ func (t *report) finish(counted *core.Stats) []byte {
 	b = appendIntegerMember(b, "total_queues", int64(t.queues))
 	b = append(b, '}')
 	b = append(appendName(b, "server"), '{')
-	b = appendTextMember(b, "description", t.f.o.Description)
+	b = appendTextMember(b, "description", t.f.opts.Description)
 	b = appendTextMember(b, "faktory_version", Version)
-	b = appendIntegerMember(b, "uptime", int64(t.f.b.Now().Sub(t.f.startedAt)/time.Second))
+	b = appendIntegerMember(b, "uptime", int64(t.f.broker.Now().Sub(t.f.startedAt)/time.Second))
 	b = appendIntegerMember(b, "connections", t.f.connections.Load())
 	b = appendIntegerMember(b, "command_count", int64(t.f.commands.Load()))
 	b = appendIntegerMember(b, "used_memory_mb", memoryMB())
@@ -124,7 +124,7 @@ func (t *report) finish(counted *core.Stats) []byte {
 // sets counts all jobs, or those in the namespace if there is one.
 func (t *report) sets(stats *core.Stats) sets {
 	size := t.inQueues
-	if t.f.o.Namespace == "" {
+	if t.f.opts.Namespace == "" {
 		size.scheduled = int64(stats.Jobs[core.Scheduled])
 		size.retries = int64(stats.Jobs[core.Retrying])
 		size.dead = int64(stats.Jobs[core.Dead])
@@ -190,9 +190,9 @@ func residentBytes() (int64, bool) {
 // number of queues. Any goroutine may call it.
 func (f *Frontend) Health() []byte {
 	b := append([]byte(nil), '{')
-	b = appendInstantMember(b, "now", f.b.Now())
+	b = appendInstantMember(b, "now", f.broker.Now())
 	b = append(appendName(b, "server"), '{')
-	b = appendTextMember(b, "description", f.o.Description)
+	b = appendTextMember(b, "description", f.opts.Description)
 	b = appendTextMember(b, "faktory_version", Version)
 	b = appendIntegerMember(b, "connections", f.connections.Load())
 	b = appendIntegerMember(b, "command_count", int64(f.commands.Load()))

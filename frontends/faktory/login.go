@@ -119,7 +119,7 @@ func (q *loginQueue) next() *login {
 func (s *session) startLogin(h hello) {
 	l := &login{conn: s.conn, challenge: s.challenge, hello: h, certificate: frontends.PeerCertificate(s.conn)}
 	queue := &s.f.logins.prompt
-	if s.f.o.Access.Logins().Wait(s.address(), "", s.f.b.Now()) > 0 {
+	if s.f.opts.Access.Logins().Wait(s.address(), "", s.f.broker.Now()) > 0 {
 		queue = &s.f.logins.throttled
 	}
 	if !queue.add(l) {
@@ -132,13 +132,13 @@ func (s *session) startLogin(h hello) {
 }
 
 // runPrompt runs a login without a pause.
-func (f *Frontend) runPrompt(l *login) { l.run(&f.o) }
+func (f *Frontend) runPrompt(l *login) { l.run(&f.opts) }
 
 // runThrottled runs a login from an address with too many failures, then pauses.
 func (f *Frontend) runThrottled(l *login) {
-	start := f.b.Now()
-	l.run(&f.o)
-	if took := f.b.Now().Sub(start); took > 0 {
+	start := f.broker.Now()
+	l.run(&f.opts)
+	if took := f.broker.Now().Sub(start); took > 0 {
 		<-time.After(throttleFactor * min(took, time.Second))
 	}
 }
@@ -158,7 +158,7 @@ func (s *session) finishLogin() {
 	}
 	wait := time.Duration(0)
 	if !l.missing {
-		wait = s.f.o.Access.Logins().Failed(s.address(), "", s.f.b.Now())
+		wait = s.f.opts.Access.Logins().Failed(s.address(), "", s.f.broker.Now())
 	}
 	s.refuseLogin(wait)
 }

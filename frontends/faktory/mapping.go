@@ -182,23 +182,23 @@ func (f *Frontend) checkQueue(name string) error {
 		}
 		return fmt.Errorf(`cannot get %.1024q queue: queue names must match \A[a-zA-Z0-9._-]+\z`, name)
 	}
-	if len(f.o.Namespace)+len(name) > core.MaxQueueName {
+	if len(f.opts.Namespace)+len(name) > core.MaxQueueName {
 		return fmt.Errorf("cannot get %q queue: queue names must not be longer than %d bytes",
-			name[:32], core.MaxQueueName-len(f.o.Namespace))
+			name[:32], core.MaxQueueName-len(f.opts.Namespace))
 	}
 	return nil
 }
 
 // route maps the client's queue and type to the names in the core. A queue that a route changes gets no namespace.
 func (f *Frontend) route(queue, jobtype string) (string, string) {
-	if f.o.Route != nil {
-		if to, typ := f.o.Route(queue, jobtype); to != queue {
+	if f.opts.Route != nil {
+		if to, typ := f.opts.Route(queue, jobtype); to != queue {
 			return to, typ
 		} else {
 			jobtype = typ
 		}
 	}
-	return f.o.Namespace + queue, jobtype
+	return f.opts.Namespace + queue, jobtype
 }
 
 // attributesSize estimates the size of the output of appendAttributes. For most jobs it is a close upper bound.

@@ -244,7 +244,7 @@ func TestUniqueKeyIgnoresWhiteSpace(t *testing.T) {
 
 func TestNamesAreRoutedAtSubmission(t *testing.T) {
 	t.Parallel()
-	f := &Frontend{o: Options{Namespace: "f.", Route: func(queue, jobtype string) (string, string) {
+	f := &Frontend{opts: Options{Namespace: "f.", Route: func(queue, jobtype string) (string, string) {
 		switch jobtype {
 		case "Resize":
 			return "resize-image", "resize-image"
@@ -325,7 +325,7 @@ func TestRawBodiesBecomeArguments(t *testing.T) {
 		{"bytes in an array", "[\"\xff\"]", "base64", `["WyL/Il0="]`},
 	} {
 		job := &core.Job{Seq: 7, CreatedAt: now, Queue: "g.f", Type: "g.f", Body: []byte(c.body), Origin: core.Gearman}
-		got := fetched(&Frontend{o: Options{Namespace: "g."}}, job)
+		got := fetched(&Frontend{opts: Options{Namespace: "g."}}, job)
 		if want := head + c.encoding + tail + c.args + "}"; got != want || !json.Valid([]byte(got)) {
 			t.Errorf("%s\n got %s\nwant %s", c.name, got, want)
 		}

@@ -104,7 +104,7 @@ func (s *session) flush() {
 
 // run is like flush but also runs an empty pipeline, to get the reply to a parked FETCH.
 func (s *session) run() {
-	s.pipeline.Run(s.f.b, s.client, s)
+	s.pipeline.Run(s.f.broker, s.client, s)
 	s.pipeline.Reset()
 	for len(s.lateReplies) > 0 {
 		r := s.lateReplies[0]

@@ -198,7 +198,7 @@ func (s *session) Closed() {
 		return
 	}
 	if s.running != nil {
-		s.f.detach(s.running, access.PrincipalOf(s.f.b, s.client))
+		s.f.detach(s.running, access.PrincipalOf(s.f.broker, s.client))
 	}
 	for len(s.lateReplies) > 0 { // more may arrive while jobs are released
 		r := s.lateReplies[0]
@@ -207,7 +207,7 @@ func (s *session) Closed() {
 			s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		}
 	}
-	s.f.b.Close(s.client)
+	s.f.broker.Close(s.client)
 	s.client = 0
 	s.f.connections.Add(-1)
 	if s.worker != nil {
@@ -219,7 +219,7 @@ var _ frontends.UnsentHandler = (*session)(nil)
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	s.deliveries.Release(s.f.b, core.Faktory, s.conn.Out(), bytes)
+	s.deliveries.Release(s.f.broker, core.Faktory, s.conn.Out(), bytes)
 }
 
 // handshake serves the first line.
@@ -230,7 +230,7 @@ func (s *session) handshake(line []byte) {
 		s.hangUp()
 		return
 	}
-	switch o := &s.f.o; {
+	switch o := &s.f.opts; {
 	case o.Password == "" && !o.Access.HasPasswords():
 		s.admit(h, nil)
 	case h.PwdHash != "":
@@ -245,11 +245,11 @@ func (s *session) handshake(line []byte) {
 // admit starts to serve a client. p is the principal whose password it has shown; nil: none.
 func (s *session) admit(h hello, p *access.Principal) {
 	s.phase, s.principal = serving, p
-	s.lines.max, s.lines.jobMax = min(s.f.o.MaxLine, maxCommandLine), s.f.o.MaxLine
+	s.lines.max, s.lines.jobMax = min(s.f.opts.MaxLine, maxCommandLine), s.f.opts.MaxLine
 	s.greeted.Store(true)
 	s.openClient()
 	if h.WID != "" {
-		s.worker, s.workerID = s.f.workers.join(s, h, access.PrincipalOf(s.f.b, s.client), s.f.b.Now()), h.WID
+		s.worker, s.workerID = s.f.workers.join(s, h, access.PrincipalOf(s.f.broker, s.client), s.f.broker.Now()), h.WID
 		if s.worker == nil {
 			s.refuseWorker()
 			return
@@ -258,7 +258,7 @@ func (s *session) admit(h hello, p *access.Principal) {
 		s.workerID = "connection-" + strconv.FormatUint(uint64(s.client), 10)
 	}
 	s.ok(0)
-	if n, limit := s.f.connections.Add(1), s.f.o.MaxConnections; limit > 0 && n > int64(limit) {
+	if n, limit := s.f.connections.Add(1), s.f.opts.MaxConnections; limit > 0 && n > int64(limit) {
 		s.refuse(fmt.Sprintf("too many connections: %d", n))
 		s.hangUp()
 	}
@@ -266,20 +266,20 @@ func (s *session) admit(h hello, p *access.Principal) {
 
 // refuseWorker ends a connection whose HELLO names the worker of another principal.
 func (s *session) refuseWorker() {
-	s.f.o.Access.CountRefusal(core.Faktory)
-	s.f.b.Close(s.client)
+	s.f.opts.Access.CountRefusal(core.Faktory)
+	s.f.broker.Close(s.client)
 	s.client = 0
 	s.refuse("worker id belongs to another client")
 	s.hangUp()
 }
 
 func (s *session) openClient() {
-	s.client = frontends.OpenClient(s.f.b, core.Faktory, s.conn, s.principal)
+	s.client = frontends.OpenClient(s.f.broker, core.Faktory, s.conn, s.principal)
 }
 
 // reopenClient replaces the broker client, which cancels the parked lease.
 func (s *session) reopenClient() {
-	s.f.b.Close(s.client)
+	s.f.broker.Close(s.client)
 	s.openClient()
 }
 
@@ -322,7 +322,7 @@ func (s *session) nextTag() uint64 {
 func (s *session) ask(op core.Op) core.Reply {
 	tag := s.tag // nextTag gave it to op
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
-	for _, r := range s.f.b.Do(s.client, []core.Op{op}, nil) {
+	for _, r := range s.f.broker.Do(s.client, []core.Op{op}, nil) {
 		if r.Tag == tag {
 			answer = r
 		} else {

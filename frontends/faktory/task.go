@@ -102,7 +102,7 @@ func (f *Frontend) runDetached() {
 	}
 	s.end()
 	if s.running == nil {
-		f.b.Close(s.client)
+		f.broker.Close(s.client)
 		f.detached.mu.Lock()
 		f.detached.count--
 		f.detached.bytes -= f.detached.tasks[0].bytes

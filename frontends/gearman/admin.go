@@ -32,8 +32,8 @@ var textCommands = []struct {
 	{"status", 1, toRead, (*session).status},
 	{"prioritystatus", 1, toRead, (*session).status},
 	{"workers", 1, toRead, (*session).workers},
-	{"version", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.o.Version + "\n") }},
-	{"verbose", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.o.Verbosity + "\n") }},
+	{"version", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.opts.Version + "\n") }},
+	{"verbose", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.opts.Verbosity + "\n") }},
 	{"getpid", 1, nothing, func(s *session, _ []string) { s.say("OK " + strconv.Itoa(os.Getpid()) + "\n") }},
 	{"show", 2, toRead, (*session).show},
 	{"cancel", 3, nothing, (*session).cancel},
@@ -106,14 +106,14 @@ func (s *session) awaitLine(command, action, target string) uint64 {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c *access.Change) {
-	if c == nil || s.f.o.Audit == nil {
+	if c == nil || s.f.opts.Audit == nil {
 		return
 	}
 	c.Who, c.Protocol = access.PrincipalOf(s.f.broker, s.client).Name(), core.Gearman
 	if a := s.conn.RemoteAddr(); a != nil {
 		c.Address = a.String()
 	}
-	s.f.o.Audit(*c)
+	s.f.opts.Audit(*c)
 }
 
 // status handles status and prioritystatus.
@@ -141,7 +141,7 @@ func (s *session) cancel(words []string) {
 		s.say(lineBadCancel)
 		return
 	}
-	seq, ok := s.f.o.Handles.Parse([]byte(words[2]))
+	seq, ok := s.f.opts.Handles.Parse([]byte(words[2]))
 	if !ok {
 		s.say(lineNoJob)
 		return
@@ -160,7 +160,7 @@ func (s *session) function(words []string) (*name, bool) {
 
 // queue returns the name for a word. If a queue cannot have it, the line is refused.
 func (s *session) queue(word string) (*name, bool) {
-	n := s.names.of([]byte(word), &s.f.o)
+	n := s.names.of([]byte(word), &s.f.opts)
 	if !n.valid() {
 		s.say("ERR " + errNameSize.code + " " + strings.ReplaceAll(errNameSize.message, " ", "+") + "\r\n")
 		return nil, false
@@ -211,14 +211,14 @@ func (s *session) maxQueue(words []string) {
 
 // shutdown ends the process if the configuration allows it; otherwise it is an unknown command.
 func (s *session) shutdown(words []string) {
-	if !s.f.o.AllowShutdown || s.f.o.Shutdown == nil {
+	if !s.f.opts.AllowShutdown || s.f.opts.Shutdown == nil {
 		s.unknown(words[0])
 		return
 	}
 	s.say(lineOK)
 	s.flush(false)
 	s.noteChange(&access.Change{Action: "shutdown"})
-	s.f.o.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
+	s.f.opts.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }
 
 // appendLine appends the answer to a text command whose operation succeeded. Packets that succeed have no answer.

@@ -62,7 +62,7 @@ type Options struct {
 // Frontend makes Gearman sessions. It is a frontends.Frontend.
 type Frontend struct {
 	broker    core.Broker
-	o         Options
+	opts      Options
 	workers   workerRegistry
 	pipelines frontends.Pool[pipeline]
 }
@@ -90,7 +90,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	return &Frontend{broker: b, o: o}
+	return &Frontend{broker: b, opts: o}
 }
 
 // Name implements frontends.Frontend.
@@ -99,14 +99,14 @@ func (f *Frontend) Name() string { return "gearman" }
 // Limits implements frontends.Frontend. The input limit is a little more than one packet of maximum size.
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
-		MaxInput:  headerBytes + f.o.MaxBodyBytes + maxFieldsBytes + 1<<20,
-		MaxOutput: f.o.MaxOutputBytes,
+		MaxInput:  headerBytes + f.opts.MaxBodyBytes + maxFieldsBytes + 1<<20,
+		MaxOutput: f.opts.MaxOutputBytes,
 	}
 }
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll, grabs: maxGrabs}
+	s := &session{f: f, conn: c, exceptions: f.opts.ExceptionsForAll, grabs: maxGrabs}
 	s.client = frontends.OpenClient(f.broker, core.Gearman, c, nil)
 	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s

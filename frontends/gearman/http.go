@@ -84,7 +84,7 @@ func (s *httpSession) Feed(in []byte) int {
 	if s.complete {
 		return len(in)
 	}
-	r, status, done := parseHTTP(in, s.h.f.o.MaxBodyBytes)
+	r, status, done := parseHTTP(in, s.h.f.opts.MaxBodyBytes)
 	if status == "" && !done {
 		s.h.noteInput(s)
 		return 0
@@ -105,7 +105,7 @@ func (s *httpSession) Feed(in []byte) int {
 
 // submit submits the job.
 func (s *httpSession) submit(r *httpRequest) {
-	n := newName(string(r.function), &s.h.f.o)
+	n := newName(string(r.function), &s.h.f.opts)
 	if len(r.unique) > maxUniqueBytes || !n.valid() {
 		s.refuse(httpBadRequest)
 		return
@@ -165,7 +165,7 @@ func (s *httpSession) end(r *core.Reply) {
 		if s.addData(r.Data) {
 			s.write(s.handle(r), layouts[workComplete].name, s.data, r.Commit)
 		}
-	case s.h.f.o.ExceptionsForAll && failure != nil && failure.Exception:
+	case s.h.f.opts.ExceptionsForAll && failure != nil && failure.Exception:
 		s.write(s.handle(r), layouts[workException].name, failure.Data, r.Commit)
 	default:
 		s.write(s.handle(r), layouts[workFail].name, nil, r.Commit)
@@ -174,7 +174,7 @@ func (s *httpSession) end(r *core.Reply) {
 
 // addData keeps a part of the result. It answers with an error if the result exceeds the limit for workloads.
 func (s *httpSession) addData(part []byte) (ok bool) {
-	if len(s.data)+len(part) > s.h.f.o.MaxBodyBytes {
+	if len(s.data)+len(part) > s.h.f.opts.MaxBodyBytes {
 		s.refuse(httpServerError)
 		return false
 	}
@@ -182,7 +182,9 @@ func (s *httpSession) addData(part []byte) (ok bool) {
 	return true
 }
 
-func (s *httpSession) handle(r *core.Reply) string { return string(s.h.f.o.Handles.Append(nil, r.Seq)) }
+func (s *httpSession) handle(r *core.Reply) string {
+	return string(s.h.f.opts.Handles.Append(nil, r.Seq))
+}
 
 // write answers with status 200. The answer is sent once commit is durable.
 func (s *httpSession) write(handle, command string, body []byte, commit core.Commit) {
@@ -195,7 +197,7 @@ func (s *httpSession) write(handle, command string, body []byte, commit core.Com
 		b = append(append(append(b, "X-Gearman-Command: "...), command...), "\r\n"...)
 	}
 	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
-	b = append(b, "\r\nServer: Gearman/"+s.h.f.o.Version+"\r\n\r\n"...)
+	b = append(b, "\r\nServer: Gearman/"+s.h.f.opts.Version+"\r\n\r\n"...)
 	if !s.head {
 		b = append(b, body...)
 	}
@@ -210,7 +212,7 @@ func (s *httpSession) refuse(status httpStatus) {
 }
 
 func (s *httpSession) refusal(status httpStatus) []byte {
-	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.f.o.Version + "\r\nContent-Length: 0\r\n\r\n")
+	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.f.opts.Version + "\r\nContent-Length: 0\r\n\r\n")
 }
 
 // statusLine is the first line of an answer in the HTTP version of the request. For HTTP/1.1 it includes the header that

@@ -88,7 +88,7 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 // nextQueues writes the next rows of status or prioritystatus.
 func (l *listing) nextQueues(s *session) (more bool) {
 	s.tag++
-	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.f.o.Namespace, After: l.after, Limit: pageJobs}, func(r *core.Reply) {
+	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.f.opts.Namespace, After: l.after, Limit: pageJobs}, func(r *core.Reply) {
 		s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
 		if more = len(r.Queues) == pageJobs; more {
 			l.after = r.Queues[pageJobs-1].Name
@@ -143,7 +143,7 @@ func writeJob(s *session, b []byte, j *core.JobInfo) []byte {
 	if j.Ephemeral {
 		stored = 0
 	}
-	return appendColumn(appendColumn(appendColumn(s.f.o.Handles.Append(b, j.Seq), retries), 0), stored)
+	return appendColumn(appendColumn(appendColumn(s.f.opts.Handles.Append(b, j.Seq), retries), 0), stored)
 }
 
 // writeUnique writes a row of show unique jobs; a job without a unique has an empty one. A lone dot would end the list.

@@ -41,7 +41,7 @@ func (s *session) submitSched(m *message) {
 		s.refuse(&errTime)
 		return
 	}
-	at, ok := c.next(s.f.broker.Now().Time().In(s.f.o.Location))
+	at, ok := c.next(s.f.broker.Now().Time().In(s.f.opts.Location))
 	if !ok {
 		s.refuse(&errTime)
 		return
@@ -66,7 +66,7 @@ func (s *session) submit(sub submission) {
 		s.refuse(&errUniqueSize)
 		return
 	}
-	n := s.names.of(sub.function, &s.f.o)
+	n := s.names.of(sub.function, &s.f.opts)
 	if !n.valid() {
 		s.refuse(&errNameSize)
 		return
@@ -89,7 +89,7 @@ func (f *Frontend) newJob(n *name, sub *submission, scratch *[]byte) *core.Job {
 		Origin:      core.Gearman,
 		Priority:    sub.priority,
 		ReadyAt:     sub.readyAt,
-		MaxAttempts: f.o.JobRetries,
+		MaxAttempts: f.opts.JobRetries,
 		MaxFails:    1,
 		Exhausted:   core.ExhaustedFinish,
 		LeaseEnd:    core.LeaseEndAttempt,
@@ -117,7 +117,7 @@ func (s *session) canDo(m *message) {
 	if m.typ == canDoTimeout {
 		op.LeaseFor = parseTimeout(cutNUL(m.args[1]))
 	}
-	n := s.names.of(cutNUL(function), &s.f.o)
+	n := s.names.of(cutNUL(function), &s.f.opts)
 	if !n.valid() {
 		s.refuse(&errNameSize)
 		return
@@ -135,7 +135,7 @@ func (s *session) canDo(m *message) {
 }
 
 func (s *session) cantDo(m *message) {
-	n := s.names.of(cutNUL(m.args[0]), &s.f.o)
+	n := s.names.of(cutNUL(m.args[0]), &s.f.opts)
 	if n.tooLong { // so it was never registered
 		return
 	}
@@ -165,7 +165,7 @@ func (s *session) grab(m *message) {
 
 // job parses the handle in a packet of a worker. If it is not a handle, the packet is refused.
 func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
-	seq, ok := s.f.o.Handles.Parse(handle)
+	seq, ok := s.f.opts.Handles.Parse(handle)
 	if !ok {
 		s.refuse(noSuchJob(typ))
 		return core.Ref{}, 0, false
@@ -210,13 +210,13 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 // failOversized fails a job whose result is too large, if this worker holds it. If the job were released instead, the next
 // worker would send the same result and lose its connection too.
 func (s *session) failOversized(m *message) {
-	seq, ok := s.f.o.Handles.Parse(m.args[0])
+	seq, ok := s.f.opts.Handles.Parse(m.args[0])
 	if !ok {
 		return
 	}
 	s.fail(s.expect(pending{kind: noAnswer}), core.Ref{Seq: seq}, &core.Failure{
 		Type: "ResultTooLarge",
-		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.f.o.MaxBodyBytes) +
+		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.f.opts.MaxBodyBytes) +
 			" bytes that are taken",
 	})
 }
@@ -253,7 +253,7 @@ func (s *session) workData(m *message) {
 
 func (s *session) getStatus(m *message) {
 	handle := cutNUL(m.args[0])
-	seq, ok := s.f.o.Handles.Parse(handle)
+	seq, ok := s.f.opts.Handles.Parse(handle)
 	if !ok {
 		s.pipeline.Local(pending{kind: unknownStatusAnswer, arg: handle})
 		return

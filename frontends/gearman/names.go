@@ -78,7 +78,9 @@ func newName(function string, o *Options) *name {
 }
 
 // functionOf is the function of a queue.
-func (f *Frontend) functionOf(queue string) string { return strings.TrimPrefix(queue, f.o.Namespace) }
+func (f *Frontend) functionOf(queue string) string {
+	return strings.TrimPrefix(queue, f.opts.Namespace)
+}
 
 // owns reports whether a queue is in the namespace.
-func (f *Frontend) owns(queue string) bool { return strings.HasPrefix(queue, f.o.Namespace) }
+func (f *Frontend) owns(queue string) bool { return strings.HasPrefix(queue, f.opts.Namespace) }

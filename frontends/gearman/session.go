@@ -52,7 +52,7 @@ func (s *session) Feed(in []byte) int {
 	s.interruptDelay()
 	used, decided := 0, 0
 	for !s.closing && s.listing == nil && s.reading.grab == 0 && !s.outputFull() {
-		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.pipeline.msg)
+		n, err := decode(in[used:], s.f.opts.MaxBodyBytes, &s.pipeline.msg)
 		if err != nil {
 			s.refuseSyntax(err)
 		} else if n == 0 {

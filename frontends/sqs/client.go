@@ -19,7 +19,7 @@ var (
 
 // client is a broker client for one request. One goroutine uses it.
 type client struct {
-	b       core.Broker
+	broker  core.Broker
 	id      core.ClientID
 	wake    chan struct{}   // capacity 1: replies or a commit may be ready
 	ending  <-chan struct{} // closed when the front-end ends
@@ -28,23 +28,23 @@ type client struct {
 
 // open registers a client; close it.
 func (f *Frontend) open(from caller) *client {
-	c := &client{b: f.broker, wake: make(chan struct{}, 1), ending: f.ctx.Done()}
+	c := &client{broker: f.broker, wake: make(chan struct{}, 1), ending: f.ctx.Done()}
 	wake := func() {
 		select {
 		case c.wake <- struct{}{}:
 		default: // already awake
 		}
 	}
-	c.id = c.b.Open(core.ClientOptions{
+	c.id = c.broker.Open(core.ClientOptions{
 		Protocol: core.SQS, Wake: wake, Address: from.address, Identity: from.identity, Name: from.name(), Unlisted: from.internal,
 	})
 	return c
 }
 
-func (c *client) close() { c.b.Close(c.id) }
+func (c *client) close() { c.broker.Close(c.id) }
 
 // all applies operations that are answered at once, and returns their replies in order.
-func (c *client) all(ops ...core.Op) []core.Reply { return c.b.Do(c.id, ops, nil) }
+func (c *client) all(ops ...core.Op) []core.Reply { return c.broker.Do(c.id, ops, nil) }
 
 // one applies one operation that is answered at once. A Failed reply becomes an error.
 func (c *client) one(op core.Op) (core.Reply, error) {
@@ -64,7 +64,7 @@ func (c *client) next(ctx context.Context) (core.Reply, error) {
 	for len(c.replies) == 0 {
 		select {
 		case <-c.wake:
-			c.replies = c.b.Do(c.id, nil, c.replies)
+			c.replies = c.broker.Do(c.id, nil, c.replies)
 		case <-ctx.Done():
 			return core.Reply{}, context.Cause(ctx)
 		case <-c.ending:
@@ -78,18 +78,18 @@ func (c *client) next(ctx context.Context) (core.Reply, error) {
 
 // committed waits until a commit is on disk.
 func (c *client) committed(ctx context.Context, commit core.Commit) error {
-	if c.b.Committed() >= commit {
+	if c.broker.Committed() >= commit {
 		return nil
 	}
 	timeout := time.NewTimer(commitTimeout)
 	defer timeout.Stop()
-	for c.b.Committed() < commit {
-		if c.b.Stopped() {
+	for c.broker.Committed() < commit {
+		if c.broker.Stopped() {
 			return core.ErrStopped
 		}
 		select {
 		case <-c.wake:
-			c.replies = c.b.Do(c.id, nil, c.replies)
+			c.replies = c.broker.Do(c.id, nil, c.replies)
 		case <-timeout.C:
 			return errCommitTimeout
 		case <-ctx.Done():

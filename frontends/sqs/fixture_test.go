@@ -23,14 +23,14 @@ type fixture struct {
 	clock   *coretest.Clock
 	engine  *engine.Engine
 	options engine.Options
-	o       Options
+	opts    Options
 }
 
 func setup(t testing.TB, set ...func(*Options)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: coretest.NewClock(), o: Options{Account: "000000000000", Region: "us-east-1", MaxInFlight: 1000}}
+	f := &fixture{t: t, clock: coretest.NewClock(), opts: Options{Account: "000000000000", Region: "us-east-1", MaxInFlight: 1000}}
 	for _, s := range set {
-		s(&f.o)
+		s(&f.opts)
 	}
 	f.options = engine.Options{Dir: "data", FS: engine.MemoryFS(), Durability: engine.Sync, Clock: f.clock, Seed: 1, ManualTimers: true}
 	f.start()
@@ -45,11 +45,11 @@ func (f *fixture) start() {
 		f.t.Fatal(err)
 	}
 	f.engine = e
-	control := f.o.Access
+	control := f.opts.Access
 	if control == nil {
 		control = &access.Control{}
 	}
-	f.Frontend = New(access.NewGuard(e, control, 0, f.o.DefaultPrincipal), f.o)
+	f.Frontend = New(access.NewGuard(e, control, 0, f.opts.DefaultPrincipal), f.opts)
 	if err := f.Start(); err != nil {
 		f.t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type Options struct {
 type Frontend struct {
 	broker core.Broker // without a guard: each action checks the rights of its caller
 	guard  core.Broker
-	o      Options
+	opts   Options
 	meter  meter
 
 	mu     sync.RWMutex // guards the fields below
@@ -62,7 +62,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = maxBatchBytes
 	}
-	f := &Frontend{broker: access.Unguarded(b), guard: b, o: o, meter: newMeter(), queues: make(map[string]*queue)}
+	f := &Frontend{broker: access.Unguarded(b), guard: b, opts: o, meter: newMeter(), queues: make(map[string]*queue)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -103,7 +103,7 @@ func (c *caller) name() string {
 }
 
 // coreName is the broker's name of a queue.
-func (f *Frontend) coreName(name string) string { return f.o.Namespace + name }
+func (f *Frontend) coreName(name string) string { return f.opts.Namespace + name }
 
 // may refuses a caller without a role for a queue.
 func (f *Frontend) may(c caller, role access.Role, name string) error {
@@ -115,6 +115,6 @@ func (f *Frontend) may(c caller, role access.Role, name string) error {
 
 // forbid counts a refusal.
 func (f *Frontend) forbid(name string) error {
-	f.o.Access.CountRefusal(core.SQS)
+	f.opts.Access.CountRefusal(core.SQS)
 	return refuse(accessDenied, "Access to the resource %s is denied.", name)
 }

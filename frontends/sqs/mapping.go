@@ -74,7 +74,7 @@ func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 			job.Type = a.Text
 		}
 	}
-	job.Queue, job.Type = f.o.Route(job.Queue, job.Type)
+	job.Queue, job.Type = f.opts.Route(job.Queue, job.Type)
 	return job
 }
 
@@ -213,7 +213,7 @@ func (f *Frontend) systemAttributes(r *core.Reply, c *carried, firstLeasedAt cor
 		add(sysSequence, sequence(r.Seq))
 	}
 	if c.Source != "" {
-		add(sysDeadSource, f.arnOf(strings.TrimPrefix(c.Source, f.o.Namespace)))
+		add(sysDeadSource, f.arnOf(strings.TrimPrefix(c.Source, f.opts.Namespace)))
 	}
 	return values
 }

@@ -254,11 +254,11 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 }
 
 // urlOf is the URL of a queue.
-func (q *request) urlOf(name string) string { return q.host + "/" + q.f.o.Account + "/" + name }
+func (q *request) urlOf(name string) string { return q.host + "/" + q.f.opts.Account + "/" + name }
 
 // arnOf is the ARN of a queue.
 func (f *Frontend) arnOf(name string) string {
-	return "arn:aws:sqs:" + f.o.Region + ":" + f.o.Account + ":" + name
+	return "arn:aws:sqs:" + f.opts.Region + ":" + f.opts.Account + ":" + name
 }
 
 type getQueueURLInput struct {

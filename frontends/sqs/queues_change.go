@@ -298,7 +298,7 @@ func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any
 
 // audit adds a change to the audit log.
 func (q *request) audit(action, name, detail string) {
-	q.f.o.Audit(access.Change{
+	q.f.opts.Audit(access.Change{
 		Who: q.from.name(), Address: q.from.address, Protocol: core.SQS, Action: action, Target: q.f.coreName(name), Detail: detail,
 	})
 }

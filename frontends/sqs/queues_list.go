@@ -93,7 +93,7 @@ func (f *Frontend) names(prefix, after string, visible func(string) bool, limit 
 		}
 		for i := range r.Queues {
 			cursor = r.Queues[i].Name
-			name := strings.TrimPrefix(cursor, f.o.Namespace)
+			name := strings.TrimPrefix(cursor, f.opts.Namespace)
 			if validQueueName(name) && visible(name) {
 				all[name] = true
 				found++

@@ -85,7 +85,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 			return &receiveOutput{}, nil
 		}
 		if err == nil {
-			err = refuse(overLimit, "Too many messages in flight: %d.", f.o.MaxInFlight)
+			err = refuse(overLimit, "Too many messages in flight: %d.", f.opts.MaxInFlight)
 		}
 		return nil, err
 	}
@@ -116,11 +116,11 @@ type leasing struct {
 
 // full reports whether the queue has reached its limit of messages in flight.
 func (l *leasing) full() (bool, error) {
-	if l.q.f.o.MaxInFlight == 0 {
+	if l.q.f.opts.MaxInFlight == 0 {
 		return false, nil
 	}
 	info, err := l.q.f.inspect(l.of.Name)
-	return info != nil && info.Leased >= l.q.f.o.MaxInFlight, err
+	return info != nil && info.Leased >= l.q.f.opts.MaxInFlight, err
 }
 
 // lease leases messages. A message that was already received too often becomes a dead letter instead.
@@ -168,12 +168,12 @@ func (l *leasing) lease() error {
 // round makes one request for jobs. It returns leased jobs even with an error, because they must be released if the caller has
 // disconnected.
 func (l *leasing) round(op *core.Lease) (leased []core.Reply, err error) {
-	l.c.replies = l.c.b.Do(l.c.id, []core.Op{op}, l.c.replies)
+	l.c.replies = l.c.broker.Do(l.c.id, []core.Op{op}, l.c.replies)
 	for {
 		r, err := l.c.next(l.q.ctx)
 		switch {
 		case err != nil:
-			l.c.replies = l.c.b.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
+			l.c.replies = l.c.broker.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
 			for _, r := range l.c.replies {
 				if r.Kind == core.Assigned {
 					leased = append(leased, r)

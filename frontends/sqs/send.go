@@ -52,7 +52,7 @@ func (q *request) sendMessage(of *queue, in *sendInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size := m.size(); size > min(of.number(maximumSize), q.f.o.MaxBodyBytes) {
+	if size := m.size(); size > min(of.number(maximumSize), q.f.opts.MaxBodyBytes) {
 		return nil, refuse(invalidParameter, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
 	}
 	results, err := q.send(of, []*outgoing{m})
@@ -212,7 +212,7 @@ func (q *request) senderID() string {
 	if name := q.from.name(); name != "" {
 		return name
 	}
-	return q.f.o.Account
+	return q.f.opts.Account
 }
 
 // checkOrder checks the group and the deduplication id.

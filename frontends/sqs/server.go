@@ -91,7 +91,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (q *request) serve(r *http.Request) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.f.o.Panicked(p, debug.Stack())
+			q.f.opts.Panicked(p, debug.Stack())
 			err = errPanic
 		}
 	}()
@@ -129,8 +129,8 @@ func fromPage(r *http.Request) bool {
 
 // hostURL is the start of queue URLs.
 func (f *Frontend) hostURL(r *http.Request) string {
-	if f.o.URL != "" {
-		return f.o.URL
+	if f.opts.URL != "" {
+		return f.opts.URL
 	}
 	if r.TLS != nil {
 		return "https://" + r.Host
@@ -140,8 +140,8 @@ func (f *Frontend) hostURL(r *http.Request) string {
 
 // authenticate finds the principal of a request and reads its body. If the access key is unknown, it does not read the body.
 func (q *request) authenticate(r *http.Request) (body []byte, err error) {
-	control := q.f.o.Access
-	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.f.o.DefaultPrincipal)}
+	control := q.f.opts.Access
+	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.f.opts.DefaultPrincipal)}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		cert := r.TLS.VerifiedChains[0][0]
 		q.from.identity = cert.Subject.String()
