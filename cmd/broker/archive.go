@@ -51,7 +51,7 @@ func restoreCommand() *cobra.Command {
 		Use:   "restore --from DIR --to DATA",
 		Short: "make a store from an archive, with its newest state or the state at a moment",
 		Long: "Make a new store from the archive in DIR: its newest copy of the store, and all commits after it up to the last complete\n" +
-			"one or, with --at, up to that moment. Start a broker with --data DATA then.",
+			"one or, with --at, up to that moment. Then start a broker with --data DATA.",
 		Example: "  broker restore --from /mnt/archive --to /var/lib/broker-restored\n" +
 			"  broker restore --from /mnt/archive --at '2030-01-31 14:05' --to /var/lib/broker-restored",
 		Args: cobra.NoArgs,

@@ -29,8 +29,8 @@ func backupCommand() *cobra.Command {
 		Use:   "backup DIR|FILE.tar|-",
 		Short: "copy the store to a folder or a tar file, whether the broker runs or not",
 		Long: "Copy the store to a new folder, to a new tar file or, with -, as a tar file to the standard output, whether the broker runs\n" +
-			"or not. A running broker serves its clients meanwhile, and sends the copy to this command: it needs no right to write to DIR.\n" +
-			"With --server or BROKER_URL it is the store of that broker.\n" +
+			"or not. A running broker sends the copy to this command, so it needs no right to write to DIR. It serves clients during that time.\n" +
+			"With --server or BROKER_URL, copy the store of that broker.\n" +
 			"To restore a backup, start a broker with --data on a copy of that folder, or on a new folder into which the tar file is unpacked.",
 		Args: cobra.ExactArgs(1),
 	}

@@ -17,8 +17,8 @@ func explainCommand() *cobra.Command {
 		Use:   "explain JOB…",
 		Short: "show the decisions about a job and their reasons, from the archive",
 		Long: "List the decisions about a job, and the reasons: the jobs ahead of it, the jobs that ran while it waited, and the limits. Of several\n" +
-			"jobs it also says why each ran before the others. It reads the archive on this machine (archive.dir, or --from), whether the\n" +
-			"broker runs or not; a running broker has shipped all but the last second.",
+			"jobs it also shows why each ran before the others. It reads the archive on this machine (archive.dir, or --from), whether the\n" +
+			"broker runs or not; the archive of a running broker lacks about the last second.",
 		Example: "  broker explain 0198f2c5-8f3a-7000-8000-000000000001\n  broker explain --from /mnt/archive ORDER-1 ORDER-2    # why did ORDER-1 run first?",
 		Args:    cobra.MinimumNArgs(1),
 	}

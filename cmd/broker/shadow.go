@@ -47,8 +47,8 @@ func shadowCommand() *cobra.Command {
 		Use:   "shadow --protocol NAME --upstream HOST:PORT --listen HOST:PORT",
 		Short: "run a proxy in front of another server, and compare its replies with the broker's",
 		Long: "Pass all bytes between clients and their server unchanged, send the same requests to a broker in memory, and compare the\n" +
-			"replies. What clients see is their server's replies alone; if the comparison fails or falls behind, it is dropped, and clients\n" +
-			"are served on. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
+			"replies. Clients only see the replies of their server. If the comparison fails or falls behind, it ends, and clients\n" +
+			"are still served. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
 			"are " + strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
 			"With --to, queues of " + strings.Join(switchover.Protocols(), ", ") + " can be cut over to a broker while clients work, and\n" +
 			"rolled back: see broker shadow cut-over.",

@@ -25,7 +25,7 @@ func testCommand() *cobra.Command {
 		Use:   "test",
 		Short: "run an unreliable broker, for the tests of your programs",
 		Long: "Run a broker in memory that causes the faults of real brokers and networks: it delivers twice, ends leases early,\n" +
-			"refuses, reorders, answers late, loses connections, and its clock is set. The same seed and the same requests give the\n" +
+			"refuses and reorders jobs, answers late, loses connections, and changes its clock. The same seed and the same requests give the\n" +
 			"same faults. It prints the seed and each fault; GET /api/v1/faults has them too. It reads no settings file and no\n" +
 			"environment.\n\n" +
 			"The faults, each with the share of affected jobs: duplicate, drop, late, expire, busy, reorder, jump.",

@@ -15,14 +15,14 @@ import (
 type actionInput struct {
 	Wait
 	Body struct {
-		Action   string     `json:"action" enum:"retry,kill,cancel,delete,move,priority,rerun" doc:"retry: ready now; kill: to the dead set; cancel: remove if not finished; delete: remove in any state; move: into another queue; priority: another priority; rerun: submit a copy of a job that has ended and is kept"`
+		Action   string     `json:"action" enum:"retry,kill,cancel,delete,move,priority,rerun" doc:"retry: make ready; kill: move to the dead set; cancel: remove if not finished; delete: remove in any state; move: to another queue; priority: set the priority; rerun: submit a copy of an ended job that is kept"`
 		IDs      []string   `json:"ids,omitempty" maxItems:"10000" doc:"names of the jobs; in place of filter"`
 		Filter   *jobFilter `json:"filter,omitempty" doc:"the jobs; an empty filter means every job"`
-		Queue    string     `json:"queue,omitempty" doc:"for move: where to"`
-		Priority *int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"for priority: the new one"`
-		Running  string     `json:"running,omitempty" enum:"signal" doc:"for cancel: a job that runs stays with its worker, which is asked to stop; it ends as cancelled when the worker fails it or its lease ends, and a completion still counts"`
-		DelayS   float64    `json:"delay_s,omitempty" minimum:"0" maximum:"3600" doc:"begin after so many seconds, with the jobs that match now and have not changed until then; cancelled before, the operation changes nothing"`
-		DryRun   bool       `json:"dry_run,omitempty" doc:"change nothing; the answer says how many jobs are meant, and shows ten"`
+		Queue    string     `json:"queue,omitempty" doc:"for move: the new queue"`
+		Priority *int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"for priority: the new priority"`
+		Running  string     `json:"running,omitempty" enum:"signal" doc:"for cancel: ask the workers of running jobs to stop; such a job ends as cancelled when the worker fails it or its lease ends, but a completion still counts"`
+		DelayS   float64    `json:"delay_s,omitempty" minimum:"0" maximum:"3600" doc:"start after this many seconds, with the jobs that match now and have not changed until then; if cancelled before, the operation changes nothing"`
+		DryRun   bool       `json:"dry_run,omitempty" doc:"change nothing; the answer contains the number of matching jobs and ten examples"`
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 type batchList struct {
 	Batches []service.Batch `json:"batches"`
-	Cursor  string          `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+	Cursor  string          `json:"cursor,omitempty" doc:"cursor of the next page; none on the last page"`
 }
 
 func (s *Server) registerBatches(api huma.API) {

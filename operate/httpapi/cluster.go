@@ -17,7 +17,7 @@ const clusterPath = apiPath + "/cluster"
 // NewNode is a node to add.
 type NewNode struct {
 	ID      string `json:"id" minLength:"1" example:"n4"`
-	Address string `json:"address" minLength:"1" doc:"host:port at which the other nodes call it" example:"10.0.0.4:7431"`
+	Address string `json:"address" minLength:"1" doc:"host:port for the other nodes" example:"10.0.0.4:7431"`
 }
 
 // NodeID is the id of a node in a path.
@@ -27,7 +27,7 @@ type NodeID struct {
 
 // NextLeader names the node that should become the leader.
 type NextLeader struct {
-	ID string `json:"id,omitempty" doc:"default: any node that has caught up" example:"n3"`
+	ID string `json:"id,omitempty" doc:"default: any node that is up to date" example:"n3"`
 }
 
 type clusterOutput struct{ Body service.ClusterOverview }

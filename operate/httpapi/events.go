@@ -23,7 +23,7 @@ type eventInput struct {
 	QueuePrefix string   `query:"queue_prefix"`
 	Type        []string `query:"type,explode" doc:"of jobs of this type; may be given several times"`
 	Job         string   `query:"job" doc:"of this job"`
-	LastEventID string   `header:"Last-Event-ID" doc:"id of the last event that the client has: it gets those after it first"`
+	LastEventID string   `header:"Last-Event-ID" doc:"id of the client's last event: the stream starts with the events after it"`
 }
 
 func (s *Server) registerEvents(api huma.API) {

@@ -16,10 +16,10 @@ import (
 type submitInput struct {
 	Wait
 	Trace
-	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"makes the submission safe to repeat: within a day, another one with this key is answered with the jobs of the first"`
+	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"makes the submission safe to repeat: within a day, another submission with this key returns the jobs of the first"`
 	Body struct {
 		service.Submission
-		Jobs []service.Submission `json:"jobs,omitempty" maxItems:"1000" doc:"many jobs, admitted in one commit, all or none; without the other members"`
+		Jobs []service.Submission `json:"jobs,omitempty" maxItems:"1000" doc:"several jobs, admitted in one commit, all or none; excludes the other members"`
 	}
 }
 
@@ -33,9 +33,9 @@ type submitOutput struct {
 // jobList is a page of jobs.
 type jobList struct {
 	Jobs   []service.Job `json:"jobs"`
-	Cursor string        `json:"cursor,omitempty" doc:"where the next page begins; none on the last one. A page before that may be short, or empty, if the search takes long"`
+	Cursor string        `json:"cursor,omitempty" doc:"cursor of the next page; none on the last page. Other pages may be short or empty if the search takes long"`
 
-	Count      *int  `json:"count,omitempty" doc:"how many jobs match, with count"`
+	Count      *int  `json:"count,omitempty" doc:"number of matching jobs, with count"`
 	CountExact *bool `json:"count_exact,omitempty" doc:"false: there are more than count"`
 }
 
@@ -126,7 +126,7 @@ func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
 
 func (s *Server) readLog(ctx context.Context, in *struct {
 	JobName
-	Cursor string `query:"cursor" doc:"read on after the answer that had this cursor"`
+	Cursor string `query:"cursor" doc:"continue after the answer with this cursor"`
 },
 ) (*struct{ Body service.JobLog }, error) {
 	log, err := s.service().JobLog(ctx, callerOf(ctx), in.ID, in.Cursor)

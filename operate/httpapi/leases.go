@@ -25,21 +25,21 @@ type leaseInput struct {
 
 // leaseAnyInput is leaseInput for several queues.
 type leaseAnyInput struct {
-	Queue []string `query:"queue,explode" required:"true" minItems:"1" maxItems:"1000" doc:"given several times: of the first of these queues that has a job"`
+	Queue []string `query:"queue,explode" required:"true" minItems:"1" maxItems:"1000" doc:"may be repeated: leases from the first of these queues that has a job"`
 	Wait
 	Body *LeaseBody
 }
 
 // LeaseBody is the body of a request for leases.
 type LeaseBody struct {
-	Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: that of its principal"`
-	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
+	Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: the name of its principal"`
+	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: of the job, else default_lease"`
 }
 
 // leaseOutput also has the job's trace context as headers, for instrumented HTTP clients.
 type leaseOutput struct {
 	Status      int
-	Traceparent string `header:"traceparent" doc:"W3C trace context that the job was submitted with"`
+	Traceparent string `header:"traceparent" doc:"W3C trace context of the job's submission"`
 	Tracestate  string `header:"tracestate"`
 	Body        *service.Lease
 }
@@ -51,7 +51,7 @@ type completeInput struct {
 
 // CompleteBody is a worker's report about a completed job.
 type CompleteBody struct {
-	Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string means its text, any other value its JSON"`
+	Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string counts as its text, any other value as its JSON"`
 
 	ResultBase64 []byte `json:"result_base64,omitempty" doc:"in place of result: bytes"`
 }
@@ -70,9 +70,9 @@ type FailBody struct {
 	ErrorClass string    `json:"error_class,omitempty" example:"TimeoutError"`
 	Message    string    `json:"message,omitempty" example:"no answer within 5 s"`
 	Backtrace  []string  `json:"backtrace,omitempty" maxItems:"1000"`
-	RetryInS   float64   `json:"retry_in_s,omitempty" minimum:"0" maximum:"31536000" doc:"when the next try is due; default: as the job's back-off says"`
+	RetryInS   float64   `json:"retry_in_s,omitempty" minimum:"0" maximum:"31536000" doc:"when the next attempt is due; default: by the job's back-off"`
 	RetryAt    time.Time `json:"retry_at,omitzero" doc:"in place of retry_in_s"`
-	Final      bool      `json:"final,omitempty" doc:"no further try, however many the job has left"`
+	Final      bool      `json:"final,omitempty" doc:"no further attempt, even if the job has retries left"`
 }
 
 // options converts the failure for the service; now is the time of the report.
@@ -87,11 +87,11 @@ func (b *FailBody) options(now core.Instant) service.FailOptions {
 type progressInput struct {
 	LeaseToken
 	Body *struct {
-		Numerator   uint32   `json:"numerator,omitempty" maximum:"4294967295" doc:"so much of denominator is done"`
+		Numerator   uint32   `json:"numerator,omitempty" maximum:"4294967295" doc:"done part of denominator"`
 		Denominator uint32   `json:"denominator,omitempty" maximum:"4294967295"`
 		Percent     *float64 `json:"percent,omitempty" minimum:"0" maximum:"100" doc:"in place of numerator and denominator"`
 		Text        string   `json:"text,omitempty" maxLength:"4096"`
-		ExtendS     float64  `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
+		ExtendS     float64  `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least this long from now; default: its original duration"`
 	}
 }
 
@@ -102,7 +102,7 @@ type heartbeatInput struct {
 
 // HeartbeatBody is the body of a heartbeat: the new length of the lease.
 type HeartbeatBody struct {
-	ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
+	ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least this long from now; default: its original duration"`
 }
 
 type logInput struct {

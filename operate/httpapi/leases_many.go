@@ -14,10 +14,10 @@ import (
 type leaseManyInput struct {
 	Body struct {
 		LeaseBody
-		Queues []string `json:"queues" minItems:"1" maxItems:"1000" doc:"emptied in this order"`
-		Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"so many jobs at most; fewer if their bodies together are larger than 32 MiB"`
-		Min    int      `json:"min,omitempty" minimum:"0" maximum:"1000" doc:"wait until so many jobs are ready, or wait_s is over; more than 1 only with at most 32 queues"`
-		WaitS  float64  `json:"wait_s,omitempty" minimum:"0" maximum:"600" doc:"how long to wait while there are fewer; default: not at all"`
+		Queues []string `json:"queues" minItems:"1" maxItems:"1000" doc:"queues, in the order in which they are emptied"`
+		Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"maximum number of jobs; fewer if their bodies together are larger than 32 MiB"`
+		Min    int      `json:"min,omitempty" minimum:"0" maximum:"1000" doc:"wait until this many jobs are ready, or wait_s is over; more than 1 only with at most 32 queues"`
+		WaitS  float64  `json:"wait_s,omitempty" minimum:"0" maximum:"600" doc:"longest wait for min jobs; default: no wait"`
 	}
 }
 

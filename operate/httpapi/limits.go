@@ -34,8 +34,8 @@ func (s *Server) limitAnswer(limits []service.Limit, err error) (*struct{ Body l
 }
 
 func (s *Server) listLimits(ctx context.Context, in *struct {
-	Queue string `query:"queue" doc:"only those of this queue, with what counts against them"`
-	Name  string `query:"name" doc:"only the shared limit of this name, with what counts against it"`
+	Queue string `query:"queue" doc:"only limits of this queue, with their use"`
+	Name  string `query:"name" doc:"only the shared limit of this name, with its use"`
 },
 ) (*struct{ Body limitList }, error) {
 	if in.Name != "" {
@@ -51,7 +51,7 @@ func (s *Server) putLimit(ctx context.Context, in *struct{ Body service.LimitSpe
 func (s *Server) removeLimit(ctx context.Context, in *struct {
 	Queue string `query:"queue" doc:"none: the shared limit of this name"`
 	Scope string `query:"scope" enum:"queue,type,key,shared" default:"queue"`
-	Name  string `query:"name" doc:"the type or key; none: the limit for each; of a shared limit its name"`
+	Name  string `query:"name" doc:"the type or key; none: the limit for each one; of a shared limit: its name"`
 },
 ) (*struct{}, error) {
 	return s.done(s.service().RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name))

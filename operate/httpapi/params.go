@@ -20,7 +20,7 @@ const slack = 30 * time.Second
 
 // Wait is the parameter for the time that a request may wait.
 type Wait struct {
-	Text string `query:"wait" doc:"how long to wait: a number of seconds, or with a unit as in 500ms, 10s, 2m; at most 10m" example:"10s"`
+	Text string `query:"wait" doc:"longest wait: a number of seconds, or with a unit as in 500ms, 10s, 2m; at most 10m" example:"10s"`
 	span time.Duration
 }
 
@@ -64,13 +64,13 @@ type QueueName struct {
 
 // Page selects a part of a list.
 type Page struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"most rows of the page"`
-	Cursor string `query:"cursor" doc:"where the list goes on: the cursor of the page before"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of rows"`
+	Cursor string `query:"cursor" doc:"cursor of the previous page"`
 }
 
 // Trace is the trace context of a request. An invalid one is ignored.
 type Trace struct {
-	Parent string `header:"traceparent" doc:"W3C trace context, for jobs that have none of their own" example:"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`
+	Parent string `header:"traceparent" doc:"W3C trace context, for jobs without their own" example:"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`
 	State  string `header:"tracestate" doc:"goes with traceparent"`
 
 	context string // see core.Job.Trace
@@ -87,7 +87,7 @@ func (t *Trace) Resolve(ctx huma.Context) []error {
 
 // IfMatch is the condition that a job is unchanged.
 type IfMatch struct {
-	ETag string `header:"If-Match" doc:"the job's epoch, as in its ETag; the job is changed only if it still has it"`
+	ETag string `header:"If-Match" doc:"the job's epoch, as in its ETag; the job is changed only if it still has this epoch"`
 
 	epoch *uint32
 }

@@ -18,11 +18,11 @@ import (
 
 // Problem is the body of every error, as defined in RFC 9457.
 type Problem struct {
-	Title  string         `json:"title" doc:"what the status means" example:"Not Found"`
+	Title  string         `json:"title" doc:"meaning of the status" example:"Not Found"`
 	Status int            `json:"status" example:"404"`
-	Detail string         `json:"detail" doc:"what happened, for people" example:"no such job"`
-	Code   string         `json:"code" doc:"what happened, for programs; codes do not change" example:"job_not_found"`
-	Errors []ProblemField `json:"errors,omitempty" doc:"what is wrong with which part of the request"`
+	Detail string         `json:"detail" doc:"the error, for people" example:"no such job"`
+	Code   string         `json:"code" doc:"the error, for programs; codes do not change" example:"job_not_found"`
+	Errors []ProblemField `json:"errors,omitempty" doc:"the invalid parts of the request"`
 
 	retryAfterS int
 }

@@ -12,14 +12,14 @@ import (
 
 type queueList struct {
 	Queues []service.Queue `json:"queues"`
-	Cursor string          `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+	Cursor string          `json:"cursor,omitempty" doc:"cursor of the next page; none on the last page"`
 }
 
 type queueOutput struct{ Body service.Queue }
 
 // removed is the response with the number of removed jobs.
 type removed struct {
-	Removed int `json:"removed" doc:"how many jobs"`
+	Removed int `json:"removed" doc:"number of jobs"`
 }
 
 func (s *Server) registerQueues(api huma.API) {
@@ -35,7 +35,7 @@ func (s *Server) registerQueues(api huma.API) {
 
 func (s *Server) listQueues(ctx context.Context, in *struct {
 	Page
-	Prefix string `query:"prefix" doc:"only names that begin so"`
+	Prefix string `query:"prefix" doc:"only names that begin with this"`
 	Search string `query:"search" doc:"only names that contain this"`
 	Sort   string `query:"sort" doc:"name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with - in front the largest first" example:"-ready"`
 },

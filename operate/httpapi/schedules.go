@@ -30,7 +30,7 @@ func (s *Server) scheduleAnswer(v service.Schedule, err error) (*scheduleOutput,
 
 // IfRevision is the condition that a schedule is unchanged.
 type IfRevision struct {
-	ETag string `header:"If-Match" doc:"the schedule's revision, as in its ETag; it is changed only if it still has it"`
+	ETag string `header:"If-Match" doc:"the schedule's revision, as in its ETag; it is changed only if it still has this revision"`
 
 	revision uint64
 }

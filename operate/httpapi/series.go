@@ -18,8 +18,8 @@ func (s *Server) registerSeries(api huma.API) {
 }
 
 func (s *Server) getSeries(ctx context.Context, in *struct {
-	Queue string    `query:"queue" doc:"default: all queues together; only the busiest 1,000 have points of their own"`
-	Step  string    `query:"step" enum:"2s,1m,1h" default:"1m" doc:"half an hour is kept in steps of 2s, a day in 1m, and 30 days in 1h"`
+	Queue string    `query:"queue" doc:"default: all queues together; only the busiest 1,000 queues have their own points"`
+	Step  string    `query:"step" enum:"2s,1m,1h" default:"1m" doc:"kept: half an hour in steps of 2s, a day in 1m, 30 days in 1h"`
 	From  time.Time `query:"from" doc:"leave out earlier points"`
 },
 ) (*struct{ Body *service.Series }, error) {

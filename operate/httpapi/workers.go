@@ -11,7 +11,7 @@ import (
 
 type workerList struct {
 	Workers []service.Worker `json:"workers"`
-	Cursor  string           `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+	Cursor  string           `json:"cursor,omitempty" doc:"cursor of the next page; none on the last page"`
 }
 
 // notifiedWorkers is the number of notified workers.
@@ -45,7 +45,7 @@ func (s *Server) registerWorkers(api huma.API) {
 
 func (s *Server) listWorkers(ctx context.Context, in *struct {
 	Page
-	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"only those of this protocol"`
+	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"only workers of this protocol"`
 },
 ) (*struct{ Body workerList }, error) {
 	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), in.Protocol, in.Limit, in.Cursor)

@@ -24,7 +24,7 @@ type AuditEntry struct {
 	Action  string    `json:"action" example:"queue.pause"`
 	Target  string    `json:"target,omitempty" doc:"name of the queue, job, …"`
 	Detail  string    `json:"detail,omitempty"`
-	Jobs    int       `json:"jobs,omitempty" doc:"how many jobs it concerned"`
+	Jobs    int       `json:"jobs,omitempty" doc:"number of affected jobs"`
 	TraceID string    `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
 }
 

@@ -15,20 +15,20 @@ import (
 type Batch struct {
 	ID          string     `json:"id"`
 	Number      uint64     `json:"number" doc:"counts up with each batch"`
-	Parent      string     `json:"parent,omitempty" doc:"batch that it belongs to"`
+	Parent      string     `json:"parent,omitempty" doc:"its batch"`
 	Description string     `json:"description,omitempty"`
-	State       string     `json:"state" enum:"open,running,succeeded,failed" doc:"open: not committed; failed: it cannot succeed any more, as a job of it has failed for good"`
+	State       string     `json:"state" enum:"open,running,succeeded,failed" doc:"open: not committed; failed: it cannot succeed, because one of its jobs has failed finally"`
 	CreatedAt   *time.Time `json:"created_at"`
-	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"forgotten then; an open one that was committed before is committed again"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"when it is removed; a reopened batch is committed again instead"`
 	Total       int        `json:"total" doc:"jobs"`
 	Done        int        `json:"done"`
 	Pending     int        `json:"pending" doc:"not done yet"`
 	Failed      int        `json:"failed" doc:"of the pending: failed at least once"`
 	Lost        int        `json:"lost,omitempty" doc:"of the pending: failed for good"`
-	Progress    float64    `json:"progress" doc:"done of total, 0 to 1"`
+	Progress    float64    `json:"progress" doc:"done divided by total, 0 to 1"`
 	Complete    *Callback  `json:"complete,omitempty" doc:"runs when every job was executed once"`
 	Success     *Callback  `json:"success,omitempty" doc:"runs when every job is done"`
-	Children    int        `json:"children" doc:"batches whose parent it is"`
+	Children    int        `json:"children" doc:"batches below it"`
 }
 
 // Callback is a job that runs for a batch.
@@ -41,16 +41,16 @@ type Callback struct {
 type BatchTree struct {
 	Batch
 	Batches   []BatchTree `json:"batches" doc:"its children, as trees, oldest first"`
-	Truncated bool        `json:"batches_truncated,omitempty" doc:"there are more than 1,000 batches below the one that was asked for"`
+	Truncated bool        `json:"batches_truncated,omitempty" doc:"there are more than 1,000 batches below the requested one"`
 }
 
 // BatchSubmission is a batch to be opened.
 type BatchSubmission struct {
-	Parent      string      `json:"parent,omitempty" doc:"batch that it belongs to; that one must be open"`
+	Parent      string      `json:"parent,omitempty" doc:"its batch, which must be open"`
 	Description string      `json:"description,omitempty" maxLength:"4096"`
 	Complete    *Submission `json:"complete,omitempty" doc:"job that runs when every job of the batch was executed once"`
 	Success     *Submission `json:"success,omitempty" doc:"job that runs when every job of the batch is done"`
-	OpenForS    float64     `json:"open_for_s,omitempty" minimum:"0" doc:"an open batch is forgotten after so long; its jobs stay. Default: 1800"`
+	OpenForS    float64     `json:"open_for_s,omitempty" minimum:"0" doc:"an open batch is removed after this time; its jobs stay. Default: 1800"`
 }
 
 // openFor is the default time for which a batch stays open.

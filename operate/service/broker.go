@@ -79,7 +79,7 @@ func (s *Service) mayBackup(caller Caller, dir string) error {
 // Drain is the state of draining.
 type Drain struct {
 	Draining bool `json:"draining"`
-	Leased   int  `json:"leased" doc:"jobs that workers still have"`
+	Leased   int  `json:"leased" doc:"jobs that are still leased"`
 }
 
 // SetDrain stops or resumes handing out jobs. refuse decides whether new jobs are refused during that time; nil: as configured.
@@ -160,8 +160,8 @@ type Summary struct {
 	Queues    int                    `json:"queues"`
 	Batches   int                    `json:"batches"`
 	Clients   map[string]int         `json:"clients" doc:"open connections, by protocol"`
-	Leased    map[string]int         `json:"leased" doc:"jobs in workers' hands, by the protocol of the worker"`
-	Totals    Totals                 `json:"totals" doc:"since the store was made"`
+	Leased    map[string]int         `json:"leased" doc:"leased jobs, by the protocol of the worker"`
+	Totals    Totals                 `json:"totals" doc:"since the creation of the store"`
 	Days      []Day                  `json:"days" doc:"newest first, at most 180, UTC"`
 	Reports   uint64                 `json:"-"` // progress reports and log lines since the broker started
 	DiskFull  bool                   `json:"disk_full" doc:"new jobs are refused"`

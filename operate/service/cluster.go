@@ -21,23 +21,23 @@ type Cluster struct {
 
 // ClusterOverview is a node's view of the cluster.
 type ClusterOverview struct {
-	Leader string        `json:"leader" doc:"id of the node that leads; empty: there is none, or the node that is asked does not reach it"`
-	Format int           `json:"format" doc:"of the entries of the log: the newest that all nodes read; it never goes back"`
+	Leader string        `json:"leader" doc:"id of the leader; empty: none, or the asked node cannot reach it"`
+	Format int           `json:"format" doc:"format of the log entries: the newest that all nodes can read; never decreases"`
 	Nodes  []ClusterNode `json:"nodes"`
 }
 
 // ClusterNode is a node of a cluster.
 type ClusterNode struct {
 	ID          string  `json:"id" example:"n1"`
-	Role        string  `json:"role" enum:"leader,candidate,follower,learner,starting,unreachable" doc:"a learner follows and has no vote"`
-	Address     string  `json:"address" doc:"at which the other nodes call it" example:"10.0.0.1:7431"`
-	Applied     uint64  `json:"applied" doc:"index up to which its store has the log"`
-	Lag         uint64  `json:"lag" doc:"entries that it has not applied yet"`
-	LastContact float64 `json:"last_contact_s" doc:"seconds since it last answered the node that is asked"`
+	Role        string  `json:"role" enum:"leader,candidate,follower,learner,starting,unreachable" doc:"a learner follows without a vote"`
+	Address     string  `json:"address" doc:"address for the other nodes" example:"10.0.0.1:7431"`
+	Applied     uint64  `json:"applied" doc:"index of the last log entry in its store"`
+	Lag         uint64  `json:"lag" doc:"committed entries that it has not applied yet"`
+	LastContact float64 `json:"last_contact_s" doc:"seconds since it last answered the asked node"`
 	Version     string  `json:"version" doc:"of its program"`
-	Format      int     `json:"format" doc:"newest format of entries that its program reads; 0: unknown"`
-	Warm        bool    `json:"warm" doc:"the index of all jobs is in memory: as a leader it serves at once"`
-	IndexLag    uint64  `json:"index_lag" doc:"entries that it has applied and that are not in its index yet"`
+	Format      int     `json:"format" doc:"newest format of entries that its program can read; 0: unknown"`
+	Warm        bool    `json:"warm" doc:"the index of all jobs is in memory, so the node can serve as a leader at once"`
+	IndexLag    uint64  `json:"index_lag" doc:"applied entries that are not in its index yet"`
 }
 
 // ClusterNumbers are the numbers of the node for metrics.

@@ -16,18 +16,18 @@ import (
 
 // Event is an event of a job, a queue or a worker.
 type Event struct {
-	ID       string     `json:"id" doc:"names the event; Last-Event-ID takes it"`
+	ID       string     `json:"id" doc:"id of the event, for Last-Event-ID"`
 	At       *time.Time `json:"at"`
 	Kind     string     `json:"kind" example:"done"`
 	Queue    string     `json:"queue,omitempty"`
 	Type     string     `json:"type,omitempty"`
-	Job      string     `json:"job,omitempty" doc:"the job's id; seq:N if that is not at hand"`
+	Job      string     `json:"job,omitempty" doc:"the job's id; seq:N if the id is not available"`
 	Seq      uint64     `json:"seq,omitempty"`
 	Protocol string     `json:"protocol,omitempty" doc:"of the client that caused it"`
 	Worker   string     `json:"worker,omitempty"`
 	Detail   string     `json:"detail,omitempty"`
 	TraceID  string     `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
-	Over     bool       `json:"over,omitempty" doc:"it is the job's last event"`
+	Over     bool       `json:"over,omitempty" doc:"this is the job's last event"`
 }
 
 // EventFilter selects events. All conditions that are set must hold.

@@ -9,13 +9,13 @@ import (
 
 // FinishedJob is an ended job.
 type FinishedJob struct {
-	ID         string     `json:"id,omitempty" doc:"missing if only the store had it"`
+	ID         string     `json:"id,omitempty" doc:"missing if only the store has it"`
 	Seq        uint64     `json:"seq"`
 	Queue      string     `json:"queue"`
 	QueueBytes []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
 	Type       string     `json:"type"`
 	Origin     string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
-	Kind       string     `json:"kind" enum:"done,failed,cancelled,expired" doc:"how it ended"`
+	Kind       string     `json:"kind" enum:"done,failed,cancelled,expired" doc:"its end"`
 	Detail     string     `json:"detail,omitempty" doc:"failed: the error class"`
 	CreatedAt  *time.Time `json:"created_at,omitempty"`
 	LeasedAt   *time.Time `json:"leased_at,omitempty" doc:"start of the last lease"`

@@ -13,65 +13,65 @@ import (
 
 // Job is a job in the format of the API, the command line and the web pages. Empty members are left out.
 type Job struct {
-	ID          string     `json:"id" doc:"the client's own id, or the one that the broker made"`
-	Alias       string     `json:"alias,omitempty" doc:"what Workq clients call it, if that differs from id"`
+	ID          string     `json:"id" doc:"the client's own id, or the id that the broker made"`
+	Alias       string     `json:"alias,omitempty" doc:"id for Workq clients, if it differs from id"`
 	Seq         uint64     `json:"seq" doc:"number of the job, never reused"`
 	Queue       string     `json:"queue"`
 	QueueBytes  []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
-	Type        string     `json:"type" doc:"what to run; the queue's name if the client gave none"`
+	Type        string     `json:"type" doc:"type of the job; the queue's name if the client gave none"`
 	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
-	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,order,time,jobs,batch,broken" doc:"what the job waits for"`
-	Behind      int        `json:"behind,omitempty" doc:"in an ordered queue: how many earlier jobs of its key have not ended; only where one job is shown"`
+	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,order,time,jobs,batch,broken" doc:"the reason for the wait"`
+	Behind      int        `json:"behind,omitempty" doc:"in an ordered queue: number of earlier jobs of its key that have not ended; only where one job is shown"`
 	Key         string     `json:"key,omitempty" doc:"in an ordered queue: its key; only where one job is shown"`
 	Priority    int64      `json:"priority" doc:"higher first; 0 is normal"`
-	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"protocol that it was submitted by"`
+	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"protocol of its submission"`
 	CreatedAt   *time.Time `json:"created_at,omitempty"`
 	ReadyAt     *time.Time `json:"ready_at,omitempty" doc:"when it became ready"`
 	RunAt       *time.Time `json:"run_at,omitempty" doc:"when a scheduled or retrying job becomes ready"`
 	DiedAt      *time.Time `json:"died_at,omitempty"`
-	ChangedAt   *time.Time `json:"changed_at,omitempty" doc:"when it came into its state"`
-	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"removed then, whatever its state"`
-	StartBefore *time.Time `json:"start_before,omitempty" doc:"removed if no worker has it by then"`
+	ChangedAt   *time.Time `json:"changed_at,omitempty" doc:"when it entered its state"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"time at which it is removed in any state"`
+	StartBefore *time.Time `json:"start_before,omitempty" doc:"removed if no worker has leased it by then"`
 	LeasedAt    *time.Time `json:"leased_at,omitempty"`
 	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
-	CancelAt    *time.Time `json:"cancel_requested_at,omitempty" doc:"since when its worker is asked to stop"`
+	CancelAt    *time.Time `json:"cancel_requested_at,omitempty" doc:"time at which its worker was asked to stop"`
 	LeaseForS   float64    `json:"lease_for_s,omitempty" doc:"a worker's time to finish"`
 	Worker      string     `json:"worker,omitempty" doc:"id of the worker that holds it"`
-	HeldOver    string     `json:"held_over,omitempty" doc:"protocol of the worker that holds it, if that is known"`
+	HeldOver    string     `json:"held_over,omitempty" doc:"protocol of its worker, if known"`
 	HeldFrom    string     `json:"held_from,omitempty" doc:"address of the connection that holds it"`
 	Attempts    uint32     `json:"attempts"`
 	MaxAttempts uint32     `json:"max_attempts,omitempty"`
 	Fails       uint32     `json:"fails"`
-	MaxFails    uint32     `json:"max_fails,omitempty" doc:"failures at which there is no further try"`
+	MaxFails    uint32     `json:"max_fails,omitempty" doc:"failures after which there is no further attempt"`
 	Tags        []string   `json:"tags,omitempty"`
-	Traceparent string     `json:"traceparent,omitempty" doc:"W3C trace context that it was submitted with"`
+	Traceparent string     `json:"traceparent,omitempty" doc:"W3C trace context of its submission"`
 	Tracestate  string     `json:"tracestate,omitempty"`
 	UniqueKey   string     `json:"unique_key,omitempty"`
 	Parent      string     `json:"parent,omitempty" doc:"seq:N of the parent job"`
 	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
-	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
+	Waiting     []string   `json:"waiting_for,omitempty" doc:"the jobs in after that are not done yet"`
 	Batch       string     `json:"batch,omitempty"`
 	Schedule    string     `json:"schedule,omitempty" doc:"the schedule that submitted it"`
-	RerunOf     string     `json:"rerun_of,omitempty" doc:"the job of which it is a copy: its id where one job is shown and the first one still exists, else seq:N"`
-	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
+	RerunOf     string     `json:"rerun_of,omitempty" doc:"the original of this copy: its id if one job is shown and the original still exists, else seq:N"`
+	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job that it waits for was removed without being done"`
 	Cost        uint32     `json:"cost,omitempty" doc:"how much a lease counts in limits; default 1"`
-	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`
+	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; removed with its last waiting client"`
 	Durability  string     `json:"durability,omitempty" enum:"none" doc:"none: in memory only, by a policy"`
-	Watchers    int        `json:"watchers,omitempty" doc:"clients that wait for it"`
-	Epoch       uint32     `json:"epoch" doc:"raised by each lease and change; also the ETag"`
+	Watchers    int        `json:"watchers,omitempty" doc:"number of waiting clients"`
+	Epoch       uint32     `json:"epoch" doc:"increases with each lease and change; also the ETag"`
 	BodyBytes   int        `json:"body_bytes"`
 	Progress    *Progress  `json:"progress,omitempty"`
 	Failure     *Failure   `json:"failure,omitempty" doc:"the last failure"`
 	Outcome     *Outcome   `json:"outcome,omitempty"`
 
-	FailureGroup string `json:"failure_group,omitempty" doc:"of retrying and dead jobs: the error class, unless the failure names another group"`
+	FailureGroup string `json:"failure_group,omitempty" doc:"for retrying and dead jobs: the error class, unless the failure has another group"`
 
-	Damage string `json:"damage,omitempty" doc:"why the store cannot read a part of it; no worker gets a damaged job"`
+	Damage string `json:"damage,omitempty" doc:"the reason why the store cannot read a part of it; no worker gets a damaged job"`
 
-	Timeline []TimelineEntry `json:"timeline,omitempty" doc:"what happened to it, of jobs to which anything out of the ordinary happened"`
+	Timeline []TimelineEntry `json:"timeline,omitempty" doc:"its events, for jobs with anything unusual"`
 
 	Args       json.RawMessage `json:"args,omitempty" doc:"the body, if it is an array of arguments"`
-	Body       *string         `json:"body,omitempty" doc:"the body, if it is other text"`
+	Body       *string         `json:"body,omitempty" doc:"the body, if it is any other text"`
 	BodyBase64 []byte          `json:"body_base64,omitempty" doc:"the body, if it is not UTF-8"`
 	Truncated  bool            `json:"body_truncated,omitempty" doc:"only the beginning of the body is shown"`
 	Custom     json.RawMessage `json:"custom,omitempty" doc:"fields of the submitting protocol"`
@@ -92,7 +92,7 @@ type Failure struct {
 	Message   string     `json:"message,omitempty"`
 	Backtrace []string   `json:"backtrace,omitempty"`
 	FailedAt  *time.Time `json:"failed_at,omitempty" doc:"the first failure"`
-	NextAt    *time.Time `json:"next_at,omitempty" doc:"when the next try is due"`
+	NextAt    *time.Time `json:"next_at,omitempty" doc:"when the next attempt is due"`
 	Count     uint32     `json:"count"`
 	Group     string     `json:"group,omitempty"`
 }

@@ -13,13 +13,13 @@ import (
 type LogLine struct {
 	At      *time.Time `json:"at"`
 	Text    string     `json:"text"`
-	Missing uint32     `json:"missing,omitempty" doc:"the line stands for so many that are not kept"`
+	Missing uint32     `json:"missing,omitempty" doc:"number of lines left out here"`
 }
 
 // JobLog is a part of the log of a job.
 type JobLog struct {
 	Lines  []LogLine `json:"lines"`
-	Cursor string    `json:"cursor" doc:"with it, only later lines are read"`
+	Cursor string    `json:"cursor" doc:"only read the lines after this cursor"`
 	State  string    `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead" doc:"of the job before the lines were read"`
 }
 

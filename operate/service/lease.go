@@ -24,7 +24,7 @@ type LeaseOptions struct {
 
 // Lease is a leased job.
 type Lease struct {
-	Token string `json:"lease" doc:"names the lease in the worker's further requests"`
+	Token string `json:"lease" doc:"identifies the lease in the worker's further requests"`
 	Job   Job    `json:"job"`
 }
 
@@ -227,7 +227,7 @@ func (s *Service) Release(ctx context.Context, caller Caller, token string) erro
 // LeaseState is the state of a lease, in the answer to a worker's report.
 type LeaseState struct {
 	LeaseUntil      time.Time `json:"lease_until" doc:"when the lease ends"`
-	CancelRequested bool      `json:"cancel_requested" doc:"the worker should stop: fail the job, or complete it if it is done already"`
+	CancelRequested bool      `json:"cancel_requested" doc:"the worker should stop: fail the job, or complete it if it is already done"`
 }
 
 // Report stores the progress of a leased job, and extends the lease like Heartbeat.

@@ -15,7 +15,7 @@ import (
 type LeaseResult struct {
 	Lease string `json:"lease" doc:"the lease's token"`
 	OK    bool   `json:"ok"`
-	Code  Code   `json:"code,omitempty" doc:"why not, for programs" example:"lease_lost"`
+	Code  Code   `json:"code,omitempty" doc:"the error, for programs" example:"lease_lost"`
 
 	LeaseUntil      *time.Time `json:"lease_until,omitempty" doc:"after a heartbeat: when the lease ends"`
 	CancelRequested *bool      `json:"cancel_requested,omitempty" doc:"after a heartbeat: whether the worker should stop"`

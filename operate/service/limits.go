@@ -12,25 +12,25 @@ import (
 // Limit limits the leases of a queue, of each type or key in a queue, or of several queues and types together.
 type Limit struct {
 	Queue       string   `json:"queue,omitempty" doc:"unless it is for several"`
-	Scope       string   `json:"scope" enum:"queue,type,key,shared" doc:"all jobs of the queue together, those of a type, or those with a key; shared: one limit for several queues and types"`
-	Name        string   `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own; of a shared limit: its name"`
+	Scope       string   `json:"scope" enum:"queue,type,key,shared" doc:"all jobs of the queue, the jobs of a type, or the jobs with a key; shared: one limit for several queues and types"`
+	Name        string   `json:"name,omitempty" doc:"the type or key; none: each one without its own limit; of a shared limit: its name"`
 	Queues      []string `json:"queues,omitempty" doc:"shared: all jobs of these queues"`
 	Types       []string `json:"types,omitempty" doc:"shared: and all jobs of these types, in any queue"`
-	Concurrency uint32   `json:"concurrency" doc:"leases at once, each with the cost of its job; 0: no bound"`
-	PerWorker   uint32   `json:"per_worker" doc:"leases at once for one worker; 0: no bound"`
-	SlotForS    float64  `json:"slot_for_s" doc:"a slot is free again after so long even if the lease goes on; 0: not before"`
-	RatePerS    float64  `json:"rate_per_s" doc:"leases a second; 0: no bound"`
+	Concurrency uint32   `json:"concurrency" doc:"concurrent leases, each with the cost of its job; 0: no limit"`
+	PerWorker   uint32   `json:"per_worker" doc:"concurrent leases of one worker; 0: no limit"`
+	SlotForS    float64  `json:"slot_for_s" doc:"a slot is free again after this time, even if the lease continues; 0: only at the end of the lease"`
+	RatePerS    float64  `json:"rate_per_s" doc:"leases a second; 0: no limit"`
 	Burst       uint32   `json:"burst" doc:"leases at once after a pause, with a rate"`
-	FromConfig  bool     `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+	FromConfig  bool     `json:"from_config" doc:"it comes from the configuration, and can only be changed there"`
 
-	Uses []LimitUse `json:"uses,omitempty" doc:"of one queue: what counts against the limit"`
+	Uses []LimitUse `json:"uses,omitempty" doc:"for one queue: the use of the limit"`
 }
 
 // LimitUse is the use of the limit of one queue, type or key.
 type LimitUse struct {
 	Name   string     `json:"name,omitempty" doc:"the type or key"`
 	Taken  uint32     `json:"taken" doc:"slots: the costs of the leased jobs"`
-	Ready  int        `json:"ready" doc:"jobs that could be leased but for limits"`
+	Ready  int        `json:"ready" doc:"ready jobs that only limits keep from being leased"`
 	NextAt *time.Time `json:"next_at,omitempty" doc:"when the rate allows the next lease; none: now"`
 	Slots  []Slot     `json:"slots" doc:"the oldest lease first, at most 1,000"`
 }
@@ -46,7 +46,7 @@ type Slot struct {
 type LimitSpec struct {
 	Queue       string   `json:"queue,omitempty" maxLength:"512" doc:"the queue; or name with queues and types"`
 	Scope       string   `json:"scope,omitempty" enum:"queue,type,key,shared" doc:"default: queue, or shared with queues or types"`
-	Name        string   `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own; with queues or types: the limit's own name"`
+	Name        string   `json:"name,omitempty" doc:"the type or key; none: each one without its own limit; with queues or types: the name of the limit"`
 	Queues      []string `json:"queues,omitempty" doc:"one limit for all jobs of these queues"`
 	Types       []string `json:"types,omitempty" doc:"and for all jobs of these types, in any queue"`
 	Concurrency uint32   `json:"concurrency,omitempty" maximum:"4294967295"`
@@ -61,12 +61,12 @@ var limitScopes = [...]string{core.ScopeQueue: "queue", core.ScopeType: "type", 
 // Sharing defines how the keys of a queue share its workers.
 type Sharing struct {
 	Mode      string            `json:"mode,omitempty" enum:"fair,ordered,none" doc:"fair: keys take turns; ordered: a job is handed out when all earlier jobs of its key have ended, or together with them; none: keys are for limits only"`
-	KeyTag    string            `json:"key_tag,omitempty" doc:"a job's key is the rest of its first tag that starts with this and a colon"`
-	KeyUnique bool              `json:"key_unique,omitempty" doc:"a job's key is its unique key up to the first colon"`
-	Fair      bool              `json:"fair" required:"false" doc:"the mode is fair: keys take turns, in place of priority and age of all jobs"`
+	KeyTag    string            `json:"key_tag,omitempty" doc:"the key of a job is the rest of its first tag that starts with this name and a colon"`
+	KeyUnique bool              `json:"key_unique,omitempty" doc:"the key of a job is its unique key up to the first colon"`
+	Fair      bool              `json:"fair" required:"false" doc:"the mode is fair: keys take turns"`
 	Weights   map[string]uint32 `json:"weights,omitempty" doc:"turns of a key; default 1"`
 
-	FromConfig bool `json:"from_config,omitempty" readOnly:"true" doc:"it stands in the configuration, and can be changed only there"`
+	FromConfig bool `json:"from_config,omitempty" readOnly:"true" doc:"it comes from the configuration, and can only be changed there"`
 }
 
 // Modes of a Sharing.

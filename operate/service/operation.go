@@ -18,18 +18,18 @@ import (
 type Operation struct {
 	ID         string     `json:"id"`
 	Action     string     `json:"action" example:"jobs.retry"`
-	Target     string     `json:"target,omitempty" doc:"what it is about, in words"`
-	State      string     `json:"state" enum:"pending,running,done,failed,cancelled,interrupted" doc:"pending: it has a delay and has changed nothing yet; interrupted: the broker stopped before its end, and it does not go on"`
-	Matched    int        `json:"matched" doc:"how many jobs it found at its start"`
-	Changed    int        `json:"changed" doc:"how many it has changed"`
-	Progress   float64    `json:"progress" doc:"how much is done, 0 to 1"`
-	Findings   []string   `json:"findings,omitempty" doc:"what a check has found"`
-	Skipped    int        `json:"skipped,omitempty" doc:"how many had changed meanwhile so that the action does not apply"`
+	Target     string     `json:"target,omitempty" doc:"description of the affected objects"`
+	State      string     `json:"state" enum:"pending,running,done,failed,cancelled,interrupted" doc:"pending: it has a delay and has changed nothing yet; interrupted: the broker stopped before its end, and it does not continue"`
+	Matched    int        `json:"matched" doc:"number of jobs found at the start"`
+	Changed    int        `json:"changed" doc:"number of changed jobs"`
+	Progress   float64    `json:"progress" doc:"progress, 0 to 1"`
+	Findings   []string   `json:"findings,omitempty" doc:"result of a check"`
+	Skipped    int        `json:"skipped,omitempty" doc:"number of jobs that had changed, so that the action no longer applies"`
 	Created    []string   `json:"created,omitempty" doc:"rerun: ids of new jobs, at most 100"`
 	Error      string     `json:"error,omitempty"`
 	Who        string     `json:"who"`
 	StartedAt  time.Time  `json:"started_at"`
-	BeginsAt   *time.Time `json:"begins_at,omitempty" doc:"end of its delay; cancelled before, it changes nothing"`
+	BeginsAt   *time.Time `json:"begins_at,omitempty" doc:"end of its delay; if cancelled before, it changes nothing"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 }
 

@@ -22,7 +22,7 @@ func (s *Service) policy(ctx context.Context, c *client, scope core.PolicyScope,
 
 // NamedPolicy is a policy with its queue or type.
 type NamedPolicy struct {
-	Scope     string             `json:"scope" enum:"queue,type" doc:"whose jobs it is for: those of a queue, or of a type"`
+	Scope     string             `json:"scope" enum:"queue,type" doc:"applies to the jobs of a queue or of a type"`
 	Name      string             `json:"name"`
 	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
 	Policy    *policytext.Policy `json:"policy"`
@@ -62,7 +62,7 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 // Type is a type of jobs with its settings.
 type Type struct {
 	Name   string             `json:"name"`
-	Policy *policytext.Policy `json:"policy,omitempty" doc:"what applies to its jobs that do not say it themselves, before the policy of their queue"`
+	Policy *policytext.Policy `json:"policy,omitempty" doc:"defaults for its jobs, before the policy of their queue"`
 }
 
 // TypeChange changes the settings of a type. Absent members do not change.

@@ -15,15 +15,15 @@ type PushTarget struct {
 
 	Concurrency int     `json:"concurrency" doc:"requests at the same time"`
 	RatePerS    float64 `json:"rate_per_s,omitempty" doc:"requests a second"`
-	InFlight    int     `json:"in_flight" doc:"requests that wait for their answer"`
+	InFlight    int     `json:"in_flight" doc:"requests without an answer yet"`
 	Done        uint64  `json:"done" doc:"jobs that the receiver has done"`
-	Failed      uint64  `json:"failed" doc:"jobs that the receiver has not done, or not in time"`
+	Failed      uint64  `json:"failed" doc:"jobs that the receiver has failed, or not done in time"`
 	Deferred    uint64  `json:"deferred" doc:"answers 429 and 503 with Retry-After: the job waits that long"`
-	Unreachable uint64  `json:"unreachable" doc:"requests that could not be sent: the job is given back"`
+	Unreachable uint64  `json:"unreachable" doc:"requests that could not be sent; their jobs were released"`
 	Late        uint64  `json:"late" doc:"answers after the end of the job or of its lease"`
 	Seconds     float64 `json:"-"` // total time of the answers
 
-	PausedUntil *time.Time `json:"paused_until,omitempty" doc:"no job is taken before: the receiver cannot be reached, or has asked for more time"`
+	PausedUntil *time.Time `json:"paused_until,omitempty" doc:"no job is taken before this time, because the receiver cannot be reached or has asked for more time"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 }

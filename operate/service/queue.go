@@ -14,7 +14,7 @@ type Queue struct {
 	Name      string             `json:"name"`
 	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
 	Paused    bool               `json:"paused"`
-	PausedBy  string             `json:"paused_by,omitempty" doc:"who paused it, as far as the audit log knows; only where one queue is shown"`
+	PausedBy  string             `json:"paused_by,omitempty" doc:"who paused it, if the audit log still knows; only where one queue is shown"`
 	PausedAt  *time.Time         `json:"paused_at,omitempty" doc:"likewise"`
 	Ready     int                `json:"ready"`
 	High      int                `json:"high" doc:"of the ready jobs: priority above 0"`
@@ -24,17 +24,17 @@ type Queue struct {
 	Leased    int                `json:"leased"`
 	Retrying  int                `json:"retrying"`
 	Blocked   int                `json:"blocked"`
-	Done      int                `json:"done" doc:"kept for their outcome"`
+	Done      int                `json:"done" doc:"finished jobs, kept for their outcome"`
 	Dead      int                `json:"dead"`
-	Workers   int                `json:"workers" doc:"workers that are registered for the queue or wait for a job of it"`
-	LatencyS  float64            `json:"latency_s" doc:"how long the next job out has been ready"`
+	Workers   int                `json:"workers" doc:"workers that are registered for the queue or wait for its jobs"`
+	LatencyS  float64            `json:"latency_s" doc:"time that the next job has been ready"`
 	OldestS   float64            `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
 	InRate    float64            `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
 	OutRate   float64            `json:"out_rate" doc:"jobs done or failed per second, likewise"`
 	Max       *QueueMax          `json:"max,omitempty"`
 	Throttle  *Throttle          `json:"throttle,omitempty"`
 	Sharing   *Sharing           `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
-	Policy    *policytext.Policy `json:"policy,omitempty" doc:"what applies to its jobs that do not say it themselves; only where one queue is shown"`
+	Policy    *policytext.Policy `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
 	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
 }
 
@@ -47,9 +47,9 @@ type QueueMax struct {
 
 // Throttle limits the leases of a queue; 0: no limit.
 type Throttle struct {
-	Concurrency uint32  `json:"concurrency" doc:"leases at once"`
-	PerWorker   uint32  `json:"per_worker" doc:"leases at once for one worker"`
-	SlotForS    float64 `json:"slot_for_s" doc:"a place is free again after so long even if the lease goes on"`
+	Concurrency uint32  `json:"concurrency" doc:"concurrent leases"`
+	PerWorker   uint32  `json:"per_worker" doc:"concurrent leases of one worker"`
+	SlotForS    float64 `json:"slot_for_s" doc:"a slot is free again after this time, even if the lease continues"`
 	RatePerS    float64 `json:"rate_per_s,omitempty" doc:"leases a second"`
 	Burst       uint32  `json:"burst,omitempty" doc:"leases at once after a pause, with a rate"`
 }

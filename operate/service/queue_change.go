@@ -11,27 +11,27 @@ import (
 // QueueChange changes settings of a queue. Nil members do not change.
 type QueueChange struct {
 	Paused *bool           `json:"paused,omitempty" doc:"no worker of any protocol gets a job"`
-	Max    *QueueMaxChange `json:"max,omitempty" doc:"refuse submissions beyond so many unfinished jobs, by priority class"`
+	Max    *QueueMaxChange `json:"max,omitempty" doc:"refuse submissions above this number of unfinished jobs, by priority class"`
 
-	Throttle *ThrottleChange `json:"throttle,omitempty" doc:"bound the leases of the queue; all zero: no bound"`
-	Sharing  *Sharing        `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: not at all"`
+	Throttle *ThrottleChange `json:"throttle,omitempty" doc:"limits of the queue's leases; all zero: no limit"`
+	Sharing  *Sharing        `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: keys are not used"`
 
 	Policy json.RawMessage `json:"policy,omitempty" doc:"members of the policy to change; null removes a member; the queue need not exist"`
 }
 
 // QueueMaxChange changes a QueueMax. Nil members do not change.
 type QueueMaxChange struct {
-	High   *uint32 `json:"high,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
-	Normal *uint32 `json:"normal,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
-	Low    *uint32 `json:"low,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
+	High   *uint32 `json:"high,omitempty" maximum:"4294967295" doc:"0: no limit; absent: unchanged"`
+	Normal *uint32 `json:"normal,omitempty" maximum:"4294967295" doc:"0: no limit; absent: unchanged"`
+	Low    *uint32 `json:"low,omitempty" maximum:"4294967295" doc:"0: no limit; absent: unchanged"`
 }
 
 // ThrottleChange changes a Throttle. Nil members do not change.
 type ThrottleChange struct {
-	Concurrency *uint32  `json:"concurrency,omitempty" maximum:"4294967295" doc:"leases at once; 0: no bound; absent: unchanged"`
-	PerWorker   *uint32  `json:"per_worker,omitempty" maximum:"4294967295" doc:"leases at once for one worker; 0: no bound; absent: unchanged"`
-	SlotForS    *float64 `json:"slot_for_s,omitempty" doc:"a place is free again after so long even if the lease goes on"`
-	RatePerS    *float64 `json:"rate_per_s,omitempty" doc:"leases a second; 0: no bound; absent: unchanged"`
+	Concurrency *uint32  `json:"concurrency,omitempty" maximum:"4294967295" doc:"concurrent leases; 0: no limit; absent: unchanged"`
+	PerWorker   *uint32  `json:"per_worker,omitempty" maximum:"4294967295" doc:"concurrent leases of one worker; 0: no limit; absent: unchanged"`
+	SlotForS    *float64 `json:"slot_for_s,omitempty" doc:"a slot is free again after this time, even if the lease continues"`
+	RatePerS    *float64 `json:"rate_per_s,omitempty" doc:"leases a second; 0: no limit; absent: unchanged"`
 	Burst       *uint32  `json:"burst,omitempty" maximum:"4294967295" doc:"leases at once after a pause, with a rate"`
 }
 

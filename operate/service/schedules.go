@@ -22,24 +22,24 @@ type Schedule struct {
 	Priority   int64           `json:"priority"`
 	Tags       []string        `json:"tags,omitempty"`
 	Args       json.RawMessage `json:"args,omitempty" doc:"the body of its jobs, if it is an array of arguments"`
-	Body       *string         `json:"body,omitempty" doc:"the body of its jobs, if it is other text"`
-	Backlog    int             `json:"backlog,omitempty" doc:"runs are left out while so many of its jobs wait"`
-	Missed     string          `json:"missed" enum:"skip,one,all" doc:"what happens to runs that were missed: none, one job for all of them, or one each"`
+	Body       *string         `json:"body,omitempty" doc:"the body of its jobs, if it is any other text"`
+	Backlog    int             `json:"backlog,omitempty" doc:"runs are skipped while this many of its jobs wait"`
+	Missed     string          `json:"missed" enum:"skip,one,all" doc:"missed runs get no job, one job for all of them, or one job each"`
 	Paused     bool            `json:"paused"`
 	NextAt     *time.Time      `json:"next_at,omitempty"`
 	LastAt     *time.Time      `json:"last_at,omitempty" doc:"when the last run was due"`
 	LastJob    string          `json:"last_job,omitempty" doc:"seq:N of the job of the last run"`
 	Runs       uint64          `json:"runs" doc:"number of the last run"`
 	Revision   uint64          `json:"revision" doc:"changes with each change"`
-	FromConfig bool            `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+	FromConfig bool            `json:"from_config" doc:"it comes from the configuration, and can only be changed there"`
 	Recent     []ScheduleRun   `json:"recent,omitempty" doc:"the last runs, up to 20, the newest last"`
 }
 
 // ScheduleRun is a run of a schedule, and the result of its job.
 type ScheduleRun struct {
-	DueAt     *time.Time `json:"due_at,omitempty" doc:"missing: a client asked for the run"`
-	At        *time.Time `json:"at" doc:"when the job was submitted, or the run was left out; later than due_at if the broker was not running, or refused the job at first"`
-	Result    string     `json:"result" enum:"submitted,refused,missed,backlogged" doc:"missed, backlogged: one entry stands for all runs that were left out then"`
+	DueAt     *time.Time `json:"due_at,omitempty" doc:"missing: a client requested the run"`
+	At        *time.Time `json:"at" doc:"when the job was submitted or the run was skipped; later than due_at if the broker was not running, or refused the job at first"`
+	Result    string     `json:"result" enum:"submitted,refused,missed,backlogged" doc:"missed, backlogged: one entry for all runs skipped at that time"`
 	Job       string     `json:"job,omitempty" doc:"seq:N of its job"`
 	StartedAt *time.Time `json:"started_at,omitempty" doc:"of the last lease of a job that has ended"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
@@ -113,9 +113,9 @@ type ScheduleChange struct {
 	Cron     string     `json:"cron,omitempty" doc:"when it runs" example:"0 9 * * *"`
 	Zone     string     `json:"zone,omitempty" doc:"time zone of cron; default: UTC"`
 	EveryS   float64    `json:"every_s,omitempty" doc:"in place of cron: interval in seconds"`
-	Backlog  int        `json:"backlog,omitempty" minimum:"0" doc:"runs are left out while so many of its jobs wait; default: no limit"`
-	Missed   string     `json:"missed,omitempty" enum:"skip,one,all" doc:"what happens to runs that were missed: none (default), one job for all of them, or one each"`
-	Job      Submission `json:"job" doc:"its jobs; times are spans from the run on"`
+	Backlog  int        `json:"backlog,omitempty" minimum:"0" doc:"runs are skipped while this many of its jobs wait; default: no limit"`
+	Missed   string     `json:"missed,omitempty" enum:"skip,one,all" doc:"missed runs get no job (default), one job for all of them, or one job each"`
+	Job      Submission `json:"job" doc:"its jobs; times are relative to the run"`
 	Revision uint64     `json:"revision,omitempty" doc:"the schedule must still have this revision"`
 }
 

@@ -11,7 +11,7 @@ import (
 // Series is a time series of a queue, or of all queues.
 type Series struct {
 	Queue  string     `json:"queue,omitempty" doc:"none: all queues together"`
-	StepS  float64    `json:"step_s" doc:"time that a point stands for"`
+	StepS  float64    `json:"step_s" doc:"time that a point covers"`
 	From   *time.Time `json:"from,omitempty" doc:"the beginning of the first point"`
 	Points []Point    `json:"points" doc:"one for each step, without gaps, up to the last complete one"`
 }
@@ -94,7 +94,7 @@ type Histogram struct {
 	P50S    float64  `json:"p50_s"`
 	P95S    float64  `json:"p95_s"`
 	P99S    float64  `json:"p99_s"`
-	Buckets []Bucket `json:"buckets" doc:"those in which anything was counted, in rising order"`
+	Buckets []Bucket `json:"buckets" doc:"buckets with counts, in rising order"`
 }
 
 // Bucket counts the durations from FromS to less than ToS.

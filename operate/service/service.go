@@ -62,8 +62,8 @@ type Options struct {
 type Connections struct {
 	Open     int    `json:"open"`
 	Accepted uint64 `json:"accepted"`
-	Refused  uint64 `json:"refused" doc:"closed because there were too many"`
-	Denied   uint64 `json:"denied" doc:"kept out by the allow-list"`
+	Refused  uint64 `json:"refused" doc:"closed because of the connection limit"`
+	Denied   uint64 `json:"denied" doc:"rejected by the allow-list"`
 }
 
 // FaktoryWorker is a connected Faktory worker process.
@@ -82,7 +82,7 @@ type FaktoryWorker struct {
 // Setting is a current setting.
 type Setting struct {
 	Name   string `json:"name"`
-	Value  string `json:"value" doc:"as it would be written in the configuration; secrets are hidden"`
+	Value  string `json:"value" doc:"in the format of the configuration; secrets are hidden"`
 	Source string `json:"source" doc:"default, file, environment or flag"`
 }
 

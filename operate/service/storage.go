@@ -17,7 +17,7 @@ type Storage struct {
 	LiveBytes  uint64 `json:"live_bytes" doc:"of the tables in use"`
 	LogBytes   uint64 `json:"log_bytes" doc:"of the log that a restart replays"`
 	FreeBytes  uint64 `json:"free_bytes" doc:"on the disk; 0: not known"`
-	MemBytes   uint64 `json:"memtable_bytes" doc:"written and not yet in a table"`
+	MemBytes   uint64 `json:"memtable_bytes" doc:"bytes written but not yet in a table"`
 	CacheBytes uint64 `json:"cache_bytes" doc:"of blocks in memory"`
 
 	CacheHits   uint64  `json:"cache_hits"`
@@ -25,18 +25,18 @@ type Storage struct {
 	HitRate     float64 `json:"cache_hit_rate" doc:"0 to 1"`
 
 	Levels            []StorageLevel `json:"levels" doc:"the newest data first"`
-	ReadAmplification int            `json:"read_amplification" doc:"how many tables a lookup may have to read"`
+	ReadAmplification int            `json:"read_amplification" doc:"number of tables that a lookup may have to read"`
 	Flushes           uint64         `json:"flushes"`
 	FlushedBytes      uint64         `json:"flushed_bytes"`
 	Compactions       uint64         `json:"compactions"`
 	CompactedBytes    uint64         `json:"compacted_bytes"`
 	CompactionDebt    uint64         `json:"compaction_debt_bytes" doc:"due for compaction"`
-	WriteStalls       uint64         `json:"write_stalls" doc:"times that commits waited for a flush or a compaction"`
+	WriteStalls       uint64         `json:"write_stalls" doc:"number of times that commits waited for a flush or a compaction"`
 
-	Commits *Histogram `json:"commits" doc:"how long commits took, with their syncs"`
-	Syncs   *Syncs     `json:"syncs" doc:"how long syncs of the log took"`
+	Commits *Histogram `json:"commits" doc:"durations of commits, with their syncs"`
+	Syncs   *Syncs     `json:"syncs" doc:"durations of syncs of the log"`
 
-	Archive *Archive `json:"archive,omitempty" doc:"to which all that is committed is shipped; absent: there is none"`
+	Archive *Archive `json:"archive,omitempty" doc:"archive to which all commits are shipped; absent: none"`
 
 	Check  *Operation `json:"check,omitempty" doc:"the last check"`
 	Backup *Operation `json:"backup,omitempty" doc:"the last backup in the background"`
@@ -45,18 +45,18 @@ type Storage struct {
 // Archive is the state of the archive. Counts are since the broker started.
 type Archive struct {
 	Dir        string     `json:"dir" doc:"folder on the broker's host"`
-	LagS       float64    `json:"lag_s" doc:"age of the oldest commit that could not be restored; 0: all can be"`
+	LagS       float64    `json:"lag_s" doc:"age of the oldest commit that is not in the archive; 0: all are"`
 	Earliest   *time.Time `json:"earliest,omitempty" doc:"first moment that can be restored"`
-	BaseAt     *time.Time `json:"base_at,omitempty" doc:"moment of the newest copy of the store in it"`
-	Copying    bool       `json:"copying" doc:"a copy of the store is being made"`
-	Bytes      uint64     `json:"bytes" doc:"size of the folder, about"`
+	BaseAt     *time.Time `json:"base_at,omitempty" doc:"time of the newest copy of the store in the archive"`
+	Copying    bool       `json:"copying" doc:"a copy of the store is in progress"`
+	Bytes      uint64     `json:"bytes" doc:"approximate size of the folder"`
 	Queued     int        `json:"queued_bytes" doc:"of commits that wait to be shipped"`
 	Commits    uint64     `json:"shipped_commits"`
 	Shipped    uint64     `json:"shipped_bytes"`
-	BaseCopies uint64     `json:"base_copies" doc:"copies of the store that were made"`
-	Overflows  uint64     `json:"overflows" doc:"times that the queue was full, so that a new copy of the store had to close the gap"`
+	BaseCopies uint64     `json:"base_copies" doc:"number of copies of the store"`
+	Overflows  uint64     `json:"overflows" doc:"number of times that the queue was full and a new copy of the store had to close the gap"`
 	Failures   uint64     `json:"failures" doc:"attempts to write that failed"`
-	Error      string     `json:"error,omitempty" doc:"why the folder cannot be written now"`
+	Error      string     `json:"error,omitempty" doc:"the reason why the folder cannot be written now"`
 }
 
 func archiveOf(a *core.Archive) *Archive {

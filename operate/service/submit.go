@@ -19,8 +19,8 @@ import (
 // Submission is a job to be submitted.
 type Submission struct {
 	Queue string `json:"queue,omitempty" doc:"required" example:"mail"`
-	Type  string `json:"type,omitempty" doc:"what to run; default: the queue's name"`
-	ID    string `json:"id,omitempty" doc:"an id of the client's own; default: the broker makes one"`
+	Type  string `json:"type,omitempty" doc:"type of the job; default: the queue's name"`
+	ID    string `json:"id,omitempty" doc:"an id chosen by the client; default: the broker makes one"`
 
 	Args       json.RawMessage `json:"args,omitempty" doc:"the body as an array of arguments"`
 	Body       *string         `json:"body,omitempty" doc:"the body as text"`
@@ -31,28 +31,28 @@ type Submission struct {
 	Priority     int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"higher first; 0 is normal"`
 	RunAt        time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
 	DelayS       float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
-	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"removed then, whatever its state; default: never"`
+	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"time at which it is removed in any state; default: never"`
 	ExpiresInS   float64   `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now"`
-	StartBefore  time.Time `json:"start_before,omitzero" doc:"removed if no worker has it by then; default: never"`
-	LeaseForS    float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: as the worker's protocol says"`
-	MaxFails     *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
+	StartBefore  time.Time `json:"start_before,omitzero" doc:"removed if no worker has leased it by then; default: never"`
+	LeaseForS    float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: of the worker's protocol"`
+	MaxFails     *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further attempt; default 25, for an ephemeral job 1"`
 	MaxAttempts  uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
-	Backoff      string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
-	OnExhausted  string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are earlier words for these"`
-	Cost         uint32    `json:"cost,omitempty" maximum:"1000000" doc:"how much a lease counts in limits of leases at once and in rates; default 1"`
+	Backoff      string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next attempt; default exponential"`
+	OnExhausted  string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are old names for these"`
+	Cost         uint32    `json:"cost,omitempty" maximum:"1000000" doc:"how much a lease counts in limits of concurrent leases and in rates; default 1"`
 	DeadForS     float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
-	RetainForS   float64   `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end; default: not at all"`
+	RetainForS   float64   `json:"retain_for_s,omitempty" doc:"time that the outcome is kept after the end; default: not kept"`
 	UniqueKey    string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
-	OnDuplicate  string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce,replace" doc:"a second job with the key is refused (default), answered with the first, or gives the first its body, tags, priority and run_at, unless a worker has that one"`
-	DebounceMaxS float64   `json:"debounce_max_s,omitempty" doc:"with replace: due no later than so long after the first submission, whatever delay_s or run_at says"`
-	UniqueForS   float64   `json:"unique_for_s,omitempty" doc:"the key is free after so long even if the job lives"`
-	UniqueUntil  string    `json:"unique_until,omitempty" enum:"end,start,window" doc:"the key is free when the job ends (default), when a worker has it, or only after unique_for_s, even if the job has ended"`
-	Ephemeral    bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and gone with the client that waits for it; needs wait"`
-	Parent       string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
+	OnDuplicate  string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce,replace" doc:"a second job with the key is refused (default), returns the first job, or replaces the body, tags, priority and run_at of the first job unless that is running"`
+	DebounceMaxS float64   `json:"debounce_max_s,omitempty" doc:"with replace: due at most this long after the first submission, regardless of delay_s or run_at"`
+	UniqueForS   float64   `json:"unique_for_s,omitempty" doc:"the key is free after this time, even if the job is not finished"`
+	UniqueUntil  string    `json:"unique_until,omitempty" enum:"end,start,window" doc:"the key is free when the job ends (default), when a worker leases it, or only after unique_for_s, even if the job has ended"`
+	Ephemeral    bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and removed when its waiting client disconnects; needs wait"`
+	Parent       string    `json:"parent,omitempty" doc:"name of the parent job: this job waits until the parent has finished"`
 	After        []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
-	OnBroken     string    `json:"on_broken,omitempty" enum:"wait,release,fail,drop" doc:"when a job that it waits for dies or is cancelled: wait on (default), run all the same, go to the dead set, or be cancelled"`
-	Batch        string    `json:"batch,omitempty" doc:"batch that it belongs to"`
-	Traceparent  string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: that of the request; an invalid one is ignored"`
+	OnBroken     string    `json:"on_broken,omitempty" enum:"wait,release,fail,drop" doc:"if a job that it waits for dies or is cancelled: keep waiting (default), run anyway, go to the dead set, or be cancelled"`
+	Batch        string    `json:"batch,omitempty" doc:"its batch"`
+	Traceparent  string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: the context of the request; an invalid one is ignored"`
 	Tracestate   string    `json:"tracestate,omitempty" doc:"goes with traceparent"`
 }
 

@@ -9,7 +9,7 @@ import (
 
 // TimelineEntry is an event of a job, or a note of a client.
 type TimelineEntry struct {
-	Number   uint32          `json:"number" doc:"of all entries of the job, from 0; those in the middle of a long timeline are not kept"`
+	Number   uint32          `json:"number" doc:"number of the entry, from 0; entries in the middle of a long timeline are not kept"`
 	At       *time.Time      `json:"at"`
 	Kind     string          `json:"kind" example:"failed"`
 	Protocol string          `json:"protocol,omitempty" doc:"of the worker, or of the client that caused it"`

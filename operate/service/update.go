@@ -12,13 +12,13 @@ import (
 
 // JobUpdate changes fields of a job. Nil fields do not change.
 type JobUpdate struct {
-	Queue       *string         `json:"queue,omitempty" minLength:"1" maxLength:"512" doc:"move it there, with the same identity; this ends its lease, and a dead job comes back to life"`
+	Queue       *string         `json:"queue,omitempty" minLength:"1" maxLength:"512" doc:"move the job to this queue, with the same identity; this ends its lease and revives a dead job"`
 	Type        *string         `json:"type,omitempty" maxLength:"512"`
 	Tags        *[]string       `json:"tags,omitempty"`
 	Priority    *int64          `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
-	RunAt       *time.Time      `json:"run_at,omitempty" doc:"of a job that waits: when it becomes ready"`
+	RunAt       *time.Time      `json:"run_at,omitempty" doc:"for a waiting job: when it becomes ready"`
 	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
-	LeaseForS   *float64        `json:"lease_for_s,omitempty" doc:"a worker's time to finish; a lease that runs goes on as it was granted"`
+	LeaseForS   *float64        `json:"lease_for_s,omitempty" doc:"a worker's time to finish; a running lease does not change"`
 	MaxAttempts *uint32         `json:"max_attempts,omitempty" maximum:"4294967295"`
 	MaxFails    *uint32         `json:"max_fails,omitempty" maximum:"4294967295"`
 	Args        json.RawMessage `json:"args,omitempty" doc:"a new body"`

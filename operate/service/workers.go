@@ -18,14 +18,14 @@ import (
 type Worker struct {
 	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process, push:NAME a target of pushes"`
 	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
-	Name        string     `json:"name,omitempty" doc:"the client's word for itself"`
+	Name        string     `json:"name,omitempty" doc:"the client's name for itself"`
 	Address     string     `json:"address,omitempty"`
 	Identity    string     `json:"identity,omitempty" doc:"subject of the TLS certificate"`
 	Worker      string     `json:"worker,omitempty" doc:"of a connection: the worker process that it belongs to"`
 	ConnectedAt *time.Time `json:"connected_at,omitempty"`
-	Queues      []string   `json:"queues" doc:"that it can work for, or waits at"`
+	Queues      []string   `json:"queues" doc:"queues that it is registered for, or waits at"`
 	Waiting     bool       `json:"waiting" doc:"it waits for a job"`
-	Held        []HeldJob  `json:"held" doc:"the jobs in its hands, at most 100"`
+	Held        []HeldJob  `json:"held" doc:"its leased jobs, at most 100"`
 
 	State       string     `json:"state,omitempty" enum:"running,quiet,terminate" doc:"of a Faktory worker"`
 	Hostname    string     `json:"hostname,omitempty"`
@@ -45,7 +45,7 @@ type HeldJob struct {
 	Queue      string     `json:"queue"`
 	Type       string     `json:"type"`
 	LeasedAt   *time.Time `json:"leased_at,omitempty"`
-	LeaseUntil *time.Time `json:"lease_until,omitempty" doc:"none: as long as the connection lasts"`
+	LeaseUntil *time.Time `json:"lease_until,omitempty" doc:"none: until the connection ends"`
 }
 
 const (

@@ -16,9 +16,9 @@ const (
 type Workflow struct {
 	Of        string         `json:"of" doc:"the job or the batch"`
 	Total     int            `json:"total" doc:"jobs that still exist, and that the caller may read"`
-	States    map[string]int `json:"states" doc:"how many of them are in each state"`
-	Truncated bool           `json:"truncated,omitempty" doc:"there are more: total and states are of the first 20,000"`
-	Jobs      []WorkflowJob  `json:"jobs" doc:"the first 1,000, as they were submitted"`
+	States    map[string]int `json:"states" doc:"number of jobs in each state"`
+	Truncated bool           `json:"truncated,omitempty" doc:"there are more: total and states cover the first 20,000"`
+	Jobs      []WorkflowJob  `json:"jobs" doc:"the first 1,000, in the order of submission"`
 }
 
 // WorkflowJob is a job of a workflow.

@@ -27,7 +27,7 @@ func clusterCommand() *cobra.Command {
 		listCommand(&cobra.Command{
 			Use: "status", Short: "list the nodes",
 			Long: "List the nodes of a cluster: their roles, their position in the log, whether they have the index of all jobs in memory and serve\n" +
-				"at once if it gets to lead, and when it last answered the node that is asked.",
+				"at once as a leader, and when they last answered the asked node.",
 		}, "cluster", "nodes", []string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "LAST CONTACT", "VERSION"}, clusterRow),
 		clusterChange("add ID=HOST:PORT", "let a node join",
 			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+

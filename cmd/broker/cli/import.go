@@ -26,10 +26,10 @@ func importCommand() *cobra.Command {
 		Short: "move the waiting jobs of another server into this broker",
 		Long: "Take the waiting jobs from a running gearmand, Faktory or beanstalkd over its own protocol, and submit them to this broker.\n" +
 			"A job is removed at the source only once this broker has acknowledged it: an import that is interrupted or killed loses\n" +
-			"nothing, and goes on when it is started again. Stop the workers of the source first. Jobs that this broker refuses stay\n" +
+			"nothing, and continues when it is started again. Stop the workers of the source first. Jobs that this broker refuses stay\n" +
 			"at the source and are listed. Exit code 9 means that jobs are left; the table says why.\n\n" +
 			"gearmand's jobs go to this broker's Gearman port and Faktory's to its Faktory port (--to), beanstalkd's to its HTTP port\n" +
-			"(--server). Faktory's protocol shows the jobs in queues only. Scheduled, retrying and dead jobs come out of its Redis: name\n" +
+			"(--server). Faktory's protocol shows the jobs in queues only. Scheduled, retrying and dead jobs are in its Redis: name\n" +
 			"that as SOURCE, as redis://HOST:PORT or unix:/path/of/db/redis.sock.",
 		Example: "  broker import --from gearmand old-host:4730\n" +
 			"  broker import --from faktory tcp://:password@old-host:7419\n" +

@@ -85,7 +85,7 @@ func limitsCommand() *cobra.Command {
 		Use:   "limits [QUEUE]",
 		Short: "list the limits of queues and change them",
 		Long: "List the limits of concurrent leases and of leases per second. With QUEUE also show which jobs count\n" +
-			"against its limits. Limits of the settings file are changed there.",
+			"against its limits. Limits of the settings file can only be changed there.",
 		Example: "  broker limits\n  broker limits set mail --concurrency 4 --rate 10\n  broker limits set mail --scope key --concurrency 1",
 		Args:    cobra.MaximumNArgs(1),
 	}

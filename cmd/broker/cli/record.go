@@ -26,7 +26,7 @@ func recordCommand() *cobra.Command {
 		Use:   "record --protocol NAME --upstream HOST:PORT --listen HOST:PORT --file FILE",
 		Short: "record the traffic between clients and a server, to replay it later",
 		Long: "Run a proxy between clients and any server of their protocol. Pass all bytes unchanged, and write both directions with their\n" +
-			"times to a file, until interrupted. The file has the bodies of jobs, and what clients log in with: only its owner may read\n" +
+			"times to a file, until interrupted. The file contains the bodies of jobs and the clients' credentials: only its owner may read\n" +
 			"it. broker replay plays it against another server. The protocols are " + strings.Join(wiretap.Protocols(), ", ") + ".",
 		Example: "  broker record --protocol beanstalkd --upstream 127.0.0.1:11300 --listen 127.0.0.1:11301 --file app.rec",
 		Args:    noArgs,

@@ -20,8 +20,8 @@ import (
 // ShadowCommands change a running broker shadow through the address of its page.
 func ShadowCommands(at string) []*cobra.Command {
 	return []*cobra.Command{
-		shadowChange(at, switchover.ActionCutOver, "let the new jobs of queues go to the broker", "  broker shadow cut-over mail video"),
-		shadowChange(at, switchover.ActionRollBack, "let the new jobs of queues go to the old server again", "  broker shadow roll-back mail"),
+		shadowChange(at, switchover.ActionCutOver, "send the new jobs of queues to the broker", "  broker shadow cut-over mail video"),
+		shadowChange(at, switchover.ActionRollBack, "send the new jobs of queues to the old server again", "  broker shadow roll-back mail"),
 		shadowStatus(at),
 	}
 }

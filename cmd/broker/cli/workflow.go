@@ -26,7 +26,7 @@ func workflowCommand() *cobra.Command {
 		Use:   "workflow ID",
 		Short: "show a job or a batch with all jobs below it",
 		Long: "Show a job or a batch with all jobs below it: children, members, callbacks, and jobs that still wait for one of these. " +
-			"broker cancel and broker retry do something to all of them with --workflow.",
+			"broker cancel and broker retry change all of them with --workflow.",
 		Example: "  broker workflow 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a\n  broker retry --workflow b-8bfgPnlSYtkH --state dead\n  broker cancel --workflow b-8bfgPnlSYtkH",
 		Args:    cobra.ExactArgs(1),
 	}
