@@ -143,7 +143,7 @@ func (s *shipper) enter() error {
 			return err
 		}
 		if goesOn {
-			s.goOn(t)
+			s.continueTimeline(t)
 		}
 		break
 	}
@@ -151,8 +151,8 @@ func (s *shipper) enter() error {
 	return nil
 }
 
-// goOn continues a timeline.
-func (s *shipper) goOn(t *timeline) {
+// continueTimeline continues a timeline.
+func (s *shipper) continueTimeline(t *timeline) {
 	last := t.bases[len(t.bases)-1]
 	s.dir, s.based, s.baseAt, s.baseTime = t.dir, true, last.at, last.at
 	s.w.mu.Lock()

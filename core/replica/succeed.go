@@ -42,7 +42,7 @@ func (n *Node) watchLeader() {
 	for {
 		select {
 		case id := <-n.left:
-			for try := 0; try < goneTries && n.LeaderID() == id && !n.succeed(ctx, id); try++ {
+			for try := 0; try < goneTries && n.LeaderID() == id && !n.electSuccessor(ctx, id); try++ {
 				n.sleep(goneAgain)
 			}
 		case <-n.closed:
@@ -62,8 +62,8 @@ func (n *Node) connectionEnded(from string) {
 	}
 }
 
-// succeed begins an election if the leader is gone and this node should lead next; false: that is not certain.
-func (n *Node) succeed(ctx context.Context, leader string) bool {
+// electSuccessor begins an election if the leader is gone and this node should lead next; false: that is not certain.
+func (n *Node) electSuccessor(ctx context.Context, leader string) bool {
 	term := n.raft.CurrentTerm()
 	own := n.find(ctx, leader)
 	if !own.Gone {

@@ -123,7 +123,7 @@ func (f *fixture) next(queue string, client int) uint32 {
 	e.Set(table.Held)
 	f.table.Move(h, core.Leased)
 	f.rules.TakeSlot(h, e, uint64(client)) //nolint:gosec // small
-	if q.Tells() {
+	if q.DistinguishesJobs() {
 		f.rules.Leased(q, h, e.Seq)
 	}
 	f.leased = append(f.leased, h)

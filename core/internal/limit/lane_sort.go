@@ -104,8 +104,8 @@ func (s *laneSort) drop(n uint32) {
 	}
 }
 
-// around reports whether the walk has seen all jobs since the queue joined.
-func (s *laneSort) around(q *sorting) bool {
+// hasSeenAll reports whether the walk has seen all jobs since the queue joined.
+func (s *laneSort) hasSeenAll(q *sorting) bool {
 	return s.lap > q.lap+1 || s.lap == q.lap+1 && s.next >= q.from
 }
 
@@ -131,7 +131,7 @@ func (r *Rules) SortTimeout() {
 		r.dropRetired()
 	}
 	for cost := 0; len(s.queues) > 0 && cost < r.sortStep(); {
-		if s.around(&s.queues[0]) {
+		if s.hasSeenAll(&s.queues[0]) {
 			n := s.queues[0].queue
 			s.queues = s.queues[1:]
 			r.sorted(n)

@@ -26,8 +26,8 @@ type Queue struct {
 // HasPolicy reports whether a queue has limits or a sharing.
 func (q *Queue) HasPolicy() bool { return q.policy != nil }
 
-// Tells reports whether a queue treats its jobs differently, so that leases must be counted.
-func (q *Queue) Tells() bool { return q.lanes != nil || q.order != nil }
+// DistinguishesJobs reports whether a queue treats its jobs differently, so that leases must be counted.
+func (q *Queue) DistinguishesJobs() bool { return q.lanes != nil || q.order != nil }
 
 // HasLanes reports whether a queue has lanes.
 func (q *Queue) HasLanes() bool { return q.lanes != nil }

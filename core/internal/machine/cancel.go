@@ -118,15 +118,15 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 		e.Attempts = 0 // otherwise it would end again at once
 	}
 	e.Clear(table.ScheduledOrder | table.Broken)
-	m.addOrder(c, h, e, core.EventReady)
+	m.recordOrder(c, h, e, core.EventReady)
 	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Kicks++ })
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
 	m.makeReady(h, e)
 }
 
-// addOrder records an order of a client in a job's timeline.
-func (m *Machine) addOrder(c *client, h uint32, e *table.Entry, kind core.EventKind) {
+// recordOrder records an order of a client in a job's timeline.
+func (m *Machine) recordOrder(c *client, h uint32, e *table.Entry, kind core.EventKind) {
 	if !e.Has(table.Ephemeral) {
 		m.addEntry(c, h, e, core.TimelineEntry{Kind: kind, Detail: "by order"})
 	}

@@ -116,7 +116,7 @@ func (c *checker) line(q *jobQueue) {
 			op = &asleep
 		}
 		if m.stopped != nil || m.draining || q.paused || q.Sorting || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
-			!m.limits.MayHave(&q.Queue, asks(cl, op), c.dropped(q)) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
+			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
 			continue
 		}
 		if cl.parked {
@@ -137,7 +137,7 @@ func (c *checker) enough(cl *client, op *core.Lease) bool {
 	missing := op.Min
 	c.m.waiters.Each(cl.waitEntries, func(n uint32) {
 		q := c.m.queues[n]
-		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.Sorting && c.m.available(q) > 0 && c.m.limits.MayHave(&q.Queue, asks(cl, op), c.dropped(q)) {
+		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.Sorting && c.m.available(q) > 0 && c.m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) {
 			missing -= c.m.availableTo(q, cl, op, missing, false)
 		}
 	})

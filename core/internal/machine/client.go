@@ -125,7 +125,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		m.dropIdle(a.queue)
 	}
 	c.abilities = nil
-	m.freeHeld(c)
+	m.releaseHeldQueues(c)
 	if !c.unlisted {
 		m.stats.Clients[c.protocol]--
 	}

@@ -90,8 +90,8 @@ func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
 	return h
 }
 
-// coalesceOver replies to a submission that joins an ended job.
-func (m *Machine) coalesceOver(c *client, op *core.Submit, w *table.Window) {
+// coalesceWithEnded replies to a submission that joins an ended job.
+func (m *Machine) coalesceWithEnded(c *client, op *core.Submit, w *table.Window) {
 	r := core.Reply{
 		Kind: core.Submitted, Tag: op.Tag, Seq: w.Seq, Existing: true, Commit: m.table.WindowPending(w),
 		Job: &core.Job{Seq: w.Seq, ID: w.ID, Queue: op.Job.Queue, CreatedAt: w.CreatedAt},

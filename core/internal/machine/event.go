@@ -32,7 +32,7 @@ func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail s
 
 func (m *Machine) recordWanted(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if hasTimeline(e, kind) {
-		m.follows(m.actor, h, e, kind, detail)
+		m.addToTimeline(m.actor, h, e, kind, detail)
 	}
 	m.emit(h, e, kind, detail)
 }
@@ -60,7 +60,7 @@ func (m *Machine) recordRunEnd(h uint32, e *table.Entry, kind core.EventKind, de
 // recordFinal adds the last event of a job to its timeline and publishes it.
 func (m *Machine) recordFinal(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if hasTimeline(e, kind) {
-		m.follows(m.actor, h, e, kind, detail)
+		m.addToTimeline(m.actor, h, e, kind, detail)
 	}
 	m.emitFinal(h, e, kind, detail)
 }

@@ -20,8 +20,8 @@ func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 	}
 }
 
-// freeHeld lets go the queues that a leaving client keeps.
-func (m *Machine) freeHeld(c *client) {
+// releaseHeldQueues lets go the queues that a leaving client keeps.
+func (m *Machine) releaseHeldQueues(c *client) {
 	for _, n := range c.holding {
 		m.free(n)
 	}

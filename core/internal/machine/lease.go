@@ -116,7 +116,7 @@ func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
 // front returns the next job that a client gets from a queue. runnable and slotFor must have found one.
 func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 	if q.HasLanes() {
-		return m.laneFront(q, asks(c, op))
+		return m.laneFront(q, askerFor(c, op))
 	}
 	return q.Open().Front()
 }
@@ -150,7 +150,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 			continue
 		}
 		if q.HasLanes() { // limits may allow the job for another worker only
-			h = m.laneFront(q, asks(c, op))
+			h = m.laneFront(q, askerFor(c, op))
 		}
 		if p := m.table.At(h).Priority(); n == 0 || p > best {
 			n, best, at = number, p, k
@@ -387,7 +387,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	e.Attempts++
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
 	m.meters.Leased(&q.watch, e.Kind, m.table.Now-m.waited)
-	if q.Tells() {
+	if q.DistinguishesJobs() {
 		m.limits.Leased(&q.Queue, h, e.Seq)
 	}
 	if e.Has(table.HasOptional) && m.table.Optional(h).UniqueStart {
@@ -425,7 +425,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		m.lastNeeds(c, Work{Needs: LeasedJob, Queue: q.Name})
 	}
 	if hasTimeline(e, core.EventLeased) {
-		m.follows(c, h, e, core.EventLeased, "")
+		m.addToTimeline(c, h, e, core.EventLeased, "")
 	}
 	m.emit(h, e, core.EventLeased, "")
 	m.table.EvictLeased(h, e)
@@ -464,14 +464,14 @@ func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
 }
 
 func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {
-	if q.HasLanes() && m.laneFront(q, asks(c, op)) == 0 {
+	if q.HasLanes() && m.laneFront(q, askerFor(c, op)) == 0 {
 		return false
 	}
-	return m.limits.WorkerBelow(&q.Queue, asks(c, op))
+	return m.limits.WorkerBelow(&q.Queue, askerFor(c, op))
 }
 
-// asks returns the limit.Asker for a client's lease.
-func asks(c *client, op *core.Lease) limit.Asker { return limit.Asker{Client: c.id, Lease: op} }
+// askerFor returns the limit.Asker for a client's lease.
+func askerFor(c *client, op *core.Lease) limit.Asker { return limit.Asker{Client: c.id, Lease: op} }
 
 // laneFront returns the next job of a queue with lanes, or zero if no job can be handed out now. It drops unfit jobs on the way, as
 // runnable does.

@@ -83,7 +83,7 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 	switch {
 	case fit:
 		var unfit []uint32
-		n, unfit = m.limits.CountFit(&q.Queue, asks(c, op), above, m.unfit)
+		n, unfit = m.limits.CountFit(&q.Queue, askerFor(c, op), above, m.unfit)
 		for _, h := range unfit {
 			m.dropUnfit(h)
 		}
@@ -91,7 +91,7 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 			m.dropRest(q)
 		}
 	default:
-		n = m.limits.OpenFor(&q.Queue, asks(c, op), above)
+		n = m.limits.OpenFor(&q.Queue, askerFor(c, op), above)
 	}
-	return min(max(q.Room(n)-woken, 0), m.limits.RoomForWorker(&q.Queue, asks(c, op)))
+	return min(max(q.Room(n)-woken, 0), m.limits.RoomForWorker(&q.Queue, askerFor(c, op)))
 }

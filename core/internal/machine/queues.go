@@ -100,7 +100,7 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	if n := m.table.QueueNumber(name); n != 0 {
 		return n, m.queues[n]
 	}
-	m.lookForIdle()
+	m.checkIdleQueues()
 	name = strings.Clone(name)
 	q := &jobQueue{watch: telemetry.Queue{Name: name}, knownSince: m.table.Now}
 	q.Name = name
@@ -116,13 +116,13 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	return n, q
 }
 
-// tooMany reports whether there are so many queues that even queues with a long lifetime are removed once they are idle.
-func (m *Machine) tooMany() bool { return m.table.QueueCount() > maxKeptQueues }
+// tooManyQueues reports whether there are so many queues that even queues with a long lifetime are removed once they are idle.
+func (m *Machine) tooManyQueues() bool { return m.table.QueueCount() > maxKeptQueues }
 
-// lookForIdle checks the next two queues while there are too many: they may have become idle when there were fewer
+// checkIdleQueues checks the next two queues while there are too many: they may have become idle when there were fewer
 // queues.
-func (m *Machine) lookForIdle() {
-	if !m.tooMany() {
+func (m *Machine) checkIdleQueues() {
+	if !m.tooManyQueues() {
 		return
 	}
 	for range 2 {
@@ -159,7 +159,7 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting && !q.Joining &&
+	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting && !q.Joining &&
 		q.Limits == (core.Limits{}) && !q.HasPolicy()
 }
 

@@ -34,7 +34,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		m.coalesce(c, op, a.joins)
 		return
 	case a.window != nil && a.err == nil:
-		m.coalesceOver(c, op, a.window)
+		m.coalesceWithEnded(c, op, a.window)
 		return
 	}
 	j.ReadyAt = op.Due(m.table.Now, m.table.Now)

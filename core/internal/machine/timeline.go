@@ -16,9 +16,9 @@ const (
 	timelineKinds = beginTimeline | 1<<core.EventSubmitted | 1<<core.EventLeased | 1<<core.EventDone
 )
 
-// follows adds an event to a job's timeline, if it belongs there.
-func (m *Machine) follows(by *client, h uint32, e *table.Entry, kind core.EventKind, detail string) {
-	if timelineKinds&event.Bit(kind) == 0 || e.Entries == 0 && beginTimeline&event.Bit(kind) == 0 && !m.submittedToFollow(h, kind) || e.Has(table.Ephemeral) {
+// addToTimeline adds an event to a job's timeline, if it belongs there.
+func (m *Machine) addToTimeline(by *client, h uint32, e *table.Entry, kind core.EventKind, detail string) {
+	if timelineKinds&event.Bit(kind) == 0 || e.Entries == 0 && beginTimeline&event.Bit(kind) == 0 && !m.requestsTimeline(h, kind) || e.Has(table.Ephemeral) {
 		return
 	}
 	t := core.TimelineEntry{Kind: kind, Detail: detail}
@@ -28,8 +28,8 @@ func (m *Machine) follows(by *client, h uint32, e *table.Entry, kind core.EventK
 	m.addEntry(by, h, e, t)
 }
 
-// submittedToFollow reports whether this is the submission of a job that asks for a timeline.
-func (m *Machine) submittedToFollow(h uint32, kind core.EventKind) bool {
+// requestsTimeline reports whether this is the submission of a job that asks for a timeline.
+func (m *Machine) requestsTimeline(h uint32, kind core.EventKind) bool {
 	if kind != core.EventSubmitted {
 		return false
 	}

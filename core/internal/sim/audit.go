@@ -10,7 +10,7 @@ import (
 func (w *world) audit() error {
 	w.note("audit")
 	for _, c := range w.clients {
-		c.deaf = false // replies that were not fetched would look like leases without a holder
+		c.notReading = false // replies that were not fetched would look like leases without a holder
 	}
 	if err := w.collect(); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
-	since := min(now, c.deafFrom)
+	since := min(now, c.unreadSince)
 	span := cmp.Or(m.requests[r.Tag].span, w.leaseLength(p, i.Queue, c.holds))
 	if m.changedSince(i.Queue, since) {
 		span = r.Lease.LeaseFor // from a policy that is no longer set
@@ -81,7 +81,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
-	if c.deafFrom > now { // otherwise, since the hand-out, earlier jobs may have come back or limits may have changed
+	if c.unreadSince > now { // otherwise, since the hand-out, earlier jobs may have come back or limits may have changed
 		if err := w.withinShared(p, i.Queue); err != nil {
 			return err
 		}
@@ -141,18 +141,18 @@ func (w *world) checkNotified(seq uint64) error {
 // toggleReads makes a client stop reading, or read again.
 func (w *world) toggleReads() error {
 	c := w.anyClient()
-	if c.deaf {
-		c.deaf = false
+	if c.notReading {
+		c.notReading = false
 	} else {
-		w.deafen(c)
+		w.stopReading(c)
 	}
-	w.note("%v client %d deaf: %v", c.kind, c.id, c.deaf)
+	w.note("%v client %d notReading: %v", c.kind, c.id, c.notReading)
 	return w.collect()
 }
 
-// deafen makes a client stop reading.
-func (w *world) deafen(c *client) {
-	if !c.deaf {
-		c.deaf, c.deafFrom = true, w.clk.monotonic.Now()
+// stopReading makes a client stop reading.
+func (w *world) stopReading(c *client) {
+	if !c.notReading {
+		c.notReading, c.unreadSince = true, w.clk.monotonic.Now()
 	}
 }

@@ -233,7 +233,7 @@ func (w *world) disconnectUnread() error {
 	if err := w.do(c, op, op.Tag, nil); err != nil {
 		return err
 	}
-	w.deafen(c)
+	w.stopReading(c)
 	if err := w.submitTo(queueName(4)); err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (w *world) leave(c *client) error {
 	w.model.gone(c.id)
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 	w.connect()
-	if c.deaf {
+	if c.notReading {
 		return w.audit() // jobs whose lease it did not know of must be free again
 	}
 	return w.collect()

@@ -43,14 +43,14 @@ type world struct {
 
 // client is one connection.
 type client struct {
-	id       core.ClientID
-	kind     core.Protocol
-	holds    core.Holder  // of its latest lease
-	deaf     bool         // its replies are not fetched
-	deafFrom core.Instant // replies that are fetched now are of this time or later; of the monotonic clock
-	tag      uint64       // of its Sleep operation, while it sleeps
-	held     []string     // queues that it keeps with HoldQueue
-	able     []bool       // queues of its registrations, if it is a Gearman worker
+	id          core.ClientID
+	kind        core.Protocol
+	holds       core.Holder  // of its latest lease
+	notReading  bool         // its replies are not fetched
+	unreadSince core.Instant // replies that are fetched now are of this time or later; of the monotonic clock
+	tag         uint64       // of its Sleep operation, while it sleeps
+	held        []string     // queues that it keeps with HoldQueue
+	able        []bool       // queues of its registrations, if it is a Gearman worker
 }
 
 // newWorld returns the world for a seed; every fourth world has relaxed durability.
@@ -105,7 +105,7 @@ func (w *world) open() error {
 }
 
 func (w *world) connect() {
-	c := &client{kind: core.Protocols[1+w.rng.IntN(3)], deafFrom: attentive}
+	c := &client{kind: core.Protocols[1+w.rng.IntN(3)], unreadSince: attentive}
 	c.id = w.engine.Open(core.ClientOptions{Protocol: c.kind, Wake: func() {}})
 	w.clients = append(w.clients, c)
 	if c.kind == core.Gearman {
@@ -126,7 +126,7 @@ const (
 	successQueue  = "success"
 )
 
-// attentive is client.deafFrom while a client reads.
+// attentive is client.unreadSince while a client reads.
 const attentive = core.Instant(math.MaxInt64)
 
 // act is something that may happen, with its usual weight.
@@ -250,7 +250,7 @@ func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) err
 // collect fetches replies for clients without an operation.
 func (w *world) collect() error {
 	for _, c := range w.clients {
-		if c.deaf {
+		if c.notReading {
 			continue
 		}
 		for _, r := range w.engine.Do(c.id, nil, nil) {
@@ -259,7 +259,7 @@ func (w *world) collect() error {
 				return err
 			}
 		}
-		c.deafFrom = attentive
+		c.unreadSince = attentive
 	}
 	return w.fetchEvents()
 }
@@ -296,7 +296,7 @@ func (w *world) overdue() error {
 }
 
 func (w *world) isDeaf(id core.ClientID) bool {
-	return slices.ContainsFunc(w.clients, func(c *client) bool { return c.id == id && c.deaf })
+	return slices.ContainsFunc(w.clients, func(c *client) bool { return c.id == id && c.notReading })
 }
 
 func sortedKeys[V any](m map[uint64]V) []uint64 {
@@ -324,7 +324,7 @@ func (w *world) pass() error {
 func (w *world) overslept() error {
 	for _, c := range w.clients {
 		for range len(w.clients) + 1 {
-			if c.tag == 0 || c.deaf || w.workFor(c) == 0 {
+			if c.tag == 0 || c.notReading || w.workFor(c) == 0 {
 				break
 			}
 			w.clk.pass(300 * time.Millisecond)
@@ -333,7 +333,7 @@ func (w *world) overslept() error {
 				return err
 			}
 		}
-		if work := w.workFor(c); c.tag != 0 && !c.deaf && work > 0 {
+		if work := w.workFor(c); c.tag != 0 && !c.notReading && work > 0 {
 			return fmt.Errorf("client %d sleeps beside %d jobs", c.id, work)
 		}
 	}
