@@ -70,7 +70,7 @@ type shownJob struct {
 	start          core.Instant
 	limits         string
 	transient      table.Transient
-	ends           string // its failure and its outcome
+	ends           string // its failure, its outcome and its progress
 	trace          string
 	firstFail      core.Instant
 	tally          core.Tally
@@ -97,8 +97,8 @@ func (m *Machine) showJob(h uint32) shownJob {
 		end := deref(t.Outcome)
 		s.ends = fmt.Sprintf("%+v %+v", deref(t.Failure), deref(end.Failure))
 		end.Failure = nil
-		s.ends += fmt.Sprintf(" %+v", end)
-		s.transient.Failure, s.transient.Outcome = nil, nil
+		s.ends += fmt.Sprintf(" %+v %+v", end, deref(t.Progress))
+		s.transient.Failure, s.transient.Outcome, s.transient.Progress = nil, nil, nil
 	}
 	e.Queue, e.Kind, e.Holder, e.HeldAt, e.UniqueNext, e.StateTimer, e.ExpiryTimer = 0, 0, 0, 0, 0, 0, 0
 	e.Clear(table.Arrived | table.HasOptional)

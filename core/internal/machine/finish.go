@@ -20,6 +20,9 @@ func (m *Machine) acceptedN(c *client, tag uint64, e *table.Entry, n int) {
 	r.Seq, r.N = e.Seq, n
 }
 
+// succeeded is the outcome of the many completed jobs without a result.
+var succeeded = &core.Outcome{Success: true}
+
 func (m *Machine) complete(c *client, op *core.Complete) {
 	h, e, err := m.authorizeEnd(c, op.Ref, &op.If, op.Authority)
 	if m.rejected(c, op.Tag, e, err) {
@@ -36,7 +39,10 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 		m.remove(h)
 		return
 	}
-	streamed := &core.Outcome{Success: true, Result: op.Result}
+	streamed := succeeded
+	if len(op.Result) > 0 {
+		streamed = &core.Outcome{Success: true, Result: op.Result}
+	}
 	whole := streamed
 	if op.Authority != core.ByAnyone && e.Has(table.HasTransient) && len(m.table.Transient(h).Data) > 0 {
 		whole = &core.Outcome{Success: true, Result: append(m.table.Transient(h).Data, op.Result...)}
@@ -379,8 +385,10 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
-	p := op.Progress
+	var p *core.Progress
 	if !op.Heartbeat {
+		p = &core.Progress{}
+		*p = op.Progress
 		p.UpdatedAt = m.table.Now
 		m.table.EnsureTransient(h).Progress = p
 		m.stats.Reports++
@@ -396,11 +404,10 @@ func (m *Machine) report(c *client, op *core.Report) {
 		m.record(h, e, core.EventProgress, "")
 	}
 	if e.Watchers != 0 && !op.Heartbeat {
-		shared := p // allocated only if a client watches
 		m.watchers.Each(e, func(_ uint32, w *watch.Watcher) {
 			if w.Kind == core.WatchStream {
 				m.reply(m.clients[w.Client], core.Reply{
-					Kind: core.Progressed, Tag: w.Tag, Seq: e.Seq, Progress: &shared, Commit: m.table.JobCommit(e),
+					Kind: core.Progressed, Tag: w.Tag, Seq: e.Seq, Progress: p, Commit: m.table.JobCommit(e),
 				})
 			}
 		})

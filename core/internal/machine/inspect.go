@@ -84,7 +84,10 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	}
 	if e.Has(table.HasTransient) {
 		n := m.table.Transient(h)
-		i.Progress, i.Failure, i.Outcome = n.Progress, n.Failure, n.Outcome
+		i.Failure, i.Outcome = n.Failure, n.Outcome
+		if n.Progress != nil {
+			i.Progress = *n.Progress
+		}
 		if i.Outcome != nil {
 			i.Failure = i.Outcome.Failure // the last failure; transient has the failure before
 		}

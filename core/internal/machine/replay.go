@@ -189,7 +189,8 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 		}
 	}
 	if s.Progress != nil {
-		m.table.EnsureTransient(h).Progress = *s.Progress
+		p := *s.Progress
+		m.table.EnsureTransient(h).Progress = &p
 	}
 	switch s.State {
 	case core.Leased:

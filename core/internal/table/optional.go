@@ -49,7 +49,7 @@ type Optional struct {
 
 // Transient holds data of a job that is not in its entry and not on disk yet.
 type Transient struct {
-	Progress core.Progress
+	Progress *core.Progress // nil: none; it is replaced, never changed
 	Failure  *core.Failure
 	Outcome  *core.Outcome
 	Data     []byte               // chunks of the current attempt, for clients that want the whole result
@@ -87,7 +87,7 @@ func (t *Table) EnsureTransient(h uint32) *Transient {
 // ForgetProgress clears the progress of a job whose worker has left it; the progress of a finished job is kept with its outcome.
 func (t *Table) ForgetProgress(h uint32, e *Entry) {
 	if e.Has(HasTransient) {
-		t.Transient(h).Progress = core.Progress{}
+		t.Transient(h).Progress = nil
 	}
 }
 

@@ -130,10 +130,7 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 	s.DoneFailed, s.KeptByQueue = e.Has(DoneFailed), e.Has(KeptByQueue)
 	s.Placed = !e.Has(ScheduledOrder)
 	if e.Has(HasTransient) {
-		if n := t.transients[h]; n.Progress.UpdatedAt != 0 {
-			p := n.Progress
-			s.Progress = &p
-		}
+		s.Progress = t.transients[h].Progress
 	}
 	return s
 }
@@ -190,7 +187,7 @@ func (t *Table) evictStored(h uint32, e *Entry) {
 		n.Outcome = nil
 	}
 	n.dropWritten()
-	if n.Failure == nil && n.Outcome == nil && len(n.entries) == 0 && len(n.Data) == 0 && n.Progress.UpdatedAt == 0 {
+	if n.Failure == nil && n.Outcome == nil && len(n.entries) == 0 && len(n.Data) == 0 && n.Progress == nil {
 		delete(t.transients, h)
 		e.Clear(HasTransient)
 	}

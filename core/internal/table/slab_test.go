@@ -29,6 +29,9 @@ func TestEntryDoesNotGrow(t *testing.T) {
 	if got := unsafe.Sizeof(Entry{}); got != 160 {
 		t.Errorf("an entry has %d bytes", got)
 	}
+	if got := unsafe.Sizeof(Transient{}); got > 88 {
+		t.Errorf("a transient has %d bytes", got)
+	}
 	if got := unsafe.Sizeof([PageSize]Entry{}) % 8192; got != 0 {
 		t.Errorf("a page of entries wastes memory: %d bytes more than pages of the allocator", got)
 	}
