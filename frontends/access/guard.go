@@ -184,8 +184,8 @@ func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	return into
 }
 
-// dropLostQueues takes back registrations for queues that the principal may no longer work for, and adds what the client gets
-// meanwhile.
+// dropLostQueues removes the registrations for queues that the principal may no longer consume, and appends the client's
+// replies that arrive in the process.
 func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into []core.Reply) []core.Reply {
 	for queue := range c.able {
 		if !p.May(Consume, queue) {

@@ -52,7 +52,7 @@ func TestReplyThatWaitsOutlivesALostRegistration(t *testing.T) {
 	t.Error("the job that the worker holds never reaches it")
 }
 
-func TestQueuesAreKeptKnownForThoseWhoMayUseThem(t *testing.T) {
+func TestOnlyPermittedQueuesStayKnown(t *testing.T) {
 	t.Parallel()
 	g, c := guardFixture(t, Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: []string{"q"}}}})
 	id := Admit(g, core.ClientOptions{Protocol: core.Beanstalk, Wake: func() {}}, Credentials{Login: c.Default("w")})

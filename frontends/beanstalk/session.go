@@ -351,8 +351,8 @@ func (s *Session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *Session) Blocked() bool { return s.wait.tag != 0 }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no further job, but still the one that is
-// being read for it.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job whose body
+// is being read from disk.
 func (s *Session) WaitsHalfClosed() bool {
 	s.eof = true
 	if !s.wait.reads {

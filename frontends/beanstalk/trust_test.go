@@ -75,7 +75,7 @@ func TestReserveOfManyShortLeasesAsksForOne(t *testing.T) {
 	}
 }
 
-func TestDeletesOfJobsThatNobodyHoldsAreAudited(t *testing.T) {
+func TestDeletesOfUnleasedJobsAreAudited(t *testing.T) {
 	t.Parallel()
 	var noted []string
 	s, _ := setupCounting(t, Options{Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) }}, noGuard)
@@ -87,7 +87,7 @@ func TestDeletesOfJobsThatNobodyHoldsAreAudited(t *testing.T) {
 	}
 }
 
-func TestStatsOfStrangersCostNothing(t *testing.T) {
+func TestStatsWithoutRightsCostNothing(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "root", Grants: []access.Grant{{Role: access.Admin}}}})

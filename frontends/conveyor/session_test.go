@@ -73,7 +73,7 @@ func TestFamiliesCloseInOrder(t *testing.T) {
 	c.want("0", "SCARD", "conv:jobs:active")
 }
 
-func TestFailedChildKeepsItsFamily(t *testing.T) {
+func TestFailedChildKeepsItsLinks(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	c := dial(t, s, "client")
@@ -142,7 +142,7 @@ func TestConnectionLostBeforeConfirmation(t *testing.T) {
 	}
 }
 
-func TestFailureCutInTheMiddleLosesNothing(t *testing.T) {
+func TestInterruptedFailurePipelineLosesNoJob(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	c, other := dial(t, s, "worker"), dial(t, s, "other")

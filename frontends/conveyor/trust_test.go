@@ -23,7 +23,7 @@ func setupFor(t testing.TB, grants ...access.Grant) *frontendtest.Stage {
 	})
 }
 
-func TestEventsOfANamespaceAreForReadersOfAllItsQueues(t *testing.T) {
+func TestEventsOfANamespaceNeedReadOnAllItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pattern, channel string
@@ -43,7 +43,7 @@ func TestEventsOfANamespaceAreForReadersOfAllItsQueues(t *testing.T) {
 	}
 }
 
-func TestQueuesOfOthersAreNotNamed(t *testing.T) {
+func TestQueuesWithoutRightsAreNotNamed(t *testing.T) {
 	t.Parallel()
 	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"a*"}}, access.Grant{Role: access.Read, Queues: []string{"a*"}})
 	c := dial(t, s, "c")
@@ -53,7 +53,7 @@ func TestQueuesOfOthersAreNotNamed(t *testing.T) {
 	c.want("1", "ZCARD", "conv:queues:active")
 }
 
-func TestNamespacesThatComeAndGoLeaveNothing(t *testing.T) {
+func TestOneOffNamespacesDoNotLeakMemory(t *testing.T) {
 	t.Parallel()
 	var checkIns checkIns
 	for i := range 1000 {
@@ -104,7 +104,7 @@ func TestRangeOfLargeJobsIsRefused(t *testing.T) {
 	}
 }
 
-func TestNameOfAConnectionKeepsNoWorkerFromItsLeases(t *testing.T) {
+func TestNameOfAConnectionDoesNotBlockAWorkersLeases(t *testing.T) {
 	t.Parallel()
 	var b core.Broker
 	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend { b = broker; return New(b, Options{}) }, frontendtest.InMemory)

@@ -17,7 +17,7 @@ func (e *env) askToStop(seq uint64) {
 	}
 }
 
-func TestFaktoryWorkerHearsWithItsHeartbeatWhichJobsToStop(t *testing.T) {
+func TestFaktoryHeartbeatNamesJobsToStop(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, frontendtest.InMemory)
 	c, other := e.dialFaktory("w"), e.dialFaktory("v")

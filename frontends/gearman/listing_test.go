@@ -10,7 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-func TestLongListingComesInPagesAndPushesWaitBehindIt(t *testing.T) {
+func TestLongListingIsPagedAndPushesFollowIt(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, newMaker(nil), frontendtest.InMemory)
 	c, worker := s.Dial("client"), s.Dial("worker")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestASortedSetIsInOrderWhateverTheOrderOfItsChanges(t *testing.T) {
+func TestSortedSetStaysSortedAfterAnyChanges(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var z sortedSet

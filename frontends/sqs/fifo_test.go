@@ -36,7 +36,7 @@ func TestAReplyHasSeveralMessagesOfAGroupInOrder(t *testing.T) {
 	want(t, "once it is deleted", bodies(f.receive(q)), "a4")
 }
 
-func TestAReleasedHeadComesAloneWhileThoseBehindItAreInFlight(t *testing.T) {
+func TestReleasedFirstMessageComesAloneWhileLaterOnesAreInFlight(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	q := f.fifo("a1 a2 a3 a4", "VisibilityTimeout", "10")

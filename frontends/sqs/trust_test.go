@@ -172,7 +172,7 @@ func TestMoveTaskFillsOnlyQueuesThatWereChecked(t *testing.T) {
 	want(t, "a-dead", counts("a-dead"), 1)
 }
 
-func TestSourcesOfOthersAreNotListed(t *testing.T) {
+func TestSourceQueuesWithoutRightsAreNotListed(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
@@ -229,7 +229,7 @@ func TestTraceHeaderOfTheRequestHasTheBoundsOfTheAttribute(t *testing.T) {
 	}
 }
 
-func TestHandleOfNoLeaseDeletesNothing(t *testing.T) {
+func TestHandleWithoutALeaseDeletesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	url := f.create("q.fifo", fifoQueue, "true", contentDedup, "true")
@@ -245,7 +245,7 @@ func TestHandleOfNoLeaseDeletesNothing(t *testing.T) {
 	want(t, "in flight", f.attributesOf(url)[countInFlight], "1")
 }
 
-func TestQueueThatIsThereRestsOnItsCommit(t *testing.T) {
+func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("q")

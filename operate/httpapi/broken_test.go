@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestADependentSaysWhatBecomesOfItWhenAJobDies(t *testing.T) {
+func TestOnBrokenDecidesAboutDependents(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	first := f.push(map[string]any{"queue": "q"})["id"].(string)

@@ -33,7 +33,7 @@ func TestActionWithADelayCanBeUndone(t *testing.T) {
 	}
 }
 
-func TestActionWithADelaySparesWhatChangesMeanwhile(t *testing.T) {
+func TestDelayedActionSkipsChangedJobs(t *testing.T) {
 	t.Parallel()
 	for _, selection := range []string{`"ids":["one","two"]`, `"filter":{"queue":"q"}`} {
 		f := setupAPI(t, Options{})

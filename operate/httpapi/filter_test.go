@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// TestQueryHasTheFieldsOfTheTable compares the form of which huma wants a field for each condition with the table.
+// TestQueryHasTheFieldsOfTheTable compares the query struct, which needs a field for each condition, with the table.
 func TestQueryHasTheFieldsOfTheTable(t *testing.T) {
 	t.Parallel()
 	want := []string{"q"}

@@ -9,7 +9,7 @@ import (
 )
 
 // Queue names that Gearman clients choose must neither crash the process during a scrape nor hide the metrics of other queues.
-func TestAnyNameOfAQueueHasALabelOfItsOwn(t *testing.T) {
+func TestEveryQueueNameHasItsOwnLabel(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	names := []string{

@@ -101,7 +101,7 @@ func TestManyWaitForAMinimumOrTheirDeadline(t *testing.T) {
 	}
 }
 
-func TestManyEndEachOnItsOwnMerit(t *testing.T) {
+func TestLeasesInOneRequestEndIndependently(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for i := range 8 {
@@ -173,7 +173,7 @@ func TestMalformedRequestForManyChangesNothing(t *testing.T) {
 	}
 }
 
-func TestRightsOfManyLeasesAreThoseOfEachQueue(t *testing.T) {
+func TestManyLeasesNeedRightsForEachQueue(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{"a": {"produce:a", "consume:a"}, "all": {"produce", "consume", "read"}})})
 	for _, q := range []string{"a", "b"} {

@@ -13,7 +13,7 @@ import (
 )
 
 // Prometheus prefers protobuf if it collects native histograms.
-func TestMetricsHaveTheFormatThatIsAskedFor(t *testing.T) {
+func TestMetricsHaveTheRequestedFormat(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	const text, protobuf = "text/plain; version=0.0.4", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily"

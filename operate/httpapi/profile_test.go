@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestProfilesAreServedToWhomMayHaveThem(t *testing.T) {
+func TestProfilesNeedTheAdminRole(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		options        Options

@@ -59,7 +59,7 @@ func at(t *testing.T, job map[string]any, member string) time.Time {
 }
 
 // If a submission finds an existing job, the response names that job, also if a client chose the id.
-func TestSubmissionThatFindsAJobIsAnsweredWithItsID(t *testing.T) {
+func TestSubmissionOfAnExistingJobReturnsItsID(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.push(map[string]any{"queue": "q", "id": "order-7", "type": "Ship", "tags": []string{"a"}, "unique_key": "k"})

@@ -235,7 +235,7 @@ func TestQueuesBeyondTheBoundShareOneLabel(t *testing.T) {
 	}
 }
 
-func TestMetricsTellHowLongJobsWaitAndRun(t *testing.T) {
+func TestMetricsContainWaitAndRunTimes(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	f.broker.queues = make([]core.QueueInfo, 3*histogramPage+1)

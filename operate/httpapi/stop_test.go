@@ -11,7 +11,7 @@ func (f *apiFixture) stopAll() map[string]any {
 	return f.call("POST", "/api/v1/job-actions?wait=5s", `{"action":"cancel","running":"signal","filter":{}}`).want(202)
 }
 
-func TestWorkerHearsThatItsJobIsToStop(t *testing.T) {
+func TestWorkerIsToldToStopItsJob(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	job := f.push(map[string]any{"queue": "q", "max_fails": 9, "retain_for_s": 60})

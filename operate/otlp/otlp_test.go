@@ -273,7 +273,7 @@ func TestClosingSendsWhatIsLeft(t *testing.T) {
 	f.next("publish mail")
 }
 
-func TestClosingSendsAgainWhatWasOnItsWay(t *testing.T) {
+func TestCloseResendsTheBatchInTransit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	held := make(chan bool, 1)

@@ -41,7 +41,7 @@ func (b *countingBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) 
 	return into
 }
 
-func TestASortedPageLooksAtItsOwnQueuesOnly(t *testing.T) {
+func TestSortedPageReadsOnlyItsOwnQueues(t *testing.T) {
 	t.Parallel()
 	s, e := setup(t)
 	makeQueues(t, e, 3500)
