@@ -1,6 +1,10 @@
 package access
 
-import "broker/core"
+import (
+	"net"
+
+	"broker/core"
+)
 
 // Change is an entry for the audit log: an operator's change through a wire protocol.
 type Change struct {
@@ -10,4 +14,20 @@ type Change struct {
 	Action   string // such as queue.pause
 	Target   string
 	Detail   string
+}
+
+// Audit receives the changes for the audit log; nil: there is none. It is called from any goroutine.
+type Audit func(Change)
+
+// Note adds a change that a client has made over a connection. Without an audit log it costs nothing: addresses are made when they are
+// asked for.
+func (a Audit) Note(b core.Broker, client core.ClientID, conn interface{ RemoteAddr() net.Addr }, c Change) {
+	if a == nil {
+		return
+	}
+	c.Who = PrincipalOf(b, client).Name()
+	if from := conn.RemoteAddr(); from != nil {
+		c.Address = from.String()
+	}
+	a(c)
 }

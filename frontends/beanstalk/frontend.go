@@ -21,7 +21,7 @@ type Options struct {
 	Namespace string
 
 	// Audit receives the changes of clients for the audit log. It is called on an event loop and must not block. May be nil.
-	Audit func(access.Change)
+	Audit access.Audit
 
 	// Route changes queue and type at submission, as for Workq. Nil: no change.
 	Route func(queue, typ string) (string, string)

@@ -300,16 +300,9 @@ func (s *Session) watchedQueues() []string {
 
 // note reports a change for the audit log.
 func (s *Session) note(action, target, detail string) {
-	if s.front.opts.Audit == nil {
-		return
-	}
-	c := access.Change{
-		Who: access.PrincipalOf(s.front.broker, s.client).Name(), Protocol: core.Beanstalk, Action: action, Target: target, Detail: detail,
-	}
-	if a := s.conn.RemoteAddr(); a != nil {
-		c.Address = a.String()
-	}
-	s.front.opts.Audit(c)
+	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{
+		Protocol: core.Beanstalk, Action: action, Target: target, Detail: detail,
+	})
 }
 
 // Deliver implements frontends.Session.

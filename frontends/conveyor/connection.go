@@ -84,12 +84,7 @@ func (s *session) address() string {
 
 // noteCancel reports a removed job for the audit log.
 func (s *session) noteCancel(uuid string) {
-	if s.front.opts.Audit == nil {
-		return
-	}
-	s.front.opts.Audit(access.Change{
-		Who: access.PrincipalOf(s.front.broker, s.client).Name(), Protocol: core.Conveyor, Address: s.address(), Action: "job.cancel", Target: uuid,
-	})
+	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: uuid})
 }
 
 // publish channel message

@@ -28,7 +28,7 @@ type Options struct {
 	Access *access.Control
 
 	// Audit is called after each change by an operator. Nil: nobody asks.
-	Audit func(access.Change)
+	Audit access.Audit
 
 	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
 	Route func(queue, typ string) (string, string)

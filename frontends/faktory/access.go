@@ -27,14 +27,5 @@ func (s *session) allowedForAll(r access.Role, names []string) bool {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(action, target string) {
-	if s.f.opts.Audit == nil {
-		return
-	}
-	c := access.Change{
-		Who: access.PrincipalOf(s.f.broker, s.client).Name(), Protocol: core.Faktory, Action: action, Target: target,
-	}
-	if a := s.conn.RemoteAddr(); a != nil {
-		c.Address = a.String()
-	}
-	s.f.opts.Audit(c)
+	s.f.opts.Audit.Note(s.f.broker, s.client, s.conn, access.Change{Protocol: core.Faktory, Action: action, Target: target})
 }

@@ -50,7 +50,7 @@ type Options struct {
 	Description    string // zero: Description
 
 	// Audit receives the changes that operators make. It is called on an event loop and must not block. May be nil.
-	Audit func(access.Change)
+	Audit access.Audit
 
 	// Route renames the queue and type of a job at submission. A renamed queue gets no Namespace. nil: no renaming.
 	Route func(queue, jobtype string) (string, string)

@@ -106,14 +106,11 @@ func (s *session) awaitLine(command, action, target string) uint64 {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c *access.Change) {
-	if c == nil || s.f.opts.Audit == nil {
+	if c == nil {
 		return
 	}
-	c.Who, c.Protocol = access.PrincipalOf(s.f.broker, s.client).Name(), core.Gearman
-	if a := s.conn.RemoteAddr(); a != nil {
-		c.Address = a.String()
-	}
-	s.f.opts.Audit(*c)
+	c.Protocol = core.Gearman
+	s.f.opts.Audit.Note(s.f.broker, s.client, s.conn, *c)
 }
 
 // status handles status and prioritystatus.

@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// Audit receives the changes that operators make with text commands. It is called on an event loop and must not block. May
 	// be nil.
-	Audit func(access.Change)
+	Audit access.Audit
 
 	// Version is the answer to the text command version. Empty: 1.1.20.
 	Version string

@@ -54,9 +54,6 @@ func (s *session) noteCall(argv []string) {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c access.Change) {
-	if s.f.opts.Audit == nil {
-		return
-	}
-	c.Who, c.Protocol, c.Address = access.PrincipalOf(s.f.broker, s.client).Name(), core.Qless, s.address()
-	s.f.opts.Audit(c)
+	c.Protocol = core.Qless
+	s.f.opts.Audit.Note(s.f.broker, s.client, s.conn, c)
 }

@@ -31,7 +31,7 @@ type Options struct {
 	Access *access.Control
 
 	// Audit is called after each change by an operator. May be nil.
-	Audit func(access.Change)
+	Audit access.Audit
 
 	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
 	// change.

@@ -10,8 +10,8 @@ import (
 
 // Options of the front-end.
 type Options struct {
-	Access *access.Control     // principals; nil: none
-	Audit  func(access.Change) // nil: no audit
+	Access *access.Control // principals; nil: none
+	Audit  access.Audit    // nil: no audit
 
 	// Panicked is called with the value and stack of a panic in a request. The client does not see them. May be nil.
 	Panicked func(value any, stack []byte)

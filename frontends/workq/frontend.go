@@ -27,7 +27,7 @@ type Options struct {
 	Handles core.HandleFormat
 
 	// Audit reports which jobs clients have deleted. It is called on an event loop and must not block. May be nil.
-	Audit func(access.Change)
+	Audit access.Audit
 
 	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
 	// change.

@@ -237,16 +237,7 @@ func (s *Session) write(p *pending, r *core.Reply) {
 
 // noteDelete reports a deleted job for the audit log.
 func (s *Session) noteDelete(id string) {
-	if s.front.opts.Audit == nil {
-		return
-	}
-	c := access.Change{
-		Who: access.PrincipalOf(s.front.broker, s.client).Name(), Protocol: core.Workq, Action: "job.delete", Target: id,
-	}
-	if a := s.conn.RemoteAddr(); a != nil {
-		c.Address = a.String()
-	}
-	s.front.opts.Audit(c)
+	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{Protocol: core.Workq, Action: "job.delete", Target: id})
 }
 
 // say writes an answer that needs no commit.
