@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core"
+	"broker/core/internal/record"
 	"broker/core/internal/store/atomicfile"
 	"broker/core/internal/store/integrity"
 )
@@ -59,6 +60,7 @@ func (s *Store) Checkpoint(dir string) error {
 
 // copyTo makes the copy.
 func (s *Store) copyTo(dir string) error {
+	atLeast := s.Position()
 	return makeCopy(s.fs, dir, func(whole string) error {
 		if s.replicated {
 			if err := s.db.Flush(); err != nil { // a replicated store has no log to copy
@@ -73,8 +75,31 @@ func (s *Store) copyTo(dir string) error {
 				return err
 			}
 		}
-		return errors.Join(integrity.WriteForCopy(s.fs, whole), integrity.WriteFormatFile(s.fs, whole))
+		// The newest log may have been copied in the middle of a write.
+		if err := integrity.TrimNewestLog(s.fs, whole); err != nil {
+			return err
+		}
+		if err := errors.Join(integrity.WriteForCopy(s.fs, whole), integrity.WriteFormatFile(s.fs, whole)); err != nil {
+			return err
+		}
+		return reaches(Options{Dir: whole, FS: s.disk, ReadOnly: true, copying: true}, atLeast)
 	})
+}
+
+// reaches checks that a copy can be opened and has a commit and all before it.
+func reaches(copied Options, atLeast record.Position) error {
+	c, err := Open(copied)
+	if err != nil {
+		return err
+	}
+	at := c.Position()
+	if err := c.Close(); err != nil {
+		return err
+	}
+	if at.Number < atLeast.Number {
+		return integrity.Damaged(copied.Dir, "open the copy", fmt.Errorf("it ends at commit %d, the store was at %d", at.Number, atLeast.Number))
+	}
+	return nil
 }
 
 // makeCopy makes a copy inside a private folder, because Pebble creates folders that all users can read. The copy gets its name once

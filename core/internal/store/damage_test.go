@@ -197,30 +197,54 @@ func TestMissingVersionIsNoticed(t *testing.T) {
 	wantDamage(t, err, "*.log")
 }
 
-// Damage in the log is distinguished from a torn tail, except in the last blocks of 32 KiB, which no later block
-// confirms.
+// Damage in the log is distinguished from a torn tail, except in the last commit, which no later commit confirms. A completed log has
+// no torn tail.
 func TestFlippedBitsInTheLog(t *testing.T) {
 	t.Parallel()
-	const jobs, confirmed = 300, 64 << 10
+	for what, c := range map[string]struct {
+		bodyBytes, jobs int
+		closed          bool
+	}{
+		"small commits": {300, 300, false}, "commits larger than a block": {50_000, 20, false}, "a complete log": {300, 300, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			flipLog(t, c.bodyBytes, c.jobs, c.closed)
+		})
+	}
+}
+
+func flipLog(t *testing.T, bodyBytes, jobs int, closed bool) {
+	t.Helper()
 	whole := newDisk()
 	o := small(whole)
-	o.MemTableBytes = 4 << 20
+	o.MemTableBytes = 8 << 20
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mustClose(t, s)
-	for seq := uint64(1); seq <= jobs; seq++ {
-		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, 300)})
+	last := int64(0) // where the last commit begins
+	for seq := uint64(1); seq <= uint64(jobs); seq++ {
+		if last, err = integrity.SoundLogBytes(whole, newest(t, whole)); err != nil {
+			t.Fatal(err)
+		}
+		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, bodyBytes)})
+	}
+	if closed {
+		mustClose(t, s)
+		if last, err = integrity.SoundLogBytes(whole, newest(t, whole)); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		defer mustClose(t, s)
 	}
 	killed := whole.crash(1, 0)
 	log := newest(t, killed)
-	size := logBytes(t, killed, log)
-	for at := 0; at < len(killed.contents(t, log)); at += 1009 {
+	for at := 0; at < len(killed.contents(t, log)); at += len(killed.contents(t, log))/130 | 1 {
 		disk := killed.crash(1, 100)
 		disk.contents(t, log)[at] ^= 1 << (at % 8)
 		s, err := Open(small(disk))
-		if at < size-confirmed {
+		if int64(at) < last {
 			wantDamage(t, err, log)
 		}
 		if err != nil {
@@ -229,11 +253,11 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 		found := uint64(0)
 		err = s.Scan(context.Background(), nil, func(r *record.Record) error {
 			found++
-			wantSame(t, r.Job, job(found, 300))
+			wantSame(t, r.Job.Seq, found)
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
+		if err != nil || found < uint64(jobs)-1 {
+			t.Errorf("byte %d of a log whose last commit begins at %d: %d jobs, %v", at, last, found, err)
 		}
 		mustClose(t, s)
 	}

@@ -56,8 +56,8 @@
 // Beside Pebble's files the folder has two text files. FORMAT is one line, for people and for the start: once it exists, a
 // folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD (integrity.Guard)
 // covers what Pebble would not miss: the end of a manifest, a log, the end of a complete log. So a store never starts
-// empty or in an older state without an error. There is one exception that no file can prevent: damage within the last two
-// blocks of 32 KiB of the newest log looks like the torn tail of a crash, and is cut off in the same way.
+// empty or in an older state without an error. There is one exception that no file can prevent: after a crash, damage of
+// the last commit looks like the torn tail of a crash, and is cut off in the same way.
 //
 // # Failure
 //

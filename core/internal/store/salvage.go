@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	salvageBatch = 4 << 20     // bytes that are written at once
-	seekBytes    = seqKeyBytes // of a key; the search for the first key behind damage uses these
+	salvageBatch = 4 << 20 // bytes that are written at once
+	seekBytes    = 24      // of a key, to which the end of damage is looked for
 )
 
 // ErrOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
@@ -54,15 +54,13 @@ func (l *LostJobs) Behind(seq uint64) bool {
 func Salvage(
 	ctx context.Context, damaged Options, dir string, mend func(name string, value []byte, lost *LostJobs) []byte, progress func(keys uint64),
 ) (Salvaged, error) {
-	damaged.ReadOnly, damaged.salvaging = true, true
 	damaged = damaged.withDefaults()
-	from, err := Open(damaged)
-	if err != nil {
+	v := salvage{ctx: ctx, mend: mend, progress: progress}
+	if err := v.openDamaged(damaged); err != nil {
 		return Salvaged{}, err
 	}
-	v := salvage{from: from, ctx: ctx, mend: mend, progress: progress}
-	err = v.copyTo(damaged.FS, dir)
-	return v.done, errors.Join(err, from.Close())
+	err := v.copyTo(damaged.FS, dir)
+	return v.done, errors.Join(err, v.from.Close())
 }
 
 // salvage is one call of Salvage.
@@ -198,40 +196,42 @@ func (r *spaceReader) seek(key []byte) bool {
 	return it.Error() == nil
 }
 
-// seekBehind moves from damage after key to the next readable key.
+// seekBehind moves from damage that was met after key to the next key that can be read. A seek into a damaged block is slow, so it
+// first looks for a prefix of key in whose keys the damage ends, and then halves what is left.
 func (r *spaceReader) seekBehind(key []byte) {
-	bad := slices.Clone(key)
-	for at := len(key) - 1; at > 0; at-- {
-		for next := int(key[at]) + 1; next <= 0xff; next++ {
-			try := append(slices.Clone(key[:at]), byte(next))
-			if r.seek(try) {
-				r.seekFirst(bad, try)
-				return
-			}
-			bad = try
-		}
+	prefix := key
+	for len(prefix) > 1 && !r.seek(spaceEnd(prefix)) {
+		prefix = prefix[:len(prefix)-1]
 	}
-	r.seekFirst(bad, []byte{r.space + 1})
-}
-
-// seekFirst moves to the first readable key, by searching the first bytes of keys: a seek to bad meets damage, a seek to good does
-// not.
-func (r *spaceReader) seekFirst(bad, good []byte) {
-	for length := len(bad); length <= seekBytes; length++ {
-		prefix := bad
-		for next := range 256 {
-			try := append(slices.Clone(prefix), byte(next))
-			if bytes.Compare(try, good) >= 0 {
-				break
-			}
-			if r.seek(try) {
-				good = try
-				break
-			}
-			bad = try
+	good := spaceEnd(prefix)
+	for len(prefix) <= max(seekBytes, len(key)) {
+		next := r.firstSound(prefix, key)
+		if next < 256 {
+			good = append(slices.Clone(prefix), byte(next))
 		}
+		if next == 0 {
+			break
+		}
+		prefix = append(slices.Clone(prefix), byte(next-1)) // the damage ends in its keys
 	}
 	r.seek(good)
+}
+
+// firstSound is the smallest byte after prefix with which a seek behind key meets no damage; 256: none.
+func (r *spaceReader) firstSound(prefix, key []byte) int {
+	low, high := 0, 256
+	if len(prefix) < len(key) && bytes.HasPrefix(key, prefix) {
+		low = int(key[len(prefix)]) + 1
+	}
+	for low < high {
+		middle := (low + high) / 2
+		if r.seek(append(slices.Clone(prefix), byte(middle))) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
 }
 
 // take copies a key, unless it is a part of a job whose record is lost.
@@ -314,9 +314,22 @@ func (v *salvage) lose(after, before []byte, err error) {
 			text = fmt.Sprintf("%s between %d and %d", what, s.after, s.before)
 		}
 	case spaceMeta:
-		text = fmt.Sprintf("settings and counters between %q and %q", after[1:], before[1:])
+		text = named("settings and counters", after, before)
 	default:
-		text = fmt.Sprintf("documents between %q and %q", after[1:], before[1:])
+		text = named("documents", after, before)
 	}
 	v.done.Lost = append(v.done.Lost, fmt.Sprintf("%s: %v", text, plain(err)))
+}
+
+// named says which entries with names could not be read.
+func named(what string, after, before []byte) string {
+	switch {
+	case len(after) == 1 && len(before) == 1:
+		return "all " + what
+	case len(after) == 1:
+		return fmt.Sprintf("%s before %q", what, before[1:])
+	case len(before) == 1:
+		return fmt.Sprintf("%s after %q", what, after[1:])
+	}
+	return fmt.Sprintf("%s between %q and %q", what, after[1:], before[1:])
 }

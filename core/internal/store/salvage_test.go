@@ -38,6 +38,7 @@ func manyJobs(t *testing.T, jobs uint64) *testDisk {
 			ch := record.Change{Seq: seq, Job: j}
 			if status {
 				ch.Status = recordtest.FullStatus()
+				ch.Status.Waiting = nil // those of lost jobs change
 			}
 			changes = append(changes, ch)
 		}
@@ -107,13 +108,13 @@ func TestSalvageCopiesASoundStore(t *testing.T) {
 // A wrong bit in a table loses only the keys around it, and no key comes back that did not exist.
 func TestSalvageLosesTheDamagedBlocksOnly(t *testing.T) {
 	t.Parallel()
-	const jobs = 4000
+	const jobs = 2000
 	whole := manyJobs(t, jobs)
 	want := contents(t, whole.crash(1, 100), testDir)
 	tables := whole.files(t, integrity.TableSuffix)
 	random := rand.New(rand.NewPCG(2, 2))
 	lossy := 0
-	for round := range 12 {
+	for round := range 40 {
 		disk := whole.crash(1, 100)
 		name := tables[random.IntN(len(tables))]
 		data := slices.Clone(disk.contents(t, name))
@@ -145,15 +146,19 @@ func TestSalvageLosesTheDamagedBlocksOnly(t *testing.T) {
 		if lost > 0 {
 			lossy++
 		}
-		// An index or a footer takes its whole table with it.
-		if most := jobs / 2; lost > most {
+		// An index or a footer takes its whole table with it; all settings are in one.
+		most := 100
+		if at > len(data)-2000 {
+			most = 1001
+		}
+		if lost > most {
 			t.Errorf("round %d, %s at %d of %d: %d keys are lost: %q", round, name, at, len(data), lost, v.Lost)
 		}
 		if strings.Contains(fmt.Sprint(v.Lost), "detail carrier") {
 			t.Errorf("text for programmers: %q", v.Lost)
 		}
 	}
-	if lossy < 6 {
+	if lossy < 20 {
 		t.Errorf("only %d rounds lost something", lossy)
 	}
 }

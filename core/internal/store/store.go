@@ -31,7 +31,7 @@ type Options struct {
 	Replicated bool
 
 	copying   bool // the folder is inside of one in which a copy is made
-	salvaging bool // damage of the format version and of the position is no reason not to open it
+	salvaging bool // damage of GUARD's files, the format version and the position is no reason not to open it
 
 	// MemTableBytes is the size of a write buffer, of which two are in use under load. With larger buffers, more jobs
 	// come and go without being written to a table. Zero: 16 MiB.
@@ -76,6 +76,8 @@ type Store struct {
 	fs         *faultfs.FS // the file system that Pebble uses
 	lock       io.Closer
 	db         *pebble.DB
+
+	unguarded error // with Options.salvaging: GUARD says that files have lost something
 
 	damaged atomic.Pointer[string] // file in which Pebble last found damage
 	stalls  atomic.Uint64
@@ -128,11 +130,19 @@ func (s *Store) open(o Options) (err error) {
 		}
 	}()
 	found, err := integrity.Scan(o.FS, o.Dir, &s.fs.Guard)
+	if damage := (*DamageError)(nil); o.salvaging && errors.As(err, &damage) && found.Manifest != "" {
+		s.unguarded, err = err, nil
+	}
 	if err != nil {
 		return err
 	}
 	if found.Manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
+	}
+	if found.NewestLog != "" {
+		if err := integrity.CheckLogTail(o.FS, o.FS.PathJoin(o.Dir, found.NewestLog), found.LogBytes); err != nil {
+			return err
+		}
 	}
 	if !o.ReadOnly {
 		_ = o.FS.Remove(o.FS.PathJoin(o.Dir, oldSpareLog)) // usually there is none

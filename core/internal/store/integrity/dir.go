@@ -41,9 +41,11 @@ const (
 
 // DirState is what the file names of a folder tell about the store.
 type DirState struct {
-	Format   uint64 // version in FORMAT, which exists once the store was opened successfully; zero: no file
-	Manifest string // the manifest that the marker names
-	data     int    // tables and logs
+	NewestLog string // its name; empty: there is none
+	LogBytes  int64  // size of that log if it was completed, else zero
+	Format    uint64 // version in FORMAT, which exists once the store was opened successfully; zero: no file
+	Manifest  string // the manifest that the marker names
+	data      int    // tables and logs
 }
 
 // Scan checks a folder before Pebble opens it. It refuses formats that are newer than this code, and damage that Pebble
@@ -68,8 +70,13 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 			if err == nil && pebble.FormatMajorVersion(n) > pebble.FormatNewest {
 				return v, fmt.Errorf("store folder %s, tables of format %d: %w", dir, n, record.ErrNewerFormat)
 			}
-		case strings.HasSuffix(name, TableSuffix), strings.HasSuffix(name, LogSuffix):
+		case strings.HasSuffix(name, TableSuffix):
 			v.data++
+		case strings.HasSuffix(name, LogSuffix):
+			v.data++
+			if v.NewestLog == "" || LogNumber(name) > LogNumber(v.NewestLog) {
+				v.NewestLog = name
+			}
 		}
 	}
 	if v.Manifest == "" && (v.Format > 0 || v.data > 0) {
@@ -79,7 +86,9 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 	if v.Format == 0 {
 		return v, nil // a new store, or a store that was never completed
 	}
-	return v, g.verify(fsys, dir, v.Manifest)
+	err = g.verify(fsys, dir, v.Manifest)
+	v.LogBytes = g.sizeOf(v.NewestLog)
+	return v, err
 }
 
 // markerValue returns the end of a marker's name, after its number.

@@ -75,7 +75,7 @@ func (m *ManifestSum) Add(p []byte) {
 func (g *Guard) LogCreated(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.logs = append(g.logs, logSize{number: logNumber(name)})
+	g.logs = append(g.logs, logSize{number: LogNumber(name)})
 }
 
 // LogClosed records the length of a complete log.
@@ -83,17 +83,29 @@ func (g *Guard) LogClosed(name string, size int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.logs {
-		if g.logs[i].number == logNumber(name) {
+		if g.logs[i].number == LogNumber(name) {
 			g.logs[i].size = size
 		}
 	}
+}
+
+// sizeOf is the size of a log that was completed, else zero.
+func (g *Guard) sizeOf(name string) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.logs {
+		if l.number == LogNumber(name) {
+			return l.size
+		}
+	}
+	return 0
 }
 
 // LogRemoved forgets a log. GUARD may name it until it is written again, which is harmless: the manifest does not need it.
 func (g *Guard) LogRemoved(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.logs = slices.DeleteFunc(g.logs, func(l logSize) bool { return l.number == logNumber(name) })
+	g.logs = slices.DeleteFunc(g.logs, func(l logSize) bool { return l.number == LogNumber(name) })
 }
 
 // ManifestSynced records the synced length and checksum of a manifest.
@@ -293,7 +305,7 @@ func WriteForCopy(fsys vfs.FS, dir string) error {
 			if err != nil {
 				return err
 			}
-			g.logs = append(g.logs, logSize{logNumber(name), info.Size()})
+			g.logs = append(g.logs, logSize{LogNumber(name), info.Size()})
 		}
 	}
 	manifest, err := atomicfile.Read(fsys, fsys.PathJoin(dir, m.name))
@@ -305,8 +317,8 @@ func WriteForCopy(fsys vfs.FS, dir string) error {
 	return g.Write(fsys, dir)
 }
 
-// logNumber returns the number in the name of a log, or zero.
-func logNumber(name string) uint64 {
+// LogNumber returns the number in the name of a log, or zero.
+func LogNumber(name string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimSuffix(name, LogSuffix), 10, 64) // zero on an error
 	return n
 }

@@ -1,0 +1,144 @@
+package integrity
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	pebblerecord "github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Chunks of a log as Pebble writes them: a checksum of 4 bytes, a length of 2, a kind, the number of the log in 4 bytes and, in
+// the second format, an offset of 8. A chunk never leaves its block.
+const (
+	logBlock         = 32 << 10
+	chunkHeader      = 11
+	chunkSyncHeader  = chunkHeader + 8
+	chunkFull        = 5 // the whole of a commit
+	chunkFirst       = 6
+	chunkSyncFull    = 9
+	chunkSyncFirst   = 10
+	chunkSyncLast    = 12
+	chunkChecksumAdd = 0xa282ead8
+	logTrailer       = chunkHeader + chunkSyncHeader // most bytes behind the last commit of a complete log
+)
+
+// CheckLogTail distinguishes damage in a log from the torn end that a crash leaves. closed is the size of a log that was completed,
+// else zero: all of such a log can be read. Otherwise a commit is written once the one before it is
+// synced: if it cannot be read and a later one can, the log is damaged. Pebble's own offsets of what is synced do not
+// count whole blocks: with large commits it would take most damage for the end of the log.
+func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
+	sound, err := SoundLogBytes(fsys, path)
+	if err != nil {
+		return err
+	}
+	if closed-sound > logTrailer {
+		return Damaged(path, "replay the log", fmt.Errorf("it was completed with %d bytes, and can be read up to byte %d only", closed, sound))
+	}
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	number := uint32(LogNumber(fsys.PathBase(path)))
+	block := make([]byte, logBlock)
+	for start := sound - sound%logBlock; ; start += logBlock {
+		n, err := f.ReadAt(block, start)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if at := commitBehind(block[:n], int(max(sound-start, -1)), number); at >= 0 {
+			return Damaged(path, "replay the log", fmt.Errorf("the commit at byte %d cannot be read, but one at byte %d can", sound, start+int64(at)))
+		}
+		if n < logBlock {
+			return nil
+		}
+	}
+}
+
+// commitBehind is where in a block a whole chunk begins a commit, behind a place; negative: nowhere.
+func commitBehind(block []byte, behind int, number uint32) int {
+	for at := max(behind, 0); at+chunkHeader <= len(block); {
+		kind := block[at+6]
+		header := chunkHeader
+		if kind >= chunkSyncFull {
+			header = chunkSyncHeader
+		}
+		end := at + header + int(binary.LittleEndian.Uint16(block[at+4:]))
+		if kind < chunkFull || kind > chunkSyncLast || end > len(block) || binary.LittleEndian.Uint32(block[at+7:]) != number {
+			return -1
+		}
+		sum := crc32.Checksum(block[at+6:end], castagnoli)
+		whole := binary.LittleEndian.Uint32(block[at:]) == (sum>>15|sum<<17)+chunkChecksumAdd
+		if begins := kind == chunkFull || kind == chunkFirst || kind == chunkSyncFull || kind == chunkSyncFirst; whole && begins && at > behind {
+			return at
+		}
+		at = end // also behind a damaged chunk, whose length may be right
+	}
+	return -1
+}
+
+// TrimNewestLog removes what is behind the last whole commit of a copied store's newest log.
+func TrimNewestLog(fsys vfs.FS, dir string) error {
+	found, err := Scan(fsys, dir, &Guard{})
+	if err != nil || found.NewestLog == "" {
+		return err
+	}
+	path := fsys.PathJoin(dir, found.NewestLog)
+	sound, err := SoundLogBytes(fsys, path)
+	if err != nil {
+		return err
+	}
+	info, err := fsys.Stat(path)
+	if err != nil || info.Size() == sound {
+		return err
+	}
+	whole := path + ".whole"
+	if err := copyStart(fsys, path, whole, sound); err != nil {
+		return err
+	}
+	return fsys.Rename(whole, path)
+}
+
+// copyStart copies the first bytes of a file.
+func copyStart(fsys vfs.FS, from, to string, size int64) (err error) {
+	in, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // it is only read
+	out, err := fsys.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, size))
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// SoundLogBytes is the size of the commits at the beginning of a log that can be read.
+func SoundLogBytes(fsys vfs.FS, path string) (sound int64, err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	var info pebble.WALCreateInfo    // the only public name of the type of a log's number
+	log := pebblerecord.NewReader(f, numberLike(info.FileNum, LogNumber(fsys.PathBase(path))))
+	for {
+		commit, err := log.Next()
+		if err == nil {
+			_, err = io.Copy(io.Discard, commit)
+		}
+		if err != nil {
+			return sound, nil // the end, or damage
+		}
+		sound = log.Offset()
+	}
+}
+
+// numberLike is n as a number of the type of like.
+func numberLike[T ~uint64](_ T, n uint64) T { return T(n) }
