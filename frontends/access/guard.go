@@ -175,9 +175,12 @@ func (g *Guard) decide(id core.ClientID, c *client, p *Principal, ops []core.Op,
 	return into
 }
 
-// refuse counts a rejected operation and appends its reply, if the operation has one.
+// refuse counts a rejected operation and appends its reply, if the operation has one. HoldQueue is not counted, because no client
+// asks for it.
 func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
-	g.control.CountRefusal(g.protocol)
+	if _, isHold := op.(*core.HoldQueue); !isHold {
+		g.control.CountRefusal(g.protocol)
+	}
 	if tag := op.TagOf(); tag != 0 {
 		into = append(into, core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrForbidden})
 	}

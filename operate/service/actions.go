@@ -147,7 +147,7 @@ const exampleJobs = 10
 // selection is a checked Selection.
 type selection struct {
 	seqs   []uint64  // of the names
-	marks  []jobMark // of the names
+	marks  []jobMark // of the names; of the matching jobs if the action has a delay
 	missed int       // number of names without a job
 	filter core.Filter
 	byName bool
@@ -265,11 +265,10 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 	}
 	run := s.runAction
 	if a.Delay > 0 {
-		if o.Matched > MaxDelayed {
-			return o, invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
+		run = s.runDelayed
+		if err := s.delay(ctx, c, &o, a.Delay, chosen); err != nil {
+			return o, err
 		}
-		begins := s.Now().Time().Add(a.Delay)
-		o.State, o.BeginsAt, run = OpPending, &begins, s.runDelayed
 	}
 	return s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
 		return run(ctx, caller, op, a, chosen)

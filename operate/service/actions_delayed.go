@@ -41,17 +41,12 @@ func (o *Operation) interrupt(now time.Time) {
 	o.State, o.FinishedAt = opInterrupted, &now
 }
 
-// runDelayed records the selected jobs, waits for the end of the delay, and changes the jobs that have not changed since.
+// runDelayed waits for the end of the delay, and changes the selected jobs that have not changed since the request.
 func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
 	wait := time.NewTimer(a.Delay)
 	defer wait.Stop()
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	marks, err := s.marksOf(ctx, c, chosen)
-	if err != nil {
-		return err
-	}
-	op.update(func(v *Operation) { v.Matched = len(marks) + chosen.missed })
 	select {
 	case <-wait.C:
 	case <-ctx.Done():
@@ -59,29 +54,44 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 	}
 	op.update(func(v *Operation) { v.State = opRunning })
 	s.saveOperation(c, op)
-	return s.applyTo(ctx, c, caller, op, a, marks)
+	return s.applyTo(ctx, c, caller, op, a, chosen.marks)
 }
 
-// marksOf returns the current marks of the jobs of a selection.
-func (s *Service) marksOf(ctx context.Context, c *client, chosen *selection) ([]jobMark, error) {
-	if chosen.byName {
-		return chosen.marks, nil
+// delay records in an operation when it begins, and in the selection what its jobs are like now.
+func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Duration, chosen *selection) error {
+	tooMany := invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
+	if o.Matched > MaxDelayed {
+		return tooMany
 	}
+	begins := s.Now().Time().Add(d)
+	o.State, o.BeginsAt = OpPending, &begins
+	if chosen.byName {
+		return nil
+	}
+	var err error
+	if chosen.marks, err = s.marksOf(ctx, c, chosen.filter); err != nil {
+		return err
+	}
+	if o.Matched = len(chosen.marks); o.Matched > MaxDelayed {
+		return tooMany
+	}
+	return nil
+}
+
+// marksOf returns the current marks of the jobs that match a filter, and stops above MaxDelayed.
+func (s *Service) marksOf(ctx context.Context, c *client, filter core.Filter) ([]jobMark, error) {
 	marks, newest := []jobMark{}, c.newest()
 	for cursor := ""; ; {
-		r, err := c.ask(&core.Find{Filter: chosen.filter, Cursor: cursor, Limit: 1000, Brief: true})
+		r, err := c.call(ctx, &core.Find{Filter: filter, Cursor: cursor, Limit: 1000, Brief: true})
 		if err != nil {
-			return nil, err
+			return nil, findError(err, "")
 		}
 		for i := range r.Jobs {
 			if r.Jobs[i].Seq <= newest {
 				marks = append(marks, markOf(&r.Jobs[i]))
 			}
 		}
-		if len(marks) > MaxDelayed {
-			return nil, fmt.Errorf("more than %d jobs match, which is too many for a change with a delay; nothing was changed", MaxDelayed)
-		}
-		if cursor = r.NextCursor; cursor == "" || ctx.Err() != nil {
+		if cursor = r.NextCursor; cursor == "" || len(marks) > MaxDelayed || ctx.Err() != nil {
 			return marks, context.Cause(ctx)
 		}
 	}
