@@ -28,3 +28,11 @@ func isDots(name string) bool {
 	dots := strings.TrimLeft(name, "~")
 	return dots == "." || dots == ".."
 }
+
+// jobName is the reference to a job as people read it: a number says that it is one.
+func jobName(ref string) string {
+	if n, ok := strings.CutPrefix(ref, "seq:"); ok {
+		return "job " + n
+	}
+	return ref
+}

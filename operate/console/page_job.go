@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ type jobData struct {
 	Copies       []copyText
 	Graph        template.HTML
 	Timeline     []moment
+	Attempts     []attempt
+	Diff         []diffLine // of the body in the form, before it is saved
+	Compared     bool
 	Log          []service.LogLine
 	LogEnd       *time.Time
 	Editable     bool
@@ -61,7 +65,7 @@ func (r *request) job() (*jobData, error) {
 	cut := cutBody(&shown)
 	d := &jobData{
 		Job: j, CutBody: cut, LongBody: j.BodyBytes > foldedBody, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&shown, form),
-		Result: resultText(j.Outcome), Actions: jobActions(j.State), Timeline: timeline(&j),
+		Result: resultText(j.Outcome), Actions: jobActions(j.State), Timeline: timeline(&j), Attempts: attemptsOf(&j),
 		Trace: tracecontext.TraceID(j.Traceparent),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
 	}
@@ -143,6 +147,9 @@ func changeJob(r *request) (*view, error) {
 	id := r.named("id")
 	at := "jobs/" + pathEscape(id)
 	do := r.PostFormValue("do")
+	if do == "compare" {
+		return r.compareJob()
+	}
 	if do == "edit" || do == "edit-run" {
 		return r.editJob(id, at, do == "edit-run")
 	}
@@ -206,12 +213,30 @@ func (r *request) editJob(id, at string, run bool) (*view, error) {
 	if refused.Code == service.CodeConflict {
 		d.Problem = "The job has changed since this form was opened. Look at it again: " + refused.Detail + "."
 	}
+	d.retype(r.PostForm)
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
+}
+
+// retype fills the form that edits a job with what was typed.
+func (d *jobData) retype(form url.Values) {
 	for name := range d.Edit {
-		if r.PostForm.Has(name) { // also what was emptied
-			d.Edit[name] = r.PostFormValue(name)
+		if form.Has(name) { // also what was emptied
+			d.Edit[name] = form.Get(name)
 		}
 	}
-	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
+}
+
+// compareJob shows how the body in the form differs from the job's. Nothing is saved.
+func (r *request) compareJob() (*view, error) {
+	d, err := r.job()
+	if err != nil {
+		return nil, err
+	}
+	before := d.Edit["body"]
+	d.retype(r.PostForm)
+	d.Epoch, d.Compared = r.PostFormValue("epoch"), true
+	d.Diff = diffLines(before, strings.ReplaceAll(d.Edit["body"], "\r\n", "\n"))
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true}, nil
 }
 
 // jobUpdate reads the form that edits a job: what differs from the job as it is.

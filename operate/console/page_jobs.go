@@ -27,7 +27,7 @@ var jobColumns = []jobColumn{
 	{Name: "job", Label: "Job", shown: true},
 	{Name: "state", Label: "State", shown: true},
 	{Name: "queue", Label: "Queue", shown: true},
-	{Name: "when", Label: "When", shown: true},
+	{Name: "when", Label: "Updated", shown: true},
 	{Name: "tries", Label: "Tries", Num: true, shown: true},
 	{Name: "note", Label: "Note", shown: true},
 	{Name: "error", Label: "Error class"},

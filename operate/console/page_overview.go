@@ -76,7 +76,10 @@ func overviewPage(r *request) (*view, error) {
 	}
 	d.Figures = figures(&sum, h, oldest)
 	for _, name := range protocolNames {
-		d.Protocols = append(d.Protocols, protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted})
+		row := protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted}
+		if row != (protocolRow{Name: name}) {
+			d.Protocols = append(d.Protocols, row)
+		}
 	}
 	if d.First, err = r.firstSteps(&sum); err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func changeSchedules(r *request) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.back("schedules", "A job of "+name+" is submitted: "+job+".")
+		return r.back("schedules", "A job of "+name+" is submitted: "+jobName(job)+".")
 	case "remove":
 		if v := r.ask(question{
 			Title: "Remove the schedule " + name + "?", Button: "Remove the schedule", Path: "schedules", Back: "schedules",

@@ -60,7 +60,7 @@ func momentOf(e *service.TimelineEntry) moment {
 	if e.Worker != "" && e.Worker != anonymous { // nobody in particular
 		words = append(words, "by "+e.Worker)
 	}
-	if e.Protocol != "" {
+	if e.Protocol != "" && e.Kind != "dead" && e.Kind != "retrying" { // these follow from what was before
 		words = append(words, "over "+e.Protocol)
 	}
 	what := strings.ReplaceAll(e.Kind, "_", " ")
