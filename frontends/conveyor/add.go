@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/resp"
 )
 
 // lpush key value...
@@ -105,16 +106,16 @@ func (s *session) requeue(e *envelope, known *core.Reply) core.Reply {
 func zadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if len(args)%2 != 0 {
-		return refuse(b, "ERR syntax error")
+		return resp.Refuse(b, "ERR syntax error")
 	}
 	if (k.kind == keyWorkers || k.kind == keyQueues) && len(args) > 2*maxPopKeys {
-		return refuse(b, "ERR too many members")
+		return resp.Refuse(b, "ERR too many members")
 	}
 	added, newest := 0, core.Commit(0)
 	for pair := range slices.Chunk(args[2:], 2) {
 		score, err := strconv.ParseFloat(pair[0], 64)
 		if err != nil || math.IsNaN(score) {
-			return refuse(b, "ERR value is not a valid float")
+			return resp.Refuse(b, "ERR value is not a valid float")
 		}
 		isNew, r := false, core.Reply{Kind: core.Accepted}
 		switch k.kind {

@@ -1,22 +1,13 @@
 package conveyor
 
 import (
-	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/resp"
 )
 
-// command is a row of the table of commands. run appends the reply, which must wait for the returned commit. If it appends
-// nothing, the reply comes later.
-type command struct {
-	run        func(s *session, b []byte, args []string) ([]byte, core.Commit)
-	min, max   int  // number of words, including the name; max zero: no limit
-	open       bool // allowed without a password
-	subscribed bool // allowed while the client is subscribed
-
-	// roles are the sufficient roles: the client needs one of them for at least one queue; none: every client may send the
-	// command. The broker also checks the queues of changed jobs.
-	roles []access.Role
-}
+// command is a row of the table of commands. A client needs one of the roles for at least one queue. The broker also checks the
+// queues of changed jobs.
+type command = resp.Command[*session]
 
 // The roles of workers, and of readers.
 var (
@@ -28,37 +19,37 @@ var (
 
 // commands are the commands of Conveyor's client, worker and web pages. Any other command is refused.
 var commands = map[string]command{
-	"lpush":            {run: lpush, min: 3, roles: adding},
-	"brpop":            {run: brpop, min: 3, roles: working},
-	"rpop":             {run: rpop, min: 2, max: 2, roles: working},
-	"llen":             {run: llen, min: 2, max: 2, roles: looking},
-	"lrange":           {run: lrange, min: 4, max: 4, roles: looking},
-	"lrem":             {run: lrem, min: 4, max: 4, roles: []access.Role{access.Operate}},
-	"set":              {run: set, min: 3, roles: working},
-	"get":              {run: get, min: 2, max: 2, roles: watching},
-	"del":              {run: del, min: 2, roles: working},
-	"incr":             {run: incr, min: 2, max: 2, roles: working},
-	"expire":           {run: expire, min: 3, max: 4, roles: working},
-	"sadd":             {run: sadd, min: 3, roles: working},
-	"srem":             {run: srem, min: 3, roles: working},
-	"scard":            {run: scard, min: 2, max: 2, roles: watching},
-	"smembers":         {run: smembers, min: 2, max: 2, roles: looking},
-	"spop":             {run: spop, min: 2, max: 2, roles: working},
-	"zadd":             {run: zadd, min: 4, roles: adding},
-	"zrem":             {run: zrem, min: 3, roles: working},
-	"zcard":            {run: zcard, min: 2, max: 2, roles: watching},
-	"zrange":           {run: zrange, min: 4, max: 4, roles: looking},
-	"zrangebyscore":    {run: zrangebyscore, min: 4, max: 4, roles: watching},
-	"zremrangebyscore": {run: zremrangebyscore, min: 4, max: 4, roles: working},
-	"publish":          {run: publish, min: 3, max: 3, roles: working},
-	"subscribe":        {run: subscribe, min: 2, subscribed: true, roles: looking},
-	"unsubscribe":      {run: unsubscribe, min: 1, subscribed: true},
-	"ping":             {run: ping, min: 1, max: 2, subscribed: true},
-	"echo":             {run: echo, min: 2, max: 2},
-	"hello":            {run: hello, min: 1, open: true},
-	"auth":             {run: auth, min: 2, max: 3, open: true},
-	"client":           {run: clientCommand, min: 2, open: true},
-	"select":           {run: selectCommand, min: 2, max: 2},
-	"info":             {run: info, min: 1, roles: looking},
-	"quit":             {run: quit, min: 1, open: true, subscribed: true},
+	"lpush":            {Run: lpush, Min: 3, Roles: adding},
+	"brpop":            {Run: brpop, Min: 3, Roles: working},
+	"rpop":             {Run: rpop, Min: 2, Max: 2, Roles: working},
+	"llen":             {Run: llen, Min: 2, Max: 2, Roles: looking},
+	"lrange":           {Run: lrange, Min: 4, Max: 4, Roles: looking},
+	"lrem":             {Run: lrem, Min: 4, Max: 4, Roles: []access.Role{access.Operate}},
+	"set":              {Run: set, Min: 3, Roles: working},
+	"get":              {Run: get, Min: 2, Max: 2, Roles: watching},
+	"del":              {Run: del, Min: 2, Roles: working},
+	"incr":             {Run: incr, Min: 2, Max: 2, Roles: working},
+	"expire":           {Run: expire, Min: 3, Max: 4, Roles: working},
+	"sadd":             {Run: sadd, Min: 3, Roles: working},
+	"srem":             {Run: srem, Min: 3, Roles: working},
+	"scard":            {Run: scard, Min: 2, Max: 2, Roles: watching},
+	"smembers":         {Run: smembers, Min: 2, Max: 2, Roles: looking},
+	"spop":             {Run: spop, Min: 2, Max: 2, Roles: working},
+	"zadd":             {Run: zadd, Min: 4, Roles: adding},
+	"zrem":             {Run: zrem, Min: 3, Roles: working},
+	"zcard":            {Run: zcard, Min: 2, Max: 2, Roles: watching},
+	"zrange":           {Run: zrange, Min: 4, Max: 4, Roles: looking},
+	"zrangebyscore":    {Run: zrangebyscore, Min: 4, Max: 4, Roles: watching},
+	"zremrangebyscore": {Run: zremrangebyscore, Min: 4, Max: 4, Roles: working},
+	"publish":          {Run: publish, Min: 3, Max: 3, Roles: working},
+	"subscribe":        {Run: subscribe, Min: 2, Subscribed: true, Roles: looking},
+	"unsubscribe":      {Run: unsubscribe, Min: 1, Subscribed: true},
+	"ping":             {Run: (*session).Ping, Min: 1, Max: 2, Subscribed: true},
+	"echo":             {Run: (*session).Echo, Min: 2, Max: 2},
+	"hello":            {Run: (*session).Hello, Min: 1, Open: true},
+	"auth":             {Run: (*session).Auth, Min: 2, Max: 3, Open: true},
+	"client":           {Run: (*session).ClientCommand, Min: 2, Open: true},
+	"select":           {Run: (*session).Select, Min: 2, Max: 2},
+	"info":             {Run: info, Min: 1, Roles: looking},
+	"quit":             {Run: (*session).Quit, Min: 1, Open: true, Subscribed: true},
 }

@@ -21,7 +21,7 @@ const maxDismantled = 10_000
 func (s *session) dismantle(uuid string) bool {
 	known := s.inspect(uuid)
 	if known == nil || known.Info.State != core.Leased || len(s.dismantled) >= maxDismantled ||
-		!access.AllowedFor(s.front.broker, s.client, access.Consume, known.Info.Queue) {
+		!access.AllowedFor(s.front.broker, s.Client, access.Consume, known.Info.Queue) {
 		return false
 	}
 	if s.dismantled == nil {

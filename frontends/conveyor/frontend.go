@@ -39,9 +39,6 @@ const (
 	defaultBodyBytes   = 16 << 20
 	defaultOutputBytes = 16 << 20
 
-	// pauseAt is how much a session writes before the event loop sends it.
-	pauseAt = 256 << 10
-
 	// defaultNamespace is the namespace of clients that choose none. Its queues have the names that other protocols see.
 	defaultNamespace = "conv"
 
@@ -58,6 +55,7 @@ type Frontend struct {
 	broker   core.Broker
 	opts     Options
 	messages resp.Hub
+	server   resp.Server
 
 	mu       sync.Mutex // guards the fields below
 	checkIns checkIns
@@ -75,7 +73,11 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxOutputBytes <= 0 {
 		o.MaxOutputBytes = defaultOutputBytes
 	}
-	return &Frontend{broker: b, opts: o}
+	f := &Frontend{broker: b, opts: o}
+	f.server = resp.Server{
+		Broker: b, Protocol: core.Conveyor, Messages: &f.messages, MaxBodyBytes: o.MaxBodyBytes, Password: o.Password, Access: o.Access,
+	}
+	return f
 }
 
 // Name implements frontends.Frontend.
@@ -99,12 +101,8 @@ func (f *Frontend) Tick(now core.Instant) {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{front: f, conn: c, authorized: f.opts.Password == ""}
-	s.subscriber.Wake = c.Wake
-	s.reader.Max = f.opts.MaxBodyBytes
-	s.client = frontends.OpenClient(f.broker, core.Conveyor, c, nil)
-	return s
+	return &session{Connection: f.server.Open(c), front: f}
 }
 
 // Overflow is the refusal of a connection above the connection limit.
-func (f *Frontend) Overflow() []byte { return []byte("-ERR max number of clients reached\r\n") }
+func (f *Frontend) Overflow() []byte { return []byte(resp.Overflow) }

@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/resp"
 )
 
 // pop is a BRPOP that waits for its reply.
@@ -27,11 +28,11 @@ func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	seconds, err := strconv.ParseFloat(args[len(args)-1], 64)
 	switch {
 	case err != nil || math.IsNaN(seconds) || math.IsInf(seconds, 0):
-		return refuse(b, "ERR timeout is not a float or out of range")
+		return resp.Refuse(b, "ERR timeout is not a float or out of range")
 	case seconds < 0:
-		return refuse(b, "ERR timeout is negative")
+		return resp.Refuse(b, "ERR timeout is negative")
 	case len(keys) > maxPopKeys:
-		return refuse(b, "ERR too many keys")
+		return resp.Refuse(b, "ERR too many keys")
 	}
 	wait := &pop{keys: keys, of: make(map[string]int, len(keys))}
 	queues := make([]string, 0, len(keys))
@@ -52,7 +53,7 @@ func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		Tag: wait.tag, Queues: queues, Pick: core.PickInOrder, Holder: core.HeldByConn, Late: true, KeepQueues: true,
 		Deadline: deadline(s.front.broker.Now(), seconds),
 	}
-	s.replies = s.front.broker.Do(s.client, []core.Op{op}, s.replies[:0])
+	s.replies = s.front.broker.Do(s.Client, []core.Op{op}, s.replies[:0])
 	for i := range s.replies {
 		s.leased(&s.replies[i])
 	}
@@ -75,7 +76,7 @@ func (s *session) leased(r *core.Reply) {
 		return
 	}
 	s.waiting = nil
-	defer s.conn.Wake() // to process the input behind it
+	defer s.Conn.Wake() // to process the input behind it
 	if r.Kind == core.Failed {
 		s.reply(refuseError(nil, r.Err), 0)
 		return
@@ -103,9 +104,9 @@ func set(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch k.kind {
 	case keyJob: // nothing to do: the lease shows that the job runs
 		if len(args) != 3 {
-			return refuse(b, "ERR syntax error")
+			return resp.Refuse(b, "ERR syntax error")
 		}
-		return ok(b)
+		return resp.OK(b)
 	case keyCounter:
 		return s.setCounter(b, k, args[2:])
 	}
@@ -140,7 +141,7 @@ func (s *session) confirm(worker, uuid string) *core.Reply {
 	switch {
 	case known == nil || known.Info.State != core.Leased:
 		return &core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
-	case !access.AllowedFor(s.front.broker, s.client, access.Consume, known.Info.Queue):
+	case !access.AllowedFor(s.front.broker, s.Client, access.Consume, known.Info.Queue):
 		return &core.Reply{Kind: core.Failed, Err: core.ErrForbidden}
 	case known.Info.Worker == worker:
 		return known

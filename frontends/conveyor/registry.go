@@ -189,7 +189,7 @@ func expire(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	}
 	seconds, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil {
-		return refuse(b, resp.NotInteger)
+		return resp.Refuse(b, resp.NotInteger)
 	}
 	f := s.front
 	now := f.broker.Now()
@@ -213,7 +213,7 @@ func expiry(now core.Instant, seconds int64) core.Instant {
 func (s *session) setCounter(b []byte, k key, args []string) ([]byte, core.Commit) {
 	n, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil {
-		return refuse(b, resp.NotInteger)
+		return resp.Refuse(b, resp.NotInteger)
 	}
 	f := s.front
 	now := f.broker.Now()
@@ -222,16 +222,16 @@ func (s *session) setCounter(b []byte, k key, args []string) ([]byte, core.Commi
 	case len(args) == 3 && strings.EqualFold(args[1], "ex"):
 		seconds, err := strconv.ParseInt(args[2], 10, 64)
 		if err != nil || seconds <= 0 {
-			return refuse(b, "ERR invalid expire time in 'set' command")
+			return resp.Refuse(b, "ERR invalid expire time in 'set' command")
 		}
 		expires = expiry(now, seconds)
 	case len(args) != 1:
-		return refuse(b, "ERR syntax error")
+		return resp.Refuse(b, "ERR syntax error")
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counters.put(k.counterName(), counter{n, expires})
-	return ok(b)
+	return resp.OK(b)
 }
 
 func (s *session) getCounter(b []byte, k key) ([]byte, core.Commit) {

@@ -70,7 +70,7 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		return refuseKey(b, args[1])
 	}
 	for _, i := range s.front.jobsOf(k.name) {
-		if i.Job == nil || s.popped[i.Job.Identity()] || !access.AllowedFor(s.front.broker, s.client, access.Consume, i.Queue) {
+		if i.Job == nil || s.popped[i.Job.Identity()] || !access.AllowedFor(s.front.broker, s.Client, access.Consume, i.Queue) {
 			continue
 		}
 		uuid := i.Job.Identity()

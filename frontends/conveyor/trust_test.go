@@ -123,7 +123,9 @@ func TestNameOfAConnectionDoesNotBlockAWorkersLeases(t *testing.T) {
 		return b.Do(id, []core.Op{&core.Inspect{Ref: core.Ref{ID: idOf(1)}, Brief: true}}, nil)[0].Info.LeaseUntil
 	}
 	before := until()
-	dial(t, s, "stranger").want("OK", "CLIENT", "SETNAME", "w")
+	stranger := dial(t, s, "stranger")
+	stranger.want("OK", "CLIENT", "SETNAME", "w")
+	stranger.want("w", "CLIENT", "GETNAME")
 	s.Advance(leaseFor / 2)
 	c.do("ZADD", "conv:workers:active", "1", "w")
 	if after := until(); after != before.Add(leaseFor/2) {

@@ -119,7 +119,7 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	from, err1 := strconv.Atoi(args[2])
 	to, err2 := strconv.Atoi(args[3])
 	if err1 != nil || err2 != nil {
-		return refuse(b, resp.NotInteger)
+		return resp.Refuse(b, resp.NotInteger)
 	}
 	length, err := s.length(k)
 	if err != nil {
@@ -128,7 +128,7 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	n := int(length)
 	from, to = bounds(from, to, n)
 	if to-from > maxRange {
-		return refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
+		return resp.Refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
 	}
 	if k.kind == keyFailed {
 		return s.appendFailed(b, k, from, to)
@@ -184,7 +184,7 @@ func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte,
 		}
 		jobs = s.appendInfo(jobs, namespace, r.Info)
 		if len(jobs) > s.front.opts.MaxOutputBytes && len(seqs) > 1 {
-			return refuse(b, "ERR the jobs of this range are too large for one reply; ask for fewer")
+			return resp.Refuse(b, "ERR the jobs of this range are too large for one reply; ask for fewer")
 		}
 		newest = max(newest, r.Commit)
 		n++
@@ -221,7 +221,7 @@ func (s *session) appendPart(b []byte, namespace string, search core.Find, from,
 func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if _, err := strconv.Atoi(args[2]); err != nil {
-		return refuse(b, resp.NotInteger)
+		return resp.Refuse(b, resp.NotInteger)
 	}
 	switch k.kind {
 	case keyQueue:
@@ -299,7 +299,7 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	from, err1 := strconv.Atoi(args[2])
 	to, err2 := strconv.Atoi(args[3])
 	if err1 != nil || err2 != nil {
-		return refuse(b, resp.NotInteger)
+		return resp.Refuse(b, resp.NotInteger)
 	}
 	switch k.kind {
 	case keyScheduled:
@@ -313,7 +313,7 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			to++
 		}
 		if to-from > maxRange {
-			return refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
+			return resp.Refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
 		}
 		return s.appendPart(b, k.namespace, s.dueJobs(k), from, to)
 	case keyWorkers, keyQueues:
@@ -330,7 +330,7 @@ func zrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	low, high, ok := parseBounds(args[2], args[3])
 	if !ok {
-		return refuse(b, "ERR min or max is not a float")
+		return resp.Refuse(b, "ERR min or max is not a float")
 	}
 	switch k.kind {
 	case keyScheduled:
@@ -355,7 +355,7 @@ func zremrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit)
 	case k.kind != keyWorkers && k.kind != keyQueues:
 		return refuseKey(b, args[1])
 	case !ok:
-		return refuse(b, "ERR min or max is not a float")
+		return resp.Refuse(b, "ERR min or max is not a float")
 	}
 	return redcon.AppendInt(b, int64(s.front.removeMembers(k, s.members(k, low, high)))), 0
 }

@@ -55,5 +55,5 @@ func (s *session) noteCall(argv []string) {
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c access.Change) {
 	c.Protocol = core.Qless
-	s.f.opts.Audit.Note(s.f.broker, s.client, s.conn, c)
+	s.f.opts.Audit.Note(s.f.broker, s.Client, s.Conn, c)
 }

@@ -7,21 +7,21 @@ import (
 )
 
 func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	return s.f.messages.Subscribe(&s.subscriber, b, args[1:]), 0
+	return s.f.messages.Subscribe(&s.Subscriber, b, args[1:]), 0
 }
 
 func psubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	return s.f.messages.SubscribePatterns(&s.subscriber, b, args[1:]), 0
+	return s.f.messages.SubscribePatterns(&s.Subscriber, b, args[1:]), 0
 }
 
 func unsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	s.deliverMessages() // of the channels that the client is leaving
-	return s.f.messages.Unsubscribe(&s.subscriber, b, args[1:]), 0
+	return s.f.messages.Unsubscribe(&s.Subscriber, b, args[1:]), 0
 }
 
 func punsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	s.deliverMessages()
-	return s.f.messages.UnsubscribePatterns(&s.subscriber, b, args[1:]), 0
+	return s.f.messages.UnsubscribePatterns(&s.Subscriber, b, args[1:]), 0
 }
 
 // publish channel message

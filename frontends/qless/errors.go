@@ -47,42 +47,14 @@ func trimERR(s string) string {
 	return s
 }
 
-// wireErrors maps each error of the core to its error line. Redis clients know the first words: MISCONF and OOM mean that the
-// server cannot write, and BUSY that the client should retry.
-var wireErrors = []struct {
-	kind error
-	text string
-}{
-	{core.ErrNotFound, "ERR no such job"},
-	{core.ErrNoQueue, "ERR no such queue"},
-	{core.ErrDuplicate, "ERR a job with this id exists"},
-	{core.ErrNotUnique, "ERR a live job of the queue holds this unique key"},
-	{core.ErrNotLeased, "BUSY the job is changed by another client, try again"},
-	{core.ErrNotHolder, "BUSY the job is changed by another client, try again"},
-	{core.ErrFinished, "BUSY the job is changed by another client, try again"},
-	{core.ErrFull, "OOM the queue is full"},
-	{core.ErrBusy, "BUSY the queue is in use"},
-	{core.ErrInvalid, "ERR the broker cannot keep such a job"},
-	{core.ErrDiskFull, "OOM the disk is nearly full, no new jobs are accepted"},
-	{core.ErrStopped, "MISCONF the store failed, no changes are accepted"},
-	{core.ErrDraining, "BUSY the broker is draining, no new jobs are accepted"},
-	{core.ErrShutdown, "LOADING the broker is shutting down"},
-	{core.ErrNoBatch, "ERR no such batch"},
-	{core.ErrBatchState, "ERR the batch does not allow this now"},
-	{core.ErrConflict, "BUSY the job is changed by another client, try again"},
-	{core.ErrHasDependents, "ERR other jobs wait for this one"},
-	{core.ErrForbidden, "NOPERM this user has no permissions to do this"},
-	{core.ErrNoLimit, "ERR no such limit"},
-	{core.ErrNoSchedule, "ERR no such schedule"},
-	{core.ErrConfigured, "ERR set by the configuration file"},
+// wireErrors has the rows of this front-end. They come before the rows that all front-ends share.
+var wireErrors = []resp.ErrorRow{
+	{Kind: core.ErrDuplicate, Text: "ERR a job with this id exists"},
+	{Kind: core.ErrNotLeased, Text: "BUSY the job is changed by another client, try again"},
+	{Kind: core.ErrNotHolder, Text: "BUSY the job is changed by another client, try again"},
+	{Kind: core.ErrFinished, Text: "BUSY the job is changed by another client, try again"},
+	{Kind: core.ErrBusy, Text: "BUSY the queue is in use"},
 }
 
 // errorText is the error line, without its first byte and its end.
-func errorText(err error) string {
-	for _, row := range wireErrors {
-		if errors.Is(err, row.kind) {
-			return row.text
-		}
-	}
-	return "ERR internal error"
-}
+func errorText(err error) string { return resp.ErrorText(wireErrors, err) }

@@ -42,9 +42,6 @@ type Options struct {
 const (
 	defaultBodyBytes   = 16 << 20
 	defaultOutputBytes = 16 << 20
-
-	// pauseAt is the amount of output after which a session lets the event loop send.
-	pauseAt = 256 << 10
 )
 
 // Frontend makes sessions and holds their shared data.
@@ -63,6 +60,7 @@ type Frontend struct {
 	leases  sortedSet   // jobs with a lease in the broker, by the time at which Tick releases it
 
 	messages resp.Hub
+	server   resp.Server
 	scripts  scripts
 	waiters  waiters
 	commands atomic.Uint64 // calls of the script
@@ -79,6 +77,9 @@ func New(b core.Broker, o Options) *Frontend {
 		o.MaxOutputBytes = defaultOutputBytes
 	}
 	f := &Frontend{broker: b, opts: o, model: newModel()}
+	f.server = resp.Server{
+		Broker: b, Protocol: core.Qless, Messages: &f.messages, MaxBodyBytes: o.MaxBodyBytes, Password: o.Password, Access: o.Access,
+	}
 	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
 	f.scripts.known = map[string]bool{}
 	f.waiters.sessions = map[*session]core.Commit{}
@@ -121,14 +122,11 @@ func (f *Frontend) Limits() frontends.Limits {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{f: f, conn: c, authorized: f.opts.Password == ""}
-	s.subscriber.Wake = c.Wake
-	s.client = frontends.OpenClient(f.broker, core.Qless, c, nil)
-	return s
+	return &session{Connection: f.server.Open(c), f: f}
 }
 
 // Overflow is the reply to a connection above the connection limit.
-func (f *Frontend) Overflow() []byte { return []byte("-ERR max number of clients reached\r\n") }
+func (f *Frontend) Overflow() []byte { return []byte(resp.Overflow) }
 
 // waiters holds the sessions with replies that wait for a commit.
 type waiters struct {
@@ -158,7 +156,7 @@ func (w *waiters) wake(b core.Broker) func() {
 		for s, commit := range w.sessions {
 			if commit <= committed || stopped {
 				delete(w.sessions, s)
-				s.conn.Wake()
+				s.Conn.Wake()
 			}
 		}
 	}

@@ -163,11 +163,11 @@ func (s *session) mayCall(argv []string) bool {
 		queues = p.queues(s.f.model, args(argv[min(len(argv), 2):]))
 	}
 	for _, q := range queues {
-		if !access.AllowedFor(s.f.broker, s.client, p.role, s.f.coreQueue(q)) {
+		if !access.AllowedFor(s.f.broker, s.Client, p.role, s.f.coreQueue(q)) {
 			return false
 		}
 	}
-	return len(queues) > 0 || access.Allowed(s.f.broker, s.client, p.role)
+	return len(queues) > 0 || access.Allowed(s.f.broker, s.Client, p.role)
 }
 
 // readOnlyForm is the permission for tag get, tag top, and track without arguments.
@@ -179,14 +179,7 @@ func readOnlyForm(p permission, argv []string) permission {
 	return p
 }
 
-// needs lists the roles for Redis commands without a queue.
-var needs = map[string]access.Role{
-	"subscribe": access.Read, "psubscribe": access.Read, "zcard": access.Read, "zscore": access.Read, "info": access.Read,
-	"publish": access.Operate, "flushdb": access.Admin,
-}
-
 // mayRun reports whether the client may run a Redis command.
-func (s *session) mayRun(name string) bool {
-	role, limited := needs[name]
-	return !limited || s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || access.Allowed(s.f.broker, s.client, role)
+func (s *session) mayRun(c redisCommand) bool {
+	return len(c.Roles) == 0 || s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || access.Allowed(s.f.broker, s.Client, c.Roles[0])
 }

@@ -13,58 +13,46 @@ import (
 	"broker/frontends/resp"
 )
 
-// redisCommand runs a command and appends its reply. The reply must wait for the returned commit.
-type redisCommand func(s *session, b []byte, args []string) ([]byte, core.Commit)
+// redisCommand is a row of the table of Redis commands. A client needs the role for all queues.
+type redisCommand = resp.Command[*session]
 
-// redisEntry is a row of the table of commands.
-type redisEntry struct {
-	run        redisCommand
-	min, max   int  // number of words, including the name; max zero: no limit
-	open       bool // allowed without a password
-	subscribed bool // allowed while the client is subscribed
-	immediate  bool // not queued in a transaction
+// reading is the role of readers.
+var reading = []access.Role{access.Read}
+
+// redisCommands are the commands that Qless clients send. Any other command is refused.
+var redisCommands = map[string]redisCommand{
+	"evalsha":      {Run: evalsha, Min: 3},
+	"eval":         {Run: eval, Min: 3},
+	"script":       {Run: script, Min: 2},
+	"subscribe":    {Run: subscribe, Min: 2, Subscribed: true, Roles: reading},
+	"unsubscribe":  {Run: unsubscribe, Min: 1, Subscribed: true},
+	"psubscribe":   {Run: psubscribe, Min: 2, Subscribed: true, Roles: reading},
+	"punsubscribe": {Run: punsubscribe, Min: 1, Subscribed: true},
+	"publish":      {Run: publish, Min: 3, Max: 3, Roles: []access.Role{access.Operate}},
+	"ping":         {Run: (*session).Ping, Min: 1, Max: 2, Subscribed: true},
+	"echo":         {Run: (*session).Echo, Min: 2, Max: 2},
+	"info":         {Run: info, Min: 1, Roles: reading},
+	"multi":        {Run: multi, Min: 1, Max: 1, Immediate: true},
+	"exec":         {Run: exec, Min: 1, Max: 1, Immediate: true},
+	"discard":      {Run: discard, Min: 1, Max: 1, Immediate: true},
+	"zcard":        {Run: zcard, Min: 2, Max: 2, Roles: reading},
+	"zscore":       {Run: zscore, Min: 3, Max: 3, Roles: reading},
+	"hello":        {Run: (*session).Hello, Min: 1, Open: true, Immediate: true},
+	"client":       {Run: (*session).ClientCommand, Min: 2},
+	"select":       {Run: (*session).Select, Min: 2, Max: 2},
+	"auth":         {Run: (*session).Auth, Min: 2, Max: 3, Open: true, Immediate: true},
+	"flushdb":      {Run: flushdb, Min: 1, Max: 2, Roles: []access.Role{access.Admin}},
+	"quit":         {Run: (*session).Quit, Min: 1, Open: true, Subscribed: true, Immediate: true},
+	"reset":        {Run: reset, Min: 1, Max: 1, Open: true, Subscribed: true, Immediate: true},
 }
-
-var redisCommands map[string]redisEntry
-
-func init() { //nolint:gochecknoinits // EXEC runs commands of the table
-	redisCommands = map[string]redisEntry{
-		"evalsha":      {run: evalsha, min: 3},
-		"eval":         {run: eval, min: 3},
-		"script":       {run: script, min: 2},
-		"subscribe":    {run: subscribe, min: 2, subscribed: true},
-		"unsubscribe":  {run: unsubscribe, min: 1, subscribed: true},
-		"psubscribe":   {run: psubscribe, min: 2, subscribed: true},
-		"punsubscribe": {run: punsubscribe, min: 1, subscribed: true},
-		"publish":      {run: publish, min: 3, max: 3},
-		"ping":         {run: ping, min: 1, max: 2, subscribed: true},
-		"echo":         {run: echo, min: 2, max: 2},
-		"info":         {run: info, min: 1},
-		"multi":        {run: multi, min: 1, max: 1, immediate: true},
-		"exec":         {run: exec, min: 1, max: 1, immediate: true},
-		"discard":      {run: discard, min: 1, max: 1, immediate: true},
-		"zcard":        {run: zcard, min: 2, max: 2},
-		"zscore":       {run: zscore, min: 3, max: 3},
-		"hello":        {run: hello, min: 1, open: true, immediate: true},
-		"client":       {run: clientCommand, min: 2},
-		"select":       {run: selectCommand, min: 2, max: 2},
-		"auth":         {run: auth, min: 2, max: 3, open: true, immediate: true},
-		"flushdb":      {run: flushdb, min: 1, max: 2},
-		"quit":         {run: quit, min: 1, open: true, subscribed: true, immediate: true},
-		"reset":        {run: reset, min: 1, max: 1, open: true, subscribed: true, immediate: true},
-	}
-}
-
-func refuse(b []byte, text string) ([]byte, core.Commit) { return redcon.AppendError(b, text), 0 }
-func ok(b []byte) ([]byte, core.Commit)                  { return redcon.AppendOK(b), 0 }
 
 // evalsha sha numkeys key... arg...
 func evalsha(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if refusal := keysRefusal(args[2:]); refusal != "" {
-		return refuse(b, refusal)
+		return resp.Refuse(b, refusal)
 	}
 	if !s.f.scripts.has(args[1]) {
-		return refuse(b, noScript)
+		return resp.Refuse(b, noScript)
 	}
 	return s.callScript(b, strings.ToLower(args[1]), args[2:])
 }
@@ -86,11 +74,11 @@ func keysRefusal(args []string) string {
 // eval text numkeys key... arg...
 func eval(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if refusal := keysRefusal(args[2:]); refusal != "" {
-		return refuse(b, refusal)
+		return resp.Refuse(b, refusal)
 	}
 	sha, refusal := s.f.scripts.load(args[1])
 	if refusal != "" {
-		return refuse(b, refusal)
+		return resp.Refuse(b, refusal)
 	}
 	return s.callScript(b, sha, args[2:])
 }
@@ -98,7 +86,7 @@ func eval(s *session, b []byte, args []string) ([]byte, core.Commit) {
 // callScript runs an operation; args are the number of keys, the keys and the arguments.
 func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.Commit) {
 	if keys, err := strconv.Atoi(args[0]); err != nil || keys > 0 {
-		return refuse(b, scriptText(fault("No Keys should be provided"), sha))
+		return resp.Refuse(b, scriptText(fault("No Keys should be provided"), sha))
 	}
 	reply, commit, err := s.permittedCall(args[1:])
 	switch {
@@ -152,11 +140,11 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	case sub == "load" && len(args) == 3:
 		sha, refusal := s.f.scripts.load(args[2])
 		if refusal != "" {
-			return refuse(b, refusal)
+			return resp.Refuse(b, refusal)
 		}
 		return redcon.AppendBulkString(b, sha), 0
 	case sub == "load", sub == "exists" && len(args) == 2:
-		return refuse(b, resp.WrongArity("script|"+sub))
+		return resp.Refuse(b, resp.WrongArity("script|"+sub))
 	case sub == "exists":
 		b = redcon.AppendArray(b, len(args)-2)
 		for _, sha := range args[2:] {
@@ -165,17 +153,9 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		return b, 0
 	case sub == "flush":
 		s.f.scripts.clear()
-		return ok(b)
+		return resp.OK(b)
 	}
-	return refuse(b, "ERR unknown subcommand '"+resp.OneLine(args[1])+"'. Try SCRIPT HELP.")
-}
-
-func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	return resp.AppendPing(b, args, s.subscribed()), 0
-}
-
-func echo(_ *session, b []byte, args []string) ([]byte, core.Commit) {
-	return redcon.AppendBulkString(b, args[1]), 0
+	return resp.Refuse(b, "ERR unknown subcommand '"+resp.OneLine(args[1])+"'. Try SCRIPT HELP.")
 }
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
@@ -190,40 +170,9 @@ func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	return redcon.AppendBulkString(b, text), 0
 }
 
-func hello(_ *session, b []byte, args []string) ([]byte, core.Commit) {
-	return refuse(b, resp.UnknownCommand(args))
-}
-
-// clientCommand serves the CLIENT commands that libraries send when they connect.
-func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	switch strings.ToLower(args[1]) {
-	case "setname":
-		if len(args) != 3 {
-			return refuse(b, resp.WrongArity("client|setname"))
-		}
-		if strings.ContainsFunc(args[2], func(r rune) bool { return r < '!' || r > '~' }) {
-			return refuse(b, "ERR Client names cannot contain spaces, newlines or special characters.")
-		}
-		s.name = core.CutText(args[2], resp.MaxEcho)
-		s.f.broker.Do(s.client, []core.Op{&core.NameClient{Name: s.name}}, nil)
-	case "getname":
-		if s.name == "" {
-			return redcon.AppendNull(b), 0
-		}
-		return redcon.AppendBulkString(b, s.name), 0
-	case "id":
-		return redcon.AppendInt(b, int64(s.client)), 0 //nolint:gosec // small
-	}
-	return ok(b)
-}
-
-func selectCommand(_ *session, b []byte, args []string) ([]byte, core.Commit) {
-	return resp.AppendSelect(b, args), 0
-}
-
 func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if !s.f.opts.AllowFlush {
-		return refuse(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
+		return resp.Refuse(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
 	}
 	commit, err := s.flushAll()
 	if err != nil {
@@ -238,15 +187,8 @@ func (s *session) flushAll() (core.Commit, error) {
 	return s.f.flush()
 }
 
-func quit(s *session, b []byte, _ []string) ([]byte, core.Commit) {
-	defer s.hangUp()
-	return ok(b)
-}
-
 func reset(s *session, b []byte, _ []string) ([]byte, core.Commit) {
-	s.f.messages.Leave(&s.subscriber)
 	s.endMulti()
-	s.authorized = s.f.opts.Password == ""
-	s.reopen(nil)
+	s.Reset()
 	return redcon.AppendString(b, "RESET"), 0
 }

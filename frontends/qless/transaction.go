@@ -9,10 +9,10 @@ import (
 
 func multi(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if s.multi {
-		return refuse(b, "ERR MULTI calls can not be nested")
+		return resp.Refuse(b, "ERR MULTI calls can not be nested")
 	}
 	s.multi = true
-	return ok(b)
+	return resp.OK(b)
 }
 
 // Limits of a transaction.
@@ -22,7 +22,7 @@ const (
 )
 
 // enqueue keeps a command for EXEC.
-func (s *session) enqueue(c redisEntry, args []string) {
+func (s *session) enqueue(c redisCommand, args []string) {
 	for _, a := range args {
 		s.size += len(a)
 	}
@@ -31,7 +31,7 @@ func (s *session) enqueue(c redisEntry, args []string) {
 		s.reply(redcon.AppendError(nil, "OOM the transaction is too large"), 0)
 		return
 	}
-	s.queued = append(s.queued, queuedCommand{c.run, args})
+	s.queued = append(s.queued, queuedCommand{c, args})
 	s.reply(redcon.AppendString(nil, "QUEUED"), 0)
 }
 
@@ -39,12 +39,12 @@ func (s *session) endMulti() { s.multi, s.aborted, s.queued, s.size = false, fal
 
 func exec(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if !s.multi {
-		return refuse(b, "ERR EXEC without MULTI")
+		return resp.Refuse(b, "ERR EXEC without MULTI")
 	}
 	queued, aborted := s.queued, s.aborted
 	s.endMulti()
 	if aborted {
-		return refuse(b, "EXECABORT Transaction discarded because of previous errors.")
+		return resp.Refuse(b, "EXECABORT Transaction discarded because of previous errors.")
 	}
 	defer s.enter()()
 	s.inside = true
@@ -53,7 +53,7 @@ func exec(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	b = redcon.AppendArray(b, len(queued))
 	for _, q := range queued {
 		var commit core.Commit
-		b, commit = q.run(s, b, q.args)
+		b, commit = q.command.Run(s, b, q.args)
 		newest = max(newest, commit)
 	}
 	return b, newest
@@ -61,37 +61,8 @@ func exec(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 
 func discard(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if !s.multi {
-		return refuse(b, "ERR DISCARD without MULTI")
+		return resp.Refuse(b, "ERR DISCARD without MULTI")
 	}
 	s.endMulti()
-	return ok(b)
-}
-
-// auth [user] password
-func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	name := ""
-	if len(args) == 3 {
-		name = args[1]
-	}
-	o := &s.f.opts
-	login := resp.Credentials{Password: o.Password, Access: o.Access}.Auth(name, args[len(args)-1], s.address(), s.f.broker.Now())
-	if login.HangUp {
-		defer s.hangUp()
-	}
-	if login.Refusal != "" {
-		return refuse(b, login.Refusal)
-	}
-	if login.Principal != nil {
-		s.reopen(login.Principal)
-	}
-	s.authorized = true
-	return ok(b)
-}
-
-// address is the client's address, for the audit log and the login limiter.
-func (s *session) address() string {
-	if a := s.conn.RemoteAddr(); a != nil {
-		return a.String()
-	}
-	return ""
+	return resp.OK(b)
 }

@@ -1,46 +1,37 @@
 package resp
 
-import (
-	"broker/core"
-	"broker/frontends/access"
-)
+import "broker/frontends/access"
 
-// Credentials are the passwords and tokens that a front-end accepts with AUTH.
-type Credentials struct {
-	Password string          // empty: no password is required
-	Access   *access.Control // finds principals by their tokens; nil: no principals
+// login is the result of AUTH.
+type login struct {
+	principal *access.Principal // nil: the client knows the password, or none is needed
+	refusal   string            // empty: the client is accepted
+	hangUp    bool              // too many logins have failed
 }
 
-// Login is the result of AUTH.
-type Login struct {
-	Principal *access.Principal // nil: the client knows the password, or none is needed
-	Refusal   string            // empty: the client is accepted
-	HangUp    bool              // too many logins have failed
-}
-
-// Auth checks a password or token. If the client gives a name with a token, it must be the name of the token's principal. from
-// is the client's address.
-func (c Credentials) Auth(name, given, from string, now core.Instant) Login {
-	if c.Access != nil {
-		if p := c.Access.ByToken(given); p != nil && (name == "" || name == p.Name()) {
-			return Login{Principal: p}
+// authenticate checks a password or token. If the client gives a name with a token, it must be the name of the token's
+// principal. from is the client's address.
+func (s *Server) authenticate(name, given, from string) login {
+	if s.Access != nil {
+		if p := s.Access.ByToken(given); p != nil && (name == "" || name == p.Name()) {
+			return login{principal: p}
 		}
 	}
 	named := name != "" && name != "default"
 	switch {
-	case c.Password == "" && (c.Access == nil || !c.Access.Enabled()):
+	case s.Password == "" && (s.Access == nil || !s.Access.Enabled()):
 		if name == "default" { // as in Redis, a user without a password may give any password
-			return Login{}
+			return login{}
 		}
 		if !named {
-			return Login{Refusal: "ERR AUTH <password> called without any password configured for the default user. " +
+			return login{refusal: "ERR AUTH <password> called without any password configured for the default user. " +
 				"Are you sure your configuration is correct?"}
 		}
-	case c.Password != "" && !named && access.SamePassword(given, c.Password):
-		return Login{}
+	case s.Password != "" && !named && access.SamePassword(given, s.Password):
+		return login{}
 	}
-	return Login{
-		Refusal: "WRONGPASS invalid username-password pair or user is disabled.",
-		HangUp:  c.Access.Logins().Failed(from, name, now) > 0,
+	return login{
+		refusal: "WRONGPASS invalid username-password pair or user is disabled.",
+		hangUp:  s.Access.Logins().Failed(from, name, s.Broker.Now()) > 0,
 	}
 }

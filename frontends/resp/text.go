@@ -9,8 +9,8 @@ import (
 // RedisVersion is the version that INFO reports. Some clients require a minimum version.
 const RedisVersion = "7.0.15"
 
-// MaxEcho limits how many bytes of a client's input an error repeats.
-const MaxEcho = 128
+// maxEcho limits how many bytes of a client's input an error repeats.
+const maxEcho = 128
 
 // OneLine makes a text fit into an error line.
 func OneLine(s string) string {
@@ -19,15 +19,15 @@ func OneLine(s string) string {
 			return ' '
 		}
 		return r
-	}, core.CutText(s, MaxEcho))
+	}, core.CutText(s, maxEcho))
 }
 
-// UnknownCommand is Redis's error for an unknown command.
-func UnknownCommand(args []string) string {
+// unknownCommand is Redis's error for an unknown command.
+func unknownCommand(args []string) string {
 	var b strings.Builder
 	b.WriteString("ERR unknown command '" + OneLine(args[0]) + "', with args beginning with: ")
 	for _, a := range args[1:] {
-		if b.Len() > MaxEcho {
+		if b.Len() > maxEcho {
 			break
 		}
 		b.WriteString("'" + OneLine(a) + "' ")
@@ -35,13 +35,16 @@ func UnknownCommand(args []string) string {
 	return b.String()
 }
 
+// NotInteger is Redis's error for an argument that is not a number.
+const NotInteger = "ERR value is not an integer or out of range"
+
 // WrongArity is Redis's error for a command with too few or too many words.
 func WrongArity(name string) string {
-	return "ERR wrong number of arguments for '" + core.CutText(name, MaxEcho) + "' command"
+	return "ERR wrong number of arguments for '" + core.CutText(name, maxEcho) + "' command"
 }
 
-// OnlySubscriptions is Redis's error for a command that a subscribed client may not send.
-func OnlySubscriptions(name string) string {
+// onlySubscriptions is Redis's error for a command that a subscribed client may not send.
+func onlySubscriptions(name string) string {
 	return "ERR Can't execute '" + name +
 		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 }

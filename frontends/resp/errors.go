@@ -1,0 +1,55 @@
+package resp
+
+import (
+	"errors"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+)
+
+// ErrorRow gives the error line of one kind of error, without its first byte and its end.
+type ErrorRow struct {
+	Kind error
+	Text string
+}
+
+// wireErrors has the error lines that are the same in all front-ends. Redis clients know the first words: MISCONF and OOM mean
+// that the server cannot write, and BUSY that the client should retry.
+var wireErrors = []ErrorRow{
+	{core.ErrNotFound, "ERR no such job"},
+	{core.ErrNoQueue, "ERR no such queue"},
+	{core.ErrNotUnique, "ERR a live job of the queue holds this unique key"},
+	{core.ErrFull, "OOM the queue is full"},
+	{core.ErrInvalid, "ERR the broker cannot keep such a job"},
+	{core.ErrDiskFull, "OOM the disk is nearly full, no new jobs are accepted"},
+	{core.ErrStopped, "MISCONF the store failed, no changes are accepted"},
+	{core.ErrDraining, "BUSY the broker is draining, no new jobs are accepted"},
+	{core.ErrShutdown, "LOADING the broker is shutting down"},
+	{core.ErrNoBatch, "ERR no such batch"},
+	{core.ErrBatchState, "ERR the batch does not allow this now"},
+	{core.ErrConflict, "BUSY the job is changed by another client, try again"},
+	{core.ErrHasDependents, "ERR other jobs wait for this one"},
+	{core.ErrForbidden, "NOPERM this user has no permissions to do this"},
+	{core.ErrNoLimit, "ERR no such limit"},
+	{core.ErrNoSchedule, "ERR no such schedule"},
+	{core.ErrConfigured, "ERR set by the configuration file"},
+}
+
+// ErrorText is the error line of an error. The rows of the front-end come first.
+func ErrorText(own []ErrorRow, err error) string {
+	for _, rows := range [][]ErrorRow{own, wireErrors} {
+		for _, row := range rows {
+			if errors.Is(err, row.Kind) {
+				return row.Text
+			}
+		}
+	}
+	return "ERR internal error"
+}
+
+// Refuse appends an error line.
+func Refuse(b []byte, text string) ([]byte, core.Commit) { return redcon.AppendError(b, text), 0 }
+
+// OK appends the reply OK.
+func OK(b []byte) ([]byte, core.Commit) { return redcon.AppendOK(b), 0 }

@@ -1,0 +1,39 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"broker/core"
+)
+
+func TestSharedErrorRowsAreErrorsOfTheCore(t *testing.T) {
+	t.Parallel()
+	var kinds []error
+	for _, row := range wireErrors {
+		if !slices.Contains(core.Errors, row.Kind) || slices.Contains(kinds, row.Kind) {
+			t.Errorf("%v is no kind of the core, or has two rows", row.Kind)
+		}
+		kinds = append(kinds, row.Kind)
+	}
+}
+
+func TestRowsOfTheFrontendComeFirst(t *testing.T) {
+	t.Parallel()
+	own := []ErrorRow{{core.ErrFull, "ERR full"}, {core.ErrDuplicate, "ERR twice"}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("add: %w", core.ErrFull), "ERR full"},
+		{core.ErrDuplicate, "ERR twice"},
+		{core.ErrDiskFull, "OOM the disk is nearly full, no new jobs are accepted"},
+		{errors.New("something else"), "ERR internal error"},
+	} {
+		if got := ErrorText(own, c.err); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
