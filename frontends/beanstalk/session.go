@@ -1,8 +1,6 @@
 package beanstalk
 
 import (
-	"math"
-
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
@@ -32,6 +30,7 @@ type Session struct {
 	wait   reserving        // the waiting reserve
 	waits  bool             // it counts as waiting
 	again  bool             // the reserve must ask again
+	kicks  *kicking         // the running kick; nil: none
 
 	produces, consumes bool // counts as a producer, as a worker
 }
@@ -307,6 +306,10 @@ func (s *Session) note(action, target, detail string) {
 
 // Deliver implements frontends.Session.
 func (s *Session) Deliver() {
+	if s.kicks != nil {
+		s.stepKick()
+		return
+	}
 	if s.wait.tag == 0 {
 		return
 	}
@@ -331,6 +334,7 @@ func (s *Session) Refusal() []byte { return []byte(internalError) }
 func (s *Session) EOF(input []byte) {
 	s.eof = true
 	for !s.closing {
+		s.stopKick()
 		s.endReserve(timedOut)
 		n := s.Feed(input)
 		input = input[n:]
@@ -342,10 +346,10 @@ func (s *Session) EOF(input []byte) {
 }
 
 // Blocked implements frontends.Blocker.
-func (s *Session) Blocked() bool { return s.wait.tag != 0 }
+func (s *Session) Blocked() bool { return s.wait.tag != 0 || s.kicks != nil }
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job whose body
-// is being read from disk.
+// is being read from disk, and the answer of a kick.
 func (s *Session) WaitsHalfClosed() bool {
 	s.eof = true
 	if !s.wait.reads {
@@ -355,7 +359,10 @@ func (s *Session) WaitsHalfClosed() bool {
 }
 
 // Stop implements frontends.Stopper.
-func (s *Session) Stop() { s.endReserve(timedOut) }
+func (s *Session) Stop() {
+	s.stopKick()
+	s.endReserve(timedOut)
+}
 
 // endReserve ends the waiting reserve: with a job that has arrived, else with text.
 func (s *Session) endReserve(text string) {
@@ -378,6 +385,7 @@ func (s *Session) endReserve(text string) {
 // Closed implements frontends.Session.
 func (s *Session) Closed() {
 	s.closing = true
+	s.kicks = nil
 	s.endWait()
 	s.front.broker.Close(s.client)
 	s.front.connections.Add(-1)
@@ -389,51 +397,6 @@ func (s *Session) Closed() {
 	}
 	s.front.tubes.change(s.used, func(t *tube) { t.using-- })
 	s.eachWatched(func(t *tube) { t.watching-- })
-}
-
-// maxKick is the number of jobs in one step of kick.
-const maxKick = 1000
-
-func (s *Session) kick(p *pipeline, a *args) {
-	bound := a.number(math.MaxUint32)
-	if !a.end() {
-		p.say(badFormat)
-		return
-	}
-	s.count(verbKick)
-	s.flush(p)
-	if !access.AllowedFor(s.front.broker, s.client, access.Operate, s.usedQueue()) {
-		p.say(unknown)
-		return
-	}
-	n, commit := s.kickAll(core.OrderDied, bound)
-	if n == 0 {
-		n, commit = s.kickAll(core.OrderDue, bound)
-	}
-	out := s.conn.Out()
-	out.Put(appendNumber(out.Buf(), "KICKED", n), commit)
-}
-
-// kickAll makes the first jobs of the used tube in an order ready.
-func (s *Session) kickAll(order core.Order, bound uint64) (n uint64, commit core.Commit) {
-	for n < bound {
-		found, next := s.first(order, int(min(bound-n, maxKick)), "") //nolint:gosec // small
-		before := n
-		ops := make([]core.Op, len(found))
-		for i := range found {
-			ops[i] = &core.Enqueue{Ref: core.Ref{Seq: found[i].Seq}, If: core.InState(found[i].State)}
-		}
-		for _, r := range s.do(ops...) {
-			if r.Kind == core.Accepted {
-				n++
-				commit = max(commit, r.Commit)
-			}
-		}
-		if next == "" || n == before {
-			break
-		}
-	}
-	return n, commit
 }
 
 // first finds the first jobs of the used tube in an order. It may read any number of jobs.
