@@ -9,6 +9,7 @@ import (
 	"broker/core"
 	"broker/core/clock"
 	"broker/core/internal/batch"
+	"broker/core/internal/index"
 	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
@@ -110,7 +111,7 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 	}
 	now := clock.System{}.Now()
 	o := machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now}
-	m, err := build(ctx, s, o, clock.System{}.Now, nil)
+	m, err := index.Build(ctx, s, o, clock.System{}.Now, nil)
 	if err != nil {
 		if len(x.Damage) == 0 {
 			x.Damage = append(x.Damage, err.Error())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"broker/core/internal/index"
 	"broker/core/internal/store"
 )
 
@@ -76,6 +77,6 @@ func (e *Engine) load() (err error) {
 			return err
 		}
 	}
-	e.machine, err = build(context.Background(), e.store, o, e.opts.Clock.Now, e.opts.Progress)
+	e.machine, err = index.Build(context.Background(), e.store, o, e.opts.Clock.Now, e.opts.Progress)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core/clock"
+	"broker/core/internal/index"
 	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
@@ -18,7 +19,7 @@ const standbyEvery = 250 * time.Millisecond
 // Standby keeps the index of a store up to date while entries are applied to it, so that an engine on this store starts
 // without reading it: see Replicated.
 type Standby struct {
-	index  *index
+	index  *index.Index
 	ctx    context.Context
 	cancel context.CancelFunc
 	take   chan struct{} // closed when an engine takes the index
@@ -43,7 +44,7 @@ func (b *Standby) Progress() StandbyProgress { return *b.progress.Load() }
 // Standby must be stopped before the store is closed.
 func NewStandby(s *store.Store, c clock.Clock, loaded func(jobs int)) *Standby {
 	b := &Standby{
-		index: newIndex(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}), done: make(chan struct{}),
+		index: index.New(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}), done: make(chan struct{}),
 	}
 	b.progress.Store(&StandbyProgress{})
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -58,18 +59,18 @@ func (b *Standby) run(loaded func(jobs int)) {
 			b.progress.Store(&StandbyProgress{})
 		}
 	}()
-	if b.err = b.index.load(b.ctx); b.err != nil {
+	if b.err = b.index.Load(b.ctx); b.err != nil {
 		return
 	}
 	tick := time.NewTicker(standbyEvery)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		if b.err = b.index.update(b.ctx, nil); b.err != nil {
+		if b.err = b.index.Update(b.ctx, nil); b.err != nil {
 			return
 		}
-		b.progress.Store(&StandbyProgress{Complete: true, Jobs: b.index.machine.Jobs(), Entry: b.index.entry})
+		b.progress.Store(&StandbyProgress{Complete: true, Jobs: b.index.Jobs(), Entry: b.index.Entry()})
 		if first {
-			loaded(b.index.machine.Jobs())
+			loaded(b.index.Jobs())
 		}
 		select {
 		case <-tick.C:
@@ -88,11 +89,11 @@ var errTaken = errors.New("the standby has been used or stopped")
 func (b *Standby) machine(o machine.Options) (m *machine.Machine, _ error) {
 	err := errTaken
 	b.once.Do(func() {
-		defer b.index.close()
+		defer b.index.Close()
 		close(b.take)
 		<-b.done
 		if err = b.err; err == nil {
-			m, err = b.index.takeOver(b.ctx, o)
+			m, err = b.index.TakeOver(b.ctx, o)
 		}
 	})
 	return m, err
@@ -102,5 +103,5 @@ func (b *Standby) machine(o machine.Options) (m *machine.Machine, _ error) {
 func (b *Standby) Stop() {
 	b.cancel()
 	<-b.done
-	b.once.Do(b.index.close)
+	b.once.Do(b.index.Close)
 }

@@ -208,8 +208,9 @@ func (s *Batches) RestoreMember(e *table.Entry, x *table.Optional) {
 	}
 }
 
-// Show shows everything about batches that affects decisions.
-func (s *Batches) Show() string {
+// Show shows everything about batches that affects decisions, for comparisons in tests. It is not a method, so that the linker
+// leaves it out of the program.
+func Show(s *Batches) string {
 	var b strings.Builder
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]

@@ -5,10 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"broker/core/internal/table"
 )
 
+// The functions of this file are for comparisons in tests. They are not methods, so that the linker leaves them out of the program.
+
 // ShowJob shows everything about the limits of a job that affects decisions.
-func (r *Rules) ShowJob(h uint32) string {
+func ShowJob(r *Rules, h uint32) string {
 	x := r.limitsOf(h)
 	if x == nil || x.lane == nil && x.slot == slotNone {
 		return ""
@@ -28,14 +32,14 @@ func (r *Rules) ShowJob(h uint32) string {
 }
 
 // ShowQueue shows everything about the limits of a queue that affects decisions.
-func (r *Rules) ShowQueue(q *Queue) string {
+func ShowQueue(r *Rules, q *Queue) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " limits %+v slots %v", q.Limits, q.slots)
 	if q.policy != nil {
 		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
 	}
 	if x := q.order; x != nil {
-		fmt.Fprintf(&b, " open %v of %d chains", r.table.Seqs(&x.open), len(x.chains))
+		fmt.Fprintf(&b, " open %v of %d chains", table.Seqs(r.table, &x.open), len(x.chains))
 	}
 	if q.lanes == nil {
 		return b.String()
@@ -44,7 +48,7 @@ func (r *Rules) ShowQueue(q *Queue) string {
 		return strings.Compare(x.name.typ+"\x00"+x.name.key, y.name.typ+"\x00"+y.name.key)
 	})
 	for _, l := range lanes {
-		fmt.Fprintf(&b, " lane %v: %v of %d %v", l.name, r.table.Seqs(&l.ready), l.members, l.open)
+		fmt.Fprintf(&b, " lane %v: %v of %d %v", l.name, table.Seqs(r.table, &l.ready), l.members, l.open)
 	}
 	for _, k := range slices.SortedFunc(maps.Values(q.lanes.buckets), func(x, y *bucket) int {
 		return strings.Compare(fmt.Sprint(x.name), fmt.Sprint(y.name))
@@ -55,7 +59,7 @@ func (r *Rules) ShowQueue(q *Queue) string {
 }
 
 // ShowShared shows everything about shared limits that affects decisions.
-func (r *Rules) ShowShared() string {
+func ShowShared(r *Rules) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
 		s := r.shared.byName[name]

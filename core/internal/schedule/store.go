@@ -180,8 +180,9 @@ func (x *Schedules) ForgetRestored(seq uint64) { delete(x.restored, seq) }
 // HasChanges reports whether positions have to be stored.
 func (x *Schedules) HasChanges() bool { return len(x.moved) > 0 }
 
-// Show shows everything about schedules that affects decisions.
-func (x *Schedules) Show() string {
+// Show shows everything about schedules that affects decisions, for comparisons in tests. It is not a method, so that the linker
+// leaves it out of the program.
+func Show(x *Schedules) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(x.byName)) {
 		s := x.byName[name]

@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/core/engine"
+	"broker/core/internal/index"
 	"broker/core/internal/store/storetest"
 )
 
@@ -35,8 +36,9 @@ type world struct {
 	broken   error     // a reply showed state that is not durable
 	log      []string
 	crashes  int
-	shadow   *engine.Shadow // nil: none
-	compared int            // how often the shadow was compared with a fresh start
+	stored   storeOf
+	shadow   *index.Index // follows the store, as on another node of a cluster; nil: none
+	compared int          // how often the shadow was compared with a fresh start
 
 	announced core.Commit // the newest commit when the engine was last running
 }
@@ -80,10 +82,16 @@ func (w *world) begin(step int) {
 	w.number, w.rng = step, rand.New(rand.NewPCG(w.seed, uint64(step))) //nolint:gosec // repeatable
 }
 
+// Options of the engine.
+const (
+	cacheBytes  = 20_000 // small, so that payloads are often read from the store
+	poisonAfter = 3
+)
+
 func (w *world) open() error {
 	e, err := engine.Open(engine.Options{
 		Dir: "data", FS: w.disk.FS(), Clock: w.clk, Seed: 1, ManualTimers: true, ManualCommits: true,
-		Durability: w.mode, CacheBytes: 20_000, PoisonAfter: 3, Listener: w, // small, so that payloads are often read from the store
+		Durability: w.mode, CacheBytes: cacheBytes, PoisonAfter: poisonAfter, Listener: w, Archive: &w.stored,
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)

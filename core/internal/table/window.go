@@ -3,7 +3,6 @@ package table
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"broker/core"
 	"broker/core/internal/timer"
@@ -139,18 +138,6 @@ func (t *Table) CheckWindows(fail func(format string, args ...any)) (timers int)
 		fail("%d windows, %d keys", n, len(t.windows.byKey))
 	}
 	return timers
-}
-
-// ShowWindows shows everything about windows that affects decisions.
-func (t *Table) ShowWindows() string {
-	var all []string
-	for _, w := range t.windows.all {
-		if w != nil {
-			all = append(all, fmt.Sprint(w.Seq, w.ID, w.CreatedAt, w.until))
-		}
-	}
-	slices.Sort(all)
-	return fmt.Sprintf(" windows %v", all)
 }
 
 // WindowPending returns the commit that a reply about a window depends on.

@@ -1,0 +1,2 @@
+// Package machinetest compares machines, for tests.
+package machinetest
