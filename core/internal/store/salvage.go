@@ -32,14 +32,17 @@ type Salvaged struct {
 }
 
 // LostJobs are the jobs whose records could not be read.
-type LostJobs struct{ spans []span }
+type LostJobs struct {
+	spans []span
+	kept  func(seq uint64) bool // jobs of the spans that are not lost; nil: none
+}
 
 // span stands for the jobs between two other jobs.
 type span struct{ after, before uint64 }
 
 // Has reports whether a job is lost, if it existed.
 func (l *LostJobs) Has(seq uint64) bool {
-	return slices.ContainsFunc(l.spans, func(s span) bool { return seq > s.after && seq < s.before })
+	return slices.ContainsFunc(l.spans, func(s span) bool { return seq > s.after && seq < s.before }) && (l.kept == nil || !l.kept(seq))
 }
 
 // Behind reports whether jobs with a greater number than seq are lost.
@@ -74,8 +77,9 @@ type salvage struct {
 	batch    []keyValue // not written yet
 	size     int        // of batch, in bytes
 
-	job  uint64 // the last job that was copied
-	lost LostJobs
+	job    uint64 // the last job that was copied
+	lost   LostJobs
+	tables []lostTable
 }
 
 type keyValue struct{ key, value []byte }
@@ -93,13 +97,11 @@ func (v *salvage) copyTo(fsys vfs.FS, dir string) error {
 		}
 		defer func() { err = errors.Join(err, v.to.Close()) }()
 		for _, space := range []byte{spaceJob, spaceBody, spaceMeta, spaceDocument} {
-			if err := v.space(space); err != nil {
+			if err := errors.Join(v.space(space), v.write()); err != nil {
 				return err
 			}
 		}
-		if err := v.write(); err != nil {
-			return err
-		}
+		v.reportTables()
 		return v.breakLost()
 	})
 }
@@ -253,6 +255,7 @@ func (v *salvage) take(key, value []byte) error {
 		case part == partJob:
 			v.job = seq
 			v.done.Jobs++
+			v.countKept(seq)
 		}
 	case spaceBody:
 		if seq, _, ok := parseKey(key); !ok || v.lost.Has(seq) {

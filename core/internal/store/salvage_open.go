@@ -11,47 +11,53 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// openDamaged opens a damaged store for reading. A log is read up to its first damage; the commits behind it are lost.
-func (v *salvage) openDamaged(o Options) (err error) {
-	o.ReadOnly, o.salvaging = true, true
-	cut := cutFS{FS: o.FS, sizes: map[string]int64{}}
-	o.FS = cut
+// openDamaged opens a damaged store for reading. A log is read up to its first damage; the commits behind it are lost. A table
+// whose file is missing or has another size counts as empty.
+func (v *salvage) openDamaged(o Options) error {
+	patched, err := newPatchedFS(o.FS)
+	if err != nil {
+		return err
+	}
+	o.ReadOnly, o.salvaging, o.FS = true, true, patched
 	for {
 		if v.from, err = Open(o); err == nil {
-			if v.from.unguarded != nil {
-				v.done.Lost = append(v.done.Lost, fmt.Sprintf("perhaps the newest commits: %v", v.from.unguarded))
-			}
-			return nil
+			break
 		}
 		var damage *DamageError
-		if !errors.As(err, &damage) || !strings.HasSuffix(damage.Path, integrity.LogSuffix) {
+		switch {
+		case !errors.As(err, &damage):
 			return err
-		}
-		if _, twice := cut.sizes[damage.Path]; twice {
+		case v.loseTables(patched, o.Dir, err):
+			o.emptied = true
+		case !strings.HasSuffix(damage.Path, integrity.LogSuffix):
 			return err
+		default:
+			if cutErr := v.cutLog(patched, damage); cutErr != nil {
+				return errors.Join(err, cutErr)
+			}
 		}
-		size, readErr := integrity.SoundLogBytes(cut.FS, damage.Path)
-		if readErr != nil {
-			return errors.Join(err, readErr)
-		}
-		cut.sizes[damage.Path] = size
-		v.done.Lost = append(v.done.Lost, fmt.Sprintf("the commits in %s after the first %d bytes: %v", damage.Path, size, damage.Err))
 	}
+	if v.from.unguarded != nil {
+		v.done.Lost = append(v.done.Lost, fmt.Sprintf("perhaps the newest commits: %v", v.from.unguarded))
+	}
+	if err := v.describeTables(); err != nil {
+		return errors.Join(err, v.from.Close())
+	}
+	return nil
 }
 
-// cutFS is a file system on which some files end early.
-type cutFS struct {
-	vfs.FS
-	sizes map[string]int64
-}
-
-// Open implements vfs.FS.
-func (c cutFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := c.FS.Open(name, opts...)
-	if size, cut := c.sizes[name]; cut && err == nil {
-		return &cutFile{File: f, rest: size, size: size}, nil
+// cutLog makes a log end before its first damage.
+func (v *salvage) cutLog(patched *patchedFS, damage *DamageError) error {
+	if _, twice := patched.sizes[damage.Path]; twice {
+		return errors.New("the log cannot be read up to its damage")
 	}
-	return f, err
+	size, err := integrity.SoundLogBytes(patched, damage.Path)
+	if err != nil {
+		return err
+	}
+	patched.sizes[damage.Path] = size
+	v.done.Lost = append(v.done.Lost, fmt.Sprintf("the commits in %s after the first %d bytes: %v", damage.Path, size, damage.Err))
+	return nil
 }
 
 // cutFile is a file that ends early, for reading.

@@ -32,6 +32,7 @@ type Options struct {
 
 	copying   bool // the folder is inside of one in which a copy is made
 	salvaging bool // damage of GUARD's files, the format version and the position is no reason not to open it
+	emptied   bool // some tables have another size than the manifest says
 
 	// MemTableBytes is the size of a write buffer, of which two are in use under load. With larger buffers, more jobs
 	// come and go without being written to a table. Zero: 16 MiB.
@@ -188,14 +189,14 @@ func (s *Store) openError(err error) error {
 	damage := &DamageError{What: "open store " + s.dir, Err: plain(err)}
 	if p := s.fs.LastOpened(); p != "" && pebble.IsCorruptionError(err) {
 		damage.Path = p
-	} else if table := tableInError.FindStringSubmatch(err.Error()); table != nil {
+	} else if table := tablesInError.FindStringSubmatch(err.Error()); table != nil {
 		damage.Path = s.fs.PathJoin(s.dir, table[1]+integrity.TableSuffix)
 	}
 	return damage
 }
 
-// tableInError finds the number of a missing table, which is only in the text of Pebble's error.
-var tableInError = regexp.MustCompile(`L\d: (\d{6,}): `)
+// tablesInError finds the numbers of missing and cut tables, which are only in the text of Pebble's error.
+var tablesInError = regexp.MustCompile(`L\d: (\d{6,}): `)
 
 // checkVersion checks the 'v' key, or writes it and FORMAT to a new store.
 func (s *Store) checkVersion(found integrity.DirState) error {

@@ -33,6 +33,8 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		ReadOnly:           o.ReadOnly,
 		DisableWAL:         o.Replicated,
 
+		DisableConsistencyCheck: o.emptied,
+
 		// Pebble reserves the memory of its memtables in the cache: one being filled and one being flushed.
 		CacheSize:    o.CacheBytes + 2*o.MemTableBytes,
 		MemTableSize: uint64(o.MemTableBytes),

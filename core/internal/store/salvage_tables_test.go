@@ -1,0 +1,144 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"broker/core/internal/record"
+	"broker/core/internal/record/recordtest"
+	"broker/core/internal/store/integrity"
+)
+
+// breakTables removes tables, or cuts them.
+func breakTables(t *testing.T, disk *testDisk, cut bool, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		data := slices.Clone(disk.contents(t, name))
+		if cut {
+			writeFile(t, disk, name, string(data[:len(data)/2]))
+		} else if err := disk.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Without one table, or with a cut one, all keys of the others are copied.
+func TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut(t *testing.T) {
+	t.Parallel()
+	const jobs = 800
+	whole := manyJobs(t, jobs)
+	want := contents(t, whole.crash(1, 100), testDir)
+	tables := whole.files(t, integrity.TableSuffix)
+	all := 0
+	for _, cut := range []bool{false, true} {
+		for _, name := range tables {
+			disk := whole.crash(1, 100)
+			breakTables(t, disk, cut, name)
+			v, err := Salvage(t.Context(), Options{Dir: testDir, FS: disk}, salvageFolder, nil, nil)
+			if err != nil {
+				t.Fatalf("%s, cut %v: %v", name, cut, err)
+			}
+			got := contents(t, disk, salvageFolder)
+			for key, value := range got {
+				if want[key] != value && !isInternal([]byte(key)) {
+					t.Errorf("%s, cut %v: key %x is not as it was", name, cut, key)
+				}
+			}
+			all += len(want) - len(got)
+			if len(v.Lost) != 1 || !strings.Contains(v.Lost[0], disk.PathBase(name)) {
+				t.Errorf("%s, cut %v: %d of %d keys are lost, but it says %q", name, cut, len(want)-len(got), len(want), v.Lost)
+			}
+			if len(want)-len(got) > 1100 {
+				t.Errorf("%s, cut %v: %d of %d keys are lost: %q", name, cut, len(want)-len(got), len(want), v.Lost)
+			}
+		}
+	}
+	if all < 2*len(want)-len(tables) || all > 3*len(want) {
+		t.Errorf("all tables together held %d keys, want about twice %d", all, len(want))
+	}
+}
+
+// A missing table takes no job with it that is also in an older table. Job 200 is in the log.
+func TestSalvageWithoutANewerTableCopiesTheOlderOnes(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	var changes, later []record.Change
+	for seq := uint64(1); seq <= 100; seq++ {
+		changes = append(changes, record.Change{Seq: seq, Job: job(seq, 100)})
+		status := recordtest.FullStatus()
+		status.Waiting, status.Unstored = []uint64{50, 150}, nil
+		later = append(later, record.Change{Seq: seq + 50, Job: job(seq+50, 100), Status: status})
+	}
+	mustCommit(t, s, changes...)
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	older := disk.files(t, integrity.TableSuffix)
+	held := make(chan struct{}) // no compaction merges the two tables of the next flush, one of jobs and one of metadata
+	var tables atomic.Int32
+	disk.hook(func(op diskOp) error {
+		if op.verb == "create" && strings.HasSuffix(op.name, integrity.TableSuffix) && tables.Add(1) > 2 {
+			<-held
+		}
+		return nil
+	})
+	mustCommit(t, s, later...)
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	status := recordtest.FullStatus()
+	status.Waiting, status.Unstored = []uint64{50, 149}, nil
+	mustCommit(t, s, record.Change{Seq: 200, Job: job(200, 100), Status: status})
+	live := disk
+	disk = live.crash(1, 100)
+	close(held)
+	mustClose(t, s)
+	newer := disk.files(t, integrity.TableSuffix)
+	newer = slices.DeleteFunc(newer, func(name string) bool { return slices.Contains(older, name) })
+	if len(newer) < 2 {
+		t.Fatalf("tables %q", newer)
+	}
+	slices.Sort(newer)
+	breakTables(t, disk, false, newer[0])
+	v, err := Salvage(t.Context(), Options{Dir: testDir, FS: disk}, salvageFolder, nil, nil)
+	if err != nil || v.Jobs != 101 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if want := "up to 50 jobs between 51 and 150 are lost; 50 others there"; !strings.Contains(fmt.Sprint(v.Lost), want) {
+		t.Errorf("lost: %q, want %q", v.Lost, want)
+	}
+	salvaged, err := Open(Options{Dir: salvageFolder, FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, salvaged)
+	var last record.Status
+	if err := salvaged.Scan(t.Context(), nil, func(r *record.Record) error {
+		if r.Job.Seq == 200 {
+			last = *r.Status
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(last.Unstored, []uint64{149}) {
+		t.Errorf("broken dependencies: %v, want 149, which is lost, but not 50, which was copied", last.Unstored)
+	}
+}
+
+// All tables are missing: the log may still hold something, and the new store opens.
+func TestSalvageWithoutAnyTable(t *testing.T) {
+	t.Parallel()
+	disk := manyJobs(t, 400)
+	tables := disk.files(t, integrity.TableSuffix)
+	breakTables(t, disk, false, tables...)
+	v, err := Salvage(t.Context(), Options{Dir: testDir, FS: disk}, salvageFolder, nil, nil)
+	if err != nil || v.Jobs != 0 || len(v.Lost) < 4 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	contents(t, disk, salvageFolder)
+}
