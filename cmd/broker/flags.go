@@ -101,7 +101,7 @@ func checkConfigCommand() *cobra.Command {
 			if strings.HasSuffix(s.Path, ".password") && value != "" {
 				value = "(set)"
 			}
-			say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())
+			say(stdout, "%-27s %-18s %s\n", s.Path, value, s.Env())
 		}
 		say(stdout, "%d routes, %d throttles, %d cron entries\nsettings are valid\n",
 			len(c.Routes), len(c.Throttles), len(c.Crons))

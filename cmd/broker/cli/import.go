@@ -50,6 +50,12 @@ func importCommand() *cobra.Command {
 	_ = cmd.MarkFlagRequired("from") // exists
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch *from { // the names of the protocols are accepted too
+		case "gearman":
+			*from = "gearmand"
+		case "beanstalk":
+			*from = "beanstalkd"
+		}
 		source, err := openSource(cmd, conn, *from, args[0], *to, *leased, *resume)
 		if err != nil {
 			return Failed(err)
@@ -94,7 +100,7 @@ func runImport(cmd *cobra.Command, source importer.Source, o importer.Options) (
 	_ = bar.Finish() // only shows
 	if report.Moved > 0 {
 		took := time.Since(start)
-		Say(cmd.ErrOrStderr(), "%s jobs moved in %v, %s a second\n", count(report.Moved), took.Round(time.Millisecond),
+		Say(cmd.ErrOrStderr(), "%s moved in %v, %s a second\n", plural(report.Moved, "job"), took.Round(time.Millisecond),
 			count(int(float64(report.Moved)/took.Seconds())))
 	}
 	return report, err

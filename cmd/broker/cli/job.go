@@ -38,7 +38,7 @@ func jobCommand() *cobra.Command {
 			var j detailedJob
 			raw, err := c.call(cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", oneLine(id, 200), err)
 			}
 			if *out == formatJSON {
 				err = printJSON(cmd.OutOrStdout(), raw)

@@ -55,7 +55,7 @@ func policyText(name string, value json.RawMessage) string {
 		for i, s := range spans {
 			texts[i] = span(seconds(s))
 		}
-		return flag + " " + strings.Join(texts, " ")
+		return flag + " " + strings.Join(texts, ",")
 	case json.Unmarshal(value, &word) == nil:
 		return flag + " " + word
 	case json.Unmarshal(value, &object) == nil && object.Move != "":
@@ -243,6 +243,26 @@ func backoffFlags(members map[string]any, backoff, most string, jitter float64) 
 	return nil
 }
 
+// policyExists returns an error if a queue or type has no policy.
+func policyExists(cmd *cobra.Command, conn *connection, name string, ofType bool) error {
+	c, err := conn.open()
+	if err != nil {
+		return err
+	}
+	scope := "queue"
+	if ofType {
+		scope = "type"
+	}
+	var answer struct{ Policies []policy }
+	if _, err := c.call(cmd.Context(), http.MethodGet, "policies", nil, nil, &answer); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(answer.Policies, func(p policy) bool { return p.Name == name && p.Scope == scope }) {
+		return &ExitError{Code: ExitNotFound, Err: fmt.Errorf("the %s %s has no policy", scope, name)}
+	}
+	return nil
+}
+
 func removePolicyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "rm NAME", Short: "remove the policy of a queue or type", Args: cobra.ExactArgs(1)}
 	conn := addConnection(cmd)
@@ -251,6 +271,9 @@ func removePolicyCommand() *cobra.Command {
 		members := map[string]any{}
 		for _, name := range policyMembers {
 			members[name] = nil
+		}
+		if err := policyExists(cmd, conn, args[0], *ofType); err != nil {
+			return err
 		}
 		if err := changePolicy(cmd, conn, args[0], *ofType, members); err != nil {
 			return err

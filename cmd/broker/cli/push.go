@@ -27,6 +27,7 @@ type submission struct {
 	onBroken            string
 	after               []string
 	in, lease, expires  time.Duration
+	retain              time.Duration
 	priority            int
 	cost                uint32
 	retries             int
@@ -44,7 +45,7 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.DurationVar(&s.in, "in", 0, "not before this much time has passed")
 	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
 	f.Uint32Var(&s.cost, "cost", 1, "how much the job counts in limits and rates")
-	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again")
+	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again (default 24, unless a policy says otherwise)")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
 	f.StringVar(&s.onDuplicate, "on-duplicate", "", "when a job has the key: `WORD` is refuse (default), coalesce, or replace to change that job while it waits")
 	f.DurationVar(&s.debounceMax, "debounce-max", 0, "with --on-duplicate replace and --in: due no later than this time after the first submission")
@@ -55,6 +56,7 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.StringVar(&s.id, "id", "", "the job's own id (default: one is made)")
 	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish")
 	f.DurationVar(&s.expires, "expires-in", 0, "removed after this time, whatever its state")
+	f.DurationVar(&s.retain, "retain-for", 0, "how long the ended job is kept, with its result and log")
 	return s
 }
 
@@ -105,6 +107,9 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	}
 	if s.debounceMax > 0 {
 		j["debounce_max_s"] = s.debounceMax.Seconds()
+	}
+	if s.retain > 0 {
+		j["retain_for_s"] = s.retain.Seconds()
 	}
 	if s.expires > 0 {
 		j["expires_at"] = now.Add(s.expires).Format(time.RFC3339Nano)

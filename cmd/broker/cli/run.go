@@ -2,12 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
@@ -45,6 +49,12 @@ func runCommand() *cobra.Command {
 		if *ephemeral {
 			request["ephemeral"] = true
 		}
+		if !*ephemeral { // an ephemeral job is not retried
+			if request["id"] == nil {
+				request["id"] = uuid.Must(uuid.NewV7()).String()
+			}
+			defer watchRetries(cmd, c, fmt.Sprint(request["id"]))()
+		}
 		var j job
 		raw, err := c.submit(cmd.Context(), url.Values{"wait": {timeout.String()}}, request, &j)
 		if err != nil {
@@ -60,6 +70,34 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
+// watchRetries prints each failure of a job that is retried. It returns a function that ends this.
+func watchRetries(cmd *cobra.Command, c *client, id string) (stop func()) {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for fails := 0; ; {
+			pause(ctx, retryPause)
+			var j job
+			if _, err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape("id:"+id), nil, nil, &j); ctx.Err() != nil || isFinal(err) {
+				return // the wait is over, or the caller may not read jobs
+			}
+			if j.Fails > fails && j.State == "retrying" {
+				fails = j.Fails
+				Say(cmd.ErrOrStderr(), "the job failed%s; its next try is at %s\n", failureText(&j), local(j.RunAt))
+			}
+		}
+	})
+	return func() { cancel(); running.Wait() }
+}
+
+// failureText is the last failure of a job in parentheses.
+func failureText(j *job) string {
+	if j.Failure == nil {
+		return ""
+	}
+	return " (" + oneLine(j.Failure.Message, 200) + ")"
+}
+
 // showOutcome prints the result of a job, or returns an error if there is none.
 func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) error {
 	o := j.Outcome
@@ -67,10 +105,7 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 	case o == nil:
 		text := fmt.Sprintf("job %s is %s after %s", j.ID, j.State, span(waited))
 		if j.Fails > 0 {
-			text += ", with " + plural(j.Fails, "failure")
-			if f := j.Failure; f != nil {
-				text += " (" + oneLine(f.Message, 200) + ")"
-			}
+			text += ", with " + plural(j.Fails, "failure") + failureText(j)
 			if at := local(j.RunAt); at != "" {
 				text += "; its next try is at " + at
 			}

@@ -71,6 +71,7 @@ type eventStream struct {
 	limit  int // of events; 0: none
 	count  int
 	lastID string
+	outage outage
 }
 
 // errEnough ends a stream after the requested number of events.
@@ -80,6 +81,7 @@ var errEnough = errors.New("enough events")
 // attempt.
 func (s *eventStream) follow(cmd *cobra.Command) error {
 	connected := false
+	s.outage.say = func(format string, args ...any) { Say(cmd.ErrOrStderr(), "broker tail: "+format+"\n", args...) }
 	for cmd.Context().Err() == nil {
 		err := s.read(cmd.Context(), &connected)
 		var exit *ExitError
@@ -89,7 +91,7 @@ func (s *eventStream) follow(cmd *cobra.Command) error {
 		case errors.As(err, &exit) && (!connected || exit.Code != ExitUnreachable):
 			return err
 		}
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "broker tail: connection lost, trying again") // the terminal may be gone
+		s.outage.failed(errors.New("connection lost"))
 		pause(cmd.Context(), retryPause)
 	}
 	return nil
@@ -111,6 +113,7 @@ func (s *eventStream) read(ctx context.Context, connected *bool) error {
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	*connected = true
+	s.outage.answered()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	var data []byte

@@ -37,7 +37,9 @@ type worker struct {
 	client  *client
 	queues  []string
 	program []string
+	name    string // under which the broker lists it
 	log     io.Writer
+	outage  outage
 	quit    bool // when there is no job
 	limit   int64
 	grace   time.Duration // from TERM to KILL, for programs that should stop
@@ -96,8 +98,9 @@ func workCommand() *cobra.Command {
 		}
 		w := &worker{
 			client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(),
-			quit: *quit, limit: *limit, grace: *grace, batch: *batch, logs: *logs,
+			quit: *quit, limit: *limit, grace: *grace, batch: *batch, logs: *logs, name: ownName(),
 		}
+		w.outage.say = w.say
 		return w.run(cmd.Context(), *jobs)
 	}
 	return cmd
@@ -161,7 +164,7 @@ func (w *worker) loop(leasing, running context.Context) error {
 		case isFinal(err):
 			return err
 		case err != nil:
-			w.say("%v; trying again", err)
+			w.outage.failed(err)
 			pause(leasing, retryPause)
 		case l == nil && w.quit:
 			return nil
@@ -196,7 +199,10 @@ func (w *worker) lease(ctx context.Context) (*leased, error) {
 		query.Set("wait", "0s")
 	}
 	var l leased
-	_, err := w.client.call(ctx, http.MethodPost, "lease", query, map[string]any{}, &l)
+	_, err := w.client.call(ctx, http.MethodPost, "lease", query, map[string]any{"worker": w.name}, &l)
+	if err == nil {
+		w.outage.answered()
+	}
 	if err != nil || l.Token == "" {
 		return nil, err
 	}
@@ -303,6 +309,15 @@ func repeat(every time.Duration, done <-chan struct{}, do func(context.Context))
 			cancel()
 		}
 	}
+}
+
+// ownName is the name of this process: its host and process id.
+func ownName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "work"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
 func (w *worker) say(format string, args ...any) {

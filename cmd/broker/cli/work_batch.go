@@ -30,7 +30,7 @@ func (w *worker) loopBatches(leasing, running context.Context) error {
 		case isFinal(err):
 			return err
 		case err != nil:
-			w.say("%v; trying again", err)
+			w.outage.failed(err)
 			pause(leasing, retryPause)
 		case w.quit:
 			return nil
@@ -42,7 +42,7 @@ func (w *worker) loopBatches(leasing, running context.Context) error {
 // leaseBatch waits for jobs. Each time another queue comes first.
 func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
 	first := int(w.turn.Add(1) % uint64(len(w.queues)))
-	ask := map[string]any{"queues": append(append([]string{}, w.queues[first:]...), w.queues[:first]...), "max": w.batch}
+	ask := map[string]any{"queues": append(append([]string{}, w.queues[first:]...), w.queues[:first]...), "max": w.batch, "worker": w.name}
 	if !w.quit {
 		ask["wait_s"] = leaseWait.Seconds()
 	}
@@ -50,6 +50,9 @@ func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
 		Leases []leased `json:"leases"`
 	}
 	_, err := w.client.call(ctx, http.MethodPost, "leases", nil, ask, &answer)
+	if err == nil {
+		w.outage.answered()
+	}
 	return answer.Leases, err
 }
 

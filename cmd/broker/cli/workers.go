@@ -106,7 +106,7 @@ func workerActionCommand(name, about, done string) *cobra.Command {
 				method, path = http.MethodDelete, "workers/"+url.PathEscape(id)
 			}
 			if _, err := c.call(cmd.Context(), method, path, nil, nil, nil); err != nil {
-				return fmt.Errorf("worker %s: %w", id, err)
+				return fmt.Errorf("%s: %w", id, err)
 			}
 			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", id, done); err != nil {
 				return Failed(err)
