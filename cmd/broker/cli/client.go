@@ -87,6 +87,9 @@ func newClient(server, token string) (*client, error) {
 		}
 		server = "http://localhost"
 	} else if !strings.Contains(server, "://") {
+		if strings.HasPrefix(server, ":") {
+			server = "127.0.0.1" + server
+		}
 		server = "http://" + server
 		if u, err := url.Parse(server); err == nil && u.Port() == "" {
 			u.Host = net.JoinHostPort(u.Hostname(), defaultPort)

@@ -79,3 +79,25 @@ func TestCommandsReachUnixSockets(t *testing.T) {
 		t.Errorf("without a token: exit code %d, %v", Code(err), err)
 	}
 }
+
+func TestServersMayLackSchemeHostOrPort(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]string{
+		"jobs":                  "http://jobs:7420",
+		"jobs:1":                "http://jobs:1",
+		":1":                    "http://127.0.0.1:1",
+		"[::1]":                 "http://[::1]:7420",
+		"https://jobs":          "https://jobs",
+		"unix:/run/broker":      "http://localhost",
+		"http://127.0.0.1:7420": "http://127.0.0.1:7420",
+	} {
+		c, err := newClient(server, "")
+		if err != nil {
+			t.Errorf("%s: %v", server, err)
+			continue
+		}
+		if got := c.base.String(); got != want {
+			t.Errorf("%s is %s, want %s", server, got, want)
+		}
+	}
+}
