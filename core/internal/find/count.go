@@ -15,20 +15,24 @@ func (s *Search) Count() (n int, exact bool) {
 		return n, true
 	}
 	first := *s
-	first.start = s.rangeStart()
+	first.start, first.spent, first.undecided = s.rangeStart(), 0, false
+	if s.climb == nil {
+		defer func() { s.climbs.drop(first.climb) }() // the pages did not need it
+	}
 	walk := first.walk()
-	for looked := 0; ; looked++ {
+	for ; !first.undecided; first.spent++ {
 		h := walk.Next()
 		if h == 0 || first.isPast(h) {
 			return n, true
 		}
-		if looked == s.effort.Look {
+		if first.spent >= s.effort.Look {
 			return n, false
 		}
 		if first.Matches(h) {
 			n++
 		}
 	}
+	return n, false
 }
 
 // counted returns the number of matches if counters by state, of all or some queues, know it.
@@ -145,24 +149,40 @@ func (set stateSet) has(s core.State) bool { return set&(1<<s) != 0 }
 type stateSet uint16
 
 // Page calls fn for up to limit jobs, in order, and returns the start of the next page; empty: there is none. It searches one job
-// beyond the page, so a cursor means that there are more jobs. stopped: the page is short because the limit of examined jobs was
-// reached.
+// beyond the page, so a cursor means that there are more jobs. stopped: the page is short because the effort was spent.
 func (s *Search) Page(limit int, fn func(h uint32)) (next string, stopped bool) {
-	walk, looked, found, last := s.walk(), 0, 0, uint32(0)
+	s.spent, s.undecided = 0, false
+	walk, found, last := s.walk(), 0, uint32(0)
 	for h := walk.Next(); h != 0 && !s.isPast(h); h = walk.Next() {
-		if looked++; looked > s.effort.Look {
-			return s.CursorAt(last), found < limit
+		if s.spent++; s.spent > s.effort.Look {
+			return s.cursorAfter(last), found < limit
 		}
-		if s.Matches(h) {
+		matches := s.Matches(h)
+		if s.undecided {
+			break
+		}
+		if matches {
 			if found == limit {
-				return s.CursorAt(last), false
+				return s.cursorAfter(last), false
 			}
 			fn(h)
 			found++
 		}
 		last = h
 	}
+	if s.undecided {
+		return s.cursorAfter(last), found < limit
+	}
+	s.climbs.drop(s.climb)
 	return "", false
+}
+
+// cursorAfter returns the cursor after a job; zero: where the page began.
+func (s *Search) cursorAfter(h uint32) string {
+	if h == 0 {
+		return s.cursor(s.start)
+	}
+	return s.CursorAt(h)
 }
 
 // IsPlain reports whether the filter names only states and queues, and jobs may match.

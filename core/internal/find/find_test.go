@@ -13,8 +13,8 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// host is a machine without connections and batches.
-type host struct{}
+// host is a machine without connections; batches are batches with their parents.
+type host struct{ batches map[uint64]uint64 }
 
 // ConnName implements Host.
 func (host) ConnName(uint32) string { return "" }
@@ -23,13 +23,18 @@ func (host) ConnName(uint32) string { return "" }
 func (host) IsConnName(string) bool { return false }
 
 // BatchParent implements Host.
-func (host) BatchParent(uint64) (uint64, bool) { return 0, false }
+func (h host) BatchParent(number uint64) (parent uint64, is bool) {
+	parent, is = h.batches[number]
+	return parent, is
+}
 
 // fixture is a table with jobs in all states.
 type fixture struct {
 	*testing.T
-	table *tabletest.Table
-	jobs  []uint32
+	table  *tabletest.Table
+	jobs   []uint32
+	host   host
+	climbs Climbs
 }
 
 // setup makes jobs of several queues, types, tags, priorities and states, which a seed decides.
@@ -67,7 +72,7 @@ func (f *fixture) add(j *core.Job, state core.State) {
 func (f *fixture) pages(op core.Find, limit int, effort Effort) (seqs []uint64, count int, exact bool) {
 	f.Helper()
 	for range 10_000 {
-		s, err := New(f.table.Table, host{}, effort, &op)
+		s, err := New(f.table.Table, f.host, effort, &f.climbs, &op)
 		if err != nil {
 			f.Fatalf("%+v: %v", op, err)
 		}
@@ -190,7 +195,7 @@ func TestStatesThatAnOrderDoesNotHaveAreRefused(t *testing.T) {
 		{Order: core.OrderFinished + 1},
 		{Cursor: "no cursor"},
 	} {
-		if _, err := New(f.table.Table, host{}, UsualEffort, &op); !errors.Is(err, core.ErrInvalid) {
+		if _, err := New(f.table.Table, host{}, UsualEffort, new(Climbs), &op); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%+v: %v", op, err)
 		}
 	}
@@ -204,7 +209,7 @@ func TestListOmitsJobsThatTakeTheirPlaceAfterItBegan(t *testing.T) {
 		f.table.Now++
 	}
 	op := core.Find{Order: core.OrderDied}
-	s, err := New(f.table.Table, host{}, UsualEffort, &op)
+	s, err := New(f.table.Table, host{}, UsualEffort, new(Climbs), &op)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +228,7 @@ func FuzzCursor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, order uint8, desc bool, cursor string) {
 		x := setup(t, 4, 30)
 		op := core.Find{Order: core.Order(order), Desc: desc, Cursor: cursor}
-		s, err := New(x.table.Table, host{}, UsualEffort, &op)
+		s, err := New(x.table.Table, host{}, UsualEffort, new(Climbs), &op)
 		if err != nil {
 			return
 		}

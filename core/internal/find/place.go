@@ -47,14 +47,29 @@ func (p place) compare(q place) int {
 // cursorVersion is the first byte of a cursor. Clients keep cursors for minutes at most, so the format may change.
 const cursorVersion = 1
 
-// CursorAt returns the cursor after a job: base64 of
-//
-//	version, order, descending, varint begun, varint priority, scheduled, varint at, uvarint seq, queue
+// Flags of a cursor.
+const (
+	cursorDesc      = 1 << iota
+	cursorBeginning // the list begins; a page has examined no job yet
+)
+
+// CursorAt returns the cursor after a job.
 func (s *Search) CursorAt(h uint32) string {
 	p := s.placeOf(h)
+	return s.cursor(&p)
+}
+
+// cursor returns the cursor of a position; nil: the beginning. It is base64 of
+//
+//	version, order, flags, varint begun, varint priority, scheduled, varint at, uvarint seq, queue
+func (s *Search) cursor(p *place) string {
 	b := []byte{cursorVersion, byte(s.order), 0}
 	if s.desc {
-		b[2] = 1
+		b[2] = cursorDesc
+	}
+	if p == nil {
+		b[2] |= cursorBeginning
+		p = &place{}
 	}
 	b = binary.AppendVarint(b, int64(s.since))
 	b = binary.AppendVarint(b, p.priority)
@@ -72,7 +87,7 @@ func (s *Search) resume(cursor string) error {
 		return nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) < 3 || b[0] != cursorVersion || b[1] != byte(s.order) || (b[2] == 1) != s.desc {
+	if err != nil || len(b) < 3 || b[0] != cursorVersion || b[1] != byte(s.order) || b[2] > cursorDesc|cursorBeginning || (b[2]&cursorDesc != 0) != s.desc {
 		return core.ErrInvalid
 	}
 	r := cursorReader{b: b[3:]}
@@ -81,8 +96,10 @@ func (s *Search) resume(cursor string) error {
 	if r.bad {
 		return core.ErrInvalid
 	}
-	p.queue = string(r.b)
-	s.start = p
+	if b[2]&cursorBeginning == 0 {
+		p.queue = string(r.b)
+		s.start = p
+	}
 	return nil
 }
 

@@ -30,7 +30,11 @@ type Search struct {
 	group    uint32
 	tags     []uint32 // the rarest first
 	worker   uint32
-	below    map[uint64]bool // see inWorkflow
+
+	climbs    *Climbs
+	climb     *climb // of this list; nil: not needed so far
+	spent     int    // of effort.Look, by the current page or count
+	undecided bool   // the effort was spent before it was known whether the current job matches
 }
 
 // Host is what a search needs from the machine.
@@ -42,7 +46,7 @@ type Host interface {
 
 // Effort limits the cost of one Find.
 type Effort struct {
-	Look   int // jobs to examine for a page or a count
+	Look   int // jobs to examine for a page or a count; a climb counts as climbCost jobs
 	Gather int // jobs to sort for an order without an index
 }
 
@@ -50,9 +54,11 @@ type Effort struct {
 var UsualEffort = Effort{Look: 20_000, Gather: 4000}
 
 // New resolves the names of a Find.
-func New(t *table.Table, host Host, limits Effort, op *core.Find) (*Search, error) {
+func New(t *table.Table, host Host, limits Effort, climbs *Climbs, op *core.Find) (*Search, error) {
 	f := &op.Filter
-	s := &Search{table: t, host: host, effort: limits, f: f, order: op.Order, desc: op.Desc, since: t.Now, states: setOf(op.Order.States())}
+	s := &Search{
+		table: t, host: host, effort: limits, f: f, order: op.Order, desc: op.Desc, since: t.Now, states: setOf(op.Order.States()), climbs: climbs,
+	}
 	if s.states == 0 {
 		return nil, core.ErrInvalid
 	}
@@ -65,6 +71,9 @@ func New(t *table.Table, host Host, limits Effort, op *core.Find) (*Search, erro
 	}
 	if err := s.resume(op.Cursor); err != nil {
 		return nil, err
+	}
+	if op.Cursor == "" && f.Workflow != 0 {
+		climbs.drop(climbs.find(f.Workflow, s.since)) // another list that began at the same time
 	}
 	s.plain = f.OnlyStatesAndQueues()
 	s.resolveQueues()
@@ -218,7 +227,7 @@ func (s *Search) isPast(h uint32) bool {
 	return s.desc && at < r.From || !s.desc && r.To != 0 && at >= r.To
 }
 
-// Matches reports whether a job matches, as far as the index can tell.
+// Matches reports whether a job matches, as far as the index can tell; false if the search is undecided.
 func (s *Search) Matches(h uint32) bool {
 	e, f := s.table.At(h), s.f
 	if s.never || !s.states.has(e.State) || !s.hasQueue(e.Queue) || s.cameLater(h) {

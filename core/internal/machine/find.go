@@ -17,7 +17,7 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &noneFound})
 		return
 	}
-	s, err := find.New(m.table, finder{m}, m.effort, op)
+	s, err := find.New(m.table, finder{m}, m.effort, &m.climbs, op)
 	if err != nil {
 		m.failed(c, op.Tag, err)
 		return
@@ -59,7 +59,7 @@ func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit
 	m.setNow(now)
 	again := *op
 	again.Cursor = cursor
-	s, err := find.New(m.table, finder{m}, m.effort, &again)
+	s, err := find.New(m.table, finder{m}, m.effort, &m.climbs, &again)
 	if err != nil {
 		return Page{}, err
 	}

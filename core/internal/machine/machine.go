@@ -44,6 +44,7 @@ type Machine struct {
 	opts   Options
 
 	effort find.Effort
+	climbs find.Climbs
 
 	queues     []*jobQueue // by number, from 1
 	lookedIdle uint32      // number of the last queue that lookForIdle has checked
