@@ -2,7 +2,6 @@ package sqs
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,9 @@ const (
 	maxMoveRate = 500
 	maxShown    = 10 // maximum tasks of a queue in ListMessageMoveTasks
 	maxTasks    = 10 // maximum kept finished tasks of a queue
+
+	maxRunningTasks = 100  // of all queues, as on AWS
+	maxAllTasks     = 1000 // of all queues, running and finished
 )
 
 // moveTask moves the messages of a dead-letter queue to other queues. Its state is a document. After a restart it continues
@@ -48,6 +50,8 @@ type moveTask struct {
 	Moved  int        `json:"moved"`
 	ToMove int        `json:"to_move"`
 	Reason string     `json:"reason,omitempty"`
+
+	dropped bool // its document is removed
 }
 
 func (t *moveTask) running() bool {
@@ -61,18 +65,6 @@ func (t *moveTask) stopping() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.State == taskStopping
-}
-
-// save writes the state of a task.
-func (f *Frontend) save(c *client, t *moveTask) (core.Commit, error) {
-	t.mu.Lock()
-	value, err := json.Marshal(t)
-	t.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	r, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}}})
-	return r.Commit, err
 }
 
 // runTask moves messages on a goroutine that ends with the task or with Close.
@@ -275,48 +267,6 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	}
 	q.audit("queue.redrive", source.Name, t.Destination)
 	return &taskHandle{t.Handle}, c.committed(q.ctx, commit)
-}
-
-// addTask stores a task and starts it, unless the queue has a running task. It drops the oldest finished tasks.
-func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
-	f.changes.Lock()
-	defer f.changes.Unlock()
-	known := f.tasksOf(t.Source)
-	if len(known) > 0 && known[0].running() {
-		return 0, refuse(invalidParameter, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
-	}
-	commit, err := f.save(c, t)
-	if err != nil {
-		return 0, err
-	}
-	f.mu.Lock()
-	f.tasks = append(f.tasks, t)
-	f.mu.Unlock()
-	if len(known) >= maxTasks {
-		for _, old := range known[maxTasks-1:] {
-			_, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + old.Handle}}})
-			if err != nil {
-				return 0, err
-			}
-			f.mu.Lock()
-			f.tasks = slices.DeleteFunc(f.tasks, func(t *moveTask) bool { return t == old })
-			f.mu.Unlock()
-		}
-	}
-	f.runTask(t)
-	return commit, nil
-}
-
-// tasksOf returns the tasks of a queue, newest first.
-func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	for _, t := range slices.Backward(f.tasks) {
-		if t.Source == source {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks
 }
 
 // byARN finds the queue of an ARN in a parameter.

@@ -1,11 +1,9 @@
 package sqs
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -87,15 +85,7 @@ func (f *Frontend) load() error {
 	if err != nil {
 		return err
 	}
-	return f.eachDocument(c, taskDocs, func(value []byte) error {
-		t := &moveTask{}
-		if err := json.Unmarshal(value, t); err != nil {
-			return err
-		}
-		f.tasks = append(f.tasks, t)
-		slices.SortFunc(f.tasks, func(a, b *moveTask) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
-		return nil
-	})
+	return f.loadTasks(c)
 }
 
 func (f *Frontend) eachDocument(c *client, prefix string, do func(value []byte) error) error {
@@ -292,6 +282,9 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	f.mu.Lock()
 	delete(f.queues, old.Name)
 	f.mu.Unlock()
+	if err := f.dropTasks(c, f.tasksOf(old.Name)); err != nil {
+		return nil, err
+	}
 	commit := latest(c.all(
 		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
 		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},

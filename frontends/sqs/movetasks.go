@@ -1,0 +1,157 @@
+package sqs
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"broker/core"
+)
+
+// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the oldest
+// finished tasks.
+func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
+	f.changes.Lock()
+	defer f.changes.Unlock()
+	known := f.tasksOf(t.Source)
+	if len(known) > 0 && known[0].running() {
+		return 0, refuse(invalidParameter, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+	}
+	if f.runningTasks() >= maxRunningTasks {
+		return 0, refuse(overLimit, "%d tasks are running. Wait until one is done, or cancel one.", maxRunningTasks)
+	}
+	if err := f.dropTasks(c, f.surplusTasks(known)); err != nil {
+		return 0, err
+	}
+	commit, err := f.save(c, t)
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	f.tasks = append(f.tasks, t)
+	f.mu.Unlock()
+	f.runTask(t)
+	return commit, nil
+}
+
+// save writes the state of a task, unless it was dropped.
+func (f *Frontend) save(c *client, t *moveTask) (core.Commit, error) {
+	if t.isDropped() {
+		return 0, nil
+	}
+	t.mu.Lock()
+	value, err := json.Marshal(t)
+	t.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}}})
+	if err == nil && t.isDropped() { // dropTasks may have removed the document before it was written again
+		return 0, f.removeTask(c, t)
+	}
+	return r.Commit, err
+}
+
+func (f *Frontend) removeTask(c *client, t *moveTask) error {
+	_, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle}}})
+	return err
+}
+
+func (t *moveTask) isDropped() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dropped
+}
+
+// runningTasks counts the running tasks of all queues.
+func (f *Frontend) runningTasks() (n int) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, t := range f.tasks {
+		if t.running() {
+			n++
+		}
+	}
+	return n
+}
+
+// surplusTasks returns the finished tasks that a new task displaces: of its queue, whose tasks are known, and of all queues.
+func (f *Frontend) surplusTasks(known []*moveTask) (surplus []*moveTask) {
+	if len(known) >= maxTasks {
+		surplus = slices.Clone(known[maxTasks-1:])
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, t := range f.tasks { // oldest first
+		if len(f.tasks)-len(surplus) < maxAllTasks {
+			break
+		}
+		if !t.running() && !slices.Contains(surplus, t) {
+			surplus = append(surplus, t)
+		}
+	}
+	return surplus
+}
+
+// dropTasks forgets tasks, and stops those that run. The caller holds changes.
+func (f *Frontend) dropTasks(c *client, tasks []*moveTask) error {
+	for _, t := range tasks {
+		t.mu.Lock()
+		t.dropped = true
+		if t.State == taskRunning {
+			t.State = taskStopping
+		}
+		t.mu.Unlock()
+		if err := f.removeTask(c, t); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		f.tasks = slices.DeleteFunc(f.tasks, func(old *moveTask) bool { return old == t })
+		f.mu.Unlock()
+	}
+	return nil
+}
+
+// tasksOf returns the tasks of a queue, newest first.
+func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, t := range slices.Backward(f.tasks) {
+		if t.Source == source {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// loadTasks reads the stored tasks. It drops tasks of queues that no longer exist, and the oldest finished tasks if there are too
+// many.
+func (f *Frontend) loadTasks(c *client) error {
+	err := f.eachDocument(c, taskDocs, func(value []byte) error {
+		t := &moveTask{}
+		if err := json.Unmarshal(value, t); err != nil {
+			return err
+		}
+		f.tasks = append(f.tasks, t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(f.tasks, func(a, b *moveTask) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+	exists := make(map[string]bool)
+	var gone []*moveTask
+	for _, t := range f.tasks {
+		if _, asked := exists[t.Source]; !asked {
+			info, err := f.inspect(t.Source)
+			exists[t.Source] = f.queues[t.Source] != nil || info != nil || err != nil
+		}
+		if !exists[t.Source] {
+			gone = append(gone, t)
+		}
+	}
+	if err := f.dropTasks(c, gone); err != nil {
+		return err
+	}
+	return f.dropTasks(c, f.surplusTasks(nil))
+}

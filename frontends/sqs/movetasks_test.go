@@ -1,0 +1,106 @@
+package sqs
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// taskDocuments counts the stored move tasks.
+func (f *fixture) taskDocuments() (n int) {
+	f.t.Helper()
+	c := f.open(caller{internal: true})
+	defer c.close()
+	if err := f.eachDocument(c, taskDocs, func([]byte) error { n++; return nil }); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// redrive creates a dead-letter queue with messages and starts a task that moves one message a second.
+func (f *fixture) redrive(dead string, messages int) (status int) {
+	f.t.Helper()
+	url := f.create(dead)
+	f.create("source-of-"+dead, redrivePolicy, `{"deadLetterTargetArn":"`+f.arnOf(dead)+`","maxReceiveCount":2}`)
+	for range messages {
+		f.send(url, "m")
+	}
+	status, _, _ = f.post(context.Background(), "StartMessageMoveTask", object{"SourceArn": f.arnOf(dead), "MaxNumberOfMessagesPerSecond": 1})
+	return status
+}
+
+func TestMoveTasksGoWithTheirQueue(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, messages := range []int{0, 3} { // a task that is done, and one that runs
+		dead := fmt.Sprint("dead", messages)
+		want(t, "start", f.redrive(dead, messages), 200)
+		want(t, "stored", f.taskDocuments(), 1)
+		f.do("DeleteQueue", object{"QueueUrl": "/" + dead})
+		f.done.Wait()
+		want(t, "stored after the queue is deleted", f.taskDocuments(), 0)
+		want(t, "known after the queue is deleted", len(f.tasks), 0)
+		f.create(dead)
+		want(t, "tasks of the new queue", f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf(dead)})["Results"], nil)
+	}
+}
+
+func TestMoveTasksOfQueuesThatAreGoneAreDroppedAtTheStart(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.open(caller{internal: true})
+	for i := range 5 {
+		old := &moveTask{Handle: fmt.Sprint("old-", i), Source: "gone", State: []string{taskDone, taskRunning}[i%2]}
+		if _, err := f.save(c, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.close()
+	want(t, "start", f.redrive("dead", 0), 200)
+	f.done.Wait()
+	f.restart()
+	want(t, "stored after a restart", f.taskDocuments(), 1)
+}
+
+func TestMoveTasksOfAllQueuesAreLimited(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("dead")
+	c := f.open(caller{internal: true})
+	var documents []core.MetaEntry
+	for i := range maxAllTasks + 50 {
+		value := fmt.Sprintf(`{"handle":"old-%d","source":"dead","started_at":%d,"state":"COMPLETED"}`, i, i)
+		documents = append(documents, core.MetaEntry{Name: taskDocs + fmt.Sprint("old-", i), Value: []byte(value)})
+	}
+	if _, err := c.one(&core.WriteDocuments{Tag: 1, Documents: documents}); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	f.restart()
+	want(t, "stored after a restart", f.taskDocuments(), maxAllTasks-1)
+	if first := f.tasks[0].Handle; first != "old-51" {
+		t.Errorf("the oldest task is %s; the oldest were not dropped", first)
+	}
+	want(t, "start", f.redrive("other", 0), 200)
+	want(t, "start", f.redrive("third", 0), 200)
+	f.done.Wait()
+	want(t, "stored", f.taskDocuments(), maxAllTasks)
+}
+
+func TestRunningMoveTasksAreLimited(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for i := range maxRunningTasks {
+		want(t, "start", f.redrive(fmt.Sprint("dead-", i), 2), 200)
+	}
+	want(t, "one too many", f.redrive("last", 2), 403)
+	task := f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf("dead-0")})["Results"].([]any)[0].(object)
+	f.do("CancelMessageMoveTask", object{"TaskHandle": task["TaskHandle"]})
+	for f.tasksOf("dead-0")[0].running() { // at most for the second between two messages
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // pace uses the real time
+	}
+	want(t, "after a cancellation", f.redrive("last", 2), 200)
+}
