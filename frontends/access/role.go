@@ -22,8 +22,8 @@ var roleNames = [...]string{"read", "produce", "consume", "operate", "admin"}
 
 func (r Role) String() string { return roleNames[r] }
 
-// ParseRole finds a role by its name.
-func ParseRole(name string) (Role, bool) {
+// parseRole finds a role by its name.
+func parseRole(name string) (Role, bool) {
 	i := slices.Index(roleNames[:], name)
 	return Role(max(i, 0)), i >= 0
 }
@@ -43,7 +43,7 @@ type Grant struct {
 // ParseGrant reads "role" or "role:pattern,pattern".
 func ParseGrant(text string) (Grant, error) {
 	name, patterns, limited := strings.Cut(text, ":")
-	role, ok := ParseRole(name)
+	role, ok := parseRole(name)
 	if !ok {
 		return Grant{}, fmt.Errorf("%q is not one of %s", name, strings.Join(roleNames[:], ", "))
 	}

@@ -47,42 +47,42 @@ type command struct {
 	verb verb
 	args bool // a space and arguments follow
 	bare bool // without arguments it is malformed, not unknown
-	run  func(*Session, *pipeline, *args)
+	run  func(*session, *pipeline, *args)
 }
 
 // commands by their first word. put is handled separately, because it has a body.
 var commands = map[string]command{
-	"peek":                 {verbPeek, true, false, (*Session).peek},
-	"peek-ready":           {verbPeekReady, false, false, (*Session).peekReady},
-	"peek-delayed":         {verbPeekDelayed, false, false, (*Session).peekDelayed},
-	"peek-buried":          {verbPeekBuried, false, false, (*Session).peekBuried},
-	"reserve":              {verbReserve, false, false, (*Session).reserve},
-	"reserve-with-timeout": {verbReserveTimeout, true, true, (*Session).reserveWithTimeout},
-	"reserve-job":          {verbReserveJob, true, true, (*Session).reserveJob},
-	"delete":               {verbDelete, true, false, (*Session).remove},
-	"release":              {verbRelease, true, false, (*Session).release},
-	"bury":                 {verbBury, true, false, (*Session).bury},
-	"touch":                {verbTouch, true, false, (*Session).touch},
-	"use":                  {verbUse, true, false, (*Session).use},
-	"watch":                {verbWatch, true, false, (*Session).watch},
-	"ignore":               {verbIgnore, true, false, (*Session).ignore},
-	"kick":                 {verbKick, true, false, (*Session).kick},
-	"kick-job":             {verbKickJob, true, false, (*Session).kickJob},
-	"stats":                {verbStats, false, false, (*Session).stats},
-	"stats-job":            {verbStatsJob, true, true, (*Session).statsJob},
-	"stats-tube":           {verbStatsTube, true, true, (*Session).statsTube},
-	"list-tubes":           {verbListTubes, false, false, (*Session).listTubes},
-	"list-tube-used":       {verbListTubeUsed, false, false, (*Session).listTubeUsed},
-	"list-tubes-watched":   {verbListTubesWatched, false, false, (*Session).listTubesWatched},
-	"pause-tube":           {verbPauseTube, true, true, (*Session).pauseTube},
-	"quit":                 {verbQuit, false, false, (*Session).quit},
+	"peek":                 {verbPeek, true, false, (*session).peek},
+	"peek-ready":           {verbPeekReady, false, false, (*session).peekReady},
+	"peek-delayed":         {verbPeekDelayed, false, false, (*session).peekDelayed},
+	"peek-buried":          {verbPeekBuried, false, false, (*session).peekBuried},
+	"reserve":              {verbReserve, false, false, (*session).reserve},
+	"reserve-with-timeout": {verbReserveTimeout, true, true, (*session).reserveWithTimeout},
+	"reserve-job":          {verbReserveJob, true, true, (*session).reserveJob},
+	"delete":               {verbDelete, true, false, (*session).remove},
+	"release":              {verbRelease, true, false, (*session).release},
+	"bury":                 {verbBury, true, false, (*session).bury},
+	"touch":                {verbTouch, true, false, (*session).touch},
+	"use":                  {verbUse, true, false, (*session).use},
+	"watch":                {verbWatch, true, false, (*session).watch},
+	"ignore":               {verbIgnore, true, false, (*session).ignore},
+	"kick":                 {verbKick, true, false, (*session).kick},
+	"kick-job":             {verbKickJob, true, false, (*session).kickJob},
+	"stats":                {verbStats, false, false, (*session).stats},
+	"stats-job":            {verbStatsJob, true, true, (*session).statsJob},
+	"stats-tube":           {verbStatsTube, true, true, (*session).statsTube},
+	"list-tubes":           {verbListTubes, false, false, (*session).listTubes},
+	"list-tube-used":       {verbListTubeUsed, false, false, (*session).listTubeUsed},
+	"list-tubes-watched":   {verbListTubesWatched, false, false, (*session).listTubesWatched},
+	"pause-tube":           {verbPauseTube, true, true, (*session).pauseTube},
+	"quit":                 {verbQuit, false, false, (*session).quit},
 }
 
 // count counts a well-formed command.
-func (s *Session) count(v verb) { s.front.commands[v].Add(1) }
+func (s *session) count(v verb) { s.front.commands[v].Add(1) }
 
 // id reads the only argument of a command. If it is malformed, id answers the command with an error and ok is false.
-func (s *Session) id(p *pipeline, a *args, v verb) (core.Ref, bool) {
+func (s *session) id(p *pipeline, a *args, v verb) (core.Ref, bool) {
 	id := a.number(math.MaxUint64)
 	if !a.end() {
 		p.say(badFormat)
@@ -96,30 +96,30 @@ func (s *Session) id(p *pipeline, a *args, v verb) (core.Ref, bool) {
 	return core.Ref{Seq: id}, true
 }
 
-func (s *Session) peek(p *pipeline, a *args) {
+func (s *session) peek(p *pipeline, a *args) {
 	if ref, ok := s.id(p, a, verbPeek); ok {
 		p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerPeek, large: true}), Ref: ref})
 	}
 }
 
-func (s *Session) peekReady(p *pipeline, _ *args) {
+func (s *session) peekReady(p *pipeline, _ *args) {
 	s.count(verbPeekReady)
 	tag := p.expect(pending{answer: answerFirst, large: true})
 	p.Ask(&core.ListJobs{Tag: tag, Queue: s.front.queue(s.used), State: core.Ready, Limit: 1})
 }
 
-func (s *Session) peekDelayed(p *pipeline, _ *args) {
+func (s *session) peekDelayed(p *pipeline, _ *args) {
 	s.count(verbPeekDelayed)
 	s.peekOrder(p, core.OrderDue)
 }
 
-func (s *Session) peekBuried(p *pipeline, _ *args) {
+func (s *session) peekBuried(p *pipeline, _ *args) {
 	s.count(verbPeekBuried)
 	s.peekOrder(p, core.OrderDied)
 }
 
 // peekOrder answers with the first job of the used tube in an order.
-func (s *Session) peekOrder(p *pipeline, order core.Order) {
+func (s *session) peekOrder(p *pipeline, order core.Order) {
 	if !access.AllowedFor(s.front.broker, s.client, access.Read, s.usedQueue()) {
 		p.say(unknown)
 		return
@@ -133,7 +133,7 @@ func (s *Session) peekOrder(p *pipeline, order core.Order) {
 	p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerPeek, large: true}), Ref: core.Ref{Seq: found[0].Seq}})
 }
 
-func (s *Session) remove(p *pipeline, a *args) {
+func (s *session) remove(p *pipeline, a *args) {
 	ref, ok := s.id(p, a, verbDelete)
 	if !ok {
 		return
@@ -153,7 +153,7 @@ func (s *Session) remove(p *pipeline, a *args) {
 	p.Ask(&core.Cancel{Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead)})
 }
 
-func (s *Session) release(p *pipeline, a *args) {
+func (s *session) release(p *pipeline, a *args) {
 	id, pri, delay := a.number(math.MaxUint64), a.small(), a.small()
 	if !a.end() {
 		p.say(badFormat)
@@ -179,7 +179,7 @@ func (s *Session) release(p *pipeline, a *args) {
 	p.Ask(op)
 }
 
-func (s *Session) bury(p *pipeline, a *args) {
+func (s *session) bury(p *pipeline, a *args) {
 	id, pri := a.number(math.MaxUint64), a.small()
 	if !a.end() {
 		p.say(badFormat)
@@ -198,7 +198,7 @@ func (s *Session) bury(p *pipeline, a *args) {
 	}})
 }
 
-func (s *Session) touch(p *pipeline, a *args) {
+func (s *session) touch(p *pipeline, a *args) {
 	ref, ok := s.id(p, a, verbTouch)
 	if !ok {
 		return
@@ -216,12 +216,12 @@ func (s *Session) touch(p *pipeline, a *args) {
 	p.Ask(op)
 }
 
-func (s *Session) reserve(p *pipeline, _ *args) {
+func (s *session) reserve(p *pipeline, _ *args) {
 	s.count(verbReserve)
 	s.take(p, forEver)
 }
 
-func (s *Session) reserveWithTimeout(p *pipeline, a *args) {
+func (s *session) reserveWithTimeout(p *pipeline, a *args) {
 	timeout := a.number(math.MaxInt32)
 	if !a.end() {
 		p.say(badFormat)
@@ -231,7 +231,7 @@ func (s *Session) reserveWithTimeout(p *pipeline, a *args) {
 	s.take(p, seconds(timeout))
 }
 
-func (s *Session) reserveJob(p *pipeline, a *args) {
+func (s *session) reserveJob(p *pipeline, a *args) {
 	ref, ok := s.id(p, a, verbReserveJob)
 	if !ok {
 		return
@@ -245,7 +245,7 @@ func (s *Session) reserveJob(p *pipeline, a *args) {
 
 // tubeName reads the only argument of a command. If it is malformed, tubeName answers the command with an error and ok is
 // false.
-func (s *Session) tubeName(p *pipeline, a *args, v verb) (name string, ok bool) {
+func (s *session) tubeName(p *pipeline, a *args, v verb) (name string, ok bool) {
 	b := a.name()
 	if !a.end() {
 		p.say(badFormat)
@@ -255,7 +255,7 @@ func (s *Session) tubeName(p *pipeline, a *args, v verb) (name string, ok bool) 
 	return string(b), true
 }
 
-func (s *Session) use(p *pipeline, a *args) {
+func (s *session) use(p *pipeline, a *args) {
 	name, ok := s.tubeName(p, a, verbUse)
 	if !ok {
 		return
@@ -271,7 +271,7 @@ func (s *Session) use(p *pipeline, a *args) {
 	p.say("USING " + name + crlf)
 }
 
-func (s *Session) watch(p *pipeline, a *args) {
+func (s *session) watch(p *pipeline, a *args) {
 	name, ok := s.tubeName(p, a, verbWatch)
 	if !ok {
 		return
@@ -288,7 +288,7 @@ func (s *Session) watch(p *pipeline, a *args) {
 	p.say(string(appendNumber(nil, "WATCHING", uint64(len(s.watched)))))
 }
 
-func (s *Session) ignore(p *pipeline, a *args) {
+func (s *session) ignore(p *pipeline, a *args) {
 	name, ok := s.tubeName(p, a, verbIgnore)
 	if !ok {
 		return
@@ -306,7 +306,7 @@ func (s *Session) ignore(p *pipeline, a *args) {
 	p.say(string(appendNumber(nil, "WATCHING", uint64(len(s.watched)))))
 }
 
-func (s *Session) kickJob(p *pipeline, a *args) {
+func (s *session) kickJob(p *pipeline, a *args) {
 	if ref, ok := s.id(p, a, verbKickJob); ok {
 		p.Ask(&core.Enqueue{
 			Tag: p.expect(pending{answer: answerKickJob}), Ref: ref, If: core.InState(core.Dead, core.Scheduled, core.Retrying),
@@ -314,17 +314,17 @@ func (s *Session) kickJob(p *pipeline, a *args) {
 	}
 }
 
-func (s *Session) listTubeUsed(p *pipeline, _ *args) {
+func (s *session) listTubeUsed(p *pipeline, _ *args) {
 	s.count(verbListTubeUsed)
 	p.say("USING " + s.used + crlf)
 }
 
-func (s *Session) listTubesWatched(p *pipeline, _ *args) {
+func (s *session) listTubesWatched(p *pipeline, _ *args) {
 	s.count(verbListTubesWatched)
 	p.say(string(appendYAML(nil, list(s.watched))))
 }
 
-func (s *Session) quit(p *pipeline, _ *args) {
+func (s *session) quit(p *pipeline, _ *args) {
 	s.flush(p)
 	s.shutdown()
 }

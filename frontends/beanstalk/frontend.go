@@ -98,7 +98,7 @@ func (f *Frontend) Tick(core.Instant) {}
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	f.connections.Add(1)
 	f.opened.Add(1)
-	s := &Session{front: f, conn: c, used: defaultTube, watched: []string{defaultTube}}
+	s := &session{front: f, conn: c, used: defaultTube, watched: []string{defaultTube}}
 	s.client = frontends.OpenClient(f.broker, core.Beanstalk, c, nil)
 	s.hold(s.used)
 	s.hold(s.used)

@@ -20,7 +20,7 @@ type kicking struct {
 // kickStep is the number of jobs that one turn kicks.
 const kickStep = 1000
 
-func (s *Session) kick(p *pipeline, a *args) {
+func (s *session) kick(p *pipeline, a *args) {
 	bound := a.number(math.MaxUint32)
 	if !a.end() {
 		p.say(badFormat)
@@ -38,7 +38,7 @@ func (s *Session) kick(p *pipeline, a *args) {
 
 // newKick plans a kick of the buried jobs, or of the delayed jobs if none is buried. It counts the jobs first: a kick must end
 // although workers may bury the kicked jobs again.
-func (s *Session) newKick(bound uint64) *kicking {
+func (s *session) newKick(bound uint64) *kicking {
 	k := &kicking{order: core.OrderDied}
 	for _, r := range s.front.internal(&core.InspectQueue{Queue: s.usedQueue()}) {
 		if len(r.Queues) == 1 {
@@ -54,7 +54,7 @@ func (s *Session) newKick(bound uint64) *kicking {
 }
 
 // stepKick kicks the next jobs. It answers the command when all are kicked. Otherwise another turn comes with the commit.
-func (s *Session) stepKick() {
+func (s *session) stepKick() {
 	b := s.front.broker
 	if s.kicks.commit > b.Committed() && !b.Stopped() {
 		return
@@ -69,7 +69,7 @@ func (s *Session) stepKick() {
 }
 
 // stopKick answers the running kick with the number of jobs kicked so far.
-func (s *Session) stopKick() {
+func (s *session) stopKick() {
 	if k := s.kicks; k != nil {
 		s.kicks = nil
 		out := s.conn.Out()
@@ -78,7 +78,7 @@ func (s *Session) stopKick() {
 }
 
 // kickSome makes the next jobs of the used tube ready. It reports whether there may be more to kick.
-func (s *Session) kickSome(k *kicking) (more bool) {
+func (s *session) kickSome(k *kicking) (more bool) {
 	if k.bound == 0 {
 		return false
 	}

@@ -41,9 +41,9 @@ type turned struct {
 }
 
 // openTurned opens a session on a connection whose turns the test gives.
-func openTurned(s *frontendtest.Stage) (*turned, *Session) {
+func openTurned(s *frontendtest.Stage) (*turned, *session) {
 	c := &turned{woken: make(chan struct{}, 1)}
-	return c, s.Front.Open(c).(*Session)
+	return c, s.Front.Open(c).(*session)
 }
 
 // await waits until the broker or the session asks for another turn.

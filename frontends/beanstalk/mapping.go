@@ -23,7 +23,7 @@ func priOf(priority int64) uint64 {
 }
 
 // newJob makes the job of a put.
-func (s *Session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
+func (s *session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
 	job := &core.Job{
 		Origin: core.Beanstalk, Queue: s.usedQueue(), Body: bytes.Clone(body), Priority: priorityOf(pri), LeaseFor: leaseFor(ttr), Own: core.PolicyLeaseFor,
 		Exhausted: core.ExhaustedBury, SeqOrder: true, Tallies: core.TallyMoves,
@@ -94,7 +94,7 @@ func (l *lease) changed(pri uint64) *int64 {
 }
 
 // leased remembers a job that the client receives.
-func (s *Session) leased(seq uint64, g *core.Grant, j *core.Job) {
+func (s *session) leased(seq uint64, g *core.Grant, j *core.Job) {
 	l := lease{span: g.LeaseFor, priority: j.Priority, ours: j.Origin == core.Beanstalk, delay: delayOf(j)}
 	if g.LeaseFor > 0 {
 		l.until = g.LeasedAt.Add(g.LeaseFor)
@@ -107,18 +107,18 @@ func (s *Session) leased(seq uint64, g *core.Grant, j *core.Job) {
 	s.noteSoon(l.until)
 }
 
-func answerPut(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerPut(_ *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	return appendNumber(b, "INSERTED", r.Seq), true
 }
 
-func answerPeek(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerPeek(_ *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	if r.Info.State == core.Done || r.Info.Job == nil {
 		return append(b, notFound...), true
 	}
 	return appendJob(b, "FOUND", r.Seq, r.Info.Job.Body), true
 }
 
-func answerFirst(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerFirst(_ *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	if len(r.Jobs) == 0 || r.Jobs[0].Job == nil {
 		return append(b, notFound...), true
 	}
@@ -127,7 +127,7 @@ func answerFirst(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool)
 
 // answerDelete handles up to three replies: to Complete, if the client held the job; to Inspect; and to Cancel, for jobs
 // without a lease.
-func answerDelete(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
+func answerDelete(s *session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
 	if r.Kind == core.Inspected {
 		p.tube, _ = s.front.tube(r.Info.Queue)
 		return b, false
@@ -142,17 +142,17 @@ func answerDelete(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool
 	return append(b, deleted...), true
 }
 
-func answerRelease(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+func answerRelease(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
 	delete(s.held, p.seq)
 	return append(b, released...), true
 }
 
-func answerBury(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+func answerBury(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
 	delete(s.held, p.seq)
 	return append(b, buried...), true
 }
 
-func answerTouch(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+func answerTouch(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
 	if l := s.held[p.seq]; l.span > 0 {
 		l.until = s.front.broker.Now().Add(l.span)
 		s.held[p.seq] = l
@@ -161,12 +161,12 @@ func answerTouch(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool)
 	return append(b, touched...), true
 }
 
-func answerKickJob(_ *Session, b []byte, _ *pending, _ *core.Reply) ([]byte, bool) {
+func answerKickJob(_ *session, b []byte, _ *pending, _ *core.Reply) ([]byte, bool) {
 	return append(b, kicked...), true
 }
 
 // answerReserveJob reads the job that the connection now holds, without a check of the principal's rights.
-func answerReserveJob(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerReserveJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
 		if job.Kind == core.Inspected && job.Info.Job != nil {
 			s.leased(r.Seq, &r.Lease, job.Info.Job)

@@ -25,19 +25,19 @@ type pending struct {
 }
 
 // answer appends the answer for a reply. It returns false if the answer comes with a later reply.
-type answer func(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool)
+type answer func(s *session, b []byte, p *pending, r *core.Reply) ([]byte, bool)
 
 // maxPipeline is how many commands are decided together.
 const maxPipeline = 64
 
 // begin takes a pipeline for the time of one call; end gives it back.
-func (s *Session) begin() *pipeline {
+func (s *session) begin() *pipeline {
 	p := s.front.pipelines.Get()
 	p.Begin(&s.tag)
 	return p
 }
 
-func (s *Session) end(p *pipeline) {
+func (s *session) end(p *pipeline) {
 	p.reset()
 	s.front.pipelines.Put(p)
 }

@@ -21,7 +21,7 @@ type reserving struct {
 }
 
 // take reserves a job of the watched tubes. It waits until timeout.
-func (s *Session) take(p *pipeline, timeout time.Duration) {
+func (s *session) take(p *pipeline, timeout time.Duration) {
 	s.flush(p) // brings the leases of the session up to date
 	s.works()
 	s.wait = reserving{}
@@ -32,7 +32,7 @@ func (s *Session) take(p *pipeline, timeout time.Duration) {
 }
 
 // lease asks for a job until the timeout, or until the last second of a lease of the client begins.
-func (s *Session) lease(p *pipeline) {
+func (s *session) lease(p *pipeline) {
 	now := s.front.broker.Now()
 	until := s.wait.until
 	if until == 0 {
@@ -55,7 +55,7 @@ func (s *Session) lease(p *pipeline) {
 }
 
 // noteSoon records the end of a lease of the client; zero: none.
-func (s *Session) noteSoon(until core.Instant) {
+func (s *session) noteSoon(until core.Instant) {
 	if at := until.Add(-lastSecond); until != 0 && (s.soonAt == 0 || at < s.soonAt) {
 		s.soonAt = at
 	}
@@ -63,7 +63,7 @@ func (s *Session) noteSoon(until core.Instant) {
 
 // soon is a time at or before the start of the last second of the client's next ending lease; zero if there is none. When that
 // time comes, soon is recomputed exactly, without ended leases.
-func (s *Session) soon(now core.Instant) core.Instant {
+func (s *session) soon(now core.Instant) core.Instant {
 	if s.soonAt == 0 || now < s.soonAt {
 		return s.soonAt
 	}
@@ -85,7 +85,7 @@ func (s *Session) soon(now core.Instant) core.Instant {
 }
 
 // stillHolds reports whether the client still holds a job. Other clients may have cancelled or moved it.
-func (s *Session) stillHolds(seq uint64) bool {
+func (s *session) stillHolds(seq uint64) bool {
 	op := &core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByHolder, Heartbeat: true}
 	for _, r := range s.front.broker.Do(s.client, []core.Op{op}, nil) {
 		if r.Kind == core.Accepted {
@@ -97,7 +97,7 @@ func (s *Session) stillHolds(seq uint64) bool {
 
 // answerReserve writes the job, DEADLINE_SOON or TIMED_OUT. It waits again if the wait ended because of a lease that the client
 // has lost or extended in the meantime.
-func answerReserve(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerReserve(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	now := s.front.broker.Now()
 	switch soon := s.soon(now); {
 	case r.Kind == core.Assigned:
@@ -116,7 +116,7 @@ func answerReserve(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, boo
 }
 
 // beginWait counts a waiting connection; endWait uncounts it.
-func (s *Session) beginWait() {
+func (s *session) beginWait() {
 	if !s.waits {
 		s.waits = true
 		s.front.waiting.Add(1)
@@ -124,7 +124,7 @@ func (s *Session) beginWait() {
 	}
 }
 
-func (s *Session) endWait() {
+func (s *session) endWait() {
 	s.wait = reserving{}
 	if s.waits {
 		s.waits = false
@@ -133,7 +133,7 @@ func (s *Session) endWait() {
 	}
 }
 
-func (s *Session) eachWatched(fn func(*tube)) {
+func (s *session) eachWatched(fn func(*tube)) {
 	for _, name := range s.watched {
 		s.front.tubes.change(name, fn)
 	}

@@ -6,8 +6,8 @@ import (
 	"broker/frontends/access"
 )
 
-// Session is one connection.
-type Session struct {
+// session is one connection.
+type session struct {
 	front  *Frontend
 	conn   frontends.Conn
 	client core.ClientID
@@ -36,16 +36,16 @@ type Session struct {
 }
 
 var (
-	_ frontends.Session         = (*Session)(nil)
-	_ frontends.Blocker         = (*Session)(nil)
-	_ frontends.HalfCloseWaiter = (*Session)(nil)
-	_ frontends.Stopper         = (*Session)(nil)
+	_ frontends.Session         = (*session)(nil)
+	_ frontends.Blocker         = (*session)(nil)
+	_ frontends.HalfCloseWaiter = (*session)(nil)
+	_ frontends.Stopper         = (*session)(nil)
 
-	_ frontends.Responder[pending] = (*Session)(nil)
+	_ frontends.Responder[pending] = (*session)(nil)
 )
 
 // Feed implements frontends.Session.
-func (s *Session) Feed(in []byte) int {
+func (s *session) Feed(in []byte) int {
 	if s.closing {
 		return len(in)
 	}
@@ -76,7 +76,7 @@ func (s *Session) Feed(in []byte) int {
 }
 
 // step runs the first command of the input, or skips input that is not a command. more is false if it needs more input.
-func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
+func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	s.needed = 0
 	if s.skip > 0 {
 		used = int(min(s.skip, uint64(len(in)))) //nolint:gosec // a length
@@ -104,7 +104,7 @@ func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 }
 
 // wantLineEnd keeps an incomplete line, or skips a part of a line that is too long.
-func (s *Session) wantLineEnd(in []byte) (used int, more bool) {
+func (s *session) wantLineEnd(in []byte) (used int, more bool) {
 	if len(in) < maxLine {
 		s.scanned = len(in)
 		return 0, false
@@ -119,7 +119,7 @@ func (s *Session) wantLineEnd(in []byte) (used int, more bool) {
 }
 
 // runLine runs a command without a body.
-func (s *Session) runLine(p *pipeline, line []byte) {
+func (s *session) runLine(p *pipeline, line []byte) {
 	word := line
 	for i, c := range line {
 		if c == ' ' {
@@ -142,7 +142,7 @@ func (s *Session) runLine(p *pipeline, line []byte) {
 }
 
 // put runs "put pri delay ttr bytes", whose line is the first n bytes of in, once its body is complete.
-func (s *Session) put(p *pipeline, rest []byte, n int, in []byte) (used int, more bool) {
+func (s *session) put(p *pipeline, rest []byte, n int, in []byte) (used int, more bool) {
 	a := &args{rest: rest}
 	pri, delay, ttr, size := a.small(), a.small(), a.small(), a.small()
 	if !a.end() {
@@ -182,7 +182,7 @@ func (s *Session) put(p *pipeline, rest []byte, n int, in []byte) (used int, mor
 }
 
 // works counts the connection as a worker.
-func (s *Session) works() {
+func (s *session) works() {
 	if !s.consumes {
 		s.consumes = true
 		s.front.workers.Add(1)
@@ -190,7 +190,7 @@ func (s *Session) works() {
 }
 
 // flush runs the pipeline. A reserve may still wait afterwards.
-func (s *Session) flush(p *pipeline) {
+func (s *session) flush(p *pipeline) {
 	for p.Len() > 0 {
 		p.Run(s.front.broker, s.client, s)
 		p.reset()
@@ -199,7 +199,7 @@ func (s *Session) flush(p *pipeline) {
 }
 
 // waitAgain makes the waiting reserve ask again if needed.
-func (s *Session) waitAgain(p *pipeline) {
+func (s *session) waitAgain(p *pipeline) {
 	if s.again {
 		s.again = false
 		s.lease(p)
@@ -211,7 +211,7 @@ func (s *Session) waitAgain(p *pipeline) {
 }
 
 // Respond implements frontends.Responder.
-func (s *Session) Respond(p *pending, r *core.Reply) {
+func (s *session) Respond(p *pending, r *core.Reply) {
 	if r == nil {
 		s.conn.Out().WriteString(p.text)
 		return
@@ -233,7 +233,7 @@ func (s *Session) Respond(p *pending, r *core.Reply) {
 }
 
 // Push implements frontends.Responder. The only push is the reply to the reserve that the session is blocked on.
-func (s *Session) Push(r *core.Reply) {
+func (s *session) Push(r *core.Reply) {
 	switch {
 	case r.Tag != s.wait.tag:
 	case r.Kind == core.Reading:
@@ -244,7 +244,7 @@ func (s *Session) Push(r *core.Reply) {
 }
 
 // write writes the answer to a command, unless it comes with a later reply.
-func (s *Session) write(p *pending, r *core.Reply) {
+func (s *session) write(p *pending, r *core.Reply) {
 	out := s.conn.Out()
 	buf := out.Buf()
 	if r.Kind == core.Failed {
@@ -266,15 +266,15 @@ func (s *Session) write(p *pending, r *core.Reply) {
 }
 
 // hold keeps a tube alive for the connection; free ends that.
-func (s *Session) hold(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube)}) }
+func (s *session) hold(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube)}) }
 
-func (s *Session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube), Free: true}) }
+func (s *session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube), Free: true}) }
 
 // do applies operations that are answered at once. There must be no waiting lease.
-func (s *Session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
+func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
 
 // usedQueue is the queue of the used tube.
-func (s *Session) usedQueue() string {
+func (s *session) usedQueue() string {
 	s.usedIn = keepName(s.usedIn, s.front.opts.Namespace, s.used)
 	return s.usedIn
 }
@@ -288,7 +288,7 @@ func keepName(kept, namespace, tube string) string {
 }
 
 // watchedQueues returns the queues of the watched tubes. The core only reads the slice.
-func (s *Session) watchedQueues() []string {
+func (s *session) watchedQueues() []string {
 	if s.queues == nil {
 		for _, tube := range s.watched {
 			s.queues = append(s.queues, s.front.queue(tube))
@@ -298,14 +298,14 @@ func (s *Session) watchedQueues() []string {
 }
 
 // note reports a change for the audit log.
-func (s *Session) note(action, target, detail string) {
+func (s *session) note(action, target, detail string) {
 	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{
 		Protocol: core.Beanstalk, Action: action, Target: target, Detail: detail,
 	})
 }
 
 // Deliver implements frontends.Session.
-func (s *Session) Deliver() {
+func (s *session) Deliver() {
 	if s.kicks != nil {
 		s.stepKick()
 		return
@@ -322,16 +322,16 @@ func (s *Session) Deliver() {
 }
 
 // shutdown stops reading and closes the connection once all output is sent.
-func (s *Session) shutdown() {
+func (s *session) shutdown() {
 	s.closing = true
 	s.conn.CloseAfterFlush()
 }
 
 // Refusal implements frontends.Session.
-func (s *Session) Refusal() []byte { return []byte(internalError) }
+func (s *session) Refusal() []byte { return []byte(internalError) }
 
 // EOF implements frontends.Session: all commands are answered, without waiting.
-func (s *Session) EOF(input []byte) {
+func (s *session) EOF(input []byte) {
 	s.eof = true
 	for !s.closing {
 		s.stopKick()
@@ -346,11 +346,11 @@ func (s *Session) EOF(input []byte) {
 }
 
 // Blocked implements frontends.Blocker.
-func (s *Session) Blocked() bool { return s.wait.tag != 0 || s.kicks != nil }
+func (s *session) Blocked() bool { return s.wait.tag != 0 || s.kicks != nil }
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job whose body
 // is being read from disk, and the answer of a kick.
-func (s *Session) WaitsHalfClosed() bool {
+func (s *session) WaitsHalfClosed() bool {
 	s.eof = true
 	if !s.wait.reads {
 		s.endReserve(timedOut)
@@ -359,13 +359,13 @@ func (s *Session) WaitsHalfClosed() bool {
 }
 
 // Stop implements frontends.Stopper.
-func (s *Session) Stop() {
+func (s *session) Stop() {
 	s.stopKick()
 	s.endReserve(timedOut)
 }
 
 // endReserve ends the waiting reserve: with a job that has arrived, else with text.
-func (s *Session) endReserve(text string) {
+func (s *session) endReserve(text string) {
 	if s.wait.tag == 0 {
 		return
 	}
@@ -383,7 +383,7 @@ func (s *Session) endReserve(text string) {
 }
 
 // Closed implements frontends.Session.
-func (s *Session) Closed() {
+func (s *session) Closed() {
 	s.closing = true
 	s.kicks = nil
 	s.endWait()
@@ -400,7 +400,7 @@ func (s *Session) Closed() {
 }
 
 // first finds the first jobs of the used tube in an order. It may read any number of jobs.
-func (s *Session) first(order core.Order, limit int, cursor string) (found []core.JobInfo, next string) {
+func (s *session) first(order core.Order, limit int, cursor string) (found []core.JobInfo, next string) {
 	queue := s.usedQueue()
 	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {
 		return nil, ""

@@ -13,7 +13,7 @@ import (
 	"broker/frontends/access"
 )
 
-func (s *Session) statsJob(p *pipeline, a *args) {
+func (s *session) statsJob(p *pipeline, a *args) {
 	if ref, ok := s.id(p, a, verbStatsJob); ok {
 		p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerStatsJob}), Ref: ref})
 	}
@@ -38,7 +38,7 @@ func stateOf(state core.State) string {
 // wholeSeconds rounds a duration down to seconds, at least zero.
 func wholeSeconds(d time.Duration) uint64 { return uint64(max(d, 0) / time.Second) } //nolint:gosec // not negative
 
-func answerStatsJob(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerStatsJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	i := r.Info
 	state := stateOf(i.State)
 	if state == "" || i.Job == nil {
@@ -71,7 +71,7 @@ func answerStatsJob(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bo
 	return appendYAML(b, d), true
 }
 
-func (s *Session) statsTube(p *pipeline, a *args) {
+func (s *session) statsTube(p *pipeline, a *args) {
 	name, ok := s.tubeName(p, a, verbStatsTube)
 	if !ok {
 		return
@@ -82,7 +82,7 @@ func (s *Session) statsTube(p *pipeline, a *args) {
 // endless is the shown length of a pause without an end.
 const endless = math.MaxUint32
 
-func answerStatsTube(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
+func answerStatsTube(s *session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
 	q := &core.QueueInfo{}
 	if len(r.Queues) > 0 {
 		q = &r.Queues[0]
@@ -120,7 +120,7 @@ func answerStatsTube(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, b
 	return appendYAML(b, d), true
 }
 
-func (s *Session) stats(p *pipeline, _ *args) {
+func (s *session) stats(p *pipeline, _ *args) {
 	s.count(verbStats)
 	s.flush(p)
 	if !access.Allowed(s.front.broker, s.client, access.Read) {
@@ -128,7 +128,7 @@ func (s *Session) stats(p *pipeline, _ *args) {
 		return
 	}
 	urgent, known := s.front.urgent()
-	tag := p.expect(pending{answer: func(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	tag := p.expect(pending{answer: func(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 		return appendYAML(b, s.front.statistics(r.Stats, urgent, known)), true
 	}})
 	p.Ask(&core.ReadStats{Tag: tag})
@@ -226,13 +226,13 @@ func (f *Frontend) rows() (rows []core.QueueInfo) {
 	return rows
 }
 
-func (s *Session) listTubes(p *pipeline, _ *args) {
+func (s *session) listTubes(p *pipeline, _ *args) {
 	s.count(verbListTubes)
 	tag := p.expect(pending{answer: answerListTubes, large: true})
 	p.Ask(&core.ListQueues{Tag: tag, Prefix: s.front.opts.Namespace})
 }
 
-func answerListTubes(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+func answerListTubes(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	names := []string{defaultTube}
 	for i := range r.Queues {
 		if name, ok := s.front.tube(r.Queues[i].Name); ok && name != defaultTube {
@@ -242,7 +242,7 @@ func answerListTubes(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, b
 	return appendYAML(b, list(names)), true
 }
 
-func (s *Session) pauseTube(p *pipeline, a *args) {
+func (s *session) pauseTube(p *pipeline, a *args) {
 	name, span := string(a.name()), a.small()
 	if !a.end() {
 		p.say(badFormat)
@@ -266,7 +266,7 @@ func (s *Session) pauseTube(p *pipeline, a *args) {
 	s.flush(p)
 }
 
-func answerPause(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+func answerPause(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
 	s.front.tubes.change(p.tube, func(t *tube) { t.pauses++ })
 	s.note("queue.pause", p.tube, "")
 	return append(b, paused...), true

@@ -12,15 +12,15 @@ import (
 	"broker/frontends/access"
 )
 
-// Version is the Faktory version that INFO reports. Clients require at least 1.8.
-const Version = "1.10.0"
+// faktoryVersion is the Faktory version that INFO reports. Clients require at least 1.8.
+const faktoryVersion = "1.10.0"
 
 // Description is the default description in INFO. Published clients use batches, tracking and unique jobs only if they see this
 // text.
 const Description = "Faktory Enterprise"
 
-// DefaultMaxLine fits the largest default body of the other protocols, with the JSON around it.
-const DefaultMaxLine = 72 << 20
+// defaultMaxLine fits the largest default body of the other protocols, with the JSON around it.
+const defaultMaxLine = 72 << 20
 
 // Limits of unsent output, in bytes. Above enoughOutput a session stops serving requests. Above maxOutput the connection is
 // closed. A single larger reply is allowed.
@@ -43,7 +43,7 @@ const (
 type Options struct {
 	Password       string          // empty: no password is required
 	Access         *access.Control // principals, which may have their own passwords; nil: none
-	MaxLine        int             // bytes of one request; zero: DefaultMaxLine
+	MaxLine        int             // bytes of one request; zero: defaultMaxLine
 	MaxConnections int             // zero: no limit
 	Namespace      string          // prefix of queue names in the core, hidden from clients
 	Flush          Flush
@@ -76,7 +76,7 @@ type Frontend struct {
 // New returns a front-end for b.
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxLine <= 0 {
-		o.MaxLine = DefaultMaxLine
+		o.MaxLine = defaultMaxLine
 	}
 	if o.Description == "" {
 		o.Description = Description

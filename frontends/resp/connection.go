@@ -39,7 +39,7 @@ type Connection struct {
 	Subscriber Subscriber
 
 	server *Server
-	reader Reader
+	reader reader
 	name   string // of CLIENT SETNAME
 }
 
@@ -53,7 +53,7 @@ const Overflow = "-ERR max number of clients reached\r\n"
 func (s *Server) Open(c frontends.Conn) Connection {
 	return Connection{
 		Conn: c, Client: frontends.OpenClient(s.Broker, s.Protocol, c, nil), Authorized: s.Password == "",
-		Subscriber: Subscriber{Wake: c.Wake}, server: s, reader: Reader{Max: s.MaxBodyBytes},
+		Subscriber: Subscriber{Wake: c.Wake}, server: s, reader: reader{Max: s.MaxBodyBytes},
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *Connection) ReadCommands(in []byte, serve func(args []string) (more boo
 	var buf [16][]byte
 	for more := true; more && !c.Closing && used < len(in); {
 		raw, n, err := c.reader.Next(in[used:], buf[:0])
-		if errors.Is(err, ErrShort) {
+		if errors.Is(err, errShort) {
 			break
 		}
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"broker/core"
 )
 
-// SubscriberBytes limits the messages that wait for one subscriber. Further messages are dropped and counted.
-const SubscriberBytes = 1 << 20
+// subscriberBytes limits the messages that wait for one subscriber. Further messages are dropped and counted.
+const subscriberBytes = 1 << 20
 
 // Limits of the channels and patterns of one client: their number, and the length of all names.
 const (
@@ -116,7 +116,7 @@ func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 
 // queue adds a message, whose bytes are shared. The caller holds the lock.
 func (h *Hub) queue(s *Subscriber, b []byte, commit core.Commit) {
-	if s.bytes+len(b) > SubscriberBytes {
+	if s.bytes+len(b) > subscriberBytes {
 		h.dropped++
 		return
 	}

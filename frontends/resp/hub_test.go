@@ -38,7 +38,7 @@ func TestSlowSubscriberLosesMessages(t *testing.T) {
 	var h Hub
 	s := &Subscriber{Wake: func() {}}
 	h.Subscribe(s, nil, []string{"c"})
-	payload := string(make([]byte, SubscriberBytes/2))
+	payload := string(make([]byte, subscriberBytes/2))
 	for range 3 {
 		h.Publish("c", payload, 0)
 	}

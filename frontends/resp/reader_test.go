@@ -9,12 +9,12 @@ import (
 
 // read reads all commands of an input that arrives in pieces of step bytes, and the error that ends it.
 func read(in []byte, step int) (commands [][]string, err error) {
-	r := Reader{Max: 1 << 16}
+	r := reader{Max: 1 << 16}
 	unread := 0
 	for end := min(step, len(in)); ; end = min(end+step, len(in)) {
 		for {
 			args, n, err := r.Next(in[unread:end], nil)
-			if errors.Is(err, ErrShort) {
+			if errors.Is(err, errShort) {
 				break
 			}
 			if err != nil {

@@ -15,20 +15,20 @@ type command struct {
 	badSize    string // the reply if the size is invalid
 	flags      int    // maximum number of flags, known or unknown
 	extensions bool   // extensionFlags are allowed and do not count
-	run        func(*Session, *pipeline, *request)
+	run        func(*session, *pipeline, *request)
 }
 
 // commands by their first word.
 var commands = map[string]command{
-	"add":      {args: 5, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*Session).add},
-	"schedule": {args: 6, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*Session).schedule},
-	"run":      {args: 5, body: true, badSize: badPayload, flags: 1, extensions: true, run: (*Session).run},
-	"result":   {args: 2, run: (*Session).result},
-	"lease":    {args: 2, more: true, run: (*Session).lease},
-	"complete": {args: 2, body: true, badSize: badPayload, run: (*Session).complete},
-	"fail":     {args: 2, body: true, badSize: badResult, run: (*Session).fail},
-	"delete":   {args: 1, run: (*Session).remove},
-	"inspect":  {args: 1, more: true, flags: anyFlags, run: (*Session).inspect},
+	"add":      {args: 5, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*session).add},
+	"schedule": {args: 6, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*session).schedule},
+	"run":      {args: 5, body: true, badSize: badPayload, flags: 1, extensions: true, run: (*session).run},
+	"result":   {args: 2, run: (*session).result},
+	"lease":    {args: 2, more: true, run: (*session).lease},
+	"complete": {args: 2, body: true, badSize: badPayload, run: (*session).complete},
+	"fail":     {args: 2, body: true, badSize: badResult, run: (*session).fail},
+	"delete":   {args: 1, run: (*session).remove},
+	"inspect":  {args: 1, more: true, flags: anyFlags, run: (*session).inspect},
 }
 
 // anyFlags allows any number of flags: the handler checks the number.
@@ -36,12 +36,12 @@ const anyFlags = 1 << 30
 
 // inspections are the forms of "inspect", by object. Their arguments are the tokens after the object.
 var inspections = map[string]command{
-	"job":            {args: 1, run: (*Session).inspectJob},
-	"jobs":           {args: 3, run: (*Session).inspectJobs},
-	"scheduled-jobs": {args: 3, run: (*Session).inspectScheduled},
-	"queue":          {args: 1, run: (*Session).inspectQueue},
-	"queues":         {args: 2, run: (*Session).inspectQueues},
-	"server":         {args: 0, run: (*Session).inspectServer},
+	"job":            {args: 1, run: (*session).inspectJob},
+	"jobs":           {args: 3, run: (*session).inspectJobs},
+	"scheduled-jobs": {args: 3, run: (*session).inspectScheduled},
+	"queue":          {args: 1, run: (*session).inspectQueue},
+	"queues":         {args: 2, run: (*session).inspectQueues},
+	"server":         {args: 0, run: (*session).inspectServer},
 }
 
 // fits reports whether a line without a body has the right number of arguments and flags.
@@ -115,22 +115,22 @@ func (c *command) guessedBody(r *request) int64 {
 }
 
 // add handles "add id name ttr ttl size".
-func (s *Session) add(p *pipeline, r *request) {
+func (s *session) add(p *pipeline, r *request) {
 	s.submit(p, r, submission{ttl: r.args[3]})
 }
 
 // schedule handles "schedule id name ttr ttl time size".
-func (s *Session) schedule(p *pipeline, r *request) {
+func (s *session) schedule(p *pipeline, r *request) {
 	s.submit(p, r, submission{ttl: r.args[3], time: r.args[4]})
 }
 
 // run handles "run id name ttr wait size".
-func (s *Session) run(p *pipeline, r *request) {
+func (s *session) run(p *pipeline, r *request) {
 	s.submit(p, r, submission{wait: r.args[3]})
 }
 
 // submit submits a job. An invalid command gets an error reply.
-func (s *Session) submit(p *pipeline, r *request, what submission) {
+func (s *session) submit(p *pipeline, r *request, what submission) {
 	job, until, wrong := s.newJob(r, what)
 	if wrong == "" && len(r.flags) > 0 {
 		wrong = s.setExtensions(p, r, job)
@@ -163,7 +163,7 @@ func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 }
 
 // result handles "result id wait".
-func (s *Session) result(p *pipeline, r *request) {
+func (s *session) result(p *pipeline, r *request) {
 	ref, good := p.job(r)
 	if !good {
 		return
@@ -178,7 +178,7 @@ func (s *Session) result(p *pipeline, r *request) {
 }
 
 // lease handles "lease name… wait".
-func (s *Session) lease(p *pipeline, r *request) {
+func (s *session) lease(p *pipeline, r *request) {
 	last := len(r.args) - 1
 	wait, good := parseWait(r.args[last])
 	if !good {
@@ -207,7 +207,7 @@ func (s *Session) lease(p *pipeline, r *request) {
 }
 
 // complete handles "complete id size".
-func (s *Session) complete(p *pipeline, r *request) {
+func (s *session) complete(p *pipeline, r *request) {
 	ref, good := p.job(r)
 	if !good {
 		return
@@ -220,7 +220,7 @@ func (s *Session) complete(p *pipeline, r *request) {
 }
 
 // fail handles "fail id size".
-func (s *Session) fail(p *pipeline, r *request) {
+func (s *session) fail(p *pipeline, r *request) {
 	ref, good := p.job(r)
 	if !good {
 		return
@@ -233,7 +233,7 @@ func (s *Session) fail(p *pipeline, r *request) {
 }
 
 // remove handles "delete id".
-func (s *Session) remove(p *pipeline, r *request) {
+func (s *session) remove(p *pipeline, r *request) {
 	ref, good := p.job(r)
 	if !good {
 		return
@@ -251,7 +251,7 @@ func parseWait(b []byte) (time.Duration, bool) {
 }
 
 // deadline is the end of a wait that starts now; zero for no wait.
-func (s *Session) deadline(wait time.Duration) core.Instant {
+func (s *session) deadline(wait time.Duration) core.Instant {
 	if wait == 0 {
 		return 0
 	}

@@ -91,7 +91,7 @@ func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &Session{front: f, conn: c}
+	s := &session{front: f, conn: c}
 	s.client = f.open(c)
 	return s
 }

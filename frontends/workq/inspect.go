@@ -8,7 +8,7 @@ import (
 )
 
 // inspect handles "inspect object …".
-func (s *Session) inspect(p *pipeline, r *request) {
+func (s *session) inspect(p *pipeline, r *request) {
 	cmd, known := inspections[string(r.args[0])]
 	r.args = slices.Delete(r.args, 0, 1)
 	switch {
@@ -22,7 +22,7 @@ func (s *Session) inspect(p *pipeline, r *request) {
 }
 
 // inspectJob handles "inspect job id".
-func (s *Session) inspectJob(p *pipeline, r *request) {
+func (s *session) inspectJob(p *pipeline, r *request) {
 	id, good := parseID(r.args[0]) // of any version, unlike elsewhere
 	if !good {
 		p.say(badID)
@@ -33,13 +33,13 @@ func (s *Session) inspectJob(p *pipeline, r *request) {
 }
 
 // inspectJobs handles "inspect jobs name offset limit".
-func (s *Session) inspectJobs(p *pipeline, r *request) { s.listJobs(p, r, core.Ready) }
+func (s *session) inspectJobs(p *pipeline, r *request) { s.listJobs(p, r, core.Ready) }
 
 // inspectScheduled handles "inspect scheduled-jobs name offset limit".
-func (s *Session) inspectScheduled(p *pipeline, r *request) { s.listJobs(p, r, core.Scheduled) }
+func (s *session) inspectScheduled(p *pipeline, r *request) { s.listJobs(p, r, core.Scheduled) }
 
 // listJobs lists a page of the jobs of a queue in one state.
-func (s *Session) listJobs(p *pipeline, r *request, state core.State) {
+func (s *session) listJobs(p *pipeline, r *request, state core.State) {
 	if !validName(r.args[0]) {
 		p.say(badName)
 		return
@@ -56,7 +56,7 @@ func (s *Session) listJobs(p *pipeline, r *request, state core.State) {
 }
 
 // inspectQueue handles "inspect queue name".
-func (s *Session) inspectQueue(p *pipeline, r *request) {
+func (s *session) inspectQueue(p *pipeline, r *request) {
 	if !validName(r.args[0]) {
 		p.say(badName)
 		return
@@ -65,7 +65,7 @@ func (s *Session) inspectQueue(p *pipeline, r *request) {
 }
 
 // inspectQueues handles "inspect queues offset limit".
-func (s *Session) inspectQueues(p *pipeline, r *request) {
+func (s *session) inspectQueues(p *pipeline, r *request) {
 	offset, limit, wrong := parsePage(r.args)
 	if wrong != "" {
 		p.say(wrong)
@@ -78,7 +78,7 @@ func (s *Session) inspectQueues(p *pipeline, r *request) {
 }
 
 // inspectServer handles "inspect server".
-func (s *Session) inspectServer(p *pipeline, _ *request) {
+func (s *session) inspectServer(p *pipeline, _ *request) {
 	p.Ask(&core.ReadStats{Tag: p.expect(pending{answer: answerServer})})
 }
 
@@ -96,7 +96,7 @@ func parsePage(args [][]byte) (offset, limit int, wrong string) {
 }
 
 // answerJob writes one job.
-func answerJob(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
+func answerJob(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 	if r.Info == nil || r.Info.Job == nil {
 		return append(b, notFound...)
 	}
@@ -107,7 +107,7 @@ func answerJob(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 }
 
 // appendJob appends a job.
-func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
+func (s *session) appendJob(b []byte, info *core.JobInfo) []byte {
 	j := info.Job
 	scheduled := j.ReadyAt != 0
 	lines := 12
@@ -174,7 +174,7 @@ func stateNumber(info *core.JobInfo) int64 {
 }
 
 // answerQueues writes queues.
-func answerQueues(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
+func answerQueues(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = appendOK(b, len(r.Queues))
 	for i := range r.Queues {
 		q := &r.Queues[i]
@@ -188,7 +188,7 @@ func answerQueues(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 
 // answerServer writes the counters of the server. The reference server announces two lines but writes three; this one announces
 // three.
-func answerServer(_ *Session, b []byte, _ *pending, r *core.Reply) []byte {
+func answerServer(_ *session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = append(appendOK(b, 1), "server 3"+crlf...)
 	b = appendNumber(b, "active-clients", int64(r.Stats.Clients[core.Workq]))
 	b = appendNumber(b, "evicted-jobs", int64(r.Stats.ByOrigin[core.Workq].Expired)) //nolint:gosec // a count

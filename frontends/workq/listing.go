@@ -19,7 +19,7 @@ type listing struct {
 }
 
 // answerJobs starts to write a page of jobs. It leaves out jobs that were removed before they were read.
-func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
+func answerJobs(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 	l := &listing{commit: r.Commit}
 	for _, info := range r.Jobs {
 		if info.Job == nil {
@@ -39,7 +39,7 @@ func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 }
 
 // proceed writes more of the listing. After EOF it writes the rest at once. Deliver calls it.
-func (s *Session) proceed() {
+func (s *session) proceed() {
 	l := s.listing
 	l.written = 0
 	for s.eof || l.written < listStep && !s.conn.Backpressured() {
@@ -65,7 +65,7 @@ func (s *Session) proceed() {
 
 // withBody reads the body of a job whose body was too large to keep. If the job has been removed since, its body is lost. The
 // job is then listed with an empty body, because the reply has already announced the number of jobs.
-func (s *Session) withBody(info *core.JobInfo) *core.JobInfo {
+func (s *session) withBody(info *core.JobInfo) *core.JobInfo {
 	if len(info.Job.Body) == info.BodyBytes {
 		return info
 	}

@@ -26,7 +26,7 @@ const (
 
 // newJob makes the job of a submission; until is the end of a run's wait. Like the reference server, it checks numbers before
 // ranges, so that a line with two mistakes gets the same reply.
-func (s *Session) newJob(r *request, what submission) (job *core.Job, until core.Instant, wrong string) {
+func (s *session) newJob(r *request, what submission) (job *core.Job, until core.Instant, wrong string) {
 	id, good := parseID(r.args[0])
 	if !good {
 		return nil, 0, badID
@@ -148,7 +148,7 @@ func setExpiry(job *core.Job, ttl uint64, now core.Instant) (wrong string) {
 }
 
 // setQueue sets the queue and the type of a job, changed by the configured routes.
-func (s *Session) setQueue(job *core.Job, name []byte) {
+func (s *session) setQueue(job *core.Job, name []byte) {
 	job.Queue = s.queue(name)
 	if s.front.opts.Namespace != "" && job.Type == "" {
 		job.Type = string(name)
@@ -169,7 +169,7 @@ func (s *Session) setQueue(job *core.Job, name []byte) {
 
 // setExtensions applies the extension flags. A unique key starts with the number of the protocol, so that clients of other
 // protocols cannot use the same key.
-func (s *Session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong string) {
+func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
 			return badUnique
@@ -207,7 +207,7 @@ func (s *Session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 
 // lookUp returns the Seqs of the jobs in a list of ids. good: the ids are valid. found: all jobs exist. It first flushes the
 // earlier commands of the pipeline, because they may submit these jobs.
-func (s *Session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
+func (s *session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
 	for text := range bytes.SplitSeq(list, []byte{','}) {
 		if !validWord(text) || len(seqs) == core.MaxAfter {
@@ -245,7 +245,7 @@ func (f *Frontend) refs(text []byte) []core.Ref {
 }
 
 // queue returns the core's name for a queue. The session keeps the last one, because most clients use one queue.
-func (s *Session) queue(name []byte) string {
+func (s *session) queue(name []byte) string {
 	if string(name) != s.queueName || s.queueOfName == "" {
 		s.queueOfName = s.front.opts.Namespace + string(name)
 		s.queueName = s.queueOfName[len(s.front.opts.Namespace):]
@@ -255,7 +255,7 @@ func (s *Session) queue(name []byte) string {
 
 // leaseQueues returns the core's names for the queues of a lease, each once, so that all queues have the same chance. The
 // session keeps the last list, because most workers always lease from the same queues. The core does not modify it.
-func (s *Session) leaseQueues(names [][]byte) []string {
+func (s *session) leaseQueues(names [][]byte) []string {
 	if len(names) == len(s.queues) && s.sameNames(names) {
 		return s.queues
 	}
@@ -275,7 +275,7 @@ func (s *Session) leaseQueues(names [][]byte) []string {
 }
 
 // sameNames reports whether these are the names of the last lease.
-func (s *Session) sameNames(names [][]byte) bool {
+func (s *session) sameNames(names [][]byte) bool {
 	for i, name := range names {
 		if s.queues[i][len(s.front.opts.Namespace):] != string(name) {
 			return false
@@ -313,10 +313,10 @@ func lifetime(j *core.Job) time.Duration {
 }
 
 // answerDone writes +OK.
-func answerDone(_ *Session, b []byte, _ *pending, _ *core.Reply) []byte { return append(b, okLine...) }
+func answerDone(_ *session, b []byte, _ *pending, _ *core.Reply) []byte { return append(b, okLine...) }
 
 // answerLease writes the leased job, or -TIMEOUT.
-func answerLease(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
+func answerLease(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 	if r.Kind != core.Assigned {
 		return append(b, timedOut...)
 	}
@@ -325,7 +325,7 @@ func answerLease(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 }
 
 // answerOutcome writes the outcome of a job, or -TIMEOUT.
-func answerOutcome(_ *Session, b []byte, p *pending, r *core.Reply) []byte {
+func answerOutcome(_ *session, b []byte, p *pending, r *core.Reply) []byte {
 	if r.Kind != core.Ended {
 		return append(b, timedOut...)
 	}

@@ -28,19 +28,19 @@ type pending struct {
 }
 
 // answer encodes a reply that is not Failed.
-type answer func(s *Session, b []byte, p *pending, r *core.Reply) []byte
+type answer func(s *session, b []byte, p *pending, r *core.Reply) []byte
 
 // maxPipeline is the maximum number of commands that go to the broker in one call.
 const maxPipeline = 64
 
 // begin takes a pipeline for the time of one call; end gives it back.
-func (s *Session) begin() *pipeline {
+func (s *session) begin() *pipeline {
 	p := s.front.pipelines.Get()
 	p.Begin(&s.tag)
 	return p
 }
 
-func (s *Session) end(p *pipeline) {
+func (s *session) end(p *pipeline) {
 	p.reset()
 	clear(p.request.args[:cap(p.request.args)])
 	clear(p.request.flags[:cap(p.request.flags)])

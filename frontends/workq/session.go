@@ -6,8 +6,8 @@ import (
 	"broker/frontends/access"
 )
 
-// Session is one connection: the state of its parser, and the command that it is blocked on.
-type Session struct {
+// session is one connection: the state of its parser, and the command that it is blocked on.
+type session struct {
 	front  *Frontend
 	conn   frontends.Conn
 	client core.ClientID
@@ -30,17 +30,17 @@ type Session struct {
 }
 
 var (
-	_ frontends.Session         = (*Session)(nil)
-	_ frontends.Blocker         = (*Session)(nil)
-	_ frontends.HalfCloseWaiter = (*Session)(nil)
-	_ frontends.UnsentHandler   = (*Session)(nil)
-	_ frontends.Stopper         = (*Session)(nil)
+	_ frontends.Session         = (*session)(nil)
+	_ frontends.Blocker         = (*session)(nil)
+	_ frontends.HalfCloseWaiter = (*session)(nil)
+	_ frontends.UnsentHandler   = (*session)(nil)
+	_ frontends.Stopper         = (*session)(nil)
 
-	_ frontends.Responder[pending] = (*Session)(nil)
+	_ frontends.Responder[pending] = (*session)(nil)
 )
 
 // Feed implements frontends.Session.
-func (s *Session) Feed(in []byte) int {
+func (s *session) Feed(in []byte) int {
 	if s.closing {
 		return len(in)
 	}
@@ -71,7 +71,7 @@ func (s *Session) Feed(in []byte) int {
 }
 
 // step runs the first command of the input, or skips a part of a body. More is false if it needs more input.
-func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
+func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	s.needed, s.eofError = 0, ""
 	if s.skip.state != skipNone {
 		return s.skipBody(p, in)
@@ -106,7 +106,7 @@ func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 }
 
 // runLine runs a command without a body.
-func (s *Session) runLine(p *pipeline, cmd command, known bool) {
+func (s *session) runLine(p *pipeline, cmd command, known bool) {
 	r := &p.request
 	switch {
 	case r.badFlags:
@@ -122,7 +122,7 @@ func (s *Session) runLine(p *pipeline, cmd command, known bool) {
 
 // runWithBody runs a command whose line is the first n bytes of in, once its body is complete. A malformed line is answered at
 // once, and its body is skipped.
-func (s *Session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
+func (s *session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
 	r := &p.request
 	if wrong := cmd.lineError(r); wrong != "" {
 		p.say(wrong)
@@ -165,20 +165,20 @@ func (s *Session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used 
 }
 
 // close answers and closes the connection.
-func (s *Session) close(p *pipeline, text string) {
+func (s *session) close(p *pipeline, text string) {
 	p.say(text)
 	s.flush(p)
 	s.shutdown()
 }
 
 // shutdown stops reading and closes the connection once all output is sent.
-func (s *Session) shutdown() {
+func (s *session) shutdown() {
 	s.closing = true
 	s.conn.CloseAfterFlush()
 }
 
 // flush runs the pipeline. Its last command may still wait for its reply afterwards.
-func (s *Session) flush(p *pipeline) {
+func (s *session) flush(p *pipeline) {
 	if p.Len() == 0 {
 		return
 	}
@@ -191,7 +191,7 @@ func (s *Session) flush(p *pipeline) {
 }
 
 // Respond implements frontends.Responder.
-func (s *Session) Respond(p *pending, r *core.Reply) {
+func (s *session) Respond(p *pending, r *core.Reply) {
 	switch {
 	case r == nil:
 		s.say(p.text)
@@ -205,7 +205,7 @@ func (s *Session) Respond(p *pending, r *core.Reply) {
 }
 
 // Push implements frontends.Responder. The only push is the reply to the command that the session is blocked on.
-func (s *Session) Push(r *core.Reply) {
+func (s *session) Push(r *core.Reply) {
 	switch {
 	case r.Tag != s.waiting.tag || r.Kind == core.Submitted:
 	case r.Kind == core.Reading:
@@ -218,7 +218,7 @@ func (s *Session) Push(r *core.Reply) {
 }
 
 // write writes the answer to a command.
-func (s *Session) write(p *pending, r *core.Reply) {
+func (s *session) write(p *pending, r *core.Reply) {
 	out := s.conn.Out()
 	buf := out.Buf()
 	if r.Kind == core.Failed {
@@ -236,15 +236,15 @@ func (s *Session) write(p *pending, r *core.Reply) {
 }
 
 // noteDelete reports a deleted job for the audit log.
-func (s *Session) noteDelete(id string) {
+func (s *session) noteDelete(id string) {
 	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{Protocol: core.Workq, Action: "job.delete", Target: id})
 }
 
 // say writes an answer that needs no commit.
-func (s *Session) say(text string) { s.conn.Out().WriteString(text) }
+func (s *session) say(text string) { s.conn.Out().WriteString(text) }
 
 // Deliver implements frontends.Session.
-func (s *Session) Deliver() {
+func (s *session) Deliver() {
 	if s.listing != nil {
 		s.proceed()
 		return
@@ -258,10 +258,10 @@ func (s *Session) Deliver() {
 }
 
 // Refusal implements frontends.Session.
-func (s *Session) Refusal() []byte { return []byte(storeFailed) }
+func (s *session) Refusal() []byte { return []byte(storeFailed) }
 
 // EOF implements frontends.Session. It answers all remaining commands without waiting.
-func (s *Session) EOF(input []byte) {
+func (s *session) EOF(input []byte) {
 	s.eof = true
 	for !s.closing {
 		if s.waiting.tag != 0 {
@@ -282,11 +282,11 @@ func (s *Session) EOF(input []byte) {
 }
 
 // Blocked implements frontends.Blocker.
-func (s *Session) Blocked() bool { return s.waiting.tag != 0 || s.listing != nil }
+func (s *session) Blocked() bool { return s.waiting.tag != 0 || s.listing != nil }
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client starts no run and gets no new job. It still gets
 // results, lists, and a job whose body is being read from disk.
-func (s *Session) WaitsHalfClosed() bool {
+func (s *session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.isResult && !s.waiting.reading {
 		s.cancelWait(timedOut)
 	}
@@ -294,7 +294,7 @@ func (s *Session) WaitsHalfClosed() bool {
 }
 
 // Stop implements frontends.Stopper.
-func (s *Session) Stop() {
+func (s *session) Stop() {
 	if s.waiting.tag != 0 {
 		s.cancelWait(stopping)
 	}
@@ -303,7 +303,7 @@ func (s *Session) Stop() {
 // cancelWait answers the blocked command with text, unless its reply has arrived. It replaces the session's broker client,
 // which cancels the parked operation. If an outcome has arrived in the meantime, it is still written. A job that has arrived is
 // not: it returns to its place in the queue.
-func (s *Session) cancelWait(text string) {
+func (s *session) cancelWait(text string) {
 	if !s.waiting.isLease {
 		s.Deliver()
 	}
@@ -317,12 +317,12 @@ func (s *Session) cancelWait(text string) {
 }
 
 // Closed implements frontends.Session.
-func (s *Session) Closed() {
+func (s *session) Closed() {
 	s.closing, s.listing = true, nil
 	s.front.broker.Close(s.client)
 }
 
 // HandleUnsent implements frontends.UnsentHandler.
-func (s *Session) HandleUnsent(bytes int) {
+func (s *session) HandleUnsent(bytes int) {
 	s.deliveries.Release(s.front.broker, core.Workq, s.conn.Out(), bytes)
 }

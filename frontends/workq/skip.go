@@ -20,7 +20,7 @@ const (
 )
 
 // skipBodyOf starts to skip the body after a malformed line that has enough arguments.
-func (s *Session) skipBodyOf(p *pipeline, cmd command) {
+func (s *session) skipBodyOf(p *pipeline, cmd command) {
 	r, limit := &p.request, int64(s.front.opts.MaxBodyBytes)
 	switch {
 	case len(r.args) < cmd.args:
@@ -38,7 +38,7 @@ func (s *Session) skipBodyOf(p *pipeline, cmd command) {
 }
 
 // startSkip starts to skip a body of the announced size.
-func (s *Session) startSkip(p *pipeline, size int64) {
+func (s *session) startSkip(p *pipeline, size int64) {
 	switch {
 	case size < 0:
 	case size <= int64(s.front.opts.MaxBodyBytes):
@@ -52,7 +52,7 @@ func (s *Session) startSkip(p *pipeline, size int64) {
 }
 
 // skipBody uses the part of the input that belongs to the skipped body. More is false if it needs more input.
-func (s *Session) skipBody(p *pipeline, in []byte) (used int, more bool) {
+func (s *session) skipBody(p *pipeline, in []byte) (used int, more bool) {
 	switch s.skip.state {
 	case skipNone:
 	case skipExact:

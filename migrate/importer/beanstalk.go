@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// BeanstalkPort is the port of beanstalkd.
-const BeanstalkPort = "11300"
+// beanstalkPort is the port of beanstalkd.
+const beanstalkPort = "11300"
 
 // normalPriority is the priority of most beanstalkd jobs, where 0 is the most urgent. It becomes priority 0 here.
 const normalPriority = 1024
@@ -53,7 +53,7 @@ type beanstalk struct {
 
 // OpenBeanstalk connects to a beanstalkd.
 func OpenBeanstalk(source string, to Submitter) (Source, error) {
-	conn, _, err := dial(source, BeanstalkPort)
+	conn, _, err := dial(source, beanstalkPort)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 )
 
-// RedisPort is the port of Redis servers.
-const RedisPort = "6379"
+// redisPort is the port of Redis servers.
+const redisPort = "6379"
 
 // deadDelay delays a dead job, so that it does not run between its submission and its move to the dead set. If the import is
 // killed in between, the next import moves it there.
@@ -47,7 +47,7 @@ const queuePrefix = "q:"
 // OpenRedis connects to the Redis of a Faktory server and to this broker's Faktory port. With leased, jobs that workers of the
 // source are running move too. The source must not be running then.
 func OpenRedis(source, target string, leased bool) (Source, error) {
-	from, u, err := dial(source, RedisPort)
+	from, u, err := dial(source, redisPort)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}

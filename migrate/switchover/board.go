@@ -63,8 +63,8 @@ type Board struct {
 	next    int
 }
 
-// NewBoard makes a board on which all queues are old.
-func NewBoard() *Board {
+// newBoard makes a board on which all queues are old.
+func newBoard() *Board {
 	b := &Board{changed: make(map[int]func())}
 	b.queues.Store(&map[string]*entry{})
 	return b

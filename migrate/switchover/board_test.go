@@ -10,7 +10,7 @@ import (
 
 func TestAQueueThatWasNeverCutOverCannotBeRolledBack(t *testing.T) {
 	t.Parallel()
-	b := NewBoard()
+	b := newBoard()
 	if err := b.RollBack("mail"); err == nil {
 		t.Error("no error")
 	}
@@ -25,12 +25,12 @@ func TestAQueueThatWasNeverCutOverCannotBeRolledBack(t *testing.T) {
 func TestAChangeOfQueuesIsWholeOrNone(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "a\x00b", "a\r\nb", strings.Repeat("a", maxName+1)} {
-		b := NewBoard()
+		b := newBoard()
 		if err := b.CutOver("mail", bad); err == nil || b.any() {
 			t.Errorf("%q: %v, %v", bad, err, b.Queues())
 		}
 	}
-	if err := NewBoard().CutOver(); err == nil {
+	if err := newBoard().CutOver(); err == nil {
 		t.Error("no queue: no error")
 	}
 }
@@ -41,7 +41,7 @@ func TestTheBoardIsBounded(t *testing.T) {
 	for i := range names {
 		names[i] = strings.Repeat("q", i%1000+1) + string(rune('a'+i/1000))
 	}
-	b := NewBoard()
+	b := newBoard()
 	if err := b.CutOver(names...); err == nil || b.any() {
 		t.Errorf("%v", err)
 	}

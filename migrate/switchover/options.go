@@ -59,7 +59,7 @@ func NewSwitch(o Options) (*Switch, error) {
 	if err := CheckProtocol(o.Protocol); err != nil {
 		return nil, err
 	}
-	s := &Switch{Board: NewBoard(), o: o, broker: &broker{address: o.Broker}, replyWithin: replyWithin}
+	s := &Switch{Board: newBoard(), o: o, broker: &broker{address: o.Broker}, replyWithin: replyWithin}
 	s.p = makers[o.Protocol](s)
 	return s, nil
 }

@@ -27,8 +27,8 @@ type Options struct {
 	Different func(Difference)
 }
 
-// DefaultMaxBytes is the default of MaxBytes.
-const DefaultMaxBytes = 64 << 20
+// defaultMaxBytes is the default of MaxBytes.
+const defaultMaxBytes = 64 << 20
 
 // patience is the time that the player waits for a reply before it continues with other connections.
 const patience = 100 * time.Millisecond
@@ -72,7 +72,7 @@ func NewComparer(o Options) (*Comparer, error) {
 		return nil, err
 	}
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
+		o.MaxBytes = defaultMaxBytes
 	}
 	c := &Comparer{o: o, p: protocols[o.Protocol], lines: make(map[int]*line), added: make(chan struct{}, 1)}
 	c.room = sync.NewCond(&c.mu)

@@ -137,15 +137,15 @@ func ParseInstant(text string, now time.Time) (time.Time, bool) {
 		}
 	}
 	ahead := strings.HasPrefix(text, "-")
-	span, ok := ParseSpan(strings.TrimPrefix(text, "-"))
+	span, ok := parseSpan(strings.TrimPrefix(text, "-"))
 	if ahead {
 		span = -span
 	}
 	return now.Add(-span), ok
 }
 
-// ParseSpan reads a duration such as 90m, 1h30m or 2d. Days have 24 hours.
-func ParseSpan(text string) (time.Duration, bool) {
+// parseSpan reads a duration such as 90m, 1h30m or 2d. Days have 24 hours.
+func parseSpan(text string) (time.Duration, bool) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		n, err := strconv.ParseFloat(days, 64)
 		if err != nil || n < 0 || n > 36500 {

@@ -85,7 +85,7 @@ func (f *JobFilter) Search(search string, now time.Time) error {
 // with dots in between.
 func setRange(query url.Values, name, value string) {
 	from, to, isRange := strings.Cut(value, "..")
-	if _, isSpan := ParseSpan(value); name == "due" && isSpan && !isRange {
+	if _, isSpan := parseSpan(value); name == "due" && isSpan && !isRange {
 		from, to = "", "-"+value
 	}
 	if from != "" {

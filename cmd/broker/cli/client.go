@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// DefaultServer is the default HTTP address of a broker.
-const DefaultServer = "http://127.0.0.1:7420"
+// defaultServer is the default HTTP address of a broker.
+const defaultServer = "http://127.0.0.1:7420"
 
-// defaultPort is the port of DefaultServer, for servers without scheme and port.
+// defaultPort is the port of defaultServer, for servers without scheme and port.
 const defaultPort = "7420"
 
 // maxAnswer limits the size of an answer, in bytes.
@@ -42,7 +42,7 @@ type connection struct{ server, token, context string }
 func addConnection(cmd *cobra.Command) *connection {
 	c := &connection{}
 	flags := cmd.Flags()
-	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]; also BROKER_URL (default "+DefaultServer+")")
+	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]; also BROKER_URL (default "+defaultServer+")")
 	flags.StringVar(&c.token, "token", "", "bearer `TOKEN`; also BROKER_TOKEN")
 	flags.StringVar(&c.context, "context", "", "the broker that 'broker context' knows by this `NAME`; also BROKER_CONTEXT")
 	return c
@@ -54,7 +54,7 @@ func (c *connection) open() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(cmp.Or(one.Server, DefaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
+	return newClient(cmp.Or(one.Server, defaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
 }
 
 // broker is the named broker: by --context, --server, BROKER_URL, BROKER_CONTEXT, or the chosen context. The token of a context
