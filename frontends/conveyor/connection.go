@@ -20,12 +20,39 @@ func (s *session) noteCancel(uuid string) {
 	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: uuid})
 }
 
-// publish channel message
+// publish channel message: a worker tells what has become of a job.
 func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	if parseKey(args[1]).kind != keyEvents {
+	k := parseKey(args[1])
+	if k.kind != keyEvents {
 		return refuseKey(b, args[1])
 	}
-	return redcon.AppendInt(b, int64(s.front.messages.Publish(args[1], args[2], 0))), 0
+	every := s.front.queueOf(k.namespace, anyName)
+	if !access.AllowedFor(s.front.broker, s.Client, access.Consume, every) && !s.mayAnnounce(k.namespace, args[2]) {
+		return resp.Refuse(b, resp.NoPermission(args[0]))
+	}
+	n := s.front.messages.Publish(args[1], args[2], 0)
+	if !access.AllowedFor(s.front.broker, s.Client, access.Read, every) {
+		n = 0 // a client that may not subscribe does not learn who has
+	}
+	return redcon.AppendInt(b, int64(n)), 0
+}
+
+// mayAnnounce reports whether a message is about a job that the client may work on: by the queue that the message names, and by the
+// queue of the job, if it exists.
+func (s *session) mayAnnounce(namespace, message string) bool {
+	e, err := parseEnvelope([]byte(message))
+	if err != nil || e.uuid == "" || e.queue == "" {
+		return false
+	}
+	if !access.AllowedFor(s.front.broker, s.Client, access.Consume, s.front.queueOf(namespace, e.queue)) {
+		return false
+	}
+	for _, r := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{ID: e.uuid}, Brief: true}) {
+		if r.Kind == core.Inspected && r.Info != nil && !access.AllowedFor(s.front.broker, s.Client, access.Consume, r.Info.Queue) {
+			return false
+		}
+	}
+	return true
 }
 
 // anyName stands for all queues of a namespace: a client may read it only if it may read all of them. Events need that right.

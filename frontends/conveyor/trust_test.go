@@ -11,6 +11,7 @@ import (
 	"broker/frontends"
 	"broker/frontends/access"
 	"broker/frontends/frontendtest"
+	"broker/frontends/resp"
 )
 
 // setupFor opens a stage whose clients are a principal with the given grants.
@@ -40,6 +41,50 @@ func TestEventsOfANamespaceNeedReadOnAllItsQueues(t *testing.T) {
 		if got := dial(t, s, "c").do("SUBSCRIBE", c.channel); strings.HasPrefix(got, "subscribe") != c.ok {
 			t.Errorf("a reader of %s subscribes to %s: %s", c.pattern, c.channel, got)
 		}
+	}
+}
+
+func TestEventsAreAboutJobsThatTheirPublisherMayWorkOn(t *testing.T) {
+	t.Parallel()
+	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"alpha"}})
+	core.DoOnce(access.Unguarded(s.Broker), core.Conveyor, &core.Submit{Job: &core.Job{ID: jobIn(2, "", "").uuid, Queue: "secret"}})
+	c := dial(t, s, "c")
+	for _, e := range []struct {
+		name, message string
+		ok            bool
+	}{
+		{"a job of a queue that it works on", jobIn(1, "alpha", "x").encode(), true},
+		{"a job of another queue", jobIn(1, "secret", "x").encode(), false},
+		{"a job of another queue, under the name of its own", jobIn(2, "alpha", "x").encode(), false},
+		{"no job", "nonsense", false},
+		{"a job without a queue", jobIn(1, "", "x").encode(), false},
+	} {
+		got := c.do("PUBLISH", "conv:events", e.message)
+		if allowed := got == "0"; allowed != e.ok {
+			t.Errorf("%s: %s", e.name, got)
+		}
+	}
+	if got := c.do("PUBLISH", "other:events", jobIn(1, "alpha", "x").encode()); !strings.Contains(got, "NOPERM") {
+		t.Errorf("in another namespace: %s", got)
+	}
+}
+
+func TestThePublisherOfAnEventCountsSubscribersOnlyIfItMayBeOne(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		grants []access.Grant
+		want   string
+	}{
+		{[]access.Grant{{Role: access.Admin}}, "1"},
+		{[]access.Grant{{Role: access.Consume}}, "0"},
+		{[]access.Grant{{Role: access.Consume}, {Role: access.Read}}, "1"},
+	} {
+		s := setupFor(t, c.grants...)
+		front := s.Front.(*Frontend)
+		var sub resp.Subscriber
+		sub.Wake = func() {}
+		front.messages.Subscribe(&sub, nil, []string{"conv:events"})
+		dial(t, s, "c").want(c.want, "PUBLISH", "conv:events", jobIn(1, "alpha", "x").encode())
 	}
 }
 
