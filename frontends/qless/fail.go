@@ -204,7 +204,8 @@ func (m *model) unfailed(group string, count float64) []string {
 	if !ok || n == 0 {
 		return nil
 	}
-	return setOf(m.failures, group).slice(-n, -1, true)
+	jids := setOf(m.failures, group).slice(-min(n, maxJobsOfCall), -1, true)
+	return jids[:min(len(jids), maxJobsOfCall)]
 }
 
 // unfail queue group [count]

@@ -33,9 +33,11 @@ func pop(t *tx, a args) (any, error) {
 	if !ok {
 		return nil, errInteger
 	}
-	jids := t.expireLocks(name, n)
-	t.makeDue(name, n-len(jids))
-	jids = append(jids, t.firstWaiting(name, n-len(jids))...)
+	n = min(n, maxJobsOfCall)
+	room := maxBytesOfCall
+	jids := t.expireLocks(name, ofCall(n), &room)
+	t.makeDue(name, ofCall(n-len(jids)))
+	jids = append(jids, t.fitting(t.firstWaiting(name, n-len(jids)), maxJobsOfCall-len(jids), &room)...)
 	for _, jid := range jids {
 		t.give(t.m.jobs.get(jid), name, worker, t.now+lock)
 	}
@@ -94,6 +96,9 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 		if b, err = t.m.appendJob(append(b, "[,"[min(len(b), 1)]), j); err != nil {
 			return nil, fault("%s", err)
 		}
+		if len(b) > maxReplyBytes {
+			return nil, fault("the jobs have more than %d MiB; ask for fewer", maxReplyBytes>>20)
+		}
 	}
 	if len(b) == 0 {
 		return "{}", nil
@@ -103,10 +108,13 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 
 // expireLocks handles the expired locks of a queue, the oldest first. It notifies the worker of each job once; the worker may
 // still finish the job during the grace period. It returns the jobs whose grace period has ended, which pop may hand out again.
-func (t *tx) expireLocks(queue string, count int) (jids []string) {
+func (t *tx) expireLocks(queue string, count int, room *int) (jids []string) {
 	grace := t.m.config.numberOr("grace-period", 10)
 	for _, jid := range t.m.set(queue, lockSet).between(minusInf, t.now, 0, count) {
 		j := t.m.jobs.get(jid)
+		if !t.fits(j, room) {
+			break
+		}
 		t.edit(j)
 		t.unhold(j, j.worker)
 		told := j.grace
@@ -169,7 +177,9 @@ func peek(t *tx, a args) (any, error) {
 	if !ok {
 		return nil, errInteger
 	}
-	jids := t.m.set(name, lockSet).between(minusInf, t.now, 0, n)
-	t.makeDue(name, n-len(jids))
-	return t.jobsJSON(append(jids, t.firstWaiting(name, n-len(jids))...))
+	n = min(n, maxJobsOfCall)
+	room := maxBytesOfCall
+	jids := t.m.set(name, lockSet).between(minusInf, t.now, 0, ofCall(n))
+	t.makeDue(name, ofCall(n-len(jids)))
+	return t.jobsJSON(t.fitting(append(jids, t.firstWaiting(name, n-len(jids))...), maxJobsOfCall, &room))
 }
