@@ -74,14 +74,14 @@ func (a *Action) check(caller Caller) error {
 		return invalid("body.action", "action must be one of retry, kill, cancel, delete, move, priority or rerun")
 	case a.Action == ActionMove && (a.Queue == "" || len(a.Queue) > core.MaxQueueName):
 		return invalid("body.queue", "move needs queue, the name of the queue to move to")
-	case a.Action == ActionMove:
-		return caller.may(access.Operate, a.Queue)
 	case a.Running != "" && (a.Action != ActionCancel || a.Running != RunningSignal):
 		return invalid("body.running", "running is for cancel, and signal is its only value")
 	case a.Delay < 0 || a.Delay > maxDelay:
 		return invalid("body.delay_s", "delay_s must be between 0 and %g", maxDelay.Seconds())
 	case a.Action == ActionPriority && a.Priority == nil:
 		return invalid("body.priority", "priority needs priority, the new one")
+	case a.Action == ActionMove:
+		return caller.may(access.Operate, a.Queue)
 	}
 	return nil
 }
@@ -263,15 +263,11 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 		}
 		o.Matched = r.Count
 	}
-	run := s.runAction
 	if a.Delay > 0 {
-		run = s.runDelayed
-		if err := s.delay(ctx, c, &o, a.Delay, chosen); err != nil {
-			return o, err
-		}
+		return s.startDelayed(ctx, c, caller, o, a, chosen)
 	}
 	return s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
-		return run(ctx, caller, op, a, chosen)
+		return s.runAction(ctx, caller, op, a, chosen)
 	})
 }
 

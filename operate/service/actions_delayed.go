@@ -9,12 +9,60 @@ import (
 )
 
 // maxDelay is the longest delay of an action. MaxDelayed is the maximum number of jobs of a delayed action, and maxPending the
-// maximum number of pending actions.
+// maximum number of pending actions. All of them together have at most maxAllDelayed jobs, each of which takes 48 bytes.
 const (
-	maxDelay   = time.Hour
-	MaxDelayed = 1_000_000
-	maxPending = 20
+	maxDelay      = time.Hour
+	MaxDelayed    = 1_000_000
+	maxAllDelayed = 2 * MaxDelayed
+	maxPending    = 20
 )
+
+// hold reserves memory for the jobs of a delayed action; release gives it back.
+func (l *operations) hold(jobs int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.delayed+jobs > maxAllDelayed {
+		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf(
+			"the pending operations have %d jobs, and together they may have %d; wait for one of them or cancel it", l.delayed, maxAllDelayed)}
+	}
+	l.delayed += jobs
+	return nil
+}
+
+func (l *operations) release(jobs int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delayed -= jobs
+}
+
+// startDelayed starts an action with a delay.
+func (s *Service) startDelayed(ctx context.Context, c *client, caller Caller, o Operation, a Action, chosen *selection) (Operation, error) {
+	if o.Matched > MaxDelayed {
+		return o, errTooManyDelayed
+	}
+	held := o.Matched
+	if err := s.operations.hold(held); err != nil {
+		return o, err
+	}
+	err := s.delay(ctx, c, &o, a.Delay, chosen)
+	if more := len(chosen.marks) - held; err == nil && more > 0 { // the count was a lower bound
+		if err = s.operations.hold(more); err == nil {
+			held += more
+		}
+	}
+	if err == nil {
+		o, err = s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
+			defer s.operations.release(held)
+			return s.runDelayed(ctx, caller, op, a, chosen)
+		})
+	}
+	if err != nil {
+		s.operations.release(held)
+	}
+	return o, err
+}
+
+var errTooManyDelayed = invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
 
 // roomFor refuses an operation if there are too many.
 func (l *operations) roomFor(state string) error {
@@ -59,10 +107,6 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 
 // delay records in an operation when it begins, and in the selection what its jobs are like now.
 func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Duration, chosen *selection) error {
-	tooMany := invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
-	if o.Matched > MaxDelayed {
-		return tooMany
-	}
 	begins := s.Now().Time().Add(d)
 	o.State, o.BeginsAt = OpPending, &begins
 	if chosen.byName {
@@ -73,7 +117,7 @@ func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Dur
 		return err
 	}
 	if o.Matched = len(chosen.marks); o.Matched > MaxDelayed {
-		return tooMany
+		return errTooManyDelayed
 	}
 	return nil
 }

@@ -57,6 +57,8 @@ type operations struct {
 	mu   sync.Mutex   // guards the fields below
 	list []*operation // oldest first
 	last uint64
+
+	delayed int // jobs that delayed actions have recorded
 }
 
 // operation is a known operation.
