@@ -45,6 +45,9 @@ type moveTask struct {
 	// may operate; nil: any.
 	Sources []string `json:"sources,omitempty"`
 
+	// Who is the principal that created the task. The task ends when the principal loses its rights.
+	Who string `json:"who,omitempty"`
+
 	mu     sync.Mutex // guards the fields below
 	State  string     `json:"state"`
 	Moved  int        `json:"moved"`
@@ -97,6 +100,9 @@ func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
 			}
 			if f.ctx.Err() != nil {
 				return taskRunning, ""
+			}
+			if !f.stillMay(t, t.Source) || t.Destination != "" && !f.stillMay(t, t.Destination) {
+				return taskFailed, "The creator of the task has no access to the queues any more."
 			}
 			f.moveBack(c, t, &r.Jobs[i])
 			f.pace(t)
@@ -153,6 +159,9 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
 	}
 	if t.Destination == "" && t.Sources != nil && !slices.Contains(t.Sources, to) {
 		return // its original queue now has another dead-letter queue
+	}
+	if name := strings.TrimPrefix(to, f.opts.Namespace); !f.stillMay(t, name) {
+		return
 	}
 	op.Queue = to
 	if _, err := c.one(op); err == nil {
@@ -225,7 +234,7 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	if r := in.Rate; r != nil && (*r < 1 || *r > maxMoveRate) {
 		return nil, badValue(*r, "MaxNumberOfMessagesPerSecond", "Must be between 1 and 500.")
 	}
-	t := &moveTask{Source: source.Name, StartedAt: f.broker.Now().Time().UnixMilli(), State: taskRunning}
+	t := &moveTask{Source: source.Name, StartedAt: f.broker.Now().Time().UnixMilli(), State: taskRunning, Who: q.from.name()}
 	if in.Rate != nil {
 		t.Rate = *in.Rate
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the oldest
@@ -110,6 +111,14 @@ func (f *Frontend) dropTasks(c *client, tasks []*moveTask) error {
 		f.mu.Unlock()
 	}
 	return nil
+}
+
+// stillMay reports whether the creator of a task may operate a queue now, because a reload may have removed the right.
+func (f *Frontend) stillMay(t *moveTask, queue string) bool {
+	if access.IsReserved(t.Who) { // without a principal of the settings
+		return true
+	}
+	return f.opts.Access.Default(t.Who).May(access.Operate, f.coreName(queue))
 }
 
 // tasksOf returns the tasks of a queue, newest first.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // taskDocuments counts the stored move tasks.
@@ -103,4 +104,26 @@ func TestRunningMoveTasksAreLimited(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // pace uses the real time
 	}
 	want(t, "after a cancellation", f.redrive("last", 2), 200)
+}
+
+func TestMoveTaskEndsWithTheRightToIt(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		control := &access.Control{}
+		f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
+		everything := []access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Admin}}}}
+		control.Load(everything)
+		want(t, "start", f.redrive("dead", 20), 200)
+		control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Operate, Queues: []string{"other"}}}}, {Name: "else"}})
+		if restart {
+			f.restart()
+		}
+		f.done.Wait()
+		control.Load(everything)
+		task := f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf("dead")})["Results"].([]any)[0].(object)
+		want(t, "state", task["Status"], taskFailed)
+		if moved := task["ApproximateNumberOfMessagesMoved"].(float64); moved > 3 {
+			t.Errorf("%v messages were moved", moved)
+		}
+	}
 }
