@@ -7,9 +7,8 @@ import (
 	"broker/frontends/access"
 )
 
-// kicking is a kick that runs. It kicks a limited number of jobs in each turn of the event loop, and waits until they are durable
-// before the next turn, so that neither the loop nor a large commit holds up other connections. The connection reads no further
-// command until the kick is answered.
+// kicking is a kick that runs. After each step it waits until the jobs are durable, so that no large commit holds up other
+// connections.
 type kicking struct {
 	order  core.Order
 	bound  uint64 // number of jobs to kick at most
@@ -32,8 +31,7 @@ func (s *session) kick(p *pipeline, a *args) {
 		p.say(unknown)
 		return
 	}
-	s.kicks = s.newKick(bound)
-	s.stepKick()
+	s.start(s.newKick(bound))
 }
 
 // newKick plans a kick of the buried jobs, or of the delayed jobs if none is buried. It counts the jobs first: a kick must end
@@ -53,28 +51,26 @@ func (s *session) newKick(bound uint64) *kicking {
 	return k
 }
 
-// stepKick kicks the next jobs. It answers the command when all are kicked. Otherwise another turn comes with the commit.
-func (s *session) stepKick() {
+// step implements task: it kicks the next jobs. Another turn comes with their commit.
+func (k *kicking) step(s *session) (over bool) {
 	b := s.front.broker
-	if s.kicks.commit > b.Committed() && !b.Stopped() {
-		return
+	if k.commit > b.Committed() && !b.Stopped() {
+		return false
 	}
-	if b.Stopped() || !s.kickSome(s.kicks) {
-		s.stopKick()
-		return
+	if b.Stopped() || !s.kickSome(k) {
+		k.stop(s)
+		return true
 	}
-	if s.kicks.commit <= b.Committed() { // its wake may have come before
+	if k.commit <= b.Committed() { // its wake may have come before
 		s.conn.Wake()
 	}
+	return false
 }
 
-// stopKick answers the running kick with the number of jobs kicked so far.
-func (s *session) stopKick() {
-	if k := s.kicks; k != nil {
-		s.kicks = nil
-		out := s.conn.Out()
-		out.Put(appendNumber(out.Buf(), "KICKED", k.done), k.commit)
-	}
+// stop implements task: it answers with the number of jobs kicked so far.
+func (k *kicking) stop(s *session) {
+	out := s.conn.Out()
+	out.Put(appendNumber(out.Buf(), "KICKED", k.done), k.commit)
 }
 
 // kickSome makes the next jobs of the used tube ready. It reports whether there may be more to kick.

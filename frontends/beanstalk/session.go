@@ -30,7 +30,7 @@ type session struct {
 	wait   reserving        // the waiting reserve
 	waits  bool             // it counts as waiting
 	again  bool             // the reserve must ask again
-	kicks  *kicking         // the running kick; nil: none
+	task   task             // the running long command; nil: none
 
 	produces, consumes bool // counts as a producer, as a worker
 }
@@ -306,8 +306,8 @@ func (s *session) note(action, target, detail string) {
 
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
-	if s.kicks != nil {
-		s.stepKick()
+	if s.task != nil {
+		s.stepTask()
 		return
 	}
 	if s.wait.tag == 0 {
@@ -334,7 +334,7 @@ func (s *session) Refusal() []byte { return []byte(internalError) }
 func (s *session) EOF(input []byte) {
 	s.eof = true
 	for !s.closing {
-		s.stopKick()
+		s.stopTask()
 		s.endReserve(timedOut)
 		n := s.Feed(input)
 		input = input[n:]
@@ -346,10 +346,10 @@ func (s *session) EOF(input []byte) {
 }
 
 // Blocked implements frontends.Blocker.
-func (s *session) Blocked() bool { return s.wait.tag != 0 || s.kicks != nil }
+func (s *session) Blocked() bool { return s.wait.tag != 0 || s.task != nil }
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job whose body
-// is being read from disk, and the answer of a kick.
+// is being read from disk, and the answer of a long command.
 func (s *session) WaitsHalfClosed() bool {
 	s.eof = true
 	if !s.wait.reads {
@@ -360,7 +360,7 @@ func (s *session) WaitsHalfClosed() bool {
 
 // Stop implements frontends.Stopper.
 func (s *session) Stop() {
-	s.stopKick()
+	s.stopTask()
 	s.endReserve(timedOut)
 }
 
@@ -385,7 +385,7 @@ func (s *session) endReserve(text string) {
 // Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.closing = true
-	s.kicks = nil
+	s.task = nil
 	s.endWait()
 	s.front.broker.Close(s.client)
 	s.front.connections.Add(-1)

@@ -127,22 +127,26 @@ func (s *session) stats(p *pipeline, _ *args) {
 		p.say(unknown)
 		return
 	}
-	urgent, known := s.front.urgent()
-	tag := p.expect(pending{answer: func(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
-		return appendYAML(b, s.front.statistics(r.Stats, urgent, known)), true
-	}})
-	p.Ask(&core.ReadStats{Tag: tag})
-}
-
-// urgent counts the ready jobs with a pri below 1024, and the tubes.
-func (f *Frontend) urgent() (jobs, known int) {
-	for _, q := range f.rows() {
-		if _, ok := f.tube(q.Name); ok {
-			jobs += q.High
-			known++
-		}
-	}
-	return jobs, known
+	urgent, known := 0, 0 // ready jobs with a pri below 1024; tubes
+	s.start(&queueWalk{
+		ask: s.front.internal,
+		each: func(q *core.QueueInfo) {
+			if _, ok := s.front.tube(q.Name); ok {
+				urgent += q.High
+				known++
+			}
+		},
+		finish: func(s *session, commit core.Commit) {
+			for _, r := range s.do(&core.ReadStats{Tag: 1}) {
+				out := s.conn.Out()
+				if r.Kind == core.Failed {
+					out.WriteString(errorText(r.Err, false))
+				} else {
+					out.Put(appendYAML(out.Buf(), s.front.statistics(r.Stats, urgent, known)), max(commit, r.Commit))
+				}
+			}
+		},
+	})
 }
 
 // commandNames are the counters of stats, in its order; kick-job and reserve-job have none.
@@ -218,28 +222,22 @@ func processorTime() (user, system string) {
 	return fmt.Sprintf("%d.%06d", r.Utime.Sec, r.Utime.Usec), fmt.Sprintf("%d.%06d", r.Stime.Sec, r.Stime.Usec)
 }
 
-// rows are all queues.
-func (f *Frontend) rows() (rows []core.QueueInfo) {
-	for _, r := range f.internal(&core.ListQueues{Prefix: f.opts.Namespace}) {
-		rows = r.Queues
-	}
-	return rows
-}
-
 func (s *session) listTubes(p *pipeline, _ *args) {
 	s.count(verbListTubes)
-	tag := p.expect(pending{answer: answerListTubes, large: true})
-	p.Ask(&core.ListQueues{Tag: tag, Prefix: s.front.opts.Namespace})
-}
-
-func answerListTubes(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	s.flush(p)
 	names := []string{defaultTube}
-	for i := range r.Queues {
-		if name, ok := s.front.tube(r.Queues[i].Name); ok && name != defaultTube {
-			names = append(names, name)
-		}
-	}
-	return appendYAML(b, list(names)), true
+	s.start(&queueWalk{
+		ask: func(op core.Op) []core.Reply { return s.do(op) },
+		each: func(q *core.QueueInfo) {
+			if name, ok := s.front.tube(q.Name); ok && name != defaultTube {
+				names = append(names, name)
+			}
+		},
+		finish: func(s *session, commit core.Commit) {
+			out := s.conn.Out()
+			out.Put(appendYAML(out.Buf(), list(names)), commit)
+		},
+	})
 }
 
 func (s *session) pauseTube(p *pipeline, a *args) {

@@ -1,0 +1,56 @@
+package beanstalk
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+func TestListsOfManyTubesServeOthersInBetween(t *testing.T) {
+	t.Parallel()
+	s, _ := setupCounting(t, Options{}, noGuard)
+	const tubes = 2*queuesOfStep + 3
+	for i := range tubes {
+		core.DoOnce(s.Broker, core.Beanstalk, &core.Submit{Job: &core.Job{Queue: fmt.Sprint("tube-", i), Priority: 1 << 31}})
+	}
+	c, asking := openTurned(s)
+	other := s.Dial("bystander")
+	ask := func(command string) string {
+		from := c.out.Len()
+		if n := asking.Feed([]byte(command + "\r\nlist-tube-used\r\n")); n != len(command)+2 {
+			t.Errorf("%s: %d bytes of input are taken before it is answered", command, n)
+		}
+		turns := 1
+		for ; c.out.Len() == from; turns++ {
+			other.Send("list-tube-used\r\n")
+			other.Want("USING default\r\n")
+			c.await(t)
+			asking.Deliver()
+		}
+		if turns != 3 {
+			t.Errorf("%s took %d turns", command, turns)
+		}
+		return string(c.out.Buf()[from:])
+	}
+	if got := ask("list-tubes"); strings.Count(got, "\n- tube-") != tubes || strings.Count(got, "\n- default\n") != 1 {
+		t.Errorf("%d tubes are listed", strings.Count(got, "\n- "))
+	}
+	if got := ask("stats"); !strings.Contains(got, fmt.Sprintf("\ncurrent-tubes: %d\n", tubes+1)) {
+		t.Errorf("stats: %s", got)
+	}
+}
+
+func TestListOfTubesNeedsRead(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce}}}})
+	s, _ := setupCounting(t, Options{}, func(b core.Broker) core.Broker {
+		return access.NewGuard(b, control, core.Beanstalk, "shop")
+	})
+	c := s.Dial("stranger")
+	c.Send("list-tubes\r\nlist-tube-used\r\n")
+	c.Want("UNKNOWN_COMMAND\r\nUSING default\r\n")
+}
