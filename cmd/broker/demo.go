@@ -43,11 +43,16 @@ func demoCommand() *cobra.Command {
 func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 	var at demo.Addresses
 	for _, a := range []struct {
-		listen string
-		to     *string
-	}{{c.Workq.Listen, &at.Workq}, {c.Gearman.Listen, &at.Gearman}, {c.Faktory.Listen, &at.Faktory}, {c.HTTP.Listen, &at.HTTP}} {
+		flag, listen string
+		to           *string
+	}{
+		{"workq", c.Workq.Listen, &at.Workq},
+		{"gearman", c.Gearman.Listen, &at.Gearman},
+		{"faktory", c.Faktory.Listen, &at.Faktory},
+		{"http", c.HTTP.Listen, &at.HTTP},
+	} {
 		if _, _, err := net.SplitHostPort(a.listen); err != nil {
-			return fmt.Errorf("a demo listens on one address as host:port for each protocol: %w", err)
+			return cli.UsageError(fmt.Errorf("--%s %s: the clients of the demo need this port: expected HOST:PORT", a.flag, a.listen))
 		}
 		*a.to = a.listen
 	}

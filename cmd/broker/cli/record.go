@@ -83,7 +83,7 @@ func record(cmd *cobra.Command, protocol, upstream, listen, path string) (err er
 	<-flushed
 	err = errors.Join(err, rec.Flush(), file.Sync(), file.Close())
 	conns, bytes := rec.Counts()
-	Say(cmd.OutOrStdout(), "%s connections, %s bytes\n", count(conns), count(int(bytes)))
+	Say(cmd.OutOrStdout(), "%s, %s bytes\n", plural(conns, "connection"), count(int(bytes)))
 	return err
 }
 
