@@ -123,7 +123,7 @@ func TestAJobIsEditedAndRunAgain(t *testing.T) {
 	b.confirms("Delete this job?")
 	b.wants("Delete 1 job in ")
 	b.clean("a job")
-	b.wantsInTime("This job is gone")
+	b.wantsInTime("only this record of it is left")
 }
 
 // confirms answers the question whether a change is meant.
@@ -285,7 +285,7 @@ func TestWorkersAreDisconnected(t *testing.T) {
 	b.confirms("Disconnect ")
 	b.wants("The connection is closed.")
 	b.open("/workers?protocol=gearman")
-	b.wants("Nobody is connected over gearman.")
+	b.wants("Nobody is connected over Gearman.")
 	b.clean("workers")
 }
 
@@ -332,7 +332,7 @@ func TestColumnsAreChosen(t *testing.T) {
 	b.run(chromedp.Click(`//summary[contains(., "Columns")]`), chromedp.Click(`input[name="column"][value="tries"]`), chromedp.Click(`input[name="column"][value="priority"]`),
 		chromedp.Click(`//button[text()="Show these"]`), chromedp.WaitVisible(`//th[text()="Priority"]`))
 	b.open("/jobs?queue=emails")
-	if got := strings.Join(heads(), " "); got != "Job State Queue When Note Priority" {
+	if got := strings.Join(heads(), " "); got != "Job State Queue Updated Note Priority" {
 		t.Errorf("the columns are %s", got)
 	}
 	b.clean("columns")
@@ -348,7 +348,7 @@ func TestAJobThatGoesWhileItIsLookedAtSaysSo(t *testing.T) {
 	b.open("/jobs/" + id)
 	b.wants("It is due in")
 	shell(t, broker, "broker rm "+id)
-	b.wants("This job is gone")
+	b.wants("only this record of it is left")
 }
 
 func TestWrongFiltersSayWhere(t *testing.T) {

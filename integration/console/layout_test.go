@@ -14,7 +14,17 @@ import (
 // widths are those of a screen, a tablet and a phone.
 var widths = []int64{1440, 768, 390}
 
-// TestSheetsStayOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures there.
+// coveredCells are the rows below the bar of actions, and the cells below the actions of their row.
+const coveredCells = `(() => {
+	const within = (e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect(); };
+	const meet = (a, b) => a.width && b.width && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+	const bar = document.querySelector('.bar.bulk')?.getBoundingClientRect();
+	const below = bar ? [...document.querySelectorAll('.bar.bulk ~ .scroll tbody tr')].filter((r) => meet(bar, r.getBoundingClientRect())) : [];
+	const under = [...document.querySelectorAll('main td.acts')].flatMap((a) => [...a.parentElement.cells].filter((c) => c !== a && meet(within(a), within(c))));
+	return [...below, ...under].map((e) => e.innerText.slice(0, 30));
+})()`
+
+// TestSheetsStayOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures there. Nothing covers rows or cells.
 func TestSheetsStayOnTheScreen(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
@@ -53,6 +63,11 @@ func TestSheetsStayOnTheScreen(t *testing.T) {
 			})`, &off)
 			if len(off) > 0 {
 				t.Errorf("/%s at %d: sheets leave the page: %v", page, width, off)
+			}
+			var covered []string
+			b.eval(coveredCells, &covered)
+			if len(covered) > 0 {
+				t.Errorf("/%s at %d: covered by others: %v", page, width, covered)
 			}
 			if page == "jobs" {
 				b.eval(`document.querySelector('details.more').open = true`, nil)

@@ -59,7 +59,7 @@ func TestWaitingJobsSayWhy(t *testing.T) {
 		{busy, "the workers of the queue are busy with 1 job."},
 		{retrying, "It has failed once; the next try is due in"},
 		{push(`{"queue":"later","delay_s":7200}`), "It is due in 1 h 59 min"},
-		{blocked, "It is blocked until 1 job that it comes after is done: seq:"},
+		{blocked, "It is blocked until 1 job that it comes after is done: job "},
 		{broken, "A job that it comes after is gone without being done"},
 	} {
 		b.open("/jobs/" + one.id)

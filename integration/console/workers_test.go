@@ -31,6 +31,6 @@ func TestFaktoryWorkersAreQuietedAndTerminated(t *testing.T) {
 		t.Errorf("the worker ended with %d, %v", code, err)
 	}
 	b.open("/workers?protocol=faktory")
-	b.wants("Nobody is connected over faktory.")
+	b.wants("Nobody is connected over Faktory.")
 	b.clean("workers")
 }

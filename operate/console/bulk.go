@@ -56,6 +56,8 @@ func bulkActions(state string) []choice {
 		return []choice{rerun, remove}
 	case "leased":
 		return []choice{stop, kill, move, priority, cancel}
+	case "scheduled", "retrying": // none of them runs or has ended
+		return []choice{retry, move, priority, kill, cancel, remove}
 	}
 	return []choice{retry, move, priority, kill, stop, cancel, rerun, remove}
 }

@@ -99,7 +99,7 @@ func (c *Console) Handler() http.Handler {
 // Missing serves the page for a path that nothing serves.
 func (c *Console) Missing() http.Handler {
 	return c.known(c.shown(func(r *request) (*view, error) {
-		detail := &service.Error{Detail: "there is no page " + r.URL.Path}
+		detail := &service.Error{Detail: "No page has the address " + r.URL.Path + "."}
 		return &view{page: "error", title: "There is no such page", status: http.StatusNotFound, data: detail, still: true}, nil
 	}))
 }
@@ -233,10 +233,22 @@ func (c *Console) errorView(r *http.Request, err error) *view {
 		}
 		refused = &service.Error{Detail: "something went wrong in the broker; its log says what"}
 	}
+	refused = plainly(refused)
 	title := map[service.Code]string{
 		service.CodeJobNotFound: "This job is gone", service.CodeQueueNotFound: "There is no such queue", service.CodeForbidden: "You may not see this",
 	}[refused.Code]
 	return &view{page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused, still: true}
+}
+
+// plainly is an error in the words of a page.
+func plainly(e *service.Error) *service.Error {
+	detail := map[service.Code]string{
+		service.CodeJobNotFound:   "No job has this id. It has ended and is not kept, or it was never submitted.",
+		service.CodeQueueNotFound: "No queue has this name. A queue appears with its first job.",
+	}[e.Code]
+	said := *e
+	said.Detail = cmp.Or(detail, said.Detail)
+	return &said
 }
 
 // back answers a form: the browser goes on at a page, which shows what came of it.

@@ -82,7 +82,20 @@ func jobFilter(query url.Values, states []string, now time.Time) (f service.JobF
 			problems = append(problems, problem{field.Name, field.Label, err.Error()})
 		}
 	}
-	return f, problems
+	return f, append(problems, unknownFilters(query)...)
+}
+
+// listParameters are the parameters of a list that do not choose jobs.
+var listParameters = []string{"state", "q", "sort", "cursor", "looked", "hold", "column", "keep"}
+
+// unknownFilters are the parameters that no list knows. A list that ignored them would show, and change, jobs that nobody asked for.
+func unknownFilters(query url.Values) (problems []problem) {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if service.FieldNamed(name) == nil && !slices.Contains(listParameters, name) {
+			problems = append(problems, problem{name, name, "there is no such filter"})
+		}
+	}
+	return problems
 }
 
 // given are the values of a parameter that are not empty.

@@ -71,14 +71,14 @@ func (f *fixture) ask(method, path string, form url.Values) string {
 	return w.Body.String()
 }
 
-// dies submits a job that fails for good with an error.
-func (f *fixture) dies(queue, class, message string) {
+// dies submits a job of the queue mail that fails for good with an error.
+func (f *fixture) dies(class, message string) {
 	f.t.Helper()
 	once := uint32(1)
-	if _, err := f.service.Submit(f.t.Context(), f.caller, []service.Submission{{Queue: queue, MaxFails: &once}}, service.SubmitOptions{}); err != nil {
+	if _, err := f.service.Submit(f.t.Context(), f.caller, []service.Submission{{Queue: "mail", MaxFails: &once}}, service.SubmitOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
-	lease, err := f.service.Lease(f.t.Context(), f.caller, service.LeaseOptions{Queues: []string{queue}})
+	lease, err := f.service.Lease(f.t.Context(), f.caller, service.LeaseOptions{Queues: []string{"mail"}})
 	if err != nil || lease == nil {
 		f.t.Fatal(lease, err)
 	}

@@ -43,10 +43,10 @@ func TestCommonestMessagesOfAGroupAreShown(t *testing.T) {
 func TestGroupsOfFailuresSayWhenTheyBegan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.dies("mail", "OldError", "no room on disk 3")
+	f.dies("OldError", "no room on disk 3")
 	f.advance(30 * time.Hour)
-	f.dies("mail", "OldError", "no room on disk 4")
-	f.dies("mail", "NewError", "refused by 10.0.0.7:25")
+	f.dies("OldError", "no room on disk 4")
+	f.dies("NewError", "refused by 10.0.0.7:25")
 	f.advance(2 * time.Hour)
 	page := f.get("/dead")
 	row := func(class string) string {

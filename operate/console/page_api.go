@@ -12,7 +12,7 @@ import (
 // apiDoc is the OpenAPI document of the HTTP API, as far as the page shows it.
 type apiDoc struct {
 	Info struct {
-		Title, Version, Description string
+		Version, Description string
 	}
 	Paths      map[string]map[string]json.RawMessage
 	Components struct{ Schemas map[string]*apiSchema }
@@ -72,8 +72,8 @@ type apiSection struct {
 }
 
 type apiData struct {
-	Title, Version, Description string
-	Sections                    []apiSection
+	Version, Description string
+	Sections             []apiSection
 }
 
 func apiPage(r *request) (*view, error) {
@@ -87,13 +87,13 @@ func apiPage(r *request) (*view, error) {
 // readAPI makes the page of an OpenAPI document.
 func readAPI(document func() []byte) (*apiData, error) {
 	if document == nil {
-		return &apiData{Title: "API"}, nil
+		return &apiData{}, nil
 	}
 	var doc apiDoc
 	if err := json.Unmarshal(document(), &doc); err != nil {
 		return nil, fmt.Errorf("read the description of the API: %w", err)
 	}
-	d := &apiData{Title: doc.Info.Title, Version: doc.Info.Version, Description: doc.Info.Description}
+	d := &apiData{Version: doc.Info.Version, Description: doc.Info.Description}
 	bySection := map[string]*apiSection{}
 	for path, verbs := range doc.Paths {
 		for verb, raw := range verbs {

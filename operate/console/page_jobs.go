@@ -298,7 +298,7 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 }
 
 // searchPatience is how long a page searches before it says how far it got.
-const searchPatience = 300 * time.Millisecond
+const searchPatience = 200 * time.Millisecond
 
 // setNext leads to the next page. Of a search that reads jobs, it says how many have been read; the page's script goes on while none was found.
 func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) (err error) {

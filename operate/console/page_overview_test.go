@@ -2,7 +2,11 @@ package console
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"broker/operate/service"
 )
@@ -28,4 +32,20 @@ func TestStateOfTheBrokerIsMarked(t *testing.T) {
 			t.Errorf("got %s, want %s", got, one.want)
 		}
 	}
+}
+
+func TestOverviewPausesAndResumesAQueueThatNeedsALook(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.dies("Timeout", "no answer")
+	f.wants(f.get("/"), `name="do" value="pause" aria-label="Pause mail"`)
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/queues", strings.NewReader("do=pause&id=mail&back=.%2F"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	f.console.Handler().ServeHTTP(w, r)
+	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != "/" {
+		t.Errorf("the form answers %d and leads to %q", w.Code, to)
+	}
+	f.advance(time.Minute) // the overview is kept for a moment
+	f.wants(f.get("/"), `name="do" value="resume" aria-label="Resume mail"`)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"html/template"
@@ -157,7 +158,7 @@ func changeQueues(r *request) (*view, error) {
 	if q := r.PostFormValue("query"); q != "" {
 		to += "?" + q
 	}
-	to = pageOf(to, "queues")
+	to = pageOf(cmp.Or(r.PostFormValue("back"), to), "queues")
 	if len(names) == 0 {
 		return r.back(to, "No queue was selected.")
 	}

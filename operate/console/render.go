@@ -108,7 +108,7 @@ func mayChange(r rights, queue string) bool { return r.may(access.Operate, queue
 // frame is what stands around a view.
 func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
 	d := frameData{
-		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
+		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
 		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
 		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
 		Turn:   v.turn,
@@ -216,6 +216,12 @@ func stateLabel(state string) string {
 		return ""
 	}
 	return strings.ToUpper(state[:1]) + state[1:]
+}
+
+// entryOf is the entry of the navigation to which the path of a request belongs.
+func entryOf(r *http.Request) string {
+	entry, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return entry
 }
 
 // float shows a rate.
