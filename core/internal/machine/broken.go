@@ -57,5 +57,8 @@ func (x linksHost) Remove(h uint32) { x.m.remove(h) }
 
 // Joining implements link.Host.
 func (x linksHost) Joining(seq uint64, into []link.Step) []link.Step {
-	return x.m.run.waitingFor(seq, into)
+	for _, job := range x.m.run.WaitingFor(seq) {
+		into = append(into, link.Step{Seq: job})
+	}
+	return into
 }

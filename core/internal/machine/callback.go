@@ -17,7 +17,7 @@ func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error
 	for _, j := range []*core.Job{op.Complete, op.Success} {
 		switch {
 		case j == nil:
-		case !m.valid(&core.Submit{Job: j}) || j.Parent != 0 || len(j.After) > 0:
+		case !(&core.Submit{Job: j}).IsValid(m.table.NextSeq) || j.Parent != 0 || len(j.After) > 0:
 			return j, 0, core.ErrInvalid
 		case j.ID != "" && m.table.Find(core.Ref{ID: j.ID}) != 0:
 			return j, m.table.JobCommit(m.table.At(m.table.Find(core.Ref{ID: j.ID}))), core.ErrDuplicate

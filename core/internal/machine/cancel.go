@@ -29,7 +29,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 
 // cancelOne is cancelAll for one job.
 func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry) {
-	if stopsFirst(op, e) {
+	if op.OnlyAsks(e.State) {
 		r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: true}
 		r.Commit = m.table.ChangeCommit(e)
 		m.reply(c, r)
@@ -44,7 +44,7 @@ func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry
 func (m *Machine) cancelAll(c *client, op *core.Cancel, e *table.Entry, named []uint64) {
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, N: len(named), Commit: m.table.Promise()}
 	for _, seq := range named {
-		if stopsFirst(op, m.table.At(m.table.Handle(seq))) {
+		if op.OnlyAsks(m.table.At(m.table.Handle(seq)).State) {
 			r.CancelRequested = true
 			r.N--
 		}
@@ -54,7 +54,7 @@ func (m *Machine) cancelAll(c *client, op *core.Cancel, e *table.Entry, named []
 		h := m.table.Handle(seq)
 		switch {
 		case h == 0: // a finished parent is removed with its last child
-		case stopsFirst(op, m.table.At(h)):
+		case op.OnlyAsks(m.table.At(h).State):
 			m.askToStop(h)
 		default:
 			m.purgeJob(h, c.protocol)

@@ -21,7 +21,7 @@ func (m *Machine) Check() error {
 	c.links = m.links.NewCheck(c.fail)
 	c.table, c.limits, c.batches = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail), m.batches.NewCheck(c.fail)
 	m.table.EachJob(c.job)
-	c.table.End()
+	c.timers += c.table.End()
 	c.timers += c.limits.End()
 	c.meters()
 	c.eachClient()

@@ -19,7 +19,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
-	if !validLease(op) {
+	if !op.IsValid() {
 		m.failed(c, op.Tag, core.ErrInvalid)
 		return
 	}

@@ -5,11 +5,6 @@ import (
 	"broker/core/internal/limit"
 )
 
-// validLease reports whether Max, Min and MaxBytes of a lease are valid.
-func validLease(op *core.Lease) bool {
-	return op.Max >= 0 && op.Max <= core.MaxLeases && op.Min >= 0 && op.Min <= max(op.Max, 1) && op.MaxBytes >= 0 && op.LeaseFor >= 0
-}
-
 // assignMany leases several jobs to a client without a waiting lease. There must be at least one job.
 func (m *Machine) assignMany(c *client, op *core.Lease) {
 	rest := *op

@@ -12,6 +12,7 @@ import (
 	"broker/core/internal/joblog"
 	"broker/core/internal/limit"
 	"broker/core/internal/link"
+	"broker/core/internal/plan"
 	"broker/core/internal/policy"
 	"broker/core/internal/queue"
 	"broker/core/internal/schedule"
@@ -82,7 +83,7 @@ type Machine struct {
 	draining      bool                      // no job is handed out
 	shut          bool                      // no job is admitted
 	stopped       error                     // why nothing may change
-	run           *atomicRun                // the current atomic list, usually nil
+	run           *plan.List                // the current atomic list, usually nil
 	restoring     restoring
 }
 
@@ -160,8 +161,8 @@ func (m *Machine) reply(c *client, r core.Reply) { *m.newReply(c, r.Kind, r.Tag,
 // a whole Reply.
 func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit core.Commit) *core.Reply {
 	to := &c.replies
-	if m.run != nil && m.run.takes(c, kind) {
-		to = &m.run.replies
+	if m.run.Takes(c.slot, kind) {
+		to = &m.run.Replies
 	} else {
 		if !c.touched {
 			c.touched = true
@@ -293,7 +294,7 @@ func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
 // writeEntries is WriteMeta. While a list is being checked, it must not write, because a later operation may be
 // refused.
 func (m *Machine) writeEntries(c *client, op *core.WriteMeta) {
-	if m.run != nil && !m.run.applying {
+	if m.run.IsChecked() {
 		return
 	}
 	m.table.WriteMeta(op.Entries)

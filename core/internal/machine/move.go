@@ -79,7 +79,7 @@ func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 	if op.Queue == "" || n == e.Queue {
 		return nil
 	}
-	if e.Unique != (table.Digest{}) && m.run.locked(op.Queue, e.Unique) {
+	if e.Unique != (table.Digest{}) && m.run.Locks(op.Queue, e.Unique) {
 		return core.ErrNotUnique
 	}
 	if n == 0 {
@@ -93,7 +93,7 @@ func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 		return core.ErrFull
 	}
 	if e.Unique != (table.Digest{}) {
-		if h := m.holderOf(n, e.Unique); h != 0 && !m.run.cancels(m.table.At(h).Seq) {
+		if h := m.holderOf(n, e.Unique); h != 0 && !m.run.Cancels(m.table.At(h).Seq) {
 			return core.ErrNotUnique
 		}
 	}

@@ -43,7 +43,7 @@ func (m *Machine) rejected(c *client, tag uint64, e *table.Entry, err error) boo
 
 func (m *Machine) reject(c *client, tag uint64, e *table.Entry, err error) bool {
 	if m.run != nil {
-		return m.run.rejected(m, c, tag, e, err)
+		return m.rejectedInList(c, tag, e, err)
 	}
 	m.refused(c, tag, e, err)
 	return true
@@ -69,7 +69,7 @@ func (m *Machine) newest() core.Commit {
 // rejectedBy is rejected for a refusal that other jobs may have caused.
 func (m *Machine) rejectedBy(c *client, tag uint64, e *table.Entry, err error) bool {
 	if m.run != nil {
-		return m.run.rejected(m, c, tag, e, err)
+		return m.rejectedInList(c, tag, e, err)
 	}
 	if err != nil {
 		m.refusedBy(c, tag, e, err)

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -23,34 +22,9 @@ func (m *Machine) listQueueValues(c *client, op *core.ListQueueValues) {
 	values := make([]core.QueueValue, 0, m.table.RowsAtOnce(op.Limit))
 	m.table.EachRow(op.Prefix, op.After, 0, op.Limit, func(n uint32) {
 		q := m.queues[n]
-		values = append(values, core.QueueValue{Name: q.Name, Value: m.measure(q, op.Of)})
+		values = append(values, core.QueueValue{Name: q.Name, Value: m.table.Measure(&q.Queue.Queue, op.Of)})
 	})
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{QueueValues: values}})
-}
-
-// measure returns a number of a queue. As core.QueueNextAt, queues without ready jobs have the largest number.
-func (m *Machine) measure(q *jobQueue, of core.QueueMeasure) int64 {
-	switch of {
-	case core.QueueReady:
-		return int64(q.Class[table.ClassHigh]) + int64(q.Class[table.ClassNormal]) + int64(q.Class[table.ClassLow])
-	case core.QueueScheduled:
-		return int64(q.Count[core.Scheduled])
-	case core.QueueLeased:
-		return int64(q.Count[core.Leased])
-	case core.QueueRetrying:
-		return int64(q.Count[core.Retrying])
-	case core.QueueBlocked:
-		return int64(q.Count[core.Blocked])
-	case core.QueueDone:
-		return int64(q.Count[core.Done])
-	case core.QueueDead:
-		return int64(q.Count[core.Dead])
-	case core.QueueNextAt:
-		if h := q.Ready.Front(); h != 0 {
-			return int64(min(m.table.At(h).ReadyAt, m.table.Now))
-		}
-	}
-	return math.MaxInt64
 }
 
 // listBusiest lists the queues with a meter.
@@ -91,7 +65,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.Limits, Counts: q.counts,
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.watch)
-	if at := m.oldestReady(q); at != 0 {
+	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {
 		i.OldestAge = m.table.Now.Sub(at)
 	}
 	if h := q.Ready.Front(); h != 0 {

@@ -85,7 +85,7 @@ func (m *Machine) known(q *jobQueue, life lifetime) {
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
 	limit := q.Limits.MaxOf(priority)
-	return limit > 0 && q.Unfinished()+m.run.joining(q.Name) >= int(limit)
+	return limit > 0 && q.Unfinished()+m.run.Joining(q.Name) >= int(limit)
 }
 
 // queueNamed finds or creates a queue, which is listed from now on.

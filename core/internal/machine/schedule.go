@@ -11,7 +11,7 @@ import (
 type scheduler struct{ m *Machine }
 
 // Valid implements schedule.Host.
-func (x scheduler) Valid(j *core.Job) bool { return x.m.valid(&core.Submit{Job: j}) }
+func (x scheduler) Valid(j *core.Job) bool { return (&core.Submit{Job: j}).IsValid(x.m.table.NextSeq) }
 
 // Submit implements schedule.Host.
 func (x scheduler) Submit(j *core.Job) (seq uint64, joined bool, err error) {

@@ -9,11 +9,6 @@ import (
 // unless it was completed. The time of the request is in a separate map, in the same form as in the record: milliseconds since
 // the start of the lease, plus 1. Jobs without a request only need a flag.
 
-// stopsFirst reports whether a cancel only asks the worker of a job to stop.
-func stopsFirst(op *core.Cancel, e *table.Entry) bool {
-	return op.Running == core.RunningSignal && e.State == core.Leased
-}
-
 // askToStop asks the worker of a leased job to stop, unless it was asked before. The job does not run again.
 func (m *Machine) askToStop(h uint32) {
 	e := m.table.At(h)

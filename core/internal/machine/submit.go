@@ -14,8 +14,8 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	case a.replaces != 0:
 		m.replace(c, op, a.replaces)
 		return
-	case m.run != nil && !m.run.applying:
-		m.run.err = a.err
+	case m.run.IsChecked():
+		m.run.Err = a.err
 		return
 	case a.err != nil && m.run == nil:
 		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: a.err, Commit: a.commit}
@@ -96,7 +96,7 @@ type admission struct {
 // admission decides about a submission. While an atomic list is being applied, errors are ignored.
 func (m *Machine) admission(op *core.Submit) (a admission) {
 	j := op.Job
-	if !m.valid(op) {
+	if !op.IsValid(m.table.NextSeq) {
 		a.err = core.ErrInvalid
 		return a
 	}
@@ -137,44 +137,17 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 		return 0
 	}
 	h := m.holder(n, j.UniqueKey)
-	if h != 0 && m.run.cancels(m.table.At(h).Seq) {
+	if h != 0 && m.run.Cancels(m.table.At(h).Seq) {
 		return 0
 	}
 	return h
-}
-
-// valid reports whether a submission is valid. An ephemeral job needs a waiting client and cannot be in a batch, because
-// batches are stored. All dependencies must have existed.
-func (m *Machine) valid(op *core.Submit) bool {
-	j := op.Job
-	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
-		!validTags(j.Tags) || !validPriority(j.Priority) ||
-		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies || j.Own > core.JobFields ||
-		j.Cost > core.MaxCost || j.OnBroken > core.BrokenDrops || j.OnBroken != core.BrokenWaits && j.Ephemeral {
-		return false
-	}
-	if j.Unique == core.UniqueReplace && (j.Ephemeral || j.UniqueKey == "") || op.DebounceMs > 0 && j.Unique != core.UniqueReplace {
-		return false
-	}
-	if op.Window != 0 && (j.Ephemeral || j.Unique == core.UniqueNone || j.UniqueKey == "") {
-		return false
-	}
-	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
-		return false
-	}
-	for _, seq := range j.After {
-		if seq >= m.table.NextSeq {
-			return false
-		}
-	}
-	return j.Parent < m.table.NextSeq
 }
 
 // refusal returns why a job is refused, the conflicting job, and the commit that the refusal depends on. Without an error, the
 // existing job is to be replaced.
 func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	if j.ID != "" {
-		if there = m.table.Find(core.Ref{ID: j.ID}); there != 0 && m.run.cancels(m.table.At(there).Seq) {
+		if there = m.table.Find(core.Ref{ID: j.ID}); there != 0 && m.run.Cancels(m.table.At(there).Seq) {
 			there = 0
 		}
 	}
@@ -204,7 +177,7 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 }
 
 // unstored returns the number of bytes that are admitted and not on disk yet.
-func (m *Machine) unstored() int { return m.table.UnsealedBytes() + m.run.admitted() }
+func (m *Machine) unstored() int { return m.table.UnsealedBytes() + m.run.Bytes() }
 
 // givesWay reports whether a job with the same id as j is done, together with its children, and is kept only for its outcome.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {

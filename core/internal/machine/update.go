@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"broker/core"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
@@ -43,30 +41,15 @@ func (m *Machine) updateRefusal(e *table.Entry, set *core.JobChange) error {
 	return m.changeRefusal(e, set)
 }
 
-// changeRefusal returns why these values are invalid for any job.
+// changeRefusal returns why a job must not get these values, whatever its state.
 func (m *Machine) changeRefusal(e *table.Entry, set *core.JobChange) error {
 	switch {
-	case set.Type != nil && len(*set.Type) > core.MaxQueueName,
-		set.Tags != nil && !validTags(*set.Tags),
-		set.Body != nil && (len(set.Body.Bytes) > core.MaxBodyBytes || set.Body.Format > core.Args),
-		set.Priority != nil && !validPriority(*set.Priority),
-		set.LeaseFor != nil && *set.LeaseFor < 0,
-		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
-		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
+	case !set.IsValid():
 		return core.ErrInvalid
 	case set.Body != nil && !e.Unstored() && (m.refuse != nil || m.unstored() > m.maxUnstored()):
 		return core.ErrDiskFull
 	}
 	return nil
-}
-
-// validPriority reports whether a job may have this priority.
-func validPriority(p int64) bool { return p >= core.MinPriority && p <= core.MaxPriority }
-
-// validTags reports whether a job may have these tags.
-func validTags(tags []string) bool {
-	return len(tags) <= core.MaxTags &&
-		!slices.ContainsFunc(tags, func(t string) bool { return t == "" || len(t) > core.MaxTagBytes })
 }
 
 // setFields changes values of a job. j is its payload; it is not modified, because other goroutines may be reading

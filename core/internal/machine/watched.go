@@ -24,7 +24,7 @@ func (w watched) QueueGauges(name string) (g telemetry.Gauges) {
 	if n := w.m.table.QueueNumber(name); n != 0 {
 		q := w.m.queues[n]
 		g = telemetry.Gauges{
-			Ready: uint32(q.Count[core.Ready]), Leased: uint32(q.Count[core.Leased]), OldestAt: w.m.oldestReady(q),
+			Ready: uint32(q.Count[core.Ready]), Leased: uint32(q.Count[core.Leased]), OldestAt: w.m.table.OldestReady(&q.Queue.Queue),
 		}
 	}
 	return g
@@ -42,28 +42,6 @@ func (w watched) RemoveMeta(name string) {
 
 // TypeName implements telemetry.Host.
 func (w watched) TypeName(kind uint32) string { return w.m.table.Types.NameOf(kind) }
-
-// maxRuns is how many priorities oldestReady examines.
-const maxRuns = 16
-
-// oldestReady returns since when the longest-waiting ready job of a queue is ready; zero: no ready job. Within a priority,
-// the list is ordered by that time, so it examines only the first job of each priority. With more than maxRuns priorities,
-// it may miss the oldest job.
-func (m *Machine) oldestReady(q *jobQueue) (oldest core.Instant) {
-	h := q.Ready.Front()
-	for runs := 0; h != 0 && runs < maxRuns; runs++ {
-		e := m.table.At(h)
-		if at := max(min(e.ReadyAt, m.table.Now), e.CreatedAt); oldest == 0 || at < oldest {
-			oldest = at
-		}
-		walk := q.Ready.From(func(h uint32) bool {
-			x := m.table.At(h)
-			return x.Priority() > e.Priority() || x.Priority() == e.Priority() && (!x.Has(table.ScheduledOrder) || e.Has(table.ScheduledOrder))
-		})
-		h = walk.Next()
-	}
-	return oldest
-}
 
 // watchFinish counts a job that is done or failed. A job that was never leased has not run.
 func (m *Machine) watchFinish(by core.Protocol, e *table.Entry, failed bool) {

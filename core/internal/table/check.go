@@ -14,7 +14,7 @@ type Check struct {
 	t    *Table
 	fail func(format string, args ...any)
 
-	jobs, ids, uniques, optionals, transients, firstFails, traces, tallies, stops, cached, collected, tagged int
+	jobs, ids, uniques, optionals, transients, firstFails, traces, tallies, stops, cached, collected, tagged, timers int
 
 	queues   map[uint32]*[len(core.States) + 1]int // jobs by state
 	types    map[uint32]int                        // jobs, by number of the type
@@ -66,9 +66,55 @@ func (c *Check) Job(h uint32, e *Entry) {
 			c.fail("job %d is leased to a worker that does not have it in its list", e.Seq)
 		}
 	}
+	c.state(h, e)
 	c.sideMaps(h, e)
 	c.indexed(e)
 	c.tagsOf(h)
+}
+
+// timer counts a deadline in use.
+func (c *Check) timer(has bool) {
+	if has {
+		c.timers++
+	}
+}
+
+// state checks which data a job in its state must and must not have, and counts its deadlines.
+func (c *Check) state(h uint32, e *Entry) {
+	x := c.t.Optional(h)
+	c.timer(e.StateTimer != 0)
+	c.timer(e.ExpiryTimer != 0)
+	c.timer(x != nil && x.StartTimer != 0)
+	switch e.State {
+	case core.Scheduled, core.Retrying:
+		if e.StateTimer == 0 {
+			c.fail("job %d is %v without a deadline", e.Seq, e.State)
+		}
+	case core.Leased:
+		if e.StateTimer == 0 && e.HolderKind != core.HeldByConn {
+			c.fail("job %d is leased without a time limit or a connection", e.Seq)
+		}
+	case core.Blocked:
+		if !e.Has(Broken) && (x == nil || len(x.Waiting) == 0 && x.CallbackFor == 0) {
+			c.fail("job %d is blocked by nothing", e.Seq)
+		}
+	case core.Ready:
+		if x != nil && x.StartBefore != 0 && x.StartTimer == 0 {
+			c.fail("job %d is ready and its time to start never ends", e.Seq)
+		}
+	case core.Done, core.Dead:
+	case core.Gone:
+		c.fail("job %d is gone and still there", e.Seq)
+	}
+	if e.StateTimer != 0 && (e.State == core.Ready || e.State == core.Blocked || !e.State.Unfinished()) {
+		c.fail("job %d is %v and has a deadline", e.Seq, e.State)
+	}
+	if e.Unique != (Digest{}) && !e.State.Unfinished() {
+		c.fail("job %d is %v and keeps its unique key", e.Seq, e.State)
+	}
+	if e.Has(KeptByQueue) && (e.State != core.Done || !e.Has(KeepsOutcome|Listed) || e.ExpiresAt == 0) {
+		c.fail("job %d is %v and kept as a finished one", e.Seq, e.State)
+	}
 }
 
 // inState counts the jobs of a queue.
@@ -152,13 +198,14 @@ func (c *Check) tagsOf(h uint32) {
 	}
 }
 
-// End compares the counts and checks all lists.
-func (c *Check) End() {
+// End compares the counts, checks all lists, and returns the number of deadlines in use.
+func (c *Check) End() (timers int) {
 	c.sizes()
 	c.stateLists()
 	c.nameLists()
 	c.numbers()
 	c.queueNames()
+	return c.timers
 }
 
 // sizes compares the sizes of the indexes with the counts.
