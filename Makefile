@@ -78,7 +78,7 @@ lint: ## format, vet and lint
 	@unformatted=$$($(TOOLS)/gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	@for module in $(MODULES); do \
-		echo "== lint $$module"; cd $(CURDIR)/$$module; go vet -tags nightly ./...; $(CURDIR)/$(TOOLS)/golangci-lint run --build-tags nightly ./...; \
+		echo "== lint $$module"; cd $(CURDIR)/$$module; go vet -tags nightly,man ./...; $(CURDIR)/$(TOOLS)/golangci-lint run --build-tags nightly,man ./...; \
 	done
 
 .PHONY: fmt
@@ -90,7 +90,7 @@ fmt: ## format all files as lint wants them
 dead: ## find functions that nothing reaches
 	@.ci/tools.sh deadcode
 	@for module in $(MODULES); do \
-		unreached=$$(cd $$module && $(CURDIR)/$(TOOLS)/deadcode -tags nightly -test ./...); \
+		unreached=$$(cd $$module && $(CURDIR)/$(TOOLS)/deadcode -tags nightly,man -test ./...); \
 		if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi; \
 	done
 

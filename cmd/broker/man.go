@@ -120,7 +120,7 @@ func writeSite(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, name := range site.Names() {
+	for name := range site.Names() {
 		if err := os.WriteFile(filepath.Join(dir, name), site.File(name), 0o644); err != nil {
 			return err
 		}

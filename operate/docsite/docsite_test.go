@@ -31,7 +31,7 @@ func TestLinksLeadToPagesAndHeadings(t *testing.T) {
 	t.Parallel()
 	s := render(t)
 	ids := make(map[string]bool)
-	for name := range s.files {
+	for name := range s.Names() {
 		if path.Ext(name) != ".html" {
 			continue
 		}
@@ -39,7 +39,7 @@ func TestLinksLeadToPagesAndHeadings(t *testing.T) {
 			ids[name+"#"+m[1]] = true
 		}
 	}
-	for name := range s.files {
+	for name := range s.Names() {
 		if path.Ext(name) != ".html" {
 			continue
 		}
@@ -62,7 +62,7 @@ func TestIndexLinksToEveryPage(t *testing.T) {
 	t.Parallel()
 	s := render(t)
 	index := string(s.File("index.html"))
-	for name := range s.files {
+	for name := range s.Names() {
 		if path.Ext(name) == ".html" && !strings.Contains(index, `href="`+name+`"`) {
 			t.Errorf("docs/README.md does not link to %s", name)
 		}

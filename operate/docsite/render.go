@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"iter"
+	"maps"
 	"path"
 	"strings"
 
@@ -27,6 +29,9 @@ type Site struct{ files map[string][]byte }
 
 // File returns a file of the site; nil if there is none.
 func (s *Site) File(name string) []byte { return s.files[name] }
+
+// Names returns the names of the files.
+func (s *Site) Names() iter.Seq[string] { return maps.Keys(s.files) }
 
 // navGroup is a heading of the index with the pages below it.
 type navGroup struct {
