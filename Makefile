@@ -147,6 +147,17 @@ torture: tested ## kill the broker TORTURE_ROUNDS (100) times under load, fill i
 bench: tested ## measure the broker beside gearmand, beanstalkd, Faktory and Redis where they are installed
 	BROKER_BIN=$(TESTED) go run -C integration ./bench $(BENCHFLAGS)
 
+# An earlier build next to today's, in turns, each measurement on a new server; today's takes part twice, which shows the noise.
+.PHONY: bench-before
+bench-before: tested ## measure the broker next to that of the revision REV, in turns
+	@test -n "$(REV)" || { echo "which revision? make bench-before REV=v1.0"; exit 1; }
+	git worktree prune
+	git worktree add --force --detach .cache/before $(REV)
+	VERSION=$(REV) .cache/before/packaging/program.sh $$(go env GOARCH) $(CURDIR)/.cache/test/before
+	git worktree remove --force .cache/before
+	BROKER_BIN=$(TESTED) go run -C integration ./bench -before $(CURDIR)/.cache/test/before -servers '^(broker|before|again) (sync|none)$$|^(broker|before,) cluster of 3$$' \
+		-protocols gearman,workq,faktory -modes a,b -rounds 8 -jobs 1M $(BENCHFLAGS)
+
 .PHONY: packages
 packages: ## make deb and rpm packages for amd64 and arm64 in bin/packages
 	@.ci/tools.sh go-licenses nfpm

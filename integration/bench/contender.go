@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"broker/integration/gearmanclient"
@@ -21,8 +22,15 @@ type contender struct {
 	ours  bool
 	// cluster says that it is several servers with a copy of every job each. Such a peer is compared with others of the kind.
 	cluster bool
+	// only is the one contender that this peer is compared with; empty: all.
+	only string
 	// missing is the reason why it cannot be measured here, or empty.
 	missing string
+}
+
+// meets reports that the results of c, which is the broker, are compared with those of the peer.
+func (c contender) meets(peer contender) bool {
+	return !peer.ours && (!peer.cluster || c.cluster) && (peer.only == "" || peer.only == c.name)
 }
 
 // protocol is the name of what it speaks: that of its group, but for NATS.
@@ -57,7 +65,7 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		start: func(dir string) (*running, error) { return peer(server.StartGearmand(dir)) },
 	}
 	reference := contender{
-		name: "faktory, redis", dialect: faktory{}, share: 0.2, missing: missing["faktory"],
+		name: faktoryName, dialect: faktory{}, share: 0.2, missing: missing["faktory"],
 		start: func(dir string) (*running, error) { return peer(server.StartFaktory(built.faktory, dir, "")) },
 	}
 	bottom := contender{name: limitName, dialect: gearman{}, share: 1, start: startLimit}
@@ -68,20 +76,14 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 	}
 	for i, p := range protocols() {
 		for _, durability := range durabilities {
-			if built.before != "" {
-				all[i].contenders = append(all[i].contenders, contender{
-					name: "before " + durability, dialect: p.dialect, share: 1,
-					start: func(dir string) (*running, error) {
-						return broker(built.before, dir, durability, p.addr)
-					},
-				})
-			}
-			all[i].contenders = append(all[i].contenders, contender{
+			subject := contender{
 				name: "broker " + durability, dialect: p.dialect, share: 1, ours: true, missing: missing["broker"],
-				start: func(dir string) (*running, error) {
-					return broker(built.broker, dir, durability, p.addr)
-				},
-			})
+				start: func(dir string) (*running, error) { return broker(built.broker, dir, durability, p.addr) },
+			}
+			all[i].contenders = append(all[i].contenders, subject)
+			if built.before != "" {
+				all[i].contenders = append(all[i].contenders, earlier(built.before, subject, p)...)
+			}
 		}
 		all[i].contenders = append(all[i].contenders, clusters(built, missing, p)...)
 	}
@@ -105,6 +107,18 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		})
 	}
 	return append(append(all, overHTTP), doorGroups(built.broker, missing, durabilities)...)
+}
+
+// earlier are an earlier program of the broker, and today's a second time: what the latter differs by is noise.
+func earlier(program string, subject contender, p protocol) []contender {
+	before, again := subject, subject
+	before.ours, before.only = false, subject.name
+	durability := strings.TrimPrefix(subject.name, "broker ")
+	before.name = "before " + durability
+	before.start = func(dir string) (*running, error) { return broker(program, dir, durability, p.addr) }
+	again.ours, again.only = false, subject.name
+	again.name = "again " + durability
+	return []contender{before, again}
 }
 
 // beanstalkds are beanstalkd in memory, and with every write synced.
@@ -134,6 +148,9 @@ func clusters(built programs, missing map[string]string, p protocol) []contender
 	}
 	return all
 }
+
+// faktoryName is the Faktory server with its Redis.
+const faktoryName = "faktory, redis"
 
 // unixName is the broker whose clients use a unix socket.
 const unixName = "broker none, unix"
@@ -230,8 +247,8 @@ func launch(dir string, o server.BrokerOptions, addr func(*server.BrokerServer) 
 	return &running{addr: at, http: b.HTTP, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
 }
 
-// prepare builds the peers and records why any is missing. It skips peers whose protocols are not measured.
-func prepare(dir string, protocols []string) (programs, map[string]string) {
+// prepare builds the peers and records why any is missing. It skips peers that take no part.
+func prepare(dir string, s *settings) (programs, map[string]string) {
 	missing := make(map[string]string)
 	note := func(name string, err error) {
 		if err != nil && missing[name] == "" {
@@ -249,11 +266,11 @@ func prepare(dir string, protocols []string) (programs, map[string]string) {
 	_, err = server.LookPath("redis-server")
 	note("redis-server", err)
 	note("faktory", err)
-	if missing["faktory"] == "" && slices.Contains(protocols, "faktory") {
+	if missing["faktory"] == "" && slices.Contains(s.groups, "faktory") && s.names(faktoryName) {
 		p.faktory, err = server.BuildFaktory(dir, server.Faktory)
 		note("faktory", err)
 	}
-	if slices.Contains(protocols, "gearman") {
+	if slices.Contains(s.groups, "gearman") && s.names(natsName) {
 		p.nats, err = server.BuildNATS(dir)
 		note("nats", err)
 	}

@@ -34,8 +34,8 @@ func (f *results) note(t *table, g group, results [][]figures) {
 			continue
 		}
 		for k, peer := range g.contenders {
-			if !peer.ours && len(results[k]) > 0 && (!peer.cluster || c.cluster) {
-				f.ratios[match{t.mode.letter, g.name, c.name, peer.name}] = t.ratio(results, i, k)
+			if len(results[k]) > 0 && c.meets(peer) {
+				f.ratios[match{t.mode.letter, g.name, c.name, peer.name}] = ratio(results, i, k, t.compared)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ var versus = []struct {
 	{"the same, every write synced", match{"a", "workq", brokerSync, "beanstalkd -f 0"}, 5},
 	{"beanstalkd put, reserve, delete", match{"a", beanstalkName, brokerNone, "beanstalkd"}, 1},
 	{"the same, every write synced", match{"a", beanstalkName, brokerSync, "beanstalkd -f 0"}, 4},
-	{"Faktory push, fetch, ack", match{"a", "faktory", brokerSync, "faktory, redis"}, 5},
+	{"Faktory push, fetch, ack", match{"a", "faktory", brokerSync, faktoryName}, 5},
 	{"Workq add, lease, complete", match{"a", "workq", brokerSync, "Workq server"}, 3},
 }
 
@@ -88,7 +88,7 @@ func goalTable(f *results) grid {
 // whyNot returns why a comparison is missing.
 func (f *results) whyNot(m match) string {
 	programs := map[string]string{
-		"gearmand": "gearmand", "beanstalkd": "beanstalkd", "beanstalkd -f 0": "beanstalkd", "faktory, redis": "faktory",
+		"gearmand": "gearmand", "beanstalkd": "beanstalkd", "beanstalkd -f 0": "beanstalkd", faktoryName: "faktory",
 	}
 	program, known := programs[m.peer]
 	switch {

@@ -38,8 +38,8 @@ func main() {
 	flag.IntVar(&usual.clients, "clients", usual.clients, "producers, and as many workers")
 	flag.IntVar(&usual.inHand, "in-hand", usual.inHand, "jobs that a Gearman worker has at a time")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
-	flag.StringVar(&s.before, "before", "", "an earlier program of the broker to compare with")
-	flag.Func("servers", "which servers to run, a regular expression: 'limit|broker'", func(text string) (err error) {
+	flag.StringVar(&s.before, "before", "", "an earlier program of the broker to compare with; today's then runs twice, to show the noise")
+	flag.Func("servers", "which servers to run, a regular expression such as 'limit|before|again|broker'", func(text string) (err error) {
 		s.servers, err = regexp.Compile(text)
 		return err
 	})
@@ -123,7 +123,7 @@ func run(s settings) error {
 		return err
 	}
 	defer remove()
-	built, missing := prepare(dir, s.groups)
+	built, missing := prepare(dir, &s)
 	built.before = s.before
 	for name, why := range missing {
 		_, _ = fmt.Fprintf(screen{}, "missing: %s: %s\n", name, why)
@@ -194,7 +194,7 @@ func runInTurns(s settings, dir string, m mode, g group) ([][]figures, error) {
 				i = len(g.contenders) - 1 - i
 			}
 			c := g.contenders[i]
-			if c.missing != "" || !m.fits(c.dialect) || (profiles != "" && !c.ours) || !s.takesPart(c) {
+			if c.missing != "" || !m.fits(c.dialect) || (profiles != "" && !c.ours) || !s.names(c.name) {
 				continue
 			}
 			f, err := measure(dir, m, c, max(int(float64(s.jobs)*m.share*c.share), 1))
@@ -207,9 +207,9 @@ func runInTurns(s settings, dir string, m mode, g group) ([][]figures, error) {
 	return results, nil
 }
 
-// takesPart reports that the user has not left c out.
-func (s *settings) takesPart(c contender) bool {
-	return s.servers == nil || s.servers.MatchString(c.name)
+// names reports that the user has not left a contender out.
+func (s *settings) names(contender string) bool {
+	return s.servers == nil || s.servers.MatchString(contender)
 }
 
 // measure runs one load on a new server of a contender.

@@ -18,10 +18,10 @@ type table struct {
 func newTable(m mode) *table {
 	t := &table{mode: m}
 	if m.rate == bytesRate {
-		t.rows = grid{{"protocol", "server", "bytes/job", "submits/s", "server µs/job", "load µs/job", "against"}}
+		t.rows = grid{{"protocol", "server", "server µs/job", "bytes/job", "submits/s", "load µs/job", "against: bytes; µs"}}
 	} else {
 		t.rows = grid{{
-			"protocol", "server", "jobs/s", "submits/s", "p50", "p99", "server µs/job", "load µs/job", "against",
+			"protocol", "server", "server µs/job", "jobs/s", "submits/s", "p50", "p99", "load µs/job", "against: " + m.rate + "; µs",
 		}}
 	}
 	return t
@@ -47,21 +47,22 @@ func (t *table) row(g group, results [][]figures, i int) []string {
 		}
 		return median(values)
 	}
+	cost := micros(pick(cpuPerJob))
 	submits := thousands(pick(func(f figures) float64 { return f.submitsPerSec }))
-	cpu := []string{
-		micros(pick(func(f figures) float64 { return f.serverMicros })),
-		micros(pick(func(f figures) float64 { return f.loadMicros })),
-		t.against(g, results, i),
-	}
+	load, against := micros(pick(func(f figures) float64 { return f.loadMicros })), t.against(g, results, i)
 	if t.mode.rate == bytesRate {
-		return append([]string{thousands(t.middle(results[i])), submits}, cpu...)
+		return []string{cost, thousands(t.middle(results[i])), submits, load, against}
 	}
-	return append([]string{
-		thousands(pick(func(f figures) float64 { return f.jobsPerSec })), submits,
+	return []string{
+		cost, thousands(pick(func(f figures) float64 { return f.jobsPerSec })), submits,
 		span(pick(func(f figures) float64 { return float64(f.p50) })),
 		span(pick(func(f figures) float64 { return float64(f.p99) })),
-	}, cpu...)
+		load, against,
+	}
 }
+
+// cpuPerJob returns the server's processor time of a job.
+func cpuPerJob(f figures) float64 { return f.serverMicros }
 
 // compared returns the result by which contenders are compared in this mode.
 func (t *table) compared(f figures) float64 {
@@ -76,10 +77,10 @@ func (t *table) compared(f figures) float64 {
 }
 
 // ratio returns the median over all rounds of contender i's result divided by contender k's in the same round.
-func (t *table) ratio(results [][]figures, i, k int) float64 {
+func ratio(results [][]figures, i, k int, of func(f figures) float64) float64 {
 	var ratios []float64
 	for round := range results[k] {
-		ratios = append(ratios, t.compared(results[i][round])/t.compared(results[k][round]))
+		ratios = append(ratios, of(results[i][round])/of(results[k][round]))
 	}
 	return median(ratios)
 }
@@ -93,17 +94,17 @@ func (t *table) middle(results []figures) float64 {
 	return median(values)
 }
 
-// against returns the ratio of the broker to each peer.
+// against returns the ratios of the broker to each peer: of the compared result, and of the processor time of a job.
 func (t *table) against(g group, results [][]figures, i int) string {
 	if !g.contenders[i].ours {
 		return ""
 	}
 	var parts []string
 	for k, peer := range g.contenders {
-		if peer.ours || len(results[k]) == 0 || peer.cluster && !g.contenders[i].cluster {
+		if len(results[k]) == 0 || !g.contenders[i].meets(peer) {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%.2f× %s", t.ratio(results, i, k), peer.name))
+		parts = append(parts, fmt.Sprintf("%.2f×; %.2f× %s", ratio(results, i, k, t.compared), ratio(results, i, k, cpuPerJob), peer.name))
 	}
 	return strings.Join(parts, ", ")
 }
