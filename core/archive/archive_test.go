@@ -292,63 +292,6 @@ func TestPruningKeepsEveryStateWithinKeep(t *testing.T) {
 	}
 }
 
-func TestRestoreUsesAnOlderCopyIfTheNewestIsDamaged(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.ship.o.BaseEvery = time.Minute
-	f.push(3)
-	f.caughtUp()
-	f.clk.Advance(time.Hour)
-	f.push(3)
-	f.caughtUp()
-	f.push(3)
-	f.caughtUp()
-	bases, _ := f.files()
-	if len(bases) != 2 {
-		t.Fatalf("base copies: %q", bases)
-	}
-	damage(t, bases[1], 0.5)
-	r := f.restore(0)
-	if r.Base != bases[0] || r.Entries != 6 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], bases[1]) {
-		t.Errorf("restored %+v", r)
-	}
-}
-
-func TestRestoreEndsBeforeADamagedEntry(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.caughtUp()
-	f.push(20)
-	f.caughtUp()
-	_, segments := f.files()
-	damage(t, segments[0], 0.5)
-	r := f.restore(0)
-	if r.Entries < 5 || r.Entries > 15 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], segments[0]) {
-		t.Errorf("restored %+v", r)
-	}
-}
-
-func TestTornSegmentEndsWithItsLastWholeEntry(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.caughtUp()
-	f.push(5)
-	f.caughtUp()
-	_, segments := f.files()
-	whole, err := os.ReadFile(segments[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for cut := len(whole); cut >= 0; cut -= 131 {
-		if err := os.WriteFile(segments[0], whole[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if r := f.restore(0); len(r.Notes) > 0 || r.Entries > 5 || cut == len(whole) && r.Entries != 5 || cut < len(whole) && r.Entries == 5 {
-			t.Errorf("cut at %d: restored %+v", cut, r)
-		}
-	}
-}
-
 func TestCheckFindsGapsAndDamage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -417,17 +360,4 @@ func FuzzSegment(f *testing.F) {
 		}
 		t.Errorf("more entries than bytes")
 	})
-}
-
-// damage changes a byte of a file.
-func damage(t *testing.T, path string, where float64) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[int(float64(len(b))*where)] ^= 0x40
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

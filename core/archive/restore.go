@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"broker/core"
 	"broker/core/internal/record"
@@ -53,7 +54,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	if moment == 0 {
 		moment = 1 << 62
 	}
-	t, bases := at(all, moment)
+	t, _ := at(all, moment)
 	if t == nil {
 		if first := earliest(all); first != 0 {
 			return nil, fmt.Errorf("%w: it begins at %s", ErrTooEarly, first.Time().Format(timeFormat))
@@ -70,7 +71,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	if err := os.MkdirAll(filepath.Dir(work), 0o700); err != nil {
 		return nil, err
 	}
-	r, err := restore(ctx, &o, t, bases, moment, work)
+	r, err := restore(ctx, &o, all, moment, work)
 	if err == nil {
 		err = errors.Join(os.Rename(work, o.To), syncDir(filepath.Dir(work)))
 	}
@@ -98,27 +99,39 @@ func mustBeFree(dir string) error {
 	return nil
 }
 
-// restore creates the store in the folder work from the newest intact base copy.
-func restore(ctx context.Context, o *RestoreOptions, t *timeline, bases []base, moment core.Instant, work string) (*Restored, error) {
+// restore creates the store in the folder work from the newest intact base copy. If a timeline has none, the timeline before it is
+// used: its end is the last state before the moment that can be restored.
+func restore(ctx context.Context, o *RestoreOptions, all []*timeline, moment core.Instant, work string) (*Restored, error) {
+	var damaged error
 	r := &Restored{}
-	for _, b := range bases {
-		if err := os.Mkdir(work, 0o700); err != nil {
-			return nil, err
+	for {
+		t, bases := at(all, moment)
+		if t == nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", o.From, ErrEmpty), damaged)
 		}
-		err := readBase(ctx, b.path, work)
-		if err == nil {
-			r.Base = b.path
-			return r, r.replay(ctx, o, t, moment, work)
+		for _, b := range bases {
+			err := r.fromBase(ctx, o, t, b, moment, work)
+			if !errors.Is(err, ErrBase) {
+				return r, err
+			}
+			damaged = errors.Join(damaged, err)
+			r.Notes = append(r.Notes, err.Error()+"; the base copy before it is used")
 		}
-		if !errors.Is(err, ErrBase) {
-			return nil, err
-		}
-		r.Notes = append(r.Notes, err.Error()+"; the base copy before it is used")
-		if err := os.RemoveAll(work); err != nil {
-			return nil, err
-		}
+		all = all[:slices.Index(all, t)]
 	}
-	return nil, fmt.Errorf("%s: %w", t.dir, ErrEmpty)
+}
+
+// fromBase creates the store from a base copy and the entries after it. The error is ErrBase, and the folder does not exist, if
+// the copy is damaged.
+func (r *Restored) fromBase(ctx context.Context, o *RestoreOptions, t *timeline, b base, moment core.Instant, work string) error {
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return err
+	}
+	if err := readBase(ctx, b.path, work); err != nil {
+		return errors.Join(err, os.RemoveAll(work))
+	}
+	r.Base = b.path
+	return r.replay(ctx, o, t, moment, work)
 }
 
 // replay applies the entries after the base copy.
@@ -192,10 +205,12 @@ var errGap = errors.New("entries are missing")
 // segment.
 func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, string) error) (cause, err error) {
 	in, err := openSegment(g.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil // pruned in the meantime
-	}
-	if err != nil {
+	case errors.Is(err, errDamaged):
+		return err, nil
+	case err != nil:
 		return nil, err
 	}
 	defer in.close()

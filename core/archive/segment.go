@@ -72,7 +72,7 @@ func openSegment(path string) (*segmentReader, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	if string(magic) != segmentMagic {
-		return nil, errors.Join(fmt.Errorf("%s is not a segment of an archive", path), file.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s is not a segment of an archive", errDamaged, path), file.Close())
 	}
 	r.left -= int64(len(segmentMagic))
 	return r, nil
@@ -92,7 +92,7 @@ func (r *segmentReader) next() (*record.Entry, int64, error) {
 	}
 	size := int64(binary.BigEndian.Uint32(head[:]))
 	if size > r.left-frameHead {
-		return nil, 0, errTorn
+		return nil, 0, r.torn()
 	}
 	if int64(cap(r.buf)) < size {
 		r.buf = make([]byte, size)
@@ -111,6 +111,32 @@ func (r *segmentReader) next() (*record.Entry, int64, error) {
 	e, err := record.DecodeEntry(r.buf)
 	return e, frameHead + size, err
 }
+
+// torn decides whether a length beyond the end of the segment is the end of its writer, or damage: whole entries follow damage.
+func (r *segmentReader) torn() error {
+	r.left = 0
+	rest, err := io.ReadAll(io.LimitReader(r.in, segmentBytes))
+	if err != nil {
+		return err
+	}
+	for ; len(rest) > frameHead; rest = rest[1:] {
+		size := int(binary.BigEndian.Uint32(rest))
+		if size == 0 || size > maxSearched || size > len(rest)-frameHead {
+			continue
+		}
+		entry := rest[frameHead:][:size]
+		if number, err := record.NumberOf(entry); err != nil || number == 0 {
+			continue
+		}
+		if crc32.Checksum(entry, castagnoli) == binary.BigEndian.Uint32(rest[4:]) {
+			return errDamaged
+		}
+	}
+	return errTorn
+}
+
+// maxSearched limits the size of the entries that torn looks for, and so the checksums that it computes.
+const maxSearched = 1 << 20
 
 // close ends the reading.
 func (r *segmentReader) close() { _ = r.file.Close() } // only read
