@@ -63,8 +63,11 @@ func restoreCommand() *cobra.Command {
 		for name, into := range map[string]*string{"from": &from, "to": &to, "at": &at} {
 			*into = cmd.Flags().Lookup(name).Value.String()
 		}
-		if from == "" || to == "" {
+		switch {
+		case from == "" || to == "":
 			return cli.UsageError(errors.New("--from and --to are required"))
+		case at == "" && cmd.Flags().Changed("at"):
+			return cli.UsageError(errors.New("--at is empty"))
 		}
 		return restore(cmd, from, to, at)
 	}
@@ -81,6 +84,9 @@ func restore(cmd *cobra.Command, from, to, at string) error {
 		moment, err := cli.ParsePast(at, time.Now())
 		if err != nil {
 			return err
+		}
+		if moment.After(time.Now()) {
+			say(cmd.ErrOrStderr(), "warning: %s is in the future\n", shown(core.InstantOf(moment)))
 		}
 		o.At = core.InstantOf(moment)
 	}

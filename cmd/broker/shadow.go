@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/metrics"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,7 +37,7 @@ type shadowFlags struct {
 
 	to, password string
 
-	cutOver []string
+	cutOver, rollBack []string
 
 	memory uint64 // MiB
 }
@@ -51,7 +53,7 @@ func shadowCommand() *cobra.Command {
 			"are still served. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
 			"are " + strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
 			"With --to, queues of " + strings.Join(switchover.Protocols(), ", ") + " can be cut over to a broker while clients work, and\n" +
-			"rolled back: see broker shadow cut-over.",
+			"rolled back: broker shadow cut-over QUEUE, or broker shadow --cut-over QUEUE, changes the shadow that runs on this machine.",
 		Example: "  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --report shadow.json\n" +
 			"  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --to 127.0.0.1:4740",
 		Args: cobra.NoArgs,
@@ -61,31 +63,64 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&f.upstream, "upstream", "", "`HOST:PORT` of the server")
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` for the clients")
 	flags.StringVar(&f.http, "http", shadowPage, "`HOST:PORT` of the page, or off")
-	flags.StringVar(&f.report, "report", "", "at the end, write the report to `FILE` as JSON, and to FILE.html as a page")
+	flags.StringVar(&f.report, "report", "", "write the report to `FILE` as JSON, and to FILE.html as a page, every ten seconds and at the end")
 	flags.Uint64Var(&f.memory, "memory", shadowMemory, "`MIB` of memory above which the comparison is dropped")
 	flags.StringVar(&f.to, "to", "", "`HOST:PORT` of the broker to which queues can be cut over")
 	flags.StringVar(&f.password, "to-password", "", "the broker's `PASSWORD` for Faktory; also FAKTORY_PASSWORD")
-	flags.StringSliceVar(&f.cutOver, "cut-over", nil, "with --to: cut these `QUEUES` over from the start, separated by commas")
+	flags.StringSliceVar(&f.cutOver, "cut-over", nil, "with --to: cut these `QUEUES` over from the start, separated by commas; alone: of the running shadow")
+	flags.StringSliceVar(&f.rollBack, "roll-back", nil, "with --to: `QUEUES` of which the broker may still have jobs; alone: roll back queues of the running shadow")
 	flags.SortFlags = false
-	for _, name := range []string{"protocol", "upstream", "listen"} {
-		_ = cmd.MarkFlagRequired(name) // exists
-	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := wiretap.CheckProtocol(f.protocol); err != nil {
+		if f.protocol+f.upstream+f.listen+f.to == "" && len(f.cutOver)+len(f.rollBack) > 0 {
+			return changeShadow(cmd, &f)
+		}
+		if err := f.check(); err != nil {
 			return cli.UsageError(err)
-		}
-		if f.to == "" && len(f.cutOver) > 0 {
-			return cli.UsageError(errors.New("--cut-over needs --to"))
-		}
-		if f.to != "" {
-			if err := switchover.CheckProtocol(f.protocol); err != nil {
-				return cli.UsageError(err)
-			}
 		}
 		return cli.Failed(runShadow(cmd, &f))
 	}
 	cmd.AddCommand(cli.ShadowCommands(shadowPage)...)
 	return cmd
+}
+
+// check validates the flags of a new shadow.
+func (f *shadowFlags) check() error {
+	for _, flag := range []struct{ name, value string }{{"protocol", f.protocol}, {"upstream", f.upstream}, {"listen", f.listen}} {
+		if flag.value == "" {
+			return fmt.Errorf("--%s is required", flag.name)
+		}
+	}
+	if err := wiretap.CheckProtocol(f.protocol); err != nil {
+		return err
+	}
+	if err := cli.CheckAddress("upstream", f.upstream); err != nil {
+		return err
+	}
+	switch {
+	case f.to != "":
+		return errors.Join(cli.CheckAddress("to", f.to), switchover.CheckProtocol(f.protocol))
+	case len(f.cutOver) > 0:
+		return errors.New("--cut-over needs --to")
+	case len(f.rollBack) > 0:
+		return errors.New("--roll-back needs --to")
+	}
+	return nil
+}
+
+// changeShadow changes queues of the shadow that runs.
+func changeShadow(cmd *cobra.Command, f *shadowFlags) error {
+	for _, change := range []struct {
+		action string
+		queues []string
+	}{{switchover.ActionCutOver, f.cutOver}, {switchover.ActionRollBack, f.rollBack}} {
+		if len(change.queues) == 0 {
+			continue
+		}
+		if err := cli.ChangeShadow(cmd, f.http, change.action, change.queues); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runShadow serves until a signal.
@@ -118,19 +153,24 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 		return err
 	}
 	defer stopPage()
+	if err := writeShadowReport(f.report, compare); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, func() { _ = ln.Close() })   // ends Serve
-	go watchShadow(ctx, compare, broker, out, f.memory) // ends with ctx
+	context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Serve
+	var watch sync.WaitGroup
+	watch.Go(func() { watchShadow(ctx, compare, broker, out, f) })
 	say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
-	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare}
+	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare, Unreachable: func(err error) { say(out, "the server cannot be reached: %v\n", err) }}
 	if switches != nil {
 		proxy.Join = switches.Join
 	}
 	err = proxy.Serve(ln)
+	watch.Wait()
 	report := compare.Finish()
 	say(out, "%s\n", report.Summary())
-	return errors.Join(err, writeShadowReport(f.report, &report))
+	return errors.Join(err, writeShadowReport(f.report, compare))
 }
 
 // openSwitch prepares for queues to be cut over. Without a broker it is nil.
@@ -149,8 +189,11 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 			say(out, "queues %s: %s\n", what, strings.Join(queues, ", "))
 		},
 	})
-	if err == nil && len(f.cutOver) > 0 {
-		err = s.CutOver(f.cutOver...)
+	if err == nil && len(f.cutOver)+len(f.rollBack) > 0 {
+		err = s.CutOver(slices.Concat(f.cutOver, f.rollBack)...)
+	}
+	if err == nil && len(f.rollBack) > 0 {
+		err = s.RollBack(f.rollBack...)
 	}
 	return s, err
 }
@@ -177,8 +220,8 @@ func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, switches *switch
 	return func() { _ = server.Close(); <-done }, nil
 }
 
-// watchShadow prints counts periodically and enforces the memory limit.
-func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowBroker, out io.Writer, memory uint64) {
+// watchShadow prints counts and writes the report periodically, and enforces the memory limit.
+func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowBroker, out io.Writer, f *shadowFlags) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -192,26 +235,36 @@ func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowB
 			broker.close()
 			if r.Dropped != "" {
 				say(out, "%s; clients are served on\n", r.Summary())
+				reportShadow(f.report, compare, out)
 			}
 			return
 		case <-tick.C:
 		}
-		if metrics.Read(heap); heap[0].Value.Uint64() > memory<<20 {
-			compare.Drop(fmt.Sprintf("the jobs of the broker in memory take more than %d MiB", memory))
+		if metrics.Read(heap); heap[0].Value.Uint64() > f.memory<<20 {
+			compare.Drop(fmt.Sprintf("the jobs of the broker in memory take more than %d MiB", f.memory))
 		}
 		if r := compare.Report(); r.Requests > last && time.Since(said) >= shadowSayEvery {
 			last, said = r.Requests, time.Now()
 			say(out, "%s\n", r.Summary())
+			reportShadow(f.report, compare, out)
 		}
 	}
 }
 
+// reportShadow writes the report while clients are served. A failure is only printed.
+func reportShadow(path string, compare *wiretap.Comparer, out io.Writer) {
+	if err := writeShadowReport(path, compare); err != nil {
+		say(out, "the report cannot be written: %v\n", err)
+	}
+}
+
 // writeShadowReport writes both files.
-func writeShadowReport(path string, r *wiretap.Report) error {
+func writeShadowReport(path string, compare *wiretap.Comparer) error {
 	if path == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	r := compare.Report()
+	text, err := json.MarshalIndent(&r, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -219,5 +272,14 @@ func writeShadowReport(path string, r *wiretap.Report) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(path, append(text, '\n'), 0o600), os.WriteFile(path+".html", page, 0o600))
+	return errors.Join(replaceFile(path, append(text, '\n')), replaceFile(path+".html", page))
+}
+
+// replaceFile writes a file so that readers see the old or the new content.
+func replaceFile(path string, content []byte) error {
+	part := path + ".part"
+	if err := os.WriteFile(part, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
 }

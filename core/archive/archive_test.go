@@ -68,6 +68,7 @@ func TestCrashBeforeTheLastEntriesWereShippedBeginsATimeline(t *testing.T) {
 	f.caughtUp()
 	before := f.clk.Now()
 	f.push(2)
+	lost := f.clk.Now()
 	f.close(true)
 	f.clk.Advance(time.Second)
 	f.open()
@@ -76,8 +77,11 @@ func TestCrashBeforeTheLastEntriesWereShippedBeginsATimeline(t *testing.T) {
 	if bases, _ := f.files(); len(bases) != 2 {
 		t.Errorf("base copies: %q", bases)
 	}
-	f.restore(0)
-	f.restore(before)
+	for moment, notes := range map[core.Instant]int{0: 0, before: 1, lost: 1, f.clk.Now(): 0} {
+		if r := f.restore(moment); len(r.Notes) != notes {
+			t.Errorf("restored %v: %+v", moment.Time(), r)
+		}
+	}
 }
 
 func TestFullQueueEndsTheTimelineAndABaseCopyClosesTheGap(t *testing.T) {

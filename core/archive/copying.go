@@ -116,7 +116,7 @@ func (s *shipper) copyBase(ctx context.Context) error {
 func (s *shipper) copied(c *copying) {
 	c.remove()
 	s.copying, s.linePause = nil, 0
-	s.based, s.baseAt, s.baseTime = true, c.at, c.begun
+	s.based, s.basePath, s.baseAt, s.baseTime = true, filepath.Join(s.dir, baseFile(c.number, c.at)), c.at, c.begun
 	s.pruned = 0
 	s.w.o.Log(slog.LevelInfo, "a base copy is complete", "dir", s.dir, "entries", c.number)
 	s.w.mu.Lock()

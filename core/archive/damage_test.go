@@ -146,3 +146,30 @@ func damage(t *testing.T, path string, where float64) {
 		t.Fatal(err)
 	}
 }
+
+func TestRemovedFilesBeginATimeline(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(f *fixture) string{
+		"archive":  func(f *fixture) string { return f.dir },
+		"timeline": func(f *fixture) string { return f.ship.shipper.dir },
+		"base":     func(f *fixture) string { return f.ship.shipper.basePath },
+		"segment":  func(f *fixture) string { return f.ship.shipper.segPath },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.caughtUp()
+			f.push(3)
+			f.caughtUp()
+			if err := os.RemoveAll(remove(f)); err != nil {
+				t.Fatal(err)
+			}
+			f.push(3)
+			f.caughtUp()
+			bases, _ := f.files()
+			if r := f.restore(0); r.Base != bases[len(bases)-1] || r.Number != f.ship.store.Position().Number {
+				t.Errorf("restored %+v of %q", r, bases)
+			}
+		})
+	}
+}

@@ -111,6 +111,9 @@ func restore(ctx context.Context, o *RestoreOptions, all []*timeline, moment cor
 		}
 		for _, b := range bases {
 			err := r.fromBase(ctx, o, t, b, moment, work)
+			if err == nil {
+				r.noteGap(all[slices.Index(all, t)+1:], moment)
+			}
 			if !errors.Is(err, ErrBase) {
 				return r, err
 			}
@@ -118,6 +121,19 @@ func restore(ctx context.Context, o *RestoreOptions, all []*timeline, moment cor
 			r.Notes = append(r.Notes, err.Error()+"; the base copy before it is used")
 		}
 		all = all[:slices.Index(all, t)]
+	}
+}
+
+// noteGap warns if the moment is in a gap before the next timeline. That begins with a copy of a store that had more commits.
+func (r *Restored) noteGap(later []*timeline, moment core.Instant) {
+	for _, t := range later {
+		if len(t.bases) == 0 {
+			continue
+		}
+		if b := t.bases[0]; b.number > r.Number && moment > r.At && moment < b.at {
+			r.Notes = append(r.Notes, fmt.Sprintf("the archive lacks the commits between %s and %s", r.At.Time().Format(timeFormat), b.at.Time().Format(timeFormat)))
+		}
+		return
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,9 +27,11 @@ type shipper struct {
 	entered  bool   // the folder was read, and line is set
 	dir      string // of the timeline that is being written
 	based    bool   // the timeline has a base copy
+	basePath string // the newest base copy
 	baseAt   core.Instant
 	baseTime core.Instant // when the newest base copy was begun
 	seg      file         // nil: the next entries begin a new segment
+	segPath  string
 	segBytes int
 	sent     queue // entries taken from the Writer and not written yet
 	copying  *copying
@@ -108,6 +111,9 @@ func (s *shipper) try(ctx context.Context) error {
 		}
 		s.entered = true
 	}
+	if err := s.checkFiles(); err != nil {
+		return err
+	}
 	if s.dir != "" {
 		if err := s.ship(); err != nil {
 			return err
@@ -151,10 +157,38 @@ func (s *shipper) enter() error {
 	return nil
 }
 
+// checkFiles ends the timeline if its files are gone, for example because the folder was removed, or another volume was mounted. Without
+// this check, the entries would go to a file that has no name.
+func (s *shipper) checkFiles() error {
+	if s.dir == "" {
+		return nil
+	}
+	needed := []string{filepath.Join(s.w.o.Dir, markFile), s.dir}
+	if s.based {
+		needed = append(needed, s.basePath)
+	}
+	if s.seg != nil {
+		needed = append(needed, s.segPath)
+	}
+	for _, path := range needed {
+		info, err := os.Stat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil || path == s.segPath && s.seg != nil && info.Size() != int64(s.segBytes) {
+			s.w.o.Log(slog.LevelError, "files of the archive are gone, so a new timeline begins", "path", path)
+			s.w.note(func(st *core.Archive) { st.Failures++ })
+			s.dir = ""
+			return nil
+		}
+	}
+	return nil
+}
+
 // continueTimeline continues a timeline.
 func (s *shipper) continueTimeline(t *timeline) {
 	last := t.bases[len(t.bases)-1]
-	s.dir, s.based, s.baseAt, s.baseTime = t.dir, true, last.at, last.at
+	s.dir, s.based, s.basePath, s.baseAt, s.baseTime = t.dir, true, last.path, last.at, last.at
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	s.w.status.BaseAt = last.at
@@ -194,7 +228,9 @@ func makeFolder(dir string) error {
 func (s *shipper) ship() error {
 	for len(s.sent.buf) > 0 || s.w.take(&s.sent) {
 		if err := s.write(); err != nil {
-			s.closeSegment()
+			if s.closeSegment(); s.segBytes == len(segmentMagic) {
+				_ = os.Remove(s.segPath) // it has no whole entry; a leftover does no harm
+			}
 			return err
 		}
 		s.w.shipped(&s.sent, s.based)
@@ -208,11 +244,12 @@ func (s *shipper) write() error {
 		s.closeSegment()
 	}
 	if s.seg == nil {
-		f, err := s.w.create(filepath.Join(s.dir, segmentFile(s.sent.first)))
+		path := filepath.Join(s.dir, segmentFile(s.sent.first))
+		f, err := s.w.create(path)
 		if err != nil {
 			return err
 		}
-		s.seg, s.segBytes = f, len(segmentMagic)
+		s.seg, s.segPath, s.segBytes = f, path, len(segmentMagic)
 		if _, err := f.Write([]byte(segmentMagic)); err != nil {
 			return err
 		}
@@ -248,6 +285,9 @@ func (s *shipper) newTimeline() error {
 	s.dropCopy()
 	if s.linePause > 0 && now < s.lineAt && s.lineAt.Sub(now) <= longestWait {
 		return nil
+	}
+	if err := makeFolder(s.w.o.Dir); err != nil {
+		return err
 	}
 	dir := filepath.Join(s.w.o.Dir, timelineFolder(s.w.o.Clock.Now()))
 	if err := os.Mkdir(dir, 0o700); err != nil {

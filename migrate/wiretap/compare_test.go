@@ -215,6 +215,34 @@ func TestBrokenSecondServerHarmsNoClient(t *testing.T) {
 	}
 }
 
+// The user of the proxy learns that the server is down, but not once for each client.
+func TestAnUnreachableServerIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	gone := startTube(t, 1, nil)
+	_ = gone.Close() // refuses connections
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reported []error
+	p := &Proxy{Server: gone.Addr().String(), Unreachable: func(err error) { reported = append(reported, err) }}
+	done := make(chan error)
+	go func() { done <- p.Serve(ln) }()
+	for range 3 {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(c); err != nil {
+			t.Errorf("the client got %v", err)
+		}
+		_ = c.Close() // it was closed by the proxy
+	}
+	if err := errors.Join(ln.Close(), <-done); err != nil || len(reported) != 1 {
+		t.Errorf("%v, reported %v", err, reported)
+	}
+}
+
 // A comparer without memory reports that it cannot keep up; the clients do not notice.
 func TestComparisonIsDroppedAtItsMemoryBound(t *testing.T) {
 	t.Parallel()

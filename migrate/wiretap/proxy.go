@@ -41,8 +41,12 @@ type Proxy struct {
 	// has returned, neither connection may be used. It may be nil.
 	Join func(client, server net.Conn)
 
+	// Unreachable is called when the server does not accept connections, but not for each client. It may be nil.
+	Unreachable func(error)
+
 	began  time.Time
 	number atomic.Int64
+	warned atomic.Int64 // time.Duration since began of the last call of Unreachable; zero: none
 
 	mu    sync.Mutex // guards conns
 	conns map[net.Conn]bool
@@ -103,6 +107,7 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.forget(client)
 	server, err := net.DialTimeout("tcp", p.Server, dialWithin)
 	if err != nil {
+		p.unreachable(err)
 		return // the client sees a closed connection
 	}
 	p.keep(server)
@@ -118,6 +123,16 @@ func (p *Proxy) serve(client net.Conn) {
 		up.Wait()
 	}
 	p.watch(number, Closed, nil)
+}
+
+// warnEvery is the time between two calls of Unreachable.
+const warnEvery = 10 * time.Second
+
+func (p *Proxy) unreachable(err error) {
+	now, last := time.Since(p.began), p.warned.Load()
+	if p.Unreachable != nil && (last == 0 || now-time.Duration(last) > warnEvery) && p.warned.CompareAndSwap(last, int64(now)) {
+		p.Unreachable(err)
+	}
 }
 
 // watched is a connection to the server. The watcher sees all its traffic.

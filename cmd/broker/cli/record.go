@@ -40,12 +40,20 @@ func recordCommand() *cobra.Command {
 	}
 	completeProtocol(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := wiretap.CheckProtocol(*protocol); err != nil {
+		if err := errors.Join(wiretap.CheckProtocol(*protocol), CheckAddress("upstream", *upstream)); err != nil {
 			return UsageError(err)
 		}
 		return Failed(record(cmd, *protocol, *upstream, *listen, *file))
 	}
 	return cmd
+}
+
+// CheckAddress is an error if the value of a flag is not HOST:PORT.
+func CheckAddress(flag, value string) error {
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		return fmt.Errorf("--%s %s is not HOST:PORT", flag, value)
+	}
+	return nil
 }
 
 func completeProtocol(cmd *cobra.Command) {
@@ -77,7 +85,9 @@ func record(cmd *cobra.Command, protocol, upstream, listen, path string) (err er
 		defer close(flushed)
 		flushRecording(ctx, cmd, rec)
 	}()
-	proxy := wiretap.Proxy{Server: upstream, Watcher: rec}
+	proxy := wiretap.Proxy{Server: upstream, Watcher: rec, Unreachable: func(err error) {
+		Say(cmd.ErrOrStderr(), "the server cannot be reached: %v\n", err)
+	}}
 	err = proxy.Serve(ln)
 	stop()
 	<-flushed
@@ -119,6 +129,9 @@ func replayCommand() *cobra.Command {
 	out := addFormat(cmd)
 	_ = cmd.MarkFlagRequired("to") // exists
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := CheckAddress("to", *to); err != nil {
+			return UsageError(err)
+		}
 		report, err := replay(cmd, args[0], *to, *fast)
 		if err != nil {
 			return Failed(err)

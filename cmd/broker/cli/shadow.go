@@ -33,26 +33,39 @@ func shadowChange(at, action, short, example string) *cobra.Command {
 	}
 	flag, out := addShadowAddress(cmd, at), addFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, queues []string) error {
-		body, err := json.Marshal(switchover.Change{Action: action, Queues: queues})
+		if *out != formatJSON {
+			return ChangeShadow(cmd, *flag, action, queues)
+		}
+		s, err := changeShadow(cmd.Context(), *flag, action, queues)
 		if err != nil {
 			return Failed(err)
 		}
-		s, err := callShadow(cmd.Context(), http.MethodPost, *flag, bytes.NewReader(body))
-		if err != nil {
-			return Failed(err)
-		}
-		if *out == formatJSON {
-			return PrintValue(cmd, s)
-		}
-		w := cmd.OutOrStdout()
-		if action == switchover.ActionCutOver {
-			Say(w, "new jobs of %s go to the broker at %s\nmove the waiting ones: %s\n", listed(queues), s.Broker, importLine(s, queues))
-			return nil
-		}
-		Say(w, "new jobs of %s go to the old server at %s again; workers get the jobs of both\nend imports of these queues, if some still run\n", listed(queues), s.Server)
-		return nil
+		return PrintValue(cmd, s)
 	}
 	return cmd
+}
+
+// ChangeShadow changes queues of the running shadow whose page is at an address, and prints the result.
+func ChangeShadow(cmd *cobra.Command, at, action string, queues []string) error {
+	s, err := changeShadow(cmd.Context(), at, action, queues)
+	if err != nil {
+		return Failed(err)
+	}
+	w := cmd.OutOrStdout()
+	if action == switchover.ActionCutOver {
+		Say(w, "new jobs of %s go to the broker at %s\nmove the waiting ones: %s\n", listed(queues), s.Broker, importLine(s, queues))
+		return nil
+	}
+	Say(w, "new jobs of %s go to the old server at %s again; workers get the jobs of both\nend imports of these queues, if some still run\n", listed(queues), s.Server)
+	return nil
+}
+
+func changeShadow(ctx context.Context, at, action string, queues []string) (s switchover.Status, err error) {
+	body, err := json.Marshal(switchover.Change{Action: action, Queues: queues})
+	if err != nil {
+		return s, err
+	}
+	return callShadow(ctx, http.MethodPost, at, bytes.NewReader(body))
 }
 
 func shadowStatus(at string) *cobra.Command {
