@@ -212,12 +212,14 @@ type QueueValue struct {
 // QueueCounts counts what happened in a queue since the process started.
 type QueueCounts struct {
 	Submitted [len(Protocols)]uint64 // by protocol of the job
-	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are the counters below
+	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are Done and Failed
 	Done      [len(Protocols)]uint64
 	Failed    [len(Protocols)]uint64
-	Expired   uint64 // unfinished jobs removed at their ExpiresAt
-	Released  uint64 // leases given back, or ended with their connection
-	Dead      uint64 // moves to the dead set
+	Cancelled [len(Protocols)]uint64 // by protocol of the client, as are the counters below
+	Paused    [len(Protocols)]uint64 // pauses, and ends of pauses
+	Expired   uint64                 // unfinished jobs removed at their ExpiresAt
+	Released  uint64                 // leases given back, or ended with their connection
+	Dead      uint64                 // moves to the dead set
 }
 
 // Ready is the number of ready jobs.

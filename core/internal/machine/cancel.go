@@ -309,7 +309,9 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 
 // purgeJob removes one job of a purge.
 func (m *Machine) purgeJob(h uint32, by core.Protocol) {
-	m.count(m.table.At(h).Origin, by, func(t *core.Totals) { t.Cancelled++ })
+	e := m.table.At(h)
+	m.count(e.Origin, by, func(t *core.Totals) { t.Cancelled++ })
+	m.queues[e.Queue].counts.Cancelled[by]++
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
 }
 

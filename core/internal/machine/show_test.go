@@ -80,8 +80,8 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		p.say("%s", p.at(p.m.NextDeadline()))
 	case "measures":
 		for _, q := range p.ask(&core.InspectQueue{Queue: c.Word(1)}).Queues {
-			p.say("in %.2f/s, out %.2f/s, oldest %v, expired %d, released %d, dead %d", q.InRate, q.OutRate, q.OldestAge,
-				q.Counts.Expired, q.Counts.Released, q.Counts.Dead)
+			p.say("in %.2f/s, out %.2f/s, oldest %v, expired %d, released %d, dead %d, cancelled %d, paused %d", q.InRate, q.OutRate, q.OldestAge,
+				q.Counts.Expired, q.Counts.Released, q.Counts.Dead, total(q.Counts.Cancelled), total(q.Counts.Paused))
 		}
 	case "why":
 		return true, p.why(c.Word(1))
@@ -89,6 +89,14 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// total is the sum of a counter over all protocols.
+func total(counts [len(core.Protocols)]uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 // stats says all counters that are not zero.
