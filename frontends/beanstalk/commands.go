@@ -139,7 +139,7 @@ func (s *session) remove(p *pipeline, a *args) {
 		return
 	}
 	_, held := s.held[ref.Seq]
-	replies := 2
+	replies := 1
 	if held {
 		replies++
 	}
@@ -149,7 +149,6 @@ func (s *session) remove(p *pipeline, a *args) {
 		*op = core.Complete{Tag: tag, Ref: ref, Authority: core.ByHolder}
 		p.Ask(op)
 	}
-	p.Ask(&core.Inspect{Tag: tag, Ref: ref, Brief: true})
 	p.Ask(&core.Cancel{Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead)})
 }
 
@@ -238,7 +237,7 @@ func (s *session) reserveJob(p *pipeline, a *args) {
 	}
 	s.works()
 	p.Ask(&core.LeaseJob{
-		Tag: p.expect(pending{answer: answerReserveJob, seq: ref.Seq, large: true}), Ref: ref,
+		Tag: p.expect(pending{answer: answerReserveJob, large: true}), Ref: ref,
 		If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Dead), ByConn: true, Dead: true,
 	})
 }

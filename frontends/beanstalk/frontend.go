@@ -75,7 +75,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.Version == "" {
 		o.Version = "1.12"
 	}
-	f := &Frontend{broker: b, opts: o, tubes: tubes{byName: make(map[string]*tube)}}
+	f := &Frontend{broker: b, opts: o, tubes: tubes{byName: make(map[string]tube)}}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	f.id = "b" + hex.EncodeToString(id)[1:]

@@ -79,7 +79,6 @@ type lease struct {
 	until    core.Instant  // its end; zero: none
 	span     time.Duration // duration of its ttr; zero: none
 	priority int64
-	tube     string
 	ours     bool   // submitted over this protocol
 	delay    uint64 // from its attributes
 }
@@ -99,7 +98,6 @@ func (s *session) leased(seq uint64, g *core.Grant, j *core.Job) {
 	if g.LeaseFor > 0 {
 		l.until = g.LeasedAt.Add(g.LeaseFor)
 	}
-	l.tube, _ = s.front.tube(j.Queue)
 	if s.held == nil {
 		s.held = make(map[uint64]lease)
 	}
@@ -125,20 +123,13 @@ func answerFirst(_ *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool)
 	return appendJob(b, "FOUND", r.Jobs[0].Seq, r.Jobs[0].Job.Body), true
 }
 
-// answerDelete handles up to three replies: to Complete, if the client held the job; to Inspect; and to Cancel, for jobs
-// without a lease.
-func answerDelete(s *session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
-	if r.Kind == core.Inspected {
-		p.tube, _ = s.front.tube(r.Info.Queue)
-		return b, false
-	}
-	if l, held := s.held[p.seq]; held {
-		p.tube = l.tube
+// answerDelete handles up to two replies: to Complete, if the client held the job, and to Cancel, for jobs without a lease.
+func answerDelete(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+	if _, held := s.held[p.seq]; held {
 		delete(s.held, p.seq)
 	} else {
 		s.note("job.delete", strconv.FormatUint(p.seq, 10), "")
 	}
-	s.front.tubes.change(p.tube, func(t *tube) { t.deletes++ })
 	return append(b, deleted...), true
 }
 

@@ -15,12 +15,11 @@ type pipeline struct {
 type pending struct {
 	text     string
 	answer   answer
-	seq      uint64 // job that the command names
-	tube     string // tube of that job, once it is known
+	seq      uint64 // job that the command names; if it is not found, the client no longer holds it
+	tube     string // tube that the command names
 	put      bool
-	left     int         // number of replies to come, if only an error in the last one is the answer
-	large    bool        // the answer may be large
-	commit   core.Commit // of an earlier reply
+	left     int  // number of replies to come, if only an error in the last one is the answer
+	large    bool // the answer may be large
 	answered bool
 }
 

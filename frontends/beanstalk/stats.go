@@ -52,10 +52,13 @@ func answerStatsJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bo
 	case i.State == core.Scheduled || i.State == core.Retrying:
 		left = wholeSeconds(i.ReadyAt.Sub(now))
 	}
-	tube, _ := s.front.tube(i.Queue)
 	d := newDictionary()
 	d.number("id", i.Seq)
-	d.name("tube", tube)
+	if tube, ok := s.front.tube(i.Queue); ok {
+		d.name("tube", tube)
+	} else {
+		d.text("tube", printable(i.Queue))
+	}
 	d.text("state", state)
 	d.number("pri", priOf(i.Priority))
 	d.number("age", wholeSeconds(now.Sub(i.CreatedAt)))
@@ -87,10 +90,9 @@ func answerStatsTube(s *session, b []byte, p *pending, r *core.Reply) ([]byte, b
 	if len(r.Queues) > 0 {
 		q = &r.Queues[0]
 	} else if p.tube != defaultTube {
-		s.front.tubes.forget(p.tube)
 		return append(b, notFound...), true
 	}
-	t := s.front.tubes.of(p.tube, q.KnownSince)
+	t := s.front.tubes.of(p.tube)
 	submitted := uint64(0)
 	for _, n := range q.Counts.Submitted {
 		submitted += n
@@ -113,8 +115,8 @@ func answerStatsTube(s *session, b []byte, p *pending, r *core.Reply) ([]byte, b
 	d.count("current-using", t.using)
 	d.count("current-watching", t.watching)
 	d.count("current-waiting", t.waiting)
-	d.number("cmd-delete", t.deletes)
-	d.number("cmd-pause-tube", t.pauses)
+	d.number("cmd-delete", q.Counts.Done[core.Beanstalk]+q.Counts.Cancelled[core.Beanstalk])
+	d.number("cmd-pause-tube", q.Counts.Paused[core.Beanstalk])
 	d.number("pause", pause)
 	d.number("pause-time-left", left)
 	return appendYAML(b, d), true
@@ -248,15 +250,14 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 	}
 	s.count(verbPauseTube)
 	s.flush(p)
-	queue := s.front.queue(name)
-	known := slices.ContainsFunc(s.front.internal(&core.InspectQueue{Queue: queue}), func(r core.Reply) bool { return r.Kind == core.Queues })
-	if !known && name != defaultTube {
-		p.say(notFound)
-		return
-	}
-	if !known { // it always exists, because the pause keeps it
+	if name == defaultTube { // it always exists
 		s.hold(name)
 		defer s.free(name)
+	}
+	queue := s.front.queue(name)
+	if !slices.ContainsFunc(s.front.internal(&core.InspectQueue{Queue: queue}), func(r core.Reply) bool { return r.Kind == core.Queues }) {
+		p.say(notFound)
+		return
 	}
 	p.Ask(&core.PauseQueue{
 		Tag: p.expect(pending{answer: answerPause, tube: name}), Queue: queue, Paused: span > 0, For: seconds(span),
@@ -265,7 +266,6 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 }
 
 func answerPause(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
-	s.front.tubes.change(p.tube, func(t *tube) { t.pauses++ })
 	s.note("queue.pause", p.tube, "")
 	return append(b, paused...), true
 }

@@ -1,10 +1,8 @@
 package beanstalk
 
 import (
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"broker/core"
 	"broker/frontends"
@@ -40,18 +38,6 @@ func setupCounting(t *testing.T, o Options, guard func(core.Broker) core.Broker)
 }
 
 func noGuard(b core.Broker) core.Broker { return b }
-
-func TestManyTubesInUseCostNoMoreEach(t *testing.T) {
-	t.Parallel()
-	x := tubes{byName: make(map[string]*tube)}
-	begin := time.Now() //nolint:forbidigo // the test measures its own time
-	for i := range 10 * maxTubes {
-		x.change(strconv.Itoa(i), func(t *tube) { t.watching++ })
-	}
-	if took := time.Since(begin); took > 5*time.Second { //nolint:forbidigo // as above
-		t.Errorf("%d tubes took %v", 10*maxTubes, took)
-	}
-}
 
 func TestReserveOfManyShortLeasesAsksForOne(t *testing.T) {
 	t.Parallel()
