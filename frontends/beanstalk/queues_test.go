@@ -54,3 +54,16 @@ func TestListOfTubesNeedsRead(t *testing.T) {
 	c.Send("list-tubes\r\nlist-tube-used\r\n")
 	c.Want("UNKNOWN_COMMAND\r\nUSING default\r\n")
 }
+
+func TestStatsOfJobsInQueuesWithOtherNamesStayReadable(t *testing.T) {
+	t.Parallel()
+	s, _ := setupCounting(t, Options{}, noGuard)
+	c := s.Dial("asker")
+	for queue, want := range map[string]string{"a: b\nstate: x": `"a_ b_state_ x"`, "größe": `"gr__e"`, "1e5": `"1e5"`, "10.1/2": "10.1/2"} {
+		r := core.DoOnce(s.Broker, core.HTTP, &core.Submit{Tag: 1, Job: &core.Job{Queue: queue}})
+		c.Send(fmt.Sprintf("stats-job %d\r\n", r[0].Seq))
+		if got := c.ReadUntil("\n\r\n"); !strings.Contains(got, "\ntube: "+want+"\nstate: ready\n") {
+			t.Errorf("queue %q: %s", queue, got)
+		}
+	}
+}

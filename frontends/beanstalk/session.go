@@ -89,11 +89,13 @@ func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	}
 	s.scanned = 0
 	switch {
-	case s.skipLine || n > maxLine || !validLine(line):
+	case s.skipLine || n > maxLine:
 		s.skipLine = false
 		p.say(badFormat)
 	case len(line) >= 4 && string(line[:4]) == "put ":
 		return s.put(p, line[3:], n, in)
+	case !validLine(line):
+		p.say(badFormat)
 	case frontends.IsHTTP(line):
 		s.flush(p)
 		s.shutdown()
@@ -261,7 +263,7 @@ func (s *session) write(p *pending, r *core.Reply) {
 	b, done := p.answer(s, buf, p, r)
 	if done {
 		p.answered = true
-		out.Put(b, max(r.Commit, p.commit))
+		out.Put(b, r.Commit)
 	}
 }
 

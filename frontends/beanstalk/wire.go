@@ -108,7 +108,7 @@ var nameBytes = func() (set [256]bool) {
 
 // bodySize is the size of the body after an invalid put line. ok is false if the line does not contain the size.
 func bodySize(rest []byte) (size uint64, ok bool) {
-	fields := bytes.Fields(rest)
+	fields := bytes.FieldsFunc(rest, func(r rune) bool { return r == ' ' })
 	if len(fields) < 4 {
 		return 0, false
 	}

@@ -31,13 +31,13 @@ func quoted(name string) string {
 	case "true", "false", "yes", "no", "on", "off", "y", "n", "null", "~", ".inf", "-.inf", "+.inf", ".nan":
 		return `"` + name + `"`
 	}
-	if number == nil || integer == nil || strings.Trim(name, "0123456789_.+-/:") == "" {
+	if number == nil || integer == nil || strings.Trim(name, "0123456789_.+-") == "" {
 		return `"` + name + `"`
 	}
 	return name
 }
 
-// printable converts a text of the operating system to a quoted ASCII value.
+// printable converts any text to a quoted ASCII value.
 func printable(s string) string {
 	return `"` + strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' || r == ':' {
