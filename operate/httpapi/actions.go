@@ -61,7 +61,7 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 	if b.Filter != nil {
 		var err error
 		if selection.Filter, err = b.Filter.filter(s.service().Now().Time()); err != nil {
-			return nil, s.problemOf(err)
+			return nil, s.problemOf(inFilter(err))
 		}
 	}
 	if b.DryRun {

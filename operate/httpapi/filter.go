@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,8 +101,7 @@ func describeFilter(o *huma.Operation) {
 
 // jobFilter selects jobs in the body of a request, with the same names as in a query.
 type jobFilter struct {
-	q      string
-	fields map[string][]string // values by the names of service.FilterFields
+	fields map[string][]string // values by the names of service.FilterFields, and q
 }
 
 // Schema implements huma.SchemaProvider.
@@ -153,29 +154,30 @@ func (b *jobFilter) UnmarshalJSON(text []byte) error {
 		if json.Unmarshal(value, &values) != nil {
 			values = Names{string(value)} // a number, or true or false
 		}
-		if name == "q" && len(values) > 0 {
-			b.q = values[0]
-		} else if len(values) > 0 {
-			b.fields[name] = values
-		}
+		b.fields[name] = values
 	}
 	return nil
 }
 
-// filter converts the filter of the body for the service.
+// filter converts the filter of the body for the service. It refuses empty conditions: in a list they mean any value, but a program
+// that has lost a value must not change all jobs.
 func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 	f := &service.JobFilter{}
-	for i := range service.FilterFields {
-		field := &service.FilterFields[i]
-		values := b.fields[field.Name]
-		if len(values) == 0 || values[0] == "" && !field.Many() {
-			continue
-		}
-		if err := field.Set(f, values, now); err != nil {
-			return f, err
+	search := ""
+	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
+		field, values := service.FieldNamed(name), b.fields[name]
+		switch {
+		case len(values) == 0, values[0] == "" && (field == nil || !field.Many()):
+			return f, &service.Error{Code: service.CodeInvalid, Field: name, Detail: "is empty: leave it out to select jobs with any value"}
+		case field == nil:
+			search = values[0] // q, since the schema admits no other name
+		default:
+			if err := field.Set(f, values, now); err != nil {
+				return f, err
+			}
 		}
 	}
-	return f, f.Search(b.q, now)
+	return f, f.Search(search, now)
 }
 
 // splitAll takes values apart at commas.

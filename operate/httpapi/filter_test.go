@@ -93,3 +93,22 @@ func TestASearchChoosesJobsOverTheAPI(t *testing.T) {
 	f.call("GET", "/api/v1/jobs?q=colour:red", nil).problem(422, "invalid_request")
 	f.call("GET", "/api/v1/jobs?q=error:a&error_class=b", nil).problem(422, "invalid_request")
 }
+
+// TestActionsRefuseEmptyConditions: an empty condition would select jobs with any value.
+func TestActionsRefuseEmptyConditions(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "mail"})
+	for _, condition := range []string{
+		`"queue":[]`, `"state":[]`, `"queue":["mail"],"tag":[]`, `"unique_key":""`, `"queue":"mail","id_prefix":""`, `"q":""`, `"created_to":""`,
+	} {
+		f.call("POST", "/api/v1/job-actions", `{"action":"delete","filter":{`+condition+`}}`).problem(422, "invalid_request")
+	}
+	name := f.call("POST", "/api/v1/job-actions", `{"action":"delete","dry_run":true,"filter":{"queue":""}}`).want(200) // a name that is empty
+	if name["matched"] != float64(0) {
+		t.Errorf("%v jobs of the queue without a name", name["matched"])
+	}
+	if jobs := f.call("GET", "/api/v1/jobs?queue=mail&tag=&unique_key=", nil).want(200)["jobs"].([]any); len(jobs) != 1 {
+		t.Errorf("%d jobs in the list, want 1", len(jobs))
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -98,16 +99,21 @@ func (f *filter) query() (url.Values, error) {
 	return q, nil
 }
 
-// values returns the values of a flag in the form of the API.
+// values returns the values of a flag in the form of the API. A flag with an empty value is an error, as with an unset variable of a
+// shell: without the condition, the command would choose more jobs. Only names may be empty.
 func (f *filter) values(flag *filterFlag) ([]string, error) {
-	switch flag.kind {
-	case manyTexts:
-		return f.flags.GetStringArray(flag.name)
-	case commaTexts:
-		return f.flags.GetStringSlice(flag.name)
-	case oneText, past, future, yes:
+	given := f.flags.Lookup(flag.name)
+	text := given.Value.String()
+	if list, isList := given.Value.(pflag.SliceValue); isList {
+		values := list.GetSlice()
+		if given.Changed && len(values) == 0 {
+			return nil, UsageError(fmt.Errorf("--%s is empty", flag.name))
+		}
+		return values, nil
 	}
-	text := f.flags.Lookup(flag.name).Value.String()
+	if given.Changed && text == "" {
+		return nil, UsageError(fmt.Errorf("--%s is empty", flag.name))
+	}
 	if flag.field == searchField {
 		text = strings.TrimSpace(text + " " + f.words)
 	}

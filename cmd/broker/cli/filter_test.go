@@ -40,6 +40,7 @@ func TestFilterIsSentAsGiven(t *testing.T) {
 	}{
 		{"nothing", nil, ""},
 		{"several queues", []string{"--queue", "a,b", "--queue", "c"}, "queue=a%2Cb&queue=c"},
+		{"a queue without a name", []string{"--queue", ""}, "queue="},
 		{"states with commas", []string{"--state", "dead,ready"}, "state=dead&state=ready"},
 		{"to stop", []string{"--to-stop"}, "cancel_requested=true"},
 		{"a moment", []string{"--created-before", "2030-01-31T14:05:00Z"}, "created_to=2030-01-31T14%3A05%3A00Z"},
@@ -58,5 +59,20 @@ func TestFilterIsSentAsGiven(t *testing.T) {
 				t.Errorf("the query is %q, %v, want %q", q.Encode(), err, test.want)
 			}
 		})
+	}
+}
+
+// TestEmptyFilterFlagsAreRefused: an unset variable of a shell must not widen the choice of jobs.
+func TestEmptyFilterFlagsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--state=", "--unique=", "--workflow=", "--search=", "--created-before="} {
+		cmd := &cobra.Command{}
+		f := addFilter(cmd)
+		if err := cmd.ParseFlags([]string{"--queue=a", flag}); err != nil {
+			t.Fatal(err)
+		}
+		if q, err := f.query(); Code(err) != ExitUsage {
+			t.Errorf("%s: the query is %q, %v", flag, q.Encode(), err)
+		}
 	}
 }
