@@ -41,6 +41,7 @@ var completions = map[string]names{
 	"limits": queueNames, "limits set": queueNames, "limits rm": queueNames,
 	"policies": queueNames, "policies set": queueNames, "policies rm": queueNames,
 	"job": jobNames, "retry": jobNames, "kill": jobNames, "rm": jobNames, "move": jobNames, "jobs log": jobNames,
+	"cancel": jobNames, "rerun": jobNames, "workflow": jobNames,
 	"workers quiet": workerNames, "workers terminate": workerNames, "workers disconnect": workerNames,
 	"schedules pause": scheduleNames, "schedules resume": scheduleNames, "schedules run": scheduleNames, "schedules rm": scheduleNames,
 	"batches": batchNames,

@@ -82,7 +82,10 @@ func reloadCommand() *cobra.Command {
 
 // tokenCommand needs no broker.
 func tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "make tokens for principals", Args: noArgs}
+	cmd := &cobra.Command{
+		Use: "token", Short: "make tokens for principals", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // so that cobra checks the arguments
+	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "new",
 		Short: "print a new token and its hash for the settings file",

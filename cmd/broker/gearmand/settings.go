@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rs/zerolog"
+
 	"broker/config"
 )
 
@@ -147,14 +149,14 @@ func (g *launcher) makeData() error {
 	return nil
 }
 
-// logQueue logs, at any log level, where jobs are kept.
+// logQueue logs where jobs are kept, whatever the log level.
 func (g *launcher) logQueue() {
 	c := &g.config
 	if c.Durability == "none" {
-		g.log.Log().Msg("jobs are kept in memory only, and are lost when this process ends")
+		g.log.Log().Str(zerolog.LevelFieldName, zerolog.LevelWarnValue).Msg("jobs are kept in memory only, and are lost when this process ends")
 		return
 	}
-	line := g.log.Log().Str("data", c.Data)
+	line := g.log.Log().Str(zerolog.LevelFieldName, zerolog.LevelInfoValue).Str("data", c.Data)
 	var ignored []string
 	for _, o := range options {
 		if o.isPlugin() && g.options.has(o.long) {
