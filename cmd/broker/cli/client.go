@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -146,6 +147,9 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
+		if lostAnswer(err) {
+			return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf("%w: %w", errLostAnswer, err)}
+		}
 		return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
 			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server, BROKER_URL or --context", c.name, err)}
 	}
@@ -154,6 +158,14 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	return nil, problemOf(resp)
+}
+
+// errLostAnswer means that the broker may have handled a request, but its answer did not arrive.
+var errLostAnswer = errors.New("the connection to the broker was lost before it answered")
+
+// lostAnswer reports whether a connection ended after it was opened.
+func lostAnswer(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // call sends a request and decodes the answer into into, unless that is nil or there is no content. It also returns the raw
@@ -182,8 +194,10 @@ func (c *client) submit(ctx context.Context, query url.Values, body map[string]a
 		return c.perform(req, into)
 	}
 	raw, err := try()
-	var p *problem
-	if !errors.As(err, &p) || p.Code != "outcome_unknown" {
+	switch {
+	case errors.Is(err, errLostAnswer):
+		err = &ExitError{Code: ExitFailed, Err: fmt.Errorf("outcome unknown: %w", err)}
+	case !hasCode(err, "outcome_unknown"):
 		return raw, err
 	}
 	pause(ctx, retryPause)

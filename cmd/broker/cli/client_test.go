@@ -12,13 +12,25 @@ import (
 
 func TestPushTriesOnceMoreUnderTheSameKeyIfTheOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
+	for _, lose := range []func(w http.ResponseWriter){
+		func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"status":503,"code":"outcome_unknown","title":"x","detail":"it may apply"}`)) // the client reports it
+		},
+		func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, // ends the connection
+	} {
+		pushWithLostAnswers(t, lose)
+	}
+}
+
+func pushWithLostAnswers(t *testing.T, lose func(w http.ResponseWriter)) {
+	t.Helper()
 	for _, lost := range []int{0, 1, 2} { // answers that are lost
 		var keys []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			keys = append(keys, r.Header.Get("Idempotency-Key"))
 			if len(keys) <= lost {
-				w.WriteHeader(http.StatusServiceUnavailable)
-				_, _ = w.Write([]byte(`{"status":503,"code":"outcome_unknown","title":"x","detail":"it may apply"}`)) // the client reports it
+				lose(w)
 				return
 			}
 			_, _ = w.Write([]byte(`{"id":"j1"}`)) // likewise
