@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ func jobCommand() *cobra.Command {
 				if i > 0 {
 					_, _ = fmt.Fprintln(cmd.OutOrStdout()) // the next line reports it
 				}
+				j.Unserved = j.Reason == "worker" && c.unserved(cmd.Context(), j.Queue)
 				err = printJob(cmd.OutOrStdout(), &j)
 			}
 			if err != nil {
@@ -75,6 +77,15 @@ type detailedJob struct {
 		Percent *float64 `json:"percent"`
 		Text    string   `json:"text"`
 	} `json:"progress"`
+
+	Unserved bool `json:"-"` // see client.unserved
+}
+
+// unserved reports whether it is known that no worker asks for jobs of a queue, or runs one.
+func (c *client) unserved(ctx context.Context, name string) bool {
+	var q queue
+	_, err := c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(name), nil, nil, &q)
+	return err == nil && q.Name == name && q.Workers+q.Leased == 0
 }
 
 func printJob(w io.Writer, j *detailedJob) error {
@@ -147,6 +158,9 @@ func jobText(j *detailedJob) string {
 func (j *detailedJob) waitsFor() string {
 	switch j.Reason {
 	case "worker":
+		if j.Unserved {
+			return "a worker; none is asking for it"
+		}
 		return "a free worker"
 	case "paused":
 		return "its queue, which is paused"

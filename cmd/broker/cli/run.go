@@ -65,7 +65,7 @@ func runCommand() *cobra.Command {
 				return err
 			}
 		}
-		return showOutcome(cmd, &j, *timeout, *out)
+		return showOutcome(cmd, c, &j, *timeout, *out)
 	}
 	return cmd
 }
@@ -99,7 +99,7 @@ func failureText(j *job) string {
 }
 
 // showOutcome prints the result of a job, or returns an error if there is none.
-func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) error {
+func showOutcome(cmd *cobra.Command, c *client, j *job, waited time.Duration, out format) error {
 	o := j.Outcome
 	switch {
 	case o == nil:
@@ -109,6 +109,9 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 			if at := local(j.RunAt); at != "" {
 				text += "; its next try is at " + at
 			}
+		}
+		if j.State == "ready" && c.unserved(cmd.Context(), j.Queue) {
+			text += "; no worker is asking for jobs of queue " + oneLine(j.Queue, 60)
 		}
 		return Failed(errors.New(text + "; it goes on without this command"))
 	case !o.Success:
