@@ -150,7 +150,7 @@ type Report struct {
 	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease is extended to this time if it would end earlier; zero: unchanged
-	LeaseUntil  Instant // the lease ends then, even if that is earlier than before; zero: unchanged
+	LeaseUntil  Instant // the lease ends then, even if that is earlier than before; at once if it has passed; zero: unchanged
 	Heartbeat   bool    // the report only extends the lease; Progress is ignored
 }
 

@@ -86,7 +86,7 @@ func (c *Check) End() (timers int) {
 	}
 	c.sorting()
 	c.sharedBuckets()
-	if o := &c.r.orders; o.pages != nil && (o.last == 0 || c.r.table.Live == 0) {
+	if o := &c.r.orders; o.pages != nil && (o.newest == 0 || c.r.table.Live == 0) {
 		c.fail("%d pages of places, and no job has one", len(o.pages))
 	}
 	if have := max(len(c.r.limitedJobs.all)-1, 0) - len(c.r.limitedJobs.free); have != c.jobs {

@@ -49,10 +49,11 @@ const chainReady = 1 << 31
 
 // orders are all orderings.
 type orders struct {
-	last    uint32                        // number of the newest ordering
+	newest  uint32                        // number of the newest ordering
 	pages   []*[table.PageSize]orderPlace // by handle; nil where there is no job of an ordered queue
 	handOut bool                          // several jobs are being handed out
 	handed  []handedOut
+	last    handedOut // chain of the job that was handed out last
 }
 
 // handedOut is a chain with jobs in the current hand-out.
@@ -66,8 +67,8 @@ func (r *Rules) newOrdering(n uint32, s *queuePolicy) *ordering {
 	if s == nil || !s.sharing.Ordered {
 		return nil
 	}
-	r.orders.last++
-	return &ordering{queue: n, number: r.orders.last, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
+	r.orders.newest++
+	return &ordering{queue: n, number: r.orders.newest, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
 }
 
 // ordersBy reports whether an ordering uses the key of this policy; nil is an ordering without a key.
@@ -273,6 +274,15 @@ func (r *Rules) handOut(q *Queue, h uint32, seq uint64) {
 		c.out = max(c.out, seq)
 	}
 	r.reopenChain(q.order, number)
+	r.orders.last = handedOut{q.order, number}
+}
+
+// Following returns the open job with the same key as the last job of the current hand-out from this queue; zero: none.
+func (r *Rules) Following(q *Queue) uint32 {
+	if last := r.orders.last; last.of != nil && last.of == q.order {
+		return last.of.slots[last.chain].open
+	}
+	return 0
 }
 
 // EndHandOut ends the hand-out, and closes jobs that were open only for it.
@@ -281,7 +291,7 @@ func (r *Rules) EndHandOut() {
 		o.of.slots[o.chain].out = 0
 		r.reopenChain(o.of, o.chain)
 	}
-	r.orders.handOut, r.orders.handed = false, r.orders.handed[:0]
+	r.orders.handOut, r.orders.handed, r.orders.last = false, r.orders.handed[:0], handedOut{}
 }
 
 // OutOfTurn reports whether an ordered queue does not allow any client to lease a job now.

@@ -413,6 +413,10 @@ func (m *Machine) report(c *client, op *core.Report) {
 		})
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: e.Has(table.Stopping)})
+	if e.State == core.Leased && op.LeaseUntil != 0 && op.LeaseUntil <= m.table.Now {
+		m.table.Timers.Remove(&e.StateTimer)
+		m.stateDue(h) // at once: the next operation may want the job
+	}
 }
 
 // moveLeaseEnd changes the end of a lease as a report requests.

@@ -113,12 +113,18 @@ func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
 	return m.table.At(m.front(m.queues[n], c, op)).Priority()
 }
 
-// front returns the next job that a client gets from a queue. runnable and slotFor must have found one.
+// front returns the next job that a client gets from a queue. runnable and slotFor must have found one. Jobs of one key that are
+// handed out together come one after another, so that the other keys are left for other workers, unless a job is more urgent.
 func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 	if q.HasLanes() {
 		return m.laneFront(q, askerFor(c, op))
 	}
-	return q.Open().Front()
+	first := q.Open().Front()
+	h := m.limits.Following(&q.Queue)
+	if h == 0 || m.table.At(h).Priority() < m.table.At(first).Priority() || m.unfit(h) || !m.limits.Fits(&q.Queue, h) {
+		return first
+	}
+	return h
 }
 
 // maxReadyClass returns a priority that no ready job exceeds. A search can stop when it finds a job of this priority.
