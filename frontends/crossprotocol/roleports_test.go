@@ -200,8 +200,8 @@ func sqsRoles() rolePort {
 	}
 }
 
-// sqsTask is the handle of a task that moves messages of q: "q:x" in base64.
-const sqsTask = "cTp4"
+// sqsTask is the handle of a task that moves messages of q: the base64 of JSON with the ARN of q.
+const sqsTask = "eyJ0YXNrSWQiOiJ0Iiwic291cmNlQXJuIjoiYXJuOmF3czpzcXM6dXMtZWFzdC0xOjAwMDAwMDAwMDAwMDpxIn0="
 
 // askSQS calls an action as the principal "p".
 func askSQS(t *testing.T, b core.Broker, control *access.Control, command, members string) string {

@@ -65,6 +65,15 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 	if err := checkEntries(in.Entries, func(e *sendEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
+	for i := range in.Entries { // these parameters are of the whole batch
+		switch e := &in.Entries[i]; {
+		case !of.FIFO:
+		case e.MessageDedupID == nil && of.get(contentDedup) != "true":
+			return nil, noDedupID()
+		case e.MessageGroupID == nil:
+			return nil, refuse(invalidParameter, "The request must contain the parameter MessageGroupId.")
+		}
+	}
 	out := &sendBatchOutput{}
 	var messages []*outgoing
 	var ids []string
@@ -74,7 +83,7 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 		m, err := q.check(of, &e.messageInput)
 		if err == nil && m.size() > min(of.number(maximumSize), q.f.opts.MaxBodyBytes) {
 			total += m.size()
-			err = refuse(invalidParameter, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
+			err = refuse(invalidParameter, "One or more parameters cannot be validated. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
 		}
 		if err != nil {
 			out.Failed = append(out.Failed, failed(e.ID, err))

@@ -43,7 +43,7 @@ var (
 	unknownKey     = &errorKind{"InvalidClientTokenId", "InvalidClientTokenId", 403}
 	wrongSignature = &errorKind{"SignatureDoesNotMatch", "SignatureDoesNotMatch", 403}
 	incomplete     = &errorKind{"IncompleteSignature", "IncompleteSignature", 403}
-	accessDenied   = &errorKind{"AccessDeniedException", "AccessDenied", 403}
+	accessDenied   = &errorKind{"AccessDenied", "AccessDenied", 403}
 
 	internalError = &errorKind{"InternalFailure", "InternalFailure", 500}
 	unavailable   = &errorKind{"ServiceUnavailable", "ServiceUnavailable", http.StatusServiceUnavailable}

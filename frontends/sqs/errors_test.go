@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"context"
+	"encoding/base64"
 	"crypto/md5" //nolint:gosec // as the protocol has it
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ func TestBadInput(t *testing.T) {
 		eleven = append(eleven, entry(string(c)))
 	}
 	arn := func(name string) string { return "arn:aws:sqs:us-east-1:000000000000:" + name }
+	taskOf := func(name string) string {
+		return base64.StdEncoding.EncodeToString([]byte(`{"taskId":"t","sourceArn":"` + arn(name) + `"}`))
+	}
 	redrivePolicyOf := func(target, count string) object {
 		return object{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn(target) + `","maxReceiveCount":` + count + `}`}
 	}
@@ -57,7 +61,8 @@ func TestBadInput(t *testing.T) {
 		{"unknown attribute", "CreateQueue", object{"QueueName": "x", "Attributes": object{"Foo": "1"}}, invalidAttributeName},
 		{"read-only attribute", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"QueueArn": "1"}}, invalidAttributeName},
 		{"attribute of fifo queues", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"ContentBasedDeduplication": "true"}}, invalidAttributeName},
-		{"fifo changed", "SetQueueAttributes", object{"QueueUrl": "f.fifo", "Attributes": object{"FifoQueue": "true"}}, invalidAttribute},
+		{"fifo changed", "SetQueueAttributes", object{"QueueUrl": "f.fifo", "Attributes": object{"FifoQueue": "false"}}, invalidAttribute},
+		{"scope of a standard queue", "CreateQueue", object{"QueueName": "x", "Attributes": object{"DeduplicationScope": "queue"}}, invalidAttributeName},
 		{"out of range", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"VisibilityTimeout": "43201"}}, invalidAttribute},
 		{"no number", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"DelaySeconds": "x"}}, invalidAttribute},
 		{"unknown attribute asked for", "GetQueueAttributes", object{"QueueUrl": "q", "AttributeNames": []string{"Foo"}}, invalidAttributeName},
@@ -89,6 +94,9 @@ func TestBadInput(t *testing.T) {
 		{"no handle", "DeleteMessage", object{"QueueUrl": "q", "ReceiptHandle": "x"}, invalidHandle},
 		{"handle missing", "DeleteMessage", object{"QueueUrl": "q"}, missingParameter},
 		{"visibility missing", "ChangeMessageVisibility", object{"QueueUrl": "q", "ReceiptHandle": "x"}, missingParameter},
+		{"control character in an attribute", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("String", "\x01")}, invalidParameter},
+		{"batch without a group", "SendMessageBatch", object{"QueueUrl": "f.fifo", "Entries": []object{{"Id": "a", "MessageBody": "m", "MessageDeduplicationId": "d"}}}, invalidParameter},
+		{"batch without a deduplication id", "SendMessageBatch", object{"QueueUrl": "f.fifo", "Entries": []object{{"Id": "a", "MessageBody": "m", "MessageGroupId": "g"}}}, invalidParameter},
 		{"empty batch", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{}}, emptyBatch},
 		{"eleven entries", "SendMessageBatch", object{"QueueUrl": "q", "Entries": eleven}, tooManyEntries},
 		{"same ids", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{entry("a"), entry("a")}}, idsNotDistinct},
@@ -97,12 +105,15 @@ func TestBadInput(t *testing.T) {
 			{"Id": "a", "MessageBody": long[:1<<19+1]}, {"Id": "b", "MessageBody": long[:1<<19]},
 		}}, batchTooLong},
 		{"label missing", "AddPermission", object{"QueueUrl": "q", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}}, missingParameter},
+		{"unknown action of a label", "AddPermission", object{"QueueUrl": "q", "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"Fly"}}, invalidParameter},
 		{"label unknown", "RemovePermission", object{"QueueUrl": "q", "Label": "x"}, invalidParameter},
 		{"move from nowhere", "StartMessageMoveTask", object{"SourceArn": arn("none")}, resourceNotFound},
 		{"move to nowhere", "StartMessageMoveTask", object{"SourceArn": arn("dead"), "DestinationArn": arn("none")}, resourceNotFound},
 		{"no dead-letter queue", "StartMessageMoveTask", object{"SourceArn": arn("q")}, invalidParameter},
 		{"bad task handle", "CancelMessageMoveTask", object{"TaskHandle": "!"}, invalidParameter},
-		{"unknown task", "CancelMessageMoveTask", object{"TaskHandle": "cTp4"}, resourceNotFound},
+		{"task handle of something else", "CancelMessageMoveTask", object{"TaskHandle": "cTp4"}, invalidParameter},
+		{"unknown task", "CancelMessageMoveTask", object{"TaskHandle": taskOf("q")}, resourceNotFound},
+		{"task of an unknown queue", "CancelMessageMoveTask", object{"TaskHandle": taskOf("none")}, resourceNotFound},
 		{"unknown action", "Frobnicate", object{}, unknownOperation},
 		{"text for a number", "ReceiveMessage", object{"QueueUrl": "q", "MaxNumberOfMessages": "x"}, serialization},
 	} {
@@ -176,10 +187,11 @@ func TestErrorsOfQuery(t *testing.T) {
 		{"an action without a queue on a queue's path", "/000000000000/q", []string{"Action", "ListQueues"}, 400, "<Code>InvalidAction</Code>"},
 		{"unknown queue", "/", []string{"Action", "PurgeQueue", "QueueUrl", "none"}, 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code><Message>The specified queue does not exist for this wsdl version.</Message>"},
 		{"a number that is none", "/", []string{"Action", "ReceiveMessage", "QueueUrl", "q", "MaxNumberOfMessages", "x"}, 400, "<Code>InvalidParameterValue</Code>"},
+		{"no messages", "/000000000000/q", []string{"Action", "ReceiveMessage"}, 200, "<ReceiveMessageResult/>"},
 		{"missing parameter", "/", []string{"Action", "CreateQueue"}, 400, "<Type>Sender</Type><Code>MissingParameter</Code>"},
 	} {
 		status, header, body := f.query(c.path, c.pairs...)
-		if status != c.status || !strings.Contains(body, c.want) || header.Get("X-Amzn-Query-Error") == "" {
+		if status != c.status || !strings.Contains(body, c.want) || (header.Get("X-Amzn-Query-Error") == "") != (status == 200) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 	}

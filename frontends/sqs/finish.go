@@ -128,7 +128,7 @@ func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (
 		here.States = []core.State{core.Ready, core.Scheduled}
 		r, err = c.one(&core.Update{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Set: core.JobChange{ReadyAt: &until}})
 	}
-	if errors.Is(err, core.ErrNotFound) || errors.Is(err, core.ErrFinished) || errors.Is(err, core.ErrConflict) {
+	if err != nil && gone(err) {
 		return r, errNotAvailable(w.handle)
 	}
 	return r, err

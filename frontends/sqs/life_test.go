@@ -27,13 +27,11 @@ func TestLifeOfAMessage(t *testing.T) {
 
 	first := got[0]["ReceiptHandle"]
 	f.do("ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first, "VisibilityTimeout": 0})
-	f.engine.Tick()
 	again := f.receive(q)
 	want(t, "given back", bodies(again), "one")
 	want(t, "count", again[0]["Attributes"].(object)[sysCount], "2")
 	f.advance(31 * time.Second)
 	want(t, "both are back in their old order", bodies(f.receive(q, "VisibilityTimeout", 0)), "one two")
-	f.engine.Tick()
 	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first}) // also with an old handle, and twice
 	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first})
 	want(t, "left", bodies(f.receive(q)), "two")
@@ -118,7 +116,6 @@ func TestDeadLetters(t *testing.T) {
 	want(t, "its source", got[0]["Attributes"].(object)[sysDeadSource], "arn:aws:sqs:us-east-1:000000000000:q")
 	want(t, "its attributes", got[0]["MD5OfMessageAttributes"], sent["MD5OfMessageAttributes"])
 	f.do("ChangeMessageVisibility", object{"QueueUrl": dead, "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0})
-	f.engine.Tick()
 
 	sources := f.do("ListDeadLetterSourceQueues", object{"QueueUrl": dead})["queueUrls"].([]any)
 	want(t, "sources", len(sources), 1)
@@ -306,9 +303,9 @@ func TestJobsOfOtherProtocolsAreMessages(t *testing.T) {
 	f := setup(t)
 	core.DoOnce(f.engine, core.Faktory, &core.Submit{Job: &core.Job{
 		Queue: "mail", ID: "some-jid", Type: "Welcome", Body: []byte(`["x"]`), Format: core.Args, Origin: core.Faktory, MaxFails: 3,
-	}}, &core.Submit{Job: &core.Job{Queue: "mail", Body: []byte{0, 1}, Origin: core.Gearman}})
+	}}, &core.Submit{Job: &core.Job{Queue: "mail", Body: []byte{0, 1}, Origin: core.Gearman}}, &core.Submit{Job: &core.Job{Queue: "mail", Origin: core.Gearman}})
 	got := f.receive("mail")
-	want(t, "count", len(got), 2)
+	want(t, "count", len(got), 3)
 	attr := func(i int, name string) any {
 		v, _ := got[i]["MessageAttributes"].(object)[name].(object)
 		return v["StringValue"]
@@ -319,4 +316,23 @@ func TestJobsOfOtherProtocolsAreMessages(t *testing.T) {
 	want(t, "origin", attr(0, attrFrom), "faktory")
 	want(t, "bytes", got[1]["Body"], "AAE=")
 	want(t, "their encoding", attr(1, attrEncoding), "base64")
+	want(t, "no bytes", got[2]["Body"], "")
+}
+
+// A Faktory job whose timeout ends has failed, and goes to its own retries.
+func TestRedrivePolicyIsNotForJobsWithTheirOwnLimit(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("dead")
+	q := f.create("q", "VisibilityTimeout", "1", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":1}`)
+	core.DoOnce(f.engine, core.Faktory,
+		&core.Submit{Job: &core.Job{Queue: "q", ID: "limited", Origin: core.Faktory, MaxFails: 3, LeaseEnd: core.LeaseEndFail}},
+		&core.Submit{Job: &core.Job{Queue: "q", ID: "unlimited", Origin: core.Beanstalk}},
+	)
+	want(t, "received", len(f.receive(q)), 2)
+	f.advance(2 * time.Second)
+	got := f.receive(q)
+	want(t, "received again", len(got), 1)
+	want(t, "its id", got[0]["MessageId"], "limited")
+	want(t, "dead letters", f.receive("dead")[0]["MessageId"], "unlimited")
 }

@@ -93,7 +93,7 @@ type message struct {
 	MessageID        string                    `json:"MessageId" query:"MessageId"`
 	ReceiptHandle    string                    `json:",omitempty"`
 	MD5OfBody        string                    `json:",omitempty"`
-	Body             string                    `json:",omitempty"`
+	Body             *string                   `json:",omitempty"` // jobs of other protocols may have empty bodies
 	Attributes       map[string]string         `json:",omitempty" query:"Attribute"`
 	AttributesDigest string                    `json:"MD5OfMessageAttributes,omitempty" query:"MD5OfMessageAttributes"`
 	Custom           map[string]attributeValue `json:"MessageAttributes,omitempty" query:"MessageAttribute"`
@@ -133,7 +133,7 @@ func (f *Frontend) view(r *core.Reply, firstLeasedAt core.Instant, in *receiveIn
 	job := r.Job
 	body, encoding := textOf(job)
 	m := message{
-		MessageID: identity(job, r.Seq), Body: body, MD5OfBody: digestOf(body),
+		MessageID: identity(job, r.Seq), Body: &body, MD5OfBody: digestOf(body),
 		ReceiptHandle: receiptHandle{seq: r.Seq, leasedAt: r.Lease.LeasedAt}.text(job.Queue),
 	}
 	c := carriedBy(job)

@@ -1,13 +1,10 @@
 package sqs
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"broker/core"
 	"broker/frontends/access"
@@ -92,7 +89,7 @@ func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
 	for {
 		r, err := c.one(find)
 		if err != nil {
-			return taskFailed, errorOf(err).text
+			return taskFailed, errorOf(err).kind.code
 		}
 		for i := range r.Jobs {
 			if t.stopping() {
@@ -104,11 +101,13 @@ func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
 			if !f.stillMay(t, t.Source) || t.Destination != "" && !f.stillMay(t, t.Destination) {
 				return taskFailed, "The creator of the task has no access to the queues any more."
 			}
-			f.moveBack(c, t, &r.Jobs[i])
+			if err := f.moveBack(c, t, &r.Jobs[i]); err != nil {
+				return taskFailed, errorOf(err).kind.code
+			}
 			f.pace(t)
 		}
 		if _, err := f.save(c, t); err != nil {
-			return taskFailed, errorOf(err).text
+			return taskFailed, errorOf(err).kind.code
 		}
 		if find.Cursor = r.NextCursor; find.Cursor == "" {
 			return taskDone, ""
@@ -129,8 +128,8 @@ func (f *Frontend) pace(t *moveTask) {
 	}
 }
 
-// moveBack moves one message. A message that a receiver holds stays.
-func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
+// moveBack moves one message. A message that a receiver holds stays. It fails if the queue to which the message goes does not exist.
+func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) error {
 	to := ""
 	if t.Destination != "" {
 		to = f.coreName(t.Destination)
@@ -154,21 +153,24 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
 			to = f.coreName(sources[0])
 		}
 	}
-	if to == "" {
-		return // its original queue is unknown
+	name := strings.TrimPrefix(to, f.opts.Namespace)
+	switch {
+	case to == "": // its original queue is unknown
+	case to == info.Queue:
+	case t.Destination == "" && t.Sources != nil && !slices.Contains(t.Sources, to): // it now has another dead-letter queue
+	case !f.stillMay(t, name):
+	default:
+		if _, err := f.find(name); err != nil {
+			return err
+		}
+		op.Queue = to
+		if _, err := c.one(op); err == nil {
+			t.mu.Lock()
+			t.Moved++
+			t.mu.Unlock()
+		}
 	}
-	if t.Destination == "" && t.Sources != nil && !slices.Contains(t.Sources, to) {
-		return // its original queue now has another dead-letter queue
-	}
-	if name := strings.TrimPrefix(to, f.opts.Namespace); !f.stillMay(t, name) {
-		return
-	}
-	op.Queue = to
-	if _, err := c.one(op); err == nil {
-		t.mu.Lock()
-		t.Moved++
-		t.mu.Unlock()
-	}
+	return nil
 }
 
 // sourcesOf returns the queues whose dead letters go to a queue.
@@ -240,7 +242,7 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	}
 	sources := f.sourcesOf(source.Name)
 	if len(sources) == 0 {
-		return nil, badValue(shorten(in.SourceARN), "SourceArn", "Source queue must be configured as a Dead Letter Queue.")
+		return nil, refuse(invalidParameter, "Source queue must be configured as a Dead Letter Queue.")
 	}
 	if in.TargetARN != "" {
 		to, err := q.byARN(in.TargetARN, "DestinationArn", access.Operate)
@@ -267,7 +269,7 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	if info != nil {
 		t.ToMove = info.Ready()
 	}
-	t.Handle = base64.URLEncoding.EncodeToString([]byte(source.Name + ":" + uuid.NewString()))
+	t.Handle = q.f.newTaskHandle(source.Name)
 	c := f.open(q.from)
 	defer c.close()
 	commit, err := f.addTask(c, t)
@@ -284,16 +286,20 @@ func (q *request) byARN(arn, parameter string, role access.Role) (*queue, error)
 		return nil, missing(parameter)
 	}
 	if strings.Count(arn, ":") != 5 {
-		return nil, badValue(shorten(arn), parameter, "Not an ARN of a queue.")
+		return nil, refuse(invalidParameter, "You must use this format to specify the %s: arn:<partition>:<service>:<region>:<account-id>:<resource-id>", parameter)
 	}
 	if err := q.f.may(q.from, role, arnName(arn)); err != nil {
 		return nil, err
 	}
 	of, err := q.f.find(arnName(arn))
 	if err != nil {
-		return nil, refuse(resourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
+		return nil, noResource(parameter)
 	}
 	return of, nil
+}
+
+func noResource(parameter string) error {
+	return refuse(resourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
 }
 
 type listTasksInput struct {
@@ -362,13 +368,15 @@ func (q *request) cancelMoveTask(in *taskHandle) (any, error) {
 	if in.TaskHandle == "" {
 		return nil, missing("TaskHandle")
 	}
-	raw, err := base64.URLEncoding.DecodeString(in.TaskHandle)
-	source, _, ok := strings.Cut(string(raw), ":")
-	if err != nil || !ok {
-		return nil, badValue(shorten(in.TaskHandle), "TaskHandle", "Not a handle of a task.")
+	source, ok := q.f.sourceOf(in.TaskHandle)
+	if !ok {
+		return nil, refuse(invalidParameter, "Value for parameter TaskHandle is invalid.")
 	}
 	if err := q.mayOne(operate, source); err != nil {
 		return nil, err
+	}
+	if _, err := q.f.find(source); err != nil {
+		return nil, noResource("SourceArn")
 	}
 	for _, t := range q.f.tasksOf(source) {
 		if t.Handle != in.TaskHandle {
@@ -389,7 +397,8 @@ func (q *request) cancelMoveTask(in *taskHandle) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		q.audit("queue.redrive.cancel", source, "")
 		return &cancelTaskOutput{&moved}, c.committed(q.ctx, commit)
 	}
-	return nil, refuse(resourceNotFound, "The task that you specified doesn't exist or has ended.")
+	return nil, refuse(resourceNotFound, "Task does not exist.")
 }

@@ -2,12 +2,48 @@ package sqs
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"slices"
+
+	"github.com/google/uuid"
 
 	"broker/core"
 	"broker/frontends/access"
 )
+
+// taskName is what a task handle contains: it is the base64 of its JSON, as in SQS.
+type taskName struct {
+	ID     string `json:"taskId"`
+	Source string `json:"sourceArn"`
+}
+
+func (f *Frontend) newTaskHandle(source string) string {
+	raw, err := json.Marshal(taskName{uuid.NewString(), f.arnOf(source)})
+	if err != nil {
+		panic(err) // texts only
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// sourceOf returns the queue from which the task with a handle moves messages.
+func (f *Frontend) sourceOf(handle string) (source string, ok bool) {
+	f.mu.RLock()
+	i := slices.IndexFunc(f.tasks, func(t *moveTask) bool { return t.Handle == handle })
+	if i >= 0 {
+		source = f.tasks[i].Source
+	}
+	f.mu.RUnlock()
+	if i >= 0 {
+		return source, true
+	}
+	var name taskName
+	raw, err := base64.StdEncoding.DecodeString(handle)
+	if err != nil || json.Unmarshal(raw, &name) != nil || name.ID == "" || name.Source == "" {
+		return "", false
+	}
+	return arnName(name.Source), true
+}
 
 // addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the oldest
 // finished tasks.

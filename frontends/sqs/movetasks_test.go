@@ -127,3 +127,25 @@ func TestMoveTaskEndsWithTheRightToIt(t *testing.T) {
 		}
 	}
 }
+
+func TestMoveTaskFailsWithoutItsDestination(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dead, other := f.create("dead"), f.create("other")
+	f.create("q", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":2}`)
+	for range 3 {
+		f.send(dead, "m")
+	}
+	arn := "arn:aws:sqs:us-east-1:000000000000:"
+	f.do("StartMessageMoveTask", object{"SourceArn": arn + "dead", "DestinationArn": arn + "other", "MaxNumberOfMessagesPerSecond": 5})
+	f.do("DeleteQueue", object{"QueueUrl": other})
+	f.done.Wait()
+	task := f.do("ListMessageMoveTasks", object{"SourceArn": arn + "dead"})["Results"].([]any)[0].(object)
+	want(t, "task", task["Status"], taskFailed)
+	want(t, "reason", task["FailureReason"], queueDoesNotExist.code)
+	status, _, _ := f.post(t.Context(), "GetQueueUrl", object{"QueueName": "other"})
+	want(t, "the destination is not made again", status, 400)
+	if len(f.receive(dead)) == 0 {
+		t.Error("no message stays")
+	}
+}

@@ -191,12 +191,12 @@ func (q *request) createQueue(in *createQueueInput) (any, error) {
 	if err := q.mayOne(operate, name); err != nil {
 		return nil, err
 	}
-	fifo := in.Attributes[fifoQueue] == "true"
+	fifo := strings.EqualFold(in.Attributes[fifoQueue], "true")
 	if !validQueueName(name) || strings.HasSuffix(name, fifoSuffix) != fifo {
 		return nil, badValue(shorten(name), "QueueName",
 			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length; FIFO queues end in .fifo.")
 	}
-	if err := checkSettings(in.Attributes, fifo, true); err != nil {
+	if err := checkSettings(in.Attributes, fifo); err != nil {
 		return nil, err
 	}
 	if len(in.Tags) > maxQueueTags {

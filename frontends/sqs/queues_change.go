@@ -3,6 +3,7 @@ package sqs
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, er
 	if len(in.Attributes) == 0 {
 		return nil, missing("Attributes")
 	}
-	if err := checkSettings(in.Attributes, of.FIFO, false); err != nil {
+	if err := checkSettings(in.Attributes, of.FIFO); err != nil {
 		return nil, err
 	}
 	if err := q.checkPolicies(of.Name, of.FIFO, in.Attributes); err != nil {
@@ -33,8 +34,7 @@ func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, er
 	if err != nil {
 		return nil, err
 	}
-	names := slices.Sorted(maps.Keys(in.Attributes))
-	q.audit("queue.change", of.Name, strings.Join(names, ", "))
+	q.audit("queue.change", of.Name, namesIn(maps.Keys(in.Attributes)))
 	if before := of.number(retentionPeriod); fresh.number(retentionPeriod) != before {
 		return nil, q.retain(fresh)
 	}
@@ -78,7 +78,7 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 		return nil
 	}
 	policy, ok := parseRedrive(value)
-	if !ok || policy.target == name {
+	if !ok {
 		return badAttribute(redrivePolicy)
 	}
 	if err := q.mayOne([]access.Role{access.Produce, access.Operate}, policy.target); err != nil {
@@ -148,8 +148,14 @@ func (q *request) tagQueue(of *queue, in *tagQueueInput) (any, error) {
 		}
 		return &fresh, nil
 	})
+	if err == nil {
+		q.audit("queue.tag", of.Name, namesIn(maps.Keys(in.Tags)))
+	}
 	return nil, err
 }
+
+// namesIn lists names in order, for the audit log.
+func namesIn(names iter.Seq[string]) string { return strings.Join(slices.Sorted(names), ", ") }
 
 type untagQueueInput struct {
 	target
@@ -168,6 +174,9 @@ func (q *request) untagQueue(of *queue, in *untagQueueInput) (any, error) {
 		}
 		return &fresh, nil
 	})
+	if err == nil {
+		q.audit("queue.untag", of.Name, namesIn(slices.Values(in.TagKeys)))
+	}
 	return nil, err
 }
 
@@ -216,8 +225,8 @@ func (q *request) addPermission(of *queue, in *addPermissionInput) (any, error) 
 		who = append(who, "arn:aws:iam::"+account+":root")
 	}
 	for _, action := range in.Actions {
-		if action != "*" && (action == "" || strings.ContainsFunc(action, func(r rune) bool { return !isWordRune(r) })) {
-			return nil, badValue(shorten(action), "ActionName", "Not an action of this service.")
+		if action != "*" && (q.f.meter[action] == nil || action == noAction) {
+			return nil, badValue("SQS:"+shorten(action), "ActionName", "Please refer to the appropriate WSDL for a list of valid actions.")
 		}
 		what = append(what, "SQS:"+action)
 	}
@@ -252,7 +261,7 @@ func (q *request) removePermission(of *queue, in *removePermissionInput) (any, e
 	return q.editPolicy(of.Name, func(p *policyDocument) error {
 		i := slices.Index(p.labels(), in.Label)
 		if i < 0 {
-			return badValue(shorten(in.Label), "Label", "Does not exist.")
+			return badValue(shorten(in.Label), "Label", "can't find label.")
 		}
 		p.Statement = slices.Delete(p.Statement, i, i+1)
 		return nil
@@ -293,6 +302,9 @@ func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any
 		}
 		return old.with(map[string]string{policyAttribute: value}, q.f.broker.Now()), nil
 	})
+	if err == nil {
+		q.audit("queue.change", name, policyAttribute)
+	}
 	return nil, err
 }
 

@@ -1,6 +1,8 @@
 package sqs
 
 import (
+	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -38,20 +40,19 @@ type receiveOutput struct {
 
 // check checks the parameters.
 func (in *receiveInput) check(of *queue) error {
-	within := func(value *int, name string, least, most int) error {
-		if value != nil && (*value < least || *value > most) {
-			return refuse(invalidParameter, "Value %d for parameter %s is invalid. Reason: Must be between %d and %d, if provided.", *value, name, least, most)
+	for _, p := range []struct {
+		value       *int
+		name        string
+		least, most int
+		reason      string
+	}{
+		{in.MaxNumberOfMessages, "MaxNumberOfMessages", 1, maxMessages, "Must be between 1 and 10, if provided."},
+		{in.VisibilityTimeout, visibilityTimeout, 0, maxVisibility, "Must be >= 0 and <= 43200, if provided."},
+		{in.WaitTimeSeconds, "WaitTimeSeconds", 0, maxWait, "Must be >= 0 and <= 20, if provided."},
+	} {
+		if p.value != nil && (*p.value < p.least || *p.value > p.most) {
+			return badValue(*p.value, p.name, p.reason)
 		}
-		return nil
-	}
-	if err := within(in.MaxNumberOfMessages, "MaxNumberOfMessages", 1, maxMessages); err != nil {
-		return err
-	}
-	if err := within(in.VisibilityTimeout, visibilityTimeout, 0, maxVisibility); err != nil {
-		return err
-	}
-	if err := within(in.WaitTimeSeconds, "WaitTimeSeconds", 0, maxWait); err != nil {
-		return err
 	}
 	for _, name := range slices.Concat(in.AttributeNames, in.MessageSystemAttributeNames) {
 		if name != allAttributes && !slices.Contains(systemNames, name) && settingOf(name) == nil && !slices.Contains(readOnly, name) {
@@ -149,10 +150,10 @@ func (l *leasing) lease() error {
 			return err
 		}
 		for _, r := range leased {
-			if dead := l.of.redrive; dead.target == "" || int(r.Lease.Attempts) <= dead.most {
+			if !l.exhausted(&r) {
 				continue
 			}
-			if err := l.bury(&r); err != nil {
+			if err := l.bury(&r); err != nil && !gone(err) {
 				return err
 			}
 			l.taken = slices.DeleteFunc(l.taken, func(t core.Reply) bool { return t.Seq == r.Seq })
@@ -245,6 +246,21 @@ func (l *leasing) view() *receiveOutput {
 		out.Messages[i] = l.q.f.view(r, first, l.in)
 	}
 	return out
+}
+
+// exhausted reports whether a message was received too often for the redrive policy of its queue. The policy is not for jobs with a
+// limit of their own.
+func (l *leasing) exhausted(r *core.Reply) bool {
+	dead := l.of.redrive
+	limited := r.Job.MaxAttempts != 0 && r.Job.MaxAttempts != math.MaxUint32 || r.Job.LeaseEnd == core.LeaseEndFail
+	return dead.target != "" && dead.target != l.of.Name && !limited && int(r.Lease.Attempts) > dead.most
+}
+
+// gone reports whether an operation failed because another client has deleted or received the message in the meantime.
+func gone(err error) bool {
+	return slices.ContainsFunc([]error{core.ErrNotFound, core.ErrFinished, core.ErrConflict, core.ErrNotLeased}, func(kind error) bool {
+		return errors.Is(err, kind)
+	})
 }
 
 // bury moves a leased message to the dead-letter queue of its queue, with its count of receives.

@@ -241,9 +241,13 @@ func checkOrder(of *queue, m *outgoing, in *messageInput) error {
 		sum := sha256.Sum256([]byte(m.body))
 		m.carried.Dedup = hex.EncodeToString(sum[:])
 	case m.carried.Dedup == "":
-		return refuse(invalidParameter, "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+		return noDedupID()
 	}
 	return nil
+}
+
+func noDedupID() error {
+	return refuse(invalidParameter, "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 }
 
 func validGroup(id string) bool {
@@ -261,7 +265,7 @@ func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 	var all []attribute
 	for name, v := range values {
 		if !validAttributeName(name) {
-			return nil, refuse(invalidParameter, "The message attribute name '%s' is invalid.", shorten(name))
+			return nil, refuse(invalidParameter, "Message (user) attribute name '%s' is invalid.", shorten(name))
 		}
 		kind, _, _ := strings.Cut(v.DataType, ".")
 		a := attribute{Name: name, Type: v.DataType, Binary: v.BinaryValue}
@@ -269,21 +273,21 @@ func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 			a.Text = *v.StringValue
 		}
 		wrong := func(why string) ([]attribute, error) {
-			return nil, refuse(invalidParameter, "The message attribute '%s' %s", shorten(name), why)
+			return nil, refuse(invalidParameter, "Message (user) attribute '%s' %s", shorten(name), why)
 		}
 		switch {
 		case v.DataType == "":
-			return wrong("must contain non-empty message attribute type.")
+			return wrong("must contain a non-empty type.")
 		case kind != "String" && kind != "Number" && kind != "Binary" || len(v.DataType) > maxAttributeBytes:
-			return wrong("has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String.")
+			return wrong("has an invalid type. It must be String, Number or Binary, with a label of up to 256 bytes in all.")
 		case kind == "Binary" && len(a.Binary) == 0, kind != "Binary" && a.Text == "":
-			return wrong("must contain non-empty message attribute value for message attribute type (" + kind + ").")
+			return wrong("must contain a non-empty value of type '" + kind + "'.")
 		case kind == "Binary" && a.Text != "", kind != "Binary" && len(a.Binary) > 0:
 			return wrong("has a value of another type.")
 		case kind == "Number" && !attributeNumber.MatchString(a.Text):
 			return wrong("is not a number.")
 		case kind != "Binary" && !validContents(a.Text):
-			return nil, refuse(invalidContents, "Invalid characters found in the value of message attribute '%s'.", shorten(name))
+			return wrong("has invalid characters in its value.")
 		}
 		all = append(all, a)
 	}
@@ -295,7 +299,7 @@ func validAttributeName(name string) bool {
 	lower := strings.ToLower(name)
 	return name != "" && len(name) <= maxAttributeBytes && name[0] != '.' && name[len(name)-1] != '.' && !strings.Contains(name, "..") &&
 		!strings.HasPrefix(lower, "aws.") && !strings.HasPrefix(lower, "amazon.") &&
-		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' })
+		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' && (r < 'À' || r > 'ſ') })
 }
 
 // checkSystem reads the trace header, the only system attribute that can be sent. Without one, the header of the request

@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,18 +86,29 @@ func settingOf(name string) *setting {
 	return nil
 }
 
-// checkSettings checks the attributes of a queue.
-func checkSettings(attributes map[string]string, fifo, creating bool) error {
-	for name, value := range attributes {
+// checkSettings checks the attributes of a queue, and writes the words in them as they are stored.
+func checkSettings(attributes map[string]string, fifo bool) error {
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		s := settingOf(name)
 		switch {
-		case s == nil && slices.Contains(readOnly, name), s == nil:
-			return refuse(invalidAttributeName, "Unknown Attribute %s.", name)
+		case s == nil: // or it is read-only
+			return refuse(invalidAttributeName, "Unknown Attribute %s.", shorten(name))
+		case !fifo && (name == dedupScope || name == fifoLimit):
+			return refuse(invalidAttributeName, "You can specify the %s only when FifoQueue is set to true.", name)
 		case s.onlyFIFO && !fifo:
 			return refuse(invalidAttributeName, "Unknown Attribute %s.", name)
-		case name == fifoQueue && !creating:
-			return badAttribute(name)
-		case !s.valid(value):
+		}
+		if name == kmsReuse && attributes[name] == "300" { // the default is not shown
+			attributes[name] = ""
+		}
+		if i := slices.IndexFunc(s.words, func(word string) bool { return strings.EqualFold(word, attributes[name]) }); i >= 0 {
+			attributes[name] = s.words[i]
+		}
+		switch {
+		case s.valid(attributes[name]):
+		case name == fifoQueue:
+			return refuse(invalidAttribute, "Invalid value for the parameter %s. Reason: Modifying queue type is not supported.", name)
+		default:
 			return badAttribute(name)
 		}
 	}
@@ -108,7 +120,7 @@ func (s *setting) valid(value string) bool {
 	switch {
 	case s.isNumber:
 		n, err := strconv.Atoi(value)
-		return err == nil && n >= s.least && n <= s.most
+		return err == nil && n >= s.least && n <= s.most || value == "" && s.usual == ""
 	case s.words != nil:
 		return slices.Contains(s.words, value)
 	case len(value) > maxPolicyBytes:

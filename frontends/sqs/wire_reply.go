@@ -28,9 +28,12 @@ func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string
 	}
 	b.WriteString(`<?xml version="1.0"?><` + w.action + `Response xmlns="` + xmlSpace + `">`)
 	if result != nil {
-		b.WriteString("<" + w.action + "Result>")
-		encodeXML(&b, reflect.ValueOf(result).Elem())
-		b.WriteString("</" + w.action + "Result>")
+		var inner bytes.Buffer
+		if encodeXML(&inner, reflect.ValueOf(result).Elem()); inner.Len() > 0 {
+			b.WriteString("<" + w.action + "Result>" + inner.String() + "</" + w.action + "Result>")
+		} else {
+			b.WriteString("<" + w.action + "Result/>")
+		}
 	}
 	b.WriteString("<ResponseMetadata><RequestId>" + requestID + "</RequestId></ResponseMetadata></" + w.action + "Response>")
 	return b.Bytes(), "text/xml", nil
@@ -68,7 +71,7 @@ func (e *apiError) fault() string {
 	return "Receiver"
 }
 
-// encodeXML writes the fields of a struct. It leaves out empty fields.
+// encodeXML writes the fields of a struct. It leaves out empty fields, except booleans.
 func encodeXML(b *bytes.Buffer, from reflect.Value) {
 	t := from.Type()
 	for i := range t.NumField() {
@@ -76,7 +79,7 @@ func encodeXML(b *bytes.Buffer, from reflect.Value) {
 			encodeXML(b, from.Field(i))
 			continue
 		}
-		if v := from.Field(i); !v.IsZero() {
+		if v := from.Field(i); !v.IsZero() || v.Kind() == reflect.Bool {
 			encodeField(b, v, queryNames(t.Field(i)))
 		}
 	}
