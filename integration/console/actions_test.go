@@ -304,7 +304,7 @@ func TestKeyboardAlone(t *testing.T) {
 	b.run(chromedp.KeyEvent("/"))
 	b.eval(`document.querySelector('[data-jump]:focus').value = ''`, nil) // the slash of a real keyboard does not get there
 	b.run(chromedp.KeyEvent("emails"), chromedp.KeyEvent(kb.Enter))
-	b.wants("Next and running jobs")
+	b.wants("Running and next jobs")
 	b.open("/jobs?state=dead")
 	b.run(chromedp.Focus(`td input[name="id"]`), chromedp.KeyEvent(" "), chromedp.WaitEnabled(`.bar button[value="retry"]`),
 		chromedp.Focus(`.bar button[value="retry"]`), chromedp.KeyEvent(kb.Enter))

@@ -110,6 +110,8 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	b.wants("1 node may fail, and clients are still served.")
 	next := withRole(rows, "follower")
 	b.run(chromedp.Click(fmt.Sprintf(`//tr[td/strong="%s"]//button`, next)))
+	b.wants("Let " + next + " lead?")
+	b.run(chromedp.Click("main form button.danger"))
 	b.wants("Another node leads.")
 	b.wants(next + " leads")
 	b.clean("the page of the cluster")
@@ -117,6 +119,8 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	rows = b.nodeRows(oneLeads(3))
 	leader := withRole(rows, "leader")
 	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, leader), chromedp.Click(`button[value="remove"]`))
+	b.wants("Remove the node " + leader + "?")
+	b.run(chromedp.Click("main form button.danger"))
 	b.run(chromedp.WaitVisible("main .notice.bad"))
 	b.refused("leads")
 
@@ -128,6 +132,8 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	b.nodeRows(oneLeads(3))
 	b.run(chromedp.Text(fmt.Sprintf(`//tr[td/strong="%s"]//td[@data-label="Address"]`, gone), &address),
 		chromedp.Click("#edit summary"), chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, gone), chromedp.Click(`button[value="remove"]`))
+	b.wants("Remove the node " + gone + "?")
+	b.run(chromedp.Click("main form button.danger"))
 	b.wants("The node is removed.")
 	b.nodeRows(oneLeads(2))
 	b.wants("If one more node fails, nothing is accepted any more.")

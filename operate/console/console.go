@@ -111,7 +111,7 @@ var pagesByPath = map[string]handler{
 	"/batches": batchesPage, "/batches/{id}": batchPage, "/workflows/{id}": workflowPage, "/storage": storagePage, "/api": apiPage,
 	"/schedules": schedulesPage, "/schedules/{name}": schedulePage, "/cluster": clusterPage, "/limits": limitsPage,
 	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
-	"/jump": jumpPage,
+	"/jump": jumpPage, "/complete": completePage,
 }
 
 // formsByPath are the forms that pages send.

@@ -2,8 +2,8 @@ package console
 
 import "broker/operate/service"
 
-// diagnose says in a sentence or two how a queue is doing, and what stands in its way.
-func diagnose(q *service.Queue, draining bool) string {
+// diagnose says in a sentence or two how a queue is doing, and what stands in its way. A limit may hold back the job that is next.
+func diagnose(q *service.Queue, draining, limited bool) string {
 	waiting := plural(q.Ready, "job") + " " + map[bool]string{true: "waits", false: "wait"}[q.Ready == 1]
 	if q.OldestS >= 1 {
 		waiting += ", the oldest for " + seconds(q.OldestS)
@@ -11,8 +11,12 @@ func diagnose(q *service.Queue, draining bool) string {
 	switch {
 	case draining:
 		return "The broker is draining and hands out no job: " + waiting + "."
-	case q.Paused && q.PausedBy != "" && q.PausedAt != nil:
-		return "Paused by " + q.PausedBy + " at " + clockTime(q.PausedAt) + " UTC: " + waiting + "."
+	case q.Paused && q.PausedAt != nil:
+		by := "Paused"
+		if q.PausedBy != "" && q.PausedBy != anonymous {
+			by += " by " + q.PausedBy
+		}
+		return by + " at " + clockTime(q.PausedAt) + " UTC: " + waiting + "."
 	case q.Paused:
 		return "Paused: " + waiting + "."
 	case q.Ready == 0:
@@ -21,6 +25,8 @@ func diagnose(q *service.Queue, draining bool) string {
 		return "No worker asks for jobs of this queue: " + waiting + "."
 	case q.Throttle != nil && q.Throttle.Concurrency > 0 && q.Leased >= int(q.Throttle.Concurrency):
 		return "At most " + num(q.Throttle.Concurrency) + " of its jobs may run at once, and so many do: " + waiting + "."
+	case limited:
+		return "A limit is reached: " + plural(q.Leased, "job") + " " + isAre(q.Leased) + " running, and " + waiting + "."
 	case q.OutRate == 0 && q.Leased > 0:
 		return waiting + ". " + plural(q.Leased, "job") + " " + isAre(q.Leased) + " running, and none has ended in the last minute."
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"html/template"
 	"maps"
 	"net/url"
 	"slices"
@@ -66,6 +67,44 @@ func (r *request) parseTime(text string) (time.Time, error) {
 // formTime is a time as a form holds it.
 func formTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 
+// fieldValue is what the bar shows for a parameter.
+func fieldValue(d *jobsData, name string) string {
+	values := given(d.query, name)
+	if len(values) == 0 {
+		return ""
+	}
+	if t, isTime := typedInstant(values[0]); isTime {
+		return formTime(t)
+	}
+	return values[0]
+}
+
+// isRelative reports whether the value of a time is not an instant: a span such as 1h is kept as it is, and so stays relative when the form
+// is sent again.
+func isRelative(d *jobsData, name string) bool {
+	values := given(d.query, name)
+	if len(values) == 0 {
+		return false
+	}
+	_, isTime := typedInstant(values[0])
+	return !isTime
+}
+
+// typedInstant is the instant that a text is; ok is false for spans.
+func typedInstant(text string) (t time.Time, ok bool) {
+	early, ok := service.ParseInstant(text, time.Unix(0, 0))
+	late, _ := service.ParseInstant(text, time.Unix(1, 0))
+	return early, ok && early.Equal(late)
+}
+
+// markInvalid marks a field that is wrong.
+func markInvalid(d *jobsData, name string) template.HTMLAttr {
+	if slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == name }) {
+		return ` aria-invalid="true"`
+	}
+	return ""
+}
+
 // problem is what is wrong with one parameter.
 type problem struct{ Name, Label, Text string }
 
@@ -125,6 +164,21 @@ func filterQuery(query url.Values, states []string) url.Values {
 	}
 	if len(states) > 0 {
 		q["state"] = states
+	}
+	return q
+}
+
+// actionFilter is filterQuery for an action on all jobs that the list has: spans such as 1h become instants, so that the action means the same
+// jobs until it is confirmed.
+func (r *request) actionFilter(states []string) url.Values {
+	q, now := filterQuery(r.query, states), r.console.options.Now()
+	for name, values := range q {
+		if f := service.FieldNamed(name); !f.IsTime() {
+			continue
+		}
+		if t, ok := service.ParseInstant(values[0], now); ok {
+			q[name] = []string{t.UTC().Format(time.RFC3339Nano)}
+		}
 	}
 	return q
 }

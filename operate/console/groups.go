@@ -50,7 +50,7 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 		if g.URL, err = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type); err != nil {
 			return err
 		}
-		g.Filter = groupFilter(g, filterQuery(r.query, d.States))
+		g.Filter = groupFilter(g, r.actionFilter(d.States))
 		if g.Message == "" {
 			if g.Message, err = r.groupMessage(g, filter); err != nil {
 				return err

@@ -11,10 +11,10 @@ import (
 	"broker/operate/service"
 )
 
-// How many of the latest failures are read to find their messages, and to draw when they happened.
+// How many of the latest failures are read to find their messages, and of each hour to draw when they happened.
 const (
 	messageLook = 300
-	timeLook    = 5000
+	hourLook    = 200
 )
 
 // seenSpan is the time that the spark line of a group covers, in so many steps. A group that began within it is new.
@@ -101,7 +101,7 @@ func messagesOf(jobs []service.Job) map[groupKey][]messageCount {
 // shownMessages is how many messages of a group are shown.
 const shownMessages = 2
 
-// setDied says when the jobs of each group died: the first, the last, and how many in each hour of a day.
+// setDied says when the jobs of each group died: the first, the last, and in which hours of a day.
 func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 	now := r.console.options.Now()
 	first, err := r.edge(filter, "died")
@@ -120,31 +120,34 @@ func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 		}
 		g.New = g.First != nil && now.Sub(*g.First) < seenSpan && now.Sub(*first) >= seenSpan
 	}
-	from := now.Add(-seenSpan)
-	if given(r.query, "died_from") == nil {
-		filter.DiedFrom = from
-	}
-	count, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: 1, Sort: "-died", Brief: true, Count: true})
-	if err != nil || !count.CountExact || count.Count > timeLook {
-		return err // too many to draw
-	}
-	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: timeLook, Sort: "-died", Brief: true})
-	if err != nil {
-		return err
+	return r.setSparks(d, filter, now)
+}
+
+// setSparks draws in which hours of the last day the jobs of each group died. Of an hour with many, the latest ones stand for all.
+func (r *request) setSparks(d *jobsData, filter service.JobFilter, now time.Time) error {
+	if given(r.query, "died_from") != nil || given(r.query, "died_to") != nil {
+		return nil // a part of the day
 	}
 	steps := map[groupKey][]float64{}
-	for i := range list.Jobs {
-		j := &list.Jobs[i]
-		key := groupKey{j.FailureGroup, j.Type}
-		if steps[key] == nil {
-			steps[key] = make([]float64, seenSteps)
+	for i := range seenSteps {
+		filter.DiedFrom, filter.DiedTo = now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i)), now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i-1))
+		if i == seenSteps-1 {
+			filter.DiedTo = time.Time{} // clocks differ a little
 		}
-		if j.DiedAt != nil && !j.DiedAt.Before(from) {
-			steps[key][min(int(j.DiedAt.Sub(from)/(seenSpan/seenSteps)), seenSteps-1)]++
+		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: hourLook, Sort: "-died", Brief: true, Count: true})
+		if err != nil || !list.CountExact {
+			return err // how many died is not known
+		}
+		for k := range list.Jobs {
+			key := groupKey{list.Jobs[k].FailureGroup, list.Jobs[k].Type}
+			if steps[key] == nil {
+				steps[key] = make([]float64, seenSteps)
+			}
+			steps[key][i] += float64(list.Count) / float64(len(list.Jobs))
 		}
 	}
+	d.Sparks = true
 	for i := range d.Groups {
-		d.Sparks = true
 		d.Groups[i].Spark = spark(steps[groupKey{d.Groups[i].Error, d.Groups[i].Type}], "bad")
 	}
 	return nil

@@ -70,10 +70,30 @@ var clusterNotes = map[service.ClusterAction]string{
 	service.ClusterTransfer: "Another node leads.",
 }
 
+// clusterQuestion is what is asked before clients are disconnected, or a copy of the data is given up; ok is false for other changes.
+func clusterQuestion(change service.ClusterChange) (q question, ok bool) {
+	q = question{Path: "cluster", Back: "cluster"}
+	switch change.Action {
+	case service.ClusterRemove:
+		q.Title, q.Button = "Remove the node "+change.Node+"?", "Remove the node"
+		q.Consequence = "The cluster goes on without it, and fewer nodes may fail. To come back, the node must be added again, and copies all data anew."
+	case service.ClusterTransfer:
+		q.Title, q.Button = "Let "+change.Node+" lead?", "Let it lead"
+		q.Consequence = "All clients are disconnected and connect again. Jobs that Gearman workers hold go back to their queues."
+	case service.ClusterAdd:
+	}
+	return q, q.Title != ""
+}
+
 // changeCluster adds or removes a node, or hands the lead over.
 func changeCluster(r *request) (*view, error) {
 	change := service.ClusterChange{
 		Action: service.ClusterAction(r.PostFormValue("do")), Node: strings.TrimSpace(r.PostFormValue("node")), Address: strings.TrimSpace(r.PostFormValue("address")),
+	}
+	if q, ok := clusterQuestion(change); ok {
+		if v := r.ask(q); v != nil {
+			return v, nil
+		}
 	}
 	err := r.service.ChangeCluster(r.Context(), r.caller, change)
 	if err == nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -135,28 +134,6 @@ type stateTab struct {
 	Chosen  bool
 }
 
-// fieldValue is what the bar shows for a parameter.
-func fieldValue(d *jobsData, name string) string {
-	values := given(d.query, name)
-	if len(values) == 0 {
-		return ""
-	}
-	if f := service.FieldNamed(name); f != nil && f.IsTime() {
-		if t, ok := service.ParseInstant(values[0], d.now); ok {
-			return formTime(t)
-		}
-	}
-	return values[0]
-}
-
-// markInvalid marks a field that is wrong.
-func markInvalid(d *jobsData, name string) template.HTMLAttr {
-	if slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == name }) {
-		return ` aria-invalid="true"`
-	}
-	return ""
-}
-
 // isSlow reports whether a job runs longer than jobs of its queue usually do.
 func isSlow(d *jobsData, j service.Job) bool {
 	usual := d.usual[j.Queue]
@@ -200,7 +177,7 @@ func (r *request) jobList(p listPage) (*view, error) {
 	problems = append(wrong, problems...)
 	d := &jobsData{
 		Heading: p.heading, Search: r.query.Get("q"), SearchWords: service.SearchWords(), Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
-		Filter: filterQuery(r.query, states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(p.state),
+		Filter: r.actionFilter(states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(p.state),
 		usual: map[string]float64{},
 		now:   r.console.options.Now(),
 	}
@@ -459,14 +436,23 @@ func (r *request) columns(state string) []jobColumn {
 	}
 	switch {
 	case len(chosen) > 0:
-		return chosen
 	case state == "leased":
-		return runningColumns
+		chosen = slices.Clone(runningColumns)
 	case state != "":
-		return oneStateColumns
+		chosen = slices.Clone(oneStateColumns)
+	default:
+		return usualColumns
 	}
-	return usualColumns
+	for i := range chosen {
+		if label := whenLabels[state]; label != "" && chosen[i].Name == "when" {
+			chosen[i].Label = label
+		}
+	}
+	return chosen
 }
+
+// whenLabels are the heads of the column of times, in a list of jobs in one state.
+var whenLabels = map[string]string{"leased": "Started", "scheduled": "Due", "retrying": "Next try", "dead": "Died"}
 
 // jobSorts are the orders that a list may have.
 func jobSorts(chosen, state string) []choice {

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestListsRefuseParametersThatAreNoFilter(t *testing.T) {
@@ -29,6 +31,18 @@ func TestListsOfJobsThatWaitOfferNothingForOtherStates(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSpansOfTimeStayRelativeInTheFormAndNotInActions(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.dies("Timeout", "no answer")
+	f.advance(time.Minute)
+	page := f.get("/dead?died_from=1h&died_to=2020-01-31T14:05")
+	f.wants(page, `<input name="died_from" value="1h">`)
+	f.wants(page, `<input name="died_to" value="2020-01-31T14:05:00" type="datetime-local" step="1">`)
+	from := f.clock.Now().Time().Add(-time.Hour).UTC().Format(time.RFC3339Nano)
+	f.wants(f.get("/dead?died_from=1h"), `name="filter" value="died_from=`+url.QueryEscape(from)+`&amp;state=dead"`)
 }
 
 func TestPageOfWhatIsNotThereSaysWhy(t *testing.T) {

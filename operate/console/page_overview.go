@@ -4,7 +4,6 @@ import (
 	"html/template"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -62,7 +61,7 @@ func overviewPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: marked(h.charts, "", append(r.started(), r.changes()...))}
+	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"])}
 	if d.Ranges, err = r.ranges(chosen); err != nil {
 		return nil, err
 	}
@@ -88,23 +87,6 @@ func overviewPage(r *request) (*view, error) {
 	return &view{page: "overview", title: "Overview", data: d}, err
 }
 
-// changes mark the operations on jobs.
-func (r *request) changes() (marks []chartMark) {
-	operations, err := r.service.Operations(r.caller)
-	if err != nil {
-		return nil // the caller may not see them
-	}
-	for _, o := range operations {
-		if at := o.StartedAt; strings.HasPrefix(o.Action, "jobs.") && o.State != service.OpPending {
-			if o.BeginsAt != nil {
-				at = *o.BeginsAt
-			}
-			marks = append(marks, chartMark{at.Unix(), o.Action + ", " + plural(o.Changed, "job")})
-		}
-	}
-	return marks
-}
-
 // keptWorst is worst, read once for many tabs: all who see the overview may read every queue.
 func (r *request) keptWorst() ([]service.Queue, error) {
 	kept, now := &r.console.worst, r.console.options.Now()
@@ -127,10 +109,15 @@ type keptQueues struct {
 	queues []service.Queue // nil: not read yet
 }
 
-// worst are the queues that need a look: those whose jobs have waited longest, then those with the most dead jobs.
+// worst are the queues that need a look: those that are paused while jobs wait, those whose jobs have waited longest, then those with the
+// most dead jobs.
 func (r *request) worst() (queues []service.Queue, err error) {
+	if queues, err = r.service.PausedQueues(r.Context(), r.caller, worstQueues/4); err != nil {
+		return nil, err
+	}
+	queues = slices.DeleteFunc(queues, func(q service.Queue) bool { return q.Ready == 0 })
 	for i, sort := range []string{"-latency", "-dead", "-ready"} {
-		room := []int{worstQueues / 2, worstQueues, worstQueues}[i] // queues with dead jobs have a place beside those whose jobs wait
+		room := []int{worstQueues * 5 / 8, worstQueues, worstQueues}[i] // queues with dead jobs have a place beside those whose jobs wait
 		list, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Sort: sort, Limit: worstQueues})
 		if err != nil {
 			return nil, err
@@ -179,12 +166,12 @@ func figures(sum *service.Summary, h *history, oldest float64) []figure {
 		return figure{Label: label, Value: num(n), URL: url, Dot: name, Bad: name == "dead" && n > 0, Spark: spark}
 	}
 	return []figure{
-		{Label: "in", Value: float(h.inRate), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all", Spark: h.sparkIn},
-		{Label: "done", Value: float(h.doneRate), Unit: "/s", Note: num(sum.Totals.Done) + " in all", Spark: h.sparkDone},
-		{Label: "failed", Value: float(h.failedRate), Unit: "/s", Note: failureRate(sum), URL: "retrying", Spark: h.sparkFailed},
+		{Label: "in", Value: float(h.pace.in), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all", Spark: h.sparkIn},
+		{Label: "done", Value: float(h.pace.done), Unit: "/s", Note: num(sum.Totals.Done) + " in all", Spark: h.sparkDone},
+		{Label: "failed", Value: float(h.pace.failed), Unit: "/s", Note: failureRate(sum), URL: "retrying", Spark: h.sparkFailed},
 		{Label: "oldest waiting", Value: secondsOr(oldest), Note: "in any queue", URL: "queues?sort=-latency"},
-		{Label: "wait p95", Value: secondsOr(h.waitP95), Note: "last minute", Spark: h.sparkWait},
-		{Label: "run p95", Value: secondsOr(h.runP95), Note: "last minute"},
+		{Label: "wait p95", Value: secondsOr(h.pace.waitP95), Note: "last minute", Spark: h.sparkWait},
+		{Label: "run p95", Value: secondsOr(h.pace.runP95), Note: "last minute"},
 		state("ready", "ready", "jobs?state=ready", h.sparkReady), state("running", "leased", "running", h.sparkLeased),
 		state("scheduled", "scheduled", "scheduled", ""), state("blocked", "blocked", "jobs?state=blocked", ""),
 		state("retrying", "retrying", "retrying", ""), state("dead", "dead", "dead", ""),

@@ -2,8 +2,10 @@ package console
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -48,4 +50,49 @@ func TestOverviewPausesAndResumesAQueueThatNeedsALook(t *testing.T) {
 	}
 	f.advance(time.Minute) // the overview is kept for a moment
 	f.wants(f.get("/"), `name="do" value="resume" aria-label="Resume mail"`)
+}
+
+func TestPausedQueuesWithJobsNeedALook(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for i := range 20 {
+		subs := make([]service.Submission, 20-i)
+		for k := range subs {
+			subs[k].Queue = fmt.Sprintf("q%02d", i)
+		}
+		if _, err := f.service.Submit(t.Context(), f.caller, subs, service.SubmitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(time.Second)
+	}
+	f.post("/queues/q19", url.Values{"do": {"pause"}})
+	f.wants(f.get("/"), `aria-label="Resume q19"`)
+	f.post("/queues/q19", url.Values{"do": {"resume"}})
+	f.advance(time.Minute)
+	if strings.Contains(f.get("/"), `aria-label="Pause q19"`) {
+		t.Error("a queue that is not paused any more is shown before those whose jobs wait longer")
+	}
+}
+
+func TestChartsMarkChangesAndSayTheSameAsTheFigures(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.dies("Timeout", "no answer")
+	f.post("/queues/mail", url.Values{"do": {"pause"}})
+	f.post("/queues/mail", url.Values{"do": {"resume"}})
+	f.post("/jobs", url.Values{"action": {"retry"}, "scope": {"all"}, "filter": {"queue=mail"}, "confirmed": {"1"}})
+	f.advance(time.Minute)
+	page := html.UnescapeString(f.get("/"))
+	for _, want := range []string{`"text":"broker started"`, `"text":"paused mail"`, `"text":"resumed mail"`, `"text":"jobs.retry, 1 job"`, "1 ready, 0 running"} {
+		f.wants(page, want)
+	}
+	queue := html.UnescapeString(f.get("/queues/mail?range=30d"))
+	f.wants(queue, `"text":"paused mail"`)
+	if strings.Contains(queue, "jobs.retry") {
+		t.Error("a queue has the marks of all queues")
+	}
+	f.advance(time.Hour)
+	if strings.Contains(html.UnescapeString(f.get("/")), `"text":"paused mail"`) {
+		t.Error("a mark stays when its time has left the chart")
+	}
 }

@@ -24,6 +24,7 @@ type queueData struct {
 	Workers  []service.Worker
 	Queue    service.Queue
 	Doing    string // how it is doing, in a sentence
+	Limited  bool   // a limit holds back the job that is next
 	Policy   policyView
 	Limit    map[string]string // what the form of the limits holds
 	Share    map[string]string // of the turns of keys
@@ -49,26 +50,18 @@ func queuePage(r *request) (*view, error) {
 		{"dead", q.Dead},
 		{"done", q.Done},
 	}}
-	draining, err := r.service.IsDraining()
-	if err != nil {
-		return nil, err
-	}
-	d.Doing = diagnose(&q, draining)
 	h, chosen, err := r.history(name)
 	if err != nil {
 		return nil, err
 	}
-	marks := r.started()
-	if q.Paused && q.PausedAt != nil {
-		marks = append(marks, chartMark{q.PausedAt.Unix(), strings.TrimSuffix("paused by "+q.PausedBy, " by ")})
-	}
-	d.Charts, d.Here = marked(h.charts, name, marks), template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
+	q.InRate, q.OutRate = h.pace.in, h.pace.done+h.pace.failed                                                                   // all that the page says of its pace is of one moment
+	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready, q.Leased), template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
 	d.Figures = []figure{
 		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
 		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
 		{Label: "oldest waiting", Value: secondsOr(q.OldestS)},
-		{Label: "wait p95", Value: secondsOr(h.waitP95)},
-		{Label: "run p95", Value: secondsOr(h.runP95)},
+		{Label: "wait p95", Value: secondsOr(h.pace.waitP95)},
+		{Label: "run p95", Value: secondsOr(h.pace.runP95)},
 	}
 	if d.Ranges, err = r.ranges(chosen); err != nil {
 		return nil, err
@@ -76,13 +69,9 @@ func queuePage(r *request) (*view, error) {
 	if d.Workers, err = r.workersOf(name); err != nil {
 		return nil, err
 	}
-	active, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
-		Queues: []string{name}, States: []string{"leased", "ready"},
-	}, service.JobPage{Limit: 20})
-	if err != nil {
+	if err := r.setActive(d, &q); err != nil {
 		return nil, err
 	}
-	d.Table = jobTable{Jobs: active.Jobs, Columns: queueJobColumns, Empty: "No job waits or runs here."}
 	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
 		Queues: []string{name}, States: []string{"dead", "retrying"},
 	}, service.JobPage{Limit: 1, Failures: mostGroups})
@@ -98,6 +87,25 @@ func queuePage(r *request) (*view, error) {
 		}
 	}
 	return &view{page: "queue", title: name, queue: name, nav: "queues", data: d}, nil
+}
+
+// activeRows is how many running jobs the page of a queue shows, and how many that are next.
+const activeRows = 10
+
+// setActive lists the jobs that run, the longest-running first, and those that are next, and says how the queue is doing.
+func (r *request) setActive(d *queueData, q *service.Queue) error {
+	d.Table = jobTable{Columns: queueJobColumns, Empty: "No job waits or runs here."}
+	for _, part := range []struct{ state, sort string }{{"leased", "leased"}, {"ready", "queue"}} {
+		list, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{Queues: []string{q.Name}, States: []string{part.state}}, service.JobPage{Limit: activeRows, Sort: part.sort})
+		if err != nil {
+			return err
+		}
+		d.Limited = part.state == "ready" && len(list.Jobs) > 0 && list.Jobs[0].Reason == "limit"
+		d.Table.Jobs = append(d.Table.Jobs, list.Jobs...)
+	}
+	draining, err := r.service.IsDraining()
+	d.Doing = diagnose(q, draining, d.Limited)
+	return err
 }
 
 // workersOf are those that take jobs of a queue, or hold some, as far as they are among the first thousand.

@@ -28,7 +28,7 @@ var pageRoles = map[string]string{
 	"/queues": "-rpcoa", "/queues/{name}": "roa", "/jobs": "-rpcoa", "/jobs/{id}": "roa", "/jobs/{id}/body": "roa", "/running": "-rpcoa",
 	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/finished": "roa", "/batches": "roa", "/batches/{id}": "rpoa", "/workflows/{id}": "roa", "/storage": "roa",
 	"/api": "-rpcoa", "/schedules": "roa", "/schedules/{name}": "roa", "/cluster": "roa", "/limits": "-rpcoa", "/workers": "roa", "/submit": "pa", "/operations": "roa",
-	"/audit": "a", "/settings": "a", "/jump": "-rpcoa",
+	"/audit": "a", "/settings": "a", "/jump": "-rpcoa", "/complete": "-rpcoa",
 }
 
 // formRoles says who may send each form, and formBodies what is sent.

@@ -51,9 +51,10 @@ type chartMark struct {
 	Text string `json:"text"`
 }
 
-// marked are charts with marks, which lead to the jobs of a queue, of all if it is empty.
-func marked(charts []chart, queue string, marks []chartMark) []chart {
-	charts = slices.Clone(charts) // the charts are kept for others
+// chartsOf are the charts of a queue, of all queues if it is empty, with marks. They lead to its jobs, and their heads say the same as the
+// figures of the page: so many jobs are ready and running now.
+func (h *history) chartsOf(queue string, marks []chartMark, ready, running int) []chart {
+	charts := slices.Clone(h.charts) // they are kept for others
 	query := url.Values{}
 	if queue != "" {
 		query.Set("queue", queue)
@@ -61,25 +62,70 @@ func marked(charts []chart, queue string, marks []chartMark) []chart {
 	for i := range charts {
 		charts[i].Data.Marks, charts[i].Data.Jobs = marks, "jobs?"+query.Encode()
 	}
+	if len(charts) > 0 {
+		charts[0].Summary = float(h.pace.in) + " in, " + float(h.pace.done) + " done, " + float(h.pace.failed) + " failed a second"
+		charts[1].Summary = num(ready) + " ready, " + num(running) + " running"
+	}
 	return charts
 }
 
-// started marks the start of the broker, for those who may know it.
-func (r *request) started() (marks []chartMark) {
-	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil { // else the caller may see some queues only
-		marks = append(marks, chartMark{sum.StartedAt.Unix(), "broker started"})
+// mostMarks is how many marks a chart has at most: the latest ones.
+const mostMarks = 100
+
+// marks are what happened to a queue, to all if it is empty, in the span of its charts: the start of the broker, for those who may know it,
+// and the changes that were made.
+func (r *request) marks(queue string, within time.Duration) (marks []chartMark) {
+	from := r.console.options.Now().Add(-within)
+	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil && !sum.StartedAt.Before(from) { // else the caller may see some queues only
+		text := "broker started"
+		if r.console.options.Cluster != nil {
+			text = "a node began to lead"
+		}
+		marks = append(marks, chartMark{sum.StartedAt.Unix(), text})
 	}
-	return marks
+	changes, err := r.service.Marks(r.caller, queue, from)
+	if err != nil {
+		return marks // the caller may not see them
+	}
+	for i := range changes {
+		marks = append(marks, chartMark{changes[i].At.Unix(), markText(&changes[i])})
+	}
+	return marks[max(0, len(marks)-mostMarks):]
+}
+
+// markText says what was changed, and by whom.
+func markText(e *service.AuditEntry) string {
+	kind, what, _ := strings.Cut(e.Action, ".")
+	said := e.Action
+	switch kind {
+	case "queue":
+		said = map[string]string{"pause": "paused ", "resume": "resumed "}[what] + short(60, e.Target)
+	case "jobs":
+		said += ", " + plural(e.Jobs, "job")
+	case "worker":
+		said = map[string]string{"quiet": "quieted ", "terminate": "terminated ", "disconnect": "disconnected "}[what] + short(60, e.Target)
+	case "cluster":
+		said = "the lead was given to " + e.Target
+	}
+	if e.Who != anonymous {
+		said += " by " + e.Who
+	}
+	return said
 }
 
 // history is what happened in a queue, or in all, as charts and spark lines show it.
 type history struct {
 	charts                             []chart
 	in, done, failed, ready, oldest    []float64 // by point
-	inRate, doneRate, failedRate       float64   // over the last minute
-	waitP95, runP95                    float64   // in seconds, over the last minute
+	pace                               pace
 	sparkIn, sparkDone, sparkFailed    template.HTML
 	sparkReady, sparkLeased, sparkWait template.HTML
+}
+
+// pace is how fast jobs came and ended in the last minute, whichever span the charts show.
+type pace struct {
+	in, done, failed float64 // a second
+	waitP95, runP95  float64 // in seconds
 }
 
 // histories keeps what was made last, since many tabs show the same.
@@ -111,17 +157,31 @@ func (r *request) history(queue string) (*history, seriesRange, error) {
 	if _, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: queue, Step: chosen.step, From: now}); err != nil {
 		return nil, chosen, err // the caller may not see it
 	}
-	key := chosen.name + " " + queue
-	kept := &r.console.histories
+	latest, err := r.historyOf(queue, seriesRanges[0])
+	if err != nil || chosen == seriesRanges[0] {
+		return latest, chosen, err
+	}
+	kept, err := r.historyOf(queue, chosen)
+	if err != nil {
+		return nil, chosen, err
+	}
+	h := *kept // the kept one is of all tabs
+	h.pace = latest.pace
+	return &h, chosen, nil
+}
+
+// historyOf is the history of one span of time.
+func (r *request) historyOf(queue string, chosen seriesRange) (*history, error) {
+	now, key, kept := r.console.options.Now(), chosen.name+" "+queue, &r.console.histories
 	kept.mu.Lock()
 	known, ok := kept.byName[key]
 	kept.mu.Unlock()
 	if ok && now.Sub(known.at) < historyFor {
-		return known.history, chosen, nil
+		return known.history, nil
 	}
 	series, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: queue, Step: chosen.step, From: now.Add(-chosen.span)})
 	if err != nil {
-		return nil, chosen, err
+		return nil, err
 	}
 	h := newHistory(series, chosen.per)
 	kept.mu.Lock()
@@ -130,7 +190,7 @@ func (r *request) history(queue string) (*history, seriesRange, error) {
 		kept.byName = map[string]keptHistory{}
 	}
 	kept.byName[key] = keptHistory{now, h}
-	return h, chosen, nil
+	return h, nil
 }
 
 // newHistory makes charts of a series; each of their points stands for so many of the series'.
@@ -179,15 +239,15 @@ func newHistory(s *service.Series, per int) *history {
 		}
 	}
 	h.in, h.done, h.failed, h.ready, h.oldest = columns[0], columns[1], columns[2], columns[3], columns[5]
-	h.setRates(s.Points, s.StepS)
+	h.pace = paceOf(s.Points, s.StepS)
 	h.sparkIn, h.sparkDone, h.sparkFailed = spark(h.in, ""), spark(h.done, "good"), spark(h.failed, "bad")
 	h.sparkReady, h.sparkLeased, h.sparkWait = spark(h.ready, ""), spark(columns[4], ""), spark(waits[1], "")
 	quantiles, colours := []string{"p50", "p95", "p99"}, []string{"--good", "--in", "--warn"}
 	h.charts = []chart{
-		{"Throughput", fmt.Sprintf("%s in, %s done, %s failed a second", float(h.inRate), float(h.doneRate), float(h.failedRate)), chartData{
+		{"Throughput", "", chartData{
 			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x, Y: [][]float64{h.in, h.done, h.failed},
 		}},
-		{"Jobs", fmt.Sprintf("%s ready, %s running", num(int(latest(h.ready))), num(int(latest(columns[4])))), chartData{
+		{"Jobs", "", chartData{
 			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x, Y: [][]float64{h.ready, columns[4]},
 		}},
 		{"Wait", "from ready to a worker", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: waits[:]}},
@@ -196,16 +256,17 @@ func newHistory(s *service.Series, per int) *history {
 	return h
 }
 
-// setRates measures the last minute, or the last point where points are longer.
-func (h *history) setRates(points []service.Point, stepS float64) {
+// paceOf measures the last minute.
+func paceOf(points []service.Point, stepS float64) (m pace) {
 	n := min(max(1, int(60/stepS)), len(points))
 	seconds := float64(n) * stepS
 	for _, p := range points[len(points)-n:] {
-		h.inRate += float64(p.Submitted) / seconds
-		h.doneRate += float64(p.Done) / seconds
-		h.failedRate += float64(p.Failed) / seconds
-		h.waitP95, h.runP95 = max(h.waitP95, p.WaitP95S), max(h.runP95, p.RunP95S)
+		m.in += float64(p.Submitted) / seconds
+		m.done += float64(p.Done) / seconds
+		m.failed += float64(p.Failed) / seconds
+		m.waitP95, m.runP95 = max(m.waitP95, p.WaitP95S), max(m.runP95, p.RunP95S)
 	}
+	return m
 }
 
 // round keeps the digits that a chart can show, so that pages stay small.
@@ -219,13 +280,6 @@ func round(v float64) float64 {
 		return float64(int64(v*100+0.5)) / 100
 	}
 	return float64(int64(v*1e6+0.5)) / 1e6
-}
-
-func latest(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	return values[len(values)-1]
 }
 
 // mostSpark is how many points a spark line has at most.

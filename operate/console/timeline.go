@@ -50,6 +50,9 @@ func timeline(j *service.Job) []moment {
 func momentOf(e *service.TimelineEntry) moment {
 	var words []string
 	for _, w := range []string{e.Detail, e.Text} {
+		if w == "by order" {
+			w = "on request"
+		}
 		if w != "" {
 			words = append(words, w)
 		}

@@ -126,12 +126,81 @@ func (s *Service) pausedBy(queue string) (who string, at *time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := len(l.entries) - 1; i >= 0; i-- {
-		if e := &l.entries[i]; e.Action == "queue.pause" && e.Target == text(queue) {
+		switch e := &l.entries[i]; {
+		case !e.concerns(queue):
+		case e.Action == "queue.pause":
 			when := e.At
 			return e.Who, &when
+		case e.Action == "queue.resume":
+			return "", nil // the log does not contain the present pause
 		}
 	}
 	return "", nil
+}
+
+// PausedQueues lists the queues that the log knows as paused, the one paused last first, at most so many.
+func (s *Service) PausedQueues(ctx context.Context, caller Caller, most int) (paused []Queue, err error) {
+	var names []string
+	s.audit.mu.Lock()
+	for i := len(s.audit.entries) - 1; i >= 0; i-- {
+		if e := &s.audit.entries[i]; e.Action == "queue.pause" {
+			names = append(names, e.Target)
+			names = append(names, strings.Fields(e.Target)...)
+		}
+	}
+	s.audit.mu.Unlock()
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] || len(seen) >= mostPausedSeen || len(paused) >= most {
+			continue
+		}
+		seen[name] = true
+		q, err := s.Queue(ctx, caller, name)
+		switch {
+		case IsCode(err, CodeQueueNotFound) || IsCode(err, CodeForbidden):
+		case err != nil:
+			return nil, err
+		case q.Paused:
+			paused = append(paused, q)
+		}
+	}
+	return paused, nil
+}
+
+// mostPausedSeen is how many queues PausedQueues looks at.
+const mostPausedSeen = 100
+
+// concerns reports whether a change of queues is about this one. Clients of some protocols change several, or all, with one command.
+func (e *AuditEntry) concerns(queue string) bool {
+	name := text(queue)
+	return e.Target == name || e.Target == "*" || slices.Contains(strings.Fields(e.Target), name)
+}
+
+// Marks lists the changes since a time that charts of a queue mark, of all queues if it is empty, oldest first: pauses, changes of many
+// jobs, workers that were told to stop, and changes of the leader.
+func (s *Service) Marks(caller Caller, queue string, from time.Time) ([]AuditEntry, error) {
+	if err := caller.mayRead(queue); err != nil {
+		return nil, err
+	}
+	s.audit.mu.Lock()
+	defer s.audit.mu.Unlock()
+	var found []AuditEntry
+	for i := range s.audit.entries {
+		e := &s.audit.entries[i]
+		marked := false
+		switch kind, what, _ := strings.Cut(e.Action, "."); kind {
+		case "queue":
+			marked = (what == "pause" || what == "resume") && (queue == "" || e.concerns(queue))
+		case "jobs", "worker":
+			marked = queue == ""
+		case "cluster":
+			marked = e.Action == "cluster."+string(ClusterTransfer)
+		}
+		if marked && !e.At.Before(from) {
+			found = append(found, *e)
+		}
+	}
+	return found, nil
 }
 
 // Audit lists entries, the newest first. If before is not zero, it starts below that number.

@@ -65,7 +65,7 @@ type ClusterAction string
 const (
 	ClusterAdd      ClusterAction = "add"
 	ClusterRemove   ClusterAction = "remove"
-	ClusterTransfer ClusterAction = "transfer" // of the leadershipership
+	ClusterTransfer ClusterAction = "transfer" // of the leadership
 )
 
 // ClusterChange is a change of a cluster and the affected node.

@@ -77,6 +77,15 @@ func FieldNamed(name string) *FilterField {
 	return &FilterFields[i]
 }
 
+// FieldOfWord returns the field that a word of a search means; nil if there is none.
+func FieldOfWord(word string) *FilterField {
+	i := slices.IndexFunc(FilterFields, func(f FilterField) bool { return word != "" && (f.Word == word || f.Name == word) })
+	if i < 0 {
+		return nil
+	}
+	return &FilterFields[i]
+}
+
 // Many reports whether the field may have several values.
 func (f *FilterField) Many() bool { return f.list != nil }
 

@@ -37,20 +37,20 @@ func ParseSearch(search string) (url.Values, error) {
 			text = append(text, value)
 			continue
 		}
-		i := slices.IndexFunc(FilterFields, func(f FilterField) bool { return f.Word == name || f.Name == name })
+		field := FieldOfWord(name)
 		switch {
-		case i < 0:
+		case field == nil:
 			return nil, invalid("q", "%q is not one of %s; text with a colon needs double quotes", name, strings.Join(SearchWords(), ", "))
 		case value == "":
 			return nil, invalid("q", "%s: needs a value", name)
-		case FilterFields[i].IsTime() && FilterFields[i].Word == name:
+		case field.IsTime() && field.Word == name:
 			setRange(query, name, value)
-		case FilterFields[i].Name == "state":
+		case field.Name == "state":
 			query["state"] = append(query["state"], strings.Split(value, ",")...)
-		case !FilterFields[i].Many() && query.Has(FilterFields[i].Name):
+		case !field.Many() && query.Has(field.Name):
 			return nil, invalid("q", "%s: may be given once", name)
 		default:
-			query.Add(FilterFields[i].Name, value)
+			query.Add(field.Name, value)
 		}
 	}
 	if len(text) > 0 {

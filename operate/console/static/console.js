@@ -370,6 +370,18 @@
     if (e.key === 'Enter' && e.target.matches?.('main form[method="post"] input[type="checkbox"]')) e.preventDefault();
   });
 
+  // Searches are completed while they are typed. A list offers whole lines: the browser puts one of them in place of the field's value.
+  let completing = 0;
+  document.addEventListener('input', (e) => {
+    const { list, value } = e.target;
+    if (!list?.dataset.complete) return;
+    clearTimeout(completing);
+    completing = setTimeout(async () => {
+      const lines = await fetch(list.dataset.complete + encodeURIComponent(value)).then((r) => (r.ok ? r.json() : []), () => []);
+      if (e.target.value === value) list.replaceChildren(...lines.map((line) => new Option('', line)));
+    }, 120);
+  });
+
   // A search that has found nothing yet goes on.
   let searching = '';
   const search = () => {

@@ -1,0 +1,85 @@
+package console
+
+import (
+	"encoding/json"
+	"strings"
+
+	"broker/operate/service"
+)
+
+// mostCompletions is how many names a search field offers.
+const mostCompletions = 12
+
+// completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also offers bare names.
+func completePage(r *request) (*view, error) {
+	lines, err := r.completions(r.query.Get("q"), r.query.Has("jump"))
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(lines)
+	if err != nil {
+		return nil, err
+	}
+	h := r.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	_, _ = r.w.Write(body) // the client may have gone
+	return nil, nil        //nolint:nilnil // the lines are the answer
+}
+
+// completions are lines in which the last word of a search is complete: the words of conditions, the values of those that have few, and
+// names of queues.
+func (r *request) completions(search string, jump bool) ([]string, error) {
+	lines := []string{}
+	if strings.Count(search, `"`)%2 == 1 {
+		return lines, nil // a value in quotes is not complete
+	}
+	at := strings.LastIndexByte(search, ' ') + 1
+	head, last := search[:at], search[at:]
+	word, value, isCondition := strings.Cut(last, ":")
+	if !isCondition {
+		for _, w := range service.SearchWords() {
+			if strings.HasPrefix(w, word) {
+				lines = append(lines, head+w+":")
+			}
+		}
+		if !jump || search == "" || head != "" {
+			return lines, nil
+		}
+		names, err := r.queueNames(search)
+		return append(lines, names...), err
+	}
+	var values []string
+	switch field := service.FieldOfWord(word); {
+	case field == nil:
+	case field.Name == "queue":
+		names, err := r.queueNames(value)
+		if err != nil {
+			return nil, err
+		}
+		values = names
+	default:
+		for _, choice := range field.Choices {
+			if strings.HasPrefix(choice, value) {
+				values = append(values, choice)
+			}
+		}
+	}
+	for _, v := range values {
+		if strings.ContainsAny(v, " \t") {
+			v = `"` + v + `"`
+		}
+		lines = append(lines, head+word+":"+v)
+	}
+	return lines, nil
+}
+
+// queueNames are names of queues that contain a text.
+func (r *request) queueNames(part string) ([]string, error) {
+	queues, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Search: part, Sort: "name", Limit: mostCompletions})
+	names := make([]string, len(queues))
+	for i := range queues {
+		names[i] = queues[i].Name
+	}
+	return names, err
+}
