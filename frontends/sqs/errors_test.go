@@ -2,8 +2,8 @@ package sqs
 
 import (
 	"context"
-	"encoding/base64"
 	"crypto/md5" //nolint:gosec // as the protocol has it
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"

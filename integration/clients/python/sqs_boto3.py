@@ -138,7 +138,7 @@ def groups():
     for body in ("a3", "b2", "a4"):
         sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId=body[0])
     together = receive(url, MaxNumberOfMessages=10)
-    assert [m["Body"] for m in together] == ["a3", "b2", "a4"], together
+    assert [m["Body"] for m in together] == ["a3", "a4", "b2"], together
 
 
 def dead_letters():
