@@ -35,7 +35,7 @@ func beanstalkdCommand(args []string, stdout, stderr io.Writer) int {
 
 // serveBeanstalkd runs the broker with beanstalkd's signals. Sockets of systemd replace the address of the command line.
 func serveBeanstalkd(l beanstalkd.Launch, stderr io.Writer) error {
-	p := newProcess(&l.Config, newLogger(l.Config.Log, stderr), launch{refuseOnly: true, onBound: l.OnBound})
+	p := newProcess(&l.Config, newLogger(l.Config.Log, stderr), launch{refuseOnly: true, onBound: l.OnBound, onReady: l.OnReady})
 	if files := activation.Files(true); len(files) > 0 {
 		p.sockets = activated{"beanstalk": files}
 		sources, err := p.sockets.override(func() config.Sources { return config.Sources{Flags: map[string]string{}} })

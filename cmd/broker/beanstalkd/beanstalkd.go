@@ -32,6 +32,7 @@ const (
 type Launch struct {
 	Config  config.Config
 	OnBound func() error // called once the addresses are bound, before anything else is touched
+	OnReady func() error // called once clients are served
 }
 
 // errUser means that the process cannot switch to the user of -u.
@@ -66,20 +67,31 @@ func Main(args []string, stdout, stderr io.Writer, version string, run func(Laun
 		return exitData
 	}
 	c, err := o.settings()
+	failed := cli.ExitFailed // the exit code of an error
 	if err == nil {
-		err = run(Launch{Config: c, OnBound: o.dropPrivileges})
+		failed = exitListen
+		err = run(Launch{
+			Config: c,
+			OnBound: func() error {
+				if failed = cli.ExitFailed; o.data != "" {
+					failed = exitData
+				}
+				return o.dropPrivileges()
+			},
+			OnReady: func() error {
+				failed = cli.ExitFailed
+				return nil
+			},
+		})
 	}
 	if err == nil {
 		return cli.ExitOK
 	}
 	cli.Say(stderr, "beanstalkd: %v\n", err)
-	switch {
-	case errors.Is(err, errUser):
+	if errors.Is(err, errUser) {
 		return exitUser
-	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EACCES):
-		return exitListen
 	}
-	return cli.ExitFailed
+	return failed
 }
 
 // settings translates the options. Other settings can be set in the environment.

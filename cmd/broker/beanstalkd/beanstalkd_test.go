@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -45,28 +44,38 @@ func TestOptionsAreThoseOfTheReference(t *testing.T) {
 
 func TestExitCodesAreThoseOfTheReference(t *testing.T) {
 	t.Parallel()
-	inUse := fmt.Errorf("listen: %w", syscall.EADDRINUSE)
+	dir := t.TempDir()
+	broken := errors.New("broken")
+	stages := map[string]func(Launch) error{
+		"":       func(Launch) error { return nil },
+		"listen": func(Launch) error { return broken },
+		"open":   func(l Launch) error { return errors.Join(l.OnBound(), broken) },
+		"serve":  func(l Launch) error { return errors.Join(l.OnBound(), l.OnReady(), broken) },
+	}
 	for _, c := range []struct {
 		args string
-		run  error
+		ends string // where the broker fails; empty: nowhere
 		code int
 		text string
 	}{
-		{"-x", nil, 5, "unknown flag: -x"},
-		{"word", nil, 5, "unknown argument: word"},
-		{"-p", nil, 5, "requires an argument"},
-		{"-z many", nil, 5, "invalid size"},
-		{"-p 70000", nil, 5, "invalid size"},
-		{"-b /does/not/exist", nil, 10, "not a folder"},
-		{"-u no-such-user-here", nil, 33, "no user"},
-		{"-v", nil, 0, "beanstalkd 1.12"},
-		{"-h", nil, 0, "Options:"},
-		{"-c", nil, 0, "no effect"},
-		{"", inUse, 111, "in use"},
-		{"", errors.New("other"), 1, "other"},
+		{"-x", "", 5, "unknown flag: -x"},
+		{"word", "", 5, "unknown argument: word"},
+		{"-p", "", 5, "requires an argument"},
+		{"-z many", "", 5, "invalid size"},
+		{"-p 70000", "", 5, "invalid size"},
+		{"-b /does/not/exist", "", 10, "not a folder"},
+		{"-u no-such-user-here", "", 33, "no user"},
+		{"-v", "", 0, "beanstalkd 1.12"},
+		{"-h", "", 0, "Options:"},
+		{"-c", "", 0, "no effect"},
+		{"", "listen", 111, "broken"},
+		{"-b " + dir, "listen", 111, "broken"},
+		{"-b " + dir, "open", 10, "broken"},
+		{"-b " + dir, "serve", 1, "broken"},
+		{"", "open", 1, "broken"},
 	} {
 		var out bytes.Buffer
-		code := Main(strings.Fields(c.args), &out, &out, "v", func(Launch) error { return c.run })
+		code := Main(strings.Fields(c.args), &out, &out, "v", stages[c.ends])
 		if code != c.code || !strings.Contains(out.String(), c.text) {
 			t.Errorf("%q: exit code %d, %s", c.args, code, &out)
 		}
