@@ -84,6 +84,10 @@ func writeManual(cmd *cobra.Command, dir string, date time.Time) error {
 		return err
 	}
 	text, others, _ := strings.Cut(page.String(), ".SH SEE ALSO\n")
+	if cmd.DisableFlagParsing {
+		text, _, _ = strings.Cut(text, ".SH OPTIONS\n")
+		text += manOptions(cmd)
+	}
 	text += manSections(cmd)
 	if others != "" {
 		text += ".SH SEE ALSO\n" + others
@@ -93,22 +97,65 @@ func writeManual(cmd *cobra.Command, dir string, date time.Time) error {
 
 // manSections are the sections that cobra does not write.
 func manSections(cmd *cobra.Command) string {
+	environment, exits := manOf(cmd)
 	var b strings.Builder
-	if cmd.Flags().Lookup("server") != nil {
-		b.WriteString(".SH ENVIRONMENT\n")
-		for _, v := range [][2]string{
+	section := func(title string, items [][2]string) {
+		if len(items) > 0 {
+			b.WriteString(".SH " + title + "\n")
+		}
+		for _, i := range items {
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", i[0], strings.NewReplacer("-", `\-`, "`", `"`).Replace(i[1]))
+		}
+	}
+	section("ENVIRONMENT", environment)
+	section("EXIT STATUS", exits)
+	return b.String()
+}
+
+// manOf returns the variables that a command reads, and its exit codes. gearmand and beanstalkd have those of the original servers.
+func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
+	for _, c := range cli.ExitCodes {
+		exits = append(exits, [2]string{strconv.Itoa(c.Code), c.Meaning})
+	}
+	settings := [2]string{"BROKER_…", "every setting; \"broker check-config\" lists the names, and settings.md explains them"}
+	switch {
+	case cmd.Name() == "gearmand":
+		environment = [][2]string{
+			{"GEARMAND_PORT", "the port, unless --port names another than 4730"},
+			{"GEARMAND_CA_CERTIFICATE, GEARMAND_SERVER_PEM, GEARMAND_SERVER_KEY", "files for --ssl, in place of its options"},
+			{"BROKER_DATA", "folder of the jobs"},
+			settings,
+		}
+		exits = [][2]string{{"0", "done"}, {"1", "failed, or the command line is wrong"}}
+	case cmd.Name() == "beanstalkd":
+		environment = [][2]string{settings}
+		exits = [][2]string{
+			{"0", "done"},
+			{"1", "failed, for any other reason"},
+			{"5", "the command line is wrong"},
+			{"10", "the folder of -b cannot be used"},
+			{"33", "the user of -u is unknown"},
+			{"111", "the port cannot be used"},
+		}
+	case cmd.Flags().Lookup("server") != nil:
+		environment = [][2]string{
 			{"BROKER_URL", "address of the broker, unless --server is given"},
 			{"BROKER_TOKEN", "bearer token, unless --token is given"},
 			{"BROKER_CONTEXT", "name of a broker that \"broker context\" knows, unless --context is given"},
-		} {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", v[0], strings.ReplaceAll(v[1], "-", `\-`))
 		}
 	}
-	b.WriteString(".SH EXIT STATUS\n")
-	for _, c := range cli.ExitCodes {
-		fmt.Fprintf(&b, ".TP\n.B %d\n%s\n", c.Code, strings.ReplaceAll(c.Meaning, "`", "\""))
+	if cmd.Flags().Lookup("config") != nil {
+		environment = append(environment, [2]string{"BROKER_CONFIG", "the settings file, unless --config is given"}, settings)
 	}
-	return b.String()
+	return environment, exits
+}
+
+// manOptions is the OPTIONS section of a command with its own parser: its help.
+func manOptions(cmd *cobra.Command) string {
+	var help bytes.Buffer
+	cmd.SetOut(&help)
+	_ = cmd.RunE(cmd, []string{map[string]string{"gearmand": "--help", "beanstalkd": "-h"}[cmd.Name()]}) // only prints
+	return ".SH OPTIONS\n.nf\n" + strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(help.String()) + ".fi\n"
 }
 
 // writeSite writes the documentation in HTML.

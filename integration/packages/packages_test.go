@@ -164,6 +164,9 @@ func testGearmand(t *testing.T, dir string) {
 	if link := d.run("readlink", "/etc/systemd/system/multi-user.target.wants/gearman-job-server.service"); link != "/lib/systemd/system/gearman-job-server.service" {
 		t.Errorf("the unit is enabled by %q", link)
 	}
+	if page := d.run("zcat", "/usr/share/man/man1/broker-gearmand.1.gz"); !strings.Contains(page, `\-\-job\-retries`) || !strings.Contains(page, "GEARMAND_PORT") {
+		t.Errorf("the manual page has no options or no environment:\n%s", page)
+	}
 	address := freeAddr(t)
 	host, port := server.Split(address)
 	p := d.start("gearman", "env", "BROKER_DATA=/var/lib/gearman/broker", "/usr/sbin/gearmand", "--listen="+host, "--port="+port,
