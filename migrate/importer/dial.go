@@ -47,13 +47,21 @@ func dialPatient(address, defaultPort string) (net.Conn, *url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
-		return nil, nil, fmt.Errorf("%q is not an address: expected HOST:PORT or unix:/path", address)
+		return nil, nil, notAnAddress(address)
 	}
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort)), dialTimeout)
 	if err != nil {
 		return nil, nil, err
 	}
 	return conn, u, nil
+}
+
+// notAnAddress is the error for an address. It leaves out what may be a password.
+func notAnAddress(address string) error {
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		return fmt.Errorf("the address of %q is invalid: special characters of a password must be written as %%XX, such as %%40 for @", address[at+1:])
+	}
+	return fmt.Errorf("%q is not an address: expected HOST:PORT or unix:/path", address)
 }
 
 // dialBoth connects to a source and to this broker.

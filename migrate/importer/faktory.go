@@ -104,6 +104,9 @@ func greet(c *respConn, address *url.URL, wid string) error {
 	}
 	c.line("HELLO", string(text2))
 	_, err = c.text()
+	if refusal := serverError(""); asked.S != "" && errors.As(err, &refusal) {
+		err = fmt.Errorf("%w; give the password as tcp://:PASSWORD@HOST:PORT, or in FAKTORY_PASSWORD", err)
+	}
 	return err
 }
 

@@ -119,3 +119,12 @@ func TestABatchThatHasBegunIsFinished(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestPasswordsAreNotPartOfErrors: people paste errors into tickets.
+func TestPasswordsAreNotPartOfErrors(t *testing.T) {
+	t.Parallel()
+	_, _, err := dialPatient("tcp://:s/ecret@127.0.0.1:7419", FaktoryPort)
+	if err == nil || strings.Contains(err.Error(), "ecret") || !strings.Contains(err.Error(), "%40") {
+		t.Errorf("the error is %v", err)
+	}
+}
