@@ -66,14 +66,24 @@ var recordings = []recorded{
 		equal(t, "events", kinds(perlClient(t, b, "x", "do", "normal", "progress")), "status data warning data status complete")
 		equal(t, "events", kinds(perlClient(t, b, "x", "do", "normal", "fails")), "fail")
 	}, gearmanOf, 6},
+	{"Gearman in PHP", "gearman", upstreamGearmand, func(t *testing.T, address string) {
+		harness.Need(t, "php", "php-gearman")
+		b := &harness.Broker{BrokerServer: &server.BrokerServer{Gearman: address}}
+		phpWorker(t, b, "reverse=reverse", "fails=fail", "breaks=exception", "progress=progress")
+		equal(t, "result", string(only(t, phpClient(t, b, "hello", "do", "high", "reverse"), "complete").Data), "olleh")
+		only(t, phpClient(t, b, "x", "do", "normal", "progress"), "complete")
+		equal(t, "events", kinds(phpClient(t, b, "x", "do", "low", "fails")), "fail")
+		phpClient(t, b, "x", "do", "normal", "breaks")
+	}, gearmanOf, 8},
 	{"Faktory in Go", "faktory", func(t *testing.T) string {
 		address, _ := startFaktorySource(t, &harness.Broker{BrokerServer: &server.BrokerServer{}})
 		return address
 	}, recordFaktory, func(b *harness.Broker) string { return b.Faktory }, 80},
-	{"beanstalkd", "beanstalkd", func(t *testing.T) string {
-		address, _ := startBeanstalkSource(t, nil)
-		return address
-	}, recordBeanstalk, nil, 120},
+	{"beanstalkd", "beanstalkd", upstreamBeanstalkd, recordBeanstalk, nil, 120},
+	{"pheanstalk", "beanstalkd", upstreamBeanstalkd, published("php-pheanstalk", "php", "php/pheanstalk.php", "HOST", "PORT"), nil, 80},
+	{"Laravel", "beanstalkd", upstreamBeanstalkd, published("php-laravel", "php", "php/laravel.php", "HOST", "PORT"), nil, 40},
+	{"jackd", "beanstalkd", upstreamBeanstalkd, published("node", "node", "node/jackd.js", "HOST", "PORT"), nil, 40},
+	{"Qless in Python", "qless", upstreamQless, published("python3-redis", "/usr/bin/python3", "python/redis_qless.py", "ADDR"), nil, 300},
 	{"Workq in Go", "workq", startOwn(func(b *harness.Broker) string { return b.Workq }), func(t *testing.T, address string) {
 		c, err := workqclient.Dial(address)
 		check(t, err)
@@ -87,6 +97,32 @@ var recordings = []recorded{
 			check(t, c.Complete(job.ID, []byte("pong")))
 		}
 	}, func(b *harness.Broker) string { return b.Workq }, 60},
+}
+
+// published runs a program on a published client.
+func published(need, program, script string, args ...string) func(t *testing.T, address string) {
+	return func(t *testing.T, address string) {
+		t.Helper()
+		if harness.Need(t, filepath.Base(program), need); need == "node" {
+			harness.NeedNode(t)
+		}
+		host, port := server.Split(address)
+		argv := []string{program, harness.Script(t, script)}
+		for _, arg := range args {
+			argv = append(argv, strings.NewReplacer("HOST", host, "PORT", port, "ADDR", address).Replace(arg))
+		}
+		harness.Run(t, harness.Command{Argv: argv})
+	}
+}
+
+func upstreamBeanstalkd(t *testing.T) string {
+	address, _ := startBeanstalkSource(t, nil)
+	return address
+}
+
+func upstreamQless(t *testing.T) string {
+	_, address := startQless(t)
+	return address
 }
 
 func upstreamGearmand(t *testing.T) string {
@@ -178,10 +214,13 @@ func TestRecordedAppsGetTheSameReplies(t *testing.T) {
 			equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
 
 			address := ""
-			if app.to == nil {
-				address = startBeanstalkd(t)
-			} else {
+			switch {
+			case app.to != nil:
 				address = app.to(start(t))
+			case app.protocol == "qless":
+				address = upstreamQless(t)
+			default:
+				address = startBeanstalkd(t)
 			}
 			r := replayed(t, file, address)
 			if r.Different > 0 || r.Dropped != "" || r.Equal < app.least {

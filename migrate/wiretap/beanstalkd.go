@@ -2,6 +2,7 @@ package wiretap
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -84,8 +85,14 @@ func (beanstalkd) reply(in []byte, _ *request) (p reply, n int, err error) {
 var changing = regexp.MustCompile(`(?m)^(OK|id:|age:|time-left:|file:) .*$`)
 
 func (beanstalkd) normal(asked *request, raw string) string {
-	if asked != nil && asked.verb == "stats-job" {
+	switch {
+	case asked == nil:
+	case asked.verb == "stats-job":
 		return changing.ReplaceAllString(raw, "$1")
+	case asked.verb == "list-tubes-watched": // in any order
+		lines := strings.SplitAfter(raw, "\n")
+		slices.Sort(lines)
+		return strings.Join(lines, "")
 	}
 	return raw
 }

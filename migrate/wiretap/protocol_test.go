@@ -136,12 +136,16 @@ func TestRequestsAreUnderstood(t *testing.T) {
 
 func TestNormalFormsHideWhatMayDiffer(t *testing.T) {
 	t.Parallel()
+	sha := strings.Repeat("0a", 20)
 	for _, c := range []struct{ protocol, verb, a, b string }{
 		{"beanstalkd", "stats-job", "OK 30\r\n---\nid: 1\ntube: a\nage: 3\n\r\n", "OK 31\r\n---\nid: 22\ntube: a\nage: 4\n\r\n"},
 		{
 			"faktory", "FETCH", "$60\r\n{\"jid\":\"a\",\"queue\":\"q\",\"enqueued_at\":\"1\",\"created_at\":\"2\"}\r\n",
 			"$24\r\n{\"queue\":\"q\",\"jid\":\"a\"}\r\n",
 		},
+		{"beanstalkd", "list-tubes-watched", "OK 14\r\n---\n- b\n- a\n\r\n", "OK 14\r\n---\n- a\n- b\n\r\n"},
+		{"qless", "track", "-ERR user_script:111: Track(): no job script: " + sha + ", on @user_script:111.\r\n", "-ERR user_script:1: Track(): no job script: " + sha + ", on @user_script:1.\r\n"},
+		{"qless", "track", "-ERR Error running script (call to f_" + sha + "): @user_script:111: user_script:111: Track(): no job \r\n", "-ERR user_script:1: Track(): no job\r\n"},
 		{"workq", "inspect", "+OK 1\r\nx 1\r\ncreated-at 2026-01-02T03:04:05Z\r\n", "+OK 1\r\nx 1\r\ncreated-at 2027-01-02T03:04:05Z\r\n"},
 	} {
 		p := protocols[c.protocol]

@@ -2,6 +2,7 @@ package wiretap
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 )
 
@@ -98,4 +99,14 @@ func (qless) reply(in []byte, asked *request) (p reply, n int, err error) {
 	return p, n, nil
 }
 
-func (qless) normal(_ *request, raw string) string { return raw }
+// scriptPlace matches what Redis adds to the text of a script's error: the line, and the script's hash. Redis 6 has them in front.
+var scriptPlace = regexp.MustCompile(`^-ERR (?:Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: )?user_script:\d+: |` +
+	` script: [0-9a-f]{40}, on @user_script:\d+\.\r\n$| *\r\n$`)
+
+// The normal form of an error has no line of the script: clients load their own version of it.
+func (qless) normal(_ *request, raw string) string {
+	if !strings.HasPrefix(raw, "-ERR ") {
+		return raw
+	}
+	return scriptPlace.ReplaceAllString(raw, "")
+}
