@@ -59,14 +59,17 @@ func TestCeleryOnSQS(t *testing.T) {
 	_, addr := startSQS(t, "")
 	script, dir := harness.Script(t, "python/sqs_celery.py"), t.TempDir()
 	harness.Run(t, harness.Command{Argv: []string{"/usr/bin/python3", script, addr, "produce"}})
-	harness.Spawn(t, harness.Command{Argv: []string{"/usr/bin/python3", script, addr, "worker", dir}})
+	for range 2 { // one of them kills itself
+		harness.Spawn(t, harness.Command{Argv: []string{"/usr/bin/python3", script, addr, "worker", dir}})
+	}
 	harness.Eventually(t, func() string {
 		done, _ := filepath.Glob(filepath.Join(dir, "work-*"))
 		again, _ := os.ReadFile(filepath.Join(dir, "again"))
-		if len(done) == 20 && string(again) == "xx" {
+		dies, _ := os.ReadFile(filepath.Join(dir, "dies"))
+		if len(done) == 20 && len(again) >= 2 && len(dies) >= 2 {
 			return ""
 		}
-		return fmt.Sprintf("%d tasks ran, the one that is retried %d times", len(done), len(again))
+		return fmt.Sprintf("%d tasks ran, the one that is retried %d times, the one that kills its worker %d times", len(done), len(again), len(dies))
 	})
 }
 

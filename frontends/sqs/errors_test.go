@@ -130,6 +130,7 @@ func TestBadInput(t *testing.T) {
 			want(t, "status", status, c.kind.status)
 			want(t, "type", out["__type"], "com.amazonaws.sqs#"+c.kind.name)
 			want(t, "header", header.Get("X-Amzn-Query-Error"), c.kind.code+";Sender")
+			want(t, "header of the type", header.Get("X-Amzn-Errortype"), c.kind.name)
 			if text, _ := out["message"].(string); text == "" {
 				t.Error("no message")
 			}

@@ -72,6 +72,9 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		e := errorOf(err)
 		w.Header().Set("X-Amzn-Query-Error", e.kind.code+";"+e.fault())
+		if q.wire.isJSON {
+			w.Header().Set("X-Amzn-Errortype", e.kind.name)
+		}
 		body, contentType, status = q.wire.encodeError(e, requestID)
 	}
 	f.meter.count(q.wire.action, status, f.broker.Now().Sub(begin))

@@ -1,6 +1,7 @@
 """Plays Celery on SQS: ADDRESS worker DIR, or ADDRESS produce. The tasks write what they did into DIR."""
 
 import os
+import signal
 import sys
 
 from celery import Celery
@@ -10,7 +11,7 @@ directory = sys.argv[3] if len(sys.argv) > 3 else ""
 
 app = Celery("flows", broker="sqs://any:any@%s//" % address)
 app.conf.broker_transport_options = {
-    "region": "us-east-1", "is_secure": False, "visibility_timeout": 30, "wait_time_seconds": 2, "polling_interval": 0.1,
+    "region": "us-east-1", "is_secure": False, "visibility_timeout": 8, "wait_time_seconds": 2, "polling_interval": 0.1,
 }
 app.conf.task_default_queue = "celery-flows"
 app.conf.worker_hijack_root_logger = False
@@ -34,10 +35,20 @@ def again(self):
         raise self.retry(countdown=1)
 
 
+@app.task(name="dies", acks_late=True)
+def dies():
+    """Its first worker is killed, so that the message comes back after the visibility timeout."""
+    first = not os.path.exists(os.path.join(directory, "dies"))
+    note("dies")
+    if first:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 if role == "worker":
     app.worker_main(["worker", "--pool=solo", "--concurrency=1", "--loglevel=WARNING", "--without-gossip", "--without-mingle", "--without-heartbeat"])
 else:
     for i in range(20):
         work.delay(i)
     again.delay()
+    dies.delay()
     print("sent")
