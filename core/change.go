@@ -164,8 +164,9 @@ type Cancel struct {
 // OnlyAsks reports whether a job in this state is not removed, but its worker is asked to stop.
 func (o *Cancel) OnlyAsks(state State) bool { return o.Running == RunningSignal && state == Leased }
 
-// Enqueue makes a scheduled, retrying, blocked or dead job ready now. Reply: Accepted, or Failed with ErrNotFound,
-// ErrConflict, or ErrInvalid in other states.
+// Enqueue makes a scheduled, retrying, blocked or dead job ready now. A job that is dead with BrokenFails becomes blocked instead if
+// a dependency is no longer dead and not yet done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, or ErrInvalid in other
+// states.
 type Enqueue struct {
 	changing
 	Tag uint64

@@ -10,7 +10,7 @@ var (
 	ErrNotFound   = errors.New("no such job")
 	ErrNoQueue    = errors.New("no such queue")
 	ErrDuplicate  = errors.New("a job with this id exists")
-	ErrNotUnique  = errors.New("a live job holds this unique key")
+	ErrNotUnique  = errors.New("this unique key is held")
 	ErrNotLeased  = errors.New("job is not leased")
 	ErrNotHolder  = errors.New("lease belongs to another client")
 	ErrFinished   = errors.New("job is finished already")

@@ -172,7 +172,7 @@ type JobInfo struct {
 	Behind int
 
 	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
-	Waiting      []uint64 // Blocked: the jobs it waits for
+	Waiting      []uint64 // Blocked, or Dead with BrokenFails: the jobs it waits for
 	Dependents   int      // jobs that wait for this one
 	Children     int      // children that are not closed
 }

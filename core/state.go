@@ -50,7 +50,7 @@ var moves = [...]uint16{
 	Leased:    anyOf(Ready, Retrying, Done, Dead, Gone),
 	Retrying:  anyOf(Ready, Retrying, Done, Dead, Gone),
 	Done:      anyOf(Gone),
-	Dead:      anyOf(Ready, Gone),
+	Dead:      anyOf(Ready, Blocked, Gone),
 }
 
 func anyOf(states ...State) (set uint16) {

@@ -48,6 +48,38 @@ func TestAWorkflowIsShownCancelledAndRetriedAsOne(t *testing.T) {
 	f.call("GET", "/api/v1/workflows/top", nil).problem(404, "job_not_found")
 }
 
+func TestAWorkflowThatFailedAsAWholeIsRetriedInItsOrder(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "q", "id": "top", "max_fails": 1})
+	f.push(map[string]any{"queue": "q", "id": "middle", "after": []string{"top"}, "on_broken": "fail"})
+	f.push(map[string]any{"queue": "q", "id": "last", "after": []string{"middle"}, "on_broken": "fail"})
+	f.push(map[string]any{"queue": "q", "id": "waits", "after": []string{"middle"}})
+	token, _ := f.leaseOne()
+	f.call("POST", "/api/v1/leases/"+token+"/fail", map[string]any{"message": "no"}).want(204)
+	want := func(states string, total float64) {
+		t.Helper()
+		if flow := f.call("GET", "/api/v1/workflows/top", nil).want(200); fmt.Sprint(flow["states"]) != "map["+states+"]" || flow["total"] != total {
+			t.Errorf("%v of %v, want %s", flow["states"], flow["total"], states)
+		}
+	}
+	want("blocked:1 dead:3 done:0 leased:0 ready:0 retrying:0 scheduled:0", 4)
+	if op := f.finishedAct(`{"action":"retry","filter":{"workflow":"top"}}`); op["matched"] != 3.0 || op["changed"] != 3.0 {
+		t.Errorf("retried: %v", op)
+	}
+	want("blocked:3 dead:0 done:0 leased:0 ready:1 retrying:0 scheduled:0", 4)
+	for _, id := range []string{"top", "middle"} {
+		token, job := f.leaseOne()
+		if job["id"] != id {
+			t.Errorf("leased %v, want %s", job["id"], id)
+		}
+		f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
+	}
+	if _, ids := f.leaseMany(`{"queues":["q"],"max":5}`); fmt.Sprint(ids) != "[last waits]" {
+		t.Errorf("in the end: %v", ids)
+	}
+}
+
 func TestAWorkflowOfABatchHasItsCallbacksAndTheBatchesBelow(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

@@ -154,7 +154,7 @@ type selection struct {
 }
 
 // choose checks a selection and the caller's right to change its jobs.
-func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Selection) (*selection, error) {
+func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action, sel Selection) (*selection, error) {
 	out := &selection{byName: sel.Filter == nil}
 	switch {
 	case sel.Filter == nil && len(sel.Names) == 0:
@@ -184,6 +184,9 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Sele
 	if out.filter, err = s.coreFilter(c, sel.Filter); err != nil {
 		return nil, err
 	}
+	if a.Action == ActionRetry && out.filter.Workflow != 0 && len(out.filter.States) == 0 {
+		out.filter.States = []core.State{core.Scheduled, core.Retrying, core.Dead} // blocked jobs run after the others
+	}
 	if len(out.filter.Queues) == 0 {
 		return out, caller.mayAll(access.Operate)
 	}
@@ -202,7 +205,7 @@ func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Sele
 	if err := a.check(caller); err != nil {
 		return Preview{}, err
 	}
-	chosen, err := s.choose(ctx, c, caller, sel)
+	chosen, err := s.choose(ctx, c, caller, a, sel)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -246,7 +249,7 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	chosen, err := s.choose(ctx, c, caller, sel)
+	chosen, err := s.choose(ctx, c, caller, a, sel)
 	if err != nil {
 		return Operation{}, err
 	}

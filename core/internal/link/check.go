@@ -39,7 +39,7 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 	if !slices.IsSorted(x.Waiting) {
 		c.fail("job %d waits for %v, out of order", e.Seq, x.Waiting)
 	}
-	if len(x.Waiting) > 0 && e.State != core.Blocked {
+	if len(x.Waiting) > 0 && e.State != core.Blocked && e.State != core.Dead {
 		c.fail("job %d is %v and waits for %v", e.Seq, e.State, x.Waiting)
 	}
 	if x.Parent != 0 && !x.IsClosed && l.table.Handle(x.Parent) != 0 {

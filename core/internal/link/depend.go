@@ -94,7 +94,7 @@ func (l *Links) waitingFor(at Step, into []Step) []Step {
 	return into
 }
 
-// waits reports whether a job is blocked by another job.
+// waits reports whether a job is blocked by another job, or may be when it leaves the dead set.
 func (l *Links) waits(seq, pred uint64) bool {
 	h := l.table.Handle(seq)
 	if h == 0 {

@@ -125,15 +125,20 @@ func (l *Links) notify(list *[]uint64, p uint32, success bool) {
 // a dependency ended without being done.
 func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	h := l.table.Handle(seq)
-	if h == 0 || l.table.At(h).State != core.Blocked {
-		return // it no longer waits; see unlink
+	x := l.table.Optional(h)
+	if h == 0 || x == nil {
+		return
 	}
-	e, x := l.table.At(h), l.table.EnsureOptional(h)
 	i, found := slices.BinarySearch(x.Waiting, pred.Seq)
 	if !found {
-		return // it now waits for other jobs
+		return // it no longer waits, or waits for other jobs
 	}
+	e := l.table.At(h)
 	x.Waiting = slices.Delete(x.Waiting, i, i+1)
+	if e.State != core.Blocked { // see Keep
+		x.Shortened = l.table.Open
+		return
+	}
 	breaks := l.breaks(e, x, pred.Seq, success)
 	released := len(x.Waiting) == 0 && !e.Has(table.Broken)
 	if breaks || released || pred.Unstored() {
@@ -161,10 +166,10 @@ func (l *Links) NowStored(h uint32) {
 	}
 }
 
-// Dependents lists the jobs that depend on a job.
+// Dependents lists the jobs that depend on a job and are not dead.
 func (l *Links) Dependents(h uint32) (seqs []uint64) {
 	for _, next := range l.waitingFor(Step{Seq: l.table.At(h).Seq}, nil) {
-		if !next.closesOnly {
+		if !next.closesOnly && l.table.At(l.table.Handle(next.Seq)).State != core.Dead {
 			seqs = append(seqs, next.Seq)
 		}
 	}
@@ -172,11 +177,33 @@ func (l *Links) Dependents(h uint32) (seqs []uint64) {
 }
 
 // Unlink removes the dependencies of a job that leaves Blocked although they are not done. The dependencies still list the
-// job. This has no effect, since the job never returns to Blocked, and costs less than searching long lists.
+// job. This has no effect, since they are not in Waiting, and costs less than searching long lists.
 func (l *Links) Unlink(h uint32) {
 	if x := l.table.Optional(h); x != nil {
 		x.Waiting = nil
 	}
+}
+
+// Keep restores the dependencies of a job that is dead because of one of them, after Unlink. So a workflow stays together, and can be
+// retried as one; see Rejoin.
+func (l *Links) Keep(h uint32, waiting []uint64) {
+	if e := l.table.At(h); e.State == core.Dead {
+		l.table.Optional(h).Waiting = waiting
+	}
+}
+
+// Rejoin is for a job that leaves the dead set: it waits again for those kept dependencies that are not dead. It reports whether there
+// are any.
+func (l *Links) Rejoin(h uint32) bool {
+	x := l.table.Optional(h)
+	if x == nil {
+		return false
+	}
+	x.Waiting = slices.DeleteFunc(x.Waiting, func(seq uint64) bool {
+		p := l.openJob(seq)
+		return p == 0 || l.table.At(p).State == core.Dead
+	})
+	return len(x.Waiting) > 0
 }
 
 // RestoreChild counts a restored job as an open child of its parent.
@@ -191,17 +218,17 @@ func (l *Links) RestoreChild(x *table.Optional) {
 	}
 }
 
-// RestoreWaiting links a blocked job to the jobs that it still waits for. Its record may also name jobs that were done later.
+// RestoreWaiting links a blocked or dead job to the jobs that it still waits for. Its record may also name jobs that were done later.
 func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
 	waiting := x.Waiting
 	x.Waiting = nil
-	if e.State != core.Blocked {
+	if e.State != core.Blocked && e.State != core.Dead {
 		return
 	}
 	for _, seq := range waiting {
 		p := l.table.Handle(seq)
 		if p == 0 {
-			if slices.Contains(l.unstored[e.Seq], seq) {
+			if e.State == core.Blocked && slices.Contains(l.unstored[e.Seq], seq) {
 				l.breaks(e, x, seq, false) // it was lost with the previous process
 				l.breaking = append(l.breaking, Breach{e.Seq, seq})
 			}

@@ -29,7 +29,9 @@ func (m *Machine) decideBroken() {
 		case core.BrokenFails:
 			m.detach(h, e)
 			failure := &core.Failure{Type: core.DependencyFailed, Message: fmt.Sprintf(core.DependencyFailedMessage, b.Pred)}
+			waiting := x.Waiting
 			m.failJob(h, core.Internal, failure, afterFail{final: true, bury: true})
+			m.links.Keep(h, waiting)
 		case core.BrokenDrops:
 			m.purgeJob(h, core.Internal)
 		case core.BrokenWaits:

@@ -95,7 +95,8 @@ func (m *Machine) outsideDependents(named []uint64) error {
 	return nil
 }
 
-// enqueue makes a waiting or dead job ready now.
+// enqueue makes a waiting or dead job ready now. A job that is dead because of a dependency waits for it again if that has left the dead
+// set.
 func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil && !enqueueable(e.State) {
@@ -108,20 +109,29 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	if e.State == core.Ready {
 		return // an earlier operation of an atomic list has released it
 	}
+	waits := false
 	if e.State == core.Dead {
 		m.leaveDeadSet(h, e)
+		waits = m.links.Rejoin(h)
+	} else {
+		m.links.Unlink(h)
 	}
 	m.detach(h, e)
-	m.links.Unlink(h)
 	e.ReadyAt, e.LostLeases = m.table.Now, 0
 	if m.spent(e) {
 		e.Attempts = 0 // otherwise it would end again at once
 	}
 	e.Clear(table.ScheduledOrder | table.Broken)
-	m.recordOrder(c, h, e, core.EventReady)
 	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Kicks++ })
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
+	if waits {
+		m.recordOrder(c, h, e, core.EventChanged)
+		m.move(e, core.Blocked)
+		m.table.Enlist(h, e)
+		return
+	}
+	m.recordOrder(c, h, e, core.EventReady)
 	m.makeReady(h, e)
 }
 

@@ -93,6 +93,7 @@ func (m *Machine) takeForLease(h uint32, e *table.Entry) {
 	}
 	if e.State == core.Dead {
 		m.leaveDeadSet(h, e)
+		m.links.Unlink(h)
 	}
 	m.move(e, core.Ready)
 }

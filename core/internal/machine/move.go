@@ -123,6 +123,7 @@ func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
 		}
 	case core.Dead:
 		m.leaveDeadSet(h, e)
+		m.links.Rejoin(h)
 	case core.Gone, core.Scheduled, core.Blocked, core.Ready, core.Retrying, core.Done:
 	}
 	return true

@@ -82,3 +82,24 @@ func (w *world) spentAmong(seqs []uint64, before, after *snapshot, seen map[uint
 	}
 	return false
 }
+
+// rejoined checks which jobs a job waits for after an Enqueue, and updates the model: a job that is dead because of a dependency waits
+// again for those that can still be done, and any other job for none. forced is promise.forced as it was before.
+func (w *world) rejoined(p *promise, before *core.JobInfo, forced bool) error {
+	is, alive := w.look(p.seq), false
+	if before.State == core.Dead && before.Failure != nil && before.Failure.Type == core.DependencyFailed && !forced {
+		for _, l := range append(links([]uint64{p.parent}, 0), p.after...) {
+			i := w.look(l.seq)
+			alive = alive || i != nil && i.State != core.Dead && (i.State.Unfinished() || l.seq != p.parent && i.Children > 0)
+		}
+	}
+	switch {
+	case is != nil && (is.State == core.Blocked) != alive:
+		return fmt.Errorf("job %d was %v, is %v, and something that it waits for can be done: %v", p.seq, before.State, is.State, alive)
+	case alive:
+		p.forced = false
+	default:
+		p.after, p.parent = nil, 0
+	}
+	return nil
+}

@@ -15,6 +15,7 @@ func (w *world) order() error {
 	if p == nil {
 		return nil
 	}
+	before := w.look(p.seq)
 	tag, ref, is := w.newTag(), core.Ref{Seq: p.seq}, w.condition()
 	var op core.Op
 	var accepted func(core.Reply)
@@ -28,21 +29,19 @@ func (w *world) order() error {
 	case 1:
 		op = &core.Bury{Tag: tag, Ref: ref, If: is}
 		accepted = func(r core.Reply) {
-			p.leased = false
+			p.leased, p.forced = false, p.forced || before.State == core.Blocked // it has no dependencies left
 			w.clearStop(p, r)
 		}
 	case 2:
 		return w.cancelSet(p, is)
 	default:
 		op = &core.Enqueue{Tag: tag, Ref: ref, If: is}
-		p.forced = true
-		kicks := w.kicksOf(p)
+		kicks, was := w.kicksOf(p), p.forced
+		p.forced = true // a waiting client may get it at once
 		accepted = func(core.Reply) {
-			p.after, p.parent = nil, 0 // it has no dependencies left
-			against = errorOr(against, w.kicked(p, kicks))
+			against = errorOr(against, errorOr(w.rejoined(p, before, was), w.kicked(p, kicks)))
 		}
 	}
-	before := w.look(p.seq)
 	err := w.do(w.anyClient(), op, tag, func(r core.Reply) {
 		if r.Kind == core.Accepted {
 			w.note("%T %d, commit %d", op, p.seq, r.Commit)
