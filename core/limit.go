@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // LimitScope says which jobs of a queue a limit applies to. On disk; never renumbered.
 type LimitScope uint8
@@ -58,6 +62,31 @@ type Sharing struct {
 	Ordered bool
 
 	FromConfig bool // as in QueueLimit
+}
+
+// Check returns why a sharing is not valid, as an ErrInvalid.
+func (s *Sharing) Check() error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrInvalid, what) }
+	switch {
+	case s.Queue == "" || len(s.Queue) > MaxQueueName:
+		return wrong("a sharing needs the name of a queue")
+	case s.Key.Kind > KeyUnique || (s.Key.Kind == KeyTag) != (s.Key.Tag != "") || len(s.Key.Tag) > MaxTagBytes:
+		return wrong("the key is a named tag, or comes from the unique key")
+	case strings.Contains(s.Key.Tag, ":"):
+		return wrong("the name of a tag ends before its first colon")
+	case s.Key.Kind == KeyNone && (s.Fair || len(s.Weights) > 0), !s.Fair && len(s.Weights) > 0:
+		return wrong("fairness needs a key, and weights need fairness")
+	case s.Ordered && (s.Key.Kind != KeyTag || s.Fair):
+		return wrong("order needs a key from a tag, and excludes fairness")
+	case len(s.Weights) > MaxLimits:
+		return wrong("there are too many weights")
+	}
+	for _, weight := range s.Weights {
+		if weight == 0 || weight > MaxWeight {
+			return wrong("a weight is between 1 and 1,000")
+		}
+	}
+	return nil
 }
 
 // PutLimit sets a limit of a queue. Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (the queue has

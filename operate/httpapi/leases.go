@@ -108,7 +108,7 @@ type HeartbeatBody struct {
 type logInput struct {
 	LeaseToken
 	Body struct {
-		Lines []string `json:"lines" minItems:"1" maxItems:"1000" doc:"a line is cut after 3,276 bytes"`
+		Lines []string `json:"lines" nullable:"false" minItems:"1" maxItems:"1000" doc:"a line is cut after 3,276 bytes"`
 	}
 }
 

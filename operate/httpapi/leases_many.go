@@ -14,7 +14,7 @@ import (
 type leaseManyInput struct {
 	Body struct {
 		LeaseBody
-		Queues []string `json:"queues" minItems:"1" maxItems:"1000" doc:"queues, in the order in which they are emptied"`
+		Queues []string `json:"queues" nullable:"false" minItems:"1" maxItems:"1000" doc:"queues, in the order in which they are emptied"`
 		Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"maximum number of jobs; fewer if their bodies together are larger than 32 MiB"`
 		Min    int      `json:"min,omitempty" minimum:"0" maximum:"1000" doc:"wait until this many jobs are ready, or wait_s is over; more than 1 only with at most 32 queues"`
 		WaitS  float64  `json:"wait_s,omitempty" minimum:"0" maximum:"600" doc:"longest wait for min jobs; default: no wait"`
@@ -48,7 +48,7 @@ type completedLease struct {
 
 type completeManyInput struct {
 	Body struct {
-		Leases []completedLease `json:"leases" minItems:"1" maxItems:"1000"`
+		Leases []completedLease `json:"leases" nullable:"false" minItems:"1" maxItems:"1000"`
 	}
 }
 
@@ -59,7 +59,7 @@ type failedLease struct {
 
 type failManyInput struct {
 	Body struct {
-		Leases []failedLease `json:"leases" minItems:"1" maxItems:"1000"`
+		Leases []failedLease `json:"leases" nullable:"false" minItems:"1" maxItems:"1000"`
 	}
 }
 
@@ -70,13 +70,13 @@ type extendedLease struct {
 
 type heartbeatManyInput struct {
 	Body struct {
-		Leases []extendedLease `json:"leases" minItems:"1" maxItems:"1000"`
+		Leases []extendedLease `json:"leases" nullable:"false" minItems:"1" maxItems:"1000"`
 	}
 }
 
 type releaseManyInput struct {
 	Body struct {
-		Leases []LeaseName `json:"leases" minItems:"1" maxItems:"1000"`
+		Leases []LeaseName `json:"leases" nullable:"false" minItems:"1" maxItems:"1000"`
 	}
 }
 

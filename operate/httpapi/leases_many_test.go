@@ -212,3 +212,15 @@ func TestOneJobOfManyQueuesIsWaitedFor(t *testing.T) {
 	}
 	f.call("POST", "/api/v1/leases", manyQueues(32, `"max":2,"min":2`)).want(200)
 }
+
+func TestListsOfLeasesThatAreNullAreMalformed(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "q"})
+	tokens, _ := f.leaseMany(`{"queues":["q"]}`)
+	f.call("POST", "/api/v1/leases", `{"queues":null}`).problem(422, "invalid_request")
+	for _, verb := range []string{"complete", "fail", "heartbeat", "release"} {
+		f.call("POST", "/api/v1/leases/"+verb, `{"leases":null}`).problem(422, "invalid_request")
+	}
+	f.call("POST", "/api/v1/leases/"+tokens[0]+"/log", `{"lines":null}`).problem(422, "invalid_request")
+}

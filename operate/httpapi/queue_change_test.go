@@ -49,3 +49,31 @@ func TestChangesOfAQueueAtOnceDoNotUndoEachOther(t *testing.T) {
 		t.Errorf("max %v", q["max"])
 	}
 }
+
+func TestInvalidChangeOfAQueueChangesNothing(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "q"})
+	const good = `"max":{"normal":5},"paused":true`
+	for _, bad := range []string{
+		`"policy":{"max_fails":2},"sharing":{"mode":"ordered"}`, `"policy":{"max_fails":2},"sharing":{"key_tag":"a:b"}`,
+		`"policy":{"max_fails":"x"},"sharing":{"mode":"ordered","key_tag":"k"}`, `"policy":{"max_fails":2},"throttle":{"burst":2}`,
+		`"sharing":{"mode":"fair","key_tag":"k","weights":{"a":0}},"policy":{"lease_for_s":5}`,
+	} {
+		f.call("PATCH", "/api/v1/queues/q", "{"+bad+","+good+"}").problem(422, "invalid_request")
+		if q := f.call("GET", "/api/v1/queues/q", nil).want(200); q["policy"] != nil || q["sharing"] != nil || q["max"] != nil || q["paused"] != false {
+			t.Errorf("after %s: %v", bad, q)
+		}
+	}
+}
+
+func TestQueueWithOnlyASharingIsShown(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.call("PATCH", "/api/v1/queues/q", `{"sharing":{"mode":"ordered","key_tag":"k"}}`).want(200)
+	if q := f.call("GET", "/api/v1/queues/q", nil).want(200); fmt.Sprint(q["sharing"]) != "map[fair:false key_tag:k mode:ordered]" {
+		t.Errorf("sharing %v", q["sharing"])
+	}
+	f.call("PATCH", "/api/v1/queues/q", `{"sharing":{"mode":"none"}}`).want(200)
+	f.call("GET", "/api/v1/queues/q", nil).problem(404, "queue_not_found")
+}

@@ -114,18 +114,24 @@ func (s *Service) finishMany(
 	return results, c.committed(ctx, commit)
 }
 
-// take records a reply. It returns an error for a failure that does not concern the lease.
+// take records a reply. It returns an error if the broker no longer takes changes, as then nothing is known of the other leases either.
 func (l *LeaseResult) take(r *core.Reply) error {
 	switch {
-	case r.Kind == core.Inspected && l.OK:
-		until, stop := r.Info.LeaseUntil.Time(), r.Info.CancelRequestedAt != 0
-		l.LeaseUntil, l.CancelRequested = &until, &stop
+	case r.Kind == core.Inspected:
+		if l.OK {
+			until, stop := r.Info.LeaseUntil.Time(), r.Info.CancelRequestedAt != 0
+			l.LeaseUntil, l.CancelRequested = &until, &stop
+		}
 	case r.Kind != core.Failed:
 		l.OK = true
-	case IsCode(leaseLost(refusal(r.Err)), CodeLeaseLost):
-		l.Code = CodeLeaseLost
-	default:
+	case errors.Is(r.Err, core.ErrStopped), errors.Is(r.Err, core.ErrShutdown):
 		return refusal(r.Err)
+	default:
+		var e *Error
+		if err := leaseLost(refusal(r.Err)); !errors.As(err, &e) {
+			return err
+		}
+		l.OK, l.Code = false, e.Code
 	}
 	return nil
 }

@@ -252,20 +252,32 @@ func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeNa
 
 // ShareQueue sets how the keys of a queue share its workers. A Sharing without a key removes that.
 func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v Sharing) error {
+	sharing, err := v.core(queue)
+	if err != nil {
+		return err
+	}
+	return s.changeLimit(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
+}
+
+// core checks a Sharing and converts it for the core.
+func (v *Sharing) core(queue string) (core.Sharing, error) {
 	sharing := core.Sharing{Queue: queue, Fair: v.Fair || v.Mode == SharingFair, Ordered: v.Mode == SharingOrdered, Weights: v.Weights}
 	switch {
 	case v.Fair && v.Mode != "" && v.Mode != SharingFair:
-		return invalid("body.sharing.mode", "fair is another mode")
+		return sharing, invalid("body.sharing.mode", "fair is another mode")
 	case sharing.Ordered && v.KeyTag == "":
-		return invalid("body.sharing.key_tag", "ordered needs the tag that has the key")
+		return sharing, invalid("body.sharing.key_tag", "ordered needs the tag that has the key")
 	case v.KeyTag != "" && v.KeyUnique:
-		return invalid("body.sharing", "key_tag and key_unique exclude each other")
+		return sharing, invalid("body.sharing", "key_tag and key_unique exclude each other")
 	case v.KeyTag != "":
 		sharing.Key = core.JobKey{Kind: core.KeyTag, Tag: v.KeyTag}
 	case v.KeyUnique:
 		sharing.Key = core.JobKey{Kind: core.KeyUnique}
 	}
-	return s.changeLimit(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
+	if err := sharing.Check(); err != nil {
+		return sharing, invalid("body.sharing", "%v", refusal(err))
+	}
+	return sharing, nil
 }
 
 func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action string, op core.Op) error {

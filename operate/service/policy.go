@@ -101,12 +101,9 @@ func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.Polic
 	if may != nil {
 		return may
 	}
-	set, remove, err := policytext.Parse("body.policy", body)
-	if err == nil {
-		err = policytext.Check("body.policy", scope, name, &set)
-	}
-	if wrong := (*policytext.Error)(nil); errors.As(err, &wrong) {
-		return invalid(wrong.Field, "%s", wrong.Detail)
+	set, remove, err := parsePolicy(scope, name, body)
+	if err != nil {
+		return err
 	}
 	if set.MoveTo != "" {
 		if err := caller.may(access.Operate, set.MoveTo); err != nil {
@@ -123,4 +120,16 @@ func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.Polic
 		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("there are %d policies, and no more are possible", core.MaxPolicies)}
 	}
 	return err
+}
+
+// parsePolicy reads and checks the members of a policy.
+func parsePolicy(scope core.PolicyScope, name string, body json.RawMessage) (set core.JobPolicy, remove core.PolicyFields, err error) {
+	set, remove, err = policytext.Parse("body.policy", body)
+	if err == nil {
+		err = policytext.Check("body.policy", scope, name, &set)
+	}
+	if wrong := (*policytext.Error)(nil); errors.As(err, &wrong) {
+		return set, remove, invalid(wrong.Field, "%s", wrong.Detail)
+	}
+	return set, remove, err
 }

@@ -100,15 +100,17 @@ func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue,
 	return s.queue(ctx, c, name)
 }
 
-// queue returns a queue with its policy. It also returns a queue that only has a policy and no jobs yet.
+// queue returns a queue with its policy. It also returns a queue that only has a policy or a sharing, and no jobs yet.
 func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, error) {
 	policy, err := s.policy(ctx, c, core.PolicyOfQueue, name)
 	if err != nil {
 		return Queue{}, err
 	}
 	q, err := s.queueAlone(ctx, c, name)
-	if policy != nil && IsCode(err, CodeQueueNotFound) {
-		q, err = s.queueOf(&core.QueueInfo{Name: name}), nil
+	if IsCode(err, CodeQueueNotFound) {
+		if sharing := s.sharing(c, name); policy != nil || sharing != nil {
+			q, err = s.queueOf(&core.QueueInfo{Name: name, Sharing: sharing}), nil
+		}
 	}
 	q.Policy = policy
 	if q.Paused {

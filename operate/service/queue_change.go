@@ -47,7 +47,15 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 			return Queue{}, err
 		}
 	}
-	if change.Policy != nil { // first, because it may be refused
+	if err := change.check(name); err != nil { // before anything changes
+		return Queue{}, err
+	}
+	if change.Throttle != nil { // first, because the core checks the sum of the old and the new limits
+		if err := s.throttleQueue(ctx, c, caller, name, change.Throttle); err != nil {
+			return Queue{}, err
+		}
+	}
+	if change.Policy != nil {
 		if err := s.putPolicy(ctx, caller, core.PolicyOfQueue, name, change.Policy); err != nil {
 			return Queue{}, err
 		}
@@ -65,21 +73,30 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 			return Queue{}, err
 		}
 	}
-	if change.Throttle != nil {
-		if err := s.throttleQueue(ctx, c, caller, name, change.Throttle); err != nil {
-			return Queue{}, err
-		}
-	}
 	if change.Sharing != nil {
 		if err := s.ShareQueue(ctx, caller, name, *change.Sharing); err != nil {
 			return Queue{}, err
 		}
 	}
 	q, err := s.queue(ctx, c, name)
-	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) { // no jobs yet, or an empty policy now
-		return s.queueOf(&core.QueueInfo{Name: name, Sharing: s.sharing(c, name)}), nil
+	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) { // no jobs yet, and its last setting was removed
+		return s.queueOf(&core.QueueInfo{Name: name}), nil
 	}
 	return q, err
+}
+
+// check returns an error for a change with an invalid policy or sharing.
+func (change *QueueChange) check(name string) error {
+	if change.Policy != nil {
+		if _, _, err := parsePolicy(core.PolicyOfQueue, name, change.Policy); err != nil {
+			return err
+		}
+	}
+	if change.Sharing != nil {
+		_, err := change.Sharing.core(name)
+		return err
+	}
+	return nil
 }
 
 // sharing returns the sharing of a queue, which may not exist yet; nil if there is none.

@@ -23,6 +23,8 @@ const pushBatch = 1000
 type submission struct {
 	typ, at, unique, id string
 	onDuplicate         string
+	uniqueUntil         string
+	uniqueFor           time.Duration
 	debounceMax         time.Duration
 	onBroken            string
 	after               []string
@@ -48,6 +50,8 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again (default 24, unless a policy says otherwise)")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
 	f.StringVar(&s.onDuplicate, "on-duplicate", "", "when a job has the key: `WORD` is refuse (default), coalesce, or replace to change that job while it waits")
+	f.StringVar(&s.uniqueUntil, "unique-until", "", "when the key is free again: `WORD` is end (default), start of the job, or window: only after --unique-for")
+	f.DurationVar(&s.uniqueFor, "unique-for", 0, "the key is free after this time, even if the job has not ended")
 	f.DurationVar(&s.debounceMax, "debounce-max", 0, "with --on-duplicate replace and --in: due no later than this time after the first submission")
 	f.StringArrayVar(&s.after, "after", nil, "wait until the job with this `ID` is done; may be given several times")
 	f.StringVar(&s.onBroken, "on-broken", "", "when such a job dies or is cancelled: `WORD` is wait (default), release, fail or drop")
@@ -79,7 +83,9 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	if !at.IsZero() {
 		j["run_at"] = at.Format(time.RFC3339Nano)
 	}
-	for name, text := range map[string]string{"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken, "on_duplicate": s.onDuplicate} {
+	for name, text := range map[string]string{
+		"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken, "on_duplicate": s.onDuplicate, "unique_until": s.uniqueUntil,
+	} {
 		if text != "" {
 			j[name] = text
 		}
@@ -102,14 +108,12 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	if len(s.tags) > 0 {
 		j["tags"] = s.tags
 	}
-	if s.lease > 0 {
-		j["lease_for_s"] = s.lease.Seconds()
-	}
-	if s.debounceMax > 0 {
-		j["debounce_max_s"] = s.debounceMax.Seconds()
-	}
-	if s.retain > 0 {
-		j["retain_for_s"] = s.retain.Seconds()
+	for name, span := range map[string]time.Duration{
+		"lease_for_s": s.lease, "retain_for_s": s.retain, "debounce_max_s": s.debounceMax, "unique_for_s": s.uniqueFor,
+	} {
+		if span > 0 {
+			j[name] = span.Seconds()
+		}
 	}
 	if s.expires > 0 {
 		j["expires_at"] = now.Add(s.expires).Format(time.RFC3339Nano)

@@ -97,25 +97,8 @@ func (r *Rules) SetSharing(n uint32, to core.Sharing) core.Commit {
 
 // SharingRefusal returns why a sharing is refused, or nil.
 func (r *Rules) SharingRefusal(s *core.Sharing) error {
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
-	switch {
-	case s.Queue == "" || len(s.Queue) > core.MaxQueueName:
-		return wrong("a sharing needs the name of a queue")
-	case s.Key.Kind > core.KeyUnique || (s.Key.Kind == core.KeyTag) != (s.Key.Tag != "") || len(s.Key.Tag) > core.MaxTagBytes:
-		return wrong("the key is a named tag, or comes from the unique key")
-	case strings.Contains(s.Key.Tag, ":"):
-		return wrong("the name of a tag ends before its first colon")
-	case s.Key.Kind == core.KeyNone && (s.Fair || len(s.Weights) > 0), !s.Fair && len(s.Weights) > 0:
-		return wrong("fairness needs a key, and weights need fairness")
-	case s.Ordered && (s.Key.Kind != core.KeyTag || s.Fair):
-		return wrong("order needs a key from a tag, and excludes fairness")
-	case len(s.Weights) > core.MaxLimits:
-		return wrong("there are too many weights")
-	}
-	for _, weight := range s.Weights {
-		if weight == 0 || weight > core.MaxWeight {
-			return wrong("a weight is between 1 and 1,000")
-		}
+	if err := s.Check(); err != nil {
+		return err
 	}
 	if old := r.PolicyOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
 		return core.ErrConfigured
