@@ -311,6 +311,10 @@ func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 	case scheduled:
 		move.ReadyAt = instant(at.score)
 	case depends:
+		if j.foreign && len(j.dependencies) == 0 && j.broker.want == depends { // the broker alone knows what it waits for
+			then.after, move.ReadyAt = j.broker.after, j.broker.readyAt
+			break
+		}
 		move.ReadyAt = t.whenReleased(j)
 		for _, seq := range t.seqs(j) {
 			move.After = append(move.After, core.Ref{Seq: seq})

@@ -79,3 +79,40 @@ func TestFlushRemovesJobsThatNoCallHasSeen(t *testing.T) {
 	c.want("other", "put", "1", "me", "q", "other", "K", "{}", "0")
 	c.want(":1", "length", "1", "q")
 }
+
+// The model does not know the dependencies of jobs of other protocols, so it must not change them.
+func TestBlockedJobsOfOtherProtocolsKeepTheirDependencies(t *testing.T) {
+	t.Parallel()
+	s, c := setup(t)
+	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	client := f.broker.Open(core.ClientOptions{Protocol: core.HTTP})
+	for _, j := range []*core.Job{{ID: "first", Queue: "q"}, {ID: "second", Queue: "q", After: []uint64{1}}, {ID: "third", Queue: "q", After: []uint64{1}, OnBroken: core.BrokenFails}} {
+		j.Origin = core.HTTP
+		if r := f.broker.Do(client, []core.Op{&core.Submit{Job: j}}, nil); r[0].Kind != core.Submitted {
+			t.Fatalf("%+v", r)
+		}
+	}
+	blocked := func(when string) {
+		t.Helper()
+		f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+		for _, id := range []string{"second", "third"} {
+			if i := f.one(&core.Inspect{Ref: core.Ref{ID: id}}).Info; i == nil || i.State != core.Blocked || len(i.Waiting) != 1 {
+				t.Errorf("%s: %s is %+v", when, id, i)
+			}
+		}
+	}
+	c.call("length", "1", "q")
+	blocked("at first")
+	s.Restart()
+	c = dial(t, s)
+	c.call("length", "1", "q")
+	blocked("after a restart")
+	c.call("priority", "1", "second", "5")
+	c.call("tag", "1", "add", "third", "x")
+	blocked("after a change")
+	c.call("pop", "1", "q", "w", "1")
+	c.call("complete", "1", "first", "w", "q", "{}")
+	if got := c.call("pop", "1", "q", "w", "9"); !strings.Contains(got, "second") || !strings.Contains(got, "third") {
+		t.Errorf("in the end: %s", got)
+	}
+}
