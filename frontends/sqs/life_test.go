@@ -2,6 +2,8 @@ package sqs
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -247,6 +249,34 @@ func TestClosedPollTakesNothing(t *testing.T) {
 	want(t, "count", got[0]["Attributes"].(object)[sysCount], "1")
 }
 
+// A client that closes its connection as soon as it has read the reply has received the messages.
+func TestClientThatDisconnectsAfterTheReplyKeepsItsMessages(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q")
+	f.send(q, "m")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"QueueUrl":"q"}`)).WithContext(ctx)
+	r.Header.Set("X-Amz-Target", "AmazonSQS.ReceiveMessage")
+	w := closingWriter{httptest.NewRecorder(), cancel}
+	f.ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), `"Body":"m"`) {
+		t.Fatal(w.Body)
+	}
+	want(t, "in flight", f.attributesOf(q)[countInFlight], "1")
+}
+
+// closingWriter closes its connection after the reply.
+type closingWriter struct {
+	*httptest.ResponseRecorder
+	disconnect func()
+}
+
+func (w closingWriter) Write(b []byte) (int, error) {
+	defer w.disconnect()
+	return w.ResponseRecorder.Write(b)
+}
+
 // waiting is the number of receives that wait for a message.
 func (f *fixture) waiting(queue string) int {
 	info, err := f.inspect(queueName(queue))
@@ -296,6 +326,17 @@ func TestTooManyMessagesInFlight(t *testing.T) {
 			t.Errorf("fifo: %d %v", status, out)
 		}
 	}
+}
+
+func TestReceiveStopsAtTheLimitInFlight(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(o *Options) { o.MaxInFlight = 3 })
+	q := f.create("q")
+	for _, body := range []string{"a", "b", "c", "d"} {
+		f.send(q, body)
+	}
+	want(t, "received", bodies(f.receive(q, "MaxNumberOfMessages", 2)), "a b")
+	want(t, "up to the limit", bodies(f.receive(q)), "c")
 }
 
 func TestJobsOfOtherProtocolsAreMessages(t *testing.T) {

@@ -115,13 +115,16 @@ type leasing struct {
 	taken []core.Reply // Assigned
 }
 
-// full reports whether the queue has reached its limit of messages in flight.
+// full reports whether the queue has reached its limit of messages in flight. If it nearly has, it lowers the limit of the receive.
 func (l *leasing) full() (bool, error) {
 	if l.q.f.opts.MaxInFlight == 0 {
 		return false, nil
 	}
 	info, err := l.q.f.inspect(l.of.Name)
-	return info != nil && info.Leased >= l.q.f.opts.MaxInFlight, err
+	if info != nil {
+		l.limit = min(l.limit, l.q.f.opts.MaxInFlight-info.Leased)
+	}
+	return l.limit <= 0, err
 }
 
 // lease leases messages. A message that was already received too often becomes a dead letter instead.

@@ -49,7 +49,8 @@ type request struct {
 	host  string // start of queue URLs
 	trace string // header X-Amzn-Trace-Id
 
-	// giveBack releases the leases in the reply; nil: none. It is called if the reply cannot be written.
+	// giveBack releases the leases in the reply; nil: none. It is called if the client has disconnected before the reply, or if the
+	// reply cannot be written. A client that has disconnected after the reply has its messages.
 	giveBack func()
 }
 
@@ -62,7 +63,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	result, err := q.serve(r)
 	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {
 		q.giveBack()
-		q.giveBack = nil
+		q.giveBack, result = nil, &receiveOutput{}
 	}
 	body, contentType, status, requestID := []byte(nil), "", http.StatusOK, uuid.NewString()
 	w.Header().Set("X-Amzn-Requestid", requestID)
@@ -85,7 +86,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = http.NewResponseController(w).Flush()
 	}
-	if q.giveBack != nil && (err != nil && !errors.Is(err, http.ErrNotSupported) || r.Context().Err() != nil) {
+	if q.giveBack != nil && err != nil && !errors.Is(err, http.ErrNotSupported) {
 		q.giveBack()
 	}
 }
