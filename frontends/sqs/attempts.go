@@ -85,6 +85,7 @@ func (l *leasing) repeat(taken []core.Reply) *receiveOutput {
 	if len(l.taken) == 0 {
 		return nil
 	}
+	l.again = true
 	l.hide()
 	return l.view()
 }

@@ -113,6 +113,7 @@ type leasing struct {
 	c     *client
 	limit int
 	taken []core.Reply // Assigned
+	again bool         // taken by an earlier receive
 }
 
 // full reports whether the queue has reached its limit of messages in flight. If it nearly has, it lowers the limit of the receive.
@@ -218,15 +219,16 @@ func (l *leasing) visibility(job *core.Job) time.Duration {
 	return seconds(l.of.number(visibilityTimeout))
 }
 
-// hide sets the ends of the leases.
+// hide sets the ends of the leases that do not last for the visibility timeout.
 func (l *leasing) hide() {
 	now := l.q.f.broker.Now()
 	ops := make([]core.Op, 0, len(l.taken))
-	for _, r := range l.taken {
-		if until := now.Add(l.visibility(r.Job)); r.Lease.LeasedAt.Add(r.Lease.LeaseFor) != until {
+	for i := range l.taken {
+		r := &l.taken[i]
+		if timeout := l.visibility(r.Job); l.again || timeout == 0 || timeout != r.Lease.LeaseFor {
 			ops = append(ops, &core.Report{
 				Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Authority: core.ByLeased,
-				Heartbeat: true, LeaseUntil: until,
+				Heartbeat: true, LeaseUntil: now.Add(timeout),
 			})
 		}
 	}
