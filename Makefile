@@ -78,7 +78,7 @@ lint: ## format, vet and lint
 	@unformatted=$$($(TOOLS)/gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	@for module in $(MODULES); do \
-		echo "== lint $$module"; cd $(CURDIR)/$$module; go vet -tags nightly,man ./...; $(CURDIR)/$(TOOLS)/golangci-lint run --build-tags nightly,man ./...; \
+		echo "== lint $$module"; cd $(CURDIR)/$$module; go vet -tags nightly,man ./...; $(CURDIR)/$(TOOLS)/golangci-lint run --allow-parallel-runners --build-tags nightly,man ./...; \
 	done
 
 .PHONY: fmt
