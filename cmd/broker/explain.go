@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,17 +29,18 @@ func explainCommand() *cobra.Command {
 	from := &textFlag{kind: "DIR"}
 	cmd.Flags().Var(from, "from", "folder of the archive (default: archive.dir)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		dir := from.text
-		if dir == "" {
+		o := explain.Options{Dir: from.text, Jobs: args}
+		if o.Dir == "" || cmd.Flags().Changed("config") {
 			c, err := loadSettings(sources())
 			if err != nil {
 				return err
 			}
-			if dir = c.Archive.Dir; dir == "" {
+			if o.Dir = cmp.Or(o.Dir, c.Archive.Dir); o.Dir == "" {
 				return cli.UsageError(errors.New("archive.dir is not set: name the archive with --from"))
 			}
+			o.Limits, o.Sharings = slices.Collect(maps.Values(limitsOf(&c))), slices.Collect(maps.Values(sharingsOf(&c)))
 		}
-		r, err := explain.Jobs(cmd.Context(), dir, "", args)
+		r, err := explain.Jobs(cmd.Context(), o)
 		switch {
 		case errors.Is(err, explain.ErrUnknown), errors.Is(err, archive.ErrNoArchive):
 			return &cli.ExitError{Code: cli.ExitNotFound, Err: err}

@@ -79,7 +79,7 @@ func checkMark(dir string) error {
 	case strings.HasPrefix(string(text), "broker archive "):
 		return fmt.Errorf("%s: %w", dir, ErrNewerArchive)
 	}
-	return fmt.Errorf("%s: %s does not say that this is an archive", dir, markFile)
+	return fmt.Errorf("%s: the file %s is damaged: its content should be %q", dir, markFile, markText)
 }
 
 // timelines lists the timelines of an archive in the order in which they began.

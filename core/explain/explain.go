@@ -42,10 +42,22 @@ type Event struct {
 // ErrUnknown means that none of the jobs is in the archive.
 var ErrUnknown = errors.New("the archive knows no such job; jobs that were submitted and removed within one commit are not in it")
 
-// Jobs explains jobs, which are named by id or number. It unpacks copies of the store in scratch; empty: in the folder for temporary files.
-func Jobs(ctx context.Context, dir, scratch string, jobs []string) (*Report, error) {
+// Options say what to explain.
+type Options struct {
+	Dir     string   // of the archive
+	Scratch string   // copies of the store are unpacked there; empty: in the folder for temporary files
+	Jobs    []string // ids or numbers
+
+	// The limits in the present settings. The archive has only those that operations have set.
+	Limits   []core.QueueLimit
+	Sharings []core.Sharing
+}
+
+// Jobs explains jobs.
+func Jobs(ctx context.Context, o Options) (*Report, error) {
 	t := &teller{world: newWorld()}
-	for _, asked := range jobs {
+	t.world.setSettings(o.Limits, o.Sharings)
+	for _, asked := range o.Jobs {
 		s := &subject{story: Story{Asked: asked}, passed: map[uint64]bool{}}
 		if n, err := strconv.ParseUint(strings.TrimPrefix(asked, "#"), 10, 64); err == nil {
 			s.seq = n
@@ -54,7 +66,7 @@ func Jobs(ctx context.Context, dir, scratch string, jobs []string) (*Report, err
 		}
 		t.subjects = append(t.subjects, s)
 	}
-	notes, err := archive.Walk(ctx, dir, scratch, t)
+	notes, err := archive.Walk(ctx, o.Dir, o.Scratch, t)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +124,9 @@ type teller struct {
 
 // Base implements archive.Visitor.
 func (t *teller) Base(ctx context.Context, s *store.Store) error {
+	settings := t.world.settings
 	t.world = newWorld()
+	t.world.settings = settings
 	if err := t.world.load(ctx, s); err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type history struct {
 	c    core.ClientID
 	dir  string
 	seqs map[string]uint64 // by id
+
+	limits []core.QueueLimit // in the present settings
 }
 
 func newHistory(t *testing.T) *history {
@@ -84,7 +86,7 @@ func (h *history) explain(jobs ...string) string {
 	if err := h.e.Shutdown(); err != nil {
 		h.t.Fatal(err)
 	}
-	r, err := explain.Jobs(context.Background(), h.dir, h.t.TempDir(), jobs)
+	r, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Scratch: h.t.TempDir(), Jobs: jobs, Limits: h.limits})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -172,6 +174,20 @@ func TestExplainNamesLimitsAcrossQueues(t *testing.T) {
 	want(t, "shared", h.explain("small", "large", "by-type", "free", "late"))
 }
 
+func TestExplainNamesLimitsOfTheSettings(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.submit("one", "mail", nil)
+	h.submit("two", "other", nil)
+	h.limits = []core.QueueLimit{
+		{Queue: "mail", Throttle: core.Throttle{Leased: 3}}, {Queue: "mail", Scope: core.ScopeType, Name: "Call", Throttle: core.Throttle{Rate: 2}},
+	}
+	const line = "    limits of the queue in the present settings: 2 leases a second (type Call); at most 3 leased\n"
+	if text := h.explain("one", "two"); strings.Count(text, line) != 1 {
+		t.Errorf("explained\n%s", text)
+	}
+}
+
 func TestExplainKnowsNumbersAndRefusesUnknownJobs(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -179,10 +195,10 @@ func TestExplainKnowsNumbersAndRefusesUnknownJobs(t *testing.T) {
 	if text := h.explain(fmt.Sprint("#", h.seqs["named"])); !strings.Contains(text, "(named) in q") {
 		t.Errorf("by number:\n%s", text)
 	}
-	if _, err := explain.Jobs(context.Background(), h.dir, t.TempDir(), []string{"nobody"}); !errors.Is(err, explain.ErrUnknown) {
+	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Scratch: t.TempDir(), Jobs: []string{"nobody"}}); !errors.Is(err, explain.ErrUnknown) {
 		t.Errorf("unknown job: %v", err)
 	}
-	if _, err := explain.Jobs(context.Background(), t.TempDir(), t.TempDir(), []string{"named"}); !errors.Is(err, archive.ErrNoArchive) {
+	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: t.TempDir(), Scratch: t.TempDir(), Jobs: []string{"named"}}); !errors.Is(err, archive.ErrNoArchive) {
 		t.Errorf("no archive: %v", err)
 	}
 }

@@ -36,6 +36,8 @@ type world struct {
 	meta   map[string][]byte  // limits and settings of queues
 	shared map[string]*shared // limits across queues, by name
 	names  map[string]string  // interned queues and types
+
+	settings map[string][]string // limits of queues in the present settings
 }
 
 func newWorld() *world {
