@@ -14,8 +14,8 @@ type Filter struct {
 	FailureGroup string   // group of the last failure; retrying and dead jobs only
 	Batch        uint64
 	Parent       uint64
-	Workflow     uint64 // this job, or the jobs of this batch, and everything below: children, jobs that still wait for them, batches
-	UniqueKey    string // holds this unique key
+	Workflow     uint64   // this job, or the jobs of this batch, and everything below: children, jobs that still wait for them, batches
+	UniqueKeys   []string // holds one of these unique keys
 
 	// NoErrorClass and NoFailureGroup match jobs without an error class or a failure group. They cannot be combined
 	// with ErrorClass and FailureGroup.
@@ -53,7 +53,7 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 // OnlyGroup reports whether the filter has no conditions except a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.Workflow == 0 && f.UniqueKey == "" && !f.HoldsKey && !f.CancelRequested && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
+		f.Parent == 0 && f.Workflow == 0 && len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }
 

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Protocol is the front-end of a job or a client. The numbers are stored and never reused.
 type Protocol uint8
@@ -210,7 +213,7 @@ type Job struct {
 	Tallies  Tallies  // what JobInfo.Tally counts
 	OnBroken OnBroken // what happens when a dependency cannot be done; not for ephemeral jobs
 
-	UniqueKey   string        // one live job per queue and key; empty: none
+	UniqueKey   string        // one live job per queue and key, see UniqueLabel; empty: none
 	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: the key is free once the job is gone
 	RetainUntil Instant       // the outcome is kept until then (Workq ttl)
 	RetainFor   time.Duration // the outcome is kept for this long after the end
@@ -264,6 +267,20 @@ func (j *Job) InQueue(queue string) {
 
 // Kept reports whether the outcome is kept after the end of the job.
 func (j *Job) Kept() bool { return j.RetainUntil != 0 || j.RetainFor != 0 }
+
+// The prefixes of unique keys that clients of Gearman and Workq give, which keep their key spaces apart. Stored; never changed.
+const (
+	GearmanKey = "\x02u"
+	WorkqKey   = "\x01"
+)
+
+// UniqueLabel is a unique key as its client gave it.
+func UniqueLabel(key string) string {
+	if given, ok := strings.CutPrefix(key, GearmanKey); ok {
+		return given
+	}
+	return strings.TrimPrefix(key, WorkqKey)
+}
 
 // Failure describes the last failure of a job, which may be an expired reservation.
 type Failure struct {

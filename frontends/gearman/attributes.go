@@ -11,9 +11,9 @@ import (
 // The unique key of a job, as it is stored: one byte for the protocol, so that clients of other protocols cannot use the same
 // key, one byte for the kind, then the unique value.
 const (
-	keyUnique   = "\x02u" // + the client's unique
-	keyWorkload = "\x02h" // + SHA-256 of the workload, if the unique was -
-	keyRouted   = "\x02f" // + function, NUL, the client's unique, if several functions share the queue
+	keyUnique   = core.GearmanKey // + the client's unique
+	keyWorkload = "\x02h"         // + SHA-256 of the workload, if the unique was -
+	keyRouted   = "\x02f"         // + function, NUL, the client's unique, if several functions share the queue
 )
 
 // The attributes of a job, as they are stored: any number of

@@ -174,7 +174,7 @@ func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 		if !validWord(value) {
 			return badUnique
 		}
-		job.UniqueKey, job.Unique = string(append([]byte{byte(core.Workq)}, value...)), core.UniqueRefuse
+		job.UniqueKey, job.Unique = core.WorkqKey+string(value), core.UniqueRefuse
 	}
 	if value, given := r.flag("type"); given {
 		if !validWord(value) || !utf8.Valid(value) {

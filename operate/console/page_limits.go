@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"broker/core"
 	"broker/operate/service"
 )
 
@@ -160,7 +161,9 @@ const shownUses = 5
 // keyLabel is a unique key as people know it. Front-ends mark the keys of their own key space with a control character and
 // a letter, and make some from a job's content.
 func keyLabel(key string) string {
-	if len(key) > 2 && key[0] < ' ' {
+	if given := core.UniqueLabel(key); given != key {
+		key = given
+	} else if len(key) > 2 && key[0] < ' ' {
 		key = key[2:]
 	}
 	if !strings.ContainsFunc(key, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {

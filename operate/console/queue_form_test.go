@@ -62,7 +62,7 @@ func TestFormOfLimitsChangesWhatItNames(t *testing.T) {
 func TestUniqueKeysAreReadable(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
-		"order:7": "order:7", "\x02uimg-259": "img-259", "\x02fresize\x00img-1": "resize img-1",
+		"order:7": "order:7", "\x01bill": "bill", "\x02uimg-259": "img-259", "\x02fresize\x00img-1": "resize img-1",
 		"\x02h\ufffd\x01": "made from the job's content", "": "",
 	} {
 		if got := keyLabel(key); got != want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/core"
 	"broker/operate/service"
 )
 
@@ -110,5 +111,22 @@ func TestActionsRefuseEmptyConditions(t *testing.T) {
 	}
 	if jobs := f.call("GET", "/api/v1/jobs?queue=mail&tag=&unique_key=", nil).want(200)["jobs"].([]any); len(jobs) != 1 {
 		t.Errorf("%d jobs in the list, want 1", len(jobs))
+	}
+}
+
+// TestUniqueKeysAreFoundAsTheirClientsGaveThem: the store marks keys of Gearman and Workq clients.
+func TestUniqueKeysAreFoundAsTheirClientsGaveThem(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "http", "unique_key": "order-7"})
+	for queue, key := range map[string]string{"gearman": core.GearmanKey + "order-7", "workq": core.WorkqKey + "order-7", "other": core.GearmanKey + "order-8"} {
+		f.engine.Do(f.client, []core.Op{&core.Submit{Job: &core.Job{Queue: queue, Unique: core.UniqueRefuse, UniqueKey: key}}}, nil)
+	}
+	found := f.call("GET", "/api/v1/jobs?unique_key=order-7", nil).want(200)["jobs"].([]any)
+	if len(found) != 3 {
+		t.Errorf("%d jobs, want those of three protocols: %v", len(found), found)
+	}
+	if exact := f.call("GET", "/api/v1/jobs?unique_key=%02uorder-7", nil).want(200)["jobs"].([]any); len(exact) != 1 {
+		t.Errorf("%d jobs by the key in the store, want 1", len(exact))
 	}
 }

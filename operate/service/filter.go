@@ -41,7 +41,7 @@ func (f *JobFilter) String() string {
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
-		UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
+		UniqueKeys: uniqueKeys(f.UniqueKey), HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
 		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
 	}
@@ -74,6 +74,14 @@ func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 		}
 	}
 	return out, err
+}
+
+// uniqueKeys are the forms in which the store may have a unique key: as HTTP clients give it, or marked as one of another protocol.
+func uniqueKeys(key string) []string {
+	if key == "" {
+		return nil
+	}
+	return []string{key, core.GearmanKey + key, core.WorkqKey + key}
 }
 
 // none is the value of a filter for jobs without an error class, or without a failure group.

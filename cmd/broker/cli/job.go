@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"broker/core"
 	"broker/frontends/tracecontext"
 )
 
@@ -122,7 +123,7 @@ func jobText(j *detailedJob) string {
 	line("rerun of", j.RerunOf)
 	line("worker", oneLine(j.Worker, 200))
 	line("tries", tries(&j.job))
-	line("unique key", oneLine(j.UniqueKey, 200))
+	line("unique key", oneLine(core.UniqueLabel(j.UniqueKey), 200))
 	line("trace", tracecontext.TraceID(j.Traceparent))
 	line("tags", oneLine(strings.Join(j.Tags, ", "), 400))
 	if p := j.Progress; p != nil && p.Percent != nil {

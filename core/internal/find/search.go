@@ -26,7 +26,7 @@ type Search struct {
 	inQueues map[uint32]bool // the same as a set, if there are many
 	kinds    map[uint32]bool // types that have a number
 	named    map[uint32]bool // queues whose name is one of the types
-	unique   table.Digest
+	unique   []table.Digest  // of the unique keys
 	group    uint32
 	tags     []uint32 // the rarest first
 	worker   uint32
@@ -152,8 +152,8 @@ func (s *Search) resolveNames() {
 		s.never = s.never || s.group == 0
 	}
 	s.resolveTags()
-	if f.UniqueKey != "" {
-		s.unique = s.table.DigestOf(f.UniqueKey)
+	for _, key := range f.UniqueKeys {
+		s.unique = append(s.unique, s.table.DigestOf(key))
 	}
 	s.never = s.never || f.HoldsKey && s.table.LockCount() == 0 || f.CancelRequested && s.table.StopCount() == 0
 	if f.Worker != "" {
@@ -239,7 +239,7 @@ func (s *Search) Matches(h uint32) bool {
 	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.Origin)) &&
 		(f.MinPriority == nil || e.Priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.Priority() <= *f.MaxPriority) &&
 		(s.kinds == nil || e.Kind != 0 && s.kinds[e.Kind] || e.Kind == 0 && s.named[e.Queue]) &&
-		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) && (f.UniqueKey == "" || e.Unique == s.unique) &&
+		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) && (len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) &&
 		(!f.HoldsKey || e.Unique != (table.Digest{})) && (!f.CancelRequested || e.Has(table.Stopping)) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }

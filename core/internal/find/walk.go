@@ -83,8 +83,11 @@ func (s *Search) isBehind(p place) bool {
 // gather collects the only candidates that an index knows, if there are few enough to sort.
 func (s *Search) gather() (handles []uint32, few bool) {
 	switch {
-	case s.f.UniqueKey != "":
-		return s.table.Holders(s.unique), true
+	case len(s.unique) > 0:
+		for _, key := range s.unique {
+			handles = append(handles, s.table.Holders(key)...)
+		}
+		return handles, true
 	case s.f.HoldsKey && s.table.LockCount() <= s.effort.Gather:
 		return s.table.KeyHolders(), true
 	case s.f.CancelRequested && s.table.StopCount() <= s.effort.Gather:

@@ -120,7 +120,7 @@ func (r *reader) find(tag uint64) core.Op {
 		Filter: core.Filter{
 			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
 			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")), Workflow: uint64(r.number("workflow")),
-			NoFailureGroup: r.flag("no-group"), UniqueKey: r.Option("unique"), HoldsKey: r.flag("holds-key"), CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
+			NoFailureGroup: r.flag("no-group"), UniqueKeys: list("unique"), HoldsKey: r.flag("holds-key"), CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
 		},
 	}
 	for _, name := range list("states") {
