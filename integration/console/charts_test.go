@@ -28,7 +28,7 @@ func TestASpanOfAChartLeadsToItsJobs(t *testing.T) {
 		}
 		return ""
 	})
-	if data := b.attribute(".chart", "data-chart"); !strings.Contains(data, "paused by") || !strings.Contains(data, "broker started") {
+	if data := b.attribute(".chart", "data-chart"); !strings.Contains(data, "paused emails") || !strings.Contains(data, "broker started") {
 		t.Errorf("the chart has no marks: %s", data)
 	}
 	y := over.Y + over.H/2

@@ -28,6 +28,8 @@ const coveredCells = `(() => {
 func TestSheetsStayOnTheScreen(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
+	shell(t, broker, `broker schedules add often beat x --cron '0 3 1 1 *' && for i in $(seq 20); do broker schedules run often; done`)
+	shell(t, broker, `broker push a-very-long-queue-name-that-was-made-of-the-path-of-a-class.Com.Example.Backend.Jobs.Nightly x --type Com.Example.Backend.Jobs.Nightly.ReconcileLedgers`)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	shot := func(name string) {
 		dir := os.Getenv("SHOTS")
@@ -42,12 +44,12 @@ func TestSheetsStayOnTheScreen(t *testing.T) {
 	}
 	for _, width := range widths {
 		b.run(emulation.SetDeviceMetricsOverride(width, 960, 1, width < 500))
-		for _, page := range []string{"jobs", "dead", "queues", "retrying", "workers", "schedules", "queues/emails", "submit", "nosuch", ""} {
+		for _, page := range []string{"jobs", "dead", "queues", "retrying", "workers", "schedules", "schedules/often", "queues/emails", "submit", "nosuch", ""} {
 			b.open("/" + page)
 			name := fmt.Sprintf("%s-%d", strings.ReplaceAll(page, "/", "-"), width)
 			shot(name)
 			var wide bool
-			b.eval(`document.documentElement.scrollWidth > innerWidth + 1`, &wide)
+			b.eval(fmt.Sprintf(`document.documentElement.scrollWidth > %d`, width), &wide) // the window of a phone grows with its page
 			if wide {
 				t.Errorf("/%s is wider than %d", page, width)
 			}

@@ -31,6 +31,9 @@ type jobGroup struct {
 
 // setGroups counts the jobs by failure group and type: counts are those of the broker, nil if it has none for the filter.
 func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []service.FailureCount) error {
+	if counts == nil && d.Exact && filter.FailureGroup != "" && len(filter.Types) == 1 { // the list is one of the groups
+		counts = []service.FailureCount{{Group: service.FilterName(filter.FailureGroup), Type: filter.Types[0], Jobs: d.Count}}
+	}
 	groups := groupsOf(counts)
 	d.GroupsExact = counts != nil
 	if !d.GroupsExact {
@@ -128,10 +131,9 @@ func groupFailures(jobs []service.Job) []jobGroup {
 
 // timeSpan are the jobs that are due, or died, within a span of time.
 type timeSpan struct {
-	Label   string
-	URL     template.URL
-	N       int
-	Counted bool // exactly
+	Label string
+	URL   template.URL
+	N     int
 }
 
 // spanEdges divide the time to come, or the time past.
@@ -186,6 +188,10 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		if err != nil {
 			return err
 		}
+		if !list.CountExact {
+			d.Spans = nil // the parts of this list are not counted
+			return nil
+		}
 		pairs := []string{from, "", to, ""}
 		if !a.IsZero() {
 			pairs[1] = formTime(a)
@@ -197,7 +203,7 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		if err != nil {
 			return err
 		}
-		d.Spans = append(d.Spans, timeSpan{label, link, list.Count, list.CountExact})
+		d.Spans = append(d.Spans, timeSpan{label, link, list.Count})
 		d.SpansMost = max(d.SpansMost, list.Count, 1)
 		last = edge
 	}

@@ -11,10 +11,10 @@ import (
 	"broker/operate/service"
 )
 
-// How many of the latest failures are read to find their messages, and of each hour to draw when they happened.
+// How many of the latest failures are read to find their messages, and of a day's failures to draw when they happened.
 const (
 	messageLook = 300
-	hourLook    = 200
+	dayLook     = 500
 )
 
 // seenSpan is the time that the spark line of a group covers, in so many steps. A group that began within it is new.
@@ -128,29 +128,62 @@ func (r *request) setSparks(d *jobsData, filter service.JobFilter, now time.Time
 	if given(r.query, "died_from") != nil || given(r.query, "died_to") != nil {
 		return nil // a part of the day
 	}
-	steps := map[groupKey][]float64{}
-	for i := range seenSteps {
-		filter.DiedFrom, filter.DiedTo = now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i)), now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i-1))
+	var hours [seenSteps]service.JobFilter
+	var died [seenSteps]int
+	all := 0
+	for i := range hours {
+		hours[i] = filter
+		hours[i].DiedFrom, hours[i].DiedTo = now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i)), now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i-1))
 		if i == seenSteps-1 {
-			filter.DiedTo = time.Time{} // clocks differ a little
+			hours[i].DiedTo = time.Time{} // clocks differ a little
 		}
-		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: hourLook, Sort: "-died", Brief: true, Count: true})
+		list, err := r.service.Jobs(r.Context(), r.caller, hours[i], service.JobPage{Limit: 1, Sort: "-died", Brief: true, Count: true})
 		if err != nil || !list.CountExact {
 			return err // how many died is not known
+		}
+		died[i] = list.Count
+		all += list.Count
+	}
+	steps := map[groupKey][]float64{}
+	for i, n := range died {
+		if n == 0 {
+			continue
+		}
+		look := n
+		if all > dayLook {
+			look = max(dayLook*n/all, 1)
+		}
+		list, err := r.service.Jobs(r.Context(), r.caller, hours[i], service.JobPage{Limit: look, Sort: "-died", Brief: true})
+		if err != nil {
+			return err
 		}
 		for k := range list.Jobs {
 			key := groupKey{list.Jobs[k].FailureGroup, list.Jobs[k].Type}
 			if steps[key] == nil {
 				steps[key] = make([]float64, seenSteps)
 			}
-			steps[key][i] += float64(list.Count) / float64(len(list.Jobs))
+			steps[key][i] += float64(n) / float64(len(list.Jobs))
 		}
 	}
 	d.Sparks = true
 	for i := range d.Groups {
-		d.Groups[i].Spark = spark(steps[groupKey{d.Groups[i].Error, d.Groups[i].Type}], "bad")
+		g := &d.Groups[i]
+		line := steps[groupKey{g.Error, g.Type}]
+		if first := hourOf(g.First, now); first >= 0 && first == hourOf(g.Last, now) { // all of them, whichever were read
+			line = make([]float64, seenSteps)
+			line[first] = float64(g.N)
+		}
+		g.Spark = spark(line, "bad")
 	}
 	return nil
+}
+
+// hourOf is the step of a spark line in which something happened; negative: in none.
+func hourOf(at *time.Time, now time.Time) int {
+	if at == nil || now.Sub(*at) >= seenSpan {
+		return -1
+	}
+	return min(seenSteps-1-int(now.Sub(*at)/(seenSpan/seenSteps)), seenSteps-1)
 }
 
 // edge is when the first or the last job of a filter died.

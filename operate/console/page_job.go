@@ -20,6 +20,7 @@ type jobData struct {
 	Trace        string // id of the trace that it is part of
 	Forms        []choice
 	Body, Custom template.HTML
+	Hex          bool   // the body is shown as a hex dump
 	Plain        string // the body as it is copied; empty: it is too long
 	LongBody     bool   // the body is folded
 	CutBody      int    // how much of the body the page has, if not all
@@ -64,7 +65,7 @@ func (r *request) job() (*jobData, error) {
 	shown := j
 	cut := cutBody(&shown)
 	d := &jobData{
-		Job: j, CutBody: cut, LongBody: j.BodyBytes > foldedBody, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&shown, form),
+		Job: j, CutBody: cut, LongBody: j.BodyBytes > foldedBody, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&shown, form), Hex: form == "hex",
 		Result: resultText(j.Outcome), Actions: jobActions(j.State), Timeline: timeline(&j), Attempts: attemptsOf(&j),
 		Trace: tracecontext.TraceID(j.Traceparent),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),

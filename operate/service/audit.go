@@ -191,7 +191,9 @@ func (s *Service) Marks(caller Caller, queue string, from time.Time) ([]AuditEnt
 		switch kind, what, _ := strings.Cut(e.Action, "."); kind {
 		case "queue":
 			marked = (what == "pause" || what == "resume") && (queue == "" || e.concerns(queue))
-		case "jobs", "worker":
+		case "jobs":
+			marked = queue == "" && e.Jobs > 0
+		case "worker":
 			marked = queue == ""
 		case "cluster":
 			marked = e.Action == "cluster."+string(ClusterTransfer)

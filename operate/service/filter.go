@@ -109,6 +109,12 @@ func FilterValue(name string) string {
 	return name
 }
 
+// FilterName is the reverse of FilterValue.
+func FilterName(value string) string {
+	name, _ := nameOrNone(value)
+	return name
+}
+
 func rangeOf(from, to time.Time) core.Range {
 	return core.Range{From: core.InstantOf(from), To: core.InstantOf(to)}
 }

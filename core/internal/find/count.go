@@ -49,6 +49,9 @@ func (s *Search) counted() (n int, known bool) {
 	if n, known := s.countedSpan(); known {
 		return n, true
 	}
+	if n, known := s.countedFailures(); known {
+		return n, true
+	}
 	if !s.plain {
 		return 0, false
 	}
@@ -103,6 +106,25 @@ func (s *Search) countedSpan() (n int, known bool) {
 	for _, number := range s.queues {
 		if lists := s.table.QueueAt(number).ByState; lists != nil {
 			n += within(&lists[state])
+		}
+	}
+	return n, true
+}
+
+// countedFailures returns the number of matches of a filter for retrying or dead jobs that names a failure group, types or both, and perhaps
+// queues.
+func (s *Search) countedFailures() (n int, known bool) {
+	f := *s.f
+	f.Types = nil
+	counts := s.table.Groups.Counts
+	if s.plain || !f.OnlyGroup() || s.states&^setOf([]core.State{core.Retrying, core.Dead}) != 0 || len(counts) > s.effort.Look {
+		return 0, false
+	}
+	for key, jobs := range counts {
+		ofGroup := (s.group == 0 || key.Group == s.group) && (!f.NoFailureGroup || key.Group == 0)
+		ofType := s.kinds == nil || key.Kind != 0 && s.kinds[key.Kind] || key.Kind == 0 && s.named[key.Queue]
+		if ofGroup && ofType && s.states.has(key.State) && s.hasQueue(key.Queue) {
+			n += jobs
 		}
 	}
 	return n, true

@@ -187,6 +187,42 @@ func TestLittleEffortFindsTheSameInMorePages(t *testing.T) {
 	}
 }
 
+func TestFailuresOfAGroupAndATypeAreCountedExactly(t *testing.T) {
+	t.Parallel()
+	f := setup(t, 3, 2000)
+	grouped := map[uint64]string{}
+	for i, h := range f.jobs {
+		if e := f.table.At(h); (e.State == core.Dead || e.State == core.Retrying) && i%3 > 0 {
+			grouped[e.Seq] = fmt.Sprintf("G%d", i%3)
+			f.table.JoinGroupNamed(h, e, grouped[e.Seq])
+		}
+	}
+	little := Effort{Look: 100, Gather: 2}
+	dead := []core.State{core.Dead}
+	for _, filter := range []core.Filter{
+		{States: dead, FailureGroup: "G1", Types: []string{"T1"}},
+		{States: dead, NoFailureGroup: true, Types: []string{"T0", "T2"}},
+		{States: dead, FailureGroup: "G2", Queues: []string{"q1"}},
+		{States: dead, Types: []string{"T1"}, Queues: []string{"q0", "q3"}},
+		{States: []core.State{core.Dead, core.Retrying}, FailureGroup: "G1"},
+		{States: []core.State{core.Retrying}, NoFailureGroup: true},
+	} {
+		op := core.Find{Filter: filter}
+		seqs, count, exact := f.pages(op, 1000, Effort{Look: 10_000, Gather: 1000})
+		for _, seq := range seqs {
+			if group := grouped[seq]; filter.FailureGroup != "" && group != filter.FailureGroup || filter.NoFailureGroup && group != "" {
+				t.Errorf("%+v: job %d of group %q matches", filter, seq, group)
+			}
+		}
+		if !exact || count != len(seqs) {
+			t.Errorf("%+v: counted %d of %d, exact %v", filter, count, len(seqs), exact)
+		}
+		if _, count, exact := f.pages(op, 1000, little); !exact || count != len(seqs) {
+			t.Errorf("%+v: with little effort counted %d of %d, exact %v", filter, count, len(seqs), exact)
+		}
+	}
+}
+
 func TestStatesThatAnOrderDoesNotHaveAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t, 1, 1)
