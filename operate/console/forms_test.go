@@ -3,6 +3,7 @@ package console
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	"broker/operate/service"
 )
@@ -34,5 +35,29 @@ func TestFormsOfQueuesKeepWhatWasTyped(t *testing.T) {
 		for _, want := range c.wants {
 			f.wants(page, want)
 		}
+	}
+}
+
+func TestFormOfAJobHasAKeyThatOutlivesIt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	form := url.Values{"queue": {"mail"}, "unique_key": {"k"}, "unique_until": {"window"}, "cost": {"3"}, "do": {"submit"}}
+	page := f.post("/submit", form)
+	f.wants(page, "unique_until window needs unique_for_s")
+	f.wants(page, `value="window" selected`)
+	form.Set("unique_for", "60")
+	f.post("/submit", form)
+	list, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{}, service.JobPage{Limit: 10})
+	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].Cost != 3 {
+		t.Fatalf("jobs %+v, %v", list.Jobs, err)
+	}
+	if err := f.service.Act(t.Context(), f.caller, list.Jobs[0].ID, service.Action{Action: service.ActionCancel}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.wants(f.post("/submit", form), "this unique key is held")
+	f.advance(time.Minute)
+	f.post("/submit", form)
+	if list, err = f.service.Jobs(t.Context(), f.caller, service.JobFilter{}, service.JobPage{Limit: 10}); err != nil || len(list.Jobs) != 1 {
+		t.Errorf("after the window: %+v, %v", list.Jobs, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"broker/core"
 	"broker/frontends/access"
 	"broker/operate/service"
 )
@@ -22,7 +23,7 @@ type submitData struct {
 	Result, FailureText string
 }
 
-var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "on_duplicate", "tags"}
+var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "on_duplicate", "unique_until", "unique_for", "cost", "tags"}
 
 func submitPage(r *request) (*view, error) {
 	if !mayRole(r.caller, access.Produce) {
@@ -91,7 +92,7 @@ func submission(r *request) (service.Submission, error) {
 	form := r.PostForm
 	sub := service.Submission{
 		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"), OnDuplicate: form.Get("on_duplicate"),
-		Tags: splitTags(form.Get("tags")),
+		UniqueUntil: form.Get("unique_until"), Tags: splitTags(form.Get("tags")),
 	}
 	var err error
 	if sub.Args, sub.Body, err = typedBody(form, false); err != nil {
@@ -111,6 +112,15 @@ func submission(r *request) (service.Submission, error) {
 		}
 		sub.RunAt = at
 	}
+	held, err := number(form, "unique_for")
+	if err != nil {
+		return sub, err
+	}
+	cost, err := number(form, "cost")
+	if err != nil {
+		return sub, err
+	}
+	sub.UniqueForS, sub.Cost = float64(held), uint32(min(cost, core.MaxCost+1)) //nolint:gosec // not negative
 	if strings.TrimSpace(form.Get("retries")) != "" {
 		n, err := number(form, "retries")
 		if err != nil {

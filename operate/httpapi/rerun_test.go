@@ -25,7 +25,7 @@ func TestJobThatHasEndedRunsAgainAsANewOne(t *testing.T) {
 	}
 	token, _ := f.leaseOne()
 	f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
-	op := f.rerun(`"ids":["first"]`)
+	op := f.rerun(`"ids":["first","seq:1"]`) // named twice
 	created, _ := op["created"].([]any)
 	if op["state"] != "done" || op["changed"] != 1.0 || len(created) != 1 {
 		t.Fatalf("operation %v", op)

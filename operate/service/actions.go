@@ -162,6 +162,7 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action
 	case sel.Filter != nil && len(sel.Names) > 0:
 		return nil, invalid("body.filter", "ids and filter exclude each other")
 	}
+	seen := make(map[uint64]bool, len(sel.Names))
 	for i, name := range sel.Names {
 		info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
 		if sel.SkipMissing && IsCode(err, CodeJobNotFound) {
@@ -174,6 +175,10 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action
 		if err != nil {
 			return nil, err
 		}
+		if seen[info.Seq] { // named twice
+			continue
+		}
+		seen[info.Seq] = true
 		out.seqs = append(out.seqs, info.Seq)
 		out.marks = append(out.marks, markOf(info))
 	}

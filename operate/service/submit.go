@@ -296,6 +296,9 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 // submit applies the operations and waits as requested.
 func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
 	admitted, err := s.admit(ctx, c, ops)
+	if IsCode(err, CodeNotUnique) && unwatchWindows(ops) {
+		admitted, err = s.admit(ctx, c, ops)
+	}
 	if key != nil {
 		s.settleKey(key, admitted, err)
 	}
@@ -303,10 +306,10 @@ func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait tim
 		return nil, err
 	}
 	ended := make([]*core.Outcome, len(ops))
-	if err := c.await(ctx, ended, len(ops), wait); err != nil {
-		return nil, err
-	}
 	if wait > 0 {
+		if err := c.await(ctx, ended, c.watched(ops, admitted, s.Now().Add(wait)), wait); err != nil {
+			return nil, err
+		}
 		c.withdraw(ops, ended)
 	}
 	return s.viewSubmitted(c, ops, admitted, ended), nil

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"time"
 
 	"broker/core"
@@ -76,4 +77,32 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 		job.UniqueUntil = now.Add(d)
 	}
 	return nil
+}
+
+// unwatchWindows changes submissions with a window so that they can join a job that has ended. The core refuses them if they watch
+// the job. It reports whether there are any.
+func unwatchWindows(ops []core.Op) (any bool) {
+	for i := range ops {
+		if op := ops[i].(*core.Submit); op.Window != 0 && op.Job.Unique == core.UniqueCoalesce && op.Watch != core.WatchNone {
+			op.Watch, any = core.WatchNone, true
+		}
+	}
+	return any
+}
+
+// watched returns how many outcomes the client gets: it watches the jobs, or waits for the jobs that its submissions have joined until
+// deadline. It gets no outcome of a job that has ended and is not kept.
+func (c *client) watched(ops []core.Op, admitted []core.Reply, deadline core.Instant) (n int) {
+	for i := range ops {
+		if op := ops[i].(*core.Submit); op.Watch == core.WatchNone {
+			c.do(&core.Await{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Deadline: deadline}) //nolint:gosec // small
+		}
+	}
+	c.replies = slices.DeleteFunc(c.replies, func(r core.Reply) bool {
+		if r.Kind == core.Failed {
+			n--
+		}
+		return r.Kind == core.Failed
+	})
+	return n + len(ops)
 }
