@@ -24,7 +24,9 @@ func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 				removed++
 				continue
 			}
-			r = s.complete(k, uuid, "")
+			if r = s.complete(k, uuid, ""); r.Seq == 0 && s.leaveActive(k, uuid) {
+				removed++
+			}
 		case keyOpen: // the end of the child implies this
 			removed++
 			continue
@@ -94,6 +96,7 @@ type closingJob struct {
 	queue   string
 	parent  string // its name in jobs; empty: none
 	put     uint64 // its last one
+	left    bool   // a client has removed it from the set of active jobs
 	clients int    // number of clients that have not deleted it yet
 	expires core.Instant
 }
@@ -111,7 +114,7 @@ func (c *closingJobs) put(name string, j closingJob, now core.Instant) {
 	if c.jobs == nil {
 		c.jobs = make(map[string]closingJob)
 	}
-	j.clients = c.jobs[name].clients + 1
+	j.clients, j.left = c.jobs[name].clients+1, c.jobs[name].left
 	c.remove(name)
 	c.puts++
 	j.expires, j.put = now.Add(closingFor), c.puts
@@ -158,6 +161,17 @@ func (c *closingJobs) leave(name string) (found bool) {
 		c.remove(name)
 	}
 	return found
+}
+
+// leaveActive records that a client has removed a job from the set of active jobs. It reports whether no other has done so before.
+func (c *closingJobs) leaveActive(name string) bool {
+	j, found := c.jobs[name]
+	if !found || j.left {
+		return false
+	}
+	j.left = true
+	c.jobs[name] = j
+	return true
 }
 
 // leaveAll is leave for a job and its ancestors.
@@ -277,6 +291,13 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 	}
 	return redcon.AppendInt(b, int64(removed)), 0
+}
+
+func (s *session) leaveActive(k key, uuid string) bool {
+	name := k.namespace + ":" + uuid
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	return s.mayHave(s.front.closing.jobs[name].queue) && s.front.closing.leaveActive(name)
 }
 
 func (s *session) forgetClosing(k key) bool {

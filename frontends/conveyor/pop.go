@@ -120,11 +120,13 @@ func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	for _, uuid := range args[2:] {
 		switch k.kind {
 		case keyWorkerJobs:
-			r := s.confirm(k.name, uuid)
+			r, isNew := s.confirm(k.name, uuid)
 			if r.Kind == core.Failed {
 				return refuseError(b, r.Err), newest
 			}
-			added++
+			if isNew {
+				added++
+			}
 			newest = max(newest, r.Commit)
 		case keyActiveJobs, keyOpen: // nothing to do: both follow from the states of the jobs
 			added++
@@ -135,20 +137,22 @@ func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(added)), newest
 }
 
-// confirm assigns the lease of a popped job to the worker. From then on its check-ins extend the lease.
-func (s *session) confirm(worker, uuid string) *core.Reply {
+// confirm assigns the lease of a popped job to the worker. From then on its check-ins extend the lease. isNew is false if the worker
+// has it already.
+func (s *session) confirm(worker, uuid string) (r *core.Reply, isNew bool) {
 	known := s.inspect(uuid)
+	refused := func(err error) (*core.Reply, bool) { return &core.Reply{Kind: core.Failed, Err: err}, false }
 	switch {
 	case known == nil || known.Info.State != core.Leased:
-		return &core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
+		return refused(core.ErrNotLeased)
 	case !access.AllowedFor(s.front.broker, s.Client, access.Consume, known.Info.Queue):
-		return &core.Reply{Kind: core.Failed, Err: core.ErrForbidden}
+		return refused(core.ErrForbidden)
 	case known.Info.Worker == worker:
-		return known
+		return known, false
 	case known.Info.Worker != "":
-		return &core.Reply{Kind: core.Failed, Err: core.ErrNotHolder}
+		return refused(core.ErrNotHolder)
 	}
 	return s.ask(&core.TransferLease{
 		Tag: 1, Ref: core.Ref{Seq: known.Seq}, Epoch: known.Info.Epoch, Worker: worker, LeaseFor: leaseFor,
-	})
+	}), true
 }
