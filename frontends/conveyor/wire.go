@@ -110,7 +110,7 @@ func (e *envelope) setBytes(number protowire.Number, b []byte) (err error) {
 	return err
 }
 
-// parseTimestamp reads a google.protobuf.Timestamp.
+// parseTimestamp reads a google.protobuf.Timestamp. Times before 1970, such as Go's zero time, are no time: the job is due in any case.
 func parseTimestamp(b []byte) (time.Time, error) {
 	var seconds, nanos int64
 	for len(b) > 0 {
@@ -133,9 +133,12 @@ func parseTimestamp(b []byte) (time.Time, error) {
 		}
 		b = b[n+size:]
 	}
-	const latest = 253402300799 // protobuf's limit: the end of the year 9999
-	if seconds < 0 || seconds > latest || nanos < 0 || nanos >= int64(time.Second) {
+	const earliest, latest = -62135596800, 253402300799 // protobuf's limits: the years 1 to 9999
+	if seconds < earliest || seconds > latest || nanos < 0 || nanos >= int64(time.Second) {
 		return time.Time{}, errEnvelope
+	}
+	if seconds < 0 {
+		return time.Time{}, nil
 	}
 	return time.Unix(seconds, nanos), nil
 }

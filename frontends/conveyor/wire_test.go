@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 func TestEnvelopeFields(t *testing.T) {
@@ -84,6 +86,24 @@ func FuzzAttributes(f *testing.F) {
 			t.Fatalf("%d bytes of %d", len(raw), len(attributes)+len(payload))
 		}
 	})
+}
+
+func TestTimestamps(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]time.Time{
+		0: time.Unix(0, 0), 1_900_000_000: time.Unix(1_900_000_000, 0), -1: {}, time.Time{}.Unix(): {},
+	} {
+		b := protowire.AppendVarint(protowire.AppendTag(nil, fieldSeconds, protowire.VarintType), uint64(seconds))
+		if got, err := parseTimestamp(b); err != nil || !got.Equal(want) {
+			t.Errorf("%d: got %v, %v, want %v", seconds, got, err, want)
+		}
+	}
+	for _, seconds := range []int64{253402300800, time.Time{}.Unix() - 1} {
+		b := protowire.AppendVarint(protowire.AppendTag(nil, fieldSeconds, protowire.VarintType), uint64(seconds))
+		if _, err := parseTimestamp(b); err == nil {
+			t.Errorf("%d is accepted", seconds)
+		}
+	}
 }
 
 func TestKeys(t *testing.T) {
