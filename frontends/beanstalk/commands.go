@@ -171,9 +171,9 @@ func (s *session) release(p *pipeline, a *args) {
 	if delay > 0 {
 		op.ReadyAt = s.front.broker.Now().Add(seconds(delay))
 	}
-	if l.ours && delay != l.delay {
-		op.Set.Attributes = new([]byte)
-		*op.Set.Attributes = appendDelay(nil, delay)
+	if l.ours && delay != l.sent.Delay {
+		l.sent.Delay = delay
+		op.Set.Attributes = new(l.sent.encode())
 	}
 	p.Ask(op)
 }

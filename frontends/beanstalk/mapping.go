@@ -30,8 +30,8 @@ func (s *session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
 	}
 	if delay > 0 {
 		job.ReadyAt = s.front.broker.Now().Add(seconds(delay))
-		job.Attributes = appendDelay(nil, delay)
 	}
+	job.Attributes = attributes{Delay: delay, TTR: attributeTTR(ttr)}.encode()
 	if s.front.opts.Namespace != "" {
 		job.Type = s.used
 	}
@@ -48,30 +48,46 @@ func (s *session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
 // maxLease is the longest lease that the core stores exactly, about 49 days.
 const maxLease = (math.MaxUint32 - 1) * time.Millisecond
 
+// attributeTTR is the ttr if it is longer than the job's lease can be, else zero.
+func attributeTTR(ttr uint64) uint64 {
+	if seconds(ttr) > maxLease {
+		return ttr
+	}
+	return 0
+}
+
 // leaseFor is the duration of a ttr. 0 counts as 1.
 func leaseFor(ttr uint64) time.Duration { return min(seconds(max(ttr, 1)), maxLease) }
 
 // attributes are the job fields of this protocol that the core does not know.
 type attributes struct {
 	Delay uint64 `json:"delay,omitempty"` // last requested delay, in seconds
+	TTR   uint64 `json:"ttr,omitempty"`   // see attributeTTR
 }
 
-// appendDelay writes the attributes of a job; a job without a delay has none.
-func appendDelay(b []byte, delay uint64) []byte {
-	if delay == 0 {
-		return b
+// encode writes the attributes; most jobs have none.
+func (a attributes) encode() []byte {
+	if a == (attributes{}) {
+		return nil
 	}
-	b = strconv.AppendUint(append(b, `{"delay":`...), delay, 10)
-	return append(b, '}')
+	b, _ := json.Marshal(a) // numbers never fail
+	return b
 }
 
-// delayOf returns the delay of a job of this protocol.
-func delayOf(j *core.Job) uint64 {
-	var a attributes
+// attributesOf reads the attributes of a job of this protocol.
+func attributesOf(j *core.Job) (a attributes) {
 	if j == nil || j.Origin != core.Beanstalk || len(j.Attributes) == 0 || json.Unmarshal(j.Attributes, &a) != nil {
-		return 0
+		return attributes{}
 	}
-	return a.Delay
+	return a
+}
+
+// ttrOf returns the ttr of a job of any protocol, in seconds. An attribute is out of date if another client has changed the lease.
+func ttrOf(j *core.Job) uint64 {
+	if a := attributesOf(j); j.LeaseFor == maxLease && a.TTR > 0 {
+		return a.TTR
+	}
+	return wholeSeconds(j.LeaseFor)
 }
 
 // lease is a job that the connection holds.
@@ -79,8 +95,8 @@ type lease struct {
 	until    core.Instant  // its end; zero: none
 	span     time.Duration // duration of its ttr; zero: none
 	priority int64
-	ours     bool   // submitted over this protocol
-	delay    uint64 // from its attributes
+	ours     bool // submitted over this protocol
+	sent     attributes
 }
 
 // changed is the new priority for a pri from a client; nil if it equals the job's priority.
@@ -94,7 +110,7 @@ func (l *lease) changed(pri uint64) *int64 {
 
 // leased remembers a job that the client receives.
 func (s *session) leased(seq uint64, g *core.Grant, j *core.Job) {
-	l := lease{span: g.LeaseFor, priority: j.Priority, ours: j.Origin == core.Beanstalk, delay: delayOf(j)}
+	l := lease{span: g.LeaseFor, priority: j.Priority, ours: j.Origin == core.Beanstalk, sent: attributesOf(j)}
 	if g.LeaseFor > 0 {
 		l.until = g.LeasedAt.Add(g.LeaseFor)
 	}
