@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"broker/core"
 	"broker/frontends/tracecontext"
 )
 
@@ -123,7 +122,7 @@ func jobText(j *detailedJob) string {
 	line("rerun of", j.RerunOf)
 	line("worker", oneLine(j.Worker, 200))
 	line("tries", tries(&j.job))
-	line("unique key", oneLine(core.UniqueLabel(j.UniqueKey), 200))
+	line("unique key", oneLine(uniqueLabel(j.UniqueKey), 200))
 	line("trace", tracecontext.TraceID(j.Traceparent))
 	line("tags", oneLine(strings.Join(j.Tags, ", "), 400))
 	if p := j.Progress; p != nil && p.Percent != nil {
@@ -179,6 +178,14 @@ func (j *detailedJob) waitsFor() string {
 		return "its batch"
 	}
 	return j.Reason
+}
+
+// uniqueLabel is a unique key as its client gave it. The API shows the marks of keys from Gearman and Workq clients.
+func uniqueLabel(key string) string {
+	if given, ok := strings.CutPrefix(key, "\x02u"); ok {
+		return given
+	}
+	return strings.TrimPrefix(key, "\x01")
 }
 
 func tries(j *job) string {
