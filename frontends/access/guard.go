@@ -30,6 +30,7 @@ type client struct {
 	principal atomic.Pointer[Principal]
 	able      map[string]bool // queues for which the client has registered
 	asked     *table          // under which its last lease was asked for
+	looked    lookups         // of the operation being checked
 }
 
 // NewGuard makes a Guard. fallback names the principal of connections that show no credentials.
@@ -160,7 +161,13 @@ func (g *Guard) decide(id core.ClientID, c *client, p *Principal, ops []core.Op,
 	}
 	from := 0
 	for i, op := range ops {
-		if c.allows(g.Broker, p, op) {
+		allowed := c.check(g.Broker, p, op)
+		if c.looked.missing && i > from { // an operation before may create it
+			into = g.Broker.Do(id, ops[from:i], into)
+			from, allowed = i, c.check(g.Broker, p, op)
+		}
+		if allowed {
+			c.looked.bind()
 			continue
 		}
 		if i > from {
@@ -173,6 +180,12 @@ func (g *Guard) decide(id core.ClientID, c *client, p *Principal, ops []core.Op,
 		into = g.Broker.Do(id, ops[from:], into)
 	}
 	return into
+}
+
+// check is allows for the next operation of a client.
+func (c *client) check(b core.Broker, p *Principal, op core.Op) bool {
+	c.looked.reset()
+	return c.allows(b, p, op)
 }
 
 // refuse counts a rejected operation and appends its reply, if the operation has one. HoldQueue is not counted, because no client

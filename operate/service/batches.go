@@ -120,7 +120,7 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	if err != nil {
 		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
 	}
-	if err := s.mayBatch(caller, access.Read, number); err != nil && s.mayBatch(caller, access.Produce, number) != nil {
+	if err := s.mayBatch(caller, access.Read, &number); err != nil && s.mayBatch(caller, access.Produce, &number) != nil {
 		return nil, err
 	}
 	c := s.open(caller, caller.Name())
@@ -139,13 +139,21 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	return &tree, nil
 }
 
-// mayBatch checks that the caller may use a batch in a role, with the same rule as on all ports.
-func (s *Service) mayBatch(caller Caller, r access.Role, number uint64) error {
-	if caller.Principal != nil && access.MayBatch(s.o.Broker, caller.Principal, r, number) {
+// mayBatch checks that the caller may use a batch in a role, with the same rule as on all ports. If the batch does not exist, the
+// number becomes one that no batch has: another client could open the batch before the caller's request reaches the core.
+func (s *Service) mayBatch(caller Caller, r access.Role, number *uint64) error {
+	may, found := false, true
+	if caller.Principal != nil {
+		may, found = access.MayBatch(s.o.Broker, caller.Principal, r, *number)
+	}
+	if may && !found {
+		*number = access.Nowhere
+	}
+	if may {
 		return nil
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + caller.Name() + " lacks the role " + r.String() +
-		" for the callbacks of batch " + s.batchName(number) + ", and has not opened it"}
+		" for the callbacks of batch " + s.batchName(*number) + ", and has not opened it"}
 }
 
 // maySubmit checks that the caller may submit anything.
@@ -172,7 +180,7 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 		if op.Parent, err = s.parseBatchName(b.Parent); err != nil {
 			return nil, invalid("body.parent", "%v", err)
 		}
-		if err := s.mayBatch(caller, access.Produce, op.Parent); err != nil {
+		if err := s.mayBatch(caller, access.Produce, &op.Parent); err != nil {
 			return nil, err
 		}
 	}
@@ -224,7 +232,7 @@ func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reo
 	if err != nil {
 		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
 	}
-	if err := s.mayBatch(caller, access.Produce, number); err != nil {
+	if err := s.mayBatch(caller, access.Produce, &number); err != nil {
 		return nil, err
 	}
 	c := s.open(caller, caller.Name())

@@ -44,7 +44,7 @@ func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r acces
 	if err != nil {
 		return nil, err
 	}
-	if err := caller.may(r, reply.Info.Queue); err != nil {
+	if err := caller.mayOf(r, reply.Info.Queue, "job"); err != nil {
 		return nil, err
 	}
 	if err := c.committed(ctx, reply.Commit); err != nil {

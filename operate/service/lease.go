@@ -292,7 +292,7 @@ func (s *Service) heldLease(ctx context.Context, c *client, token string) (t lea
 	}
 	r, err := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
 	if err == nil {
-		if err := c.caller.may(access.Consume, r.Info.Queue); err != nil {
+		if err := c.caller.mayOf(access.Consume, r.Info.Queue, "job"); err != nil {
 			return t, 0, err
 		}
 		if r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt {

@@ -130,7 +130,7 @@ func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Sch
 	if err != nil {
 		return Schedule{}, err
 	}
-	return scheduleOf(e), caller.may(access.Read, e.Job.Queue)
+	return scheduleOf(e), caller.mayOf(access.Read, e.Job.Queue, "schedule")
 }
 
 // PutSchedule makes a schedule. Unless create is set, it replaces a schedule with the same name.
@@ -215,7 +215,7 @@ func (s *Service) mayChangeSchedule(ctx context.Context, c *client, caller Calle
 	if err != nil {
 		return err
 	}
-	return caller.may(access.Operate, e.Job.Queue)
+	return caller.mayOf(access.Operate, e.Job.Queue, "schedule")
 }
 
 // PauseSchedule pauses or resumes a schedule.

@@ -171,6 +171,14 @@ func (c Caller) may(r access.Role, queue string) error {
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
 }
 
+// mayOf is may for the queue of something that the caller has named, such as a job. The error does not name the queue.
+func (c Caller) mayOf(r access.Role, queue, what string) error {
+	if c.may(r, queue) == nil {
+		return nil
+	}
+	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for the queue of this " + what}
+}
+
 // Require checks that the caller has a role without limits, for requests that do not use a Service.
 func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 

@@ -45,7 +45,7 @@ func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string)
 		if err != nil {
 			return invalid(at+"batch", "%v", err)
 		}
-		if err := s.mayBatch(c.caller, access.Produce, batch); err != nil {
+		if err := s.mayBatch(c.caller, access.Produce, &batch); err != nil {
 			return err
 		}
 		job.Batch = batch
@@ -64,7 +64,7 @@ func (s *Service) seqOf(c *client, r access.Role, name, field string) (uint64, e
 		return 0, invalid(field, "there is no job %q", name)
 	}
 	if err == nil {
-		err = c.caller.may(r, reply.Info.Queue)
+		err = c.caller.mayOf(r, reply.Info.Queue, "job")
 	}
 	return reply.Seq, err
 }

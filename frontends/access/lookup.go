@@ -1,0 +1,120 @@
+package access
+
+import (
+	"math"
+
+	"broker/core"
+)
+
+// lookups are the jobs and batches that the operation being checked names. The rights are checked before the core runs the
+// operation, so another client could meanwhile give the name to another job. Therefore an operation is bound to what was checked
+// before it runs: to the number of the job, or to a number that no job has.
+type lookups struct {
+	jobs    []lookup
+	batches []*uint64 // that do not exist
+	missing bool      // one of them does not exist
+}
+
+// lookup is a job that an operation names.
+type lookup struct {
+	ref *core.Ref
+	seq uint64
+}
+
+// Nowhere is a number that no job and no batch has.
+const Nowhere = math.MaxUint64
+
+// bind binds the operation to what was checked.
+func (l *lookups) bind() {
+	for _, j := range l.jobs {
+		*j.ref = core.Ref{Seq: j.seq}
+	}
+	for _, b := range l.batches {
+		*b = Nowhere
+	}
+}
+
+// reset prepares for the next check.
+func (l *lookups) reset() {
+	clear(l.jobs)
+	clear(l.batches)
+	*l = lookups{jobs: l.jobs[:0], batches: l.batches[:0]}
+}
+
+// queueOf returns the queue that a job is in.
+func (c *client) queueOf(b core.Broker, ref *core.Ref) (queue string, found bool) {
+	for _, reply := range core.DoOnce(b, core.Internal, &core.Inspect{Ref: *ref, Brief: true}) {
+		if reply.Kind == core.Inspected {
+			c.looked.jobs = append(c.looked.jobs, lookup{ref, reply.Seq})
+			return reply.Info.Queue, true
+		}
+	}
+	c.looked.jobs, c.looked.missing = append(c.looked.jobs, lookup{ref, Nowhere}), true
+	return "", false
+}
+
+// mayJob reports whether a principal has a role for the queue that a job is in.
+func (c *client) mayJob(b core.Broker, p *Principal, ref *core.Ref, r Role) bool {
+	if p.MayAll(r) {
+		return true
+	}
+	if !p.MaySome(r) {
+		return false
+	}
+	queue, found := c.queueOf(b, ref)
+	return !found || p.May(r, queue)
+}
+
+// mayBatch is MayBatch for the batch that an operation names.
+func (c *client) mayBatch(b core.Broker, p *Principal, r Role, number *uint64) bool {
+	may, found := MayBatch(b, p, r, *number)
+	if may && !found {
+		c.looked.batches, c.looked.missing = append(c.looked.batches, number), true
+	}
+	return may
+}
+
+// MayBatch reports whether a principal may use a batch in a role. It may if it opened the batch, or if it has the role for the
+// queues of the callbacks: to commit, reopen or fill a batch decides when its callbacks run. The same must hold for the parents
+// of the batch. If the batch does not exist, may is true for a principal that has the role for some queue: it learns that the batch
+// does not exist.
+func MayBatch(b core.Broker, p *Principal, r Role, number uint64) (may, found bool) {
+	if p.MayAll(r) {
+		return true, true
+	}
+	if !p.MaySome(r) {
+		return false, true
+	}
+	for callbacks := false; ; found = true {
+		batch := inspectBatch(b, number)
+		if batch == nil || batch.Owner != "" && batch.Owner == p.Name() {
+			return true, found || batch != nil
+		}
+		for _, job := range []uint64{batch.CompleteJob, batch.SuccessJob} {
+			if job == 0 {
+				continue
+			}
+			if callbacks = true; !mayHaveJob(b, p, job, r) {
+				return false, true
+			}
+		}
+		if number = batch.Parent; number == 0 {
+			return callbacks, true
+		}
+	}
+}
+
+func inspectBatch(b core.Broker, number uint64) *core.BatchInfo {
+	for _, reply := range core.DoOnce(b, core.Internal, &core.InspectBatch{Batch: number}) {
+		if reply.Kind == core.BatchReply {
+			return reply.Batch
+		}
+	}
+	return nil
+}
+
+// mayHaveJob reports whether a principal has a role for the queue of a callback.
+func mayHaveJob(b core.Broker, p *Principal, seq uint64, r Role) bool {
+	queue, found := new(client).queueOf(b, &core.Ref{Seq: seq})
+	return !found || p.May(r, queue)
+}
