@@ -74,18 +74,20 @@ func (a *attempts) expire(now core.Instant) {
 }
 
 // repeat is the reply to a repeated receive: its messages that are still in flight, with a new visibility timeout; nil: none.
-func (l *leasing) repeat(taken []core.Reply) *receiveOutput {
+// The reply is valid once the commit is on disk.
+func (l *leasing) repeat(taken []core.Reply) (out *receiveOutput, commit core.Commit) {
 	for _, r := range taken {
 		info, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
+		commit = max(commit, info.Commit)
 		if err == nil && info.Info.State == core.Leased && info.Info.LeasedAt == r.Lease.LeasedAt && info.Info.Job != nil {
 			r.Job = info.Info.Job
 			l.taken = append(l.taken, r)
 		}
 	}
 	if len(l.taken) == 0 {
-		return nil
+		return nil, 0
 	}
 	l.again = true
 	l.hide()
-	return l.view()
+	return l.view(), commit
 }

@@ -77,8 +77,8 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 		l.limit = *in.MaxNumberOfMessages
 	}
 	if again, found := f.attempts.find(of.Name, in.ReceiveRequestAttemptID, f.broker.Now()); found {
-		if out := l.repeat(again); out != nil {
-			return out, nil
+		if out, commit := l.repeat(again); out != nil {
+			return out, l.c.committed(q.ctx, commit)
 		}
 	}
 	if full, err := l.full(); full || err != nil {
@@ -96,6 +96,9 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	}
 	if len(l.taken) == 0 {
 		return &receiveOutput{}, nil
+	}
+	if err := q.mayOne(consume, of.Name); err != nil { // a reload may have removed the right during the wait
+		return nil, err
 	}
 	if err := l.c.committed(q.ctx, latest(l.taken)); err != nil { // only in a cluster a lease needs a commit
 		return nil, err

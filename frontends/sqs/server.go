@@ -123,12 +123,14 @@ func (q *request) serve(r *http.Request) (result any, err error) {
 var errPanic = errors.New("panic")
 
 // fromPage reports whether a web page made the browser send this request. A hostile page could otherwise use a broker in the
-// visitor's network. Browsers do not send the origin of a GET over http to another host. So fromPage checks for a browser's
-// User-Agent. Some programs (Celery) also call themselves Mozilla, but they sign in a header, which a page cannot do.
+// visitor's network. Browsers do not send the origin of a GET over http to another host, or to their own host, which an attacker's
+// name server may give this address. So fromPage checks for a browser's User-Agent. Some programs (Celery) also call themselves
+// Mozilla, but they sign in a header, and they do not send a language as all browsers do.
 func fromPage(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Header.Get("Origin") != "" || site != "" && site != "none" ||
-		site == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/") && r.Header.Get("Authorization") == ""
+		site == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/") &&
+			(r.Header.Get("Authorization") == "" || r.Header.Values("Accept-Language") != nil)
 }
 
 // hostURL is the start of queue URLs.

@@ -113,6 +113,31 @@ func TestRequestOfManySmallPartsIsRefusedBeforeItGrows(t *testing.T) { //nolint:
 	}
 }
 
+func TestReceiveThatWaitsEndsWithTheRightToIt(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "worker" })
+	f.create("orders")
+	load := func(queue string) {
+		control.Load([]access.Entry{{Name: "worker", Grants: []access.Grant{{Role: access.Consume, Queues: []string{queue}}}}})
+	}
+	load("orders")
+	got := make(chan int, 1)
+	go func() {
+		status, _, _ := f.post(context.Background(), "ReceiveMessage", object{"QueueUrl": "/orders", "WaitTimeSeconds": 20})
+		got <- status
+	}()
+	for f.waiting("orders") == 0 {
+		f.engine.Tick()
+	}
+	load("other")
+	core.DoOnce(f.engine, core.Internal, &core.Submit{Job: &core.Job{Queue: "orders", Body: []byte("m")}})
+	want(t, "status", <-got, http.StatusForbidden)
+	if info, err := f.inspect("orders"); err != nil || info.Ready() != 1 {
+		t.Errorf("the queue is %+v, %v", info, err)
+	}
+}
+
 func TestRouteLeadsIntoNoQueueThatTheSenderMayNotFill(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
@@ -193,17 +218,18 @@ func TestPagesOfWebSitesMaySendNoForms(t *testing.T) {
 	f.create("q")
 	const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	for name, c := range map[string]struct {
-		agent, site, signed string
-		status              int
+		agent, site, signed, language string
+		status                        int
 	}{
-		"an image of a page over http": {browser, "", "", 403},
-		"the address line":             {browser, "none", "", 200},
-		"a program":                    {"curl/8.1", "", "", 200},
-		"Celery":                       {"Mozilla/5.0 (compatible; pycurl)", "", signAlgorithm, 200},
+		"an image of a page over http":       {browser, "", "", "en", 403},
+		"a page whose name has this address": {browser, "", signAlgorithm, "en", 403},
+		"the address line":                   {browser, "none", "", "en", 200},
+		"a program":                          {"curl/8.1", "", "", "", 200},
+		"Celery":                             {"Mozilla/5.0 (compatible; pycurl)", "", signAlgorithm, "", 200},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://10.0.0.5:9324/000000000000/q?Action=PurgeQueue", nil)
 		r.Header.Set("User-Agent", c.agent)
-		for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Authorization": c.signed} {
+		for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Authorization": c.signed, "Accept-Language": c.language} {
 			if value != "" {
 				r.Header.Set(header, value)
 			}

@@ -15,7 +15,14 @@ import (
 // principals makes principals whose tokens are their names.
 func principals(t *testing.T, rights map[string][]string) *access.Control {
 	t.Helper()
-	var entries []access.Entry
+	c := &access.Control{}
+	c.Load(entries(t, rights))
+	return c
+}
+
+// entries are the settings of principals whose tokens are their names.
+func entries(t *testing.T, rights map[string][]string) (entries []access.Entry) {
+	t.Helper()
 	for name, roles := range rights {
 		e := access.Entry{Name: name, TokenSHA256: access.HashToken(name)}
 		for _, r := range roles {
@@ -27,9 +34,7 @@ func principals(t *testing.T, rights map[string][]string) *access.Control {
 		}
 		entries = append(entries, e)
 	}
-	c := &access.Control{}
-	c.Load(entries)
-	return c
+	return entries
 }
 
 // as sends the token of a principal.
@@ -92,6 +97,26 @@ func TestScrapeSurvivesTheEndOfTheBroker(t *testing.T) {
 	}
 	if !forgotten {
 		t.Error("the scrape ended early")
+	}
+}
+
+func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
+	t.Parallel()
+	for path, body := range map[string]string{
+		"/queues/q/lease?wait=1m": "{}", "/lease?queue=q&wait=1m": "{}", "/leases": `{"queues":["q"],"max":2,"min":1,"wait_s":60}`,
+	} {
+		control := principals(t, map[string][]string{"worker": {"consume"}, "root": {"admin"}})
+		f := setupAPI(t, Options{Access: control})
+		got := make(chan answer, 1)
+		go func() { got <- f.call("POST", "/api/v1"+path, body, as("worker")) }()
+		f.parked()
+		control.Load(entries(t, map[string][]string{"worker": {"consume:other"}, "root": {"admin"}}))
+		id := f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, as("root")).want(201)["id"].(string)
+		a := <-got
+		a.problem(403, "forbidden")
+		if job := f.call("GET", "/api/v1/jobs/"+id, nil, as("root")).want(200); job["state"] != "ready" || job["attempts"] != 0.0 {
+			t.Errorf("%s: the job is %v", path, job)
+		}
 	}
 }
 

@@ -108,6 +108,9 @@ func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
 	if err == nil && len(jobs) > 0 && ctx.Err() != nil { // the client has disconnected
 		err = context.Cause(ctx)
 	}
+	for i := 0; err == nil && i < len(jobs); i++ { // a reload may have removed the right during the wait
+		err = c.caller.may(access.Consume, jobs[i].Job.Queue)
+	}
 	if err == nil {
 		err = c.committed(ctx, commit) // only in a cluster a lease needs a commit
 	}
