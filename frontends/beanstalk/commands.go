@@ -139,8 +139,9 @@ func (s *session) remove(p *pipeline, a *args) {
 		return
 	}
 	_, held := s.held[ref.Seq]
+	mayCancel := !held || access.PrincipalOf(s.front.broker, s.client).MaySome(access.Operate)
 	replies := 1
-	if held {
+	if held && mayCancel {
 		replies++
 	}
 	tag := p.expect(pending{answer: answerDelete, seq: ref.Seq, left: replies})
@@ -149,7 +150,9 @@ func (s *session) remove(p *pipeline, a *args) {
 		*op = core.Complete{Tag: tag, Ref: ref, Authority: core.ByHolder}
 		p.Ask(op)
 	}
-	p.Ask(&core.Cancel{Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead)})
+	if mayCancel {
+		p.Ask(&core.Cancel{Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead)})
+	}
 }
 
 func (s *session) release(p *pipeline, a *args) {

@@ -85,20 +85,19 @@ func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	}
 	line, n := cutLine(in, min(s.scanned, len(in)))
 	if n == 0 {
-		return s.wantLineEnd(in)
+		return s.wantLineEnd(p, in)
 	}
 	s.scanned = 0
+	long := s.skipLine || n > maxLine
 	switch {
-	case s.skipLine || n > maxLine:
-		s.skipLine = false
-		p.say(badFormat)
-	case len(line) >= 4 && string(line[:4]) == "put ":
+	case !long && len(line) >= 4 && string(line[:4]) == "put ":
 		return s.put(p, line[3:], n, in)
-	case !validLine(line):
-		p.say(badFormat)
-	case frontends.IsHTTP(line):
+	case !s.skipLine && frontends.IsHTTP(line[:min(len(line), maxLine)]): // also if the line is too long
 		s.flush(p)
 		s.shutdown()
+	case long || !validLine(line):
+		s.skipLine = false
+		p.say(badFormat)
 	default:
 		s.runLine(p, line)
 	}
@@ -106,10 +105,15 @@ func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 }
 
 // wantLineEnd keeps an incomplete line, or skips a part of a line that is too long.
-func (s *session) wantLineEnd(in []byte) (used int, more bool) {
+func (s *session) wantLineEnd(p *pipeline, in []byte) (used int, more bool) {
 	if len(in) < maxLine {
 		s.scanned = len(in)
 		return 0, false
+	}
+	if !s.skipLine && frontends.IsHTTP(in[:maxLine]) {
+		s.flush(p)
+		s.shutdown()
+		return len(in), false
 	}
 	s.skipLine, s.scanned = true, 0
 	used = len(in)

@@ -250,11 +250,15 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 	}
 	s.count(verbPauseTube)
 	s.flush(p)
+	queue := s.front.queue(name)
+	if !access.AllowedFor(s.front.broker, s.client, access.Operate, queue) { // whether the tube exists or not
+		p.say(unknown)
+		return
+	}
 	if name == defaultTube { // it always exists
 		s.hold(name)
 		defer s.free(name)
 	}
-	queue := s.front.queue(name)
 	if !slices.ContainsFunc(s.front.internal(&core.InspectQueue{Queue: queue}), func(r core.Reply) bool { return r.Kind == core.Queues }) {
 		p.say(notFound)
 		return

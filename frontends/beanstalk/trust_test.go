@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/frontends"
@@ -87,4 +88,40 @@ func TestStatsWithoutRightsCostNothing(t *testing.T) {
 	if calls.opened > 0 {
 		t.Errorf("%d clients were opened", calls.opened)
 	}
+}
+
+// workerStage opens a stage whose clients may work for the tube own.
+func workerStage(t *testing.T) (*frontendtest.Stage, *access.Control) {
+	t.Helper()
+	control, own := &access.Control{}, []string{"own"}
+	control.Load([]access.Entry{{Name: "worker", Grants: []access.Grant{
+		{Role: access.Consume, Queues: own}, {Role: access.Produce, Queues: own},
+	}}})
+	s, _ := setupCounting(t, Options{}, func(b core.Broker) core.Broker {
+		return access.NewGuard(b, control, core.Beanstalk, "worker")
+	})
+	return s, control
+}
+
+func TestWorkerThatDeletesItsJobIsNotRefused(t *testing.T) {
+	t.Parallel()
+	s, control := workerStage(t)
+	c := s.Dial("worker")
+	c.Send("use own\r\nwatch own\r\nignore default\r\nput 0 0 1 1\r\nx\r\nput 1 0 1 1\r\ny\r\nreserve\r\ndelete 1\r\nreserve\r\n")
+	c.Want("USING own\r\nWATCHING 2\r\nWATCHING 1\r\nINSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nRESERVED 2 1\r\ny\r\n")
+	if n := control.Refusals(core.Beanstalk); n != 0 {
+		t.Errorf("%d refusals were counted", n)
+	}
+	s.Advance(2 * time.Second) // the lease ends
+	c.Send("delete 2\r\nstats-tube own\r\n")
+	c.Want("NOT_FOUND\r\nUNKNOWN_COMMAND\r\n")
+}
+
+func TestTubesOfOthersAreNotToldFromMissingOnes(t *testing.T) {
+	t.Parallel()
+	s, _ := workerStage(t)
+	core.DoOnce(access.Unguarded(s.Broker), core.Internal, &core.Submit{Job: &core.Job{Queue: "secret"}})
+	c := s.Dial("worker")
+	c.Send("pause-tube secret 1\r\npause-tube missing 1\r\n")
+	c.Want("UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\n")
 }
