@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/access"
 	"broker/frontends/resp"
 )
 
@@ -37,9 +38,18 @@ func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	}
 	length := int64(0)
 	if k.kind != keyFailed { // the length is not stored: each failure would have to count all earlier ones
-		length, _ = s.length(k) // a client that may not read learns what it has pushed
+		length = s.lengthIfAllowed(k)
 	}
 	return redcon.AppendInt(b, max(length, int64(len(args)-2))), newest
+}
+
+// lengthIfAllowed is the length of a list for a client that may read it; zero for others, so that they only learn what they have pushed.
+func (s *session) lengthIfAllowed(k key) int64 {
+	if k.kind == keyQueue && !access.PrincipalOf(s.front.broker, s.Client).May(access.Read, s.front.queueOf(k.namespace, k.name)) {
+		return 0
+	}
+	length, _ := s.length(k) // zero if it is not known
+	return length
 }
 
 // push adds one job to a list.

@@ -26,12 +26,12 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if k.kind != keyEvents {
 		return refuseKey(b, args[1])
 	}
-	every := s.front.queueOf(k.namespace, anyName)
-	if !access.AllowedFor(s.front.broker, s.Client, access.Consume, every) && !s.mayAnnounce(k.namespace, args[2]) {
+	every, p := s.front.queueOf(k.namespace, anyName), access.PrincipalOf(s.front.broker, s.Client)
+	if !s.mayAnnounce(p, k.namespace, args[2]) && !access.AllowedFor(s.front.broker, s.Client, access.Consume, every) {
 		return resp.Refuse(b, resp.NoPermission(args[0]))
 	}
 	n := s.front.messages.Publish(args[1], args[2], 0)
-	if !access.AllowedFor(s.front.broker, s.Client, access.Read, every) {
+	if !p.May(access.Read, every) {
 		n = 0 // a client that may not subscribe does not learn who has
 	}
 	return redcon.AppendInt(b, int64(n)), 0
@@ -39,16 +39,19 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // mayAnnounce reports whether a message is about a job that the client may work on: by the queue that the message names, and by the
 // queue of the job, if it exists.
-func (s *session) mayAnnounce(namespace, message string) bool {
+func (s *session) mayAnnounce(p *access.Principal, namespace, message string) bool {
+	if p.MayAll(access.Consume) {
+		return true
+	}
 	e, err := parseEnvelope([]byte(message))
 	if err != nil || e.uuid == "" || e.queue == "" {
 		return false
 	}
-	if !access.AllowedFor(s.front.broker, s.Client, access.Consume, s.front.queueOf(namespace, e.queue)) {
+	if !p.May(access.Consume, s.front.queueOf(namespace, e.queue)) {
 		return false
 	}
 	for _, r := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{ID: e.uuid}, Brief: true}) {
-		if r.Kind == core.Inspected && r.Info != nil && !access.AllowedFor(s.front.broker, s.Client, access.Consume, r.Info.Queue) {
+		if r.Kind == core.Inspected && r.Info != nil && !p.May(access.Consume, r.Info.Queue) {
 			return false
 		}
 	}

@@ -177,3 +177,20 @@ func TestNameOfAConnectionDoesNotBlockAWorkersLeases(t *testing.T) {
 		t.Errorf("the lease ends %v after it did before", after.Sub(before))
 	}
 }
+
+func TestOrdinaryCommandsAreNotCountedAsRefused(t *testing.T) {
+	t.Parallel()
+	alpha := []string{"alpha"}
+	s := setupFor(t, access.Grant{Role: access.Produce, Queues: alpha}, access.Grant{Role: access.Consume, Queues: alpha})
+	c, job := dial(t, s, "c"), jobIn(1, "alpha", "x").encode()
+	c.want("1", "LPUSH", "conv:queue:alpha", job)
+	c.want("0", "PUBLISH", "conv:events", job)
+	control := s.Front.(*Frontend).opts.Access
+	if n := control.Refusals(core.Conveyor); n != 0 {
+		t.Errorf("%d refusals were counted", n)
+	}
+	c.do("PUBLISH", "conv:events", "nonsense")
+	if n := control.Refusals(core.Conveyor); n != 1 {
+		t.Errorf("%d refusals were counted, want 1", n)
+	}
+}

@@ -196,7 +196,8 @@ type stopQuery struct {
 	replies []core.Reply
 }
 
-// jobsToStop returns the cancelled jobs that a worker still runs.
+// jobsToStop returns the cancelled jobs that a worker still runs. The client has the right to speak for the worker, so it needs no right
+// to read.
 func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
 	if s.stops == nil {
 		s.stops = &stopQuery{}
@@ -204,7 +205,7 @@ func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commi
 	q := s.stops
 	q.find = core.Find{Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased, Limit: maxCancelled}
 	q.ops[0] = &q.find
-	q.replies = s.f.broker.Do(s.client, q.ops[:], q.replies[:0])
+	q.replies = access.Unguarded(s.f.broker).Do(s.client, q.ops[:], q.replies[:0])
 	for _, r := range q.replies {
 		if r.Tag == q.find.Tag {
 			jobs, commit = r.Jobs, r.Commit

@@ -99,3 +99,25 @@ func TestWorkersStayAcrossAReloadOfPrincipals(t *testing.T) {
 	again := sendHello(s, "again", "mailer", "w2")
 	again.Want("+OK\r\n")
 }
+
+// A worker with the role consume alone hears that its job is cancelled, and its heartbeats are not counted as refused.
+func TestAWorkerIsAskedToStopItsJobWithoutTheRoleRead(t *testing.T) {
+	t.Parallel()
+	s, control := withPrincipals(t, map[string]access.Role{"worker": access.Consume, "other": access.Consume})
+	b := access.Unguarded(s.Broker)
+	job := core.Ref{Seq: core.DoOnce(b, core.Internal, &core.Submit{Tag: 1, Job: &core.Job{ID: "j1", Queue: "q", Body: []byte("[]"), Format: core.Args}})[0].Seq}
+	c, other := sendHello(s, "worker", "worker", "w1"), sendHello(s, "other", "other", "w2")
+	c.Want("+OK\r\n")
+	other.Want("+OK\r\n")
+	c.Send("FETCH q\r\n")
+	c.ReadUntil("\r\n")
+	c.ReadUntil("\r\n")
+	core.DoOnce(b, core.Internal, &core.Cancel{Ref: job, Running: core.RunningSignal})
+	c.Send("BEAT {\"wid\":\"w1\"}\r\n")
+	c.Want("$17\r\n{\"cancel\":[\"j1\"]}\r\n")
+	other.Send("BEAT {\"wid\":\"w2\"}\r\n")
+	other.Want("+OK\r\n")
+	if n := control.Refusals(core.Faktory); n != 0 {
+		t.Errorf("%d refusals were counted", n)
+	}
+}
