@@ -32,6 +32,32 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	}
 }
 
+// The password of the port gives all rights, also beside principals, and the audit log names it.
+func TestHolderOfThePasswordMayDoEverything(t *testing.T) {
+	t.Parallel()
+	var who []string
+	for _, entries := range [][]access.Entry{nil, {{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Read}}}}} {
+		control := &access.Control{}
+		control.Load(entries)
+		s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+			return started(Options{Access: control, Password: "pw", Audit: func(c access.Change) {
+				who = append(who, c.Who)
+			}})(access.NewGuard(b, control, core.Qless, ""))
+		}, frontendtest.InMemory)
+		c := conn{s.Dial("client"), t}
+		if got := c.do("AUTH", "pw"); got != "OK" {
+			t.Fatalf("auth: %s", got)
+		}
+		c.do("SCRIPT", "LOAD", scriptStart)
+		if got := c.call("pause", "1", "q"); strings.HasPrefix(got, "-") {
+			t.Errorf("pause: %s", got)
+		}
+	}
+	if got := strings.Join(who, " "); got != "qless.password qless.password" {
+		t.Errorf("audited: %q", got)
+	}
+}
+
 func TestChangesOfOperatorsAreAudited(t *testing.T) {
 	t.Parallel()
 	s, noted := auditStage(t)

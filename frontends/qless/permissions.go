@@ -1,6 +1,8 @@
 package qless
 
 import (
+	"cmp"
+
 	"broker/frontends/access"
 )
 
@@ -159,15 +161,45 @@ func (s *session) mayCall(argv []string) bool {
 		p = readOnlyForm(p, argv)
 	}
 	var queues []string
+	a := args(argv[min(len(argv), 2):])
 	if p.queues != nil {
-		queues = p.queues(s.f.model, args(argv[min(len(argv), 2):]))
+		queues = p.queues(s.f.model, a)
 	}
 	for _, q := range queues {
 		if !access.AllowedFor(s.f.broker, s.Client, p.role, s.f.coreQueue(q)) {
 			return false
 		}
 	}
+	if routed := s.f.routedTo(argv[0], a); routed != "" && !access.AllowedFor(s.f.broker, s.Client, p.role, routed) {
+		return false
+	}
 	return len(queues) > 0 || access.Allowed(s.f.broker, s.Client, p.role)
+}
+
+// routedTo is the broker's name of the queue into which a new job is routed; empty: it is not routed.
+func (f *Frontend) routedTo(operation string, a args) string {
+	if f.opts.Route == nil {
+		return ""
+	}
+	queue, klass := "", ""
+	switch operation {
+	case "put", "requeue":
+		queue, klass = a.text(1), a.text(3)
+	case "recur":
+		queue, klass = a.text(0), a.text(2)
+	case "recur.update":
+		if r := f.model.recurring[a.text(0)]; r != nil {
+			o := a.from(1).options()
+			queue, klass = cmp.Or(o["queue"], r.queue), cmp.Or(o["klass"], r.klass)
+		}
+	}
+	if queue == "" {
+		return ""
+	}
+	if to, _ := f.opts.Route(queue, klass); to != queue {
+		return to
+	}
+	return ""
 }
 
 // readOnlyForm is the permission for tag get, tag top, and track without arguments.

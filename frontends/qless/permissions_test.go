@@ -162,3 +162,30 @@ func TestEveryOperationHasAPermission(t *testing.T) {
 		}
 	}
 }
+
+func TestRouteLeadsIntoNoQueueThatTheClientMayNotFill(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"a*"}}}}})
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return started(Options{Access: control, Route: func(queue, typ string) (string, string) {
+			if typ == "Special" {
+				return "secret", typ
+			}
+			return queue, typ
+		}})(access.NewGuard(b, control, core.Qless, "shop"))
+	}, frontendtest.InMemory)
+	c := dial(t, s)
+	for call, refused := range map[string]bool{
+		"put 1 me a1 j1 K {} 0": false, "put 1 me a1 j2 Special {} 0": true, "requeue 1 me a1 j1 Special {} 0": true,
+		"recur 1 a1 r1 Special {} interval 60 0": true,
+	} {
+		if got := c.call(strings.Fields(call)...); strings.HasPrefix(got, "-NOPERM") != refused {
+			t.Errorf("%s: %s", call, got)
+		}
+	}
+	c.call("recur", "1", "a1", "r2", "K", "{}", "interval", "60", "0")
+	if got := c.call("recur.update", "1", "r2", "klass", "Special"); !strings.HasPrefix(got, "-NOPERM") {
+		t.Errorf("recur.update: %s", got)
+	}
+}

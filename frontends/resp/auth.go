@@ -4,7 +4,7 @@ import "broker/frontends/access"
 
 // login is the result of AUTH.
 type login struct {
-	principal *access.Principal // nil: the client knows the password, or none is needed
+	principal *access.Principal // nil: none is needed
 	refusal   string            // empty: the client is accepted
 	hangUp    bool              // too many logins have failed
 }
@@ -28,7 +28,7 @@ func (s *Server) authenticate(name, given, from string) login {
 				"Are you sure your configuration is correct?"}
 		}
 	case s.Password != "" && !named && access.SamePassword(given, s.Password):
-		return login{}
+		return login{principal: access.PasswordOf(s.Protocol)}
 	}
 	return login{
 		refusal: "WRONGPASS invalid username-password pair or user is disabled.",
