@@ -23,7 +23,7 @@ func (s *session) batch(p *pipeline, arg []byte) {
 		return
 	}
 	bid := string(bytes.TrimSpace(rest))
-	group, ok := s.f.bids.parse(bid)
+	group, ok := s.front.bids.parse(bid)
 	switch sub {
 	case "COMMIT", "OPEN", "STATUS":
 		if !ok {
@@ -42,7 +42,7 @@ func (s *session) batch(p *pipeline, arg []byte) {
 		}
 	case "STATUS":
 		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
-			p.json = s.f.appendBatch(p.json[:0], r.Batch)
+			p.json = s.front.appendBatch(p.json[:0], r.Batch)
 			s.bulk(p.json, r.Commit)
 		}
 	default:
@@ -78,9 +78,9 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 		s.refuse("invalid JSON: " + referenceTerms.Replace(err.Error()))
 		return
 	}
-	op := &core.OpenBatch{Description: def.Description, OpenUntil: s.f.broker.Now().Add(uncommittedFor)}
+	op := &core.OpenBatch{Description: def.Description, OpenUntil: s.front.broker.Now().Add(uncommittedFor)}
 	if def.ParentBID != "" {
-		parent, ok := s.f.bids.parse(def.ParentBID)
+		parent, ok := s.front.bids.parse(def.ParentBID)
 		if !ok {
 			s.fail(core.ErrNoBatch, def.ParentBID, 0)
 			return
@@ -96,13 +96,13 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 		return
 	}
 	op.Tag = s.nextTag()
-	r := s.f.OpenBatch(op, s.ask)
+	r := s.front.OpenBatch(op, s.ask)
 	name := def.ParentBID
 	if r.Kind == core.Failed && r.Job != nil {
-		name = s.f.subject(r.Job, r.Err)
+		name = s.front.subject(r.Job, r.Err)
 	}
 	if s.granted(&r, name) {
-		s.bulk([]byte(s.f.bids.format(r.Seq)), r.Commit)
+		s.bulk([]byte(s.front.bids.format(r.Seq)), r.Commit)
 	}
 }
 
@@ -114,11 +114,11 @@ func (s *session) callback(p *pipeline, which string, raw json.RawMessage) (*cor
 	if err := parseWorkUnit(raw, &p.unit); err != nil {
 		return nil, err
 	}
-	build := s.f.newPushedJob
+	build := s.front.newPushedJob
 	if len(p.unit.jid) == 0 {
-		build = s.f.newJob
+		build = s.front.newJob
 	}
-	sub, err := build(&p.unit, &s.names, s.f.broker.Now())
+	sub, err := build(&p.unit, &s.names, s.front.broker.Now())
 	if err == nil {
 		err = s.link(&sub)
 	}

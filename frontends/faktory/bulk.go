@@ -31,7 +31,7 @@ func (s *session) pushBulk(p *pipeline, arg []byte) {
 
 // step takes one page of jobs.
 func (t *bulkPush) step(s *session) bool {
-	unit, now := &s.pipeline.unit, s.f.broker.Now()
+	unit, now := &s.pipeline.unit, s.front.broker.Now()
 	for n := 0; t.units.next(unit); {
 		t.add(s, unit, now)
 		if n++; n == bulkPage {
@@ -53,7 +53,7 @@ const (
 
 // add checks a job and collects it for submission.
 func (t *bulkPush) add(s *session, unit *workUnit, now core.Instant) {
-	sub, err := s.f.newPushedJob(unit, &s.names, now)
+	sub, err := s.front.newPushedJob(unit, &s.names, now)
 	if err == nil && (sub.after != nil || sub.parent != "") {
 		t.submit(s) // the new job may link to one of the collected jobs
 		err = s.link(&sub)
@@ -78,13 +78,13 @@ func (t *bulkPush) submit(s *session) {
 		submits[i] = core.Submit{Tag: s.nextTag(), Job: job}
 		ops[i] = &submits[i]
 	}
-	replies := s.f.broker.Do(s.client, ops, nil)
+	replies := s.front.broker.Do(s.client, ops, nil)
 	for i := range replies {
 		job := t.jobs[replies[i].Tag-first]
 		commit, err := s.pushResult(job, &replies[i])
 		t.commit = max(t.commit, commit)
 		if err != nil {
-			t.refused[job.ID] = strings.TrimPrefix(errorText(err, s.f.subject(job, err)), "ERR ")
+			t.refused[job.ID] = strings.TrimPrefix(errorText(err, s.front.subject(job, err)), "ERR ")
 		}
 	}
 	clear(t.jobs)

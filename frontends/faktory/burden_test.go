@@ -124,7 +124,7 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	s := setup(t)
 	c := scheduleLarge(s, jobs, size)
 	spy := &spyBroker{Broker: s.Broker, t: t}
-	on := &session{f: New(spy, Options{}), conn: &detachedConn{}}
+	on := &session{front: New(spy, Options{}), conn: &detachedConn{}}
 	on.openClient()
 	on.begin()
 	defer on.end()

@@ -44,7 +44,7 @@ func (s *session) push(p *pipeline, arg []byte) {
 	err := parseWorkUnit(arg, &p.unit)
 	var sub submission
 	if err == nil {
-		sub, err = s.f.newPushedJob(&p.unit, &s.names, s.f.broker.Now())
+		sub, err = s.front.newPushedJob(&p.unit, &s.names, s.front.broker.Now())
 	}
 	if err == nil && (sub.after != nil || sub.parent != "") {
 		s.flush()
@@ -106,7 +106,7 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 			return
 		}
 		for i, name := range names {
-			names[i] = s.f.opts.Namespace + name
+			names[i] = s.front.opts.Namespace + name
 		}
 		queues = append([]string{}, names...) // must not be nil
 		if len(arg) <= maxIdleQueues {
@@ -116,7 +116,7 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 	if s.isQuiet() {
 		queues = []string{}
 	}
-	until := s.f.broker.Now().Add(fetchFor)
+	until := s.front.broker.Now().Add(fetchFor)
 	s.fetch = parkedFetch{tag: p.lease(queues, s.workerID, until), until: until, noQueues: len(queues) == 0}
 	s.flush()
 }
@@ -149,10 +149,10 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
 		return
 	}
-	state, err := s.f.workers.beat(s, beat, access.PrincipalOf(s.f.broker, s.client), s.f.broker.Now())
+	state, err := s.front.workers.beat(s, beat, access.PrincipalOf(s.front.broker, s.client), s.front.broker.Now())
 	switch {
 	case errors.Is(err, core.ErrForbidden):
-		s.f.opts.Access.CountRefusal(core.Faktory)
+		s.front.opts.Access.CountRefusal(core.Faktory)
 		s.fail(err, "", 0)
 	case err != nil:
 		s.refuse("unknown worker " + beat.WID)
@@ -205,7 +205,7 @@ func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commi
 	q := s.stops
 	q.find = core.Find{Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased, Limit: maxCancelled}
 	q.ops[0] = &q.find
-	q.replies = access.Unguarded(s.f.broker).Do(s.client, q.ops[:], q.replies[:0])
+	q.replies = access.Unguarded(s.front.broker).Do(s.client, q.ops[:], q.replies[:0])
 	for _, r := range q.replies {
 		if r.Tag == q.find.Tag {
 			jobs, commit = r.Jobs, r.Commit

@@ -14,7 +14,7 @@ import (
 // applyCustom reads the members of custom that the broker uses and ignores all others. It returns errors to the client, because
 // an invalid lock or deadline must not be ignored silently.
 func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
-	c := customReader{f: f, job: job, startsAt: max(now, job.ReadyAt)}
+	c := customReader{front: f, job: job, startsAt: max(now, job.ReadyAt)}
 	s := scanner{data: u.custom}
 	s.members(1, c.member)
 	if c.err != nil {
@@ -31,7 +31,7 @@ func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (su
 
 // customReader collects the members of custom.
 type customReader struct {
-	f          *Frontend
+	front      *Frontend
 	job        *core.Job
 	startsAt   core.Instant // start of all time spans: the push, or the time at which the job is due
 	uniqueFor  time.Duration
@@ -105,7 +105,7 @@ func (c *customReader) batch(value []byte) {
 	if text {
 		bid = decodeString(value)
 	}
-	group, ok := c.f.bids.parse(string(bid))
+	group, ok := c.front.bids.parse(string(bid))
 	if !ok || !text { // a bid is always a string
 		c.fail("%s", withName(noSuchBatch, core.CutText(string(bid), 100)))
 		return

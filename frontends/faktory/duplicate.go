@@ -93,7 +93,7 @@ func changedOr(err error) error {
 
 // holdsUniqueLock reports whether a job holds its unique lock.
 func (s *session) holdsUniqueLock(job *core.Job, info *core.JobInfo) bool {
-	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.f.broker.Now() && !(job.UniqueStart && info.Attempts > 0)
+	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.front.broker.Now() && !(job.UniqueStart && info.Attempts > 0)
 }
 
 // sameJob reports whether two pushed jobs are identical: a client that lost the reply sends the same job again.

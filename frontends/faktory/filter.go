@@ -72,7 +72,7 @@ func (t *mutateScan) step(s *session) bool {
 	ops := make([]core.Op, 0, len(t.page))
 	for bytes := 0; len(t.page) > 0 && bytes < scanBytes; t.page = t.page[1:] {
 		info := &t.page[0]
-		if !strings.HasPrefix(info.Queue, s.f.opts.Namespace) || t.pattern != nil && !t.pattern.matchesType(info) {
+		if !strings.HasPrefix(info.Queue, s.front.opts.Namespace) || t.pattern != nil && !t.pattern.matchesType(info) {
 			continue
 		}
 		if t.pattern != nil && t.pattern.jsonGlob != nil {
@@ -95,7 +95,7 @@ func (t *mutateScan) matchesJSON(s *session, seq uint64) bool {
 		return false
 	}
 	p := s.pipeline
-	p.json = s.f.appendCompactJob(p.json[:0], r.Info)
+	p.json = s.front.appendCompactJob(p.json[:0], r.Info)
 	return t.pattern.jsonGlob.match(p.json)
 }
 

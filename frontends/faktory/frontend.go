@@ -105,7 +105,7 @@ func (f *Frontend) Limits() frontends.Limits {
 
 // Open implements frontends.Frontend. The server speaks first.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{f: f, conn: c, lines: lineReader{max: maxHelloBytes}}
+	s := &session{front: f, conn: c, lines: lineReader{max: maxHelloBytes}}
 	if f.opts.Password != "" || f.opts.Access.HasPasswords() {
 		var r [12]byte
 		_, _ = rand.Read(r[:]) // never fails

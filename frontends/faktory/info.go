@@ -16,9 +16,9 @@ func (s *session) info(p *pipeline, _ []byte) {
 	if !s.allowed(access.Read) {
 		return
 	}
-	s.f.commands.Add(uint64(p.commands)) // INFO counts itself
+	s.front.commands.Add(uint64(p.commands)) // INFO counts itself
 	p.commands = 0
-	s.start(s.f.newReport())
+	s.start(s.front.newReport())
 }
 
 // Info returns the answer of INFO, for the HTTP API. Any goroutine may call it.
@@ -33,7 +33,7 @@ func (f *Frontend) Info() []byte {
 // report is an answer to INFO in progress, with its members in the order of the reference server. There may be hundreds of
 // thousands of queues, so each step adds one page of queues.
 type report struct {
-	f        *Frontend
+	front    *Frontend
 	json     []byte
 	after    string // the last queue added
 	queues   int
@@ -45,7 +45,7 @@ type report struct {
 type sets struct{ scheduled, retries, dead, working int64 }
 
 func (f *Frontend) newReport() *report {
-	t := &report{f: f}
+	t := &report{front: f}
 	now := f.broker.Now()
 	b := append(t.json, '{')
 	b = appendInstantMember(b, "now", now)
@@ -66,14 +66,14 @@ func (t *report) step(s *session) bool {
 
 // addPage adds the next page of queues and reports whether it was the last one. ask runs an operation with this tag.
 func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
-	list := core.ListQueueValues{Tag: tag, Prefix: t.f.opts.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
+	list := core.ListQueueValues{Tag: tag, Prefix: t.front.opts.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
 	page := queueValues(ask, list)
 	for _, q := range page {
-		t.json = appendQuoted(appendComma(t.json), q.Name[len(t.f.opts.Namespace):])
+		t.json = appendQuoted(appendComma(t.json), q.Name[len(t.front.opts.Namespace):])
 		t.json = strconv.AppendInt(append(t.json, ':'), q.Value, 10)
 		t.enqueued += q.Value
 	}
-	if t.f.opts.Namespace != "" {
+	if t.front.opts.Namespace != "" {
 		for of, size := range map[core.QueueMeasure]*int64{
 			core.QueueScheduled: &t.inQueues.scheduled, core.QueueRetrying: &t.inQueues.retries, core.QueueDead: &t.inQueues.dead,
 		} {
@@ -104,7 +104,7 @@ func (t *report) finish(counted *core.Stats) []byte {
 	b = appendIntegerMember(b, "scheduled", size.scheduled)
 	b = appendIntegerMember(b, "working", size.working)
 	b = append(b, '}')
-	b = t.f.appendTasks(b, size, &stats.Due)
+	b = t.front.appendTasks(b, size, &stats.Due)
 	totals := stats.Totals // of all protocols
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
@@ -112,11 +112,11 @@ func (t *report) finish(counted *core.Stats) []byte {
 	b = appendIntegerMember(b, "total_queues", int64(t.queues))
 	b = append(b, '}')
 	b = append(appendName(b, "server"), '{')
-	b = appendTextMember(b, "description", t.f.opts.Description)
+	b = appendTextMember(b, "description", t.front.opts.Description)
 	b = appendTextMember(b, "faktory_version", faktoryVersion)
-	b = appendIntegerMember(b, "uptime", int64(t.f.broker.Now().Sub(t.f.startedAt)/time.Second))
-	b = appendIntegerMember(b, "connections", t.f.connections.Load())
-	b = appendIntegerMember(b, "command_count", int64(t.f.commands.Load()))
+	b = appendIntegerMember(b, "uptime", int64(t.front.broker.Now().Sub(t.front.startedAt)/time.Second))
+	b = appendIntegerMember(b, "connections", t.front.connections.Load())
+	b = appendIntegerMember(b, "command_count", int64(t.front.commands.Load()))
 	b = appendIntegerMember(b, "used_memory_mb", memoryMB())
 	return append(b, '}', '}')
 }
@@ -124,7 +124,7 @@ func (t *report) finish(counted *core.Stats) []byte {
 // sets counts all jobs, or those in the namespace if there is one.
 func (t *report) sets(stats *core.Stats) sets {
 	size := t.inQueues
-	if t.f.opts.Namespace == "" {
+	if t.front.opts.Namespace == "" {
 		size.scheduled = int64(stats.Jobs[core.Scheduled])
 		size.retries = int64(stats.Jobs[core.Retrying])
 		size.dead = int64(stats.Jobs[core.Dead])

@@ -118,9 +118,9 @@ func (q *loginQueue) next() *login {
 // startLogin queues the check of the password hash of a HELLO. Deliver gets the result.
 func (s *session) startLogin(h hello) {
 	l := &login{conn: s.conn, challenge: s.challenge, hello: h, certificate: frontends.PeerCertificate(s.conn)}
-	queue := &s.f.logins.prompt
-	if s.f.opts.Access.Logins().Wait(s.address(), "", s.f.broker.Now()) > 0 {
-		queue = &s.f.logins.throttled
+	queue := &s.front.logins.prompt
+	if s.front.opts.Access.Logins().Wait(s.address(), "", s.front.broker.Now()) > 0 {
+		queue = &s.front.logins.throttled
 	}
 	if !queue.add(l) {
 		s.refuse(tooManyLogins)
@@ -158,7 +158,7 @@ func (s *session) finishLogin() {
 	}
 	wait := time.Duration(0)
 	if !l.missing {
-		wait = s.f.opts.Access.Logins().Failed(s.address(), "", s.f.broker.Now())
+		wait = s.front.opts.Access.Logins().Failed(s.address(), "", s.front.broker.Now())
 	}
 	s.refuseLogin(wait)
 }

@@ -87,7 +87,7 @@ func (s *session) mutate(_ *pipeline, arg []byte) {
 // setPages removes a whole set. If there is a namespace, it removes only jobs in the queues of the namespace.
 func (s *session) setPages(from core.State) []core.Purge {
 	page := core.Purge{States: []core.State{from}, Limit: purgePage}
-	if s.f.opts.Namespace == "" {
+	if s.front.opts.Namespace == "" {
 		return []core.Purge{page}
 	}
 	var pages []core.Purge
@@ -115,7 +115,7 @@ func (t *mutateNamed) step(s *session) bool {
 	ops := make([]core.Op, 0, n)
 	for _, jid := range t.jids[:n] {
 		if r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true}); r.Kind == core.Inspected &&
-			strings.HasPrefix(r.Info.Queue, s.f.opts.Namespace) {
+			strings.HasPrefix(r.Info.Queue, s.front.opts.Namespace) {
 			ops = append(ops, t.change(s.nextTag(), core.Ref{Seq: r.Info.Seq}, t.from))
 		}
 	}

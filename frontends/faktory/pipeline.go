@@ -44,7 +44,7 @@ const (
 
 // begin takes a pipeline for the time of one call; end flushes it and gives it back.
 func (s *session) begin() {
-	s.pipeline = s.f.pipelines.Get()
+	s.pipeline = s.front.pipelines.Get()
 	s.pipeline.Begin(&s.tag)
 }
 
@@ -52,14 +52,14 @@ func (s *session) end() {
 	s.flush()
 	p := s.pipeline
 	s.pipeline = nil
-	s.f.commands.Add(uint64(p.commands))
+	s.front.commands.Add(uint64(p.commands))
 	p.commands = 0
 	clear(p.unit.unknown[:cap(p.unit.unknown)])
 	p.unit.reset()
 	if cap(p.json) > maxIdleBuffer {
 		p.json = nil
 	}
-	s.f.pipelines.Put(p)
+	s.front.pipelines.Put(p)
 }
 
 // refuse adds a request that is answered with an error.
@@ -104,7 +104,7 @@ func (s *session) flush() {
 
 // run is like flush but also runs an empty pipeline, to get the reply to a parked FETCH.
 func (s *session) run() {
-	s.pipeline.Run(s.f.broker, s.client, s)
+	s.pipeline.Run(s.front.broker, s.client, s)
 	s.pipeline.Reset()
 	for len(s.lateReplies) > 0 {
 		r := s.lateReplies[0]
@@ -122,7 +122,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 	case pushRequest:
 		commit, err := s.pushResult(p.job, r)
 		if err != nil {
-			s.fail(err, s.f.subject(p.job, err), commit)
+			s.fail(err, s.front.subject(p.job, err), commit)
 			return
 		}
 		s.ok(commit)
@@ -156,7 +156,7 @@ func (s *session) Push(r *core.Reply) {
 	switch r.Kind { //nolint:exhaustive // a lease has no other replies
 	case core.Assigned:
 		p := s.pipeline
-		p.json = s.f.appendJob(p.json[:0], r.Job, jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
+		p.json = s.front.appendJob(p.json[:0], r.Job, jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
 		s.bulk(p.json, r.Commit)
 		s.deliveries.Add(s.conn.Out(), r)
 	case core.Failed:

@@ -38,7 +38,7 @@ func (s *session) queue(_ *pipeline, arg []byte) {
 			names = s.queueNames()
 		} else {
 			for i, name := range names {
-				names[i] = s.f.opts.Namespace + name
+				names[i] = s.front.opts.Namespace + name
 			}
 		}
 		if verb == "REMOVE" {
@@ -70,7 +70,7 @@ func (s *session) doAll(ops []core.Op) (commit core.Commit, err error) {
 	if len(ops) == 0 {
 		return 0, nil
 	}
-	for _, r := range s.f.broker.Do(s.client, ops, nil) {
+	for _, r := range s.front.broker.Do(s.client, ops, nil) {
 		commit = max(commit, r.Commit)
 		if r.Kind == core.Failed && err == nil {
 			err = r.Err
@@ -89,9 +89,9 @@ func (s *session) latency(names []string) {
 		return
 	}
 	seconds := make(map[string]float64, len(names))
-	now := s.f.broker.Now()
+	now := s.front.broker.Now()
 	for _, name := range names {
-		r := s.ask(&core.InspectQueue{Tag: s.nextTag(), Queue: s.f.opts.Namespace + name})
+		r := s.ask(&core.InspectQueue{Tag: s.nextTag(), Queue: s.front.opts.Namespace + name})
 		seconds[name] = 0
 		if r.Kind == core.Queues && len(r.Queues) == 1 && r.Queues[0].NextEnqueuedAt != 0 {
 			seconds[name] = max(now.Sub(r.Queues[0].NextEnqueuedAt), 0).Seconds()
@@ -103,7 +103,7 @@ func (s *session) latency(names []string) {
 
 // queueNames returns the core's names of all queues that clients can see.
 func (s *session) queueNames() (names []string) {
-	list := core.ListQueueValues{Prefix: s.f.opts.Namespace, Limit: queuePage}
+	list := core.ListQueueValues{Prefix: s.front.opts.Namespace, Limit: queuePage}
 	for {
 		list.Tag = s.nextTag()
 		page := queueValues(s.ask, list)
@@ -201,7 +201,7 @@ func (s *session) flushJobs(*pipeline, []byte) {
 		return
 	}
 	page := core.Purge{Limit: purgePage}
-	switch s.f.opts.Flush {
+	switch s.front.opts.Flush {
 	case FlushOff:
 		s.refuse("FLUSH is not allowed here")
 		return
@@ -210,7 +210,7 @@ func (s *session) flushJobs(*pipeline, []byte) {
 	case FlushFaktory, "":
 		page.Origin = core.Faktory
 	}
-	s.noteChange("jobs.flush", string(s.f.opts.Flush))
+	s.noteChange("jobs.flush", string(s.front.opts.Flush))
 	s.start(&removal{batches: &core.PurgeBatches{Limit: purgePage}, pages: []core.Purge{page}, flush: true})
 }
 

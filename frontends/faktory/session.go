@@ -29,7 +29,7 @@ const (
 
 // session is the state of one connection.
 type session struct {
-	f         *Frontend
+	front     *Frontend
 	conn      frontends.Conn
 	lines     lineReader
 	names     names
@@ -99,7 +99,7 @@ func (s *session) Feed(in []byte) int {
 // line serves one request line; err is set for one that is too long.
 func (s *session) line(line []byte, err error) {
 	switch {
-	case s.f.stopping.Load():
+	case s.front.stopping.Load():
 		s.flush()
 		s.refuse("shutdown in progress")
 		s.hangUp()
@@ -198,7 +198,7 @@ func (s *session) Closed() {
 		return
 	}
 	if s.running != nil {
-		s.f.detach(s.running, access.PrincipalOf(s.f.broker, s.client))
+		s.front.detach(s.running, access.PrincipalOf(s.front.broker, s.client))
 	}
 	for len(s.lateReplies) > 0 { // more may arrive while jobs are released
 		r := s.lateReplies[0]
@@ -207,11 +207,11 @@ func (s *session) Closed() {
 			s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		}
 	}
-	s.f.broker.Close(s.client)
+	s.front.broker.Close(s.client)
 	s.client = 0
-	s.f.connections.Add(-1)
+	s.front.connections.Add(-1)
 	if s.worker != nil {
-		s.f.workers.leave(s, s.worker)
+		s.front.workers.leave(s, s.worker)
 	}
 }
 
@@ -219,7 +219,7 @@ var _ frontends.UnsentHandler = (*session)(nil)
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	s.deliveries.Release(s.f.broker, core.Faktory, s.conn.Out(), bytes)
+	s.deliveries.Release(s.front.broker, core.Faktory, s.conn.Out(), bytes)
 }
 
 // handshake serves the first line.
@@ -230,7 +230,7 @@ func (s *session) handshake(line []byte) {
 		s.hangUp()
 		return
 	}
-	switch o := &s.f.opts; {
+	switch o := &s.front.opts; {
 	case o.Password == "" && !o.Access.HasPasswords():
 		s.admit(h, nil)
 	case h.PwdHash != "":
@@ -245,11 +245,11 @@ func (s *session) handshake(line []byte) {
 // admit starts to serve a client. p is the principal whose password it has shown; nil: none.
 func (s *session) admit(h hello, p *access.Principal) {
 	s.phase, s.principal = serving, p
-	s.lines.max, s.lines.jobMax = min(s.f.opts.MaxLine, maxCommandLine), s.f.opts.MaxLine
+	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
 	s.greeted.Store(true)
 	s.openClient()
 	if h.WID != "" {
-		s.worker, s.workerID = s.f.workers.join(s, h, access.PrincipalOf(s.f.broker, s.client), s.f.broker.Now()), h.WID
+		s.worker, s.workerID = s.front.workers.join(s, h, access.PrincipalOf(s.front.broker, s.client), s.front.broker.Now()), h.WID
 		if s.worker == nil {
 			s.refuseWorker()
 			return
@@ -258,7 +258,7 @@ func (s *session) admit(h hello, p *access.Principal) {
 		s.workerID = "connection-" + strconv.FormatUint(uint64(s.client), 10)
 	}
 	s.ok(0)
-	if n, limit := s.f.connections.Add(1), s.f.opts.MaxConnections; limit > 0 && n > int64(limit) {
+	if n, limit := s.front.connections.Add(1), s.front.opts.MaxConnections; limit > 0 && n > int64(limit) {
 		s.refuse(fmt.Sprintf("too many connections: %d", n))
 		s.hangUp()
 	}
@@ -266,20 +266,20 @@ func (s *session) admit(h hello, p *access.Principal) {
 
 // refuseWorker ends a connection whose HELLO names the worker of another principal.
 func (s *session) refuseWorker() {
-	s.f.opts.Access.CountRefusal(core.Faktory)
-	s.f.broker.Close(s.client)
+	s.front.opts.Access.CountRefusal(core.Faktory)
+	s.front.broker.Close(s.client)
 	s.client = 0
 	s.refuse("worker id belongs to another client")
 	s.hangUp()
 }
 
 func (s *session) openClient() {
-	s.client = frontends.OpenClient(s.f.broker, core.Faktory, s.conn, s.principal)
+	s.client = frontends.OpenClient(s.front.broker, core.Faktory, s.conn, s.principal)
 }
 
 // reopenClient replaces the broker client, which cancels the parked lease.
 func (s *session) reopenClient() {
-	s.f.broker.Close(s.client)
+	s.front.broker.Close(s.client)
 	s.openClient()
 }
 
@@ -322,7 +322,7 @@ func (s *session) nextTag() uint64 {
 func (s *session) ask(op core.Op) core.Reply {
 	tag := s.tag // nextTag gave it to op
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
-	for _, r := range s.f.broker.Do(s.client, []core.Op{op}, nil) {
+	for _, r := range s.front.broker.Do(s.client, []core.Op{op}, nil) {
 		if r.Tag == tag {
 			answer = r
 		} else {

@@ -75,7 +75,7 @@ func (f *Frontend) detach(t task, p *access.Principal) {
 	if !f.detached.reserve(bytes) {
 		return
 	}
-	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t, principal: p}
+	s := &session{front: f, conn: &detachedConn{}, phase: serving, running: t, principal: p}
 	s.openClient()
 	f.detached.mu.Lock()
 	f.detached.tasks = append(f.detached.tasks, detachedTask{session: s, bytes: bytes})

@@ -48,7 +48,7 @@ func (s *session) trackGet(p *pipeline, jid string) {
 	}
 	info := r.Info
 	p.json = appendTextMember(p.json, "state", trackState(info))
-	p.json = appendInstantMember(p.json, "updated_at", min(updatedAt(info), s.f.broker.Now()))
+	p.json = appendInstantMember(p.json, "updated_at", min(updatedAt(info), s.front.broker.Now()))
 	if done := &info.Progress; done.Den > 0 {
 		p.json = appendIntegerMember(p.json, "percent", int64(done.Num)*100/int64(done.Den))
 	}
@@ -113,7 +113,7 @@ func (s *session) trackSet(arg []byte) {
 		report.Progress.Text = core.CutText(*set.Desc, maxMessage)
 	}
 	if !set.until.IsZero() {
-		report.ExtendUntil = min(core.InstantOf(set.until), s.f.broker.Now().Add(maxReserve))
+		report.ExtendUntil = min(core.InstantOf(set.until), s.front.broker.Now().Add(maxReserve))
 	}
 	said := r.Info.Progress.Text
 	report.Tag = s.nextTag()

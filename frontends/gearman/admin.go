@@ -32,8 +32,8 @@ var textCommands = []struct {
 	{"status", 1, toRead, (*session).status},
 	{"prioritystatus", 1, toRead, (*session).status},
 	{"workers", 1, toRead, (*session).workers},
-	{"version", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.opts.Version + "\n") }},
-	{"verbose", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.opts.Verbosity + "\n") }},
+	{"version", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.front.opts.Version + "\n") }},
+	{"verbose", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.front.opts.Verbosity + "\n") }},
 	{"getpid", 1, nothing, func(s *session, _ []string) { s.say("OK " + strconv.Itoa(os.Getpid()) + "\n") }},
 	{"show", 2, toRead, (*session).show},
 	{"cancel", 3, nothing, (*session).cancel},
@@ -58,9 +58,9 @@ func (n need) metBy(s *session) bool {
 	case nothing:
 		return true
 	case toRead:
-		return access.Allowed(s.f.broker, s.client, access.Read)
+		return access.Allowed(s.front.broker, s.client, access.Read)
 	case toOperate:
-		return access.Allowed(s.f.broker, s.client, access.Operate)
+		return access.Allowed(s.front.broker, s.client, access.Operate)
 	}
 	return false
 }
@@ -110,7 +110,7 @@ func (s *session) noteChange(c *access.Change) {
 		return
 	}
 	c.Protocol = core.Gearman
-	s.f.opts.Audit.Note(s.f.broker, s.client, s.conn, *c)
+	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, *c)
 }
 
 // status handles status and prioritystatus.
@@ -119,7 +119,7 @@ func (s *session) status(words []string) {
 }
 
 func (s *session) workers([]string) {
-	s.list(&listing{next: (*listing).nextWorkers, entries: s.f.workers.snapshot()})
+	s.list(&listing{next: (*listing).nextWorkers, entries: s.front.workers.snapshot()})
 }
 
 func (s *session) show(words []string) {
@@ -138,7 +138,7 @@ func (s *session) cancel(words []string) {
 		s.say(lineBadCancel)
 		return
 	}
-	seq, ok := s.f.opts.Handles.Parse([]byte(words[2]))
+	seq, ok := s.front.opts.Handles.Parse([]byte(words[2]))
 	if !ok {
 		s.say(lineNoJob)
 		return
@@ -157,7 +157,7 @@ func (s *session) function(words []string) (*name, bool) {
 
 // queue returns the name for a word. If a queue cannot have it, the line is refused.
 func (s *session) queue(word string) (*name, bool) {
-	n := s.names.of([]byte(word), &s.f.opts)
+	n := s.names.of([]byte(word), &s.front.opts)
 	if !n.valid() {
 		s.say("ERR " + errNameSize.code + " " + strings.ReplaceAll(errNameSize.message, " ", "+") + "\r\n")
 		return nil, false
@@ -208,14 +208,14 @@ func (s *session) maxQueue(words []string) {
 
 // shutdown ends the process if the configuration allows it; otherwise it is an unknown command.
 func (s *session) shutdown(words []string) {
-	if !s.f.opts.AllowShutdown || s.f.opts.Shutdown == nil {
+	if !s.front.opts.AllowShutdown || s.front.opts.Shutdown == nil {
 		s.unknown(words[0])
 		return
 	}
 	s.say(lineOK)
 	s.flush(false)
 	s.noteChange(&access.Change{Action: "shutdown"})
-	s.f.opts.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
+	s.front.opts.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }
 
 // appendLine appends the answer to a text command whose operation succeeded. Packets that succeed have no answer.
@@ -233,7 +233,7 @@ func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities boo
 	for i := range queues {
 		q := &queues[i]
 		waiting := q.Scheduled + q.Retrying + q.Blocked
-		b = appendText(b, s.f.functionOf(q.Name))
+		b = appendText(b, s.front.functionOf(q.Name))
 		if priorities {
 			b = appendColumn(b, q.High)
 			b = appendColumn(b, q.Normal+waiting)

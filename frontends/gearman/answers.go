@@ -11,7 +11,7 @@ func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 	switch r.Kind {
 	case core.Submitted:
 		start := len(b)
-		return endPacket(s.f.opts.Handles.Append(beginPacket(b, jobCreated), r.Seq), start)
+		return endPacket(s.front.opts.Handles.Append(beginPacket(b, jobCreated), r.Seq), start)
 	case core.Assigned:
 		return s.appendAssign(b, r, p.typ)
 	case core.NothingReady, core.TimedOut:
@@ -44,7 +44,7 @@ func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 // appendWork appends a packet with a handle and data.
 func (s *session) appendWork(b []byte, t packetType, seq uint64, data []byte) []byte {
 	start := len(b)
-	return endPacket(appendField(s.f.opts.Handles.Append(beginPacket(b, t), seq), data), start)
+	return endPacket(appendField(s.front.opts.Handles.Append(beginPacket(b, t), seq), data), start)
 }
 
 // appendAssign appends a job in the form that the type of grab requires.
@@ -60,7 +60,7 @@ func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []by
 			typ = jobAssignAll
 		}
 	}
-	b = appendField(s.f.opts.Handles.Append(beginPacket(b, typ), r.Seq), s.f.functionOf(j.Queue))
+	b = appendField(s.front.opts.Handles.Append(beginPacket(b, typ), r.Seq), s.front.functionOf(j.Queue))
 	if typ != jobAssign {
 		b = appendField(b, uniqueOf(j))
 	}
@@ -76,7 +76,7 @@ func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 		return s.appendWork(b, workStatus, r.Seq, r.Progress.Verbatim)
 	}
 	start := len(b)
-	b = s.f.opts.Handles.Append(beginPacket(b, workStatus), r.Seq)
+	b = s.front.opts.Handles.Append(beginPacket(b, workStatus), r.Seq)
 	b = appendNumber(b, uint64(r.Progress.Num))
 	return endPacket(appendNumber(b, uint64(r.Progress.Den)), start)
 }
@@ -96,7 +96,7 @@ func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 		}
 	}
 	start := len(b)
-	return endPacket(s.f.opts.Handles.Append(beginPacket(b, workFail), r.Seq), start)
+	return endPacket(s.front.opts.Handles.Append(beginPacket(b, workFail), r.Seq), start)
 }
 
 // isUnfinished reports whether a job exists for Gearman clients. A finished job does not, even if its outcome is kept.

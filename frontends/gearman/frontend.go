@@ -106,7 +106,7 @@ func (f *Frontend) Limits() frontends.Limits {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{f: f, conn: c, exceptions: f.opts.ExceptionsForAll, grabs: maxGrabs}
+	s := &session{front: f, conn: c, exceptions: f.opts.ExceptionsForAll, grabs: maxGrabs}
 	s.client = frontends.OpenClient(f.broker, core.Gearman, c, nil)
 	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s

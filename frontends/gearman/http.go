@@ -16,24 +16,26 @@ const httpReadTimeout = 10 * time.Second
 // HTTP serves gearmand's HTTP protocol: a request submits a job to its function, and the answer is the result. A connection
 // serves one request. It is a frontends.Frontend.
 type HTTP struct {
-	f *Frontend
+	front *Frontend
 
 	mu        sync.Mutex // guards lastInput
 	lastInput map[*httpSession]core.Instant
 }
 
 // HTTP returns a front-end whose requests submit jobs in the same way as clients of f.
-func (f *Frontend) HTTP() *HTTP { return &HTTP{f: f, lastInput: make(map[*httpSession]core.Instant)} }
+func (f *Frontend) HTTP() *HTTP {
+	return &HTTP{front: f, lastInput: make(map[*httpSession]core.Instant)}
+}
 
 // Name implements frontends.Frontend.
 func (h *HTTP) Name() string { return "gearman-http" }
 
 // Limits implements frontends.Frontend.
-func (h *HTTP) Limits() frontends.Limits { return h.f.Limits() }
+func (h *HTTP) Limits() frontends.Limits { return h.front.Limits() }
 
 // Open implements frontends.Frontend.
 func (h *HTTP) Open(c frontends.Conn) frontends.Session {
-	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.f.broker, core.Gearman, c, nil)}
+	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.front.broker, core.Gearman, c, nil)}
 	h.noteInput(s)
 	return s
 }
@@ -54,7 +56,7 @@ func (h *HTTP) Tick(now core.Instant) {
 func (h *HTTP) noteInput(s *httpSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lastInput[s] = h.f.broker.Now()
+	h.lastInput[s] = h.front.broker.Now()
 }
 
 // forget ends the timeout of a client when its request is complete or its connection is closed.
@@ -84,7 +86,7 @@ func (s *httpSession) Feed(in []byte) int {
 	if s.complete {
 		return len(in)
 	}
-	r, status, done := parseHTTP(in, s.h.f.opts.MaxBodyBytes)
+	r, status, done := parseHTTP(in, s.h.front.opts.MaxBodyBytes)
 	if status == "" && !done {
 		s.h.noteInput(s)
 		return 0
@@ -105,13 +107,13 @@ func (s *httpSession) Feed(in []byte) int {
 
 // submit submits the job.
 func (s *httpSession) submit(r *httpRequest) {
-	n := newName(string(r.function), &s.h.f.opts)
+	n := newName(string(r.function), &s.h.front.opts)
 	if len(r.unique) > maxUniqueBytes || !n.valid() {
 		s.refuse(httpBadRequest)
 		return
 	}
 	var scratch []byte
-	op := &core.Submit{Job: s.h.f.newJob(n, &r.submission, &scratch)}
+	op := &core.Submit{Job: s.h.front.newJob(n, &r.submission, &scratch)}
 	op.Job.Trace = tracecontext.Join(string(r.traceparent), string(r.tracestate))
 	if !r.background {
 		op.Watch = core.WatchStream
@@ -124,7 +126,7 @@ func (s *httpSession) Deliver() { s.do() }
 
 // do applies operations and handles the replies.
 func (s *httpSession) do(ops ...core.Op) {
-	s.replies = s.h.f.broker.Do(s.client, ops, s.replies[:0])
+	s.replies = s.h.front.broker.Do(s.client, ops, s.replies[:0])
 	for i := range s.replies {
 		if !s.answered {
 			s.answer(&s.replies[i])
@@ -165,7 +167,7 @@ func (s *httpSession) end(r *core.Reply) {
 		if s.addData(r.Data) {
 			s.write(s.handle(r), layouts[workComplete].name, s.data, r.Commit)
 		}
-	case s.h.f.opts.ExceptionsForAll && failure != nil && failure.Exception:
+	case s.h.front.opts.ExceptionsForAll && failure != nil && failure.Exception:
 		s.write(s.handle(r), layouts[workException].name, failure.Data, r.Commit)
 	default:
 		s.write(s.handle(r), layouts[workFail].name, nil, r.Commit)
@@ -174,7 +176,7 @@ func (s *httpSession) end(r *core.Reply) {
 
 // addData keeps a part of the result. It answers with an error if the result exceeds the limit for workloads.
 func (s *httpSession) addData(part []byte) (ok bool) {
-	if len(s.data)+len(part) > s.h.f.opts.MaxBodyBytes {
+	if len(s.data)+len(part) > s.h.front.opts.MaxBodyBytes {
 		s.refuse(httpServerError)
 		return false
 	}
@@ -183,7 +185,7 @@ func (s *httpSession) addData(part []byte) (ok bool) {
 }
 
 func (s *httpSession) handle(r *core.Reply) string {
-	return string(s.h.f.opts.Handles.Append(nil, r.Seq))
+	return string(s.h.front.opts.Handles.Append(nil, r.Seq))
 }
 
 // write answers with status 200. The answer is sent once commit is durable.
@@ -197,7 +199,7 @@ func (s *httpSession) write(handle, command string, body []byte, commit core.Com
 		b = append(append(append(b, "X-Gearman-Command: "...), command...), "\r\n"...)
 	}
 	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
-	b = append(b, "\r\nServer: Gearman/"+s.h.f.opts.Version+"\r\n\r\n"...)
+	b = append(b, "\r\nServer: Gearman/"+s.h.front.opts.Version+"\r\n\r\n"...)
 	if !s.head {
 		b = append(b, body...)
 	}
@@ -212,7 +214,7 @@ func (s *httpSession) refuse(status httpStatus) {
 }
 
 func (s *httpSession) refusal(status httpStatus) []byte {
-	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.f.opts.Version + "\r\nContent-Length: 0\r\n\r\n")
+	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.front.opts.Version + "\r\nContent-Length: 0\r\n\r\n")
 }
 
 // statusLine is the first line of an answer in the HTTP version of the request. For HTTP/1.1 it includes the header that
@@ -240,5 +242,5 @@ func (s *httpSession) EOF(in []byte) { s.Feed(in) }
 func (s *httpSession) Closed() {
 	s.complete, s.answered = true, true
 	s.h.forget(s)
-	s.h.f.broker.Close(s.client)
+	s.h.front.broker.Close(s.client)
 }

@@ -75,7 +75,7 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 	l.ask(s, op, func(r *core.Reply) {
 		b := s.conn.Out().Buf()
 		for i := range r.Jobs {
-			if j := &r.Jobs[i]; isUnfinished(j) && s.f.owns(j.Queue) && (op.Brief || j.Job != nil) {
+			if j := &r.Jobs[i]; isUnfinished(j) && s.front.owns(j.Queue) && (op.Brief || j.Job != nil) {
 				b = append(write(s, b, j), '\n')
 			}
 		}
@@ -88,7 +88,7 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 // nextQueues writes the next rows of status or prioritystatus.
 func (l *listing) nextQueues(s *session) (more bool) {
 	s.tag++
-	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.f.opts.Namespace, After: l.after, Limit: pageJobs}, func(r *core.Reply) {
+	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.front.opts.Namespace, After: l.after, Limit: pageJobs}, func(r *core.Reply) {
 		s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
 		if more = len(r.Queues) == pageJobs; more {
 			l.after = r.Queues[pageJobs-1].Name
@@ -118,7 +118,7 @@ func (l *listing) nextDrop(s *session) (more bool) {
 // ask runs one operation and passes its reply to answer. It keeps other replies for later.
 func (l *listing) ask(s *session, op core.Op, answer func(*core.Reply)) {
 	first := len(l.pushes)
-	l.pushes = s.f.broker.Do(s.client, []core.Op{op}, l.pushes)
+	l.pushes = s.front.broker.Do(s.client, []core.Op{op}, l.pushes)
 	kept := l.pushes[:first]
 	for i := range l.pushes[first:] {
 		if r := &l.pushes[first+i]; r.Tag == op.TagOf() {
@@ -143,7 +143,7 @@ func writeJob(s *session, b []byte, j *core.JobInfo) []byte {
 	if j.Ephemeral {
 		stored = 0
 	}
-	return appendColumn(appendColumn(appendColumn(s.f.opts.Handles.Append(b, j.Seq), retries), 0), stored)
+	return appendColumn(appendColumn(appendColumn(s.front.opts.Handles.Append(b, j.Seq), retries), 0), stored)
 }
 
 // writeUnique writes a row of show unique jobs; a job without a unique has an empty one. A lone dot would end the list.

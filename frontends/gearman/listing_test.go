@@ -81,9 +81,9 @@ func TestListingWaitsForItsReader(t *testing.T) {
 	t.Parallel()
 	s, conn := open(&fakeBroker{}, testOptions())
 	for range 300 {
-		w := s.f.workers.add(s.client+1, 1, "10.0.0.2")
+		w := s.front.workers.add(s.client+1, 1, "10.0.0.2")
 		s.client++
-		s.f.workers.setID(w, strings.Repeat("i", 100_000))
+		s.front.workers.setID(w, strings.Repeat("i", 100_000))
 	}
 	in := []byte("workers\nversion\n")
 	n := s.Feed(in)

@@ -41,7 +41,7 @@ func (s *session) submitSched(m *message) {
 		s.refuse(&errTime)
 		return
 	}
-	at, ok := c.next(s.f.broker.Now().Time().In(s.f.opts.Location))
+	at, ok := c.next(s.front.broker.Now().Time().In(s.front.opts.Location))
 	if !ok {
 		s.refuse(&errTime)
 		return
@@ -66,13 +66,13 @@ func (s *session) submit(sub submission) {
 		s.refuse(&errUniqueSize)
 		return
 	}
-	n := s.names.of(sub.function, &s.f.opts)
+	n := s.names.of(sub.function, &s.front.opts)
 	if !n.valid() {
 		s.refuse(&errNameSize)
 		return
 	}
 	op := s.pipeline.Submits.Next()
-	op.Job = s.f.newJob(n, &sub, &s.pipeline.scratch)
+	op.Job = s.front.newJob(n, &sub, &s.pipeline.scratch)
 	if !sub.background {
 		op.Watch = core.WatchStream
 	}
@@ -117,16 +117,16 @@ func (s *session) canDo(m *message) {
 	if m.typ == canDoTimeout {
 		op.LeaseFor = parseTimeout(cutNUL(m.args[1]))
 	}
-	n := s.names.of(cutNUL(function), &s.f.opts)
+	n := s.names.of(cutNUL(function), &s.front.opts)
 	if !n.valid() {
 		s.refuse(&errNameSize)
 		return
 	}
-	if !access.AllowedFor(s.f.broker, s.client, access.Consume, n.queue) {
+	if !access.AllowedFor(s.front.broker, s.client, access.Consume, n.queue) {
 		s.refuse(&errForbidden)
 		return
 	}
-	if !s.f.workers.register(s.entry, n.function) {
+	if !s.front.workers.register(s.entry, n.function) {
 		s.refuse(&errFunctions)
 		return
 	}
@@ -135,16 +135,16 @@ func (s *session) canDo(m *message) {
 }
 
 func (s *session) cantDo(m *message) {
-	n := s.names.of(cutNUL(m.args[0]), &s.f.opts)
+	n := s.names.of(cutNUL(m.args[0]), &s.front.opts)
 	if n.tooLong { // so it was never registered
 		return
 	}
-	s.f.workers.unregister(s.entry, n.function)
+	s.front.workers.unregister(s.entry, n.function)
 	s.ask(&core.Unregister{Queue: n.queue})
 }
 
 func (s *session) resetAbilities(*message) {
-	s.f.workers.reset(s.entry)
+	s.front.workers.reset(s.entry)
 	s.ask(&core.Unregister{All: true})
 }
 
@@ -165,7 +165,7 @@ func (s *session) grab(m *message) {
 
 // job parses the handle in a packet of a worker. If it is not a handle, the packet is refused.
 func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
-	seq, ok := s.f.opts.Handles.Parse(handle)
+	seq, ok := s.front.opts.Handles.Parse(handle)
 	if !ok {
 		s.refuse(noSuchJob(typ))
 		return core.Ref{}, 0, false
@@ -210,13 +210,13 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 // failOversized fails a job whose result is too large, if this worker holds it. If the job were released instead, the next
 // worker would send the same result and lose its connection too.
 func (s *session) failOversized(m *message) {
-	seq, ok := s.f.opts.Handles.Parse(m.args[0])
+	seq, ok := s.front.opts.Handles.Parse(m.args[0])
 	if !ok {
 		return
 	}
 	s.fail(s.expect(pending{kind: noAnswer}), core.Ref{Seq: seq}, &core.Failure{
 		Type: "ResultTooLarge",
-		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.f.opts.MaxBodyBytes) +
+		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.front.opts.MaxBodyBytes) +
 			" bytes that are taken",
 	})
 }
@@ -253,7 +253,7 @@ func (s *session) workData(m *message) {
 
 func (s *session) getStatus(m *message) {
 	handle := cutNUL(m.args[0])
-	seq, ok := s.f.opts.Handles.Parse(handle)
+	seq, ok := s.front.opts.Handles.Parse(handle)
 	if !ok {
 		s.pipeline.Local(pending{kind: unknownStatusAnswer, arg: handle})
 		return
@@ -287,7 +287,7 @@ func (s *session) option(m *message) {
 
 func (s *session) setClientID(m *message) {
 	id := cutNUL(m.args[0])
-	s.f.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
+	s.front.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
 }
 
 // maxMessageBytes limits the part of an exception that clients of other protocols see.

@@ -37,12 +37,12 @@ func (l *noJobDelay) noteGrab() {
 // delayNoJob lets the last message wait if it is a grab.
 func (s *session) delayNoJob() {
 	l := &s.noJobDelay
-	if s.f.opts.NoJobDelay == 0 || !l.busy || l.parallel || l.submitted || s.eof {
+	if s.front.opts.NoJobDelay == 0 || !l.busy || l.parallel || l.submitted || s.eof {
 		return
 	}
 	p, tag, op := s.pipeline.Last()
 	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag {
-		lease.Deadline = s.f.broker.Now().Add(s.f.opts.NoJobDelay)
+		lease.Deadline = s.front.broker.Now().Add(s.front.opts.NoJobDelay)
 		l.grab, l.tag = p.typ, tag
 	}
 }

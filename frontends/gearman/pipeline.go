@@ -44,13 +44,13 @@ func (p *pipeline) full() bool { return p.Len() >= maxPipeline || p.Ops() >= max
 
 // begin takes a pipeline for the time of one call; end gives it back.
 func (s *session) begin() {
-	s.pipeline = s.f.pipelines.Get()
+	s.pipeline = s.front.pipelines.Get()
 	s.pipeline.Begin(&s.tag)
 }
 
 func (s *session) end() {
 	s.reset()
-	s.f.pipelines.Put(s.pipeline)
+	s.front.pipelines.Put(s.pipeline)
 	s.pipeline = nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 // session is one connection: client, worker and administrator at once.
 type session struct {
-	f      *Frontend
+	front  *Frontend
 	conn   frontends.Conn
 	client core.ClientID
 	entry  *connEntry
@@ -52,7 +52,7 @@ func (s *session) Feed(in []byte) int {
 	s.interruptDelay()
 	used, decided := 0, 0
 	for !s.closing && s.listing == nil && s.reading.grab == 0 && !s.outputFull() {
-		n, err := decode(in[used:], s.f.opts.MaxBodyBytes, &s.pipeline.msg)
+		n, err := decode(in[used:], s.front.opts.MaxBodyBytes, &s.pipeline.msg)
 		if err != nil {
 			s.refuseSyntax(err)
 		} else if n == 0 {
@@ -84,7 +84,7 @@ func (s *session) Deliver() {
 	if s.listing != nil && !s.page() {
 		return
 	}
-	s.pipeline.Run(s.f.broker, s.client, s)
+	s.pipeline.Run(s.front.broker, s.client, s)
 }
 
 // Refusal implements frontends.Session.
@@ -125,8 +125,8 @@ func (s *session) EOF(in []byte) {
 // Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.closing, s.listing = true, nil
-	s.f.workers.remove(s.entry)
-	s.f.broker.Close(s.client)
+	s.front.workers.remove(s.entry)
+	s.front.broker.Close(s.client)
 }
 
 // run handles one message.
@@ -175,7 +175,7 @@ func (s *session) flush(drained bool) {
 	s.allowLate()
 	before := s.conn.Out().Len()
 	if p.Len() > 0 || p.Ops() > 0 { // also without operations, so that older pushes come before the answers
-		p.Run(s.f.broker, s.client, s)
+		p.Run(s.front.broker, s.client, s)
 	}
 	if p.Leases.Len() > 0 {
 		s.grabs = nextGrabs(s.grabs, s.conn.Out().Len()-before)

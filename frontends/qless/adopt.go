@@ -64,7 +64,7 @@ func (m *model) jobOf(n *found, t *tx) *job {
 // space.
 func (t *tx) adopt(n *found) *job {
 	i := n.info
-	name, ok := strings.CutPrefix(i.Queue, t.f.opts.Namespace)
+	name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace)
 	if !ok || n.job == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (t *tx) markSynced(j *job) {
 func (t *tx) syncFields(j *job, n *found) {
 	i := n.info
 	t.edit(j)
-	if name, ok := strings.CutPrefix(i.Queue, t.f.opts.Namespace); ok && t.before[j].broker.queue != "" && t.before[j].broker.queue != i.Queue {
+	if name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace); ok && t.before[j].broker.queue != "" && t.before[j].broker.queue != i.Queue {
 		for kind, p := range j.places {
 			if p.in && p.queue != name {
 				t.enter(j, setKind(kind), name, p.score) //nolint:gosec // an index of a small array

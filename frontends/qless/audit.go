@@ -47,13 +47,13 @@ func onJobs(action string) func(*Frontend, args) access.Change {
 
 // noteCall reports a successful call for the audit log.
 func (s *session) noteCall(argv []string) {
-	if change, ok := audited[argv[0]]; ok && s.f.opts.Audit != nil {
-		s.noteChange(change(s.f, args(argv[2:])))
+	if change, ok := audited[argv[0]]; ok && s.front.opts.Audit != nil {
+		s.noteChange(change(s.front, args(argv[2:])))
 	}
 }
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c access.Change) {
 	c.Protocol = core.Qless
-	s.f.opts.Audit.Note(s.f.broker, s.Client, s.Conn, c)
+	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, c)
 }

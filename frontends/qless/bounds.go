@@ -20,7 +20,7 @@ func (t *tx) fits(j *job, room *int) bool {
 	if j == nil {
 		return true
 	}
-	t.f.readData(j)
+	t.front.readData(j)
 	first := *room == maxBytesOfCall
 	if *room -= len(j.data); first || *room >= 0 {
 		return true

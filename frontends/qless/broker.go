@@ -153,7 +153,7 @@ func (t *tx) planFailure(p *plan, j *job) {
 	then.want, then.leased = failed, false
 	p.add(j, op, then)
 	if j.foreign { // its own retry policy decides what happens next
-		t.f.markDirty(j.broker.seq)
+		t.front.markDirty(j.broker.seq)
 	}
 }
 
@@ -196,10 +196,10 @@ func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
 			n.Queue = at.queue
 		}
 	}
-	n.Queue = t.f.coreQueue(n.Queue)
-	if t.f.opts.Route != nil {
-		queue, typ := t.f.opts.Route(strings.TrimPrefix(n.Queue, t.f.opts.Namespace), j.klass)
-		if t.f.coreQueue(queue) != n.Queue {
+	n.Queue = t.front.coreQueue(n.Queue)
+	if t.front.opts.Route != nil {
+		queue, typ := t.front.opts.Route(strings.TrimPrefix(n.Queue, t.front.opts.Namespace), j.klass)
+		if t.front.coreQueue(queue) != n.Queue {
 			n.Queue = queue
 		}
 		n.Type = typ
@@ -258,7 +258,7 @@ func (t *tx) planLease(p *plan, j *job) {
 	then := j.broker
 	set, changed := t.changes(j)
 	if !t.syncing && t.respawned(j) {
-		move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set, Queue: t.f.coreQueue(j.queue)}
+		move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set, Queue: t.front.coreQueue(j.queue)}
 		waits := brokerJob{seq: j.broker.seq, want: waiting, queue: move.Queue}
 		p.submits = append(p.submits, step{op: move, j: j, then: waits})
 		waits.want, waits.worker, waits.leased = running, j.worker, true
@@ -304,7 +304,7 @@ func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 	at := j.places[map[string]setKind{waiting: waitingSet, scheduled: scheduledSet, depends: dependsSet}[want]]
 	move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set}
 	if was := t.before[j]; at.queue != "" && (at.queue != was.queue || at.queue != j.queue) {
-		move.Queue = t.f.coreQueue(at.queue)
+		move.Queue = t.front.coreQueue(at.queue)
 		then.queue = move.Queue
 	}
 	switch want {
@@ -332,7 +332,7 @@ func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 		if changed {
 			p.add(j, &core.Update{Ref: ref, Set: set}, old)
 		}
-	case want == waiting && old.want == scheduled && old.queue == then.queue && old.readyAt <= t.f.broker.Now() && !changed:
+	case want == waiting && old.want == scheduled && old.queue == then.queue && old.readyAt <= t.front.broker.Now() && !changed:
 		p.add(j, nil, then) // the broker has made it ready by now
 	case j.state == stalled && old.want == running && old.leased && !changed && move.Queue == "":
 		p.add(j, &core.Release{Ref: ref, Epoch: old.epoch}, then)

@@ -48,7 +48,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 // commitChanges calls commit, unless the command has changed nothing.
 func (t *tx) commitChanges() error {
 	if len(t.touched) == 0 && len(t.names) == 0 && len(t.pauses) == 0 {
-		t.f.model.lastNow = max(t.f.model.lastNow, t.now)
+		t.front.model.lastNow = max(t.front.model.lastNow, t.now)
 		t.dropEmpty()
 		return nil
 	}

@@ -7,26 +7,26 @@ import (
 )
 
 func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	return s.f.messages.Subscribe(&s.Subscriber, b, args[1:]), 0
+	return s.front.messages.Subscribe(&s.Subscriber, b, args[1:]), 0
 }
 
 func psubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	return s.f.messages.SubscribePatterns(&s.Subscriber, b, args[1:]), 0
+	return s.front.messages.SubscribePatterns(&s.Subscriber, b, args[1:]), 0
 }
 
 func unsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	s.deliverMessages() // of the channels that the client is leaving
-	return s.f.messages.Unsubscribe(&s.Subscriber, b, args[1:]), 0
+	return s.front.messages.Unsubscribe(&s.Subscriber, b, args[1:]), 0
 }
 
 func punsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	s.deliverMessages()
-	return s.f.messages.UnsubscribePatterns(&s.Subscriber, b, args[1:]), 0
+	return s.front.messages.UnsubscribePatterns(&s.Subscriber, b, args[1:]), 0
 }
 
 // publish channel message
 func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	return redcon.AppendInt(b, int64(s.f.messages.Publish(args[1], args[2], 0))), 0
+	return redcon.AppendInt(b, int64(s.front.messages.Publish(args[1], args[2], 0))), 0
 }
 
 // publishAll queues the messages of a command. They wait for its commit.

@@ -19,7 +19,7 @@ func (t *tx) commit() error {
 	}
 	if err == nil {
 		t.dropEmpty()
-		t.f.follow(t)
+		t.front.follow(t)
 	}
 	return err
 }
@@ -56,7 +56,7 @@ func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 	for _, a := range lists {
 		ops = append(ops, a)
 	}
-	replies := t.f.do(append(ops, t.pauses...))
+	replies := t.front.do(append(ops, t.pauses...))
 	replies = replies[:len(lists)]
 	refused := slices.IndexFunc(replies, func(r core.Reply) bool { return r.Kind == core.Failed })
 	for i := range replies {
@@ -64,7 +64,7 @@ func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 		case refused < 0:
 			t.applied(steps[i], r.Replies)
 		case r.Kind == core.Failed:
-			t.f.markDirty(r.Seq)
+			t.front.markDirty(r.Seq)
 		default:
 			t.undoAccepted(steps[i], r.Replies)
 		}
@@ -133,11 +133,11 @@ func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
 		if _, submitted := steps[i].op.(*core.Submit); submitted {
 			cancels = append(cancels, &core.Cancel{Ref: core.Ref{Seq: seq}})
 		} else {
-			t.f.markDirty(seq)
+			t.front.markDirty(seq)
 		}
 	}
 	if len(cancels) > 0 {
-		t.f.do(cancels)
+		t.front.do(cancels)
 	}
 }
 

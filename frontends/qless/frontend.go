@@ -122,7 +122,7 @@ func (f *Frontend) Limits() frontends.Limits {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	return &session{Connection: f.server.Open(c), f: f}
+	return &session{Connection: f.server.Open(c), front: f}
 }
 
 // Overflow is the reply to a connection above the connection limit.

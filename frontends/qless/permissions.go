@@ -150,7 +150,7 @@ func recurringQueue(m *model, a args) []string {
 
 // mayCall reports whether the client may call an operation, inside enter.
 func (s *session) mayCall(argv []string) bool {
-	if s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || len(argv) == 0 {
+	if s.front.opts.Access == nil || !s.front.opts.Access.Enabled() || len(argv) == 0 {
 		return true
 	}
 	p, known := permissions[argv[0]]
@@ -163,17 +163,17 @@ func (s *session) mayCall(argv []string) bool {
 	var queues []string
 	a := args(argv[min(len(argv), 2):])
 	if p.queues != nil {
-		queues = p.queues(s.f.model, a)
+		queues = p.queues(s.front.model, a)
 	}
 	for _, q := range queues {
-		if !access.AllowedFor(s.f.broker, s.Client, p.role, s.f.coreQueue(q)) {
+		if !access.AllowedFor(s.front.broker, s.Client, p.role, s.front.coreQueue(q)) {
 			return false
 		}
 	}
-	if routed := s.f.routedTo(argv[0], a); routed != "" && !access.AllowedFor(s.f.broker, s.Client, p.role, routed) {
+	if routed := s.front.routedTo(argv[0], a); routed != "" && !access.AllowedFor(s.front.broker, s.Client, p.role, routed) {
 		return false
 	}
-	return len(queues) > 0 || access.Allowed(s.f.broker, s.Client, p.role)
+	return len(queues) > 0 || access.Allowed(s.front.broker, s.Client, p.role)
 }
 
 // routedTo is the broker's name of the queue into which a new job is routed; empty: it is not routed.
@@ -213,5 +213,5 @@ func readOnlyForm(p permission, argv []string) permission {
 
 // mayRun reports whether the client may run a Redis command.
 func (s *session) mayRun(c redisCommand) bool {
-	return len(c.Roles) == 0 || s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || access.Allowed(s.f.broker, s.Client, c.Roles[0])
+	return len(c.Roles) == 0 || s.front.opts.Access == nil || !s.front.opts.Access.Enabled() || access.Allowed(s.front.broker, s.Client, c.Roles[0])
 }

@@ -91,7 +91,7 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 		if j == nil {
 			continue
 		}
-		t.f.readData(j)
+		t.front.readData(j)
 		var err error
 		if b, err = t.m.appendJob(append(b, "[,"[min(len(b), 1)]), j); err != nil {
 			return nil, fault("%s", err)

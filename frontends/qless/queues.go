@@ -60,7 +60,7 @@ func (t *tx) setPaused(a args, paused bool) (any, error) {
 	}
 	for _, name := range a {
 		t.markPaused(name, paused)
-		t.pauses = append(t.pauses, &core.PauseQueue{Queue: t.f.coreQueue(name), Paused: paused})
+		t.pauses = append(t.pauses, &core.PauseQueue{Queue: t.front.coreQueue(name), Paused: paused})
 	}
 	return nil, nil
 }

@@ -51,7 +51,7 @@ func evalsha(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if refusal := keysRefusal(args[2:]); refusal != "" {
 		return resp.Refuse(b, refusal)
 	}
-	if !s.f.scripts.has(args[1]) {
+	if !s.front.scripts.has(args[1]) {
 		return resp.Refuse(b, noScript)
 	}
 	return s.callScript(b, strings.ToLower(args[1]), args[2:])
@@ -76,7 +76,7 @@ func eval(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if refusal := keysRefusal(args[2:]); refusal != "" {
 		return resp.Refuse(b, refusal)
 	}
-	sha, refusal := s.f.scripts.load(args[1])
+	sha, refusal := s.front.scripts.load(args[1])
 	if refusal != "" {
 		return resp.Refuse(b, refusal)
 	}
@@ -105,7 +105,7 @@ func (s *session) permittedCall(argv []string) (reply any, commit core.Commit, e
 	if !s.mayCall(argv) {
 		return nil, 0, core.ErrForbidden
 	}
-	return s.f.call(argv)
+	return s.front.call(argv)
 }
 
 // oneErrorLine removes line breaks that a client's input may contain.
@@ -138,7 +138,7 @@ func appendReply(b []byte, v any) []byte {
 func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch sub := strings.ToLower(args[1]); {
 	case sub == "load" && len(args) == 3:
-		sha, refusal := s.f.scripts.load(args[2])
+		sha, refusal := s.front.scripts.load(args[2])
 		if refusal != "" {
 			return resp.Refuse(b, refusal)
 		}
@@ -148,18 +148,18 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	case sub == "exists":
 		b = redcon.AppendArray(b, len(args)-2)
 		for _, sha := range args[2:] {
-			b = appendReply(b, map[bool]float64{true: 1}[s.f.scripts.has(sha)])
+			b = appendReply(b, map[bool]float64{true: 1}[s.front.scripts.has(sha)])
 		}
 		return b, 0
 	case sub == "flush":
-		s.f.scripts.clear()
+		s.front.scripts.clear()
 		return resp.OK(b)
 	}
 	return resp.Refuse(b, "ERR unknown subcommand '"+resp.OneLine(args[1])+"'. Try SCRIPT HELP.")
 }
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
-	f := s.f
+	f := s.front
 	leave := s.enter()
 	jobs, queues, workers := f.model.jobs.len(), f.model.seen.len(), f.model.workers.len()
 	leave()
@@ -171,7 +171,7 @@ func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 }
 
 func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {
-	if !s.f.opts.AllowFlush {
+	if !s.front.opts.AllowFlush {
 		return resp.Refuse(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
 	}
 	commit, err := s.flushAll()
@@ -184,7 +184,7 @@ func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 
 func (s *session) flushAll() (core.Commit, error) {
 	defer s.enter()()
-	return s.f.flush()
+	return s.front.flush()
 }
 
 func reset(s *session, b []byte, _ []string) ([]byte, core.Commit) {

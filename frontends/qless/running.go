@@ -124,7 +124,7 @@ func get(t *tx, a args) (any, error) {
 	if j == nil {
 		return nil, nil
 	}
-	t.f.readData(j)
+	t.front.readData(j)
 	b, err := t.m.appendJob(nil, j)
 	if err != nil {
 		return nil, fault("%s", err)

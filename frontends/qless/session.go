@@ -11,7 +11,7 @@ import (
 // session is one connection.
 type session struct {
 	resp.Connection // its client is for lists of clients; the front-end's own client runs the commands
-	f               *Frontend
+	front           *Frontend
 
 	multi   bool // commands are queued
 	inside  bool // the commands of a transaction are running; the lock is held
@@ -61,10 +61,10 @@ func (s *session) serve(args []string) (more bool) {
 // commands.
 func (s *session) enter() (leave func()) {
 	if s.inside {
-		return s.f.model.jobs.pack
+		return s.front.model.jobs.pack
 	}
-	s.f.lock()
-	return s.f.unlock
+	s.front.lock()
+	return s.front.unlock
 }
 
 // reply writes an answer that waits for a commit, after the messages that were published earlier.
@@ -74,7 +74,7 @@ func (s *session) reply(b []byte, commit core.Commit) {
 }
 
 func (s *session) put(b []byte, commit core.Commit) {
-	if commit <= s.f.broker.Committed() {
+	if commit <= s.front.broker.Committed() {
 		commit = 0
 	}
 	out := s.Conn.Out()
@@ -82,15 +82,15 @@ func (s *session) put(b []byte, commit core.Commit) {
 	if commit == 0 {
 		return
 	}
-	s.f.waiters.add(s, commit)
-	if commit <= s.f.broker.Committed() || s.f.broker.Stopped() { // it may just have become durable
+	s.front.waiters.add(s, commit)
+	if commit <= s.front.broker.Committed() || s.front.broker.Stopped() { // it may just have become durable
 		s.Conn.Wake()
 	}
 }
 
 // deliverMessages writes the waiting messages.
 func (s *session) deliverMessages() {
-	for _, d := range s.f.messages.Take(&s.Subscriber) {
+	for _, d := range s.front.messages.Take(&s.Subscriber) {
 		s.put(d.Bytes, d.Commit)
 	}
 }
@@ -107,7 +107,7 @@ func (s *session) EOF([]byte) {}
 // Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.Closing = true
-	s.f.messages.Leave(&s.Subscriber)
-	s.f.waiters.remove(s)
-	s.f.broker.Close(s.Client)
+	s.front.messages.Leave(&s.Subscriber)
+	s.front.waiters.remove(s)
+	s.front.broker.Close(s.Client)
 }

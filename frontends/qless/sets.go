@@ -59,14 +59,14 @@ func (m *model) scoreIn(key, name string) (float64, bool) {
 }
 
 func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	f := s.f
+	f := s.front
 	defer s.enter()()
 	f.sync()
 	return redcon.AppendInt(b, int64(f.model.sortedSetOf(args[1]).len())), f.newest
 }
 
 func zscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	f := s.f
+	f := s.front
 	defer s.enter()()
 	f.sync()
 	score, there := f.model.scoreIn(args[1], args[2])

@@ -10,9 +10,9 @@ import (
 // tx is the transaction of one command, which changes all or nothing. It changes the model at once and records how to undo each
 // change. When the command has succeeded, the documents, the operations on the broker's jobs and the messages follow.
 type tx struct {
-	f   *Frontend
-	m   *model
-	now float64
+	front *Frontend
+	m     *model
+	now   float64
 
 	undo     []func()
 	before   map[*job]job // the old values of the changed jobs
@@ -30,7 +30,7 @@ type tx struct {
 type message struct{ channel, payload string }
 
 func (f *Frontend) newTx(now float64) *tx {
-	return &tx{f: f, m: f.model, now: now, before: map[*job]job{}, named: map[string]bool{}, newData: map[*job]bool{}}
+	return &tx{front: f, m: f.model, now: now, before: map[*job]job{}, named: map[string]bool{}, newData: map[*job]bool{}}
 }
 
 // rollback undoes all changes.
