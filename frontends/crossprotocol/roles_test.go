@@ -158,7 +158,7 @@ func (p *rolePort) mayAs(t *testing.T, command, role string) bool {
 }
 
 const (
-	rolePage  = "../../docs/security.md"
+	rolePage  = "../../docs/roles.md"
 	roleStart = "<!-- commands: written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
 	roleEnd   = "<!-- end of commands -->\n"
 )
@@ -166,7 +166,7 @@ const (
 var roleNames = []string{"", "read", "produce", "consume", "operate", "admin"}
 
 // TestDocsSayWhichCommandsEachRoleMaySend sends every command of every protocol as a principal with each role and with none. It
-// compares the results with the table in docs/security.md.
+// compares the results with the table in docs/roles.md.
 func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
@@ -209,7 +209,7 @@ func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 		t.Fatal("the page has no markers for the table of commands")
 	case old == table.String():
 	case !*update:
-		t.Fatalf("docs/security.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", &table)
+		t.Fatalf("docs/roles.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", &table)
 	default:
 		if err := os.WriteFile(rolePage, []byte(head+roleStart+table.String()+roleEnd+tail), 0o644); err != nil {
 			t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-var updateRoles = flag.Bool("update-roles", false, "write the table of routes and roles into docs/security.md")
+var updateRoles = flag.Bool("update-roles", false, "write the table of routes and roles into docs/roles.md")
 
-// The lines around the table in docs/security.md.
+// The lines around the table in docs/roles.md.
 const (
 	rolesStart = "<!-- roles: written by the test of package httpapi; run it with -update-roles after a change -->\n"
 	rolesEnd   = "<!-- end of roles -->\n"
@@ -40,7 +40,7 @@ var routeBodies = map[string]string{
 }
 
 // TestDocsSayWhatEachRoleMayDo calls every route of the API as a principal with each role and with none. It compares the
-// results with the table in docs/security.md. It fails for a new route until the table lists it.
+// results with the table in docs/roles.md. It fails for a new route until the table lists it.
 func TestDocsSayWhatEachRoleMayDo(t *testing.T) {
 	t.Parallel()
 	roles := []string{"read", "produce", "consume", "operate", "admin"}
@@ -156,10 +156,10 @@ func (f *apiFixture) askRoute(route, token string) int {
 	return f.call(method, apiPath+url, body, change...).status
 }
 
-// compareRoles compares the table in docs/security.md with the results.
+// compareRoles compares the table in docs/roles.md with the results.
 func compareRoles(t *testing.T, table string) {
 	t.Helper()
-	const path = "../../docs/security.md"
+	const path = "../../docs/roles.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func compareRoles(t *testing.T, table string) {
 	head, rest, found := strings.Cut(string(text), rolesStart)
 	_, tail, foundEnd := strings.Cut(rest, rolesEnd)
 	if !found || !foundEnd {
-		t.Fatal("docs/security.md has no markers for the table")
+		t.Fatal("docs/roles.md has no markers for the table")
 	}
 	want := head + rolesStart + table + rolesEnd + tail
 	switch {
@@ -177,6 +177,6 @@ func compareRoles(t *testing.T, table string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table of docs/security.md is out of date; it must be\n%s", table)
+		t.Errorf("the table of docs/roles.md is out of date; it must be\n%s", table)
 	}
 }
