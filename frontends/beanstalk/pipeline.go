@@ -5,13 +5,13 @@ import (
 	"broker/frontends"
 )
 
-// pipeline is what one call of Feed or Deliver works with.
+// pipeline collects the commands of one call of Feed or Deliver.
 type pipeline struct {
 	frontends.Pipeline[pending]
 	due bool // the pipeline must run before the next command
 }
 
-// pending is a command in the pipeline. Its answer is text, or made of the broker's replies.
+// pending is a command in the pipeline. Its answer is either a fixed text or made from the broker's replies.
 type pending struct {
 	text     string
 	answer   answer
@@ -26,7 +26,7 @@ type pending struct {
 // answer appends the answer for a reply. It returns false if the answer comes with a later reply.
 type answer func(s *session, b []byte, p *pending, r *core.Reply) ([]byte, bool)
 
-// maxPipeline is how many commands are decided together.
+// maxPipeline is the maximum number of commands that go to the broker in one call.
 const maxPipeline = 64
 
 // begin takes a pipeline for the time of one call; end gives it back.

@@ -20,7 +20,7 @@ func (s *session) noteCancel(uuid string) {
 	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: uuid})
 }
 
-// publish channel message: a worker tells what has become of a job.
+// publish channel message: a worker reports the end of a run.
 func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if k.kind != keyEvents {

@@ -27,7 +27,7 @@ type Options struct {
 	// Access finds principals by the tokens that clients give with AUTH. Nil: there are none.
 	Access *access.Control
 
-	// Audit is called after each change by an operator. Nil: nobody asks.
+	// Audit is called after each change by an operator. May be nil.
 	Audit access.Audit
 
 	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
@@ -91,7 +91,7 @@ func (f *Frontend) Limits() frontends.Limits {
 	}
 }
 
-// Tick implements frontends.Frontend: it forgets what has expired.
+// Tick implements frontends.Frontend: it removes expired data.
 func (f *Frontend) Tick(now core.Instant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -111,7 +111,7 @@ func (w *worker) finishBatch(leases []leased, how string, members map[string]any
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		_, err := w.tellBatch(ctx, leases, how, members)
+		_, err := w.reportBatch(ctx, leases, how, members)
 		var exit *ExitError
 		switch {
 		case err == nil:
@@ -124,9 +124,9 @@ func (w *worker) finishBatch(leases []leased, how string, members map[string]any
 	}
 }
 
-// tellBatch makes one request about several leases, and prints the leases that the broker has refused. It returns whether all
+// reportBatch makes one request about several leases, and prints the leases that the broker has refused. It returns whether all
 // other jobs should stop.
-func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, members map[string]any) (stop bool, err error) {
+func (w *worker) reportBatch(ctx context.Context, leases []leased, how string, members map[string]any) (stop bool, err error) {
 	items := make([]map[string]any, len(leases))
 	for i := range leases {
 		items[i] = map[string]any{"lease": leases[i].Token}
@@ -160,7 +160,7 @@ func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, mem
 // heartbeatBatch extends the leases while the program runs, and stops the program once all its jobs should stop.
 func (w *worker) heartbeatBatch(leases []leased, p *program, done <-chan struct{}) {
 	repeat(heartbeats(leases...), done, func(ctx context.Context) {
-		stop, err := w.tellBatch(ctx, leases, "heartbeat", nil)
+		stop, err := w.reportBatch(ctx, leases, "heartbeat", nil)
 		if err != nil {
 			w.say("heartbeat: %v", err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// heartbeatEvery is the maximum time until a program is told to stop after a client has requested it.
+// heartbeatEvery is the maximum time until a program is stopped after a client has cancelled its job.
 const heartbeatEvery = 4 * time.Second
 
 // program runs in its own process group, so that an interrupt from the terminal ends the worker but not the program.
