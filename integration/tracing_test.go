@@ -129,7 +129,7 @@ func TestTracingExampleOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	harness.Need(t, "curl")
-	page, err := os.ReadFile("../docs/watching.md")
+	page, err := os.ReadFile("../docs/tracing.md")
 	check(t, err)
 	_, example, _ := strings.Cut(string(page), "--publish 127.0.0.1:4318:4318 jaegertracing/jaeger:")
 	_, example, _ = strings.Cut(example, "\n")
@@ -140,7 +140,7 @@ func TestTracingExampleOfTheDocumentation(t *testing.T) {
 	}
 	url, spans := collector(t)
 	b := harness.Start(t, harness.Options{Env: []string{"BROKER_TRACING_ENDPOINT=" + url}})
-	clients = strings.NewReplacer("localhost:7420", b.HTTP, "broker work", harness.Binary(t)+" work").Replace(clients)
+	clients = strings.NewReplacer("localhost:7420", b.HTTP, "broker healthcheck", harness.Binary(t)+" healthcheck", "broker work", harness.Binary(t)+" work").Replace(clients)
 	out := harness.Run(t, harness.Command{Argv: []string{"sh", "-ec", clients}, Env: []string{"BROKER_URL=http://" + b.HTTP}})
 	var submitted struct{ ID string }
 	check(t, json.NewDecoder(strings.NewReader(out)).Decode(&submitted))
