@@ -7,17 +7,18 @@ import (
 	"broker/frontends/access"
 )
 
-// question asks whether a change that cannot be taken back is meant.
+// question asks for confirmation of a change that cannot be undone.
 type question struct {
 	Title, Consequence, Button string
 	Path, Back                 string // of the form; of the page to return to
 	Fields                     []field
 }
 
-// field is a value that the form has posted and posts again.
+// field is a form value that the question posts again.
 type field struct{ Name, Value string }
 
-// ask is the page of a question, which posts the same form again; nil: the question is answered, or not the caller's to answer.
+// ask returns the page of a question, which posts the same form again. It returns nil if the question is answered, or if the caller
+// lacks the right.
 func (r *request) ask(q question) *view {
 	if r.PostFormValue("confirmed") == "yes" || !mayRole(r.caller, access.Operate) { // the service refuses the change
 		return nil

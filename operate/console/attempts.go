@@ -7,31 +7,31 @@ import (
 	"broker/operate/service"
 )
 
-// attempt is one run of a job, as far as its timeline has it.
+// attempt is one run of a job, as its timeline shows it.
 type attempt struct {
-	Number    int // from 1; zero: not known, since entries of the timeline are not kept
+	Number    int // from 1; zero: unknown, because earlier entries of the timeline were dropped
 	At, Until *time.Time
 	Length    string
 	Worker    string
-	State     string // how it ended, by the state whose colour it has
+	State     string // the state whose colour it has
 	Outcome   string // in words
 	Error     string // class
 	Message   string
-	Trace     []string // the worker's backtrace, which is kept of the last failure only
+	Trace     []string // the worker's backtrace, kept for the last failure only
 }
 
-// attemptEnds are the entries of a timeline that end an attempt: the state whose colour they have, and what they are called.
+// attemptEnds maps the timeline entries that end an attempt to the state whose colour they have, and to a word.
 var attemptEnds = map[string][2]string{
 	"done": {"done", "done"}, "failed": {"failed", "failed"}, "released": {"ready", "given back"}, "lease_expired": {"retrying", "lease expired"},
 	"cancelled": {"cancelled", "cancelled"}, "dead": {"dead", "killed"}, "expired": {"cancelled", "expired"},
 }
 
-// attemptsOf are the attempts of a job, the newest first.
+// attemptsOf returns the attempts of a job, newest first.
 func attemptsOf(j *service.Job) (all []attempt) {
 	open, known, last := false, true, uint32(0)
 	for i, e := range j.Timeline {
 		if i > 0 && e.Number > last+1 {
-			open, known = false, false // what is between them is not kept
+			open, known = false, false // the entries between them were dropped
 		}
 		last = e.Number
 		end, ends := attemptEnds[e.Kind]
@@ -51,11 +51,11 @@ func attemptsOf(j *service.Job) (all []attempt) {
 			open = false
 		}
 	}
-	if open && j.State != "leased" { // what has ended it is not in the timeline
+	if open && j.State != "leased" { // its end is not in the timeline
 		a := &all[len(all)-1]
 		a.State, a.Outcome = j.State, "ended"
 	}
-	if !known { // the last ones are counted from the end
+	if !known { // number the last attempts back from the total
 		for i, n := len(all)-1, int(j.Attempts); i >= 0 && n > 0 && all[i].Number == 0; i, n = i-1, n-1 {
 			all[i].Number = n
 		}
@@ -77,7 +77,7 @@ func addTrace(all []attempt, j *service.Job) {
 	}
 }
 
-// workerOf names the worker of an entry of a timeline.
+// workerOf returns the worker of a timeline entry.
 func workerOf(e *service.TimelineEntry) string {
 	name := e.Worker
 	if name == anonymous {

@@ -17,16 +17,16 @@ import (
 	"broker/operate/service"
 )
 
-// copyText is a command to take to a terminal.
+// copyText is a command that users copy to a terminal.
 type copyText struct{ Label, Text string }
 
-// foldedBody is from which size on a body is folded, and shownBody how much of one a page has, in bytes.
+// foldedBody is the size in bytes above which a body is folded. shownBody limits how many bytes of a body a page contains.
 const (
 	foldedBody = 8 << 10
 	shownBody  = 64 << 10
 )
 
-// cutBody leaves the beginning of a long body, and returns how long that is; zero: the whole is there.
+// cutBody cuts a long body to its beginning and returns its full length, or zero if it was not cut.
 func cutBody(j *service.Job) int {
 	body := bodyBytes(j)
 	if len(body) <= shownBody && !j.Truncated {
@@ -42,7 +42,7 @@ func cutBody(j *service.Job) int {
 	return len(body)
 }
 
-// jobBody is the whole body of a job, as a file.
+// jobBody serves the whole body of a job as a file.
 func jobBody(r *request) (*view, error) {
 	body, err := r.service.Body(r.Context(), r.caller, r.named("id"))
 	if err != nil {
@@ -53,11 +53,11 @@ func jobBody(r *request) (*view, error) {
 	h.Set("Content-Disposition", `attachment; filename="body"`)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = r.w.Write(body) // the client may have gone
+	_, _ = r.w.Write(body) // the client may have disconnected
 	return nil, nil        //nolint:nilnil // the body is the answer
 }
 
-// bodyBytes is the body as it is stored.
+// bodyBytes returns the body as it is stored.
 func bodyBytes(j *service.Job) []byte {
 	switch {
 	case len(j.Args) > 0:
@@ -68,7 +68,7 @@ func bodyBytes(j *service.Job) []byte {
 	return j.BodyBase64
 }
 
-// bodyForm is the form that a body is shown in: the one that is asked for, if it has that form, else the best.
+// bodyForm returns the requested form of a body if the body has it, otherwise the most readable one.
 func bodyForm(j *service.Job, wanted string) string {
 	body := bodyBytes(j)
 	switch {
@@ -82,7 +82,7 @@ func bodyForm(j *service.Job, wanted string) string {
 	return "hex"
 }
 
-// bodyHTML is a body for people.
+// bodyHTML renders a body for people.
 func bodyHTML(j *service.Job, form string) template.HTML {
 	body := bodyBytes(j)
 	switch form {
@@ -95,7 +95,7 @@ func bodyHTML(j *service.Job, form string) template.HTML {
 	return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
 }
 
-// bodyText is a body as it is copied and edited: indented JSON, text, or a hex dump.
+// bodyText returns a body in the form that is copied and edited: indented JSON, text, or a hex dump.
 func bodyText(j *service.Job) string {
 	body := bodyBytes(j)
 	if json.Valid(body) {
@@ -130,10 +130,10 @@ func readable(b []byte) string {
 	return hex.Dump(b)
 }
 
-// jsonTokens are the parts of JSON that are coloured: names of members, other strings, numbers, and literals.
+// jsonTokens matches the coloured parts of JSON: names of members, other strings, numbers, and literals.
 var jsonTokens = regexp.MustCompile(`("(?:[^"\\]|\\.)*")(\s*:)?|(-?[0-9][0-9.eE+-]*)|\b(true|false|null)\b`)
 
-// mostColoured is how much JSON is coloured, in bytes.
+// mostColoured is the largest JSON that is coloured, in bytes.
 const mostColoured = 256 << 10
 
 // highlightJSON colours JSON.
@@ -164,7 +164,7 @@ func highlightJSON(text string) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // all text in it is escaped
 }
 
-// copies are commands that submit the same job again, to the host of the console.
+// copies returns commands that submit the same job again to this broker.
 func (r *request) copies(j *service.Job) []copyText {
 	if j.Truncated {
 		return nil
@@ -219,8 +219,8 @@ func typeFlag(j *service.Job) string {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// typedBody reads a body that was typed: an array of JSON is arguments. Text that begins like JSON and is not valid, or that takes
-// the place of arguments, is refused unless the form says that text is meant.
+// typedBody reads a body from a form. A JSON array becomes arguments. Text that looks like invalid JSON, or that replaces
+// arguments, is refused unless the form confirms that it is text.
 func typedBody(form url.Values, wasArgs bool) (args json.RawMessage, body *string, err error) {
 	text := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
 	if args, ok := asArgs(text); ok {
@@ -246,16 +246,16 @@ func typedBody(form url.Values, wasArgs bool) (args json.RawMessage, body *strin
 	return nil, &text, nil
 }
 
-// fieldBody is the field of an error of typedBody.
+// fieldBody is the field that typedBody's errors name.
 const fieldBody = "body"
 
-// asksForText reports whether an error is one of typedBody: the form then offers to save text.
+// asksForText reports whether an error comes from typedBody; the form then offers to save the body as text.
 func asksForText(err error) bool {
 	var refused *service.Error
 	return errors.As(err, &refused) && refused.Field == fieldBody
 }
 
-// asArgs reports whether text is an array of JSON, which is taken as a job's arguments.
+// asArgs parses a JSON array, which becomes a job's arguments.
 func asArgs(text string) (json.RawMessage, bool) {
 	trimmed := strings.TrimSpace(text)
 	if !strings.HasPrefix(trimmed, "[") || !json.Valid([]byte(trimmed)) {

@@ -13,19 +13,19 @@ import (
 	"broker/operate/service"
 )
 
-// typedAbove is how many jobs a change may concern before the number must be typed.
+// typedAbove is the number of jobs above which the user must type the number to confirm a change.
 const typedAbove = 1000
 
-// bulkPatience is how long a page waits for a change to end, before it shows how far the change is.
+// bulkPatience is how long a page waits for a change to end before it shows the progress.
 const bulkPatience = 1500 * time.Millisecond
 
-// undoFor is how long a deletion waits before it begins, so that it can be undone.
+// undoFor is the delay of a deletion, during which the user can undo it.
 const undoFor = 30 * time.Second
 
-// noUndo is said of a deletion of too many jobs to wait.
+// noUndo warns about a deletion of more jobs than can be delayed.
 const noUndo = "They are removed at once, whatever their state. So many jobs cannot be kept for an undo."
 
-// bulkWord is what a change is called.
+// bulkWord has the words for a change.
 type bulkWord struct{ verb, done, consequence string }
 
 var bulkWords = map[service.JobAction]bulkWord{
@@ -39,7 +39,7 @@ var bulkWords = map[service.JobAction]bulkWord{
 	service.ActionPriority: {"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal."},
 }
 
-// bulkActions are the changes that a list offers, the likeliest first.
+// bulkActions returns the changes that a list offers, most likely first.
 func bulkActions(state string) []choice {
 	retry := choice{Value: string(service.ActionRetry), Label: "Run now"}
 	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
@@ -56,16 +56,16 @@ func bulkActions(state string) []choice {
 		return []choice{rerun, remove}
 	case "leased":
 		return []choice{stop, kill, move, priority, cancel}
-	case "scheduled", "retrying": // none of them runs or has ended
+	case "scheduled", "retrying": // none of the jobs runs or has ended
 		return []choice{retry, move, priority, kill, cancel, remove}
 	}
 	return []choice{retry, move, priority, kill, stop, cancel, rerun, remove}
 }
 
-// actionStop is what the pages call a cancel that leaves jobs that run to their workers.
+// actionStop cancels waiting jobs and asks the workers of running jobs to stop.
 const actionStop service.JobAction = "stop"
 
-// actionOf is the action of a button.
+// actionOf returns the action of a button.
 func actionOf(value string) service.Action {
 	a := service.Action{Action: service.JobAction(value)}
 	if a.Action == actionStop {
@@ -86,8 +86,8 @@ type confirmData struct {
 	Typed, Dangerous                       bool
 }
 
-// changeJobs changes the selected jobs, or all that match a filter. The changes that cannot be undone, and those to all that
-// match, are confirmed first.
+// changeJobs changes the selected jobs, or all jobs that match a filter. Changes that cannot be undone and changes of all matching
+// jobs need a confirmation.
 func changeJobs(r *request) (*view, error) {
 	back := pageOf(r.PostFormValue("back"), "jobs")
 	all := r.PostFormValue("scope") == "all"
@@ -109,7 +109,7 @@ func changeJobs(r *request) (*view, error) {
 	action, err := r.bulkAction()
 	confirmed := r.PostFormValue("confirmed")
 	if err != nil && confirmed == "" {
-		err = nil // the page that follows asks for what is missing
+		err = nil // the confirmation page asks for the missing value
 	}
 	d := &confirmData{Action: r.PostFormValue("action"), All: all, Back: back, Filter: query.Encode(), Queue: action.Queue, Priority: r.PostFormValue("priority")}
 	switch {
@@ -136,7 +136,7 @@ func (r *request) mustType(confirmed string) bool {
 	return err != nil || n > typedAbove
 }
 
-// bulkAction reads the change from the form. Its error says what is missing.
+// bulkAction reads the change from the form. Its error names missing values.
 func (r *request) bulkAction() (service.Action, error) {
 	value := r.PostFormValue("action")
 	a := actionOf(value)
@@ -155,7 +155,7 @@ func (r *request) bulkAction() (service.Action, error) {
 	return a, nil
 }
 
-// confirm shows how many jobs a change is about, and ten of them.
+// confirm shows how many jobs a change affects, with ten examples.
 func (r *request) confirm(d *confirmData, action service.Action, selection service.Selection) (*view, error) {
 	word, known := bulkWords[cmp.Or(service.JobAction(d.Action), action.Action)]
 	if !known {
@@ -163,7 +163,7 @@ func (r *request) confirm(d *confirmData, action service.Action, selection servi
 	}
 	probe := action
 	if probe.Action == service.ActionMove && probe.Queue == "" {
-		probe = service.Action{Action: service.ActionRetry} // the queue is not known yet; a preview is the same for all changes
+		probe = service.Action{Action: service.ActionRetry} // the queue is not chosen yet; the preview is the same for all changes
 	}
 	preview, err := r.service.Preview(r.Context(), r.caller, probe, selection)
 	if err != nil {
@@ -190,11 +190,11 @@ func (r *request) confirm(d *confirmData, action service.Action, selection servi
 	return &view{page: "confirm", title: d.Question, nav: "jobs", data: d, still: true}, nil
 }
 
-// startBulk begins the change. A small one has mostly ended before the next page is shown; a large one shows its progress.
+// startBulk starts the change. It waits for a small change to end, and shows the progress of a large one.
 func (r *request) startBulk(action service.Action, selection service.Selection, back string) (*view, error) {
 	op, err := r.service.StartAction(r.Context(), r.caller, action, selection)
 	if err == nil && op.State == service.OpPending {
-		return r.back(back, "") // a notice of the page says that it is about to begin, and undoes it
+		return r.back(back, "") // a notice on the page announces the deletion and can undo it
 	}
 	if err == nil {
 		op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
@@ -215,7 +215,7 @@ func (r *request) startBulk(action service.Action, selection service.Selection, 
 	return r.back(back, note)
 }
 
-// pageOf is where a form wants to go back to, as far as that is a page of this console.
+// pageOf returns the page of this console to which a form returns.
 func pageOf(back, otherwise string) string {
 	if strings.Contains(back, "//") || strings.HasPrefix(back, "/") || strings.ContainsAny(back, "\\\r\n") || strings.Contains(strings.SplitN(back, "?", 2)[0], ":") {
 		return otherwise
@@ -223,7 +223,7 @@ func pageOf(back, otherwise string) string {
 	return cmp.Or(back, otherwise)
 }
 
-// protocolLabel is a protocol as people write it.
+// protocolLabel returns the written name of a protocol.
 func protocolLabel(name string) string {
 	switch name {
 	case "http", "sqs":
@@ -234,5 +234,5 @@ func protocolLabel(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// protocolNames are the protocols of clients.
+// protocolNames lists the protocols of clients.
 var protocolNames = core.ProtocolNames()

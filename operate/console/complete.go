@@ -27,8 +27,7 @@ func completePage(r *request) (*view, error) {
 	return nil, nil        //nolint:nilnil // the lines are the answer
 }
 
-// completions are lines in which the last word of a search is complete: the words of conditions, the values of those that have few, and
-// names of queues.
+// completions returns the search with its last word completed: words of conditions, short lists of values, and names of queues.
 func (r *request) completions(search string, jump bool) ([]string, error) {
 	lines := []string{}
 	if strings.Count(search, `"`)%2 == 1 {

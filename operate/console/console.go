@@ -24,23 +24,23 @@ type Options struct {
 	// Failed receives internal errors, which pages do not show.
 	Failed func(page string, err error)
 
-	// Authenticate finds the caller of a request by certificate, Authorization header or, without any, the default
-	// principal; ok is false if that is not enough.
+	// Authenticate finds the caller of a request by its certificate or Authorization header, or returns the default principal. ok
+	// is false if the request needs a login.
 	Authenticate func(*http.Request) (caller service.Caller, ok bool)
 
-	// Check finds the caller for a password or token, with the limit on failed logins; status says why not.
+	// Check finds the caller for a password or token, subject to the limit of failed logins. status is the reason for a refusal.
 	Check func(r *http.Request, secret string) (caller service.Caller, status int)
 
 	// API is the OpenAPI document of the HTTP API.
 	API func() []byte
 
-	// Cluster is the cluster that the broker is a node of; nil: it is a single node.
+	// Cluster is the cluster of this node; nil: there is none.
 	Cluster *service.Cluster
 
-	// Ports of the other protocols by name, as far as they are served over TCP: for commands that users copy.
+	// Ports maps the names of protocols to their TCP ports, for commands that users copy.
 	Ports map[string]string
 
-	// Status is the HTTP status for an error of the service.
+	// Status returns the HTTP status for an error of the service.
 	Status func(error) int
 }
 
@@ -56,7 +56,7 @@ type Console struct {
 
 	histories histories
 	worst     keptQueues
-	api       func() (*apiData, error) // of the page API
+	api       func() (*apiData, error) // for the page API
 }
 
 // New makes a console.
@@ -96,7 +96,7 @@ func (c *Console) Handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// Missing serves the page for a path that nothing serves.
+// Missing serves the page for unknown paths.
 func (c *Console) Missing() http.Handler {
 	return c.known(c.shown(func(r *request) (*view, error) {
 		detail := &service.Error{Detail: "No page has the address " + r.URL.Path + "."}
@@ -104,7 +104,7 @@ func (c *Console) Missing() http.Handler {
 	}))
 }
 
-// pagesByPath are the pages.
+// pagesByPath maps paths to pages.
 var pagesByPath = map[string]handler{
 	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage, "/jobs/{id}/body": jobBody,
 	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"), "/finished": finishedPage,
@@ -114,22 +114,22 @@ var pagesByPath = map[string]handler{
 	"/jump": jumpPage, "/complete": completePage,
 }
 
-// formsByPath are the forms that pages send.
+// formsByPath maps paths to the handlers of forms.
 var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
 	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage, "/schedules": changeSchedules, "/limits": changeLimits,
 	"/cluster": changeCluster, "/support": supportBundle,
 }
 
-// workPages and systemPages are entries of the navigation; those that the caller may not see are left out.
+// workPages and systemPages are the navigation entries. Entries that the caller may not see are left out.
 var (
 	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
 	systemPages = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
 	adminPages  = []string{"audit", "settings"}
-	queuePages  = []string{"limits", "api"} // with what the caller may see of some queues
+	queuePages  = []string{"limits", "api"} // pages that callers with rights for some queues only may see in part
 )
 
-// Patterns are the routes that Handler serves, for a mux that it shares.
+// Patterns lists the routes of Handler, for a shared mux.
 func Patterns() []string {
 	patterns := []string{"GET /static/{name}", "GET /login", "POST /login", "POST /logout", "POST /theme", "GET /live"}
 	for path := range pagesByPath {
@@ -141,7 +141,7 @@ func Patterns() []string {
 	return patterns
 }
 
-// request is one request of a known caller.
+// request is a request of an authenticated caller.
 type request struct {
 	console *Console
 	service *service.Service
@@ -151,22 +151,22 @@ type request struct {
 	query url.Values
 }
 
-// handler answers a request with a view, or with nil once it has answered itself.
+// handler returns the view for a request, or nil if it has written the response itself.
 type handler func(*request) (*view, error)
 
-// view is what a page shows.
+// view is the content of a page.
 type view struct {
 	page   string // name of the template
 	title  string
-	queue  string // the one that the page is about; empty: several
-	nav    string // the entry of the navigation that is marked
+	queue  string // the queue of the page; empty: several
+	nav    string // the selected entry of the navigation
 	status int    // zero: 200
 	data   any
-	still  bool   // the page is not renewed while it is looked at
-	turn   uint64 // of the event stream when the page was begun
+	still  bool   // the page does not refresh itself
+	turn   uint64 // of the event stream when the page was started
 }
 
-// known lets through callers that have shown who they are, by a session or by what their request carries.
+// known requires authentication, by a session cookie or by the request itself.
 func (c *Console) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, ok := c.sessions.caller(r)
@@ -190,7 +190,7 @@ func (c *Console) known(next http.Handler) http.Handler {
 	})
 }
 
-// shown runs a handler and renders what it shows.
+// shown runs a handler and renders its view.
 func (c *Console) shown(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.options.Service()
@@ -221,10 +221,10 @@ func (c *Console) shown(h handler) http.Handler {
 	})
 }
 
-// maxForm bounds a form, in bytes. Larger jobs are submitted over the API.
+// maxForm limits the size of a form, in bytes. Larger jobs are submitted over the API.
 const maxForm = 8 << 20
 
-// errorView is the page for an error.
+// errorView returns the page for an error.
 func (c *Console) errorView(r *http.Request, err error) *view {
 	var refused *service.Error
 	if !errors.As(err, &refused) {
@@ -240,7 +240,7 @@ func (c *Console) errorView(r *http.Request, err error) *view {
 	return &view{page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused, still: true}
 }
 
-// plainly is an error in the words of a page.
+// plainly rewords an error for a page.
 func plainly(e *service.Error) *service.Error {
 	detail := map[service.Code]string{
 		service.CodeJobNotFound:   "No job has this id. It has ended and is not kept, or it was never submitted.",
@@ -251,7 +251,7 @@ func plainly(e *service.Error) *service.Error {
 	return &said
 }
 
-// back answers a form: the browser goes on at a page, which shows what came of it.
+// back redirects after a form to a page that shows a note.
 func (r *request) back(to, note string) (*view, error) {
 	if note != "" {
 		http.SetCookie(r.w, &http.Cookie{
@@ -263,10 +263,10 @@ func (r *request) back(to, note string) (*view, error) {
 	return nil, nil
 }
 
-// flashCookie carries the note of a form to the page that follows.
+// flashCookie carries the note of a form to the next page.
 const flashCookie = "broker_note"
 
-// flash takes the note of the form before.
+// flash returns the note of the previous form and deletes its cookie.
 func flash(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(flashCookie)
 	if err != nil {
@@ -280,7 +280,7 @@ func flash(w http.ResponseWriter, r *http.Request) string {
 	return string(note)
 }
 
-// root leads from the page of a request to the root of the console, as a relative URL.
+// root is the relative URL from the page of a request to the root of the console.
 func root(r *http.Request) string {
 	depth := strings.Count(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	if depth == 0 {
@@ -289,14 +289,14 @@ func root(r *http.Request) string {
 	return strings.Repeat("../", depth)
 }
 
-// mayRole reports whether the caller has a right in general; the service checks it again for each queue.
+// mayRole reports whether the caller has a role for at least one queue; the service checks each queue.
 func mayRole(c service.Caller, role access.Role) bool {
 	return c.Principal != nil && c.Principal.MaySome(role)
 }
 
-// newNonce makes the nonce that ties a page's scripts to its policy.
+// newNonce returns a nonce for the scripts of a page, which its content security policy names.
 func newNonce() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])                            // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:]) // nothing in it is escaped in HTML: htmx compares the text
+	return base64.RawURLEncoding.EncodeToString(b[:]) // without characters that HTML escapes, because htmx compares the text
 }

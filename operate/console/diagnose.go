@@ -2,7 +2,7 @@ package console
 
 import "broker/operate/service"
 
-// diagnose says in a sentence or two how a queue is doing, and what stands in its way. A limit may hold back the job that is next.
+// diagnose describes the condition of a queue in a sentence or two, and what blocks it. A limit may hold back the next job.
 func diagnose(q *service.Queue, draining, limited bool) string {
 	waiting := plural(q.Ready, "job") + " " + map[bool]string{true: "waits", false: "wait"}[q.Ready == 1]
 	if q.OldestS >= 1 {
@@ -33,7 +33,7 @@ func diagnose(q *service.Queue, draining, limited bool) string {
 	return waiting + ". " + paceSentence(q)
 }
 
-// idleSentence is for a queue where nothing waits.
+// idleSentence describes a queue without waiting jobs.
 func idleSentence(q *service.Queue) string {
 	switch {
 	case q.Leased > 0:
@@ -48,7 +48,7 @@ func idleSentence(q *service.Queue) string {
 	return "Nothing waits."
 }
 
-// paceSentence compares what workers finish with what comes in.
+// paceSentence compares the rates of finished and new jobs.
 func paceSentence(q *service.Queue) string {
 	busy := max(q.Workers, 1)
 	finish := map[bool]string{true: "finishes ", false: "finish "}[busy == 1]

@@ -6,7 +6,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// diffLine is a line of a comparison of two texts.
+// diffLine is one line of a comparison of two texts.
 type diffLine struct {
 	Op   string // "same", "old" (removed), "new" (added) or "gap"
 	Text string
@@ -14,7 +14,7 @@ type diffLine struct {
 
 var diffOps = map[udiff.OpKind]string{udiff.Equal: "same", udiff.Delete: "old", udiff.Insert: "new"}
 
-// diffLines compares two texts line by line. Equal lines far from a difference are left out.
+// diffLines compares two texts line by line. It leaves out equal lines that are far from a difference.
 func diffLines(before, after string) (all []diffLine) {
 	if before == after {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"broker/operate/service"
 )
 
-// filterField is a condition of a filter as the bar shows it.
+// filterField is a filter condition in the filter bar.
 type filterField struct {
 	*service.FilterField
-	top bool // it stands in the upper part of the bar
+	top bool // shown in the upper part of the bar
 }
 
-// filterFields are all conditions but the state, in the order of the bar.
+// filterFields lists all conditions except the state, in the order of the bar.
 var filterFields = func() (fields []filterField) {
 	top := []string{"queue", "type"}
 	for _, name := range top {
@@ -33,7 +33,7 @@ var filterFields = func() (fields []filterField) {
 	return fields
 }()
 
-// Kind is the kind of the field in a form: time, number or flag; empty: text.
+// Kind is the kind of the form field: time, number or flag; empty: text.
 func (f *filterField) Kind() string {
 	switch {
 	case f.IsTime():
@@ -55,7 +55,8 @@ func parsePriority(text string) (int64, error) {
 	return n, nil
 }
 
-// parseTime reads a time as forms and the API write it; without a zone it is UTC. A span such as 2d is counted from now.
+// parseTime parses a time in the format of forms and the API. A time without a zone is UTC. A duration such as 2d means that long
+// ago.
 func (r *request) parseTime(text string) (time.Time, error) {
 	t, ok := service.ParseInstant(text, r.console.options.Now())
 	if !ok {
@@ -64,10 +65,10 @@ func (r *request) parseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// formTime is a time as a form holds it.
+// formTime formats a time for a form.
 func formTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 
-// fieldValue is what the bar shows for a parameter.
+// fieldValue returns the value of a parameter for the filter bar.
 func fieldValue(d *jobsData, name string) string {
 	values := given(d.query, name)
 	if len(values) == 0 {
@@ -79,8 +80,7 @@ func fieldValue(d *jobsData, name string) string {
 	return values[0]
 }
 
-// isRelative reports whether the value of a time is not an instant: a span such as 1h is kept as it is, and so stays relative when the form
-// is sent again.
+// isRelative reports whether the value of a time is a span such as 1h. The form sends it unchanged, so it stays relative.
 func isRelative(d *jobsData, name string) bool {
 	values := given(d.query, name)
 	if len(values) == 0 {
@@ -105,10 +105,10 @@ func markInvalid(d *jobsData, name string) template.HTMLAttr {
 	return ""
 }
 
-// problem is what is wrong with one parameter.
+// problem describes an invalid parameter.
 type problem struct{ Name, Label, Text string }
 
-// jobFilter is the filter of a query, with what is wrong with it.
+// jobFilter parses the filter of a query. It also returns the invalid parameters.
 func jobFilter(query url.Values, states []string, now time.Time) (f service.JobFilter, problems []problem) {
 	f.States = states
 	for i := range filterFields {
@@ -124,10 +124,10 @@ func jobFilter(query url.Values, states []string, now time.Time) (f service.JobF
 	return f, append(problems, unknownFilters(query)...)
 }
 
-// listParameters are the parameters of a list that do not choose jobs.
+// listParameters are the parameters of a list that do not filter jobs.
 var listParameters = []string{"state", "q", "sort", "cursor", "looked", "hold", "column", "keep"}
 
-// unknownFilters are the parameters that no list knows. A list that ignored them would show, and change, jobs that nobody asked for.
+// unknownFilters returns the unknown parameters. A list that ignored them would show, and change, more jobs than the user wants.
 func unknownFilters(query url.Values) (problems []problem) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if service.FieldNamed(name) == nil && !slices.Contains(listParameters, name) {
@@ -137,12 +137,12 @@ func unknownFilters(query url.Values) (problems []problem) {
 	return problems
 }
 
-// given are the values of a parameter that are not empty.
+// given returns the non-empty values of a parameter.
 func given(query url.Values, name string) []string {
 	return slices.DeleteFunc(slices.Clone(query[name]), func(v string) bool { return strings.TrimSpace(v) == "" })
 }
 
-// givenStates are the states that a query names, also several with commas between.
+// givenStates returns the states in a query, which may be separated by commas.
 func givenStates(query url.Values) (states []string) {
 	for _, v := range query["state"] {
 		for part := range strings.SplitSeq(v, ",") {
@@ -154,7 +154,7 @@ func givenStates(query url.Values) (states []string) {
 	return states
 }
 
-// filterQuery is the part of a query that chooses jobs.
+// filterQuery returns the parameters of a query that filter jobs.
 func filterQuery(query url.Values, states []string) url.Values {
 	q := url.Values{}
 	for i := range filterFields {
@@ -168,8 +168,8 @@ func filterQuery(query url.Values, states []string) url.Values {
 	return q
 }
 
-// actionFilter is filterQuery for an action on all jobs that the list has: spans such as 1h become instants, so that the action means the same
-// jobs until it is confirmed.
+// actionFilter returns filterQuery for an action on all jobs of the list. It converts spans such as 1h to instants, so that the
+// action selects the same jobs until it is confirmed.
 func (r *request) actionFilter(states []string) url.Values {
 	q, now := filterQuery(r.query, states), r.console.options.Now()
 	for name, values := range q {
@@ -183,7 +183,7 @@ func (r *request) actionFilter(states []string) url.Values {
 	return q
 }
 
-// problemOf is a refusal of the service as a problem of a parameter.
+// problemOf converts an error of the service to a problem of a parameter.
 func problemOf(e *service.Error) problem {
 	name := e.Field[strings.LastIndexByte(e.Field, '.')+1:]
 	label := name
@@ -198,13 +198,13 @@ func problemOf(e *service.Error) problem {
 	return problem{name, strings.ReplaceAll(label, "_", " "), e.Detail}
 }
 
-// filterChip takes one condition away.
+// filterChip shows a condition with a link that removes it.
 type filterChip struct {
 	Label, Value string
 	URL          any // template.URL
 }
 
-// filterChips are the conditions in force, each with the link that takes it away.
+// filterChips returns the active conditions.
 func filterChips(query url.Values) (chips []filterChip, err error) {
 	here := maps.Clone(query)
 	here.Del("cursor")
@@ -224,7 +224,7 @@ func filterChips(query url.Values) (chips []filterChip, err error) {
 	return chips, nil
 }
 
-// filterText says in words what a filter chooses.
+// filterText describes a filter in words.
 func filterText(query url.Values) string {
 	var parts []string
 	if states := query["state"]; len(states) > 0 {
@@ -241,7 +241,7 @@ func filterText(query url.Values) string {
 	return strings.Join(parts, " · ")
 }
 
-// stateNames are all states, in the order of the tabs.
+// stateNames lists all states, in the order of the tabs.
 var stateNames = func() (names []string) {
 	for _, s := range []core.State{core.Ready, core.Leased, core.Scheduled, core.Blocked, core.Retrying, core.Dead, core.Done} {
 		names = append(names, s.String())

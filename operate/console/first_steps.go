@@ -8,14 +8,14 @@ import (
 	"broker/operate/service"
 )
 
-// firstSteps is what the overview shows of a store without jobs: where clients connect, and two programs to copy.
+// firstSteps is shown on the overview of an empty store: addresses for clients, and two programs to copy.
 type firstSteps struct {
 	Addresses    []fact
 	Languages    []choice
 	Submit, Work string
 }
 
-// language has a program that submits a job and one that works on it, with ADDRESS in place of the address.
+// language has a producer and a worker in one programming language, with ADDRESS as a placeholder.
 type language struct{ name, label, submit, work string }
 
 var languages = []language{
@@ -96,7 +96,7 @@ foreach (post("/leases", ["queues" => ["greet"], "wait_s" => 20])["leases"] as $
 	},
 }
 
-// firstSteps are shown until a job has been submitted; nil: one has, or it is not for the caller.
+// firstSteps returns the first steps, or nil once a job was submitted or if the caller may not see all queues.
 func (r *request) firstSteps(sum *service.Summary) (*firstSteps, error) {
 	if sum.Queues > 0 || sum.Totals.Submitted > 0 || !rightsOf(r.caller, "").Produce {
 		return nil, nil //nolint:nilnil // there are none

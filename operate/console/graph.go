@@ -8,7 +8,7 @@ import (
 	"broker/operate/service"
 )
 
-// mostLinked is how many jobs a column of the graph shows.
+// mostLinked limits the number of jobs in a column of the graph.
 const mostLinked = 8
 
 // Sizes of the graph, in pixels.
@@ -21,7 +21,7 @@ const (
 // node is a job in the graph.
 type node struct{ page, name, label, sub, state string }
 
-// linkGraph draws the jobs that a job is linked with: what it comes after or belongs to on the left, its children on the right.
+// linkGraph draws the links of a job: its dependencies and parents on the left, its children on the right.
 func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 	var left, right []node
 	if j.Parent != "" {
@@ -54,7 +54,7 @@ func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 	return graph, nil
 }
 
-// nodeOf is a linked job as far as it is still there.
+// nodeOf returns the node for a linked job, which may be gone.
 func (r *request) nodeOf(name, sub string) node {
 	j, err := r.service.Job(r.Context(), r.caller, name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *request) nodeOf(name, sub string) node {
 	return node{"jobs", j.ID, j.Type, sub + stateLabel(j.State), j.State}
 }
 
-// batchNode is the batch of a job as far as it is still there.
+// batchNode returns the node for the batch of a job, which may be gone.
 func (r *request) batchNode(id string) node {
 	b, err := r.service.Batch(r.Context(), r.caller, id)
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 	"broker/operate/service"
 )
 
-// groupLook is how many jobs are looked at to group failures where the broker has no counts; mostGroups is how many groups a page
-// shows.
+// groupLook is the number of jobs that are read to group failures if the broker has no counts. mostGroups limits the groups on a
+// page.
 const (
 	groupLook  = 1000
 	mostGroups = 12
 )
 
-// jobGroup are the jobs of one failure group and type.
+// jobGroup is a group of failed jobs with the same failure group and type.
 type jobGroup struct {
 	groupSeen
 	Error, Type, Message string
 	N                    int
 	URL                  any    // template.URL
-	Filter               string // that chooses exactly them; empty: none does
+	Filter               string // filter for exactly these jobs; empty: no such filter exists
 }
 
-// setGroups counts the jobs by failure group and type: counts are those of the broker, nil if it has none for the filter.
+// setGroups counts the jobs by failure group and type. counts are the broker's counts, nil if it has none for the filter.
 func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []service.FailureCount) error {
 	if counts == nil && d.Exact && filter.FailureGroup != "" && len(filter.Types) == 1 { // the list is one of the groups
 		counts = []service.FailureCount{{Group: service.FilterName(filter.FailureGroup), Type: filter.Types[0], Jobs: d.Count}}
@@ -63,8 +63,8 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	return r.setSeen(d, filter)
 }
 
-// groupFilter is a filter with the group's conditions. A type that a query cannot say leaves the group without one: the buttons of
-// a group must act on no other jobs.
+// groupFilter adds the conditions of the group to a filter. It returns an empty filter if a query cannot express the type, so that
+// the buttons of the group affect no other jobs.
 func groupFilter(g *jobGroup, q url.Values) string {
 	if strings.TrimSpace(g.Type) == "" || !utf8.ValidString(g.Type) {
 		return ""
@@ -74,7 +74,7 @@ func groupFilter(g *jobGroup, q url.Values) string {
 	return q.Encode()
 }
 
-// groupMessage is the message of one job of a group.
+// groupMessage returns the failure message of one job of a group.
 func (r *request) groupMessage(g *jobGroup, filter service.JobFilter) (string, error) {
 	filter.Types, filter.FailureGroup = []string{g.Type}, service.FilterValue(g.Error)
 	for _, state := range filter.States {
@@ -91,10 +91,10 @@ func (r *request) groupMessage(g *jobGroup, filter service.JobFilter) (string, e
 	return "", nil
 }
 
-// latestFailures are the orders in which the broker finds the latest failures without looking at jobs in other states.
+// latestFailures are the sort orders in which the broker finds the latest failures without reading jobs in other states.
 var latestFailures = map[string]string{"dead": "-died", "retrying": "-due"}
 
-// groupsOf are the groups that the broker has counted.
+// groupsOf converts the broker's counts to groups.
 func groupsOf(counts []service.FailureCount) []jobGroup {
 	groups := make([]jobGroup, len(counts))
 	for i, c := range counts {
@@ -103,7 +103,7 @@ func groupsOf(counts []service.FailureCount) []jobGroup {
 	return groups
 }
 
-// groupFailures counts jobs by failure group and type, the largest groups first.
+// groupFailures counts jobs by failure group and type, largest group first.
 func groupFailures(jobs []service.Job) []jobGroup {
 	type key struct{ group, typ string }
 	byKey := map[key]*jobGroup{}
@@ -129,20 +129,20 @@ func groupFailures(jobs []service.Job) []jobGroup {
 	return groups
 }
 
-// timeSpan are the jobs that are due, or died, within a span of time.
+// timeSpan counts the jobs that are due, or died, within a time span.
 type timeSpan struct {
 	Label string
 	URL   template.URL
 	N     int
 }
 
-// spanEdges divide the time to come, or the time past.
+// spanEdges are the limits of the time spans, in the future or in the past.
 var spanEdges = []struct {
 	after time.Duration
 	label string
 }{{time.Minute, "under 1 min"}, {time.Hour, "1 min to 1 h"}, {24 * time.Hour, "1 to 24 h"}, {7 * 24 * time.Hour, "1 to 7 days"}}
 
-// setSpans counts the jobs by the time that they are due or died.
+// setSpans counts the jobs by the time at which they are due or died.
 func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) error {
 	from, to := "due_from", "due_to"
 	set := func(f *service.JobFilter, a, b time.Time) { f.DueFrom, f.DueTo = a, b }
@@ -157,10 +157,10 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		return nil
 	}
 	if d.Count == 0 || !d.Exact {
-		return nil // the parts of a list that must be searched are not counted
+		return nil // a search has no counts
 	}
 	if given(r.query, from) != nil || given(r.query, to) != nil {
-		return nil // the list is one of the spans
+		return nil // the list already shows one span
 	}
 	now := r.console.options.Now().Truncate(time.Second)
 	here := maps.Clone(r.query)
@@ -184,7 +184,7 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		}
 		part := filter
 		set(&part, a, b)
-		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Count: true, Sort: p.sort}) // the order that has the span in one piece
+		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Count: true, Sort: p.sort}) // sorted so that the jobs of the span are adjacent
 		if err != nil {
 			return err
 		}

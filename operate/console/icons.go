@@ -5,7 +5,7 @@ import (
 	"html/template"
 )
 
-// icons are drawn in a square of 24 with lines.
+// icons are SVG paths, drawn with lines in a square of 24.
 var icons = map[string]string{
 	"overview":   "M4 4h6v7H4zM14 4h6v4h-6zM14 12h6v8h-6zM4 15h6v5H4z",
 	"queues":     "M4 6h16M4 12h16M4 18h10",
@@ -41,7 +41,7 @@ var icons = map[string]string{
 	"download":   "M12 4v11M7.5 10.5L12 15l4.5-4.5M4 20h16",
 }
 
-// icon is an icon in the size of the text. It says nothing: a label stands beside it.
+// icon returns an icon in the size of the text. Screen readers skip it, because a label stands beside it.
 func icon(name string) (template.HTML, error) {
 	path, ok := icons[name]
 	if !ok {

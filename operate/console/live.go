@@ -21,16 +21,15 @@ const (
 	liveFor       = 30 * time.Minute
 )
 
-// maxTabs bounds the streams. Further tabs poll.
+// maxTabs limits the number of streams. Other tabs poll.
 const maxTabs = 500
 
-// live tells tabs that something has changed. One goroutine looks at the broker's counters for all of them, while there is
-// any tab.
+// live notifies tabs of changes. One goroutine compares the broker's counters for all tabs, as long as there are tabs.
 type live struct {
 	service func() *service.Service
 
 	now  func() time.Time
-	turn atomic.Uint64 // counts the changes that were seen
+	turn atomic.Uint64 // number of detected changes
 
 	mu       sync.Mutex // guards the rest
 	tabs     map[chan struct{}]struct{}
@@ -44,8 +43,8 @@ func newLive(s func() *service.Service, now func() time.Time) *live {
 	return l
 }
 
-// join adds a tab whose page is of a turn; ok is false if there are too many. A page of another turn may lack a change: its
-// tab is notified at once.
+// join adds a tab. turn is the turn of its page: if it is not the current one, the page may lack a change, and the tab is notified
+// at once. ok is false if there are too many tabs.
 func (l *live) join(turn string) (changed chan struct{}, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +69,7 @@ func (l *live) leave(changed chan struct{}) {
 	delete(l.tabs, changed)
 }
 
-// watch looks for changes until there is no tab.
+// watch checks for changes as long as there are tabs.
 func (l *live) watch() {
 	ticks := time.NewTicker(liveEvery)
 	defer ticks.Stop()
@@ -81,7 +80,7 @@ func (l *live) watch() {
 	}
 }
 
-// look tells the tabs if something has changed since the last look; false: there are none any more.
+// look notifies the tabs if something has changed since the last call. It returns false if there are no tabs.
 func (l *live) look() bool {
 	now := l.fingerprint()
 	l.mu.Lock()
@@ -93,17 +92,17 @@ func (l *live) look() bool {
 		return true
 	}
 	l.last = now
-	l.turn.Add(1) // before any tab fetches its page
+	l.turn.Add(1) // before a tab fetches its page
 	for tab := range l.tabs {
 		select {
 		case tab <- struct{}{}:
-		default: // it has not read the last one yet
+		default: // the tab has not read the previous notification yet
 		}
 	}
 	return true
 }
 
-// fingerprint is what a look at the broker compares: as long as it stays, no page looks different.
+// fingerprint has the counters that look compares. While it is the same, no page would look different.
 type fingerprint struct {
 	totals                              service.Totals
 	ready, leased, scheduled, dead, all int
@@ -129,14 +128,14 @@ func (l *live) fingerprint() fingerprint {
 		f.all += n
 	}
 	for protocol, n := range sum.Clients {
-		if protocol != "http" { // pages are HTTP clients themselves
+		if protocol != "http" { // pages are HTTP clients too
 			f.clients += n
 		}
 	}
 	return f
 }
 
-// serve is GET /live.
+// serve serves GET /live.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	changed, ok := l.join(r.URL.Query().Get("turn"))
 	if !ok {
@@ -153,7 +152,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	defer end.Stop()
 	text := ": live\n\n"
 	for {
-		_ = control.SetWriteDeadline(l.now().Add(2 * liveHeartbeat)) // where it is not supported, the server's own one holds
+		_ = control.SetWriteDeadline(l.now().Add(2 * liveHeartbeat)) // if it is not supported, the server's own deadline applies
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return
 		}

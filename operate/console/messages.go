@@ -11,45 +11,46 @@ import (
 	"broker/operate/service"
 )
 
-// How many of the latest failures are read to find their messages, and of a day's failures to draw when they happened.
+// Numbers of the latest failures that are read for their messages, and of one day for the spark lines.
 const (
 	messageLook = 300
 	dayLook     = 500
 )
 
-// seenSpan is the time that the spark line of a group covers, in so many steps. A group that began within it is new.
+// seenSpan is the time that the spark line of a group covers, and seenSteps its number of points. A group that began within it is
+// new.
 const (
 	seenSpan  = 24 * time.Hour
 	seenSteps = 24
 )
 
-// varying are the parts of a message that differ from one failure to the next of the same kind: ids, addresses, numbers.
+// varying matches the parts of a message that differ between failures of the same kind: ids, addresses, numbers.
 var varying = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` + // a UUID
-	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+` + // an address of mail
+	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+` + // an email address
 	`|\[[0-9a-fA-F:]*:[0-9a-fA-F:]+\](?::\d+)?` + // IPv6
 	`|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b` + // IPv4
 	`|\b0x[0-9a-fA-F]+\b|\b[0-9A-Za-z_-]*\d[0-9A-Za-z_-]{7,}\b|\b[0-9A-Za-z_-]{7,}\d[0-9A-Za-z_-]*\b` + // ids
 	`|\d+(?:[.,:]\d+)*`)
 
-// samePart stands for a part that varies.
+// samePart replaces a part that varies.
 const samePart = "#"
 
-// normalise takes numbers, ids and addresses out of a message, so that failures of one kind have the same one.
+// normalise replaces numbers, ids and addresses in a message, so that failures of one kind have the same message.
 func normalise(message string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	return varying.ReplaceAllString(line, samePart)
 }
 
-// messageCount is a message of a group with how many failures have it; zero: that is not known.
+// messageCount is a message of a group with its number of failures; zero: unknown.
 type messageCount struct {
 	Text string
 	N    int
 }
 
-// groupKey names a group of failures.
+// groupKey identifies a group of failures.
 type groupKey struct{ group, typ string }
 
-// setSeen adds to each group what its jobs say, and when the first and the last of them died.
+// setSeen adds to each group its most frequent messages, and the times at which its first and last jobs died.
 func (r *request) setSeen(d *jobsData, filter service.JobFilter) error {
 	state := d.States[0]
 	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: messageLook, Sort: latestFailures[state], Patience: searchPatience})
@@ -62,20 +63,20 @@ func (r *request) setSeen(d *jobsData, filter service.JobFilter) error {
 		g.Messages = messages[groupKey{g.Error, g.Type}]
 		for k := range g.Messages {
 			if list.Cursor != "" {
-				g.Messages[k].N = 0 // how many of all have it is not known
+				g.Messages[k].N = 0 // the total is unknown
 			}
 		}
 		if len(g.Messages) == 0 && g.Message != "" {
 			g.Messages = []messageCount{{normalise(g.Message), 0}}
 		}
 	}
-	if state != "dead" || !d.Exact { // when jobs died is asked of the index
+	if state != "dead" || !d.Exact { // the index has the times of dead jobs only
 		return nil
 	}
 	return r.setDied(d, filter)
 }
 
-// messagesOf are the commonest messages of each group.
+// messagesOf returns the most frequent messages of each group.
 func messagesOf(jobs []service.Job) map[groupKey][]messageCount {
 	groups := map[groupKey][]messageCount{}
 	for i := range jobs {
@@ -98,10 +99,10 @@ func messagesOf(jobs []service.Job) map[groupKey][]messageCount {
 	return groups
 }
 
-// shownMessages is how many messages of a group are shown.
+// shownMessages limits the messages that a group shows.
 const shownMessages = 2
 
-// setDied says when the jobs of each group died: the first, the last, and in which hours of a day.
+// setDied sets when the jobs of each group died: the first, the last, and the hours of the last day.
 func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 	now := r.console.options.Now()
 	first, err := r.edge(filter, "died")
@@ -123,7 +124,7 @@ func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 	return r.setSparks(d, filter, now)
 }
 
-// setSparks draws in which hours of the last day the jobs of each group died. Of an hour with many, the latest ones stand for all.
+// setSparks draws the hours of the last day in which the jobs of each group died.
 func (r *request) setSparks(d *jobsData, filter service.JobFilter, now time.Time) error {
 	if given(r.query, "died_from") != nil || given(r.query, "died_to") != nil {
 		return nil // a part of the day
@@ -186,7 +187,7 @@ func hourOf(at *time.Time, now time.Time) int {
 	return min(seenSteps-1-int(now.Sub(*at)/(seenSpan/seenSteps)), seenSteps-1)
 }
 
-// edge is when the first or the last job of a filter died.
+// edge returns the time at which the first or the last job of a filter died.
 func (r *request) edge(filter service.JobFilter, sort string) (*time.Time, error) {
 	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: 1, Sort: sort, Brief: true})
 	if err != nil || len(list.Jobs) == 0 {
@@ -195,10 +196,10 @@ func (r *request) edge(filter service.JobFilter, sort string) (*time.Time, error
 	return list.Jobs[0].DiedAt, nil
 }
 
-// groupSeen is what a page shows of when the jobs of a group died.
+// groupSeen has the times at which the jobs of a group died.
 type groupSeen struct {
 	Messages    []messageCount
-	First, Last *time.Time // of the jobs that are dead now
-	New         bool       // it began within a day, and other groups before that
+	First, Last *time.Time // of the jobs that are still dead
+	New         bool       // the group began within a day, and other groups before that
 	Spark       template.HTML
 }

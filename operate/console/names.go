@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pathEscape writes a name as a segment of a path. Browsers take the names "." and "..", also when they are escaped, for steps in the
-// path: these get a tilde before them, and so do the names that look like that.
+// pathEscape escapes a name for a segment of a path. Browsers treat the names "." and "..", also escaped, as steps in the path.
+// Such names, and names that look like an escaped one, get a tilde in front.
 func pathEscape(name string) string {
 	if isDots(name) {
 		name = "~" + name
@@ -14,7 +14,7 @@ func pathEscape(name string) string {
 	return url.PathEscape(name)
 }
 
-// named is the name in a path that pathEscape made.
+// named decodes a name that pathEscape has encoded.
 func (r *request) named(part string) string {
 	name := r.PathValue(part)
 	if bare, ok := strings.CutPrefix(name, "~"); ok && isDots(bare) {
@@ -23,13 +23,13 @@ func (r *request) named(part string) string {
 	return name
 }
 
-// isDots reports whether a name is one or two dots behind any number of tildes.
+// isDots reports whether a name consists of one or two dots after any number of tildes.
 func isDots(name string) bool {
 	dots := strings.TrimLeft(name, "~")
 	return dots == "." || dots == ".."
 }
 
-// jobName is the reference to a job as people read it: a number says that it is one.
+// jobName is the displayed reference to a job: a number gets a prefix.
 func jobName(ref string) string {
 	if n, ok := strings.CutPrefix(ref, "seq:"); ok {
 		return "job " + n

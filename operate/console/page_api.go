@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// apiDoc is the OpenAPI document of the HTTP API, as far as the page shows it.
+// apiDoc is the part of the OpenAPI document that the page shows.
 type apiDoc struct {
 	Info struct {
 		Version, Description string
@@ -20,7 +20,7 @@ type apiDoc struct {
 
 type apiSchema struct {
 	Ref         string `json:"$ref"`
-	Type        any    // a name or several
+	Type        any    // one name or several
 	Format      string
 	Description string
 	Enum        []any
@@ -48,14 +48,14 @@ type apiOperation struct {
 	}
 }
 
-// apiRow is an operation as the page shows it.
+// apiRow is a row of the page: an operation.
 type apiRow struct {
 	ID, Verb, Path, Summary, Description string
 	Parameters                           []apiField
 	Parts                                []apiPart
 }
 
-// apiPart is a body of a request or an answer.
+// apiPart is the body of a request or response.
 type apiPart struct {
 	Title, Type string
 	Fields      []apiField
@@ -84,7 +84,7 @@ func apiPage(r *request) (*view, error) {
 	return &view{page: "api", title: "API", nav: "api", data: data, still: true}, nil
 }
 
-// readAPI makes the page of an OpenAPI document.
+// readAPI builds the page from an OpenAPI document.
 func readAPI(document func() []byte) (*apiData, error) {
 	if document == nil {
 		return &apiData{}, nil
@@ -148,7 +148,7 @@ func (doc *apiDoc) row(path, verb string, op *apiOperation) apiRow {
 	return row
 }
 
-// parts adds the forms of a body.
+// parts adds the schema of a body.
 func (doc *apiDoc) parts(parts []apiPart, title string, content apiContent) []apiPart {
 	for _, media := range content {
 		forms := []*apiSchema{media.Schema}
@@ -166,7 +166,7 @@ func (doc *apiDoc) parts(parts []apiPart, title string, content apiContent) []ap
 	return parts
 }
 
-// fields are the members of an object.
+// fields returns the members of an object.
 func (doc *apiDoc) fields(s *apiSchema) (fields []apiField) {
 	if s != nil && s.Ref != "" {
 		s = doc.Components.Schemas[lastPart(s.Ref)]
@@ -194,7 +194,7 @@ func (doc *apiDoc) fields(s *apiSchema) (fields []apiField) {
 
 func lastPart(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
-// typeName is what a schema is called.
+// typeName returns the displayed name of a schema.
 func typeName(s *apiSchema) string {
 	switch {
 	case s == nil:

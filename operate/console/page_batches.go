@@ -41,7 +41,7 @@ func batchPage(r *request) (*view, error) {
 	return &view{page: "batch", title: d.Name, nav: "batches", data: d}, nil
 }
 
-// batchLabel is what people call a batch.
+// batchLabel returns the displayed name of a batch.
 func batchLabel(b service.Batch) string {
 	if b.Description != "" {
 		return b.Description

@@ -10,15 +10,15 @@ import (
 type clusterData struct {
 	service.ClusterOverview
 	Alone   bool
-	Reserve string // what the loss of another node would mean
+	Reserve string // the effect of losing another node
 	AtRisk  bool
 
-	Open                  bool // the form for the nodes is shown, with what was typed and what is wrong with it
+	Open                  bool // the form for the nodes is open, because its input was invalid
 	Problem, Node, Target string
 }
 
-// spare is how many more voters may fail before nothing is accepted any more; negative: nothing is now. A node that does not
-// answer counts as a voter, since it may be one.
+// spare is the number of voters that may still fail before the cluster accepts no changes; negative: it accepts none now. A node
+// that does not answer counts as a voter, because it may be one.
 func spare(nodes []service.ClusterNode) int {
 	voters, up := 0, 0
 	for _, n := range nodes {
@@ -33,7 +33,7 @@ func spare(nodes []service.ClusterNode) int {
 	return up - (voters/2 + 1)
 }
 
-// weighLoss says what the loss of another node would mean.
+// weighLoss describes the effect of losing another node.
 func (d *clusterData) weighLoss() {
 	n := spare(d.Nodes)
 	d.AtRisk = n <= 0
@@ -64,13 +64,13 @@ func (r *request) clusterView(d *clusterData) *view {
 	return &view{page: "cluster", title: "Cluster", nav: "cluster", data: d}
 }
 
-// clusterNotes say what a change has done.
+// clusterNotes are the notes after a change.
 var clusterNotes = map[service.ClusterAction]string{
 	service.ClusterAdd: "The node may join. It gets a vote once it has caught up.", service.ClusterRemove: "The node is removed.",
 	service.ClusterTransfer: "Another node leads.",
 }
 
-// clusterQuestion is what is asked before clients are disconnected, or a copy of the data is given up; ok is false for other changes.
+// clusterQuestion returns the question before clients are disconnected or a node's copy is given up; ok is false for other changes.
 func clusterQuestion(change service.ClusterChange) (q question, ok bool) {
 	q = question{Path: "cluster", Back: "cluster"}
 	switch change.Action {
@@ -85,7 +85,7 @@ func clusterQuestion(change service.ClusterChange) (q question, ok bool) {
 	return q, q.Title != ""
 }
 
-// changeCluster adds or removes a node, or hands the lead over.
+// changeCluster adds or removes a node, or transfers the leadership.
 func changeCluster(r *request) (*view, error) {
 	change := service.ClusterChange{
 		Action: service.ClusterAction(r.PostFormValue("do")), Node: strings.TrimSpace(r.PostFormValue("node")), Address: strings.TrimSpace(r.PostFormValue("address")),

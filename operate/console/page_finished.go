@@ -10,10 +10,10 @@ import (
 	"broker/operate/service"
 )
 
-// finishedPageSize is how many rows a page of finished jobs has.
+// finishedPageSize is the number of rows of a page of finished jobs.
 const finishedPageSize = 100
 
-// finishedKinds are the ways in which jobs end.
+// finishedKinds lists the ways in which jobs end.
 var finishedKinds = []string{"done", "failed", "cancelled", "expired"}
 
 type finishedData struct {
@@ -21,16 +21,16 @@ type finishedData struct {
 	Queue, Worker, Kind string
 	Kinds               []choice
 	Next, First         string // links; empty: none
-	Searched            int    // how many of the last jobs were looked at for worker and kind
+	Searched            int    // number of the last jobs that were searched for the worker and the kind
 }
 
-// finishedRow is a job with how long it waited and ran.
+// finishedRow is a finished job with its wait and run times.
 type finishedRow struct {
 	service.FinishedJob
 	Waited, Ran string
 }
 
-// finishedPage lists the jobs that have ended last, by queue, worker and how they ended.
+// finishedPage lists the jobs that ended last, by queue, worker and result.
 func finishedPage(r *request) (*view, error) {
 	d := &finishedData{Queue: strings.TrimSpace(r.query.Get("queue")), Worker: strings.TrimSpace(r.query.Get("worker")), Kind: r.query.Get("kind")}
 	for _, kind := range append([]string{""}, finishedKinds...) {
@@ -62,10 +62,10 @@ func finishedPage(r *request) (*view, error) {
 	return &view{page: "finished", title: "Finished", nav: "finished", queue: d.Queue, data: d}, nil
 }
 
-// mostFinished is how many finished jobs the broker remembers.
+// mostFinished is the number of finished jobs that the broker remembers.
 const mostFinished = 1000
 
-// page is the link to another page of the list.
+// page returns the link to another page of the list.
 func (d *finishedData) page(offset int) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"queue": d.Queue, "worker": d.Worker, "kind": d.Kind} {
@@ -79,7 +79,7 @@ func (d *finishedData) page(offset int) string {
 	return "finished?" + q.Encode()
 }
 
-// between is how long it was from one time to another, if both are known.
+// between formats the time between two instants, if both are known.
 func between(from, to *time.Time) string {
 	if from == nil || to == nil || to.Before(*from) {
 		return ""
@@ -87,11 +87,11 @@ func between(from, to *time.Time) string {
 	return span(to.Sub(*from))
 }
 
-// finishedRecord finds what is remembered of a job that is gone; nil if nothing is, or if the caller may not see it.
+// finishedRecord returns the remembered data of a removed job; nil if there is none, or if the caller may not see it.
 func (r *request) finishedRecord(id string) *finishedRow {
 	jobs, err := r.service.Finished(r.Context(), r.caller, "", 0, mostFinished)
 	if err != nil {
-		return nil // what belongs to all queues is not for everybody
+		return nil // the list of all queues is restricted
 	}
 	for _, j := range jobs {
 		if j.ID == id || "seq:"+strconv.FormatUint(j.Seq, 10) == id {

@@ -17,26 +17,26 @@ import (
 type jobData struct {
 	Job          service.Job
 	Why          string
-	Trace        string // id of the trace that it is part of
+	Trace        string // id of its trace
 	Forms        []choice
 	Body, Custom template.HTML
 	Hex          bool   // the body is shown as a hex dump
-	Plain        string // the body as it is copied; empty: it is too long
+	Plain        string // the body for copying; empty: it is too long
 	LongBody     bool   // the body is folded
-	CutBody      int    // how much of the body the page has, if not all
+	CutBody      int    // number of bytes of the body on the page, if it was cut
 	Result       string
 	Actions      []choice
 	Copies       []copyText
 	Graph        template.HTML
 	Timeline     []moment
 	Attempts     []attempt
-	Diff         []diffLine // of the body in the form, before it is saved
+	Diff         []diffLine // between the stored body and the body in the form
 	Compared     bool
 	Log          []service.LogLine
 	LogEnd       *time.Time
 	Editable     bool
 	BodyEditable bool
-	Edit         map[string]string // what the form holds
+	Edit         map[string]string // the values in the form
 	Epoch        string
 	Problem      string
 	AskText      bool // the form offers to save a body that is not JSON
@@ -55,7 +55,7 @@ func jobPage(r *request) (*view, error) {
 	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d}, nil
 }
 
-// job is what the page of a job shows.
+// job reads the data of a job's page.
 func (r *request) job() (*jobData, error) {
 	j, err := r.service.Job(r.Context(), r.caller, r.named("id"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *request) job() (*jobData, error) {
 	if d.Why, err = r.whyItWaits(&j); err != nil {
 		return nil, err
 	}
-	if j.Attempts > 0 { // only workers write
+	if j.Attempts > 0 { // only workers write logs
 		log, err := r.service.JobLog(r.Context(), r.caller, r.PathValue("id"), "")
 		if err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func (r *request) job() (*jobData, error) {
 	return d, err
 }
 
-// editForm is what the form that edits a job begins with.
+// editForm returns the initial values of the form that edits a job.
 func editForm(j *service.Job) map[string]string {
 	values := map[string]string{
 		"queue": j.Queue, "type": j.Type, "priority": strconv.Itoa(int(j.Priority)), "tags": strings.Join(j.Tags, ", "),
@@ -113,7 +113,7 @@ func editForm(j *service.Job) map[string]string {
 	return values
 }
 
-// jobActions are the buttons for a job in a state; the likeliest one is chosen.
+// jobActions returns the buttons for a job in a state, most likely first.
 func jobActions(state string) []choice {
 	retry := choice{Value: string(service.ActionRetry), Label: "Run now", Chosen: true}
 	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
@@ -135,7 +135,7 @@ func jobActions(state string) []choice {
 	return nil
 }
 
-// jobConsequences are said before a job is changed for good.
+// jobConsequences has the words for confirming changes of a job that cannot be undone.
 var jobConsequences = map[service.JobAction]bulkWord{
 	service.ActionKill:   {verb: "Kill", consequence: "It moves to the dead set, from where it can be run again. A worker that has it is refused when it finishes."},
 	actionStop:           {verb: "Stop", consequence: "Its worker is asked to stop. The job then ends as cancelled, unless the worker completes it."},
@@ -143,7 +143,7 @@ var jobConsequences = map[service.JobAction]bulkWord{
 	service.ActionDelete: {verb: "Delete", consequence: "It is removed in 30 seconds, whatever its state; until then this can be undone. If it changes meanwhile, it stays."},
 }
 
-// changeJob serves the forms of a job's page.
+// changeJob handles the forms of a job's page.
 func changeJob(r *request) (*view, error) {
 	id := r.named("id")
 	at := "jobs/" + pathEscape(id)
@@ -179,14 +179,14 @@ func changeJob(r *request) (*view, error) {
 		if j, err := r.service.Job(r.Context(), r.caller, id); err == nil && j.CancelAt != nil {
 			return r.back(at, "Its worker is asked to stop.")
 		}
-		return r.back("jobs", "The job is removed.") // its run has ended meanwhile
+		return r.back("jobs", "The job is removed.") // the run has ended in the meantime
 	case service.ActionKill:
 		return r.back(at, "The job is in the dead set.")
 	}
 	return r.back(at, "The job is ready.")
 }
 
-// editJob saves the form that edits a job. What is wrong with it is shown in the form, which keeps what was typed.
+// editJob saves the form that edits a job. It shows errors in the form, which keeps its values.
 func (r *request) editJob(id, at string, run bool) (*view, error) {
 	update, epoch, err := r.jobUpdate(id)
 	note := "The job is changed."
@@ -218,16 +218,16 @@ func (r *request) editJob(id, at string, run bool) (*view, error) {
 	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
 }
 
-// retype fills the form that edits a job with what was typed.
+// retype fills the form that edits a job with the submitted values.
 func (d *jobData) retype(form url.Values) {
 	for name := range d.Edit {
-		if form.Has(name) { // also what was emptied
+		if form.Has(name) { // also emptied fields
 			d.Edit[name] = form.Get(name)
 		}
 	}
 }
 
-// compareJob shows how the body in the form differs from the job's. Nothing is saved.
+// compareJob shows the differences between the body in the form and the job's body. It saves nothing.
 func (r *request) compareJob() (*view, error) {
 	d, err := r.job()
 	if err != nil {
@@ -240,7 +240,7 @@ func (r *request) compareJob() (*view, error) {
 	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true}, nil
 }
 
-// jobUpdate reads the form that edits a job: what differs from the job as it is.
+// jobUpdate reads the form that edits a job. It returns only changed values.
 func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err error) {
 	form := r.PostForm
 	n, err := strconv.ParseUint(form.Get("epoch"), 10, 32)

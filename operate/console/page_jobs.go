@@ -19,7 +19,7 @@ import (
 type jobColumn struct {
 	Name, Label string
 	Num         bool
-	shown       bool // unless others are chosen
+	shown       bool // shown by default
 }
 
 var jobColumns = []jobColumn{
@@ -40,30 +40,30 @@ var jobColumns = []jobColumn{
 	{Name: "size", Label: "Body", Num: true},
 }
 
-// usualColumns are those of lists without a choice.
+// usualColumns are the default columns.
 var usualColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return !c.shown })
 
-// oneStateColumns are those of a list of jobs in one state.
+// oneStateColumns are the columns of a list of jobs in one state.
 var oneStateColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "state" })
 
-// runningColumns say who has the jobs.
+// runningColumns are the columns of running jobs, with their workers.
 var runningColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool {
 	return c.Name != "job" && c.Name != "queue" && c.Name != "when" && c.Name != "worker" && c.Name != "note" && c.Name != "tries"
 })
 
-// columnsCookie keeps the choice of columns of a page.
+// columnsCookie is the name of the cookie with the chosen columns of a page.
 func columnsCookie(path string) string { return "broker_columns_" + strings.Trim(path, "/") }
 
-// columnsOwner is in the cookie, so that people who share a browser do not change each other's columns.
+// columnsOwner identifies the principal in the cookie, so that people who share a browser do not change each other's columns.
 func columnsOwner(caller service.Caller) string {
 	sum := sha256.Sum256([]byte(caller.Name()))
 	return hex.EncodeToString(sum[:4])
 }
 
-// jobRow is a job with the columns to show.
+// jobRow is a job with the displayed columns.
 type jobRow struct {
 	Job     service.Job
-	Noted   service.Job // the job as the column of notes knows it: without what a column of its own says
+	Noted   service.Job // the job for the column of notes, without the values that have a column of their own
 	Columns []jobColumn
 }
 
@@ -75,7 +75,7 @@ func newJobRow(j service.Job, columns []jobColumn) jobRow {
 	return r
 }
 
-// hasNote reports whether the column of notes says anything of a job.
+// hasNote reports whether the column of notes has a text for a job.
 func hasNote(j service.Job) bool {
 	return j.State == "leased" && (j.Progress != nil || j.Worker != "" || j.HeldFrom != "") || j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
 }
@@ -88,44 +88,44 @@ type jobTable struct {
 }
 
 type jobsData struct {
-	Search               string   // what was typed, if it is wrong
-	SearchWords          []string // that a search may begin with
+	Search               string   // the entered search, if it is invalid
+	SearchWords          []string // words with which a search may begin
 	Heading, Path, Empty string
-	Fixed                bool // the state belongs to the page
+	Fixed                bool // the page is for one state
 	States               []string
 	StateTabs            []stateTab
 	Chips                []filterChip
 	Problems             []problem
 	More                 []filterField
 	MoreOpen             bool
-	MoreUsed             int // of the filters in the lower part
+	MoreUsed             int // number of conditions in the lower part of the bar
 	Sorts, AllColumns    []choice
 	Columns              []jobColumn
-	ColumnQuery          url.Values // that the form of the columns keeps
+	ColumnQuery          url.Values // parameters that the form of the columns keeps
 	Jobs                 []service.Job
 	Count                int
 	Counted, Exact       bool
 	First, Next          any // template.URL
-	Looked, Of           int // jobs that a search has read so far, of so many
-	Continue             any // template.URL, of the next page while a search has found nothing
-	Hold                 any // template.URL, of this page without that
+	Looked, Of           int // number of jobs that a search has read so far, and of all that it may read
+	Continue             any // template.URL of the next page, while a search has found nothing
+	Hold                 any // template.URL of this page, without continuing the search
 	Filter, OneQueue     string
 	Actions              []choice
 	Groups               []jobGroup
 	GroupsSeen           int
 	GroupsExact          bool
-	GroupsMore           bool // than are shown
+	GroupsMore           bool // there are more groups than shown
 	Sparks               bool // the groups have spark lines
 	Spans                []timeSpan
 	SpansTitle           string
 	SpansMost            int
 
 	query url.Values
-	usual map[string]float64 // run time of a queue that few jobs exceed, in seconds
+	usual map[string]float64 // run time in seconds above which a job counts as slow, by queue
 	now   time.Time
 }
 
-// stateTab leads to the jobs in one state.
+// stateTab is a tab for the jobs in one state.
 type stateTab struct {
 	Label   string
 	URL     any // template.URL
@@ -134,13 +134,13 @@ type stateTab struct {
 	Chosen  bool
 }
 
-// isSlow reports whether a job runs longer than jobs of its queue usually do.
+// isSlow reports whether a job has run longer than most jobs of its queue.
 func isSlow(d *jobsData, j service.Job) bool {
 	usual := d.usual[j.Queue]
 	return j.State == "leased" && j.LeasedAt != nil && usual > 0 && d.now.Sub(*j.LeasedAt).Seconds() > usual
 }
 
-// listPage is a page that lists jobs: all, or those in one state.
+// listPage is a page that lists jobs: all jobs, or the jobs in one state.
 type listPage struct {
 	path, heading, state, sort, empty string
 }
@@ -153,13 +153,13 @@ var listPages = map[string]listPage{
 	"dead":      {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs."},
 }
 
-// jobsPage serves one of the pages that list jobs.
+// jobsPage returns the handler of a page that lists jobs.
 func jobsPage(name string) handler {
 	p := listPages[name]
 	return func(r *request) (*view, error) { return r.jobList(p) }
 }
 
-// jobList shows the jobs that the query chooses.
+// jobList shows the jobs that match the query.
 func (r *request) jobList(p listPage) (*view, error) {
 	if r.query.Get("keep") == "columns" {
 		return r.keepColumns(p)
@@ -208,7 +208,7 @@ func (r *request) jobList(p listPage) (*view, error) {
 	return v, r.setTabs(d, filter)
 }
 
-// searched is the query with the conditions of the search in its place; nil if there is no search, or if it is wrong.
+// searched returns the query with the conditions of the search as parameters; nil if there is no search, or if it is invalid.
 func (r *request) searched() (url.Values, []problem) {
 	search := strings.TrimSpace(r.query.Get("q"))
 	if search == "" {
@@ -231,7 +231,7 @@ func (r *request) searched() (url.Values, []problem) {
 	return merged, nil
 }
 
-// findJobs fills in the jobs and what is said of all of them.
+// findJobs reads the jobs, their counts and their groups.
 func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
 	grouped := d.Fixed && page.Cursor == "" && (p.state == "dead" || p.state == "retrying")
 	if grouped {
@@ -274,10 +274,11 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 	return nil
 }
 
-// searchPatience is how long a page searches before it says how far it got.
+// searchPatience is how long a page searches before it shows the progress.
 const searchPatience = 200 * time.Millisecond
 
-// setNext leads to the next page. Of a search that reads jobs, it says how many have been read; the page's script goes on while none was found.
+// setNext sets the link to the next page. For a search that reads jobs it also sets the number of jobs read; the page's script
+// continues while none is found.
 func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) (err error) {
 	pairs := []string{"cursor", list.Cursor}
 	if list.Looked > 0 {
@@ -306,10 +307,10 @@ func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter
 	return err
 }
 
-// slowFactor is how many times the run time that 95 % of the jobs of a queue do not exceed a job may run, before it is marked.
+// slowFactor is the multiple of the 95th percentile of run times above which a job is marked as slow.
 const slowFactor = 2
 
-// setUsual reads how long jobs usually run, of the queues whose jobs run now.
+// setUsual sets the run times above which jobs count as slow.
 func (r *request) setUsual(d *jobsData) error {
 	for _, j := range d.Jobs {
 		if _, known := d.usual[j.Queue]; known || j.State != "leased" {
@@ -319,7 +320,7 @@ func (r *request) setUsual(d *jobsData) error {
 		if err != nil {
 			return err
 		}
-		if h.Run.Count >= 20 { // fewer say nothing about the next one
+		if h.Run.Count >= 20 { // fewer runs are not significant
 			d.usual[j.Queue] = slowFactor * h.Run.P95S
 		} else {
 			d.usual[j.Queue] = 0
@@ -328,7 +329,7 @@ func (r *request) setUsual(d *jobsData) error {
 	return nil
 }
 
-// setBar fills in what the filter bar shows.
+// setBar sets the values of the filter bar.
 func (d *jobsData) setBar() (err error) {
 	for _, f := range filterFields {
 		if !f.top {
@@ -351,7 +352,7 @@ func (d *jobsData) setBar() (err error) {
 	return err
 }
 
-// setTabs leads to the states. They have counts where the filter says nothing but the queue.
+// setTabs sets the tabs of the states. They have counts if the filter has no conditions besides the queue.
 func (r *request) setTabs(d *jobsData, filter service.JobFilter) error {
 	if d.Fixed {
 		return nil
@@ -380,7 +381,7 @@ func (r *request) setTabs(d *jobsData, filter service.JobFilter) error {
 	return nil
 }
 
-// stateCounts are the numbers of jobs by state, where the broker keeps them: for all queues, and for one.
+// stateCounts returns the broker's counts of jobs by state, for all queues or for one.
 func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
 	only := f
 	only.States, only.Queues = nil, nil
@@ -404,7 +405,7 @@ func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
 	}, err
 }
 
-// keepColumns remembers the columns that the form chooses, none: the usual ones, and shows the list without them in its address.
+// keepColumns stores the chosen columns in a cookie (none: the default ones) and redirects to the list.
 func (r *request) keepColumns(p listPage) (*view, error) {
 	http.SetCookie(r.w, &http.Cookie{
 		Name: columnsCookie(r.URL.Path), Value: columnsOwner(r.caller) + "." + strings.Join(given(r.query, "column"), "."), Path: "/",
@@ -420,7 +421,7 @@ func (r *request) keepColumns(p listPage) (*view, error) {
 	return r.back(string(joinURL(p.path, link)), "")
 }
 
-// columns are those that the query chooses, else those that were chosen for this page in this browser by the same person.
+// columns returns the columns of the query, otherwise the columns that the same person has chosen for this page in this browser.
 func (r *request) columns(state string) []jobColumn {
 	names := given(r.query, "column")
 	if kept, err := r.Cookie(columnsCookie(r.URL.Path)); err == nil && len(names) == 0 {
@@ -451,10 +452,10 @@ func (r *request) columns(state string) []jobColumn {
 	return chosen
 }
 
-// whenLabels are the heads of the column of times, in a list of jobs in one state.
+// whenLabels are the heads of the column of times, in lists of jobs in one state.
 var whenLabels = map[string]string{"leased": "Started", "scheduled": "Due", "retrying": "Next try", "dead": "Died"}
 
-// jobSorts are the orders that a list may have.
+// jobSorts lists the sort orders of a list.
 func jobSorts(chosen, state string) []choice {
 	newest := []string{"-created", "newest first", "created", "oldest first"}
 	var own []string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// jumpPage leads to the job or queue of a name, else to the jobs that the search finds.
+// jumpPage redirects to the job or queue with the given name, otherwise to a search.
 func jumpPage(r *request) (*view, error) {
 	text := strings.TrimSpace(r.query.Get("q"))
 	to := "jobs?" + url.Values{"q": {text}}.Encode()
@@ -23,10 +23,10 @@ func jumpPage(r *request) (*view, error) {
 	return nil, nil //nolint:nilnil // the redirect is the answer
 }
 
-// themeCookie keeps the colours that were chosen in this browser.
+// themeCookie stores the colour theme of this browser.
 const themeCookie = "broker_theme"
 
-// theme is the choice of colours: light, dark or, empty, as the system.
+// theme returns the colour theme: light, dark, or empty for the system's.
 func theme(r *http.Request) string {
 	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
 		return cookie.Value
@@ -34,7 +34,7 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-// setTheme serves POST /theme.
+// setTheme handles POST /theme.
 func setTheme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	cookie := &http.Cookie{

@@ -19,14 +19,14 @@ type limitsData struct {
 	Form     map[string]string
 	Open     bool
 	Problem  string
-	Keys     []service.Job // that hold a unique key, the youngest first
+	Keys     []service.Job // holders of unique keys, youngest first
 	KeyCount string
 	NextKeys any
 }
 
 var limitFields = []string{"queue", "queues", "types", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
 
-// keyRows is how many holders of unique keys the page lists.
+// keyRows limits the number of listed holders of unique keys.
 const keyRows = 20
 
 func limitsPage(r *request) (*view, error) {
@@ -67,7 +67,7 @@ func limitsPage(r *request) (*view, error) {
 	return &view{page: "limits", title: "Limits", nav: "limits", data: d}, nil
 }
 
-// inUse are the types or keys that count against a limit now, the busiest first: the page shows only the first.
+// inUse returns the types or keys that count against a limit, busiest first.
 func inUse(uses []service.LimitUse) []service.LimitUse {
 	uses = slices.DeleteFunc(uses, func(u service.LimitUse) bool { return u.Taken == 0 && u.Ready == 0 })
 	sort.SliceStable(uses, func(i, j int) bool {
@@ -77,7 +77,7 @@ func inUse(uses []service.LimitUse) []service.LimitUse {
 	return uses
 }
 
-// changeLimits sets or removes a limit. What is wrong is said above the form, which keeps what was typed.
+// changeLimits sets or removes a limit. It shows errors above the form, which keeps its values.
 func changeLimits(r *request) (*view, error) {
 	l := service.LimitSpec{Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"), Name: strings.TrimSpace(r.PostFormValue("name"))}
 	if l.Scope == "shared" {
@@ -119,7 +119,7 @@ func changeLimits(r *request) (*view, error) {
 	return v, nil
 }
 
-// commaList are the names in a field, with commas between.
+// commaList splits the names in a field at commas.
 func commaList(text string) (names []string) {
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -147,7 +147,7 @@ func limitNumbers(r *request, l *service.LimitSpec) error {
 	return nil
 }
 
-// slotsOf are the leases that count against a limit, of the types or keys that the page shows.
+// slotsOf returns the leases that count against a limit, for the types or keys that the page shows.
 func slotsOf(l service.Limit) (slots []service.Slot) {
 	for _, use := range l.Uses[:min(len(l.Uses), shownUses)] {
 		slots = append(slots, use.Slots...)
@@ -155,11 +155,11 @@ func slotsOf(l service.Limit) (slots []service.Slot) {
 	return slots
 }
 
-// shownUses is how many types or keys of a limit the page shows.
+// shownUses limits the types or keys of a limit that the page shows.
 const shownUses = 5
 
-// keyLabel is a unique key as people know it. Front-ends mark the keys of their own key space with a control character and
-// a letter, and make some from a job's content.
+// keyLabel makes a unique key readable. Front-ends mark keys of their own key space with a control character and a letter, and
+// derive some keys from a job's content.
 func keyLabel(key string) string {
 	if given := core.UniqueLabel(key); given != key {
 		key = given

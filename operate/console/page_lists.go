@@ -10,13 +10,13 @@ import (
 	"broker/operate/service"
 )
 
-// joinURL puts a query behind a path.
+// joinURL appends a query to a path.
 func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query } //nolint:gosec // a constant path
 
-// workerRows is how many workers and connections the page of workers reads at once.
+// workerRows is the number of workers and connections on a page.
 const workerRows = 500
 
-// workerRow is a worker with its connections, or a connection that belongs to none.
+// workerRow is a worker with its connections, or a connection without a worker.
 type workerRow struct {
 	service.Worker
 	Under []service.Worker
@@ -26,7 +26,7 @@ type workersData struct {
 	Workers   []workerRow
 	Protocols []choice
 	Protocol  string // empty: all
-	Faktory   bool   // some of them can be quieted
+	Faktory   bool   // at least one of them can be quieted
 	Next      any
 }
 
@@ -54,7 +54,7 @@ func workersPage(r *request) (*view, error) {
 	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
 }
 
-// workersOnTop puts connections below the worker that they belong to.
+// workersOnTop groups connections below their workers.
 func workersOnTop(list []service.Worker) []workerRow {
 	processes := map[string]int{} // by protocol and name
 	rows := []workerRow{}
@@ -81,12 +81,12 @@ func workersOnTop(list []service.Worker) []workerRow {
 	return rows
 }
 
-// newNames are the names that are not known yet.
+// newNames returns the names that are not in known.
 func newNames(names, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
 }
 
-// workerRank orders a page of workers by what does not change all the time: processes, then connections with queues or a name.
+// workerRank orders the workers of a page by stable properties: processes first, then connections with queues or a name.
 func workerRank(w *service.Worker) int {
 	switch {
 	case w.State != "":
@@ -97,7 +97,7 @@ func workerRank(w *service.Worker) int {
 	return 2
 }
 
-// workerQuestion is what is asked before workers are stopped; ok is false for changes that are not asked about.
+// workerQuestion returns the question before workers are stopped; ok is false for changes that need no confirmation.
 func workerQuestion(id, do string) (q question, ok bool) {
 	q = question{Path: "workers", Back: "workers"}
 	switch {
@@ -119,7 +119,7 @@ func workerQuestion(id, do string) (q question, ok bool) {
 	return q, true
 }
 
-// changeWorker serves the buttons beside a worker.
+// changeWorker handles the buttons of a worker.
 func changeWorker(r *request) (*view, error) {
 	id := r.PostFormValue("id")
 	if q, ok := workerQuestion(id, r.PostFormValue("do")); ok {
@@ -150,7 +150,7 @@ func operationsPage(r *request) (*view, error) {
 	return &view{page: "operations", title: "Operations", nav: "operations", data: operationsData{list}}, nil
 }
 
-// changeOperation cancels an operation. One that has not begun has then changed nothing.
+// changeOperation cancels an operation. A pending operation has changed nothing.
 func changeOperation(r *request) (*view, error) {
 	id := r.PostFormValue("id")
 	if _, err := r.service.CancelOperation(r.caller, id); err != nil {
@@ -170,7 +170,7 @@ func changeOperation(r *request) (*view, error) {
 	return r.back(pageOf(r.PostFormValue("back"), "operations"), note)
 }
 
-// pendingText says what an operation is about to do.
+// pendingText describes the effect of a pending operation.
 func pendingText(o service.Operation) string {
 	jobs := plural(o.Matched, "job")
 	if o.Action == "jobs."+string(service.ActionDelete) {
@@ -204,7 +204,7 @@ func auditPage(r *request) (*view, error) {
 	return &view{page: "audit", title: "Audit log", nav: "audit", data: d}, nil
 }
 
-// settingsSection are the settings of one table of the settings file.
+// settingsSection has the settings of one table of the settings file.
 type settingsSection struct {
 	Name     string
 	Settings []service.Setting
@@ -239,7 +239,7 @@ func settingsPage(r *request) (*view, error) {
 	return &view{page: "settings", title: "Settings", nav: "settings", data: d, still: true}, nil
 }
 
-// took says how long an operation has run.
+// took returns the run time of an operation.
 func (c *Console) took(o service.Operation) string {
 	end := c.options.Now()
 	if o.FinishedAt != nil {

@@ -10,10 +10,10 @@ import (
 	"broker/operate/service"
 )
 
-// worstQueues is how many queues the overview shows.
+// worstQueues limits the number of queues on the overview.
 const worstQueues = 8
 
-// figure is a number that stands out.
+// figure is a prominent number.
 type figure struct {
 	Label, Value, Unit, Note, URL string
 	Dot                           string // the state whose colour it has
@@ -27,17 +27,17 @@ type overviewData struct {
 	Figures   []figure
 	Ranges    []choice
 	Charts    []chart
-	Here      template.URL // of the page
+	Here      template.URL // URL of the page
 	Worst     []service.Queue
 	Protocols []protocolRow
 	Store     []fact
 	Uptime    string
 }
 
-// mark is a word about the state of the broker.
+// mark is a label for the state of the broker.
 type mark struct{ Class, Text string }
 
-// fact is a line of a list of facts.
+// fact is a row of a list of facts.
 type fact struct {
 	Label, Value, Note string
 	Bad                bool
@@ -50,7 +50,7 @@ type protocolRow struct {
 }
 
 func overviewPage(r *request) (*view, error) {
-	if !rightsOf(r.caller, "").ReadAll { // the numbers are of all queues
+	if !rightsOf(r.caller, "").ReadAll { // the numbers cover all queues
 		return r.back("queues", "")
 	}
 	sum, err := r.service.Summary(r.Context(), r.caller)
@@ -87,7 +87,7 @@ func overviewPage(r *request) (*view, error) {
 	return &view{page: "overview", title: "Overview", data: d}, err
 }
 
-// keptWorst is worst, read once for many tabs: all who see the overview may read every queue.
+// keptWorst caches worst for many tabs. Everybody who sees the overview may read every queue.
 func (r *request) keptWorst() ([]service.Queue, error) {
 	kept, now := &r.console.worst, r.console.options.Now()
 	kept.mu.Lock()
@@ -102,22 +102,22 @@ func (r *request) keptWorst() ([]service.Queue, error) {
 	return kept.queues, nil
 }
 
-// keptQueues are queues that were read a moment ago.
+// keptQueues caches queues for a short time.
 type keptQueues struct {
 	mu     sync.Mutex // guards the rest
 	at     time.Time
 	queues []service.Queue // nil: not read yet
 }
 
-// worst are the queues that need a look: those that are paused while jobs wait, those whose jobs have waited longest, then those with the
-// most dead jobs.
+// worst returns the queues that need attention: paused queues with waiting jobs, then the queues whose jobs have waited longest,
+// then the queues with the most dead jobs.
 func (r *request) worst() (queues []service.Queue, err error) {
 	if queues, err = r.service.PausedQueues(r.Context(), r.caller, worstQueues/4); err != nil {
 		return nil, err
 	}
 	queues = slices.DeleteFunc(queues, func(q service.Queue) bool { return q.Ready == 0 })
 	for i, sort := range []string{"-latency", "-dead", "-ready"} {
-		room := []int{worstQueues * 5 / 8, worstQueues, worstQueues}[i] // queues with dead jobs have a place beside those whose jobs wait
+		room := []int{worstQueues * 5 / 8, worstQueues, worstQueues}[i] // both kinds of queues get half of the places
 		list, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Sort: sort, Limit: worstQueues})
 		if err != nil {
 			return nil, err
@@ -178,7 +178,7 @@ func figures(sum *service.Summary, h *history, oldest float64) []figure {
 	}
 }
 
-// secondsOr is a span, or a dash for none.
+// secondsOr formats a duration, or a dash for zero.
 func secondsOr(s float64) string {
 	if s == 0 {
 		return "–"
@@ -186,7 +186,7 @@ func secondsOr(s float64) string {
 	return seconds(s)
 }
 
-// failureRate is the part of all runs that failed.
+// failureRate returns the failed runs as a share of all runs.
 func failureRate(sum *service.Summary) string {
 	ends := sum.Totals.Done + sum.Totals.Failed
 	if ends == 0 {
@@ -195,7 +195,7 @@ func failureRate(sum *service.Summary) string {
 	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 1, 64) + " % of all runs"
 }
 
-// storeFacts says how the store is; nothing where there is none.
+// storeFacts describes the store; nil if nothing is stored.
 func (r *request) storeFacts() ([]fact, error) {
 	st, err := r.service.Storage(r.caller)
 	if err != nil {

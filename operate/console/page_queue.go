@@ -19,17 +19,17 @@ type stateCount struct {
 type queueData struct {
 	Ranges   []choice
 	Charts   []chart
-	Here     template.URL // of the page
+	Here     template.URL // URL of the page
 	Figures  []figure
 	Workers  []service.Worker
 	Queue    service.Queue
-	Doing    string // how it is doing, in a sentence
+	Doing    string // the condition of the queue, in a sentence
 	Limited  bool   // a limit holds back the job that is next
 	Policy   policyView
-	Limit    map[string]string // what the form of the limits holds
-	Share    map[string]string // of the turns of keys
-	Problem  string            // with the form that was sent
-	Opened   string            // the form that has the problem
+	Limit    map[string]string // the values in the form of the limits
+	Share    map[string]string // the values in the form of fair turns
+	Problem  string            // error of the submitted form
+	Opened   string            // the form with the error
 	States   []stateCount
 	Failures []jobGroup
 	Table    jobTable
@@ -92,7 +92,7 @@ func queuePage(r *request) (*view, error) {
 // activeRows is how many running jobs the page of a queue shows, and how many that are next.
 const activeRows = 10
 
-// setActive lists the jobs that run, the longest-running first, and those that are next, and says how the queue is doing.
+// setActive lists the running jobs, longest-running first, and the next jobs, and describes the condition of the queue.
 func (r *request) setActive(d *queueData, q *service.Queue) error {
 	d.Table = jobTable{Columns: queueJobColumns, Empty: "No job waits or runs here."}
 	for _, part := range []struct{ state, sort string }{{"leased", "leased"}, {"ready", "queue"}} {
@@ -108,7 +108,7 @@ func (r *request) setActive(d *queueData, q *service.Queue) error {
 	return err
 }
 
-// workersOf are those that take jobs of a queue, or hold some, as far as they are among the first thousand.
+// workersOf returns the workers that take jobs of a queue or hold some, among the first thousand workers.
 func (r *request) workersOf(queue string) (found []service.Worker, err error) {
 	all, _, err := r.service.Workers(r.Context(), r.caller, "", 1000, "")
 	for _, w := range all {
@@ -120,17 +120,17 @@ func (r *request) workersOf(queue string) (found []service.Worker, err error) {
 	return found[:min(len(found), 20)], ignoreRefusal(err)
 }
 
-// queueJobColumns are those of the list on a queue's page.
+// queueJobColumns are the columns of the list on a queue's page.
 var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" || c.Name == "tries" })
 
-// changeQueue serves the forms of a queue's page.
+// changeQueue handles the forms of a queue's page.
 func changeQueue(r *request) (*view, error) {
 	name := r.named("name")
 	do := r.PostFormValue("do")
 	if do == "clear" || do == "remove" {
 		return clearQueue(r, name, do == "remove")
 	}
-	for _, field := range limitFieldsOfQueue { // the form shows what is set: an emptied field removes it
+	for _, field := range limitFieldsOfQueue { // an emptied field removes its limit, because the form shows the present one
 		if do == "limit" && r.PostForm.Has(field) && len(given(r.PostForm, field)) == 0 {
 			r.PostForm.Set(field, "0")
 		}
@@ -141,7 +141,7 @@ func changeQueue(r *request) (*view, error) {
 	return r.back("queues/"+pathEscape(name), queueNotes[do][0])
 }
 
-// queueProblem is the page of the queue with what is wrong with a form, which keeps what was typed.
+// queueProblem returns the page of the queue with an error of a form, which keeps its values.
 func (r *request) queueProblem(do string, err error) (*view, error) {
 	var refused *service.Error
 	if !errors.As(err, &refused) || refused.Code != service.CodeInvalid {

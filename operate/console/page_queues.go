@@ -12,10 +12,10 @@ import (
 	"broker/operate/service"
 )
 
-// pageRows is how many rows a list shows.
+// pageRows is the number of rows of a list.
 const pageRows = 50
 
-// choice is one of several things that a page offers.
+// choice is an option or link of a page.
 type choice struct {
 	Value, Label string
 	URL          any // template.URL
@@ -32,9 +32,9 @@ func choices(chosen string, pairs ...string) []choice {
 }
 
 type queuesData struct {
-	Problem      string            // with the form that was sent
-	Opened       string            // the form that has the problem
-	Typed        map[string]string // in it
+	Problem      string            // error of the submitted form
+	Opened       string            // the form with the error
+	Typed        map[string]string // its values
 	Selected     map[string]bool
 	Queues       []queueRow
 	Search, Back string
@@ -43,13 +43,13 @@ type queuesData struct {
 	Next         any // template.URL, nil on the last page
 }
 
-// queueRow is a queue with what happened in the last half hour.
+// queueRow is a queue with its last half hour.
 type queueRow struct {
 	service.Queue
 	Spark template.HTML
 }
 
-// queueRows draws a spark line for each queue in which something happened.
+// queueRows adds a spark line to each active queue.
 func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
 	rows := make([]queueRow, len(list))
 	from := r.console.options.Now().Add(-sparkSpan)
@@ -71,10 +71,10 @@ func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
 	return rows, nil
 }
 
-// sparkSpan is the time that a spark line in the list of queues shows.
+// sparkSpan is the time span of a spark line in the list of queues.
 const sparkSpan = 30 * time.Minute
 
-// queueColumn is the head of a column, which orders the list.
+// queueColumn is a column head that sorts the list.
 type queueColumn struct {
 	Value, Label string
 	URL          any // template.URL
@@ -82,7 +82,7 @@ type queueColumn struct {
 	Sorted       string // ascending or descending
 }
 
-// queueColumns are the columns of the list of queues.
+// queueColumns returns the columns of the list of queues.
 func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
 	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
 		if c.Value == "" {
@@ -108,7 +108,7 @@ func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
 	return columns, nil
 }
 
-// nextPage is the link to the page that follows, nil after the last.
+// nextPage returns the link to the next page, nil on the last page.
 func (r *request) nextPage(path, cursor string) (any, error) {
 	if cursor == "" {
 		return nil, nil //nolint:nilnil // no link
@@ -151,7 +151,7 @@ func queuesPage(r *request) (*view, error) {
 	}}, nil
 }
 
-// changeQueues changes the queues that are selected in the list.
+// changeQueues changes the selected queues of the list.
 func changeQueues(r *request) (*view, error) {
 	names := r.PostForm["id"]
 	to := "queues"
@@ -177,7 +177,7 @@ func changeQueues(r *request) (*view, error) {
 	return r.back(to, fmt.Sprintf(queueNotes[do][1], plural(len(names), "queue")))
 }
 
-// queuesProblem is the list with what is wrong with its form. The form keeps what was typed, and the list what was selected.
+// queuesProblem returns the list with an error of its form. The form keeps its values, and the list its selection.
 func (r *request) queuesProblem(do string, err error) (*view, error) {
 	var refused *service.Error
 	if !errors.As(err, &refused) || refused.Code != service.CodeInvalid {
@@ -200,10 +200,10 @@ func (r *request) queuesProblem(do string, err error) (*view, error) {
 	return v, nil
 }
 
-// confirmClear shows how many jobs the queues hold before they are removed.
+// confirmClear shows how many jobs of the queues would be removed.
 func (r *request) confirmClear(names []string, back string) (*view, error) {
 	query := url.Values{"queue": names}
-	filter, _ := jobFilter(query, nil, r.console.options.Now()) // names of queues are never wrong
+	filter, _ := jobFilter(query, nil, r.console.options.Now()) // names of queues are always valid
 	d := &confirmData{Action: string(service.ActionDelete), All: true, Back: back, Filter: query.Encode()}
 	return r.confirm(d, service.Action{Action: service.ActionDelete}, service.Selection{Filter: &filter})
 }

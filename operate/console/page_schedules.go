@@ -12,8 +12,8 @@ import (
 type schedulesData struct {
 	Schedules []service.Schedule
 	Form      map[string]string
-	Editing   bool // the form changes a schedule that is there
-	Open      bool // the form is shown
+	Editing   bool // the form changes an existing schedule
+	Open      bool // the form is open
 	Problem   string
 	AskText   bool // the form offers to save a body that is not JSON
 }
@@ -37,7 +37,7 @@ func schedulesPage(r *request) (*view, error) {
 	return &view{page: "schedules", title: "Schedules", nav: "schedules", data: d, still: d.Open}, nil
 }
 
-// scheduleForm is what the form that changes a schedule begins with.
+// scheduleForm returns the initial values of the form that changes a schedule.
 func scheduleForm(s *service.Schedule) map[string]string {
 	j := service.Job{Args: s.Args, Body: s.Body}
 	form := map[string]string{
@@ -53,7 +53,7 @@ func scheduleForm(s *service.Schedule) map[string]string {
 	return form
 }
 
-// changeSchedules serves the forms of the page.
+// changeSchedules handles the forms of the page.
 func changeSchedules(r *request) (*view, error) {
 	name := strings.TrimSpace(r.PostFormValue("name"))
 	switch do := r.PostFormValue("do"); do {
@@ -85,7 +85,7 @@ func changeSchedules(r *request) (*view, error) {
 	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "choose what to do with the schedule"}
 }
 
-// putSchedule makes or changes a schedule. What is wrong is said above the form, which keeps what was typed.
+// putSchedule creates or changes a schedule. It shows errors above the form, which keeps its values.
 func (r *request) putSchedule(name string, create bool) (*view, error) {
 	change, err := scheduleChange(r, name)
 	if err == nil {

@@ -81,7 +81,7 @@ func (d *storageData) fill(st *service.Storage) {
 	}
 }
 
-// archiveLate is the lag from which on the archive is behind: more than the time between two writes explains.
+// archiveLate is the lag in seconds above which the archive counts as behind; it is longer than the time between two writes.
 const archiveLate = 60
 
 func archiveFacts(a *service.Archive) []fact {
@@ -136,7 +136,7 @@ func meanSync(s *service.Syncs) string {
 	return seconds(s.SumS/float64(s.Count)) + " on average"
 }
 
-// changeStorage begins a backup or a check.
+// changeStorage starts a backup or a check.
 func changeStorage(r *request) (*view, error) {
 	switch r.PostFormValue("do") {
 	case "check":

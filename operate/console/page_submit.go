@@ -15,7 +15,7 @@ import (
 const submitWait = 20 * time.Second
 
 type submitData struct {
-	ID                  string // of the job that has ended
+	ID                  string // of the finished job
 	Values              map[string]string
 	Problem             string
 	AskText             bool // the form offers to save a body that is not JSON
@@ -36,7 +36,7 @@ func submitPage(r *request) (*view, error) {
 	return &view{page: "submit", title: "Submit a job", nav: "submit", data: d, still: true}, nil
 }
 
-// submitJob submits what the form describes. What is wrong is said above the form, which keeps what was typed.
+// submitJob submits the job in the form. It shows errors above the form, which keeps its values.
 func submitJob(r *request) (*view, error) {
 	d := &submitData{Values: map[string]string{}}
 	for _, name := range submitFields {
@@ -77,7 +77,7 @@ func submitJob(r *request) (*view, error) {
 	return v, nil
 }
 
-// submittedNote says what a job is that a submission has made or found.
+// submittedNote describes the submitted or existing job.
 func submittedNote(sub *service.Submission) string {
 	switch sub.OnDuplicate {
 	case "coalesce":
@@ -132,7 +132,7 @@ func submission(r *request) (service.Submission, error) {
 	return sub, nil
 }
 
-// number reads a number from a form; an empty field is zero.
+// number parses a number of a form; an empty field is zero.
 func number(form url.Values, name string) (int, error) {
 	text := strings.TrimSpace(form.Get(name))
 	if text == "" {

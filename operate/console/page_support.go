@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// supportBundle serves the archive of the settings page.
+// supportBundle serves the support bundle of the settings page.
 func supportBundle(r *request) (*view, error) {
 	var b bytes.Buffer
 	if err := r.service.SupportBundle(r.Context(), r.caller, &b); err != nil {
@@ -19,6 +19,6 @@ func supportBundle(r *request) (*view, error) {
 	h.Set("Content-Length", strconv.Itoa(b.Len()))
 	h.Set("Cache-Control", "no-store")
 	r.w.WriteHeader(http.StatusOK)
-	_, _ = r.w.Write(b.Bytes()) // the client may have gone
+	_, _ = r.w.Write(b.Bytes()) // the client may have disconnected
 	return nil, nil             //nolint:nilnil // the archive is the answer
 }

@@ -11,13 +11,13 @@ type workflowData struct {
 	Open   int // jobs that have not ended
 }
 
-// workflowState is how many jobs of a workflow are in a state.
+// workflowState counts the jobs of a workflow in a state.
 type workflowState struct {
 	State string
 	Jobs  int
 }
 
-// workflowPage shows a job or a batch with all that is below it.
+// workflowPage shows a job or a batch with all jobs below it.
 func workflowPage(r *request) (*view, error) {
 	flow, err := r.service.Workflow(r.Context(), r.caller, r.PathValue("id"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"broker/operate/service"
 )
 
-// policyView is a policy as the form of a queue's page holds it. Times are in seconds.
+// policyView is a policy in the form of a queue's page. Times are in seconds.
 type policyView struct {
 	MaxFails, MaxAttempts          string
 	LeaseFor, ExpiresIn, RetainFor string
@@ -19,10 +19,10 @@ type policyView struct {
 	Any, FromConfig                bool
 }
 
-// waitList is the kind of a backoff that is a list of waits.
+// waitList is the kind of a backoff with listed waits.
 const waitList = "list"
 
-// viewPolicy is what the form shows of a policy; p may be nil.
+// viewPolicy returns the form values of a policy; p may be nil.
 func viewPolicy(p *policytext.Policy) policyView {
 	if p == nil {
 		return policyView{}
@@ -79,7 +79,7 @@ func viewPolicy(p *policytext.Policy) policyView {
 
 func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// policyForm reads a policy. What the form leaves empty is removed.
+// policyForm reads a policy. Empty fields remove values.
 func policyForm(form url.Values) (json.RawMessage, error) {
 	members := map[string]any{}
 	for field, member := range map[string]string{
@@ -114,7 +114,7 @@ func policyForm(form url.Values) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// backoffForm reads the waits between failures; nil: there are none.
+// backoffForm reads the waits between failures; nil: no waits.
 func backoffForm(form url.Values) (any, error) {
 	kind := form.Get("backoff")
 	switch kind {
@@ -145,7 +145,7 @@ func backoffForm(form url.Values) (any, error) {
 	return rule, nil
 }
 
-// decimal is a number of a form.
+// decimal parses a number of a form.
 func decimal(form url.Values, field string) (float64, error) {
 	text := strings.TrimSpace(form.Get(field))
 	n, err := strconv.ParseFloat(text, 64)
@@ -155,7 +155,7 @@ func decimal(form url.Values, field string) (float64, error) {
 	return n, nil
 }
 
-// retype puts what was typed in place of what is set.
+// retype replaces the values with the submitted ones.
 func (v *policyView) retype(form url.Values) {
 	for name, field := range map[string]*string{
 		"max_fails": &v.MaxFails, "max_attempts": &v.MaxAttempts, "lease_for": &v.LeaseFor, "expires_in": &v.ExpiresIn, "retain_for": &v.RetainFor,

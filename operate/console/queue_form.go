@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// queueNotes say what a form has done to one queue, and to several.
+// queueNotes has the notes after a change, for one queue and for several.
 var queueNotes = map[string][2]string{
 	"pause":  {"The queue is paused.", "%s paused."},
 	"resume": {"The queue is resumed.", "%s resumed."},
@@ -21,7 +21,7 @@ var queueNotes = map[string][2]string{
 	"policy": {"The policy is set.", "Policy of %s set."},
 }
 
-// applyQueueForm makes the change that a form asks for to one queue. Limits that the form leaves empty stay as they are.
+// applyQueueForm applies a form to one queue. Limits with empty fields do not change.
 func (r *request) applyQueueForm(name, do string) error {
 	var change service.QueueChange
 	switch do {
@@ -55,10 +55,10 @@ func (r *request) applyQueueForm(name, do string) error {
 	return err
 }
 
-// limitFieldsOfQueue are the limits that a form of a queue has.
+// limitFieldsOfQueue lists the fields of a queue's limits.
 var limitFieldsOfQueue = []string{"high", "normal", "low", "concurrency", "per_worker", "rate", "burst"}
 
-// limitChange reads the limits of a form. What the form leaves empty or as it was stays; 0 is no limit.
+// limitChange reads the limits of a form. Empty and unchanged fields change nothing; 0 removes a limit.
 func limitChange(form url.Values, q *service.Queue, change *service.QueueChange) error {
 	var most service.QueueMax
 	if q.Max != nil {
@@ -113,7 +113,7 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 	return nil
 }
 
-// parseRate reads a number of leases a second.
+// parseRate parses a rate in leases per second.
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -122,7 +122,7 @@ func parseRate(text string) (float64, error) {
 	return rate, nil
 }
 
-// sharingForm reads how the keys of a queue share its workers.
+// sharingForm reads the sharing mode of a queue's keys.
 func sharingForm(form url.Values) (*service.Sharing, error) {
 	s := &service.Sharing{Mode: form.Get("mode")}
 	switch kind := form.Get("key"); kind {
@@ -154,7 +154,7 @@ func sharingForm(form url.Values) (*service.Sharing, error) {
 	return s, nil
 }
 
-// cutLast cuts text around the last sep: keys may hold it too.
+// cutLast cuts text at the last sep, because keys may contain it.
 func cutLast(text, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(text, sep)
 	if i < 0 {
@@ -163,7 +163,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return strings.TrimSpace(text[:i]), strings.TrimSpace(text[i+len(sep):]), true
 }
 
-// weightLines are the weights of keys as the form holds them.
+// weightLines formats the weights of keys for the form.
 func weightLines(weights map[string]uint32) string {
 	lines := make([]string, 0, len(weights))
 	for _, key := range slices.Sorted(maps.Keys(weights)) {
@@ -172,7 +172,7 @@ func weightLines(weights map[string]uint32) string {
 	return strings.Join(lines, "\n")
 }
 
-// limitValues is what the form of a queue's limits begins with.
+// limitValues returns the initial values of the form of a queue's limits.
 func limitValues(q *service.Queue) map[string]string {
 	values := map[string]string{}
 	set := func(name string, n uint32) {
@@ -196,7 +196,7 @@ func limitValues(q *service.Queue) map[string]string {
 	return values
 }
 
-// sharingValues is what the form of the turns of keys begins with; s may be nil.
+// sharingValues returns the initial values of the form of fair turns; s may be nil.
 func sharingValues(s *service.Sharing) map[string]string {
 	if s == nil {
 		return nil
@@ -211,7 +211,7 @@ func sharingValues(s *service.Sharing) map[string]string {
 	return values
 }
 
-// typed is what a form held when it was sent.
+// typed returns the submitted values of a form.
 func typed(form url.Values) map[string]string {
 	values := map[string]string{}
 	for name := range form {

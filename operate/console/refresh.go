@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Tabs that show the same page to the same principal fetch it at the same moment, when the event stream says that something
-// has changed. It is rendered once for all of them.
+// refreshes renders a page once for all tabs that show it to the same principal. They fetch it at the same moment, when the event
+// stream announces a change.
 type refreshes struct {
 	now func() time.Time
 
@@ -22,20 +22,20 @@ type refreshes struct {
 // refreshed is a page that was rendered a moment ago, or is being rendered.
 type refreshed struct {
 	at     time.Time
-	done   chan struct{} // closed once the rest is set
+	done   chan struct{} // closed once the fields below are set
 	status int
 	header http.Header
 	body   bytes.Buffer
 }
 
-// refreshFor is how long a page is sent again, since it says how long ago things happened; maxRefreshed bounds the pages.
+// refreshFor is how long a rendered page is reused; it is short, because pages show ages. maxRefreshed limits the number of pages.
 const (
 	refreshFor   = time.Second
 	maxRefreshed = 64
 )
 
-// serve answers a request of a page that renews itself. The nonce in it is that of another tab of the principal: scripts in
-// such an answer never run, and the page's own policy stays in force.
+// serve answers a request of a page that refreshes itself. The response has the nonce of another tab of the principal: its scripts
+// do not run, and the page's own policy stays in force.
 func (s *refreshes) serve(w http.ResponseWriter, r *http.Request, turn uint64, key string, render http.Handler) {
 	page, first := s.page(turn, key)
 	if first {
@@ -48,10 +48,10 @@ func (s *refreshes) serve(w http.ResponseWriter, r *http.Request, turn uint64, k
 	}
 	maps.Copy(w.Header(), page.header.Clone())
 	w.WriteHeader(page.status)
-	_, _ = w.Write(page.body.Bytes()) // the client may have gone
+	_, _ = w.Write(page.body.Bytes()) // the client may have disconnected
 }
 
-// page finds a page; first tells the caller to render it.
+// page returns a page; if first is true, the caller must render it.
 func (s *refreshes) page(turn uint64, key string) (p *refreshed, first bool) {
 	now := s.now()
 	s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *refreshes) page(turn uint64, key string) (p *refreshed, first bool) {
 	return p, true
 }
 
-// render fills the page. It goes on for the other tabs if the one that asked first is closed.
+// render renders the page. It continues for the other tabs if the first tab disconnects.
 func (p *refreshed) render(r *http.Request, handler http.Handler) {
 	defer close(p.done)
 	p.status = http.StatusInternalServerError
@@ -83,7 +83,7 @@ func (p *refreshed) WriteHeader(status int) { p.status = status }
 // Write implements http.ResponseWriter.
 func (p *refreshed) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-// shared lets tabs that show the same share one rendering of it.
+// shared makes tabs with the same page share one rendering.
 func (c *Console) shared(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, inSession := c.sessions.caller(r)

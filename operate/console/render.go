@@ -59,32 +59,32 @@ func loadPages(c *Console) (*pages, error) {
 	return p, nil
 }
 
-// frameData is what the frame shows around a page.
+// frameData is the data of the frame around a page.
 type frameData struct {
 	Title, Nav, Root, Self, Nonce, Note, Version string
 	Theme                                        string // light, dark; empty: as the system
-	User                                         string // empty: nobody has to log in
-	Session                                      bool   // there is something to log out of
+	User                                         string // empty: logins are off
+	Session                                      bool   // the browser has a session
 	Live                                         bool
 	Turn                                         uint64 // of the event stream
 	Counts                                       counts
 	Rights                                       rights
 	Work, System                                 []choice
-	Running                                      []service.Operation // that have not ended
-	RunningMore                                  int                 // than are shown
+	Running                                      []service.Operation // operations that have not ended
+	RunningMore                                  int                 // number of operations that are not shown
 	Data                                         any
 }
 
-// mostRunning is how many operations a page shows.
+// mostRunning limits the number of operations that a page shows.
 const mostRunning = 4
 
-// counts stand beside the entries of the navigation.
+// counts are shown beside the navigation entries.
 type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
 
-// rights say which pages and forms are shown. The service checks them again.
+// rights decide which pages and forms are shown. The service checks them again.
 type rights struct {
-	Produce, Operate           bool // for the page's queue; of pages without one, for some queue
-	ReadAll, OperateAll, Admin bool // for all queues, and for what belongs to no queue
+	Produce, Operate           bool // for the page's queue; on pages without one, for any queue
+	ReadAll, OperateAll, Admin bool // for all queues, and for data that belongs to no queue
 
 	caller service.Caller
 }
@@ -102,10 +102,10 @@ func (r rights) may(role access.Role, queue string) bool {
 	return r.caller.Principal != nil && r.caller.Principal.May(role, queue)
 }
 
-// mayChange reports whether a page offers changes of one queue of several.
+// mayChange reports whether a page may offer changes of a queue.
 func mayChange(r rights, queue string) bool { return r.may(access.Operate, queue) }
 
-// frame is what stands around a view.
+// frame reads the data of the frame around a view.
 func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
 	d := frameData{
 		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
@@ -122,7 +122,7 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 	if s == nil || caller.Principal == nil {
 		return d
 	}
-	if sum, err := s.Summary(r.Context(), caller); err == nil { // else the caller may not see it
+	if sum, err := s.Summary(r.Context(), caller); err == nil { // otherwise the caller may not see it
 		d.Counts = counts{sum.Queues, sum.Jobs["leased"], sum.Jobs["scheduled"], sum.Jobs["retrying"], sum.Jobs["dead"]}
 	}
 	if v.nav != "operations" {
@@ -133,14 +133,14 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 	return d
 }
 
-// pages leaves out the pages that the caller may not see.
+// pages removes the pages that the caller may not see.
 func (r rights) pages(all []choice) []choice {
 	return slices.DeleteFunc(slices.Clone(all), func(page choice) bool {
 		return !r.Admin && slices.Contains(adminPages, page.Value) || !r.ReadAll && !slices.Contains(queuePages, page.Value)
 	})
 }
 
-// render sends a page.
+// render writes a page.
 func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) {
 	page, ok := c.pages.byName[v.page]
 	if !ok {
@@ -163,10 +163,10 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self' 'nonce-"+d.Nonce+"'; style-src 'self'; img-src 'self' data:; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'")
 	w.WriteHeader(cmp.Or(v.status, http.StatusOK))
-	_, _ = w.Write(b.Bytes()) // the client may have gone
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 }
 
-// num shows a count with separators.
+// num formats a count with separators.
 func num(n any) string {
 	text := fmt.Sprint(n)
 	from := len(text) - 3
@@ -176,7 +176,7 @@ func num(n any) string {
 	return text
 }
 
-// brief shows a count in little space.
+// brief formats a count in few characters.
 func brief(n int) string {
 	f, unit := float64(n), ""
 	switch {
@@ -193,7 +193,7 @@ func brief(n int) string {
 	return strconv.FormatFloat(f, 'f', 0, 64) + unit
 }
 
-// plural is "1 queue", "2 queues".
+// plural formats a count with its noun: "1 queue", "2 queues".
 func plural(n any, noun string) string {
 	text := num(n)
 	switch {
@@ -207,7 +207,7 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// stateLabel is how people call a state.
+// stateLabel returns the displayed name of a state.
 func stateLabel(state string) string {
 	if state == "leased" {
 		return "Running"
@@ -218,13 +218,13 @@ func stateLabel(state string) string {
 	return strings.ToUpper(state[:1]) + state[1:]
 }
 
-// entryOf is the entry of the navigation to which the path of a request belongs.
+// entryOf returns the navigation entry for the path of a request.
 func entryOf(r *http.Request) string {
 	entry, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	return entry
 }
 
-// float shows a rate.
+// float formats a rate.
 func float(f float64) string {
 	switch {
 	case f == 0:
@@ -235,10 +235,10 @@ func float(f float64) string {
 	return num(int64(f + 0.5))
 }
 
-// seconds is span for a number of seconds.
+// seconds formats a number of seconds as a duration.
 func seconds(s float64) string { return span(time.Duration(s * float64(time.Second))) }
 
-// span shows how long something takes, in the two largest units.
+// span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -261,7 +261,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d %02d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// size shows a number of bytes.
+// size formats a number of bytes.
 func size(n any) string {
 	f, err := strconv.ParseFloat(fmt.Sprint(n), 64)
 	if err != nil {
@@ -279,7 +279,7 @@ func size(n any) string {
 	return ""
 }
 
-// ago shows how long a time has passed, until how long it is yet to come, with the time itself for a pointer's look.
+// ago formats an instant as the time since it, or until it if it is in the future. The instant itself is in the tooltip.
 func (c *Console) ago(t *time.Time) template.HTML {
 	return c.relative(t, func(d time.Duration) string {
 		if d < 0 {
@@ -289,7 +289,7 @@ func (c *Console) ago(t *time.Time) template.HTML {
 	})
 }
 
-// age shows how long something has lasted.
+// age formats the time since an instant.
 func (c *Console) age(t *time.Time) template.HTML {
 	return c.relative(t, func(d time.Duration) string { return span(max(d, 0).Round(time.Second)) })
 }
@@ -313,7 +313,7 @@ func (c *Console) relative(t *time.Time, text func(time.Duration) string) templa
 		t.UTC().Format(time.RFC3339), exact, text(c.options.Now().Sub(*t))))
 }
 
-// clockTime shows a time for a table.
+// clockTime formats an instant for a table.
 func clockTime(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -321,7 +321,7 @@ func clockTime(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
-// clockShort shows the time of today, and the date of other days.
+// clockShort formats an instant: the time if it is today, otherwise the date.
 func (c *Console) clockShort(t *time.Time) string {
 	if t.UTC().Format(time.DateOnly) == c.options.Now().UTC().Format(time.DateOnly) {
 		return t.UTC().Format("15:04:05.000")
@@ -333,7 +333,7 @@ func isoTime(t *time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // percent is part of whole, for a progress element.
 func percent(part, whole any) int {
-	a, _ := strconv.ParseFloat(fmt.Sprint(part), 64)  // a number that is none shows as 0
+	a, _ := strconv.ParseFloat(fmt.Sprint(part), 64)  // an invalid number is 0
 	b, _ := strconv.ParseFloat(fmt.Sprint(whole), 64) // likewise
 	if b <= 0 {
 		return 0
@@ -349,7 +349,7 @@ func short(n int, text string) string {
 	return string([]rune(text)[:n]) + "…"
 }
 
-// chartJSON is data for the page's script.
+// chartJSON encodes data for the page's script.
 func chartJSON(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b), err
@@ -364,7 +364,7 @@ func pretty(raw json.RawMessage) string {
 	return b.String()
 }
 
-// with is the query of a page with some parameters replaced; an empty value removes one.
+// with replaces parameters of a query; an empty value removes a parameter.
 func with(query url.Values, pairs ...string) (template.URL, error) {
 	if len(pairs)%2 != 0 {
 		return "", fmt.Errorf("with: odd number of arguments")

@@ -7,24 +7,24 @@ import (
 	"broker/operate/service"
 )
 
-// lateRun is how late a run is when it is called late.
+// lateRun is the delay from which on a run counts as late.
 const lateRun = 5 * time.Second
 
-// stripRuns is how many runs the list of schedules shows.
+// stripRuns limits the number of runs in the list of schedules.
 const stripRuns = 12
 
-// runMark is a run of a schedule as a mark of a strip.
+// runMark is a run of a schedule in a strip of marks.
 type runMark struct {
 	service.ScheduleRun
 	Mark    string // one character
-	Word    string // what became of it
-	Class   string // of the style sheet
-	Late    string // how much later than due; empty: on time
-	Ran     string // how long
-	Summary string // all of it
+	Word    string // its outcome
+	Class   string // class of the style sheet
+	Late    string // delay; empty: on time
+	Ran     string // run time
+	Summary string // the text of the tooltip
 }
 
-// runMarks are the last runs of a schedule, the newest last, at most so many.
+// runMarks returns the last runs of a schedule, newest last.
 func runMarks(s service.Schedule, most int) (marks []runMark) {
 	for _, r := range s.Recent[max(0, len(s.Recent)-most):] {
 		marks = append(marks, markOf(r))
@@ -32,7 +32,7 @@ func runMarks(s service.Schedule, most int) (marks []runMark) {
 	return marks
 }
 
-// markOf is the mark of a run.
+// markOf returns the mark of a run.
 func markOf(r service.ScheduleRun) runMark {
 	m := runMark{ScheduleRun: r, Ran: between(r.StartedAt, r.EndedAt)}
 	switch word := cmp.Or(r.Outcome, r.Result); word {
@@ -71,7 +71,7 @@ func markOf(r service.ScheduleRun) runMark {
 
 type scheduleData struct {
 	Schedule service.Schedule
-	Runs     []runMark // the newest first
+	Runs     []runMark // newest first
 	Strip    []runMark
 	Body     string
 }

@@ -12,11 +12,11 @@ import (
 	"broker/operate/service"
 )
 
-// seriesRange is a span of time that charts show.
+// seriesRange is a time span of charts.
 type seriesRange struct {
 	name, label, step string
 	span              time.Duration
-	per               int // points of the series that a point of a chart stands for
+	per               int // points of the series per point of a chart
 }
 
 var seriesRanges = []seriesRange{
@@ -25,10 +25,10 @@ var seriesRanges = []seriesRange{
 	{"30d", "30 days", "1h", 30 * 24 * time.Hour, 4},
 }
 
-// leastChart is how many points of a series a chart shows at least, while there is no more.
+// leastChart is the minimum number of points of a chart if the series has them.
 const leastChart = 60
 
-// chart is what the page's script draws.
+// chart is the data for the page's script.
 type chart struct {
 	Title, Summary string
 	Data           chartData
@@ -40,12 +40,12 @@ type chartData struct {
 	Unit    string      `json:"unit,omitempty"`
 	Whole   bool        `json:"whole,omitempty"` // values are counts
 	X       []int64     `json:"x"`               // seconds since 1970
-	Marks   []chartMark `json:"marks,omitempty"` // lines across the chart
-	Jobs    string      `json:"jobs,omitempty"`  // where the jobs of a span are, which is added
+	Marks   []chartMark `json:"marks,omitempty"` // vertical lines
+	Jobs    string      `json:"jobs,omitempty"`  // URL for the jobs of a selected span, to which the script appends the span
 	Y       [][]float64 `json:"y"`
 }
 
-// chartMark is something that happened at a time.
+// chartMark marks an event in a chart.
 type chartMark struct {
 	X    int64  `json:"x"`
 	Text string `json:"text"`
@@ -76,7 +76,7 @@ const mostMarks = 100
 // and the changes that were made.
 func (r *request) marks(queue string, within time.Duration) (marks []chartMark) {
 	from := r.console.options.Now().Add(-within)
-	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil && !sum.StartedAt.Before(from) { // else the caller may see some queues only
+	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil && !sum.StartedAt.Before(from) { // otherwise the caller may see some queues only
 		text := "broker started"
 		if r.console.options.Cluster != nil {
 			text = "a node began to lead"
@@ -93,7 +93,7 @@ func (r *request) marks(queue string, within time.Duration) (marks []chartMark) 
 	return marks[max(0, len(marks)-mostMarks):]
 }
 
-// markText says what was changed, and by whom.
+// markText describes a change and names its author.
 func markText(e *service.AuditEntry) string {
 	kind, what, _ := strings.Cut(e.Action, ".")
 	said := e.Action
@@ -113,7 +113,7 @@ func markText(e *service.AuditEntry) string {
 	return said
 }
 
-// history is what happened in a queue, or in all, as charts and spark lines show it.
+// history is the recent history of one queue or all queues, for charts and spark lines.
 type history struct {
 	charts                             []chart
 	in, done, failed, ready, oldest    []float64 // by point
@@ -128,7 +128,7 @@ type pace struct {
 	waitP95, runP95  float64 // in seconds
 }
 
-// histories keeps what was made last, since many tabs show the same.
+// histories caches histories, because many tabs show the same one.
 type histories struct {
 	mu     sync.Mutex // guards byName
 	byName map[string]keptHistory
@@ -139,13 +139,13 @@ type keptHistory struct {
 	history *history
 }
 
-// historyFor is how long a history is shown before it is made again, and keptHistories how many there are at most.
+// historyFor is how long a history is cached. keptHistories limits the number of cached histories.
 const (
 	historyFor    = 2 * time.Second
 	keptHistories = 200
 )
 
-// history reads what happened in a queue, in all if it is empty.
+// history returns the history of a queue, or of all queues if queue is empty.
 func (r *request) history(queue string) (*history, seriesRange, error) {
 	chosen := seriesRanges[0]
 	for _, s := range seriesRanges {
@@ -193,7 +193,7 @@ func (r *request) historyOf(queue string, chosen seriesRange) (*history, error) 
 	return h, nil
 }
 
-// newHistory makes charts of a series; each of their points stands for so many of the series'.
+// newHistory makes charts of a series. per is the number of points of the series per point of a chart.
 func newHistory(s *service.Series, per int) *history {
 	h := &history{}
 	points := s.Points
@@ -202,7 +202,7 @@ func newHistory(s *service.Series, per int) *history {
 	}
 	from := *s.From
 	step := time.Duration(s.StepS * float64(time.Second))
-	quiet := 0 // points at the beginning in which nothing was there
+	quiet := 0 // points at the beginning without any job
 	for quiet < len(points)-leastChart && points[quiet] == (service.Point{}) {
 		quiet++
 	}
@@ -269,7 +269,7 @@ func paceOf(points []service.Point, stepS float64) (m pace) {
 	return m
 }
 
-// round keeps the digits that a chart can show, so that pages stay small.
+// round drops digits that a chart cannot show, so that pages stay small.
 func round(v float64) float64 {
 	switch {
 	case v == 0:
@@ -282,7 +282,7 @@ func round(v float64) float64 {
 	return float64(int64(v*1e6+0.5)) / 1e6
 }
 
-// mostSpark is how many points a spark line has at most.
+// mostSpark limits the number of points of a spark line.
 const mostSpark = 40
 
 // spark draws values as a small line.
@@ -308,7 +308,7 @@ func spark(values []float64, class string) template.HTML {
 		line.String() + `100,24"/><polyline points="` + line.String() + `"/></svg>`) //nolint:gosec // numbers
 }
 
-// ranges are the links to the spans of time that charts can show.
+// ranges returns the links to the time spans of charts.
 func (r *request) ranges(chosen seriesRange) (list []choice, err error) {
 	for _, s := range seriesRanges {
 		link, err := with(r.query, "range", s.name)

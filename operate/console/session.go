@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-// Sessions end so long after their last use, and at the latest so long after the login. There are so many at most.
+// A session ends sessionIdle after its last use, and at the latest sessionLife after the login.
 const (
 	sessionIdle = 2 * time.Hour
 	sessionLife = 24 * time.Hour
@@ -21,7 +21,7 @@ const (
 
 const sessionCookie = "broker_session"
 
-// session is a login of a browser.
+// session is a login in a browser.
 type session struct {
 	caller service.Caller
 	began  time.Time
@@ -51,7 +51,7 @@ func (s *sessions) start(caller service.Caller) string {
 	return secret
 }
 
-// dropOld makes room: sessions that have ended go, and if that is not enough, all do.
+// dropOld makes room: it removes expired sessions, and if that is not enough, all sessions.
 func (s *sessions) dropOld(now time.Time) {
 	kept := make(map[string]*session)
 	for secret, one := range s.bySecret {
@@ -69,7 +69,7 @@ func (s *session) alive(now time.Time) bool {
 	return now.Sub(s.used) < sessionIdle && now.Sub(s.began) < sessionLife
 }
 
-// caller finds who a request's cookie stands for.
+// caller returns the caller of the session in a request's cookie.
 func (s *sessions) caller(r *http.Request) (service.Caller, bool) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *sessions) caller(r *http.Request) (service.Caller, bool) {
 	return caller, true
 }
 
-// end forgets a session.
+// end deletes the session of a request.
 func (s *sessions) end(r *http.Request) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -99,14 +99,14 @@ func (s *sessions) end(r *http.Request) {
 	delete(s.bySecret, cookie.Value)
 }
 
-// loginData is what the login page shows.
+// loginData is the data of the login page.
 type loginData struct{ To, Problem string }
 
 func (c *Console) loginPage(w http.ResponseWriter, r *http.Request) {
 	c.render(w, r, service.Caller{}, &view{page: "login", nav: "-", title: "Log in", data: loginData{To: r.URL.Query().Get("to")}})
 }
 
-// login checks a password or token and begins a session.
+// login checks a password or token and starts a session.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	to := r.PostFormValue("to")
@@ -124,7 +124,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	})
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "/") || strings.Contains(to, "\\") {
-		to = "" // only pages of this console
+		to = "" // only pages of this console are allowed
 	}
 	http.Redirect(w, r, "./"+to, http.StatusSeeOther)
 }

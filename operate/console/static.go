@@ -17,23 +17,23 @@ import (
 //go:embed static
 var staticFiles embed.FS
 
-// asset is a file as it is served.
+// asset is an embedded file.
 type asset struct {
 	mime    string
 	plain   []byte
 	gzipped []byte
 }
 
-// assets are the files by the name that pages use, which changes with the content: browsers may cache them without limit.
+// assets are the embedded files by name. The name changes with the content, so that browsers may cache the files without limit.
 type assets struct {
 	byName map[string]asset  // console.1a2b3c4d.css
 	named  map[string]string // console.css → console.1a2b3c4d.css
 }
 
-// scripts are served as one file: htmx looks at the page in a timer, so that an extension that arrives later is never asked.
+// scripts are served as one file: htmx initializes in a timer, and would miss an extension that arrives later.
 var scripts = []string{"htmx.min.js", "hx-csp.min.js", "uPlot.min.js", worker, "console.js"}
 
-// worker is the script that runs in a worker of all tabs, and in pages of browsers without one.
+// worker is the script that runs in a worker shared by all tabs, or in the page if the browser has no shared workers.
 const worker = "live.js"
 
 func loadAssets() (*assets, error) {
@@ -86,7 +86,7 @@ func (a *assets) add(file string, content []byte) error {
 	return nil
 }
 
-// url is where a page finds a file. A name that does not exist is a mistake in a template.
+// url returns the URL of a file. An unknown name is a mistake in a template.
 func (a *assets) url(name string) (string, error) {
 	hashed, ok := a.named[name]
 	if !ok {
@@ -113,5 +113,5 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		content = file.gzipped
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content) // the client may have gone
+	_, _ = w.Write(content) // the client may have disconnected
 }

@@ -16,18 +16,18 @@ type moment struct {
 	Dot          string // the state whose colour it has
 }
 
-// momentDots are the states whose colours the kinds of entries have.
+// momentDots maps the kinds of entries to the states whose colours they have.
 var momentDots = map[string]string{
 	"submitted": "scheduled", "ready": "ready", "leased": "leased", "progress": "leased", "done": "done", "failed": "retrying",
 	"retrying": "retrying", "dead": "dead", "cancelled": "dead", "expired": "dead", "lease_expired": "retrying", "released": "ready",
 	"moved": "ready", "changed": "blocked", "noted": "blocked", "cancel_requested": "dead",
 }
 
-// anonymous is the name of callers that did not say who they are.
+// anonymous is the name of callers without credentials.
 var anonymous = (&service.Caller{Principal: access.Everyone}).Name()
 
-// timeline is what happened to a job, oldest first: what the broker has kept of it, else what its fields say. What is still
-// to come stands at the end.
+// timeline returns the history of a job, oldest first: the stored timeline, or if there is none, entries derived from the job's
+// fields. Future entries are at the end.
 func timeline(j *service.Job) []moment {
 	all := momentsOf(j)
 	if len(j.Timeline) > 0 {
@@ -60,17 +60,17 @@ func momentOf(e *service.TimelineEntry) moment {
 	if e.Queue != "" {
 		words = append(words, "into "+e.Queue)
 	}
-	if e.Worker != "" && e.Worker != anonymous { // nobody in particular
+	if e.Worker != "" && e.Worker != anonymous { // anonymous callers have no useful name
 		words = append(words, "by "+e.Worker)
 	}
-	if e.Protocol != "" && e.Kind != "dead" && e.Kind != "retrying" { // these follow from what was before
+	if e.Protocol != "" && e.Kind != "dead" && e.Kind != "retrying" { // these kinds follow from the entry before
 		words = append(words, "over "+e.Protocol)
 	}
 	what := strings.ReplaceAll(e.Kind, "_", " ")
 	return moment{e.At, strings.ToUpper(what[:1]) + what[1:], strings.Join(words, ", "), momentDots[e.Kind]}
 }
 
-// momentsOf is what the fields of a job say of its life.
+// momentsOf derives timeline entries from the fields of a job.
 func momentsOf(j *service.Job) []moment {
 	var all []moment
 	add := func(at *time.Time, dot, what, detail string) {

@@ -9,17 +9,17 @@ import (
 	"broker/operate/service"
 )
 
-// waitReasons is what a job waits for, as a list says it.
+// waitReasons has the short texts for the reasons why jobs wait.
 var waitReasons = map[string]string{
 	"worker": "waits for a worker", "paused": "queue is paused", "draining": "broker is draining", "limit": "limit reached",
 	"time": "not due yet", "jobs": "waits for other jobs", "batch": "waits for its batch", "broken": "blocked for good",
 	"order": "waits for its turn",
 }
 
-// waitsFor says in a few words why a job does not run.
+// waitsFor returns a short text that explains why a job does not run.
 func waitsFor(j service.Job) string { return cmp.Or(waitReasons[j.Reason], j.Reason) }
 
-// whyItWaits says in a sentence why a job does not run; nothing for one that runs or has ended.
+// whyItWaits returns a sentence that explains why a job does not run; empty if it runs or has ended.
 func (r *request) whyItWaits(j *service.Job) (string, error) {
 	switch j.Reason {
 	case "":
@@ -44,7 +44,7 @@ func (r *request) whyItWaits(j *service.Job) (string, error) {
 	return j.Reason, nil
 }
 
-// times is how often something has happened.
+// times formats a number of times.
 func times(n uint32) string {
 	switch n {
 	case 1:
@@ -73,7 +73,7 @@ func dueSentence(j *service.Job, now time.Time) string {
 	return "It is due in " + in + ", at " + clockTime(j.RunAt) + " UTC."
 }
 
-// readySentence says what stands before a job that is ready.
+// readySentence explains why a ready job does not run.
 func (r *request) readySentence(j *service.Job) (string, error) {
 	q, err := r.service.Queue(r.Context(), r.caller, j.Queue)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *request) jobsAhead(j *service.Job) (n int, exact bool, err error) {
 	return n, exact, nil
 }
 
-// ignoreRefusal drops an error that only means that there is nothing to say.
+// ignoreRefusal drops errors after which the explanation is left out.
 func ignoreRefusal(err error) error {
 	if e := (*service.Error)(nil); errors.As(err, &e) {
 		return nil
