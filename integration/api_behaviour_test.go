@@ -186,7 +186,7 @@ func TestTheBrokerServesHTTPAlone(t *testing.T) {
 	equal(t, "exit code", code, 0)
 }
 
-func TestABodyThatDoesNotComeIsRefused(t *testing.T) {
+func TestMissingBodyIsRefused(t *testing.T) {
 	if !harness.Nightly {
 		return // it takes half a minute
 	}

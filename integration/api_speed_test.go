@@ -47,7 +47,7 @@ func cursorAfter(t *testing.T, b *harness.Broker, list string, pages int) (curso
 	return cursor
 }
 
-func TestPagesAreQuickHoweverMuchThereIs(t *testing.T) {
+func TestPagesAreQuickWithManyJobsAndQueues(t *testing.T) {
 	harness.BrokerOnly(t)
 	queues, jobs := 2000, 4000
 	if harness.Nightly {

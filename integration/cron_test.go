@@ -145,7 +145,7 @@ func TestCrashDoesNotRepeatACronRun(t *testing.T) {
 	}
 }
 
-func TestReloadChangesTheTimetable(t *testing.T) {
+func TestReloadChangesCronEntries(t *testing.T) {
 	t.Parallel()
 	b, rewrite := reloadable(t, everySecond("first"))
 	c := dialFaktory(t, b)

@@ -117,7 +117,7 @@ func TestLeaseOfTheJobHoldsForWorkersOfEveryProtocol(t *testing.T) {
 	}
 }
 
-func TestCancelTellsWhoeverWaits(t *testing.T) {
+func TestCancelNotifiesAllWaiters(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	d := open(t, b)

@@ -86,7 +86,7 @@ func TestDataFolderThatCannotBeOpenedIsNamed(t *testing.T) {
 	}
 }
 
-func TestSecondBrokerIsToldThatTheStoreIsInUse(t *testing.T) {
+func TestSecondBrokerFailsBecauseTheStoreIsInUse(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	wq, fkt := harness.DialWorkq(t, b), dialFaktory(t, b)

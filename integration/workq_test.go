@@ -245,7 +245,7 @@ func TestWorkqTTLRemovesTheJobAndTellsItsWaiters(t *testing.T) {
 	check(t, c.Add(wqJob("mortal", "x")))
 }
 
-func TestWorkqWaitersAreToldOfADelete(t *testing.T) {
+func TestWorkqWaitersGetTheResultOfADelete(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	c := harness.DialWorkq(t, b)

@@ -34,7 +34,7 @@ func TestNamesAreQuotedOnlyWhereYAMLReadsSomethingElse(t *testing.T) {
 	}
 }
 
-func TestTextsOfTheSystemArePlain(t *testing.T) {
+func TestSystemTextsAreQuotedASCII(t *testing.T) {
 	t.Parallel()
 	if got := printable("host: \"a\"\n\u00e9"); got != `"host_ _a____"` && got != `"host_ _a___"` {
 		t.Error(got)

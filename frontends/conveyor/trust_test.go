@@ -112,7 +112,7 @@ func TestOneOffNamespacesDoNotLeakMemory(t *testing.T) {
 	}
 }
 
-func TestParentThatIsAskedForAgainAndAgainKeepsNoOthers(t *testing.T) {
+func TestClosingJobsWithOneParentUseLimitedMemory(t *testing.T) {
 	t.Parallel()
 	var c closingJobs
 	now := core.Instant(time.Hour)

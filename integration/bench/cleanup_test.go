@@ -98,7 +98,7 @@ func waitForChild(t *testing.T, pid int) int {
 	return 0
 }
 
-func TestWhatIsUndoneOnceIsNotUndoneAgain(t *testing.T) {
+func TestCleanupRunsOnce(t *testing.T) {
 	t.Parallel()
 	var l undoList
 	var undone []string

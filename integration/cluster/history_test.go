@@ -121,7 +121,7 @@ func (h *history) verify(t *testing.T) (unseen []string) {
 }
 
 // A checker that cannot fail proves nothing.
-func TestHistoriesThatCannotBeAreFound(t *testing.T) {
+func TestCheckerFindsInvalidHistories(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	submit := operation{kind: submitted, acked: true, from: at(1), to: at(2)}

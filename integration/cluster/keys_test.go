@@ -187,7 +187,7 @@ func (l *load) verifyKeys(t *testing.T) (joined int) {
 	return submissions - ends
 }
 
-func TestHistoriesOfKeysThatCannotBeAreFound(t *testing.T) {
+func TestCheckerFindsInvalidHistoriesOfKeys(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	do := func(kind keyKind, jid string, from int) *keyOperation {

@@ -91,7 +91,7 @@ func TestMembersAreReplacedUnderLoad(t *testing.T) {
 	l.finish(t)
 }
 
-func TestChangesOfMembersThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidChangesOfMembersAreRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	leader := c.leader()

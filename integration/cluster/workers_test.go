@@ -10,7 +10,7 @@ import (
 
 // The list of Faktory's workers is the same at every node, and a worker can be quieted and terminated through each of them,
 // wherever it is connected.
-func TestFaktoryWorkersAreSeenAndToldThroughEveryNode(t *testing.T) {
+func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	workers := map[string]*faktory{}

@@ -338,8 +338,8 @@ func TestColumnsAreChosen(t *testing.T) {
 	b.clean("columns")
 }
 
-// TestAJobThatGoesWhileItIsLookedAtSaysSo removes a job below a live page of it.
-func TestAJobThatGoesWhileItIsLookedAtSaysSo(t *testing.T) {
+// TestPageOfAJobShowsThatTheJobIsGone removes a job below a live page of it.
+func TestPageOfAJobShowsThatTheJobIsGone(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)

@@ -24,8 +24,8 @@ const coveredCells = `(() => {
 	return [...below, ...under].map((e) => e.innerText.slice(0, 30));
 })()`
 
-// TestSheetsStayOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures there. Nothing covers rows or cells.
-func TestSheetsStayOnTheScreen(t *testing.T) {
+// TestSheetsFitOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures there. Nothing covers rows or cells.
+func TestSheetsFitOnTheScreen(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	shell(t, broker, `broker schedules add often beat x --cron '0 3 1 1 *' && for i in $(seq 20); do broker schedules run often; done`)

@@ -64,8 +64,8 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	b.clean("changes in place")
 }
 
-// TestSlotsAndKeysHaveHolders reads who holds the slots of a limit and the unique keys, by pages.
-func TestSlotsAndKeysHaveHolders(t *testing.T) {
+// TestLimitsShowTheHoldersOfSlotsAndKeys reads who holds the slots of a limit and the unique keys, by pages.
+func TestLimitsShowTheHoldersOfSlotsAndKeys(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
 	shell(t, broker, `for i in $(seq 25); do broker push orders "$i" --unique "order:$i" --type Charge > /dev/null; done`)

@@ -14,9 +14,9 @@ import (
 	"broker/integration/harness"
 )
 
-// TestWhatIsNeededStaysInSight scrolls a long list. The navigation, the bar of actions and the head of the table stay, and what has the focus
+// TestNavigationAndActionsStayVisibleWhileScrolling scrolls a long list. The navigation, the bar of actions and the head of the table stay, and what has the focus
 // shows it.
-func TestWhatIsNeededStaysInSight(t *testing.T) {
+func TestNavigationAndActionsStayVisibleWhileScrolling(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
 	pushMany(t, broker, "mail", 60)

@@ -59,8 +59,8 @@ func TestAGroupOfFailuresActsOnExactlyItsJobs(t *testing.T) {
 	b.clean("groups of failures")
 }
 
-// TestNumbersSayHowFarTheyGo looks at lists of which the broker knows the number, and at lists that it must search.
-func TestNumbersSayHowFarTheyGo(t *testing.T) {
+// TestCountsShowWhetherTheyAreExact looks at lists of which the broker knows the number, and at lists that it must search.
+func TestCountsShowWhetherTheyAreExact(t *testing.T) {
 	t.Parallel()
 	broker := startLarge(t)
 	b := openBrowser(t, "http://"+broker.HTTP)

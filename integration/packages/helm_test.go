@@ -87,7 +87,7 @@ func TestChartIsValid(t *testing.T) {
 	}
 }
 
-func TestChartRefusesWhatCannotWork(t *testing.T) {
+func TestChartRefusesInvalidValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ values, want string }{
 		{"replicas=1", "set password, or existingSecret"},

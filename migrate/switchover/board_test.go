@@ -35,7 +35,7 @@ func TestAChangeOfQueuesIsWholeOrNone(t *testing.T) {
 	}
 }
 
-func TestTheBoardIsBounded(t *testing.T) {
+func TestSizeOfTheBoardIsLimited(t *testing.T) {
 	t.Parallel()
 	names := make([]string, maxQueues+1)
 	for i := range names {

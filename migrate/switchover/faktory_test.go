@@ -153,7 +153,7 @@ func TestAFaktoryQueueThatGivesNoJobsIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestTheSidesOfJobsAreRememberedWithinABound(t *testing.T) {
+func TestNumberOfRememberedJobsIsLimited(t *testing.T) {
 	t.Parallel()
 	const most = 100
 	o := newOwners(most)

@@ -145,7 +145,7 @@ func TestEndOfLogIsForgottenOnceItIsDurableAndJobNotLeased(t *testing.T) {
 	}
 }
 
-func TestLogThatWasReadTooEarlyIsReadAgain(t *testing.T) {
+func TestLogReadBeforeItsCommitIsReadAgain(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	s := f.logs.Ask()

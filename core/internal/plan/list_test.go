@@ -91,7 +91,7 @@ func TestSubmissionsOfAListConflictWithEachOther(t *testing.T) {
 	}
 }
 
-func TestListTellsWhatItsOperationsTake(t *testing.T) {
+func TestListFindsTheJobsThatItsOperationsTake(t *testing.T) {
 	t.Parallel()
 	jobs, first, second := twoJobs()
 	r := New(jobs.Table, 1)
@@ -116,7 +116,7 @@ func TestListTellsWhatItsOperationsTake(t *testing.T) {
 	}
 }
 
-func TestCancelThatOnlyAsksTheWorkerRemovesNoJob(t *testing.T) {
+func TestCancelBySignalRemovesNoRunningJob(t *testing.T) {
 	t.Parallel()
 	jobs, first, second := twoJobs()
 	jobs.Move(jobs.Handle(second.Seq), core.Leased)
