@@ -60,11 +60,12 @@ func (p *process) serveHTTP() {
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
+	ports := make(map[string]string)
+	for _, f := range p.config.WireProtocols() {
+		ports[f.Name] = portOf(f.Listen)
+	}
 	pages, err := console.New(console.Options{
-		Cluster: cluster, Ports: map[string]string{
-			"workq": portOf(p.config.Workq.Listen), "gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen),
-			"qless": portOf(p.config.Qless.Listen), "conveyor": portOf(p.config.Conveyor.Listen), "beanstalk": portOf(p.config.Beanstalk.Listen), "sqs": portOf(p.config.SQS.Listen),
-		},
+		Cluster: cluster, Ports: ports,
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: p.api.Document,
 		Now: func() time.Time { return p.clock().Now().Time() },

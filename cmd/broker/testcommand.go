@@ -16,9 +16,6 @@ import (
 	"broker/operate/hostile"
 )
 
-// testFlags are the settings that broker test accepts: its addresses.
-var testFlags = []string{"workq", "gearman", "faktory", "qless", "conveyor", "beanstalk", "sqs", "http"}
-
 // testCommand runs a hostile broker.
 func testCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -34,7 +31,7 @@ func testCommand() *cobra.Command {
 	seed, faults := &textFlag{kind: "N"}, &textFlag{kind: "LIST", text: hostile.DefaultRates.String()}
 	cmd.Flags().Var(seed, "seed", "number that decides which jobs have faults (default: random, and printed)")
 	cmd.Flags().Var(faults, "faults", "kinds and shares, such as duplicate=0.05,drop=0.01; or none")
-	addressFlags(cmd, testFlags)
+	addressFlags(cmd, config.ListenerNames())
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		number := rand.Uint64N(1_000_000) //nolint:gosec // any number works
