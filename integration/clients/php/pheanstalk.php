@@ -1,5 +1,5 @@
 <?php
-// Plays flows of pheanstalk: php pheanstalk.php HOST PORT. Prints the flows that held.
+// Plays flows of pheanstalk: php pheanstalk.php HOST PORT [WITHOUT]. Prints the flows that held; the flow WITHOUT is not played.
 
 declare(strict_types=1);
 
@@ -141,6 +141,9 @@ $flows = [
 ];
 
 foreach ($flows as $name => $flow) {
+    if ($name === ($argv[3] ?? null)) {
+        continue;
+    }
     try {
         $flow();
     } catch (Throwable $e) {
