@@ -46,8 +46,8 @@ func (p *process) reload() error {
 	}
 	fresh, err := p.readAgain()
 	if err != nil {
-		p.logProblems(err)
 		p.reloadCertificates()
+		p.logProblems(err)
 		return err
 	}
 	p.apply(&fresh)

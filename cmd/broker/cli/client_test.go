@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -26,8 +27,11 @@ func TestPushTriesOnceMoreUnderTheSameKeyIfTheOutcomeIsUnknown(t *testing.T) {
 func pushWithLostAnswers(t *testing.T, lose func(w http.ResponseWriter)) {
 	t.Helper()
 	for _, lost := range []int{0, 1, 2} { // answers that are lost
+		var mu sync.Mutex // requests of an ended connection come from another goroutine
 		var keys []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
 			keys = append(keys, r.Header.Get("Idempotency-Key"))
 			if len(keys) <= lost {
 				lose(w)
@@ -42,8 +46,11 @@ func pushWithLostAnswers(t *testing.T, lose func(w http.ResponseWriter)) {
 		cmd.SetOut(&out)
 		cmd.SetArgs([]string{"--server", server.URL, "q", "body"})
 		err := cmd.Execute()
-		if want := min(lost+1, 2); len(keys) != want || keys[0] == "" || keys[0] != keys[len(keys)-1] {
-			t.Errorf("%d lost: requests under the keys %q, want %d with one key", lost, keys, want)
+		mu.Lock()
+		sent := keys
+		mu.Unlock()
+		if want := min(lost+1, 2); len(sent) != want || sent[0] == "" || sent[0] != sent[len(sent)-1] {
+			t.Errorf("%d lost: requests under the keys %q, want %d with one key", lost, sent, want)
 		}
 		if lost < 2 && (err != nil || out.String() != "j1\n") || lost == 2 && Code(err) != ExitFailed {
 			t.Errorf("%d lost: %v, %q", lost, err, out.String())
