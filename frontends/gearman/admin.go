@@ -8,6 +8,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/gearman/packet"
 )
 
 // Lines of the text protocol. Lists and answers with a value end in LF, all others in CRLF.
@@ -20,7 +21,7 @@ const (
 )
 
 // textCommand is the packet type of pending text commands. It is never sent.
-const textCommand = packetTypes
+const textCommand = packet.NumTypes
 
 // textCommands by their first word, in any case. A line with fewer words is an unknown command.
 var textCommands = []struct {

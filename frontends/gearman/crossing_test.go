@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/frontendtest"
+	"broker/frontends/gearman/packet"
 )
 
 // otherClient is a client of another protocol that calls the broker directly.
@@ -44,10 +45,10 @@ func TestFaktoryJobForAGearmanWorker(t *testing.T) {
 		MaxFails: 3, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury,
 	}})
 	w := s.Dial("worker")
-	w.SendBytes(request(canDo, "resize"))
-	w.SendBytes(request(grabJobAll))
-	w.WantBytes(answer(jobAssignUniq, "H:host:1", "resize", "jid1", args))
-	w.SendBytes(request(workFail, "H:host:1"))
+	w.SendBytes(request(packet.CanDo, "resize"))
+	w.SendBytes(request(packet.GrabJobAll))
+	w.WantBytes(answer(packet.JobAssignUniq, "H:host:1", "resize", "jid1", args))
+	w.SendBytes(request(packet.WorkFail, "H:host:1"))
 	w.WantSilence()
 	info := faktory.do(&core.Inspect{Ref: core.Ref{ID: "jid1"}}).Info
 	if info.State != core.Retrying || info.Fails != 1 {
@@ -64,8 +65,8 @@ func TestNULInTheIDOfAJobDoesNotEndItsField(t *testing.T) {
 		ID: "jid\x00forged", Queue: "q", Body: []byte("body"), Origin: core.Faktory, MaxFails: 1,
 	}})
 	w := s.Dial("worker")
-	w.SendBytes([]byte(join(request(canDo, "q"), request(grabJobUniq))))
-	w.WantBytes(answer(jobAssignUniq, "H:host:1", "q", "jid%00forged", "body"))
+	w.SendBytes([]byte(join(request(packet.CanDo, "q"), request(packet.GrabJobUniq))))
+	w.WantBytes(answer(packet.JobAssignUniq, "H:host:1", "q", "jid%00forged", "body"))
 }
 
 func TestExceptionOfAGearmanWorkerInOtherProtocols(t *testing.T) {
@@ -74,9 +75,9 @@ func TestExceptionOfAGearmanWorkerInOtherProtocols(t *testing.T) {
 	faktory := newStranger(t, s, core.Faktory)
 	faktory.do(&core.Submit{Job: &core.Job{ID: "jid1", Queue: "q", Origin: core.Faktory, MaxFails: 3}})
 	w := s.Dial("worker")
-	w.SendBytes([]byte(join(request(canDo, "q"), request(grabJob))))
-	w.WantBytes(answer(jobAssign, "H:host:1", "q", ""))
-	w.SendBytes(request(workException, "H:host:1", "disk on fire"))
+	w.SendBytes([]byte(join(request(packet.CanDo, "q"), request(packet.GrabJob))))
+	w.WantBytes(answer(packet.JobAssign, "H:host:1", "q", ""))
+	w.SendBytes(request(packet.WorkException, "H:host:1", "disk on fire"))
 	w.WantSilence()
 	f := faktory.do(&core.Inspect{Ref: core.Ref{ID: "jid1"}}).Info.Failure
 	if f == nil || f.Type == "" || f.Message != "disk on fire" || !f.Exception {
@@ -92,10 +93,10 @@ func TestTooLargeResultFailsTheJobInOtherProtocols(t *testing.T) {
 		ID: "jid1", Queue: "q", Origin: core.Faktory, MaxFails: 3, Backoff: core.BackoffFaktory,
 	}})
 	w := s.Dial("worker")
-	w.SendBytes([]byte(join(request(canDo, "q"), request(grabJob))))
-	w.WantBytes(answer(jobAssign, "H:host:1", "q", ""))
-	w.SendBytes(append(header(requestMagic, uint32(workComplete), 1<<30), "H:host:1\x00"...))
-	w.WantBytes(answer(errorRes, "ARGUMENT_TOO_LARGE", "Result too large"))
+	w.SendBytes([]byte(join(request(packet.CanDo, "q"), request(packet.GrabJob))))
+	w.WantBytes(answer(packet.JobAssign, "H:host:1", "q", ""))
+	w.SendBytes(append(header(packet.RequestMagic, uint32(packet.WorkComplete), 1<<30), "H:host:1\x00"...))
+	w.WantBytes(answer(packet.Error, "ARGUMENT_TOO_LARGE", "Result too large"))
 	w.WantClosed()
 	info := faktory.do(&core.Inspect{Ref: core.Ref{ID: "jid1"}}).Info
 	if f := info.Failure; info.State != core.Retrying || f == nil || f.Type != "ResultTooLarge" || f.Message == "" {
@@ -108,11 +109,11 @@ func TestGearmanClientOfAFaktoryWorker(t *testing.T) {
 	s := setup(t, nil)
 	faktory := newStranger(t, s, core.Faktory)
 	plain, curious := s.Dial("plain"), s.Dial("curious")
-	curious.SendBytes(request(optionReq, "exceptions"))
-	curious.WantBytes(answer(optionRes, "exceptions"))
+	curious.SendBytes(request(packet.OptionReq, "exceptions"))
+	curious.WantBytes(answer(packet.OptionRes, "exceptions"))
 	for _, c := range []*frontendtest.Client{plain, curious} {
-		c.SendBytes(request(submitJob, "f", "u", "x"))
-		c.WantBytes(answer(jobCreated, "H:host:1"))
+		c.SendBytes(request(packet.SubmitJob, "f", "u", "x"))
+		c.WantBytes(answer(packet.JobCreated, "H:host:1"))
 	}
 	lease := func() core.Ref {
 		r := faktory.do(&core.Lease{Queues: []string{"f"}, Holder: core.HeldByWorker, Worker: "wid"})
@@ -121,16 +122,16 @@ func TestGearmanClientOfAFaktoryWorker(t *testing.T) {
 	ref := lease()
 	faktory.do(&core.Report{Ref: ref, Authority: core.ByLeased, Progress: core.Progress{Num: 40, Den: 100}})
 	for _, c := range []*frontendtest.Client{plain, curious} {
-		c.WantBytes(answer(workStatus, "H:host:1", "40", "100"))
+		c.WantBytes(answer(packet.WorkStatus, "H:host:1", "40", "100"))
 	}
 	faktory.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "IOError", Message: "no disk"}})
-	plain.WantBytes(answer(workFail, "H:host:1"))
-	curious.WantBytes(answer(workException, "H:host:1", "IOError: no disk"))
+	plain.WantBytes(answer(packet.WorkFail, "H:host:1"))
+	curious.WantBytes(answer(packet.WorkException, "H:host:1", "IOError: no disk"))
 
-	plain.SendBytes(request(submitJob, "f", "u", "x"))
-	plain.WantBytes(answer(jobCreated, "H:host:2"))
+	plain.SendBytes(request(packet.SubmitJob, "f", "u", "x"))
+	plain.WantBytes(answer(packet.JobCreated, "H:host:2"))
 	faktory.do(&core.Complete{Ref: lease(), Authority: core.ByLeased, Result: []byte("result")})
-	plain.WantBytes(answer(workComplete, "H:host:2", "result"))
+	plain.WantBytes(answer(packet.WorkComplete, "H:host:2", "result"))
 }
 
 func TestFailOfAWorkqWorkerIsAFailure(t *testing.T) {
@@ -138,13 +139,13 @@ func TestFailOfAWorkqWorkerIsAFailure(t *testing.T) {
 	s := setup(t, func(o *Options) { o.ExceptionsForAll = true })
 	workq := newStranger(t, s, core.Workq)
 	c := s.Dial("client")
-	c.SendBytes(request(submitJob, "f", "", "x"))
-	c.WantBytes(answer(jobCreated, "H:host:1"))
+	c.SendBytes(request(packet.SubmitJob, "f", "", "x"))
+	c.WantBytes(answer(packet.JobCreated, "H:host:1"))
 	r := workq.do(&core.Lease{Queues: []string{"f"}, Holder: core.HeldByNobody})
 	workq.do(&core.Fail{
 		Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: "no", Data: []byte("no")},
 	})
-	c.WantBytes(answer(workFail, "H:host:1"))
+	c.WantBytes(answer(packet.WorkFail, "H:host:1"))
 }
 
 func TestFinishedJobWithAKeptOutcomeIsUnknown(t *testing.T) {
@@ -155,10 +156,10 @@ func TestFinishedJobWithAKeptOutcomeIsUnknown(t *testing.T) {
 		ID: "6ba7b810-9dad-41d1-80b4-00c04fd430c4", Queue: "f", Origin: core.Workq, RetainFor: 1 << 40,
 	}})
 	w := s.Dial("worker")
-	w.SendBytes([]byte(join(request(canDo, "f"), request(grabJobUniq))))
-	w.WantBytes(answer(jobAssignUniq, "H:host:1", "f", "6ba7b810-9dad-41d1-80b4-00c04fd430c4", ""))
-	w.SendBytes([]byte(join(request(workComplete, "H:host:1", "kept"), request(getStatus, "H:host:1"))))
-	w.WantBytes(answer(statusRes, "H:host:1", "0", "0", "0", "0"))
+	w.SendBytes([]byte(join(request(packet.CanDo, "f"), request(packet.GrabJobUniq))))
+	w.WantBytes(answer(packet.JobAssignUniq, "H:host:1", "f", "6ba7b810-9dad-41d1-80b4-00c04fd430c4", ""))
+	w.SendBytes([]byte(join(request(packet.WorkComplete, "H:host:1", "kept"), request(packet.GetStatus, "H:host:1"))))
+	w.WantBytes(answer(packet.StatusRes, "H:host:1", "0", "0", "0", "0"))
 	w.Send("status\r\nshow jobs\r\n")
 	w.Want("f\t0\t0\t1\n.\n.\n")
 	info := workq.do(&core.Inspect{Ref: core.Ref{Seq: 1}}).Info
@@ -180,11 +181,11 @@ func TestRouteChangesTheQueue(t *testing.T) {
 	})
 	c := s.Dial("client")
 	c.SendBytes([]byte(join(
-		request(submitJobBg, "ResizeImage", "u", "1"), request(submitJobBg, "CropImage", "u", "2"),
-		request(submitJobBg, "ResizeImage", "u", "3"), request(submitJobBg, "other", "u", "4"))))
+		request(packet.SubmitJobBg, "ResizeImage", "u", "1"), request(packet.SubmitJobBg, "CropImage", "u", "2"),
+		request(packet.SubmitJobBg, "ResizeImage", "u", "3"), request(packet.SubmitJobBg, "other", "u", "4"))))
 	c.WantBytes([]byte(join(
-		answer(jobCreated, "H:host:1"), answer(jobCreated, "H:host:2"), answer(jobCreated, "H:host:1"),
-		answer(jobCreated, "H:host:3"))))
+		answer(packet.JobCreated, "H:host:1"), answer(packet.JobCreated, "H:host:2"), answer(packet.JobCreated, "H:host:1"),
+		answer(packet.JobCreated, "H:host:3"))))
 	faktory := newStranger(t, s, core.Faktory)
 	for _, want := range []struct{ queue, typ string }{
 		{"default", "ResizeImage"}, {"default", "CropImage"}, {"g.other", "other"},

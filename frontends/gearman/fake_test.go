@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/gearman/packet"
 )
 
 // fakeBroker returns the replies of a test and records the operations of each call of Do.
@@ -99,15 +100,15 @@ func TestAnswersKeepTheOrderOfTheMessages(t *testing.T) {
 	}}
 	s, c := open(b, testOptions())
 	in := join(
-		request(echoReq, "1"), request(submitJobBg, "f", "", "x"), "version\n", request(canDo, "f"), "create function f\n",
-		request(grabJob), request(unusedType), request(preSleep), request(workComplete, "H:host:5", ""), request(echoReq, "2"))
+		request(packet.EchoReq, "1"), request(packet.SubmitJobBg, "f", "", "x"), "version\n", request(packet.CanDo, "f"), "create function f\n",
+		request(packet.GrabJob), request(packet.Unused), request(packet.PreSleep), request(packet.WorkComplete, "H:host:5", ""), request(packet.EchoReq, "2"))
 	if n := s.Feed([]byte(in)); n != len(in) {
 		t.Fatalf("used %d of %d", n, len(in))
 	}
 	want := join(
-		answer(echoRes, "1"), answer(jobCreated, "H:host:5"), "OK 1.1.20\n", "OK\r\n", answer(noJob),
-		answer(errorRes, "INVALID_COMMAND", "Command not expected"), answer(noop),
-		answer(errorRes, "JOB_NOT_FOUND", "Job given in work result not found"), answer(echoRes, "2"))
+		answer(packet.EchoRes, "1"), answer(packet.JobCreated, "H:host:5"), "OK 1.1.20\n", "OK\r\n", answer(packet.NoJob),
+		answer(packet.Error, "INVALID_COMMAND", "Command not expected"), answer(packet.Noop),
+		answer(packet.Error, "JOB_NOT_FOUND", "Job given in work result not found"), answer(packet.EchoRes, "2"))
 	if got := c.taken(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -120,8 +121,8 @@ func TestPushesComeBeforeLaterEchoes(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{push: []core.Reply{{Kind: core.Woken, Tag: 1 << 40}}}
 	s, c := open(b, testOptions())
-	s.Feed([]byte(request(echoReq, "1")))
-	if got, want := c.taken(), join(answer(noop), answer(echoRes, "1")); got != want {
+	s.Feed([]byte(request(packet.EchoReq, "1")))
+	if got, want := c.taken(), join(answer(packet.Noop), answer(packet.EchoRes, "1")); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -133,8 +134,8 @@ func TestReplyWaitsForItsCommit(t *testing.T) {
 		return []core.Reply{{Kind: core.Submitted, Tag: submit.Tag, Seq: 5, Commit: 3}}
 	}}
 	s, c := open(b, testOptions())
-	s.Feed([]byte(join(request(echoReq, "1"), request(submitJobBg, "f", "", "x"), request(echoReq, "2"))))
-	if got, want := string(c.out.Sendable(2)), string(answer(echoRes, "1")); got != want {
+	s.Feed([]byte(join(request(packet.EchoReq, "1"), request(packet.SubmitJobBg, "f", "", "x"), request(packet.EchoReq, "2"))))
+	if got, want := string(c.out.Sendable(2)), string(answer(packet.EchoRes, "1")); got != want {
 		t.Errorf("before the commit: %q, want %q", got, want)
 	}
 	if got := len(c.out.Sendable(3)); got != c.out.Len() {
@@ -152,13 +153,13 @@ func TestLongPipelineIsDecidedInSeveralCalls(t *testing.T) {
 	const jobs = 3*maxPipeline + 1
 	var in []byte
 	for range jobs {
-		in = append(in, request(submitJobBg, "f", "u", "x")...)
+		in = append(in, request(packet.SubmitJobBg, "f", "u", "x")...)
 	}
 	s.Feed(in)
 	if len(b.asked) != 4 {
 		t.Errorf("%d calls of Do", len(b.asked))
 	}
-	if got, want := c.out.Len(), jobs*len(answer(jobCreated, "H:host:1")); got != want {
+	if got, want := c.out.Len(), jobs*len(answer(packet.JobCreated, "H:host:1")); got != want {
 		t.Errorf("%d bytes of answers, want %d", got, want)
 	}
 }
@@ -166,11 +167,11 @@ func TestLongPipelineIsDecidedInSeveralCalls(t *testing.T) {
 func TestLostFramingEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	s, c := open(&fakeBroker{}, testOptions())
-	in := join(request(echoReq, "1"), "\x00BAD", request(echoReq, "2"))
+	in := join(request(packet.EchoReq, "1"), "\x00BAD", request(packet.EchoReq, "2"))
 	if n := s.Feed([]byte(in)); n != len(in) || !c.closing {
 		t.Errorf("used %d of %d, shut %v", n, len(in), c.closing)
 	}
-	want := join(answer(echoRes, "1"), answer(errorRes, "INVALID_MAGIC", "Request magic expected"))
+	want := join(answer(packet.EchoRes, "1"), answer(packet.Error, "INVALID_MAGIC", "Request magic expected"))
 	if got := c.taken(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -196,10 +197,10 @@ func BenchmarkSession(b *testing.B) {
 		name string
 		in   []byte
 	}{
-		{"submit", request(submitJobBg, "resize", "", payload)},
-		{"submit with unique", request(submitJobBg, "resize", "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a", payload)},
-		{"grab", request(grabJobUniq)},
-		{"complete", request(workComplete, "H:host:123456789", "")},
+		{"submit", request(packet.SubmitJobBg, "resize", "", payload)},
+		{"submit with unique", request(packet.SubmitJobBg, "resize", "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a", payload)},
+		{"grab", request(packet.GrabJobUniq)},
+		{"complete", request(packet.WorkComplete, "H:host:123456789", "")},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s, conn := open(broker, testOptions())

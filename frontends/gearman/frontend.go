@@ -7,6 +7,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/gearman/packet"
 )
 
 // Options of the front-end. The zero value behaves like gearmand with its defaults.
@@ -99,7 +100,7 @@ func (f *Frontend) Name() string { return "gearman" }
 // Limits implements frontends.Frontend. The input limit is a little more than one packet of maximum size.
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
-		MaxInput:  headerBytes + f.opts.MaxBodyBytes + maxFieldsBytes + 1<<20,
+		MaxInput:  packet.HeaderBytes + f.opts.MaxBodyBytes + maxFieldsBytes + 1<<20,
 		MaxOutput: f.opts.MaxOutputBytes,
 	}
 }

@@ -2,7 +2,6 @@ package gearman
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"broker/frontends/frontendtest"
+	"broker/frontends/gearman/packet"
 )
 
 // script turns fuzzed bytes into the actions of two clients. When the bytes are used up, every choice is the first one.
@@ -33,35 +33,35 @@ func (s *script) message() []byte {
 	handle := func() string { return fmt.Sprint("H:host:", 1+s.choose(12)) }
 	data := func() string { return s.one("", "x", "a longer\x00one") }
 	at := fmt.Sprint(1893456000 + s.choose(8) - 1) // the clock of the stage starts there
-	typ := packetType(1 + s.choose(int(packetTypes)+2))
+	typ := packet.Type(1 + s.choose(int(packet.NumTypes)+2))
 	switch typ {
-	case canDo, cantDo:
+	case packet.CanDo, packet.CantDo:
 		return request(typ, function())
-	case setClientID, echoReq, optionReq:
+	case packet.SetClientID, packet.EchoReq, packet.OptionReq:
 		return request(typ, s.one("exceptions", "x", ""))
-	case canDoTimeout:
+	case packet.CanDoTimeout:
 		return request(typ, function(), s.one("0", "1", "2000", "x"))
-	case submitJob, submitJobBg, submitJobHigh, submitJobHighBg, submitJobLow, submitJobLowBg:
+	case packet.SubmitJob, packet.SubmitJobBg, packet.SubmitJobHigh, packet.SubmitJobHighBg, packet.SubmitJobLow, packet.SubmitJobLowBg:
 		return request(typ, function(), unique(), data())
-	case submitJobEpoch:
+	case packet.SubmitJobEpoch:
 		return request(typ, function(), unique(), at, data())
-	case submitJobSched:
+	case packet.SubmitJobSched:
 		return request(typ, function(), unique(), s.one("", "1", "61"), "", "", "", "", data())
-	case submitReduceJob, submitReduceJobBg:
+	case packet.SubmitReduceJob, packet.SubmitReduceJobBg:
 		return request(typ, function(), unique(), s.one("", "r"), "", data())
-	case workStatus:
+	case packet.WorkStatus:
 		return request(typ, handle(), s.one("1", "x", "99999999999"), s.one("2", ""))
-	case workComplete, workException, workData, workWarning:
+	case packet.WorkComplete, packet.WorkException, packet.WorkData, packet.WorkWarning:
 		return request(typ, handle(), data())
-	case workFail, getStatus:
+	case packet.WorkFail, packet.GetStatus:
 		return request(typ, handle())
-	case getStatusUnique:
+	case packet.GetStatusUnique:
 		return request(typ, unique())
-	case packetTypes:
+	case packet.NumTypes:
 		return []byte(s.one("status", "prioritystatus", "workers", "show jobs", "show unique jobs", "version", "x") + "\r\n")
-	case packetTypes + 1:
+	case packet.NumTypes + 1:
 		return []byte(s.one("cancel job "+handle(), "drop function "+function(), "create function "+function()) + "\n")
-	case packetTypes + 2:
+	case packet.NumTypes + 2:
 		return []byte("maxqueue " + s.one("f", "g") + " " + s.one("0", "1", "3") + "\r\n")
 	}
 	return request(typ)
@@ -78,11 +78,12 @@ func wellFormed(p []byte) error {
 			p = p[end+1:]
 			continue
 		}
-		if len(p) < headerBytes || string(p[:4]) != answerMagic {
+		if len(p) < packet.HeaderBytes {
 			return fmt.Errorf("no packet: %q", p)
 		}
-		n := headerBytes + int(binary.BigEndian.Uint32(p[8:]))
-		if len(p) < n || layouts[binary.BigEndian.Uint32(p[4:])].name == "" {
+		typ, size, ok := packet.Header(p, packet.AnswerMagic)
+		n := packet.HeaderBytes + int(size)
+		if !ok || len(p) < n || typ.Layout().Name == "" {
 			return fmt.Errorf("no packet: %q", p)
 		}
 		p = p[n:]
@@ -143,17 +144,17 @@ func drain(t *testing.T, stage *frontendtest.Stage) {
 	w := stage.Dial("last")
 	w.Send("maxqueue f\r\nmaxqueue g\r\n")
 	w.Want("OK\r\nOK\r\n")
-	w.SendBytes([]byte(join(request(canDo, "f"), request(canDo, "g"), request(canDo, ""))))
+	w.SendBytes([]byte(join(request(packet.CanDo, "f"), request(packet.CanDo, "g"), request(packet.CanDo, ""))))
 	for jobs := 0; ; jobs++ {
-		w.SendBytes(request(grabJob))
+		w.SendBytes(request(packet.GrabJob))
 		typ, fields := readPacket(w)
-		if typ == noJob {
+		if typ == packet.NoJob {
 			break
 		}
 		if jobs > 1000 {
 			t.Fatal("jobs without end")
 		}
-		w.SendBytes(request(workComplete, fields[0], ""))
+		w.SendBytes(request(packet.WorkComplete, fields[0], ""))
 	}
 	w.Send("show jobs\r\nstatus\r\n")
 	got := string(w.Rest())

@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/gearman/packet"
 	"broker/frontends/tracecontext"
 )
 
@@ -140,7 +141,7 @@ func (s *httpSession) answer(r *core.Reply) {
 	switch r.Kind { //nolint:exhaustive // other replies are not for clients that submit
 	case core.Submitted:
 		if s.background {
-			s.write(s.handle(r), layouts[jobCreated].name, nil, r.Commit)
+			s.write(s.handle(r), packet.JobCreated.Layout().Name, nil, r.Commit)
 		}
 	case core.DataSent:
 		s.addData(r.Data)
@@ -165,12 +166,12 @@ func (s *httpSession) end(r *core.Reply) {
 	switch {
 	case r.Outcome.Success:
 		if s.addData(r.Data) {
-			s.write(s.handle(r), layouts[workComplete].name, s.data, r.Commit)
+			s.write(s.handle(r), packet.WorkComplete.Layout().Name, s.data, r.Commit)
 		}
 	case s.h.front.opts.ExceptionsForAll && failure != nil && failure.Exception:
-		s.write(s.handle(r), layouts[workException].name, failure.Data, r.Commit)
+		s.write(s.handle(r), packet.WorkException.Layout().Name, failure.Data, r.Commit)
 	default:
-		s.write(s.handle(r), layouts[workFail].name, nil, r.Commit)
+		s.write(s.handle(r), packet.WorkFail.Layout().Name, nil, r.Commit)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/frontendtest"
+	"broker/frontends/gearman/packet"
 )
 
 func TestLongListingIsPagedAndPushesFollowIt(t *testing.T) {
@@ -17,14 +18,14 @@ func TestLongListingIsPagedAndPushesFollowIt(t *testing.T) {
 	const jobs = pageJobs*16 + 7
 	var in []byte
 	for i := range jobs {
-		in = append(in, request(submitJob, "f", fmt.Sprint("u", i), "")...)
+		in = append(in, request(packet.SubmitJob, "f", fmt.Sprint("u", i), "")...)
 	}
 	c.SendBytes(in)
 	for i := range jobs {
-		c.WantBytes(answer(jobCreated, fmt.Sprint("H:host:", i+1)))
+		c.WantBytes(answer(packet.JobCreated, fmt.Sprint("H:host:", i+1)))
 	}
-	worker.SendBytes([]byte(join(request(canDo, "f"), request(grabJob))))
-	worker.WantBytes(answer(jobAssign, "H:host:1", "f", ""))
+	worker.SendBytes([]byte(join(request(packet.CanDo, "f"), request(packet.GrabJob))))
+	worker.WantBytes(answer(packet.JobAssign, "H:host:1", "f", ""))
 	for _, l := range []struct {
 		command string
 		row     func(i int) string
@@ -32,15 +33,15 @@ func TestLongListingIsPagedAndPushesFollowIt(t *testing.T) {
 		{"show jobs\r\n", func(i int) string { return fmt.Sprintf("H:host:%d\t0\t0\t0\n", i+1) }},
 		{"show unique jobs\r\n", func(i int) string { return fmt.Sprintf("u%d\n", i) }},
 	} {
-		c.SendBytes([]byte(join(l.command, request(echoReq, "after"))))
+		c.SendBytes([]byte(join(l.command, request(packet.EchoReq, "after"))))
 		var want strings.Builder
 		for i := range jobs {
 			want.WriteString(l.row(i))
 		}
-		c.Want(want.String() + ".\n" + string(answer(echoRes, "after")))
+		c.Want(want.String() + ".\n" + string(answer(packet.EchoRes, "after")))
 	}
-	worker.SendBytes(request(workComplete, "H:host:1", "done"))
-	c.WantBytes(answer(workComplete, "H:host:1", "done"))
+	worker.SendBytes(request(packet.WorkComplete, "H:host:1", "done"))
+	c.WantBytes(answer(packet.WorkComplete, "H:host:1", "done"))
 	// After EOF all commands are answered.
 	s.Dial("admin").Hangup()
 	last := s.Dial("last")
@@ -54,7 +55,7 @@ func TestLongListingIsPagedAndPushesFollowIt(t *testing.T) {
 // A client that does not read must not make the session write without limit.
 func TestSlowReaderPausesItsInput(t *testing.T) {
 	t.Parallel()
-	echoes := request(echoReq, strings.Repeat("x", 200<<10))
+	echoes := request(packet.EchoReq, strings.Repeat("x", 200<<10))
 	s, conn := open(&fakeBroker{}, testOptions())
 	var in []byte
 	for range 200 {
@@ -109,18 +110,18 @@ func TestLargeJobsAreLeasedFewAtATime(t *testing.T) {
 	body := strings.Repeat("x", 200<<10)
 	const jobs = 40
 	for i := range jobs {
-		client.SendBytes(request(submitJobBg, "f", "", body))
-		client.WantBytes(answer(jobCreated, fmt.Sprint("H:host:", i+1)))
+		client.SendBytes(request(packet.SubmitJobBg, "f", "", body))
+		client.WantBytes(answer(packet.JobCreated, fmt.Sprint("H:host:", i+1)))
 	}
-	in := request(canDo, "f")
+	in := request(packet.CanDo, "f")
 	for range jobs + 1 {
-		in = append(in, request(grabJob)...)
+		in = append(in, request(packet.GrabJob)...)
 	}
 	worker.SendBytes(in)
 	for i := range jobs {
-		worker.WantBytes(answer(jobAssign, fmt.Sprint("H:host:", i+1), "f", body))
+		worker.WantBytes(answer(packet.JobAssign, fmt.Sprint("H:host:", i+1), "f", body))
 	}
-	worker.WantBytes(answer(noJob))
+	worker.WantBytes(answer(packet.NoJob))
 }
 
 func TestTooManyFunctionsAreRefused(t *testing.T) {
@@ -129,12 +130,12 @@ func TestTooManyFunctionsAreRefused(t *testing.T) {
 	w := s.Dial("worker")
 	var in []byte
 	for range maxFunctions {
-		in = append(in, request(canDo, "f")...)
+		in = append(in, request(packet.CanDo, "f")...)
 	}
 	w.SendBytes(in)
 	w.WantSilence()
-	w.SendBytes(request(canDo, "f"))
-	w.WantBytes(answer(errorRes, "ARGUMENT_TOO_LARGE", "Too many functions"))
+	w.SendBytes(request(packet.CanDo, "f"))
+	w.WantBytes(answer(packet.Error, "ARGUMENT_TOO_LARGE", "Too many functions"))
 	s.Advance(time.Second)
 }
 

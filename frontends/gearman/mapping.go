@@ -8,6 +8,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/gearman/packet"
 )
 
 // submission holds the fields of a job that a client submits.
@@ -114,7 +115,7 @@ func (f *Frontend) newJob(n *name, sub *submission, scratch *[]byte) *core.Job {
 // canDo handles CAN_DO and CAN_DO_TIMEOUT.
 func (s *session) canDo(m *message) {
 	function, op := m.args[0], &core.Register{}
-	if m.typ == canDoTimeout {
+	if m.typ == packet.CanDoTimeout {
 		op.LeaseFor = parseTimeout(cutNUL(m.args[1]))
 	}
 	n := s.names.of(cutNUL(function), &s.front.opts)
@@ -164,7 +165,7 @@ func (s *session) grab(m *message) {
 }
 
 // job parses the handle in a packet of a worker. If it is not a handle, the packet is refused.
-func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
+func (s *session) job(typ packet.Type, handle []byte) (ref core.Ref, tag uint64, ok bool) {
 	seq, ok := s.front.opts.Handles.Parse(handle)
 	if !ok {
 		s.refuse(noSuchJob(typ))
@@ -216,7 +217,7 @@ func (s *session) failOversized(m *message) {
 	}
 	s.fail(s.expect(pending{kind: noAnswer}), core.Ref{Seq: seq}, &core.Failure{
 		Type: "ResultTooLarge",
-		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.front.opts.MaxBodyBytes) +
+		Message: m.typ.Layout().Name + " brought more than the " + strconv.Itoa(s.front.opts.MaxBodyBytes) +
 			" bytes that are taken",
 	})
 }
@@ -247,7 +248,7 @@ func (s *session) workData(m *message) {
 		return
 	}
 	op := s.pipeline.Sends.Next()
-	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == workWarning, bytes.Clone(m.args[1])
+	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == packet.WorkWarning, bytes.Clone(m.args[1])
 	s.ask(op)
 }
 
@@ -273,7 +274,7 @@ func (s *session) getStatusUnique(m *message) {
 }
 
 func (s *session) echo(m *message) {
-	s.pipeline.Local(pending{kind: echoAnswer, typ: echoRes, arg: m.args[0]})
+	s.pipeline.Local(pending{kind: echoAnswer, typ: packet.EchoRes, arg: m.args[0]})
 }
 
 func (s *session) option(m *message) {
@@ -282,7 +283,7 @@ func (s *session) option(m *message) {
 		return
 	}
 	s.exceptions = true
-	s.pipeline.Local(pending{kind: echoAnswer, typ: optionRes, arg: m.args[0]})
+	s.pipeline.Local(pending{kind: echoAnswer, typ: packet.OptionRes, arg: m.args[0]})
 }
 
 func (s *session) setClientID(m *message) {

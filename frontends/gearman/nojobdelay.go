@@ -1,10 +1,13 @@
 package gearman
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/frontends/gearman/packet"
+)
 
 // noJobDelay is the state of a grab that waits a short time for a job before NO_JOB is sent.
 type noJobDelay struct {
-	grab packetType // its packet type; zero: no grab waits
+	grab packet.Type // its packet type; zero: no grab waits
 	tag  uint64
 	busy bool // the worker has had a job since the last NO_JOB
 
@@ -48,7 +51,7 @@ func (s *session) delayNoJob() {
 }
 
 // endDelay notes the answer to a grab. It returns the packet type of the grab that has waited for this answer, zero for none.
-func (s *session) endDelay(r *core.Reply) (grab packetType) {
+func (s *session) endDelay(r *core.Reply) (grab packet.Type) {
 	switch {
 	case r.Kind == core.Assigned:
 		s.noJobDelay.busy = true

@@ -3,6 +3,7 @@ package gearman
 import (
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/gearman/packet"
 )
 
 // maxPipeline is the maximum number of messages that go to the broker in one call.
@@ -19,9 +20,9 @@ type pipeline struct {
 // pending is a message in the pipeline. Its slices are parts of the input: every answer is written before Feed returns.
 type pending struct {
 	kind answerKind
-	typ  packetType // of the request
-	arg  []byte     // the argument that the answer repeats
-	err  *wireError // the error of an errorAnswer; for other kinds, the error for an unknown job
+	typ  packet.Type // of the request
+	arg  []byte      // the argument that the answer repeats
+	err  *wireError  // the error of an errorAnswer; for other kinds, the error for an unknown job
 
 	change *access.Change // text command: noted in the audit log if the broker accepts it
 }

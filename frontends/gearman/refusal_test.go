@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/frontends/gearman/packet"
 )
 
 // refusing returns a broker that rejects all operations.
@@ -48,29 +49,29 @@ func refusing(kind error) *fakeBroker {
 func TestEveryRequestHasAnAnswerForARefusal(t *testing.T) {
 	t.Parallel()
 	const stopped = "ERR QUEUE_ERROR Server+has+stopped+taking+work\r\n"
-	queueError := answer(errorRes, "QUEUE_ERROR", "Server has stopped taking work")
+	queueError := answer(packet.Error, "QUEUE_ERROR", "Server has stopped taking work")
 	for _, c := range []struct {
 		name string
 		in   []byte
 		want []byte
 	}{
-		{"submit", request(submitJobBg, "f", "u", "x"), queueError},
-		{"reduce", request(submitReduceJob, "f", "u", "r", "", "x"), queueError},
-		{"epoch", request(submitJobEpoch, "f", "u", "1", "x"), queueError},
-		{"complete", request(workComplete, "H:host:1", "x"), queueError},
-		{"fail", request(workFail, "H:host:1"), queueError},
-		{"exception", request(workException, "H:host:1", "x"), queueError},
-		{"status of work", request(workStatus, "H:host:1", "1", "2"), queueError},
-		{"data", request(workData, "H:host:1", "x"), queueError},
-		{"warning", request(workWarning, "H:host:1", "x"), queueError},
-		{"grab", request(grabJob), answer(noJob)},
-		{"grab with unique", request(grabJobUniq), answer(noJob)},
-		{"grab with all", request(grabJobAll), answer(noJob)},
-		{"sleep", request(preSleep), nil},
-		{"able", request(canDo, "f"), nil},
-		{"unable", request(cantDo, "f"), nil},
-		{"get status", request(getStatus, "H:host:1"), answer(statusRes, "H:host:1", "0", "0", "0", "0")},
-		{"get status by unique", request(getStatusUnique, "u"), answer(statusResUnique, "u", "0", "0", "0", "0", "0")},
+		{"submit", request(packet.SubmitJobBg, "f", "u", "x"), queueError},
+		{"reduce", request(packet.SubmitReduceJob, "f", "u", "r", "", "x"), queueError},
+		{"epoch", request(packet.SubmitJobEpoch, "f", "u", "1", "x"), queueError},
+		{"complete", request(packet.WorkComplete, "H:host:1", "x"), queueError},
+		{"fail", request(packet.WorkFail, "H:host:1"), queueError},
+		{"exception", request(packet.WorkException, "H:host:1", "x"), queueError},
+		{"status of work", request(packet.WorkStatus, "H:host:1", "1", "2"), queueError},
+		{"data", request(packet.WorkData, "H:host:1", "x"), queueError},
+		{"warning", request(packet.WorkWarning, "H:host:1", "x"), queueError},
+		{"grab", request(packet.GrabJob), answer(packet.NoJob)},
+		{"grab with unique", request(packet.GrabJobUniq), answer(packet.NoJob)},
+		{"grab with all", request(packet.GrabJobAll), answer(packet.NoJob)},
+		{"sleep", request(packet.PreSleep), nil},
+		{"able", request(packet.CanDo, "f"), nil},
+		{"unable", request(packet.CantDo, "f"), nil},
+		{"get status", request(packet.GetStatus, "H:host:1"), answer(packet.StatusRes, "H:host:1", "0", "0", "0", "0")},
+		{"get status by unique", request(packet.GetStatusUnique, "u"), answer(packet.StatusResUnique, "u", "0", "0", "0", "0", "0")},
 		{"status", []byte("status\n"), []byte(".\n")},
 		{"create", []byte("create function f\n"), []byte(stopped)},
 		{"maxqueue", []byte("maxqueue f 1\n"), []byte(stopped)},
@@ -80,8 +81,8 @@ func TestEveryRequestHasAnAnswerForARefusal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s, conn := open(refusing(core.ErrStopped), testOptions())
-			s.Feed(append(c.in, request(echoReq, "x")...))
-			if got, want := conn.taken(), string(c.want)+string(answer(echoRes, "x")); got != want {
+			s.Feed(append(c.in, request(packet.EchoReq, "x")...))
+			if got, want := conn.taken(), string(c.want)+string(answer(packet.EchoRes, "x")); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -92,8 +93,8 @@ func TestRefusalsOfASubmission(t *testing.T) {
 	t.Parallel()
 	for _, row := range wireErrors {
 		s, conn := open(refusing(row.kind), testOptions())
-		s.Feed(request(submitJob, "f", "u", "x"))
-		if got, want := conn.taken(), string(answer(errorRes, row.code, row.message)); got != want {
+		s.Feed(request(packet.SubmitJob, "f", "u", "x"))
+		if got, want := conn.taken(), string(answer(packet.Error, row.code, row.message)); got != want {
 			t.Errorf("%v: got %q, want %q", row.kind, got, want)
 		}
 	}

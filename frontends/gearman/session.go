@@ -3,6 +3,7 @@ package gearman
 import (
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/gearman/packet"
 )
 
 // session is one connection: client, worker and administrator at once.
@@ -27,7 +28,7 @@ type session struct {
 
 // lateGrab is a grab whose job is being read from disk.
 type lateGrab struct {
-	grab packetType // packet type of the grab; zero: none
+	grab packet.Type // packet type of the grab; zero: none
 	tag  uint64
 }
 
@@ -89,7 +90,7 @@ func (s *session) Deliver() {
 
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte {
-	return appendPacket(nil, errorRes, errServerStopped.code, errServerStopped.message)
+	return appendPacket(nil, packet.Error, errServerStopped.code, errServerStopped.message)
 }
 
 // allowLate lets the last message of the pipeline wait for the disk, if it is a grab. Only the last message may wait, because
@@ -218,7 +219,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 	case unknownStatusAnswer:
 		out.Put(appendStatus(out.Buf(), p.arg, nil), 0)
 	case errorAnswer:
-		out.Put(appendPacket(out.Buf(), errorRes, p.err.code, p.err.message), 0)
+		out.Put(appendPacket(out.Buf(), packet.Error, p.err.code, p.err.message), 0)
 	case textAnswer:
 		out.Write(p.arg)
 	}

@@ -1,7 +1,6 @@
 package gearman
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
+	"broker/frontends/gearman/packet"
 )
 
 // newMaker builds the front-end of a stage with options that the test changes.
@@ -33,8 +33,8 @@ func newMaker(change func(*Options)) frontendtest.Maker {
 func encodeLine(text string) ([]byte, error) {
 	line, fromServer := strings.CutPrefix(text, "RES ")
 	name, rest, hasFields := strings.Cut(line, " ")
-	for typ := canDo; typ < packetTypes; typ++ {
-		if layouts[typ].name != name {
+	for typ := packet.CanDo; typ < packet.NumTypes; typ++ {
+		if typ.Layout().Name != name {
 			continue
 		}
 		var fields []string
@@ -47,7 +47,7 @@ func encodeLine(text string) ([]byte, error) {
 				fields = append(fields, string(b))
 			}
 		}
-		if layouts[typ].request && !fromServer {
+		if typ.Layout().Request && !fromServer {
 			return request(typ, fields...), nil
 		}
 		return answer(typ, fields...), nil
@@ -73,10 +73,10 @@ func TestTranscripts(t *testing.T) {
 }
 
 // readPacket reads one packet from the server.
-func readPacket(c *frontendtest.Client) (packetType, []string) {
-	head := c.Read(headerBytes)
-	payload := c.Read(int(binary.BigEndian.Uint32(head[8:])))
-	return packetType(binary.BigEndian.Uint32(head[4:])), strings.Split(string(payload), "\x00")
+func readPacket(c *frontendtest.Client) (packet.Type, []string) {
+	head := c.Read(packet.HeaderBytes)
+	typ, size, _ := packet.Header(head, packet.AnswerMagic)
+	return typ, strings.Split(string(c.Read(int(size))), "\x00")
 }
 
 func TestSuite(t *testing.T) {
@@ -84,35 +84,35 @@ func TestSuite(t *testing.T) {
 	frontendtest.Run(t, frontendtest.Dialect{
 		New: newMaker(nil),
 		SubmitRequest: func(n int, queue, body string) []byte {
-			return request(submitJobBg, queue, fmt.Sprintf("unique-%d", n), body)
+			return request(packet.SubmitJobBg, queue, fmt.Sprintf("unique-%d", n), body)
 		},
 		SubmitReply: func(c *frontendtest.Client, _ int) {
-			if typ, fields := readPacket(c); typ != jobCreated {
+			if typ, fields := readPacket(c); typ != packet.JobCreated {
 				panic(fmt.Sprintf("packet %d %q, want JOB_CREATED", typ, fields))
 			}
 		},
 		Lease: func(c *frontendtest.Client, queue string) (frontendtest.Leased, bool) {
-			c.SendBytes(append(request(canDo, queue), request(grabJob)...))
+			c.SendBytes(append(request(packet.CanDo, queue), request(packet.GrabJob)...))
 			typ, fields := readPacket(c)
-			if typ == noJob {
+			if typ == packet.NoJob {
 				return frontendtest.Leased{}, false
 			}
 			return frontendtest.Leased{ID: fields[0], Queue: fields[1], Body: strings.Join(fields[2:], "\x00")}, true
 		},
 		Complete: func(c *frontendtest.Client, job frontendtest.Leased) {
-			c.SendBytes(request(workComplete, job.ID, "result"))
+			c.SendBytes(request(packet.WorkComplete, job.ID, "result"))
 		},
 		Released: true,
-		Ping:     request(echoReq, "ping"),
-		Pong:     func(c *frontendtest.Client) { c.WantBytes(answer(echoRes, "ping")) },
+		Ping:     request(packet.EchoReq, "ping"),
+		Pong:     func(c *frontendtest.Client) { c.WantBytes(answer(packet.EchoRes, "ping")) },
 		Garbage: [][]byte{
-			header(requestMagic, 0, 0), header(requestMagic, 43, 4), header(requestMagic, 0x80000000, 0),
-			header(requestMagic, 0xffffffff, 0xffffffff), header(answerMagic, 1, 0), []byte("\x00BAD"),
-			request(submitJob, "f"), request(submitJob), request(getStatus, strings.Repeat("x", 64)),
-			request(canDoTimeout, "f", "99999999999999999999"), request(submitJobEpoch, "f", "u", "99999999999999999999", ""),
-			request(workStatus, "H:host:1", "x", "99999999999999"), request(setClientID, strings.Repeat("x", 1000)),
+			header(packet.RequestMagic, 0, 0), header(packet.RequestMagic, 43, 4), header(packet.RequestMagic, 0x80000000, 0),
+			header(packet.RequestMagic, 0xffffffff, 0xffffffff), header(packet.AnswerMagic, 1, 0), []byte("\x00BAD"),
+			request(packet.SubmitJob, "f"), request(packet.SubmitJob), request(packet.GetStatus, strings.Repeat("x", 64)),
+			request(packet.CanDoTimeout, "f", "99999999999999999999"), request(packet.SubmitJobEpoch, "f", "u", "99999999999999999999", ""),
+			request(packet.WorkStatus, "H:host:1", "x", "99999999999999"), request(packet.SetClientID, strings.Repeat("x", 1000)),
 			[]byte("a b c d e f g h\r\n"), []byte(strings.Repeat("x", 10_000)), []byte(" status\r\n"),
 		},
-		Oversize: header(requestMagic, uint32(submitJobBg), 1<<31),
+		Oversize: header(packet.RequestMagic, uint32(packet.SubmitJobBg), 1<<31),
 	})
 }

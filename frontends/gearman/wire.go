@@ -2,29 +2,22 @@ package gearman
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strconv"
+
+	"broker/frontends/gearman/packet"
 )
 
-// A packet, in both directions; all numbers big-endian:
-//
-//	0        4      8      12
-//	├────────┼──────┼──────┼─────────┬─────┬─────────┬───┬───────────────┐
-//	│ \0REQ  │ type │ size │ field   │ NUL │ field   │ … │ last field    │
-//	└────────┴──────┴──────┴─────────┴─────┴─────────┴───┴───────────────┘
-//	                       └───────────────── size bytes ────────────────┘
-//
-// A message that does not start with NUL is a line of text. LF ends it; a CR before LF is ignored.
+// A message that starts with NUL is a packet; any other message is a line of text. LF ends it; a CR before LF is ignored.
 const (
-	headerBytes  = 12
-	requestMagic = "\x00REQ"
-	answerMagic  = "\x00RES"
-
 	// maxLineBytes limits a line of text, including its end.
 	maxLineBytes = 8 << 10
 
 	// maxFieldsBytes limits the fields of a packet before the workload.
 	maxFieldsBytes = 8 << 10
+
+	maxUniqueBytes   = 64
+	maxClientIDBytes = 127
+	maxProgressBytes = 4 << 10 // both numbers of a WORK_STATUS
 )
 
 // message is one packet or line. Its slices are parts of the input.
@@ -32,8 +25,8 @@ type message struct {
 	text bool
 	line []byte // set for a line of text
 
-	typ  packetType // set for a packet
-	args [maxArgs][]byte
+	typ  packet.Type // set for a packet
+	args [packet.MaxFields][]byte
 }
 
 // syntaxError is the error for a malformed message. lost means that framing is lost, so the connection is closed.
@@ -64,34 +57,34 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 		return decodeLine(in, m)
 	}
 	answer := false
-	if have := min(len(in), 4); string(in[:have]) != requestMagic[:have] {
-		if string(in[:have]) != answerMagic[:have] {
+	if have := min(len(in), 4); string(in[:have]) != packet.RequestMagic[:have] {
+		if string(in[:have]) != packet.AnswerMagic[:have] {
 			return 0, errMagic
 		}
 		answer = true
 	}
-	if len(in) < headerBytes {
+	if len(in) < packet.HeaderBytes {
 		return 0, nil
 	}
-	typ, size := packetType(binary.BigEndian.Uint32(in[4:])), binary.BigEndian.Uint32(in[8:])
-	if typ == 0 || typ >= packetTypes {
+	typ, size, _ := packet.Header(in, packet.RequestMagic) // answer says which magic it is
+	if typ == 0 || typ >= packet.NumTypes {
 		return 0, errType
 	}
 	if over := int(size) - maxBody; over > 0 {
-		if err := m.checkSize(typ, in[headerBytes:], over, answer); err != nil {
+		if err := m.checkSize(typ, in[packet.HeaderBytes:], over, answer); err != nil {
 			return 0, err
 		}
 	}
-	if uint64(len(in)) < headerBytes+uint64(size) {
+	if uint64(len(in)) < packet.HeaderBytes+uint64(size) {
 		return 0, nil
 	}
-	n = headerBytes + int(size)
+	n = packet.HeaderBytes + int(size)
 	if answer {
 		return n, errAnswerMagic
 	}
 	m.text, m.line, m.typ = false, nil, typ
-	if !m.parseFields(in[headerBytes:n]) {
-		return 0, &syntaxError{code: codeArguments, message: "Too few arguments for " + layouts[typ].name, lost: true}
+	if !m.parseFields(in[packet.HeaderBytes:n]) {
+		return 0, &syntaxError{code: codeArguments, message: "Too few arguments for " + typ.Layout().Name, lost: true}
 	}
 	return n, nil
 }
@@ -102,16 +95,16 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 //
 // A result that is too large is refused once its job is known. m then holds the type and, as its first argument, the handle; a
 // malformed handle is empty.
-func (m *message) checkSize(typ packetType, come []byte, over int, answer bool) *syntaxError {
-	l, far := &layouts[typ], over > maxFieldsBytes
-	if answer || !l.request || l.args == 0 {
+func (m *message) checkSize(typ packet.Type, come []byte, over int, answer bool) *syntaxError {
+	l, far := typ.Layout(), over > maxFieldsBytes
+	if answer || !l.Request || l.Fields == 0 {
 		if far {
 			return errTooLarge
 		}
 		return nil
 	}
-	if !l.result {
-		if far || bytes.Count(come[:min(len(come), over-1)], []byte{0}) >= l.args-1 {
+	if !l.Result {
+		if far || bytes.Count(come[:min(len(come), over-1)], []byte{0}) >= l.Fields-1 {
 			return errTooLarge
 		}
 		return nil
@@ -130,18 +123,18 @@ func (m *message) checkSize(typ packetType, come []byte, over int, answer bool) 
 
 // parseFields sets args and reports whether there are enough fields.
 func (m *message) parseFields(payload []byte) bool {
-	l := &layouts[m.typ]
-	if !l.request || l.args == 0 {
+	l := m.typ.Layout()
+	if !l.Request || l.Fields == 0 {
 		return true
 	}
-	for i := range l.args - 1 {
+	for i := range l.Fields - 1 {
 		end := bytes.IndexByte(payload, 0)
 		if end < 0 {
 			return false
 		}
 		m.args[i], payload = payload[:end], payload[end+1:]
 	}
-	m.args[l.args-1] = payload
+	m.args[l.Fields-1] = payload
 	return true
 }
 
@@ -165,29 +158,9 @@ func cutNUL(b []byte) []byte {
 	return b
 }
 
-// beginPacket appends the header of an answer without its size. endPacket fills in the size; it needs the length that b had
-// before.
-func beginPacket(b []byte, t packetType) []byte {
-	b = append(b, answerMagic...)
-	return append(b, 0, 0, byte(t>>8), byte(t), 0, 0, 0, 0)
-}
-
-func endPacket(b []byte, start int) []byte {
-	binary.BigEndian.PutUint32(b[start+8:], uint32(len(b)-start-headerBytes))
-	return b
-}
-
 // appendPacket appends an answer with the given fields.
-func appendPacket[T string | []byte](b []byte, t packetType, fields ...T) []byte {
-	start := len(b)
-	b = beginPacket(b, t)
-	for i, f := range fields {
-		if i > 0 {
-			b = append(b, 0)
-		}
-		b = append(b, f...)
-	}
-	return endPacket(b, start)
+func appendPacket[T string | []byte](b []byte, t packet.Type, fields ...T) []byte {
+	return packet.Append(b, packet.AnswerMagic, t, fields...)
 }
 
 // appendField appends a NUL and a field.

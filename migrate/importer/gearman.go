@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"broker/frontends/gearman/packet"
 )
 
 // GearmanPort is the port of Gearman servers.
@@ -120,7 +122,7 @@ func (g *gearman) Move(ctx context.Context) (Batch, error) {
 	for len(g.functions) > 0 {
 		function := g.functions[0]
 		if !g.registered[function] {
-			g.from.queue(packetCanDo, []byte(function))
+			g.from.queue(packet.CanDo, []byte(function))
 			g.registered[function] = true
 		}
 		var batch Batch
@@ -143,17 +145,17 @@ func (g *gearman) Finish(ctx context.Context) error {
 	for _, r := range append(g.large, g.relay) {
 		err = errors.Join(err, r.wait(ctx))
 	}
-	g.from.queue(packetResetAbilities)
+	g.from.queue(packet.ResetAbilities)
 	return errors.Join(err, g.await())
 }
 
 // await returns when the source has handled all packets so far.
 func (g *gearman) await() error {
-	g.from.queue(packetEchoReq, []byte("handled"))
+	g.from.queue(packet.EchoReq, []byte("handled"))
 	if err := g.from.flush(); err != nil {
 		return err
 	}
-	_, err := g.from.expect(packetEchoRes)
+	_, err := g.from.expect(packet.EchoRes)
 	return err
 }
 
@@ -171,7 +173,7 @@ func (g *gearman) take() ([]*gearmanJob, error) {
 		return nil, err
 	}
 	for range g.window {
-		g.from.queue(packetGrabJobUniq)
+		g.from.queue(packet.GrabJobUniq)
 	}
 	if err := g.from.flush(); err != nil {
 		return nil, err
@@ -183,7 +185,7 @@ func (g *gearman) take() ([]*gearmanJob, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.kind == packetNoJob {
+		if p.kind == packet.NoJob {
 			continue
 		}
 		args, err := p.args(4)
@@ -240,13 +242,13 @@ func (g *gearman) priorities() (map[string]*priorityLevels, error) {
 // findForeground finds the jobs with a waiting client.
 func (g *gearman) findForeground(jobs []*gearmanJob) error {
 	for _, j := range jobs {
-		g.from.queue(packetGetStatusUnique, j.unique)
+		g.from.queue(packet.GetStatusUnique, j.unique)
 	}
 	if err := g.from.flush(); err != nil {
 		return err
 	}
 	for _, j := range jobs {
-		p, err := g.from.expect(packetStatusResUnique)
+		p, err := g.from.expect(packet.StatusResUnique)
 		if err != nil {
 			return err
 		}
@@ -260,8 +262,8 @@ func (g *gearman) findForeground(jobs []*gearmanJob) error {
 }
 
 var (
-	submitBackground = map[int]packetType{1: packetSubmitJobHighBg, 0: packetSubmitJobBg, -1: packetSubmitJobLowBg}
-	submitForeground = map[int]packetType{1: packetSubmitJobHigh, 0: packetSubmitJob, -1: packetSubmitJobLow}
+	submitBackground = map[int]packet.Type{1: packet.SubmitJobHighBg, 0: packet.SubmitJobBg, -1: packet.SubmitJobLowBg}
+	submitForeground = map[int]packet.Type{1: packet.SubmitJobHigh, 0: packet.SubmitJob, -1: packet.SubmitJobLow}
 )
 
 // submit submits jobs to this broker and, once they are acknowledged, ends them at the source. It keeps refused jobs until
@@ -291,9 +293,9 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 			continue
 		case j.foreground: // ends at the source when its result arrives
 		case len(j.unique) == 0:
-			g.from.queue(packetWorkFail, j.handle)
+			g.from.queue(packet.WorkFail, j.handle)
 		default:
-			g.from.queue(packetWorkComplete, j.handle, nil)
+			g.from.queue(packet.WorkComplete, j.handle, nil)
 		}
 		moved[string(j.function)]++
 	}
@@ -343,7 +345,7 @@ func (g *gearman) trySubmit(jobs []*gearmanJob, reasons map[*gearmanJob]string) 
 	}
 	sendErr := g.to.flush() // replies may have arrived anyway
 	for _, j := range jobs {
-		_, err := g.to.expect(packetJobCreated)
+		_, err := g.to.expect(packet.JobCreated)
 		var refusal serverError
 		switch {
 		case errors.As(err, &refusal):

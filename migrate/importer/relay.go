@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"broker/frontends/gearman/packet"
 )
 
 // relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not enable
@@ -78,11 +80,11 @@ func (r *relay) pass() error {
 		if err != nil {
 			return err
 		}
-		if p.kind == packetError {
+		if p.kind == packet.Error {
 			r.created <- p.refusal()
 			continue
 		}
-		if p.kind == packetJobCreated {
+		if p.kind == packet.JobCreated {
 			r.mu.Lock() // locked, because the next packet may be the result
 			r.jobs[string(p.data)] = r.submitting
 			r.mu.Unlock()
@@ -96,7 +98,7 @@ func (r *relay) pass() error {
 }
 
 // forward sends a packet on under the source's handle.
-func (r *relay) forward(p packet) error {
+func (r *relay) forward(p gearmanPacket) error {
 	handle, rest, _ := strings.Cut(string(p.data), "\x00")
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,14 +107,14 @@ func (r *relay) forward(p packet) error {
 		return fmt.Errorf("packet %d for an unknown job", p.kind)
 	}
 	args := [][]byte{at}
-	if p.kind == packetWorkStatus {
+	if p.kind == packet.WorkStatus {
 		num, den, _ := strings.Cut(rest, "\x00")
 		args = append(args, []byte(num), []byte(den))
-	} else if p.kind != packetWorkFail {
+	} else if p.kind != packet.WorkFail {
 		args = append(args, []byte(rest))
 	}
 	r.source.queue(p.kind, args...)
-	if p.kind == packetWorkComplete || p.kind == packetWorkFail {
+	if p.kind == packet.WorkComplete || p.kind == packet.WorkFail {
 		delete(r.jobs, handle)
 		r.idle.Broadcast()
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"broker/frontends/gearman/packet"
 )
 
 // gearman serves Gearman's clients and workers.
@@ -44,7 +46,7 @@ func newGearmanSide(conn net.Conn, broker bool) *gearmanSide {
 
 // gearmanSlot is a request that gets a reply.
 type gearmanSlot struct {
-	typ      gearmanType
+	typ      packet.Type
 	raw      gearmanPacket // for requests that may go to both sides, and for lines of text
 	entry    *entry        // of a submission
 	internal bool          // the reply is not for the client
@@ -87,7 +89,7 @@ type gearmanConn struct {
 // maxFunctions bounds what a worker can do at the broker: no more functions are cut over than that, and none with a longer name.
 const (
 	maxFunctions     = maxQueues
-	maxFunctionBytes = gearmanHeader + maxName + 16 // of the packet, with a time-out
+	maxFunctionBytes = packet.HeaderBytes + maxName + 16 // of the packet, with a time-out
 )
 
 func (g gearman) join(client, server net.Conn) {
@@ -182,7 +184,7 @@ func (c *gearmanConn) registerLocked() {
 		c.broker.out.put(p)
 	}
 	if more && c.asleep {
-		c.broker.out.put(requestPacket(gearmanPreSleep))
+		c.broker.out.put(packet.Append[string](nil, packet.RequestMagic, packet.PreSleep))
 	}
 }
 
@@ -223,8 +225,8 @@ func (c *gearmanConn) connectedLocked(s *gearmanSide) {
 	c.broker = s
 	for _, p := range c.settings {
 		s.out.put(p)
-		if p.typ() == gearmanOption {
-			c.expectLocked(s, &gearmanSlot{typ: gearmanOption, internal: true})
+		if p.typ() == packet.OptionReq {
+			c.expectLocked(s, &gearmanSlot{typ: packet.OptionReq, internal: true})
 		}
 	}
 	c.registerLocked()
@@ -243,11 +245,4 @@ func (c *gearmanConn) brokerLocked() (*gearmanSide, error) {
 		return nil, net.ErrClosed
 	}
 	return c.broker, c.dialError
-}
-
-// requestPacket makes a request without arguments.
-func requestPacket(typ gearmanType) gearmanPacket {
-	p := newGearmanPacket(typ)
-	copy(p, "\x00REQ")
-	return p
 }

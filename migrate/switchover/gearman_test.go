@@ -3,13 +3,15 @@ package switchover
 import (
 	"strings"
 	"testing"
+
+	"broker/frontends/gearman/packet"
 )
 
 // res and req are packets of a server and of a client.
-func res(typ gearmanType, args ...string) string { return string(newGearmanPacket(typ, args...)) }
+func res(typ packet.Type, args ...string) string { return string(newGearmanPacket(typ, args...)) }
 
-func req(typ gearmanType, args ...string) string {
-	return strings.Replace(res(typ, args...), "\x00RES", "\x00REQ", 1)
+func req(typ packet.Type, args ...string) string {
+	return string(packet.Append(nil, packet.RequestMagic, typ, args...))
 }
 
 func TestGearmanRepliesKeepTheOrderOfPipelinedSubmissions(t *testing.T) {
@@ -17,24 +19,24 @@ func TestGearmanRepliesKeepTheOrderOfPipelinedSubmissions(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(gearmanSubmitBg, "video", "", "1") + req(gearmanSubmit, "mail", "", "2") + req(gearmanSubmitBg, "video", "", "3"))
-	server.want(req(gearmanSubmitBg, "video", "", "1") + req(gearmanSubmitBg, "video", "", "3"))
+	client.send(req(packet.SubmitJobBg, "video", "", "1") + req(packet.SubmitJob, "mail", "", "2") + req(packet.SubmitJobBg, "video", "", "3"))
+	server.want(req(packet.SubmitJobBg, "video", "", "1") + req(packet.SubmitJobBg, "video", "", "3"))
 	broker := r.atBroker()
-	broker.want(req(gearmanSubmit, "mail", "", "2"))
+	broker.want(req(packet.SubmitJob, "mail", "", "2"))
 	// The broker replies first, also with the result, which waits for its own reply. Both servers count from one.
-	broker.send(res(gearmanCreated, "H:a:1") + res(gearmanComplete, "H:a:1", "done"))
-	server.send(res(gearmanCreated, "H:a:1"))
-	client.want(res(gearmanCreated, "H:a:1") + res(gearmanCreated, "h:a:1") + res(gearmanComplete, "h:a:1", "done"))
-	server.send(res(gearmanCreated, "H:a:2"))
-	client.want(res(gearmanCreated, "H:a:2"))
+	broker.send(res(packet.JobCreated, "H:a:1") + res(packet.WorkComplete, "H:a:1", "done"))
+	server.send(res(packet.JobCreated, "H:a:1"))
+	client.want(res(packet.JobCreated, "H:a:1") + res(packet.JobCreated, "h:a:1") + res(packet.WorkComplete, "h:a:1", "done"))
+	server.send(res(packet.JobCreated, "H:a:2"))
+	client.want(res(packet.JobCreated, "H:a:2"))
 	if q := r.Queues()[0]; q.ToBroker != 1 || q.ToServer != 0 {
 		t.Errorf("%+v", q)
 	}
 	r.rollBack("mail")
-	client.send(req(gearmanSubmitBg, "mail", "", "4"))
-	server.want(req(gearmanSubmitBg, "mail", "", "4"))
-	server.send(res(gearmanCreated, "H:a:3"))
-	client.want(res(gearmanCreated, "H:a:3"))
+	client.send(req(packet.SubmitJobBg, "mail", "", "4"))
+	server.want(req(packet.SubmitJobBg, "mail", "", "4"))
+	server.send(res(packet.JobCreated, "H:a:3"))
+	client.want(res(packet.JobCreated, "H:a:3"))
 	if q := r.Queues()[0]; q.ToBroker != 1 || q.ToServer != 1 {
 		t.Errorf("%+v", q)
 	}
@@ -51,48 +53,48 @@ func TestASleepingGearmanWorkerGetsTheBrokersJobsAfterACutOver(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
 	client, server := r.join()
-	hello := req(gearmanClientID, "w1") + req(gearmanOption, "exceptions") + req(gearmanCanDoTimeout, "mail", "30") + req(gearmanCanDo, "video")
-	client.send(hello + req(gearmanPreSleep))
-	server.want(hello + req(gearmanPreSleep))
-	server.send(res(gearmanOption+1, "exceptions"))
-	client.want(res(gearmanOption+1, "exceptions"))
+	hello := req(packet.SetClientID, "w1") + req(packet.OptionReq, "exceptions") + req(packet.CanDoTimeout, "mail", "30") + req(packet.CanDo, "video")
+	client.send(hello + req(packet.PreSleep))
+	server.want(hello + req(packet.PreSleep))
+	server.send(res(packet.OptionRes, "exceptions"))
+	client.want(res(packet.OptionRes, "exceptions"))
 	r.cutOver("mail")
 	broker := r.atBroker()
 	// Functions that are not cut over stay with the server alone.
-	broker.want(req(gearmanClientID, "w1") + req(gearmanOption, "exceptions") + req(gearmanCanDoTimeout, "mail", "30") + req(gearmanPreSleep))
-	broker.send(res(gearmanOption+1, "exceptions") + res(gearmanNoop))
-	client.want(res(gearmanNoop))
+	broker.want(req(packet.SetClientID, "w1") + req(packet.OptionReq, "exceptions") + req(packet.CanDoTimeout, "mail", "30") + req(packet.PreSleep))
+	broker.send(res(packet.OptionRes, "exceptions") + res(packet.Noop))
+	client.want(res(packet.Noop))
 
-	client.send(req(gearmanGrabUniq))
-	server.want(req(gearmanGrabUniq))
-	server.send(res(gearmanNoJob))
-	broker.want(req(gearmanGrabUniq))
-	broker.send(res(gearmanAssignUniq, "H:a:7", "mail", "u", "body"))
-	client.want(res(gearmanAssignUniq, "h:a:7", "mail", "u", "body"))
-	client.send(req(gearmanStatus, "h:a:7", "1", "2") + req(gearmanComplete, "h:a:7", "done"))
-	broker.want(req(gearmanStatus, "H:a:7", "1", "2") + req(gearmanComplete, "H:a:7", "done"))
+	client.send(req(packet.GrabJobUniq))
+	server.want(req(packet.GrabJobUniq))
+	server.send(res(packet.NoJob))
+	broker.want(req(packet.GrabJobUniq))
+	broker.send(res(packet.JobAssignUniq, "H:a:7", "mail", "u", "body"))
+	client.want(res(packet.JobAssignUniq, "h:a:7", "mail", "u", "body"))
+	client.send(req(packet.WorkStatus, "h:a:7", "1", "2") + req(packet.WorkComplete, "h:a:7", "done"))
+	broker.want(req(packet.WorkStatus, "H:a:7", "1", "2") + req(packet.WorkComplete, "H:a:7", "done"))
 
-	client.send(req(gearmanGrab)) // the broker's turn
-	broker.want(req(gearmanGrab))
-	broker.send(res(gearmanNoJob))
-	server.want(req(gearmanGrab))
-	server.send(res(gearmanAssign, "H:a:7", "mail", "body"))
-	client.want(res(gearmanAssign, "H:a:7", "mail", "body"))
-	client.send(req(gearmanFail, "H:a:7"))
-	server.want(req(gearmanFail, "H:a:7"))
+	client.send(req(packet.GrabJob)) // the broker's turn
+	broker.want(req(packet.GrabJob))
+	broker.send(res(packet.NoJob))
+	server.want(req(packet.GrabJob))
+	server.send(res(packet.JobAssign, "H:a:7", "mail", "body"))
+	client.want(res(packet.JobAssign, "H:a:7", "mail", "body"))
+	client.send(req(packet.WorkFail, "H:a:7"))
+	server.want(req(packet.WorkFail, "H:a:7"))
 
-	client.send(req(gearmanGrab))
-	server.want(req(gearmanGrab))
-	server.send(res(gearmanNoJob))
-	broker.want(req(gearmanGrab))
-	broker.send(res(gearmanNoJob))
-	client.want(res(gearmanNoJob))
+	client.send(req(packet.GrabJob))
+	server.want(req(packet.GrabJob))
+	server.send(res(packet.NoJob))
+	broker.want(req(packet.GrabJob))
+	broker.send(res(packet.NoJob))
+	client.want(res(packet.NoJob))
 
 	r.cutOver("video")
-	broker.want(req(gearmanCanDo, "video"))
-	client.send(req(gearmanCantDo, "mail") + req(gearmanReset))
-	broker.want(req(gearmanCantDo, "mail") + req(gearmanReset))
-	server.want(req(gearmanCantDo, "mail") + req(gearmanReset))
+	broker.want(req(packet.CanDo, "video"))
+	client.send(req(packet.CantDo, "mail") + req(packet.ResetAbilities))
+	broker.want(req(packet.CantDo, "mail") + req(packet.ResetAbilities))
+	server.want(req(packet.CantDo, "mail") + req(packet.ResetAbilities))
 }
 
 func TestGearmanStatusComesFromTheSideOfTheJob(t *testing.T) {
@@ -100,22 +102,22 @@ func TestGearmanStatusComesFromTheSideOfTheJob(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(gearmanGetStatus, "H:a:1"))
-	server.want(req(gearmanGetStatus, "H:a:1"))
-	server.send(res(gearmanStatusRes, "H:a:1", "1", "0", "0", "0"))
-	client.want(res(gearmanStatusRes, "H:a:1", "1", "0", "0", "0"))
-	client.send(req(gearmanGetStatus, "h:a:1"))
+	client.send(req(packet.GetStatus, "H:a:1"))
+	server.want(req(packet.GetStatus, "H:a:1"))
+	server.send(res(packet.StatusRes, "H:a:1", "1", "0", "0", "0"))
+	client.want(res(packet.StatusRes, "H:a:1", "1", "0", "0", "0"))
+	client.send(req(packet.GetStatus, "h:a:1"))
 	broker := r.atBroker()
-	broker.want(req(gearmanGetStatus, "H:a:1"))
-	broker.send(res(gearmanStatusRes, "H:a:1", "1", "1", "0", "0"))
-	client.want(res(gearmanStatusRes, "h:a:1", "1", "1", "0", "0"))
+	broker.want(req(packet.GetStatus, "H:a:1"))
+	broker.send(res(packet.StatusRes, "H:a:1", "1", "1", "0", "0"))
+	client.want(res(packet.StatusRes, "h:a:1", "1", "1", "0", "0"))
 	// A unique is asked for at the server first.
-	client.send(req(gearmanGetUnique, "u"))
-	server.want(req(gearmanGetUnique, "u"))
-	server.send(res(gearmanUniqueRes, "u", "0", "0", "0", "0", "0"))
-	broker.want(req(gearmanGetUnique, "u"))
-	broker.send(res(gearmanUniqueRes, "u", "1", "0", "0", "0", "1"))
-	client.want(res(gearmanUniqueRes, "u", "1", "0", "0", "0", "1"))
+	client.send(req(packet.GetStatusUnique, "u"))
+	server.want(req(packet.GetStatusUnique, "u"))
+	server.send(res(packet.StatusResUnique, "u", "0", "0", "0", "0", "0"))
+	broker.want(req(packet.GetStatusUnique, "u"))
+	broker.send(res(packet.StatusResUnique, "u", "1", "0", "0", "0", "1"))
+	client.want(res(packet.StatusResUnique, "u", "1", "0", "0", "0", "1"))
 }
 
 func TestGearmanTextIsTheServers(t *testing.T) {
@@ -123,10 +125,10 @@ func TestGearmanTextIsTheServers(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send("status\nversion\n" + req(gearmanEcho, "x"))
-	server.want("status\nversion\n" + req(gearmanEcho, "x"))
-	server.send("mail\t1\t0\t1\n.\nOK 1.1\n" + res(gearmanEcho+1, "x"))
-	client.want("mail\t1\t0\t1\n.\nOK 1.1\n" + res(gearmanEcho+1, "x"))
+	client.send("status\nversion\n" + req(packet.EchoReq, "x"))
+	server.want("status\nversion\n" + req(packet.EchoReq, "x"))
+	server.send("mail\t1\t0\t1\n.\nOK 1.1\n" + res(packet.EchoRes, "x"))
+	client.want("mail\t1\t0\t1\n.\nOK 1.1\n" + res(packet.EchoRes, "x"))
 }
 
 func TestAGearmanSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
@@ -135,9 +137,9 @@ func TestAGearmanSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 	_ = r.broker.Close() // the broker is down
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(gearmanSubmitBg, "mail", "", "1") + req(gearmanSubmitBg, "video", "", "2"))
-	server.want(req(gearmanSubmitBg, "video", "", "2"))
-	server.send(res(gearmanCreated, "H:a:1"))
+	client.send(req(packet.SubmitJobBg, "mail", "", "1") + req(packet.SubmitJobBg, "video", "", "2"))
+	server.want(req(packet.SubmitJobBg, "video", "", "2"))
+	server.send(res(packet.JobCreated, "H:a:1"))
 	client.want("\x00RES\x00\x00\x00\x13") // ERROR
 	head := make([]byte, 4)
 	if _, err := client.Read(head); err != nil {
@@ -147,7 +149,7 @@ func TestAGearmanSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 	if _, err := client.Read(text); err != nil || !strings.HasPrefix(string(text), "QUEUE_ERROR\x00the broker cannot be reached") {
 		t.Errorf("%q, %v", text, err)
 	}
-	client.want(res(gearmanCreated, "H:a:1"))
+	client.want(res(packet.JobCreated, "H:a:1"))
 }
 
 func TestAGearmanWorkerSurvivesTheLossOfTheBroker(t *testing.T) {
@@ -155,28 +157,28 @@ func TestAGearmanWorkerSurvivesTheLossOfTheBroker(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(gearmanCanDo, "mail"))
-	server.want(req(gearmanCanDo, "mail"))
+	client.send(req(packet.CanDo, "mail"))
+	server.want(req(packet.CanDo, "mail"))
 	broker := r.atBroker()
-	broker.want(req(gearmanCanDo, "mail"))
-	client.send(req(gearmanGrab))
-	server.want(req(gearmanGrab))
-	server.send(res(gearmanNoJob))
-	broker.want(req(gearmanGrab))
-	broker.send(res(gearmanAssign, "H:a:1", "mail", "x"))
-	client.want(res(gearmanAssign, "h:a:1", "mail", "x"))
-	client.send(req(gearmanGrab))
-	broker.want(req(gearmanGrab))
+	broker.want(req(packet.CanDo, "mail"))
+	client.send(req(packet.GrabJob))
+	server.want(req(packet.GrabJob))
+	server.send(res(packet.NoJob))
+	broker.want(req(packet.GrabJob))
+	broker.send(res(packet.JobAssign, "H:a:1", "mail", "x"))
+	client.want(res(packet.JobAssign, "h:a:1", "mail", "x"))
+	client.send(req(packet.GrabJob))
+	broker.want(req(packet.GrabJob))
 	_ = broker.Close() // with an unanswered request
-	server.want(req(gearmanGrab))
-	server.send(res(gearmanNoJob))
-	client.want(res(gearmanNoJob))
+	server.want(req(packet.GrabJob))
+	server.send(res(packet.NoJob))
+	client.want(res(packet.NoJob))
 	broker = r.atBroker() // tried again
-	broker.want(req(gearmanCanDo, "mail"))
+	broker.want(req(packet.CanDo, "mail"))
 	// The worker has lost the job of the lost connection.
-	client.send(req(gearmanComplete, "h:a:1", "done") + req(gearmanPreSleep))
-	server.want(req(gearmanPreSleep))
-	broker.want(req(gearmanPreSleep))
+	client.send(req(packet.WorkComplete, "h:a:1", "done") + req(packet.PreSleep))
+	server.want(req(packet.PreSleep))
+	broker.want(req(packet.PreSleep))
 }
 
 func TestAGearmanClientLearnsThatItsResultsAreLost(t *testing.T) {
@@ -184,11 +186,11 @@ func TestAGearmanClientLearnsThatItsResultsAreLost(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(gearmanSubmit, "mail", "", "x"))
+	client.send(req(packet.SubmitJob, "mail", "", "x"))
 	broker := r.atBroker()
-	broker.want(req(gearmanSubmit, "mail", "", "x"))
-	broker.send(res(gearmanCreated, "H:a:1"))
-	client.want(res(gearmanCreated, "h:a:1"))
+	broker.want(req(packet.SubmitJob, "mail", "", "x"))
+	broker.send(res(packet.JobCreated, "H:a:1"))
+	client.want(res(packet.JobCreated, "h:a:1"))
 	_ = broker.Close() // before the result
 	client.wantEnd()
 	server.wantEnd()
@@ -199,17 +201,17 @@ func TestAHalfClosedGearmanClientGetsTheBrokersResult(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(gearmanSubmit, "mail", "", "x"))
+	client.send(req(packet.SubmitJob, "mail", "", "x"))
 	broker := r.atBroker()
-	broker.want(req(gearmanSubmit, "mail", "", "x"))
-	broker.send(res(gearmanCreated, "H:a:1"))
-	client.want(res(gearmanCreated, "h:a:1"))
+	broker.want(req(packet.SubmitJob, "mail", "", "x"))
+	broker.send(res(packet.JobCreated, "H:a:1"))
+	client.want(res(packet.JobCreated, "h:a:1"))
 	closeWrite(client.Conn)
 	server.wantEnd()
 	_ = server.Close() // as gearmand does
 	broker.wantEnd()
-	broker.send(res(gearmanComplete, "H:a:1", "done"))
-	client.want(res(gearmanComplete, "h:a:1", "done"))
+	broker.send(res(packet.WorkComplete, "H:a:1", "done"))
+	client.want(res(packet.WorkComplete, "h:a:1", "done"))
 	_ = broker.Close() // the conversation is over
 	client.wantEnd()
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"time"
+
+	"broker/frontends/gearman/packet"
 )
 
 // request handles a request of the client.
@@ -13,40 +15,40 @@ func (c *gearmanConn) request(p gearmanPacket) {
 	switch p.typ() { //nolint:exhaustive // all others go to the server, which refuses unknown types
 	case gearmanText:
 		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanText, raw: p})
-	case gearmanCanDo, gearmanCanDoTimeout:
+	case packet.CanDo, packet.CanDoTimeout:
 		c.server.out.put(p)
 		c.canDoLocked(p)
-	case gearmanCantDo:
+	case packet.CantDo:
 		c.server.out.put(p)
 		c.cantDoLocked(p)
-	case gearmanReset:
+	case packet.ResetAbilities:
 		c.server.out.put(p)
 		clear(c.functions)
 		if c.broker != nil {
 			clear(c.broker.functions)
 			c.broker.out.put(p)
 		}
-	case gearmanClientID, gearmanOption:
+	case packet.SetClientID, packet.OptionReq:
 		c.settingLocked(p)
-	case gearmanPreSleep:
+	case packet.PreSleep:
 		c.asleep = true
 		c.server.out.put(p)
 		if c.broker != nil {
 			c.broker.out.put(p)
 		}
-	case gearmanSubmit, gearmanSubmitHigh, gearmanSubmitLow, gearmanReduce, gearmanSubmitBg, gearmanSubmitHighBg, gearmanSubmitLowBg,
-		gearmanSubmitSched, gearmanSubmitEpoch, gearmanReduceBg:
+	case packet.SubmitJob, packet.SubmitJobHigh, packet.SubmitJobLow, packet.SubmitReduceJob, packet.SubmitJobBg, packet.SubmitJobHighBg, packet.SubmitJobLowBg,
+		packet.SubmitJobSched, packet.SubmitJobEpoch, packet.SubmitReduceJobBg:
 		c.submitLocked(p)
-	case gearmanGrab, gearmanGrabUniq, gearmanGrabAll:
+	case packet.GrabJob, packet.GrabJobUniq, packet.GrabJobAll:
 		c.grabLocked(p)
-	case gearmanStatus, gearmanComplete, gearmanFail, gearmanException, gearmanData, gearmanWarning:
+	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
 		c.workLocked(p)
-	case gearmanGetStatus:
+	case packet.GetStatus:
 		c.statusLocked(p)
-	case gearmanGetUnique:
+	case packet.GetStatusUnique:
 		c.uniqueLocked(p)
-	case gearmanEcho:
-		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanEcho})
+	case packet.EchoReq:
+		c.askLocked(c.server, p, &gearmanSlot{typ: packet.EchoReq})
 	default:
 		c.server.out.put(p)
 	}
@@ -106,20 +108,20 @@ func (c *gearmanConn) cantDoLocked(p gearmanPacket) {
 // settingLocked keeps the last value of a setting of the connection.
 func (c *gearmanConn) settingLocked(p gearmanPacket) {
 	c.settings = slices.DeleteFunc(c.settings, func(s gearmanPacket) bool {
-		return s.typ() == p.typ() && (p.typ() == gearmanClientID || bytes.Equal(s, p))
+		return s.typ() == p.typ() && (p.typ() == packet.SetClientID || bytes.Equal(s, p))
 	})
 	if len(c.settings) < maxSettings && len(p) <= maxLine {
 		c.settings = append(c.settings, p)
 	}
-	option := p.typ() == gearmanOption
+	option := p.typ() == packet.OptionReq
 	if c.broker != nil {
 		c.broker.out.put(p)
 		if option {
-			c.expectLocked(c.broker, &gearmanSlot{typ: gearmanOption, internal: true})
+			c.expectLocked(c.broker, &gearmanSlot{typ: packet.OptionReq, internal: true})
 		}
 	}
 	if option {
-		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanOption})
+		c.askLocked(c.server, p, &gearmanSlot{typ: packet.OptionReq})
 		return
 	}
 	c.server.out.put(p)
@@ -137,7 +139,7 @@ func (c *gearmanConn) submitLocked(p gearmanPacket) {
 	}
 	s, err := c.brokerLocked()
 	if err != nil {
-		slot.reply = newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error())
+		slot.reply = newGearmanPacket(packet.Error, "QUEUE_ERROR", err.Error())
 	}
 	c.askLocked(s, p, slot)
 }
@@ -168,7 +170,7 @@ func (c *gearmanConn) workLocked(p gearmanPacket) {
 	if c.broker == nil || !c.broker.assigned[handle] {
 		return
 	}
-	if p.typ() == gearmanComplete || p.typ() == gearmanFail {
+	if p.typ() == packet.WorkComplete || p.typ() == packet.WorkFail {
 		delete(c.broker.assigned, handle)
 	}
 	p.restoreHandle()
@@ -177,13 +179,13 @@ func (c *gearmanConn) workLocked(p gearmanPacket) {
 
 func (c *gearmanConn) statusLocked(p gearmanPacket) {
 	if !p.ofBroker() || !c.s.any() {
-		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanGetStatus})
+		c.askLocked(c.server, p, &gearmanSlot{typ: packet.GetStatus})
 		return
 	}
-	slot := &gearmanSlot{typ: gearmanGetStatus}
+	slot := &gearmanSlot{typ: packet.GetStatus}
 	s, err := c.brokerLocked()
 	if err != nil {
-		slot.reply = newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error())
+		slot.reply = newGearmanPacket(packet.Error, "QUEUE_ERROR", err.Error())
 	}
 	p.restoreHandle()
 	c.askLocked(s, p, slot)
@@ -191,7 +193,7 @@ func (c *gearmanConn) statusLocked(p gearmanPacket) {
 
 // uniqueLocked asks the server, and then the broker.
 func (c *gearmanConn) uniqueLocked(p gearmanPacket) {
-	slot := &gearmanSlot{typ: gearmanGetUnique, raw: p}
+	slot := &gearmanSlot{typ: packet.GetStatusUnique, raw: p}
 	if c.s.any() {
 		slot.other, _ = c.brokerLocked() // nil: ask only the server
 	}

@@ -3,81 +3,35 @@ package switchover
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"strings"
+
+	"broker/frontends/gearman/packet"
 )
 
-// gearmanType is the kind of a packet, with its number on the wire.
-type gearmanType uint32
-
-const (
-	gearmanText         gearmanType = 0 // a line of the text protocol, and its reply
-	gearmanCanDo        gearmanType = 1
-	gearmanCantDo       gearmanType = 2
-	gearmanReset        gearmanType = 3
-	gearmanPreSleep     gearmanType = 4
-	gearmanNoop         gearmanType = 6
-	gearmanSubmit       gearmanType = 7
-	gearmanCreated      gearmanType = 8
-	gearmanGrab         gearmanType = 9
-	gearmanNoJob        gearmanType = 10
-	gearmanAssign       gearmanType = 11
-	gearmanStatus       gearmanType = 12
-	gearmanComplete     gearmanType = 13
-	gearmanFail         gearmanType = 14
-	gearmanGetStatus    gearmanType = 15
-	gearmanEcho         gearmanType = 16
-	gearmanSubmitBg     gearmanType = 18
-	gearmanError        gearmanType = 19
-	gearmanStatusRes    gearmanType = 20
-	gearmanSubmitHigh   gearmanType = 21
-	gearmanClientID     gearmanType = 22
-	gearmanCanDoTimeout gearmanType = 23
-	gearmanAllYours     gearmanType = 24
-	gearmanException    gearmanType = 25
-	gearmanOption       gearmanType = 26
-	gearmanData         gearmanType = 28
-	gearmanWarning      gearmanType = 29
-	gearmanGrabUniq     gearmanType = 30
-	gearmanAssignUniq   gearmanType = 31
-	gearmanSubmitHighBg gearmanType = 32
-	gearmanSubmitLow    gearmanType = 33
-	gearmanSubmitLowBg  gearmanType = 34
-	gearmanSubmitSched  gearmanType = 35
-	gearmanSubmitEpoch  gearmanType = 36
-	gearmanReduce       gearmanType = 37
-	gearmanReduceBg     gearmanType = 38
-	gearmanGrabAll      gearmanType = 39
-	gearmanAssignAll    gearmanType = 40
-	gearmanGetUnique    gearmanType = 41
-	gearmanUniqueRes    gearmanType = 42
-)
-
-const gearmanHeader = 12
+// gearmanText is the type of a line of the text protocol, and of its reply.
+const gearmanText packet.Type = 0
 
 // gearmanPacket is a packet, or a line or lines of the text protocol, as it is on the wire.
 type gearmanPacket []byte
 
 // newGearmanPacket makes a packet of a server.
-func newGearmanPacket(typ gearmanType, args ...string) gearmanPacket {
-	data := strings.Join(args, "\x00")
-	p := binary.BigEndian.AppendUint32(append(make([]byte, 0, gearmanHeader+len(data)), "\x00RES"...), uint32(typ))
-	p = binary.BigEndian.AppendUint32(p, uint32(len(data))) //nolint:gosec // bounded by maxMessage
-	return append(p, data...)
+func newGearmanPacket(typ packet.Type, args ...string) gearmanPacket {
+	return packet.Append(nil, packet.AnswerMagic, typ, args...)
 }
 
-func (p gearmanPacket) typ() gearmanType {
+func (p gearmanPacket) typ() packet.Type {
 	if p[0] != 0 {
 		return gearmanText
 	}
-	return gearmanType(binary.BigEndian.Uint32(p[4:]))
+	typ, _, _ := packet.Header(p, packet.AnswerMagic)
+	return typ
 }
 
 // arg is an argument of the packet: the bytes between two NUL.
 func (p gearmanPacket) arg(n int) []byte {
-	rest := p[gearmanHeader:]
+	rest := p[packet.HeaderBytes:]
 	for range n {
 		at := bytes.IndexByte(rest, 0)
 		if at < 0 {
@@ -99,25 +53,25 @@ const (
 
 // ofBroker reports whether a client's packet names a job of the broker.
 func (p gearmanPacket) ofBroker() bool {
-	return len(p) > gearmanHeader && p[gearmanHeader] == brokerHandle
+	return len(p) > packet.HeaderBytes && p[packet.HeaderBytes] == brokerHandle
 }
 
 // restoreHandle restores the broker's handle in a client's packet.
-func (p gearmanPacket) restoreHandle() { p[gearmanHeader] = serverHandle }
+func (p gearmanPacket) restoreHandle() { p[packet.HeaderBytes] = serverHandle }
 
 // showHandle changes the handle in a packet of the broker to the handle that clients see.
 func (p gearmanPacket) showHandle() error {
-	if len(p) == gearmanHeader || p[gearmanHeader] != serverHandle {
+	if len(p) == packet.HeaderBytes || p[packet.HeaderBytes] != serverHandle {
 		return errors.New("the broker's handles do not begin with H: set gearman.handle_prefix")
 	}
-	p[gearmanHeader] = brokerHandle
+	p[packet.HeaderBytes] = brokerHandle
 	return nil
 }
 
 // foreground reports whether the client waits for the result of the submission.
-func (t gearmanType) foreground() bool {
+func foreground(t packet.Type) bool {
 	switch t { //nolint:exhaustive // the others are not submissions, or have no waiting client
-	case gearmanSubmit, gearmanSubmitHigh, gearmanSubmitLow, gearmanReduce:
+	case packet.SubmitJob, packet.SubmitJobHigh, packet.SubmitJobLow, packet.SubmitReduceJob:
 		return true
 	}
 	return false
@@ -135,15 +89,15 @@ func readGearman(in *bufio.Reader, magic string) (gearmanPacket, error) {
 	if first[0] != 0 {
 		return readLine(in)
 	}
-	head, err := in.Peek(gearmanHeader)
+	head, err := in.Peek(packet.HeaderBytes)
 	if err != nil {
 		return nil, err
 	}
-	size := binary.BigEndian.Uint32(head[8:])
-	if string(head[:4]) != magic || size > maxMessage {
+	_, size, ok := packet.Header(head, magic)
+	if !ok || size > maxMessage {
 		return nil, errGearman
 	}
-	return readFull(in, gearmanHeader+int(size))
+	return readFull(in, packet.HeaderBytes+int(size))
 }
 
 // readFull reads n bytes. Memory grows with the received bytes, not with n.
@@ -182,7 +136,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 
 // readGearmanReply reads a packet of a server, or the text that replies to a command.
 func readGearmanReply(in *bufio.Reader, many func() bool) (gearmanPacket, error) {
-	p, err := readGearman(in, "\x00RES")
+	p, err := readGearman(in, packet.AnswerMagic)
 	if err != nil || p.typ() != gearmanText || bytes.HasPrefix(p, []byte("ERR")) || !many() {
 		return p, err
 	}

@@ -3,6 +3,8 @@ package switchover
 import (
 	"bytes"
 	"slices"
+
+	"broker/frontends/gearman/packet"
 )
 
 // replies handles the packets from a side until its connection ends.
@@ -45,21 +47,21 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch p.typ() { //nolint:exhaustive // the others are replies
-	case gearmanNoop:
+	case packet.Noop:
 		c.pushLocked(s, p)
 		return nil
-	case gearmanStatus, gearmanComplete, gearmanFail, gearmanException, gearmanData, gearmanWarning:
+	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
 		if s.broker {
 			if err := p.showHandle(); err != nil {
 				return err
 			}
-			if p.typ() == gearmanComplete || p.typ() == gearmanFail {
+			if p.typ() == packet.WorkComplete || p.typ() == packet.WorkFail {
 				delete(s.awaited, string(p.arg(0)))
 			}
 		}
 		c.pushLocked(s, p)
 		return nil
-	case gearmanError:
+	case packet.Error:
 		if string(p.arg(0)) == "JOB_NOT_FOUND" { // an answer to WORK_*, which otherwise has no reply
 			c.pushLocked(s, p)
 			return nil
@@ -75,7 +77,7 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 	}
 	err := c.answerLocked(s, slot, p)
 	if err != nil { // the connection ends, but the request gets its reply first
-		c.doneLocked(s, slot, newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error()))
+		c.doneLocked(s, slot, newGearmanPacket(packet.Error, "QUEUE_ERROR", err.Error()))
 	}
 	return err
 }
@@ -83,29 +85,29 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 // answerLocked gives a slot its reply, or asks the other side.
 func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p gearmanPacket) error {
 	typ := p.typ()
-	if s.broker && len(p) > gearmanHeader {
+	if s.broker && len(p) > packet.HeaderBytes {
 		switch typ { //nolint:exhaustive // the others have no handle
-		case gearmanCreated, gearmanAssign, gearmanAssignUniq, gearmanAssignAll, gearmanStatusRes:
+		case packet.JobCreated, packet.JobAssign, packet.JobAssignUniq, packet.JobAssignAll, packet.StatusRes:
 			if err := p.showHandle(); err != nil {
 				return err
 			}
 		}
 	}
 	switch typ { //nolint:exhaustive // the others pass unchanged
-	case gearmanCreated:
+	case packet.JobCreated:
 		slot.entry.accepted(s.broker)
-		if s.broker && slot.typ.foreground() {
+		if s.broker && foreground(slot.typ) {
 			s.awaited[string(p.arg(0))] = true
 		}
-	case gearmanAssign, gearmanAssignUniq, gearmanAssignAll:
+	case packet.JobAssign, packet.JobAssignUniq, packet.JobAssignAll:
 		if s.broker {
 			s.assigned[string(p.arg(0))] = true
 		}
-	case gearmanNoJob:
+	case packet.NoJob:
 		if c.askOtherLocked(slot) {
 			return nil
 		}
-	case gearmanUniqueRes:
+	case packet.StatusResUnique:
 		if bytes.Equal(p.arg(1), []byte("0")) && c.askOtherLocked(slot) {
 			return nil
 		}
@@ -183,12 +185,12 @@ func (c *gearmanConn) lostLocked(s *gearmanSide) bool {
 	for _, slot := range s.pending {
 		switch {
 		case slot.internal:
-		case slot.typ == gearmanGrab || slot.typ == gearmanGrabUniq || slot.typ == gearmanGrabAll:
+		case slot.typ == packet.GrabJob || slot.typ == packet.GrabJobUniq || slot.typ == packet.GrabJobAll:
 			if !c.askOtherLocked(slot) {
-				slot.reply = newGearmanPacket(gearmanNoJob)
+				slot.reply = newGearmanPacket(packet.NoJob)
 			}
 		default:
-			slot.reply = newGearmanPacket(gearmanError, "QUEUE_ERROR", "the connection to the broker was lost")
+			slot.reply = newGearmanPacket(packet.Error, "QUEUE_ERROR", "the connection to the broker was lost")
 		}
 		c.heldBytes += len(slot.reply)
 	}

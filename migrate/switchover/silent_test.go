@@ -3,6 +3,8 @@ package switchover
 import (
 	"testing"
 	"time"
+
+	"broker/frontends/gearman/packet"
 )
 
 // A broker that hangs with open connections must not delay the server's jobs.
@@ -14,13 +16,13 @@ func TestABrokerThatDoesNotReplyCountsAsLost(t *testing.T) {
 		r.replyWithin = 50 * time.Millisecond
 		r.cutOver("mail")
 		client, server := r.join()
-		client.send(req(gearmanCanDo, "mail"))
-		server.want(req(gearmanCanDo, "mail"))
-		r.atBroker().want(req(gearmanCanDo, "mail"))
-		client.send(req(gearmanGrab))
-		server.want(req(gearmanGrab))
-		server.send(res(gearmanNoJob)) // the broker is asked and does not answer
-		client.want(res(gearmanNoJob))
+		client.send(req(packet.CanDo, "mail"))
+		server.want(req(packet.CanDo, "mail"))
+		r.atBroker().want(req(packet.CanDo, "mail"))
+		client.send(req(packet.GrabJob))
+		server.want(req(packet.GrabJob))
+		server.send(res(packet.NoJob)) // the broker is asked and does not answer
+		client.want(res(packet.NoJob))
 	})
 	t.Run("faktory", func(t *testing.T) {
 		t.Parallel()
@@ -57,12 +59,12 @@ func TestHandlesOfOtherGearmanServersPass(t *testing.T) {
 	r := setup(t, "gearman")
 	client, server := r.join()
 	for _, handle := range []string{"h:a:1", "job-1", ""} {
-		client.send(req(gearmanComplete, handle, "x") + req(gearmanGetStatus, handle))
-		server.want(req(gearmanComplete, handle, "x") + req(gearmanGetStatus, handle))
+		client.send(req(packet.WorkComplete, handle, "x") + req(packet.GetStatus, handle))
+		server.want(req(packet.WorkComplete, handle, "x") + req(packet.GetStatus, handle))
 	}
 	r.cutOver("mail")
-	client.send(req(gearmanComplete, "job-1", "x"))
-	server.want(req(gearmanComplete, "job-1", "x"))
+	client.send(req(packet.WorkComplete, "job-1", "x"))
+	server.want(req(packet.WorkComplete, "job-1", "x"))
 }
 
 func TestABrokerWithOtherHandlesIsRefused(t *testing.T) {
@@ -70,10 +72,10 @@ func TestABrokerWithOtherHandlesIsRefused(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, _ := r.join()
-	client.send(req(gearmanSubmitBg, "mail", "", "x"))
+	client.send(req(packet.SubmitJobBg, "mail", "", "x"))
 	broker := r.atBroker()
-	broker.want(req(gearmanSubmitBg, "mail", "", "x"))
-	broker.send(res(gearmanCreated, "X:a:1"))
+	broker.want(req(packet.SubmitJobBg, "mail", "", "x"))
+	broker.send(res(packet.JobCreated, "X:a:1"))
 	client.want("\x00RES\x00\x00\x00\x13")
 	broker.wantEnd()
 }

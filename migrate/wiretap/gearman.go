@@ -2,69 +2,48 @@ package wiretap
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strconv"
 	"strings"
+
+	"broker/frontends/gearman/packet"
 )
 
 // gearman: packets with a header of twelve bytes, or lines of text.
 type gearman struct{}
 
-// The packet types that matter here; others have no reply.
-const (
-	gearmanNoop      = 6
-	gearmanCreated   = 8
-	gearmanNoJob     = 10
-	gearmanAssign    = 11
-	gearmanStatus    = 12
-	gearmanComplete  = 13
-	gearmanFail      = 14
-	gearmanEchoReq   = 16
-	gearmanStatusRes = 20
-	gearmanException = 25
-	gearmanData      = 28
-	gearmanWarning   = 29
-	gearmanAssignUni = 31
-	gearmanAssignAll = 40
-)
-
 // gearmanRequests are the packets of clients and workers.
-var gearmanRequests = map[uint32]struct {
-	verb string
+var gearmanRequests = map[packet.Type]struct {
 	kind kind
 	id   bool // the first field is a handle
 }{
-	1: {"CAN_DO", silent, false}, 2: {"CANT_DO", silent, false}, 3: {"RESET_ABILITIES", silent, false}, 4: {"PRE_SLEEP", silent, false},
-	7: {"SUBMIT_JOB", submits, false}, 9: {"GRAB_JOB", takes, false}, gearmanStatus: {"WORK_STATUS", silent, true},
-	gearmanComplete: {"WORK_COMPLETE", silent, true}, gearmanFail: {"WORK_FAIL", silent, true}, 15: {"GET_STATUS", plain, true},
-	gearmanEchoReq: {"ECHO_REQ", plain, false}, 18: {"SUBMIT_JOB_BG", submits, false}, 21: {"SUBMIT_JOB_HIGH", submits, false},
-	22: {"SET_CLIENT_ID", silent, false}, 23: {"CAN_DO_TIMEOUT", silent, false}, 24: {"ALL_YOURS", silent, false},
-	gearmanException: {"WORK_EXCEPTION", silent, true}, 26: {"OPTION_REQ", plain, false}, gearmanData: {"WORK_DATA", silent, true},
-	gearmanWarning: {"WORK_WARNING", silent, true}, 30: {"GRAB_JOB_UNIQ", takes, false}, 32: {"SUBMIT_JOB_HIGH_BG", submits, false},
-	33: {"SUBMIT_JOB_LOW", submits, false}, 34: {"SUBMIT_JOB_LOW_BG", submits, false}, 35: {"SUBMIT_JOB_SCHED", submits, false},
-	36: {"SUBMIT_JOB_EPOCH", submits, false}, 37: {"SUBMIT_REDUCE_JOB", submits, false},
-	38: {"SUBMIT_REDUCE_JOB_BACKGROUND", submits, false}, 39: {"GRAB_JOB_ALL", takes, false}, 41: {"GET_STATUS_UNIQUE", plain, false},
+	packet.CanDo: {silent, false}, packet.CantDo: {silent, false}, packet.ResetAbilities: {silent, false},
+	packet.PreSleep: {silent, false}, packet.SubmitJob: {submits, false}, packet.GrabJob: {takes, false},
+	packet.WorkStatus: {silent, true}, packet.WorkComplete: {silent, true}, packet.WorkFail: {silent, true},
+	packet.GetStatus: {plain, true}, packet.EchoReq: {plain, false}, packet.SubmitJobBg: {submits, false},
+	packet.SubmitJobHigh: {submits, false}, packet.SetClientID: {silent, false}, packet.CanDoTimeout: {silent, false},
+	packet.AllYours: {silent, false}, packet.WorkException: {silent, true}, packet.OptionReq: {plain, false},
+	packet.WorkData: {silent, true}, packet.WorkWarning: {silent, true}, packet.GrabJobUniq: {takes, false},
+	packet.SubmitJobHighBg: {submits, false}, packet.SubmitJobLow: {submits, false}, packet.SubmitJobLowBg: {submits, false},
+	packet.SubmitJobSched: {submits, false}, packet.SubmitJobEpoch: {submits, false}, packet.SubmitReduceJob: {submits, false},
+	packet.SubmitReduceJobBg: {submits, false}, packet.GrabJobAll: {takes, false}, packet.GetStatusUnique: {plain, false},
 }
 
-const gearmanHeader = 12
-
-// packet returns the type, the payload and the length n of the packet at the start of in. n is zero if the packet is
-// incomplete.
-func (gearman) packet(in []byte, magic string) (typ uint32, payload []byte, n int, err error) {
+// cut returns the type, the payload and the length n of the packet at the start of in. n is zero if the packet is incomplete.
+func (gearman) cut(in []byte, magic string) (typ packet.Type, payload []byte, n int, err error) {
 	if have := min(len(in), 4); string(in[:have]) != magic[:have] {
 		return 0, nil, 0, errFraming
 	}
-	if len(in) < gearmanHeader {
+	if len(in) < packet.HeaderBytes {
 		return 0, nil, 0, nil
 	}
-	size := int(binary.BigEndian.Uint32(in[8:]))
+	typ, size, _ := packet.Header(in, magic)
 	if size > maxMessage {
 		return 0, nil, 0, errFraming
 	}
-	if n = gearmanHeader + size; len(in) < n {
+	if n = packet.HeaderBytes + int(size); len(in) < n {
 		return 0, nil, 0, nil
 	}
-	return binary.BigEndian.Uint32(in[4:]), in[gearmanHeader:n], n, nil
+	return typ, in[packet.HeaderBytes:n], n, nil
 }
 
 // firstField is the position of the payload's first field in its packet.
@@ -73,7 +52,7 @@ func firstField(payload []byte) span {
 	if end < 0 {
 		end = len(payload)
 	}
-	return span{gearmanHeader, gearmanHeader + end}
+	return span{packet.HeaderBytes, packet.HeaderBytes + end}
 }
 
 func (g gearman) request(in []byte) (r request, n int, err error) {
@@ -89,7 +68,7 @@ func (g gearman) request(in []byte) (r request, n int, err error) {
 		}
 		return r, n, nil
 	}
-	typ, payload, n, err := g.packet(in, "\x00REQ")
+	typ, payload, n, err := g.cut(in, packet.RequestMagic)
 	if n == 0 {
 		return r, 0, err
 	}
@@ -97,7 +76,7 @@ func (g gearman) request(in []byte) (r request, n int, err error) {
 	if !ok {
 		return r, 0, errFraming
 	}
-	r = request{raw: in[:n], verb: known.verb, kind: known.kind}
+	r = request{raw: in[:n], verb: typ.Layout().Name, kind: known.kind}
 	if known.id {
 		r.id = firstField(payload)
 	}
@@ -108,19 +87,19 @@ func (g gearman) reply(in []byte, asked *request) (p reply, n int, err error) {
 	if in[0] != 0 {
 		return g.textReply(in, asked)
 	}
-	typ, payload, n, err := g.packet(in, "\x00RES")
+	typ, payload, n, err := g.cut(in, packet.AnswerMagic)
 	if n == 0 {
 		return p, 0, err
 	}
 	p.raw = in[:n]
-	switch typ {
-	case gearmanNoop: // may wake any number of workers
+	switch typ { //nolint:exhaustive // the others name no job
+	case packet.Noop: // may wake any number of workers
 		p.push, p.skip = true, true
-	case gearmanNoJob:
+	case packet.NoJob:
 		p.none = true
-	case gearmanCreated, gearmanAssign, gearmanAssignUni, gearmanAssignAll, gearmanStatusRes:
+	case packet.JobCreated, packet.JobAssign, packet.JobAssignUniq, packet.JobAssignAll, packet.StatusRes:
 		p.id = firstField(payload)
-	case gearmanStatus, gearmanComplete, gearmanFail, gearmanException, gearmanData, gearmanWarning:
+	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
 		p.push, p.id = true, firstField(payload)
 		p.key = p.id.of(p.raw)
 	}
@@ -150,25 +129,20 @@ func (gearman) textReply(in []byte, asked *request) (p reply, n int, err error) 
 
 // The normal form has no packet size, because it depends on the length of the handle.
 func (gearman) normal(_ *request, raw string) string {
-	if len(raw) >= gearmanHeader && raw[0] == 0 {
-		return raw[:8] + raw[gearmanHeader:]
+	if len(raw) >= packet.HeaderBytes && raw[0] == 0 {
+		return raw[:8] + raw[packet.HeaderBytes:]
 	}
 	return raw
 }
 
 func (gearman) barrier() (req, rep []byte) {
 	const mark = "wiretap"
-	packet := func(magic string, typ byte) []byte {
-		return append([]byte(magic+"\x00\x00\x00"+string(rune(typ))+"\x00\x00\x00"+string(rune(len(mark)))), mark...)
-	}
-	return packet("\x00REQ", gearmanEchoReq), packet("\x00RES", gearmanEchoReq+1)
+	return packet.Append(nil, packet.RequestMagic, packet.EchoReq, mark), packet.Append(nil, packet.AnswerMagic, packet.EchoRes, mark)
 }
 
 // withID returns the packet with another handle.
 func (gearman) withID(r *request, id string) []byte {
-	out := r.id.replaced(r.raw, id)
-	binary.BigEndian.PutUint32(out[8:], uint32(len(out)-gearmanHeader)) //nolint:gosec // bounded by maxMessage
-	return out
+	return packet.End(r.id.replaced(r.raw, id), 0)
 }
 
 // cutLine returns the first line of in without its end, and its length with the end; zero if the line is incomplete.

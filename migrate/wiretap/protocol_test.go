@@ -5,12 +5,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"broker/frontends/gearman/packet"
 )
 
-// packet is a Gearman packet.
-func packet(magic string, typ byte, fields ...string) string {
-	payload := strings.Join(fields, "\x00")
-	return "\x00" + magic + "\x00\x00\x00" + string(rune(typ)) + "\x00\x00\x00" + string(rune(len(payload))) + payload
+// req and res are Gearman packets of a client and of a server.
+func req(typ packet.Type, fields ...string) string {
+	return string(packet.Append(nil, packet.RequestMagic, typ, fields...))
+}
+
+func res(typ packet.Type, fields ...string) string {
+	return string(packet.Append(nil, packet.AnswerMagic, typ, fields...))
 }
 
 // conversations are requests and replies of each protocol, cut correctly.
@@ -35,8 +40,8 @@ var conversations = map[string]struct{ requests, replies []string }{
 		[]string{"$1\r\nx\r\n", "+PONG\r\n", "*2\r\n*1\r\n:1\r\n$-1\r\n", "*-1\r\n", "-NOSCRIPT no\r\n"},
 	},
 	"gearman": {
-		[]string{packet("REQ", 1, "rev"), packet("REQ", 7, "rev", "u", "body"), "status\r\n", packet("REQ", 13, "H:x:1", "ydob")},
-		[]string{packet("RES", 8, "H:x:1"), packet("RES", 6), "rev\t0\t0\t1\n.\n", packet("RES", 13, "H:x:1", "ydob")},
+		[]string{req(packet.CanDo, "rev"), req(packet.SubmitJob, "rev", "u", "body"), "status\r\n", req(packet.WorkComplete, "H:x:1", "ydob")},
+		[]string{res(packet.JobCreated, "H:x:1"), res(packet.Noop), "rev\t0\t0\t1\n.\n", res(packet.WorkComplete, "H:x:1", "ydob")},
 	},
 }
 
@@ -120,8 +125,8 @@ func TestRequestsAreUnderstood(t *testing.T) {
 		{"faktory", "PUSHB [{\"jid\":\"a\"},{\"jid\":\"b\"}]\r\n", `PUSHB kind 0 id "" creates [a b] names []`},
 		{"faktory", "FAIL {\"jid\":\"a\"}\r\n", `FAIL kind 0 id "" creates [] names [a]`},
 		{"faktory", "PUSH nonsense\r\n", `PUSH kind 0 id "" creates [] names []`},
-		{"gearman", packet("REQ", 13, "H:x:1", "out"), `WORK_COMPLETE kind 1 id "H:x:1" creates [] names []`},
-		{"gearman", packet("REQ", 15, "H:x:1"), `GET_STATUS kind 0 id "H:x:1" creates [] names []`},
+		{"gearman", req(packet.WorkComplete, "H:x:1", "out"), `WORK_COMPLETE kind 1 id "H:x:1" creates [] names []`},
+		{"gearman", req(packet.GetStatus, "H:x:1"), `GET_STATUS kind 0 id "H:x:1" creates [] names []`},
 		{"qless", "EVALSHA s 0 put 5 worker queue jid klass {} 0\r\n", `put kind 0 id "" creates [jid] names []`},
 		{"qless", "EVALSHA s 0 complete 5 jid worker queue {}\r\n", `complete kind 0 id "" creates [] names [jid]`},
 		{"qless", "SUBSCRIBE ql:log\r\n", `SUBSCRIBE kind 1 id "" creates [] names []`},
