@@ -226,7 +226,7 @@ func jobsOf(t *testing.T, data string) (n int) {
 	return n
 }
 
-func TestFullArchiveSlowsNobodyAndCatchesUp(t *testing.T) {
+func TestFullArchiveDoesNotSlowClientsAndCatchesUp(t *testing.T) {
 	harness.BrokerOnly(t)
 	t.Parallel()
 	disk := harness.NewSmallDisk(t, 256<<10)

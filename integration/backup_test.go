@@ -45,7 +45,7 @@ func startOn(t *testing.T, data string) *harness.Broker {
 	return b
 }
 
-func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
+func TestBackupUnderLoadHasEveryAcknowledgedJob(t *testing.T) {
 	harness.BrokerOnly(t)
 	t.Parallel()
 	b := start(t)

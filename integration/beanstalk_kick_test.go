@@ -18,7 +18,7 @@ import (
 const longestWaitInKick = time.Second
 
 // A kick of very many jobs holds up no other client of the same event loop.
-func TestBeanstalkKickOfManyJobsHoldsUpNobody(t *testing.T) {
+func TestBeanstalkKickOfManyJobsDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	jobs := 300_000
 	if testing.Short() {

@@ -23,7 +23,7 @@ func brokerCommand(t *testing.T, args ...string) harness.Result {
 	return harness.Exec(t, harness.Command{Argv: append([]string{harness.Binary(t)}, args...)})
 }
 
-func TestTakenPortIsNamed(t *testing.T) {
+func TestErrorNamesThePortInUse(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"workq", "gearman", "faktory", "http"} {
 		b := harness.Prepare(t, harness.Options{})
@@ -186,7 +186,7 @@ func containsAll(line string, parts []string) bool {
 	return true
 }
 
-func TestTheStartSaysWhatListensWhere(t *testing.T) {
+func TestStartPrintsEveryListener(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := start(t)

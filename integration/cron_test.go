@@ -188,7 +188,7 @@ func TestBadCronEntryStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestReloadNamesWhatHasToWait(t *testing.T) {
+func TestReloadNamesSettingsThatNeedARestart(t *testing.T) {
 	t.Parallel()
 	b, rewrite := reloadable(t, "[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"b\"}\n")
 	gearman := harness.DialGearman(t, b)

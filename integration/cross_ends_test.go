@@ -172,7 +172,7 @@ func hostname(row string) string {
 	return host
 }
 
-func TestExpiryHoldsWhoeverHasTheJob(t *testing.T) {
+func TestJobExpiresInTheHandsOfAWorkerOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	d := open(t, b)

@@ -180,7 +180,7 @@ func TestGearmanTextAndBinaryMixOnOneConnection(t *testing.T) {
 	equal(t, "status of nothing", dot, ".\n")
 }
 
-func TestGearmanExceptionsAreForThoseWhoAsk(t *testing.T) {
+func TestGearmanExceptionsNeedTheOption(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	asking, plain, w := harness.DialGearman(t, b), harness.DialGearman(t, b), harness.DialGearman(t, b)

@@ -77,7 +77,7 @@ func TestGearmandByItsOwnNameAndCommandLine(t *testing.T) {
 	}
 }
 
-func TestGearmandRefusesWhatGearmandRefuses(t *testing.T) {
+func TestGearmandRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"positional"}, {"--log", "x"}, {"--verbose=LOUD"}, {"--config-file=/does/not/exist"}} {
 		r := brokerCommand(t, append([]string{"gearmand"}, args...)...)

@@ -63,7 +63,7 @@ func hostileFaults(t *testing.T, b *harness.Broker) (all []hostileFault) {
 }
 
 // The gearman command meets the same faults in two brokers with the same seed.
-func TestHostileBrokerRepeatsItself(t *testing.T) {
+func TestHostileBrokersWithTheSameSeedBehaveAlike(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "gearman")
 	var runs [2][]hostileFault

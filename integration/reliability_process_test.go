@@ -72,7 +72,7 @@ func TestLeasesThatRanOutWhileTheBrokerWasStoppedComeBack(t *testing.T) {
 	wantIs(t, err, workqclient.ErrTimeout)
 }
 
-func TestDataFolderThatCannotBeOpenedIsNamed(t *testing.T) {
+func TestErrorNamesTheUnusableDataFolder(t *testing.T) {
 	t.Parallel()
 	for name, reason := range map[string]string{"file": "not a directory", "file/below": "not a directory"} {
 		b := harness.Prepare(t, harness.Options{})

@@ -306,7 +306,7 @@ func TestGearmandKeepsJobsAfterAKill(t *testing.T) {
 	}
 }
 
-func TestGearmandSaysThatMemoryIsAllItHas(t *testing.T) {
+func TestGearmandInMemoryLogsItAndMakesNoStore(t *testing.T) {
 	t.Parallel()
 	address, port := freeAddress(t)
 	r := start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--memory")

@@ -85,8 +85,8 @@ func TestFindLooksIntoRecords(t *testing.T) {
 	}
 }
 
-// TestFindBoundsWhatItReads looks for text in more bytes of bodies than a call may read.
-func TestFindBoundsWhatItReads(t *testing.T) {
+// TestFindReadsABoundedNumberOfBytes looks for text in more bytes of bodies than a call may read.
+func TestFindReadsABoundedNumberOfBytes(t *testing.T) {
 	t.Parallel()
 	d, c := fill(t, nil, 20, 1<<20)
 	ids, pages := d.listAll(c, core.Find{Filter: core.Filter{BodyText: "00019"}})

@@ -58,7 +58,7 @@ func total(s *core.Stats) (jobs int) {
 }
 
 // A wrong bit loses some jobs, with their batches, dependencies and unique keys. All other jobs run in the salvaged store.
-func TestSalvagedStoreServesWhatIsLeft(t *testing.T) {
+func TestSalvagedStoreServesTheRemainingJobs(t *testing.T) {
 	t.Parallel()
 	disk := storetest.NewDisk()
 	change := func(o *engine.Options) { o.FS = disk.FS() }

@@ -11,7 +11,7 @@ import (
 	"broker/core/coretest"
 )
 
-func TestStorageCountsAndChecksWhatIsStored(t *testing.T) {
+func TestStorageCountsAndChecksStoredJobs(t *testing.T) {
 	t.Parallel()
 	e, err := Open(Options{Dir: "data", FS: MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {

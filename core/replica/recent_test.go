@@ -8,7 +8,7 @@ import (
 	"broker/core/internal/record"
 )
 
-func TestRecentEntriesAreThoseOfTheStore(t *testing.T) {
+func TestRecentEntriesMatchTheStore(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
 	c.start("n1", "n2", "n3")

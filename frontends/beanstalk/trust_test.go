@@ -117,7 +117,7 @@ func TestWorkerThatDeletesItsJobIsNotRefused(t *testing.T) {
 	c.Want("NOT_FOUND\r\nUNKNOWN_COMMAND\r\n")
 }
 
-func TestTubesOfOthersAreNotToldFromMissingOnes(t *testing.T) {
+func TestForbiddenTubesLookLikeMissingTubes(t *testing.T) {
 	t.Parallel()
 	s, _ := workerStage(t)
 	core.DoOnce(access.Unguarded(s.Broker), core.Internal, &core.Submit{Job: &core.Job{Queue: "secret"}})

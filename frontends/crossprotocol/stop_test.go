@@ -88,7 +88,7 @@ func TestQlessWorkerIsSentTheMessageOfACancel(t *testing.T) {
 }
 
 // Workers of protocols without a stop request end the job in their own way.
-func TestAnyWorkerEndsAJobThatIsToStop(t *testing.T) {
+func TestWorkersOfEveryProtocolCanEndAJobWithARequestedCancel(t *testing.T) {
 	t.Parallel()
 	for _, k := range workerKinds() {
 		for _, success := range []bool{true, false} {

@@ -119,7 +119,7 @@ func TestResultOfTrackedJobIsKept(t *testing.T) {
 	}
 }
 
-func TestFlushRemovesWhatTheOptionAllows(t *testing.T) {
+func TestFlushOptionDecidesWhichJobsAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flush          Flush

@@ -29,7 +29,7 @@ func fullJob() *job {
 	}
 }
 
-func TestAPackedJobIsOpenedAsItWas(t *testing.T) {
+func TestPackedJobsUnpackUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, j := range map[string]*job{"full": fullJob(), "empty": {jid: "jid"}} {
 		if got := unpack(j.jid, j.pack()); !reflect.DeepEqual(got, j) {

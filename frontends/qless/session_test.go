@@ -384,7 +384,7 @@ func TestARequestOfABrowserEndsTheConnection(t *testing.T) {
 	}
 }
 
-func TestANullArrayIsNoCommand(t *testing.T) {
+func TestNullAndEmptyArraysAreIgnored(t *testing.T) {
 	t.Parallel()
 	_, c := setup(t, frontendtest.InMemory)
 	c.SendBytes([]byte("*-1\r\n*0\r\n\r\nPING\r\n"))

@@ -118,7 +118,7 @@ func TestClientOfFollowerIsServedByLeaderUnderItsOwnAddress(t *testing.T) {
 	}
 }
 
-func TestClientOfLeaderIsServedByItself(t *testing.T) {
+func TestLeaderServesItsOwnClients(t *testing.T) {
 	f := setup(t)
 	f.follower.Lead(greeter{})
 	if _, line := f.connect(); line != "workq nobody\n" {

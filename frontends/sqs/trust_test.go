@@ -290,7 +290,7 @@ func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 }
 
 // It measures the allocations of the process, so it does not run in parallel.
-func TestRequestGetsMemoryForWhatItSends(t *testing.T) { //nolint:paralleltest // see above
+func TestMemoryOfARequestGrowsWithReceivedBytes(t *testing.T) { //nolint:paralleltest // see above
 	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader("x"))
 	r.ContentLength = maxRequestBytes
 	if took := allocated(func() { _, _ = readBody(r) }); took > maxRequestBytes/2 { // what is read does not matter

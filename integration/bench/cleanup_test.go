@@ -55,7 +55,7 @@ func TestASignalLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAScreenThatIsGoneEndsTheRun(t *testing.T) {
+func TestClosedOutputEndsTheRun(t *testing.T) {
 	t.Parallel()
 	program, err := server.Build("integration/bench", t.TempDir())
 	if err != nil {

@@ -94,7 +94,7 @@ func plausible(t *testing.T, f *results) {
 	}
 }
 
-func TestGoalsSayWhatWasMeasuredAndWhatWasNot(t *testing.T) {
+func TestGoalsListMeasuredAndMissingFigures(t *testing.T) {
 	t.Parallel()
 	f := &results{
 		missing: map[string]string{"beanstalkd": "not installed"},

@@ -19,7 +19,7 @@ func atMost(t *testing.T, limit, gap time.Duration) {
 }
 
 // A follower that was away gets entries as soon as it is back: it is needed at once when the other one dies.
-func TestFollowerThatComesBackIsOfUseAtOnce(t *testing.T) {
+func TestReturningFollowerGetsEntriesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]struct {
 		leave, comeBack func(c *cluster)

@@ -351,7 +351,7 @@ func TestPageOfAJobShowsThatTheJobIsGone(t *testing.T) {
 	b.wants("only this record of it is left")
 }
 
-func TestWrongFiltersSayWhere(t *testing.T) {
+func TestFilterErrorsNameTheField(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)

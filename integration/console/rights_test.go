@@ -47,8 +47,8 @@ func (b *browser) offers() (entries, buttons []string) {
 	return entries, slices.Compact(buttons)
 }
 
-// TestEachRoleSeesWhatItMay logs in with each role once.
-func TestEachRoleSeesWhatItMay(t *testing.T) {
+// TestRolesLimitPages logs in with each role once.
+func TestRolesLimitPages(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{
 		"reader": `"read"`, "producer": `"produce"`, "consumer": `"consume"`, "operator": `"operate"`, "admin": `"admin"`, "clerk": `"operate:mine"`,

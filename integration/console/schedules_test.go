@@ -7,8 +7,8 @@ import (
 	"broker/integration/harness"
 )
 
-// TestASchedulesStripShowsHowItsRunsEnded: in the list and on the schedule's page, live and after a restart.
-func TestASchedulesStripShowsHowItsRunsEnded(t *testing.T) {
+// TestStripOfAScheduleShowsOutcomesOfRuns: in the list and on the schedule's page, live and after a restart.
+func TestStripOfAScheduleShowsOutcomesOfRuns(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
 	for _, line := range []string{

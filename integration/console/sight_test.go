@@ -106,8 +106,8 @@ func TestLongBodiesAreFolded(t *testing.T) {
 	b.clean("a long body")
 }
 
-// TestRunningJobsSayWhoHasThem leases a job over Gearman, whose workers hold jobs by their connection.
-func TestRunningJobsSayWhoHasThem(t *testing.T) {
+// TestRunningJobsShowTheirWorker leases a job over Gearman, whose workers hold jobs by their connection.
+func TestRunningJobsShowTheirWorker(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
 	worker, err := gearmanclient.Dial(broker.Gearman)

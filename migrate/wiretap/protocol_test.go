@@ -139,7 +139,7 @@ func TestRequestsAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestNormalFormsHideWhatMayDiffer(t *testing.T) {
+func TestNormalFormsHideAllowedDifferences(t *testing.T) {
 	t.Parallel()
 	sha := strings.Repeat("0a", 20)
 	for _, c := range []struct{ protocol, verb, a, b string }{

@@ -7,7 +7,7 @@ import (
 	"broker/operate/service"
 )
 
-func TestAQueueSaysHowItIsDoing(t *testing.T) {
+func TestStateOfAQueueIsOneSentence(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 14, 2, 0, 0, time.UTC)
 	for _, one := range []struct {

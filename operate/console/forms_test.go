@@ -8,8 +8,8 @@ import (
 	"broker/operate/service"
 )
 
-// TestFormsOfQueuesKeepWhatWasTyped sends each form with one mistake. The page says what is wrong, and the form has all that was typed.
-func TestFormsOfQueuesKeepWhatWasTyped(t *testing.T) {
+// TestRefusedQueueFormsKeepTheirInput sends each form with one mistake. The page says what is wrong, and the form has all that was typed.
+func TestRefusedQueueFormsKeepTheirInput(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	if _, err := f.service.Submit(t.Context(), f.caller, []service.Submission{{Queue: "mail"}}, service.SubmitOptions{}); err != nil {

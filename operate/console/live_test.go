@@ -8,8 +8,8 @@ import (
 	"broker/operate/service"
 )
 
-// TestATabOfAnEarlierTurnIsTold: a change between a page and its event stream is seen by a look before the tab joins.
-func TestATabOfAnEarlierTurnIsTold(t *testing.T) {
+// TestTabLearnsOfChangesBeforeItsStreamBegan: a change between a page and its event stream is seen by a look before the tab joins.
+func TestTabLearnsOfChangesBeforeItsStreamBegan(t *testing.T) {
 	t.Parallel()
 	l := newLive(func() *service.Service { return nil }, func() time.Time { return time.Unix(2, 0) })
 	told := func(turn uint64) bool {

@@ -7,7 +7,7 @@ import (
 	"broker/operate/service"
 )
 
-func TestClusterPageSaysWhatTheLossOfANodeMeans(t *testing.T) {
+func TestClusterPageShowsHowManyNodesMayFail(t *testing.T) {
 	t.Parallel()
 	for roles, want := range map[string]string{
 		"leader follower follower":                         "1 node may fail",

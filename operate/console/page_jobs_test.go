@@ -22,7 +22,7 @@ func TestListsRefuseParametersThatAreNoFilter(t *testing.T) {
 	}
 }
 
-func TestListsOfJobsThatWaitOfferNothingForOtherStates(t *testing.T) {
+func TestListsOfWaitingJobsOfferOnlyActionsForThem(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"scheduled", "retrying"} {
 		for _, action := range []string{"stop", "rerun"} {
@@ -45,7 +45,7 @@ func TestSpansOfTimeStayRelativeInTheFormAndNotInActions(t *testing.T) {
 	f.wants(f.get("/dead?died_from=1h"), `name="filter" value="died_from=`+url.QueryEscape(from)+`&amp;state=dead"`)
 }
 
-func TestPageOfWhatIsNotThereSaysWhy(t *testing.T) {
+func TestPagesOfUnknownJobsAndQueuesExplainWhy(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	job := f.get("/jobs/01a20bd5-71e9-7add-9f5a-51fc9b1c6dff")

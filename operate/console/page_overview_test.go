@@ -52,7 +52,7 @@ func TestOverviewPausesAndResumesAQueueThatNeedsALook(t *testing.T) {
 	f.wants(f.get("/"), `name="do" value="resume" aria-label="Resume mail"`)
 }
 
-func TestPausedQueuesWithJobsNeedALook(t *testing.T) {
+func TestOverviewListsPausedQueuesWithJobs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for i := range 20 {

@@ -12,7 +12,7 @@ import (
 	"broker/operate/service"
 )
 
-func TestFormOfAPolicySetsWhatItHoldsAndRemovesTheRest(t *testing.T) {
+func TestFormOfAPolicyReplacesThePolicy(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		form url.Values

@@ -35,7 +35,7 @@ func TestFormOfSharing(t *testing.T) {
 	}
 }
 
-func TestFormOfLimitsChangesWhatItNames(t *testing.T) {
+func TestFormOfLimitsChangesOnlyItsFields(t *testing.T) {
 	t.Parallel()
 	q := &service.Queue{Throttle: &service.Throttle{Concurrency: 4, SlotForS: 9}}
 	var change service.QueueChange

@@ -54,8 +54,8 @@ func TestTabsShareOneRendering(t *testing.T) {
 	}
 }
 
-// TestARefreshOutlivesTheTabThatAskedFirst closes the tab for which the page is being rendered.
-func TestARefreshOutlivesTheTabThatAskedFirst(t *testing.T) {
+// TestRefreshContinuesAfterItsFirstTabCloses closes the tab for which the page is being rendered.
+func TestRefreshContinuesAfterItsFirstTabCloses(t *testing.T) {
 	t.Parallel()
 	pages := &refreshes{now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	ctx, closeTab := context.WithCancel(t.Context())

@@ -44,8 +44,8 @@ var (
 	}
 )
 
-// TestEachRoleSeesAndChangesWhatItMay asks for every page, and sends every form, as a principal of each role and of none.
-func TestEachRoleSeesAndChangesWhatItMay(t *testing.T) {
+// TestRolesLimitPagesAndChanges asks for every page, and sends every form, as a principal of each role and of none.
+func TestRolesLimitPagesAndChanges(t *testing.T) {
 	t.Parallel()
 	for path := range pagesByPath {
 		if want, known := pageRoles[path]; !known {

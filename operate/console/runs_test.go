@@ -8,8 +8,8 @@ import (
 	"broker/operate/service"
 )
 
-// TestAStripTellsHowRunsOfASchedulesEnded: in time and late, done and failed, missed and asked for.
-func TestAStripTellsHowRunsOfASchedulesEnded(t *testing.T) {
+// TestStripOfAScheduleShowsOutcomesOfRuns: in time and late, done and failed, missed and asked for.
+func TestStripOfAScheduleShowsOutcomesOfRuns(t *testing.T) {
 	t.Parallel()
 	at := func(s int) *time.Time {
 		x := time.Date(2030, 1, 1, 3, 0, s, 0, time.UTC)

@@ -57,7 +57,7 @@ func TestAnOpenBatchIsForgottenInTime(t *testing.T) {
 	f.call("GET", long, nil).problem(404, "batch_not_found")
 }
 
-func TestWhatIsWrongWithABatchIsNamed(t *testing.T) {
+func TestInvalidBatchErrorNamesTheField(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for body, location := range map[string]string{

@@ -21,7 +21,7 @@ var clusterChanges = map[string]string{
 	"add": `{"id":"n4","address":"127.0.0.1:4"}`, "remove": `{"id":"n2"}`, "transfer": `{}`,
 }
 
-func TestBrokerOfItsOwnSaysThatThereIsNoCluster(t *testing.T) {
+func TestSingleBrokerReportsThatItHasNoCluster(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.call("GET", "/api/v1/cluster", nil).problem(501, "not_available")
@@ -120,7 +120,7 @@ func (f *apiFixture) audit() (all []string) {
 	return all
 }
 
-func TestChangeOfTheClusterThatCannotBeIsAConflict(t *testing.T) {
+func TestRefusedChangeOfTheClusterIsAConflict(t *testing.T) {
 	t.Parallel()
 	var changes []string
 	f := setupAPI(t, Options{Cluster: fakeCluster(&changes, errors.New("node n2 leads"))})

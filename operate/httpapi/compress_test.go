@@ -95,8 +95,8 @@ func fetch(t *testing.T, url, accept string) *http.Response {
 	return resp
 }
 
-// TestFlushSendsWhatWasWritten reads each part of a response before the next part is written.
-func TestFlushSendsWhatWasWritten(t *testing.T) {
+// TestFlushSendsTheBufferedBytes reads each part of a response before the next part is written.
+func TestFlushSendsTheBufferedBytes(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{"small": "one", "large": strings.Repeat("x", 3*minCompressed)} {
 		t.Run(name, func(t *testing.T) {

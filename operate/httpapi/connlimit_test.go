@@ -57,7 +57,7 @@ func TestBusyConnectionsKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestTheReserveIsBounded(t *testing.T) {
+func TestConnectionsBeyondTheReserveAreClosed(t *testing.T) {
 	t.Parallel()
 	l := newConnLimiter(1)
 	for i := range 1 + reservedConns + 5 {

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-func TestDocumentIsTrue(t *testing.T) {
+func TestOpenAPIDocumentIsUpToDate(t *testing.T) {
 	t.Parallel()
 	api := New(Options{Log: zerolog.Nop()}).newAPI(http.NewServeMux())
 	got, err := document(api)

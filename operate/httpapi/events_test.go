@@ -95,7 +95,7 @@ func (s *eventStream) want(names ...string) (last sentEvent) {
 	return last
 }
 
-func TestEventsTellWhatHappensToAJob(t *testing.T) {
+func TestEventsReportTheLifeOfAJob(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	all, mail := f.listen("?kind=submitted,ready,leased&kind=done", ""), f.listen("?queue=mail&kind=submitted,done", "")
@@ -147,7 +147,7 @@ func TestAListenerWithoutEventsLearnsOfARestart(t *testing.T) {
 	}
 }
 
-func TestEventsRefuseWhatTheyCannotFilterBy(t *testing.T) {
+func TestEventsRejectUnknownFilters(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.call("GET", "/api/v1/events?kind=nonsense", nil).problem(422, "invalid_request")

@@ -114,8 +114,8 @@ func TestActionsRefuseEmptyConditions(t *testing.T) {
 	}
 }
 
-// TestUniqueKeysAreFoundAsTheirClientsGaveThem: the store marks keys of Gearman and Workq clients.
-func TestUniqueKeysAreFoundAsTheirClientsGaveThem(t *testing.T) {
+// TestUniqueKeysOfEveryProtocolAreFound: the store marks keys of Gearman and Workq clients.
+func TestUniqueKeysOfEveryProtocolAreFound(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.push(map[string]any{"queue": "http", "unique_key": "order-7"})

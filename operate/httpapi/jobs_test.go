@@ -30,7 +30,7 @@ func TestSubmittedJobIsShown(t *testing.T) {
 	}
 }
 
-func TestBodiesComeBackAsTheyWent(t *testing.T) {
+func TestBodiesAreReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for _, body := range []string{`"args":[]`, `"args":[{"a":null}]`, `"body":"plain"`, `"body":"[1]"`, `"body":""`, `"body_base64":"/wA="`} {

@@ -76,7 +76,7 @@ func TestForeignHostNamesReachHealthOnly(t *testing.T) {
 	}
 }
 
-func TestPagesOfOtherSitesGiveNoOrders(t *testing.T) {
+func TestRequestsFromPagesOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{Password: "p"})
 	for what, change := range map[string]func(*http.Request){

@@ -216,7 +216,7 @@ func TestQueueNamesOfAnyBytesCanBeAddressed(t *testing.T) {
 }
 
 // The state after an action, for each state before it; empty: the action does not apply.
-func TestActionsDoInEachStateWhatTheySay(t *testing.T) {
+func TestStateAfterEachActionOnEachState(t *testing.T) {
 	t.Parallel()
 	for action, ends := range map[string]map[string]string{
 		"retry":  {"scheduled": "ready", "retrying": "ready", "blocked": "ready", "dead": "ready", "ready": "", "leased": "", "done": ""},

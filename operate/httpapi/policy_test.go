@@ -133,7 +133,7 @@ func TestJobsMoveToTheDeadLetterQueue(t *testing.T) {
 	}
 }
 
-func TestAJobsOwnWordsWinOverItsPolicy(t *testing.T) {
+func TestFieldsOfAJobOverrideItsPolicy(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.call("PATCH", "/api/v1/queues/q", `{"policy":{"max_fails":1,"on_exhausted":"drop"}}`).want(200)

@@ -43,7 +43,7 @@ func TestJobThatHasEndedRunsAgainAsANewOne(t *testing.T) {
 	}
 }
 
-func TestRerunOfAFilterSkipsWhatHasNotEnded(t *testing.T) {
+func TestRerunOfAFilterSkipsUnfinishedJobs(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for i := range 6 {

@@ -10,7 +10,7 @@ import (
 	"broker/operate/service"
 )
 
-func TestBatchesAreShownWithWhatIsBelowThem(t *testing.T) {
+func TestBatchesAreShownWithTheirChildBatches(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	batch := func(parent uint64, callback *core.Job) uint64 {
@@ -52,7 +52,7 @@ func TestBatchesAreShownWithWhatIsBelowThem(t *testing.T) {
 	f.call("GET", "/api/v1/batches?cursor=nonsense", nil).problem(422, "invalid_request")
 }
 
-func TestSeriesAndHistogramsShowWhatHappened(t *testing.T) {
+func TestSeriesAndHistogramsCountJobs(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for range 4 {

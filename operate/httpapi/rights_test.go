@@ -121,7 +121,7 @@ func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
 }
 
 // To commit, reopen or fill a batch decides when its callbacks run, so it needs rights for their queues.
-func TestBatchesBelongToWhoOpensThem(t *testing.T) {
+func TestBatchesBelongToTheirCreator(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
 		"shop": {"produce:shop.*"}, "mail": {"produce:mail.*"}, "viewer": {"read:mail.*"}, "both": {"produce:mail.*,shop.*"}, "root": {"admin"},

@@ -39,9 +39,9 @@ var routeBodies = map[string]string{
 	"POST /workers/{id}/quiet": "", "POST /workers/{id}/terminate": "",
 }
 
-// TestDocsSayWhatEachRoleMayDo calls every route of the API as a principal with each role and with none. It compares the
+// TestDocsListTheRightsOfEachRole calls every route of the API as a principal with each role and with none. It compares the
 // results with the table in docs/roles.md. It fails for a new route until the table lists it.
-func TestDocsSayWhatEachRoleMayDo(t *testing.T) {
+func TestDocsListTheRightsOfEachRole(t *testing.T) {
 	t.Parallel()
 	roles := []string{"read", "produce", "consume", "operate", "admin"}
 	rights := map[string][]string{"none": nil}

@@ -11,7 +11,7 @@ func (f *apiFixture) stopAll() map[string]any {
 	return f.call("POST", "/api/v1/job-actions?wait=5s", `{"action":"cancel","running":"signal","filter":{}}`).want(202)
 }
 
-func TestWorkerIsToldToStopItsJob(t *testing.T) {
+func TestHeartbeatReportsARequestedCancel(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	job := f.push(map[string]any{"queue": "q", "max_fails": 9, "retain_for_s": 60})
@@ -52,7 +52,7 @@ func TestWorkerIsToldToStopItsJob(t *testing.T) {
 	}
 }
 
-func TestJobThatIsToStopMayStillBeCompleted(t *testing.T) {
+func TestJobWithARequestedCancelCanBeCompleted(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	job := f.push(map[string]any{"queue": "q", "retain_for_s": 60})
@@ -64,7 +64,7 @@ func TestJobThatIsToStopMayStillBeCompleted(t *testing.T) {
 	}
 }
 
-func TestWithoutRunningAJobThatRunsIsRemoved(t *testing.T) {
+func TestCancelWithoutSignalRemovesLeasedJobs(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.push(map[string]any{"queue": "q"})

@@ -80,7 +80,7 @@ func TestAWorkflowThatFailedAsAWholeIsRetriedInItsOrder(t *testing.T) {
 	}
 }
 
-func TestAWorkflowOfABatchHasItsCallbacksAndTheBatchesBelow(t *testing.T) {
+func TestWorkflowOfABatchHasItsCallbacksAndChildBatches(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	batch := f.call("POST", "/api/v1/batches", `{"success":{"queue":"after"}}`).want(201)["id"]
@@ -97,7 +97,7 @@ func TestAWorkflowOfABatchHasItsCallbacksAndTheBatchesBelow(t *testing.T) {
 	f.call("GET", "/api/v1/jobs/other", nil).want(200)
 }
 
-func TestAWorkflowShowsOnlyWhatTheCallerMayRead(t *testing.T) {
+func TestWorkflowOmitsQueuesThatTheCallerMayNotRead(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{"admin": {"admin"}, "some": {"read:q"}})})
 	root := as("admin")

@@ -260,7 +260,7 @@ func TestASlowCollectorLosesSpansNotJobs(t *testing.T) {
 	}
 }
 
-func TestClosingSendsWhatIsLeft(t *testing.T) {
+func TestCloseSendsTheRemainingSpans(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	job := &core.Job{ID: "the-job", Queue: "mail", Origin: core.Faktory, Trace: sampled + " a=1"}

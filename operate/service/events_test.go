@@ -79,7 +79,7 @@ func TestASlowListenerLosesEventsAndLearnsHowMany(t *testing.T) {
 	}
 }
 
-func TestAListenerSeesWhatItMayRead(t *testing.T) {
+func TestListenerSeesOnlyQueuesThatItMayRead(t *testing.T) {
 	t.Parallel()
 	s, e := setup(t)
 	var c access.Control

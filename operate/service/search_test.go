@@ -45,8 +45,8 @@ func TestASearchIsAFilter(t *testing.T) {
 	}
 }
 
-// TestTheTableHasEveryCondition sets each field of a filter through the table.
-func TestTheTableHasEveryCondition(t *testing.T) {
+// TestEveryFilterFieldCanBeSet sets each field of a filter through the table.
+func TestEveryFilterFieldCanBeSet(t *testing.T) {
 	t.Parallel()
 	var f JobFilter
 	for i := range FilterFields {

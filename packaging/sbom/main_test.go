@@ -9,8 +9,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// TestListsWhatIsLinked lists this test program, which contains the library that writes the list.
-func TestListsWhatIsLinked(t *testing.T) {
+// TestListHasLinkedModules lists this test program, which contains the library that writes the list.
+func TestListHasLinkedModules(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestOptionsAreThoseOfTheReference(t *testing.T) {
+func TestOptionsMatchTheReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cases := map[string][]string{
@@ -42,7 +42,7 @@ func TestOptionsAreThoseOfTheReference(t *testing.T) {
 	}
 }
 
-func TestExitCodesAreThoseOfTheReference(t *testing.T) {
+func TestExitCodesMatchTheReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	broken := errors.New("broken")

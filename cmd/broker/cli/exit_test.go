@@ -26,7 +26,7 @@ func TestErrorsArePrintedInTheFormThatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestFlagsSayWhatTheyTake(t *testing.T) {
+func TestFlagErrorsNameTheExpectedValue(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		command *cobra.Command

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTimesThatPeopleType(t *testing.T) {
+func TestTimesAreParsedInSeveralFormats(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
 	for _, test := range []struct {

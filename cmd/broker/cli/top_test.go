@@ -160,7 +160,7 @@ func TestTopFitsAnyScreen(t *testing.T) {
 	}
 }
 
-func TestTopChangesWhatIsSelected(t *testing.T) {
+func TestTopActsOnTheSelection(t *testing.T) {
 	t.Parallel()
 	f := newTop(t)
 	f.press("p", "y", "down", "p", "n", "p", "y", "enter", "r")

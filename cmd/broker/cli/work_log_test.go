@@ -100,7 +100,7 @@ func TestChattyProgramCostsFewRequests(t *testing.T) {
 	}
 }
 
-func TestProgramThatLogsHearsThatItShouldStop(t *testing.T) {
+func TestReplyToLogLinesStopsACancelledProgram(t *testing.T) {
 	t.Parallel()
 	w, _, ended := loggingServer(t, 200, `{"cancel_requested":true}`)
 	w.program = []string{"sh", "-c", `trap 'exit 9' TERM; echo one; sleep 60 & wait`}

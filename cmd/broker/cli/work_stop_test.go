@@ -51,7 +51,7 @@ func stoppingServer(t *testing.T, batch bool) (*client, func() string) {
 	}
 }
 
-func TestProgramOfAJobThatIsToStopGetsTERMAndThenKILL(t *testing.T) {
+func TestProgramOfACancelledJobGetsTERMAndThenKILL(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		program, want string

@@ -144,7 +144,7 @@ func TestLittleEffortFindsAllJobsOfAnyWorkflow(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLatestListsKeepWhatTheyKnow(t *testing.T) {
+func TestOnlyTheLatestListsKeepTheirState(t *testing.T) {
 	t.Parallel()
 	var c Climbs
 	first := c.of(1, 1)

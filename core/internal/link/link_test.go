@@ -143,7 +143,7 @@ func TestParentIsClosedWithItsLastChild(t *testing.T) {
 	f.want(after, core.Ready)
 }
 
-func TestFailedChildBreaksWhatWaitsForItsParent(t *testing.T) {
+func TestFailedChildBreaksDependentsOfItsParent(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	parent := f.submit(core.Job{})
@@ -156,7 +156,7 @@ func TestFailedChildBreaksWhatWaitsForItsParent(t *testing.T) {
 	}
 }
 
-func TestDeadJobIsNotedForThoseThatDoNotWaitForIt(t *testing.T) {
+func TestDeadJobBreaksOnlyDependentsThatDoNotWaitForIt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	a := f.submit(core.Job{})

@@ -62,7 +62,7 @@ func TestPolicyOfTypeComesBeforeThatOfQueue(t *testing.T) {
 	}
 }
 
-func TestPolicySaysWhatJobsDoNot(t *testing.T) {
+func TestPolicyFillsFieldsThatJobsOmit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.put(core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyExpiresIn | core.PolicyRetainFor, ExpiresIn: time.Hour, RetainFor: time.Minute}})
