@@ -180,6 +180,9 @@ type Job struct {
 	MaxFails    uint32 // failures after which it is exhausted; zero and one: the first is final
 	PriorFails  uint32 // failures counted before this submission
 
+	// Failure is the last of the PriorFails; nil: unknown. The core sets its Count.
+	Failure *Failure
+
 	// Cost is how much a lease of the job counts in limits of concurrent leases and of rates; zero: 1. A job with a Cost above a limit is
 	// leased when no other lease counts against the limit, or uses the whole burst.
 	Cost uint32
@@ -254,6 +257,14 @@ func (j *Job) Identity() string {
 		return j.ID
 	}
 	return MintedID(j.Seq, j.CreatedAt)
+}
+
+// FailureAfter is the last failure of a job that has failed so many times, if the job was submitted with it.
+func (j *Job) FailureAfter(fails uint32) *Failure {
+	if fails != j.PriorFails {
+		return nil
+	}
+	return j.Failure
 }
 
 // InQueue puts the job into a queue. If the job's type was the name of its old queue, the type becomes the name of

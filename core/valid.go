@@ -14,6 +14,7 @@ func (o *Submit) IsValid(next uint64) bool {
 	if len(j.Queue) > MaxQueueName || len(j.ID) > MaxIDBytes || len(j.After) > MaxAfter || len(j.Trace) > MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
 		j.SeqOrder && j.ScheduledOrder || j.Tallies > AllTallies || j.Own > JobFields ||
+		j.Failure != nil && j.PriorFails == 0 ||
 		j.Cost > MaxCost || j.OnBroken > BrokenDrops || j.OnBroken != BrokenWaits && j.Ephemeral {
 		return false
 	}

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -211,40 +210,6 @@ func endImport(t *testing.T, code int, cmd *exec.Cmd) (r importReport) {
 	return r
 }
 
-// importedJob is the part of a job that the tests look at.
-type importedJob struct {
-	ID, Queue, Type, State, Body string
-	Priority, Fails              int
-	Args                         []any
-	RunAt                        time.Time `json:"run_at"`
-	LeaseForS                    float64   `json:"lease_for_s"`
-}
-
-// importedJobs lists jobs of the broker, with their bodies.
-func importedJobs(t *testing.T, b *harness.Broker, flags ...string) (jobs []importedJob) {
-	t.Helper()
-	broker := func(args ...string) *json.Decoder {
-		out, err := exec.CommandContext(t.Context(), harness.Binary(t), append([]string{args[0], "-o", "json", "--server", "http://" + b.HTTP}, args[1:]...)...).Output()
-		check(t, err)
-		return json.NewDecoder(bytes.NewReader(out))
-	}
-	var page struct{ Jobs []importedJob }
-	check(t, broker(append([]string{"jobs", "--limit", "0"}, flags...)...).Decode(&page))
-	for chunk := range slices.Chunk(page.Jobs, 500) {
-		args := []string{"job", "--"}
-		for _, j := range chunk {
-			args = append(args, j.ID)
-		}
-		shown := broker(args...)
-		for range chunk {
-			var j importedJob
-			check(t, shown.Decode(&j))
-			jobs = append(jobs, j)
-		}
-	}
-	return jobs
-}
-
 // TestImportThatIsKilledLosesNothing kills imports with SIGKILL and starts them again, until all jobs are here, each of them
 // once, since repeated submissions are recognised.
 func TestImportThatIsKilledLosesNothing(t *testing.T) {
@@ -437,6 +402,7 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	r = runImport(t, b, "faktory", address, append(to, "--leased")...)
 	equal(t, "report", r.text(), "(all) leased 1 1 0\n")
 	got := make(map[string]importedJob)
+	b.Restart()
 	for _, j := range importedJobs(t, b) {
 		got[j.Type] = j
 		equal(t, "arguments of "+j.Type, fmt.Sprint(j.Args[0]), "<a>")
@@ -446,6 +412,22 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	} {
 		j := got[typ]
 		equal(t, typ, fmt.Sprintf("%s %s %d", j.Queue, j.State, j.Fails), want)
+	}
+	failures := make(map[string]string)
+	for _, j := range listedJobs(t, b) {
+		if f := j.Failure; f != nil {
+			failures[j.Type] = fmt.Sprintf("%s %s %d %s", f.Type, f.Message, f.Count, j.FailureGroup)
+			if age := time.Since(f.FailedAt); age < 0 || age > time.Hour {
+				t.Errorf("%s failed %v ago", j.Type, age)
+			}
+		}
+	}
+	equal(t, "failures", fmt.Sprint(failures), "map[Dies:unknown no way 1 unknown Retries:unknown no way 1 ]")
+	for _, filter := range []string{"--error-class", "--failure-group"} {
+		found := listedJobs(t, b, filter, "unknown", "--state", "dead")
+		if len(found) != 1 || found[0].Type != "Dies" {
+			t.Errorf("dead jobs by %s: %+v", filter, found)
+		}
 	}
 	equal(t, "time of the scheduled job", got["Later"].RunAt.UTC(), later)
 	equal(t, "paused here", pausedHere(t, b, "plain"), true)

@@ -83,6 +83,9 @@ func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 		}
 		i.Job.InQueue(i.Queue)
 		read = 256 + len(i.Job.Body) + len(i.Job.Attributes)
+		if i.Failure == nil && i.State != core.Done {
+			i.Failure = i.Job.FailureAfter(i.Fails)
+		}
 	}
 	if e.store == nil {
 		return read, nil
@@ -122,6 +125,13 @@ func (e *Engine) readPayload(seq uint64, body bool) (*core.Job, error) {
 // readFailure reads the last failure of a job that has failed this many times; nil if it has failed again since.
 func (e *Engine) readFailure(seq uint64, fails uint32) (*core.Failure, error) {
 	f, err := e.store.Failure(seq)
+	if errors.Is(err, store.ErrMissing) { // it may have been submitted with the failure
+		j, err := e.store.Head(seq)
+		if err != nil {
+			return nil, err
+		}
+		return j.FailureAfter(fails), nil
+	}
 	if err != nil || f.Count > fails {
 		return nil, err
 	}
@@ -135,6 +145,9 @@ func (e *Engine) readLeased(r *core.Reply, queue string) (err error) {
 			return err
 		}
 		r.Job.InQueue(queue)
+		if r.Lease.Failure == nil {
+			r.Lease.Failure = r.Job.FailureAfter(r.Lease.Fails)
+		}
 	}
 	if r.Lease.Fails > r.Job.PriorFails && r.Lease.Failure == nil {
 		r.Lease.Failure, err = e.readFailure(r.Seq, r.Lease.Fails)

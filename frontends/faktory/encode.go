@@ -26,7 +26,7 @@ func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 	retry := at.retryOf(job)
 	b = appendIntegerMember(b, "retry", retry)
 	switch {
-	case st.failure != nil:
+	case st.failure != nil && st.failure != job.Failure: // otherwise it is sent as it was pushed
 		b = appendName(b, "failure")
 		b = appendFailure(b, st.failure, retry, at.prior())
 	case at.failure != nil:

@@ -80,6 +80,7 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 		var f pushedFailure
 		f.read(u.failure) // checked when the line was parsed
 		job.PriorFails = uint32(max(f.retryCount, 0)) + 1
+		job.Failure = f.failure()
 	}
 	// One allocation for both, since they have the same lifetime.
 	buf := make([]byte, 0, len(u.args)+u.attributesSize())

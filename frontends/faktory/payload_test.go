@@ -143,11 +143,24 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"retry beyond 32 bits", `"retry":9000000000`, func(j *core.Job) { j.MaxFails, j.Own = 1<<32-1, core.PolicyMaxFails }},
 		{"at in the future", `"at":"2030-01-01T01:00:10.5+01:00"`, func(j *core.Job) { j.ReadyAt = now + 10*second + second/2 }},
 		{"at in the past", `"at":"2029-01-01T00:00:00Z"`, func(*core.Job) {}},
-		{"a failure from elsewhere", `"failure":{"retry_count":2,"remaining":3}`, func(j *core.Job) { j.PriorFails = 3 }},
-		{"a failure with counts out of range", `"failure":{"retry_count":9223372036854775807,"remaining":9223372036854775807}`, func(j *core.Job) {
-			j.PriorFails = 1 << 31
+		{"a failure from elsewhere", `"failure":{"retry_count":2,"remaining":3}`, func(j *core.Job) { j.PriorFails, j.Failure = 3, &core.Failure{} }},
+		{
+			"a failure from elsewhere with all members",
+			`"failure":{"FAILED_AT":"2020-01-01T00:00:00Z","next_at":"soon","message":" boom ","errtype":"E\u0021","backtrace":["a",null,"\"b\""]}`,
+			func(j *core.Job) {
+				j.PriorFails = 1
+				j.Failure = &core.Failure{
+					Type: "E!", Message: "boom", Backtrace: []string{"a", `"b"`}, FailedAt: core.InstantOf(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
+				}
+			},
+		},
+		{"a failure that is too long", `"failure":{"errtype":"` + strings.Repeat("E", 101) + `","message":"` + strings.Repeat("m", 1001) + `"}`, func(j *core.Job) {
+			j.PriorFails, j.Failure = 1, &core.Failure{Type: strings.Repeat("E", 100), Message: strings.Repeat("m", 1000)}
 		}},
-		{"a failure with negative counts", `"failure":{"retry_count":-7}`, func(j *core.Job) { j.PriorFails = 1 }},
+		{"a failure with counts out of range", `"failure":{"retry_count":9223372036854775807,"remaining":9223372036854775807}`, func(j *core.Job) {
+			j.PriorFails, j.Failure = 1<<31, &core.Failure{}
+		}},
+		{"a failure with negative counts", `"failure":{"retry_count":-7}`, func(j *core.Job) { j.PriorFails, j.Failure = 1, &core.Failure{} }},
 		{"priority", `"custom":{"priority":-5}`, func(j *core.Job) { j.Priority = -5 }},
 		{"priority beyond 32 bits", `"custom":{"priority":99999999999}`, func(j *core.Job) { j.Priority = 1<<31 - 1 }},
 		{"priority that is not an integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},

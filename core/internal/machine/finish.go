@@ -304,6 +304,7 @@ func (m *Machine) tryAgain(h uint32, e *table.Entry) {
 
 func (m *Machine) noteFailure(h uint32, e *table.Entry, f *core.Failure) {
 	m.table.EnsureTransient(h).Failure = f
+	m.table.ForgetPriorFailure(h)
 	m.table.AddOpen(record.FailureSize(f))
 	e.Clear(table.FailureStored)
 }

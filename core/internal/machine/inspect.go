@@ -95,6 +95,9 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if !brief {
 		i.Job = m.table.Payload(h)
 	}
+	if i.Job != nil && i.Failure == nil && e.State != core.Done {
+		i.Failure = i.Job.FailureAfter(e.Fails)
+	}
 	i.Kept, i.Tally = e.Has(table.KeepsOutcome), m.table.Tally(h, e)
 	return i
 }

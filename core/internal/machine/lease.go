@@ -421,6 +421,9 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		n.TooMuch = false
 		r.Lease.Failure = n.Failure
 	}
+	if r.Job != nil && r.Lease.Failure == nil {
+		r.Lease.Failure = r.Job.FailureAfter(e.Fails)
+	}
 	switch {
 	case r.Job != nil && (r.Lease.Fails == 0 || r.Lease.Failure != nil):
 	case op.Late:

@@ -245,6 +245,9 @@ func (r *reader) job(queue string) *core.Job {
 		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")), Own: core.PolicyFields(r.count("own")),
 		Cost: r.count("cost"),
 	}
+	if class := r.Option("prior-failure"); class != "" {
+		j.Failure = &core.Failure{Type: class}
+	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
 	}

@@ -179,6 +179,7 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	e.Words |= table.Rehomed
 	m.storeFor(h, e, q.Name, typ)
 	m.table.SetFirstFail(h, e, 0)
+	m.table.ForgetPriorFailure(h)
 	e.Attempts, e.Fails, e.LostLeases = 0, 0, 0
 	if e.Has(table.HasTransient) {
 		m.table.Transient(h).Failure = nil

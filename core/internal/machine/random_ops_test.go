@@ -116,6 +116,9 @@ func (l *life) job(p core.Protocol) *core.Job {
 		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseEnd: core.LeaseEnd(l.rng.IntN(2)), ScheduledOrder: l.maybe(3),
 		PriorFails: uint32(l.rng.IntN(8) / 7),
 	}
+	if j.PriorFails > 0 && l.maybe(2) {
+		j.Failure = &core.Failure{Type: "E", Message: "before", FailedAt: l.clk.Now() - 5}
+	}
 	j.SeqOrder = !j.ScheduledOrder && len(j.Body)%3 == 0
 	j.Own = core.PolicyFields(l.rng.IntN(4)) * core.PolicyFields(l.rng.IntN(11)) % (core.JobFields + 1)
 	j.Tallies = core.Tallies(len(j.Body) % (core.AllTallies + 1))

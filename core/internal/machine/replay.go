@@ -168,8 +168,8 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	if s.Placed {
 		e.Clear(table.ScheduledOrder)
 	}
-	e.Attempts, e.Fails, e.ReadyAt = s.Attempts, s.Fails, s.ReadyAt
-	m.table.SetFirstFail(h, e, s.FailedAt)
+	e.Attempts, e.ReadyAt = s.Attempts, s.ReadyAt
+	m.restoreFails(h, e, s)
 	if s.Tally != nil {
 		m.table.SetTally(h, *s.Tally)
 	}
@@ -223,6 +223,17 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	case core.Gone:
 		panic("machine: a job in the store is gone")
 	}
+}
+
+// restoreFails restores the number of failures. If it differs from the job's, the failure that the job was submitted with is no longer
+// the last one.
+func (m *Machine) restoreFails(h uint32, e *table.Entry, s *record.Status) {
+	if s.Fails != e.Fails {
+		m.table.ForgetPriorFailure(h)
+		m.table.SetFirstFail(h, e, 0)
+	}
+	e.Fails = s.Fails
+	m.table.SetFirstFail(h, e, s.FailedAt)
 }
 
 // restoreKept restores a finished job that its queue keeps.

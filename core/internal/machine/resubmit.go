@@ -28,7 +28,7 @@ func (m *Machine) copyOf(e *table.Entry, old *core.Job) *core.Job {
 	j := *old
 	j.ID, j.Seq, j.RerunOf = "", 0, old.Seq
 	j.Queue, j.Type = m.queues[e.Queue].Name, m.table.TypeOf(e)
-	j.CreatedAt, j.ReadyAt, j.PriorFails = 0, 0, 0
+	j.CreatedAt, j.ReadyAt, j.PriorFails, j.Failure = 0, 0, 0, nil
 	j.Parent, j.After, j.Batch, j.OnBroken = 0, nil, 0, core.BrokenWaits
 	j.Schedule, j.CallbackFor = "", 0
 	for _, at := range []*core.Instant{&j.ExpiresAt, &j.StartBefore, &j.UniqueUntil, &j.RetainUntil} {

@@ -215,6 +215,9 @@ func (s *shelf) add(r *core.Reply, needs machine.Needs) error {
 			}
 			r.Job = rec.Job
 		}
+		if r.Lease.Failure == nil {
+			r.Lease.Failure = r.Job.FailureAfter(r.Lease.Fails)
+		}
 		if r.Lease.Fails > r.Job.PriorFails && r.Lease.Failure == nil {
 			if r.Lease.Failure = s.failures[r.Seq]; r.Lease.Failure == nil {
 				return fmt.Errorf("job %d has failed %d times and nobody knows how", r.Seq, r.Lease.Fails)
@@ -225,7 +228,9 @@ func (s *shelf) add(r *core.Reply, needs machine.Needs) error {
 	case machine.KeptOutcome:
 		r.Outcome = s.outcomes[r.Seq]
 	case machine.FailureOfDead:
-		r.Outcome.Failure = s.failures[r.Seq]
+		if r.Outcome.Failure = s.failures[r.Seq]; r.Outcome.Failure == nil {
+			r.Outcome.Failure = rec.Job.Failure
+		}
 		r.Outcome.Result = r.Outcome.Failure.Data
 	case machine.ListedJobs, machine.ListedHeads, machine.FoundJobs, machine.FoundByRecords, machine.StoredDocuments:
 	}
@@ -244,6 +249,9 @@ func (s *shelf) addInspected(r *core.Reply, rec *record.Record) error {
 	}
 	if r.Info.Job == nil && rec != nil {
 		r.Info.Job = rec.Job
+		if r.Info.State != core.Done && r.Info.Failure == nil {
+			r.Info.Failure = r.Info.Job.FailureAfter(r.Info.Fails)
+		}
 	}
 	switch {
 	case r.Info.State == core.Done && r.Info.Outcome == nil:

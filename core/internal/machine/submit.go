@@ -62,6 +62,9 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) (u
 	if j.CreatedAt == 0 || j.CreatedAt > m.table.Now {
 		j.CreatedAt = m.table.Now
 	}
+	if j.Failure != nil {
+		j.Failure.Count = j.PriorFails
+	}
 	m.policies.ApplyTo(j)
 	if j.SeqOrder { // such jobs are ordered by their numbers, regardless of the clock
 		j.CreatedAt = max(m.table.Now, m.table.FirstPlace)

@@ -154,7 +154,8 @@ func (m *Machine) chosen(e *table.Entry, n *core.Job, member core.PolicyFields) 
 // setFails sets the number of failures and forgets the last failure.
 func (m *Machine) setFails(h uint32, e *table.Entry, n *core.Job, fails uint32) {
 	m.table.SetFirstFail(h, e, 0)
-	n.PriorFails, e.Fails = fails, fails
+	n.PriorFails, n.Failure, e.Fails = fails, nil, fails
+	m.table.ForgetPriorFailure(h)
 	e.Clear(table.FailureStored)
 	if e.State == core.Retrying || e.State == core.Dead {
 		m.table.LeaveGroup(h, e)

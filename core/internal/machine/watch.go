@@ -104,5 +104,11 @@ func (m *Machine) deathOutcome(h uint32, e *table.Entry) (o *core.Outcome, known
 			return &core.Outcome{Failure: f, Result: f.Data}, true
 		}
 	}
-	return &core.Outcome{}, !e.Has(table.FailureStored)
+	if !m.table.HasPriorFailure(h) {
+		return &core.Outcome{}, !e.Has(table.FailureStored)
+	}
+	if j := m.table.Payload(h); j != nil {
+		return &core.Outcome{Failure: j.Failure}, true
+	}
+	return &core.Outcome{}, false
 }

@@ -41,7 +41,7 @@ type Position struct {
 //	1  the first
 //	2  as 1: a node can tell from its store which format is in force
 //	3  as 2: a node that wins an election waits until the lease of the previous leader has ended
-//	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Job.OnBroken, Job.Cost, Job.RerunOf,
+//	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Job.OnBroken, Job.Cost, Job.RerunOf, Job.Failure,
 //	    Status.Tally, Status.Queue, Status.StopAfter and Status.LogChunks
 const NewestFormat = 4
 
@@ -195,11 +195,11 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 
 // jobFor returns a job without fields that readers of a format do not know.
 func jobFor(format int, j *core.Job) *core.Job {
-	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.RerunOf == 0 && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
+	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.RerunOf == 0 && j.Failure == nil && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
 		return j
 	}
 	older := *j
-	older.OnBroken, older.Cost, older.RerunOf = core.BrokenWaits, 0, 0
+	older.OnBroken, older.Cost, older.RerunOf, older.Failure = core.BrokenWaits, 0, 0, nil
 	older.SeqOrder, older.Tallies, older.Own, older.Priority = false, 0, 0, min(max(j.Priority, math.MinInt32), math.MaxInt32)
 	return &older
 }

@@ -64,10 +64,10 @@ func TestEntriesAreReadBack(t *testing.T) {
 // Members of a cluster that are not upgraded yet get entries without the fields that they do not know.
 func TestEntriesOfOlderFormatsLeaveNewFieldsOut(t *testing.T) {
 	t.Parallel()
-	wide := &core.Job{Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves}
+	wide := &core.Job{Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves, Failure: &core.Failure{}}
 	for format, want := range map[int]core.Job{
 		3: {Seq: 5, Queue: "q", Type: "q", Priority: math.MinInt32},
-		4: {Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves},
+		4: {Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves, Failure: &core.Failure{}},
 	} {
 		e := &record.Entry{
 			Position: record.Position{Format: format, Number: 1},

@@ -59,6 +59,7 @@ const (
 	jobOnBroken
 	jobCost
 	jobRerunOf
+	jobFailure
 
 	jobKnown = 1<<iota - 1
 )
@@ -125,7 +126,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
 		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
 		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies) | flag(j.OnBroken != 0, jobOnBroken) |
-		flag(j.Cost != 0, jobCost) | flag(j.RerunOf != 0, jobRerunOf)
+		flag(j.Cost != 0, jobCost) | flag(j.RerunOf != 0, jobRerunOf) | flag(j.Failure != nil, jobFailure)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -192,7 +193,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobTrace. Linked jobs are mostly close to each other, so differences are small.
+// appendLinks writes jobParent to jobFailure. Linked jobs are mostly close to each other, so differences are small.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -232,6 +233,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobRerunOf != 0 {
 		dst = binary.AppendUvarint(dst, j.RerunOf)
+	}
+	if f&jobFailure != 0 {
+		dst = appendBytes(dst, AppendFailure(nil, j.Failure))
 	}
 	return dst
 }
@@ -407,6 +411,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobRerunOf != 0 {
 		j.RerunOf = d.uvarint()
+	}
+	if f&jobFailure != 0 {
+		j.Failure = d.failure()
 	}
 }
 

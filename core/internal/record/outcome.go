@@ -144,17 +144,23 @@ func DecodeOutcome(b []byte, o *core.Outcome) (external bool, err error) {
 		o.Cause = core.Cause(d.byte())
 	}
 	if f&outcomeFailure != 0 {
-		o.Failure = new(core.Failure)
-		external, err := DecodeFailure(d.bytes(), o.Failure)
-		switch {
-		case err != nil:
-			d.fail(err)
-		case external:
-			d.fail(ErrFields)
-		}
+		o.Failure = d.failure()
 	}
 	if f&outcomeResult != 0 {
 		o.Result = d.take(uint64(len(d.b)))
 	}
 	return false, d.close()
+}
+
+// failure reads a failure within another record.
+func (d *decoder) failure() *core.Failure {
+	f := new(core.Failure)
+	external, err := DecodeFailure(d.bytes(), f)
+	switch {
+	case err != nil:
+		d.fail(err)
+	case external:
+		d.fail(ErrFields)
+	}
+	return f
 }

@@ -23,6 +23,9 @@ func JobSize(j *core.Job) int {
 	for _, tag := range j.Tags {
 		n += numberBytes + len(tag)
 	}
+	if j.Failure != nil {
+		n += FailureSize(j.Failure)
+	}
 	return n
 }
 

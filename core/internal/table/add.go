@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/record"
 	"broker/core/internal/timer"
 )
 
@@ -135,6 +136,9 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 		t.SetTags(h, j.Tags)
 	}
 	t.setTrace(h, e, j.Trace)
+	if j.Failure != nil {
+		t.SetFirstFail(h, e, j.Failure.FailedAt)
+	}
 	if j.Ephemeral {
 		e.Set(Ephemeral)
 	}
@@ -179,6 +183,9 @@ func (t *Table) indexOptional(h uint32, j *core.Job) {
 	}
 	if j.Parent != 0 || len(j.After) > 0 {
 		t.EnsureOptional(h).Parent = j.Parent
+	}
+	if j.Failure != nil {
+		t.EnsureOptional(h).priorGroup = strings.Clone(groupOf(j.Failure)) // it may be a view of a record
 	}
 	if j.Cost > 1 {
 		t.EnsureOptional(h).cost = j.Cost
@@ -232,6 +239,9 @@ func PayloadBytes(j *core.Job) int {
 	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After) + len(j.Trace)
 	for _, tag := range j.Tags {
 		n += 16 + len(tag)
+	}
+	if j.Failure != nil {
+		n += record.FailureSize(j.Failure)
 	}
 	return n
 }

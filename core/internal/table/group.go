@@ -37,9 +37,25 @@ func (t *Table) CountFailure(e *Entry, n int) {
 // groupOf is the failure group of a failure; empty: none.
 func groupOf(f *core.Failure) string { return cmp.Or(f.Group, f.Type) }
 
+// ForgetPriorFailure says that the failure with which a job was submitted is no longer its last failure.
+func (t *Table) ForgetPriorFailure(h uint32) {
+	if x := t.Optional(h); x != nil {
+		x.priorGroup = ""
+	}
+}
+
+// HasPriorFailure reports whether the last failure of a job is the failure with which it was submitted.
+func (t *Table) HasPriorFailure(h uint32) bool {
+	x := t.Optional(h)
+	return x != nil && x.priorGroup != ""
+}
+
 // joinGroup adds a job to its failure group, if it has one.
 func (t *Table) joinGroup(h uint32, e *Entry) {
 	name := ""
+	if x := t.Optional(h); x != nil {
+		name = x.priorGroup
+	}
 	if n := t.Transient(h); e.Has(HasTransient) && n.Failure != nil {
 		name = groupOf(n.Failure)
 	}

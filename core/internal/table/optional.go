@@ -32,6 +32,7 @@ type Optional struct {
 	Parent         uint64
 	OnBroken       core.OnBroken
 	cost           uint32      // Job.Cost; zero: 1
+	priorGroup     string      // failure group of Job.Failure, while that is the last failure
 	Waiting        []uint64    // its dependencies, in ascending order
 	Shortened      core.Commit // commit with the last end of a dependency that did not rewrite the job's record
 	Successors     []uint64    // jobs that depend on this one

@@ -19,7 +19,7 @@ func FullJob() *core.Job {
 		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
 		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
 		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s", Timeline: 11, Trace: "trace", SeqOrder: true,
-		Tallies: core.AllTallies, Own: core.JobFields, OnBroken: core.BrokenDrops, Cost: 20, RerunOf: 12,
+		Tallies: core.AllTallies, Own: core.JobFields, OnBroken: core.BrokenDrops, Cost: 20, RerunOf: 12, Failure: FullFailure(),
 	}
 }
 
