@@ -81,7 +81,7 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		m, err := q.check(of, &e.messageInput)
-		if err == nil && m.size() > min(of.number(maximumSize), q.f.opts.MaxBodyBytes) {
+		if err == nil && m.size() > min(of.number(maximumSize), q.front.opts.MaxBodyBytes) {
 			total += m.size()
 			err = refuse(invalidParameter, "One or more parameters cannot be validated. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
 		}

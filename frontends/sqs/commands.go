@@ -87,7 +87,7 @@ func on[In any, P interface {
 		if err := q.mayOne(roles, name); err != nil {
 			return nil, err
 		}
-		queue, err := q.f.find(name)
+		queue, err := q.front.find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -97,15 +97,15 @@ func on[In any, P interface {
 
 // mayUse reports whether a caller may know that a queue exists.
 func (q *request) mayUse(name string) bool {
-	return slices.ContainsFunc(users, func(r access.Role) bool { return q.from.principal.May(r, q.f.coreName(name)) })
+	return slices.ContainsFunc(users, func(r access.Role) bool { return q.from.principal.May(r, q.front.coreName(name)) })
 }
 
 // mayOne refuses a caller that has none of the roles for a queue.
 func (q *request) mayOne(roles []access.Role, name string) error {
 	for _, role := range roles {
-		if q.from.principal.May(role, q.f.coreName(name)) {
+		if q.from.principal.May(role, q.front.coreName(name)) {
 			return nil
 		}
 	}
-	return q.f.forbid(name)
+	return q.front.forbid(name)
 }

@@ -53,7 +53,7 @@ func errExpired(handle string) error {
 
 // finish deletes messages or changes their visibility, each independently, and waits for the commit.
 func (q *request) finish(of *queue, wanted []deletion) ([]error, error) {
-	c := q.f.open(q.from)
+	c := q.front.open(q.from)
 	defer c.close()
 	errs := make([]error, len(wanted))
 	var commit core.Commit
@@ -71,7 +71,7 @@ func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error
 	if w.visibility != nil && (*w.visibility < 0 || *w.visibility > maxVisibility) {
 		return core.Reply{}, badValue(*w.visibility, visibilityTimeout, "VisibilityTimeout must be an integer between 0 and 43200")
 	}
-	name := q.f.coreName(of.Name)
+	name := q.front.coreName(of.Name)
 	h, err := parseHandle(w.handle, name)
 	switch {
 	case err != nil:
@@ -85,7 +85,7 @@ func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error
 // deleteOne deletes a message by any of its handles. In a FIFO queue only the handle of the current lease counts. Deleting a
 // message twice succeeds.
 func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
-	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.f.coreName(of.Name)}, Authority: core.ByAnyone}
+	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.front.coreName(of.Name)}, Authority: core.ByAnyone}
 	if of.FIFO {
 		op.If.States, op.If.LeasedAt = []core.State{core.Leased}, h.leasedAt
 	}
@@ -104,14 +104,14 @@ func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (
 // elsewhere reports whether a message has left the queue.
 func (q *request) elsewhere(of *queue, c *client, h receiptHandle) bool {
 	r, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: h.seq}, Brief: true})
-	return err != nil || r.Info.Queue != q.f.coreName(of.Name)
+	return err != nil || r.Info.Queue != q.front.coreName(of.Name)
 }
 
 // changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a standard queue
 // the handle of an expired lease also counts, and makes the message invisible again.
 func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
-	until := q.f.broker.Now().Add(seconds(*w.visibility))
-	here := core.Condition{Queue: q.f.coreName(of.Name)}
+	until := q.front.broker.Now().Add(seconds(*w.visibility))
+	here := core.Condition{Queue: q.front.coreName(of.Name)}
 	report := &core.Report{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until}
 	if of.FIFO {
 		report.If.LeasedAt = h.leasedAt

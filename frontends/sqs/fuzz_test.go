@@ -27,7 +27,7 @@ func FuzzRequest(f *testing.F) {
 		if w.decode(in) != nil {
 			return
 		}
-		q := &request{f: front, wire: w, from: caller{}}
+		q := &request{front: front, wire: w, from: caller{}}
 		for _, fifo := range []bool{false, true} {
 			for i := range in.Entries {
 				if m, err := q.check(&queue{FIFO: fifo}, &in.Entries[i].messageInput); err == nil && (m.body == "" || !validContents(m.body) || m.size() < len(m.body)) {

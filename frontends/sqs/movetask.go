@@ -204,7 +204,7 @@ func (q *request) listSources(of *queue, in *listSourcesInput) (any, error) {
 		return nil, err
 	}
 	out := &listSourcesOutput{QueueURLs: []string{}}
-	for _, name := range q.f.sourcesOf(of.Name) {
+	for _, name := range q.front.sourcesOf(of.Name) {
 		if name <= after || !q.mayUse(name) {
 			continue
 		}
@@ -228,7 +228,7 @@ type taskHandle struct {
 }
 
 func (q *request) startMoveTask(in *startTaskInput) (any, error) {
-	f := q.f
+	f := q.front
 	source, err := q.byARN(in.SourceARN, "SourceArn", access.Operate)
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	if info != nil {
 		t.ToMove = info.Ready()
 	}
-	t.Handle = q.f.newTaskHandle(source.Name)
+	t.Handle = q.front.newTaskHandle(source.Name)
 	c := f.open(q.from)
 	defer c.close()
 	commit, err := f.addTask(c, t)
@@ -288,10 +288,10 @@ func (q *request) byARN(arn, parameter string, role access.Role) (*queue, error)
 	if strings.Count(arn, ":") != 5 {
 		return nil, refuse(invalidParameter, "You must use this format to specify the %s: arn:<partition>:<service>:<region>:<account-id>:<resource-id>", parameter)
 	}
-	if err := q.f.may(q.from, role, arnName(arn)); err != nil {
+	if err := q.front.may(q.from, role, arnName(arn)); err != nil {
 		return nil, err
 	}
-	of, err := q.f.find(arnName(arn))
+	of, err := q.front.find(arnName(arn))
 	if err != nil {
 		return nil, noResource(parameter)
 	}
@@ -335,9 +335,9 @@ func (q *request) listMoveTasks(in *listTasksInput) (any, error) {
 		}
 	}
 	out := &listTasksOutput{}
-	for _, t := range q.f.tasksOf(source.Name) {
+	for _, t := range q.front.tasksOf(source.Name) {
 		if len(out.Results) < limit {
-			out.Results = append(out.Results, q.f.viewTask(t))
+			out.Results = append(out.Results, q.front.viewTask(t))
 		}
 	}
 	return out, nil
@@ -368,17 +368,17 @@ func (q *request) cancelMoveTask(in *taskHandle) (any, error) {
 	if in.TaskHandle == "" {
 		return nil, missing("TaskHandle")
 	}
-	source, ok := q.f.sourceOf(in.TaskHandle)
+	source, ok := q.front.sourceOf(in.TaskHandle)
 	if !ok {
 		return nil, refuse(invalidParameter, "Value for parameter TaskHandle is invalid.")
 	}
 	if err := q.mayOne(operate, source); err != nil {
 		return nil, err
 	}
-	if _, err := q.f.find(source); err != nil {
+	if _, err := q.front.find(source); err != nil {
 		return nil, noResource("SourceArn")
 	}
-	for _, t := range q.f.tasksOf(source) {
+	for _, t := range q.front.tasksOf(source) {
 		if t.Handle != in.TaskHandle {
 			continue
 		}
@@ -391,9 +391,9 @@ func (q *request) cancelMoveTask(in *taskHandle) (any, error) {
 		if !running {
 			break
 		}
-		c := q.f.open(q.from)
+		c := q.front.open(q.from)
 		defer c.close()
-		commit, err := q.f.save(c, t)
+		commit, err := q.front.save(c, t)
 		if err != nil {
 			return nil, err
 		}

@@ -184,7 +184,7 @@ type queueURLOutput struct {
 }
 
 func (q *request) createQueue(in *createQueueInput) (any, error) {
-	f, name := q.f, in.QueueName
+	f, name := q.front, in.QueueName
 	if name == "" {
 		return nil, missing("QueueName")
 	}
@@ -218,7 +218,7 @@ func (q *request) createQueue(in *createQueueInput) (any, error) {
 
 // createLocked makes a queue, or finds an existing queue with the requested attributes.
 func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core.Commit, error) {
-	f := q.f
+	f := q.front
 	if old := f.known(in.QueueName); old != nil {
 		for name, value := range in.Attributes {
 			if old.get(name) != value {
@@ -244,7 +244,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 }
 
 // urlOf is the URL of a queue.
-func (q *request) urlOf(name string) string { return q.host + "/" + q.f.opts.Account + "/" + name }
+func (q *request) urlOf(name string) string { return q.host + "/" + q.front.opts.Account + "/" + name }
 
 // arnOf is the ARN of a queue.
 func (f *Frontend) arnOf(name string) string {
@@ -262,7 +262,7 @@ func (q *request) getQueueURL(in *getQueueURLInput) (any, error) {
 	if err := q.mayOne(users, in.QueueName); err != nil {
 		return nil, err
 	}
-	if _, err := q.f.find(in.QueueName); err != nil {
+	if _, err := q.front.find(in.QueueName); err != nil {
 		return nil, err
 	}
 	return &queueURLOutput{q.urlOf(in.QueueName)}, nil
@@ -270,7 +270,7 @@ func (q *request) getQueueURL(in *getQueueURLInput) (any, error) {
 
 // deleteQueue removes a queue with its messages and settings.
 func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
-	f, name := q.f, q.f.coreName(old.Name)
+	f, name := q.front, q.front.coreName(old.Name)
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	c := f.open(q.from)
@@ -298,9 +298,9 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 }
 
 func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
-	c := q.f.open(q.from)
+	c := q.front.open(q.from)
 	defer c.close()
-	commit, err := q.purge(c, q.f.coreName(old.Name), false)
+	commit, err := q.purge(c, q.front.coreName(old.Name), false)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +308,7 @@ func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 	if old.FIFO {
 		_, err := q.change(old.Name, func(old *queue) (*queue, error) {
 			fresh := *old
-			fresh.PurgedAt = q.f.broker.Now()
+			fresh.PurgedAt = q.front.broker.Now()
 			return &fresh, nil
 		})
 		if err != nil {

@@ -29,7 +29,7 @@ func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, er
 		return nil, err
 	}
 	fresh, err := q.change(of.Name, func(old *queue) (*queue, error) {
-		return old.with(in.Attributes, q.f.broker.Now()), nil
+		return old.with(in.Attributes, q.front.broker.Now()), nil
 	})
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, er
 
 // change changes a queue and waits for the commit.
 func (q *request) change(name string, alter func(old *queue) (*queue, error)) (*queue, error) {
-	f := q.f
+	f := q.front
 	c := f.open(q.from)
 	defer c.close()
 	fresh, commit, err := func() (*queue, core.Commit, error) {
@@ -84,7 +84,7 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 	if err := q.mayOne([]access.Role{access.Produce, access.Operate}, policy.target); err != nil {
 		return err
 	}
-	dead, err := q.f.find(policy.target)
+	dead, err := q.front.find(policy.target)
 	switch {
 	case err != nil:
 		return refuse(invalidParameter, "Value %s for parameter RedrivePolicy is invalid. Reason: Dead letter target does not exist.", shorten(value))
@@ -99,10 +99,10 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 
 // retain applies the retention period of a queue to its messages.
 func (q *request) retain(of *queue) error {
-	c := q.f.open(q.from)
+	c := q.front.open(q.from)
 	defer c.close()
 	keep := seconds(of.number(retentionPeriod))
-	list := &core.ListJobs{Tag: 1, Queue: q.f.coreName(of.Name), Brief: true, Limit: maxListed, Cursor: 0, State: core.Gone}
+	list := &core.ListJobs{Tag: 1, Queue: q.front.coreName(of.Name), Brief: true, Limit: maxListed, Cursor: 0, State: core.Gone}
 	var commit core.Commit
 	for {
 		r, err := c.one(list)
@@ -225,12 +225,12 @@ func (q *request) addPermission(of *queue, in *addPermissionInput) (any, error) 
 		who = append(who, "arn:aws:iam::"+account+":root")
 	}
 	for _, action := range in.Actions {
-		if action != "*" && (q.f.meter[action] == nil || action == noAction) {
+		if action != "*" && (q.front.meter[action] == nil || action == noAction) {
 			return nil, badValue("SQS:"+shorten(action), "ActionName", "Please refer to the appropriate WSDL for a list of valid actions.")
 		}
 		what = append(what, "SQS:"+action)
 	}
-	fresh := statement{in.Label, "Allow", map[string]any{"AWS": single(who)}, single(what), q.f.arnOf(of.Name)}
+	fresh := statement{in.Label, "Allow", map[string]any{"AWS": single(who)}, single(what), q.front.arnOf(of.Name)}
 	return q.editPolicy(of.Name, func(p *policyDocument) error {
 		if slices.Contains(p.labels(), in.Label) {
 			return badValue(in.Label, "Label", "Already exists.")
@@ -283,7 +283,7 @@ func (p *policyDocument) labels() []string {
 // editPolicy changes the Policy of a queue. A policy without statements is removed.
 func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any, error) {
 	_, err := q.change(name, func(old *queue) (*queue, error) {
-		p := policyDocument{Version: "2008-10-17", ID: q.f.arnOf(name) + "/SQSDefaultPolicy"}
+		p := policyDocument{Version: "2008-10-17", ID: q.front.arnOf(name) + "/SQSDefaultPolicy"}
 		if value := old.get(policyAttribute); value != "" {
 			if err := json.Unmarshal([]byte(value), &p); err != nil {
 				return nil, badAttribute(policyAttribute)
@@ -300,7 +300,7 @@ func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any
 			}
 			value = string(raw)
 		}
-		return old.with(map[string]string{policyAttribute: value}, q.f.broker.Now()), nil
+		return old.with(map[string]string{policyAttribute: value}, q.front.broker.Now()), nil
 	})
 	if err == nil {
 		q.audit("queue.change", name, policyAttribute)
@@ -310,7 +310,7 @@ func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any
 
 // audit adds a change to the audit log.
 func (q *request) audit(action, name, detail string) {
-	q.f.opts.Audit(access.Change{
-		Who: q.from.name(), Address: q.from.address, Protocol: core.SQS, Action: action, Target: q.f.coreName(name), Detail: detail,
+	q.front.opts.Audit(access.Change{
+		Who: q.from.name(), Address: q.from.address, Protocol: core.SQS, Action: action, Target: q.front.coreName(name), Detail: detail,
 	})
 }

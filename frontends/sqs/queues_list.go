@@ -34,9 +34,9 @@ func (q *request) listQueues(in *listQueuesInput) (any, error) {
 		return nil, err
 	}
 	if !q.from.principal.MaySome(access.Read) && !q.from.principal.MaySome(access.Produce) && !q.from.principal.MaySome(access.Consume) {
-		return nil, q.f.forbid("*")
+		return nil, q.front.forbid("*")
 	}
-	names, err := q.f.names(in.QueueNamePrefix, after, q.mayUse, limit+1)
+	names, err := q.front.names(in.QueueNamePrefix, after, q.mayUse, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (q *request) getQueueAttributes(of *queue, in *attributeNames) (any, error)
 	if len(in.AttributeNames) == 0 {
 		return out, nil
 	}
-	info, err := q.f.inspect(of.Name)
+	info, err := q.front.inspect(of.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (q *request) getQueueAttributes(of *queue, in *attributeNames) (any, error)
 		info = &core.QueueInfo{}
 	}
 	values := map[string]string{
-		queueARN: q.f.arnOf(of.Name), createdAt: strconv.FormatInt(of.CreatedAt, 10),
+		queueARN: q.front.arnOf(of.Name), createdAt: strconv.FormatInt(of.CreatedAt, 10),
 		modifiedAt:    strconv.FormatInt(cmp.Or(of.ModifiedAt, of.CreatedAt), 10),
 		countVisible:  strconv.Itoa(info.Ready()),
 		countInFlight: strconv.Itoa(info.Leased),

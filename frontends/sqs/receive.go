@@ -70,7 +70,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	if err := in.check(of); err != nil {
 		return nil, err
 	}
-	f := q.f
+	f := q.front
 	l := &leasing{q: q, of: of, in: in, c: f.open(q.from), limit: 1}
 	defer l.c.close()
 	if in.MaxNumberOfMessages != nil {
@@ -121,19 +121,19 @@ type leasing struct {
 
 // full reports whether the queue has reached its limit of messages in flight. If it nearly has, it lowers the limit of the receive.
 func (l *leasing) full() (bool, error) {
-	if l.q.f.opts.MaxInFlight == 0 {
+	if l.q.front.opts.MaxInFlight == 0 {
 		return false, nil
 	}
-	info, err := l.q.f.inspect(l.of.Name)
+	info, err := l.q.front.inspect(l.of.Name)
 	if info != nil {
-		l.limit = min(l.limit, l.q.f.opts.MaxInFlight-info.Leased)
+		l.limit = min(l.limit, l.q.front.opts.MaxInFlight-info.Leased)
 	}
 	return l.limit <= 0, err
 }
 
 // lease leases messages. A message that was already received too often becomes a dead letter instead.
 func (l *leasing) lease() error {
-	f := l.q.f
+	f := l.q.front
 	wait := l.of.number(receiveWait)
 	if l.in.WaitTimeSeconds != nil {
 		wait = *l.in.WaitTimeSeconds
@@ -206,7 +206,7 @@ func (l *leasing) giveBack() {
 		ops[i] = &core.Release{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
 	}
 	l.taken = nil
-	c := l.q.f.open(caller{internal: true})
+	c := l.q.front.open(caller{internal: true})
 	defer c.close()
 	c.all(ops...)
 }
@@ -224,7 +224,7 @@ func (l *leasing) visibility(job *core.Job) time.Duration {
 
 // hide sets the ends of the leases that do not last for the visibility timeout.
 func (l *leasing) hide() {
-	now := l.q.f.broker.Now()
+	now := l.q.front.broker.Now()
 	ops := make([]core.Op, 0, len(l.taken))
 	for i := range l.taken {
 		r := &l.taken[i]
@@ -251,7 +251,7 @@ func (l *leasing) view() *receiveOutput {
 				first = info.Info.Tally.FirstLeasedAt
 			}
 		}
-		out.Messages[i] = l.q.f.view(r, first, l.in)
+		out.Messages[i] = l.q.front.view(r, first, l.in)
 	}
 	return out
 }
@@ -273,7 +273,7 @@ func gone(err error) bool {
 
 // bury moves a leased message to the dead-letter queue of its queue, with its count of receives.
 func (l *leasing) bury(r *core.Reply) error {
-	f := l.q.f
+	f := l.q.front
 	op := &core.Move{
 		Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Authority: core.ByLeased,
 		Queue: f.coreName(l.of.redrive.target),

@@ -52,7 +52,7 @@ func (q *request) sendMessage(of *queue, in *sendInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size := m.size(); size > min(of.number(maximumSize), q.f.opts.MaxBodyBytes) {
+	if size := m.size(); size > min(of.number(maximumSize), q.front.opts.MaxBodyBytes) {
 		return nil, refuse(invalidParameter, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
 	}
 	results, err := q.send(of, []*outgoing{m})
@@ -70,7 +70,7 @@ type sent struct {
 
 // send submits messages in one call and waits for their commit. Each is accepted or refused independently.
 func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
-	f := q.f
+	f := q.front
 	if err := q.turns(of, messages); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (q *request) turns(of *queue, messages []*outgoing) error {
 	if of.FIFO || of.Fair || !slices.ContainsFunc(messages, func(m *outgoing) bool { return m.carried.Group != "" }) {
 		return nil
 	}
-	f := q.f
+	f := q.front
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	old, err := f.find(of.Name)
@@ -212,7 +212,7 @@ func (q *request) senderID() string {
 	if name := q.from.name(); name != "" {
 		return name
 	}
-	return q.f.opts.Account
+	return q.front.opts.Account
 }
 
 // checkOrder checks the group and the deduplication id.

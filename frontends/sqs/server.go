@@ -42,7 +42,7 @@ func (f *Frontend) Server() *http.Server {
 
 // request is a request in progress.
 type request struct {
-	f     *Frontend
+	front *Frontend
 	ctx   context.Context //nolint:containedctx // a request is its context
 	wire  *wireRequest
 	from  caller
@@ -59,7 +59,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := f.broker.Now()
 	// client watches the request's context and the end of the front-end separately, because a combined context would cost a
 	// waiting poll two kilobytes.
-	q := &request{f: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
+	q := &request{front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
 	result, err := q.serve(r)
 	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {
 		q.giveBack()
@@ -95,7 +95,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (q *request) serve(r *http.Request) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.f.opts.Panicked(p, debug.Stack())
+			q.front.opts.Panicked(p, debug.Stack())
 			err = errPanic
 		}
 	}()
@@ -146,8 +146,8 @@ func (f *Frontend) hostURL(r *http.Request) string {
 
 // authenticate finds the principal of a request and reads its body. If the access key is unknown, it does not read the body.
 func (q *request) authenticate(r *http.Request) (body []byte, err error) {
-	control := q.f.opts.Access
-	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.f.opts.DefaultPrincipal)}
+	control := q.front.opts.Access
+	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.front.opts.DefaultPrincipal)}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		cert := r.TLS.VerifiedChains[0][0]
 		q.from.identity = cert.Subject.String()
@@ -157,7 +157,7 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	}
 	if !control.HasSQSKeys() {
 		if q.from.principal == access.Nobody {
-			return nil, q.f.forbid("sqs")
+			return nil, q.front.forbid("sqs")
 		}
 		return readBody(r)
 	}
@@ -171,7 +171,7 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	case s == nil:
 		return readBody(r)
 	}
-	now := q.f.broker.Now()
+	now := q.front.broker.Now()
 	p, secret := control.BySQSKey(s.key)
 	if p == nil {
 		control.Logins().Failed(r.RemoteAddr, "", now)

@@ -275,7 +275,7 @@ func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("q")
-	q := &request{f: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone}}
+	q := &request{front: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone}}
 	c := f.open(q.from)
 	defer c.close()
 	f.changes.Lock()
