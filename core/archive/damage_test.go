@@ -34,14 +34,10 @@ func TestRestoreUsesAnOlderCopyIfTheNewestIsDamaged(t *testing.T) {
 
 func TestRestoreEndsBeforeADamagedEntry(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.caughtUp()
-	f.push(20)
-	f.caughtUp()
-	_, segments := f.files()
-	damage(t, segments[0], 0.5)
+	f, segment := shipped(t, 20)
+	damage(t, segment, 0.5)
 	r := f.restore(0)
-	if r.Entries < 5 || r.Entries > 15 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], segments[0]) {
+	if r.Entries < 5 || r.Entries > 15 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], segment) {
 		t.Errorf("restored %+v", r)
 	}
 }
@@ -85,20 +81,16 @@ func TestRestoreUsesAnOlderTimelineIfTheNewestHasNoIntactCopy(t *testing.T) {
 func TestDamageOutsideEntriesIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, len(segmentMagic), len(segmentMagic) + 4} {
-		f := newFixture(t)
-		f.caughtUp()
-		f.push(20)
-		f.caughtUp()
-		_, segments := f.files()
-		b, err := os.ReadFile(segments[0])
+		f, segment := shipped(t, 20)
+		b, err := os.ReadFile(segment)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b[at] ^= 0x40
-		if err := os.WriteFile(segments[0], b, 0o600); err != nil {
+		if err := os.WriteFile(segment, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := f.restore(0); r.Entries != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], segments[0]) {
+		if r := f.restore(0); r.Entries != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], segment) {
 			t.Errorf("byte %d: restored %+v", at, r)
 		}
 		r, err := Check(context.Background(), f.dir, nil)
@@ -115,23 +107,30 @@ func TestDamageOutsideEntriesIsNoticed(t *testing.T) {
 
 func TestTornSegmentEndsWithItsLastWholeEntry(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.caughtUp()
-	f.push(5)
-	f.caughtUp()
-	_, segments := f.files()
-	whole, err := os.ReadFile(segments[0])
+	f, segment := shipped(t, 5)
+	whole, err := os.ReadFile(segment)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cut := len(whole); cut >= 0; cut -= 131 {
-		if err := os.WriteFile(segments[0], whole[:cut], 0o600); err != nil {
+		if err := os.WriteFile(segment, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if r := f.restore(0); len(r.Notes) > 0 || r.Entries > 5 || cut == len(whole) && r.Entries != 5 || cut < len(whole) && r.Entries == 5 {
 			t.Errorf("cut at %d: restored %+v", cut, r)
 		}
 	}
+}
+
+// shipped is an archive with n entries after its base copy, and the file that has them.
+func shipped(t *testing.T, n int) (f *fixture, segment string) {
+	t.Helper()
+	f = newFixture(t)
+	f.caughtUp()
+	f.push(n)
+	f.caughtUp()
+	_, segments := f.files()
+	return f, segments[0]
 }
 
 // damage changes a byte of a file.
@@ -157,10 +156,7 @@ func TestRemovedFilesBeginATimeline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.caughtUp()
-			f.push(3)
-			f.caughtUp()
+			f, _ := shipped(t, 3)
 			if err := os.RemoveAll(remove(f)); err != nil {
 				t.Fatal(err)
 			}

@@ -121,10 +121,9 @@ func TestDeadLetters(t *testing.T) {
 
 	sources := f.do("ListDeadLetterSourceQueues", object{"QueueUrl": dead})["queueUrls"].([]any)
 	want(t, "sources", len(sources), 1)
-	arn := "arn:aws:sqs:us-east-1:000000000000:dead"
-	f.do("StartMessageMoveTask", object{"SourceArn": arn})
+	f.do("StartMessageMoveTask", object{"SourceArn": f.arnOf("dead")})
 	f.done.Wait()
-	task := f.do("ListMessageMoveTasks", object{"SourceArn": arn})["Results"].([]any)[0].(object)
+	task := f.task("dead")
 	want(t, "task", task["Status"], taskDone)
 	want(t, "moved", task["ApproximateNumberOfMessagesMoved"], float64(1))
 	back := f.receive(q)
@@ -135,22 +134,15 @@ func TestDeadLetters(t *testing.T) {
 func TestMoveTaskRunsOnAfterARestartAndCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	dead, other := f.create("dead"), f.create("other")
-	f.create("q", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":2}`)
-	for range 3 {
-		f.send(dead, "m")
-	}
-	arn := "arn:aws:sqs:us-east-1:000000000000:"
-	start := object{"SourceArn": arn + "dead", "DestinationArn": arn + "other", "MaxNumberOfMessagesPerSecond": 1}
-	f.do("StartMessageMoveTask", start)
+	dead, other, start := f.startMove(1)
 	status, _, _ := f.post(context.Background(), "StartMessageMoveTask", start)
 	want(t, "a second task", status, 400)
 	f.restart()
-	task := f.do("ListMessageMoveTasks", object{"SourceArn": arn + "dead"})["Results"].([]any)[0].(object)
+	task := f.task("dead")
 	want(t, "after a restart", task["Status"], taskRunning)
 	f.do("CancelMessageMoveTask", object{"TaskHandle": task["TaskHandle"]})
 	f.done.Wait()
-	task = f.do("ListMessageMoveTasks", object{"SourceArn": arn + "dead"})["Results"].([]any)[0].(object)
+	task = f.task("dead")
 	want(t, "after the cancellation", task["Status"], taskCancelled)
 	if left := len(f.receive(dead)) + len(f.receive(other)); left != 3 {
 		t.Errorf("%d messages are left of 3", left)

@@ -33,6 +33,25 @@ func (f *fixture) redrive(dead string, messages int) (status int) {
 	return status
 }
 
+// startMove starts a task that moves the three messages of a dead-letter queue to another queue.
+func (f *fixture) startMove(perSecond int) (dead, other string, start object) {
+	f.t.Helper()
+	dead, other = f.create("dead"), f.create("other")
+	f.create("q", redrivePolicy, `{"deadLetterTargetArn":"`+f.arnOf("dead")+`","maxReceiveCount":2}`)
+	for range 3 {
+		f.send(dead, "m")
+	}
+	start = object{"SourceArn": f.arnOf("dead"), "DestinationArn": f.arnOf("other"), "MaxNumberOfMessagesPerSecond": perSecond}
+	f.do("StartMessageMoveTask", start)
+	return dead, other, start
+}
+
+// task is the latest move task of a queue.
+func (f *fixture) task(dead string) object {
+	f.t.Helper()
+	return f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf(dead)})["Results"].([]any)[0].(object)
+}
+
 func TestMoveTasksGoWithTheirQueue(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -98,7 +117,7 @@ func TestRunningMoveTasksAreLimited(t *testing.T) {
 		want(t, "start", f.redrive(fmt.Sprint("dead-", i), 2), 200)
 	}
 	want(t, "one too many", f.redrive("last", 2), 403)
-	task := f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf("dead-0")})["Results"].([]any)[0].(object)
+	task := f.task("dead-0")
 	f.do("CancelMessageMoveTask", object{"TaskHandle": task["TaskHandle"]})
 	for f.tasksOf("dead-0")[0].running() { // at most for the second between two messages
 		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // pace uses the real time
@@ -120,7 +139,7 @@ func TestMoveTaskEndsWithTheRightToIt(t *testing.T) {
 		}
 		f.done.Wait()
 		control.Load(everything)
-		task := f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf("dead")})["Results"].([]any)[0].(object)
+		task := f.task("dead")
 		want(t, "state", task["Status"], taskFailed)
 		if moved := task["ApproximateNumberOfMessagesMoved"].(float64); moved > 3 {
 			t.Errorf("%v messages were moved", moved)
@@ -131,16 +150,10 @@ func TestMoveTaskEndsWithTheRightToIt(t *testing.T) {
 func TestMoveTaskFailsWithoutItsDestination(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	dead, other := f.create("dead"), f.create("other")
-	f.create("q", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":2}`)
-	for range 3 {
-		f.send(dead, "m")
-	}
-	arn := "arn:aws:sqs:us-east-1:000000000000:"
-	f.do("StartMessageMoveTask", object{"SourceArn": arn + "dead", "DestinationArn": arn + "other", "MaxNumberOfMessagesPerSecond": 5})
+	dead, other, _ := f.startMove(5)
 	f.do("DeleteQueue", object{"QueueUrl": other})
 	f.done.Wait()
-	task := f.do("ListMessageMoveTasks", object{"SourceArn": arn + "dead"})["Results"].([]any)[0].(object)
+	task := f.task("dead")
 	want(t, "task", task["Status"], taskFailed)
 	want(t, "reason", task["FailureReason"], queueDoesNotExist.code)
 	status, _, _ := f.post(t.Context(), "GetQueueUrl", object{"QueueName": "other"})

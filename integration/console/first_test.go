@@ -2,7 +2,6 @@ package console
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,9 +26,7 @@ func TestAnEmptyStoreShowsProgramsThatWork(t *testing.T) {
 				t.Fatalf("the page has %d programs", len(copied))
 			}
 			b.clean("an empty store")
-			if _, err := exec.LookPath(program); err != nil {
-				t.Skip(program + " is not installed")
-			}
+			harness.Need(t, program)
 			submit, work := copied[0], strings.Replace(copied[1], "-- cat", "--drain -- cat", 1)
 			dir := t.TempDir()
 			for i, text := range []string{submit, work} {

@@ -20,6 +20,7 @@ var packages = map[string]string{
 
 	"redis-server": "redis-server",
 	"chromium":     "chromium",
+	"bash":         "bash",
 	"php":          "php-cli",
 	"perl":         "perl",
 	"node":         "nodejs",
