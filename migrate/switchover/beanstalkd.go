@@ -48,7 +48,7 @@ type beanstalkConn struct {
 }
 
 func (c *beanstalkConn) request(in *bufio.Reader) ([]byte, error) {
-	line, err := readLine(in)
+	line, err := readLine(in, maxLine)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (c *beanstalkConn) request(in *bufio.Reader) ([]byte, error) {
 }
 
 func (c *beanstalkConn) reply(in *bufio.Reader) ([]byte, error) {
-	line, err := readLine(in)
+	line, err := readLine(in, maxLine)
 	if err != nil {
 		return nil, err
 	}

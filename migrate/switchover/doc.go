@@ -14,6 +14,7 @@
 //	broker.go     connections to the broker
 //	options.go    one joiner for each protocol
 //	outbox.go     bytes on their way to a connection
+//	read.go       lines and bodies of every protocol
 //	gearman.go, gearmanconn.go, gearmanreply.go, gearmanpacket.go   Gearman: requests of a connection overlap
 //	sequence.go   protocols whose replies are in the order of the requests
 //	faktory.go, faktorywork.go   Faktory: submissions, and what workers ask

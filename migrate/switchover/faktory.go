@@ -55,35 +55,15 @@ type faktoryConn struct {
 	turn  bool           // the broker is asked first for the next job
 }
 
-func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) { return readLongLine(in) }
+func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) { return readLine(in, maxMessage) } // it may be a list of jobs
 
 func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return readFaktory(in) }
 
 func (c *faktoryConn) lost() []byte { return faktoryError(errLost) }
 
-// readLongLine reads a line that may contain a list of jobs.
-func readLongLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return line, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		case len(line) > maxMessage:
-			return nil, errFraming
-		}
-	}
-}
-
-// errFraming is returned for bytes that are not of the protocol.
-var errFraming = errors.New("not of the protocol")
-
 // readFaktory reads a reply: a line, or a string with its length before it.
 func readFaktory(in *bufio.Reader) ([]byte, error) {
-	line, err := readLine(in)
+	line, err := readLine(in, maxLine)
 	if err != nil || line[0] != '$' {
 		return line, err
 	}

@@ -22,7 +22,7 @@ func FuzzReaders(f *testing.F) {
 		func(in *bufio.Reader) ([]byte, error) {
 			return readGearmanReply(in, func() bool { return true })
 		},
-		readLongLine, readFaktory, b.request, b.reply,
+		(&faktoryConn{}).request, readFaktory, b.request, b.reply,
 	}
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		for i, read := range readers {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"strings"
 
 	"broker/frontends/gearman/packet"
@@ -77,9 +76,6 @@ func foreground(t packet.Type) bool {
 	return false
 }
 
-// errGearman is returned for bytes that are not Gearman's.
-var errGearman = errors.New("not of the protocol")
-
 // readGearman reads a packet with this magic, or a line of text.
 func readGearman(in *bufio.Reader, magic string) (gearmanPacket, error) {
 	first, err := in.Peek(1)
@@ -87,7 +83,7 @@ func readGearman(in *bufio.Reader, magic string) (gearmanPacket, error) {
 		return nil, err
 	}
 	if first[0] != 0 {
-		return readLine(in)
+		return readLine(in, maxLine)
 	}
 	head, err := in.Peek(packet.HeaderBytes)
 	if err != nil {
@@ -95,43 +91,9 @@ func readGearman(in *bufio.Reader, magic string) (gearmanPacket, error) {
 	}
 	_, size, ok := packet.Header(head, magic)
 	if !ok || size > maxMessage {
-		return nil, errGearman
+		return nil, errFraming
 	}
 	return readFull(in, packet.HeaderBytes+int(size))
-}
-
-// readFull reads n bytes. Memory grows with the received bytes, not with n.
-func readFull(in *bufio.Reader, n int) ([]byte, error) {
-	const step = 1 << 20
-	p := make([]byte, 0, min(n, step))
-	for len(p) < n {
-		at := len(p)
-		p = append(p, make([]byte, min(n-at, max(step, at)))...)
-		if _, err := io.ReadFull(in, p[at:]); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-// maxLine bounds a line of text.
-const maxLine = 64 << 10
-
-// readLine reads up to the end of a line.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return line, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		case len(line) > maxLine:
-			return nil, errGearman
-		}
-	}
 }
 
 // readGearmanReply reads a packet of a server, or the text that replies to a command.
@@ -141,8 +103,8 @@ func readGearmanReply(in *bufio.Reader, many func() bool) (gearmanPacket, error)
 		return p, err
 	}
 	for line := []byte(p); string(bytes.TrimRight(line, "\r\n")) != "."; p = append(p, line...) {
-		if line, err = readLine(in); err != nil || len(p) > maxMessage {
-			return nil, errors.Join(err, errGearman)
+		if line, err = readLine(in, maxLine); err != nil || len(p) > maxMessage {
+			return nil, errors.Join(err, errFraming)
 		}
 	}
 	return p, nil
