@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,6 +232,46 @@ func TestImportOfPausedFaktoryQueues(t *testing.T) {
 	if j != nil {
 		t.Error("the queue is not paused again at the source")
 	}
+}
+
+// TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled kills imports by SIGKILL and by two signals, of which the second one ends the
+// program at once.
+func TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	b := harness.Start(t, harness.Options{})
+	address, to := startFaktorySource(t, b)
+	const jobs = 2000
+	fillFaktory(t, address, jobs)
+	c := dialSourceFaktory(t, address)
+	check(t, c.PauseQueues("numbers"))
+	moved := 0
+	for _, signals := range [][]os.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGINT}} {
+		cmd := importCommand(t, b, "faktory", address, append(to, "--resume-paused")...)
+		check(t, cmd.Start())
+		harness.Eventually(t, func() string {
+			if n := readyOf(t, b, "numbers"); n <= moved {
+				return fmt.Sprintf("%d jobs", n)
+			}
+			return ""
+		})
+		for _, s := range signals {
+			_ = cmd.Process.Signal(s) // the import may have ended by the first one
+		}
+		_ = cmd.Wait() // it was killed
+		if moved = readyOf(t, b, "numbers"); moved >= jobs {
+			t.Error("the import was over before it was killed")
+		}
+		harness.Eventually(t, func() string { // the source may still work on the last request
+			j, err := c.Fetch("numbers")
+			check(t, err)
+			if j != nil {
+				return fmt.Sprintf("after %v, the queue is not paused at the source", signals)
+			}
+			return ""
+		})
+	}
+	equal(t, "paused here", pausedHere(t, b, "numbers"), true)
 }
 
 // TestImportFromAFaktoryStoreOfBothLayouts has a store that 1.9 has filled and 1.10 goes on with: 1.10 does not see the older jobs.

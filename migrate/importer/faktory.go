@@ -35,9 +35,9 @@ type faktory struct {
 	window window
 	beatAt time.Time
 
-	resume  bool            // paused queues of the source may be resumed while they are moved
-	resumed []string        // queues to be paused again at the source
-	paused  map[string]bool // queues that returned no job although jobs wait in them
+	resume  bool            // paused queues of the source may be resumed for the moments in which jobs are fetched
+	resumed map[string]bool // queues that are paused at the source and moved nevertheless; true: they have been paused here
+	paused  map[string]bool // other queues that returned no job although jobs wait in them
 
 	// returned are the jobs that this broker refused, by queue and jid. They go to the end of their queue at the source,
 	// because the protocol only returns the first job, and the others must be reachable.
@@ -48,7 +48,7 @@ type faktory struct {
 const importerWID = "broker-import"
 
 // OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, paused queues are resumed at the
-// source while their jobs are moved.
+// source for the moments in which jobs are fetched.
 func OpenFaktory(source, target string, resume bool) (Source, error) {
 	from, to, urls, err := dialBoth(source, target, FaktoryPort)
 	if err != nil {
@@ -56,7 +56,7 @@ func OpenFaktory(source, target string, resume bool) (Source, error) {
 	}
 	f := &faktory{
 		from: newRESPConn(from), to: &faktorySink{newRESPConn(to)}, window: firstWindow, beatAt: time.Now(), resume: resume,
-		paused: make(map[string]bool), returned: make(map[string]map[string]bool),
+		resumed: make(map[string]bool), paused: make(map[string]bool), returned: make(map[string]map[string]bool),
 	}
 	if err := greet(f.from, urls[0], importerWID); err != nil {
 		f.Close()
@@ -110,12 +110,8 @@ func greet(c *respConn, address *url.URL, wid string) error {
 	return err
 }
 
-// Close implements Source. Queues that were resumed at the source are paused there again.
+// Close implements Source.
 func (f *faktory) Close() {
-	if len(f.resumed) > 0 {
-		f.from.line(append([]string{"QUEUE", "PAUSE"}, f.resumed...)...)
-		_, _ = f.from.text() // the connection is closed next, whatever it says
-	}
 	_ = f.from.Close() // every command was answered
 	_ = f.to.conn.Close()
 }
@@ -123,7 +119,7 @@ func (f *faktory) Close() {
 // Paused implements Source. The protocol does not show which queues are paused. The importer only knows queues that returned no
 // job although jobs wait in them.
 func (f *faktory) Paused() ([]string, error) {
-	return append(slices.Sorted(maps.Keys(f.paused)), f.resumed...), nil
+	return append(slices.Sorted(maps.Keys(f.paused)), slices.Sorted(maps.Keys(f.resumed))...), nil
 }
 
 // Reason implements Source.
@@ -211,25 +207,48 @@ func (f *faktory) Move(context.Context) (Batch, error) {
 
 // moveQueue moves the next n jobs of a queue. It does not try more, because FETCH waits at an empty queue.
 func (f *faktory) moveQueue(queue string, n int) (Batch, error) {
-	jobs, err := f.fetch(queue, 1)
-	if err == nil && len(jobs) == 0 {
-		if jobs, err = f.unpause(queue); err != nil || len(jobs) == 0 {
-			return Batch{}, err
-		}
-		batch, err := f.transfer(queue, jobs)
-		if err == nil { // now it exists
-			err = f.to.pause(queue)
-		}
-		return batch, err
+	if _, resumed := f.resumed[queue]; resumed {
+		return f.movePaused(queue, n)
 	}
+	jobs, err := f.fetch(queue, 1)
 	if err != nil {
 		return Batch{}, err
+	}
+	if len(jobs) == 0 {
+		i, err := f.info()
+		switch {
+		case err != nil || i.Faktory.Queues[queue] == 0:
+			return Batch{}, err
+		case !f.resume: // jobs wait in it, so it must be paused
+			f.paused[queue] = true
+			return Batch{}, nil
+		}
+		f.resumed[queue] = false
+		return f.movePaused(queue, n)
 	}
 	more, err := f.fetch(queue, n-1)
 	if err != nil {
 		return Batch{}, err
 	}
 	return f.transfer(queue, append(jobs, more...))
+}
+
+// movePaused moves the next n jobs of a queue that is paused at the source.
+func (f *faktory) movePaused(queue string, n int) (Batch, error) {
+	pausedHere := f.resumed[queue]
+	if !pausedHere {
+		n = 1 // then the queue exists here, and can be paused
+	}
+	jobs, err := f.fetchPaused(queue, n)
+	if err != nil || len(jobs) == 0 {
+		return Batch{}, err
+	}
+	batch, err := f.transfer(queue, jobs)
+	if err == nil && !pausedHere && batch.jobs() > 0 {
+		err = f.to.pause(queue)
+		f.resumed[queue] = true
+	}
+	return batch, err
 }
 
 // transfer submits jobs and then ends them at the source.
@@ -264,11 +283,39 @@ func (f *faktory) transfer(queue string, jobs []*faktoryJob) (Batch, error) {
 	return batch, nil
 }
 
+// fetchPaused is fetch for a paused queue. The queue is resumed and paused again by one write, so that it stays paused when the
+// importer is killed.
+func (f *faktory) fetchPaused(queue string, n int) ([]*faktoryJob, error) {
+	f.from.line("QUEUE", "RESUME", queue)
+	f.sendFetch(queue, n)
+	f.from.line("QUEUE", "PAUSE", queue)
+	if _, err := f.from.text(); err != nil {
+		return nil, fmt.Errorf("resume queue %s at the source: %w", queue, err)
+	}
+	jobs, err := f.fetched(n)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.from.text(); err != nil {
+		return nil, fmt.Errorf("pause queue %s at the source: %w", queue, err)
+	}
+	return jobs, nil
+}
+
 // fetch takes up to n jobs of a queue.
 func (f *faktory) fetch(queue string, n int) ([]*faktoryJob, error) {
+	f.sendFetch(queue, n)
+	return f.fetched(n)
+}
+
+func (f *faktory) sendFetch(queue string, n int) {
 	for range n {
 		f.from.line("FETCH", queue)
 	}
+}
+
+// fetched reads the replies to n FETCH.
+func (f *faktory) fetched(n int) ([]*faktoryJob, error) {
 	var jobs []*faktoryJob
 	for range n {
 		text, err := f.from.text()
@@ -285,25 +332,6 @@ func (f *faktory) fetch(queue string, n int) ([]*faktoryJob, error) {
 		jobs = append(jobs, j)
 	}
 	return jobs, nil
-}
-
-// unpause is called for a queue that returns no job. If jobs wait in it, it must be paused at the source; unpause resumes it
-// there if that is allowed.
-func (f *faktory) unpause(queue string) ([]*faktoryJob, error) {
-	i, err := f.info()
-	if err != nil || i.Faktory.Queues[queue] == 0 {
-		return nil, err
-	}
-	if !f.resume || slices.Contains(f.resumed, queue) {
-		f.paused[queue] = true
-		return nil, nil
-	}
-	f.from.line("QUEUE", "RESUME", queue)
-	if _, err := f.from.text(); err != nil {
-		return nil, fmt.Errorf("resume queue %s at the source: %w", queue, err)
-	}
-	f.resumed = append(f.resumed, queue)
-	return f.fetch(queue, 1)
 }
 
 // giveBack puts a job at the end of its queue at the source. It reports whether that has happened to the job before.

@@ -45,7 +45,7 @@ func importCommand() *cobra.Command {
 	follow := flags.Bool("follow", false, "go on until interrupted, for producers that still submit to the source")
 	queues := flags.StringSlice("queues", nil, "move only the jobs of these `QUEUES`, separated by commas")
 	dry := flags.Bool("dry-run", false, "say what is at the source, and move nothing")
-	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: resume paused queues at the source while they are moved; they are paused here")
+	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: also move paused queues: they are resumed at the source while it hands out jobs; they are paused here")
 	skip := flags.String("skip-refused", "", "append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
 	_ = cmd.MarkFlagRequired("from") // exists
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
