@@ -52,8 +52,8 @@ type beanstalk struct {
 }
 
 // OpenBeanstalk connects to a beanstalkd.
-func OpenBeanstalk(source string, to Submitter) (Source, error) {
-	conn, _, err := dial(source, beanstalkPort)
+func OpenBeanstalk(s Servers, to Submitter) (Source, error) {
+	conn, _, err := s.dial(s.Source, beanstalkPort)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}

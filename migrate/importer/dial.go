@@ -2,9 +2,11 @@ package importer
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,9 +28,27 @@ func (c promptConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
+// Servers are the two servers of an import.
+type Servers struct {
+	Source string
+	Target string      // this broker's port for the source's protocol
+	TLS    *tls.Config // for addresses that ask for TLS; nil: the defaults
+}
+
+// tlsSchemes are the schemes of addresses that ask for TLS, as clients of Faktory, Redis and others write them.
+var tlsSchemes = []string{"tcp+tls", "tls", "rediss"}
+
+// UseTLS reports whether one of the addresses asks for TLS.
+func (s *Servers) UseTLS() bool { return asksForTLS(s.Source) || asksForTLS(s.Target) }
+
+func asksForTLS(address string) bool {
+	scheme, _, is := strings.Cut(address, "://")
+	return is && slices.Contains(tlsSchemes, strings.ToLower(scheme))
+}
+
 // dial connects to a server that replies at once. It returns the address as a URL, for its password.
-func dial(address, defaultPort string) (net.Conn, *url.URL, error) {
-	conn, u, err := dialPatient(address, defaultPort)
+func (s *Servers) dial(address, defaultPort string) (net.Conn, *url.URL, error) {
+	conn, u, err := s.dialPatient(address, defaultPort)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +56,7 @@ func dial(address, defaultPort string) (net.Conn, *url.URL, error) {
 }
 
 // dialPatient connects to an address: HOST, HOST:PORT, a URL with a host, or unix:PATH.
-func dialPatient(address, defaultPort string) (net.Conn, *url.URL, error) {
+func (s *Servers) dialPatient(address, defaultPort string) (net.Conn, *url.URL, error) {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
 		conn, err := net.DialTimeout("unix", strings.TrimPrefix(path, "//"), dialTimeout)
 		return conn, &url.URL{}, err
@@ -49,7 +69,15 @@ func dialPatient(address, defaultPort string) (net.Conn, *url.URL, error) {
 	if err != nil || u.Hostname() == "" {
 		return nil, nil, notAnAddress(address)
 	}
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort)), dialTimeout)
+	host, dialer := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort)), &net.Dialer{Timeout: dialTimeout}
+	if asksForTLS(text) {
+		conn, err := tls.DialWithDialer(dialer, "tcp", host, s.TLS)
+		if err != nil { // not a nil *tls.Conn
+			return nil, nil, fmt.Errorf("TLS with %s: %w", host, err)
+		}
+		return conn, u, nil
+	}
+	conn, err := dialer.Dial("tcp", host)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,16 +89,16 @@ func notAnAddress(address string) error {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		return fmt.Errorf("the address of %q is invalid: special characters of a password must be written as %%XX, such as %%40 for @", address[at+1:])
 	}
-	return fmt.Errorf("%q is not an address: expected HOST:PORT or unix:/path", address)
+	return fmt.Errorf("%q is not an address: expected HOST:PORT, a URL or unix:/path", address)
 }
 
-// dialBoth connects to a source and to this broker.
-func dialBoth(source, target, port string) (from, to net.Conn, urls [2]*url.URL, err error) {
-	from, urls[0], err = dial(source, port)
+// dialBoth connects to the source and to this broker.
+func (s *Servers) dialBoth(port string) (from, to net.Conn, urls [2]*url.URL, err error) {
+	from, urls[0], err = s.dial(s.Source, port)
 	if err != nil {
 		return nil, nil, urls, fmt.Errorf("source: %w", err)
 	}
-	to, urls[1], err = dial(target, port)
+	to, urls[1], err = s.dial(s.Target, port)
 	if err != nil {
 		_ = from.Close() // nothing was sent
 		return nil, nil, urls, fmt.Errorf("this broker: %w", err)

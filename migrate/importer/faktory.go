@@ -49,8 +49,8 @@ const importerWID = "broker-import"
 
 // OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, paused queues are resumed at the
 // source for the moments in which jobs are fetched.
-func OpenFaktory(source, target string, resume bool) (Source, error) {
-	from, to, urls, err := dialBoth(source, target, FaktoryPort)
+func OpenFaktory(s Servers, resume bool) (Source, error) {
+	from, to, urls, err := s.dialBoth(FaktoryPort)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type gearman struct {
 	selection
 
 	admin, from, to *gearmanConn
-	target          string
+	servers         Servers
 	relay           *relay
 	large           []*relay // one for each large foreground job
 	functions       []string // functions left to drain
@@ -40,19 +40,19 @@ type gearman struct {
 }
 
 // OpenGearman connects to a gearmand and to this broker's Gearman port.
-func OpenGearman(source, target string) (Source, error) {
-	from, to, _, err := dialBoth(source, target, GearmanPort)
+func OpenGearman(s Servers) (Source, error) {
+	from, to, _, err := s.dialBoth(GearmanPort)
 	if err != nil {
 		return nil, err
 	}
-	g := &gearman{target: target, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow, registered: make(map[string]bool)}
-	admin, _, err := dial(source, GearmanPort)
+	g := &gearman{servers: s, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow, registered: make(map[string]bool)}
+	admin, _, err := s.dial(s.Source, GearmanPort)
 	if err != nil {
 		g.Close()
 		return nil, err
 	}
 	g.admin = newGearmanConn(admin)
-	g.relay = &relay{source: g.from, target: target}
+	g.relay = &relay{source: g.from, servers: s}
 	return g, nil
 }
 
@@ -323,7 +323,7 @@ func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]s
 			alone = false
 			continue
 		}
-		conn, _, dialErr := dial(g.target, GearmanPort)
+		conn, _, dialErr := g.servers.dial(g.servers.Target, GearmanPort)
 		if dialErr != nil {
 			return errors.Join(err, dialErr)
 		}
@@ -366,7 +366,7 @@ const largeBody = 64 << 10
 func (g *gearman) submitForeground(ctx context.Context, j *gearmanJob, reasons map[*gearmanJob]string) error {
 	r := g.relay
 	if len(j.body) >= largeBody {
-		r = &relay{source: g.from, target: g.target}
+		r = &relay{source: g.from, servers: g.servers}
 	}
 	err := r.submit(ctx, j)
 	var refusal serverError

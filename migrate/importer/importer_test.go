@@ -44,7 +44,7 @@ func TestOtherServersAreRefused(t *testing.T) {
 	t.Parallel()
 	beanstalkd, http := serve(t, "", "UNKNOWN_COMMAND\r\n"), serve(t, "", "HTTP/1.1 400 Bad Request\r\n\r\n")
 	gearmand := func(at string) (Source, error) {
-		s, err := OpenGearman(at, http)
+		s, err := OpenGearman(Servers{Source: at, Target: http})
 		if err == nil {
 			defer s.Close()
 			_, err = s.Count()
@@ -52,11 +52,15 @@ func TestOtherServersAreRefused(t *testing.T) {
 		return nil, err
 	}
 	for name, open := range map[string]func() (Source, error){
-		"gearmand at beanstalkd":   func() (Source, error) { return gearmand(beanstalkd) },
-		"faktory at a web server":  func() (Source, error) { return OpenFaktory(serve(t, "HTTP/1.1 200 OK\r\n", ""), beanstalkd, false) },
-		"redis at beanstalkd":      func() (Source, error) { return OpenRedis(beanstalkd, serve(t, "nonsense\r\n", ""), false) },
-		"beanstalkd at web server": func() (Source, error) { return OpenBeanstalk(http, nil) },
-		"no address":               func() (Source, error) { return OpenGearman("", "") },
+		"gearmand at beanstalkd": func() (Source, error) { return gearmand(beanstalkd) },
+		"faktory at a web server": func() (Source, error) {
+			return OpenFaktory(Servers{Source: serve(t, "HTTP/1.1 200 OK\r\n", ""), Target: beanstalkd}, false)
+		},
+		"redis at beanstalkd": func() (Source, error) {
+			return OpenRedis(Servers{Source: beanstalkd, Target: serve(t, "nonsense\r\n", "")}, false)
+		},
+		"beanstalkd at web server": func() (Source, error) { return OpenBeanstalk(Servers{Source: http}, nil) },
+		"no address":               func() (Source, error) { return OpenGearman(Servers{}) },
 	} {
 		if _, err := open(); err == nil || strings.Contains(err.Error(), "panic") {
 			t.Errorf("%s: %v", name, err)
@@ -123,7 +127,7 @@ func TestABatchThatHasBegunIsFinished(t *testing.T) {
 // TestPasswordsAreNotPartOfErrors: people paste errors into tickets.
 func TestPasswordsAreNotPartOfErrors(t *testing.T) {
 	t.Parallel()
-	_, _, err := dialPatient("tcp://:s/ecret@127.0.0.1:7419", FaktoryPort)
+	_, _, err := new(Servers).dialPatient("tcp://:s/ecret@127.0.0.1:7419", FaktoryPort)
 	if err == nil || strings.Contains(err.Error(), "ecret") || !strings.Contains(err.Error(), "%40") {
 		t.Errorf("the error is %v", err)
 	}

@@ -46,13 +46,13 @@ const queuePrefix = "q:"
 
 // OpenRedis connects to the Redis of a Faktory server and to this broker's Faktory port. With leased, jobs that workers of the
 // source are running move too. The source must not be running then.
-func OpenRedis(source, target string, leased bool) (Source, error) {
-	from, u, err := dial(source, redisPort)
+func OpenRedis(s Servers, leased bool) (Source, error) {
+	from, u, err := s.dial(s.Source, redisPort)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	r := &redis{from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased, refused: make(map[string]bool), skip: make(map[string]int), paused: make(map[string]bool)}
-	to, toURL, err := dial(target, FaktoryPort)
+	to, toURL, err := s.dial(s.Target, FaktoryPort)
 	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("this broker: %w", err)

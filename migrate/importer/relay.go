@@ -12,8 +12,8 @@ import (
 // relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not enable
 // exceptions, so a failing job ends with WORK_FAIL.
 type relay struct {
-	source *gearmanConn
-	target string
+	source  *gearmanConn
+	servers Servers
 
 	conn    *gearmanConn
 	created chan error    // the result of each submission; a serverError is a refusal
@@ -27,7 +27,7 @@ type relay struct {
 }
 
 func (r *relay) open() error {
-	conn, _, err := dialPatient(r.target, GearmanPort) // a result may take any time
+	conn, _, err := r.servers.dialPatient(r.servers.Target, GearmanPort) // a result may take any time
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func importCommand() *cobra.Command {
 			"at the source and are listed. Exit code 9 means that jobs are left; the table says why.\n\n" +
 			"gearmand's jobs go to this broker's Gearman port and Faktory's to its Faktory port (--to), beanstalkd's to its HTTP port\n" +
 			"(--server). Faktory's protocol shows the jobs in queues only. Scheduled, retrying and dead jobs are in its Redis: name\n" +
-			"that as SOURCE, as redis://HOST:PORT or unix:/path/of/db/redis.sock.",
+			"that as SOURCE, as redis://HOST:PORT or unix:/path/of/db/redis.sock.\n\n" +
+			"For TLS, write SOURCE or --to as a URL: tcp+tls://HOST:PORT, or rediss://HOST:PORT for Redis.",
 		Example: "  broker import --from gearmand old-host:4730\n" +
 			"  broker import --from faktory tcp://:password@old-host:7419\n" +
 			"  broker import --from faktory unix:/var/lib/faktory/db/redis.sock\n" +
@@ -46,6 +47,7 @@ func importCommand() *cobra.Command {
 	queues := flags.StringSlice("queues", nil, "move only the jobs of these `QUEUES`, separated by commas")
 	dry := flags.Bool("dry-run", false, "say what is at the source, and move nothing")
 	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: also move paused queues: they are resumed at the source while it hands out jobs; they are paused here")
+	secure := addImportTLS(cmd)
 	skip := flags.String("skip-refused", "", "append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
 	_ = cmd.MarkFlagRequired("from") // exists
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
@@ -56,7 +58,7 @@ func importCommand() *cobra.Command {
 		case "beanstalk":
 			*from = "beanstalkd"
 		}
-		source, err := openSource(cmd, conn, *from, args[0], *to, *leased, *resume)
+		source, err := openSource(cmd, conn, secure, sourceChoice{from: *from, source: args[0], to: *to, leased: *leased, resume: *resume})
 		if err != nil {
 			return Failed(err)
 		}
@@ -106,33 +108,49 @@ func runImport(cmd *cobra.Command, source importer.Source, o importer.Options) (
 	return report, err
 }
 
+// sourceChoice says what an import reads from, and where the jobs go.
+type sourceChoice struct {
+	from, source, to string
+	leased, resume   bool
+}
+
 // openSource connects to a source and to this broker.
-func openSource(cmd *cobra.Command, conn *connection, from, source, to string, leased, resume bool) (importer.Source, error) {
-	isRedis := strings.HasPrefix(source, "redis://") || strings.HasPrefix(source, "unix:") && strings.HasSuffix(source, ".sock")
+func openSource(cmd *cobra.Command, conn *connection, secure *importTLS, c sourceChoice) (importer.Source, error) {
+	isRedis := strings.HasPrefix(c.source, "redis://") || strings.HasPrefix(c.source, "rediss://") ||
+		strings.HasPrefix(c.source, "unix:") && strings.HasSuffix(c.source, ".sock")
 	switch {
-	case leased && !(from == "faktory" && isRedis):
+	case c.leased && !(c.from == "faktory" && isRedis):
 		return nil, UsageError(errors.New("--leased is for Faktory's Redis only"))
-	case resume && (from != "faktory" || isRedis):
+	case c.resume && (c.from != "faktory" || isRedis):
 		return nil, UsageError(errors.New("--resume-paused is for Faktory's protocol only: all other imports move paused queues as they are"))
-	case from == "beanstalkd" && to != "":
+	case c.from == "beanstalkd" && c.to != "":
 		return nil, UsageError(errors.New("--to: jobs of beanstalkd go to the HTTP port; see --server"))
 	}
-	switch from {
+	port := importer.FaktoryPort
+	if c.from == "gearmand" {
+		port = importer.GearmanPort
+	}
+	servers := importer.Servers{Source: c.source, Target: orLocal(c.to, port)}
+	var err error
+	if servers.TLS, err = secure.config(&servers); err != nil {
+		return nil, err
+	}
+	switch c.from {
 	case "gearmand":
-		return importer.OpenGearman(source, orLocal(to, importer.GearmanPort))
+		return importer.OpenGearman(servers)
 	case "faktory":
 		if isRedis {
-			return importer.OpenRedis(source, orLocal(to, importer.FaktoryPort), leased)
+			return importer.OpenRedis(servers, c.leased)
 		}
-		return importer.OpenFaktory(source, orLocal(to, importer.FaktoryPort), resume)
+		return importer.OpenFaktory(servers, c.resume)
 	case "beanstalkd":
-		c, err := conn.open()
+		client, err := conn.open()
 		if err != nil {
 			return nil, err
 		}
-		return importer.OpenBeanstalk(source, &submitter{client: c, cmd: cmd})
+		return importer.OpenBeanstalk(servers, &submitter{client: client, cmd: cmd})
 	}
-	return nil, UsageError(fmt.Errorf("--from: %q is not one of gearmand, faktory, beanstalkd", from))
+	return nil, UsageError(fmt.Errorf("--from: %q is not one of gearmand, faktory, beanstalkd", c.from))
 }
 
 func orLocal(address, port string) string {
