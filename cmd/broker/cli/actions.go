@@ -54,11 +54,7 @@ func actionCommand(a action) *cobra.Command {
 		now = cmd.Flags().Bool("now", false, "also remove running jobs: the reports of their workers are refused")
 		cmd.Long += "\nA job that runs ends as cancelled once its worker has stopped, unless the worker completes it."
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		request, err := actionRequest(a, f, args)
 		if err != nil {
 			return err
@@ -70,7 +66,7 @@ func actionCommand(a action) *cobra.Command {
 			request["running"] = "signal"
 		}
 		return c.act(cmd, a, request, actOptions{yes: *yes || len(args) > 0, dry: *dry, out: *out})
-	}
+	})
 	return cmd
 }
 

@@ -30,11 +30,7 @@ func batchesCommand() *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		if len(args) == 1 {
 			return c.showBatch(cmd, args[0], *out)
 		}
@@ -54,7 +50,7 @@ func batchesCommand() *cobra.Command {
 			t.addBatch(&b, "")
 		}
 		return t.print(cmd.OutOrStdout())
-	}
+	})
 	return cmd
 }
 

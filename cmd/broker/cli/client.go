@@ -58,6 +58,17 @@ func (c *connection) open() (*client, error) {
 	return newClient(cmp.Or(one.Server, defaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
 }
 
+// run makes a RunE of a function that talks to the broker.
+func (c *connection) run(do func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		opened, err := c.open()
+		if err != nil {
+			return err
+		}
+		return do(cmd, opened, args)
+	}
+}
+
 // broker is the named broker: by --context, --server, BROKER_URL, BROKER_CONTEXT, or the chosen context. The token of a context
 // is sent only to the server of that context.
 func (c *connection) broker() (namedContext, error) {

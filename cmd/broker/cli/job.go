@@ -30,11 +30,7 @@ func jobCommand() *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		for i, id := range args {
 			var j detailedJob
 			raw, err := c.call(cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j)
@@ -55,7 +51,7 @@ func jobCommand() *cobra.Command {
 			}
 		}
 		return nil
-	}
+	})
 	return cmd
 }
 

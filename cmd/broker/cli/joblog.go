@@ -37,20 +37,16 @@ func jobLogCommand() *cobra.Command {
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	follow := cmd.Flags().BoolP("follow", "f", false, "continue until the job has ended")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		f := logFollower{client: c, id: args[0], every: time.Second, print: func(raw json.RawMessage) error {
 			return printLogLine(cmd.OutOrStdout(), raw, *out)
 		}}
 		if *follow {
 			return f.follow(cmd)
 		}
-		_, err = f.read(cmd)
+		_, err := f.read(cmd)
 		return err
-	}
+	})
 	return cmd
 }
 

@@ -27,11 +27,7 @@ func jobsCommand() *cobra.Command {
 	cmd.AddCommand(jobLogCommand())
 	limit := cmd.Flags().Int("limit", 50, "show at most this many; 0 shows all")
 	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front in reverse")
-	cmd.RunE = func(cmd *cobra.Command, words []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, words []string) error {
 		f.search(words)
 		query, err := f.query()
 		if err != nil {
@@ -48,7 +44,7 @@ func jobsCommand() *cobra.Command {
 			return PrintValue(cmd, map[string]any{"jobs": list})
 		}
 		return printJobs(cmd, list, more)
-	}
+	})
 	return cmd
 }
 

@@ -90,11 +90,7 @@ func limitsCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		query := url.Values{}
 		if len(args) == 1 {
 			query.Set("queue", args[0])
@@ -111,7 +107,7 @@ func limitsCommand() *cobra.Command {
 			return err
 		}
 		return slotTable(answer.Limits).print(cmd.OutOrStdout())
-	}
+	})
 	cmd.AddCommand(setLimitCommand(), removeLimitCommand(), shareCommand())
 	return cmd
 }
@@ -202,11 +198,7 @@ func removeLimitCommand() *cobra.Command {
 	conn := addConnection(cmd)
 	scope, name := addScope(cmd.Flags())
 	shared := cmd.Flags().Bool("shared", false, "QUEUE is the name of a limit for several queues and types")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		query := url.Values{"queue": args, "scope": {*scope}}
 		if *name != "" {
 			query.Set("name", *name)
@@ -214,12 +206,12 @@ func removeLimitCommand() *cobra.Command {
 		if *shared {
 			query = url.Values{"name": args, "scope": {"shared"}}
 		}
-		if _, err = c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil); err != nil {
+		if _, err := c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "the limit of %s is removed\n", args[0])
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "the limit of %s is removed\n", args[0])
 		return Failed(err)
-	}
+	})
 	return cmd
 }
 

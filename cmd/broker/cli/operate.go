@@ -15,11 +15,7 @@ import (
 func listCommand(cmd *cobra.Command, path, rows string, header []string, row func(raw json.RawMessage) ([]string, error)) *cobra.Command {
 	cmd.Args = noArgs
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		var answer map[string]json.RawMessage
 		raw, err := c.call(cmd.Context(), http.MethodGet, path, nil, nil, &answer)
 		if err != nil {
@@ -41,7 +37,7 @@ func listCommand(cmd *cobra.Command, path, rows string, header []string, row fun
 			t.add(cells...)
 		}
 		return t.print(cmd.OutOrStdout())
-	}
+	})
 	return cmd
 }
 
@@ -66,17 +62,13 @@ func reloadCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	conn := addConnection(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		if _, err := c.call(cmd.Context(), http.MethodPost, "reload", nil, nil, nil); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), "settings reloaded")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "settings reloaded")
 		return Failed(err)
-	}
+	})
 	return cmd
 }
 
@@ -133,11 +125,7 @@ func drainCommand() *cobra.Command {
 	conn, out := addConnection(cmd), addFormat(cmd)
 	off := cmd.Flags().Bool("off", false, "hand out jobs again")
 	wait := cmd.Flags().Bool("wait", false, "wait until no worker has a job")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		path := map[bool]string{true: "resume", false: "drain"}[*off]
 		var state struct {
 			Draining bool `json:"draining"`
@@ -160,7 +148,7 @@ func drainCommand() *cobra.Command {
 		}
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 		return Failed(err)
-	}
+	})
 	return cmd
 }
 
@@ -174,11 +162,7 @@ func healthcheckCommand() *cobra.Command {
 	conn := addConnection(cmd)
 	live := cmd.Flags().Bool("live", false, "also while the broker starts or drains")
 	timeout := cmd.Flags().Duration("timeout", 5*time.Second, "how long to wait")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		path := map[bool]string{true: "healthz", false: "readyz"}[*live]
 		c.http.Timeout = *timeout
 		req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, c.base.JoinPath(path).String(), nil)
@@ -194,6 +178,6 @@ func healthcheckCommand() *cobra.Command {
 			return Failed(fmt.Errorf("/%s says %s", path, resp.Status))
 		}
 		return nil
-	}
+	})
 	return cmd
 }

@@ -83,11 +83,7 @@ func policiesCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		var answer struct{ Policies []policy }
 		if _, err := c.call(cmd.Context(), http.MethodGet, "policies", nil, nil, &answer); err != nil {
 			return err
@@ -106,7 +102,7 @@ func policiesCommand() *cobra.Command {
 			t.add(p.Scope, oneLine(p.Name, 40), p.text(), from)
 		}
 		return t.print(cmd.OutOrStdout())
-	}
+	})
 	cmd.AddCommand(setPolicyCommand(), removePolicyCommand())
 	return cmd
 }

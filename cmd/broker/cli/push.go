@@ -194,11 +194,7 @@ func pushCommand() *cobra.Command {
 	}
 	conn, out, sub := addConnection(cmd), addFormat(cmd), addSubmission(cmd)
 	lines := cmd.Flags().Bool("lines", false, "submit each line of the body as a separate job")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		if *lines {
 			return pushLines(cmd, c, sub, args, *out)
 		}
@@ -220,7 +216,7 @@ func pushCommand() *cobra.Command {
 		}
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
 		return Failed(err)
-	}
+	})
 	return cmd
 }
 

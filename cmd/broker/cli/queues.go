@@ -35,11 +35,7 @@ func queuesCommand() *cobra.Command {
 	conn, out := addConnection(cmd), addFormat(cmd)
 	limit := cmd.Flags().Int("limit", 100, "show at most this many; 0 shows all")
 	sort := cmd.Flags().String("sort", "", "`ORDER`: name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with a minus in front the largest first")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {
 			query.Set("search", args[0])
@@ -55,7 +51,7 @@ func queuesCommand() *cobra.Command {
 			return PrintValue(cmd, map[string]any{"queues": list})
 		}
 		return printQueues(cmd, list, more)
-	}
+	})
 	return cmd
 }
 
@@ -94,11 +90,7 @@ func pauseCommand(name string, paused bool) *cobra.Command {
 		Example: "  broker " + name + " emails reports",
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		for _, name := range args {
 			raw, err := c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(name), nil, map[string]any{"paused": paused}, nil)
 			if err != nil {
@@ -116,6 +108,6 @@ func pauseCommand(name string, paused bool) *cobra.Command {
 			}
 		}
 		return nil
-	}
+	})
 	return cmd
 }

@@ -164,11 +164,7 @@ func addScheduleCommand() *cobra.Command {
 func scheduleCommand(name, done, short, method, suffix string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " NAME...", Short: short, Args: cobra.MinimumNArgs(1)}
 	conn := addConnection(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		for _, schedule := range args {
 			if _, err := c.call(cmd.Context(), method, "schedules/"+url.PathEscape(schedule)+suffix, nil, nil, nil); err != nil {
 				return fmt.Errorf("schedule %s: %w", schedule, err)
@@ -178,6 +174,6 @@ func scheduleCommand(name, done, short, method, suffix string) *cobra.Command {
 			}
 		}
 		return nil
-	}
+	})
 	return cmd
 }

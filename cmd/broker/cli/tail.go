@@ -44,11 +44,7 @@ func tailCommand() *cobra.Command {
 	types := cmd.Flags().StringArray("type", nil, "of jobs of this `TYPE`")
 	id := cmd.Flags().String("job", "", "of the job with this `ID`")
 	limit := cmd.Flags().IntP("count", "n", 0, "end after this many events (0: never)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		query := url.Values{"queue": *queues, "kind": *kinds, "type": *types}
 		for name, text := range map[string]string{"queue_prefix": *prefix, "job": *id} {
 			if text != "" {
@@ -59,7 +55,7 @@ func tailCommand() *cobra.Command {
 			return printEvent(cmd.OutOrStdout(), data, *out)
 		}}
 		return s.follow(cmd)
-	}
+	})
 	return cmd
 }
 

@@ -28,11 +28,7 @@ func topCommand() *cobra.Command {
 	}
 	conn := addConnection(cmd)
 	every := cmd.Flags().Duration("interval", time.Second, "time between updates, at least 100ms")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		if in, isFile := cmd.InOrStdin().(*os.File); !isFile || !isatty.IsTerminal(in.Fd()) {
 			return UsageError(errors.New("top needs a terminal; 'broker queues' and 'broker jobs' print the same numbers"))
 		}
@@ -40,9 +36,9 @@ func topCommand() *cobra.Command {
 		if m.receive(m.fetch()); m.err != nil {
 			return m.err
 		}
-		_, err = tea.NewProgram(m, tea.WithContext(m.ctx), tea.WithInput(cmd.InOrStdin()), tea.WithOutput(cmd.OutOrStdout())).Run()
+		_, err := tea.NewProgram(m, tea.WithContext(m.ctx), tea.WithInput(cmd.InOrStdin()), tea.WithOutput(cmd.OutOrStdout())).Run()
 		return Failed(err)
-	}
+	})
 	return cmd
 }
 

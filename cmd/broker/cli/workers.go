@@ -56,11 +56,7 @@ func workersCommand() *cobra.Command {
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	protocol := cmd.Flags().String("protocol", "", "only workers of this protocol, such as workq")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		query := url.Values{}
 		if *protocol != "" {
 			query.Set("protocol", *protocol)
@@ -82,7 +78,7 @@ func workersCommand() *cobra.Command {
 				oneLine(strings.Join(w.Queues, " "), 60))
 		}
 		return t.print(cmd.OutOrStdout())
-	}
+	})
 	cmd.AddCommand(
 		workerActionCommand("quiet", "take no more jobs (Faktory workers)", "takes no more jobs"),
 		workerActionCommand("terminate", "finish what they have and end (Faktory workers)", "is told to end"),
@@ -95,11 +91,7 @@ func workersCommand() *cobra.Command {
 func workerActionCommand(name, about, done string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " ID...", Short: "make workers " + about, Args: cobra.MinimumNArgs(1)}
 	conn := addConnection(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		for _, id := range args {
 			method, path := http.MethodPost, "workers/"+url.PathEscape(id)+"/"+name
 			if name == "disconnect" {
@@ -113,6 +105,6 @@ func workerActionCommand(name, about, done string) *cobra.Command {
 			}
 		}
 		return nil
-	}
+	})
 	return cmd
 }

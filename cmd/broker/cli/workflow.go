@@ -31,11 +31,7 @@ func workflowCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		var w workflow
 		raw, err := c.call(cmd.Context(), http.MethodGet, "workflows/"+url.PathEscape(args[0]), nil, nil, &w)
 		if err != nil {
@@ -53,7 +49,7 @@ func workflowCommand() *cobra.Command {
 			t.add(strings.Repeat("  ", j.Depth)+j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j.job), oneLine(j.note(), 60))
 		}
 		return t.print(cmd.OutOrStdout())
-	}
+	})
 	return cmd
 }
 
