@@ -36,13 +36,16 @@ type batchSizes struct {
 	sealedAt atomic.Int64 // when the last batch was sealed, a core.Instant
 }
 
+// lazyEvery is the longest delay of records that no client waits for, with Durability Sync.
+const lazyEvery = 25 * time.Millisecond
+
 // linger delays the commit while no client waits for the open batch, so that leases and progress need few syncs. It
 // returns false when the engine closes.
 func (e *Engine) linger() bool {
 	if e.sizes.awaited.Load() {
 		return true
 	}
-	pause := e.opts.LazyEvery
+	pause := lazyEvery
 	if e.opts.Durability == Relaxed {
 		pause = e.opts.SyncEvery
 	}

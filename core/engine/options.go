@@ -33,7 +33,6 @@ type Options struct {
 	Durability Durability
 
 	SyncEvery        time.Duration // Relaxed: longest time until an acknowledged change is on disk; 100 ms
-	LazyEvery        time.Duration // Sync: longest delay of records that no client waits for (leases, progress); 25 ms
 	HangAfter        time.Duration // a commit that takes longer counts as a failure of the disk; 30 s
 	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
 	DefaultLease     time.Duration // for a job without LeaseFor that no connection holds; 30 minutes
@@ -70,9 +69,6 @@ const WakeAll Wakeup = -1
 func (o Options) withDefaults() Options {
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = 100 * time.Millisecond
-	}
-	if o.LazyEvery <= 0 {
-		o.LazyEvery = 25 * time.Millisecond
 	}
 	if o.HangAfter <= 0 {
 		o.HangAfter = 30 * time.Second

@@ -28,7 +28,6 @@ type Options struct {
 // Frontend serves requests. Create it with New, Start it once, and Close it.
 type Frontend struct {
 	broker core.Broker // without a guard: each action checks the rights of its caller
-	guard  core.Broker
 	opts   Options
 	meter  meter
 
@@ -62,7 +61,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = maxBatchBytes
 	}
-	f := &Frontend{broker: access.Unguarded(b), guard: b, opts: o, meter: newMeter(), queues: make(map[string]*queue)}
+	f := &Frontend{broker: access.Unguarded(b), opts: o, meter: newMeter(), queues: make(map[string]*queue)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }

@@ -13,9 +13,6 @@ type Options struct {
 	// MaxBodyBytes limits a payload or result. Default: 1 MiB.
 	MaxBodyBytes int
 
-	// MaxInputBytes limits the unread input of a blocked connection. Default and minimum: two commands of maximum size.
-	MaxInputBytes int
-
 	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB. A single larger answer (a large job) is
 	// allowed if there is no other output.
 	MaxOutputBytes int
@@ -71,7 +68,6 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = defaultBodyBytes
 	}
-	o.MaxInputBytes = max(o.MaxInputBytes, 2*(o.MaxBodyBytes+lineBytes))
 	if o.MaxOutputBytes <= 0 {
 		o.MaxOutputBytes = defaultOutputBytes
 	}
@@ -81,9 +77,9 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "workq" }
 
-// Limits implements frontends.Frontend.
+// Limits implements frontends.Frontend. The unread input of a blocked connection has room for two commands of maximum size.
 func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: f.opts.MaxInputBytes, MaxOutput: f.opts.MaxOutputBytes}
+	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + lineBytes), MaxOutput: f.opts.MaxOutputBytes}
 }
 
 // Tick implements frontends.Frontend. Workq has no periodic work.

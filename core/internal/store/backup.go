@@ -173,23 +173,22 @@ func (s *Store) FreeBytes() (uint64, error) {
 
 // Metrics is a snapshot of the state of Pebble.
 type Metrics struct {
-	DiskBytes        uint64
-	LogBytes         uint64 // of the write-ahead log, which a restart replays
-	MemTableBytes    uint64 // memory of memtables
-	CacheBytes       uint64 // memory of the block cache
-	Tables           uint64
-	ReadAmp          int    // tables that a lookup may have to read
-	Flushes          uint64 // memtables written since Open
-	FlushedBytes     uint64
-	Compactions      uint64 // since Open
-	CompactedBytes   uint64
-	CompactionDebt   uint64 // bytes that are due for compaction
-	WriteStalls      uint64 // times that commits waited for a flush or a compaction
-	TombstonesStored uint64 // deletes that have not been merged with the deleted keys yet
-	LiveBytes        uint64 // of the tables that are in use
-	CacheHits        uint64 // blocks found in the cache since Open
-	CacheMisses      uint64
-	Levels           [7]core.StorageLevel
+	DiskBytes      uint64
+	LogBytes       uint64 // of the write-ahead log, which a restart replays
+	MemTableBytes  uint64 // memory of memtables
+	CacheBytes     uint64 // memory of the block cache
+	Tables         uint64
+	ReadAmp        int    // tables that a lookup may have to read
+	Flushes        uint64 // memtables written since Open
+	FlushedBytes   uint64
+	Compactions    uint64 // since Open
+	CompactedBytes uint64
+	CompactionDebt uint64 // bytes that are due for compaction
+	WriteStalls    uint64 // times that commits waited for a flush or a compaction
+	LiveBytes      uint64 // of the tables that are in use
+	CacheHits      uint64 // blocks found in the cache since Open
+	CacheMisses    uint64
+	Levels         [7]core.StorageLevel
 }
 
 // Metrics may take as long as a lookup; call it once a second, not for every job. After a failure, Pebble may be
@@ -212,18 +211,17 @@ func (s *Store) Metrics() Metrics {
 
 func snapshot(m *pebble.Metrics, stalls uint64) Metrics {
 	out := Metrics{
-		DiskBytes:        m.DiskSpaceUsage(),
-		LogBytes:         m.WAL.Size,
-		MemTableBytes:    m.MemTable.Size + m.MemTable.ZombieSize,
-		CacheBytes:       uint64(max(m.BlockCache.Size, 0)),
-		ReadAmp:          m.ReadAmp(),
-		Flushes:          uint64(max(m.Flush.Count, 0)),
-		Compactions:      uint64(max(m.Compact.Count, 0)),
-		CompactionDebt:   m.Compact.EstimatedDebt,
-		WriteStalls:      stalls,
-		TombstonesStored: m.Keys.TombstoneCount,
-		CacheHits:        uint64(max(m.BlockCache.Hits, 0)),
-		CacheMisses:      uint64(max(m.BlockCache.Misses, 0)),
+		DiskBytes:      m.DiskSpaceUsage(),
+		LogBytes:       m.WAL.Size,
+		MemTableBytes:  m.MemTable.Size + m.MemTable.ZombieSize,
+		CacheBytes:     uint64(max(m.BlockCache.Size, 0)),
+		ReadAmp:        m.ReadAmp(),
+		Flushes:        uint64(max(m.Flush.Count, 0)),
+		Compactions:    uint64(max(m.Compact.Count, 0)),
+		CompactionDebt: m.Compact.EstimatedDebt,
+		WriteStalls:    stalls,
+		CacheHits:      uint64(max(m.BlockCache.Hits, 0)),
+		CacheMisses:    uint64(max(m.BlockCache.Misses, 0)),
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
