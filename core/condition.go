@@ -7,6 +7,7 @@ type Condition struct {
 	States   []State // the job is in one of these
 	Epoch    uint32  // its JobInfo.Epoch is this
 	HasEpoch bool    // Epoch is set
+	Unended  bool    // its lease has not ended by the clock; the deadline of a lease may be handled a little later
 	Queue    string  // it is in this queue
 	Worker   string  // it is leased to the worker with this id
 	LeasedAt Instant // it has been leased since then; identifies one lease, as an Update also increases the epoch
@@ -14,7 +15,7 @@ type Condition struct {
 
 // Restricts reports whether a field is set.
 func (c *Condition) Restricts() bool {
-	return len(c.States) > 0 || c.HasEpoch || c.Queue != "" || c.Worker != "" || c.LeasedAt != 0
+	return len(c.States) > 0 || c.HasEpoch || c.Unended || c.Queue != "" || c.Worker != "" || c.LeasedAt != 0
 }
 
 // InState is the Condition that a job is in one of states; without states it always matches.

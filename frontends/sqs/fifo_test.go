@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,25 @@ func TestReleasedFirstMessageComesAloneWhileLaterOnesAreInFlight(t *testing.T) {
 	want(t, "after a restart, too", bodies(f.receive(q)), "")
 	f.advance(31 * time.Second)
 	want(t, "and then in order", bodies(f.receive(q)), "a1 a2 a3 a4")
+}
+
+// The timer of a lease may fire a little late. It does not fire at all here.
+func TestHandleOfAFIFOQueueExpiresByTheClock(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.fifo("a1 a2", "VisibilityTimeout", "5")
+	got := f.receive(q)
+	finish := func(action string, m object) int {
+		status, _, _ := f.post(t.Context(), action, object{"QueueUrl": q, "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 9})
+		return status
+	}
+	f.clock.Advance(5*time.Second - time.Millisecond)
+	want(t, "just before the end", finish("DeleteMessage", got[0]), http.StatusOK)
+	f.clock.Advance(time.Millisecond)
+	want(t, "visibility after the end", finish("ChangeMessageVisibility", got[1]), http.StatusBadRequest)
+	want(t, "deletion after the end", finish("DeleteMessage", got[1]), http.StatusBadRequest)
+	f.engine.Tick()
+	want(t, "visible again", bodies(f.receive(q)), "a2")
 }
 
 func TestADeadLetterFreesItsGroup(t *testing.T) {

@@ -87,7 +87,7 @@ func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error
 func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
 	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.front.coreName(of.Name)}, Authority: core.ByAnyone}
 	if of.FIFO {
-		op.If.States, op.If.LeasedAt = []core.State{core.Leased}, h.leasedAt
+		op.If.LeasedAt, op.If.Unended = h.leasedAt, true
 	}
 	r, err := c.one(op)
 	switch {
@@ -114,7 +114,7 @@ func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (
 	here := core.Condition{Queue: q.front.coreName(of.Name)}
 	report := &core.Report{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until}
 	if of.FIFO {
-		report.If.LeasedAt = h.leasedAt
+		report.If.LeasedAt, report.If.Unended = h.leasedAt, true
 	}
 	r, err := c.one(report)
 	switch {

@@ -24,6 +24,7 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *table.Entry
 func (m *Machine) holds(e *table.Entry, is *core.Condition) bool {
 	return (len(is.States) == 0 || slices.Contains(is.States, e.State)) &&
 		(!is.HasEpoch || is.Epoch == e.Epoch) &&
+		(!is.Unended || e.State == core.Leased && (e.StateTimer == 0 || m.table.Timers.At(e.StateTimer) > m.table.Now)) &&
 		(is.LeasedAt == 0 || e.State == core.Leased && is.LeasedAt == e.LeasedAt) &&
 		(is.Queue == "" || is.Queue == m.queues[e.Queue].Name) &&
 		(is.Worker == "" || e.Has(table.Held) && e.HolderKind == core.HeldByWorker && is.Worker == m.table.Workers.NameOf(e.Holder))

@@ -232,6 +232,8 @@ func (l *life) condition() (is core.Condition) {
 		is.Queue = l.queue()
 	case 4:
 		is.Worker = fmt.Sprint("worker ", l.rng.IntN(3))
+	case 5:
+		is.Unended = true
 	}
 	return is
 }

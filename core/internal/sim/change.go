@@ -66,6 +66,8 @@ func (w *world) condition() (is core.Condition) {
 		is.Queue = queueName(w.rng.IntN(4))
 	case 3:
 		is.Worker = fmt.Sprint("worker ", w.rng.IntN(3))
+	case 4:
+		is.Unended = true
 	}
 	return is
 }
@@ -73,7 +75,7 @@ func (w *world) condition() (is core.Condition) {
 // broken reports an operation that was accepted although its condition did not match.
 func broken(seq uint64, i *core.JobInfo, is core.Condition) error {
 	if i == nil || len(is.States) > 0 && !slices.Contains(is.States, i.State) || is.HasEpoch && is.Epoch != i.Epoch ||
-		is.Queue != "" && is.Queue != i.Queue || is.Worker != "" && is.Worker != i.Worker {
+		is.Queue != "" && is.Queue != i.Queue || is.Worker != "" && is.Worker != i.Worker || is.Unended && i.State != core.Leased {
 		return fmt.Errorf("an operation on job %d was accepted under %+v, the job was %+v", seq, is, i)
 	}
 	return nil
