@@ -144,6 +144,8 @@ type JobInfo struct {
 	Attempts   uint32
 	Fails      uint32
 	Tally      Tally
+	MovedFrom  string // the queue from which MoveSpent has moved it; empty: none, or a client has moved it since then
+	MovedAfter uint32 // Attempts at that time
 	LostLeases int    // leases in a row that ended without a reply from the worker
 	Epoch      uint32 // increases with each lease; see Condition.Epoch
 	Rerun      bool   // Leased: it runs again when this run ends
@@ -200,7 +202,8 @@ type QueueInfo struct {
 
 	Counts QueueCounts
 
-	Sharing *Sharing // nil: no sharing; only from InspectQueue
+	Sharing *Sharing   // nil: no sharing; only from InspectQueue
+	Spent   *SpentRule // nil: none; only from InspectQueue
 }
 
 // QueueValue is a queue and one of its numbers.

@@ -105,8 +105,8 @@ func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 		x.state, x.attempts, x.fails, x.leasedAt = st.State, st.Attempts, st.Fails, st.LeasedAt
 		x.worker, x.waiting = strings.Clone(st.Worker), append([]uint64(nil), st.Waiting...)
 		x.readyAt = cmp.Or(st.ReadyAt, x.readyAt)
-		if st.Queue != "" {
-			x.queue = w.name(st.Queue)
+		if st.Moved != nil && st.Moved.Queue != "" {
+			x.queue = w.name(st.Moved.Queue)
 		}
 	}
 	return x

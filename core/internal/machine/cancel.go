@@ -118,8 +118,8 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	}
 	m.detach(h, e)
 	e.ReadyAt, e.LostLeases = m.table.Now, 0
-	if m.spent(e) {
-		e.Attempts = 0 // otherwise it would end again at once
+	if m.spent(h, e) {
+		m.setAttempts(h, e, 0) // otherwise it would end again at once
 	}
 	e.Clear(table.ScheduledOrder | table.Broken)
 	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Kicks++ })

@@ -91,6 +91,8 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.pauseQueue(c, op)
 	case *core.LimitQueue:
 		m.limitQueue(c, op)
+	case *core.MoveSpent:
+		m.moveSpent(c, op)
 	case *core.KeepDone:
 		m.keepDone(c, op)
 	case *core.PutLimit:

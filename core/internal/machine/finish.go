@@ -224,7 +224,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	f.Count, f.FailedAt, f.NextAt = e.Fails, m.table.FirstFail(h, e), 0
 	e.Set(table.Changed)
 	m.batches.Executed(h)
-	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(e)
+	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(h, e)
 	end := m.atEnd(e)
 	m.noteFailed(h, e, &f, final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
 	switch {

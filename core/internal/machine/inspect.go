@@ -66,6 +66,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	}
 	if x := m.table.Optional(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.Waiting), x.OpenChildren
+		i.MovedFrom, i.MovedAfter = x.MovedFrom, x.MovedAfter
 		i.Dependents = len(m.links.Dependents(h))
 	}
 	if e.Has(table.NewBody) {

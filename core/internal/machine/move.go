@@ -30,7 +30,9 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	}
 	from := e.Queue
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
-	m.enter(h, e, op)
+	if m.enter(h, e, op); e.Queue != from {
+		m.forgetMove(h, e)
+	}
 	if op.After != nil {
 		m.links.UnlinkAfter(h, e)
 		m.links.WaitFor(h, e, after)

@@ -210,7 +210,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.changeOp(verb, tag)
 	case "drain":
 		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}
-	case "create", "drop", "pause", "resume", "limit", "throttle", "keep-done", "finished", "purge", "reset", "list", "list-queues", "inspect-queue":
+	case "create", "drop", "pause", "resume", "limit", "throttle", "keep-done", "move-spent", "finished", "purge", "reset", "list", "list-queues", "inspect-queue":
 		op = r.queueOp(verb, tag)
 	case "inspect":
 		op = r.inspect(tag)
@@ -356,6 +356,10 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 		return &core.RemoveLimit{Tag: tag, Queue: name, FromConfig: true}
 	case "keep-done":
 		return &core.KeepDone{Tag: tag, Queue: name, Retention: core.Retention{For: r.span("for"), Count: int(r.number("count"))}}
+	case "move-spent":
+		return &core.MoveSpent{Tag: tag, Queue: name, Rule: core.SpentRule{
+			Leases: r.count("leases"), To: r.Option("to"), ExpiresIn: r.span("expires-in"), FromMove: r.flag("from-move"),
+		}}
 	case "finished":
 		op := &core.ListFinished{Tag: tag, Queue: name, Offset: int(r.number("offset")), Limit: int(r.number("limit"))}
 		if v := r.Option("ref"); v != "" {

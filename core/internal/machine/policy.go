@@ -71,12 +71,12 @@ func (m *Machine) atEnd(e *table.Entry) atEnd {
 }
 
 // usedUp reports whether a job has used up its leases.
-func (m *Machine) usedUp(e *table.Entry) bool {
+func (m *Machine) usedUp(h uint32, e *table.Entry) bool {
 	if e.Attempts == 0 {
 		return false
 	}
 	most := m.maxAttempts(e)
-	return most > 0 && e.Attempts >= most
+	return most > 0 && m.leasesHere(h, e) >= most
 }
 
 // endUsedUp ends a detached job that has used up its leases.
@@ -95,7 +95,7 @@ func (m *Machine) endUsedUp(h uint32, e *table.Entry) {
 }
 
 // spent reports whether a policy that was set in the meantime allows a ready job no further lease.
-func (m *Machine) spent(e *table.Entry) bool { return m.limitedByPolicy(e) && m.usedUp(e) }
+func (m *Machine) spent(h uint32, e *table.Entry) bool { return m.limitedByPolicy(e) && m.usedUp(h, e) }
 
 // limitedByPolicy reports whether a policy sets the number of leases of a job.
 func (m *Machine) limitedByPolicy(e *table.Entry) bool {
@@ -109,7 +109,7 @@ func (m *Machine) unfit(h uint32) bool {
 }
 
 func (m *Machine) isUnfit(h uint32, e *table.Entry) bool {
-	return e.Has(table.HasOptional) && m.stale(h) || e.Attempts > 0 && m.spent(e)
+	return e.Has(table.HasOptional) && m.stale(h) || e.Attempts > 0 && (m.spent(h, e) || m.toMove(h, e))
 }
 
 // dropUnfit removes a job that is unfit from its queue.
@@ -120,7 +120,11 @@ func (m *Machine) dropUnfit(h uint32) {
 	}
 	e := m.table.At(h)
 	m.detach(h, e)
-	m.endUsedUp(h, e)
+	if m.spent(h, e) {
+		m.endUsedUp(h, e)
+	} else {
+		m.moveOn(h, e)
+	}
 }
 
 // dropRest sets a timer that drops the unfit jobs which a search has left in a queue.
@@ -149,8 +153,22 @@ func failureText(f *core.Failure) string {
 }
 
 // moveAway moves a detached job to the queue for jobs that have used up their leases or failures. There it starts like a new
-// job. Its payload may be only on disk, so the status names the queue.
+// job.
 func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
+	m.table.SetFirstFail(h, e, 0)
+	m.table.ForgetPriorFailure(h)
+	m.setAttempts(h, e, 0)
+	e.Fails = 0
+	if e.Has(table.HasTransient) {
+		m.table.Transient(h).Failure = nil
+	}
+	e.Clear(table.FailureStored)
+	m.forgetMove(h, e)
+	m.rehome(h, e, to, why)
+}
+
+// rehome moves a detached job to a queue by a rule. Its payload may be only on disk, so the status names the queue.
+func (m *Machine) rehome(h uint32, e *table.Entry, to, why string) {
 	from, typ, blocked := e.Queue, m.table.TypeOf(e), e.State == core.Blocked
 	if typ == m.queues[from].Name {
 		typ = to
@@ -178,16 +196,12 @@ func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
 	m.limits.JoinQueue(h, e, typ)
 	e.Words |= table.Rehomed
 	m.storeFor(h, e, q.Name, typ)
-	m.table.SetFirstFail(h, e, 0)
-	m.table.ForgetPriorFailure(h)
-	e.Attempts, e.Fails, e.LostLeases = 0, 0, 0
 	if e.Has(table.HasTransient) {
-		m.table.Transient(h).Failure = nil
 		m.table.DropCollected(m.table.Transient(h))
 	}
 	e.Epoch++
-	e.ReadyAt, e.LeasedAt = m.table.Now, 0
-	e.Clear(table.ScheduledOrder | table.Requeued | table.FailureStored)
+	e.ReadyAt, e.LeasedAt, e.LostLeases = m.table.Now, 0, 0
+	e.Clear(table.ScheduledOrder | table.Requeued)
 	e.Set(table.Changed)
 	m.addEntry(m.actor, h, e, core.TimelineEntry{
 		Kind: core.EventMoved, Detail: m.queues[from].Name, Queue: q.Name, Text: core.CutText(why, core.MaxTimelineText),

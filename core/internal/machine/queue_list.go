@@ -52,6 +52,9 @@ func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
 	}
 	info := m.queueInfo(n)
 	info.Sharing = m.queues[n].SharingOf()
+	if rule := m.queues[n].spent; rule.Leases > 0 {
+		info.Spent = &rule
+	}
 	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{info}, Commit: m.table.MetaCommit()})
 }
 

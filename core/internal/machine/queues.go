@@ -40,6 +40,7 @@ type jobQueue struct {
 	retention    core.Retention
 	trimTimer    timer.ID       // set while there are too many kept jobs
 	rules        *policy.Policy // policy for its jobs; nil if there is none
+	spent        core.SpentRule // zero: none
 	lasting      int            // during recovery only: restored jobs that keep the queue until the next restart
 	used         int            // during recovery only: restored jobs that keep the queue for idleFor
 }
@@ -160,7 +161,7 @@ func (m *Machine) idleTimeout(n uint32) {
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
 	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting && !q.Joining &&
-		q.Limits == (core.Limits{}) && !q.HasPolicy()
+		q.Limits == (core.Limits{}) && !q.HasPolicy() && q.spent == (core.SpentRule{})
 }
 
 func (m *Machine) forgetQueue(n uint32) {
@@ -184,6 +185,8 @@ type queueMeta struct {
 	For     time.Duration `json:"paused_for,omitempty"`
 	Kept    bool          `json:"kept,omitempty"`
 	Limits  core.Limits   `json:"limits,omitzero"`
+
+	Spent core.SpentRule `json:"spent,omitzero"`
 }
 
 const queueMetaPrefix = "core/queue/"
@@ -192,7 +195,7 @@ const queueMetaPrefix = "core/queue/"
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{
 		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor, Kept: q.lifetime == overRestarts,
-		Limits: q.Limits,
+		Limits: q.Limits, Spent: q.spent,
 	}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.Name
@@ -229,8 +232,15 @@ func (m *Machine) retainQueue(q *jobQueue) {
 func (m *Machine) restoreQueue(name string, value []byte) error {
 	var k queueMeta
 	err := json.Unmarshal(value, &k)
-	n, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
-	q.stored = true
+	name = strings.TrimPrefix(name, queueMetaPrefix)
+	var n uint32
+	if k == (queueMeta{Spent: k.Spent}) { // only a rule does not make a queue known
+		n = m.queueForLimits(name)
+	} else {
+		n, _ = m.queueNamed(name)
+	}
+	q := m.queues[n]
+	q.stored, q.spent = true, k.Spent
 	q.SetLimits(k.Limits)
 	m.setPause(n, q, k.Paused, k.Until, k.For)
 	switch {

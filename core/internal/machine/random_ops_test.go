@@ -251,7 +251,7 @@ func (l *life) worker() core.Op {
 }
 
 // orders is how many kinds of order admin has.
-const orders = 15
+const orders = 16
 
 func (l *life) admin() core.Op {
 	q := l.queue()
@@ -284,6 +284,12 @@ func (l *life) admin() core.Op {
 		return &core.ResetCounters{Origin: core.Protocol(l.rng.IntN(len(core.Protocols)))}
 	case 14:
 		return &core.KeepDone{Queue: q[:len(q)*l.rng.IntN(2)], Retention: core.Retention{For: l.span() * time.Duration(l.rng.IntN(2)), Count: l.rng.IntN(5)}}
+	case 15:
+		op := &core.MoveSpent{Queue: q}
+		if !l.maybe(3) {
+			op.Rule = core.SpentRule{Leases: uint32(1 + l.rng.IntN(3)), To: l.queue(), ExpiresIn: l.span() * time.Duration(l.rng.IntN(2)), FromMove: l.maybe(2)}
+		}
+		return op
 	case 10:
 		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
 	case 11:

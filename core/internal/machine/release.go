@@ -54,7 +54,7 @@ func (m *Machine) requeueLeased(h uint32, e *table.Entry) {
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.Has(table.Stopping):
 		m.endStopped(h, e.HolderFrom)
-	case m.usedUp(e):
+	case m.usedUp(h, e):
 		m.endUsedUp(h, e)
 	case m.poisonous(e):
 		m.buryPoison(h, e)

@@ -98,8 +98,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.setNow(now)
 	j := r.Job
-	if r.Status != nil && r.Status.Queue != "" {
-		j.InQueue(r.Status.Queue)
+	if r.Status != nil && r.Status.Moved != nil && r.Status.Moved.Queue != "" {
+		j.InQueue(r.Status.Moved.Queue)
 	}
 	n, q := m.queueNamed(j.Queue)
 	switch lifetimeOf(j.Origin) {
@@ -144,7 +144,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 
 func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	e.Set(table.Changed)
-	if s.Queue != "" {
+	if s.Moved != nil && s.Moved.Queue != "" {
 		e.Words |= table.Rehomed
 	}
 	set := func(f table.Flags, is bool) {
@@ -177,6 +177,7 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	if s.State == core.Dead && e.ExpiresAt != 0 {
 		m.table.EnsureOptional(h).TTL = e.ExpiresAt
 	}
+	m.restoreMove(h, e, s)
 	if s.ExpiresAt != e.ExpiresAt {
 		m.table.ExpireAt(h, e, s.ExpiresAt)
 	}
@@ -307,7 +308,7 @@ func (m *Machine) Restored() {
 		case stopped:
 			m.detach(h, m.table.At(h))
 			m.endStopped(h, m.table.At(h).HolderFrom)
-		case m.usedUp(m.table.At(h)):
+		case m.usedUp(h, m.table.At(h)):
 			m.detach(h, m.table.At(h))
 			m.endUsedUp(h, m.table.At(h))
 		default: // otherwise the next start would decide again, by its current policies

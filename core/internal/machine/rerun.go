@@ -51,7 +51,8 @@ func (m *Machine) runAgain(h uint32, e *table.Entry, streamed, whole *core.Outco
 	}
 	m.table.SetFirstFail(h, e, 0)
 	m.table.ForgetPriorFailure(h)
-	e.Attempts, e.Fails, e.LostLeases = 0, 0, 0
+	m.setAttempts(h, e, 0)
+	e.Fails, e.LostLeases = 0, 0
 	e.ReadyAt = m.table.Now
 	e.Clear(table.Requeued | table.ScheduledOrder)
 	e.Set(table.Changed)

@@ -362,6 +362,7 @@ func (p *player) info(i *core.JobInfo) string {
 	}
 	add(i.Tally.FirstLeasedAt != 0, "first-leased=%s", p.at(i.Tally.FirstLeasedAt))
 	add(i.Watchers != 0, "watchers=%d", i.Watchers)
+	add(i.MovedFrom != "" || i.MovedAfter != 0, "from=%s/%d", i.MovedFrom, i.MovedAfter)
 	add(i.Requeued, "requeued")
 	add(i.Rerun, "rerun")
 	add(i.CancelRequestedAt != 0, "to-stop=%s", p.at(i.CancelRequestedAt))
@@ -422,6 +423,9 @@ func queueText(q *core.QueueInfo) string {
 		if t.SlotFor != 0 {
 			fmt.Fprintf(&b, "/%v", t.SlotFor.Round(time.Millisecond))
 		}
+	}
+	if q.Spent != nil {
+		fmt.Fprintf(&b, " spent=%d/%s", q.Spent.Leases, q.Spent.To)
 	}
 	return b.String()
 }

@@ -138,7 +138,7 @@ func (m *Machine) setEntry(h uint32, e *table.Entry, n *core.Job, set *core.JobC
 		n.Exhausted, e.Exhausted = *set.Exhausted, *set.Exhausted
 	}
 	if set.Attempts != nil {
-		e.Attempts = *set.Attempts
+		m.setAttempts(h, e, *set.Attempts)
 	}
 	if set.Fails != nil {
 		m.setFails(h, e, n, *set.Fails)

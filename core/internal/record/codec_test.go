@@ -134,7 +134,7 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
 	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue, status.Group = 0, 0, false, 0, false, ""
-	status.Unstored, status.Tally, status.Queue, status.StopAfter, status.LogChunks = nil, nil, "", 0, 0
+	status.Unstored, status.Tally, status.Moved, status.StopAfter, status.LogChunks = nil, nil, nil, 0, 0
 	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""

@@ -42,7 +42,7 @@ type Position struct {
 //	2  as 1: a node can tell from its store which format is in force
 //	3  as 2: a node that wins an election waits until the lease of the previous leader has ended
 //	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Job.OnBroken, Job.Cost, Job.RerunOf, Job.Failure,
-//	    Status.Tally, Status.Queue, Status.StopAfter and Status.LogChunks
+//	    Status.Tally, Status.Moved, Status.StopAfter and Status.LogChunks
 const NewestFormat = 4
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
@@ -206,11 +206,11 @@ func jobFor(format int, j *core.Job) *core.Job {
 
 // statusFor is like jobFor.
 func statusFor(format int, s *Status) *Status {
-	if format >= 4 || s.Tally == nil && s.Queue == "" && s.StopAfter == 0 && s.LogChunks == 0 {
+	if format >= 4 || s.Tally == nil && s.Moved == nil && s.StopAfter == 0 && s.LogChunks == 0 {
 		return s
 	}
 	older := *s
-	older.Tally, older.Queue, older.StopAfter, older.LogChunks = nil, "", 0, 0
+	older.Tally, older.Moved, older.StopAfter, older.LogChunks = nil, nil, 0, 0
 	return &older
 }
 

@@ -106,7 +106,14 @@ type Status struct {
 	Unstored  []uint64       // jobs in Waiting that are not stored: if one is missing, it was lost and not done
 	Progress  *core.Progress // nil: none was reported
 	Tally     *core.Tally    // nil: nothing was counted
-	Queue     string         // replaces Job.Queue if not empty
+	Moved     *Moved         // nil: it has not moved by a rule
+}
+
+// Moved is the part of a status of a job that has moved to another queue by a rule.
+type Moved struct {
+	Queue string // replaces Job.Queue if not empty
+	From  string // JobInfo.MovedFrom
+	After uint32 // JobInfo.MovedAfter
 }
 
 // Record is the result of a scan of the store for one job.

@@ -31,9 +31,12 @@ func JobSize(j *core.Job) int {
 
 // Size returns an upper bound of the size of s in a commit batch, in bytes.
 func (s *Status) Size() int {
-	n := statusBytes + len(s.Worker) + len(s.Group) + len(s.Queue) + numberBytes*(len(s.Waiting)+len(s.Unstored))
+	n := statusBytes + len(s.Worker) + len(s.Group) + numberBytes*(len(s.Waiting)+len(s.Unstored))
 	if s.Progress != nil {
 		n += len(s.Progress.Text) + len(s.Progress.Verbatim)
+	}
+	if s.Moved != nil {
+		n += len(s.Moved.Queue) + len(s.Moved.From) + numberBytes
 	}
 	return n
 }

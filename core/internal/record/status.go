@@ -49,6 +49,7 @@ const (
 	statusQueue
 	statusStopAfter
 	statusLogChunks
+	statusMovedFrom // From, After
 
 	statusKnown = 1<<iota - 1
 
@@ -100,13 +101,16 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 		dst = appendTally(dst, s.Tally, f)
 	}
 	if f&statusQueue != 0 {
-		dst = appendText(dst, s.Queue)
+		dst = appendText(dst, s.Moved.Queue)
 	}
 	if f&statusStopAfter != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.StopAfter))
 	}
 	if f&statusLogChunks != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.LogChunks))
+	}
+	if f&statusMovedFrom != 0 {
+		dst = binary.AppendUvarint(appendText(dst, s.Moved.From), uint64(s.Moved.After))
 	}
 	return dst
 }
@@ -124,7 +128,15 @@ func statusFields(s *Status) uint64 {
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
 		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
-		tallyFields(s.Tally) | flag(s.Queue != "", statusQueue) | flag(s.StopAfter != 0, statusStopAfter) | flag(s.LogChunks != 0, statusLogChunks)
+		tallyFields(s.Tally) | flag(s.StopAfter != 0, statusStopAfter) | flag(s.LogChunks != 0, statusLogChunks) |
+		movedFields(s.Moved)
+}
+
+func movedFields(m *Moved) uint64 {
+	if m == nil {
+		return 0
+	}
+	return flag(m.Queue != "", statusQueue) | flag(m.From != "" || m.After != 0, statusMovedFrom)
 }
 
 func progressFields(p *core.Progress) uint64 {
@@ -184,21 +196,12 @@ func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
 // DecodeStatus fills s from a record, with views of b. It reuses the memory that s refers to.
 func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
-	waiting, unstored, progress, tally := s.Waiting[:0], s.Unstored[:0], s.Progress, s.Tally
+	waiting, unstored, progress, tally, moved := s.Waiting[:0], s.Unstored[:0], s.Progress, s.Tally, s.Moved
 	*s = Status{}
 	f := d.open(statusKnown)
 	s.State = core.State(d.byte())
 	d.lease(s, f)
-	s.Placed = f&statusPlaced != 0
-	s.Requeued = f&statusRequeued != 0
-	s.Unlocked = f&statusUnlocked != 0
-	s.Broken = f&statusBroken != 0
-	s.ChildrenBroken = f&statusChildrenBroken != 0
-	s.Closed = f&statusClosed != 0
-	s.Tried = f&statusTried != 0
-	s.DoneFailed = f&statusDoneFailed != 0
-	s.Rerun = f&statusRerun != 0
-	s.KeptByQueue = f&statusKeptByQueue != 0
+	s.setFlags(f)
 	if f&statusFails != 0 {
 		s.Fails = d.uint32()
 	}
@@ -245,8 +248,15 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 		d.tally(tally, f)
 		s.Tally = tally
 	}
+	if f&(statusQueue|statusMovedFrom) != 0 {
+		if moved == nil {
+			moved = new(Moved)
+		}
+		*moved = Moved{}
+		s.Moved = moved
+	}
 	if f&statusQueue != 0 {
-		s.Queue = d.text()
+		s.Moved.Queue = d.text()
 	}
 	if f&statusStopAfter != 0 {
 		s.StopAfter = d.uint32()
@@ -256,7 +266,24 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 			d.fail(ErrRange)
 		}
 	}
+	if f&statusMovedFrom != 0 {
+		s.Moved.From, s.Moved.After = d.text(), d.uint32()
+	}
 	return d.close()
+}
+
+// setFlags sets the fields without a value.
+func (s *Status) setFlags(f uint64) {
+	s.Placed = f&statusPlaced != 0
+	s.Requeued = f&statusRequeued != 0
+	s.Unlocked = f&statusUnlocked != 0
+	s.Broken = f&statusBroken != 0
+	s.ChildrenBroken = f&statusChildrenBroken != 0
+	s.Closed = f&statusClosed != 0
+	s.Tried = f&statusTried != 0
+	s.DoneFailed = f&statusDoneFailed != 0
+	s.Rerun = f&statusRerun != 0
+	s.KeptByQueue = f&statusKeptByQueue != 0
 }
 
 // lease is the inverse of appendLease.

@@ -48,8 +48,10 @@ func (w *world) audit() error {
 		if p := w.model.jobs[seq]; i != nil && i.State == core.Leased && !p.leased {
 			return fmt.Errorf("job %d is leased, and nobody has it", seq)
 		}
-		if err := w.leasesLast(w.model.jobs[seq], i); err != nil {
-			return err
+		if i != nil {
+			if err := errorOr(w.model.spent.checkOrigin(i), w.leasesLast(w.model.jobs[seq], i)); err != nil {
+				return err
+			}
 		}
 	}
 	if stats := w.ask(&core.ReadStats{}).Stats; stats.Jobs != states {

@@ -346,7 +346,7 @@ func (w *world) compare(before, after *snapshot) error {
 		if was.Worker != "" && was.Progress.Num != is.Progress.Num {
 			return fmt.Errorf("job %d was at %d and is at %d", seq, was.Progress.Num, is.Progress.Num)
 		}
-		if is.Queue != was.Queue || is.Priority != was.Priority || was.Job != nil && is.Job != nil &&
+		if is.Queue != was.Queue || is.MovedFrom != was.MovedFrom || is.MovedAfter != was.MovedAfter || is.Priority != was.Priority || was.Job != nil && is.Job != nil &&
 			(!bytes.Equal(is.Job.Body, was.Job.Body) || !slices.Equal(is.Job.Tags, was.Job.Tags)) {
 			return fmt.Errorf("job %d was %+v, %+v and is %+v, %+v", seq, was, was.Job, is, is.Job)
 		}

@@ -125,12 +125,13 @@ type model struct {
 	pauses    map[string]pause
 	windows   map[string]window // by queue and key
 	policies  map[policyKey][]ordered
+	spent     spentRules
 	shared    map[string]*shared
 	turns     map[string][]turns // by queue
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, shared: map[string]*shared{}, turns: map[string][]turns{}, windows: map[string]window{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, spent: newSpentRules(), shared: map[string]*shared{}, turns: map[string][]turns{}, windows: map[string]window{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -323,7 +324,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 	}
 	w.pausesAfterCrash()
 	w.windowsAfterCrash(committed)
-	if err := errorOr(w.policiesAfterCrash(committed), w.sharedAfterCrash(committed)); err != nil {
+	if err := errorOr(errorOr(w.policiesAfterCrash(committed), w.spentAfterCrash(committed)), w.sharedAfterCrash(committed)); err != nil {
 		return err
 	}
 	return w.rowsAfterCrash(committed)

@@ -133,10 +133,10 @@ func (w *world) leaseLength(p *promise, queue string, holds core.Holder) time.Du
 func (w *world) checkLease(p *promise, i *core.JobInfo, since core.Instant) error {
 	most := w.model.mostLeases(p, i.Queue)
 	byPolicy := w.model.inForce(i.Queue, core.PolicyMaxAttempts) != nil && !p.ephemeral && !p.unknown
-	if byPolicy && i.Attempts > most && p.own&limits == 0 && !w.model.changedSince(i.Queue, min(since, w.clk.monotonic.Now())) {
+	if byPolicy && i.Attempts-i.MovedAfter > most && p.own&limits == 0 && !w.model.changedSince(i.Queue, min(since, w.clk.monotonic.Now())) {
 		return fmt.Errorf("job %d of queue %s has lease %d of %d", p.seq, i.Queue, i.Attempts, most)
 	}
-	return nil
+	return w.checkSpent(i, since)
 }
 
 // checkFailure checks the effect of a failure that a worker has reported.
@@ -153,8 +153,8 @@ func (w *world) checkFailure(p *promise, was *core.JobInfo) error {
 		most = o.MaxFails
 	}
 	leases := m.mostLeases(p, was.Queue)
-	if was.Fails+1 < most && (leases == 0 || was.Attempts < leases) {
-		if is == nil || !is.State.Unfinished() || is.Queue != was.Queue || is.Fails != was.Fails+1 {
+	if was.Fails+1 < most && (leases == 0 || was.Attempts-was.MovedAfter < leases) {
+		if is == nil || !is.State.Unfinished() || is.Queue != was.Queue && !m.spent.target[is.Queue] || is.Fails != was.Fails+1 {
 			return fmt.Errorf("job %d has failed %d times of %d and is %+v", p.seq, was.Fails+1, most, is)
 		}
 		return nil
@@ -218,8 +218,11 @@ func (w *world) stores(p *promise) bool {
 	return !p.ephemeral && !p.lossy
 }
 
-// movedBy reports whether a policy may have moved a job to a queue.
+// movedBy reports whether a policy or a rule may have moved a job to a queue.
 func (m *model) movedBy(p *promise, queue string) bool {
+	if m.spent.target[queue] {
+		return true
+	}
 	if p.own&core.PolicyExhausted != 0 {
 		return false
 	}
@@ -244,7 +247,7 @@ func (w *world) spentByCrash(was, is *core.JobInfo) bool {
 	if o := w.model.inForce(was.Queue, core.PolicyMaxAttempts); most == 0 && o != nil && p.unknown {
 		most = o.MaxAttempts
 	}
-	return most > 0 && was.Attempts >= most && (is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
+	return most > 0 && was.Attempts-was.MovedAfter >= most && (is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
 }
 
 // policiesAfterCrash checks that each policy is possible after the crash, and updates the model to it.

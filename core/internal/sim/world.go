@@ -166,6 +166,7 @@ func (w *world) acts() []act {
 		{1, w.flushAll},
 		{2, w.settings},
 		{2, w.policy},
+		{1, w.moveSpent},
 		{2, w.shareLimit},
 		{1, w.refuse},
 		{1, w.hold},

@@ -159,7 +159,10 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 
 // detach copies the strings of st that callers may keep; few jobs have any.
 func detach(st *record.Status) {
-	st.Worker, st.Queue = strings.Clone(st.Worker), strings.Clone(st.Queue)
+	st.Worker = strings.Clone(st.Worker)
+	if x := st.Moved; x != nil {
+		x.Queue, x.From = strings.Clone(x.Queue), strings.Clone(x.From)
+	}
 	if p := st.Progress; p != nil {
 		p.Text, p.Verbatim = strings.Clone(p.Text), bytes.Clone(p.Verbatim)
 	}

@@ -45,6 +45,8 @@ type Optional struct {
 	CallbackFor    uint64      // batch whose callback it is
 	Limits         uint32      // number of its data in package limit; zero: none
 	Timeline       uint16      // Job.Timeline
+	MovedFrom      string      // JobInfo.MovedFrom
+	MovedAfter     uint32      // JobInfo.MovedAfter
 	LogChunks      uint8       // slots of the documents of its log
 }
 

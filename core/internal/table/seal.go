@@ -117,6 +117,9 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 	if x := t.Optional(h); x != nil {
 		s.Waiting, s.Unstored = append(s.Waiting, x.Waiting...), t.unstoredDependencies(x)
 		s.Children, s.LogChunks = uint32(x.OpenChildren), x.LogChunks
+		if x.MovedFrom != "" || x.MovedAfter != 0 {
+			s.Moved = &record.Moved{From: x.MovedFrom, After: x.MovedAfter}
+		}
 		s.Tried = x.Tried
 		s.Closed = x.IsClosed
 		s.ChildrenBroken = x.ChildrenBroken
@@ -125,7 +128,10 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 		s.Tally = &tally
 	}
 	if e.Words&Rehomed != 0 {
-		s.Queue = t.queues[e.Queue].Name
+		if s.Moved == nil {
+			s.Moved = &record.Moved{}
+		}
+		s.Moved.Queue = t.queues[e.Queue].Name
 	}
 	s.DoneFailed, s.KeptByQueue = e.Has(DoneFailed), e.Has(KeptByQueue)
 	s.Placed = !e.Has(ScheduledOrder)

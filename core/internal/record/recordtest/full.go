@@ -32,7 +32,7 @@ func FullStatus() *record.Status {
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
 		Progress:   &core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
 		EpochAhead: 5, LostLeases: 6, Entries: 14, KeptByQueue: true, Group: "group", Unstored: []uint64{1},
-		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19}, Queue: "moved", StopAfter: 20, LogChunks: 3,
+		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19}, Moved: &record.Moved{Queue: "moved", From: "source", After: 21}, StopAfter: 20, LogChunks: 3,
 	}
 }
 
