@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"errors"
+	"slices"
 
 	"broker/core"
 )
@@ -132,4 +133,11 @@ func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (
 		return r, errNotAvailable(w.handle)
 	}
 	return r, err
+}
+
+// gone reports whether an operation failed because another client has deleted or received the message in the meantime.
+func gone(err error) bool {
+	return slices.ContainsFunc([]error{core.ErrNotFound, core.ErrFinished, core.ErrConflict, core.ErrNotLeased}, func(kind error) bool {
+		return errors.Is(err, kind)
+	})
 }

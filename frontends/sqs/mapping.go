@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -30,7 +31,7 @@ type carried struct {
 	Trace      string      `json:"trace,omitempty"` // AWSTraceHeader
 	Group      string      `json:"group,omitempty"`
 	Dedup      string      `json:"dedup,omitempty"`
-	Source     string      `json:"source,omitempty"` // the original queue of a dead letter
+	Source     string      `json:"source,omitempty"` // the original queue of a dead letter of an early version, which moved it by itself
 }
 
 // carriedBy reads the carried content of a job.
@@ -129,7 +130,7 @@ func validContents(text string) bool {
 }
 
 // view converts a leased job to a message, with the requested attributes.
-func (f *Frontend) view(r *core.Reply, firstLeasedAt core.Instant, in *receiveInput) message {
+func (f *Frontend) view(r *core.Reply, past history, in *receiveInput) message {
 	job := r.Job
 	body, encoding := textOf(job)
 	m := message{
@@ -166,7 +167,7 @@ func (f *Frontend) view(r *core.Reply, firstLeasedAt core.Instant, in *receiveIn
 		}
 		m.AttributesDigest = digestAttributes(shown)
 	}
-	m.Attributes = f.systemAttributes(r, &c, firstLeasedAt, in)
+	m.Attributes = f.systemAttributes(r, &c, past, in)
 	return m
 }
 
@@ -194,7 +195,7 @@ const (
 var systemNames = []string{sysSender, sysSent, sysFirst, sysCount, sysTrace, sysGroup, sysDedup, sysSequence, sysDeadSource}
 
 // systemAttributes returns the requested system attributes.
-func (f *Frontend) systemAttributes(r *core.Reply, c *carried, firstLeasedAt core.Instant, in *receiveInput) map[string]string {
+func (f *Frontend) systemAttributes(r *core.Reply, c *carried, past history, in *receiveInput) map[string]string {
 	values := make(map[string]string)
 	add := func(name, value string) {
 		if value != "" && in.wantsSystem(name) {
@@ -204,7 +205,7 @@ func (f *Frontend) systemAttributes(r *core.Reply, c *carried, firstLeasedAt cor
 	milli := func(i core.Instant) string { return strconv.FormatInt(i.Time().UnixMilli(), 10) }
 	add(sysSender, c.Sender)
 	add(sysSent, milli(r.Job.CreatedAt))
-	add(sysFirst, milli(firstLeasedAt))
+	add(sysFirst, milli(past.firstLeasedAt))
 	add(sysCount, strconv.FormatUint(uint64(r.Lease.Attempts), 10))
 	add(sysTrace, c.Trace)
 	add(sysGroup, c.Group)
@@ -212,8 +213,8 @@ func (f *Frontend) systemAttributes(r *core.Reply, c *carried, firstLeasedAt cor
 		add(sysDedup, c.Dedup)
 		add(sysSequence, sequence(r.Seq))
 	}
-	if c.Source != "" {
-		add(sysDeadSource, f.arnOf(strings.TrimPrefix(c.Source, f.opts.Namespace)))
+	if source := cmp.Or(past.movedFrom, c.Source); source != "" {
+		add(sysDeadSource, f.arnOf(strings.TrimPrefix(source, f.opts.Namespace)))
 	}
 	return values
 }

@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -139,14 +140,16 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) error {
 		Tag: 1, Ref: core.Ref{Seq: info.Seq}, If: core.Condition{States: []core.State{core.Ready}, Queue: info.Queue}, Authority: core.ByAnyone,
 		Set: core.JobChange{Attempts: &none},
 	}
-	if info.Job != nil && info.Job.Origin == core.SQS {
-		carried := carriedBy(info.Job)
-		if to == "" {
-			to = carried.Source
+	if to == "" {
+		to = info.MovedFrom
+	}
+	if info.Job != nil {
+		if carried := carriedBy(info.Job); carried.Source != "" {
+			to = cmp.Or(to, carried.Source)
+			carried.Source = ""
+			attributes := carried.encode()
+			op.Set.Attributes = &attributes
 		}
-		carried.Source = ""
-		attributes := carried.encode()
-		op.Set.Attributes = &attributes
 	}
 	if to == "" {
 		if sources := f.sourcesOf(t.Source); len(sources) == 1 {

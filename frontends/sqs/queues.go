@@ -85,6 +85,11 @@ func (f *Frontend) load() error {
 	if err != nil {
 		return err
 	}
+	for _, q := range f.queues {
+		if q.redrive.target != "" {
+			c.all(f.redriveRule(q, q)) // an early version has not stored it
+		}
+	}
 	return f.loadTasks(c)
 }
 
@@ -143,13 +148,14 @@ func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 	return nil, nil //nolint:nilnil // no queue is not an error
 }
 
-// store writes a queue to the store and applies it, after the operations in more. The caller holds changes.
+// store writes a queue to the store and applies it, after some operations. The caller holds changes.
 func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, error) {
 	value, err := json.Marshal(q)
 	if err != nil {
 		return 0, fmt.Errorf("encode queue %s: %w", q.Name, err)
 	}
-	ops := append(before, &core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
+	ops := append(before, f.redriveRules(q)...)
+	ops = append(ops, &core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
 	replies := c.all(ops...)
 	for _, r := range replies {
 		if r.Kind == core.Failed && r.Err != core.ErrConfigured { //nolint:errorlint // replies carry the kinds themselves
@@ -161,6 +167,34 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	f.mu.Unlock()
 	f.changed = max(f.changed, latest(replies))
 	return latest(replies), nil
+}
+
+// redriveRules returns the operations that make the core move dead letters: those of a queue, and those of other queues for which it is
+// the dead-letter queue.
+func (f *Frontend) redriveRules(q *queue) []core.Op {
+	ops := []core.Op{f.redriveRule(q, q)}
+	for _, source := range f.sourcesOf(q.Name) {
+		if source != q.Name {
+			ops = append(ops, f.redriveRule(f.known(source), q))
+		}
+	}
+	return ops
+}
+
+// redriveRule returns the operation that makes the core move the dead letters of a queue. changed is the new state of one of the queues.
+func (f *Frontend) redriveRule(of, changed *queue) core.Op {
+	op := &core.MoveSpent{Tag: 1, Queue: f.coreName(of.Name)}
+	to := of.redrive.target
+	if to == "" || to == of.Name {
+		return op
+	}
+	op.Rule = core.SpentRule{Leases: uint32(of.redrive.most), To: f.coreName(to), FromMove: of.FIFO} //nolint:gosec // checked when it was set
+	if to == changed.Name {
+		op.Rule.ExpiresIn = seconds(changed.number(retentionPeriod))
+	} else if dead, err := f.find(to); err == nil {
+		op.Rule.ExpiresIn = seconds(dead.number(retentionPeriod))
+	}
+	return op
 }
 
 // groupTag is the tag for a message's group. It is stored on disk.
@@ -286,6 +320,7 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 		return nil, err
 	}
 	commit := latest(c.all(
+		&core.MoveSpent{Tag: 1, Queue: name},
 		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
 		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},
 	))

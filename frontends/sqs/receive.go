@@ -1,8 +1,7 @@
 package sqs
 
 import (
-	"errors"
-	"math"
+	"cmp"
 	"slices"
 	"time"
 
@@ -131,7 +130,8 @@ func (l *leasing) full() (bool, error) {
 	return l.limit <= 0, err
 }
 
-// lease leases messages. A message that was already received too often becomes a dead letter instead.
+// lease leases messages. It returns leased messages even with an error, because they must be released if the caller has disconnected.
+// The core moves a message that was received too often to the dead-letter queue instead.
 func (l *leasing) lease() error {
 	f := l.q.front
 	wait := l.of.number(receiveWait)
@@ -140,7 +140,7 @@ func (l *leasing) lease() error {
 	}
 	op := &core.Lease{
 		Tag: 1, Queues: []string{f.coreName(l.of.Name)}, Holder: core.HeldByNobody, LeaseFor: seconds(l.of.number(visibilityTimeout)),
-		MaxBytes: maxReplyBytes,
+		Max: l.limit, MaxBytes: maxReplyBytes,
 	}
 	if l.in.VisibilityTimeout != nil {
 		op.LeaseFor = seconds(*l.in.VisibilityTimeout)
@@ -148,34 +148,6 @@ func (l *leasing) lease() error {
 	if wait > 0 {
 		op.Deadline = f.broker.Now().Add(seconds(wait))
 	}
-	for buried := true; buried && len(l.taken) < l.limit; {
-		buried = false
-		op.Max = l.limit - len(l.taken)
-		leased, err := l.round(op)
-		l.taken = append(l.taken, leased...)
-		if err != nil {
-			return err
-		}
-		for _, r := range leased {
-			if !l.exhausted(&r) {
-				continue
-			}
-			if err := l.bury(&r); err != nil && !gone(err) {
-				return err
-			}
-			l.taken = slices.DeleteFunc(l.taken, func(t core.Reply) bool { return t.Seq == r.Seq })
-			buried = true
-		}
-		if len(l.taken) > 0 {
-			op.Deadline = 0
-		}
-	}
-	return nil
-}
-
-// round makes one request for jobs. It returns leased jobs even with an error, because they must be released if the caller has
-// disconnected.
-func (l *leasing) round(op *core.Lease) (leased []core.Reply, err error) {
 	l.c.replies = l.c.broker.Do(l.c.id, []core.Op{op}, l.c.replies)
 	for {
 		r, err := l.c.next(l.q.ctx)
@@ -184,17 +156,17 @@ func (l *leasing) round(op *core.Lease) (leased []core.Reply, err error) {
 			l.c.replies = l.c.broker.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
 			for _, r := range l.c.replies {
 				if r.Kind == core.Assigned {
-					leased = append(leased, r)
+					l.taken = append(l.taken, r)
 				}
 			}
-			return leased, err
+			return err
 		case r.Kind == core.Failed:
-			return leased, r.Err
+			return r.Err
 		case r.Kind != core.Assigned:
-			return leased, nil
+			return nil
 		}
-		if leased = append(leased, r); r.N == 0 {
-			return leased, nil
+		if l.taken = append(l.taken, r); r.N == 0 {
+			return nil
 		}
 	}
 }
@@ -240,56 +212,25 @@ func (l *leasing) hide() {
 	}
 }
 
+// history is what a message carries from earlier receives.
+type history struct {
+	firstLeasedAt core.Instant
+	movedFrom     string // the queue from which it came as a dead letter
+}
+
 // view returns the messages with the requested attributes.
 func (l *leasing) view() *receiveOutput {
 	out := &receiveOutput{Messages: make([]message, len(l.taken))}
 	for i := range l.taken {
 		r := &l.taken[i]
-		first := r.Lease.LeasedAt
-		if r.Lease.Attempts > 1 && l.in.wantsSystem(sysFirst) {
-			if info, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true}); err == nil && info.Info.Tally.FirstLeasedAt != 0 {
-				first = info.Info.Tally.FirstLeasedAt
+		past := history{firstLeasedAt: r.Lease.LeasedAt}
+		if r.Lease.Attempts > 1 && (l.in.wantsSystem(sysFirst) || l.in.wantsSystem(sysDeadSource)) {
+			if is, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true}); err == nil {
+				past.movedFrom = is.Info.MovedFrom
+				past.firstLeasedAt = cmp.Or(is.Info.Tally.FirstLeasedAt, past.firstLeasedAt)
 			}
 		}
-		out.Messages[i] = l.q.front.view(r, first, l.in)
+		out.Messages[i] = l.q.front.view(r, past, l.in)
 	}
 	return out
-}
-
-// exhausted reports whether a message was received too often for the redrive policy of its queue. The policy is not for jobs with a
-// limit of their own.
-func (l *leasing) exhausted(r *core.Reply) bool {
-	dead := l.of.redrive
-	limited := r.Job.MaxAttempts != 0 && r.Job.MaxAttempts != math.MaxUint32 || r.Job.LeaseEnd == core.LeaseEndFail
-	return dead.target != "" && dead.target != l.of.Name && !limited && int(r.Lease.Attempts) > dead.most
-}
-
-// gone reports whether an operation failed because another client has deleted or received the message in the meantime.
-func gone(err error) bool {
-	return slices.ContainsFunc([]error{core.ErrNotFound, core.ErrFinished, core.ErrConflict, core.ErrNotLeased}, func(kind error) bool {
-		return errors.Is(err, kind)
-	})
-}
-
-// bury moves a leased message to the dead-letter queue of its queue, with its count of receives.
-func (l *leasing) bury(r *core.Reply) error {
-	f := l.q.front
-	op := &core.Move{
-		Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Authority: core.ByLeased,
-		Queue: f.coreName(l.of.redrive.target),
-	}
-	if r.Job.Origin == core.SQS {
-		c := carriedBy(r.Job)
-		c.Source = r.Job.Queue
-		attributes := c.encode()
-		op.Set.Attributes = &attributes
-		if dead, err := f.find(l.of.redrive.target); err == nil {
-			until := r.Job.CreatedAt.Add(seconds(dead.number(retentionPeriod)))
-			op.Set.ExpiresAt = &until
-		}
-	}
-	attempts := r.Lease.Attempts - 1 // this receive does not count
-	op.Set.Attempts = &attempts
-	_, err := l.c.one(op)
-	return err
 }
