@@ -176,12 +176,12 @@ type Job struct {
 	LeaseFor    time.Duration // zero: the default of the worker's protocol
 	DeadFor     time.Duration // time in the dead set; zero: no limit
 
+	// Failure is the last of the PriorFails; nil: unknown. The core sets its Count.
+	Failure *Failure
+
 	MaxAttempts uint32 // leases before it ends as failed; zero: no limit
 	MaxFails    uint32 // failures after which it is exhausted; zero and one: the first is final
 	PriorFails  uint32 // failures counted before this submission
-
-	// Failure is the last of the PriorFails; nil: unknown. The core sets its Count.
-	Failure *Failure
 
 	// Cost is how much a lease of the job counts in limits of concurrent leases and of rates; zero: 1. A job with a Cost above a limit is
 	// leased when no other lease counts against the limit, or uses the whole burst.
