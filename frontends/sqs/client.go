@@ -61,19 +61,27 @@ func (c *client) one(op core.Op) (core.Reply, error) {
 
 // next is the next reply to an operation that may wait.
 func (c *client) next(ctx context.Context) (core.Reply, error) {
+	if err := c.await(ctx); err != nil {
+		return core.Reply{}, err
+	}
+	r := c.replies[0]
+	c.replies = slices.Delete(c.replies, 0, 1)
+	return r, nil
+}
+
+// await waits until there is a reply.
+func (c *client) await(ctx context.Context) error {
 	for len(c.replies) == 0 {
 		select {
 		case <-c.wake:
 			c.replies = c.broker.Do(c.id, nil, c.replies)
 		case <-ctx.Done():
-			return core.Reply{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-c.ending:
-			return core.Reply{}, core.ErrShutdown
+			return core.ErrShutdown
 		}
 	}
-	r := c.replies[0]
-	c.replies = slices.Delete(c.replies, 0, 1)
-	return r, nil
+	return nil
 }
 
 // committed waits until a commit is on disk.

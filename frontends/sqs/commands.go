@@ -21,6 +21,9 @@ var (
 	users   = []access.Role{access.Read, access.Produce, access.Consume, access.Operate}
 )
 
+// receiveAction is the only action that waits for more than a commit.
+const receiveAction = "ReceiveMessage"
+
 // commands are the actions by name.
 var commands = map[string]command{
 	"CreateQueue":        {run: plain((*request).createQueue), noQueue: true},
@@ -39,7 +42,7 @@ var commands = map[string]command{
 	"SendMessage":      on(produce, (*request).sendMessage),
 	"SendMessageBatch": on(produce, (*request).sendMessageBatch),
 
-	"ReceiveMessage":               on(consume, (*request).receiveMessage),
+	receiveAction:                  on(consume, (*request).receiveMessage),
 	"DeleteMessage":                on(consume, (*request).deleteMessage),
 	"DeleteMessageBatch":           on(consume, (*request).deleteMessageBatch),
 	"ChangeMessageVisibility":      on(consume, (*request).changeVisibility),

@@ -64,14 +64,20 @@ func (in *receiveInput) check(of *queue) error {
 	return nil
 }
 
-// receiveMessage leases messages. It waits only for the first one.
+// receiveMessage leases messages. If there is none yet and the receiver waits for the first one, the result is the leasing: its conclude
+// returns the final result.
 func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	if err := in.check(of); err != nil {
 		return nil, err
 	}
 	f := q.front
 	l := &leasing{q: q, of: of, in: in, c: f.open(q.from), limit: 1}
-	defer l.c.close()
+	waits := false
+	defer func() {
+		if !waits {
+			l.c.close()
+		}
+	}()
 	if in.MaxNumberOfMessages != nil {
 		l.limit = *in.MaxNumberOfMessages
 	}
@@ -90,7 +96,23 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 		return nil, err
 	}
 	q.giveBack = l.giveBack
-	if err := l.lease(); err != nil {
+	l.request()
+	if waits = len(l.c.replies) == 0; waits {
+		return l, nil
+	}
+	return l.result()
+}
+
+// conclude ends a leasing that has waited.
+func (l *leasing) conclude() (any, error) {
+	defer l.c.close()
+	return l.result()
+}
+
+// result returns the leased messages. It waits if there is no reply yet.
+func (l *leasing) result() (any, error) {
+	q, f, of, in := l.q, l.q.front, l.of, l.in
+	if err := l.take(); err != nil {
 		return nil, err
 	}
 	if len(l.taken) == 0 {
@@ -130,9 +152,8 @@ func (l *leasing) full() (bool, error) {
 	return l.limit <= 0, err
 }
 
-// lease leases messages. It returns leased messages even with an error, because they must be released if the caller has disconnected.
-// The core moves a message that was received too often to the dead-letter queue instead.
-func (l *leasing) lease() error {
+// request asks for messages. The core moves a message that was received too often to the dead-letter queue instead.
+func (l *leasing) request() {
 	f := l.q.front
 	wait := l.of.number(receiveWait)
 	if l.in.WaitTimeSeconds != nil {
@@ -149,6 +170,10 @@ func (l *leasing) lease() error {
 		op.Deadline = f.broker.Now().Add(seconds(wait))
 	}
 	l.c.replies = l.c.broker.Do(l.c.id, []core.Op{op}, l.c.replies)
+}
+
+// take collects the leased messages. It has them even with an error, because they must be released if the caller has disconnected.
+func (l *leasing) take() error {
 	for {
 		r, err := l.c.next(l.q.ctx)
 		switch {

@@ -61,6 +61,10 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// waiting poll two kilobytes.
 	q := &request{front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
 	result, err := q.serve(r)
+	if l, waits := result.(*leasing); waits {
+		_ = l.c.await(q.ctx) // here, where the stack is not deep; conclude sees the error again
+		result, err = q.guard(l.conclude)
+	}
 	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {
 		q.giveBack()
 		q.giveBack, result = nil, &receiveOutput{}
@@ -91,14 +95,36 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve reads and runs a request. A panic only fails this request.
+// serve runs a request until it has its result or waits. A request that may wait runs on a goroutine of its own, which ends before the
+// wait: decoding needs a deep stack, which the goroutine of the connection would keep while it waits.
 func (q *request) serve(r *http.Request) (result any, err error) {
+	run := func() { result, err = q.guard(func() (any, error) { return q.start(r) }) }
+	if target := r.Header.Get("X-Amz-Target"); target != "" && target != targetHead+receiveAction {
+		run()
+		return result, err
+	}
+	done := make(chan struct{})
+	go func() { // ends before this function
+		defer close(done)
+		run()
+	}()
+	<-done
+	return result, err
+}
+
+// guard runs a part of a request. A panic only fails this request.
+func (q *request) guard(run func() (any, error)) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.front.opts.Panicked(p, debug.Stack())
-			err = errPanic
+			result, err = nil, errPanic
 		}
 	}()
+	return run()
+}
+
+// start reads and runs a request.
+func (q *request) start(r *http.Request) (any, error) {
 	if fromPage(r) {
 		return nil, refuse(accessDenied, "Pages of web sites may not use this service.")
 	}
