@@ -197,8 +197,8 @@ type Job struct {
 	Exhausted Exhausted // what happens at MaxFails
 	LeaseEnd  LeaseEnd  // what happens when a lease expires
 
-	// Own says which of MaxAttempts, MaxFails, Backoff, Exhausted and LeaseFor the client has chosen. The others are defaults of its
-	// protocol, which a JobPolicy replaces.
+	// Own says which of MaxAttempts, MaxFails, Backoff, Exhausted, LeaseFor, ExpiresAt and RetainFor the client has chosen. The others
+	// are defaults of its protocol, which a JobPolicy replaces.
 	Own PolicyFields
 
 	Unique      UniquePolicy

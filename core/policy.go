@@ -30,7 +30,8 @@ type JobPolicy struct {
 // PolicyFields is a set of members of a policy. Stored; never renumbered.
 type PolicyFields uint8
 
-// The members. Jobs may set the members in JobFields themselves.
+// The members. Jobs may set the members in JobFields themselves; PolicyExpiresIn and PolicyRetainFor only matter when a job is
+// submitted, for zero values that the client has chosen.
 const (
 	PolicyMaxAttempts PolicyFields = 1 << iota
 	PolicyMaxFails
@@ -42,7 +43,7 @@ const (
 	PolicyDurability
 
 	AllPolicyFields = 1<<iota - 1
-	JobFields       = PolicyExpiresIn - 1
+	JobFields       = PolicyDurability - 1
 )
 
 // BackoffRule is a delay that depends on how often a job has failed.

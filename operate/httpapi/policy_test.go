@@ -198,3 +198,29 @@ func TestJobsOfAQueueWithoutDurabilitySaySo(t *testing.T) {
 		t.Errorf("%v", job)
 	}
 }
+
+func TestZeroIsTheJobsOwnValue(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.call("PATCH", "/api/v1/queues/q", `{"policy":{"max_attempts":3,"lease_for_s":5,"expires_in_s":60,"retain_for_s":3600}}`).want(200)
+	for id, c := range map[string]struct {
+		members string
+		lease   time.Duration
+		limited bool
+		kept    int
+	}{
+		"zero":   {`"expires_in_s":0,"retain_for_s":0,"lease_for_s":0,"max_attempts":0,`, 30 * time.Minute, false, 404},
+		"absent": {``, 5 * time.Second, true, 200},
+	} {
+		f.call("POST", "/api/v1/jobs", `{`+c.members+`"queue":"q","id":"`+id+`"}`).want(201)
+		tokens, _ := f.leaseMany(`{"queues":["q"]}`)
+		j := f.call("GET", "/api/v1/jobs/"+id, nil).want(200)
+		until, _ := time.Parse(time.RFC3339Nano, j["lease_until"].(string))
+		since, _ := time.Parse(time.RFC3339Nano, j["leased_at"].(string))
+		if until.Sub(since) != c.lease || (j["expires_at"] != nil) != c.limited {
+			t.Errorf("%s: leased for %v, expires at %v", id, until.Sub(since), j["expires_at"])
+		}
+		f.call("POST", "/api/v1/leases/"+tokens[0]+"/complete", nil).want(204)
+		f.call("GET", "/api/v1/jobs/"+id, nil).want(c.kept)
+	}
+}

@@ -32,16 +32,16 @@ type Submission struct {
 	RunAt        time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
 	DelayS       float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
 	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"time at which it is removed in any state; default: never"`
-	ExpiresInS   float64   `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now"`
+	ExpiresInS   *float64  `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now; 0: never, also if a policy says otherwise"`
 	StartBefore  time.Time `json:"start_before,omitzero" doc:"removed if no worker has leased it by then; default: never"`
-	LeaseForS    float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: of the worker's protocol"`
+	LeaseForS    *float64  `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: of the worker's protocol; 0: the same, also if a policy says otherwise"`
 	MaxFails     *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further attempt; default 25, for an ephemeral job 1"`
-	MaxAttempts  uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
+	MaxAttempts  *uint32   `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit; 0: no limit, also if a policy says otherwise"`
 	Backoff      string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next attempt; default exponential"`
 	OnExhausted  string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are old names for these"`
 	Cost         uint32    `json:"cost,omitempty" maximum:"1000000" doc:"how much a lease counts in limits of concurrent leases and in rates; default 1"`
 	DeadForS     float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
-	RetainForS   float64   `json:"retain_for_s,omitempty" doc:"time that the outcome is kept after the end; default: not kept"`
+	RetainForS   *float64  `json:"retain_for_s,omitempty" doc:"time that the outcome is kept after the end; default: not kept; 0: not kept, also if a policy says otherwise"`
 	UniqueKey    string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
 	OnDuplicate  string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce,replace" doc:"a second job with the key is refused (default), returns the first job, or replaces the body, tags, priority and run_at of the first job unless that is running"`
 	DebounceMaxS float64   `json:"debounce_max_s,omitempty" doc:"with replace: due at most this long after the first submission, regardless of delay_s or run_at"`
@@ -139,7 +139,7 @@ func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant,
 		return nil, invalid(at+"ephemeral", "an ephemeral job needs the parameter wait")
 	}
 	job := &core.Job{
-		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: s.o.Protocol, Priority: sub.Priority, MaxAttempts: sub.MaxAttempts,
+		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: s.o.Protocol, Priority: sub.Priority, MaxAttempts: deref(sub.MaxAttempts),
 		Ephemeral: sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
 		Cost: sub.Cost,
 	}
@@ -208,7 +208,7 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 	if !sub.RunAt.IsZero() && sub.DelayS != 0 {
 		return invalid(at+"delay_s", "run_at and delay_s exclude each other")
 	}
-	if !sub.ExpiresAt.IsZero() && sub.ExpiresInS != 0 {
+	if !sub.ExpiresAt.IsZero() && deref(sub.ExpiresInS) != 0 {
 		return invalid(at+"expires_in_s", "expires_at and expires_in_s exclude each other")
 	}
 	job.ReadyAt, job.ExpiresAt = core.InstantOf(sub.RunAt), core.InstantOf(sub.ExpiresAt)
@@ -218,9 +218,9 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 		set  func(time.Duration)
 	}{
 		{"delay_s", sub.DelayS, func(d time.Duration) { job.ReadyAt = now.Add(d) }},
-		{"expires_in_s", sub.ExpiresInS, func(d time.Duration) { job.ExpiresAt = now.Add(d) }},
-		{"lease_for_s", sub.LeaseForS, func(d time.Duration) { job.LeaseFor = d }},
-		{"retain_for_s", sub.RetainForS, func(d time.Duration) { job.RetainFor = d }},
+		{"expires_in_s", deref(sub.ExpiresInS), func(d time.Duration) { job.ExpiresAt = now.Add(d) }},
+		{"lease_for_s", deref(sub.LeaseForS), func(d time.Duration) { job.LeaseFor = d }},
+		{"retain_for_s", deref(sub.RetainForS), func(d time.Duration) { job.RetainFor = d }},
 		{"dead_for_s", sub.DeadForS, func(d time.Duration) { job.DeadFor = d }},
 	} {
 		if t.s == 0 {
@@ -261,11 +261,13 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 		said bool
 		is   core.PolicyFields
 	}{
-		{sub.MaxAttempts != 0, core.PolicyMaxAttempts},
+		{sub.MaxAttempts != nil, core.PolicyMaxAttempts},
 		{sub.MaxFails != nil, core.PolicyMaxFails},
 		{sub.Backoff != "", core.PolicyBackoff},
 		{sub.OnExhausted != "", core.PolicyExhausted},
-		{sub.LeaseForS != 0, core.PolicyLeaseFor},
+		{sub.LeaseForS != nil, core.PolicyLeaseFor},
+		{sub.ExpiresInS != nil, core.PolicyExpiresIn},
+		{sub.RetainForS != nil, core.PolicyRetainFor},
 	} {
 		if m.said {
 			job.Own |= m.is
@@ -438,3 +440,11 @@ func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
 
 // lastName is the last part of a field's path.
 func lastName(field string) string { return field[strings.LastIndexByte(field, '.')+1:] }
+
+// deref is the value of a member that may be absent.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -58,9 +58,9 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.StringArrayVar(&s.tags, "tag", nil, "a tag; may be given several times")
 	f.BoolVar(&s.args, "args", false, "refuse a body that is not a JSON array of arguments")
 	f.StringVar(&s.id, "id", "", "the job's own id (default: one is made)")
-	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish")
-	f.DurationVar(&s.expires, "expires-in", 0, "removed after this time, whatever its state")
-	f.DurationVar(&s.retain, "retain-for", 0, "how long the ended job is kept, with its result and log")
+	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish (0: as without a policy)")
+	f.DurationVar(&s.expires, "expires-in", 0, "removed after this time, whatever its state (0: never, also if a policy says otherwise)")
+	f.DurationVar(&s.retain, "retain-for", 0, "how long the ended job is kept, with its result and log (0: not at all, also if a policy says otherwise)")
 	return s
 }
 
@@ -108,15 +108,22 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	if len(s.tags) > 0 {
 		j["tags"] = s.tags
 	}
-	for name, span := range map[string]time.Duration{
-		"lease_for_s": s.lease, "retain_for_s": s.retain, "debounce_max_s": s.debounceMax, "unique_for_s": s.uniqueFor,
-	} {
+	for name, span := range map[string]time.Duration{"debounce_max_s": s.debounceMax, "unique_for_s": s.uniqueFor} {
 		if span > 0 {
 			j[name] = span.Seconds()
 		}
 	}
-	if s.expires > 0 {
+	if s.changed("lease-for") {
+		j["lease_for_s"] = s.lease.Seconds()
+	}
+	if s.changed("retain-for") {
+		j["retain_for_s"] = s.retain.Seconds()
+	}
+	switch {
+	case s.expires != 0:
 		j["expires_at"] = now.Add(s.expires).Format(time.RFC3339Nano)
+	case s.changed("expires-in"):
+		j["expires_in_s"] = 0
 	}
 	return j, nil
 }

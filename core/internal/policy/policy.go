@@ -75,10 +75,10 @@ func (x *Policies) ApplyTo(j *core.Job) {
 		return
 	}
 	typ, queue := cmp.Or(j.Type, j.Queue), x.OfQueue(j.Queue)
-	if p := x.For(typ, queue, core.PolicyExpiresIn); p != nil && j.ExpiresAt == 0 {
+	if p := x.For(typ, queue, core.PolicyExpiresIn); p != nil && j.ExpiresAt == 0 && j.Own&core.PolicyExpiresIn == 0 {
 		j.ExpiresAt = max(x.table.Now, j.ReadyAt).Add(p.ExpiresIn)
 	}
-	if p := x.For(typ, queue, core.PolicyRetainFor); p != nil && !j.Kept() {
+	if p := x.For(typ, queue, core.PolicyRetainFor); p != nil && !j.Kept() && j.Own&core.PolicyRetainFor == 0 {
 		j.RetainFor = p.RetainFor
 	}
 }

@@ -195,7 +195,7 @@ func (m *model) endsAlone(p *promise) bool {
 
 // expiryOf returns when a new job expires; see core.JobPolicy.
 func (w *world) expiryOf(j *core.Job) core.Instant {
-	if o := w.model.inForce(j.Queue, core.PolicyExpiresIn); o != nil && j.ExpiresAt == 0 && !j.Ephemeral {
+	if o := w.model.inForce(j.Queue, core.PolicyExpiresIn); o != nil && j.ExpiresAt == 0 && j.Own&core.PolicyExpiresIn == 0 && !j.Ephemeral {
 		return max(w.clk.Now(), j.ReadyAt).Add(o.ExpiresIn)
 	}
 	return j.ExpiresAt

@@ -125,7 +125,7 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	e.ExpiresAt = j.ExpiresAt
 	e.LeaseFor = Millis(j.LeaseFor)
 	e.MaxAttempts, e.MaxFails, e.Fails = j.MaxAttempts, j.MaxFails, j.PriorFails
-	e.Origin, e.Backoff, e.Exhausted, e.Words = j.Origin, j.Backoff, j.Exhausted, Words(j.Own)
+	e.Origin, e.Backoff, e.Exhausted, e.Words = j.Origin, j.Backoff, j.Exhausted, Words(j.Own&lastingFields)
 	if j.LeaseEnd == core.LeaseEndFail {
 		e.Words |= EndFails
 	}

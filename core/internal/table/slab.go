@@ -49,14 +49,17 @@ type Entry struct {
 	Entries      uint32 // of its timeline
 }
 
-// Words are Job.Own and further flags: Job.LeaseEnd, whether the status names the queue, and whether the job is stored.
+// Words are the members of Job.Own that matter after the submission, and further flags: Job.LeaseEnd, whether the status names the queue, and whether the job is stored.
 type Words uint8
 
 const (
-	EndFails   Words = Words(core.JobFields+1) << iota // LeaseEndFail
-	Rehomed                                            // the job in the store may name another queue
-	MemoryOnly                                         // JobPolicy.Unstored: not stored, though it is not ephemeral
+	EndFails   Words = Words(lastingFields+1) << iota // LeaseEndFail
+	Rehomed                                           // the job in the store may name another queue
+	MemoryOnly                                        // JobPolicy.Unstored: not stored, though it is not ephemeral
 )
+
+// lastingFields are the members of a policy that are read whenever they are needed.
+const lastingFields = core.PolicyExpiresIn - 1
 
 // Unstored reports whether a job is kept in memory only.
 func (e *Entry) Unstored() bool { return e.Has(Ephemeral) || e.Words&MemoryOnly != 0 }
