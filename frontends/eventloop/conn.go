@@ -168,7 +168,7 @@ func (c *conn) feed(p []byte) int {
 			c.enforceLimits()
 			c.startedIdle = c.idle()
 		}
-		if piece *= 2; end < len(p) && time.Since(began) > feedTime {
+		if piece = min(2*piece, len(p)); end < len(p) && time.Since(began) > feedTime {
 			c.inputLeft = true
 			c.Wake()
 			break
