@@ -73,5 +73,5 @@ func (l Listener) Allows(a net.Addr) bool {
 
 // addSecuredConn serves a connection between nodes that already uses TLS, like a connection of a TLS listener.
 func (s *Server) addSecuredConn(tc *tls.Conn, c *conn) {
-	s.startTLS(&tlsTransport{nc: tc.NetConn(), tc: tc, drained: c.Wake, turn: make(chan struct{}, 1)}, c)
+	s.startTLS(&tlsTransport{nc: tc.NetConn(), tc: tc, drained: c.Wake, goOn: make(chan struct{}, 1)}, c)
 }

@@ -20,6 +20,9 @@
 // and is served after the sockets were polled, so that other conns get their turn. The same applies to a conn whose input takes
 // longer than a quarter of a millisecond to process: its input is fed in pieces.
 //
+// With TLS, crypto/tls must be able to wait for input, so each connection has a reader goroutine. It serves the conn itself, in a turn
+// of one of our own loops. Encrypted output goes to the socket as far as the socket takes it at once, like that of the others.
+//
 // # Limits
 //
 // Slow readers are throttled: while more than maxUnsent bytes of output are pending, no input is fed and sessions write no

@@ -8,9 +8,11 @@ import (
 // scratchBytes is the size of a loop's space for joining messages that are split over two reads.
 const scratchBytes = 128 << 10
 
-// loop is a single-threaded event loop that drives conns: one of gnet's, or a goroutine of our own for TLS. Everything
-// that the mutex does not guard is used on the loop only.
+// loop is a single-threaded event loop that drives conns: one of gnet's, or one of our own for TLS. Everything that mu does not guard
+// is used on the loop only: on gnet's goroutine, or in a turn.
 type loop struct {
+	turn sync.Mutex // held by the goroutine that serves a loop for TLS
+
 	// schedule requests one call of run, soon. scheduleLater requests one call of runLater after the sockets were polled.
 	schedule, scheduleLater func()
 
@@ -98,6 +100,13 @@ func (l *loop) finish() {
 	if ask {
 		l.scheduleLater()
 	}
+}
+
+// inTurn calls f when no other goroutine serves this loop for TLS.
+func (l *loop) inTurn(f func()) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	f()
 }
 
 // call runs f on the loop, soon. Any goroutine may call it.

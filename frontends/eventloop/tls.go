@@ -30,7 +30,8 @@ func (s *Server) hasTLS() bool {
 	return false
 }
 
-// startTLSLoop starts a loop on its own goroutine, which ends with s.running.
+// startTLSLoop starts a loop for TLS connections. The goroutine that holds its turn serves it: the reader of a connection that has
+// input, or else a goroutine of the loop, which ends with s.running.
 func (s *Server) startTLSLoop() {
 	l := newLoop()
 	kick, kickLater := notify.NewSignal(), notify.NewSignal()
@@ -43,11 +44,11 @@ func (s *Server) startTLSLoop() {
 		for {
 			select {
 			case <-kick:
-				l.run()
+				l.inTurn(l.run)
 			case <-kickLater:
-				l.runLater()
+				l.inTurn(l.runLater)
 			case <-s.running.Done():
-				l.run()
+				l.inTurn(l.run)
 				return
 			}
 		}
@@ -57,7 +58,13 @@ func (s *Server) startTLSLoop() {
 // addTLSConn starts the reader of a connection. The reader ends when the peer or the conn closes the socket. Connections with
 // the same configuration share its session ticket keys, so that clients can resume their sessions.
 func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
-	s.startTLS(&tlsTransport{nc: nc, tc: tls.Server(nc, b.TLS()), drained: c.Wake, turn: make(chan struct{}, 1)}, c)
+	w := &tlsTransport{nc: nc, drained: c.Wake, goOn: make(chan struct{}, 1)}
+	below := nc
+	if w.records = newRecordConn(nc, &w.backlog, c.Wake); w.records != nil {
+		below = w.records
+	}
+	w.tc = tls.Server(below, b.TLS())
+	s.startTLS(w, c)
 }
 
 // startTLS starts the reader of a TLS connection.
@@ -72,20 +79,20 @@ func (s *Server) startTLS(w *tlsTransport, c *conn) {
 	s.goroutines.Go(func() { w.read(c) })
 }
 
-// tlsTransport is a TLS connection. A reader goroutine connects the socket with the loop that drives the conn. A writer
-// goroutine runs while there is output.
+// tlsTransport is a TLS connection. A reader goroutine waits for input and serves the conn with it, in the turn of the conn's loop.
 type tlsTransport struct {
 	nc      net.Conn
 	tc      *tls.Conn
+	records *recordConn // below tc; nil if tc existed before, as between nodes: then each send is written by the backlog's goroutine
 	backlog backlog
 	drained func()
 
-	turn   chan struct{} // lets the reader continue
+	goOn   chan struct{} // lets a reader continue that waits
 	paused bool          // the reader must not continue; used on the loop
-	held   bool          // the reader waits because of paused
+	waits  bool          // the reader waits because of paused
 }
 
-// read is the reader goroutine. It passes each piece of input to the loop and waits until it was handled.
+// read is the reader goroutine.
 func (w *tlsTransport) read(c *conn) {
 	ctx, cancel := context.WithTimeout(c.srv.handshakes, handshakeFor)
 	err := w.tc.HandshakeContext(ctx)
@@ -96,45 +103,84 @@ func (w *tlsTransport) read(c *conn) {
 		c.srv.release(c.group)
 		return
 	}
-	onLoop := func(f func()) bool {
-		c.loop.call(func() {
-			f()
-			if w.held = w.paused; !w.held {
-				w.turn <- struct{}{}
-			}
-		})
-		select {
-		case <-w.turn:
-			return true
-		case <-c.srv.running.Done():
-			return false
-		}
+	if w.records != nil {
+		w.records.connect()
 	}
-	opened := onLoop(func() {
+	opened := w.serve(c, func() {
 		c.loop.conns[c] = struct{}{}
 		c.open()
 	})
 	buf := make([]byte, tlsRead)
 	for opened {
 		n, err := w.tc.Read(buf)
-		if n > 0 && !onLoop(func() { c.onData(buf[:n]) }) {
+		if n > 0 && !w.serve(c, func() { c.onData(buf[:n]) }) {
 			return
 		}
 		if err != nil {
-			onLoop(func() { c.onHangup(errors.Is(err, io.EOF)) })
+			w.serve(c, func() { c.onHangup(errors.Is(err, io.EOF)) })
 			return
 		}
+	}
+}
+
+// serve calls f in a turn of the loop, and waits while the conn is paused. It returns false when the server has ended.
+func (w *tlsTransport) serve(c *conn, f func()) bool {
+	waits := false
+	c.loop.inTurn(func() {
+		c.loop.enter()
+		f()
+		c.loop.exit()
+		w.waits = w.paused
+		waits = w.paused
+	})
+	if !waits {
+		return c.srv.running.Err() == nil
+	}
+	select {
+	case <-w.goOn:
+		return true
+	case <-c.srv.running.Done():
+		return false
 	}
 }
 
 func (w *tlsTransport) send(p []byte) (int, error) {
-	if !w.backlog.append(p) {
-		w.backlog.start(p, tlsWriter{w.tc}, w.drained)
+	if w.records == nil {
+		if !w.backlog.append(p) {
+			w.backlog.start(p, keptOpen{w.tc}, w.drained)
+		}
+		return len(p), nil
 	}
-	return len(p), nil
+	return w.sendRecords(p)
 }
 
-func (w *tlsTransport) pending() (int, bool) { return w.backlog.state() }
+// sendRecords encrypts output piece by piece, so that only a small part of it can count as pending when it is written.
+func (w *tlsTransport) sendRecords(p []byte) (taken int, err error) {
+	if _, failed := w.records.pending(); failed {
+		return 0, net.ErrClosed
+	}
+	w.records.collect()
+	for rest := p; len(rest) > 0 && err == nil; {
+		piece := rest[:min(len(rest), tlsRead)]
+		rest = rest[len(piece):]
+		if _, err = w.tc.Write(piece); err == nil {
+			w.records.add(len(piece))
+			taken += len(piece)
+		}
+	}
+	lost, flushErr := w.records.flush()
+	if err == nil {
+		err = flushErr
+	}
+	return taken - lost, err
+}
+
+func (w *tlsTransport) pending() (int, bool) {
+	if w.records != nil {
+		return w.records.pending()
+	}
+	return w.backlog.state()
+}
 
 // finish sends the close alert from a goroutine, since it may block; it ends after lingerTimeout at the latest.
 func (w *tlsTransport) finish() {
@@ -166,9 +212,9 @@ func (w *tlsTransport) pause() bool {
 
 func (w *tlsTransport) resume(*conn) error {
 	w.paused = false
-	if w.held {
-		w.held = false
-		w.turn <- struct{}{} // does not block: the reader waits for it
+	if w.waits {
+		w.waits = false
+		w.goOn <- struct{}{} // does not block: the reader waits for it
 	}
 	return nil
 }
@@ -178,9 +224,3 @@ func (w *tlsTransport) close() {
 	_ = w.resume(nil)                // lets the reader see the end; it cannot fail
 	go func() { _ = w.tc.Close() }() // the peer may be gone already
 }
-
-// tlsWriter leaves the connection open when the backlog closes it.
-type tlsWriter struct{ *tls.Conn }
-
-// Close implements io.Closer.
-func (tlsWriter) Close() error { return nil }
