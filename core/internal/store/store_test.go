@@ -397,7 +397,9 @@ func TestShortLivedJobsNeedNoTable(t *testing.T) {
 		mustCommit(t, s, record.Change{Seq: seq, Gone: true}, record.Change{Seq: seq + 1, Gone: true, BodyBytes: 2000})
 		seq++
 	}
-	if m := s.Metrics(); m.FlushedBytes > 2048*m.Flushes { // the format version and the position of the last entry
+	// A flush writes the format version, the position of the last entry, and the jobs of the last commit if the buffer is full
+	// before they are gone.
+	if m := s.Metrics(); m.FlushedBytes > 5<<10*m.Flushes {
 		t.Errorf("%d bytes in tables after %d flushes", m.FlushedBytes, m.Flushes)
 	}
 	wantSame(t, keys(t, s), onlyPosition)
