@@ -36,14 +36,13 @@ func jobsCommand() *cobra.Command {
 		if *sort != "" {
 			query.Set("sort", *sort)
 		}
-		list, more, err := c.list(cmd, "jobs", query, *limit)
-		if err != nil {
-			return err
-		}
-		if *out == formatJSON {
-			return PrintValue(cmd, map[string]any{"jobs": list})
-		}
-		return printJobs(cmd, list, more)
+		header := []string{"ID", "STATE", "QUEUE", "TYPE", "-PRIO", "-TRIES", "WHEN", "NOTE"}
+		return printList(cmd, c, listing{"jobs", query, *limit, *out, header}, func(j *job) []string {
+			return []string{
+				j.ID, j.State, oneLine(j.Queue, 40), typeBeside(j), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts),
+				j.when(time.Now()), oneLine(j.note(), 60),
+			}
+		})
 	})
 	return cmd
 }
@@ -82,16 +81,31 @@ func (c *client) list(cmd *cobra.Command, name string, query url.Values, limit i
 	}
 }
 
-func printJobs(cmd *cobra.Command, list []json.RawMessage, more bool) error {
-	t := table{header: []string{"ID", "STATE", "QUEUE", "TYPE", "-PRIO", "-TRIES", "WHEN", "NOTE"}}
-	now := time.Now()
+// listing is a list of the API to print. name is its resource.
+type listing struct {
+	name   string
+	query  url.Values
+	limit  int // zero: all
+	out    format
+	header []string
+}
+
+// printList prints a list of the API as rows of a table.
+func printList[T any](cmd *cobra.Command, c *client, l listing, row func(*T) []string) error {
+	list, more, err := c.list(cmd, l.name, l.query, l.limit)
+	if err != nil {
+		return err
+	}
+	if l.out == formatJSON {
+		return PrintValue(cmd, map[string]any{l.name: list})
+	}
+	t := table{header: l.header}
 	for _, raw := range list {
-		var j job
-		if err := json.Unmarshal(raw, &j); err != nil {
-			return Failed(err)
+		one := new(T)
+		if err := json.Unmarshal(raw, one); err != nil {
+			return Failed(fmt.Errorf("unexpected answer: %w", err))
 		}
-		t.add(j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts),
-			j.when(now), oneLine(j.note(), 60))
+		t.add(row(one)...)
 	}
 	if err := t.print(cmd.OutOrStdout()); err != nil {
 		return err

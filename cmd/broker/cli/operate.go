@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// listCommand prints a list of the API. path is also the name of the rows in the answer, unless rows is set.
+// listCommand prints a list of the API. rows is the name of the rows in the answer.
 func listCommand(cmd *cobra.Command, path, rows string, header []string, row func(raw json.RawMessage) ([]string, error)) *cobra.Command {
 	cmd.Args = noArgs
 	conn, out := addConnection(cmd), addFormat(cmd)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,40 +42,19 @@ func queuesCommand() *cobra.Command {
 		if *sort != "" {
 			query.Set("sort", *sort)
 		}
-		list, more, err := c.list(cmd, "queues", query, *limit)
-		if err != nil {
-			return err
-		}
-		if *out == formatJSON {
-			return PrintValue(cmd, map[string]any{"queues": list})
-		}
-		return printQueues(cmd, list, more)
+		header := []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-WORKERS", "STATE"}
+		return printList(cmd, c, listing{"queues", query, *limit, *out, header}, func(q *queue) []string {
+			state := ""
+			if q.Paused {
+				state = "paused"
+			}
+			return []string{
+				oneLine(q.Name, 60), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
+				count(q.Workers), state,
+			}
+		})
 	})
 	return cmd
-}
-
-func printQueues(cmd *cobra.Command, list []json.RawMessage, more bool) error {
-	t := table{header: []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-WORKERS", "STATE"}}
-	for _, raw := range list {
-		var q queue
-		if err := json.Unmarshal(raw, &q); err != nil {
-			return Failed(err)
-		}
-		state := ""
-		if q.Paused {
-			state = "paused"
-		}
-		t.add(oneLine(q.Name, 60), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
-			count(q.Workers), state)
-	}
-	if err := t.print(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if more {
-		_, err := fmt.Fprintln(cmd.ErrOrStderr(), "there are more; see --limit")
-		return Failed(err)
-	}
-	return nil
 }
 
 // pauseCommand is pause or resume.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -61,23 +60,13 @@ func workersCommand() *cobra.Command {
 		if *protocol != "" {
 			query.Set("protocol", *protocol)
 		}
-		list, _, err := c.list(cmd, "workers", query, 0)
-		if err != nil {
-			return err
-		}
-		if *out == formatJSON {
-			return PrintValue(cmd, map[string]any{"workers": list})
-		}
-		t := table{header: []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}}
-		for _, raw := range list {
-			var w workerInfo
-			if err := json.Unmarshal(raw, &w); err != nil {
-				return Failed(err)
+		header := []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}
+		return printList(cmd, c, listing{"workers", query, 0, *out, header}, func(w *workerInfo) []string {
+			return []string{
+				w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), w.doing(), local(w.Since), strconv.Itoa(len(w.Held)),
+				oneLine(strings.Join(w.Queues, " "), 60),
 			}
-			t.add(w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), w.doing(), local(w.Since), strconv.Itoa(len(w.Held)),
-				oneLine(strings.Join(w.Queues, " "), 60))
-		}
-		return t.print(cmd.OutOrStdout())
+		})
 	})
 	cmd.AddCommand(
 		workerActionCommand("quiet", "take no more jobs (Faktory workers)", "takes no more jobs"),
