@@ -29,7 +29,7 @@ type client struct {
 	seen      *table     // the table in which principal was found
 	principal atomic.Pointer[Principal]
 	able      map[string]bool // queues for which the client has registered
-	asked     *table          // under which its last lease was asked for
+	asked     *table          // under which its last lease was asked for; nil: before there were principals
 	looked    lookups         // of the operation being checked
 }
 
@@ -136,6 +136,7 @@ func (g *Guard) Close(id core.ClientID) {
 // Do implements core.Broker.
 func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	if !g.control.Enabled() {
+		g.follow(id, ops)
 		return g.Broker.Do(id, ops, into)
 	}
 	c := g.client(id)
@@ -147,6 +148,7 @@ func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Re
 	}
 	p := g.principal(c)
 	if p.MayAll(Admin) {
+		g.follow(id, ops)
 		return g.Broker.Do(id, ops, into)
 	}
 	start := len(into)
@@ -200,6 +202,22 @@ func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	return into
 }
 
+// follow remembers the registrations of a client that may do anything, because a reload may take its rights away.
+func (g *Guard) follow(id core.ClientID, ops []core.Op) {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *core.Register:
+			if c := g.client(id); c != nil {
+				c.registered(op.Queue)
+			}
+		case *core.Unregister:
+			if c := g.client(id); c != nil {
+				c.unregistered(op)
+			}
+		}
+	}
+}
+
 // dropLostQueues removes the registrations for queues that the principal may no longer consume, and appends the client's
 // replies that arrive in the process.
 func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into []core.Reply) []core.Reply {
@@ -215,7 +233,7 @@ func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into [
 // withhold gives back the jobs of queues that the principal has lost while its lease waited; they are among the replies from a place
 // on.
 func (g *Guard) withhold(id core.ClientID, c *client, p *Principal, replies []core.Reply, from int) []core.Reply {
-	if c.asked == nil || c.asked == c.seen {
+	if c.asked == c.seen {
 		return replies
 	}
 	for i := from; i < len(replies); i++ {

@@ -27,10 +27,7 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	case *core.Register:
 		return c.register(p, op.Queue)
 	case *core.Unregister:
-		if op.All {
-			clear(c.able)
-		}
-		delete(c.able, op.Queue)
+		c.unregistered(op)
 		return true
 	case *core.Lease:
 		c.asked = c.seen
@@ -117,13 +114,22 @@ func (c *client) register(p *Principal, queue string) bool {
 	if !p.May(Consume, queue) {
 		return false
 	}
-	if !p.MayAll(Consume) {
-		if c.able == nil {
-			c.able = make(map[string]bool)
-		}
-		c.able[queue] = true
-	}
+	c.registered(queue)
 	return true
+}
+
+func (c *client) registered(queue string) {
+	if c.able == nil {
+		c.able = make(map[string]bool)
+	}
+	c.able[queue] = true
+}
+
+func (c *client) unregistered(op *core.Unregister) {
+	if op.All {
+		clear(c.able)
+	}
+	delete(c.able, op.Queue)
 }
 
 // mayInspect: producers and workers may ask for the state of a job. Only readers and producers may see its body.

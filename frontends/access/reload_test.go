@@ -65,3 +65,34 @@ func TestOnlyPermittedQueuesStayKnown(t *testing.T) {
 		t.Errorf("%d queues are known", len(queues))
 	}
 }
+
+// Clients of a broker without principals may do anything. The first principals of a reload apply to their leases and registrations too.
+func TestFirstPrincipalsApplyToConnectedWorkers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after []core.Op
+	}{
+		"a lease that waits": {before: []core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByConn, Deadline: 1 << 60}}},
+		"a registration": {
+			before: []core.Op{&core.Register{Queue: "q"}},
+			after:  []core.Op{&core.Lease{Tag: 7, Holder: core.HeldByConn}},
+		},
+	} {
+		g, control := guardFixture(t)
+		id := Admit(g, core.ClientOptions{Protocol: core.Gearman, Wake: func() {}}, Credentials{})
+		if r := g.Do(id, c.before, nil); len(r) > 0 {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		control.Load([]Entry{{Name: "w", Grants: []Grant{{Role: Consume, Queues: []string{"q"}}}}})
+		seq := core.DoOnce(g.Broker, core.Internal, &core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}})[0].Seq
+		for _, r := range g.Do(id, c.after, nil) {
+			if r.Kind == core.Assigned {
+				t.Errorf("%s: the worker gets a job", name)
+			}
+		}
+		info := core.DoOnce(g.Broker, core.Internal, &core.Inspect{Tag: 1, Ref: core.Ref{Seq: seq}})[0].Info
+		if info.State != core.Ready || info.Attempts != 0 {
+			t.Errorf("%s: the job is %v after %d attempts", name, info.State, info.Attempts)
+		}
+	}
+}
