@@ -25,6 +25,7 @@ func (e *env) openSQS() sqsClient {
 	if err := f.Start(); err != nil {
 		e.t.Fatal(err)
 	}
+	e.t.Cleanup(f.Close)
 	return sqsClient{e, f}
 }
 

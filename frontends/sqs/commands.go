@@ -42,7 +42,7 @@ var commands = map[string]command{
 	"SendMessage":      on(produce, (*request).sendMessage),
 	"SendMessageBatch": on(produce, (*request).sendMessageBatch),
 
-	receiveAction:                  on(consume, (*request).receiveMessage),
+	"ReceiveMessage":               on(consume, (*request).receiveMessage),
 	"DeleteMessage":                on(consume, (*request).deleteMessage),
 	"DeleteMessageBatch":           on(consume, (*request).deleteMessageBatch),
 	"ChangeMessageVisibility":      on(consume, (*request).changeVisibility),

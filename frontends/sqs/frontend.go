@@ -30,6 +30,7 @@ type Frontend struct {
 	broker core.Broker // without a guard: each action checks the rights of its caller
 	opts   Options
 	meter  meter
+	stacks stacks
 
 	mu     sync.RWMutex // guards the fields below
 	queues map[string]*queue
@@ -63,6 +64,7 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	f := &Frontend{broker: access.Unguarded(b), opts: o, meter: newMeter(), queues: make(map[string]*queue)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.stacks = newStacks(f.ctx.Done())
 	return f
 }
 

@@ -95,20 +95,15 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve runs a request until it has its result or waits. A request that may wait runs on a goroutine of its own, which ends before the
-// wait: decoding needs a deep stack, which the goroutine of the connection would keep while it waits.
+// serve runs a request until it has its result or waits. A request that may wait runs on another goroutine: decoding needs a deep stack,
+// which the goroutine of the connection would keep while it waits.
 func (q *request) serve(r *http.Request) (result any, err error) {
 	run := func() { result, err = q.guard(func() (any, error) { return q.start(r) }) }
 	if target := r.Header.Get("X-Amz-Target"); target != "" && target != targetHead+receiveAction {
 		run()
 		return result, err
 	}
-	done := make(chan struct{})
-	go func() { // ends before this function
-		defer close(done)
-		run()
-	}()
-	<-done
+	q.front.stacks.run(run)
 	return result, err
 }
 
