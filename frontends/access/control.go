@@ -140,6 +140,10 @@ func (c *Control) Default(name string) *Principal {
 	return Nobody
 }
 
+// Revoked reports whether a client that was Everyone no longer is, because a reload has added the first principals. A nil Control has
+// none.
+func (c *Control) Revoked(p *Principal) bool { return p == Everyone && c != nil && c.Enabled() }
+
 // HasPasswords reports whether a principal has a Faktory password.
 func (c *Control) HasPasswords() bool {
 	t := c.table.Load()

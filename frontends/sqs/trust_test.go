@@ -115,26 +115,34 @@ func TestRequestOfManySmallPartsIsRefusedBeforeItGrows(t *testing.T) { //nolint:
 
 func TestReceiveThatWaitsEndsWithTheRightToIt(t *testing.T) {
 	t.Parallel()
-	control := &access.Control{}
-	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "worker" })
-	f.create("orders")
-	load := func(queue string) {
-		control.Load([]access.Entry{{Name: "worker", Grants: []access.Grant{{Role: access.Consume, Queues: []string{queue}}}}})
+	consume := func(queue string) []access.Entry {
+		return []access.Entry{{Name: "worker", Grants: []access.Grant{{Role: access.Consume, Queues: []string{queue}}}}}
 	}
-	load("orders")
-	got := make(chan int, 1)
-	go func() {
-		status, _, _ := f.post(context.Background(), "ReceiveMessage", object{"QueueUrl": "/orders", "WaitTimeSeconds": 20})
-		got <- status
-	}()
-	for f.waiting("orders") == 0 {
-		f.engine.Tick()
-	}
-	load("other")
-	core.DoOnce(f.engine, core.Internal, &core.Submit{Job: &core.Job{Queue: "orders", Body: []byte("m")}})
-	want(t, "status", <-got, http.StatusForbidden)
-	if info, err := f.inspect("orders"); err != nil || info.Ready() != 1 {
-		t.Errorf("the queue is %+v, %v", info, err)
+	for name, c := range map[string]struct {
+		fallback string
+		before   []access.Entry
+	}{
+		"of its principal":             {"worker", consume("orders")},
+		"without principals until now": {"", nil},
+	} {
+		control := &access.Control{}
+		f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, c.fallback })
+		f.create("orders")
+		control.Load(c.before)
+		got := make(chan int, 1)
+		go func() {
+			status, _, _ := f.post(context.Background(), "ReceiveMessage", object{"QueueUrl": "/orders", "WaitTimeSeconds": 20})
+			got <- status
+		}()
+		for f.waiting("orders") == 0 {
+			f.engine.Tick()
+		}
+		control.Load(consume("other"))
+		core.DoOnce(f.engine, core.Internal, &core.Submit{Job: &core.Job{Queue: "orders", Body: []byte("m")}})
+		want(t, name, <-got, http.StatusForbidden)
+		if info, err := f.inspect("orders"); err != nil || info.Ready() != 1 {
+			t.Errorf("%s: the queue is %+v, %v", name, info, err)
+		}
 	}
 }
 

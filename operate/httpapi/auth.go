@@ -32,7 +32,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			refused.write(w)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller(r, principal))))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.caller(r, principal))))
 	})
 }
 
@@ -48,8 +48,8 @@ func (s *Server) restricted(r access.Role, next http.HandlerFunc) http.Handler {
 }
 
 // caller returns the caller of a request.
-func caller(r *http.Request, p *access.Principal) service.Caller {
-	c := service.Caller{Principal: p, Address: r.RemoteAddr, Via: "http"}
+func (s *Server) caller(r *http.Request, p *access.Principal) service.Caller {
+	c := service.Caller{Principal: p, Address: r.RemoteAddr, Via: "http", Access: s.options.Access}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Identity = r.TLS.VerifiedChains[0][0].Subject.String()
 	}

@@ -32,3 +32,19 @@ func TestActionWithADelayEndsWithTheRightToIt(t *testing.T) {
 		f.call("GET", "/api/v1/jobs/one", nil, as("root")).want(200)
 	}
 }
+
+func TestLeaseThatWaitsEndsWithTheFirstPrincipals(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	f := setupAPI(t, Options{Access: control})
+	got := make(chan answer, 1)
+	go func() { got <- f.call("POST", "/api/v1/leases", `{"queues":["q"],"wait_s":20}`) }()
+	f.parked()
+	control.Load([]access.Entry{{Name: "root", TokenSHA256: access.HashToken("root"), Grants: []access.Grant{{Role: access.Admin}}}})
+	as := func(r *http.Request) { r.Header.Set("Authorization", "Bearer root") }
+	f.call("POST", "/api/v1/jobs", `{"queue":"q","id":"one"}`, as).want(201)
+	(<-got).problem(403, "forbidden")
+	if j := f.call("GET", "/api/v1/jobs/one", nil, as).want(200); j["state"] != "ready" || j["attempts"] != 0.0 {
+		t.Errorf("%v", j)
+	}
+}

@@ -31,12 +31,12 @@ func (s *Server) Service() *service.Service {
 // Caller finds the caller of a request by its Authorization header or certificate; otherwise it is the default principal.
 func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
 	principal, refused := s.authenticate(r)
-	return pageCaller(r, principal), refused == nil
+	return s.pageCaller(r, principal), refused == nil
 }
 
 // pageCaller is the caller of a page. Pages describe themselves to huma.
-func pageCaller(r *http.Request, p *access.Principal) service.Caller {
-	c := caller(r, p)
+func (s *Server) pageCaller(r *http.Request, p *access.Principal) service.Caller {
+	c := s.caller(r, p)
 	c.Via = ""
 	return c
 }
@@ -50,7 +50,7 @@ func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller
 	if refused != nil {
 		return who, refused.Status
 	}
-	return pageCaller(r, principal), http.StatusOK
+	return s.pageCaller(r, principal), http.StatusOK
 }
 
 // Status is the HTTP status for an error of the service.

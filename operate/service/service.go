@@ -140,7 +140,11 @@ type Caller struct {
 	Address   string // of the connection
 	Via       string // http, console
 	Identity  string // subject of the client's certificate
-	name      string // of the principal, if the principal itself is not available
+
+	// Access revokes the rights of Everyone when a reload adds the first principals; nil: never.
+	Access *access.Control
+
+	name string // of the principal, if the principal itself is not available
 }
 
 // Name is the name of the caller in the audit log. Idempotency keys, pages and operations belong to this name. Callers that are
@@ -163,9 +167,17 @@ func (c Caller) principalName() string {
 	return c.Principal.Name()
 }
 
+// current is the caller's principal as of now.
+func (c Caller) current() *access.Principal {
+	if c.Access.Revoked(c.Principal) {
+		return access.Nobody
+	}
+	return c.Principal
+}
+
 // may checks that the caller has a role for a queue.
 func (c Caller) may(r access.Role, queue string) error {
-	if c.Principal != nil && c.Principal.May(r, queue) {
+	if p := c.current(); p != nil && p.May(r, queue) {
 		return nil
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
@@ -184,7 +196,7 @@ func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 
 // mayAll checks that the caller has a role without limits.
 func (c Caller) mayAll(r access.Role) error {
-	if c.Principal != nil && c.Principal.MayAll(r) {
+	if p := c.current(); p != nil && p.MayAll(r) {
 		return nil
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String()}
