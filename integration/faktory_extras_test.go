@@ -63,7 +63,6 @@ func TestFaktoryUniqueJobs(t *testing.T) {
 
 	b.Crash()
 	b.Restart()
-	b.Restart()
 	c = dialFaktory(t, b)
 	refused(untilStart()) // the lock is as durable as the job
 }

@@ -402,6 +402,7 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	r = runImport(t, b, "faktory", address, append(to, "--leased")...)
 	equal(t, "report", r.text(), "(all) leased 1 1 0\n")
 	got := make(map[string]importedJob)
+	b.Crash()
 	b.Restart()
 	for _, j := range importedJobs(t, b) {
 		got[j.Type] = j

@@ -48,12 +48,22 @@ var built struct {
 
 // Main runs the tests and removes the programs that were built. TestMain calls it.
 func Main(m *testing.M) int {
+	go endWithParent(os.Getppid()) // ends with this process
 	defer func() {
 		if built.dir != "" {
 			_ = os.RemoveAll(built.dir) // leftovers in the temporary folder do no harm
 		}
 	}()
 	return m.Run()
+}
+
+// endWithParent ends this process, and by that its servers, when the go command that runs it was killed.
+func endWithParent(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(time.Second)
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "the program that ran the tests has ended")
+	os.Exit(1)
 }
 
 // program builds a program once and returns its path.

@@ -78,8 +78,11 @@ func (b *BrokerServer) Start() error {
 	return b.WaitReady(ReadyWait)
 }
 
-// Spawn starts the process without waiting.
+// Spawn starts the process without waiting. The process before must have ended: nobody would stop it any more.
 func (b *BrokerServer) Spawn() error {
+	if b.Process != nil && !b.Exited() {
+		return fmt.Errorf("start the broker: %w", ErrStillRunning)
+	}
 	if b.opts.Config != "" {
 		if err := os.WriteFile(b.configPath(), []byte(b.opts.Config), 0o600); err != nil {
 			return err
