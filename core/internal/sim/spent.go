@@ -22,10 +22,11 @@ type spentRules struct {
 	rules  map[string][]spentRule // by queue, the last one is in force
 	least  map[string]uint32      // fewest leases of all rules that a queue has had
 	target map[string]bool        // queues to which jobs may have moved
+	hidden map[string]bool        // unknown queues, which may have any rule
 }
 
 func newSpentRules() spentRules {
-	return spentRules{rules: map[string][]spentRule{}, least: map[string]uint32{}, target: map[string]bool{}}
+	return spentRules{rules: map[string][]spentRule{}, least: map[string]uint32{}, target: map[string]bool{}, hidden: map[string]bool{}}
 }
 
 // moveSpent sets or removes a rule.
@@ -78,6 +79,7 @@ func (w *world) spentAfterCrash(committed core.Commit) error {
 		r := w.ask(&core.InspectQueue{Queue: queue})
 		if len(r.Queues) == 0 {
 			delete(w.model.spent.rules, queue)
+			w.model.spent.hidden[queue] = true
 			continue
 		}
 		have := core.SpentRule{}
@@ -91,10 +93,11 @@ func (w *world) spentAfterCrash(committed core.Commit) error {
 			}
 		}
 		possible := slices.ContainsFunc(past[first:], func(s spentRule) bool { return s.rule == have })
-		if !possible && (past[0].made <= committed || have != core.SpentRule{}) {
+		if !possible && (past[0].made <= committed || have != core.SpentRule{} && !w.model.spent.hidden[queue]) {
 			return fmt.Errorf("the rule of queue %s was %+v, commit %d, and is %+v", queue, past, committed, have)
 		}
 		w.model.spent.rules[queue] = []spentRule{{rule: have, made: 1}}
+		delete(w.model.spent.hidden, queue)
 	}
 	return nil
 }

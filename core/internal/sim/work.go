@@ -142,6 +142,11 @@ func (w *world) report() error {
 	}
 	var wrong error
 	err := w.do(c, op, tag, func(r core.Reply) {
+		if r.Kind == core.Accepted && shorter && by == 0 {
+			w.note("report ends the lease of %d", p.seq)
+			p.leased = false
+			return
+		}
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
 			if asked := i.CancelRequestedAt != 0; r.CancelRequested != asked || asked != p.asked() && !p.again {
