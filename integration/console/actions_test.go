@@ -64,7 +64,16 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 
 	b.open("/retrying")
 	b.wants("TimeoutError")
-	b.run(chromedp.Click(`//tr[contains(., "TimeoutError")]//button[@value="delete"]`)) // others may be due meanwhile
+	var clicked bool // by a script, because the rows move when other jobs are due
+	b.eval(`(() => {
+		const row = [...document.querySelectorAll("tr")].find(row => row.textContent.includes("TimeoutError"));
+		const remove = row?.querySelector('button[value="delete"]');
+		remove?.click();
+		return remove != null;
+	})()`, &clicked)
+	if !clicked {
+		t.Fatal("the job with a TimeoutError has no button that deletes it")
+	}
 	b.wants("Delete 1 job?")
 	b.run(chromedp.Click("main form button.danger"))
 	b.wants("Delete 1 job in ")
