@@ -421,7 +421,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		n.TooMuch = false
 		r.Lease.Failure = n.Failure
 	}
-	if r.Job != nil && r.Lease.Failure == nil {
+	if e.Fails > 0 && r.Job != nil && r.Lease.Failure == nil {
 		r.Lease.Failure = r.Job.FailureAfter(e.Fails)
 	}
 	switch {
