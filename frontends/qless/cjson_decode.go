@@ -334,7 +334,7 @@ func (p *parser) escape(b []byte) (_ []byte, fault string) {
 	return append(b, c), ""
 }
 
-// unicode reads \uXXXX, or two of them for a surrogate pair.
+// unicode reads \u and four hexadecimal digits, or two such escapes for a surrogate pair.
 func (p *parser) unicode(b []byte) (_ []byte, fault string) {
 	const invalid = "invalid unicode escape code"
 	code, ok := hex4(p.text[p.at+2:])

@@ -16,6 +16,21 @@ func serve(t *testing.T, greeting, reply string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return answer(t, l, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting)
+		buffer := make([]byte, 4096)
+		for {
+			if _, err := c.Read(buffer); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, reply)
+		}
+	})
+}
+
+// answer accepts connections until the test ends, and calls talk for each of them.
+func answer(t *testing.T, l net.Listener, talk func(net.Conn)) (address string) {
+	t.Helper()
 	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
 	go func() {                         // ends with the listener
 		for {
@@ -25,14 +40,7 @@ func serve(t *testing.T, greeting, reply string) (address string) {
 			}
 			go func() { // ends with the connection
 				defer func() { _ = c.Close() }() // the client has its reply
-				_, _ = io.WriteString(c, greeting)
-				buffer := make([]byte, 4096)
-				for {
-					if _, err := c.Read(buffer); err != nil {
-						return
-					}
-					_, _ = io.WriteString(c, reply)
-				}
+				talk(c)
 			}()
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,21 +21,11 @@ func secured(t *testing.T, greeting string) (address string, trusts *tls.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
-	go func() {                         // ends with the listener
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { // ends with the connection
-				defer func() { _ = c.Close() }() // the client has its reply
-				_, _ = io.WriteString(c, greeting)
-				_, _ = io.Copy(io.Discard, c)
-			}()
-		}
-	}()
-	return l.Addr().String(), web.Client().Transport.(*http.Transport).TLSClientConfig //nolint:forcetypeassert // documented by httptest
+	address = answer(t, l, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting)
+		_, _ = io.Copy(io.Discard, c)
+	})
+	return address, web.Client().Transport.(*http.Transport).TLSClientConfig //nolint:forcetypeassert // documented by httptest
 }
 
 func TestAddressesMayAskForTLS(t *testing.T) {

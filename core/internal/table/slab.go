@@ -49,7 +49,8 @@ type Entry struct {
 	Entries      uint32 // of its timeline
 }
 
-// Words are the members of Job.Own that matter after the submission, and further flags: Job.LeaseEnd, whether the status names the queue, and whether the job is stored.
+// Words are the members of Job.Own that matter after the submission, and further flags: Job.LeaseEnd, whether the status names the queue,
+// and whether the job is stored.
 type Words uint8
 
 const (
