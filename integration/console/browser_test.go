@@ -235,11 +235,12 @@ func (b *browser) wantsInTime(text string) {
 	})
 }
 
-// lacks is empty if the page shows a text.
+// lacks is empty if the page shows a text and has arrived to its end: a notice stands on top, and what a test looks at next
+// may follow far below.
 func (b *browser) lacks(text string) string {
 	var there bool
 	quoted := strings.ReplaceAll(text, `'`, `\'`)
-	err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.includes('`+quoted+`')`, &there))
+	err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.readyState !== 'loading' && document.body.innerText.includes('`+quoted+`')`, &there))
 	if err != nil || !there { // an error: the page is being left just now
 		return "the page does not show " + text
 	}

@@ -39,18 +39,20 @@ func TestConnectionLimitIsReportedAndReleased(t *testing.T) {
 	const limit = 20
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf(
 		"[workq]\nmax_connections = %d\n[gearman]\nmax_connections = %d\n[faktory]\nmax_connections = %d\n", limit, limit, limit)})
-	for protocol, test := range map[string]struct{ address, hello, refusal string }{
-		"workq":   {b.Workq, "lease q 0\r\n", "-SERVER-ERROR"},
-		"gearman": {b.Gearman, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x13"},
-		"faktory": {b.Faktory, "HELLO {\"v\":2}\r\n", "-ERR"},
+	for protocol, test := range map[string]struct{ address, hello, welcome, refusal string }{
+		"workq":   {b.Workq, "lease q 0\r\n", "-TIMEOUT\r\n", "-SERVER-ERROR"},
+		"gearman": {b.Gearman, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x11\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x13"},
+		"faktory": {b.Faktory, "HELLO {\"v\":2}\r\n", "+HI {\"v\":2}\r\n+OK\r\n", "-ERR"},
 	} {
 		var conns []net.Conn
 		for range limit {
 			c := dial(t, test.address)
 			_, err := io.WriteString(c, test.hello)
 			check(t, err)
-			_, err = c.Read(make([]byte, 1))
+			welcome := make([]byte, len(test.welcome)) // all of it: a client of Faktory is counted when its HELLO is accepted
+			_, err = io.ReadFull(c, welcome)
 			check(t, err)
+			equal(t, protocol, string(welcome), test.welcome)
 			conns = append(conns, c)
 		}
 		over := dial(t, test.address)
