@@ -20,7 +20,7 @@ type field struct{ Name, Value string }
 // ask returns the page of a question, which posts the same form again. It returns nil if the question is answered, or if the caller
 // lacks the right.
 func (r *request) ask(q question) *view {
-	if r.PostFormValue("confirmed") == "yes" || !mayRole(r.caller, access.Operate) { // the service refuses the change
+	if r.PostFormValue("confirmed") == "yes" || !r.caller.Current().MaySome(access.Operate) { // the service refuses the change
 		return nil
 	}
 	for name, values := range r.PostForm {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 
@@ -287,11 +286,6 @@ func root(r *http.Request) string {
 		return "./"
 	}
 	return strings.Repeat("../", depth)
-}
-
-// mayRole reports whether the caller has a role for at least one queue; the service checks each queue.
-func mayRole(c service.Caller, role access.Role) bool {
-	return c.Principal != nil && c.Principal.MaySome(role)
 }
 
 // newNonce returns a nonce for the scripts of a page, which its content security policy names.

@@ -33,7 +33,7 @@ func storagePage(r *request) (*view, error) {
 	}
 	d := &storageData{
 		Storage: st, Today: r.console.options.Now().UTC().Format("2006-01-02"),
-		Admin: r.caller.Principal != nil && r.caller.Principal.MayAll(access.Admin),
+		Admin: r.caller.Current().MayAll(access.Admin),
 	}
 	if err == nil {
 		d.fill(st)

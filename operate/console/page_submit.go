@@ -26,7 +26,7 @@ type submitData struct {
 var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "on_duplicate", "unique_until", "unique_for", "cost", "tags"}
 
 func submitPage(r *request) (*view, error) {
-	if !mayRole(r.caller, access.Produce) {
+	if !r.caller.Current().MaySome(access.Produce) {
 		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role produce"}
 	}
 	d := &submitData{Values: map[string]string{}}

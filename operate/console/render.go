@@ -90,8 +90,8 @@ type rights struct {
 }
 
 func rightsOf(c service.Caller, queue string) rights {
-	all := func(role access.Role) bool { return c.Principal != nil && c.Principal.MayAll(role) }
-	r := rights{mayRole(c, access.Produce), mayRole(c, access.Operate), all(access.Read), all(access.Operate), all(access.Admin), c}
+	p := c.Current()
+	r := rights{p.MaySome(access.Produce), p.MaySome(access.Operate), p.MayAll(access.Read), p.MayAll(access.Operate), p.MayAll(access.Admin), c}
 	if queue != "" {
 		r.Produce, r.Operate = r.may(access.Produce, queue), r.may(access.Operate, queue)
 	}
@@ -99,7 +99,7 @@ func rightsOf(c service.Caller, queue string) rights {
 }
 
 func (r rights) may(role access.Role, queue string) bool {
-	return r.caller.Principal != nil && r.caller.Principal.May(role, queue)
+	return r.caller.Current().May(role, queue)
 }
 
 // mayChange reports whether a page may offer changes of a queue.

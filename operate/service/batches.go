@@ -142,10 +142,7 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 // mayBatch checks that the caller may use a batch in a role, with the same rule as on all ports. If the batch does not exist, the
 // number becomes one that no batch has: another client could open the batch before the caller's request reaches the core.
 func (s *Service) mayBatch(caller Caller, r access.Role, number *uint64) error {
-	may, found := false, true
-	if caller.Principal != nil {
-		may, found = access.MayBatch(s.o.Broker, caller.Principal, r, *number)
-	}
+	may, found := access.MayBatch(s.o.Broker, caller.Current(), r, *number)
 	if may && !found {
 		*number = access.Nowhere
 	}
@@ -158,7 +155,7 @@ func (s *Service) mayBatch(caller Caller, r access.Role, number *uint64) error {
 
 // maySubmit checks that the caller may submit anything.
 func (c Caller) maySubmit() error {
-	if c.Principal != nil && c.Principal.MaySome(access.Produce) {
+	if c.Current().MaySome(access.Produce) {
 		return nil
 	}
 	return c.mayAll(access.Produce)

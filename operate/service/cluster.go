@@ -78,7 +78,7 @@ type ClusterChange struct {
 // ChangeCluster makes a change. Only administrators may do that.
 func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change ClusterChange) error {
 	switch {
-	case !caller.Principal.May(access.Admin, ""):
+	case !caller.Current().May(access.Admin, ""):
 		return &Error{Code: CodeForbidden, Detail: "only administrators change the cluster"}
 	case s.o.Cluster == nil:
 		return &Error{Code: CodeUnsupported, Detail: "this broker is not a node of a cluster"}

@@ -236,10 +236,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 
 // readable returns the patterns of the queues that the caller may read.
 func (c Caller) readable() []string {
-	if c.Principal == nil {
-		return []string{}
-	}
-	patterns, _ := c.Principal.Patterns(access.Read)
+	patterns, _ := c.Current().Patterns(access.Read)
 	return patterns
 }
 

@@ -69,7 +69,7 @@ func (s *Service) HeartbeatMany(ctx context.Context, caller Caller, tokens []str
 func (s *Service) finishMany(
 	ctx context.Context, caller Caller, tokens []string, op func(uint64, leaseToken, uint32) core.Op,
 ) ([]LeaseResult, error) {
-	if caller.Principal == nil || !caller.Principal.MaySome(access.Consume) { // for no queue at all: fail early
+	if !caller.Current().MaySome(access.Consume) { // for no queue at all: fail early
 		if err := caller.mayAll(access.Consume); err != nil {
 			return nil, err
 		}

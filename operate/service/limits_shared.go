@@ -104,7 +104,7 @@ func (s *Service) removeSharedLimit(ctx context.Context, caller Caller, name str
 
 // changeShared changes a shared limit. If the limit exists, the caller needs the right for it.
 func (s *Service) changeShared(ctx context.Context, caller Caller, name, action string, op core.Op) error {
-	if caller.Principal == nil || !caller.Principal.MaySome(access.Operate) {
+	if !caller.Current().MaySome(access.Operate) {
 		return caller.mayAll(access.Operate)
 	}
 	c := s.open(caller, caller.Name())

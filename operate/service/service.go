@@ -167,9 +167,9 @@ func (c Caller) principalName() string {
 	return c.Principal.Name()
 }
 
-// current is the caller's principal as of now.
-func (c Caller) current() *access.Principal {
-	if c.Access.Revoked(c.Principal) {
+// Current is the caller's principal as of now; access.Nobody if it has none or a reload has revoked it.
+func (c Caller) Current() *access.Principal {
+	if c.Principal == nil || c.Access.Revoked(c.Principal) {
 		return access.Nobody
 	}
 	return c.Principal
@@ -177,7 +177,7 @@ func (c Caller) current() *access.Principal {
 
 // may checks that the caller has a role for a queue.
 func (c Caller) may(r access.Role, queue string) error {
-	if p := c.current(); p != nil && p.May(r, queue) {
+	if c.Current().May(r, queue) {
 		return nil
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
@@ -196,7 +196,7 @@ func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 
 // mayAll checks that the caller has a role without limits.
 func (c Caller) mayAll(r access.Role) error {
-	if p := c.current(); p != nil && p.MayAll(r) {
+	if c.Current().MayAll(r) {
 		return nil
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String()}
