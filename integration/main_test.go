@@ -7,4 +7,7 @@ import (
 	"broker/integration/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	harness.MostlyWait()
+	os.Exit(harness.Main(m))
+}

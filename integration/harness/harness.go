@@ -7,8 +7,10 @@
 package harness
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,6 +57,17 @@ func Main(m *testing.M) int {
 		}
 	}()
 	return m.Run()
+}
+
+// leastParallel is how many tests run at once, also on two processors, if they wait most of the time.
+const leastParallel = 4
+
+// MostlyWait says that the tests wait most of the time: for heartbeats, ends of leases, programs. It is called before Main.
+func MostlyWait() {
+	parallel := flag.Lookup("test.parallel")
+	if n, err := strconv.Atoi(parallel.Value.String()); err == nil && n < leastParallel {
+		_ = parallel.Value.Set(strconv.Itoa(leastParallel)) // a number
+	}
 }
 
 // endWithParent ends this process, and by that its servers, when the go command that runs it was killed.
