@@ -62,17 +62,20 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 	b.run(chromedp.SendKeys(`input[name="queue"]`, "letters"), chromedp.Click("main form section button"))
 	b.wants("5 jobs moved.")
 
+	shell(t, broker, "broker push reports x --retries 5 --type Report")
+	lease := api(t, broker, "POST", "/queues/reports/lease", `{}`)["lease"].(string) //nolint:forcetypeassert // a string
+	api(t, broker, "POST", "/leases/"+lease+"/fail", `{"error_class":"NoPaper","retry_in_s":3600}`)
 	b.open("/retrying")
-	b.wants("TimeoutError")
+	b.wants("NoPaper")
 	var clicked bool // by a script, because the rows move when other jobs are due
 	b.eval(`(() => {
-		const row = [...document.querySelectorAll("tr")].find(row => row.textContent.includes("TimeoutError"));
+		const row = [...document.querySelectorAll("tr")].find(row => row.textContent.includes("NoPaper"));
 		const remove = row?.querySelector('button[value="delete"]');
 		remove?.click();
 		return remove != null;
 	})()`, &clicked)
 	if !clicked {
-		t.Fatal("the job with a TimeoutError has no button that deletes it")
+		t.Fatal("the failures by lack of paper have no button that deletes their jobs")
 	}
 	b.wants("Delete 1 job?")
 	b.run(chromedp.Click("main form button.danger"))

@@ -42,7 +42,7 @@ func TestWaitingJobsSayWhy(t *testing.T) {
 	busy := push(`{"queue":"busy"}`)
 
 	retrying := push(`{"queue":"fails","max_fails":5}`)
-	api(t, broker, "POST", "/leases/"+lease("fails")+"/fail", `{"message":"no"}`)
+	api(t, broker, "POST", "/leases/"+lease("fails")+"/fail", `{"message":"no","retry_in_s":3600}`)
 
 	before := push(`{"queue":"chain"}`)
 	blocked := push(`{"queue":"chain","after":[%q]}`, before)
@@ -58,7 +58,7 @@ func TestWaitingJobsSayWhy(t *testing.T) {
 		{rated, "It is the next job of its queue, and a limit is reached"},
 		{busy, "the workers of the queue are busy with 1 job."},
 		{retrying, "It has failed once; the next try is due in"},
-		{push(`{"queue":"later","delay_s":7200}`), "It is due in 1 h 59 min"},
+		{push(`{"queue":"later","delay_s":7200}`), "It is due in 1 h 5"},
 		{blocked, "It is blocked until 1 job that it comes after is done: job "},
 		{broken, "A job that it comes after is gone without being done"},
 	} {
