@@ -102,7 +102,7 @@ func (c *cluster) finishAll(i int, function string, jobs int) {
 	defer func() { _ = w.Close() }() // all was sent
 	check(c.t, w.Send(gearmanclient.CanDo, function))
 	for range jobs {
-		handle, _, _, _, err := w.Grab(10 * time.Second)
+		handle, _, _, _, err := w.Grab(harness.Patience)
 		check(c.t, err)
 		if handle == "" {
 			c.t.Fatal("a job is missing")
