@@ -43,6 +43,7 @@ type Job struct {
 	MaxAttempts uint32     `json:"max_attempts,omitempty"`
 	Fails       uint32     `json:"fails"`
 	MaxFails    uint32     `json:"max_fails,omitempty" doc:"failures after which there is no further attempt"`
+	MovedFrom   string     `json:"moved_from,omitempty" doc:"queue from which a redrive rule has moved it"`
 	Tags        []string   `json:"tags,omitempty"`
 	Traceparent string     `json:"traceparent,omitempty" doc:"W3C trace context of its submission"`
 	Tracestate  string     `json:"tracestate,omitempty"`
@@ -118,7 +119,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 		State: info.State.String(), Priority: info.Priority, Origin: info.Origin.String(),
 		CreatedAt: timeOf(info.CreatedAt), ChangedAt: timeOf(info.ChangedAt), ExpiresAt: timeOf(info.ExpiresAt),
 		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), CancelAt: timeOf(info.CancelRequestedAt), Worker: info.Worker,
-		Attempts: info.Attempts, Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
+		Attempts: info.Attempts, MovedFrom: text(info.MovedFrom), Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
 		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
 	}
 	if info.HeldOver != core.Internal {

@@ -35,6 +35,7 @@ type Queue struct {
 	Throttle  *Throttle          `json:"throttle,omitempty"`
 	Sharing   *Sharing           `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
 	Policy    *policytext.Policy `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
+	Redrive   *Redrive           `json:"redrive,omitempty" doc:"set over SQS; only where one queue is shown"`
 	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
 }
 
@@ -52,6 +53,12 @@ type Throttle struct {
 	SlotForS    float64 `json:"slot_for_s" doc:"a slot is free again after this time, even if the lease continues"`
 	RatePerS    float64 `json:"rate_per_s,omitempty" doc:"leases a second"`
 	Burst       uint32  `json:"burst,omitempty" doc:"leases at once after a pause, with a rate"`
+}
+
+// Redrive is the rule that moves jobs which were leased often and are not done to another queue, in place of a further lease.
+type Redrive struct {
+	Leases uint32 `json:"leases" doc:"leases in this queue after which a job moves"`
+	To     string `json:"to" doc:"the other queue"`
 }
 
 // QueueTotals counts the events of a queue.
@@ -80,6 +87,9 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	}
 	if q.Sharing != nil {
 		v.Sharing = sharingOf(q.Sharing)
+	}
+	if q.Spent != nil {
+		v.Redrive = &Redrive{q.Spent.Leases, text(q.Spent.To)}
 	}
 	for _, p := range core.Protocols {
 		v.Totals.Submitted += q.Counts.Submitted[p]

@@ -117,7 +117,7 @@ func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.Queue
 		case err != nil:
 			return nil, err
 		}
-		q.Sharing = nil
+		q.Sharing, q.Redrive = nil, nil
 		views = append(views, q)
 	}
 	return views, nil
