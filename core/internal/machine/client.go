@@ -179,11 +179,13 @@ func (m *Machine) register(c *client, op *core.Register) {
 	n, q := m.queueNamed(op.Queue)
 	m.known(q, untilRestart)
 	q.workers++
-	for i := range c.abilities {
-		if c.abilities[i].queue == n {
-			c.abilities[i].times++
-			c.abilities[i].leaseFor = op.LeaseFor
-			return
+	if q.workers > 1 { // else no client has it yet: a worker of many thousand functions would search all of them for each
+		for i := range c.abilities {
+			if c.abilities[i].queue == n {
+				c.abilities[i].times++
+				c.abilities[i].leaseFor = op.LeaseFor
+				return
+			}
 		}
 	}
 	c.abilities = append(c.abilities, ability{queue: n, times: 1, leaseFor: op.LeaseFor})
