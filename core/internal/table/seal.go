@@ -171,13 +171,19 @@ func (t *Table) Committed(s *Sealed) {
 	t.shrinkMaps()
 }
 
+// shortQueue is the number of ready jobs up to which the new jobs of a queue count as leased soon.
+const shortQueue = 10_000
+
 // evictStored drops parts of a job from memory if its record in the store is current: the payload if the cache is full, the failure
 // and outcome always.
 func (t *Table) evictStored(h uint32, e *Entry) {
 	e.Set(PayloadStored)
-	room := t.opts.CacheBytes
-	if e.State != core.Ready && e.State != core.Leased {
-		room /= 2 // jobs that are not leased soon must not displace jobs that are leased next
+	room := t.opts.CacheBytes // jobs that are not leased soon must not displace jobs that are leased next
+	switch {
+	case e.State != core.Ready && e.State != core.Leased:
+		room /= 2
+	case t.queues[e.Queue].Count[core.Ready] > shortQueue:
+		room -= room / 4
 	}
 	if t.cached > room && t.Payload(h) != nil {
 		t.SetPayload(h, nil)
