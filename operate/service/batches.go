@@ -153,17 +153,9 @@ func (s *Service) mayBatch(caller Caller, r access.Role, number *uint64) error {
 		" for the callbacks of batch " + s.batchName(*number) + ", and has not opened it"}
 }
 
-// maySubmit checks that the caller may submit anything.
-func (c Caller) maySubmit() error {
-	if c.Current().MaySome(access.Produce) {
-		return nil
-	}
-	return c.mayAll(access.Produce)
-}
-
 // OpenBatch opens a batch. It accepts jobs until it is committed.
 func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmission) (*Batch, error) {
-	if err := caller.maySubmit(); err != nil {
+	if err := caller.maySome(access.Produce); err != nil {
 		return nil, err
 	}
 	c := s.open(caller, caller.Name())

@@ -146,8 +146,8 @@ func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventList
 // setEventFilter checks a filter and the caller's right to its events.
 func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 	l.filter = core.Subscribe{Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types}
-	if !l.caller.Current().MaySome(access.Read) {
-		return l.caller.mayAll(access.Read)
+	if err := l.caller.maySome(access.Read); err != nil {
+		return err
 	}
 	for _, name := range f.Kinds {
 		i := slices.Index(EventKinds, name)

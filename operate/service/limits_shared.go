@@ -104,8 +104,8 @@ func (s *Service) removeSharedLimit(ctx context.Context, caller Caller, name str
 
 // changeShared changes a shared limit. If the limit exists, the caller needs the right for it.
 func (s *Service) changeShared(ctx context.Context, caller Caller, name, action string, op core.Op) error {
-	if !caller.Current().MaySome(access.Operate) {
-		return caller.mayAll(access.Operate)
+	if err := caller.maySome(access.Operate); err != nil {
+		return err
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()

@@ -194,6 +194,14 @@ func (c Caller) mayOf(r access.Role, queue, what string) error {
 // Require checks that the caller has a role without limits, for requests that do not use a Service.
 func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 
+// maySome checks that the caller has a role for at least one queue.
+func (c Caller) maySome(r access.Role) error {
+	if c.Current().MaySome(r) {
+		return nil
+	}
+	return c.mayAll(r)
+}
+
 // mayAll checks that the caller has a role without limits.
 func (c Caller) mayAll(r access.Role) error {
 	if c.Current().MayAll(r) {
