@@ -27,59 +27,6 @@ func (a args) from(i int) args {
 	return nil
 }
 
-// show returns an argument for an error message.
-func (a args) show(i int) string {
-	if s, ok := a.get(i); ok {
-		return s
-	}
-	return "nil"
-}
-
-// need returns a required argument. If it is missing, the error is text.
-func (a args) need(i int, text string) (string, error) {
-	if s, ok := a.get(i); ok {
-		return s, nil
-	}
-	return "", fault("%s", text)
-}
-
-// number returns a required number. The error is text and the given argument.
-func (a args) number(i int, text string) (float64, error) {
-	if s, ok := a.get(i); ok {
-		if f, ok := parseNumber(s); ok {
-			return f, nil
-		}
-	}
-	return 0, fault("%s%s", text, a.show(i))
-}
-
-// finite returns a required number that is neither infinite nor NaN.
-func (a args) finite(i int, text string) (float64, error) {
-	f, err := a.number(i, text)
-	if err == nil {
-		err = finite(f)
-	}
-	return f, err
-}
-
-// numberOr returns an optional number.
-func (a args) numberOr(i int, otherwise float64, text string) (float64, error) {
-	if i >= len(a) {
-		return otherwise, nil
-	}
-	return a.number(i, text)
-}
-
-// page returns an offset and a count, for Redis commands that need integers.
-func page(offset, count float64) (first, n int, err error) {
-	first, ok := wholeNumber(offset)
-	n, too := wholeNumber(count)
-	if !ok || !too {
-		return 0, 0, errInteger
-	}
-	return first, n, nil
-}
-
 // options reads arguments as pairs of name and value. The last value of a name wins. A name without a value is ignored.
 func (a args) options() map[string]string {
 	o := make(map[string]string, len(a)/2)
@@ -89,57 +36,136 @@ func (a args) options() map[string]string {
 	return o
 }
 
-// optionalNumber returns the number of an option. The error is text and the given value.
-func optionalNumber(o map[string]string, name string, otherwise float64, text string) (float64, error) {
+// input reads the arguments of a command. The first error is the reply, so that a command checks err once, after it has read
+// all arguments. What is read after an error has no meaning.
+type input struct {
+	args
+	err error
+}
+
+// refuse sets the error if it is the first.
+func (in *input) refuse(err error) {
+	if in.err == nil {
+		in.err = err
+	}
+}
+
+// need returns a required argument. If it is missing, the error is text.
+func (in *input) need(i int, text string) string {
+	s, given := in.get(i)
+	if !given {
+		in.refuse(fault("%s", text))
+	}
+	return s
+}
+
+func (in *input) queue(i int) string { return in.need(i, "Queue(): no queue name provided") }
+func (in *input) jid(i int) string   { return in.need(i, "Job(): no jid provided") }
+
+// number returns a required number. The error is text and the given argument.
+func (in *input) number(i int, text string) float64 {
+	s, given := in.get(i)
+	if !given {
+		in.refuse(fault("%snil", text))
+		return 0
+	}
+	return in.parseNumber(s, text)
+}
+
+// numberOr returns an optional number.
+func (in *input) numberOr(i int, otherwise float64, text string) float64 {
+	if i >= len(in.args) {
+		return otherwise
+	}
+	return in.number(i, text)
+}
+
+// optionalNumber returns the number of an option.
+func (in *input) optionalNumber(o map[string]string, name string, otherwise float64, text string) float64 {
 	s, given := o[name]
 	if !given {
-		return otherwise, nil
+		return otherwise
 	}
+	return in.parseNumber(s, text)
+}
+
+func (in *input) parseNumber(s, text string) float64 {
 	f, ok := parseNumber(s)
 	if !ok {
-		return 0, fault("%s%s", text, s)
+		in.refuse(fault("%s%s", text, s))
 	}
-	return f, nil
+	return f
 }
 
-// decodeArg reads an argument that must be JSON and not false; missing is the error for false.
-func (a args) decodeArg(i int, missing string) (any, error) {
-	s, ok := a.get(i)
-	if !ok {
-		return nil, fault("bad argument #1 to 'decode' (string expected, got nil)")
+// finite refuses numbers that are infinite or NaN.
+func (in *input) finite(all ...float64) { in.refuse(finite(all...)) }
+
+// page returns an offset and a count, for Redis commands that need integers.
+func (in *input) page(offset, count float64) (first, n int) {
+	first, ok := wholeNumber(offset)
+	n, too := wholeNumber(count)
+	if !ok || !too {
+		in.refuse(errInteger)
 	}
-	return decodeText(s, missing)
+	return first, n
 }
 
-func decodeText(s, missing string) (any, error) {
+// json returns an argument that must be JSON and not false, and its value; missing is the error for false.
+func (in *input) json(i int, missing string) (text string, value any) {
+	text, given := in.get(i)
+	if !given {
+		in.refuse(fault("bad argument #1 to 'decode' (string expected, got nil)"))
+		return "", nil
+	}
+	return text, in.decode(text, missing)
+}
+
+func (in *input) decode(s, missing string) any {
+	v, err := decode(s)
+	switch {
+	case err != nil:
+		in.refuse(fault("%s", err))
+	case v == false:
+		in.refuse(fault("%s%s", missing, s))
+	}
+	return v
+}
+
+// optionalJSON returns the value of a JSON argument; nil if it is missing or false.
+func (in *input) optionalJSON(i int) any {
+	s, given := in.get(i)
+	if !given {
+		return nil
+	}
 	v, err := decode(s)
 	if err != nil {
-		return nil, fault("%s", err)
+		in.refuse(fault("%s", err))
 	}
 	if v == false {
-		return nil, fault("%s%s", missing, s)
+		return nil
 	}
-	return v, nil
+	return v
 }
 
 // optionalList reads an option that is a JSON list of strings. It converts numbers in the list to text.
-func optionalList(o map[string]string, name string, otherwise []string, missing string) ([]string, error) {
+func (in *input) optionalList(o map[string]string, name string, otherwise []string, missing string) []string {
 	s, given := o[name]
 	if !given {
-		return otherwise, nil
+		return otherwise
 	}
-	v, err := decodeText(s, missing)
-	if err != nil {
-		return nil, err
+	v := in.decode(s, missing)
+	if in.err != nil {
+		return nil
 	}
-	return listOfTexts(v)
+	return in.listOfTexts(v)
 }
 
 // listOfTexts returns the items of a JSON list as strings.
-func listOfTexts(v any) ([]string, error) {
+func (in *input) listOfTexts(v any) []string {
 	t, ok := v.(*table)
 	if !ok {
-		return nil, fault("bad argument #1 to 'ipairs' (table expected, got %s)", luaType(v))
+		in.refuse(fault("bad argument #1 to 'ipairs' (table expected, got %s)", luaType(v)))
+		return nil
 	}
 	list := make([]string, 0, len(t.array))
 	for _, item := range t.array {
@@ -149,10 +175,19 @@ func listOfTexts(v any) ([]string, error) {
 		case float64:
 			list = append(list, formatNumber(item))
 		default:
-			return nil, fault("bad argument (string expected, got %s)", luaType(item))
+			in.refuse(fault("bad argument (string expected, got %s)", luaType(item)))
 		}
 	}
-	return list, nil
+	return list
+}
+
+// pairs returns the arguments from index i on as options. There must be a value for each name.
+func (in *input) pairs(i int) map[string]string {
+	a := in.from(i)
+	if len(a)%2 == 1 {
+		in.refuse(fault("Odd number of additional args: %s", fmt.Sprintf("table: %p", &a)))
+	}
+	return a.options()
 }
 
 // luaType is Lua's name for the type of a value.
@@ -170,9 +205,4 @@ func luaType(v any) string {
 		return "userdata"
 	}
 	return "nil"
-}
-
-// oddArgs is the error for a name without a value.
-func oddArgs(a args) error {
-	return fault("Odd number of additional args: %s", fmt.Sprintf("table: %p", &a))
 }

@@ -22,7 +22,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 	for range maxAttempts {
 		f.sync()
 		t := f.newTx(now)
-		if reply, err = run(t, a); err != nil {
+		if reply, err = run(t, &input{args: a}); err != nil {
 			t.rollback()
 			break
 		}

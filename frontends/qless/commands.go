@@ -1,7 +1,7 @@
 package qless
 
 // command is one operation of the script. Its reply is nil, true, a number, a string or a list of strings.
-type command func(*tx, args) (any, error)
+type command func(*tx, *input) (any, error)
 
 // commands are the operations by name.
 var commands = map[string]command{

@@ -12,8 +12,8 @@ type completion struct {
 }
 
 // completeCommand jid worker queue data [next q [delay n] [depends JSON]]
-func completeCommand(t *tx, a args) (any, error) {
-	c, err := t.completion(a)
+func completeCommand(t *tx, in *input) (any, error) {
+	c, err := t.completion(in)
 	if err != nil {
 		return nil, err
 	}
@@ -28,40 +28,35 @@ func completeCommand(t *tx, a args) (any, error) {
 }
 
 // completion reads and checks the arguments.
-func (t *tx) completion(a args) (c completion, err error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return c, err
-	}
-	if c.worker, err = a.need(1, `Complete(): Arg "worker" missing`); err != nil {
-		return c, err
-	}
-	if c.queue, err = a.need(2, `Complete(): Arg "queue" missing`); err != nil {
-		return c, err
-	}
-	if _, err = a.decodeArg(3, `Complete(): Arg "data" missing or not JSON: `); err != nil {
-		return c, err
-	}
-	c.data = a[3]
-	o := a.from(4).options()
+func (t *tx) completion(in *input) (c completion, err error) {
+	jid := in.jid(0)
+	c.worker = in.need(1, `Complete(): Arg "worker" missing`)
+	c.queue = in.need(2, `Complete(): Arg "queue" missing`)
+	c.data, _ = in.json(3, `Complete(): Arg "data" missing or not JSON: `)
+	o := in.from(4).options()
 	c.next, c.hasNext = o["next"]
-	if c.delay, err = optionalNumber(o, "delay", 0, "assertion failed!"); err != nil {
-		return c, fault("assertion failed!")
-	}
-	if err = finite(c.delay); err != nil {
-		return c, err
+	delay, hasDelay := o["delay"]
+	if hasDelay {
+		n, isNumber := parseNumber(delay)
+		if !isNumber {
+			in.refuse(fault("assertion failed!"))
+		}
+		in.finite(n)
+		c.delay = n
 	}
 	var on any = newTable(0)
-	if text, given := o["depends"]; given {
-		if on, err = decodeText(text, `Complete(): Arg "depends" not JSON: `); err != nil {
-			return c, err
-		}
+	text, hasDepends := o["depends"]
+	if hasDepends {
+		on = in.decode(text, `Complete(): Arg "depends" not JSON: `)
 	}
-	if _, given := o["delay"]; given && !c.hasNext {
-		return c, fault(`Complete(): "delay" cannot be used without a "next".`)
+	if hasDelay && !c.hasNext {
+		in.refuse(fault(`Complete(): "delay" cannot be used without a "next".`))
 	}
-	if _, given := o["depends"]; given && !c.hasNext {
-		return c, fault(`Complete(): "depends" cannot be used without a "next".`)
+	if hasDepends && !c.hasNext {
+		in.refuse(fault(`Complete(): "depends" cannot be used without a "next".`))
+	}
+	if in.err != nil {
+		return c, in.err
 	}
 	c.j = t.m.jobs.get(jid)
 	switch {
@@ -74,7 +69,7 @@ func (t *tx) completion(a args) (c completion, err error) {
 	case c.j.queue != c.queue:
 		err = fault("Complete(): Job %s running in another queue: %s", jid, c.j.queue)
 	default:
-		c.depends, err = listOfTexts(on)
+		c.depends, err = in.listOfTexts(on), in.err
 	}
 	return c, err
 }

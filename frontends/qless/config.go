@@ -97,8 +97,8 @@ func (c *config) table() *table {
 }
 
 // configGet [option]
-func configGet(t *tx, a args) (any, error) {
-	if name, ok := a.get(0); ok {
+func configGet(t *tx, in *input) (any, error) {
+	if name, ok := in.get(0); ok {
 		return t.m.config.get(name), nil
 	}
 	return encode(t.m.config.table())
@@ -110,14 +110,11 @@ var (
 )
 
 // configSet option value
-func configSet(t *tx, a args) (any, error) {
-	name, err := a.need(0, `config.set(): Arg "option" missing`)
-	if err != nil {
-		return nil, err
-	}
-	value, err := a.need(1, `config.set(): Arg "value" missing`)
-	if err != nil {
-		return nil, err
+func configSet(t *tx, in *input) (any, error) {
+	name := in.need(0, `config.set(): Arg "option" missing`)
+	value := in.need(1, `config.set(): Arg "value" missing`)
+	if in.err != nil {
+		return nil, in.err
 	}
 	t.publish("log", configSetShape.json(members{"event": "config_set", "option": name, "value": value}))
 	t.changeConfig(func(c *config) { c.set(name, value) })
@@ -125,10 +122,10 @@ func configSet(t *tx, a args) (any, error) {
 }
 
 // configUnset option
-func configUnset(t *tx, a args) (any, error) {
-	name, err := a.need(0, `config.unset(): Arg "option" missing`)
-	if err != nil {
-		return nil, err
+func configUnset(t *tx, in *input) (any, error) {
+	name := in.need(0, `config.unset(): Arg "option" missing`)
+	if in.err != nil {
+		return nil, in.err
 	}
 	t.publish("log", configUnsetShape.json(members{"event": "config_unset", "option": name}))
 	t.changeConfig(func(c *config) { c.unset(name) })

@@ -30,14 +30,11 @@ func (t *tx) dependOn(j *job, jids []string) (n int) {
 }
 
 // dependsCommand jid on|off jid...
-func dependsCommand(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	command, err := a.need(1, `Depends(): Arg "command" missing`)
-	if err != nil {
-		return nil, err
+func dependsCommand(t *tx, in *input) (any, error) {
+	jid := in.jid(0)
+	command := in.need(1, `Depends(): Arg "command" missing`)
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	if j == nil {
@@ -48,14 +45,14 @@ func dependsCommand(t *tx, a args) (any, error) {
 	}
 	switch {
 	case command == "on":
-		t.dependOn(j, a.from(2))
-	case command == "off" && a.text(2) == "all":
+		t.dependOn(j, in.from(2))
+	case command == "off" && in.text(2) == "all":
 		for _, d := range j.dependencies {
 			t.unlink(j, d)
 		}
 		t.stopWaiting(j)
 	case command == "off":
-		for _, d := range a.from(2) {
+		for _, d := range in.from(2) {
 			t.unlink(j, d)
 			if len(j.dependencies) == 0 {
 				t.stopWaiting(j)
@@ -99,12 +96,12 @@ func (t *tx) releaseDependents(j *job) {
 }
 
 // cancel jid...
-func cancel(t *tx, a args) (any, error) {
-	mentioned := make(map[string]bool, len(a))
-	for _, jid := range a {
+func cancel(t *tx, in *input) (any, error) {
+	mentioned := make(map[string]bool, len(in.args))
+	for _, jid := range in.args {
 		mentioned[jid] = true
 	}
-	for _, jid := range a {
+	for _, jid := range in.args {
 		j := t.m.jobs.get(jid)
 		if j == nil {
 			continue
@@ -115,10 +112,10 @@ func cancel(t *tx, a args) (any, error) {
 			}
 		}
 	}
-	for _, jid := range a {
+	for _, jid := range in.args {
 		t.cancelOne(jid)
 	}
-	return []string(a), nil
+	return []string(in.args), nil
 }
 
 var cancelShape = shapeOf("jid", "worker", "event", "queue")

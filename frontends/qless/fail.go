@@ -5,21 +5,14 @@ import "math"
 var failedShape = shapeOf("jid", "event", "worker", "group", "message")
 
 // fail jid worker group message [data]
-func fail(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	var words [3]string
-	for i, name := range [...]string{"worker", "group", "message"} {
-		if words[i], err = a.need(i+1, `Fail(): Arg "`+name+`" missing`); err != nil {
-			return nil, err
-		}
-	}
-	worker, group, message := words[0], words[1], words[2]
-	data, err := optionalData(a, 4)
-	if err != nil {
-		return nil, err
+func fail(t *tx, in *input) (any, error) {
+	jid := in.jid(0)
+	worker := in.need(1, `Fail(): Arg "worker" missing`)
+	group := in.need(2, `Fail(): Arg "group" missing`)
+	message := in.need(3, `Fail(): Arg "message" missing`)
+	data := in.optionalJSON(4)
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	switch {
@@ -35,22 +28,6 @@ func fail(t *tx, a args) (any, error) {
 	}
 	t.failJob(j, worker, group, message)
 	return jid, nil
-}
-
-// optionalData reads a JSON argument; nil if it is missing or false.
-func optionalData(a args, i int) (any, error) {
-	s, ok := a.get(i)
-	if !ok {
-		return nil, nil
-	}
-	v, err := decode(s)
-	if err != nil {
-		return nil, fault("%s", err)
-	}
-	if v == false {
-		return nil, nil
-	}
-	return v, nil
 }
 
 // setNewData sets optional data of a job, in the form in which the script writes JSON that it has parsed.
@@ -90,25 +67,14 @@ func (t *tx) countFailure(queue string) {
 }
 
 // retry jid queue worker [delay [group message]]
-func retry(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	queue, err := a.need(1, `Retry(): Arg "queue" missing`)
-	if err != nil {
-		return nil, err
-	}
-	worker, err := a.need(2, `Retry(): Arg "worker" missing`)
-	if err != nil {
-		return nil, err
-	}
-	delay, err := a.numberOr(3, 0, `Retry(): Arg "delay" not a number: `)
-	if err != nil {
-		return nil, err
-	}
-	if err := finite(delay); err != nil {
-		return nil, err
+func retry(t *tx, in *input) (any, error) {
+	jid := in.jid(0)
+	queue := in.need(1, `Retry(): Arg "queue" missing`)
+	worker := in.need(2, `Retry(): Arg "worker" missing`)
+	delay := in.numberOr(3, 0, `Retry(): Arg "delay" not a number: `)
+	in.finite(delay)
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	switch {
@@ -124,10 +90,10 @@ func retry(t *tx, a args) (any, error) {
 	j.grace = false
 	t.leave(j, lockSet)
 	t.unhold(j, worker)
-	group, hasGroup := a.get(4)
-	message, hasMessage := a.get(5)
+	group, hasGroup := in.get(4)
+	message, hasMessage := in.get(5)
 	if j.remaining < 0 {
-		t.exhaustByRetry(j, worker, queue, a.from(4))
+		t.exhaustByRetry(j, worker, queue, in.from(4))
 		return j.remaining, nil
 	}
 	if delay > 0 {
@@ -162,16 +128,13 @@ func (t *tx) exhaustByRetry(j *job, worker, queue string, a args) {
 }
 
 // failedCommand [group [start [limit]]]
-func failedCommand(t *tx, a args) (any, error) {
-	start, err := a.numberOr(1, 0, `Failed(): Arg "start" is not a number: `)
-	if err != nil {
-		return nil, err
+func failedCommand(t *tx, in *input) (any, error) {
+	start := in.numberOr(1, 0, `Failed(): Arg "start" is not a number: `)
+	limit := in.numberOr(2, 25, `Failed(): Arg "limit" is not a number: `)
+	if in.err != nil {
+		return nil, in.err
 	}
-	limit, err := a.numberOr(2, 25, `Failed(): Arg "limit" is not a number: `)
-	if err != nil {
-		return nil, err
-	}
-	group, given := a.get(0)
+	group, given := in.get(0)
 	if !given {
 		r := newTable(0)
 		for _, g := range sortedKeys(t.m.failures) {
@@ -179,9 +142,9 @@ func failedCommand(t *tx, a args) (any, error) {
 		}
 		return encode(r)
 	}
-	first, n, err := page(start, limit)
-	if err != nil {
-		return nil, err
+	first, n := in.page(start, limit)
+	if in.err != nil {
+		return nil, in.err
 	}
 	z := setOf(t.m.failures, group)
 	return totalAndJobs(z.len(), z.slice(first, first+n-1, true))
@@ -209,21 +172,15 @@ func (m *model) unfailed(group string, count float64) []string {
 }
 
 // unfail queue group [count]
-func unfail(t *tx, a args) (any, error) {
-	queue, err := queueArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	group, err := a.need(1, `Unfail(): Arg "group" missing`)
-	if err != nil {
-		return nil, err
-	}
-	count, err := a.numberOr(2, unfailCount, `Unfail(): Arg "count" not a number: `)
-	if err != nil {
-		return nil, err
-	}
+func unfail(t *tx, in *input) (any, error) {
+	queue := in.queue(0)
+	group := in.need(1, `Unfail(): Arg "group" missing`)
+	count := in.numberOr(2, unfailCount, `Unfail(): Arg "count" not a number: `)
 	if n, ok := wholeNumber(count); !ok || n == 0 { // Redis does not take the script's -0 as an index
-		return nil, errInteger
+		in.refuse(errInteger)
+	}
+	if in.err != nil {
+		return nil, in.err
 	}
 	jids := t.m.unfailed(group, count)
 	for _, jid := range jids {

@@ -90,8 +90,9 @@ func putQueues(m *model, a args) []string {
 
 // dependencyQueues returns the queues of the jobs in the option depends.
 func (m *model) dependencyQueues(options args) []string {
-	jids, err := optionalList(options.options(), "depends", nil, "")
-	if err != nil {
+	var in input
+	jids := in.optionalList(options.options(), "depends", nil, "")
+	if in.err != nil {
 		return nil // the call is refused anyway
 	}
 	return m.queuesOf(jids)
@@ -121,7 +122,8 @@ func recurUpdateQueues(m *model, a args) []string {
 // unfailQueues returns the new queue of the failed jobs, and their old queues.
 func unfailQueues(m *model, a args) []string {
 	queues := a.first()
-	if count, err := a.numberOr(2, unfailCount, ""); err == nil {
+	in := input{args: a}
+	if count := in.numberOr(2, unfailCount, ""); in.err == nil {
 		queues = append(queues, m.queuesOf(m.unfailed(a.text(1), count))...)
 	}
 	return queues

@@ -1,22 +1,14 @@
 package qless
 
 // pop queue worker count
-func pop(t *tx, a args) (any, error) {
-	name, err := queueArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	worker, err := a.need(1, `Pop(): Arg "worker" missing`)
-	if err != nil {
-		return nil, err
-	}
-	count, err := a.number(2, `Pop(): Arg "count" missing or not a number: `)
-	if err != nil {
-		return nil, err
-	}
+func pop(t *tx, in *input) (any, error) {
+	name := in.queue(0)
+	worker := in.need(1, `Pop(): Arg "worker" missing`)
+	count := in.number(2, `Pop(): Arg "count" missing or not a number: `)
 	lock, err := t.m.config.heartbeat(name)
-	if err != nil {
-		return nil, err
+	in.refuse(err)
+	if in.err != nil {
+		return nil, in.err
 	}
 	if t.m.paused[name] {
 		return "{}", nil
@@ -164,14 +156,11 @@ func (t *tx) exhaust(j *job, queue string) {
 var exhaustedShape = shapeOf("jid", "event", "group", "worker", "message")
 
 // peek queue count
-func peek(t *tx, a args) (any, error) {
-	name, err := queueArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	count, err := a.number(1, `Peek(): Arg "count" missing or not a number: `)
-	if err != nil {
-		return nil, err
+func peek(t *tx, in *input) (any, error) {
+	name := in.queue(0)
+	count := in.number(1, `Peek(): Arg "count" missing or not a number: `)
+	if in.err != nil {
+		return nil, in.err
 	}
 	n, ok := wholeNumber(count)
 	if !ok {

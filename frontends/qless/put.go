@@ -8,70 +8,47 @@ type putOptions struct {
 	tags, depends     []string
 }
 
-// options reads the options of a put. The values of the existing job are the defaults.
-func (t *tx) putOptions(a args, j *job) (o putOptions, err error) {
-	if len(a)%2 == 1 {
-		return o, oddArgs(a)
-	}
-	given := a.options()
-	retries, priority, tags := 5.0, 0.0, []string(nil)
+// putOptions reads the options of a put. The values of the existing job are the defaults.
+func (in *input) putOptions(j *job) (o putOptions) {
+	given := in.pairs(6)
+	o.retries = 5
 	if j != nil {
-		retries, priority, tags = j.retries, j.priority, j.tags
+		o = putOptions{retries: j.retries, priority: j.priority, tags: j.tags}
 	}
-	if o.retries, err = optionalNumber(given, "retries", retries, `Put(): Arg "retries" not a number: `); err != nil {
-		return o, err
-	}
-	if o.tags, err = optionalList(given, "tags", tags, `Put(): Arg "tags" not JSON`); err != nil {
-		return o, err
-	}
-	if o.priority, err = optionalNumber(given, "priority", priority, `Put(): Arg "priority" not a number`); err != nil {
-		return o, err
-	}
-	if o.depends, err = optionalList(given, "depends", nil, `Put(): Arg "depends" not JSON: `); err != nil {
-		return o, err
-	}
-	return o, finite(o.retries, o.priority)
+	o.retries = in.optionalNumber(given, "retries", o.retries, `Put(): Arg "retries" not a number: `)
+	o.tags = in.optionalList(given, "tags", o.tags, `Put(): Arg "tags" not JSON`)
+	o.priority = in.optionalNumber(given, "priority", o.priority, `Put(): Arg "priority" not a number`)
+	o.depends = in.optionalList(given, "depends", nil, `Put(): Arg "depends" not JSON: `)
+	in.finite(o.retries, o.priority)
+	return o
 }
 
 var putShape = shapeOf("jid", "event", "queue")
 
 // put me queue jid klass data delay [name value]...
-func put(t *tx, a args) (any, error) {
-	name, err := queueArg(a, 1)
-	if err != nil {
-		return nil, err
-	}
-	jid, err := a.need(2, `Put(): Arg "jid" missing`)
-	if err != nil {
-		return nil, err
-	}
-	klass, err := a.need(3, `Put(): Arg "klass" missing`)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := a.decodeArg(4, `Put(): Arg "data" missing or not JSON: `); err != nil {
-		return nil, err
-	}
-	delay, err := a.finite(5, `Put(): Arg "delay" not a number: `)
-	if err != nil {
-		return nil, err
-	}
+func put(t *tx, in *input) (any, error) {
+	name := in.queue(1)
+	jid := in.need(2, `Put(): Arg "jid" missing`)
+	klass := in.need(3, `Put(): Arg "klass" missing`)
+	data, _ := in.json(4, `Put(): Arg "data" missing or not JSON: `)
+	delay := in.number(5, `Put(): Arg "delay" not a number: `)
+	in.finite(delay)
 	j := t.m.jobs.get(jid)
-	o, err := t.putOptions(a.from(6), j)
-	if err != nil {
-		return nil, err
+	o := in.putOptions(j)
+	if in.err != nil {
+		return nil, in.err
 	}
 	t.publish("log", putShape.json(members{"jid": jid, "event": "put", "queue": name}))
 	if j == nil {
 		j = t.create(jid)
 	} else {
-		t.takeFromOldPlace(j, a.text(0), name, o)
+		t.takeFromOldPlace(j, in.text(0), name, o)
 	}
 	t.edit(j)
 	t.recordEvent(j, t.now, "put", queueItem(name))
 	t.tagAll(j, o.tags)
 	j.klass = klass
-	t.setData(j, a[4])
+	t.setData(j, data)
 	j.priority, j.tags = o.priority, o.tags
 	j.worker, j.expires, j.queue = "", 0, name
 	j.retries, j.remaining, j.time = o.retries, o.retries, t.now
@@ -130,19 +107,16 @@ func (t *tx) takeFromOldPlace(j *job, by, queue string, o putOptions) {
 }
 
 // requeue has the same arguments as put. The job must exist.
-func requeue(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 2)
-	if err != nil {
-		return nil, err
+func requeue(t *tx, in *input) (any, error) {
+	jid := in.jid(2)
+	if in.err != nil {
+		return nil, in.err
 	}
 	if !t.m.jobs.has(jid) {
 		return nil, fault("Requeue(): Job %s does not exist", jid)
 	}
-	return put(t, a)
+	return put(t, in)
 }
-
-// jidArg reads the id of a job.
-func jidArg(a args, i int) (string, error) { return a.need(i, "Job(): no jid provided") }
 
 // leaveCompleted removes a job from the list of completed jobs.
 func (t *tx) leaveCompleted(j *job) {

@@ -10,8 +10,8 @@ import (
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
 // queues [queue]
-func queues(t *tx, a args) (any, error) {
-	if name, given := a.get(0); given {
+func queues(t *tx, in *input) (any, error) {
+	if name, given := in.get(0); given {
 		return encode(t.counts(name))
 	}
 	all := newTable(0)
@@ -39,26 +39,26 @@ func (t *tx) counts(name string) *table {
 }
 
 // length queue
-func length(t *tx, a args) (any, error) {
-	name, err := queueArg(a, 0)
-	if err != nil {
-		return nil, err
+func length(t *tx, in *input) (any, error) {
+	name := in.queue(0)
+	if in.err != nil {
+		return nil, in.err
 	}
 	n := t.m.set(name, lockSet).len() + t.m.set(name, waitingSet).len() + t.m.set(name, scheduledSet).len()
 	return float64(n), nil
 }
 
 // pause queue...
-func pause(t *tx, a args) (any, error) { return t.setPaused(a, true) }
+func pause(t *tx, in *input) (any, error) { return t.setPaused(in.args, true) }
 
 // unpause queue...
-func unpause(t *tx, a args) (any, error) { return t.setPaused(a, false) }
+func unpause(t *tx, in *input) (any, error) { return t.setPaused(in.args, false) }
 
-func (t *tx) setPaused(a args, paused bool) (any, error) {
-	if len(a) == 0 {
+func (t *tx) setPaused(names []string, paused bool) (any, error) {
+	if len(names) == 0 {
 		return nil, errArgs
 	}
-	for _, name := range a {
+	for _, name := range names {
 		t.markPaused(name, paused)
 		t.pauses = append(t.pauses, &core.PauseQueue{Queue: t.front.coreQueue(name), Paused: paused})
 	}
@@ -83,11 +83,11 @@ func (t *tx) markPaused(name string, paused bool) {
 }
 
 // forgetQueues queue...
-func forgetQueues(t *tx, a args) (any, error) {
-	if len(a) == 0 {
+func forgetQueues(t *tx, in *input) (any, error) {
+	if len(in.args) == 0 {
 		return nil, errArgs
 	}
-	for _, name := range a {
+	for _, name := range in.args {
 		if t.drop(&t.m.seen, name) {
 			t.note(queueDoc(name))
 		}
@@ -96,32 +96,18 @@ func forgetQueues(t *tx, a args) (any, error) {
 }
 
 // jobs complete [offset [count]], jobs state queue [offset [count]]
-func jobs(t *tx, a args) (any, error) {
-	state, err := a.need(0, `Jobs(): Arg "state" missing`)
-	if err != nil {
-		return nil, err
-	}
-	a = a.from(1)
-	name := ""
+func jobs(t *tx, in *input) (any, error) {
+	state := in.need(0, `Jobs(): Arg "state" missing`)
+	name, rest := "", 1
 	if state != complete {
-		if name, err = a.need(0, `Jobs(): Arg "queue" missing`); err != nil {
-			return nil, err
-		}
-		a = a.from(1)
+		name, rest = in.need(1, `Jobs(): Arg "queue" missing`), 2
 	}
-	offset, err := a.numberOr(0, 0, `Jobs(): Arg "offset" not a number: `)
-	if err != nil {
-		return nil, err
+	offset := in.numberOr(rest, 0, `Jobs(): Arg "offset" not a number: `)
+	count := in.numberOr(rest+1, 25, `Jobs(): Arg "count" not a number: `)
+	if in.err != nil {
+		return nil, in.err
 	}
-	count, err := a.numberOr(1, 25, `Jobs(): Arg "count" not a number: `)
-	if err != nil {
-		return nil, err
-	}
-	return t.jobsIn(state, name, offset, count)
-}
-
-func (t *tx) jobsIn(state, name string, offset, count float64) (any, error) {
-	first, n, err := page(offset, count)
+	first, n := in.page(offset, count)
 	last := first + n - 1
 	var jids []string
 	switch state {
@@ -141,11 +127,11 @@ func (t *tx) jobsIn(state, name string, offset, count float64) (any, error) {
 	default:
 		return nil, fault(`Jobs(): Unknown type "%s"`, state)
 	}
-	return jids, err
+	return jids, in.err
 }
 
 // workersCommand [worker]
-func workersCommand(t *tx, a args) (any, error) {
+func workersCommand(t *tx, in *input) (any, error) {
 	age := t.m.config.numberOr("max-worker-age", 86400)
 	for _, name := range t.m.workers.between(0, t.now-age, 0, -1) {
 		for _, jid := range setOf(t.m.held, name).slice(0, -1, false) {
@@ -155,7 +141,7 @@ func workersCommand(t *tx, a args) (any, error) {
 		t.note(workerDoc(name))
 	}
 	const horizon = 8640000
-	if name, given := a.get(0); given {
+	if name, given := in.get(0); given {
 		z := setOf(t.m.held, name)
 		r := newTable(fieldCount(2))
 		r.set("jobs", listOf(z.betweenBack(t.now+horizon, t.now, 0, -1)))
@@ -175,11 +161,11 @@ func workersCommand(t *tx, a args) (any, error) {
 }
 
 // deregister worker...
-func deregister(t *tx, a args) (any, error) {
-	if len(a) == 0 {
+func deregister(t *tx, in *input) (any, error) {
+	if len(in.args) == 0 {
 		return nil, errArgs
 	}
-	for _, name := range a {
+	for _, name := range in.args {
 		if t.drop(&t.m.workers, name) {
 			t.note(workerDoc(name))
 		}

@@ -48,33 +48,19 @@ func (t *tx) dueAt(r *recurringJob, at float64) {
 }
 
 // recur queue jid klass data interval secs offset [name value]...
-func recur(t *tx, a args) (any, error) {
-	queue, err := queueArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	jid, err := a.need(1, `RecurringJob On(): Arg "jid" missing`)
-	if err != nil {
-		return nil, err
-	}
-	klass, err := a.need(2, `RecurringJob On(): Arg "klass" missing`)
-	if err != nil {
-		return nil, err
-	}
-	spec, err := a.need(4, `RecurringJob On(): Arg "spec" missing`)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := a.decodeArg(3, `RecurringJob On(): Arg "data" not JSON: `); err != nil {
-		return nil, err
-	}
+func recur(t *tx, in *input) (any, error) {
+	queue := in.queue(0)
+	jid := in.need(1, `RecurringJob On(): Arg "jid" missing`)
+	klass := in.need(2, `RecurringJob On(): Arg "klass" missing`)
+	spec := in.need(4, `RecurringJob On(): Arg "spec" missing`)
+	data, _ := in.json(3, `RecurringJob On(): Arg "data" not JSON: `)
 	if spec != "interval" {
-		return nil, fault(`Recur(): schedule type "%s" unknown`, spec)
+		in.refuse(fault(`Recur(): schedule type "%s" unknown`, spec))
 	}
-	r := &recurringJob{jid: jid, klass: klass, queue: queue, data: a[3]}
-	offset, err := r.read(a.from(5))
-	if err != nil {
-		return nil, err
+	r := &recurringJob{jid: jid, klass: klass, queue: queue, data: data}
+	offset := r.readSchedule(in)
+	if in.err != nil {
+		return nil, in.err
 	}
 	if old := t.m.recurring[jid]; old != nil {
 		r.count = old.count
@@ -86,33 +72,20 @@ func recur(t *tx, a args) (any, error) {
 	return jid, nil
 }
 
-// read reads the interval, the offset and the options.
-func (r *recurringJob) read(a args) (offset float64, err error) {
-	if r.interval, err = a.number(0, `Recur(): Arg "interval" not a number: `); err != nil {
-		return 0, err
-	}
-	if offset, err = a.number(1, `Recur(): Arg "offset" not a number: `); err != nil {
-		return 0, err
-	}
+// readSchedule reads the interval, the offset and the options.
+func (r *recurringJob) readSchedule(in *input) (offset float64) {
+	r.interval = in.number(5, `Recur(): Arg "interval" not a number: `)
+	offset = in.number(6, `Recur(): Arg "offset" not a number: `)
 	if r.interval <= 0 {
-		return 0, fault(`Recur(): Arg "interval" must be greater than 0`)
+		in.refuse(fault(`Recur(): Arg "interval" must be greater than 0`))
 	}
-	if len(a)%2 == 1 {
-		return 0, oddArgs(a)
-	}
-	o := a.from(2).options()
-	if r.tags, err = optionalList(o, "tags", nil, `Recur(): Arg "tags" must be JSON string array: `); err != nil {
-		return 0, err
-	}
-	for _, n := range []struct {
-		name string
-		to   *float64
-	}{{"priority", &r.priority}, {"retries", &r.retries}, {"backlog", &r.backlog}} {
-		if *n.to, err = optionalNumber(o, n.name, 0, `Recur(): Arg "`+n.name+`" not a number: `); err != nil {
-			return 0, err
-		}
-	}
-	return offset, finite(r.interval, offset, r.priority, r.retries, r.backlog)
+	o := in.pairs(7)
+	r.tags = in.optionalList(o, "tags", nil, `Recur(): Arg "tags" must be JSON string array: `)
+	r.priority = in.optionalNumber(o, "priority", 0, `Recur(): Arg "priority" not a number: `)
+	r.retries = in.optionalNumber(o, "retries", 0, `Recur(): Arg "retries" not a number: `)
+	r.backlog = in.optionalNumber(o, "backlog", 0, `Recur(): Arg "backlog" not a number: `)
+	in.finite(r.interval, offset, r.priority, r.retries, r.backlog)
+	return offset
 }
 
 // dropDue removes a definition from the list of its queue.
@@ -122,10 +95,10 @@ func (t *tx) dropDue(r *recurringJob) {
 }
 
 // unrecur jid
-func unrecur(t *tx, a args) (any, error) {
-	jid, err := recurringArg(a)
-	if err != nil {
-		return nil, err
+func unrecur(t *tx, in *input) (any, error) {
+	jid := in.recurring()
+	if in.err != nil {
+		return nil, in.err
 	}
 	if r := t.m.recurring[jid]; r != nil {
 		t.dropDue(r)
@@ -136,13 +109,13 @@ func unrecur(t *tx, a args) (any, error) {
 	return true, nil
 }
 
-func recurringArg(a args) (string, error) { return a.need(0, "Recurring(): no jid provided") }
+func (in *input) recurring() (jid string) { return in.need(0, "Recurring(): no jid provided") }
 
 // recurGet jid
-func recurGet(t *tx, a args) (any, error) {
-	jid, err := recurringArg(a)
-	if err != nil {
-		return nil, err
+func recurGet(t *tx, in *input) (any, error) {
+	jid := in.recurring()
+	if in.err != nil {
+		return nil, in.err
 	}
 	if r := t.m.recurring[jid]; r != nil {
 		return r.json()
@@ -151,57 +124,48 @@ func recurGet(t *tx, a args) (any, error) {
 }
 
 // recurUpdate jid [key value]...
-func recurUpdate(t *tx, a args) (any, error) {
-	jid, err := recurringArg(a)
-	if err != nil {
-		return nil, err
+func recurUpdate(t *tx, in *input) (any, error) {
+	jid := in.recurring()
+	if in.err != nil {
+		return nil, in.err
 	}
 	r := t.m.recurring[jid]
 	if r == nil {
 		return nil, fault("Recur(): No recurring job %s", jid)
 	}
 	r = t.editRecurring(r)
-	for i := 1; i < len(a); i += 2 {
-		key := a[i]
-		value, err := a.need(i+1, "No value provided for "+key)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.updateRecurring(r, key, value); err != nil {
-			return nil, err
+	for i := 1; i < len(in.args); i += 2 {
+		key := in.args[i]
+		value := in.need(i+1, "No value provided for "+key)
+		if in.err == nil {
+			t.updateRecurring(r, in, key, value)
 		}
 	}
-	return true, nil
+	return true, in.err
 }
 
 // updateRecurring changes one member of a definition.
-func (t *tx) updateRecurring(r *recurringJob, key, value string) error {
-	number := func(to *float64, text string) error {
-		f, ok := parseNumber(value)
-		if !ok {
-			return fault("%s%s", text, value)
-		}
-		*to = f
-		return finite(f)
+func (t *tx) updateRecurring(r *recurringJob, in *input, key, value string) {
+	number := func(text string) float64 {
+		f := in.parseNumber(value, text)
+		in.finite(f)
+		return f
 	}
 	must := `Recur(): Arg "` + key + `" must be a number: `
 	switch key {
 	case "priority":
-		return number(&r.priority, must)
+		r.priority = number(must)
 	case "retries":
-		return number(&r.retries, must)
+		r.retries = number(must)
 	case "interval":
 		was := r.interval
-		if err := number(&r.interval, must); err != nil {
-			return err
+		if r.interval = number(must); in.err == nil {
+			t.dueAt(r, r.next+r.interval-was)
 		}
-		t.dueAt(r, r.next+r.interval-was)
 	case "backlog":
-		return number(&r.backlog, `Recur(): Arg "backlog" not a number: `)
+		r.backlog = number(`Recur(): Arg "backlog" not a number: `)
 	case "data":
-		if _, err := decodeText(value, `Recur(): Arg "data" is not JSON-encoded: `); err != nil {
-			return err
-		}
+		in.decode(value, `Recur(): Arg "data" is not JSON-encoded: `)
 		r.data = value
 	case "klass":
 		r.klass = value
@@ -211,16 +175,15 @@ func (t *tx) updateRecurring(r *recurringJob, key, value string) error {
 		t.dueAt(r, r.next)
 		t.seeQueue(value)
 	default:
-		return fault(`Recur(): Unrecognized option "%s"`, key)
+		in.refuse(fault(`Recur(): Unrecognized option "%s"`, key))
 	}
-	return nil
 }
 
 // recurTag jid tag...
-func recurTag(t *tx, a args) (any, error) {
-	jid, err := recurringArg(a)
-	if err != nil {
-		return nil, err
+func recurTag(t *tx, in *input) (any, error) {
+	jid := in.recurring()
+	if in.err != nil {
+		return nil, in.err
 	}
 	r := t.m.recurring[jid]
 	if r == nil {
@@ -231,7 +194,7 @@ func recurTag(t *tx, a args) (any, error) {
 		had[tag] = true
 	}
 	r = t.editRecurring(r)
-	for _, tag := range a.from(1) {
+	for _, tag := range in.from(1) {
 		if !had[tag] {
 			r.tags = append(r.tags[:len(r.tags):len(r.tags)], tag)
 		}
@@ -240,17 +203,17 @@ func recurTag(t *tx, a args) (any, error) {
 }
 
 // recurUntag jid tag...
-func recurUntag(t *tx, a args) (any, error) {
-	jid, err := recurringArg(a)
-	if err != nil {
-		return nil, err
+func recurUntag(t *tx, in *input) (any, error) {
+	jid := in.recurring()
+	if in.err != nil {
+		return nil, in.err
 	}
 	r := t.m.recurring[jid]
 	if r == nil {
 		return nil, fault("Untag(): Job %s does not exist", jid)
 	}
 	r = t.editRecurring(r)
-	r.tags = withoutAll(r.tags, a.from(1))
+	r.tags = withoutAll(r.tags, in.from(1))
 	return encode(listOf(r.tags))
 }
 

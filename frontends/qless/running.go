@@ -1,27 +1,19 @@
 package qless
 
 // heartbeat jid worker [data]
-func heartbeat(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	worker, err := a.need(1, `Heatbeat(): Arg "worker" missing`)
-	if err != nil {
-		return nil, err
-	}
+func heartbeat(t *tx, in *input) (any, error) {
+	jid := in.jid(0)
+	worker := in.need(1, `Heatbeat(): Arg "worker" missing`)
 	j := t.m.jobs.get(jid)
 	queue := ""
 	if j != nil {
 		queue = j.queue
 	}
 	lock, err := t.m.config.heartbeat(queue)
-	if err != nil {
-		return nil, err
-	}
-	data, err := optionalData(a, 2)
-	if err != nil {
-		return nil, err
+	in.refuse(err)
+	data := in.optionalJSON(2)
+	if in.err != nil {
+		return nil, in.err
 	}
 	switch {
 	case j == nil:
@@ -43,8 +35,8 @@ func heartbeat(t *tx, a args) (any, error) {
 }
 
 // timeout jid...
-func timeout(t *tx, a args) (any, error) {
-	for _, jid := range a {
+func timeout(t *tx, in *input) (any, error) {
+	for _, jid := range in.args {
 		j := t.m.jobs.get(jid)
 		switch {
 		case j == nil:
@@ -63,14 +55,12 @@ func timeout(t *tx, a args) (any, error) {
 }
 
 // priority jid n
-func priority(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	n, err := a.finite(1, `Priority(): Arg "priority" missing or not a number: `)
-	if err != nil {
-		return nil, err
+func priority(t *tx, in *input) (any, error) {
+	jid := in.jid(0)
+	n := in.number(1, `Priority(): Arg "priority" missing or not a number: `)
+	in.finite(n)
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	if j == nil {
@@ -85,20 +75,15 @@ func priority(t *tx, a args) (any, error) {
 }
 
 // logCommand jid message [JSON]
-func logCommand(t *tx, a args) (any, error) {
-	jid, err := a.need(0, "Log(): Argument 'jid' missing")
-	if err != nil {
-		return nil, err
-	}
-	text, err := a.need(1, "Log(): Argument 'message' missing")
-	if err != nil {
-		return nil, err
-	}
+func logCommand(t *tx, in *input) (any, error) {
+	jid := in.need(0, "Log(): Argument 'jid' missing")
+	text := in.need(1, "Log(): Argument 'message' missing")
 	var data any
-	if _, given := a.get(2); given {
-		if data, err = a.decodeArg(2, "Log(): Argument 'data' not cjson: "); err != nil {
-			return nil, err
-		}
+	if _, given := in.get(2); given {
+		_, data = in.json(2, "Log(): Argument 'data' not cjson: ")
+	}
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	if j == nil {
@@ -106,6 +91,7 @@ func logCommand(t *tx, a args) (any, error) {
 	}
 	item := ""
 	if data != nil {
+		var err error
 		if item, err = encode(data); err != nil {
 			return nil, fault("%s", err)
 		}
@@ -115,10 +101,10 @@ func logCommand(t *tx, a args) (any, error) {
 }
 
 // get jid
-func get(t *tx, a args) (any, error) {
-	jid, err := jidArg(a, 0)
-	if err != nil {
-		return nil, err
+func get(t *tx, in *input) (any, error) {
+	jid := in.jid(0)
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	if j == nil {
@@ -133,4 +119,4 @@ func get(t *tx, a args) (any, error) {
 }
 
 // multiget jid...
-func multiget(t *tx, a args) (any, error) { return t.jobsJSON(a) }
+func multiget(t *tx, in *input) (any, error) { return t.jobsJSON(in.args) }

@@ -142,14 +142,11 @@ func (m *model) addStatistics(key statKey, s *statistics) {
 }
 
 // stats queue date
-func stats(t *tx, a args) (any, error) {
-	name, err := queueArg(a, 0)
-	if err != nil {
-		return nil, err
-	}
-	at, err := a.number(1, `Stats(): Arg "date" missing or not a number: `)
-	if err != nil {
-		return nil, err
+func stats(t *tx, in *input) (any, error) {
+	name := in.queue(0)
+	at := in.number(1, `Stats(): Arg "date" missing or not a number: `)
+	if in.err != nil {
+		return nil, in.err
 	}
 	s := t.m.stats[statKey{day(at), name}]
 	if s == nil {
@@ -162,9 +159,4 @@ func stats(t *tx, a args) (any, error) {
 	r.set("wait", s.wait.table())
 	r.set("run", s.run.table())
 	return encode(r)
-}
-
-// queueArg reads the name of a queue.
-func queueArg(a args, i int) (string, error) {
-	return a.need(i, "Queue(): no queue name provided")
 }

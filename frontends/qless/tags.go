@@ -56,58 +56,46 @@ func withoutAll(list, items []string) []string {
 }
 
 // tag add|remove jid tag..., get tag [offset [count]], top [offset [count]]
-func tag(t *tx, a args) (any, error) {
-	command, err := a.need(0, `Tag(): Arg "command" must be "add", "remove", "get" or "top"`)
-	if err != nil {
-		return nil, err
-	}
-	switch command {
+func tag(t *tx, in *input) (any, error) {
+	switch command := in.need(0, `Tag(): Arg "command" must be "add", "remove", "get" or "top"`); command {
 	case "add", "remove":
-		return t.changeTags(command == "add", a.from(1))
+		return t.changeTags(in, command == "add")
 	case "get":
-		name, err := a.need(1, `Tag(): Arg "tag" missing`)
-		if err != nil {
-			return nil, err
-		}
-		first, n, err := tagPage(a.from(2))
-		if err != nil {
-			return nil, err
+		name := in.need(1, `Tag(): Arg "tag" missing`)
+		first, n := in.tagPage(2)
+		if in.err != nil {
+			return nil, in.err
 		}
 		z := setOf(t.m.tags, name)
 		return totalAndJobs(z.len(), z.slice(first, first+n-1, false))
 	case "top":
-		first, n, err := tagPage(a.from(1))
-		if err != nil {
-			return nil, err
+		first, n := in.tagPage(1)
+		if in.err != nil {
+			return nil, in.err
 		}
 		return encode(listOf(t.m.tagCounts.betweenBack(plusInf, 2, first, n)))
 	}
-	return nil, fault(`Tag(): First argument must be "add", "remove" or "get"`)
+	in.refuse(fault(`Tag(): First argument must be "add", "remove" or "get"`))
+	return nil, in.err
 }
 
-func tagPage(a args) (first, n int, err error) {
-	offset, err := a.numberOr(0, 0, `Tag(): Arg "offset" not a number: `)
-	if err != nil {
-		return 0, 0, err
-	}
-	count, err := a.numberOr(1, 25, `Tag(): Arg "count" not a number: `)
-	if err != nil {
-		return 0, 0, err
-	}
-	return page(offset, count)
+func (in *input) tagPage(i int) (first, n int) {
+	offset := in.numberOr(i, 0, `Tag(): Arg "offset" not a number: `)
+	count := in.numberOr(i+1, 25, `Tag(): Arg "count" not a number: `)
+	return in.page(offset, count)
 }
 
-func (t *tx) changeTags(add bool, a args) (any, error) {
-	jid, err := a.need(0, `Tag(): Arg "jid" missing`)
-	if err != nil {
-		return nil, err
+func (t *tx) changeTags(in *input, add bool) (any, error) {
+	jid := in.need(1, `Tag(): Arg "jid" missing`)
+	if in.err != nil {
+		return nil, in.err
 	}
 	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, fault("Tag(): Job %s does not exist", jid)
 	}
 	t.edit(j)
-	for _, name := range a.from(1) {
+	for _, name := range in.from(2) {
 		if add {
 			j.tags = with(j.tags, name)
 			t.tagJob(j, name)
@@ -116,7 +104,7 @@ func (t *tx) changeTags(add bool, a args) (any, error) {
 		}
 	}
 	if !add {
-		j.tags = withoutAll(j.tags, a.from(1))
+		j.tags = withoutAll(j.tags, in.from(2))
 	}
 	return encode(listOf(j.tags))
 }

@@ -3,14 +3,14 @@ package qless
 import "strings"
 
 // track, track|untrack jid
-func track(t *tx, a args) (any, error) {
-	command, given := a.get(0)
+func track(t *tx, in *input) (any, error) {
+	command, given := in.get(0)
 	if !given {
 		return t.listTracked()
 	}
-	jid, err := a.need(1, `Track(): Arg "jid" missing`)
-	if err != nil {
-		return nil, err
+	jid := in.need(1, `Track(): Arg "jid" missing`)
+	if in.err != nil {
+		return nil, in.err
 	}
 	if !t.m.jobs.has(jid) {
 		return nil, fault("Track(): Job does not exist")
