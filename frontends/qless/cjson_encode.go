@@ -6,7 +6,10 @@ import (
 	"strconv"
 )
 
-// JSON values are nil (only outside tables), null, bool, float64, string and *table.
+// JSON values are nil (only outside tables), null, bool, float64, string, *table, and for encoding also []string and encoded.
+
+// encoded is JSON.
+type encoded []byte
 
 // null is JSON's null inside of tables.
 type null struct{}
@@ -33,6 +36,10 @@ func appendJSON(b []byte, v any, depth int) ([]byte, error) {
 		return appendNumber(b, v), nil
 	case string:
 		return appendText(b, v), nil
+	case []string:
+		return appendList(b, v), nil
+	case encoded:
+		return append(b, v...), nil
 	case *table:
 		if depth == maxDepth {
 			return b, errors.New("Cannot serialise, excessive depth (1001)") //nolint:staticcheck // likewise
@@ -40,6 +47,26 @@ func appendJSON(b []byte, v any, depth int) ([]byte, error) {
 		return v.append(b, depth+1)
 	}
 	return append(b, "null"...), nil
+}
+
+// json returns a table as JSON. Its numbers must be finite.
+func (t *table) json() string {
+	s, err := encode(t)
+	if err != nil {
+		return "{}"
+	}
+	return s
+}
+
+// appendList writes a list of strings; an empty one is {}.
+func appendList(b []byte, items []string) []byte {
+	if len(items) == 0 {
+		return append(b, "{}"...)
+	}
+	for i, s := range items {
+		b = appendText(append(b, "[,"[min(i, 1)]), s)
+	}
+	return append(b, ']')
 }
 
 func (t *table) append(b []byte, depth int) (_ []byte, err error) {

@@ -86,15 +86,10 @@ func (t *tx) endRun(j *job, worker, queue string) {
 	t.publishTracked("completed", j)
 }
 
-var (
-	advancedShape  = shapeOf("jid", "event", "queue", "to")
-	completedShape = shapeOf("jid", "event", "queue")
-)
-
 // advance moves a completed job to its next queue and returns its new state.
 func (t *tx) advance(c completion) string {
 	j := c.j
-	t.publish("log", advancedShape.json(members{"jid": j.jid, "event": "advanced", "queue": c.queue, "to": c.next}))
+	t.publish("log", object("jid", j.jid, "event", "advanced", "queue", c.queue, "to", c.next).json())
 	t.recordEvent(j, t.now, "put", queueItem(c.next))
 	t.seeQueue(c.next)
 	t.reset(j, waiting, c.next)
@@ -123,7 +118,7 @@ func (t *tx) reset(j *job, state, queue string) {
 
 // finish completes a job that has no next queue.
 func (t *tx) finish(j *job, queue string) {
-	t.publish("log", completedShape.json(members{"jid": j.jid, "event": "completed", "queue": queue}))
+	t.publish("log", object("jid", j.jid, "event", "completed", "queue", queue).json())
 	t.reset(j, complete, "")
 	t.add(&t.m.completed, j.jid, t.now)
 	j.completed, j.completedAt = true, t.now

@@ -104,11 +104,6 @@ func configGet(t *tx, in *input) (any, error) {
 	return encode(t.m.config.table())
 }
 
-var (
-	configSetShape   = shapeOf("event", "option", "value")
-	configUnsetShape = shapeOf("event", "option")
-)
-
 // configSet option value
 func configSet(t *tx, in *input) (any, error) {
 	name := in.need(0, `config.set(): Arg "option" missing`)
@@ -116,7 +111,7 @@ func configSet(t *tx, in *input) (any, error) {
 	if in.err != nil {
 		return nil, in.err
 	}
-	t.publish("log", configSetShape.json(members{"event": "config_set", "option": name, "value": value}))
+	t.publish("log", object("event", "config_set", "option", name, "value", value).json())
 	t.changeConfig(func(c *config) { c.set(name, value) })
 	return nil, nil
 }
@@ -127,7 +122,7 @@ func configUnset(t *tx, in *input) (any, error) {
 	if in.err != nil {
 		return nil, in.err
 	}
-	t.publish("log", configUnsetShape.json(members{"event": "config_unset", "option": name}))
+	t.publish("log", object("event", "config_unset", "option", name).json())
 	t.changeConfig(func(c *config) { c.unset(name) })
 	return nil, nil
 }

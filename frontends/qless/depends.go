@@ -118,18 +118,16 @@ func cancel(t *tx, in *input) (any, error) {
 	return []string(in.args), nil
 }
 
-var cancelShape = shapeOf("jid", "worker", "event", "queue")
-
 // canceledText is the message about a cancelled job.
 func canceledText(j *job) string {
-	return cancelShape.json(members{"jid": j.jid, "worker": j.worker, "event": "canceled", "queue": j.queue})
+	return object("jid", j.jid, "worker", j.worker, "event", "canceled", "queue", j.queue).json()
 }
 
 // cancelOne removes a job that is not complete.
 func (t *tx) cancelOne(jid string) {
 	j := t.m.jobs.get(jid)
 	if j == nil {
-		t.publish("log", cancelShape.json(members{"jid": jid, "worker": false, "event": "canceled", "queue": false}))
+		t.publish("log", object("jid", jid, "worker", false, "event", "canceled", "queue", false).json())
 		if t.m.tracked.has(jid) {
 			t.publish("canceled", jid)
 		}

@@ -2,8 +2,6 @@ package qless
 
 import "math"
 
-var failedShape = shapeOf("jid", "event", "worker", "group", "message")
-
 // fail jid worker group message [data]
 func fail(t *tx, in *input) (any, error) {
 	jid := in.jid(0)
@@ -46,9 +44,7 @@ func (t *tx) setNewData(j *job, data any) error {
 // failJob marks a job as failed, as its worker reports.
 func (t *tx) failJob(j *job, worker, group, message string) {
 	t.edit(j)
-	t.publish("log", failedShape.json(members{
-		"jid": j.jid, "event": "failed", "worker": worker, "group": group, "message": message,
-	}))
+	t.publish("log", object("jid", j.jid, "event", "failed", "worker", worker, "group", group, "message", message).json())
 	t.publishTracked("failed", j)
 	t.unhold(j, worker)
 	t.recordEvent(j, t.now, "failed", failedItem(worker, group))
@@ -152,10 +148,7 @@ func failedCommand(t *tx, in *input) (any, error) {
 
 // totalAndJobs returns a page of a list of jobs.
 func totalAndJobs(total int, jids []string) (any, error) {
-	r := newTable(fieldCount(2))
-	r.set("total", float64(total))
-	r.set("jobs", listOf(jids))
-	return encode(r)
+	return encode(object("total", float64(total), "jobs", jids))
 }
 
 // unfailCount is the default number of jobs that unfail moves.

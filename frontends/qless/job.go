@@ -85,156 +85,84 @@ type failure struct {
 	when                   float64
 }
 
-var (
-	jobShape = shapeOf("jid", "klass", "state", "queue", "worker", "tracked", "priority", "expires", "retries", "remaining",
-		"data", "tags", "history", "failure", "spawned_from_jid", "dependents", "dependencies")
-	failureShape = readShape(shapeOf("group", "message", "when", "worker"))
-)
+// jobKeys are the members of a job, in the order of the script.
+var jobKeys = [...]string{
+	"jid", "klass", "state", "queue", "worker", "tracked", "priority", "expires", "retries", "remaining",
+	"data", "tags", "history", "failure", "spawned_from_jid", "dependents", "dependencies",
+}
 
-// readShape is the order of the members after a table has been written as JSON in the order s and parsed again.
-func readShape(s shape) shape {
-	t := newTable(0)
-	for _, k := range s {
-		t.set(k, true)
+// jobOrder has the indexes of jobKeys in the order of the JSON. Jobs are most of what is encoded, so they need no table each.
+var jobOrder = func() (order []int) {
+	t := newTable(fieldCount(len(jobKeys)))
+	for i, key := range jobKeys {
+		t.set(key, i)
 	}
-	var read shape
 	for i := range t.nodes {
-		if t.nodes[i].used {
-			read = append(read, t.nodes[i].key)
+		if index, used := t.nodes[i].value.(int); used {
+			order = append(order, index)
 		}
 	}
-	return read
-}
+	return order
+}()
 
 // appendJob writes the JSON of a job.
 func (m *model) appendJob(b []byte, j *job) ([]byte, error) {
-	var err error
-	for i, key := range jobShape {
-		b = append(b, "{,"[min(i, 1)])
-		b = append(appendText(b, key), ':')
-		if b, err = m.appendMember(b, j, key); err != nil {
+	history, err := j.encodeHistory()
+	if err != nil {
+		return b, err
+	}
+	var spawnedFrom any = j.spawnedFrom
+	if j.spawnedFrom == "" {
+		spawnedFrom = false
+	}
+	values := [len(jobKeys)]any{
+		j.jid, j.klass, j.state, j.queue, j.worker, m.tracked.has(j.jid), j.priority, j.expires, j.retries, math.Floor(j.remaining),
+		j.data, j.tags, history, j.failure.object(), spawnedFrom, j.dependents, j.dependencies,
+	}
+	for i, k := range jobOrder {
+		b = append(appendText(append(b, "{,"[min(i, 1)]), jobKeys[k]), ':')
+		if b, err = appendJSON(b, values[k], 1); err != nil {
 			return b, err
 		}
 	}
 	return append(b, '}'), nil
 }
 
-func (m *model) appendMember(b []byte, j *job, key string) ([]byte, error) {
-	switch key {
-	case "jid":
-		return appendText(b, j.jid), nil
-	case "klass":
-		return appendText(b, j.klass), nil
-	case "state":
-		return appendText(b, j.state), nil
-	case "queue":
-		return appendText(b, j.queue), nil
-	case "worker":
-		return appendText(b, j.worker), nil
-	case "tracked":
-		return appendJSON(b, m.tracked.has(j.jid), 0)
-	case "priority":
-		return appendJSON(b, j.priority, 0)
-	case "expires":
-		return appendJSON(b, j.expires, 0)
-	case "retries":
-		return appendJSON(b, j.retries, 0)
-	case "remaining":
-		return appendJSON(b, math.Floor(j.remaining), 0)
-	case "data":
-		return appendText(b, j.data), nil
-	case "tags":
-		return appendList(b, j.tags), nil
-	case "history":
-		return j.appendHistory(b)
-	case "failure":
-		return j.failure.append(b)
-	case "spawned_from_jid":
-		if j.spawnedFrom == "" {
-			return append(b, "false"...), nil
-		}
-		return appendText(b, j.spawnedFrom), nil
-	case "dependents":
-		return appendList(b, j.dependents), nil
-	}
-	return appendList(b, j.dependencies), nil
-}
-
-// appendList writes a list of strings; an empty one is {}.
-func appendList(b []byte, items []string) []byte {
-	if len(items) == 0 {
-		return append(b, "{}"...)
-	}
-	for i, s := range items {
-		b = appendText(append(b, "[,"[min(i, 1)]), s)
-	}
-	return append(b, ']')
-}
-
-func (f *failure) append(b []byte) (_ []byte, err error) {
+// object returns the failure as the script reads it from Redis.
+func (f *failure) object() *table {
 	if f == nil {
-		return append(b, "{}"...), nil
+		return newTable(0)
 	}
-	return failureShape.append(b, members{"group": f.group, "message": f.message, "when": f.when, "worker": f.worker})
+	return object("group", f.group, "message", f.message, "when", f.when, "worker", f.worker).parsed()
 }
 
-func (j *job) appendHistory(b []byte) (_ []byte, err error) {
-	if len(j.history) == 0 {
-		return append(b, "{}"...), nil
-	}
+func (j *job) encodeHistory() (b encoded, err error) {
 	for i := range j.history {
 		b = append(b, "[,"[min(i, 1)])
 		if b, err = j.history[i].append(b); err != nil {
 			return b, err
 		}
 	}
+	if len(b) == 0 {
+		return encoded("{}"), nil
+	}
 	return append(b, ']'), nil
 }
 
 func (e *entry) append(b []byte) ([]byte, error) {
-	var t *table
+	t := newTable(0)
 	if e.item != "" {
 		v, err := decode(e.item)
 		if err != nil {
 			return b, err
 		}
-		t, _ = v.(*table)
-	}
-	if t == nil {
-		t = newTable(0)
+		if members, ok := v.(*table); ok {
+			t = members
+		}
 	}
 	t.set("when", e.when)
 	t.set("what", e.what)
 	return appendJSON(b, t, 0)
-}
-
-// members are values by key.
-type members map[string]any
-
-// append writes an object. It leaves out keys without a value.
-func (s shape) append(b []byte, of members) (_ []byte, err error) {
-	b = append(b, '{')
-	start := len(b)
-	for _, key := range s {
-		v, there := of[key]
-		if !there {
-			continue
-		}
-		b = append(appendText(comma(b, start), key), ':')
-		if b, err = appendJSON(b, v, 1); err != nil {
-			return b, err
-		}
-	}
-	return append(b, '}'), nil
-}
-
-// json returns the object as a string. Its numbers must be finite.
-func (s shape) json(of members) string {
-	b, err := s.append(nil, of)
-	if err != nil {
-		return "{}"
-	}
-	return string(b)
 }
 
 // with returns a new list with one more item. The old list does not change.

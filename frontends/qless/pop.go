@@ -76,7 +76,7 @@ func (t *tx) makeScheduledWait(queue string, count int) {
 }
 
 // jobsJSON returns a list of jobs as JSON.
-func (t *tx) jobsJSON(jids []string) (any, error) {
+func (t *tx) jobsJSON(jids []string) (string, error) {
 	var b []byte
 	for _, jid := range jids {
 		j := t.m.jobs.get(jid)
@@ -86,10 +86,10 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 		t.front.readData(j)
 		var err error
 		if b, err = t.m.appendJob(append(b, "[,"[min(len(b), 1)]), j); err != nil {
-			return nil, fault("%s", err)
+			return "", fault("%s", err)
 		}
 		if len(b) > maxReplyBytes {
-			return nil, fault("the jobs have more than %d MiB; ask for fewer", maxReplyBytes>>20)
+			return "", fault("the jobs have more than %d MiB; ask for fewer", maxReplyBytes>>20)
 		}
 	}
 	if len(b) == 0 {
@@ -147,13 +147,9 @@ func (t *tx) exhaust(j *job, queue string) {
 	j.failure = &failure{group: group, message: message, when: t.now}
 	t.enterFailed(j, group)
 	t.publishTracked("failed", j)
-	t.publish("log", exhaustedShape.json(members{
-		"jid": j.jid, "event": "failed", "group": group, "worker": worker, "message": message,
-	}))
+	t.publish("log", object("jid", j.jid, "event", "failed", "group", group, "worker", worker, "message", message).json())
 	t.countFailure(queue)
 }
-
-var exhaustedShape = shapeOf("jid", "event", "group", "worker", "message")
 
 // peek queue count
 func peek(t *tx, in *input) (any, error) {

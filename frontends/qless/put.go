@@ -23,8 +23,6 @@ func (in *input) putOptions(j *job) (o putOptions) {
 	return o
 }
 
-var putShape = shapeOf("jid", "event", "queue")
-
 // put me queue jid klass data delay [name value]...
 func put(t *tx, in *input) (any, error) {
 	name := in.queue(1)
@@ -38,7 +36,7 @@ func put(t *tx, in *input) (any, error) {
 	if in.err != nil {
 		return nil, in.err
 	}
-	t.publish("log", putShape.json(members{"jid": jid, "event": "put", "queue": name}))
+	t.publish("log", object("jid", jid, "event", "put", "queue", name).json())
 	if j == nil {
 		j = t.create(jid)
 	} else {

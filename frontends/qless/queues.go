@@ -26,16 +26,10 @@ func (t *tx) counts(name string) *table {
 	expired := t.m.set(name, lockSet).count(0, t.now)
 	t.makeScheduledWait(name, -1)
 	size := func(kind setKind) float64 { return float64(t.m.set(name, kind).len()) }
-	r := newTable(fieldCount(8))
-	r.set("name", name)
-	r.set("waiting", size(waitingSet))
-	r.set("stalled", float64(expired))
-	r.set("running", size(lockSet)-float64(expired))
-	r.set("scheduled", size(scheduledSet))
-	r.set("depends", size(dependsSet))
-	r.set("recurring", size(recurringSet))
-	r.set("paused", t.m.paused[name])
-	return r
+	return object(
+		"name", name, "waiting", size(waitingSet), "stalled", float64(expired), "running", size(lockSet)-float64(expired),
+		"scheduled", size(scheduledSet), "depends", size(dependsSet), "recurring", size(recurringSet), "paused", t.m.paused[name],
+	)
 }
 
 // length queue
@@ -143,19 +137,16 @@ func workersCommand(t *tx, in *input) (any, error) {
 	const horizon = 8640000
 	if name, given := in.get(0); given {
 		z := setOf(t.m.held, name)
-		r := newTable(fieldCount(2))
-		r.set("jobs", listOf(z.betweenBack(t.now+horizon, t.now, 0, -1)))
-		r.set("stalled", listOf(z.betweenBack(t.now, 0, 0, -1)))
-		return encode(r)
+		return encode(object(
+			"jobs", z.betweenBack(t.now+horizon, t.now, 0, -1), "stalled", z.betweenBack(t.now, 0, 0, -1),
+		))
 	}
 	all := newTable(0)
 	for _, name := range t.m.workers.slice(0, -1, true) {
 		z := setOf(t.m.held, name)
-		r := newTable(fieldCount(3))
-		r.set("name", name)
-		r.set("jobs", float64(z.count(t.now, t.now+horizon)))
-		r.set("stalled", float64(z.count(0, t.now)))
-		all.array = append(all.array, r)
+		all.array = append(all.array, object(
+			"name", name, "jobs", float64(z.count(t.now, t.now+horizon)), "stalled", float64(z.count(0, t.now)),
+		))
 	}
 	return encode(all)
 }

@@ -10,15 +10,12 @@ type recurringJob struct {
 	next                                        float64 // due time of the next job
 }
 
-var recurringShape = shapeOf("jid", "klass", "state", "queue", "priority", "interval", "retries", "count", "data", "tags", "backlog")
-
 // json returns the definition in the form that clients see.
 func (r *recurringJob) json() (any, error) {
-	b, err := recurringShape.append(nil, members{
-		"jid": r.jid, "klass": r.klass, "state": "recur", "queue": r.queue, "priority": r.priority, "interval": r.interval,
-		"retries": r.retries, "count": r.count, "data": r.data, "tags": listOf(r.tags), "backlog": r.backlog,
-	})
-	return string(b), err
+	return encode(object(
+		"jid", r.jid, "klass", r.klass, "state", "recur", "queue", r.queue, "priority", r.priority, "interval", r.interval,
+		"retries", r.retries, "count", r.count, "data", r.data, "tags", r.tags, "backlog", r.backlog,
+	))
 }
 
 // editRecurring replaces a definition by a copy and returns the copy.
@@ -199,7 +196,7 @@ func recurTag(t *tx, in *input) (any, error) {
 			r.tags = append(r.tags[:len(r.tags):len(r.tags)], tag)
 		}
 	}
-	return encode(listOf(r.tags))
+	return encode(r.tags)
 }
 
 // recurUntag jid tag...
@@ -214,7 +211,7 @@ func recurUntag(t *tx, in *input) (any, error) {
 	}
 	r = t.editRecurring(r)
 	r.tags = withoutAll(r.tags, in.from(1))
-	return encode(listOf(r.tags))
+	return encode(r.tags)
 }
 
 // spawnDue creates the due jobs of recurring definitions, at most count. It creates all missed jobs, unless the option backlog

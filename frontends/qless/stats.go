@@ -152,11 +152,7 @@ func stats(t *tx, in *input) (any, error) {
 	if s == nil {
 		s = &statistics{}
 	}
-	r := newTable(fieldCount(5))
-	r.set("retries", s.retries)
-	r.set("failed", s.failed)
-	r.set("failures", s.failures)
-	r.set("wait", s.wait.table())
-	r.set("run", s.run.table())
-	return encode(r)
+	return encode(object(
+		"retries", s.retries, "failed", s.failed, "failures", s.failures, "wait", s.wait.table(), "run", s.run.table(),
+	))
 }

@@ -33,15 +33,6 @@ func newTable(members int) *table {
 	return t
 }
 
-// listOf makes an array of strings.
-func listOf(items []string) *table {
-	t := &table{array: make([]any, len(items))}
-	for i, s := range items {
-		t.array[i] = s
-	}
-	return t
-}
-
 func (t *table) resize(members int) {
 	size := 0
 	if members > 0 {
@@ -141,22 +132,24 @@ func (t *table) freeNode() int {
 	return -1
 }
 
-// shape is the order of the members of a table with fixed keys.
-type shape []string
-
-// shapeOf is the order of the members after a Lua constructor with these keys.
-func shapeOf(keys ...string) shape {
-	t := newTable(fieldCount(len(keys)))
-	for _, k := range keys {
-		t.set(k, true)
+// object makes the table of a Lua constructor from keys and their values.
+func object(pairs ...any) *table {
+	t := newTable(fieldCount(len(pairs) / 2))
+	for i := 0; i < len(pairs); i += 2 {
+		t.set(pairs[i].(string), pairs[i+1]) //nolint:forcetypeassert // a constant of the caller
 	}
-	var s shape
+	return t
+}
+
+// parsed returns the table after it has been written as JSON and parsed again: its members may have another order.
+func (t *table) parsed() *table {
+	again := newTable(0)
 	for i := range t.nodes {
-		if t.nodes[i].used {
-			s = append(s, t.nodes[i].key)
+		if n := &t.nodes[i]; n.used {
+			again.set(n.key, n.value)
 		}
 	}
-	return s
+	return again
 }
 
 // fieldCount is the size that Lua's compiler stores for a constructor: n rounded up to three significant bits.

@@ -73,7 +73,7 @@ func tag(t *tx, in *input) (any, error) {
 		if in.err != nil {
 			return nil, in.err
 		}
-		return encode(listOf(t.m.tagCounts.betweenBack(plusInf, 2, first, n)))
+		return encode(t.m.tagCounts.betweenBack(plusInf, 2, first, n))
 	}
 	in.refuse(fault(`Tag(): First argument must be "add", "remove" or "get"`))
 	return nil, in.err
@@ -106,5 +106,5 @@ func (t *tx) changeTags(in *input, add bool) (any, error) {
 	if !add {
 		j.tags = withoutAll(j.tags, in.from(2))
 	}
-	return encode(listOf(j.tags))
+	return encode(j.tags)
 }

@@ -47,19 +47,5 @@ func (t *tx) listTracked() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := []byte{'{'}
-	for i, key := range trackedShape {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendText(b, key), ':')
-		if key == "jobs" {
-			b = append(b, list.(string)...) //nolint:forcetypeassert // jobsJSON returns a string
-		} else {
-			b = appendList(b, expired)
-		}
-	}
-	return string(append(b, '}')), nil
+	return encode(object("jobs", encoded(list), "expired", expired))
 }
-
-var trackedShape = shapeOf("jobs", "expired")

@@ -242,11 +242,9 @@ func (t *tx) publishTracked(channel string, j *job) {
 	}
 }
 
-var lockLostShape = shapeOf("jid", "event", "worker")
-
 // lockLost sends the message that a worker has lost a job, to the worker and the log channel.
 func (t *tx) lockLost(j *job, worker string) {
-	text := lockLostShape.json(members{"jid": j.jid, "event": "lock_lost", "worker": worker})
+	text := object("jid", j.jid, "event", "lock_lost", "worker", worker).json()
 	t.publish("w:"+worker, text)
 	t.publish("log", text)
 }
@@ -275,13 +273,10 @@ func (t *tx) recordEvent(j *job, at float64, what, item string) {
 
 // Items of history lines.
 
-func queueItem(queue string) string { return `{"q":` + string(appendText(nil, queue)) + `}` }
+func queueItem(queue string) string   { return item("q", queue) }
+func workerItem(worker string) string { return item("worker", worker) }
+func groupItem(group string) string   { return item("group", group) }
 
-func workerItem(worker string) string { return `{"worker":` + string(appendText(nil, worker)) + `}` }
-func groupItem(group string) string   { return `{"group":` + string(appendText(nil, group)) + `}` }
+func item(key, value string) string { return `{"` + key + `":` + string(appendText(nil, value)) + `}` }
 
-var failedItemShape = shapeOf("worker", "group")
-
-func failedItem(worker, group string) string {
-	return failedItemShape.json(members{"worker": worker, "group": group})
-}
+func failedItem(worker, group string) string { return object("worker", worker, "group", group).json() }
