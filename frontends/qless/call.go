@@ -65,21 +65,21 @@ func (f *Frontend) flush() (core.Commit, error) {
 	}
 	m := f.model
 	for _, name := range sortedKeys(m.recurring) {
-		t.note(recurringDoc(name))
+		t.note(recurDocs + name)
 	}
 	for key := range m.stats {
 		t.note(statDoc(key))
 	}
 	for name := range m.paused {
-		t.note(queueDoc(name))
+		t.note(queueDocs + name)
 		t.pauses = append(t.pauses, &core.PauseQueue{Queue: f.coreQueue(name)})
 	}
 	for _, z := range []struct {
-		set *sortedSet
-		doc func(string) string
-	}{{&m.seen, queueDoc}, {&m.workers, workerDoc}, {&m.tagCounts, tagDoc}, {&m.tracked, trackDoc}} {
+		set  *sortedSet
+		docs string
+	}{{&m.seen, queueDocs}, {&m.workers, workDocs}, {&m.tagCounts, tagDocs}, {&m.tracked, trackDocs}} {
 		for _, name := range z.set.slice(0, -1, false) {
-			t.note(z.doc(name))
+			t.note(z.docs + name)
 		}
 	}
 	t.note(configDoc)

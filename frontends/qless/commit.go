@@ -95,29 +95,14 @@ func (t *tx) applied(steps []step, replies []core.Reply) {
 			}
 		}
 		if was := s.j.broker.seq; was != 0 && was != then.seq {
-			t.nameSeq(was, "", false)
+			erase(t, t.m.jobs.jids, was)
 		}
 		if then.seq != 0 {
 			then.priority = corePriority(s.j.priority)
-			t.nameSeq(then.seq, s.j.jid, true)
+			assign(t, t.m.jobs.jids, then.seq, s.j.jid)
 		}
 		s.j.broker = then
 	}
-}
-
-// nameSeq records the jid for a Seq, or removes it if the job is not live.
-func (t *tx) nameSeq(seq uint64, jid string, live bool) {
-	jids := t.m.jobs.jids
-	note := func(jid string, live bool) {
-		if live {
-			jids[seq] = jid
-		} else {
-			delete(jids, seq)
-		}
-	}
-	was, had := jids[seq]
-	note(jid, live)
-	t.undo = append(t.undo, func() { note(was, had) })
 }
 
 // undoAccepted undoes accepted operations after the broker has refused another part of the command. It cancels submitted jobs

@@ -21,13 +21,6 @@ const (
 	statDocs  = docPrefix + "stat/"
 )
 
-func jobDoc(jid string) string       { return jobDocs + jid }
-func recurringDoc(jid string) string { return recurDocs + jid }
-func queueDoc(name string) string    { return queueDocs + name }
-func workerDoc(name string) string   { return workDocs + name }
-func tagDoc(name string) string      { return tagDocs + name }
-func trackDoc(jid string) string     { return trackDocs + jid }
-
 func statDoc(k statKey) string { return statDocs + formatNumber(k.day) + "/" + k.queue }
 
 // document is the current value of a document; nil if it no longer exists.
@@ -216,10 +209,10 @@ func (t *tx) documents() []core.MetaEntry {
 		switch {
 		case !j.gone && j.foreign && !j.known && t.syncing: // the broker's job holds all its data
 		case !j.gone:
-			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid), Value: j.encode()})
+			docs = append(docs, core.MetaEntry{Name: jobDocs + j.jid, Value: j.encode()})
 			j.known = true
 		case t.before[j].known && !t.m.jobs.has(j.jid):
-			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid)})
+			docs = append(docs, core.MetaEntry{Name: jobDocs + j.jid})
 		}
 	}
 	for _, name := range t.names {

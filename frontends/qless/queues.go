@@ -60,20 +60,15 @@ func (t *tx) setPaused(names []string, paused bool) (any, error) {
 }
 
 func (t *tx) markPaused(name string, paused bool) {
-	was := t.m.paused[name]
-	if was == paused {
+	if t.m.paused[name] == paused {
 		return
 	}
-	set := func(to bool) {
-		if to {
-			t.m.paused[name] = true
-		} else {
-			delete(t.m.paused, name)
-		}
+	if paused {
+		assign(t, t.m.paused, name, true)
+	} else {
+		erase(t, t.m.paused, name)
 	}
-	set(paused)
-	t.undo = append(t.undo, func() { set(was) })
-	t.note(queueDoc(name))
+	t.note(queueDocs + name)
 }
 
 // forgetQueues queue...
@@ -83,7 +78,7 @@ func forgetQueues(t *tx, in *input) (any, error) {
 	}
 	for _, name := range in.args {
 		if t.drop(&t.m.seen, name) {
-			t.note(queueDoc(name))
+			t.note(queueDocs + name)
 		}
 	}
 	return nil, nil
@@ -132,7 +127,7 @@ func workersCommand(t *tx, in *input) (any, error) {
 			t.unhold(t.m.jobs.get(jid), name)
 		}
 		t.drop(&t.m.workers, name)
-		t.note(workerDoc(name))
+		t.note(workDocs + name)
 	}
 	const horizon = 8640000
 	if name, given := in.get(0); given {
@@ -158,7 +153,7 @@ func deregister(t *tx, in *input) (any, error) {
 	}
 	for _, name := range in.args {
 		if t.drop(&t.m.workers, name) {
-			t.note(workerDoc(name))
+			t.note(workDocs + name)
 		}
 	}
 	return nil, nil

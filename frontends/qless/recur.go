@@ -26,16 +26,8 @@ func (t *tx) editRecurring(r *recurringJob) *recurringJob {
 }
 
 func (t *tx) putRecurring(r *recurringJob) {
-	was := t.m.recurring[r.jid]
-	t.m.recurring[r.jid] = r
-	t.undo = append(t.undo, func() {
-		if was != nil {
-			t.m.recurring[r.jid] = was
-		} else {
-			delete(t.m.recurring, r.jid)
-		}
-	})
-	t.note(recurringDoc(r.jid))
+	assign(t, t.m.recurring, r.jid, r)
+	t.note(recurDocs + r.jid)
 }
 
 // dueAt sets the due time of the next job of a definition.
@@ -99,9 +91,8 @@ func unrecur(t *tx, in *input) (any, error) {
 	}
 	if r := t.m.recurring[jid]; r != nil {
 		t.dropDue(r)
-		delete(t.m.recurring, jid)
-		t.undo = append(t.undo, func() { t.m.recurring[jid] = r })
-		t.note(recurringDoc(jid))
+		erase(t, t.m.recurring, jid)
+		t.note(recurDocs + jid)
 	}
 	return true, nil
 }

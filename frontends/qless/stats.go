@@ -99,14 +99,7 @@ func (t *tx) count(queue string, at float64, change func(*statistics)) {
 		*next = *was
 	}
 	change(next)
-	t.m.stats[key] = next
-	t.undo = append(t.undo, func() {
-		if was != nil {
-			t.m.stats[key] = was
-		} else {
-			delete(t.m.stats, key)
-		}
-	})
+	assign(t, t.m.stats, key, next)
 	t.note(statDoc(key))
 	if was == nil {
 		t.setIn(t.m.statDays, queue, formatNumber(key.day), key.day)
@@ -124,9 +117,7 @@ func (t *tx) expireStatistics(queue string, today float64) {
 			continue
 		}
 		key := statKey{at, queue}
-		old := t.m.stats[key]
-		delete(t.m.stats, key)
-		t.undo = append(t.undo, func() { t.m.stats[key] = old })
+		erase(t, t.m.stats, key)
 		t.unset(t.m.statDays, queue, name)
 		t.note(statDoc(key))
 	}

@@ -228,8 +228,7 @@ func (t *tx) noteBroker(n *found) {
 	}
 	t.edit(j)
 	if n.info == nil {
-		delete(t.m.jobs.jids, n.seq)
-		t.undo = append(t.undo, func() { t.m.jobs.jids[n.seq] = j.jid })
+		erase(t, t.m.jobs.jids, n.seq)
 		j.broker = brokerJob{}
 		return
 	}

@@ -36,7 +36,7 @@ func (t *tx) countTag(tag string, by float64) {
 	} else {
 		t.add(&t.m.tagCounts, tag, n)
 	}
-	t.note(tagDoc(tag))
+	t.note(tagDocs + tag)
 }
 
 func (t *tx) tagAll(j *job, tags []string) {

@@ -27,7 +27,7 @@ func track(t *tx, in *input) (any, error) {
 	default:
 		return nil, fault(`Track(): Unknown action "%s"`, command)
 	}
-	t.note(trackDoc(jid))
+	t.note(trackDocs + jid)
 	if had {
 		return "1", nil
 	}

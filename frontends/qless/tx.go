@@ -96,6 +96,30 @@ func (t *tx) remove(j *job) {
 	t.undo = append(t.undo, func() { t.m.jobs.put(j) })
 }
 
+// assign sets a key in a map of the model.
+func assign[K comparable, V any](t *tx, in map[K]V, key K, value V) {
+	keep(t, in, key)
+	in[key] = value
+}
+
+// erase removes a key from a map of the model.
+func erase[K comparable, V any](t *tx, in map[K]V, key K) {
+	keep(t, in, key)
+	delete(in, key)
+}
+
+// keep restores the present state of a key if the changes are undone.
+func keep[K comparable, V any](t *tx, in map[K]V, key K) {
+	was, had := in[key]
+	t.undo = append(t.undo, func() {
+		if had {
+			in[key] = was
+		} else {
+			delete(in, key)
+		}
+	})
+}
+
 // add adds a name to a set.
 func (t *tx) add(z *sortedSet, name string, score float64) {
 	old, had := z.score(name)
@@ -123,9 +147,8 @@ func (t *tx) drop(z *sortedSet, name string) bool {
 func (t *tx) setIn(sets map[string]*sortedSet, set, name string, score float64) {
 	z := sets[set]
 	if z == nil {
-		z, set = &sortedSet{}, own(set)
-		sets[set] = z
-		t.undo = append(t.undo, func() { delete(sets, set) })
+		z = &sortedSet{}
+		assign(t, sets, own(set), z)
 	}
 	t.add(z, name, score)
 }
@@ -136,8 +159,7 @@ func (t *tx) unset(sets map[string]*sortedSet, set, name string) {
 	if z == nil || !t.drop(z, name) || z.len() > 0 {
 		return
 	}
-	delete(sets, set)
-	t.undo = append(t.undo, func() { sets[set] = z })
+	erase(t, sets, set)
 }
 
 // enter adds a job to a list of a queue. A job is in at most one list of each kind.
@@ -220,14 +242,14 @@ func (t *tx) unhold(j *job, worker string) {
 func (t *tx) seeQueue(name string) {
 	if !t.m.seen.has(name) {
 		t.add(&t.m.seen, name, t.now)
-		t.note(queueDoc(name))
+		t.note(queueDocs + name)
 	}
 }
 
 // seeWorker records that a worker is alive.
 func (t *tx) seeWorker(name string) {
 	t.add(&t.m.workers, name, t.now)
-	t.note(workerDoc(name))
+	t.note(workDocs + name)
 }
 
 // publish queues a message, which is sent after the command has succeeded.
