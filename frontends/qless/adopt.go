@@ -96,7 +96,7 @@ func (t *tx) adopt(n *found) *job {
 	if i.State == core.Leased {
 		j.broker.leased, j.broker.epoch = true, i.Epoch
 	}
-	t.m.jobs.jids[n.seq] = j.jid
+	assign(t, t.m.jobs.jids, n.seq, j.jid)
 	if i.State == core.Ready && !j.places[waitingSet].in && j.state == waiting {
 		t.wait(j, name, seconds(i.ReadyAt))
 	}
