@@ -47,10 +47,10 @@ func (s *Server) registerActions(api huma.API) {
 		"200": {Description: "What would be changed, with dry_run", Content: schema(reflect.TypeFor[service.Preview]())},
 		"202": {Description: "The operation", Content: schema(reflect.TypeFor[service.Operation]())},
 	}
-	huma.Register(api, o, s.actOnJobs)
-	huma.Register(api, operation("list-operations", http.MethodGet, "/operations", "jobs", "List changes that run in the background, newest first"), s.listOperations)
-	huma.Register(api, operation("get-operation", http.MethodGet, "/operations/{id}", "jobs", "Show how far an operation is", http.StatusNotFound), s.getOperation)
-	huma.Register(api, operation("cancel-operation", http.MethodDelete, "/operations/{id}", "jobs",
+	register(s, api, o, s.actOnJobs)
+	register(s, api, operation("list-operations", http.MethodGet, "/operations", "jobs", "List changes that run in the background, newest first"), s.listOperations)
+	register(s, api, operation("get-operation", http.MethodGet, "/operations/{id}", "jobs", "Show how far an operation is", http.StatusNotFound), s.getOperation)
+	register(s, api, operation("cancel-operation", http.MethodDelete, "/operations/{id}", "jobs",
 		"Stop an operation; what it has done stays done", http.StatusNotFound), s.cancelOperation)
 }
 
@@ -61,13 +61,13 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 	if b.Filter != nil {
 		var err error
 		if selection.Filter, err = b.Filter.filter(s.service().Now().Time()); err != nil {
-			return nil, s.problemOf(inFilter(err))
+			return nil, inFilter(err)
 		}
 	}
 	if b.DryRun {
 		p, err := s.service().Preview(ctx, callerOf(ctx), action, selection)
 		if err != nil {
-			return nil, s.problemOf(inFilter(err))
+			return nil, inFilter(err)
 		}
 		return &actionOutput{Status: http.StatusOK, Body: p}, nil
 	}
@@ -76,7 +76,7 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
 	}
 	if err != nil {
-		return nil, s.problemOf(inFilter(err))
+		return nil, inFilter(err)
 	}
 	return &actionOutput{Status: http.StatusAccepted, Location: apiPath + "/operations/" + op.ID, Body: op}, nil
 }
@@ -99,30 +99,19 @@ type OperationID struct {
 	ID string `path:"id" example:"op-7"`
 }
 
-func (s *Server) listOperations(ctx context.Context, _ *struct{}) (*struct{ Body operationList }, error) {
+func (s *Server) listOperations(ctx context.Context, _ *struct{}) (*output[operationList], error) {
 	all, err := s.service().Operations(callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body operationList }{operationList{all}}, nil
+	return bodyOf(operationList{all}, err)
 }
 
 func (s *Server) getOperation(ctx context.Context, in *struct {
 	OperationID
 	Wait
 },
-) (*struct{ Body service.Operation }, error) {
-	op, err := s.service().WaitOperation(ctx, callerOf(ctx), in.ID, in.span)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body service.Operation }{op}, nil
+) (*output[service.Operation], error) {
+	return bodyOf(s.service().WaitOperation(ctx, callerOf(ctx), in.ID, in.span))
 }
 
-func (s *Server) cancelOperation(ctx context.Context, in *OperationID) (*struct{ Body service.Operation }, error) {
-	op, err := s.service().CancelOperation(callerOf(ctx), in.ID)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body service.Operation }{op}, nil
+func (s *Server) cancelOperation(ctx context.Context, in *OperationID) (*output[service.Operation], error) {
+	return bodyOf(s.service().CancelOperation(callerOf(ctx), in.ID))
 }

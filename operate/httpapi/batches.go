@@ -16,21 +16,21 @@ type batchList struct {
 }
 
 func (s *Server) registerBatches(api huma.API) {
-	huma.Register(api, operation("list-batches", http.MethodGet, "/batches", "batches", "List batches, newest first"), s.listBatches)
-	huma.Register(api, operation("get-batch", http.MethodGet, "/batches/{id}", "batches",
+	register(s, api, operation("list-batches", http.MethodGet, "/batches", "batches", "List batches, newest first"), s.listBatches)
+	register(s, api, operation("get-batch", http.MethodGet, "/batches/{id}", "batches",
 		"Show a batch with its progress, its callbacks and the batches below it", http.StatusNotFound), s.getBatch)
 	open := operation("open-batch", http.MethodPost, "/batches", "batches", "Open a batch",
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout)
 	open.DefaultStatus = http.StatusCreated
 	open.MaxBodyBytes = s.options.MaxBodyBytes
 	open.Description = "Jobs whose member batch names it belong to it until it is committed. Its callbacks run after that."
-	huma.Register(api, open, s.openBatch)
+	register(s, api, open, s.openBatch)
 	commit := operation("commit-batch", http.MethodPost, "/batches/{id}/commit", "batches", "Close a batch for further jobs and let its callbacks run",
 		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
-	huma.Register(api, commit, s.commitBatch(false))
+	register(s, api, commit, s.commitBatch(false))
 	reopen := operation("reopen-batch", http.MethodPost, "/batches/{id}/reopen", "batches", "Open a committed batch for further jobs",
 		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
-	huma.Register(api, reopen, s.commitBatch(true))
+	register(s, api, reopen, s.commitBatch(true))
 }
 
 // BatchName is the id of a batch in a path.
@@ -47,34 +47,23 @@ type openedBatch struct {
 func (s *Server) openBatch(ctx context.Context, in *struct{ Body service.BatchSubmission }) (*openedBatch, error) {
 	b, err := s.service().OpenBatch(ctx, callerOf(ctx), in.Body)
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	return &openedBatch{Location: apiPath + "/batches/" + url.PathEscape(b.ID), Body: b}, nil
 }
 
 // commitBatch makes the handlers of commit and reopen.
-func (s *Server) commitBatch(reopen bool) func(context.Context, *BatchName) (*struct{ Body *service.Batch }, error) {
-	return func(ctx context.Context, in *BatchName) (*struct{ Body *service.Batch }, error) {
-		b, err := s.service().CommitBatch(ctx, callerOf(ctx), in.ID, reopen)
-		if err != nil {
-			return nil, s.problemOf(err)
-		}
-		return &struct{ Body *service.Batch }{b}, nil
+func (s *Server) commitBatch(reopen bool) func(context.Context, *BatchName) (*output[*service.Batch], error) {
+	return func(ctx context.Context, in *BatchName) (*output[*service.Batch], error) {
+		return bodyOf(s.service().CommitBatch(ctx, callerOf(ctx), in.ID, reopen))
 	}
 }
 
-func (s *Server) listBatches(ctx context.Context, in *Page) (*struct{ Body batchList }, error) {
+func (s *Server) listBatches(ctx context.Context, in *Page) (*output[batchList], error) {
 	list, cursor, err := s.service().Batches(ctx, callerOf(ctx), in.Limit, in.Cursor)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body batchList }{batchList{list, cursor}}, nil
+	return bodyOf(batchList{list, cursor}, err)
 }
 
-func (s *Server) getBatch(ctx context.Context, in *BatchName) (*struct{ Body *service.BatchTree }, error) {
-	b, err := s.service().Batch(ctx, callerOf(ctx), in.ID)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body *service.BatchTree }{b}, nil
+func (s *Server) getBatch(ctx context.Context, in *BatchName) (*output[*service.BatchTree], error) {
+	return bodyOf(s.service().Batch(ctx, callerOf(ctx), in.ID))
 }

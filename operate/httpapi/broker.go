@@ -20,8 +20,6 @@ type settingList struct {
 	Settings []service.Setting `json:"settings"`
 }
 
-type drainOutput struct{ Body service.Drain }
-
 // backupDone is the response after a backup has completed.
 type backupDone struct {
 	Dir   string  `json:"dir"`
@@ -29,18 +27,18 @@ type backupDone struct {
 }
 
 func (s *Server) registerBroker(api huma.API) {
-	huma.Register(api, operation("get-summary", http.MethodGet, "/summary", "broker", "Show the broker in numbers"), s.getSummary)
-	huma.Register(api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"), s.listAudit)
-	huma.Register(api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force", http.StatusNotImplemented), s.listSettings)
-	huma.Register(api, operation("reload", http.MethodPost, "/reload", "broker", "Read the settings again", http.StatusNotImplemented), s.reload)
-	huma.Register(api, operation("get-drain", http.MethodGet, "/drain", "broker", "Show whether the broker is draining"), s.getDrain)
-	huma.Register(api, operation("drain", http.MethodPost, "/drain", "broker", "Stop handing out jobs"), s.startDrain)
-	huma.Register(api, operation("resume", http.MethodPost, "/resume", "broker", "Hand out jobs again"), s.endDrain)
+	register(s, api, operation("get-summary", http.MethodGet, "/summary", "broker", "Show the broker in numbers"), s.getSummary)
+	register(s, api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"), s.listAudit)
+	register(s, api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force", http.StatusNotImplemented), s.listSettings)
+	register(s, api, operation("reload", http.MethodPost, "/reload", "broker", "Read the settings again", http.StatusNotImplemented), s.reload)
+	register(s, api, operation("get-drain", http.MethodGet, "/drain", "broker", "Show whether the broker is draining"), s.getDrain)
+	register(s, api, operation("drain", http.MethodPost, "/drain", "broker", "Stop handing out jobs"), s.startDrain)
+	register(s, api, operation("resume", http.MethodPost, "/resume", "broker", "Hand out jobs again"), s.endDrain)
 	backup := operation("backup", http.MethodPost, "/backup", "broker", "Copy the store to a new folder of the broker's host",
 		http.StatusConflict, http.StatusNotImplemented)
 	backup.Description = "The answer comes when the copy is complete; with background at once, and it is an operation."
 	backup.Responses = map[string]*huma.Response{"202": {Description: "The operation, with background"}}
-	huma.Register(api, backup, s.backup)
+	register(s, api, backup, s.backup)
 	send := operation("send-backup", http.MethodGet, "/backup", "broker", "Send a copy of the store", http.StatusConflict, http.StatusNotImplemented)
 	send.Description = "A tar file with the files of the copy. Unpacked into an empty folder it is a store. The answer has a Content-Length: a " +
 		"shorter one is incomplete."
@@ -48,13 +46,13 @@ func (s *Server) registerBroker(api huma.API) {
 		Description: "The copy",
 		Content:     map[string]*huma.MediaType{"application/x-tar": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 	}}
-	huma.Register(api, send, s.sendBackup)
+	register(s, api, send, s.sendBackup)
 }
 
 func (s *Server) sendBackup(ctx context.Context, _ *LongCall) (*huma.StreamResponse, error) {
 	b, err := s.service().SendBackup(ctx, callerOf(ctx))
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		_, w := humago.Unwrap(hc)
@@ -82,44 +80,30 @@ func (w *patientWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*struct{ Body service.Summary }, error) {
-	v, err := s.service().Summary(ctx, callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body service.Summary }{v}, nil
+func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*output[service.Summary], error) {
+	return bodyOf(s.service().Summary(ctx, callerOf(ctx)))
 }
 
 func (s *Server) listAudit(ctx context.Context, in *struct {
 	Before uint64 `query:"before" doc:"only entries with a smaller number"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 },
-) (*struct{ Body auditList }, error) {
+) (*output[auditList], error) {
 	entries, err := s.service().Audit(callerOf(ctx), in.Before, in.Limit)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body auditList }{auditList{entries}}, nil
+	return bodyOf(auditList{entries}, err)
 }
 
-func (s *Server) listSettings(ctx context.Context, _ *struct{}) (*struct{ Body settingList }, error) {
+func (s *Server) listSettings(ctx context.Context, _ *struct{}) (*output[settingList], error) {
 	settings, err := s.service().Settings(callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body settingList }{settingList{settings}}, nil
+	return bodyOf(settingList{settings}, err)
 }
 
 func (s *Server) reload(ctx context.Context, _ *struct{}) (*struct{}, error) {
-	return s.done(s.service().Reload(ctx, callerOf(ctx)))
+	return nil, s.service().Reload(ctx, callerOf(ctx))
 }
 
-func (s *Server) getDrain(ctx context.Context, _ *struct{}) (*drainOutput, error) {
-	d, err := s.service().DrainState(callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &drainOutput{d}, nil
+func (s *Server) getDrain(ctx context.Context, _ *struct{}) (*output[service.Drain], error) {
+	return bodyOf(s.service().DrainState(callerOf(ctx)))
 }
 
 func (s *Server) startDrain(ctx context.Context, in *struct {
@@ -127,7 +111,7 @@ func (s *Server) startDrain(ctx context.Context, in *struct {
 		RejectNewJobs *bool `json:"reject_new_jobs,omitempty" doc:"refuse new jobs too; default: the setting drain_rejects_new_jobs"`
 	}
 },
-) (*drainOutput, error) {
+) (*output[service.Drain], error) {
 	var reject *bool
 	if in.Body != nil {
 		reject = in.Body.RejectNewJobs
@@ -135,16 +119,12 @@ func (s *Server) startDrain(ctx context.Context, in *struct {
 	return s.setDrain(ctx, true, reject)
 }
 
-func (s *Server) endDrain(ctx context.Context, _ *struct{}) (*drainOutput, error) {
+func (s *Server) endDrain(ctx context.Context, _ *struct{}) (*output[service.Drain], error) {
 	return s.setDrain(ctx, false, nil)
 }
 
-func (s *Server) setDrain(ctx context.Context, on bool, reject *bool) (*drainOutput, error) {
-	d, err := s.service().SetDrain(ctx, callerOf(ctx), on, reject)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &drainOutput{d}, nil
+func (s *Server) setDrain(ctx context.Context, on bool, reject *bool) (*output[service.Drain], error) {
+	return bodyOf(s.service().SetDrain(ctx, callerOf(ctx), on, reject))
 }
 
 // backupInput holds the target directory. A backup may take long, so it has the deadline of a long wait.
@@ -168,13 +148,13 @@ func (s *Server) backup(ctx context.Context, in *backupInput) (*struct {
 	if in.Body.Background {
 		op, err := s.service().StartBackup(ctx, callerOf(ctx), in.Body.Dir)
 		if err != nil {
-			return nil, s.problemOf(err)
+			return nil, err
 		}
 		return &output{http.StatusAccepted, op}, nil
 	}
 	took, err := s.service().Backup(ctx, callerOf(ctx), in.Body.Dir)
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	return &output{http.StatusOK, backupDone{in.Body.Dir, took.Seconds()}}, nil
 }

@@ -30,42 +30,40 @@ type NextLeader struct {
 	ID string `json:"id,omitempty" doc:"default: any node that is up to date" example:"n3"`
 }
 
-type clusterOutput struct{ Body service.ClusterOverview }
-
 func (s *Server) registerCluster(api huma.API) {
 	show := operation("get-cluster", http.MethodGet, "/cluster", "cluster", "List the nodes", http.StatusNotImplemented)
-	huma.Register(api, show, func(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
+	register(s, api, show, func(ctx context.Context, _ *struct{}) (*output[service.ClusterOverview], error) {
 		if err := callerOf(ctx).Require(access.Read); err != nil {
-			return nil, s.problemOf(err)
+			return nil, err
 		}
 		if s.options.Cluster == nil {
 			return nil, problem(http.StatusNotImplemented, string(service.CodeUnsupported), "this broker is not a node of a cluster")
 		}
-		return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil
+		return bodyOf(s.options.Cluster.Overview(ctx), nil)
 	})
 	change := func(action service.ClusterAction, id, summary string) huma.Operation {
 		return operation(id, http.MethodPost, "/cluster/"+string(action), "cluster", summary, http.StatusConflict, http.StatusNotImplemented)
 	}
-	huma.Register(api, change(service.ClusterAdd, "add-node", "Let a node join; it gets a vote once it has caught up"),
-		func(ctx context.Context, in *struct{ Body NewNode }) (*clusterOutput, error) {
+	register(s, api, change(service.ClusterAdd, "add-node", "Let a node join; it gets a vote once it has caught up"),
+		func(ctx context.Context, in *struct{ Body NewNode }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterAdd, Node: in.Body.ID, Address: in.Body.Address})
 		})
-	huma.Register(api, change(service.ClusterRemove, "remove-node", "Remove a node, unless it leads"),
-		func(ctx context.Context, in *struct{ Body NodeID }) (*clusterOutput, error) {
+	register(s, api, change(service.ClusterRemove, "remove-node", "Remove a node, unless it leads"),
+		func(ctx context.Context, in *struct{ Body NodeID }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterRemove, Node: in.Body.ID})
 		})
-	huma.Register(api, change(service.ClusterTransfer, "transfer-leadership", "Hand the lead over; clients are disconnected and connect again"),
-		func(ctx context.Context, in *struct{ Body NextLeader }) (*clusterOutput, error) {
+	register(s, api, change(service.ClusterTransfer, "transfer-leadership", "Hand the lead over; clients are disconnected and connect again"),
+		func(ctx context.Context, in *struct{ Body NextLeader }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterTransfer, Node: in.Body.ID})
 		})
 }
 
 // changeCluster makes a change and shows the cluster after it.
-func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange) (*clusterOutput, error) {
+func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange) (*output[service.ClusterOverview], error) {
 	if err := s.service().ChangeCluster(ctx, callerOf(ctx), change); err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
-	return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil
+	return bodyOf(s.options.Cluster.Overview(ctx), nil)
 }
 
 // clusterReady answers readyz on a follower, whose clients the leader serves.

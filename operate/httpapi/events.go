@@ -37,7 +37,7 @@ func (s *Server) registerEvents(api huma.API) {
 		Description: "The stream, which ends with the connection",
 		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
-	huma.Register(api, o, s.listen)
+	register(s, api, o, s.listen)
 }
 
 func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamResponse, error) {
@@ -45,7 +45,7 @@ func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamRespon
 		Kinds: splitAll(in.Kind), Queues: in.Queue, QueuePrefix: in.QueuePrefix, Types: in.Type, Job: in.Job,
 	}, in.LastEventID)
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer l.Close()

@@ -13,7 +13,7 @@ func (s *Server) registerFinished(api huma.API) {
 	op := operation("list-finished-jobs", http.MethodGet, "/finished-jobs", "jobs", "List the jobs that have ended last")
 	op.Description = "The newest first. The last 1,000 are remembered while the process runs; [keep_done] in the settings keeps " +
 		"finished jobs themselves."
-	huma.Register(api, op, s.listFinished)
+	register(s, api, op, s.listFinished)
 }
 
 // finishedList is a page of the list.
@@ -26,10 +26,7 @@ func (s *Server) listFinished(ctx context.Context, in *struct {
 	Offset int    `query:"offset" minimum:"0" maximum:"1000"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 },
-) (*struct{ Body finishedList }, error) {
+) (*output[finishedList], error) {
 	jobs, err := s.service().Finished(ctx, callerOf(ctx), in.Queue, in.Offset, in.Limit)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body finishedList }{finishedList{jobs}}, nil
+	return bodyOf(finishedList{jobs}, err)
 }

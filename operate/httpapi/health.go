@@ -42,24 +42,16 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stats is the whole of INFO.
-func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
-	b := s.backend.Load()
-	if b == nil {
-		s.starting().write(w)
-		return
+// info serves Faktory's INFO, or a part of it.
+func (s *Server) info(of func(*Backend) []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		b := s.backend.Load()
+		if b == nil {
+			s.starting().write(w)
+			return
+		}
+		send(w, http.StatusOK, of(b))
 	}
-	send(w, http.StatusOK, b.Stats())
-}
-
-// health is the public part of INFO.
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	b := s.backend.Load()
-	if b == nil {
-		s.starting().write(w)
-		return
-	}
-	send(w, http.StatusOK, b.Health())
 }
 
 // starting is the response to all requests that need the store before it is open.

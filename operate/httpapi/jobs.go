@@ -61,20 +61,18 @@ func (s *Server) registerJobs(api huma.API) {
 			api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[jobList](), true, ""),
 		}}}},
 	}}
-	huma.Register(api, submit, s.submitJobs)
+	register(s, api, submit, s.submitJobs)
 	list := operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs")
-	huma.Register(api, list, s.listJobs)
+	register(s, api, list, s.listJobs)
 	describeFilter(api.OpenAPI().Paths[list.Path].Get)
-	huma.Register(api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
+	register(s, api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
 	readLog := operation("read-job-log", http.MethodGet, "/jobs/{id}/log", "jobs", "Read the log of a job", http.StatusNotFound)
 	readLog.Description = "The lines that its workers have appended: the first and the last ones, with one that says how many are missing between."
-	huma.Register(api, readLog, s.readLog)
-	huma.Register(api, operation("update-job", http.MethodPatch, "/jobs/{id}", "jobs", "Change a job",
+	register(s, api, readLog, s.readLog)
+	register(s, api, operation("update-job", http.MethodPatch, "/jobs/{id}", "jobs", "Change a job",
 		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.updateJob)
-	remove := operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
-		http.StatusNotFound, http.StatusPreconditionFailed, http.StatusGatewayTimeout)
-	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(api, remove, s.deleteJob)
+	register(s, api, operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
+		http.StatusNotFound, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.deleteJob)
 }
 
 func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput, error) {
@@ -82,11 +80,11 @@ func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput
 	if !many {
 		subs = []service.Submission{in.Body.Submission}
 	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
-		return nil, s.problemOf(&service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"})
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"}
 	}
 	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key, Trace: in.context, Many: many})
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	if many {
 		return &submitOutput{Body: jobList{Jobs: jobs}}, nil
@@ -100,40 +98,34 @@ func (s *Server) listJobs(ctx context.Context, in *struct {
 	Sort  string `query:"sort" doc:"created, queue (the order of hand-out), due, leased, died or finished; with - in front the reverse order" example:"-created"`
 	Count bool   `query:"count" doc:"count all jobs that match"`
 },
-) (*struct{ Body jobList }, error) {
+) (*output[jobList], error) {
 	f, err := in.filter(s.service().Now().Time())
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	l, err := s.service().Jobs(ctx, callerOf(ctx), f, service.JobPage{Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Count: in.Count})
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
 	out := jobList{Jobs: l.Jobs, Cursor: l.Cursor}
 	if in.Count {
 		out.Count, out.CountExact = &l.Count, &l.CountExact
 	}
-	return &struct{ Body jobList }{out}, nil
+	return bodyOf(out, err)
+}
+
+// jobAnswer is the response with a job.
+func jobAnswer(job service.Job, err error) (*jobOutput, error) {
+	return &jobOutput{ETag: etag(&job), Body: job}, err
 }
 
 func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
-	job, err := s.service().Job(ctx, callerOf(ctx), in.ID)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &jobOutput{ETag: etag(&job), Body: job}, nil
+	return jobAnswer(s.service().Job(ctx, callerOf(ctx), in.ID))
 }
 
 func (s *Server) readLog(ctx context.Context, in *struct {
 	JobName
 	Cursor string `query:"cursor" doc:"continue after the answer with this cursor"`
 },
-) (*struct{ Body service.JobLog }, error) {
-	log, err := s.service().JobLog(ctx, callerOf(ctx), in.ID, in.Cursor)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body service.JobLog }{log}, nil
+) (*output[service.JobLog], error) {
+	return bodyOf(s.service().JobLog(ctx, callerOf(ctx), in.ID, in.Cursor))
 }
 
 func (s *Server) updateJob(ctx context.Context, in *struct {
@@ -142,11 +134,7 @@ func (s *Server) updateJob(ctx context.Context, in *struct {
 	Body service.JobUpdate
 },
 ) (*jobOutput, error) {
-	job, err := s.service().Update(ctx, callerOf(ctx), in.ID, in.Body, in.epoch)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &jobOutput{ETag: etag(&job), Body: job}, nil
+	return jobAnswer(s.service().Update(ctx, callerOf(ctx), in.ID, in.Body, in.epoch))
 }
 
 func (s *Server) deleteJob(ctx context.Context, in *struct {
@@ -154,10 +142,7 @@ func (s *Server) deleteJob(ctx context.Context, in *struct {
 	IfMatch
 },
 ) (*struct{}, error) {
-	if err := s.service().Act(ctx, callerOf(ctx), in.ID, service.Action{Action: service.ActionDelete}, in.epoch); err != nil {
-		return nil, s.problemOf(err)
-	}
-	return nil, nil //nolint:nilnil // no body
+	return nil, s.service().Act(ctx, callerOf(ctx), in.ID, service.Action{Action: service.ActionDelete}, in.epoch)
 }
 
 // jobPath is the path of a job.

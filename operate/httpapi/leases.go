@@ -116,34 +116,24 @@ func (s *Server) registerLeases(api huma.API) {
 	lease := operation("lease-job", http.MethodPost, "/queues/{name}/lease", "leases", "Lease a job of a queue")
 	lease.Description = "204: there was none within wait. The lease must be completed, failed, released or extended before lease_until."
 	lease.Responses = map[string]*huma.Response{"204": {Description: "No job"}}
-	huma.Register(api, lease, s.lease)
+	register(s, api, lease, s.lease)
 	several := operation("lease-any-job", http.MethodPost, "/lease", "leases", "Lease a job of one of several queues")
 	several.Description, several.Responses = lease.Description, map[string]*huma.Response{"204": {Description: "No job"}}
-	huma.Register(api, several, s.leaseAny)
-	for _, r := range []struct {
-		verb, summary string
-		add           func(huma.Operation)
-	}{
-		{"complete", "End a leased job as done", func(o huma.Operation) { huma.Register(api, o, s.complete) }},
-		{"fail", "Report the failure of a leased job", func(o huma.Operation) { huma.Register(api, o, s.fail) }},
-		{"progress", "Report the progress of a leased job, and extend the lease", func(o huma.Operation) { huma.Register(api, o, s.progressed) }},
-		{"heartbeat", "Extend a lease", func(o huma.Operation) { huma.Register(api, o, s.heartbeat) }},
-		{"log", "Append lines to the log of a leased job", func(o huma.Operation) { huma.Register(api, o, s.appendLog) }},
-		{"release", "Give a leased job back as if it had not been leased", func(o huma.Operation) { huma.Register(api, o, s.release) }},
-	} {
-		o := operation(r.verb+"-job", http.MethodPost, "/leases/{token}/"+r.verb, "leases", r.summary,
+	register(s, api, several, s.leaseAny)
+	report := func(verb, summary string, maxBody int64) huma.Operation {
+		o := operation(verb+"-job", http.MethodPost, "/leases/{token}/"+verb, "leases", summary,
 			http.StatusNotFound, http.StatusGone, http.StatusGatewayTimeout)
-		switch r.verb {
-		case "log":
-			o.Description = "The log keeps the first and the last lines, at most 1,000 with 64 KiB, over retries, and goes with the job. The lease is not extended."
-		case "complete", "fail", "release":
-			o.DefaultStatus = http.StatusNoContent
-		}
-		if r.verb == "complete" || r.verb == "fail" || r.verb == "log" {
-			o.MaxBodyBytes = s.options.MaxBodyBytes
-		}
-		r.add(o)
+		o.MaxBodyBytes = maxBody
+		return o
 	}
+	log := report("log", "Append lines to the log of a leased job", s.options.MaxBodyBytes)
+	log.Description = "The log keeps the first and the last lines, at most 1,000 with 64 KiB, over retries, and goes with the job. The lease is not extended."
+	register(s, api, report("complete", "End a leased job as done", s.options.MaxBodyBytes), s.complete)
+	register(s, api, report("fail", "Report the failure of a leased job", s.options.MaxBodyBytes), s.fail)
+	register(s, api, report("progress", "Report the progress of a leased job, and extend the lease", maxSmallBody), s.progressed)
+	register(s, api, report("heartbeat", "Extend a lease", maxSmallBody), s.heartbeat)
+	register(s, api, log, s.appendLog)
+	register(s, api, report("release", "Give a leased job back as if it had not been leased", maxSmallBody), s.release)
 	s.registerManyLeases(api)
 }
 
@@ -162,7 +152,7 @@ func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Durat
 	}
 	l, err := s.service().Lease(ctx, callerOf(ctx), o)
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	if l == nil {
 		return &leaseOutput{Status: http.StatusNoContent}, nil
@@ -175,7 +165,7 @@ func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, er
 	if in.Body != nil {
 		result = in.Body.result()
 	}
-	return s.done(s.service().Complete(ctx, callerOf(ctx), in.Token, result))
+	return nil, s.service().Complete(ctx, callerOf(ctx), in.Token, result)
 }
 
 func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
@@ -183,13 +173,10 @@ func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
 	if in.Body != nil {
 		o = in.Body.options(s.service().Now())
 	}
-	return s.done(s.service().Fail(ctx, callerOf(ctx), in.Token, o))
+	return nil, s.service().Fail(ctx, callerOf(ctx), in.Token, o)
 }
 
-// leaseState is the response to a heartbeat.
-type leaseState struct{ Body service.LeaseState }
-
-func (s *Server) progressed(ctx context.Context, in *progressInput) (*leaseState, error) {
+func (s *Server) progressed(ctx context.Context, in *progressInput) (*output[service.LeaseState], error) {
 	var p core.Progress
 	var extend time.Duration
 	if b := in.Body; b != nil {
@@ -199,38 +186,23 @@ func (s *Server) progressed(ctx context.Context, in *progressInput) (*leaseState
 		}
 		extend = seconds(b.ExtendS)
 	}
-	return s.stateOf(s.service().Report(ctx, callerOf(ctx), in.Token, p, extend))
+	return bodyOf(s.service().Report(ctx, callerOf(ctx), in.Token, p, extend))
 }
 
-func (s *Server) stateOf(state service.LeaseState, err error) (*leaseState, error) {
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &leaseState{state}, nil
-}
-
-func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*leaseState, error) {
+func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*output[service.LeaseState], error) {
 	var extend time.Duration
 	if in.Body != nil {
 		extend = seconds(in.Body.ExtendS)
 	}
-	return s.stateOf(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
+	return bodyOf(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
 }
 
-func (s *Server) appendLog(ctx context.Context, in *logInput) (*leaseState, error) {
-	return s.stateOf(s.service().AppendLog(ctx, callerOf(ctx), in.Token, in.Body.Lines))
+func (s *Server) appendLog(ctx context.Context, in *logInput) (*output[service.LeaseState], error) {
+	return bodyOf(s.service().AppendLog(ctx, callerOf(ctx), in.Token, in.Body.Lines))
 }
 
 func (s *Server) release(ctx context.Context, in *LeaseToken) (*struct{}, error) {
-	return s.done(s.service().Release(ctx, callerOf(ctx), in.Token))
-}
-
-// done is the response without a body.
-func (s *Server) done(err error) (*struct{}, error) {
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return nil, nil //nolint:nilnil // no body
+	return nil, s.service().Release(ctx, callerOf(ctx), in.Token)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -91,37 +91,29 @@ func (s *Server) registerManyLeases(api huma.API) {
 	lease := operation("lease-jobs", http.MethodPost, "/leases", "leases", "Lease several jobs of several queues")
 	lease.Description = "The answer is an empty list if there was none within wait_s. Each lease must be completed, failed, released or " +
 		"extended before lease_until of its job."
-	huma.Register(api, lease, s.leaseMany)
-	for _, r := range []struct {
-		verb, summary string
-		add           func(huma.Operation)
-	}{
-		{"complete", "End leased jobs as done", func(o huma.Operation) { huma.Register(api, o, s.completeMany) }},
-		{"fail", "Report the failures of leased jobs", func(o huma.Operation) { huma.Register(api, o, s.failMany) }},
-		{"heartbeat", "Extend leases", func(o huma.Operation) { huma.Register(api, o, s.heartbeatMany) }},
-		{"release", "Give leased jobs back as if they had not been leased", func(o huma.Operation) { huma.Register(api, o, s.releaseMany) }},
-	} {
-		o := operation(r.verb+"-jobs", http.MethodPost, "/leases/"+r.verb, "leases", r.summary, http.StatusGatewayTimeout)
+	register(s, api, lease, s.leaseMany)
+	report := func(verb, summary string, maxBody int64) huma.Operation {
+		o := operation(verb+"-jobs", http.MethodPost, "/leases/"+verb, "leases", summary, http.StatusGatewayTimeout)
 		o.Description = "All in one commit, each on its own merit: ok is false, with a code, where the lease is lost, the token is none, or " +
 			"the caller may not. A malformed request changes nothing."
-		if o.MaxBodyBytes = 4 << 20; r.verb == "complete" || r.verb == "fail" {
-			o.MaxBodyBytes = s.options.MaxBodyBytes
-		}
-		r.add(o)
+		o.MaxBodyBytes = maxBody
+		return o
 	}
+	const maxTokens = 4 << 20
+	register(s, api, report("complete", "End leased jobs as done", s.options.MaxBodyBytes), s.completeMany)
+	register(s, api, report("fail", "Report the failures of leased jobs", s.options.MaxBodyBytes), s.failMany)
+	register(s, api, report("heartbeat", "Extend leases", maxTokens), s.heartbeatMany)
+	register(s, api, report("release", "Give leased jobs back as if they had not been leased", maxTokens), s.releaseMany)
 }
 
 func (s *Server) leaseMany(ctx context.Context, in *leaseManyInput) (*leaseManyOutput, error) {
 	b := &in.Body
-	leases, err := s.service().LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
+	var out leaseManyOutput
+	var err error
+	out.Body.Leases, err = s.service().LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
 		Queues: b.Queues, Wait: seconds(b.WaitS), Worker: b.Worker, LeaseFor: seconds(b.LeaseForS), Max: b.Max, Min: b.Min,
 	})
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	var out leaseManyOutput
-	out.Body.Leases = leases
-	return &out, nil
+	return &out, err
 }
 
 func (s *Server) completeMany(ctx context.Context, in *completeManyInput) (*leaseResults, error) {
@@ -130,7 +122,7 @@ func (s *Server) completeMany(ctx context.Context, in *completeManyInput) (*leas
 		l := &in.Body.Leases[i]
 		tokens[i], results[i] = l.Lease, l.result()
 	}
-	return s.resultsOf(s.service().CompleteMany(ctx, callerOf(ctx), tokens, results))
+	return resultsOf(s.service().CompleteMany(ctx, callerOf(ctx), tokens, results))
 }
 
 func (s *Server) failMany(ctx context.Context, in *failManyInput) (*leaseResults, error) {
@@ -139,7 +131,7 @@ func (s *Server) failMany(ctx context.Context, in *failManyInput) (*leaseResults
 		l := &in.Body.Leases[i]
 		tokens[i], failures[i] = l.Lease, l.options(s.service().Now())
 	}
-	return s.resultsOf(s.service().FailMany(ctx, callerOf(ctx), tokens, failures))
+	return resultsOf(s.service().FailMany(ctx, callerOf(ctx), tokens, failures))
 }
 
 func (s *Server) heartbeatMany(ctx context.Context, in *heartbeatManyInput) (*leaseResults, error) {
@@ -148,7 +140,7 @@ func (s *Server) heartbeatMany(ctx context.Context, in *heartbeatManyInput) (*le
 		l := &in.Body.Leases[i]
 		tokens[i], extend[i] = l.Lease, seconds(l.ExtendS)
 	}
-	return s.resultsOf(s.service().HeartbeatMany(ctx, callerOf(ctx), tokens, extend))
+	return resultsOf(s.service().HeartbeatMany(ctx, callerOf(ctx), tokens, extend))
 }
 
 func (s *Server) releaseMany(ctx context.Context, in *releaseManyInput) (*leaseResults, error) {
@@ -156,15 +148,12 @@ func (s *Server) releaseMany(ctx context.Context, in *releaseManyInput) (*leaseR
 	for i, l := range in.Body.Leases {
 		tokens[i] = l.Lease
 	}
-	return s.resultsOf(s.service().ReleaseMany(ctx, callerOf(ctx), tokens))
+	return resultsOf(s.service().ReleaseMany(ctx, callerOf(ctx), tokens))
 }
 
 // resultsOf makes the response for several leases.
-func (s *Server) resultsOf(results []service.LeaseResult, err error) (*leaseResults, error) {
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
+func resultsOf(results []service.LeaseResult, err error) (*leaseResults, error) {
 	var out leaseResults
 	out.Body.Results = results
-	return &out, nil
+	return &out, err
 }

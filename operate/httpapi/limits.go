@@ -16,36 +16,31 @@ type limitList struct {
 func (s *Server) registerLimits(api huma.API) {
 	list := operation("list-limits", http.MethodGet, "/limits", "limits", "List the limits of leases, and what counts against them")
 	list.Description = "With queue each limit has its uses: who holds which slots. Who holds unique keys is listed by GET /jobs with holds_unique_key or unique_key."
-	huma.Register(api, list, s.listLimits)
-	huma.Register(api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue, or one for several queues and types",
+	register(s, api, list, s.listLimits)
+	register(s, api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue, or one for several queues and types",
 		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.putLimit)
-	remove := operation("remove-limit", http.MethodDelete, "/limits", "limits", "Remove a limit",
-		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
-	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(api, remove, s.removeLimit)
+	register(s, api, operation("remove-limit", http.MethodDelete, "/limits", "limits", "Remove a limit",
+		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout), s.removeLimit)
 }
 
 // limitAnswer is the response with limits.
-func (s *Server) limitAnswer(limits []service.Limit, err error) (*struct{ Body limitList }, error) {
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body limitList }{limitList{limits}}, nil
+func limitAnswer(limits []service.Limit, err error) (*output[limitList], error) {
+	return bodyOf(limitList{limits}, err)
 }
 
 func (s *Server) listLimits(ctx context.Context, in *struct {
 	Queue string `query:"queue" doc:"only limits of this queue, with their use"`
 	Name  string `query:"name" doc:"only the shared limit of this name, with its use"`
 },
-) (*struct{ Body limitList }, error) {
+) (*output[limitList], error) {
 	if in.Name != "" {
-		return s.limitAnswer(s.service().SharedLimits(ctx, callerOf(ctx), in.Name))
+		return limitAnswer(s.service().SharedLimits(ctx, callerOf(ctx), in.Name))
 	}
-	return s.limitAnswer(s.service().Limits(ctx, callerOf(ctx), in.Queue))
+	return limitAnswer(s.service().Limits(ctx, callerOf(ctx), in.Queue))
 }
 
-func (s *Server) putLimit(ctx context.Context, in *struct{ Body service.LimitSpec }) (*struct{ Body limitList }, error) {
-	return s.limitAnswer(s.service().PutLimit(ctx, callerOf(ctx), in.Body))
+func (s *Server) putLimit(ctx context.Context, in *struct{ Body service.LimitSpec }) (*output[limitList], error) {
+	return limitAnswer(s.service().PutLimit(ctx, callerOf(ctx), in.Body))
 }
 
 func (s *Server) removeLimit(ctx context.Context, in *struct {
@@ -54,5 +49,5 @@ func (s *Server) removeLimit(ctx context.Context, in *struct {
 	Name  string `query:"name" doc:"the type or key; none: the limit for each one; of a shared limit: its name"`
 },
 ) (*struct{}, error) {
-	return s.done(s.service().RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name))
+	return nil, s.service().RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name)
 }

@@ -168,6 +168,25 @@ func operation(id, method, path, tag, summary string, errors ...int) huma.Operat
 	}
 }
 
+// register adds an operation. Its handler returns the errors of the service, which become Problems here.
+func register[In, Out any](s *Server, api huma.API, o huma.Operation, handle func(context.Context, *In) (*Out, error)) {
+	huma.Register(api, o, func(ctx context.Context, in *In) (*Out, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, s.problemOf(err)
+		}
+		return out, nil
+	})
+}
+
+// output is a response that is only a body.
+type output[Body any] struct{ Body Body }
+
+// bodyOf makes the response from a result of the service.
+func bodyOf[Body any](body Body, err error) (*output[Body], error) {
+	return &output[Body]{body}, err
+}
+
 // Bounds of request bodies.
 const (
 	maxSmallBody = 256 << 10

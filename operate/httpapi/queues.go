@@ -15,21 +15,19 @@ type queueList struct {
 	Cursor string          `json:"cursor,omitempty" doc:"cursor of the next page; none on the last page"`
 }
 
-type queueOutput struct{ Body service.Queue }
-
 // removed is the response with the number of removed jobs.
 type removed struct {
 	Removed int `json:"removed" doc:"number of jobs"`
 }
 
 func (s *Server) registerQueues(api huma.API) {
-	huma.Register(api, operation("list-queues", http.MethodGet, "/queues", "queues", "List queues"), s.listQueues)
-	huma.Register(api, operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound), s.getQueue)
-	huma.Register(api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue, or set its policy",
+	register(s, api, operation("list-queues", http.MethodGet, "/queues", "queues", "List queues"), s.listQueues)
+	register(s, api, operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound), s.getQueue)
+	register(s, api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue, or set its policy",
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeQueue)
-	huma.Register(api, operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
+	register(s, api, operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
 		http.StatusNotFound, http.StatusGatewayTimeout), s.clearQueue)
-	huma.Register(api, operation("remove-queue", http.MethodDelete, "/queues/{name}", "queues",
+	register(s, api, operation("remove-queue", http.MethodDelete, "/queues/{name}", "queues",
 		"Remove the ready jobs of a queue, its pause and its limits", http.StatusNotFound, http.StatusGatewayTimeout), s.removeQueue)
 }
 
@@ -39,34 +37,23 @@ func (s *Server) listQueues(ctx context.Context, in *struct {
 	Search string `query:"search" doc:"only names that contain this"`
 	Sort   string `query:"sort" doc:"name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with - in front the largest first" example:"-ready"`
 },
-) (*struct{ Body queueList }, error) {
+) (*output[queueList], error) {
 	queues, cursor, err := s.service().Queues(ctx, callerOf(ctx), service.QueueFilter{
 		Prefix: in.Prefix, Search: in.Search, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
 	})
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body queueList }{queueList{Queues: queues, Cursor: cursor}}, nil
+	return bodyOf(queueList{Queues: queues, Cursor: cursor}, err)
 }
 
-func (s *Server) getQueue(ctx context.Context, in *QueueName) (*queueOutput, error) {
-	q, err := s.service().Queue(ctx, callerOf(ctx), in.Name)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &queueOutput{q}, nil
+func (s *Server) getQueue(ctx context.Context, in *QueueName) (*output[service.Queue], error) {
+	return bodyOf(s.service().Queue(ctx, callerOf(ctx), in.Name))
 }
 
 func (s *Server) changeQueue(ctx context.Context, in *struct {
 	QueueName
 	Body service.QueueChange
 },
-) (*queueOutput, error) {
-	q, err := s.service().ChangeQueue(ctx, callerOf(ctx), in.Name, in.Body)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &queueOutput{q}, nil
+) (*output[service.Queue], error) {
+	return bodyOf(s.service().ChangeQueue(ctx, callerOf(ctx), in.Name, in.Body))
 }
 
 func (s *Server) clearQueue(ctx context.Context, in *struct {
@@ -75,22 +62,19 @@ func (s *Server) clearQueue(ctx context.Context, in *struct {
 		States []string `json:"states" minItems:"1" enum:"scheduled,blocked,ready,leased,retrying,done,dead" doc:"of the jobs to be removed"`
 	}
 },
-) (*struct{ Body removed }, error) {
+) (*output[removed], error) {
 	states, err := service.ParseStates(in.Body.States)
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
 	return s.purge(ctx, in.Name, states, false)
 }
 
-func (s *Server) removeQueue(ctx context.Context, in *QueueName) (*struct{ Body removed }, error) {
+func (s *Server) removeQueue(ctx context.Context, in *QueueName) (*output[removed], error) {
 	return s.purge(ctx, in.Name, []core.State{core.Ready}, true)
 }
 
-func (s *Server) purge(ctx context.Context, queue string, states []core.State, drop bool) (*struct{ Body removed }, error) {
+func (s *Server) purge(ctx context.Context, queue string, states []core.State, drop bool) (*output[removed], error) {
 	n, err := s.service().ClearQueue(ctx, callerOf(ctx), queue, states, drop)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body removed }{removed{n}}, nil
+	return bodyOf(removed{n}, err)
 }

@@ -21,11 +21,8 @@ type scheduleOutput struct {
 }
 
 // scheduleAnswer is the response with a schedule.
-func (s *Server) scheduleAnswer(v service.Schedule, err error) (*scheduleOutput, error) {
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &scheduleOutput{ETag: `"` + strconv.FormatUint(v.Revision, 10) + `"`, Body: v}, nil
+func scheduleAnswer(v service.Schedule, err error) (*scheduleOutput, error) {
+	return &scheduleOutput{ETag: `"` + strconv.FormatUint(v.Revision, 10) + `"`, Body: v}, err
 }
 
 // IfRevision is the condition that a schedule is unchanged.
@@ -54,44 +51,36 @@ type ScheduleName struct {
 }
 
 func (s *Server) registerSchedules(api huma.API) {
-	register := func(id, method, path, summary string, statuses ...int) huma.Operation {
+	change := func(id, method, path, summary string, statuses ...int) huma.Operation {
 		return operation(id, method, path, "schedules", summary, append(statuses, http.StatusGatewayTimeout)...)
 	}
-	huma.Register(api, operation("list-schedules", http.MethodGet, "/schedules", "schedules", "List the schedules"), s.listSchedules)
-	create := register("create-schedule", http.MethodPost, "/schedules", "Make a schedule", http.StatusConflict)
+	register(s, api, operation("list-schedules", http.MethodGet, "/schedules", "schedules", "List the schedules"), s.listSchedules)
+	create := change("create-schedule", http.MethodPost, "/schedules", "Make a schedule", http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
-	huma.Register(api, create, s.createSchedule)
-	huma.Register(api, operation("get-schedule", http.MethodGet, "/schedules/{name}", "schedules", "Show a schedule", http.StatusNotFound), s.getSchedule)
-	huma.Register(api, register("put-schedule", http.MethodPut, "/schedules/{name}", "Make or replace a schedule; it keeps its place unless its times change",
+	register(s, api, create, s.createSchedule)
+	register(s, api, operation("get-schedule", http.MethodGet, "/schedules/{name}", "schedules", "Show a schedule", http.StatusNotFound), s.getSchedule)
+	register(s, api, change("put-schedule", http.MethodPut, "/schedules/{name}", "Make or replace a schedule; it keeps its place unless its times change",
 		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed), s.putSchedule)
-	huma.Register(api, register("change-schedule", http.MethodPatch, "/schedules/{name}", "Pause or resume a schedule",
+	register(s, api, change("change-schedule", http.MethodPatch, "/schedules/{name}", "Pause or resume a schedule",
 		http.StatusNotFound), s.changeSchedule)
-	remove := register("remove-schedule", http.MethodDelete, "/schedules/{name}", "Remove a schedule; its jobs stay", http.StatusNotFound, http.StatusConflict)
-	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(api, remove, s.removeSchedule)
-	pause := register("pause-schedule", http.MethodPost, "/schedules/{name}/pause", "Pause a schedule", http.StatusNotFound)
-	pause.DefaultStatus = http.StatusNoContent
-	huma.Register(api, pause, s.pauseSchedule(true))
-	resume := register("resume-schedule", http.MethodPost, "/schedules/{name}/resume", "Resume a schedule", http.StatusNotFound)
-	resume.DefaultStatus = http.StatusNoContent
-	huma.Register(api, resume, s.pauseSchedule(false))
-	huma.Register(api, register("run-schedule", http.MethodPost, "/schedules/{name}/run", "Submit a job of a schedule now", http.StatusNotFound), s.runSchedule)
+	register(s, api, change("remove-schedule", http.MethodDelete, "/schedules/{name}", "Remove a schedule; its jobs stay",
+		http.StatusNotFound, http.StatusConflict), s.removeSchedule)
+	register(s, api, change("pause-schedule", http.MethodPost, "/schedules/{name}/pause", "Pause a schedule", http.StatusNotFound), s.pauseSchedule(true))
+	register(s, api, change("resume-schedule", http.MethodPost, "/schedules/{name}/resume", "Resume a schedule", http.StatusNotFound), s.pauseSchedule(false))
+	register(s, api, change("run-schedule", http.MethodPost, "/schedules/{name}/run", "Submit a job of a schedule now", http.StatusNotFound), s.runSchedule)
 }
 
-func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*struct{ Body scheduleList }, error) {
+func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*output[scheduleList], error) {
 	rows, err := s.service().Schedules(ctx, callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body scheduleList }{scheduleList{rows}}, nil
+	return bodyOf(scheduleList{rows}, err)
 }
 
 func (s *Server) createSchedule(ctx context.Context, in *struct{ Body service.ScheduleChange }) (*scheduleOutput, error) {
-	return s.scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, true))
+	return scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, true))
 }
 
 func (s *Server) getSchedule(ctx context.Context, in *ScheduleName) (*scheduleOutput, error) {
-	return s.scheduleAnswer(s.service().Schedule(ctx, callerOf(ctx), in.Name))
+	return scheduleAnswer(s.service().Schedule(ctx, callerOf(ctx), in.Name))
 }
 
 func (s *Server) putSchedule(ctx context.Context, in *struct {
@@ -102,13 +91,13 @@ func (s *Server) putSchedule(ctx context.Context, in *struct {
 },
 ) (*scheduleOutput, error) {
 	if in.Body.Name != "" && in.Body.Name != in.Name {
-		return nil, s.problemOf(&service.Error{Code: service.CodeInvalid, Field: "body.name", Detail: "a schedule keeps its name"})
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "body.name", Detail: "a schedule keeps its name"}
 	}
 	in.Body.Name = in.Name
 	if in.revision != 0 {
 		in.Body.Revision = in.revision
 	}
-	return s.scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, in.IfNoneMatch == "*"))
+	return scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, in.IfNoneMatch == "*"))
 }
 
 func (s *Server) changeSchedule(ctx context.Context, in *struct {
@@ -119,33 +108,24 @@ func (s *Server) changeSchedule(ctx context.Context, in *struct {
 },
 ) (*scheduleOutput, error) {
 	if err := s.service().PauseSchedule(ctx, callerOf(ctx), in.Name, in.Body.Paused); err != nil {
-		return nil, s.problemOf(err)
+		return nil, err
 	}
-	return s.scheduleAnswer(s.service().Schedule(ctx, callerOf(ctx), in.Name))
+	return scheduleAnswer(s.service().Schedule(ctx, callerOf(ctx), in.Name))
 }
 
 func (s *Server) removeSchedule(ctx context.Context, in *ScheduleName) (*struct{}, error) {
-	if err := s.service().RemoveSchedule(ctx, callerOf(ctx), in.Name); err != nil {
-		return nil, s.problemOf(err)
-	}
-	return nil, nil //nolint:nilnil // no body
+	return nil, s.service().RemoveSchedule(ctx, callerOf(ctx), in.Name)
 }
 
 func (s *Server) pauseSchedule(paused bool) func(context.Context, *ScheduleName) (*struct{}, error) {
 	return func(ctx context.Context, in *ScheduleName) (*struct{}, error) {
-		if err := s.service().PauseSchedule(ctx, callerOf(ctx), in.Name, paused); err != nil {
-			return nil, s.problemOf(err)
-		}
-		return nil, nil //nolint:nilnil // no body
+		return nil, s.service().PauseSchedule(ctx, callerOf(ctx), in.Name, paused)
 	}
 }
 
-func (s *Server) runSchedule(ctx context.Context, in *ScheduleName) (*struct{ Body scheduledRun }, error) {
+func (s *Server) runSchedule(ctx context.Context, in *ScheduleName) (*output[scheduledRun], error) {
 	job, err := s.service().RunSchedule(ctx, callerOf(ctx), in.Name)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body scheduledRun }{scheduledRun{job}}, nil
+	return bodyOf(scheduledRun{job}, err)
 }
 
 // scheduledRun is the job of a run.

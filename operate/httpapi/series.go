@@ -11,9 +11,9 @@ import (
 )
 
 func (s *Server) registerSeries(api huma.API) {
-	huma.Register(api, operation("get-series", http.MethodGet, "/series", "queues",
+	register(s, api, operation("get-series", http.MethodGet, "/series", "queues",
 		"Show what happened in a queue, or in all, over time: rates, counts, ages, waiting and running times"), s.getSeries)
-	huma.Register(api, operation("get-histograms", http.MethodGet, "/histograms", "queues",
+	register(s, api, operation("get-histograms", http.MethodGet, "/histograms", "queues",
 		"Show how long jobs have waited and run since the broker started"), s.getHistograms)
 }
 
@@ -22,22 +22,14 @@ func (s *Server) getSeries(ctx context.Context, in *struct {
 	Step  string    `query:"step" enum:"2s,1m,1h" default:"1m" doc:"kept: half an hour in steps of 2s, a day in 1m, 30 days in 1h"`
 	From  time.Time `query:"from" doc:"leave out earlier points"`
 },
-) (*struct{ Body *service.Series }, error) {
-	v, err := s.service().Series(ctx, callerOf(ctx), service.SeriesQuery{Queue: in.Queue, Step: in.Step, From: in.From})
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body *service.Series }{v}, nil
+) (*output[*service.Series], error) {
+	return bodyOf(s.service().Series(ctx, callerOf(ctx), service.SeriesQuery{Queue: in.Queue, Step: in.Step, From: in.From}))
 }
 
 func (s *Server) getHistograms(ctx context.Context, in *struct {
 	Queue string `query:"queue" doc:"only jobs of this queue"`
 	Type  string `query:"type" doc:"only jobs of this type, of any queue"`
 },
-) (*struct{ Body *service.Histograms }, error) {
-	v, err := s.service().Histograms(ctx, callerOf(ctx), in.Queue, in.Type)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body *service.Histograms }{v}, nil
+) (*output[*service.Histograms], error) {
+	return bodyOf(s.service().Histograms(ctx, callerOf(ctx), in.Queue, in.Type))
 }

@@ -121,9 +121,9 @@ func (s *Server) HTTP() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.HandleFunc("GET /health", s.health)
+	mux.HandleFunc("GET /health", s.info(func(b *Backend) []byte { return b.Health() }))
 	mux.Handle("GET /metrics", s.restricted(access.Read, s.serveMetrics().ServeHTTP))
-	mux.Handle("GET /stats", s.restricted(access.Read, s.stats))
+	mux.Handle("GET /stats", s.restricted(access.Read, s.info(func(b *Backend) []byte { return b.Stats() })))
 	s.serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
 		s.profiles(mux)

@@ -10,36 +10,28 @@ import (
 )
 
 func (s *Server) registerStorage(api huma.API) {
-	huma.Register(api, operation("get-storage", http.MethodGet, "/storage", "broker", "Show the state of the store", http.StatusNotImplemented), s.getStorage)
+	register(s, api, operation("get-storage", http.MethodGet, "/storage", "broker", "Show the state of the store", http.StatusNotImplemented), s.getStorage)
 	check := operation("check-storage", http.MethodPost, "/storage/check", "broker", "Verify the whole store in the background",
 		http.StatusTooManyRequests, http.StatusNotImplemented)
 	check.Description = "Every checksum is verified and every record decoded. The answer is the operation; it fails if the store is damaged."
 	check.DefaultStatus = http.StatusAccepted
-	huma.Register(api, check, s.checkStorage)
+	register(s, api, check, s.checkStorage)
 }
 
-func (s *Server) getStorage(ctx context.Context, _ *struct{}) (*struct{ Body *service.Storage }, error) {
-	v, err := s.service().Storage(callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body *service.Storage }{v}, nil
+func (s *Server) getStorage(ctx context.Context, _ *struct{}) (*output[*service.Storage], error) {
+	return bodyOf(s.service().Storage(callerOf(ctx)))
 }
 
-func (s *Server) checkStorage(ctx context.Context, in *Wait) (*struct {
+// startedOperation is the response with an operation that has begun.
+type startedOperation struct {
 	Location string `header:"Location" doc:"of the operation"`
 	Body     service.Operation
-}, error,
-) {
+}
+
+func (s *Server) checkStorage(ctx context.Context, in *Wait) (*startedOperation, error) {
 	op, err := s.service().StartCheck(ctx, callerOf(ctx))
 	if err == nil && in.span > 0 {
 		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
 	}
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct {
-		Location string `header:"Location" doc:"of the operation"`
-		Body     service.Operation
-	}{apiPath + "/operations/" + op.ID, op}, nil
+	return &startedOperation{apiPath + "/operations/" + op.ID, op}, err
 }

@@ -25,44 +25,37 @@ type workerID struct {
 }
 
 func (s *Server) registerWorkers(api huma.API) {
-	huma.Register(api, operation("list-workers", http.MethodGet, "/workers", "workers", "List connections and worker processes of all protocols"), s.listWorkers)
+	register(s, api, operation("list-workers", http.MethodGet, "/workers", "workers", "List connections and worker processes of all protocols"), s.listWorkers)
 	for _, w := range []struct{ state, summary string }{
 		{"quiet", "to take no more jobs"}, {"terminate", "to exit"},
 	} {
 		one := operation(w.state+"-worker", http.MethodPost, "/workers/{id}/"+w.state, "workers", "Tell a Faktory worker "+w.summary, http.StatusNotFound)
-		huma.Register(api, one, func(ctx context.Context, in *workerID) (*struct{ Body notifiedWorkers }, error) {
+		register(s, api, one, func(ctx context.Context, in *workerID) (*output[notifiedWorkers], error) {
 			return s.setWorkerState(ctx, in.ID, w.state)
 		})
 		all := operation(w.state+"-workers", http.MethodPost, "/workers/"+w.state, "workers", "Tell all Faktory workers "+w.summary)
-		huma.Register(api, all, func(ctx context.Context, _ *struct{}) (*struct{ Body notifiedWorkers }, error) {
+		register(s, api, all, func(ctx context.Context, _ *struct{}) (*output[notifiedWorkers], error) {
 			return s.setWorkerState(ctx, "", w.state)
 		})
 	}
-	disconnect := operation("disconnect", http.MethodDelete, "/workers/{id}", "workers", "Close a connection, which releases the jobs that it holds", http.StatusNotFound)
-	disconnect.DefaultStatus = http.StatusNoContent
-	huma.Register(api, disconnect, s.disconnect)
+	register(s, api, operation("disconnect", http.MethodDelete, "/workers/{id}", "workers",
+		"Close a connection, which releases the jobs that it holds", http.StatusNotFound), s.disconnect)
 }
 
 func (s *Server) listWorkers(ctx context.Context, in *struct {
 	Page
 	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"only workers of this protocol"`
 },
-) (*struct{ Body workerList }, error) {
+) (*output[workerList], error) {
 	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), in.Protocol, in.Limit, in.Cursor)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body workerList }{workerList{workers, cursor}}, nil
+	return bodyOf(workerList{workers, cursor}, err)
 }
 
-func (s *Server) setWorkerState(ctx context.Context, id, state string) (*struct{ Body notifiedWorkers }, error) {
+func (s *Server) setWorkerState(ctx context.Context, id, state string) (*output[notifiedWorkers], error) {
 	n, err := s.service().TellWorkers(ctx, callerOf(ctx), id, state)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body notifiedWorkers }{notifiedWorkers{n}}, nil
+	return bodyOf(notifiedWorkers{n}, err)
 }
 
 func (s *Server) disconnect(ctx context.Context, in *workerID) (*struct{}, error) {
-	return s.done(s.service().Disconnect(ctx, callerOf(ctx), in.ID))
+	return nil, s.service().Disconnect(ctx, callerOf(ctx), in.ID)
 }

@@ -13,16 +13,12 @@ func (s *Server) registerWorkflows(api huma.API) {
 	op := operation("get-workflow", http.MethodGet, "/workflows/{id}", "jobs", "Show a job or a batch with all that is below it", http.StatusNotFound)
 	op.Description = "Below are children, members of the batch, batches below it, callbacks, and jobs that still wait for one of these. " +
 		`To cancel or retry all of them, use POST /job-actions with the filter {"workflow": id}.`
-	huma.Register(api, op, s.getWorkflow)
+	register(s, api, op, s.getWorkflow)
 }
 
 func (s *Server) getWorkflow(ctx context.Context, in *struct {
 	ID string `path:"id" doc:"name of a job, or id of a batch"`
 },
-) (*struct{ Body *service.Workflow }, error) {
-	flow, err := s.service().Workflow(ctx, callerOf(ctx), in.ID)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body *service.Workflow }{flow}, nil
+) (*output[*service.Workflow], error) {
+	return bodyOf(s.service().Workflow(ctx, callerOf(ctx), in.ID))
 }
