@@ -70,18 +70,11 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 			return p, nil
 		}
 	}
-	if s.options.Password != "" && s.options.DefaultPrincipal == "" {
-		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
-	}
 	p := s.options.Access.Default(s.options.DefaultPrincipal)
-	if p == access.Nobody {
+	if p == access.Nobody || s.options.Password != "" && s.options.DefaultPrincipal == "" {
 		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
 	}
-	if !knownHost(r) {
-		return nil, problem(http.StatusForbidden, codeUnknownHost,
-			"without credentials this port is called by address or as localhost only")
-	}
-	return p, nil
+	return withoutCredentials(r, p)
 }
 
 // byCredentials checks the credentials in an Authorization header.
@@ -93,13 +86,13 @@ func (s *Server) byCredentials(r *http.Request, header string) (*access.Principa
 	return s.bySecret(r, secret)
 }
 
-// withoutCredentials is for clients that send a password although none is required.
-func (s *Server) withoutCredentials(r *http.Request) (*access.Principal, *Problem) {
+// withoutCredentials admits a client as p, although it has sent no credentials that count.
+func withoutCredentials(r *http.Request, p *access.Principal) (*access.Principal, *Problem) {
 	if !knownHost(r) {
 		return nil, problem(http.StatusForbidden, codeUnknownHost,
 			"without credentials this port is called by address or as localhost only")
 	}
-	return access.Everyone, nil
+	return p, nil
 }
 
 // bearer reads the token from an Authorization header.

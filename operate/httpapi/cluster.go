@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"broker/frontends/access"
 	"broker/operate/service"
@@ -110,5 +109,3 @@ func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	s.gauge(relayingDesc, float64(c.Relaying))
 	s.counter(relayedDesc, c.Relayed)
 }
-
-var _ prometheus.Collector = (*metrics)(nil)

@@ -67,7 +67,7 @@ func setupService(t *testing.T, o Options, eo engine.Options, change func(*servi
 			t.Error(err)
 		}
 	})
-	f.server.Ready(Backend{Broker: e, Service: s, Connections: func() map[string]Connections { return nil }})
+	f.server.Ready(Backend{Broker: e, Service: s, Connections: func() map[string]service.Connections { return nil }})
 	return f
 }
 

@@ -70,7 +70,7 @@ func FuzzRequest(f *testing.F) {
 		c := New(Options{Log: zerolog.Nop()})
 		c.Ready(Backend{
 			Service: api, Broker: e, Stats: func() []byte { return []byte(info) }, Health: func() []byte { return nil },
-			Connections: func() map[string]Connections { return nil }, Syncs: func() core.Latency { return core.Latency{} },
+			Connections: func() map[string]service.Connections { return nil }, Syncs: func() core.Latency { return core.Latency{} },
 		})
 		answer := httptest.NewRecorder()
 		c.HTTP().Handler.ServeHTTP(answer, req)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"reflect"
 	"strings"
 	"time"
 
@@ -36,7 +35,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 			Info:    &huma.Info{Title: "Broker", Version: apiVersion, Description: apiDescription},
 			Servers: []*huma.Server{{URL: "/"}},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"bearer": {Type: "http", Scheme: "bearer", Description: "a principal's token, or http.password"},
 					"basic":  {Type: "http", Scheme: "basic", Description: "any user name, and a token or http.password"},
@@ -82,11 +81,6 @@ var jsonFormat = huma.Format{
 		return e.Encode(v)
 	},
 	Unmarshal: json.Unmarshal,
-}
-
-// schemaName names a type in the document after its Go type.
-func schemaName(t reflect.Type, hint string) string {
-	return huma.DefaultSchemaNamer(t, hint)
 }
 
 // guardedMux runs the guards before each operation.

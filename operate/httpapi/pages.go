@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -31,14 +32,7 @@ func (s *Server) Service() *service.Service {
 // Caller finds the caller of a request by its Authorization header or certificate; otherwise it is the default principal.
 func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
 	principal, refused := s.authenticate(r)
-	return s.pageCaller(r, principal), refused == nil
-}
-
-// pageCaller is the caller of a page. Pages describe themselves to huma.
-func (s *Server) pageCaller(r *http.Request, p *access.Principal) service.Caller {
-	c := s.caller(r, p)
-	c.Via = ""
-	return c
+	return s.caller(r, principal), refused == nil
 }
 
 // CheckSecret finds the caller for a password or token from a form. If there is none, the status is the reason.
@@ -50,19 +44,16 @@ func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller
 	if refused != nil {
 		return who, refused.Status
 	}
-	return s.pageCaller(r, principal), http.StatusOK
+	return s.caller(r, principal), http.StatusOK
 }
 
 // Status is the HTTP status for an error of the service.
 func Status(err error) int {
 	var e *service.Error
-	switch {
-	case !errors.As(err, &e):
+	if !errors.As(err, &e) {
 		return http.StatusInternalServerError
-	case statuses[e.Code] != 0:
-		return statuses[e.Code]
 	}
-	return http.StatusConflict
+	return cmp.Or(statuses[e.Code], http.StatusConflict)
 }
 
 // bySecret checks a token or a password. A correct secret always passes, because clients with wrong secrets may share the
@@ -77,7 +68,7 @@ func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *P
 		}
 	}
 	if s.options.Password == "" && !s.options.Access.Enabled() {
-		return s.withoutCredentials(r)
+		return withoutCredentials(r, access.Everyone)
 	}
 	// Failures are not counted by user name, because the user name of basic authentication does not matter.
 	if wait := s.options.Access.Logins().Failed(r.RemoteAddr, "", s.options.Now()); wait > 0 {

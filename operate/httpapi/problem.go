@@ -143,13 +143,10 @@ func (s *Server) problemOf(err error) *Problem {
 		s.options.Log.WithLevel(level).Err(err).Msg("http request failed")
 		return problem(http.StatusInternalServerError, codeInternal, internalProblemDetail)
 	}
-	status, ok := statuses[e.Code]
-	if !ok {
-		status = http.StatusConflict
-	}
 	if e.Code == service.CodeForbidden {
 		s.options.Access.CountRefusal(core.HTTP)
 	}
+	status := Status(e)
 	p = problem(status, string(e.Code), e.Detail)
 	if e.Field != "" {
 		p.Errors = []ProblemField{{Message: e.Detail, Location: locationOf(e.Field)}}

@@ -37,9 +37,6 @@ type Options struct {
 // defaultMaxBody limits requests with jobs or results.
 const defaultMaxBody = 64 << 20
 
-// Connections counts the connections of one front-end.
-type Connections = service.Connections
-
 // Backend is the source of the data that the server reports. Any goroutine may call its functions.
 type Backend struct {
 	Service *service.Service
@@ -48,7 +45,7 @@ type Backend struct {
 	Health  func() []byte       // the public part of INFO
 	Syncs   func() core.Latency // of the store; nil: unknown
 
-	Connections func() map[string]Connections // by front-end
+	Connections func() map[string]service.Connections // by front-end
 
 	Archive func() *core.Archive // nil, or returns nil: no archive
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"broker/core"
+	"broker/operate/service"
 )
 
 // toyBroker has fixed counters.
@@ -84,8 +85,8 @@ func (f *fixture) ready() {
 		Syncs: func() core.Latency {
 			return core.Latency{Count: 2, Seconds: 0.5, UpTo: map[float64]uint64{0.25: 1, 1: 2}}
 		},
-		Connections: func() map[string]Connections {
-			return map[string]Connections{"gearman": {Open: 2, Accepted: 7, Refused: 1}}
+		Connections: func() map[string]service.Connections {
+			return map[string]service.Connections{"gearman": {Open: 2, Accepted: 7, Refused: 1}}
 		},
 	})
 }
