@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 // pollOperation is the interval at which the progress of an operation is read.
@@ -96,10 +98,7 @@ type actOptions struct {
 func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o actOptions) error {
 	if o.dry || !o.yes {
 		request["dry_run"] = true
-		var plan struct {
-			Matched  int   `json:"matched"`
-			Examples []job `json:"examples"`
-		}
+		var plan service.Preview
 		raw, err := c.call(cmd.Context(), http.MethodPost, "job-actions", nil, request, &plan)
 		if err != nil {
 			return err
@@ -119,7 +118,7 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 		}
 		delete(request, "dry_run")
 	}
-	var op operation
+	var op service.Operation
 	raw, err := c.call(cmd.Context(), http.MethodPost, "job-actions", nil, request, &op)
 	if err != nil {
 		return err
@@ -145,20 +144,8 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 	return Failed(err)
 }
 
-// operation is a change that takes a while.
-type operation struct {
-	ID      string `json:"id"`
-	State   string `json:"state"` // running, done, failed, cancelled, interrupted
-	Matched int    `json:"matched"`
-	Changed int    `json:"changed"`
-	Skipped int    `json:"skipped"`
-	Error   string `json:"error"`
-
-	Created []string `json:"created"` // the first new jobs
-}
-
 // follow shows the progress of an operation until it has ended. An interrupt cancels it.
-func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, error) {
+func (c *client) follow(cmd *cobra.Command, op *service.Operation, raw []byte) ([]byte, error) {
 	bar := NewBar(cmd, int64(op.Matched), BarJobs)
 	for op.State == "running" || op.State == "queued" {
 		_ = bar.Set(op.Changed + op.Skipped) // only shows

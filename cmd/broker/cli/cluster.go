@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 // clusterCommand shows and changes a cluster.
@@ -75,18 +76,11 @@ func clusterChange(use, short, long, path, done string, body func(arg string) (m
 }
 
 // clusterRow is a line of broker cluster status.
-func clusterRow(raw json.RawMessage) ([]string, error) {
-	var n struct {
-		ID, Role, Address, Version string
-		Applied, Lag               uint64
-		Warm                       bool
-		LastContact                float64 `json:"last_contact_s"`
-	}
-	err := json.Unmarshal(raw, &n)
+func clusterRow(n *service.ClusterNode) []string {
 	warm := "no"
 	if n.Warm {
 		warm = "yes"
 	}
 	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
-	return []string{n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, contact, n.Version}, err
+	return []string{n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, contact, n.Version}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/migrate/importer"
+	"broker/operate/service"
 )
 
 func importCommand() *cobra.Command {
@@ -130,7 +132,7 @@ func openSource(cmd *cobra.Command, conn *connection, secure *importTLS, c sourc
 	if c.from == "gearmand" {
 		port = importer.GearmanPort
 	}
-	servers := importer.Servers{Source: c.source, Target: orLocal(c.to, port)}
+	servers := importer.Servers{Source: c.source, Target: cmp.Or(c.to, "127.0.0.1:"+port)}
 	var err error
 	if servers.TLS, err = secure.config(&servers); err != nil {
 		return nil, err
@@ -151,13 +153,6 @@ func openSource(cmd *cobra.Command, conn *connection, secure *importTLS, c sourc
 		return importer.OpenBeanstalk(servers, &submitter{client: client, cmd: cmd})
 	}
 	return nil, UsageError(fmt.Errorf("--from: %q is not one of gearmand, faktory, beanstalkd", c.from))
-}
-
-func orLocal(address, port string) string {
-	if address == "" {
-		return "127.0.0.1:" + port
-	}
-	return address
 }
 
 func printReport(cmd *cobra.Command, r *importer.Report, out format) error {
@@ -273,7 +268,7 @@ func (s *submitter) PauseQueue(ctx context.Context, queue string) error {
 
 // Kill implements importer.Submitter.
 func (s *submitter) Kill(_ context.Context, ids []string) error {
-	var op operation
+	var op service.Operation
 	raw, err := s.client.call(s.cmd.Context(), http.MethodPost, "job-actions", nil, map[string]any{"action": "kill", "ids": ids}, &op)
 	if err == nil {
 		_, err = s.client.follow(s.cmd, &op, raw)
@@ -282,7 +277,7 @@ func (s *submitter) Kill(_ context.Context, ids []string) error {
 		return err
 	}
 	for _, id := range ids { // skip jobs that an interrupted import has moved already
-		var j job
+		var j service.Job
 		if _, err := s.client.call(s.cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -48,11 +49,7 @@ func (t *importTLS) config(servers *importer.Servers) (*tls.Config, error) {
 		}
 	}
 	if t.cert != "" {
-		key := t.key
-		if key == "" {
-			key = t.cert
-		}
-		pair, err := tls.LoadX509KeyPair(t.cert, key)
+		pair, err := tls.LoadX509KeyPair(t.cert, cmp.Or(t.key, t.cert))
 		if err != nil {
 			return nil, err
 		}

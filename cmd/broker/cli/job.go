@@ -3,19 +3,20 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"broker/frontends/tracecontext"
+	"broker/operate/service"
 )
 
 // maxShownBody is the maximum part of a body that a table shows, in bytes.
@@ -32,7 +33,7 @@ func jobCommand() *cobra.Command {
 	conn, out := addConnection(cmd), addFormat(cmd)
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		for i, id := range args {
-			var j detailedJob
+			var j service.Job
 			raw, err := c.call(cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j)
 			if err != nil {
 				return fmt.Errorf("%s: %w", oneLine(id, 200), err)
@@ -43,8 +44,9 @@ func jobCommand() *cobra.Command {
 				if i > 0 {
 					_, _ = fmt.Fprintln(cmd.OutOrStdout()) // the next line reports it
 				}
-				j.Unserved = j.Reason == "worker" && c.unserved(cmd.Context(), j.Queue)
-				err = printJob(cmd.OutOrStdout(), &j)
+				unserved := j.Reason == "worker" && c.unserved(cmd.Context(), j.Queue)
+				_, err = io.WriteString(cmd.OutOrStdout(), jobText(&j, unserved))
+				err = Failed(err)
 			}
 			if err != nil {
 				return err
@@ -55,42 +57,15 @@ func jobCommand() *cobra.Command {
 	return cmd
 }
 
-// detailedJob is a job with its details.
-type detailedJob struct {
-	job
-	Reason   string   `json:"reason"`
-	Behind   int      `json:"behind"`
-	Key      string   `json:"key"`
-	After    []string `json:"after"`
-	Timeline []struct {
-		At     time.Time `json:"at"`
-		Kind   string    `json:"kind"`
-		Detail string    `json:"detail"`
-		Text   string    `json:"text"`
-		Worker string    `json:"worker"`
-	} `json:"timeline"`
-	Progress *struct {
-		Percent *float64 `json:"percent"`
-		Text    string   `json:"text"`
-	} `json:"progress"`
-
-	Unserved bool `json:"-"` // see client.unserved
-}
-
 // unserved reports whether it is known that no worker asks for jobs of a queue, or runs one.
 func (c *client) unserved(ctx context.Context, name string) bool {
-	var q queue
+	var q service.Queue
 	_, err := c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(name), nil, nil, &q)
 	return err == nil && q.Name == name && q.Workers+q.Leased == 0
 }
 
-func printJob(w io.Writer, j *detailedJob) error {
-	_, err := io.WriteString(w, jobText(j))
-	return Failed(err)
-}
-
-// jobText is a job for people, on several lines.
-func jobText(j *detailedJob) string {
+// jobText is a job for people, on several lines. unserved: see client.unserved.
+func jobText(j *service.Job, unserved bool) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -99,14 +74,14 @@ func jobText(j *detailedJob) string {
 	}
 	line("id", j.ID)
 	line("state", j.State)
-	line("waits for", j.waitsFor())
+	line("waits for", waitsFor(j, unserved))
 	line("queue", oneLine(j.Queue, 200))
 	if j.Type != j.Queue {
 		line("type", oneLine(j.Type, 200))
 	}
 	line("from", j.Origin)
 	if j.Priority != 0 {
-		line("priority", strconv.Itoa(j.Priority))
+		line("priority", fmt.Sprint(j.Priority))
 	}
 	line("created", local(j.CreatedAt))
 	line("due", local(j.RunAt))
@@ -117,7 +92,7 @@ func jobText(j *detailedJob) string {
 	line("to stop", local(j.CancelAt))
 	line("rerun of", j.RerunOf)
 	line("worker", oneLine(j.Worker, 200))
-	line("tries", tries(&j.job))
+	line("tries", tries(j))
 	line("unique key", oneLine(uniqueLabel(j.UniqueKey), 200))
 	line("trace", tracecontext.TraceID(j.Traceparent))
 	line("tags", oneLine(strings.Join(j.Tags, ", "), 400))
@@ -130,13 +105,12 @@ func jobText(j *detailedJob) string {
 			line("", "  "+oneLine(at, 300))
 		}
 	}
-	line("body", size(j.BodyBytes))
-	if text := shownBody(&j.job); text != "" {
+	line("body", size(int64(j.BodyBytes)))
+	if text := shownBody(j); text != "" {
 		b.WriteString("\n" + text + "\n")
 	}
 	if o := j.Outcome; o != nil && o.Success {
-		result, err := resultBytes(o)
-		if err == nil && len(result) > 0 {
+		if result := resultBytes(o); len(result) > 0 {
 			b.WriteString("\nresult\n" + clip(result) + "\n")
 		}
 	}
@@ -144,17 +118,17 @@ func jobText(j *detailedJob) string {
 		b.WriteString("\n")
 		for _, e := range j.Timeline {
 			words := slices.DeleteFunc([]string{e.Kind, e.Worker, e.Detail, e.Text}, func(s string) bool { return s == "" })
-			fmt.Fprintf(&b, "%s  %s\n", local(&e.At), oneLine(strings.Join(words, "  "), 200))
+			fmt.Fprintf(&b, "%s  %s\n", local(e.At), oneLine(strings.Join(words, "  "), 200))
 		}
 	}
 	return b.String()
 }
 
 // waitsFor describes what a job waits for.
-func (j *detailedJob) waitsFor() string {
+func waitsFor(j *service.Job, unserved bool) string {
 	switch j.Reason {
 	case "worker":
-		if j.Unserved {
+		if unserved {
 			return "a worker; none is asking for it"
 		}
 		return "a free worker"
@@ -184,12 +158,12 @@ func uniqueLabel(key string) string {
 	return strings.TrimPrefix(key, "\x01")
 }
 
-func tries(j *job) string {
-	text := plural(j.Attempts, "lease")
+func tries(j *service.Job) string {
+	text := plural(int(j.Attempts), "lease")
 	if j.Fails > 0 || j.MaxFails > 0 {
-		text += ", " + plural(j.Fails, "failure")
+		text += ", " + plural(int(j.Fails), "failure")
 		if j.MaxFails > 0 {
-			text += " of " + strconv.Itoa(j.MaxFails)
+			text += " of " + fmt.Sprint(j.MaxFails)
 		}
 	}
 	return text
@@ -204,7 +178,7 @@ func local(t *time.Time) string {
 }
 
 // shownBody is a job's body for a terminal, with indented arguments.
-func shownBody(j *job) string {
+func shownBody(j *service.Job) string {
 	switch {
 	case len(j.Args) > 0:
 		var b bytes.Buffer
@@ -215,7 +189,7 @@ func shownBody(j *job) string {
 	case j.Body != nil:
 		return clip([]byte(*j.Body))
 	case j.BodyBase64 != nil:
-		return clip([]byte(*j.BodyBase64)) + " (base64)"
+		return clip([]byte(base64.StdEncoding.EncodeToString(j.BodyBase64))) + " (base64)"
 	}
 	return ""
 }

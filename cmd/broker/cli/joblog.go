@@ -11,15 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
-// logLine is a line of the log of a job.
-type logLine struct {
-	At   time.Time `json:"at"`
-	Text string    `json:"text"`
-}
-
-// jobLog is an answer of the API.
+// jobLog is an answer of the API. Its lines can be printed unchanged.
 type jobLog struct {
 	Lines  []json.RawMessage `json:"lines"`
 	Cursor string            `json:"cursor"`
@@ -105,11 +101,11 @@ func printLogLine(w io.Writer, raw json.RawMessage, out format) error {
 		_, err := fmt.Fprintf(w, "%s\n", raw)
 		return Failed(err)
 	}
-	var l logLine
+	var l service.LogLine
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return Failed(fmt.Errorf("unexpected line: %w", err))
 	}
 	text := oneLine(strings.ReplaceAll(l.Text, "\t", "    "), len(l.Text)*4)
-	_, err := fmt.Fprintln(w, strings.TrimRight(local(&l.At)+"  "+text, " "))
+	_, err := fmt.Fprintln(w, strings.TrimRight(local(l.At)+"  "+text, " "))
 	return Failed(err)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 func jobsCommand() *cobra.Command {
@@ -37,10 +39,10 @@ func jobsCommand() *cobra.Command {
 			query.Set("sort", *sort)
 		}
 		header := []string{"ID", "STATE", "QUEUE", "TYPE", "-PRIO", "-TRIES", "WHEN", "NOTE"}
-		return printList(cmd, c, listing{"jobs", query, *limit, *out, header}, func(j *job) []string {
+		return printList(cmd, c, listing{"jobs", query, *limit, *out, header}, func(j *service.Job) []string {
 			return []string{
-				j.ID, j.State, oneLine(j.Queue, 40), typeBeside(j), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts),
-				j.when(time.Now()), oneLine(j.note(), 60),
+				j.ID, j.State, oneLine(j.Queue, 40), typeBeside(j), fmt.Sprint(j.Priority), fmt.Sprint(j.Attempts),
+				whenOf(j, time.Now()), oneLine(noteOf(j), 60),
 			}
 		})
 	})
@@ -118,15 +120,15 @@ func printList[T any](cmd *cobra.Command, c *client, l listing, row func(*T) []s
 }
 
 // typeBeside is the type of a job, in a row that also shows its queue.
-func typeBeside(j *job) string {
+func typeBeside(j *service.Job) string {
 	if j.Type == j.Queue {
 		return ""
 	}
 	return oneLine(j.Type, 30)
 }
 
-// when returns the most useful time of a job for a reader.
-func (j *job) when(now time.Time) string {
+// whenOf returns the most useful time of a job for a reader.
+func whenOf(j *service.Job, now time.Time) string {
 	ago := func(what string, t *time.Time) string {
 		if t == nil {
 			return ""
@@ -145,8 +147,8 @@ func (j *job) when(now time.Time) string {
 	return ago("", cmp.Or(j.ReadyAt, j.CreatedAt))
 }
 
-// note is the most useful fact about a job besides its state.
-func (j *job) note() string {
+// noteOf is the most useful fact about a job besides its state.
+func noteOf(j *service.Job) string {
 	switch {
 	case j.CancelAt != nil:
 		return "asked to stop, worker " + j.Worker

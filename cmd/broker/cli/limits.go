@@ -8,38 +8,15 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"broker/operate/service"
 )
 
-type limit struct {
-	Queue       string   `json:"queue"`
-	Scope       string   `json:"scope"`
-	Name        string   `json:"name"`
-	Queues      []string `json:"queues"`
-	Types       []string `json:"types"`
-	Concurrency uint32   `json:"concurrency"`
-	PerWorker   uint32   `json:"per_worker"`
-	SlotForS    float64  `json:"slot_for_s"`
-	RatePerS    float64  `json:"rate_per_s"`
-	Burst       uint32   `json:"burst"`
-	FromConfig  bool     `json:"from_config"`
-	Uses        []struct {
-		Name  string `json:"name"`
-		Taken uint32 `json:"taken"`
-		Ready int    `json:"ready"`
-		Slots []struct {
-			Job      string     `json:"job"`
-			Worker   string     `json:"worker"`
-			LeasedAt *time.Time `json:"leased_at"`
-		} `json:"slots"`
-	} `json:"uses"`
-}
-
-// applies describes the jobs that a limit applies to.
-func (l *limit) applies() string {
+// appliesTo describes the jobs that a limit applies to.
+func appliesTo(l *service.Limit) string {
 	switch {
 	case l.Scope == "shared":
 		var parts []string
@@ -58,8 +35,8 @@ func (l *limit) applies() string {
 	return l.Scope + " " + oneLine(l.Name, 40)
 }
 
-// bounds lists the values of a limit.
-func (l *limit) bounds() string {
+// boundsOf lists the values of a limit.
+func boundsOf(l *service.Limit) string {
 	var parts []string
 	if l.Concurrency > 0 {
 		parts = append(parts, fmt.Sprintf("%d at once", l.Concurrency))
@@ -95,7 +72,7 @@ func limitsCommand() *cobra.Command {
 		if len(args) == 1 {
 			query.Set("queue", args[0])
 		}
-		var answer struct{ Limits []limit }
+		var answer struct{ Limits []service.Limit }
 		raw, err := c.call(cmd.Context(), http.MethodGet, "limits", query, nil, &answer)
 		if err != nil {
 			return err
@@ -112,7 +89,7 @@ func limitsCommand() *cobra.Command {
 	return cmd
 }
 
-func limitTable(limits []limit) *table {
+func limitTable(limits []service.Limit) *table {
 	t := &table{header: []string{"QUEUE", "FOR", "LIMIT", "FROM"}}
 	for i := range limits {
 		l := &limits[i]
@@ -120,18 +97,18 @@ func limitTable(limits []limit) *table {
 		if l.FromConfig {
 			from = "settings file"
 		}
-		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), l.applies(), l.bounds(), from)
+		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), appliesTo(l), boundsOf(l), from)
 	}
 	return t
 }
 
 // slotTable lists the jobs that count against limits.
-func slotTable(limits []limit) *table {
+func slotTable(limits []service.Limit) *table {
 	t := &table{header: []string{"FOR", "NAME", "TAKEN", "WAITING", "JOB", "WORKER", "SINCE"}}
 	for i := range limits {
 		l := &limits[i]
 		for _, use := range l.Uses {
-			head := []string{l.applies(), oneLine(use.Name, 40), strconv.FormatUint(uint64(use.Taken), 10), strconv.Itoa(use.Ready)}
+			head := []string{appliesTo(l), oneLine(use.Name, 40), strconv.FormatUint(uint64(use.Taken), 10), strconv.Itoa(use.Ready)}
 			if len(use.Slots) == 0 {
 				t.add(append(head, "", "", "")...)
 			}

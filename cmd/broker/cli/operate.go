@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 // listCommand prints a list of the API. rows is the name of the rows in the answer.
-func listCommand(cmd *cobra.Command, path, rows string, header []string, row func(raw json.RawMessage) ([]string, error)) *cobra.Command {
+func listCommand[T any](cmd *cobra.Command, path, rows string, header []string, row func(*T) []string) *cobra.Command {
 	cmd.Args = noArgs
 	conn, out := addConnection(cmd), addFormat(cmd)
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
@@ -24,17 +26,13 @@ func listCommand(cmd *cobra.Command, path, rows string, header []string, row fun
 		if *out == formatJSON {
 			return printJSON(cmd.OutOrStdout(), raw)
 		}
-		var list []json.RawMessage
+		var list []T
 		if err := json.Unmarshal(answer[rows], &list); err != nil {
 			return Failed(fmt.Errorf("unexpected answer: %w", err))
 		}
 		t := table{header: header}
-		for _, one := range list {
-			cells, err := row(one)
-			if err != nil {
-				return Failed(fmt.Errorf("unexpected answer: %w", err))
-			}
-			t.add(cells...)
+		for i := range list {
+			t.add(row(&list[i])...)
 		}
 		return t.print(cmd.OutOrStdout())
 	})
@@ -47,10 +45,8 @@ func settingsCommand() *cobra.Command {
 		Short: "show the settings of a running broker",
 		Long:  "Show the current settings of a running broker and the source of each. Secrets are hidden.",
 	}
-	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"}, func(raw json.RawMessage) ([]string, error) {
-		var s struct{ Name, Value, Source string }
-		err := json.Unmarshal(raw, &s)
-		return []string{s.Name, oneLine(s.Value, 80), s.Source}, err
+	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"}, func(s *service.Setting) []string {
+		return []string{s.Name, oneLine(s.Value, 80), s.Source}
 	})
 }
 
@@ -99,18 +95,12 @@ func auditCommand() *cobra.Command {
 		Short: "show the audit log, the newest entries first",
 	}
 	header := []string{"WHEN", "WHO", "FROM", "WHAT", "ON", "-JOBS"}
-	return listCommand(cmd, "audit", "entries", header, func(raw json.RawMessage) ([]string, error) {
-		var e struct {
-			At                           time.Time
-			Who, Address, Action, Target string
-			Jobs                         int
-		}
-		err := json.Unmarshal(raw, &e)
+	return listCommand(cmd, "audit", "entries", header, func(e *service.AuditEntry) []string {
 		jobs := ""
 		if e.Jobs > 0 {
 			jobs = count(e.Jobs)
 		}
-		return []string{local(&e.At), oneLine(e.Who, 30), oneLine(e.Address, 40), e.Action, oneLine(e.Target, 60), jobs}, err
+		return []string{local(&e.At), oneLine(e.Who, 30), oneLine(e.Address, 40), e.Action, oneLine(e.Target, 60), jobs}
 	})
 }
 
@@ -127,10 +117,7 @@ func drainCommand() *cobra.Command {
 	wait := cmd.Flags().Bool("wait", false, "wait until no worker has a job")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		path := map[bool]string{true: "resume", false: "drain"}[*off]
-		var state struct {
-			Draining bool `json:"draining"`
-			Leased   int  `json:"leased"`
-		}
+		var state service.Drain
 		raw, err := c.call(cmd.Context(), http.MethodPost, path, nil, map[string]any{}, &state)
 		for err == nil && *wait && !*off && state.Leased > 0 && cmd.Context().Err() == nil {
 			pause(cmd.Context(), time.Second)

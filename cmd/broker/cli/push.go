@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 // pushBatch is the number of jobs in one request of --lines. Each request is one commit.
@@ -213,7 +215,7 @@ func pushCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var j job
+		var j service.Job
 		raw, err := c.submit(cmd.Context(), nil, request, &j)
 		if err != nil {
 			return err
@@ -251,8 +253,7 @@ func pushLines(cmd *cobra.Command, c *client, sub *submission, args []string, ou
 		if len(jobs) == 0 {
 			break
 		}
-		var page jobPage
-		raw, err := c.submit(cmd.Context(), nil, map[string]any{"jobs": jobs}, &page)
+		raw, err := c.submit(cmd.Context(), nil, map[string]any{"jobs": jobs}, nil)
 		if err != nil {
 			return fmt.Errorf("after %s: %w", plural(pushed, "job"), err)
 		}

@@ -6,22 +6,9 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
-)
 
-type queue struct {
-	Name      string  `json:"name"`
-	Paused    bool    `json:"paused"`
-	Ready     int     `json:"ready"`
-	Scheduled int     `json:"scheduled"`
-	Blocked   int     `json:"blocked"`
-	Leased    int     `json:"leased"`
-	Retrying  int     `json:"retrying"`
-	Done      int     `json:"done"`
-	Dead      int     `json:"dead"`
-	Workers   int     `json:"workers"`
-	LatencyS  float64 `json:"latency_s"`
-	Totals    totals  `json:"totals"`
-}
+	"broker/operate/service"
+)
 
 func queuesCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -43,7 +30,7 @@ func queuesCommand() *cobra.Command {
 			query.Set("sort", *sort)
 		}
 		header := []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-WORKERS", "STATE"}
-		return printList(cmd, c, listing{"queues", query, *limit, *out, header}, func(q *queue) []string {
+		return printList(cmd, c, listing{"queues", query, *limit, *out, header}, func(q *service.Queue) []string {
 			state := ""
 			if q.Paused {
 				state = "paused"

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 // maxRunWait is the default wait of run, and the longest wait that the API allows.
@@ -55,7 +56,7 @@ func runCommand() *cobra.Command {
 			}
 			defer watchRetries(cmd, c, fmt.Sprint(request["id"]))()
 		}
-		var j job
+		var j service.Job
 		raw, err := c.submit(cmd.Context(), url.Values{"wait": {timeout.String()}}, request, &j)
 		if err != nil {
 			return err
@@ -75,9 +76,9 @@ func watchRetries(cmd *cobra.Command, c *client, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		for fails := 0; ; {
+		for fails := uint32(0); ; {
 			pause(ctx, retryPause)
-			var j job
+			var j service.Job
 			if _, err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape("id:"+id), nil, nil, &j); ctx.Err() != nil || isFinal(err) {
 				return // the wait is over, or the caller may not read jobs
 			}
@@ -91,7 +92,7 @@ func watchRetries(cmd *cobra.Command, c *client, id string) (stop func()) {
 }
 
 // failureText is the last failure of a job in parentheses.
-func failureText(j *job) string {
+func failureText(j *service.Job) string {
 	if j.Failure == nil {
 		return ""
 	}
@@ -99,13 +100,13 @@ func failureText(j *job) string {
 }
 
 // showOutcome prints the result of a job, or returns an error if there is none.
-func showOutcome(cmd *cobra.Command, c *client, j *job, waited time.Duration, out format) error {
+func showOutcome(cmd *cobra.Command, c *client, j *service.Job, waited time.Duration, out format) error {
 	o := j.Outcome
 	switch {
 	case o == nil:
 		text := fmt.Sprintf("job %s is %s after %s", j.ID, j.State, span(waited))
 		if j.Fails > 0 {
-			text += ", with " + plural(j.Fails, "failure") + failureText(j)
+			text += ", with " + plural(int(j.Fails), "failure") + failureText(j)
 			if at := local(j.RunAt); at != "" {
 				text += "; its next try is at " + at
 			}
@@ -126,10 +127,7 @@ func showOutcome(cmd *cobra.Command, c *client, j *job, waited time.Duration, ou
 	case out == formatJSON:
 		return nil
 	}
-	result, err := resultBytes(o)
-	if err != nil {
-		return Failed(err)
-	}
+	result := resultBytes(o)
 	if len(result) == 0 {
 		Say(cmd.ErrOrStderr(), "done; the worker sent no result\n")
 		return nil
@@ -137,16 +135,13 @@ func showOutcome(cmd *cobra.Command, c *client, j *job, waited time.Duration, ou
 	if IsTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(result, []byte("\n")) {
 		result = append(result, '\n') // so that the shell prompt starts on a new line
 	}
-	_, err = cmd.OutOrStdout().Write(result)
+	_, err := cmd.OutOrStdout().Write(result)
 	return Failed(err)
 }
 
-func resultBytes(o *outcome) ([]byte, error) {
-	switch {
-	case o.Result != nil:
-		return []byte(*o.Result), nil
-	case o.ResultBase64 != nil:
-		return base64.StdEncoding.DecodeString(*o.ResultBase64)
+func resultBytes(o *service.Outcome) []byte {
+	if o.Result != nil {
+		return []byte(*o.Result)
 	}
-	return nil, nil
+	return o.ResultBase64
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,29 +8,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-)
 
-type schedule struct {
-	Name   string     `json:"name"`
-	Cron   string     `json:"cron"`
-	EveryS float64    `json:"every_s"`
-	Zone   string     `json:"zone"`
-	Queue  string     `json:"queue"`
-	Type   string     `json:"type"`
-	Paused bool       `json:"paused"`
-	NextAt *time.Time `json:"next_at"`
-	LastAt *time.Time `json:"last_at"`
-	Recent []struct {
-		Result  string `json:"result"`
-		Outcome string `json:"outcome"`
-	} `json:"recent"`
-}
+	"broker/operate/service"
+)
 
 // lastRuns is the number of runs that the list of schedules shows.
 const lastRuns = 10
 
-// strip shows how the last runs ended, the newest last.
-func (s *schedule) strip() string {
+// runStrip shows how the last runs ended, the newest last.
+func runStrip(s *service.Schedule) string {
 	marks := ""
 	for _, r := range s.Recent[max(0, len(s.Recent)-lastRuns):] {
 		switch {
@@ -50,8 +35,8 @@ func (s *schedule) strip() string {
 	return marks
 }
 
-// when is the rule of a schedule.
-func (s *schedule) when() string {
+// ruleOf says when a schedule runs.
+func ruleOf(s *service.Schedule) string {
 	text := s.Cron
 	if text == "" {
 		text = "every " + span(seconds(s.EveryS))
@@ -68,14 +53,12 @@ func schedulesCommand() *cobra.Command {
 		Example: "  broker schedules\n  broker schedules add nightly reports '[]' --cron '0 3 * * *' --zone Europe/Berlin\n  broker schedules pause nightly",
 	}
 	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "RUNS", "STATE"}
-	listCommand(cmd, "schedules", "schedules", header, func(raw json.RawMessage) ([]string, error) {
-		var s schedule
-		err := json.Unmarshal(raw, &s)
+	listCommand(cmd, "schedules", "schedules", header, func(s *service.Schedule) []string {
 		state := ""
 		if s.Paused {
 			state = "paused"
 		}
-		return []string{oneLine(s.Name, 40), s.when(), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), s.strip(), state}, err
+		return []string{oneLine(s.Name, 40), ruleOf(s), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), runStrip(s), state}
 	})
 	cmd.AddCommand(
 		addScheduleCommand(),
@@ -146,7 +129,7 @@ func addScheduleCommand() *cobra.Command {
 		if *replace {
 			method, path = http.MethodPut, "schedules/"+url.PathEscape(args[0])
 		}
-		var s schedule
+		var s service.Schedule
 		raw, err := c.call(cmd.Context(), method, path, nil, change, &s)
 		if err != nil {
 			return err

@@ -13,6 +13,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 func topCommand() *cobra.Command {
@@ -245,7 +247,7 @@ func (m *topModel) togglePause() tea.Cmd {
 	return nil
 }
 
-func (m *topModel) sendPause(q queue) tea.Cmd {
+func (m *topModel) sendPause(q service.Queue) tea.Cmd {
 	word := map[bool]string{true: "resumed", false: "paused"}[q.Paused]
 	return m.send(q.Name+" "+word, http.MethodPatch, "queues/"+url.PathEscape(q.Name), map[string]any{"paused": !q.Paused})
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"broker/operate/service"
 )
 
 // topRows is the maximum number of rows in a list of top.
@@ -20,29 +22,11 @@ type topData struct {
 	view    int
 	err     error
 	at      time.Time
-	summary summary
-	queues  []queue
-	jobs    []job
-	job     *detailedJob
-	workers []workerInfo
-}
-
-// summary holds the counts of the broker.
-type summary struct {
-	Jobs     map[string]int `json:"jobs"`
-	Queues   int            `json:"queues"`
-	Clients  map[string]int `json:"clients"`
-	Totals   totals         `json:"totals"`
-	DiskFull bool           `json:"disk_full"`
-	Draining bool           `json:"draining"`
-	Stopped  bool           `json:"stopped"`
-}
-
-// totals are counters since the start of the broker.
-type totals struct {
-	Submitted uint64 `json:"submitted"`
-	Done      uint64 `json:"done"`
-	Failed    uint64 `json:"failed"`
+	summary service.Summary
+	queues  []service.Queue
+	jobs    []service.Job
+	job     *service.Job
+	workers []service.Worker
 }
 
 // fetch asks the broker for the data of the view.
@@ -60,9 +44,9 @@ func (m *topModel) fetch() topData {
 	}
 	query := url.Values{"limit": {strconv.Itoa(topRows)}}
 	var page struct {
-		Queues  []queue      `json:"queues"`
-		Jobs    []job        `json:"jobs"`
-		Workers []workerInfo `json:"workers"`
+		Queues  []service.Queue
+		Jobs    []service.Job
+		Workers []service.Worker
 	}
 	switch m.screen {
 	case screenQueues:
@@ -84,8 +68,8 @@ func (m *topModel) fetch() topData {
 // rates are computed from the counters of two answers.
 type rates struct {
 	at      time.Time
-	total   totals
-	queues  map[string]totals
+	total   service.QueueTotals
+	queues  map[string]service.QueueTotals
 	perS    map[string]flow
 	allPerS flow
 }
@@ -93,7 +77,7 @@ type rates struct {
 // flow is the rate of submitted and finished jobs per second.
 type flow struct{ in, done float64 }
 
-func flowBetween(before, after totals, seconds float64) flow {
+func flowBetween(before, after service.QueueTotals, seconds float64) flow {
 	if seconds <= 0 || after.Submitted < before.Submitted || after.Done < before.Done { // the broker has restarted
 		return flow{}
 	}
@@ -102,13 +86,14 @@ func flowBetween(before, after totals, seconds float64) flow {
 
 func (r *rates) update(d *topData) {
 	seconds := d.at.Sub(r.at).Seconds()
+	total := service.QueueTotals{Submitted: d.summary.Totals.Submitted, Done: d.summary.Totals.Done}
 	if !r.at.IsZero() {
-		r.allPerS = flowBetween(r.total, d.summary.Totals, seconds)
+		r.allPerS = flowBetween(r.total, total, seconds)
 	}
-	r.total = d.summary.Totals
+	r.total = total
 	if d.queues != nil {
 		perS := make(map[string]flow, len(d.queues))
-		counters := make(map[string]totals, len(d.queues))
+		counters := make(map[string]service.QueueTotals, len(d.queues))
 		for i := range d.queues {
 			q := &d.queues[i]
 			if before, known := r.queues[q.Name]; known {

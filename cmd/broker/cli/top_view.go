@@ -171,7 +171,7 @@ func (m *topModel) jobTable() *table {
 	t := &table{header: []string{"ID", "TYPE", "-PRIO", "-TRIES", "WHEN", "NOTE"}}
 	for i := range m.data.jobs {
 		j := &m.data.jobs[i]
-		t.add(j.ID, oneLine(j.Type, 30), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts), j.when(m.data.at), oneLine(j.note(), 80))
+		t.add(j.ID, oneLine(j.Type, 30), fmt.Sprint(j.Priority), fmt.Sprint(j.Attempts), whenOf(j, m.data.at), oneLine(noteOf(j), 80))
 	}
 	return t
 }
@@ -187,7 +187,7 @@ func (m *topModel) workerTable() *table {
 				current += " for " + span(max(m.data.at.Sub(*at), 0))
 			}
 		}
-		t.add(oneLine(cmp.Or(w.Name, w.ID), 40), w.Protocol, oneLine(w.Address, 30), w.doing(), strconv.Itoa(len(w.Held)), current,
+		t.add(oneLine(cmp.Or(w.Name, w.ID), 40), w.Protocol, oneLine(w.Address, 30), doing(w), strconv.Itoa(len(w.Held)), current,
 			oneLine(strings.Join(w.Queues, " "), 60))
 	}
 	return t
@@ -206,7 +206,7 @@ func (m *topModel) detailLines() []string {
 	if m.data.job == nil {
 		return nil
 	}
-	return strings.Split(strings.TrimRight(jobText(m.data.job), "\n"), "\n")
+	return strings.Split(strings.TrimRight(jobText(m.data.job, false), "\n"), "\n")
 }
 
 func rate(perS float64) string {

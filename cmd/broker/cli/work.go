@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +21,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
 // The wait of one request for a job; the pause when the broker does not answer; the size of the kept output of a program.
@@ -185,20 +186,14 @@ func isFinal(err error) bool {
 	return errors.As(err, &exit) && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound)
 }
 
-// leased is a job that this worker holds.
-type leased struct {
-	Token string `json:"lease"`
-	Job   job    `json:"job"`
-}
-
 // lease waits for a job from any of the queues. Each time another queue comes first, so that no queue starves.
-func (w *worker) lease(ctx context.Context) (*leased, error) {
+func (w *worker) lease(ctx context.Context) (*service.Lease, error) {
 	first := int(w.turn.Add(1) % uint64(len(w.queues)))
 	query := url.Values{"queue": append(slices.Clone(w.queues[first:]), w.queues[:first]...), "wait": {leaseWait.String()}}
 	if w.quit {
 		query.Set("wait", "0s")
 	}
-	var l leased
+	var l service.Lease
 	_, err := w.client.call(ctx, http.MethodPost, "lease", query, map[string]any{"worker": w.name}, &l)
 	if err == nil {
 		w.outage.answered()
@@ -210,22 +205,17 @@ func (w *worker) lease(ctx context.Context) (*leased, error) {
 }
 
 // handle runs the program for one job and reports the result. finish prints errors of the report.
-func (w *worker) handle(ctx context.Context, l *leased) {
-	body, err := jobBody(&l.Job)
-	if err != nil {
-		_ = w.finish(l, "fail", map[string]any{"error_class": "bad body", "message": err.Error()})
-		return
-	}
+func (w *worker) handle(ctx context.Context, l *service.Lease) {
 	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
 	cmd.Env = append(os.Environ(), "BROKER_JOB_ID="+l.Job.ID, "BROKER_QUEUE="+l.Job.Queue, "BROKER_TYPE="+l.Job.Type,
-		"BROKER_ATTEMPT="+strconv.Itoa(l.Job.Attempts), "TRACEPARENT="+l.Job.Traceparent, "TRACESTATE="+l.Job.Tracestate)
-	cmd.Stdin = bytes.NewReader(body)
+		"BROKER_ATTEMPT="+fmt.Sprint(l.Job.Attempts), "TRACEPARENT="+l.Job.Traceparent, "TRACESTATE="+l.Job.Tracestate)
+	cmd.Stdin = bytes.NewReader(jobBody(&l.Job))
 	var stdout, stderr tail
 	stdout.limit, stderr.limit = maxProgramText, maxErrorText
 	cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, w.log)
 	p := newProgram(cmd, w.grace)
 	sendLog, endLog := w.logging(l, p)
-	err = p.run(func(done <-chan struct{}) {
+	err := p.run(func(done <-chan struct{}) {
 		go sendLog(done) // endLog waits for it
 		w.heartbeat(l, p, done)
 	})
@@ -252,7 +242,7 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 }
 
 // complete reports a result. If the broker refuses the result, the job fails.
-func (w *worker) complete(l *leased, result []byte) {
+func (w *worker) complete(l *service.Lease, result []byte) {
 	err := w.finish(l, "complete", resultOf(result))
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Code == ExitUsage {
@@ -262,7 +252,7 @@ func (w *worker) complete(l *leased, result []byte) {
 }
 
 // finish reports the end of a job. It retries as long as the broker may come back. It prints an error and returns it.
-func (w *worker) finish(l *leased, how string, body map[string]any) error {
+func (w *worker) finish(l *service.Lease, how string, body map[string]any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
@@ -280,11 +270,9 @@ func (w *worker) finish(l *leased, how string, body map[string]any) error {
 }
 
 // heartbeat extends the lease while the program runs, and stops the program if its job should stop.
-func (w *worker) heartbeat(l *leased, p *program, done <-chan struct{}) {
+func (w *worker) heartbeat(l *service.Lease, p *program, done <-chan struct{}) {
 	repeat(heartbeats(*l), done, func(ctx context.Context) {
-		var state struct {
-			CancelRequested bool `json:"cancel_requested"`
-		}
+		var state service.LeaseState
 		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, &state)
 		switch {
 		case err != nil:
@@ -325,16 +313,14 @@ func (w *worker) say(format string, args ...any) {
 }
 
 // jobBody is the program's input: arguments as JSON, anything else unchanged.
-func jobBody(j *job) ([]byte, error) {
+func jobBody(j *service.Job) []byte {
 	switch {
 	case j.Args != nil:
-		return j.Args, nil
-	case j.BodyBase64 != nil:
-		return base64.StdEncoding.DecodeString(*j.BodyBase64)
+		return j.Args
 	case j.Body != nil:
-		return []byte(*j.Body), nil
+		return []byte(*j.Body)
 	}
-	return nil, nil
+	return j.BodyBase64
 }
 
 func resultOf(b []byte) map[string]any {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"broker/operate/service"
 )
 
 // maxBatch is the maximum number of jobs that a program gets at once.
@@ -40,15 +42,13 @@ func (w *worker) loopBatches(leasing, running context.Context) error {
 }
 
 // leaseBatch waits for jobs. Each time another queue comes first.
-func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
+func (w *worker) leaseBatch(ctx context.Context) ([]service.Lease, error) {
 	first := int(w.turn.Add(1) % uint64(len(w.queues)))
 	ask := map[string]any{"queues": append(append([]string{}, w.queues[first:]...), w.queues[:first]...), "max": w.batch, "worker": w.name}
 	if !w.quit {
 		ask["wait_s"] = leaseWait.Seconds()
 	}
-	var answer struct {
-		Leases []leased `json:"leases"`
-	}
+	var answer struct{ Leases []service.Lease }
 	_, err := w.client.call(ctx, http.MethodPost, "leases", nil, ask, &answer)
 	if err == nil {
 		w.outage.answered()
@@ -57,7 +57,7 @@ func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
 }
 
 // handleBatch runs the program for several jobs. All of them end in the same way.
-func (w *worker) handleBatch(ctx context.Context, leases []leased) {
+func (w *worker) handleBatch(ctx context.Context, leases []service.Lease) {
 	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
 	cmd.Env = append(os.Environ(), "BROKER_BATCH="+strconv.Itoa(len(leases)))
 	cmd.Stdin = bytes.NewReader(batchLines(leases))
@@ -86,7 +86,7 @@ func (w *worker) handleBatch(ctx context.Context, leases []leased) {
 }
 
 // batchLines are the bodies as JSON: arguments as an array, text as a string, other bytes as {"base64": …}.
-func batchLines(leases []leased) []byte {
+func batchLines(leases []service.Lease) []byte {
 	var lines bytes.Buffer
 	out := json.NewEncoder(&lines)
 	out.SetEscapeHTML(false)
@@ -97,7 +97,7 @@ func batchLines(leases []leased) []byte {
 		case j.Args != nil:
 			body = j.Args
 		case j.BodyBase64 != nil:
-			body = map[string]string{"base64": *j.BodyBase64}
+			body = map[string][]byte{"base64": j.BodyBase64}
 		case j.Body != nil:
 			body = *j.Body
 		}
@@ -107,7 +107,7 @@ func batchLines(leases []leased) []byte {
 }
 
 // finishBatch reports the end of jobs. It retries as long as the broker may come back.
-func (w *worker) finishBatch(leases []leased, how string, members map[string]any) {
+func (w *worker) finishBatch(leases []service.Lease, how string, members map[string]any) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
@@ -126,7 +126,7 @@ func (w *worker) finishBatch(leases []leased, how string, members map[string]any
 
 // reportBatch makes one request about several leases, and prints the leases that the broker has refused. It returns whether all
 // other jobs should stop.
-func (w *worker) reportBatch(ctx context.Context, leases []leased, how string, members map[string]any) (stop bool, err error) {
+func (w *worker) reportBatch(ctx context.Context, leases []service.Lease, how string, members map[string]any) (stop bool, err error) {
 	items := make([]map[string]any, len(leases))
 	for i := range leases {
 		items[i] = map[string]any{"lease": leases[i].Token}
@@ -134,13 +134,7 @@ func (w *worker) reportBatch(ctx context.Context, leases []leased, how string, m
 			items[i][name] = value
 		}
 	}
-	var answer struct {
-		Results []struct {
-			OK              bool   `json:"ok"`
-			Code            string `json:"code"`
-			CancelRequested bool   `json:"cancel_requested"`
-		} `json:"results"`
-	}
+	var answer struct{ Results []service.LeaseResult }
 	if _, err := w.client.call(ctx, http.MethodPost, "leases/"+how, nil, map[string]any{"leases": items}, &answer); err != nil {
 		return false, err
 	}
@@ -149,8 +143,9 @@ func (w *worker) reportBatch(ctx context.Context, leases []leased, how string, m
 		if !r.OK && i < len(leases) {
 			w.say("job %s: %s: %s", leases[i].Job.ID, how, r.Code)
 		}
-		stop = stop || r.CancelRequested
-		if r.OK && !r.CancelRequested {
+		cancelled := r.CancelRequested != nil && *r.CancelRequested
+		stop = stop || cancelled
+		if r.OK && !cancelled {
 			going++
 		}
 	}
@@ -158,7 +153,7 @@ func (w *worker) reportBatch(ctx context.Context, leases []leased, how string, m
 }
 
 // heartbeatBatch extends the leases while the program runs, and stops the program once all its jobs should stop.
-func (w *worker) heartbeatBatch(leases []leased, p *program, done <-chan struct{}) {
+func (w *worker) heartbeatBatch(leases []service.Lease, p *program, done <-chan struct{}) {
 	repeat(heartbeats(leases...), done, func(ctx context.Context) {
 		stop, err := w.reportBatch(ctx, leases, "heartbeat", nil)
 		if err != nil {

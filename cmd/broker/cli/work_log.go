@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"broker/operate/service"
 )
 
 // A program's output is sent to the log of its job once a second. If there is too much output, only the first and the last
@@ -143,13 +145,11 @@ func (w *logWriter) close() {
 }
 
 // logOf is the log of a job.
-func (w *worker) logOf(l *leased) *programLog {
+func (w *worker) logOf(l *service.Lease) *programLog {
 	return &programLog{send: func(lines []string) (bool, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
 		defer cancel()
-		var state struct {
-			CancelRequested bool `json:"cancel_requested"`
-		}
+		var state service.LeaseState
 		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/log", nil, map[string]any{"lines": lines}, &state)
 		if err != nil {
 			w.say("job %s: log: %v", l.Job.ID, err)
@@ -160,7 +160,7 @@ func (w *worker) logOf(l *leased) *programLog {
 
 // logging also sends a program's outputs to the log of its job, if requested. sending sends them until done is closed. end
 // sends the last lines.
-func (w *worker) logging(l *leased, p *program) (sending func(done <-chan struct{}), end func()) {
+func (w *worker) logging(l *service.Lease, p *program) (sending func(done <-chan struct{}), end func()) {
 	if !w.logs {
 		return func(<-chan struct{}) {}, func() {}
 	}

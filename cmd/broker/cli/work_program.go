@@ -5,6 +5,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"broker/operate/service"
 )
 
 // heartbeatEvery is the maximum time until a program is stopped after a client has cancelled its job.
@@ -53,7 +55,7 @@ func (p *program) stop() {
 
 // heartbeats is the interval of heartbeats. It is short enough for the shortest lease, and to notice in time that a job should
 // stop.
-func heartbeats(leases ...leased) time.Duration {
+func heartbeats(leases ...service.Lease) time.Duration {
 	every := heartbeatEvery
 	for i := range leases {
 		if j := &leases[i].Job; j.LeaseUntil != nil && j.LeasedAt != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"broker/operate/service"
 )
 
 // stoppingServer has jobs that should stop from the first heartbeat on. Their leases last for 600 ms.
@@ -86,11 +88,11 @@ func TestHeartbeatsComeInTimeForARequestToStop(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_800_000_000, 0)
 	until := at.Add(time.Hour)
-	if got := heartbeats(leased{}, leased{Job: job{LeasedAt: &at, LeaseUntil: &until}}); got >= 5*time.Second {
+	if got := heartbeats(service.Lease{}, service.Lease{Job: service.Job{LeasedAt: &at, LeaseUntil: &until}}); got >= 5*time.Second {
 		t.Errorf("a lease of an hour is extended every %v", got)
 	}
 	until = at.Add(3 * time.Second)
-	if got := heartbeats(leased{Job: job{LeasedAt: &at, LeaseUntil: &until}}); got != time.Second {
+	if got := heartbeats(service.Lease{Job: service.Job{LeasedAt: &at, LeaseUntil: &until}}); got != time.Second {
 		t.Errorf("a lease of three seconds is extended every %v", got)
 	}
 }

@@ -6,34 +6,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
-type workerInfo struct {
-	ID       string     `json:"id"`
-	Name     string     `json:"name"`
-	Protocol string     `json:"protocol"`
-	Address  string     `json:"address"`
-	Identity string     `json:"identity"`
-	State    string     `json:"state"`
-	Since    *time.Time `json:"connected_at"`
-	Waiting  bool       `json:"waiting"`
-	Queues   []string   `json:"queues"`
-	Held     []struct {
-		Job      string     `json:"job"`
-		Queue    string     `json:"queue"`
-		Type     string     `json:"type"`
-		LeasedAt *time.Time `json:"leased_at"`
-	} `json:"held"`
-	Push *struct {
-		PausedUntil *time.Time `json:"paused_until"`
-	} `json:"push"`
-}
-
 // doing is the worker's state, if it has one.
-func (w *workerInfo) doing() string {
+func doing(w *service.Worker) string {
 	switch {
 	case w.State != "":
 		return w.State
@@ -61,9 +41,9 @@ func workersCommand() *cobra.Command {
 			query.Set("protocol", *protocol)
 		}
 		header := []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}
-		return printList(cmd, c, listing{"workers", query, 0, *out, header}, func(w *workerInfo) []string {
+		return printList(cmd, c, listing{"workers", query, 0, *out, header}, func(w *service.Worker) []string {
 			return []string{
-				w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), w.doing(), local(w.Since), strconv.Itoa(len(w.Held)),
+				w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), doing(w), local(w.ConnectedAt), strconv.Itoa(len(w.Held)),
 				oneLine(strings.Join(w.Queues, " "), 60),
 			}
 		})

@@ -8,18 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-)
 
-// workflow is a job or a batch with all jobs below it.
-type workflow struct {
-	Total     int            `json:"total"`
-	States    map[string]int `json:"states"`
-	Truncated bool           `json:"truncated"`
-	Jobs      []struct {
-		job
-		Depth int `json:"depth"`
-	} `json:"jobs"`
-}
+	"broker/operate/service"
+)
 
 func workflowCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -32,7 +23,7 @@ func workflowCommand() *cobra.Command {
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
-		var w workflow
+		var w service.Workflow
 		raw, err := c.call(cmd.Context(), http.MethodGet, "workflows/"+url.PathEscape(args[0]), nil, nil, &w)
 		if err != nil {
 			return err
@@ -40,21 +31,21 @@ func workflowCommand() *cobra.Command {
 		if *out == formatJSON {
 			return printJSON(cmd.OutOrStdout(), raw)
 		}
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), w.summary()); err != nil || len(w.Jobs) == 0 {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), summaryOf(&w)); err != nil || len(w.Jobs) == 0 {
 			return Failed(err)
 		}
 		t := &table{header: []string{"ID", "STATE", "QUEUE", "TYPE", "NOTE"}}
 		for i := range w.Jobs {
 			j := &w.Jobs[i]
-			t.add(strings.Repeat("  ", j.Depth)+j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j.job), oneLine(j.note(), 60))
+			t.add(strings.Repeat("  ", j.Depth)+j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j.Job), oneLine(noteOf(&j.Job), 60))
 		}
 		return t.print(cmd.OutOrStdout())
 	})
 	return cmd
 }
 
-// summary is the progress of the workflow.
-func (w *workflow) summary() string {
+// summaryOf is the progress of a workflow.
+func summaryOf(w *service.Workflow) string {
 	var parts []string
 	for state, n := range w.States {
 		if n > 0 {
