@@ -106,9 +106,9 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 		if o.dry && o.out == formatJSON {
 			return printJSON(cmd.OutOrStdout(), raw)
 		}
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s to %s\n", plural(plan.Matched, "job"), a.verb) // the terminal may be gone
+		Say(cmd.ErrOrStderr(), "%s to %s\n", plural(plan.Matched, "job"), a.verb)
 		for _, j := range plan.Examples {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "  %s  %s  %s\n", j.ID, j.State, oneLine(j.Queue, 60)) // likewise
+			Say(cmd.ErrOrStderr(), "  %s  %s  %s\n", j.ID, j.State, oneLine(j.Queue, 60))
 		}
 		if o.dry || plan.Matched == 0 {
 			return nil
@@ -129,19 +129,15 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 	if o.out == formatJSON {
 		return printJSON(cmd.OutOrStdout(), raw)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", plural(op.Changed, "job"), a.done)
-	for _, id := range op.Created {
-		if err == nil {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
-		}
+	lines := append([]string{plural(op.Changed, "job") + " " + a.done}, op.Created...)
+	if op.Changed > len(op.Created) && len(op.Created) > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", op.Changed-len(op.Created)))
 	}
-	if err == nil && op.Changed > len(op.Created) && len(op.Created) > 0 {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "… and %d more\n", op.Changed-len(op.Created))
-	}
+	err = printLine(cmd, "%s", strings.Join(lines, "\n"))
 	if err == nil && op.Skipped > 0 {
 		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"), cmp.Or(op.Error, "the action does not apply in the present state"))}
 	}
-	return Failed(err)
+	return err
 }
 
 // follow shows the progress of an operation until it has ended. An interrupt cancels it.
@@ -169,7 +165,7 @@ func (c *client) follow(cmd *cobra.Command, op *service.Operation, raw []byte) (
 
 // confirm asks a question. Without a terminal, the answer is no.
 func confirm(cmd *cobra.Command, question string) error {
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question) // the terminal may be gone
+	Say(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

@@ -69,8 +69,7 @@ func clusterChange(use, short, long, path, done string, body func(arg string) (m
 		if _, err = c.call(cmd.Context(), http.MethodPost, path, nil, in, nil); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
-		return Failed(err)
+		return printLine(cmd, "%s", done)
 	}
 	return cmd
 }

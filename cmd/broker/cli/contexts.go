@@ -205,6 +205,5 @@ func changeContexts(cmd *cobra.Command, change func(*contexts) (string, error)) 
 	if err != nil {
 		return Failed(err)
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
-	return Failed(err)
+	return printLine(cmd, "%s", done)
 }

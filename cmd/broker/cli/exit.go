@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -119,6 +120,18 @@ func noArgs(_ *cobra.Command, args []string) error {
 		return fmt.Errorf("unexpected argument %q", args[0])
 	}
 	return nil
+}
+
+// hasExit reports whether an error has one of these exit codes of its own.
+func hasExit(err error, codes ...int) bool {
+	var exit *ExitError
+	return errors.As(err, &exit) && slices.Contains(codes, exit.Code)
+}
+
+// isRefused reports whether the broker has refused a request, so that it makes no sense to send it again.
+func isRefused(err error) bool {
+	var exit *ExitError
+	return errors.As(err, &exit) && exit.Code != ExitUnreachable
 }
 
 // Code is the exit code for the error of a command. Errors without a code come from the parser of the command line.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,13 +59,12 @@ type logFollower struct {
 func (f *logFollower) follow(cmd *cobra.Command) error {
 	for {
 		state, err := f.read(cmd)
-		var exit *ExitError
-		switch refused := errors.As(err, &exit); {
+		switch {
 		case cmd.Context().Err() != nil:
 			return nil
-		case refused && exit.Code == ExitNotFound && f.cursor != "":
+		case hasExit(err, ExitNotFound) && f.cursor != "":
 			return nil // its log was removed with it
-		case err != nil && (f.cursor == "" || refused && exit.Code != ExitUnreachable):
+		case err != nil && (f.cursor == "" || isRefused(err)):
 			return err
 		case err != nil:
 			Say(cmd.ErrOrStderr(), "broker jobs log: connection lost, trying again\n")

@@ -164,8 +164,7 @@ func setLimitCommand() *cobra.Command {
 		if _, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is limited\n", args[0])
-		return Failed(err)
+		return printLine(cmd, "%s is limited", args[0])
 	}
 	return cmd
 }
@@ -186,8 +185,7 @@ func removeLimitCommand() *cobra.Command {
 		if _, err := c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "the limit of %s is removed\n", args[0])
-		return Failed(err)
+		return printLine(cmd, "the limit of %s is removed", args[0])
 	})
 	return cmd
 }

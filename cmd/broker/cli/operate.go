@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,32 @@ func listCommand[T any](cmd *cobra.Command, path, rows string, header []string, 
 	return cmd
 }
 
+// eachChange is a command that makes the same change for each of its arguments.
+type eachChange struct {
+	use, short string
+	of         string // the word for an argument in errors, with a space; may be empty
+	done       string // the message for each, after the argument
+	request    func(arg string) (method, path string)
+}
+
+func (e eachChange) command() *cobra.Command {
+	cmd := &cobra.Command{Use: e.use, Short: e.short, Args: cobra.MinimumNArgs(1)}
+	conn := addConnection(cmd)
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
+		for _, arg := range args {
+			method, path := e.request(url.PathEscape(arg))
+			if _, err := c.call(cmd.Context(), method, path, nil, nil, nil); err != nil {
+				return fmt.Errorf("%s%s: %w", e.of, arg, err)
+			}
+			if err := printLine(cmd, "%s %s", arg, e.done); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return cmd
+}
+
 func settingsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settings",
@@ -62,8 +89,7 @@ func reloadCommand() *cobra.Command {
 		if _, err := c.call(cmd.Context(), http.MethodPost, "reload", nil, nil, nil); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "settings reloaded")
-		return Failed(err)
+		return printLine(cmd, "settings reloaded")
 	})
 	return cmd
 }
@@ -82,8 +108,7 @@ func tokenCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token := rand.Text()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "token   %s\nhash    sha256:%x\n", token, sha256.Sum256([]byte(token)))
-			return Failed(err)
+			return printLine(cmd, "token   %s\nhash    sha256:%x", token, sha256.Sum256([]byte(token)))
 		},
 	})
 	return cmd
@@ -133,8 +158,7 @@ func drainCommand() *cobra.Command {
 		if state.Draining {
 			text = "draining: workers have " + plural(state.Leased, "job")
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
-		return Failed(err)
+		return printLine(cmd, "%s", text)
 	})
 	return cmd
 }

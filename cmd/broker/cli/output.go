@@ -160,6 +160,12 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[prefix])
 }
 
+// printLine prints what a command has done.
+func printLine(cmd *cobra.Command, format string, args ...any) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
+	return Failed(err)
+}
+
 // Say prints to a terminal; an error cannot be reported anywhere.
 func Say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 

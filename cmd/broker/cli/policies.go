@@ -108,16 +108,12 @@ func policiesCommand() *cobra.Command {
 }
 
 // changePolicy changes members of a policy. It removes members that are nil.
-func changePolicy(cmd *cobra.Command, conn *connection, name string, ofType bool, members map[string]any) error {
-	c, err := conn.open()
-	if err != nil {
-		return err
-	}
+func (c *client) changePolicy(cmd *cobra.Command, name string, ofType bool, members map[string]any) error {
 	path := "queues/"
 	if ofType {
 		path = "types/"
 	}
-	_, err = c.call(cmd.Context(), http.MethodPatch, path+url.PathEscape(name), nil, map[string]any{"policy": members}, nil)
+	_, err := c.call(cmd.Context(), http.MethodPatch, path+url.PathEscape(name), nil, map[string]any{"policy": members}, nil)
 	return err
 }
 
@@ -182,11 +178,14 @@ func setPolicyCommand() *cobra.Command {
 		if len(members) == 0 {
 			return UsageError(errors.New("expected a member to set or --unset; broker policies rm removes a policy"))
 		}
-		if err := changePolicy(cmd, conn, args[0], *ofType, members); err != nil {
+		c, err := conn.open()
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "the policy of %s is changed\n", args[0])
-		return Failed(err)
+		if err := c.changePolicy(cmd, args[0], *ofType, members); err != nil {
+			return err
+		}
+		return printLine(cmd, "the policy of %s is changed", args[0])
 	}
 	return cmd
 }
@@ -240,11 +239,7 @@ func backoffFlags(members map[string]any, backoff, most string, jitter float64) 
 }
 
 // policyExists returns an error if a queue or type has no policy.
-func policyExists(cmd *cobra.Command, conn *connection, name string, ofType bool) error {
-	c, err := conn.open()
-	if err != nil {
-		return err
-	}
+func (c *client) policyExists(cmd *cobra.Command, name string, ofType bool) error {
 	scope := "queue"
 	if ofType {
 		scope = "type"
@@ -263,19 +258,18 @@ func removePolicyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "rm NAME", Short: "remove the policy of a queue or type", Args: cobra.ExactArgs(1)}
 	conn := addConnection(cmd)
 	ofType := cmd.Flags().Bool("type", false, ofTypeUsage)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		members := map[string]any{}
 		for _, name := range policyMembers {
 			members[name] = nil
 		}
-		if err := policyExists(cmd, conn, args[0], *ofType); err != nil {
+		if err := c.policyExists(cmd, args[0], *ofType); err != nil {
 			return err
 		}
-		if err := changePolicy(cmd, conn, args[0], *ofType, members); err != nil {
+		if err := c.changePolicy(cmd, args[0], *ofType, members); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "the policy of %s is removed\n", args[0])
-		return Failed(err)
-	}
+		return printLine(cmd, "the policy of %s is removed", args[0])
+	})
 	return cmd
 }

@@ -223,8 +223,7 @@ func pushCommand() *cobra.Command {
 		if *out == formatJSON {
 			return printJSON(cmd.OutOrStdout(), raw)
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
-		return Failed(err)
+		return printLine(cmd, "%s", j.ID)
 	})
 	return cmd
 }
@@ -268,8 +267,7 @@ func pushLines(cmd *cobra.Command, c *client, sub *submission, args []string, ou
 		return Failed(fmt.Errorf("after %s: %w", plural(pushed, "job"), err))
 	}
 	if out == formatTable {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), plural(pushed, "job")+" submitted")
-		return Failed(err)
+		return printLine(cmd, "%s", plural(pushed, "job")+" submitted")
 	}
 	return nil
 }

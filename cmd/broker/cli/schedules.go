@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -137,26 +136,14 @@ func addScheduleCommand() *cobra.Command {
 		if *out == formatJSON {
 			return printJSON(cmd.OutOrStdout(), raw)
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s runs next at %s\n", s.Name, local(s.NextAt))
-		return Failed(err)
+		return printLine(cmd, "%s runs next at %s", s.Name, local(s.NextAt))
 	}
 	return cmd
 }
 
 // scheduleCommand changes schedules by name. done is the message for each.
 func scheduleCommand(name, done, short, method, suffix string) *cobra.Command {
-	cmd := &cobra.Command{Use: name + " NAME...", Short: short, Args: cobra.MinimumNArgs(1)}
-	conn := addConnection(cmd)
-	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
-		for _, schedule := range args {
-			if _, err := c.call(cmd.Context(), method, "schedules/"+url.PathEscape(schedule)+suffix, nil, nil, nil); err != nil {
-				return fmt.Errorf("schedule %s: %w", schedule, err)
-			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", schedule, done); err != nil {
-				return Failed(err)
-			}
-		}
-		return nil
-	})
-	return cmd
+	return eachChange{name + " NAME...", short, "schedule ", done, func(schedule string) (string, string) {
+		return method, "schedules/" + schedule + suffix
+	}}.command()
 }

@@ -80,11 +80,10 @@ func (s *eventStream) follow(cmd *cobra.Command) error {
 	s.outage.say = func(format string, args ...any) { Say(cmd.ErrOrStderr(), "broker tail: "+format+"\n", args...) }
 	for cmd.Context().Err() == nil {
 		err := s.read(cmd.Context(), &connected)
-		var exit *ExitError
 		switch {
 		case errors.Is(err, errEnough) || cmd.Context().Err() != nil:
 			return nil
-		case errors.As(err, &exit) && (!connected || exit.Code != ExitUnreachable):
+		case isRefused(err) || !connected && hasExit(err, ExitUnreachable):
 			return err
 		}
 		s.outage.failed(errors.New("connection lost"))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -34,9 +33,8 @@ func (m *topModel) fetch() topData {
 	d := topData{view: m.view, at: m.now()}
 	ctx, cancel := context.WithTimeout(m.ctx, topTimeout)
 	defer cancel()
-	var exit *ExitError
 	_, d.err = m.client.call(ctx, http.MethodGet, "summary", nil, nil, &d.summary)
-	if errors.As(d.err, &exit) && exit.Code == ExitDenied {
+	if hasExit(d.err, ExitDenied) {
 		d.err = nil // this principal may read some queues only
 	}
 	if d.err != nil {

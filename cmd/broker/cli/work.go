@@ -181,15 +181,17 @@ func (w *worker) loop(leasing, running context.Context) error {
 }
 
 // isFinal reports whether a refused lease request would be refused again.
-func isFinal(err error) bool {
-	var exit *ExitError
-	return errors.As(err, &exit) && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound)
+func isFinal(err error) bool { return hasExit(err, ExitUsage, ExitDenied, ExitNotFound) }
+
+// inTurn lists the queues. Each time another queue comes first, so that no queue starves.
+func (w *worker) inTurn() []string {
+	first := int(w.turn.Add(1) % uint64(len(w.queues)))
+	return slices.Concat(w.queues[first:], w.queues[:first])
 }
 
-// lease waits for a job from any of the queues. Each time another queue comes first, so that no queue starves.
+// lease waits for a job from any of the queues.
 func (w *worker) lease(ctx context.Context) (*service.Lease, error) {
-	first := int(w.turn.Add(1) % uint64(len(w.queues)))
-	query := url.Values{"queue": append(slices.Clone(w.queues[first:]), w.queues[:first]...), "wait": {leaseWait.String()}}
+	query := url.Values{"queue": w.inTurn(), "wait": {leaseWait.String()}}
 	if w.quit {
 		query.Set("wait", "0s")
 	}
@@ -243,26 +245,31 @@ func (w *worker) handle(ctx context.Context, l *service.Lease) {
 
 // complete reports a result. If the broker refuses the result, the job fails.
 func (w *worker) complete(l *service.Lease, result []byte) {
-	err := w.finish(l, "complete", resultOf(result))
-	var exit *ExitError
-	if errors.As(err, &exit) && exit.Code == ExitUsage {
+	if err := w.finish(l, "complete", resultOf(result)); hasExit(err, ExitUsage) {
 		w.failed.Add(1)
 		_ = w.finish(l, "fail", map[string]any{"error_class": "result refused", "message": err.Error()}) // finish has printed the error
 	}
 }
 
-// finish reports the end of a job. It retries as long as the broker may come back. It prints an error and returns it.
+// finish reports the end of a job. It prints an error and returns it.
 func (w *worker) finish(l *service.Lease, how string, body map[string]any) error {
+	return w.report("job "+l.Job.ID+": "+how, func(ctx context.Context) error {
+		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/"+how, nil, body, nil)
+		return err
+	})
+}
+
+// report sends a report. It retries as long as the broker may come back. It prints an error and returns it.
+func (w *worker) report(what string, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/"+how, nil, body, nil)
-		var exit *ExitError
+		err := send(ctx)
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || errors.As(err, &exit) && exit.Code != ExitUnreachable {
-			w.say("job %s: %s: %v", l.Job.ID, how, err)
+		if ctx.Err() != nil || isRefused(err) {
+			w.say("%s: %v", what, err)
 			return err
 		}
 		pause(ctx, retryPause)
@@ -308,9 +315,7 @@ func ownName() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-func (w *worker) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(w.log, "broker work: "+format+"\n", args...) // the terminal may be gone
-}
+func (w *worker) say(format string, args ...any) { Say(w.log, "broker work: "+format+"\n", args...) }
 
 // jobBody is the program's input: arguments as JSON, anything else unchanged.
 func jobBody(j *service.Job) []byte {

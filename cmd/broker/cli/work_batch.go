@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"broker/operate/service"
 )
@@ -41,10 +41,9 @@ func (w *worker) loopBatches(leasing, running context.Context) error {
 	return nil
 }
 
-// leaseBatch waits for jobs. Each time another queue comes first.
+// leaseBatch waits for jobs.
 func (w *worker) leaseBatch(ctx context.Context) ([]service.Lease, error) {
-	first := int(w.turn.Add(1) % uint64(len(w.queues)))
-	ask := map[string]any{"queues": append(append([]string{}, w.queues[first:]...), w.queues[:first]...), "max": w.batch, "worker": w.name}
+	ask := map[string]any{"queues": w.inTurn(), "max": w.batch, "worker": w.name}
 	if !w.quit {
 		ask["wait_s"] = leaseWait.Seconds()
 	}
@@ -106,22 +105,12 @@ func batchLines(leases []service.Lease) []byte {
 	return lines.Bytes()
 }
 
-// finishBatch reports the end of jobs. It retries as long as the broker may come back.
+// finishBatch reports the end of jobs.
 func (w *worker) finishBatch(leases []service.Lease, how string, members map[string]any) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for {
+	_ = w.report(plural(len(leases), "job")+": "+how, func(ctx context.Context) error { // has printed its error
 		_, err := w.reportBatch(ctx, leases, how, members)
-		var exit *ExitError
-		switch {
-		case err == nil:
-			return
-		case ctx.Err() != nil || errors.As(err, &exit) && exit.Code != ExitUnreachable:
-			w.say("%s: %s: %v", plural(len(leases), "job"), how, err)
-			return
-		}
-		pause(ctx, retryPause)
-	}
+		return err
+	})
 }
 
 // reportBatch makes one request about several leases, and prints the leases that the broker has refused. It returns whether all
@@ -130,9 +119,7 @@ func (w *worker) reportBatch(ctx context.Context, leases []service.Lease, how st
 	items := make([]map[string]any, len(leases))
 	for i := range leases {
 		items[i] = map[string]any{"lease": leases[i].Token}
-		for name, value := range members {
-			items[i][name] = value
-		}
+		maps.Copy(items[i], members)
 	}
 	var answer struct{ Results []service.LeaseResult }
 	if _, err := w.client.call(ctx, http.MethodPost, "leases/"+how, nil, map[string]any{"leases": items}, &answer); err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -89,9 +88,8 @@ func (l *programLog) flush() (stop, sent bool) {
 		return false, true
 	}
 	stop, err := l.send(lines)
-	var exit *ExitError
-	switch refused := errors.As(err, &exit); {
-	case refused && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound || exit.Code == ExitConflict):
+	switch {
+	case isFinal(err) || hasExit(err, ExitConflict):
 		l.refused = true
 	case err != nil:
 		l.putBack(lines)

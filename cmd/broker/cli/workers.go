@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -58,22 +57,10 @@ func workersCommand() *cobra.Command {
 
 // workerActionCommand sends a command to workers. done is the message for each.
 func workerActionCommand(name, about, done string) *cobra.Command {
-	cmd := &cobra.Command{Use: name + " ID...", Short: "make workers " + about, Args: cobra.MinimumNArgs(1)}
-	conn := addConnection(cmd)
-	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
-		for _, id := range args {
-			method, path := http.MethodPost, "workers/"+url.PathEscape(id)+"/"+name
-			if name == "disconnect" {
-				method, path = http.MethodDelete, "workers/"+url.PathEscape(id)
-			}
-			if _, err := c.call(cmd.Context(), method, path, nil, nil, nil); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", id, done); err != nil {
-				return Failed(err)
-			}
+	return eachChange{name + " ID...", "make workers " + about, "", done, func(id string) (string, string) {
+		if name == "disconnect" {
+			return http.MethodDelete, "workers/" + id
 		}
-		return nil
-	})
-	return cmd
+		return http.MethodPost, "workers/" + id + "/" + name
+	}}.command()
 }
