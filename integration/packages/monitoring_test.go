@@ -50,10 +50,17 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	host, port, _ := strings.Cut(b.Gearman, ":")
 	run(t, "gearman", "-h", host, "-p", port, "-f", "q", "-b", "payload")
 	run(t, "gearman", "-h", host, "-p", port, "-f", "q", "-w", "-c", "1", "--", "cat")
-	_, metrics, err := b.Get("/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var metrics string
+	harness.Eventually(t, func() string { // a Gearman worker does not wait until its completion is accepted
+		_, text, err := b.Get("/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if metrics = text; !strings.Contains(metrics, "# TYPE broker_run_seconds ") {
+			return "the job has not ended"
+		}
+		return ""
+	})
 	known := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\w+) (\w+)`).FindAllStringSubmatch(metrics, -1) {
 		known[m[1]] = true
