@@ -52,11 +52,9 @@ func (s *scanner) value(depth int) []byte {
 	ok := false
 	switch {
 	case c == '"':
-		_, ok = s.text()
-	case c == '{':
-		ok = s.container('}', depth+1)
-	case c == '[':
-		ok = s.container(']', depth+1)
+		ok = s.text()
+	case c == '{', c == '[':
+		ok = s.container(depth+1, nil)
 	case c == 't':
 		ok = s.word("true")
 	case c == 'f':
@@ -72,25 +70,33 @@ func (s *scanner) value(depth int) []byte {
 	return s.data[start:s.pos:s.pos]
 }
 
-// container skips an array or object that ends with end.
-func (s *scanner) container(end byte, depth int) bool {
+// container reads the array or object at pos, and calls visit, if there is one, for each element. name is the raw name of a
+// member, with its quotes; nil in an array. If visit returns false, container stops and returns false.
+func (s *scanner) container(depth int, visit func(name, value []byte) bool) bool {
 	if depth > maxDepth {
 		return false
 	}
+	end := s.data[s.pos] + 2 // ] or }
 	s.pos++
 	if s.take(end) {
 		return true
 	}
 	for {
+		var name []byte
 		if end == '}' {
 			if s.space() != '"' {
 				return false
 			}
-			if _, ok := s.text(); !ok || !s.take(':') {
+			start := s.pos
+			if !s.text() {
+				return false
+			}
+			if name = s.data[start:s.pos]; !s.take(':') {
 				return false
 			}
 		}
-		if s.value(depth) == nil {
+		value := s.value(depth)
+		if value == nil || visit != nil && !visit(name, value) {
 			return false
 		}
 		if s.take(end) {
@@ -102,35 +108,33 @@ func (s *scanner) container(end byte, depth int) bool {
 	}
 }
 
-// text skips a string, whose opening quote is at pos. plain means that it has no escapes.
-func (s *scanner) text() (plain, ok bool) {
-	plain = true
+// text skips a string, whose opening quote is at pos.
+func (s *scanner) text() bool {
 	for i := s.pos + 1; i < len(s.data); i++ {
 		switch c := s.data[i]; {
 		case c == '"':
 			s.pos = i + 1
-			return plain, true
+			return true
 		case c < ' ':
-			return false, false
+			return false
 		case c == '\\':
-			plain = false
 			i++
 			if i >= len(s.data) {
-				return false, false
+				return false
 			}
 			switch s.data[i] {
 			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 			case 'u':
 				if _, ok := hex4(s.data[i+1:]); !ok {
-					return false, false
+					return false
 				}
 				i += 4
 			default:
-				return false, false
+				return false
 			}
 		}
 	}
-	return false, false
+	return false
 }
 
 // word skips a literal.
@@ -189,69 +193,19 @@ func (s *scanner) peek() byte {
 // members calls visit with the decoded name and the raw value of each member of an object. If visit returns false, it stops and
 // returns false. depth is the depth of the container around the object.
 func (s *scanner) members(depth int, visit func(name, value []byte) bool) bool {
-	if !s.take('{') || depth >= maxDepth {
-		return false
-	}
-	if s.take('}') {
-		return true
-	}
-	for {
-		if s.space() != '"' {
-			return false
-		}
-		start := s.pos
-		plain, ok := s.text()
-		if !ok {
-			return false
-		}
-		name := unquote(s.data[start:s.pos], plain)
-		if !s.take(':') {
-			return false
-		}
-		value := s.value(depth + 1)
-		if value == nil || !visit(name, value) {
-			return false
-		}
-		if s.take('}') {
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
+	return s.space() == '{' && s.container(depth+1, func(name, value []byte) bool { return visit(decodeString(name), value) })
 }
 
 // elements is members for an array.
 func (s *scanner) elements(depth int, visit func(value []byte) bool) bool {
-	if !s.take('[') || depth >= maxDepth {
-		return false
-	}
-	if s.take(']') {
-		return true
-	}
-	for {
-		value := s.value(depth + 1)
-		if value == nil || !visit(value) {
-			return false
-		}
-		if s.take(']') {
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
+	return s.space() == '[' && s.container(depth+1, func(_, value []byte) bool { return visit(value) })
 }
 
-// decodeString decodes a valid JSON string. The result is part of raw if there are no escapes.
+// decodeString decodes a valid JSON string with its quotes. The result is part of raw if there are no escapes. Lone surrogates
+// become U+FFFD.
 func decodeString(raw []byte) []byte {
-	return unquote(raw, bytes.IndexByte(raw, '\\') < 0)
-}
-
-// unquote decodes a valid JSON string with its quotes. Lone surrogates become U+FFFD.
-func unquote(raw []byte, plain bool) []byte {
 	raw = raw[1 : len(raw)-1]
-	if plain {
+	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
 	out := make([]byte, 0, len(raw))
