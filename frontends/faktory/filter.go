@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/frontends/glob"
 )
 
 // all reports whether the filter matches every job.
@@ -13,9 +14,9 @@ func (filter *jobFilter) all() bool {
 
 // jobPattern is a compiled filter by jobtype, by the job's JSON, or by both.
 type jobPattern struct {
-	jobtype  string // the exact type; empty: any
-	typeGlob *glob  // nil: any type
-	jsonGlob *glob  // nil: any job
+	jobtype  string        // the exact type; empty: any
+	typeGlob *glob.Pattern // nil: any type
+	jsonGlob *glob.Pattern // nil: any job
 }
 
 // pattern compiles the filter; nil if it matches every job. As in the reference server, the jobtype is a pattern if there is no
@@ -26,17 +27,17 @@ func (filter *jobFilter) pattern() (p *jobPattern, err error) {
 	}
 	p = new(jobPattern)
 	if filter.Regexp == "" {
-		p.typeGlob, err = compileGlob(filter.Jobtype)
+		p.typeGlob, err = glob.Compile(filter.Jobtype)
 		return p, err
 	}
 	p.jobtype = filter.Jobtype
-	p.jsonGlob, err = compileGlob(filter.Regexp)
+	p.jsonGlob, err = glob.Compile(filter.Regexp)
 	return p, err
 }
 
 // matchesType reports whether the type matches. It does not need to read the job.
 func (p *jobPattern) matchesType(info *core.JobInfo) bool {
-	return (p.jobtype == "" || p.jobtype == info.Type) && (p.typeGlob == nil || p.typeGlob.match([]byte(info.Type)))
+	return (p.jobtype == "" || p.jobtype == info.Type) && (p.typeGlob == nil || p.typeGlob.Match([]byte(info.Type)))
 }
 
 // appendCompactJob writes a job's JSON without white space: the text that patterns are matched against.
@@ -96,7 +97,7 @@ func (t *mutateScan) matchesJSON(s *session, seq uint64) bool {
 	}
 	p := s.pipeline
 	p.json = s.front.appendCompactJob(p.json[:0], r.Info)
-	return t.pattern.jsonGlob.match(p.json)
+	return t.pattern.jsonGlob.Match(p.json)
 }
 
 // bytes implements task: a compiled pattern.

@@ -1,28 +1,28 @@
-package faktory
+package glob
 
 import (
 	"strings"
 	"testing"
 )
 
-// matchGlob compiles a pattern and matches it.
-func matchGlob(t testing.TB, pattern, text string) bool {
+// match compiles a pattern and matches it.
+func match(t testing.TB, pattern, text string) bool {
 	t.Helper()
-	g, err := compileGlob(pattern)
+	p, err := Compile(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g.match([]byte(text))
+	return p.Match([]byte(text))
 }
 
-// slowGlob is the definition of a match, by backtracking.
-func slowGlob(pattern, text string) bool {
+// slowMatch is the definition of a match, by backtracking.
+func slowMatch(pattern, text string) bool {
 	switch {
 	case pattern == "":
 		return text == ""
 	case pattern[0] == '*':
 		for i := range len(text) + 1 {
-			if slowGlob(pattern[1:], text[i:]) {
+			if slowMatch(pattern[1:], text[i:]) {
 				return true
 			}
 		}
@@ -30,32 +30,32 @@ func slowGlob(pattern, text string) bool {
 	case text == "":
 		return false
 	}
-	n, ok := globItem(pattern, text[0])
-	return ok && slowGlob(pattern[n:], text[1:])
+	n, ok := item(pattern, text[0])
+	return ok && slowMatch(pattern[n:], text[1:])
 }
 
-// Every pattern within the limit compiles and matches the same texts as slowGlob.
-func FuzzGlob(f *testing.F) {
+// Every pattern within the limit compiles and matches the same texts as slowMatch.
+func FuzzPattern(f *testing.F) {
 	f.Add("*a[b-d]?\\*", "xxac*")
 	f.Add("[^a", "b")
 	f.Add("*a*b*", "xxabab")
 	f.Fuzz(func(t *testing.T, pattern, text string) {
-		pattern = pattern[:min(len(pattern), maxPattern)]
-		if !matchGlob(t, "*", text) {
+		pattern = pattern[:min(len(pattern), MaxPattern)]
+		if !match(t, "*", text) {
 			t.Errorf("* does not match %q", text)
 		}
-		literal := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text[:min(len(text), maxPattern/2-1)])
-		if !matchGlob(t, "*"+literal+"*", text) {
+		literal := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text[:min(len(text), MaxPattern/2-1)])
+		if !match(t, "*"+literal+"*", text) {
 			t.Errorf("%q does not match %q", literal, text)
 		}
-		got := matchGlob(t, pattern, text)
-		if strings.Count(pattern, "*") < 3 && len(text) < 50 && got != slowGlob(pattern, text) {
+		got := match(t, pattern, text)
+		if strings.Count(pattern, "*") < 3 && len(text) < 50 && got != slowMatch(pattern, text) {
 			t.Errorf("%q matches %q: %v", pattern, text, got)
 		}
 	})
 }
 
-func TestGlobFollowsRedis(t *testing.T) {
+func TestPatternsFollowRedis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pattern, text string
@@ -90,25 +90,25 @@ func TestGlobFollowsRedis(t *testing.T) {
 		{strings.Repeat("?", 63), strings.Repeat("a", 63), true},
 		{strings.Repeat("?", 64), strings.Repeat("a", 64), true},
 		{strings.Repeat("?", 65), strings.Repeat("a", 64), false},
-		{strings.Repeat("a", maxPattern), strings.Repeat("a", maxPattern), true},
-		{strings.Repeat("a", maxPattern-1) + "*", strings.Repeat("a", maxPattern), true},
+		{strings.Repeat("a", MaxPattern), strings.Repeat("a", MaxPattern), true},
+		{strings.Repeat("a", MaxPattern-1) + "*", strings.Repeat("a", MaxPattern), true},
 		{`*"jobtype":"Mail"*`, `{"jid":"x","jobtype":"Mail","args":[]}`, true},
 	} {
-		if got := matchGlob(t, c.pattern, c.text); got != c.want {
+		if got := match(t, c.pattern, c.text); got != c.want {
 			t.Errorf("glob(%q, %q) = %v", c.pattern, c.text, got)
 		}
 	}
 }
 
 // Patterns are bounded in length, and matching is linear in the text.
-func TestGlobIsLinear(t *testing.T) {
+func TestMatchingIsLinear(t *testing.T) {
 	t.Parallel()
-	if _, err := compileGlob(strings.Repeat("a", maxPattern+1)); err == nil || err.Error() != "pattern is longer than 256 bytes" {
+	if _, err := Compile(strings.Repeat("a", MaxPattern+1)); err == nil || err.Error() != "pattern is longer than 256 bytes" {
 		t.Errorf("a pattern beyond the limit: %v", err)
 	}
 	// This would take days with backtracking.
 	pattern := strings.Repeat("*"+strings.Repeat("a", 20), 10) + "b"
-	if matchGlob(t, pattern, strings.Repeat("a", 8<<20)) {
+	if match(t, pattern, strings.Repeat("a", 8<<20)) {
 		t.Error("matched")
 	}
 }
