@@ -52,6 +52,9 @@ func FuzzPattern(f *testing.F) {
 		if strings.Count(pattern, "*") < 3 && len(text) < 50 && got != slowMatch(pattern, text) {
 			t.Errorf("%q matches %q: %v", pattern, text, got)
 		}
+		if once := Match(pattern, text); once != got {
+			t.Errorf("%q matches %q: %v compiled, %v otherwise", pattern, text, got, once)
+		}
 	})
 }
 
@@ -94,7 +97,7 @@ func TestPatternsFollowRedis(t *testing.T) {
 		{strings.Repeat("a", MaxPattern-1) + "*", strings.Repeat("a", MaxPattern), true},
 		{`*"jobtype":"Mail"*`, `{"jid":"x","jobtype":"Mail","args":[]}`, true},
 	} {
-		if got := match(t, c.pattern, c.text); got != c.want {
+		if got := match(t, c.pattern, c.text); got != c.want || Match(c.pattern, c.text) != c.want {
 			t.Errorf("glob(%q, %q) = %v", c.pattern, c.text, got)
 		}
 	}

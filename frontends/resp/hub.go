@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/glob"
 )
 
 // subscriberBytes limits the messages that wait for one subscriber. Further messages are dropped and counted.
@@ -100,7 +101,7 @@ func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 		return n
 	}
 	for _, pattern := range h.inOrder {
-		if !matches(pattern, channel) {
+		if !glob.Match(pattern, channel) {
 			continue
 		}
 		b := redcon.AppendBulkString(redcon.AppendArray(nil, 4), "pmessage")
