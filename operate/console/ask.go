@@ -1,10 +1,12 @@
 package console
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"broker/frontends/access"
+	"broker/operate/service"
 )
 
 // question asks for confirmation of a change that cannot be undone.
@@ -12,6 +14,26 @@ type question struct {
 	Title, Consequence, Button string
 	Path, Back                 string // of the form; of the page to return to
 	Fields                     []field
+}
+
+// invalid refuses a value of a form.
+func invalid(field, detail string) error {
+	return &service.Error{Code: service.CodeInvalid, Field: field, Detail: detail}
+}
+
+// again shows the page of a form that was refused. fill puts the reason and the submitted values into the data of the page.
+func again[D any](r *request, refusal error, page handler, fill func(d D, reason string)) (*view, error) {
+	var refused *service.Error
+	if !errors.As(refusal, &refused) {
+		return nil, refusal
+	}
+	v, err := page(r)
+	if err != nil {
+		return nil, err
+	}
+	fill(v.data.(D), refused.Detail) //nolint:forcetypeassert // made by the page
+	v.status, v.still = r.console.options.Status(refusal), true
+	return v, nil
 }
 
 // field is a form value that the question posts again.

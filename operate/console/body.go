@@ -236,12 +236,12 @@ func typedBody(form url.Values, wasArgs bool) (args json.RawMessage, body *strin
 		if errors.As(json.Unmarshal([]byte(text), &value), &syntax) {
 			before := text[:min(int(syntax.Offset), len(text))]
 			detail := fmt.Sprintf("the body begins like JSON and is not valid: %v, in line %d", syntax, strings.Count(before, "\n")+1)
-			return nil, nil, &service.Error{Code: service.CodeInvalid, Field: fieldBody, Detail: detail + "; correct it, or choose to save it as text"}
+			return nil, nil, invalid(fieldBody, detail+"; correct it, or choose to save it as text")
 		}
 	}
 	if wasArgs {
 		detail := "the body was a JSON array of arguments and is not one now; correct it, or choose to save it as text"
-		return nil, nil, &service.Error{Code: service.CodeInvalid, Field: fieldBody, Detail: detail}
+		return nil, nil, invalid(fieldBody, detail)
 	}
 	return nil, &text, nil
 }

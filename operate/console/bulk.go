@@ -94,12 +94,12 @@ func changeJobs(r *request) (*view, error) {
 	selection := service.Selection{Names: r.PostForm["id"], SkipMissing: true}
 	query, err := url.ParseQuery(r.PostFormValue("filter"))
 	if err != nil {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "filter", Detail: "the form is incomplete: load the page again"}
+		return nil, invalid("filter", "the form is incomplete: load the page again")
 	}
 	if all {
 		filter, problems := jobFilter(query, givenStates(query), r.console.options.Now())
 		if len(problems) > 0 {
-			return nil, &service.Error{Code: service.CodeInvalid, Field: problems[0].Name, Detail: problems[0].Text}
+			return nil, invalid(problems[0].Name, problems[0].Text)
 		}
 		selection = service.Selection{Filter: &filter}
 	}
@@ -142,11 +142,11 @@ func (r *request) bulkAction() (service.Action, error) {
 	a := actionOf(value)
 	a.Queue = strings.TrimSpace(r.PostFormValue("queue"))
 	if _, known := bulkWords[service.JobAction(value)]; !known {
-		return a, &service.Error{Code: service.CodeInvalid, Field: "action", Detail: "choose what to do with the jobs"}
+		return a, invalid("action", "choose what to do with the jobs")
 	}
 	switch {
 	case a.Action == service.ActionMove && a.Queue == "":
-		return a, &service.Error{Code: service.CodeInvalid, Field: "queue", Detail: "name the queue to move the jobs to"}
+		return a, invalid("queue", "name the queue to move the jobs to")
 	case a.Action == service.ActionPriority:
 		n, err := parsePriority(r.PostFormValue("priority"))
 		a.Priority = &n
@@ -159,7 +159,7 @@ func (r *request) bulkAction() (service.Action, error) {
 func (r *request) confirm(d *confirmData, action service.Action, selection service.Selection) (*view, error) {
 	word, known := bulkWords[cmp.Or(service.JobAction(d.Action), action.Action)]
 	if !known {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "action", Detail: "choose what to do with the jobs"}
+		return nil, invalid("action", "choose what to do with the jobs")
 	}
 	probe := action
 	if probe.Action == service.ActionMove && probe.Queue == "" {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -286,11 +285,4 @@ func root(r *http.Request) string {
 		return "./"
 	}
 	return strings.Repeat("../", depth)
-}
-
-// newNonce returns a nonce for the scripts of a page, which its content security policy names.
-func newNonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:])                            // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:]) // without characters that HTML escapes, because htmx compares the text
 }

@@ -50,7 +50,7 @@ func (f *filterField) Kind() string {
 func parsePriority(text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 33)
 	if err != nil {
-		return 0, &service.Error{Code: service.CodeInvalid, Detail: strconv.Quote(text) + " is not a number between -4294967296 and 4294967295"}
+		return 0, invalid("", strconv.Quote(text)+" is not a number between -4294967296 and 4294967295")
 	}
 	return n, nil
 }
@@ -60,7 +60,7 @@ func parsePriority(text string) (int64, error) {
 func (r *request) parseTime(text string) (time.Time, error) {
 	t, ok := service.ParseInstant(text, r.console.options.Now())
 	if !ok {
-		return t, &service.Error{Code: service.CodeInvalid, Detail: strconv.Quote(text) + " is not a time such as 2026-01-31T14:05"}
+		return t, invalid("", strconv.Quote(text)+" is not a time such as 2026-01-31T14:05")
 	}
 	return t, nil
 }

@@ -105,11 +105,10 @@ func groupsOf(counts []service.FailureCount) []jobGroup {
 
 // groupFailures counts jobs by failure group and type, largest group first.
 func groupFailures(jobs []service.Job) []jobGroup {
-	type key struct{ group, typ string }
-	byKey := map[key]*jobGroup{}
+	byKey := map[groupKey]*jobGroup{}
 	for i := range jobs {
 		j := &jobs[i]
-		k := key{j.FailureGroup, j.Type}
+		k := groupKey{j.FailureGroup, j.Type}
 		if byKey[k] == nil {
 			byKey[k] = &jobGroup{Error: k.group, Type: k.typ}
 		}

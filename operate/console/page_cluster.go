@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"strings"
 
 	"broker/operate/service"
@@ -52,16 +51,12 @@ func clusterPage(r *request) (*view, error) {
 	if !rightsOf(r.caller, "").ReadAll {
 		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role read"}
 	}
-	return r.clusterView(&clusterData{}), nil
-}
-
-func (r *request) clusterView(d *clusterData) *view {
-	cluster := r.console.options.Cluster
+	d, cluster := &clusterData{}, r.console.options.Cluster
 	if d.Alone = cluster == nil; !d.Alone {
 		d.ClusterOverview = cluster.Overview(r.Context())
 		d.weighLoss()
 	}
-	return &view{page: "cluster", title: "Cluster", nav: "cluster", data: d}
+	return &view{page: "cluster", title: "Cluster", nav: "cluster", data: d}, nil
 }
 
 // clusterNotes are the notes after a change.
@@ -99,10 +94,10 @@ func changeCluster(r *request) (*view, error) {
 	if err == nil {
 		return r.back("cluster", clusterNotes[change.Action])
 	}
-	if !slices.ContainsFunc([]service.Code{service.CodeClusterRefused, service.CodeInvalid}, func(code service.Code) bool { return service.IsCode(err, code) }) {
+	if !service.IsCode(err, service.CodeClusterRefused) && !service.IsCode(err, service.CodeInvalid) {
 		return nil, err
 	}
-	v := r.clusterView(&clusterData{Open: true, Problem: err.Error(), Node: change.Node, Target: change.Address})
-	v.status, v.still = r.console.options.Status(err), true
-	return v, nil
+	return again(r, err, clusterPage, func(d *clusterData, reason string) {
+		d.Open, d.Problem, d.Node, d.Target = true, reason, change.Node, change.Address
+	})
 }

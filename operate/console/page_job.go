@@ -245,7 +245,7 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 	form := r.PostForm
 	n, err := strconv.ParseUint(form.Get("epoch"), 10, 32)
 	if err != nil {
-		return u, 0, &service.Error{Code: service.CodeInvalid, Field: "epoch", Detail: "the form is incomplete: load the page again"}
+		return u, 0, invalid("epoch", "the form is incomplete: load the page again")
 	}
 	epoch = uint32(n)
 	j, err := r.service.Job(r.Context(), r.caller, id)
@@ -277,7 +277,7 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 	if v, ok := changed("max_fails"); ok {
 		fails, err := strconv.ParseUint(v, 10, 32)
 		if err != nil {
-			return u, epoch, &service.Error{Code: service.CodeInvalid, Field: "max_fails", Detail: fmt.Sprintf("%q is not a number of failures", v)}
+			return u, epoch, invalid("max_fails", fmt.Sprintf("%q is not a number of failures", v))
 		}
 		most := uint32(fails)
 		u.MaxFails = &most

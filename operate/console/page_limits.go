@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sort"
 	"strings"
@@ -102,21 +101,12 @@ func changeLimits(r *request) (*view, error) {
 	if err == nil {
 		return r.back("limits", "The limit is set.")
 	}
-	var refused *service.Error
-	if !errors.As(err, &refused) {
-		return nil, err
-	}
-	v, failed := limitsPage(r)
-	if failed != nil {
-		return nil, failed
-	}
-	d := v.data.(*limitsData) //nolint:forcetypeassert // made by limitsPage
-	d.Problem, d.Open = refused.Detail, true
-	for _, field := range limitFields {
-		d.Form[field] = r.PostFormValue(field)
-	}
-	v.status, v.still = r.console.options.Status(err), true
-	return v, nil
+	return again(r, err, limitsPage, func(d *limitsData, reason string) {
+		d.Problem, d.Open = reason, true
+		for _, field := range limitFields {
+			d.Form[field] = r.PostFormValue(field)
+		}
+	})
 }
 
 // commaList splits the names in a field at commas.

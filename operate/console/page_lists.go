@@ -187,7 +187,7 @@ type auditData struct {
 func auditPage(r *request) (*view, error) {
 	before, err := strconv.ParseUint("0"+r.query.Get("before"), 10, 64)
 	if err != nil {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "before", Detail: "expected the number of an entry"}
+		return nil, invalid("before", "expected the number of an entry")
 	}
 	entries, err := r.service.Audit(r.caller, before, pageRows)
 	if err != nil {

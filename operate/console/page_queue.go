@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"html/template"
 	"net/url"
 	"slices"
@@ -143,30 +142,25 @@ func changeQueue(r *request) (*view, error) {
 
 // queueProblem returns the page of the queue with an error of a form, which keeps its values.
 func (r *request) queueProblem(do string, err error) (*view, error) {
-	var refused *service.Error
-	if !errors.As(err, &refused) || refused.Code != service.CodeInvalid {
+	if !service.IsCode(err, service.CodeInvalid) {
 		return nil, err
 	}
-	v, failed := queuePage(r)
-	if failed != nil {
-		return nil, failed
-	}
-	d := v.data.(*queueData) //nolint:forcetypeassert // made by queuePage
-	d.Problem, d.Opened, v.status, v.still = refused.Detail, do, r.console.options.Status(err), true
-	switch do {
-	case "limit":
-		d.Limit = typed(r.PostForm)
-	case "share":
-		d.Share = typed(r.PostForm)
-	case "policy":
-		d.Policy.retype(r.PostForm)
-	}
-	return v, nil
+	return again(r, err, queuePage, func(d *queueData, reason string) {
+		d.Problem, d.Opened = reason, do
+		switch do {
+		case "limit":
+			d.Limit = typed(r.PostForm)
+		case "share":
+			d.Share = typed(r.PostForm)
+		case "policy":
+			d.Policy.retype(r.PostForm)
+		}
+	})
 }
 
 func clearQueue(r *request, name string, remove bool) (*view, error) {
 	if r.PostFormValue("confirm") != name {
-		return r.queueProblem(r.PostFormValue("do"), &service.Error{Code: service.CodeInvalid, Field: "confirm", Detail: "type the name of the queue to confirm; nothing was removed"})
+		return r.queueProblem(r.PostFormValue("do"), invalid("confirm", "type the name of the queue to confirm; nothing was removed"))
 	}
 	var states []core.State
 	if text := r.PostFormValue("state"); text != "" && !remove {

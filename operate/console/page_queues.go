@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -169,7 +168,7 @@ func changeQueues(r *request) (*view, error) {
 	for i, name := range names {
 		if err := r.applyQueueForm(name, do); err != nil {
 			if i > 0 {
-				err = &service.Error{Code: service.CodeInvalid, Field: "id", Detail: plural(i, "queue") + " changed; then, for " + name + ": " + err.Error()}
+				err = invalid("id", plural(i, "queue")+" changed; then, for "+name+": "+err.Error())
 			}
 			return r.queuesProblem(do, err)
 		}
@@ -179,25 +178,17 @@ func changeQueues(r *request) (*view, error) {
 
 // queuesProblem returns the list with an error of its form. The form keeps its values, and the list its selection.
 func (r *request) queuesProblem(do string, err error) (*view, error) {
-	var refused *service.Error
-	if !errors.As(err, &refused) || refused.Code != service.CodeInvalid {
+	query, failed := url.ParseQuery(r.PostFormValue("query"))
+	if failed != nil || !service.IsCode(err, service.CodeInvalid) {
 		return nil, err
 	}
-	var failed error
-	if r.query, failed = url.ParseQuery(r.PostFormValue("query")); failed != nil {
-		return nil, err
-	}
-	v, failed := queuesPage(r)
-	if failed != nil {
-		return nil, failed
-	}
-	d := v.data.(*queuesData) //nolint:forcetypeassert // made by queuesPage
-	d.Problem, d.Opened, d.Typed, d.Back = refused.Detail, do, typed(r.PostForm), r.PostFormValue("query")
-	for _, name := range r.PostForm["id"] {
-		d.Selected[name] = true
-	}
-	v.status, v.still = r.console.options.Status(err), true
-	return v, nil
+	r.query = query
+	return again(r, err, queuesPage, func(d *queuesData, reason string) {
+		d.Problem, d.Opened, d.Typed, d.Back = reason, do, typed(r.PostForm), r.PostFormValue("query")
+		for _, name := range r.PostForm["id"] {
+			d.Selected[name] = true
+		}
+	})
 }
 
 // confirmClear shows how many jobs of the queues would be removed.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,7 +81,7 @@ func changeSchedules(r *request) (*view, error) {
 		}
 		return r.back("schedules", "The schedule "+name+" is removed; its jobs stay.")
 	}
-	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "choose what to do with the schedule"}
+	return nil, invalid("do", "choose what to do with the schedule")
 }
 
 // putSchedule creates or changes a schedule. It shows errors above the form, which keeps its values.
@@ -94,21 +93,12 @@ func (r *request) putSchedule(name string, create bool) (*view, error) {
 	if err == nil {
 		return r.back("schedules", "The schedule "+name+" is "+map[bool]string{true: "created.", false: "changed."}[create])
 	}
-	var refused *service.Error
-	if !errors.As(err, &refused) {
-		return nil, err
-	}
-	v, failed := schedulesPage(r)
-	if failed != nil {
-		return nil, failed
-	}
-	d := v.data.(*schedulesData) //nolint:forcetypeassert // made by schedulesPage
-	d.Problem, d.Open, d.Editing, d.AskText = refused.Detail, true, !create, asksForText(err)
-	for _, field := range scheduleFields {
-		d.Form[field] = r.PostFormValue(field)
-	}
-	v.status, v.still = r.console.options.Status(err), true
-	return v, nil
+	return again(r, err, schedulesPage, func(d *schedulesData, reason string) {
+		d.Problem, d.Open, d.Editing, d.AskText = reason, true, !create, asksForText(err)
+		for _, field := range scheduleFields {
+			d.Form[field] = r.PostFormValue(field)
+		}
+	})
 }
 
 func scheduleChange(r *request, name string) (service.ScheduleChange, error) {
@@ -123,12 +113,12 @@ func scheduleChange(r *request, name string) (service.ScheduleChange, error) {
 	}
 	if text := strings.TrimSpace(form.Get("every")); text != "" {
 		if c.EveryS, err = strconv.ParseFloat(text, 64); err != nil {
-			return c, &service.Error{Code: service.CodeInvalid, Field: "every", Detail: strconv.Quote(text) + " is not a number of seconds"}
+			return c, invalid("every", strconv.Quote(text)+" is not a number of seconds")
 		}
 	}
 	if text := form.Get("revision"); text != "" {
 		if c.Revision, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return c, &service.Error{Code: service.CodeInvalid, Field: "revision", Detail: "the form is incomplete: load the page again"}
+			return c, invalid("revision", "the form is incomplete: load the page again")
 		}
 	}
 	c.Backlog, err = number(form, "backlog")

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
@@ -151,24 +150,17 @@ func changeStorage(r *request) (*view, error) {
 			op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
 		}
 		if err == nil && op.Error != "" {
-			err = &service.Error{Code: service.CodeInvalid, Detail: op.Error}
+			err = invalid("", op.Error)
 		}
-		if e := (*service.Error)(nil); errors.As(err, &e) && e.Code == service.CodeInvalid {
-			v, failed := storagePage(r)
-			if failed != nil {
-				return nil, failed
-			}
-			d := v.data.(*storageData) //nolint:forcetypeassert // made by storagePage
-			d.Problem, d.Dir, v.status, v.still = e.Detail, dir, r.console.options.Status(err), true
-			return v, nil
-		}
-		if err != nil {
+		switch {
+		case service.IsCode(err, service.CodeInvalid):
+			return again(r, err, storagePage, func(d *storageData, reason string) { d.Problem, d.Dir = reason, dir })
+		case err != nil:
 			return nil, err
-		}
-		if op.FinishedAt == nil {
+		case op.FinishedAt == nil:
 			return r.back("storage", "The backup has begun.")
 		}
 		return r.back("storage", "The backup is in "+dir+".")
 	}
-	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "choose a backup or a check"}
+	return nil, invalid("do", "choose a backup or a check")
 }

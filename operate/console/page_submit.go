@@ -101,7 +101,7 @@ func submission(r *request) (service.Submission, error) {
 	if text := strings.TrimSpace(form.Get("priority")); text != "" {
 		n, err := strconv.ParseInt(text, 10, 33)
 		if err != nil {
-			return sub, &service.Error{Code: service.CodeInvalid, Field: "priority", Detail: strconv.Quote(text) + " is not a priority"}
+			return sub, invalid("priority", strconv.Quote(text)+" is not a priority")
 		}
 		sub.Priority = n
 	}
@@ -140,7 +140,7 @@ func number(form url.Values, name string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, &service.Error{Code: service.CodeInvalid, Field: name, Detail: strconv.Quote(text) + " is not a number of 0 or more"}
+		return 0, invalid(name, strconv.Quote(text)+" is not a number of 0 or more")
 	}
 	return n, nil
 }

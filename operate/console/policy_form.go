@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"broker/core/policytext"
-	"broker/operate/service"
 )
 
 // policyView is a policy in the form of a queue's page. Times are in seconds.
@@ -125,7 +124,7 @@ func backoffForm(form url.Values) (any, error) {
 		for part := range strings.SplitSeq(form.Get("waits"), ",") {
 			s, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 			if err != nil {
-				return nil, &service.Error{Code: service.CodeInvalid, Field: "waits", Detail: strconv.Quote(part) + " is not a number of seconds; write a list such as 10, 60, 600"}
+				return nil, invalid("waits", strconv.Quote(part)+" is not a number of seconds; write a list such as 10, 60, 600")
 			}
 			waits = append(waits, s)
 		}
@@ -150,7 +149,7 @@ func decimal(form url.Values, field string) (float64, error) {
 	text := strings.TrimSpace(form.Get(field))
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n < 0 {
-		return 0, &service.Error{Code: service.CodeInvalid, Field: field, Detail: strconv.Quote(text) + " is not a number of 0 or more"}
+		return 0, invalid(field, strconv.Quote(text)+" is not a number of 0 or more")
 	}
 	return n, nil
 }

@@ -49,7 +49,7 @@ func (r *request) applyQueueForm(name, do string) error {
 		}
 		change.Policy = policy
 	default:
-		return &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
+		return invalid("do", "there is no action "+strconv.Quote(do))
 	}
 	_, err := r.service.ChangeQueue(r.Context(), r.caller, name, change)
 	return err
@@ -89,7 +89,7 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 			return err
 		}
 		if n > math.MaxUint32 {
-			return &service.Error{Code: service.CodeInvalid, Field: field.name, Detail: num(n) + " is too large"}
+			return invalid(field.name, num(n)+" is too large")
 		}
 		if to := uint32(n); to != field.now { //nolint:gosec // not negative, as number sees to
 			*field.to = &to
@@ -117,7 +117,7 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return 0, &service.Error{Code: service.CodeInvalid, Field: "rate", Detail: strconv.Quote(text) + " is not a number of leases a second"}
+		return 0, invalid("rate", strconv.Quote(text)+" is not a number of leases a second")
 	}
 	return rate, nil
 }
@@ -132,10 +132,10 @@ func sharingForm(form url.Values) (*service.Sharing, error) {
 		s.KeyUnique = true
 	case "tag":
 		if s.KeyTag = strings.TrimSuffix(strings.TrimSpace(form.Get("tag")), ":"); s.KeyTag == "" {
-			return nil, &service.Error{Code: service.CodeInvalid, Field: "tag", Detail: "name the tag that holds the key, such as tenant for tenant:acme"}
+			return nil, invalid("tag", "name the tag that holds the key, such as tenant for tenant:acme")
 		}
 	default:
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "key", Detail: strconv.Quote(kind) + " is not tag or unique"}
+		return nil, invalid("key", strconv.Quote(kind)+" is not tag or unique")
 	}
 	for line := range strings.Lines(form.Get("weights")) {
 		if line = strings.TrimSpace(line); line == "" {
@@ -144,7 +144,7 @@ func sharingForm(form url.Values) (*service.Sharing, error) {
 		key, text, ok := cutLast(line, "=")
 		turns, err := strconv.ParseUint(text, 10, 32)
 		if !ok || err != nil {
-			return nil, &service.Error{Code: service.CodeInvalid, Field: "weights", Detail: strconv.Quote(line) + " is not a key, = and its turns, such as acme = 3"}
+			return nil, invalid("weights", strconv.Quote(line)+" is not a key, = and its turns, such as acme = 3")
 		}
 		if s.Weights == nil {
 			s.Weights = map[string]uint32{}

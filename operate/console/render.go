@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -61,18 +62,19 @@ func loadPages(c *Console) (*pages, error) {
 
 // frameData is the data of the frame around a page.
 type frameData struct {
-	Title, Nav, Root, Self, Nonce, Note, Version string
-	Theme                                        string // light, dark; empty: as the system
-	User                                         string // empty: logins are off
-	Session                                      bool   // the browser has a session
-	Live                                         bool
-	Turn                                         uint64 // of the event stream
-	Counts                                       counts
-	Rights                                       rights
-	Work, System                                 []choice
-	Running                                      []service.Operation // operations that have not ended
-	RunningMore                                  int                 // number of operations that are not shown
-	Data                                         any
+	Title, Nav, Root, Self, Note, Version string
+	Nonce                                 string // of the page's scripts, which its content security policy names; without characters that HTML escapes, because htmx compares it
+	Theme                                 string // light, dark; empty: as the system
+	User                                  string // empty: logins are off
+	Session                               bool   // the browser has a session
+	Live                                  bool
+	Turn                                  uint64 // of the event stream
+	Counts                                counts
+	Rights                                rights
+	Work, System                          []choice
+	Running                               []service.Operation // operations that have not ended
+	RunningMore                           int                 // number of operations that are not shown
+	Data                                  any
 }
 
 // mostRunning limits the number of operations that a page shows.
@@ -108,7 +110,7 @@ func mayChange(r rights, queue string) bool { return r.may(access.Operate, queue
 // frame reads the data of the frame around a view.
 func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
 	d := frameData{
-		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
+		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: rand.Text(),
 		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
 		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
 		Turn:   v.turn,

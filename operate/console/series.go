@@ -116,7 +116,6 @@ func markText(e *service.AuditEntry) string {
 // history is the recent history of one queue or all queues, for charts and spark lines.
 type history struct {
 	charts                             []chart
-	in, done, failed, ready, oldest    []float64 // by point
 	pace                               pace
 	sparkIn, sparkDone, sparkFailed    template.HTML
 	sparkReady, sparkLeased, sparkWait template.HTML
@@ -213,7 +212,7 @@ func newHistory(s *service.Series, per int) *history {
 	first := len(points) % per
 	points, from = points[first:], from.Add(time.Duration(first)*step)
 	var x []int64
-	var columns [6][]float64 // in, done, failed, ready, running, age of the oldest
+	var columns [5][]float64 // in, done, failed, ready, running
 	var waits, runs [3][]float64
 	for i := 0; i < len(points); i += per {
 		part := points[i : i+per]
@@ -227,7 +226,7 @@ func newHistory(s *service.Series, per int) *history {
 		x = append(x, from.Add(time.Duration(i+per)*step).Unix())
 		seconds := s.StepS * float64(per)
 		for k, v := range []float64{
-			float64(sum.Submitted) / seconds, float64(sum.Done) / seconds, float64(sum.Failed) / seconds, float64(last.Ready), float64(last.Leased), last.OldestAgeS,
+			float64(sum.Submitted) / seconds, float64(sum.Done) / seconds, float64(sum.Failed) / seconds, float64(last.Ready), float64(last.Leased),
 		} {
 			columns[k] = append(columns[k], round(v))
 		}
@@ -238,17 +237,17 @@ func newHistory(s *service.Series, per int) *history {
 			runs[k] = append(runs[k], round(v))
 		}
 	}
-	h.in, h.done, h.failed, h.ready, h.oldest = columns[0], columns[1], columns[2], columns[3], columns[5]
+	in, done, failed, ready, running := columns[0], columns[1], columns[2], columns[3], columns[4]
 	h.pace = paceOf(s.Points, s.StepS)
-	h.sparkIn, h.sparkDone, h.sparkFailed = spark(h.in, ""), spark(h.done, "good"), spark(h.failed, "bad")
-	h.sparkReady, h.sparkLeased, h.sparkWait = spark(h.ready, ""), spark(columns[4], ""), spark(waits[1], "")
+	h.sparkIn, h.sparkDone, h.sparkFailed = spark(in, ""), spark(done, "good"), spark(failed, "bad")
+	h.sparkReady, h.sparkLeased, h.sparkWait = spark(ready, ""), spark(running, ""), spark(waits[1], "")
 	quantiles, colours := []string{"p50", "p95", "p99"}, []string{"--good", "--in", "--warn"}
 	h.charts = []chart{
 		{"Throughput", "", chartData{
-			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x, Y: [][]float64{h.in, h.done, h.failed},
+			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x, Y: [][]float64{in, done, failed},
 		}},
 		{"Jobs", "", chartData{
-			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x, Y: [][]float64{h.ready, columns[4]},
+			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x, Y: [][]float64{ready, running},
 		}},
 		{"Wait", "from ready to a worker", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: waits[:]}},
 		{"Run", "from a worker to the end", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: runs[:]}},

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"sync"
@@ -38,10 +37,7 @@ type sessions struct {
 
 // start begins a session and returns its secret.
 func (s *sessions) start(caller service.Caller) string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	secret := base64.RawURLEncoding.EncodeToString(b[:])
-	now := s.now()
+	secret, now := rand.Text(), s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.bySecret) >= maxSessions || s.bySecret == nil {
