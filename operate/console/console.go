@@ -249,7 +249,7 @@ func plainly(e *service.Error) *service.Error {
 	return &said
 }
 
-// back redirects after a form to a page that shows a note.
+// back redirects to a page of the console, after a form with a note that the page shows.
 func (r *request) back(to, note string) (*view, error) {
 	if note != "" {
 		http.SetCookie(r.w, &http.Cookie{

@@ -201,11 +201,11 @@ func problemOf(e *service.Error) problem {
 // filterChip shows a condition with a link that removes it.
 type filterChip struct {
 	Label, Value string
-	URL          any // template.URL
+	URL          template.URL
 }
 
 // filterChips returns the active conditions.
-func filterChips(query url.Values) (chips []filterChip, err error) {
+func filterChips(query url.Values) (chips []filterChip) {
 	here := maps.Clone(query)
 	here.Del("cursor")
 	for i := range filterFields {
@@ -214,14 +214,10 @@ func filterChips(query url.Values) (chips []filterChip, err error) {
 		for _, v := range values {
 			q := maps.Clone(here)
 			q[field.Name] = slices.DeleteFunc(slices.Clone(values), func(other string) bool { return other == v })
-			link, err := with(q)
-			if err != nil {
-				return nil, err
-			}
-			chips = append(chips, filterChip{field.Label, v, link})
+			chips = append(chips, filterChip{field.Label, v, with(q)})
 		}
 	}
-	return chips, nil
+	return chips
 }
 
 // filterText describes a filter in words.

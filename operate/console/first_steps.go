@@ -97,9 +97,9 @@ foreach (post("/leases", ["queues" => ["greet"], "wait_s" => 20])["leases"] as $
 }
 
 // firstSteps returns the first steps, or nil once a job was submitted or if the caller may not see all queues.
-func (r *request) firstSteps(sum *service.Summary) (*firstSteps, error) {
+func (r *request) firstSteps(sum *service.Summary) *firstSteps {
 	if sum.Queues > 0 || sum.Totals.Submitted > 0 || !rightsOf(r.caller, "").Produce {
-		return nil, nil //nolint:nilnil // there are none
+		return nil
 	}
 	scheme, host := "http://", r.Host
 	if r.TLS != nil {
@@ -117,13 +117,9 @@ func (r *request) firstSteps(sum *service.Summary) (*firstSteps, error) {
 	}
 	at := max(slices.IndexFunc(languages, func(l language) bool { return l.name == r.query.Get("with") }), 0)
 	for i, l := range languages {
-		link, err := with(r.query, "with", l.name)
-		if err != nil {
-			return nil, err
-		}
-		f.Languages = append(f.Languages, choice{Value: l.name, Label: l.label, URL: link, Chosen: i == at})
+		f.Languages = append(f.Languages, choice{Value: l.name, Label: l.label, URL: with(r.query, "with", l.name), Chosen: i == at})
 	}
 	url := strings.NewReplacer("ADDRESS", scheme+host)
 	f.Submit, f.Work = url.Replace(languages[at].submit), url.Replace(languages[at].work)
-	return f, nil
+	return f
 }

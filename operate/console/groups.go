@@ -25,7 +25,7 @@ type jobGroup struct {
 	groupSeen
 	Error, Type, Message string
 	N                    int
-	URL                  any    // template.URL
+	URL                  template.URL
 	Filter               string // filter for exactly these jobs; empty: no such filter exists
 }
 
@@ -49,12 +49,10 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	here.Del("cursor")
 	for i := range d.Groups {
 		g := &d.Groups[i]
-		var err error
-		if g.URL, err = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type); err != nil {
-			return err
-		}
+		g.URL = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type)
 		g.Filter = groupFilter(g, r.actionFilter(d.States))
 		if g.Message == "" {
+			var err error
 			if g.Message, err = r.groupMessage(g, filter); err != nil {
 				return err
 			}
@@ -198,11 +196,7 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		if !b.IsZero() {
 			pairs[3] = formTime(b)
 		}
-		link, err := with(here, pairs...)
-		if err != nil {
-			return err
-		}
-		d.Spans = append(d.Spans, timeSpan{label, link, list.Count})
+		d.Spans = append(d.Spans, timeSpan{label, with(here, pairs...), list.Count})
 		d.SpansMost = max(d.SpansMost, list.Count, 1)
 		last = edge
 	}

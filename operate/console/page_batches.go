@@ -1,12 +1,14 @@
 package console
 
 import (
+	"html/template"
+
 	"broker/operate/service"
 )
 
 type batchesData struct {
 	Batches []service.Batch
-	Next    any // template.URL
+	Next    template.URL // empty on the last page
 }
 
 func batchesPage(r *request) (*view, error) {
@@ -14,10 +16,7 @@ func batchesPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &batchesData{Batches: list}
-	if d.Next, err = r.nextPage("batches", cursor); err != nil {
-		return nil, err
-	}
+	d := &batchesData{Batches: list, Next: r.nextPage("batches", cursor)}
 	return &view{page: "batches", title: "Batches", nav: "batches", data: d}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -105,10 +106,10 @@ type jobsData struct {
 	Jobs                 []service.Job
 	Count                int
 	Counted, Exact       bool
-	First, Next          any // template.URL
-	Looked, Of           int // number of jobs that a search has read so far, and of all that it may read
-	Continue             any // template.URL of the next page, while a search has found nothing
-	Hold                 any // template.URL of this page, without continuing the search
+	First, Next          template.URL
+	Looked, Of           int          // number of jobs that a search has read so far, and of all that it may read
+	Continue             template.URL // the next page, while a search has found nothing
+	Hold                 template.URL // this page, without continuing the search
 	Filter, OneQueue     string
 	Actions              []choice
 	Groups               []jobGroup
@@ -128,7 +129,7 @@ type jobsData struct {
 // stateTab is a tab for the jobs in one state.
 type stateTab struct {
 	Label   string
-	URL     any // template.URL
+	URL     template.URL
 	N       int
 	Counted bool
 	Chosen  bool
@@ -166,8 +167,7 @@ func (r *request) jobList(p listPage) (*view, error) {
 	}
 	searched, wrong := r.searched()
 	if searched != nil {
-		http.Redirect(r.w, r.Request, root(r.Request)+p.path+"?"+searched.Encode(), http.StatusSeeOther)
-		return nil, nil //nolint:nilnil // the redirect is the answer
+		return r.back(p.path+"?"+searched.Encode(), "")
 	}
 	states, fixed := givenStates(r.query), p.state != ""
 	if fixed {
@@ -189,9 +189,7 @@ func (r *request) jobList(p listPage) (*view, error) {
 		sort = p.sort
 	}
 	d.Sorts = jobSorts(sort, p.state)
-	if err := d.setBar(); err != nil {
-		return nil, err
-	}
+	d.setBar()
 	v := &view{page: "jobs", title: p.heading, nav: p.path, data: d}
 	if len(problems) == 0 {
 		err := r.findJobs(d, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor"), Sort: sort, Count: true}, p)
@@ -256,9 +254,7 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 		}
 	}
 	if page.Cursor != "" {
-		if d.First, err = with(here); err != nil {
-			return err
-		}
+		d.First = with(here)
 	}
 	if err := r.setUsual(d); err != nil {
 		return err
@@ -279,7 +275,7 @@ const searchPatience = 200 * time.Millisecond
 
 // setNext sets the link to the next page. For a search that reads jobs it also sets the number of jobs read; the page's script
 // continues while none is found.
-func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) (err error) {
+func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) error {
 	pairs := []string{"cursor", list.Cursor}
 	if list.Looked > 0 {
 		before, err := strconv.Atoi(r.query.Get("looked"))
@@ -296,15 +292,13 @@ func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter
 			d.Of = max(all.Count, d.Looked)
 		}
 	}
-	if d.Next, err = with(here, pairs...); err != nil {
-		return err
-	}
+	d.Next = with(here, pairs...)
 	d.Empty = "No job matches so far. The next page continues the search."
 	if len(list.Jobs) == 0 && r.query.Get("hold") == "" {
 		d.Continue = d.Next
-		d.Hold, err = with(r.query, "hold", "yes")
+		d.Hold = with(r.query, "hold", "yes")
 	}
-	return err
+	return nil
 }
 
 // slowFactor is the multiple of the 95th percentile of run times above which a job is marked as slow.
@@ -330,7 +324,7 @@ func (r *request) setUsual(d *jobsData) error {
 }
 
 // setBar sets the values of the filter bar.
-func (d *jobsData) setBar() (err error) {
+func (d *jobsData) setBar() {
 	for _, f := range filterFields {
 		if !f.top {
 			d.More = append(d.More, f)
@@ -348,8 +342,7 @@ func (d *jobsData) setBar() (err error) {
 		chosen := slices.ContainsFunc(d.Columns, func(o jobColumn) bool { return o.Name == c.Name })
 		d.AllColumns = append(d.AllColumns, choice{Value: c.Name, Label: c.Label, Chosen: chosen})
 	}
-	d.Chips, err = filterChips(d.query)
-	return err
+	d.Chips = filterChips(d.query)
 }
 
 // setTabs sets the tabs of the states. They have counts if the filter has no conditions besides the queue.
@@ -365,18 +358,10 @@ func (r *request) setTabs(d *jobsData, filter service.JobFilter) error {
 	for _, name := range []string{"cursor", "sort", "state"} {
 		here.Del(name)
 	}
-	all, err := with(here)
-	if err != nil {
-		return err
-	}
-	d.StateTabs = append(d.StateTabs, stateTab{Label: "All", URL: all, Chosen: len(d.States) == 0})
+	d.StateTabs = append(d.StateTabs, stateTab{Label: "All", URL: with(here), Chosen: len(d.States) == 0})
 	for _, name := range stateNames {
-		link, err := with(here, "state", name)
-		if err != nil {
-			return err
-		}
 		n, counted := counts[name]
-		d.StateTabs = append(d.StateTabs, stateTab{Label: stateLabel(name), URL: link, N: n, Counted: counted, Chosen: slices.Contains(d.States, name)})
+		d.StateTabs = append(d.StateTabs, stateTab{Label: stateLabel(name), URL: with(here, "state", name), N: n, Counted: counted, Chosen: slices.Contains(d.States, name)})
 	}
 	return nil
 }
@@ -414,11 +399,7 @@ func (r *request) keepColumns(p listPage) (*view, error) {
 	query := maps.Clone(r.query)
 	query.Del("column")
 	query.Del("keep")
-	link, err := with(query)
-	if err != nil {
-		return nil, err
-	}
-	return r.back(string(joinURL(p.path, link)), "")
+	return r.back(p.path+string(with(query)), "")
 }
 
 // columns returns the columns of the query, otherwise the columns that the same person has chosen for this page in this browser.

@@ -19,8 +19,7 @@ func jumpPage(r *request) (*view, error) {
 	} else if ignoreRefusal(err) != nil {
 		return nil, err
 	}
-	http.Redirect(r.w, r.Request, root(r.Request)+to, http.StatusSeeOther)
-	return nil, nil //nolint:nilnil // the redirect is the answer
+	return r.back(to, "")
 }
 
 // themeCookie stores the colour theme of this browser.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"html/template"
 	"slices"
 	"sort"
 	"strings"
@@ -14,13 +15,13 @@ import (
 
 type limitsData struct {
 	Limits   []service.Limit
-	Next     any // template.URL, nil on the last page
+	Next     template.URL // empty on the last page
 	Form     map[string]string
 	Open     bool
 	Problem  string
 	Keys     []service.Job // holders of unique keys, youngest first
 	KeyCount string
-	NextKeys any
+	NextKeys template.URL
 }
 
 var limitFields = []string{"queue", "queues", "types", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
@@ -43,10 +44,7 @@ func limitsPage(r *request) (*view, error) {
 	for i := range limits {
 		limits[i].Uses = inUse(limits[i].Uses)
 	}
-	d := &limitsData{Limits: limits, Form: map[string]string{"scope": "queue"}}
-	if d.Next, err = r.nextPage("limits", cursor); err != nil {
-		return nil, err
-	}
+	d := &limitsData{Limits: limits, Form: map[string]string{"scope": "queue"}, Next: r.nextPage("limits", cursor)}
 	holders, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{HoldsKey: true},
 		service.JobPage{Sort: "-created", Limit: keyRows, Cursor: r.query.Get("keys"), Count: true})
 	if err != nil {
@@ -57,11 +55,7 @@ func limitsPage(r *request) (*view, error) {
 		d.KeyCount += " or more"
 	}
 	if holders.Cursor != "" {
-		link, err := with(r.query, "keys", holders.Cursor)
-		if err != nil {
-			return nil, err
-		}
-		d.NextKeys = joinURL("limits", link+"#keys")
+		d.NextKeys = joinURL("limits", with(r.query, "keys", holders.Cursor)+"#keys")
 	}
 	return &view{page: "limits", title: "Limits", nav: "limits", data: d}, nil
 }

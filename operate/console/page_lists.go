@@ -27,7 +27,7 @@ type workersData struct {
 	Protocols []choice
 	Protocol  string // empty: all
 	Faktory   bool   // at least one of them can be quieted
-	Next      any
+	Next      template.URL
 }
 
 func workersPage(r *request) (*view, error) {
@@ -36,20 +36,16 @@ func workersPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &workersData{Workers: workersOnTop(workers), Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
+	d := &workersData{
+		Workers: workersOnTop(workers), Protocol: protocol, Next: r.nextPage("workers", cursor),
+		Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" }),
+	}
 	for _, name := range append([]string{""}, protocolNames...) {
 		label := "All"
 		if name != "" {
 			label = protocolLabel(name)
 		}
-		link, err := with(nil, "protocol", name)
-		if err != nil {
-			return nil, err
-		}
-		d.Protocols = append(d.Protocols, choice{Label: label, URL: link, Chosen: name == protocol})
-	}
-	if d.Next, err = r.nextPage("workers", cursor); err != nil {
-		return nil, err
+		d.Protocols = append(d.Protocols, choice{Label: label, URL: with(nil, "protocol", name), Chosen: name == protocol})
 	}
 	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
 }
@@ -181,7 +177,7 @@ func pendingText(o service.Operation) string {
 
 type auditData struct {
 	Entries []service.AuditEntry
-	Next    any
+	Next    template.URL
 }
 
 func auditPage(r *request) (*view, error) {
@@ -195,11 +191,7 @@ func auditPage(r *request) (*view, error) {
 	}
 	d := &auditData{Entries: entries}
 	if len(entries) == pageRows {
-		link, err := with(nil, "before", strconv.FormatUint(entries[len(entries)-1].Number, 10))
-		if err != nil {
-			return nil, err
-		}
-		d.Next = joinURL("audit", link)
+		d.Next = joinURL("audit", with(nil, "before", strconv.FormatUint(entries[len(entries)-1].Number, 10)))
 	}
 	return &view{page: "audit", title: "Audit log", nav: "audit", data: d}, nil
 }

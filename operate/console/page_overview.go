@@ -62,9 +62,7 @@ func overviewPage(r *request) (*view, error) {
 		return nil, err
 	}
 	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"])}
-	if d.Ranges, err = r.ranges(chosen); err != nil {
-		return nil, err
-	}
+	d.Ranges = r.ranges(chosen)
 	d.Uptime = span(r.console.options.Now().Sub(sum.StartedAt).Truncate(time.Second))
 	if d.Worst, err = r.keptWorst(); err != nil {
 		return nil, err
@@ -80,9 +78,7 @@ func overviewPage(r *request) (*view, error) {
 			d.Protocols = append(d.Protocols, row)
 		}
 	}
-	if d.First, err = r.firstSteps(&sum); err != nil {
-		return nil, err
-	}
+	d.First = r.firstSteps(&sum)
 	d.Store, err = r.storeFacts()
 	return &view{page: "overview", title: "Overview", data: d}, err
 }

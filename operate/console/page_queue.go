@@ -62,9 +62,7 @@ func queuePage(r *request) (*view, error) {
 		{Label: "wait p95", Value: secondsOr(h.pace.waitP95)},
 		{Label: "run p95", Value: secondsOr(h.pace.runP95)},
 	}
-	if d.Ranges, err = r.ranges(chosen); err != nil {
-		return nil, err
-	}
+	d.Ranges = r.ranges(chosen)
 	if d.Workers, err = r.workersOf(name); err != nil {
 		return nil, err
 	}

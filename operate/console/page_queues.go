@@ -17,7 +17,7 @@ const pageRows = 50
 // choice is an option or link of a page.
 type choice struct {
 	Value, Label string
-	URL          any // template.URL
+	URL          template.URL
 	Chosen       bool
 	Dangerous    bool
 }
@@ -39,7 +39,7 @@ type queuesData struct {
 	Search, Back string
 	Sorts        []choice
 	Columns      []queueColumn
-	Next         any // template.URL, nil on the last page
+	Next         template.URL // empty on the last page
 }
 
 // queueRow is a queue with its last half hour.
@@ -76,13 +76,13 @@ const sparkSpan = 30 * time.Minute
 // queueColumn is a column head that sorts the list.
 type queueColumn struct {
 	Value, Label string
-	URL          any // template.URL
+	URL          template.URL
 	Chosen       bool
 	Sorted       string // ascending or descending
 }
 
 // queueColumns returns the columns of the list of queues.
-func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
+func (r *request) queueColumns(sort string) (columns []queueColumn) {
 	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
 		if c.Value == "" {
 			columns = append(columns, queueColumn{Label: c.Label})
@@ -99,24 +99,18 @@ func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
 		if column.Chosen && !down {
 			next = "-" + c.Value
 		}
-		if column.URL, err = with(r.query, "sort", next, "cursor", ""); err != nil {
-			return nil, err
-		}
+		column.URL = with(r.query, "sort", next, "cursor", "")
 		columns = append(columns, column)
 	}
-	return columns, nil
+	return columns
 }
 
-// nextPage returns the link to the next page, nil on the last page.
-func (r *request) nextPage(path, cursor string) (any, error) {
+// nextPage returns the link to the next page, empty on the last page.
+func (r *request) nextPage(path, cursor string) template.URL {
 	if cursor == "" {
-		return nil, nil //nolint:nilnil // no link
+		return ""
 	}
-	link, err := with(r.query, "cursor", cursor)
-	if err != nil {
-		return nil, err
-	}
-	return joinURL(path, link), nil
+	return joinURL(path, with(r.query, "cursor", cursor))
 }
 
 func queuesPage(r *request) (*view, error) {
@@ -130,21 +124,13 @@ func queuesPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, err := r.nextPage("queues", cursor)
-	if err != nil {
-		return nil, err
-	}
-	columns, err := r.queueColumns(sort)
-	if err != nil {
-		return nil, err
-	}
 	rows, err := r.queueRows(list)
 	if err != nil {
 		return nil, err
 	}
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
 		Selected: map[string]bool{}, Typed: map[string]string{},
-		Queues: rows, Columns: columns, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
+		Queues: rows, Columns: r.queueColumns(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: r.nextPage("queues", cursor),
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
 	}}, nil

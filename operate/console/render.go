@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -366,15 +367,10 @@ func pretty(raw json.RawMessage) string {
 	return b.String()
 }
 
-// with replaces parameters of a query; an empty value removes a parameter.
-func with(query url.Values, pairs ...string) (template.URL, error) {
-	if len(pairs)%2 != 0 {
-		return "", fmt.Errorf("with: odd number of arguments")
-	}
+// with replaces parameters of a query by pairs of names and values; an empty value removes a parameter.
+func with(query url.Values, pairs ...string) template.URL {
 	q := url.Values{}
-	for name, values := range query {
-		q[name] = values
-	}
+	maps.Copy(q, query)
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
 			q.Del(pairs[i])
@@ -383,7 +379,7 @@ func with(query url.Values, pairs ...string) (template.URL, error) {
 		}
 	}
 	if len(q) == 0 {
-		return "?", nil
+		return "?"
 	}
-	return template.URL("?" + q.Encode()), nil //nolint:gosec // encoded
+	return template.URL("?" + q.Encode()) //nolint:gosec // encoded
 }

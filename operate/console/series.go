@@ -308,13 +308,9 @@ func spark(values []float64, class string) template.HTML {
 }
 
 // ranges returns the links to the time spans of charts.
-func (r *request) ranges(chosen seriesRange) (list []choice, err error) {
+func (r *request) ranges(chosen seriesRange) (list []choice) {
 	for _, s := range seriesRanges {
-		link, err := with(r.query, "range", s.name)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, choice{Value: s.name, Label: s.label, URL: link, Chosen: s.name == chosen.name})
+		list = append(list, choice{Value: s.name, Label: s.label, URL: with(r.query, "range", s.name), Chosen: s.name == chosen.name})
 	}
-	return list, nil
+	return list
 }
