@@ -46,7 +46,7 @@ func (t *term) archiveStatus() *core.Archive {
 
 // restoreCommand makes a store from an archive.
 func restoreCommand() *cobra.Command {
-	var from, to, at string
+	from, to, at := &textFlag{kind: "DIR"}, &textFlag{kind: "DATA"}, &textFlag{kind: "TIME"}
 	cmd := &cobra.Command{
 		Use:   "restore --from DIR --to DATA",
 		Short: "make a store from an archive, with its newest state or the state at a moment",
@@ -55,22 +55,19 @@ func restoreCommand() *cobra.Command {
 		Example: "  broker restore --from /mnt/archive --to /var/lib/broker-restored\n" +
 			"  broker restore --from /mnt/archive --at '2030-01-31 14:05' --to /var/lib/broker-restored",
 		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case from.text == "" || to.text == "":
+				return cli.UsageError(errors.New("--from and --to are required"))
+			case at.text == "" && cmd.Flags().Changed("at"):
+				return cli.UsageError(errors.New("--at is empty"))
+			}
+			return restore(cmd, from.text, to.text, at.text)
+		},
 	}
-	cmd.Flags().Var(&textFlag{kind: "DIR"}, "from", "folder of the archive")
-	cmd.Flags().Var(&textFlag{kind: "DATA"}, "to", "folder of the new store; it must not exist, or be empty")
-	cmd.Flags().Var(&textFlag{kind: "TIME"}, "at", "the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a duration before now such as 15m")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		for name, into := range map[string]*string{"from": &from, "to": &to, "at": &at} {
-			*into = cmd.Flags().Lookup(name).Value.String()
-		}
-		switch {
-		case from == "" || to == "":
-			return cli.UsageError(errors.New("--from and --to are required"))
-		case at == "" && cmd.Flags().Changed("at"):
-			return cli.UsageError(errors.New("--at is empty"))
-		}
-		return restore(cmd, from, to, at)
-	}
+	cmd.Flags().Var(from, "from", "folder of the archive")
+	cmd.Flags().Var(to, "to", "folder of the new store; it must not exist, or be empty")
+	cmd.Flags().Var(at, "at", "the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a duration before now such as 15m")
 	return cmd
 }
 
@@ -86,7 +83,7 @@ func restore(cmd *cobra.Command, from, to, at string) error {
 			return err
 		}
 		if moment.After(time.Now()) {
-			say(cmd.ErrOrStderr(), "warning: %s is in the future\n", shown(core.InstantOf(moment)))
+			cli.Say(cmd.ErrOrStderr(), "warning: %s is in the future\n", shown(core.InstantOf(moment)))
 		}
 		o.At = core.InstantOf(moment)
 	}
@@ -103,9 +100,9 @@ func restore(cmd *cobra.Command, from, to, at string) error {
 		return cli.Failed(err)
 	}
 	for _, n := range r.Notes {
-		say(cmd.ErrOrStderr(), "warning: %s\n", n)
+		cli.Say(cmd.ErrOrStderr(), "warning: %s\n", n)
 	}
-	say(cmd.OutOrStdout(), "%s is the store as of %s (commit %d)\nfrom %s and %d commits after it\n", to, shown(r.At), r.Number, r.Base, r.Entries)
+	cli.Say(cmd.OutOrStdout(), "%s is the store as of %s (commit %d)\nfrom %s and %d commits after it\n", to, shown(r.At), r.Number, r.Base, r.Entries)
 	return nil
 }
 
@@ -156,19 +153,19 @@ func checkArchive(cmd *cobra.Command, dir string, asJSON bool) error {
 
 func printArchive(cmd *cobra.Command, a *archiveReport) {
 	out := cmd.OutOrStdout()
-	say(out, "archive %s\n%d bytes\n", a.Archive, a.Bytes)
+	cli.Say(out, "archive %s\n%d bytes\n", a.Archive, a.Bytes)
 	for _, r := range a.Ranges {
-		say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)), counted(uint64(r.BaseCopies), "base copy", "base copies"), //nolint:gosec // a count
+		cli.Say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)), counted(uint64(r.BaseCopies), "base copy", "base copies"), //nolint:gosec // a count
 			counted(r.Commits, "commit", "commits"))
 	}
 	for _, d := range a.Damage {
-		say(cmd.ErrOrStderr(), "DAMAGED: %s\n", d)
+		cli.Say(cmd.ErrOrStderr(), "DAMAGED: %s\n", d)
 	}
 	switch {
 	case len(a.Ranges) == 0:
-		say(cmd.ErrOrStderr(), "nothing can be restored: there is no base copy that is whole\n")
+		cli.Say(cmd.ErrOrStderr(), "nothing can be restored: there is no base copy that is whole\n")
 	case a.Sound:
-		say(out, "no damage: every file was read, and every moment of these times can be restored\n")
+		cli.Say(out, "no damage: every file was read, and every moment of these times can be restored\n")
 	}
 }
 

@@ -6,27 +6,10 @@ import (
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
-	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/beanstalkd"
-	"broker/cmd/broker/cli"
 	"broker/config"
 )
-
-// beanstalkdSubcommand makes beanstalkdCommand a command of broker.
-func beanstalkdSubcommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "beanstalkd",
-		Short:              "serve beanstalkd clients with beanstalkd's command line; so does a link of that name",
-		DisableFlagParsing: true, // parse follows beanstalkd's rules
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if code := beanstalkdCommand(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {
-				return &cli.ExitError{Code: code}
-			}
-			return nil
-		},
-	}
-}
 
 // beanstalkdCommand runs the broker with beanstalkd's command line.
 func beanstalkdCommand(args []string, stdout, stderr io.Writer) int {

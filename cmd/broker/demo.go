@@ -75,7 +75,7 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 			return err
 		}
 		clients.Store(shop)
-		say(cmd.OutOrStdout(), "The console is at http://%s/\nInterrupt the command to end the demo; its store in %s is then removed.\n", at.HTTP, c.Data)
+		cli.Say(cmd.OutOrStdout(), "The console is at http://%s/\nInterrupt the command to end the demo; its store in %s is then removed.\n", at.HTTP, c.Data)
 		return nil
 	}
 	return p.run()

@@ -61,7 +61,7 @@ func doctorCommand() *cobra.Command {
 		if asJSON() {
 			err = printReportJSON(cmd, dir, x)
 		} else {
-			say(cmd.OutOrStdout(), "store %s\n", dir)
+			cli.Say(cmd.OutOrStdout(), "store %s\n", dir)
 			printContents(cmd.OutOrStdout(), x)
 			err = printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), x)
 		}
@@ -82,9 +82,9 @@ func salvageStore(cmd *cobra.Command, from, to string) (lost bool, err error) {
 		return false, err
 	}
 	for _, what := range v.Lost {
-		say(cmd.ErrOrStderr(), "LOST: %s\n", what)
+		cli.Say(cmd.ErrOrStderr(), "LOST: %s\n", what)
 	}
-	say(cmd.ErrOrStderr(), "%d jobs copied from %s to %s\n", v.Jobs, from, to)
+	cli.Say(cmd.ErrOrStderr(), "%d jobs copied from %s to %s\n", v.Jobs, from, to)
 	return len(v.Lost) > 0, nil
 }
 
@@ -146,7 +146,7 @@ type doctorQueue struct {
 
 // printContents lists the content of the store.
 func printContents(w io.Writer, x *engine.Report) {
-	say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes, x.Bodies, x.MetaEntries, x.Documents)
+	cli.Say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes, x.Bodies, x.MetaEntries, x.Documents)
 	if x.Stats == nil {
 		return
 	}
@@ -158,29 +158,29 @@ func printContents(w io.Writer, x *engine.Report) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	say(w, "%d jobs in %d queues", total, len(x.Queues))
+	cli.Say(w, "%d jobs in %d queues", total, len(x.Queues))
 	if total > 0 {
-		say(w, ": %s", strings.Join(parts, ", "))
+		cli.Say(w, ": %s", strings.Join(parts, ", "))
 	}
-	say(w, "\n")
+	cli.Say(w, "\n")
 	if len(x.Queues) == 0 {
 		return
 	}
 	sort.SliceStable(x.Queues, func(i, j int) bool { return jobsIn(&x.Queues[i]) > jobsIn(&x.Queues[j]) })
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	say(table, "ready\tscheduled\tblocked\tleased\tretrying\tdone\tdead\t queue\n")
+	cli.Say(table, "ready\tscheduled\tblocked\tleased\tretrying\tdone\tdead\t queue\n")
 	for i := range x.Queues[:min(len(x.Queues), maxQueueRows)] {
 		q := &x.Queues[i]
 		paused := ""
 		if q.Paused {
 			paused = " (paused)"
 		}
-		say(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t %s\n", q.Ready(), q.Scheduled, q.Blocked, q.Leased, q.Retrying, q.Done, q.Dead,
+		cli.Say(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t %s\n", q.Ready(), q.Scheduled, q.Blocked, q.Leased, q.Retrying, q.Done, q.Dead,
 			q.Name+paused)
 	}
-	_ = table.Flush() // see say
+	_ = table.Flush() // see cli.Say
 	if more := len(x.Queues) - maxQueueRows; more > 0 {
-		say(w, "and %d more queues\n", more)
+		cli.Say(w, "and %d more queues\n", more)
 	}
 }
 
@@ -191,21 +191,21 @@ func jobsIn(q *core.QueueInfo) int {
 // printFindings reports damage. The error contains the exit code.
 func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	for _, o := range x.Orphans {
-		say(stdout, "leftover, harmless: %s\n", o)
+		cli.Say(stdout, "leftover, harmless: %s\n", o)
 	}
 	for _, d := range x.Damage {
-		say(stderr, "DAMAGED: %s\n", d)
+		cli.Say(stderr, "DAMAGED: %s\n", d)
 	}
 	if x.Inconsistency != nil {
-		say(stderr, "INCONSISTENT: %v\n", x.Inconsistency)
+		cli.Say(stderr, "INCONSISTENT: %v\n", x.Inconsistency)
 	}
 	if x.More > 0 {
-		say(stderr, "and %d more findings\n", x.More)
+		cli.Say(stderr, "and %d more findings\n", x.More)
 	}
 	if !x.Sound() {
-		say(stderr, "restore the folder from a backup or an archive, or copy what can be read with broker doctor --salvage NEW-FOLDER\n")
+		cli.Say(stderr, "restore the folder from a backup or an archive, or copy what can be read with broker doctor --salvage NEW-FOLDER\n")
 		return &cli.ExitError{Code: cli.ExitDamaged}
 	}
-	say(stdout, "no damage: every record and every body was read, and they are consistent\n")
+	cli.Say(stdout, "no damage: every record and every body was read, and they are consistent\n")
 	return nil
 }

@@ -93,21 +93,21 @@ func printExplained(cmd *cobra.Command, r *explain.Report) {
 	out := cmd.OutOrStdout()
 	for i, s := range r.Jobs {
 		if i > 0 {
-			say(out, "\n")
+			cli.Say(out, "\n")
 		}
 		if s.ID == "" {
-			say(out, "job %s: the archive does not know it\n", s.Asked)
+			cli.Say(out, "job %s: the archive does not know it\n", s.Asked)
 			continue
 		}
-		say(out, "job %s, type %s, queue %s\n", s.ID, s.Type, s.Queue)
+		cli.Say(out, "job %s, type %s, queue %s\n", s.ID, s.Type, s.Queue)
 		for _, e := range s.Events {
-			say(out, "%s  %s\n", shown(e.At), e.What)
+			cli.Say(out, "%s  %s\n", shown(e.At), e.What)
 			for _, why := range e.Why {
-				say(out, "    %s\n", why)
+				cli.Say(out, "    %s\n", why)
 			}
 		}
 	}
 	for _, n := range r.Notes {
-		say(cmd.ErrOrStderr(), "warning: %s\n", n)
+		cli.Say(cmd.ErrOrStderr(), "warning: %s\n", n)
 	}
 }

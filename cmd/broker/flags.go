@@ -101,9 +101,9 @@ func checkConfigCommand() *cobra.Command {
 			if strings.HasSuffix(s.Path, ".password") && value != "" {
 				value = "(set)"
 			}
-			say(stdout, "%-27s %-18s %s\n", s.Path, value, s.Env())
+			cli.Say(stdout, "%-27s %-18s %s\n", s.Path, value, s.Env())
 		}
-		say(stdout, "%d routes, %d throttles, %d cron entries\nsettings are valid\n",
+		cli.Say(stdout, "%d routes, %d throttles, %d cron entries\nsettings are valid\n",
 			len(c.Routes), len(c.Throttles), len(c.Crons))
 		return nil
 	}
@@ -115,7 +115,7 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "show the version",
 		Args:  cobra.NoArgs,
-		Run:   func(cmd *cobra.Command, _ []string) { say(cmd.OutOrStdout(), "%s", versionLine()) },
+		Run:   func(cmd *cobra.Command, _ []string) { cli.Say(cmd.OutOrStdout(), "%s", versionLine()) },
 	}
 }
 

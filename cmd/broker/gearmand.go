@@ -5,30 +5,12 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"broker/cmd/broker/cli"
 	"broker/cmd/broker/gearmand"
 	"broker/frontends/eventloop"
 )
 
 // gearmanHTTPName is the front-end of gearmand's HTTP protocol in logs and metrics.
 const gearmanHTTPName = "gearman-http"
-
-// gearmandSubcommand makes gearmandCommand a command of broker.
-func gearmandSubcommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "gearmand",
-		Short:              "serve Gearman clients with gearmand's command line; so does a link of that name",
-		DisableFlagParsing: true, // parse follows gearmand's rules
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if code := gearmandCommand(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {
-				return &cli.ExitError{Code: code}
-			}
-			return nil
-		},
-	}
-}
 
 // gearmandCommand runs the broker with gearmand's command line.
 func gearmandCommand(args []string, stdout, stderr io.Writer) int {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 
 	"broker/config"
@@ -63,17 +63,15 @@ func sharingsOf(c *config.Config) map[string]core.Sharing {
 
 // applyLimits sets the limits and sharings that have changed.
 func (t *term) applyLimits(old, fresh *config.Config) {
-	client := t.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	defer t.engine.Close(client)
 	set := func(queue, done string, op core.Op) {
-		if r := t.engine.Do(client, []core.Op{op}, nil)[0]; r.Err != nil {
+		if r := core.DoOnce(t.engine, core.Internal, op)[0]; r.Err != nil {
 			t.log.Error().Err(r.Err).Str("queue", queue).Msg("limit refused")
 			return
 		}
 		t.log.Info().Str("queue", queue).Msg(done)
 	}
 	before, after := limitsOf(old), limitsOf(fresh)
-	for _, name := range limitNames(before, after) {
+	for _, name := range keysOf(before, after, limitName.compare) {
 		l, wanted := after[name]
 		switch had, known := before[name]; {
 		case !wanted:
@@ -83,7 +81,7 @@ func (t *term) applyLimits(old, fresh *config.Config) {
 		}
 	}
 	was, is := sharingsOf(old), sharingsOf(fresh)
-	for _, queue := range union(was, is) {
+	for _, queue := range keysOf(was, is, cmp.Compare[string]) {
 		s, wanted := is[queue]
 		switch had, known := was[queue]; {
 		case !wanted:
@@ -94,27 +92,13 @@ func (t *term) applyLimits(old, fresh *config.Config) {
 	}
 }
 
-// union returns the keys of both maps, in order.
-func union[V any](a, b map[string]V) (keys []string) {
-	for _, m := range []map[string]V{a, b} {
-		for key := range m {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
+// keysOf returns the keys of both maps, in order.
+func keysOf[K comparable, V any](a, b map[K]V, compare func(K, K) int) []K {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.SortFunc(keys, compare)
 	return slices.Compact(keys)
 }
 
-// limitNames returns the names in both maps, in order.
-func limitNames(a, b map[limitName]core.QueueLimit) (names []limitName) {
-	for _, m := range []map[limitName]core.QueueLimit{a, b} {
-		for name := range m {
-			names = append(names, name)
-		}
-	}
-	sort.Slice(names, func(i, j int) bool {
-		x, y := names[i], names[j]
-		return cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.scope, y.scope), cmp.Compare(x.name, y.name)) < 0
-	})
-	return slices.Compact(names)
+func (n limitName) compare(to limitName) int {
+	return cmp.Or(cmp.Compare(n.queue, to.queue), cmp.Compare(n.scope, to.scope), cmp.Compare(n.name, to.name))
 }

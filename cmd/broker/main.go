@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 )
@@ -19,6 +17,3 @@ func main() {
 	}
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
-
-// say prints to a terminal; an error cannot be reported anywhere.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

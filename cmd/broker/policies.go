@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"broker/config"
 	"broker/core"
@@ -50,7 +49,7 @@ func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 func (t *term) applyPolicies(old, fresh *config.Config) {
 	before, _ := policiesOf(old)
 	after, _ := policiesOf(fresh) // readSettings has checked them
-	for _, name := range policyNames(before, after) {
+	for _, name := range keysOf(before, after, policyName.compare) {
 		set, wanted := after[name]
 		if had, known := before[name]; known == wanted && reflect.DeepEqual(had, set) {
 			continue
@@ -65,15 +64,6 @@ func (t *term) applyPolicies(old, fresh *config.Config) {
 	}
 }
 
-// policyNames returns the names in both maps, in order.
-func policyNames(a, b map[policyName]core.JobPolicy) (names []policyName) {
-	for _, m := range []map[policyName]core.JobPolicy{a, b} {
-		for name := range m {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b policyName) int {
-		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.name, b.name))
-	})
-	return slices.Compact(names)
+func (n policyName) compare(to policyName) int {
+	return cmp.Or(cmp.Compare(n.scope, to.scope), cmp.Compare(n.name, to.name))
 }

@@ -23,7 +23,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version, _ := cmd.Flags().GetBool("version"); version { // no error: the flag is defined below
-				say(cmd.OutOrStdout(), "%s", versionLine())
+				cli.Say(cmd.OutOrStdout(), "%s", versionLine())
 				return nil
 			}
 			cmd.SetOut(stderr)
@@ -44,7 +44,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Group{ID: cli.GroupOperate, Title: "Operate:"},
 	)
 	for _, c := range []*cobra.Command{
-		serveCommand(), demoCommand(), testCommand(), shadowCommand(), checkConfigCommand(), gearmandSubcommand(), beanstalkdSubcommand(), versionCommand(),
+		serveCommand(), demoCommand(), testCommand(), shadowCommand(), checkConfigCommand(),
+		emulation("gearmand", "Gearman", gearmandCommand), emulation("beanstalkd", "beanstalkd", beanstalkdCommand), versionCommand(),
 	} {
 		c.GroupID = cli.GroupServer
 		root.AddCommand(c)
@@ -63,6 +64,21 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
+// emulation makes a command of broker from the command line of another server.
+func emulation(server, clients string, run func(args []string, stdout, stderr io.Writer) int) *cobra.Command {
+	return &cobra.Command{
+		Use:                server,
+		Short:              "serve " + clients + " clients with " + server + "'s command line; so does a link of that name",
+		DisableFlagParsing: true, // run follows the server's own rules
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if code := run(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {
+				return &cli.ExitError{Code: code}
+			}
+			return nil
+		},
+	}
+}
+
 // execute runs the command named by the arguments and returns the exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
@@ -76,7 +92,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	var exit *cli.ExitError
 	if !errors.As(err, &exit) {
-		say(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
+		cli.Say(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
 	return cli.Code(err)
 }

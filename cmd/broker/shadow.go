@@ -138,7 +138,7 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 	defer broker.close()
 	compare, err := wiretap.NewComparer(wiretap.Options{
 		Protocol: f.protocol, Server: f.upstream, Dial: broker.dial,
-		Different: func(d wiretap.Difference) { say(out, "%s\n", d.String()) },
+		Different: func(d wiretap.Difference) { cli.Say(out, "%s\n", d.String()) },
 	})
 	if err != nil {
 		return err
@@ -161,15 +161,15 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 	context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Serve
 	var watch sync.WaitGroup
 	watch.Go(func() { watchShadow(ctx, compare, broker, out, f) })
-	say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
-	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare, Unreachable: func(err error) { say(out, "the server cannot be reached: %v\n", err) }}
+	cli.Say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
+	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare, Unreachable: func(err error) { cli.Say(out, "the server cannot be reached: %v\n", err) }}
 	if switches != nil {
 		proxy.Join = switches.Join
 	}
 	err = proxy.Serve(ln)
 	watch.Wait()
 	report := compare.Finish()
-	say(out, "%s\n", report.Summary())
+	cli.Say(out, "%s\n", report.Summary())
 	return errors.Join(err, writeShadowReport(f.report, compare))
 }
 
@@ -186,7 +186,7 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 			if to == switchover.Returned {
 				what = "rolled back"
 			}
-			say(out, "queues %s: %s\n", what, strings.Join(queues, ", "))
+			cli.Say(out, "queues %s: %s\n", what, strings.Join(queues, ", "))
 		},
 	})
 	if err == nil && len(f.cutOver)+len(f.rollBack) > 0 {
@@ -216,7 +216,7 @@ func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, switches *switch
 		defer close(done)
 		_ = server.Serve(ln) // until it is closed
 	}()
-	say(out, "the comparison is at http://%s/\n", ln.Addr())
+	cli.Say(out, "the comparison is at http://%s/\n", ln.Addr())
 	return func() { _ = server.Close(); <-done }, nil
 }
 
@@ -234,7 +234,7 @@ func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowB
 			r := compare.Report()
 			broker.close()
 			if r.Dropped != "" {
-				say(out, "%s; clients are served on\n", r.Summary())
+				cli.Say(out, "%s; clients are served on\n", r.Summary())
 				reportShadow(f.report, compare, out)
 			}
 			return
@@ -245,7 +245,7 @@ func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowB
 		}
 		if r := compare.Report(); r.Requests > last && time.Since(said) >= shadowSayEvery {
 			last, said = r.Requests, time.Now()
-			say(out, "%s\n", r.Summary())
+			cli.Say(out, "%s\n", r.Summary())
 			reportShadow(f.report, compare, out)
 		}
 	}
@@ -254,7 +254,7 @@ func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowB
 // reportShadow writes the report while clients are served. A failure is only printed.
 func reportShadow(path string, compare *wiretap.Comparer, out io.Writer) {
 	if err := writeShadowReport(path, compare); err != nil {
-		say(out, "the report cannot be written: %v\n", err)
+		cli.Say(out, "the report cannot be written: %v\n", err)
 	}
 }
 

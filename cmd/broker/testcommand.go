@@ -62,17 +62,17 @@ func testCommand() *cobra.Command {
 func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Rates) error {
 	out := cmd.OutOrStdout()
 	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{faults: &hostile.Options{
-		Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { say(out, "%s\n", e) }),
+		Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { cli.Say(out, "%s\n", e) }),
 		Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
 	}})
 	stop := func() { p.requestShutdown(shutdown{}) }
 	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
 	p.onReady = func() error {
-		say(out, "seed %d, faults %s\n", seed, rates)
+		cli.Say(out, "seed %d, faults %s\n", seed, rates)
 		for _, f := range c.WireProtocols() {
-			say(out, "%s %s\n", f.Name, f.Listen)
+			cli.Say(out, "%s %s\n", f.Name, f.Listen)
 		}
-		say(out, "http %s\nready\n", c.HTTP.Listen)
+		cli.Say(out, "http %s\nready\n", c.HTTP.Listen)
 		return nil
 	}
 	return p.run()
