@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 
 	"broker/core"
@@ -37,6 +38,28 @@ func BenchmarkJobLife(b *testing.B) {
 					ops[i] = &core.Complete{Ref: core.Ref{Seq: replies[i].Seq}}
 				}
 				replies = e.Do(worker, ops, replies[:0])
+			}
+		})
+	}
+}
+
+// BenchmarkNewQueue is the first job of a new queue. Names that come in order are appended to lists of names, others are
+// inserted.
+func BenchmarkNewQueue(b *testing.B) {
+	for order, scatter := range map[string]uint32{"names in order": 1, "names in no order": 2654435761} {
+		b.Run(order, func(b *testing.B) {
+			e, err := engine.Open(engine.Options{Dir: b.TempDir(), Durability: engine.None})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = e.Shutdown() }() // the directory goes with the benchmark
+			client := e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
+			ops, replies := make([]core.Op, 1), []core.Reply(nil)
+			b.ReportAllocs()
+			for n := range b.N {
+				queue := fmt.Sprintf("reply-%010d", uint32(n)*scatter) //nolint:gosec // it may wrap around
+				ops[0] = &core.Submit{Job: &core.Job{Queue: queue, Body: []byte{1}, Origin: core.Gearman}}
+				replies = e.Do(client, ops, replies[:0])
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package gearman
 
 import (
 	"strings"
-	"unique"
 
 	"broker/core"
 )
@@ -25,7 +24,7 @@ func (n *name) valid() bool {
 	return !n.tooLong && len(n.queue) <= core.MaxQueueName && len(n.target) <= core.MaxQueueName
 }
 
-// names caches the functions that a connection uses, so that packets do not allocate strings. Connections share equal names.
+// names caches the functions that a connection uses, so that packets do not allocate strings.
 type names struct {
 	last  *name
 	all   map[string]*name
@@ -47,7 +46,7 @@ func (s *names) of(function []byte, o *Options) *name {
 	}
 	n := s.all[string(function)]
 	if n == nil {
-		n = newName(unique.Make(string(function)).Value(), o)
+		n = newName(string(function), o)
 		if s.all == nil || len(s.all) >= maxNames {
 			s.all = map[string]*name{}
 		}
@@ -60,7 +59,7 @@ func (s *names) of(function []byte, o *Options) *name {
 func newName(function string, o *Options) *name {
 	n := &name{function: function, queue: function}
 	if o.Namespace != "" {
-		n.queue = unique.Make(o.Namespace + function).Value()
+		n.queue = o.Namespace + function
 	}
 	n.target = n.queue
 	if o.Route != nil {

@@ -41,7 +41,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	j.CallbackFor, j.CreatedAt = number, m.table.Now
 	h, e := m.admit(j)
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
-	m.queues[e.Queue].counts.Submitted[e.Origin]++
+	m.queues[e.Queue].counts.of(e.Origin).submitted++
 	m.batches.Join(h)
 	m.move(e, core.Blocked)
 	m.table.Enlist(h, e)

@@ -321,7 +321,7 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 func (m *Machine) purgeJob(h uint32, by core.Protocol) {
 	e := m.table.At(h)
 	m.count(e.Origin, by, func(t *core.Totals) { t.Cancelled++ })
-	m.queues[e.Queue].counts.Cancelled[by]++
+	m.queues[e.Queue].counts.of(by).cancelled++
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
 }
 

@@ -56,7 +56,7 @@ type checker struct {
 // recount holds the recounted values of a queue.
 type recount struct {
 	able     int
-	holders  int
+	holders  uint32
 	woken    int
 	keptDone int
 }

@@ -71,8 +71,8 @@ func (c *checker) eachQueue() {
 		if (q.pausedUntil != 0) != (q.pauseTimer != 0) || q.pausedUntil != 0 && (!q.paused || m.table.Timers.At(q.pauseTimer) != q.pausedUntil) {
 			c.fail("queue %s is paused %v until %v", q.Name, q.paused, q.pausedUntil)
 		}
-		if have.keptDone != q.KeptDone.Len() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
-			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.Name, have.keptDone, q.KeptDone.Len(), q.surplus())
+		if have.keptDone != q.Kept() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
+			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.Name, have.keptDone, q.Kept(), q.surplus())
 		}
 		if q.idleTimer != 0 {
 			c.timers++

@@ -124,7 +124,7 @@ func (m *Machine) expire(h uint32) {
 	}
 	if e.State.Unfinished() {
 		m.count(e.Origin, e.Origin, func(t *core.Totals) { t.Expired++ })
-		m.queues[e.Queue].counts.Expired++
+		m.queues[e.Queue].counts.expired++
 	}
 	m.end(h, &core.Outcome{Cause: core.Expired})
 }

@@ -32,7 +32,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.countLostLease(e, op.Authority)
 	m.detach(h, e)
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Done++ })
-	m.queues[e.Queue].counts.Done[c.protocol]++
+	m.queues[e.Queue].counts.of(c.protocol).done++
 	m.watchFinish(c.protocol, e, false)
 	m.recordRunEnd(h, e, core.EventDone, "")
 	if m.endsUnseen(e) {
@@ -214,7 +214,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 		return
 	}
 	m.count(e.Origin, by, func(t *core.Totals) { t.Failed++ })
-	m.queues[e.Queue].counts.Failed[by]++
+	m.queues[e.Queue].counts.of(by).failed++
 	m.watchFinish(by, e, true)
 	e.Fails++
 	if m.table.FirstFail(h, e) == 0 {
@@ -338,7 +338,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 		m.table.EnsureOptional(h).TTL = e.ExpiresAt
 	}
 	m.count(e.Origin, by, func(t *core.Totals) { t.Dead++ })
-	m.queues[e.Queue].counts.Dead++
+	m.queues[e.Queue].counts.dead++
 	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Burials++ })
 	m.table.FreeUnique(h, e)
 	e.Set(table.Unlocked)

@@ -56,11 +56,11 @@ func (m *Machine) trimLater(n uint32, q *jobQueue) {
 func (q *jobQueue) surplus() int {
 	switch {
 	case q.retention == (core.Retention{}):
-		return q.KeptDone.Len()
+		return q.Kept()
 	case q.retention.Count == 0:
 		return 0
 	}
-	return q.KeptDone.Len() - q.retention.Count
+	return q.Kept() - q.retention.Count
 }
 
 // trim removes jobs beyond the limit after a job has finished.

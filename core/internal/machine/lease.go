@@ -400,8 +400,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		m.unlock(h)
 	}
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
-	q.counts.Leased[c.protocol]++
-	if op.Holder != core.HeldByConn || m.maxAttempts(e) > 0 || q.spent.Leases > 0 || m.opts.AwaitLeases {
+	q.counts.of(c.protocol).leased++
+	if op.Holder != core.HeldByConn || m.maxAttempts(e) > 0 || q.spent != nil || m.opts.AwaitLeases {
 		e.Set(table.Changed)
 		m.table.Touch(h, e)
 	}

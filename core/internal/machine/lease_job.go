@@ -28,7 +28,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 		m.unlock(h)
 	}
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
-	m.queues[e.Queue].counts.Leased[c.protocol]++
+	m.queues[e.Queue].counts.of(c.protocol).leased++
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: core.Grant{

@@ -27,7 +27,7 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 		until = m.table.Now.Add(op.For)
 	}
 	m.setPause(n, q, op.Paused, until, op.For)
-	q.counts.Paused[c.protocol]++
+	q.counts.of(c.protocol).paused++
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 	m.offer(n)

@@ -52,8 +52,8 @@ func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
 	}
 	info := m.queueInfo(n)
 	info.Sharing = m.queues[n].SharingOf()
-	if rule := m.queues[n].spent; rule.Leases > 0 {
-		info.Spent = &rule
+	if rule := m.queues[n].spent; rule != nil {
+		info.Spent = new(*rule)
 	}
 	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{info}, Commit: m.table.MetaCommit()})
 }
@@ -65,7 +65,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Scheduled: q.Count[core.Scheduled], Leased: q.Count[core.Leased], Retrying: q.Count[core.Retrying],
 		Blocked: q.Count[core.Blocked], Done: q.Count[core.Done], Dead: q.Count[core.Dead],
 		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, PausedUntil: q.pausedUntil,
-		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.Limits, Counts: q.counts,
+		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.Limits, Counts: q.counts.all(),
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.watch)
 	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {

@@ -16,33 +16,34 @@ import (
 
 type queueLine = queue.Line
 
-// jobQueue is one queue: its jobs in order, its counters, its waiting workers.
+// jobQueue is one queue: its jobs in order, its counters, its waiting workers. There may be a million, most with one job: what few queues
+// need is behind pointers.
 type jobQueue struct {
 	limit.Queue
 	watch        telemetry.Queue
 	workers      int
-	holders      int          // see core.HoldQueue
 	knownSince   core.Instant // when the queue was created
+	visitMark    uint64       // the last list of names in which the queue occurred; see Machine.visitMark
+	woken        int          // workers that were woken for its jobs and have not responded yet
 	waitList     queueLine
-	visitMark    uint64 // the last list of names in which the queue occurred; see Machine.visitMark
-	offered      bool   // see Machine.offers
-	wakeTimedOut bool   // a worker was woken for a job and has not responded in time
-	woken        int    // workers that were woken for its jobs and have not responded yet
+	offered      bool // see Machine.offers
+	wakeTimedOut bool // a worker was woken for a job and has not responded in time
+	stored       bool // its settings are stored
 	paused       bool
 	pausedUntil  core.Instant // zero: until a client resumes it
 	pausedFor    time.Duration
 	pauseTimer   timer.ID
 	unfitTimer   timer.ID // set while a search has left jobs that must not be handed out; see runnable
-	lifetime     lifetime
-	stored       bool // its settings are stored
-	counts       core.QueueCounts
 	idleTimer    timer.ID
+	trimTimer    timer.ID // set while there are too many kept jobs
+	lifetime     lifetime
+	holders      uint32 // see core.HoldQueue
+	lasting      uint32 // during recovery only: restored jobs that keep the queue until the next restart
+	used         uint32 // during recovery only: restored jobs that keep the queue for idleFor
+	counts       counts
 	retention    core.Retention
-	trimTimer    timer.ID       // set while there are too many kept jobs
-	rules        *policy.Policy // policy for its jobs; nil if there is none
-	spent        core.SpentRule // zero: none
-	lasting      int            // during recovery only: restored jobs that keep the queue until the next restart
-	used         int            // during recovery only: restored jobs that keep the queue for idleFor
+	rules        *policy.Policy  // policy for its jobs; nil if there is none
+	spent        *core.SpentRule // nil: none
 }
 
 // lifetime says how long a queue without jobs, workers and settings is kept.
@@ -161,7 +162,7 @@ func (m *Machine) idleTimeout(n uint32) {
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
 	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting && !q.Joining &&
-		q.Limits == (core.Limits{}) && !q.HasPolicy() && q.spent == (core.SpentRule{})
+		q.Limits == (core.Limits{}) && !q.HasPolicy() && q.spent == nil
 }
 
 func (m *Machine) forgetQueue(n uint32) {
@@ -195,7 +196,7 @@ const queueMetaPrefix = "core/queue/"
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{
 		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor, Kept: q.lifetime == overRestarts,
-		Limits: q.Limits, Spent: q.spent,
+		Limits: q.Limits, Spent: q.spentRule(),
 	}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.Name
@@ -240,7 +241,8 @@ func (m *Machine) restoreQueue(name string, value []byte) error {
 		n, _ = m.queueNamed(name)
 	}
 	q := m.queues[n]
-	q.stored, q.spent = true, k.Spent
+	q.stored = true
+	q.setSpent(k.Spent)
 	q.SetLimits(k.Limits)
 	m.setPause(n, q, k.Paused, k.Until, k.For)
 	switch {

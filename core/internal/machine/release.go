@@ -11,7 +11,7 @@ func (m *Machine) releaseLease(h uint32) {
 	e := m.table.At(h)
 	m.unhold(h, e)
 	m.count(e.Origin, e.HolderFrom, func(t *core.Totals) { t.Released++ })
-	m.queues[e.Queue].counts.Released++
+	m.queues[e.Queue].counts.released++
 	m.record(h, e, core.EventReleased, "")
 	e.Set(table.Requeued)
 	m.requeueLeased(h, e)
@@ -26,7 +26,7 @@ func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 	e := m.table.At(h)
 	m.unhold(h, e)
 	m.count(e.Origin, e.HolderFrom, func(t *core.Totals) { t.Released++ })
-	m.queues[e.Queue].counts.Released++
+	m.queues[e.Queue].counts.released++
 	m.record(h, e, core.EventReleased, "returned unused")
 	e.Attempts--
 	m.requeueLeased(h, e)

@@ -20,7 +20,7 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 		e.Clear(table.Unlocked)
 	}
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
-	m.queues[e.Queue].counts.Submitted[e.Origin]++
+	m.queues[e.Queue].counts.of(e.Origin).submitted++
 	e.Set(table.Rerun | table.Changed)
 	m.table.Touch(h, e)
 	m.record(h, e, core.EventChanged, "rerun")

@@ -17,17 +17,32 @@ func (m *Machine) moveSpent(c *client, op *core.MoveSpent) {
 		return
 	}
 	n := m.table.QueueNumber(op.Queue)
-	if n == 0 && op.Rule == (core.SpentRule{}) || n != 0 && m.queues[n].spent == op.Rule {
+	if n == 0 && op.Rule == (core.SpentRule{}) || n != 0 && m.queues[n].spentRule() == op.Rule {
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.MetaCommit()})
 		return
 	}
 	n = m.queueForLimits(op.Queue)
 	q := m.queues[n]
-	q.spent = op.Rule
-	q.spent.To = strings.Clone(op.Rule.To)
+	rule := op.Rule
+	rule.To = strings.Clone(rule.To)
+	q.setSpent(rule)
 	m.storeQueue(q)
 	m.dropIdle(n)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
+}
+
+func (q *jobQueue) setSpent(rule core.SpentRule) {
+	q.spent = nil
+	if rule.Leases > 0 {
+		q.spent = &rule
+	}
+}
+
+func (q *jobQueue) spentRule() (rule core.SpentRule) {
+	if q.spent != nil {
+		rule = *q.spent
+	}
+	return rule
 }
 
 // leasesHere returns how many leases a job has had since it moved by a SpentRule; without a move, all.
@@ -48,8 +63,8 @@ func (m *Machine) setAttempts(h uint32, e *table.Entry, n uint32) {
 
 // toMove reports whether a ready job moves to another queue instead of a further lease.
 func (m *Machine) toMove(h uint32, e *table.Entry) bool {
-	rule := &m.queues[e.Queue].spent
-	return rule.Leases > 0 && m.leasesHere(h, e) >= rule.Leases && !e.Has(table.Ephemeral) && e.Words&table.EndFails == 0 &&
+	rule := m.queues[e.Queue].spent
+	return rule != nil && m.leasesHere(h, e) >= rule.Leases && !e.Has(table.Ephemeral) && e.Words&table.EndFails == 0 &&
 		(e.MaxAttempts == 0 || e.MaxAttempts == math.MaxUint32)
 }
 

@@ -72,7 +72,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) (u
 	h, e := m.admit(j)
 	m.count(e.Origin, by, func(t *core.Totals) { t.Submitted++ })
 	q := m.queues[e.Queue]
-	q.counts.Submitted[e.Origin]++
+	q.counts.of(e.Origin).submitted++
 	m.meters.Submitted(&q.watch, m.table.Now)
 	return h, e
 }

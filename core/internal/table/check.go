@@ -352,34 +352,22 @@ func (c *Check) numbers() {
 	}
 }
 
-// queueNames checks the lists of queues by name.
+// queueNames checks the list of queues by name, and the queues that are not in it yet.
 func (c *Check) queueNames() {
-	t, shown := c.t, 0
+	t, x, hidden := c.t, &c.t.inOrder, 0
 	for _, q := range t.queues {
-		if q != nil && !q.Hidden {
-			shown++
+		if q != nil && q.Hidden {
+			hidden++
 		}
 	}
-	for _, x := range []struct {
-		what   string
-		list   *queue.List
-		want   int
-		before queue.Before
-	}{
-		{"queues by name", &t.inOrder.all, t.QueueCount(), t.byName},
-		{"rows by name", &t.inOrder.rows, shown, t.byName},
-		{"queues by folded name", &t.inOrder.folded, t.QueueCount(), t.byFoldedName},
-	} {
-		last := uint32(0)
-		for _, n := range x.list.Slice(0, x.list.Len(), nil) {
-			if q := t.queues[n]; q == nil || last != 0 && !x.before(last, n) {
-				c.fail("%s: queue %d is out of order, or forgotten", x.what, n)
-				return
-			}
-			last = n
-		}
-		if x.list.Len() != x.want {
-			c.fail("%s: %d in the list, want %d", x.what, x.list.Len(), x.want)
+	if n := x.sorted.Len() + len(x.unsorted); n != t.QueueCount() || x.hidden != hidden {
+		c.fail("queues by name: %d in the list and %d hidden, want %d and %d", n, x.hidden, t.QueueCount(), hidden)
+	}
+	all := x.sorted.Slice(0, x.sorted.Len(), nil)
+	for i, n := range append(all, x.unsorted...) {
+		if t.queues[n] == nil || i > 0 && i < len(all) && !t.byName(all[i-1], n) {
+			c.fail("queues by name: queue %d is out of order, or forgotten", n)
+			return
 		}
 	}
 }

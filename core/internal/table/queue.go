@@ -10,8 +10,8 @@ type Queue struct {
 	Name      string
 	Ready     queue.List
 	ByState   *StateLists
-	Scheduled queue.List // for lists; the timer decides when they are due
-	KeptDone  queue.List // jobs kept only for the retention of the queue
+	Scheduled queue.List  // for lists; the timer decides when they are due
+	KeptDone  *queue.List // jobs kept only for the retention of the queue; nil: there was none yet
 	Count     [len(core.States) + 1]int
 	Class     [3]int // ready jobs by classOf
 	Hidden    bool   // purged: not listed until a job is ready here or a client names it
@@ -24,6 +24,14 @@ func (q *Queue) Unfinished() int {
 }
 
 func (q *Queue) Jobs() int { return q.Unfinished() + q.Count[core.Done] + q.Count[core.Dead] }
+
+// Kept is the number of jobs in KeptDone.
+func (q *Queue) Kept() int {
+	if q.KeptDone == nil {
+		return 0
+	}
+	return q.KeptDone.Len()
+}
 
 // ListOf returns the queue's list of its jobs in a state; nil: there is none yet.
 func (q *Queue) ListOf(state core.State) *queue.List {
@@ -51,7 +59,7 @@ func (q *Queue) list(s core.State) *queue.List {
 	return nil
 }
 
-// AddQueue numbers a queue and adds it to all lists of names.
+// AddQueue numbers a queue and adds it to the list of names.
 func (t *Table) AddQueue(q *Queue) (n uint32) {
 	if k := len(t.freeQ); k > 0 {
 		n, t.freeQ = t.freeQ[k-1], t.freeQ[:k-1]
@@ -61,18 +69,15 @@ func (t *Table) AddQueue(q *Queue) (n uint32) {
 		t.queues = append(t.queues, q)
 	}
 	t.names[q.Name] = n
-	t.inOrder.all.Push(n, t.byName)
-	t.inOrder.folded.Push(n, t.byFoldedName)
-	t.inOrder.rows.Push(n, t.byName)
+	t.addName(n, q.Name)
 	return n
 }
 
-// RemoveQueue removes a queue from all lists; its number may be reused.
+// RemoveQueue removes a queue; its number may be reused.
 func (t *Table) RemoveQueue(n uint32) {
-	t.Hide(n)
+	t.Show(n) // it counts as hidden no longer
 	delete(t.names, t.queues[n].Name)
-	t.inOrder.all.Remove(n, t.byName)
-	t.inOrder.folded.Remove(n, t.byFoldedName)
+	t.removeName(n)
 	t.queues[n] = nil
 	t.freeQ = append(t.freeQ, n)
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -8,53 +9,78 @@ import (
 	"broker/core/internal/queue"
 )
 
-// queueNames keeps the numbers of queues sorted by name. With hundreds of thousands of queues, adding a queue and listing a page
-// are still cheap.
+// queueNames keeps the numbers of all queues sorted by name. New queues are sorted in together, once there are maxUnsorted or when the
+// names are listed: one search for each would take longer than all other work for a new queue.
 type queueNames struct {
-	all    queue.List // by name
-	rows   queue.List // visible queues, by name
-	folded queue.List // all queues, by name ignoring case, then by name
+	of       []string // by number: a search in the queues themselves would touch a page of memory with each step
+	sorted   queue.List
+	unsorted []uint32
+	hidden   int // queues that are not listed
+}
+
+const maxUnsorted = 256
+
+func (t *Table) addName(n uint32, name string) {
+	x := &t.inOrder
+	if int(n) >= len(x.of) {
+		x.of = append(x.of, make([]string, int(n)+1-len(x.of))...)
+	}
+	x.of[n] = name
+	if x.unsorted = append(x.unsorted, n); len(x.unsorted) == maxUnsorted {
+		t.sortNames()
+	}
+}
+
+func (t *Table) removeName(n uint32) {
+	x := &t.inOrder
+	if i := slices.Index(x.unsorted, n); i >= 0 {
+		x.unsorted = slices.Delete(x.unsorted, i, i+1)
+	} else {
+		x.sorted.Remove(n, t.byName)
+	}
+	x.of[n] = ""
+}
+
+// sortNames returns the list of all queues by name.
+func (t *Table) sortNames() *queue.List {
+	x := &t.inOrder
+	slices.SortFunc(x.unsorted, func(a, b uint32) int { return strings.Compare(x.of[a], x.of[b]) })
+	for _, n := range x.unsorted {
+		x.sorted.Push(n, t.byName)
+	}
+	x.unsorted = x.unsorted[:0]
+	return &x.sorted
 }
 
 // Hide removes a queue from lists until a client names it or a job is ready in it.
 func (t *Table) Hide(n uint32) {
-	q := t.queues[n]
-	if !q.Hidden {
+	if q := t.queues[n]; !q.Hidden {
 		q.Hidden = true
-		t.inOrder.rows.Remove(n, t.byName)
+		t.inOrder.hidden++
 	}
 }
 
 // Show undoes Hide.
 func (t *Table) Show(n uint32) {
-	q := t.queues[n]
-	if q.Hidden {
+	if q := t.queues[n]; q.Hidden {
 		q.Hidden = false
-		t.inOrder.rows.Push(n, t.byName)
+		t.inOrder.hidden--
 	}
 }
 
-func (t *Table) nameBefore(a, b uint32) bool { return t.queues[a].Name < t.queues[b].Name }
-
-func (t *Table) foldedNameBefore(a, b uint32) bool {
-	x, y := t.queues[a].Name, t.queues[b].Name
-	if c := CompareFold(x, y); c != 0 {
-		return c < 0
-	}
-	return x < y
-}
+func (t *Table) nameBefore(a, b uint32) bool { return t.inOrder.of[a] < t.inOrder.of[b] }
 
 // SortedQueues returns the numbers of all queues in byte order of their names.
-func (t *Table) SortedQueues() []uint32 { return t.inOrder.all.Slice(0, t.inOrder.all.Len(), nil) }
+func (t *Table) SortedQueues() []uint32 { return t.sortNames().Slice(0, t.QueueCount(), nil) }
 
-// QueueFold is the first queue with this name ignoring case, or zero.
+// QueueFold is the first queue with this name ignoring case, or zero. It compares all names.
 func (t *Table) QueueFold(name string) uint32 {
-	before := func(n uint32) bool { return CompareFold(t.queues[n].Name, name) < 0 }
-	n := t.inOrder.folded.At(t.inOrder.folded.Search(before))
-	if n == 0 || CompareFold(t.queues[n].Name, name) != 0 {
-		return 0
+	for _, n := range t.SortedQueues() {
+		if CompareFold(t.inOrder.of[n], name) == 0 {
+			return n
+		}
 	}
-	return n
+	return 0
 }
 
 // CompareFold compares texts ignoring case. For UTF-8 texts, it is zero if strings.EqualFold is true.
@@ -87,32 +113,39 @@ func foldRune(r rune, size int, first byte) rune {
 
 // RowsAtOnce returns how many rows to allocate for a list with a limit.
 func (t *Table) RowsAtOnce(limit int) int {
+	rows := min(t.QueueCount()-t.inOrder.hidden, maxRowsAtOnce)
 	if limit <= 0 {
-		limit = t.inOrder.rows.Len()
+		return rows
 	}
-	return min(limit, t.inOrder.rows.Len(), maxRowsAtOnce)
+	return min(limit, rows)
 }
 
-// EachRow calls visit for the listed queues whose names start with prefix and come after after, from an offset, at most
-// limit; zero: all.
+// EachRow calls visit for the queues that are not hidden, whose names start with prefix and come after after, from an offset, at
+// most limit; zero: all.
 func (t *Table) EachRow(prefix, after string, offset, limit int, visit func(n uint32)) {
-	from := t.inOrder.rows.Search(func(n uint32) bool {
-		name := t.queues[n].Name
+	l := t.sortNames()
+	from := l.Search(func(n uint32) bool {
+		name := t.inOrder.of[n]
 		return name < prefix || after != "" && name <= after
-	}) + offset
-	if limit <= 0 {
-		limit = t.inOrder.rows.Len()
+	})
+	if t.inOrder.hidden == 0 { // the usual case: rows before the offset need no look
+		from, offset = from+offset, 0
 	}
-	for numbers := []uint32(nil); limit > 0; limit -= len(numbers) {
-		numbers = t.inOrder.rows.Slice(from, min(limit, queuePage), numbers[:0])
+	if limit <= 0 {
+		limit = l.Len()
+	}
+	for numbers := l.Slice(from, queuePage, nil); len(numbers) > 0; numbers = l.Slice(from, queuePage, numbers[:0]) {
 		for _, n := range numbers {
-			if !strings.HasPrefix(t.queues[n].Name, prefix) {
+			switch q := t.queues[n]; {
+			case limit == 0 || !strings.HasPrefix(t.inOrder.of[n], prefix):
 				return
+			case q.Hidden:
+			case offset > 0:
+				offset--
+			default:
+				limit--
+				visit(n)
 			}
-			visit(n)
-		}
-		if len(numbers) == 0 {
-			return
 		}
 		from += len(numbers)
 	}
@@ -120,10 +153,10 @@ func (t *Table) EachRow(prefix, after string, offset, limit int, visit func(n ui
 
 // QueuesWith returns the queues whose names have a prefix, in order of names.
 func (t *Table) QueuesWith(prefix string) []uint32 {
-	l := &t.inOrder.all
-	from := l.Search(func(n uint32) bool { return t.queues[n].Name < prefix })
+	l := t.sortNames()
+	from := l.Search(func(n uint32) bool { return t.inOrder.of[n] < prefix })
 	to := l.Search(func(n uint32) bool {
-		name := t.queues[n].Name
+		name := t.inOrder.of[n]
 		return name < prefix || strings.HasPrefix(name, prefix)
 	})
 	return l.Slice(from, to-from, []uint32{})
@@ -137,13 +170,13 @@ const (
 
 // QueuesFrom are the queues from a name on, in order.
 func (t *Table) QueuesFrom(name string) []uint32 {
-	l := &t.inOrder.all
-	from := l.Search(func(n uint32) bool { return t.queues[n].Name < name })
+	l := t.sortNames()
+	from := l.Search(func(n uint32) bool { return t.inOrder.of[n] < name })
 	return l.Slice(from, l.Len()-from, nil)
 }
 
 // QueuesUpTo are the queues up to a name, in order.
 func (t *Table) QueuesUpTo(name string) []uint32 {
-	l := &t.inOrder.all
-	return l.Slice(0, l.Search(func(n uint32) bool { return t.queues[n].Name <= name }), nil)
+	l := t.sortNames()
+	return l.Slice(0, l.Search(func(n uint32) bool { return t.inOrder.of[n] <= name }), nil)
 }

@@ -26,7 +26,11 @@ func (t *Table) Enlist(h uint32, e *Entry) {
 	case core.Done:
 		t.queueLists(e)[e.State].Push(h, t.sooner)
 		if e.Has(KeptByQueue) {
-			t.queues[e.Queue].KeptDone.Push(h, t.sooner)
+			q := t.queues[e.Queue]
+			if q.KeptDone == nil {
+				q.KeptDone = new(queue.List)
+			}
+			q.KeptDone.Push(h, t.sooner)
 		}
 	case core.Retrying, core.Dead:
 		t.queueLists(e)[e.State].Push(h, t.sooner)

@@ -50,12 +50,12 @@ type Table struct {
 	// or a later position, so that it does not overtake older jobs if the clock was set back.
 	LastPlace, FirstPlace core.Instant
 
-	queues               []*Queue // by number, from 1
-	freeQ                []uint32
-	names                map[string]uint32
-	lastNamed            uint32 // queue that was found last; see QueueNumber
-	inOrder              queueNames
-	byName, byFoldedName queue.Before
+	queues    []*Queue // by number, from 1
+	freeQ     []uint32
+	names     map[string]uint32
+	lastNamed uint32 // queue that was found last; see QueueNumber
+	inOrder   queueNames
+	byName    queue.Before
 
 	NextSeq  uint64
 	reserved uint64 // no Seq from here on may be assigned before a new reservation is sealed
@@ -111,7 +111,7 @@ func New(o Options) *Table {
 		}
 		return x.Seq < y.Seq
 	}
-	t.byName, t.byFoldedName = t.nameBefore, t.foldedNameBefore
+	t.byName = t.nameBefore
 	t.Workers, t.Types, t.Groups.Names = newNameTable(), newNameTable(), newNameTable()
 	t.Groups.Counts = map[failureKey]int{}
 	return t

@@ -9,6 +9,7 @@ import (
 	"broker/core/internal/batch"
 	"broker/core/internal/limit"
 	"broker/core/internal/machine"
+	"broker/core/internal/queue"
 	"broker/core/internal/schedule"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
@@ -130,11 +131,14 @@ func showQueue(p *machine.Parts, name string) string {
 	q := p.Queues[n]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %v %v %s", q.Count, q.Class, q.Hidden, p.Settings[n])
+	lists, kept := q.ByState, q.KeptDone
+	if kept == nil {
+		kept = new(queue.List)
+	}
 	fmt.Fprintf(
 		&b, " ready %v scheduled %v kept %v",
-		table.Seqs(p.Table, &q.Ready), table.Seqs(p.Table, &q.Scheduled), table.Seqs(p.Table, &q.KeptDone),
+		table.Seqs(p.Table, &q.Ready), table.Seqs(p.Table, &q.Scheduled), table.Seqs(p.Table, kept),
 	)
-	lists := q.ByState
 	if lists == nil {
 		lists = new(table.StateLists)
 	}
