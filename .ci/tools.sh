@@ -32,5 +32,5 @@ for tool in "${tools[@]}"; do
 		continue
 	fi
 	echo "install $name $version"
-	GOBIN="$PWD/bin/tools" GOFLAGS=-trimpath CGO_ENABLED=0 go install "$package@$version"
+	GOBIN="$PWD/bin/tools" GOFLAGS=-mod=mod go install "$package@$version"
 done
