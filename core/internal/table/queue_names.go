@@ -75,12 +75,13 @@ func (t *Table) SortedQueues() []uint32 { return t.sortNames().Slice(0, t.QueueC
 
 // QueueFold is the first queue with this name ignoring case, or zero. It compares all names.
 func (t *Table) QueueFold(name string) uint32 {
-	for _, n := range t.SortedQueues() {
-		if CompareFold(t.inOrder.of[n], name) == 0 {
-			return n
+	names, first := t.inOrder.of, 0
+	for n, of := range names {
+		if of != "" && CompareFold(of, name) == 0 && (first == 0 || of < names[first]) {
+			first = n
 		}
 	}
-	return 0
+	return uint32(first) //nolint:gosec // numbers of queues are uint32
 }
 
 // CompareFold compares texts ignoring case. For UTF-8 texts, it is zero if strings.EqualFold is true.
