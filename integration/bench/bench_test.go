@@ -13,6 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	serveLimit()
+	serveLimitTLS()
 	serveTunnel()
 	os.Exit(harness.Main(m))
 }
@@ -74,7 +75,7 @@ func ready(t *testing.T, c contender) contender {
 		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, addr) }
 		return c
 	}
-	if c.name == limitName {
+	if c.name == limitName || c.name == limitTLSName {
 		return c
 	}
 	if durability, is := strings.CutPrefix(c.name, apiName); is {

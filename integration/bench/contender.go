@@ -69,8 +69,9 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		start: func(dir string) (*running, error) { return peer(server.StartFaktory(built.faktory, dir, "")) },
 	}
 	bottom := contender{name: limitName, dialect: gearman{}, share: 1, start: startLimit}
+	secureBottom := contender{name: limitTLSName, dialect: gearman{}, share: 0.5, only: tlsName, start: startLimitTLS}
 	all := []group{
-		{name: "gearman", contenders: []contender{gearmand, bottom}},
+		{name: "gearman", contenders: []contender{gearmand, bottom, secureBottom}},
 		{name: "workq", contenders: beanstalkds(missing)},
 		{name: "faktory", contenders: []contender{reference}},
 	}

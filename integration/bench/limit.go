@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -33,7 +34,7 @@ type bare struct {
 	jobs     []bareJob  // that wait, from head on
 	head     int
 	number   uint64
-	callers  map[string]int // descriptors that wait for a job's end, by its handle
+	callers  map[string]io.Writer // connections that wait for a job's end, by its handle
 	sleepers []*bareConn
 }
 
@@ -41,16 +42,22 @@ type bareJob struct{ handle, function, unique, body []byte }
 
 // bareConn is one connection and the output to write after its input has been read.
 type bareConn struct {
-	fd     int
+	to     io.Writer
 	out    []byte
 	others []note
 }
 
 // note is output for another connection.
 type note struct {
-	fd   int
+	to   io.Writer
 	data []byte
 }
+
+// descriptor is a connection of the event loops, as a writer that does not wait for its loop.
+type descriptor int
+
+// newBare makes a server without jobs.
+func newBare() *bare { return &bare{callers: make(map[string]io.Writer)} }
 
 // startLimit starts this program again as the bare server.
 func startLimit(dir string) (*running, error) {
@@ -84,14 +91,14 @@ func serveLimit() {
 	if addr == "" {
 		return
 	}
-	err := gnet.Run(&bare{callers: make(map[string]int)}, "tcp://"+addr, gnet.WithNumEventLoop(runtime.NumCPU()))
+	err := gnet.Run(newBare(), "tcp://"+addr, gnet.WithNumEventLoop(runtime.NumCPU()))
 	fmt.Fprintln(os.Stderr, "limit:", err)
 	os.Exit(1)
 }
 
 // OnOpen implements gnet.EventHandler.
 func (*bare) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
-	gc.SetContext(&bareConn{fd: gc.Fd()})
+	gc.SetContext(&bareConn{to: descriptor(gc.Fd())})
 	return nil, gnet.None
 }
 
@@ -102,8 +109,14 @@ func (s *bare) OnTraffic(gc gnet.Conn) gnet.Action {
 	if err != nil {
 		return gnet.Close
 	}
+	used := s.read(c, in)
+	_, _ = gc.Discard(used) // it was there to be peeked at
+	return gnet.None
+}
+
+// read handles the packets in a connection's input and writes the replies. It returns the size of these packets.
+func (s *bare) read(c *bareConn, in []byte) (used int) {
 	s.mu.Lock()
-	used := 0
 	for {
 		kind, packet := nextGearman(in[used:])
 		if packet == nil {
@@ -113,14 +126,15 @@ func (s *bare) OnTraffic(gc gnet.Conn) gnet.Action {
 		s.run(c, kind, packet[gearmanHeader:])
 	}
 	s.mu.Unlock()
-	_, _ = gc.Discard(used) // it was there to be peeked at
-	writeAll(c.fd, c.out)
+	if len(c.out) > 0 {
+		_, _ = c.to.Write(c.out) // a client that has gone ends the measurement
+	}
 	c.out = c.out[:0]
 	for _, n := range c.others {
-		writeAll(n.fd, n.data)
+		_, _ = n.to.Write(n.data)
 	}
 	c.others = c.others[:0]
-	return gnet.None
+	return used
 }
 
 // run handles one packet. The load generator sends only these.
@@ -146,9 +160,9 @@ func (s *bare) run(c *bareConn, kind gearmanclient.Type, data []byte) {
 		}
 	case gearmanclient.WorkComplete:
 		handle, result, _ := bytes.Cut(data, []byte{0})
-		if fd, waits := s.callers[string(handle)]; waits {
+		if to, waits := s.callers[string(handle)]; waits {
 			delete(s.callers, string(handle))
-			c.others = append(c.others, note{fd, appendRes(nil, gearmanclient.WorkComplete, handle, result)})
+			c.others = append(c.others, note{to, appendRes(nil, gearmanclient.WorkComplete, handle, result)})
 		}
 	case gearmanclient.EchoReq:
 		c.out = appendRes(c.out, gearmanclient.EchoRes, data)
@@ -163,7 +177,7 @@ func (s *bare) submit(c *bareConn, data []byte, foreground bool) {
 	handle := strconv.AppendUint([]byte("H:limit:"), s.number, 10)
 	c.out = appendRes(c.out, gearmanclient.JobCreated, handle)
 	if foreground {
-		s.callers[string(handle)] = c.fd
+		s.callers[string(handle)] = c.to
 	}
 	s.jobs = append(s.jobs, bareJob{handle, function, unique, body})
 	s.wakeOne(c)
@@ -172,7 +186,7 @@ func (s *bare) submit(c *bareConn, data []byte, foreground bool) {
 // wakeOne wakes the worker that went to sleep last.
 func (s *bare) wakeOne(c *bareConn) {
 	if last := len(s.sleepers) - 1; last >= 0 {
-		c.others = append(c.others, note{s.sleepers[last].fd, appendRes(nil, gearmanclient.Noop)})
+		c.others = append(c.others, note{s.sleepers[last].to, appendRes(nil, gearmanclient.Noop)})
 		s.sleepers = s.sleepers[:last]
 	}
 }
@@ -192,16 +206,17 @@ func appendRes(b []byte, kind gearmanclient.Type, fields ...[]byte) []byte {
 	return b
 }
 
-// writeAll retries while the socket is full: the load generator reads all the time.
-func writeAll(fd int, p []byte) {
-	for len(p) > 0 {
-		n, err := syscall.Write(fd, p)
-		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
-			continue
+// Write implements io.Writer. It retries while the socket is full: the load generator reads all the time.
+func (d descriptor) Write(p []byte) (written int, err error) {
+	for written < len(p) {
+		n, err := syscall.Write(int(d), p[written:])
+		switch {
+		case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return written, err
+		default:
+			written += n
 		}
-		if err != nil {
-			return // it has gone; the measurement is over
-		}
-		p = p[n:]
 	}
+	return written, nil
 }

@@ -26,6 +26,7 @@ type settings struct {
 
 func main() {
 	serveLimit()
+	serveLimitTLS()
 	serveTunnel()
 	var s settings
 	var letters, names, durabilities string

@@ -19,6 +19,13 @@ const tlsName = "broker none, tls"
 // tunnelEnv makes a child process the one that encrypts: its address, that of the broker and the broker's certificate.
 const tunnelEnv = "BENCH_TUNNEL"
 
+// limitTLSName is the limit server with the TLS of Go's standard library, one goroutine for each connection: what a server in Go can
+// reach that encrypts.
+const limitTLSName = "limit, tls"
+
+// limitTLSEnv makes a child process that server: its address, its certificate and the key.
+const limitTLSEnv = "BENCH_LIMIT_TLS"
+
 // tlsBroker starts a broker with TLS and the process that encrypts.
 func tlsBroker(binary, dir string) (*running, error) {
 	cert, key, err := server.Certificate(dir, "broker")
@@ -26,27 +33,92 @@ func tlsBroker(binary, dir string) (*running, error) {
 		return nil, err
 	}
 	o := server.BrokerOptions{Binary: binary, Durability: "none", Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key)}
-	var secured string
-	r, err := launch(dir, o, func(b *server.BrokerServer) string {
-		secured = b.Gearman
-		return b.Gearman
-	})
+	r, err := launch(dir, o, func(b *server.BrokerServer) string { return b.Gearman })
 	if err != nil {
 		return nil, err
 	}
+	return r, r.encrypt(dir, cert)
+}
+
+// startLimitTLS starts the limit server with TLS and the process that encrypts.
+func startLimitTLS(dir string) (*running, error) {
+	cert, key, err := server.Certificate(dir, "limit")
+	if err != nil {
+		return nil, err
+	}
+	r, err := startSelf(dir, "limit", func(addr string) string { return fmt.Sprintf("%s=%s %s %s", limitTLSEnv, addr, cert, key) })
+	if err != nil {
+		return nil, err
+	}
+	return r, r.encrypt(dir, cert)
+}
+
+// encrypt starts a process that encrypts for the clients of a server. If that fails, it stops the server.
+func (r *running) encrypt(dir, cert string) error {
+	secured, stop := r.addr, r.stop
 	tunnel, err := startSelf(dir, "tunnel", func(addr string) string {
 		return fmt.Sprintf("%s=%s %s %s", tunnelEnv, addr, secured, cert)
 	})
 	if err != nil {
-		r.stop()
-		return nil, err
+		stop()
+		return err
 	}
-	stop := r.stop
 	r.addr, r.stop = tunnel.addr, func() {
 		tunnel.stop()
 		stop()
 	}
-	return r, nil
+	return nil
+}
+
+// serveLimitTLS runs the limit server with TLS if this process was started as one.
+func serveLimitTLS() {
+	text := os.Getenv(limitTLSEnv)
+	if text == "" {
+		return
+	}
+	err := limitTLS(text)
+	fmt.Fprintln(os.Stderr, "limit:", err)
+	os.Exit(1)
+}
+
+func limitTLS(text string) error {
+	var addr, cert, key string
+	if _, err := fmt.Sscan(text, &addr, &cert, &key); err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return err
+	}
+	ln, err := tls.Listen("tcp", addr, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		return err
+	}
+	s := newBare()
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		go s.serve(conn) // ends when the connection does
+	}
+}
+
+// serve reads the packets of one connection until it ends.
+func (s *bare) serve(conn net.Conn) {
+	c, in, filled := &bareConn{to: conn}, make([]byte, 16<<10), 0
+	for {
+		n, err := conn.Read(in[filled:])
+		if err != nil {
+			_ = conn.Close() // it has ended
+			return
+		}
+		filled += n
+		used := s.read(c, in[:filled])
+		if filled = copy(in, in[used:filled]); filled == len(in) {
+			in = append(in, make([]byte, len(in))...)
+		}
+	}
 }
 
 // serveTunnel encrypts for clients if this process was started to do so.
