@@ -112,7 +112,7 @@ replaced: ## check that go.mod takes all libraries as published
 # all of it in these packages. make nightly runs everything with the race detector.
 SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|$\
 	TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
-	TestLongestWaitingWorkerGetsTheJob
+	TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 
 .PHONY: race

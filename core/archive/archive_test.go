@@ -136,9 +136,9 @@ func TestFailedBaseCopiesAreRetriedRarely(t *testing.T) {
 	f.ship.o.MaxQueueBytes = 300
 	f.broken = true
 	begun := map[string]bool{}
-	for range 150 { // four seconds each
+	for range 60 { // ten seconds each
 		f.push(3)
-		f.clk.Advance(4 * time.Second)
+		f.clk.Advance(10 * time.Second)
 		f.ship.shipper.step(context.Background())
 		if c := f.ship.shipper.copying; c != nil {
 			begun[c.dir] = true

@@ -64,7 +64,7 @@ func New(o Options) (*Console, error) {
 	}
 	c := &Console{options: o}
 	var err error
-	if c.assets, err = loadAssets(); err != nil {
+	if c.assets, err = embeddedAssets(); err != nil {
 		return nil, err
 	}
 	if c.pages, err = loadPages(c); err != nil {

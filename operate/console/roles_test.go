@@ -47,41 +47,50 @@ var (
 // TestRolesLimitPagesAndChanges asks for every page, and sends every form, as a principal of each role and of none.
 func TestRolesLimitPagesAndChanges(t *testing.T) {
 	t.Parallel()
+	mayShow, mayChange := map[string]string{}, map[string]string{} // by path: the letters of the roles that are not refused
+	for _, one := range walkedRoles {
+		pages := newWalk(t, one.role)
+		for path := range pagesByPath {
+			if pages.status(http.MethodGet, path, "") != http.StatusForbidden {
+				mayShow[path] += one.letter
+			}
+		}
+		pages.close()
+		for path := range formsByPath {
+			changed := newWalk(t, one.role) // since a form may remove what the next one is about
+			if changed.status(http.MethodPost, path, formBodies[path]) != http.StatusForbidden {
+				mayChange[path] += one.letter
+			}
+			changed.close()
+		}
+	}
 	for path := range pagesByPath {
-		if want, known := pageRoles[path]; !known {
-			t.Errorf("GET %s is not in pageRoles", path)
-		} else if got := whoMay(t, http.MethodGet, path, ""); got != want {
-			t.Errorf("GET %s: %s may, want %s", path, got, want)
+		if want, known := pageRoles[path]; !known || mayShow[path] != want {
+			t.Errorf("GET %s: %s may, want %s (listed: %v)", path, mayShow[path], want, known)
 		}
 	}
 	for path := range formsByPath {
-		if want, known := formRoles[path]; !known {
-			t.Errorf("POST %s is not in formRoles", path)
-		} else if got := whoMay(t, http.MethodPost, path, formBodies[path]); got != want {
-			t.Errorf("POST %s: %s may, want %s", path, got, want)
+		if want, known := formRoles[path]; !known || mayChange[path] != want {
+			t.Errorf("POST %s: %s may, want %s (listed: %v)", path, mayChange[path], want, known)
 		}
 	}
 }
 
-// whoMay lists the letters of the roles that are not refused.
-func whoMay(t *testing.T, method, path, form string) (letters string) {
-	t.Helper()
-	for _, one := range walkedRoles {
-		if walkAs(t, one.role, method, path, form) != http.StatusForbidden {
-			letters += one.letter
-		}
-	}
-	return letters
+// walk is the console of a broker with a job, a batch, a schedule and an operation.
+type walk struct {
+	*Console
+
+	job, batch, operation string
+	close                 func()
 }
 
-// walkAs makes a request on a broker with a job, a batch, a schedule and an operation, and returns the status.
-func walkAs(t *testing.T, role, method, path, form string) int {
+// newWalk makes a console whose visitor has one role, or none.
+func newWalk(t *testing.T, role string) *walk {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = e.Shutdown() }() // in memory
 	s, err := service.New(service.Options{
 		Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
 		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
@@ -89,8 +98,6 @@ func walkAs(t *testing.T, role, method, path, form string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	c := consoleAs(t, s, principalOf(t, role))
 	root := service.Caller{Principal: access.Everyone}
 	jobs, err := s.Submit(t.Context(), root, []service.Submission{{Queue: "q"}}, service.SubmitOptions{})
 	if err != nil {
@@ -103,20 +110,28 @@ func walkAs(t *testing.T, role, method, path, form string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := jobs[0].ID
-	if strings.HasPrefix(path, "/batches") {
-		batch, err := s.OpenBatch(t.Context(), root, service.BatchSubmission{Success: &service.Submission{Queue: "q"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = batch.ID
+	batch, err := s.OpenBatch(t.Context(), root, service.BatchSubmission{Success: &service.Submission{Queue: "q"}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("{id}", id, "{operation}", operation.ID, "{name}", "q", "{$}", "")
+	return &walk{consoleAs(t, s, principalOf(t, role)), jobs[0].ID, batch.ID, operation.ID, func() {
+		s.Close()
+		_ = e.Shutdown() // in memory
+	}}
+}
+
+// status makes a request and returns the status of the answer.
+func (w *walk) status(method, path, form string) int {
+	id := w.job
+	if strings.HasPrefix(path, "/batches") {
+		id = w.batch
+	}
+	fill := strings.NewReplacer("{id}", id, "{operation}", w.operation, "{name}", "q", "{$}", "")
 	r := httptest.NewRequest(method, "http://localhost"+fill.Replace(path), strings.NewReader(fill.Replace(form)))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	c.Handler().ServeHTTP(w, r)
-	return w.Code
+	answer := httptest.NewRecorder()
+	w.Handler().ServeHTTP(answer, r)
+	return answer.Code
 }
 
 // consoleAs is a console whose visitor is a principal.

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed static
@@ -35,6 +36,9 @@ var scripts = []string{"htmx.min.js", "hx-csp.min.js", "uPlot.min.js", worker, "
 
 // worker is the script that runs in a worker shared by all tabs, or in the page if the browser has no shared workers.
 const worker = "live.js"
+
+// embeddedAssets loads the files once for all consoles.
+var embeddedAssets = sync.OnceValues(loadAssets)
 
 func loadAssets() (*assets, error) {
 	a := &assets{byName: map[string]asset{}, named: map[string]string{}}
