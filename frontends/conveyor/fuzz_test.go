@@ -1,25 +1,14 @@
 package conveyor
 
 import (
-	"bytes"
 	"testing"
 
 	"broker/frontends/frontendtest"
 )
 
-// repliesTo returns the replies of a new broker to in, fed in pieces of step bytes and followed by EOF.
-func repliesTo(t testing.TB, in []byte, step int) []byte {
-	t.Helper()
-	s := frontendtest.Open(t, plain, frontendtest.InMemory)
-	c := s.Dial("client")
-	c.SendIn(step, in)
-	before := c.Rest()
-	c.EOF()
-	return append(before, c.Rest()...)
-}
-
 // FuzzSession sends arbitrary commands: no panic, and the replies do not depend on how the bytes are split.
 func FuzzSession(f *testing.F) {
+	seeds := [][]byte{[]byte("*1\r\n$4\r\nPING\r\nPING\r\n*-1\r\nPOST / HTTP/1.1\r\n")}
 	job := jobIn(1, "q", "payload").encode()
 	for _, commands := range [][][]string{
 		{{"LPUSH", "conv:queue:q", job}, {"LRANGE", "conv:queue:q", "0", "-1"}, {"BRPOP", "conv:queue:q", "0"}, {"SADD", "conv:worker:active:w", idOf(1)}},
@@ -32,18 +21,7 @@ func FuzzSession(f *testing.F) {
 		for _, words := range commands {
 			in = append(in, encodeCommand(words...)...)
 		}
-		f.Add(in)
+		seeds = append(seeds, in)
 	}
-	f.Add([]byte("*1\r\n$4\r\nPING\r\nPING\r\n*-1\r\nPOST / HTTP/1.1\r\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) > 4<<10 {
-			return
-		}
-		whole := repliesTo(t, in, max(len(in), 1))
-		for _, step := range []int{1, 7} {
-			if split := repliesTo(t, in, step); !bytes.Equal(split, whole) {
-				t.Fatalf("in pieces of %d bytes\n%q\n got %q\nwant %q", step, in, split, whole)
-			}
-		}
-	})
+	frontendtest.SplitFuzz{New: plain}.Fuzz(f, seeds...)
 }

@@ -38,4 +38,6 @@
 //
 // [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol. The HTTP API has no
 // sessions. Its test puts an HTTP server behind a session to run the suite.
+//
+// [SplitFuzz] feeds random input whole and in pieces, and compares the replies.
 package frontendtest

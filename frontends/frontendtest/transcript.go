@@ -29,16 +29,48 @@ type Script struct {
 // PlayAll plays every .wire file of a directory.
 func (s Script) PlayAll(t *testing.T, dir string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.wire"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts in %s (%v)", dir, err)
-	}
-	for _, file := range files {
+	for _, file := range transcripts(t, dir) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".wire"), func(t *testing.T) {
 			t.Parallel()
 			s.Play(t, file)
 		})
 	}
+}
+
+// transcripts returns the .wire files of a directory.
+func transcripts(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.wire"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts in %s (%v)", dir, err)
+	}
+	return files
+}
+
+// TranscriptInputs returns the bytes that the transcripts in testdata send, as seeds for fuzzing: each send, and all sends of a
+// file together.
+func TranscriptInputs(t testing.TB) [][]byte {
+	t.Helper()
+	var seeds [][]byte
+	for _, file := range transcripts(t, "testdata") {
+		lines, err := readTranscript(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := player{vars: Vars{}}
+		all := []byte{}
+		for _, l := range lines {
+			switch l.verb {
+			case "let":
+				p.do(t, l)
+			case ">":
+				in := p.encode(t, l)
+				seeds, all = append(seeds, in), append(all, in...)
+			}
+		}
+		seeds = append(seeds, all)
+	}
+	return seeds
 }
 
 // Play plays one file twice: with whole requests, and byte by byte.
@@ -136,7 +168,7 @@ func (p *player) play(t *testing.T, lines []line) {
 }
 
 // do runs one line that is not a send.
-func (p *player) do(t *testing.T, l line) {
+func (p *player) do(t testing.TB, l line) {
 	t.Helper()
 	switch l.verb {
 	case "<":
@@ -177,7 +209,7 @@ func (p *player) client(name string) *Client {
 }
 
 // encode returns the bytes of a line.
-func (p *player) encode(t *testing.T, l line) []byte {
+func (p *player) encode(t testing.TB, l line) []byte {
 	t.Helper()
 	encode := p.script.Encode
 	if encode == nil {

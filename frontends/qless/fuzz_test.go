@@ -9,35 +9,18 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// replyOf returns the reply of a new broker to in, fed in pieces of step bytes.
-func replyOf(t testing.TB, in []byte, step int) []byte {
-	t.Helper()
-	s := frontendtest.Open(t, plain, frontendtest.InMemory)
-	c := s.Dial("client")
-	c.SendIn(step, in)
-	before := c.Rest()
-	c.EOF()
-	return append(before, c.Rest()...)
-}
-
 // addresses matches the parts of replies that differ between runs.
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
 func FuzzSession(f *testing.F) {
-	f.Add([]byte("PING\r\n"))
-	f.Add(append(request("EVAL", scriptStart, "0", "put", "1", "me", "q", "j", "K", "{}", "0"), request("MULTI")...))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		whole := replyOf(t, in, max(len(in), 1))
-		if len(whole) > 0 && bytes.IndexByte([]byte("+-:$*"), whole[0]) < 0 {
-			t.Fatalf("to %q it said %q", in, whole)
-		}
-		for _, step := range []int{1, 3} {
-			split := replyOf(t, in, step)
-			if !bytes.Equal(addresses.ReplaceAll(split, nil), addresses.ReplaceAll(whole, nil)) {
-				t.Fatalf("in pieces of %d bytes\n%q\n got %q\nwant %q", step, in, split, whole)
-			}
-		}
-	})
+	frontendtest.SplitFuzz{
+		New:        plain,
+		Stable:     func(replies []byte) []byte { return addresses.ReplaceAll(replies, nil) },
+		WellFormed: func(replies []byte) bool { return bytes.IndexByte([]byte("+-:$*"), replies[0]) >= 0 },
+	}.Fuzz(f,
+		[]byte("PING\r\n"),
+		append(request("EVAL", scriptStart, "0", "put", "1", "me", "q", "j", "K", "{}", "0"), request("MULTI")...),
+	)
 }
 
 func FuzzJSON(f *testing.F) {
