@@ -53,7 +53,11 @@ test: ## install the programs that the tests need, then test the code and the bu
 	go test -timeout 30m ./...
 	@$(MAKE) --no-print-directory tested
 	@echo "== test the built broker; nothing of this is cached, since Go cannot know that it depends on the program"
-	$(INTEGRATION) -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
+	$(INTEGRATION) -timeout 30m ./console . ./cluster $$(cd integration && go list ./... | grep -vE '^broker/integration(/console|/cluster|/packages)?$$') # longest first
+
+.PHONY: pictures
+pictures: tested ## leave pictures of all pages of the console, in all sizes, in .cache/screenshots
+	$(INTEGRATION) -run TestEveryPageInEverySize ./console -pictures
 
 .PHONY: test-packages
 test-packages: tested ## test what packaging makes: deb and rpm packages, the image, the chart, alerts and dashboards

@@ -21,6 +21,7 @@ import (
 
 var (
 	updateDocs = flag.Bool("docs", false, "write the pictures of docs")
+	pictures   = flag.Bool("pictures", false, "leave pictures of all pages in .cache/screenshots")
 	demoURL    = flag.String("demo", "", "address of a demo that runs already, whose charts have a past to show")
 )
 
@@ -94,7 +95,7 @@ func oneJob(t *testing.T, url, state string) string {
 	return list.Jobs[0].ID
 }
 
-// TestEveryPageInEverySize looks at all pages while clients of four protocols are at work. The pictures are for people.
+// TestEveryPageInEverySize looks at all pages while clients of four protocols are at work.
 func TestEveryPageInEverySize(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "chromium")
@@ -118,7 +119,9 @@ func TestEveryPageInEverySize(t *testing.T) {
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 					{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}, // no colour is on its way
 				}))
-			b.picture(filepath.Join(shots, fileName(name)+"-"+look.name+".png"), true)
+			if *pictures {
+				b.picture(filepath.Join(shots, fileName(name)+"-"+look.name+".png"), true)
+			}
 			i := slices.IndexFunc(inDocs, func(d docPicture) bool { return d.page == name && d.look == look.name })
 			if i >= 0 && *updateDocs {
 				b.picture(filepath.Join("..", "..", "docs", inDocs[i].file), false)
