@@ -136,23 +136,25 @@ func (q *request) deleteMessageBatch(of *queue, in *deleteBatchInput) (any, erro
 	if err := checkEntries(in.Entries, func(e *deleteEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
-	wanted := make([]deletion, len(in.Entries))
+	wanted, ids := make([]deletion, len(in.Entries)), make([]string, len(in.Entries))
 	for i, e := range in.Entries {
-		wanted[i] = deletion{handle: e.ReceiptHandle}
+		wanted[i], ids[i] = deletion{handle: e.ReceiptHandle}, e.ID
 	}
+	done, bad, err := q.finishBatch(of, wanted, ids)
+	return &deleteBatchOutput{done, bad}, err
+}
+
+// finishBatch deletes messages or changes their visibility, and returns the entry of each in the reply.
+func (q *request) finishBatch(of *queue, wanted []deletion, ids []string) (done []doneEntry, bad []failedEntry, err error) {
 	errs, err := q.finish(of, wanted)
-	if err != nil {
-		return nil, err
-	}
-	out := &deleteBatchOutput{}
-	for i, e := range in.Entries {
+	for i, id := range ids {
 		if errs[i] != nil {
-			out.Failed = append(out.Failed, failed(e.ID, errs[i]))
+			bad = append(bad, failed(id, errs[i]))
 		} else {
-			out.Successful = append(out.Successful, doneEntry{e.ID})
+			done = append(done, doneEntry{id})
 		}
 	}
-	return out, nil
+	return done, bad, err
 }
 
 type changeEntry struct {
@@ -175,26 +177,16 @@ func (q *request) changeVisibilityBatch(of *queue, in *changeBatchInput) (any, e
 	if err := checkEntries(in.Entries, func(e *changeEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
-	out := &changeBatchOutput{}
+	var incomplete []failedEntry
 	var wanted []deletion
 	var ids []string
 	for _, e := range in.Entries {
 		if e.VisibilityTimeout == nil {
-			out.Failed = append(out.Failed, failed(e.ID, missing(visibilityTimeout)))
+			incomplete = append(incomplete, failed(e.ID, missing(visibilityTimeout)))
 			continue
 		}
 		wanted, ids = append(wanted, deletion{e.ReceiptHandle, e.VisibilityTimeout}), append(ids, e.ID)
 	}
-	errs, err := q.finish(of, wanted)
-	if err != nil {
-		return nil, err
-	}
-	for i, id := range ids {
-		if errs[i] != nil {
-			out.Failed = append(out.Failed, failed(id, errs[i]))
-		} else {
-			out.Successful = append(out.Successful, doneEntry{id})
-		}
-	}
-	return out, nil
+	done, bad, err := q.finishBatch(of, wanted, ids)
+	return &changeBatchOutput{done, append(incomplete, bad...)}, err
 }
