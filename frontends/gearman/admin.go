@@ -101,8 +101,8 @@ func (s *session) incomplete(command string) {
 }
 
 // awaitLine returns the tag for an operation that changes target and is answered with a line of text.
-func (s *session) awaitLine(command, action, target string) uint64 {
-	return s.expect(pending{typ: textCommand, arg: []byte(command), change: &access.Change{Action: action, Target: target}})
+func (s *session) awaitLine(action, target string) uint64 {
+	return s.expect(pending{typ: textCommand, change: &access.Change{Action: action, Target: target}})
 }
 
 // noteChange reports a change for the audit log.
@@ -144,7 +144,7 @@ func (s *session) cancel(words []string) {
 		s.say(lineNoJob)
 		return
 	}
-	s.ask(&core.Cancel{Tag: s.awaitLine("cancel", "job.cancel", words[2]), Ref: core.Ref{Seq: seq}})
+	s.ask(&core.Cancel{Tag: s.awaitLine("job.cancel", words[2]), Ref: core.Ref{Seq: seq}})
 }
 
 // function returns the function that create or drop names. If it is missing, the line is refused.
@@ -168,7 +168,7 @@ func (s *session) queue(word string) (*name, bool) {
 
 func (s *session) create(words []string) {
 	if n, ok := s.function(words); ok {
-		s.ask(&core.CreateQueue{Tag: s.awaitLine("create", "queue.create", n.queue), Queue: n.queue})
+		s.ask(&core.CreateQueue{Tag: s.awaitLine("queue.create", n.queue), Queue: n.queue})
 	}
 }
 
@@ -202,7 +202,7 @@ func (s *session) maxQueue(words []string) {
 			sizes[i] = leadingNumber([]byte(words[2+i]))
 		}
 	}
-	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue", "queue.limit", n.queue), Queue: n.queue, Limits: core.Limits{
+	s.ask(&core.LimitQueue{Tag: s.awaitLine("queue.limit", n.queue), Queue: n.queue, Limits: core.Limits{
 		MaxHigh: sizes[0], MaxNormal: sizes[1], MaxLow: sizes[2],
 	}})
 }

@@ -1,7 +1,7 @@
 // Package gearman speaks the Gearman protocol, binary and text on one port, as gearmand 1.1.20 and its clients do.
 //
 //	wire.go        bytes ⇄ packets and lines; pure, fuzzed, does not import core
-//	packet.go      the packet types: number, name, arguments
+//	packet/        the packet types: number, name, fields
 //	commands.go    the handler of each packet type
 //	session.go     one connection: parses input and runs the pipeline
 //	pipeline.go    the messages that go to the broker in one call

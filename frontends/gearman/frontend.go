@@ -116,6 +116,12 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 // Tick implements frontends.Frontend. Gearman has no periodic work.
 func (f *Frontend) Tick(core.Instant) {}
 
+// Overflow is the reply to a connection above the connection limit. It is a packet, because most clients speak the binary
+// protocol and this client has not sent anything yet.
+func (f *Frontend) Overflow() []byte {
+	return appendPacket(nil, packet.Error, codeQueue, "Too many connections")
+}
+
 // ipOf is the address of a connection in the list of workers.
 func ipOf(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok {

@@ -1,8 +1,8 @@
 package gearman
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"strconv"
 	"sync"
 
@@ -67,13 +67,7 @@ func (r *workerRegistry) register(w *connEntry, function string) bool {
 func (r *workerRegistry) unregister(w *connEntry, function string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept := make([]string, 0, len(w.functions))
-	for _, f := range w.functions {
-		if f != function {
-			kept = append(kept, f)
-		}
-	}
-	w.functions = kept
+	w.functions = slices.DeleteFunc(slices.Clone(w.functions), func(f string) bool { return f == function })
 }
 
 func (r *workerRegistry) reset(w *connEntry) {
@@ -90,7 +84,7 @@ func (r *workerRegistry) snapshot() []connEntry {
 	for _, w := range r.entries {
 		rows = append(rows, *w)
 	}
-	sort.Slice(rows, func(i, j int) bool { return rows[i].client < rows[j].client })
+	slices.SortFunc(rows, func(a, b connEntry) int { return cmp.Compare(a.client, b.client) })
 	return rows
 }
 
