@@ -37,16 +37,21 @@ type Gateway struct {
 	tunnel    *tunnelListener
 	transport *http.Transport // to the leader
 
-	mu      sync.Mutex // guards the fields below
-	node    Node       // nil: not a member of the cluster yet
-	server  Server     // nil: another node leads
-	relays  map[*relay]struct{}
-	changed chan struct{} // closed and replaced when server changes
-	closed  bool
+	mu     sync.Mutex // guards the fields below
+	state  state
+	relays map[*relay]struct{}
 
 	relaying atomic.Int64
 	relayed  atomic.Uint64
 	done     sync.WaitGroup // accepting goroutines and relays
+}
+
+// state is the role of the node.
+type state struct {
+	node    Node          // nil: not a member of the cluster yet
+	server  Server        // nil: another node leads
+	changed chan struct{} // closed and replaced at each change
+	closed  bool
 }
 
 // relay is a client whose bytes are passed on.
@@ -55,21 +60,24 @@ type relay struct {
 	to             string // id of the leader
 }
 
+// close ends the copying in both directions. It may be called several times.
+func (r *relay) close() {
+	_ = r.client.Close() // nothing is lost: the client reconnects
+	_ = r.leader.Close()
+}
+
 // New creates a gateway with a maximum number of relayed connections.
 func New(maxRelays int) *Gateway {
 	g := &Gateway{
-		maxRelays: int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}), changed: make(chan struct{}),
+		maxRelays: int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}),
+		state: state{changed: make(chan struct{})},
 	}
 	g.transport = g.newTransport()
 	return g
 }
 
 // Join connects the gateway with its node, once the node is a member.
-func (g *Gateway) Join(n Node) {
-	g.mu.Lock()
-	g.node = n
-	g.mu.Unlock()
-}
+func (g *Gateway) Join(n Node) { g.change(func(s *state) { s.node = n }) }
 
 // Counts returns the number of relayed connections, in total and now.
 func (g *Gateway) Counts() (relayed uint64, relaying int64) {
@@ -91,7 +99,7 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 			time.Sleep(leaderRetry) // for example no free descriptors
 			continue
 		}
-		if server := g.current(); server != nil {
+		if server := g.current().server; server != nil {
 			server.Pass(frontend, conn, nil)
 			continue
 		}
@@ -107,33 +115,33 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 	}
 }
 
-// current is the server of this node while the node leads; otherwise nil.
-func (g *Gateway) current() Server {
+func (g *Gateway) current() state {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.server
+	return g.state
+}
+
+// change changes the state and wakes the clients that wait for a leader.
+func (g *Gateway) change(set func(*state)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	set(&g.state)
+	close(g.state.changed)
+	g.state.changed = make(chan struct{})
 }
 
 // Lead makes this node serve its clients.
 func (g *Gateway) Lead(s Server) {
-	g.setServer(s)
+	g.change(func(now *state) { now.server = s })
 	g.closeRelays("")
 }
 
 // Follow makes the gateway pass clients on to the leader.
-func (g *Gateway) Follow() { g.setServer(nil) }
-
-func (g *Gateway) setServer(s Server) {
-	g.mu.Lock()
-	g.server = s
-	close(g.changed)
-	g.changed = make(chan struct{})
-	g.mu.Unlock()
-}
+func (g *Gateway) Follow() { g.change(func(s *state) { s.server = nil }) }
 
 // LeaderChanged closes the connections to a node that no longer leads.
 func (g *Gateway) LeaderChanged() {
-	if node := g.member(); node != nil {
+	if node := g.current().node; node != nil {
 		g.closeRelays(node.LeaderID())
 	}
 	g.transport.CloseIdleConnections()
@@ -150,18 +158,13 @@ func (g *Gateway) closeRelays(except string) {
 	}
 	g.mu.Unlock()
 	for _, r := range stale {
-		_ = r.client.Close() // ends the copying
-		_ = r.leader.Close()
+		r.close()
 	}
 }
 
 // Close ends all relays. The sockets are closed before.
 func (g *Gateway) Close() {
-	g.mu.Lock()
-	g.closed = true
-	close(g.changed)
-	g.changed = make(chan struct{})
-	g.mu.Unlock()
+	g.change(func(s *state) { s.closed = true })
 	g.closeRelays("")
 	_ = g.tunnel.Close() // cannot fail
 	g.done.Wait()
@@ -171,25 +174,23 @@ func (g *Gateway) Close() {
 func (g *Gateway) pass(frontend string, conn net.Conn) {
 	deadline := time.Now().Add(leaderWait)
 	for {
-		g.mu.Lock()
-		node, server, changed, closed := g.node, g.server, g.changed, g.closed
-		g.mu.Unlock()
+		now := g.current()
 		switch {
-		case closed || time.Now().After(deadline):
+		case now.closed || time.Now().After(deadline):
 			_ = conn.Close() // there is no leader
 			return
-		case server != nil:
-			server.Pass(frontend, conn, nil)
+		case now.server != nil:
+			now.server.Pass(frontend, conn, nil)
 			return
 		}
-		if node != nil {
-			if to, leader := g.dial(node, frontend, conn); to != nil {
+		if now.node != nil {
+			if to, leader := g.dial(now.node, frontend, conn); to != nil {
 				g.copy(&relay{client: conn, leader: to, to: leader})
 				return
 			}
 		}
 		select {
-		case <-changed:
+		case <-now.changed:
 		case <-time.After(leaderRetry):
 		}
 	}
@@ -213,7 +214,7 @@ func (g *Gateway) dial(node Node, frontend string, conn net.Conn) (net.Conn, str
 // copy passes bytes on in both directions until both sides have ended, or one is broken.
 func (g *Gateway) copy(r *relay) {
 	g.mu.Lock()
-	node, closed := g.node, g.closed
+	now := g.state
 	g.relays[r] = struct{}{}
 	g.mu.Unlock()
 	g.relayed.Add(1)
@@ -221,23 +222,20 @@ func (g *Gateway) copy(r *relay) {
 		g.mu.Lock()
 		delete(g.relays, r)
 		g.mu.Unlock()
-		_ = r.client.Close() // closed twice
-		_ = r.leader.Close()
+		r.close()
 	}()
-	if closed || node.LeaderID() != r.to {
+	if now.closed || now.node.LeaderID() != r.to {
 		return // the leader has changed in the meantime
 	}
 	back := make(chan struct{})
-	go func() { // ends when the leader's side does, which the deferred calls see to
+	go func() { // ends when the leader's side does
 		defer close(back)
 		if _, err := io.Copy(r.client, r.leader); err != nil || !closeWrite(r.client) {
-			_ = r.client.Close() // ends the other direction
-			_ = r.leader.Close()
+			r.close()
 		}
 	}()
 	if _, err := io.Copy(r.leader, r.client); err != nil || !closeWrite(r.leader) {
-		_ = r.client.Close()
-		_ = r.leader.Close()
+		r.close()
 	}
 	<-back
 }
@@ -256,19 +254,17 @@ func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	}
 	deadline := time.Now().Add(leaderWait)
 	for {
-		g.mu.Lock()
-		node, server, changed, closed := g.node, g.server, g.changed, g.closed
-		g.mu.Unlock()
+		now := g.current()
 		switch {
-		case server != nil:
-			server.Pass(frontend, conn, clientAddress(client))
+		case now.server != nil:
+			now.server.Pass(frontend, conn, clientAddress(client))
 			return
-		case closed, time.Now().After(deadline), node != nil && !node.IsLeader():
+		case now.closed, time.Now().After(deadline), now.node != nil && !now.node.IsLeader():
 			_ = conn.Close() // the other node closes the client, which connects again
 			return
 		}
 		select {
-		case <-changed:
+		case <-now.changed:
 		case <-time.After(leaderRetry):
 		}
 	}

@@ -51,16 +51,16 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 		}
 		r.Header.Del(relayAddress)
 		r.Header.Del(relayCert)
-		if isLocalPath(r) || g.current() != nil || !g.awaitLeader(r.Context()) {
+		if isLocalPath(r) || g.current().server != nil || !g.awaitLeader(r.Context()) {
 			own.ServeHTTP(w, r) // without a leader the answer is that the broker is starting
 			return
 		}
-		if g.current() != nil {
+		if g.current().server != nil {
 			own.ServeHTTP(w, r)
 			return
 		}
 		c := http.NewResponseController(w)
-		_ = c.SetWriteDeadline(time.Time{}) // the leader's count
+		_ = c.SetWriteDeadline(time.Time{}) // the deadlines of the leader apply
 		_ = c.SetReadDeadline(time.Time{})
 		proxy.ServeHTTP(w, r)
 	})
@@ -70,9 +70,10 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 func (g *Gateway) awaitLeader(ctx context.Context) bool {
 	deadline := time.Now().Add(leaderWait / 2)
 	for {
-		node := g.member()
+		now := g.current()
+		node := now.node
 		switch {
-		case g.current() != nil:
+		case now.server != nil:
 			return true
 		case node != nil && node.LeaderID() != "" && node.Ready(ctx):
 			return true
@@ -99,18 +100,11 @@ func asClient(r *http.Request) *http.Request {
 	return r
 }
 
-// member is the node; nil: not a member of the cluster yet.
-func (g *Gateway) member() Node {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.node
-}
-
 // newTransport opens connections to the leader for requests.
 func (g *Gateway) newTransport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			node := g.member()
+			node := g.current().node
 			if node == nil {
 				return nil, errNotMember
 			}
@@ -138,7 +132,7 @@ func (g *Gateway) reverseProxy() *httputil.ReverseProxy {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte(`{"status":503,"code":"no_leader","title":"Service Unavailable",` +
-				`"detail":"the leader of the cluster does not answer; ask again"}` + "\n")) // the client has left: nobody to tell
+				`"detail":"the leader of the cluster does not answer; ask again"}` + "\n")) // fails if the client has disconnected
 		},
 	}
 }
