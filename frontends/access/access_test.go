@@ -87,7 +87,7 @@ func TestCredentialsFindPrincipals(t *testing.T) {
 	t.Parallel()
 	var c Control
 	if c.Default("") != Everyone || c.ByToken("secret") != nil {
-		t.Error("without principals not everybody is Everyone")
+		t.Error("without principals, a client is not Everyone")
 	}
 	c.Load([]Entry{
 		{Name: "shop", TokenSHA256: HashToken("secret"), Grants: []Grant{{Role: Produce}}},

@@ -29,14 +29,12 @@ func HashToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(tok
 
 // ParseTokenHash reads "sha256:" and 64 hexadecimal digits.
 func ParseTokenHash(text string) (sum [sha256.Size]byte, err error) {
-	digits, ok := strings.CutPrefix(text, "sha256:")
-	if !ok || len(digits) != hex.EncodedLen(len(sum)) {
+	digits, found := strings.CutPrefix(text, "sha256:")
+	hash, err := hex.DecodeString(digits)
+	if !found || err != nil || len(hash) != len(sum) {
 		return sum, fmt.Errorf("a token hash is sha256: and 64 hexadecimal digits")
 	}
-	if _, err := hex.Decode(sum[:], []byte(digits)); err != nil {
-		return sum, fmt.Errorf("a token hash is sha256: and 64 hexadecimal digits")
-	}
-	return sum, nil
+	return [sha256.Size]byte(hash), nil
 }
 
 // Control finds principals by their credentials. Any goroutine may use it; the zero value knows no principals.
@@ -122,8 +120,11 @@ func (t *table) named(name string) *Principal {
 	return t.byName[name]
 }
 
-// Enabled reports whether principals are configured.
+// Enabled reports whether principals are configured. A nil Control has none.
 func (c *Control) Enabled() bool {
+	if c == nil {
+		return false
+	}
 	t := c.table.Load()
 	return t != nil && len(t.byName) > 0
 }
@@ -140,9 +141,8 @@ func (c *Control) Default(name string) *Principal {
 	return Nobody
 }
 
-// Revoked reports whether a client that was Everyone no longer is, because a reload has added the first principals. A nil Control has
-// none.
-func (c *Control) Revoked(p *Principal) bool { return p == Everyone && c != nil && c.Enabled() }
+// Revoked reports whether a client was Everyone before a reload added the first principals.
+func (c *Control) Revoked(p *Principal) bool { return p == Everyone && c.Enabled() }
 
 // HasPasswords reports whether a principal has a Faktory password.
 func (c *Control) HasPasswords() bool {

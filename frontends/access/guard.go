@@ -26,11 +26,11 @@ type Guard struct {
 type client struct {
 	cert      *x509.Certificate
 	login     *Principal // the principal whose password the client has shown; nil: none
-	seen      *table     // the table in which principal was found
+	table     *table     // the table in which principal was found
 	principal atomic.Pointer[Principal]
-	able      map[string]bool // queues for which the client has registered
-	asked     *table          // under which its last lease was asked for; nil: before there were principals
-	looked    lookups         // of the operation being checked
+	queues    map[string]bool // queues for which the client has registered
+	leaseBy   *table          // the table at its last Lease; nil: there were no principals
+	lookups   lookups         // of the operation being checked
 }
 
 // NewGuard makes a Guard. fallback names the principal of connections that show no credentials.
@@ -83,22 +83,20 @@ func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
 // Allowed checks a role of a client for a request that is not a core operation. If the client lacks the role, it counts a
 // refusal.
 func Allowed(b core.Broker, id core.ClientID, r Role) bool {
-	g, ok := b.(*Guard)
-	if !ok || PrincipalOf(b, id).MayAll(r) {
-		return true
-	}
-	g.control.CountRefusal(g.protocol)
-	return false
+	return countRefused(b, PrincipalOf(b, id).MayAll(r))
 }
 
 // AllowedFor is Allowed for one queue.
 func AllowedFor(b core.Broker, id core.ClientID, r Role, queue string) bool {
-	g, ok := b.(*Guard)
-	if !ok || PrincipalOf(b, id).May(r, queue) {
-		return true
+	return countRefused(b, PrincipalOf(b, id).May(r, queue))
+}
+
+// countRefused counts a request that is not allowed. It returns allowed.
+func countRefused(b core.Broker, allowed bool) bool {
+	if g, ok := b.(*Guard); ok && !allowed {
+		g.control.CountRefusal(g.protocol)
 	}
-	g.control.CountRefusal(g.protocol)
-	return false
+	return allowed
 }
 
 func (g *Guard) client(id core.ClientID) *client {
@@ -110,7 +108,7 @@ func (g *Guard) client(id core.ClientID) *client {
 // principal finds the principal of a client. After a reload of the settings, it looks again.
 func (g *Guard) principal(c *client) *Principal {
 	t := g.control.table.Load()
-	if p := c.principal.Load(); p != nil && c.seen == t {
+	if p := c.principal.Load(); p != nil && c.table == t {
 		return p
 	}
 	p := c.login
@@ -120,7 +118,7 @@ func (g *Guard) principal(c *client) *Principal {
 	if p == nil {
 		p = g.control.Default(g.fallback)
 	}
-	c.seen = t
+	c.table = t
 	c.principal.Store(p)
 	return p
 }
@@ -164,12 +162,12 @@ func (g *Guard) decide(id core.ClientID, c *client, p *Principal, ops []core.Op,
 	from := 0
 	for i, op := range ops {
 		allowed := c.check(g.Broker, p, op)
-		if c.looked.missing && i > from { // an operation before may create it
+		if c.lookups.missing && i > from { // an operation before may create it
 			into = g.Broker.Do(id, ops[from:i], into)
 			from, allowed = i, c.check(g.Broker, p, op)
 		}
 		if allowed {
-			c.looked.bind()
+			c.lookups.bind()
 			continue
 		}
 		if i > from {
@@ -186,7 +184,7 @@ func (g *Guard) decide(id core.ClientID, c *client, p *Principal, ops []core.Op,
 
 // check is allows for the next operation of a client.
 func (c *client) check(b core.Broker, p *Principal, op core.Op) bool {
-	c.looked.reset()
+	c.lookups.reset()
 	return c.allows(b, p, op)
 }
 
@@ -221,19 +219,19 @@ func (g *Guard) follow(id core.ClientID, ops []core.Op) {
 // dropLostQueues removes the registrations for queues that the principal may no longer consume, and appends the client's
 // replies that arrive in the process.
 func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into []core.Reply) []core.Reply {
-	for queue := range c.able {
+	for queue := range c.queues {
 		if !p.May(Consume, queue) {
-			delete(c.able, queue)
+			delete(c.queues, queue)
 			into = g.Broker.Do(id, []core.Op{&core.Unregister{Queue: queue}}, into)
 		}
 	}
 	return into
 }
 
-// withhold gives back the jobs of queues that the principal has lost while its lease waited; they are among the replies from a place
-// on.
+// withhold releases assigned jobs whose queue the principal may no longer consume, because a reload changed its rights while the
+// lease waited. It checks the replies from index from on.
 func (g *Guard) withhold(id core.ClientID, c *client, p *Principal, replies []core.Reply, from int) []core.Reply {
-	if c.asked == c.seen {
+	if c.leaseBy == c.table {
 		return replies
 	}
 	for i := from; i < len(replies); i++ {

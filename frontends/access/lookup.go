@@ -45,11 +45,11 @@ func (l *lookups) reset() {
 func (c *client) queueOf(b core.Broker, ref *core.Ref) (queue string, found bool) {
 	for _, reply := range core.DoOnce(b, core.Internal, &core.Inspect{Ref: *ref, Brief: true}) {
 		if reply.Kind == core.Inspected {
-			c.looked.jobs = append(c.looked.jobs, lookup{ref, reply.Seq})
+			c.lookups.jobs = append(c.lookups.jobs, lookup{ref, reply.Seq})
 			return reply.Info.Queue, true
 		}
 	}
-	c.looked.jobs, c.looked.missing = append(c.looked.jobs, lookup{ref, Nowhere}), true
+	c.lookups.jobs, c.lookups.missing = append(c.lookups.jobs, lookup{ref, Nowhere}), true
 	return "", false
 }
 
@@ -69,15 +69,15 @@ func (c *client) mayJob(b core.Broker, p *Principal, ref *core.Ref, r Role) bool
 func (c *client) mayBatch(b core.Broker, p *Principal, r Role, number *uint64) bool {
 	may, found := MayBatch(b, p, r, *number)
 	if may && !found {
-		c.looked.batches, c.looked.missing = append(c.looked.batches, number), true
+		c.lookups.batches, c.lookups.missing = append(c.lookups.batches, number), true
 	}
 	return may
 }
 
 // MayBatch reports whether a principal may use a batch in a role. It may if it opened the batch, or if it has the role for the
-// queues of the callbacks: to commit, reopen or fill a batch decides when its callbacks run. The same must hold for the parents
-// of the batch. If the batch does not exist, may is true for a principal that has the role for some queue: it learns that the batch
-// does not exist.
+// queues of the callbacks, because the time at which a batch is committed, reopened or filled decides when its callbacks run. The
+// same must hold for the parents of the batch. If the batch does not exist, may is true for a principal that has the role for some
+// queue, which then learns that there is no such batch.
 func MayBatch(b core.Broker, p *Principal, r Role, number uint64) (may, found bool) {
 	if p.MayAll(r) {
 		return true, true

@@ -25,12 +25,16 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	case *core.Inspect:
 		return c.mayInspect(b, p, op)
 	case *core.Register:
-		return c.register(p, op.Queue)
+		if !p.May(Consume, op.Queue) {
+			return false
+		}
+		c.registered(op.Queue)
+		return true
 	case *core.Unregister:
 		c.unregistered(op)
 		return true
 	case *core.Lease:
-		c.asked = c.seen
+		c.leaseBy = c.table
 		return !slices.ContainsFunc(op.Queues, func(queue string) bool { return !p.May(Consume, queue) })
 	case *core.Complete:
 		return op.Authority == core.ByHolder || c.mayJob(b, p, &op.Ref, Consume)
@@ -109,27 +113,18 @@ func ofWorker(set *core.JobChange, is *core.Condition) bool {
 	return rest == (core.JobChange{}) && len(is.States) == 1 && is.States[0] == core.Leased
 }
 
-// register records that a client works for a queue, if its principal may.
-func (c *client) register(p *Principal, queue string) bool {
-	if !p.May(Consume, queue) {
-		return false
-	}
-	c.registered(queue)
-	return true
-}
-
 func (c *client) registered(queue string) {
-	if c.able == nil {
-		c.able = make(map[string]bool)
+	if c.queues == nil {
+		c.queues = make(map[string]bool)
 	}
-	c.able[queue] = true
+	c.queues[queue] = true
 }
 
 func (c *client) unregistered(op *core.Unregister) {
 	if op.All {
-		clear(c.able)
+		clear(c.queues)
 	}
-	delete(c.able, op.Queue)
+	delete(c.queues, op.Queue)
 }
 
 // mayInspect: producers and workers may ask for the state of a job. Only readers and producers may see its body.

@@ -60,7 +60,7 @@ func (s *session) serve(args []string) (more bool) {
 
 // hasRole reports whether the client has one of some roles for some queue.
 func (s *session) hasRole(roles []access.Role) bool {
-	if len(roles) == 0 || s.front.opts.Access == nil || !s.front.opts.Access.Enabled() {
+	if len(roles) == 0 || !s.front.opts.Access.Enabled() {
 		return true
 	}
 	p := access.PrincipalOf(s.front.broker, s.Client)
@@ -115,7 +115,7 @@ func (s *session) Blocked() bool { return s.waiting != nil }
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(core.ErrStopped)) }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a client that is gone gets no job.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no job.
 func (s *session) WaitsHalfClosed() bool {
 	s.cancelWait()
 	return false

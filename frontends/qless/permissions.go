@@ -152,7 +152,7 @@ func recurringQueue(m *model, a args) []string {
 
 // mayCall reports whether the client may call an operation, inside enter.
 func (s *session) mayCall(argv []string) bool {
-	if s.front.opts.Access == nil || !s.front.opts.Access.Enabled() || len(argv) == 0 {
+	if !s.front.opts.Access.Enabled() || len(argv) == 0 {
 		return true
 	}
 	p, known := permissions[argv[0]]
@@ -215,5 +215,5 @@ func readOnlyForm(p permission, argv []string) permission {
 
 // mayRun reports whether the client may run a Redis command.
 func (s *session) mayRun(c redisCommand) bool {
-	return len(c.Roles) == 0 || s.front.opts.Access == nil || !s.front.opts.Access.Enabled() || access.Allowed(s.front.broker, s.Client, c.Roles[0])
+	return len(c.Roles) == 0 || !s.front.opts.Access.Enabled() || access.Allowed(s.front.broker, s.Client, c.Roles[0])
 }

@@ -19,7 +19,7 @@ func (s *Server) authenticate(name, given, from string) login {
 	}
 	named := name != "" && name != "default"
 	switch {
-	case s.Password == "" && (s.Access == nil || !s.Access.Enabled()):
+	case s.Password == "" && !s.Access.Enabled():
 		if name == "default" { // as in Redis, a user without a password may give any password
 			return login{}
 		}
