@@ -46,7 +46,7 @@ func (c *Counter) Rounds(counted int) iter.Seq[int] {
 	}
 }
 
-// Say feeds requests to the session and returns its replies, which are valid until the next call. The allocations count for the
+// Send feeds requests to the session and returns its replies, which are valid until the next call. The allocations count for the
 // named step and number of requests. Without a name they do not count.
 func (c *Counter) Send(step string, requests int, in []byte) []byte {
 	c.t.Helper()
