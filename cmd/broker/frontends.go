@@ -16,6 +16,7 @@ import (
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
+	"broker/frontends/resp"
 	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )
@@ -43,9 +44,12 @@ func (t *term) buildFrontends() frontendSet {
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: t.routes.of("faktory", c),
 	})
 	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
-		Access: t.access, Audit: t.auditChange,
-		Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Qless.Namespace, AllowFlush: c.Qless.AllowFlush, Route: t.routes.of("qless", c),
+		AllowFlush: c.Qless.AllowFlush,
+		Options: resp.Options{
+			Access: t.access, Audit: t.auditChange,
+			Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+			Namespace: c.Qless.Namespace, Route: t.routes.of("qless", c),
+		},
 	})
 	g := gearman.New(guard(core.Gearman, c.Gearman.Principal), gearman.Options{
 		Audit:     t.auditChange,

@@ -6,39 +6,14 @@ import (
 
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/resp"
 )
 
-// Options of the front-end; zero values mean the defaults.
-type Options struct {
-	// Password that clients give with AUTH. Empty: none is required.
-	Password string
-
-	// MaxBodyBytes limits an argument, and so a job with its payload. Default: 16 MiB.
-	MaxBodyBytes int
-
-	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB; a single larger reply is allowed.
-	MaxOutputBytes int
-
-	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
-	Namespace string
-
-	// Access finds principals by the tokens that clients give with AUTH. Nil: there are none.
-	Access *access.Control
-
-	// Audit is called after each change by an operator. May be nil.
-	Audit access.Audit
-
-	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
-	Route func(queue, typ string) (string, string)
-}
+// Options of the front-end.
+type Options = resp.Options
 
 // Limits.
 const (
-	defaultBodyBytes   = 16 << 20
-	defaultOutputBytes = 16 << 20
-
 	// defaultNamespace is the namespace of clients that choose none. Its queues have the names that other protocols see.
 	defaultNamespace = "conv"
 
@@ -67,16 +42,8 @@ var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker.
 func New(b core.Broker, o Options) *Frontend {
-	if o.MaxBodyBytes <= 0 {
-		o.MaxBodyBytes = defaultBodyBytes
-	}
-	if o.MaxOutputBytes <= 0 {
-		o.MaxOutputBytes = defaultOutputBytes
-	}
-	f := &Frontend{broker: b, opts: o}
-	f.server = resp.Server{
-		Broker: b, Protocol: core.Conveyor, Messages: &f.messages, MaxBodyBytes: o.MaxBodyBytes, Password: o.Password, Access: o.Access,
-	}
+	f := &Frontend{broker: b, opts: o.WithDefaults()}
+	f.server = resp.Server{Broker: b, Protocol: core.Conveyor, Messages: &f.messages, Options: f.opts}
 	return f
 }
 

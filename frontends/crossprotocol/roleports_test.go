@@ -15,6 +15,7 @@ import (
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
+	"broker/frontends/resp"
 	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )
@@ -125,7 +126,7 @@ func qlessRoles() rolePort {
 	return rolePort{
 		name: "Qless", protocol: core.Qless, folder: "qless", tables: []string{"commands", "redisCommands"}, refusals: []string{"NOPERM"},
 		make: func(b core.Broker, c *access.Control) frontends.Frontend {
-			f := qless.New(b, qless.Options{Access: c, AllowFlush: true})
+			f := qless.New(b, qless.Options{Options: resp.Options{Access: c}, AllowFlush: true})
 			if err := f.Start(); err != nil {
 				panic(err)
 			}

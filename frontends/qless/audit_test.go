@@ -9,6 +9,7 @@ import (
 	"broker/frontends"
 	"broker/frontends/access"
 	"broker/frontends/frontendtest"
+	"broker/frontends/resp"
 )
 
 // auditStage returns a stage with two principals, and the audit log. "boss" may do everything, "worker" may only work.
@@ -21,9 +22,9 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	})
 	var changes []string
 	s = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Access: control, Namespace: "ns:", AllowFlush: true, Audit: func(c access.Change) {
+		return started(Options{AllowFlush: true, Options: resp.Options{Access: control, Namespace: "ns:", Audit: func(c access.Change) {
 			changes = append(changes, strings.TrimSpace(fmt.Sprintln(c.Who, c.Protocol, c.Action, c.Target, c.Detail)))
-		}})(access.NewGuard(b, control, core.Qless, "worker"))
+		}}})(access.NewGuard(b, control, core.Qless, "worker"))
 	}, frontendtest.InMemory)
 	return s, func() []string {
 		all := changes
@@ -40,9 +41,9 @@ func TestHolderOfThePasswordMayDoEverything(t *testing.T) {
 		control := &access.Control{}
 		control.Load(entries)
 		s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-			return started(Options{Access: control, Password: "pw", Audit: func(c access.Change) {
+			return started(Options{Options: resp.Options{Access: control, Password: "pw", Audit: func(c access.Change) {
 				who = append(who, c.Who)
-			}})(access.NewGuard(b, control, core.Qless, ""))
+			}}})(access.NewGuard(b, control, core.Qless, ""))
 		}, frontendtest.InMemory)
 		c := conn{s.Dial("client"), t}
 		if got := c.do("AUTH", "pw"); got != "OK" {

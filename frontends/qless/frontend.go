@@ -12,37 +12,11 @@ import (
 
 // Options of the front-end; zero values mean the defaults.
 type Options struct {
-	// Password that clients send with AUTH. Empty: no password is required.
-	Password string
-
-	// MaxBodyBytes limits an argument, and so the data of a job. Default: 16 MiB.
-	MaxBodyBytes int
-
-	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB; a single larger reply is allowed.
-	MaxOutputBytes int
-
-	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
-	Namespace string
+	resp.Options
 
 	// AllowFlush lets clients remove everything with FLUSHDB, for tests.
 	AllowFlush bool
-
-	// Access finds principals by the tokens that clients send with AUTH. Nil: no principals.
-	Access *access.Control
-
-	// Audit is called after each change by an operator. May be nil.
-	Audit access.Audit
-
-	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
-	// change.
-	Route func(queue, typ string) (string, string)
 }
-
-// Limits.
-const (
-	defaultBodyBytes   = 16 << 20
-	defaultOutputBytes = 16 << 20
-)
 
 // Frontend makes sessions and holds their shared data.
 type Frontend struct {
@@ -70,16 +44,9 @@ var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker. It reads the stored data when Start is called or the first client connects.
 func New(b core.Broker, o Options) *Frontend {
-	if o.MaxBodyBytes <= 0 {
-		o.MaxBodyBytes = defaultBodyBytes
-	}
-	if o.MaxOutputBytes <= 0 {
-		o.MaxOutputBytes = defaultOutputBytes
-	}
+	o.Options = o.WithDefaults()
 	f := &Frontend{broker: b, opts: o, model: newModel()}
-	f.server = resp.Server{
-		Broker: b, Protocol: core.Qless, Messages: &f.messages, MaxBodyBytes: o.MaxBodyBytes, Password: o.Password, Access: o.Access,
-	}
+	f.server = resp.Server{Broker: b, Protocol: core.Qless, Messages: &f.messages, Options: o.Options}
 	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
 	f.scripts.known = map[string]bool{}
 	f.waiters.sessions = map[*session]core.Commit{}

@@ -8,6 +8,7 @@ import (
 	"broker/frontends"
 	"broker/frontends/access"
 	"broker/frontends/frontendtest"
+	"broker/frontends/resp"
 )
 
 func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 		{Name: "watcher", Grants: []access.Grant{{Role: access.Read}}},
 	})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Access: control})(access.NewGuard(b, control, core.Qless, "watcher"))
+		return started(Options{Options: resp.Options{Access: control}})(access.NewGuard(b, control, core.Qless, "watcher"))
 	}, frontendtest.InMemory)
 	clients := map[string]conn{"watcher": dial(t, s)}
 	for name, token := range map[string]string{"producer": "p", "worker": "w", "boss": "b"} {
@@ -76,7 +77,7 @@ func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
 		{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Admin}}},
 	})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Access: control})(access.NewGuard(b, control, core.Qless, ""))
+		return started(Options{Options: resp.Options{Access: control}})(access.NewGuard(b, control, core.Qless, ""))
 	}, frontendtest.InMemory)
 	boss, tenant := dial(t, s), dial(t, s)
 	boss.do("AUTH", "b")
@@ -133,7 +134,7 @@ func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
 func TestFailedAUTHCountsAsALogin(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
-	s := frontendtest.Open(t, started(Options{Access: control, Password: "secret"}), frontendtest.InMemory)
+	s := frontendtest.Open(t, started(Options{Options: resp.Options{Access: control, Password: "secret"}}), frontendtest.InMemory)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled."
 	c := conn{s.Dial("client"), t}
 	for i := range access.LoginBurst {
@@ -168,12 +169,12 @@ func TestRouteLeadsIntoNoQueueThatTheClientMayNotFill(t *testing.T) {
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"a*"}}}}})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Access: control, Route: func(queue, typ string) (string, string) {
+		return started(Options{Options: resp.Options{Access: control, Route: func(queue, typ string) (string, string) {
 			if typ == "Special" {
 				return "secret", typ
 			}
 			return queue, typ
-		}})(access.NewGuard(b, control, core.Qless, "shop"))
+		}}})(access.NewGuard(b, control, core.Qless, "shop"))
 	}, frontendtest.InMemory)
 	c := dial(t, s)
 	for call, refused := range map[string]bool{

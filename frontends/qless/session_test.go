@@ -15,6 +15,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
+	"broker/frontends/resp"
 )
 
 // scriptStart is the part of the script that the front-end needs to recognize it.
@@ -267,7 +268,7 @@ func TestRedisCommands(t *testing.T) {
 
 func TestPasswordIsRequired(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, started(Options{Password: "secret"}), frontendtest.InMemory)
+	s := frontendtest.Open(t, started(Options{Options: resp.Options{Password: "secret"}}), frontendtest.InMemory)
 	c := conn{s.Dial("client"), t}
 	for _, row := range []struct{ command, want string }{
 		{"PING", "-NOAUTH Authentication required."},

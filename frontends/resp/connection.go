@@ -17,15 +17,7 @@ type Server struct {
 	Broker   core.Broker
 	Protocol core.Protocol
 	Messages *Hub
-
-	// MaxBodyBytes limits an argument of a command.
-	MaxBodyBytes int
-
-	// Password that clients send with AUTH. Empty: no password is required.
-	Password string
-
-	// Access finds principals by the tokens that clients send with AUTH. Nil: no principals.
-	Access *access.Control
+	Options
 }
 
 // Connection is the part of a session that all front-ends of this package share: it reads commands and knows who sent them.
