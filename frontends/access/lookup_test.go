@@ -43,7 +43,7 @@ func racingFixture(t *testing.T) (b *racing, do func(ops ...core.Op) []core.Repl
 	return b, do, func(op core.Op) core.Reply { return core.DoOnce(e, core.Internal, op)[0] }
 }
 
-func TestRightsAreCheckedAfterTheOperationsBefore(t *testing.T) {
+func TestRightsAreCheckedAfterEarlierOperationsOfTheCall(t *testing.T) {
 	t.Parallel()
 	_, do, other := racingFixture(t)
 	r := do(&core.Submit{Tag: 1, Job: &core.Job{ID: "x", Queue: "in"}}, &core.Cancel{Tag: 2, Ref: core.Ref{ID: "x"}},

@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
+func TestWaitingLeaseEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 	t.Parallel()
 	consume := func(patterns ...string) Entry {
 		return Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: patterns}}}
@@ -31,7 +31,7 @@ func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
 	}
 }
 
-func TestReplyThatWaitsOutlivesALostRegistration(t *testing.T) {
+func TestPendingReplyIsDeliveredAfterARegistrationIsRevoked(t *testing.T) {
 	t.Parallel()
 	consume := func(patterns ...string) Entry {
 		return Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: patterns}}}
@@ -52,7 +52,7 @@ func TestReplyThatWaitsOutlivesALostRegistration(t *testing.T) {
 	t.Error("the job that the worker holds never reaches it")
 }
 
-func TestOnlyPermittedQueuesStayKnown(t *testing.T) {
+func TestOnlyPermittedQueuesAreRemembered(t *testing.T) {
 	t.Parallel()
 	g, c := guardFixture(t, Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: []string{"q"}}}})
 	id := Admit(g, core.ClientOptions{Protocol: core.Beanstalk, Wake: func() {}}, Credentials{Login: c.Default("w")})

@@ -69,7 +69,7 @@ func TestEventsAreAboutJobsThatTheirPublisherMayWorkOn(t *testing.T) {
 	}
 }
 
-func TestThePublisherOfAnEventCountsSubscribersOnlyIfItMayBeOne(t *testing.T) {
+func TestPublisherWithoutReadSeesNoSubscribers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		grants []access.Grant

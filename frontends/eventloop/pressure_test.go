@@ -80,7 +80,7 @@ func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
 	}, limits(1<<20, roomyLimit))
 }
 
-func TestListingWaitsForItsReader(t *testing.T) {
+func TestListingPausesForASlowReader(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)

@@ -78,7 +78,7 @@ func TestSlowReaderPausesItsInput(t *testing.T) {
 	}
 }
 
-func TestListingWaitsForItsReader(t *testing.T) {
+func TestListingPausesForASlowReader(t *testing.T) {
 	t.Parallel()
 	s, conn := open(&fakeBroker{}, testOptions())
 	for range 300 {

@@ -11,38 +11,10 @@ import (
 // refusing returns a broker that rejects all operations.
 func refusing(kind error) *fakeBroker {
 	return &fakeBroker{do: func(op core.Op) []core.Reply {
-		r := core.Reply{Kind: core.Failed, Err: fmt.Errorf("wrapped: %w", kind)}
-		switch op := op.(type) {
-		case *core.Submit:
-			r.Tag = op.Tag
-		case *core.Lease:
-			r.Tag = op.Tag
-		case *core.Sleep:
-			r.Tag = op.Tag
-		case *core.Complete:
-			r.Tag = op.Tag
-		case *core.Fail:
-			r.Tag = op.Tag
-		case *core.Report:
-			r.Tag = op.Tag
-		case *core.SendData:
-			r.Tag = op.Tag
-		case *core.Inspect:
-			r.Tag = op.Tag
-		case *core.ListQueues:
-			r.Tag = op.Tag
-		case *core.ListJobs:
-			r.Tag = op.Tag
-		case *core.CreateQueue:
-			r.Tag = op.Tag
-		case *core.LimitQueue:
-			r.Tag = op.Tag
-		case *core.Cancel:
-			r.Tag = op.Tag
-		default:
+		if op.TagOf() == 0 {
 			return nil // has no reply
 		}
-		return []core.Reply{r}
+		return []core.Reply{{Kind: core.Failed, Tag: op.TagOf(), Err: fmt.Errorf("wrapped: %w", kind)}}
 	}}
 }
 
@@ -68,8 +40,8 @@ func TestEveryRequestHasAnAnswerForARefusal(t *testing.T) {
 		{"grab with unique", request(packet.GrabJobUniq), answer(packet.NoJob)},
 		{"grab with all", request(packet.GrabJobAll), answer(packet.NoJob)},
 		{"sleep", request(packet.PreSleep), nil},
-		{"able", request(packet.CanDo, "f"), nil},
-		{"unable", request(packet.CantDo, "f"), nil},
+		{"register", request(packet.CanDo, "f"), nil},
+		{"unregister", request(packet.CantDo, "f"), nil},
 		{"get status", request(packet.GetStatus, "H:host:1"), answer(packet.StatusRes, "H:host:1", "0", "0", "0", "0")},
 		{"get status by unique", request(packet.GetStatusUnique, "u"), answer(packet.StatusResUnique, "u", "0", "0", "0", "0", "0")},
 		{"status", []byte("status\n"), []byte(".\n")},

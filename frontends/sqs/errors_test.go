@@ -24,7 +24,7 @@ func TestEveryKindOfErrorHasARow(t *testing.T) {
 	}
 }
 
-// The rows of the table of errors: a request, and what JSON and Query say of it.
+// Each row of the table of errors is a request with its error in JSON and in Query.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20+1)
@@ -138,7 +138,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// The error for a wrong JSON type names the member, but no Go types of ours.
+// The error for a wrong JSON type names the member, but no Go type.
 func TestMalformedJSON(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -62,7 +62,7 @@ func TestReleasedFirstMessageComesAloneWhileLaterOnesAreInFlight(t *testing.T) {
 	want(t, "and then in order", bodies(f.receive(q)), "a1 a2 a3 a4")
 }
 
-// The timer of a lease may fire a little late. It does not fire at all here.
+// The timer of a lease may fire late. In this test it never fires.
 func TestHandleOfAFIFOQueueExpiresByTheClock(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

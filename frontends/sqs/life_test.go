@@ -86,7 +86,7 @@ func TestRetention(t *testing.T) {
 }
 
 // A message that consumers cannot handle is delivered again and again. No limit of the broker ends that.
-func TestMessageComesBackWithoutLimit(t *testing.T) {
+func TestDeliveriesOfAMessageAreUnlimited(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	q := f.create("q", "VisibilityTimeout", "1")
@@ -131,7 +131,7 @@ func TestDeadLetters(t *testing.T) {
 	want(t, "with a new count", back[0]["Attributes"].(object)[sysCount], "1")
 }
 
-func TestMoveTaskRunsOnAfterARestartAndCanBeCancelled(t *testing.T) {
+func TestMoveTaskContinuesAfterARestartAndCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	dead, other, start := f.startMove(1)
@@ -175,7 +175,7 @@ func TestGroupsOfFIFOQueues(t *testing.T) {
 	want(t, "digits of the sequence number", len(number), 20)
 }
 
-func TestDuplicateGetsTheFirstOnesIdentity(t *testing.T) {
+func TestDuplicateSendReturnsTheFirstMessageID(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	q := f.create("q.fifo", "FifoQueue", "true")

@@ -68,7 +68,7 @@ func TestMoveTasksGoWithTheirQueue(t *testing.T) {
 	}
 }
 
-func TestMoveTasksOfQueuesThatAreGoneAreDroppedAtTheStart(t *testing.T) {
+func TestMoveTasksOfDeletedQueuesAreRemovedAtStart(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.open(caller{internal: true})
@@ -125,7 +125,7 @@ func TestRunningMoveTasksAreLimited(t *testing.T) {
 	want(t, "after a cancellation", f.redrive("last", 2), 200)
 }
 
-func TestMoveTaskEndsWithTheRightToIt(t *testing.T) {
+func TestMoveTaskEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		control := &access.Control{}

@@ -76,7 +76,7 @@ func TestRetentionOfDeadLetters(t *testing.T) {
 	}
 }
 
-// A dead letter of a version that moved it by itself has its source among its attributes.
+// An early version stored the source of a dead letter in an attribute.
 func TestDeadLetterOfAnEarlyVersion(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

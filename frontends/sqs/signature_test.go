@@ -67,7 +67,7 @@ func TestSignaturesOfOtherPrograms(t *testing.T) {
 	}
 }
 
-func TestRequestsNeedKeysWhereThereAreSome(t *testing.T) {
+func TestRequestsMustBeSignedIfKeysAreConfigured(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{{
@@ -107,8 +107,8 @@ func TestRequestsNeedKeysWhereThereAreSome(t *testing.T) {
 	}
 }
 
-// The Audit of this test panics. The client gets a generic error, and Panicked gets the details.
-func TestPanicIsTheFailureOfOneRequest(t *testing.T) {
+// Audit panics in this test. The client gets a generic error, and Panicked gets the details.
+func TestPanicFailsOneRequestOnly(t *testing.T) {
 	t.Parallel()
 	var told any
 	f := setup(t, func(o *Options) {

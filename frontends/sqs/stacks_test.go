@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-func TestFunctionsRunOnFewGoroutinesThatStay(t *testing.T) {
+func TestGoroutinesAreReused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ending := make(chan struct{})
@@ -28,9 +28,9 @@ func TestFunctionsRunOnFewGoroutinesThatStay(t *testing.T) {
 			close(release)
 			all.Wait()
 			synctest.Wait()
-			want(t, "goroutines that wait", len(s.idle), maxIdleStacks)
+			want(t, "idle goroutines", len(s.idle), maxIdleStacks)
 		}
 		want(t, "functions that ran", ran.Load(), int32(3*10*maxIdleStacks))
-		close(ending) // the others would be left over
+		close(ending) // ends the idle goroutines
 	})
 }

@@ -83,7 +83,7 @@ func allocated(fn func()) uint64 {
 }
 
 // It measures the allocations of the process, so it does not run in parallel.
-func TestRequestOfManySmallPartsIsRefusedBeforeItGrows(t *testing.T) { //nolint:paralleltest // see above
+func TestRequestOfManySmallPartsIsRefusedWithLittleMemory(t *testing.T) { //nolint:paralleltest // see above
 	f := setup(t)
 	url := f.create("q")
 	var form strings.Builder
@@ -113,7 +113,7 @@ func TestRequestOfManySmallPartsIsRefusedBeforeItGrows(t *testing.T) { //nolint:
 	}
 }
 
-func TestReceiveThatWaitsEndsWithTheRightToIt(t *testing.T) {
+func TestWaitingReceiveEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 	t.Parallel()
 	consume := func(queue string) []access.Entry {
 		return []access.Entry{{Name: "worker", Grants: []access.Grant{{Role: access.Consume, Queues: []string{queue}}}}}
@@ -146,7 +146,7 @@ func TestReceiveThatWaitsEndsWithTheRightToIt(t *testing.T) {
 	}
 }
 
-func TestRouteLeadsIntoNoQueueThatTheSenderMayNotFill(t *testing.T) {
+func TestRouteToAForbiddenQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	f := setup(t, func(o *Options) {
@@ -220,7 +220,7 @@ func TestSourceQueuesWithoutRightsAreNotListed(t *testing.T) {
 	}
 }
 
-func TestPagesOfWebSitesMaySendNoForms(t *testing.T) {
+func TestFormsFromWebSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("q")
@@ -248,7 +248,7 @@ func TestPagesOfWebSitesMaySendNoForms(t *testing.T) {
 	}
 }
 
-func TestTraceHeaderOfTheRequestHasTheBoundsOfTheAttribute(t *testing.T) {
+func TestTraceHeaderHasTheLimitsOfTheAttribute(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	url := f.create("q")
