@@ -56,13 +56,13 @@ func (c *Client) SendIn(step int, p []byte) {
 // Want reads text, which may contain ${name} patterns, and fails the test if it receives anything else or nothing.
 func (c *Client) Want(text string) {
 	c.stage.t.Helper()
-	c.expect(parsePattern([]byte(text)), Vars{})
+	c.expect(parsePattern([]byte(text)), bindings{})
 }
 
 // WantBytes reads exactly p.
 func (c *Client) WantBytes(p []byte) {
 	c.stage.t.Helper()
-	c.expect(pattern{{literal: p}}, Vars{})
+	c.expect(pattern{{literal: p}}, bindings{})
 }
 
 // Read waits for n bytes and returns them.
@@ -80,7 +80,7 @@ func (c *Client) Read(n int) []byte {
 func (c *Client) ReadUntil(end string) string {
 	c.stage.t.Helper()
 	p := pattern{{name: "text", capture: true}, {literal: []byte(end)}}
-	vars := Vars{}
+	vars := bindings{}
 	c.expect(p, vars)
 	return vars["text"] + end
 }
@@ -167,7 +167,7 @@ func (c *Client) Hangup() {
 }
 
 // expect reads text that matches p, and fails the test if the client receives anything else.
-func (c *Client) expect(p pattern, vars Vars) {
+func (c *Client) expect(p pattern, vars bindings) {
 	c.stage.t.Helper()
 	var n int
 	var m matching

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Vars are the values of ${name}s.
-type Vars map[string]string
+// bindings are the values of the ${name}s of a transcript.
+type bindings map[string]string
 
 // pattern is text with captures.
 type pattern []piece
@@ -53,8 +53,8 @@ func parsePattern(text []byte) pattern {
 
 // match compares the start of data with p. A capture takes the shortest text up to the next literal. On a full match it sets
 // vars and returns the number of bytes.
-func (p pattern) match(data []byte, vars Vars) (int, matching) {
-	found := Vars{}
+func (p pattern) match(data []byte, vars bindings) (int, matching) {
+	found := bindings{}
 	at := 0
 	for i := 0; i < len(p); i++ {
 		rest := data[at:]
@@ -100,7 +100,7 @@ func (p pattern) Format(f fmt.State, verb rune) {
 }
 
 // expand replaces the ${name}s that are defined.
-func (v Vars) expand(text string) string {
+func (v bindings) expand(text string) string {
 	out := []byte{}
 	for _, x := range parsePattern([]byte(text)) {
 		if !x.capture {

@@ -29,7 +29,7 @@ func TestPatternsMatch(t *testing.T) {
 		{"${}\r\n", "anything\r\nmore\r\n", 10, full, ""},
 		{"a ${id", "a ${id", 6, full, ""},
 	} {
-		vars := Vars{}
+		vars := bindings{}
 		n, m := parsePattern([]byte(c.pattern)).match([]byte(c.data), vars)
 		if n != c.n || m != c.want || vars["id"] != c.id {
 			t.Errorf("%q in %q: got %d, %d, %v", c.pattern, c.data, n, m, vars)
@@ -42,7 +42,7 @@ func TestPatternsMatch(t *testing.T) {
 
 func TestDefinedNamesAreReplaced(t *testing.T) {
 	t.Parallel()
-	vars := Vars{"id": "17", "name": "ping"}
+	vars := bindings{"id": "17", "name": "ping"}
 	for text, want := range map[string]string{
 		"":                "",
 		"add ${id}":       "add 17",

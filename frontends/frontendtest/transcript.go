@@ -57,7 +57,7 @@ func TranscriptInputs(t testing.TB) [][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := player{vars: Vars{}}
+		p := player{vars: bindings{}}
 		all := []byte{}
 		for _, l := range lines {
 			switch l.verb {
@@ -85,7 +85,7 @@ func (s Script) Play(t *testing.T, file string) {
 			t.Parallel()
 			stage := s.Stage(t)
 			stage.Split = split
-			p := player{script: s, stage: stage, clients: map[string]*Client{}, vars: Vars{}}
+			p := player{script: s, stage: stage, clients: map[string]*Client{}, vars: bindings{}}
 			p.play(t, lines)
 		})
 	}
@@ -141,7 +141,7 @@ type player struct {
 	script  Script
 	stage   *Stage
 	clients map[string]*Client
-	vars    Vars
+	vars    bindings
 }
 
 // play runs all lines, then checks that no unread bytes are left.

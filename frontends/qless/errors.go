@@ -3,6 +3,7 @@ package qless
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"broker/core"
 	"broker/frontends/resp"
@@ -32,19 +33,12 @@ var (
 func scriptText(err error, sha string) string {
 	var e *scriptError
 	if errors.As(err, &e) && e.bare {
-		return fmt.Sprintf("ERR %s script: %s, on @user_script:1.", trimERR(e.text), sha)
+		return fmt.Sprintf("ERR %s script: %s, on @user_script:1.", strings.TrimPrefix(e.text, "ERR "), sha)
 	}
 	if e != nil {
 		return fmt.Sprintf("ERR user_script:1: %s script: %s, on @user_script:1.", e.text, sha)
 	}
 	return errorText(err)
-}
-
-func trimERR(s string) string {
-	if len(s) > 4 && s[:4] == "ERR " {
-		return s[4:]
-	}
-	return s
 }
 
 // wireErrors has the rows of this front-end. They come before the rows that all front-ends share.
