@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,14 +61,9 @@ func (r *Rules) storePolicy(q *Queue) {
 
 // sorted returns the limits of a queue by scope and name.
 func (s *queuePolicy) sorted() []core.QueueLimit {
-	all := make([]core.QueueLimit, 0, len(s.limits))
-	for _, l := range s.limits {
-		all = append(all, l)
-	}
-	sort.Slice(all, func(i, j int) bool {
-		return cmp.Or(cmp.Compare(all[i].Scope, all[j].Scope), cmp.Compare(all[i].Name, all[j].Name)) < 0
+	return slices.SortedFunc(maps.Values(s.limits), func(a, b core.QueueLimit) int {
+		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))
 	})
-	return all
 }
 
 // DecodePolicy decodes the stored policy of a queue. Values beyond the current bounds are reduced to them, because
