@@ -217,8 +217,8 @@ func (s *session) failOversized(m *message) {
 	}
 	s.fail(s.expect(pending{kind: noAnswer}), core.Ref{Seq: seq}, &core.Failure{
 		Type: "ResultTooLarge",
-		Message: m.typ.Layout().Name + " brought more than the " + strconv.Itoa(s.front.opts.MaxBodyBytes) +
-			" bytes that are taken",
+		Message: m.typ.Layout().Name + " has more than the " + strconv.Itoa(s.front.opts.MaxBodyBytes) +
+			" bytes that are allowed",
 	})
 }
 
