@@ -53,7 +53,7 @@ test: ## install the programs that the tests need, then test the code and the bu
 	go test -timeout 30m ./...
 	@$(MAKE) --no-print-directory tested
 	@echo "== test the built broker; nothing of this is cached, since Go cannot know that it depends on the program"
-	$(INTEGRATION) -timeout 30m ./console . ./cluster $$(cd integration && go list ./... | grep -vE '^broker/integration(/console|/cluster|/packages)?$$') # longest first
+	$(INTEGRATION) -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
 
 .PHONY: pictures
 pictures: tested ## leave pictures of all pages of the console, in all sizes, in .cache/screenshots
