@@ -12,9 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	serveLimit()
-	serveLimitTLS()
-	serveTunnel()
+	serveSelf()
 	os.Exit(harness.Main(m))
 }
 

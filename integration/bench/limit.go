@@ -53,9 +53,6 @@ type note struct {
 	data []byte
 }
 
-// descriptor is a connection of the event loops, as a writer that does not wait for its loop.
-type descriptor int
-
 // newBare makes a server without jobs.
 func newBare() *bare { return &bare{callers: make(map[string]io.Writer)} }
 
@@ -85,15 +82,18 @@ func startSelf(dir, name string, env func(addr string) string) (*running, error)
 	return &running{addr: addr, pids: []int{p.PID()}, tail: p.Tail, stop: p.Kill}, nil
 }
 
-// serveLimit runs the bare server if this process was started as one.
-func serveLimit() {
-	addr := os.Getenv(limitEnv)
-	if addr == "" {
-		return
+// serveSelf makes this process one of the servers that startSelf starts, if it was started as one.
+func serveSelf() {
+	for env, serve := range map[string]func(text string) error{limitEnv: limit, limitTLSEnv: limitTLS, tunnelEnv: tunnel} {
+		if text := os.Getenv(env); text != "" {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", env, serve(text))
+			os.Exit(1)
+		}
 	}
-	err := gnet.Run(newBare(), "tcp://"+addr, gnet.WithNumEventLoop(runtime.NumCPU()))
-	fmt.Fprintln(os.Stderr, "limit:", err)
-	os.Exit(1)
+}
+
+func limit(addr string) error {
+	return gnet.Run(newBare(), "tcp://"+addr, gnet.WithNumEventLoop(runtime.NumCPU()))
 }
 
 // OnOpen implements gnet.EventHandler.
@@ -205,6 +205,9 @@ func appendRes(b []byte, kind gearmanclient.Type, fields ...[]byte) []byte {
 	binary.BigEndian.PutUint32(b[sizeAt:], uint32(len(b)-sizeAt-4))
 	return b
 }
+
+// descriptor is a connection of the event loops, as a writer that does not wait for its loop.
+type descriptor int
 
 // Write implements io.Writer. It retries while the socket is full: the load generator reads all the time.
 func (d descriptor) Write(p []byte) (written int, err error) {

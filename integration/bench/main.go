@@ -25,9 +25,7 @@ type settings struct {
 }
 
 func main() {
-	serveLimit()
-	serveLimitTLS()
-	serveTunnel()
+	serveSelf()
 	var s settings
 	var letters, names, durabilities string
 	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is taken")

@@ -70,17 +70,6 @@ func (r *running) encrypt(dir, cert string) error {
 	return nil
 }
 
-// serveLimitTLS runs the limit server with TLS if this process was started as one.
-func serveLimitTLS() {
-	text := os.Getenv(limitTLSEnv)
-	if text == "" {
-		return
-	}
-	err := limitTLS(text)
-	fmt.Fprintln(os.Stderr, "limit:", err)
-	os.Exit(1)
-}
-
 func limitTLS(text string) error {
 	var addr, cert, key string
 	if _, err := fmt.Sscan(text, &addr, &cert, &key); err != nil {
@@ -119,17 +108,6 @@ func (s *bare) serve(conn net.Conn) {
 			in = append(in, make([]byte, len(in))...)
 		}
 	}
-}
-
-// serveTunnel encrypts for clients if this process was started to do so.
-func serveTunnel() {
-	text := os.Getenv(tunnelEnv)
-	if text == "" {
-		return
-	}
-	err := tunnel(text)
-	fmt.Fprintln(os.Stderr, "tunnel:", err)
-	os.Exit(1)
 }
 
 func tunnel(text string) error {
