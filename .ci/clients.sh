@@ -18,7 +18,7 @@ probe() {
 	ruby-beaneater) ruby -e 'require "beaneater"' ;;
 	libgearman-client-perl) perl -MGearman::Client -MGearman::Worker -e 1 ;;
 	redis-server) command -v redis-server ;;
-	chromium) command -v chromium ;;
+	chromium-headless-shell) command -v chromium-headless-shell ;;
 	ruby) command -v ruby ;;
 	beanstalkd) PATH="$PATH:/usr/sbin:/sbin" command -v beanstalkd ;;
 	nodejs) command -v node ;;
@@ -38,7 +38,7 @@ probe() {
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman php-pda-pheanstalk php-illuminate-queue php-illuminate-events
-	libgearman-client-perl redis-server chromium ruby ruby-beaneater beanstalkd nodejs npm python3 python3-redis
+	libgearman-client-perl redis-server chromium-headless-shell ruby ruby-beaneater beanstalkd nodejs npm python3 python3-redis
 	python3-boto3 python3-celery python3-pycurl curl debootstrap lintian rpm prometheus qemu-user-static)
 
 missing=()

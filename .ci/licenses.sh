@@ -9,6 +9,10 @@ allowed="Apache-2.0 MIT BSD-2-Clause BSD-3-Clause ISC 0BSD MPL-2.0"
 tool=bin/tools/go-licenses
 vendored=operate/console/static/vendor.json
 
+# The tool was compiled without the toolchain's paths, and needs them to tell the standard library from others.
+GOROOT=$(go env GOROOT)
+export GOROOT
+
 # The released program: other platforms and cgo bring other libraries.
 export GOFLAGS=-trimpath CGO_ENABLED=0 GOOS=linux GOARCH=amd64
 

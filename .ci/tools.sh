@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools.sh [NAME...] installs these programs, or all, at fixed versions into bin/tools. One that is there already in the right
-# version, or lies so in GOPATH/bin, is not built again.
+# version, or lies so in GOPATH/bin, is not built again. They are compiled with the flags of the tests, so that the standard library is
+# compiled once for all, and with a larger heap for the compiler, which takes a quarter less time then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,5 +33,5 @@ for tool in "${tools[@]}"; do
 		continue
 	fi
 	echo "install $name $version"
-	GOBIN="$PWD/bin/tools" GOFLAGS=-mod=mod go install "$package@$version"
+	GOBIN="$PWD/bin/tools" GOGC=400 GOFLAGS=-trimpath CGO_ENABLED=0 go install "$package@$version"
 done

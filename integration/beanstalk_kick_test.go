@@ -20,9 +20,9 @@ const longestWaitInKick = time.Second
 // A kick of very many jobs holds up no other client of the same event loop.
 func TestBeanstalkKickOfManyJobsDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	jobs := 300_000
-	if testing.Short() {
-		jobs = 30_000
+	jobs := 100_000
+	if harness.Nightly {
+		jobs = 300_000
 	}
 	_, addr := startBeanstalkPort(t)
 	conn, err := net.Dial("tcp", addr)

@@ -19,7 +19,7 @@ var packages = map[string]string{
 	"beanstalkd": "beanstalkd",
 
 	"redis-server": "redis-server",
-	"chromium":     "chromium",
+	"chromium":     "chromium-headless-shell",
 	"bash":         "bash",
 	"php":          "php-cli",
 	"perl":         "perl",
@@ -52,6 +52,7 @@ var packages = map[string]string{
 
 // probes are commands that succeed if a library is installed.
 var probes = map[string][]string{
+	"chromium":     {"sh", "-c", "command -v chromium-headless-shell || command -v chromium"},
 	"php-gearman":  {"php", "-r", `exit(extension_loaded("gearman") ? 0 : 1);`},
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
 
