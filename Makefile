@@ -129,7 +129,7 @@ SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippe
 	TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 # Tests that measure memory, of which the race detector takes more, and what it leaves out by a build tag.
-MEASURING := Alloc|Memory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
+MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
 
 # Where CI is true, make test begins with this instead of testing without the race detector, so here Go finds the results in its cache.
 .PHONY: race

@@ -65,7 +65,7 @@ touched() {
 build() {
 	local out
 	out="$work/$(tr / _ <<<"$1").test"
-	[ -n "${built[$1]:-}" ] || go test -c -fuzz=Fuzz -o "$out" "./$1"
+	[ -n "${built[$1]:-}" ] || GOGC=400 go test -c -fuzz=Fuzz -o "$out" "./$1" # the compiler is faster with a larger heap
 	built[$1]=$out
 }
 declare -A built
