@@ -126,7 +126,9 @@ replaced: ## check that go.mod takes all libraries as published
 # packages. make nightly runs everything with the race detector.
 SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|$\
 	TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
-	TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime
+	TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime|TestSalvagedStoreServesTheRemainingJobs|$\
+	TestEveryAppendOutcomeKeepsAcknowledgedJobs|TestDocsListTheRightsOfEachRole|TestSalvageLosesTheDamagedBlocksOnly|$\
+	TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|TestRolesLimitPagesAndChanges
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 # Tests that measure memory, of which the race detector takes more, and what it leaves out by a build tag.
 MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk

@@ -205,13 +205,13 @@ func TestLargeBodyArrivesWhole(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		body := make([]byte, 64<<20)
+		body := make([]byte, 16<<20)
 		for i := range body {
 			body[i] = byte(i * 7)
 		}
 		go func() { _, _ = c.Write(append([]byte(fmt.Sprintf("body %d\n", len(body))), body...)) }()
 		c.want(fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)))
-	}, limits(65<<20, 1<<20))
+	}, limits(17<<20, 1<<20))
 }
 
 func TestGarbageDoesNotAffectOtherConnections(t *testing.T) {

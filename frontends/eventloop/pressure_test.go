@@ -30,7 +30,7 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		const lines = 30_000
+		const lines = 15_000
 		line := func(i int) string { return fmt.Sprintf("%08d", i) + strings.Repeat("z", 1000) }
 		for round := range 2 { // a socket can be paused again after it was resumed
 			written := make(chan error, 1)
@@ -114,7 +114,7 @@ func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
 // Bytes that were buffered but not sent are lost with the connection, and the session is told how many.
 func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 	t.Parallel()
-	const size = 40_000_000
+	const size = 15_000_000
 	for name, leave := range map[string]func(*client){
 		"close":      func(c *client) { _ = c.Close() },
 		"half-close": func(c *client) { c.closeWrite(); _ = c.Close() },
@@ -167,8 +167,8 @@ func TestOneReplyLargerThanTheLimitIsSent(t *testing.T) {
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		for range 3 {
-			c.send("big 40000000\n")
-			c.want(strings.Repeat("x", 40000000))
+			c.send("big 15000000\n")
+			c.want(strings.Repeat("x", 15000000))
 		}
 		c.send("later a\necho b\n")
 		c.want("a", "b")
