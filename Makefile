@@ -136,6 +136,7 @@ MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory
 # Where CI is true, make test begins with this instead of testing without the race detector, so here Go finds the results in its cache.
 .PHONY: race
 race: ## test with the race detector, without integration and what has no use for it
+	@echo "== test with the race detector"
 	@packages=$$(go list ./... | grep -vE '$(SEQUENTIAL)'); export CGO_ENABLED=1; \
 	$(COMPILE) -race $$packages >/dev/null; \
 	go test -race -timeout 30m -skip '$(SLOW)' $$packages
@@ -143,6 +144,7 @@ race: ## test with the race detector, without integration and what has no use fo
 # What make race leaves out, without the race detector.
 .PHONY: unraced
 unraced:
+	@echo "== test what it leaves out"
 	go test -timeout 30m $$(go list ./... | grep -E '$(SEQUENTIAL)')
 	go test -timeout 30m -run '$(SLOW)|$(MEASURING)' $$(grep -rlE --include='*_test.go' --exclude-dir=integration '^func ($(SLOW)|Test.*($(MEASURING)))' . | xargs -n 1 dirname | sort -u)
 
