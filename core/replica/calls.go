@@ -131,7 +131,7 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 // because the node has forgotten its votes and acknowledged entries. It gets the vote back once it has caught up.
 func (n *Node) admit(m Member) (*response, error) {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
-		return nil, ErrNotLeader
+		return nil, errNotLeader
 	}
 	f := n.raft.GetConfiguration()
 	if err := f.Error(); err != nil {
@@ -142,7 +142,7 @@ func (n *Node) admit(m Member) (*response, error) {
 			continue
 		}
 		if string(s.Address) != m.Address {
-			return nil, finalError{fmt.Errorf("%w: the cluster knows node %s at %s, not at %s", ErrListDiffer, m.ID, s.Address, m.Address)}
+			return nil, finalError{fmt.Errorf("%w: the cluster knows node %s at %s, not at %s", errListsDiffer, m.ID, s.Address, m.Address)}
 		}
 		if s.Suffrage == raft.Voter {
 			n.log.Warn("a member comes back with an empty folder, it has no vote until it has caught up", "node", m.ID)

@@ -125,7 +125,7 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 			return n.tryJoin(ctx, &own, &h)
 		}
 		if h.List != own.List {
-			return "", fmt.Errorf("%w: node %s was started with %s, this one with %s", ErrListDiffer, h.Node, h.List, own.List)
+			return "", fmt.Errorf("%w: node %s was started with %s, this one with %s", errListsDiffer, h.Node, h.List, own.List)
 		}
 		if err := n.checkVersion(h.Node, h.Version); err != nil {
 			return "", err
@@ -302,7 +302,7 @@ func (n *Node) checkVersion(id, version string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: node %s runs version %s, node %s version %s: found the cluster with one version, and upgrade it then",
-		ErrVersionsDiffer, id, cmp.Or(version, "unknown"), n.o.ID, cmp.Or(n.o.Version, "unknown"))
+		errVersionsDiffer, id, cmp.Or(version, "unknown"), n.o.ID, cmp.Or(n.o.Version, "unknown"))
 }
 
 // promise promises a founder to follow it. This node must be new, or have made that promise to a founder that did not
@@ -315,7 +315,7 @@ func (n *Node) promise(r *request, g *greeting) error {
 		return err
 	}
 	if r.List != listText(n.o.Members) {
-		return fmt.Errorf("%w: it was started with %s", ErrListDiffer, listText(n.o.Members))
+		return fmt.Errorf("%w: it was started with %s", errListsDiffer, listText(n.o.Members))
 	}
 	if !n.mayBeFounded() {
 		return errors.New("it is a member of a cluster already")
@@ -336,7 +336,7 @@ func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err e
 			own.content(), of.Cluster, of.Node, n.o.Dir)
 	}
 	if !n.o.Join && own.List != of.List && own.List != of.Members {
-		return "", fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", ErrListDiffer, of.Members, own.List)
+		return "", fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", errListsDiffer, of.Members, own.List)
 	}
 	for _, m := range n.o.Members {
 		if m.ID == n.o.ID {

@@ -26,7 +26,7 @@ func TestClusterIsFoundedWithOneVersion(t *testing.T) {
 		c.opening, enough = context.WithCancel(t.Context())
 		refused := 0
 		c.openAll(func(_ string, err error) {
-			if errors.Is(err, ErrVersionsDiffer) && strings.Contains(err.Error(), "v1.2.0") && strings.Contains(err.Error(), "v1.3.0") {
+			if errors.Is(err, errVersionsDiffer) && strings.Contains(err.Error(), "v1.2.0") && strings.Contains(err.Error(), "v1.3.0") {
 				refused++
 			}
 			enough()
@@ -49,7 +49,7 @@ func TestNewNodeDoesNotFollowAFounderOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	n := &Node{o: Options{ID: "n2", Version: "v1.3.0", Dir: t.TempDir()}}
 	err := n.promise(&request{Op: opFound, Cluster: "c"}, &greeting{From: "n1", formats: formats{Version: "v1.2.0"}})
-	if !errors.Is(err, ErrVersionsDiffer) {
+	if !errors.Is(err, errVersionsDiffer) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(n.dir(nodeFile)); !errors.Is(err, os.ErrNotExist) {

@@ -337,7 +337,7 @@ func (n *Node) DialLeader(ctx context.Context, frontend, client string) (net.Con
 	leader := n.LeaderID()
 	m, there := find(n.Members(), leader)
 	if !there || leader == n.o.ID {
-		return nil, ErrNoLeader
+		return nil, errNoLeader
 	}
 	return n.dial(ctx, m, greeting{Kind: kindClient, Frontend: frontend, Client: client})
 }
@@ -426,7 +426,7 @@ func (n *Node) promoteLearners(all map[string]*Status) {
 // Add makes a node a member, without a vote at first. Start the node with --join afterwards.
 func (n *Node) Add(m Member) error {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
-		return ErrNotLeader
+		return errNotLeader
 	}
 	for _, o := range n.Members() {
 		if o.ID == m.ID {
@@ -442,7 +442,7 @@ func (n *Node) Add(m Member) error {
 // Remove removes a node from the cluster. It fails if the remaining voters could not continue without it.
 func (n *Node) Remove(ctx context.Context, id string) error {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
-		return ErrNotLeader
+		return errNotLeader
 	}
 	if id == n.o.ID {
 		return fmt.Errorf("node %s leads: hand the lead over first", id)
@@ -463,7 +463,7 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 	}
 	switch {
 	case !member:
-		return ErrNotMember
+		return errNotMember
 	case voter && alive <= left/2:
 		return fmt.Errorf("without node %s only %d of %d voters are reachable, and no majority", id, alive, left)
 	}

@@ -362,10 +362,10 @@ func (n *Node) checkList() error {
 	members := n.Members()
 	list := listText(n.o.Members)
 	if m, there := find(members, n.o.ID); there && m.Address != n.self.Address {
-		return fmt.Errorf("%w: the cluster knows this node as %s, --cluster says %s", ErrListDiffer, m, n.self)
+		return fmt.Errorf("%w: the cluster knows this node as %s, --cluster says %s", errListsDiffer, m, n.self)
 	}
 	if list != n.identity.List && len(members) > 0 && list != listText(members) {
-		return fmt.Errorf("%w: the members of this cluster are %s, --cluster says %s", ErrListDiffer, listText(members), list)
+		return fmt.Errorf("%w: the members of this cluster are %s, --cluster says %s", errListsDiffer, listText(members), list)
 	}
 	if list != n.identity.List {
 		return n.setIdentity(n.identity.Cluster, n.stage)

@@ -115,13 +115,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Errors that callers distinguish.
-var (
-	ErrNoLeader   = errors.New("the cluster has no leader now")
-	ErrNotLeader  = errors.New("this node does not lead")
-	ErrNotMember  = errors.New("no such node in the cluster")
-	ErrRemoved    = errors.New("this node was removed from the cluster")
-	ErrListDiffer = errors.New("the lists of members differ")
+// ErrRemoved is the reason of Failed after another node has removed this one from the cluster.
+var ErrRemoved = errors.New("this node was removed from the cluster")
 
-	ErrVersionsDiffer = errors.New("a new cluster needs nodes of one version")
+var (
+	errNoLeader       = errors.New("the cluster has no leader now")
+	errNotLeader      = errors.New("this node does not lead")
+	errNotMember      = errors.New("no such node in the cluster")
+	errListsDiffer    = errors.New("the lists of members differ")
+	errVersionsDiffer = errors.New("a new cluster needs nodes of one version")
 )

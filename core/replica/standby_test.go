@@ -20,7 +20,7 @@ func (c *cluster) next(from *Node, e *engine.Engine, to string) (*Node, *engine.
 	eventually(c.t, func() string { // the target may not vote yet
 		ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 		defer cancel()
-		if err := from.Transfer(ctx, to); err != nil && !errors.Is(err, ErrNotLeader) {
+		if err := from.Transfer(ctx, to); err != nil && !errors.Is(err, errNotLeader) {
 			return err.Error()
 		}
 		return ""

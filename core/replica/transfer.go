@@ -35,7 +35,7 @@ func (n *Node) Successor(ctx context.Context, id string) (string, error) {
 func (n *Node) successor(ctx context.Context, id string) (raft.Server, error) {
 	switch {
 	case !n.IsLeader():
-		return raft.Server{}, ErrNotLeader
+		return raft.Server{}, errNotLeader
 	case id == n.o.ID:
 		return raft.Server{ID: raft.ServerID(id)}, nil
 	}
@@ -62,7 +62,7 @@ func (n *Node) successor(ctx context.Context, id string) (raft.Server, error) {
 			results <- result{s, err}
 		}()
 	}
-	err := error(ErrNotMember)
+	err := error(errNotMember)
 	for range asked {
 		r := <-results
 		if r.err == nil {

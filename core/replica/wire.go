@@ -349,7 +349,7 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		}
 		return c, nil
 	}
-	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
+	return nil, fmt.Errorf("call %s: %w", to, errNotMember)
 }
 
 // self is a connection of raft with itself: see campaign.
