@@ -118,7 +118,7 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 	case opGone:
 		ctx, cancel := context.WithTimeout(context.Background(), goneWithin)
 		defer cancel()
-		f := n.find(ctx, r.Leader)
+		f := n.checkLeader(ctx, r.Leader)
 		return &response{Findings: &f}, nil
 	case opStatus:
 		s := n.status()

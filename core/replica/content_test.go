@@ -90,11 +90,11 @@ func TestStoreWithOnlyCountersIsReplaced(t *testing.T) {
 func TestNodeWithAUsedStoreFoundsTheCluster(t *testing.T) {
 	t.Parallel()
 	members := []Member{{ID: "n1"}, {ID: "n2"}, {ID: "n3"}}
-	hellos := []hello{{Node: "n1", Entries: 5}, {Node: "n2"}, {Node: "n3", Used: true, Content: "schedules"}}
+	hellos := []hello{{Node: "n1", Entries: 5}, {Node: "n2"}, {Node: "n3", Content: "schedules"}}
 	if id, err := chooseFounder(members, hellos); id != "n3" || err != nil {
 		t.Error(id, err)
 	}
-	hellos[1].Used = true // as an older program reports it
+	hellos[1].Content = "jobs"
 	const want = "node n2 has jobs of its own and node n3 has schedules"
 	if id, err := chooseFounder(members, hellos); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(id, err)

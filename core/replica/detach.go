@@ -28,7 +28,7 @@ func Detach(dir string) (applied int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := n.catchUpInstall(); err != nil {
+	if err := n.resumeInstall(); err != nil {
 		return 0, err
 	}
 	if err := n.openStore(); err != nil {

@@ -31,8 +31,7 @@ type hello struct {
 	Members string `json:"members,omitempty"` // of its cluster
 	Join    bool   `json:"join,omitempty"`
 	Entries uint64 `json:"entries"` // that its store has applied
-	Used    bool   `json:"jobs"`    // its store has data that users would miss, such as jobs
-	Content string `json:"content"` // what data that is, for people; empty: an older program, which does not report it
+	Content string `json:"content"` // data in its store that users would miss, such as jobs, for people; empty: none
 	Version string `json:"version"`
 }
 
@@ -52,12 +51,8 @@ func (n *Node) ownHello() (hello, error) {
 	}
 	var err error
 	h.Content, err = engine.Content(s, n.o.Content)
-	h.Used = h.Content != ""
 	return h, err
 }
-
-// content describes the data in the store of a node, for people.
-func (h *hello) content() string { return cmp.Or(h.Content, "jobs") }
 
 // currentStage returns the stage of this node. A node that its leader has contacted is a member.
 func (n *Node) currentStage() stage {
@@ -199,11 +194,11 @@ func chooseFounder(members []Member, hellos []hello) (string, error) {
 			if first == "" || m.ID < first {
 				first = m.ID
 			}
-			if h.Used && full != nil {
+			if h.Content != "" && full != nil {
 				return "", fmt.Errorf("node %s has %s of its own and node %s has %s: start all nodes but one with empty folders",
-					full.Node, full.content(), h.Node, h.content())
+					full.Node, full.Content, h.Node, h.Content)
 			}
-			if h.Used {
+			if h.Content != "" {
 				full = h
 			}
 			if h.Entries > 0 && (used == "" || m.ID < used) {
@@ -234,8 +229,8 @@ func (n *Node) found(ctx context.Context) error {
 			return fmt.Errorf("found a cluster: %w", err)
 		}
 	}
-	// From here on, a crash must not make the store unusable, since it may be the only copy. node.json records that
-	// founding has begun.
+	// From here on, a crash must not make the store unusable, since it may be the only copy. So node.json records that founding has
+	// begun.
 	begun := identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members), Begun: true}
 	if err := n.writeIdentity(begun, isNew); err != nil {
 		return fmt.Errorf("found a cluster: %w", err)
@@ -331,9 +326,9 @@ func (n *Node) promise(r *request, g *greeting) error {
 
 // tryJoin asks the leader of an existing cluster to admit this node.
 func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err error) {
-	if own.Used {
+	if own.Content != "" {
 		return "", fmt.Errorf("this node has %s of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
-			own.content(), of.Cluster, of.Node, n.o.Dir)
+			own.Content, of.Cluster, of.Node, n.o.Dir)
 	}
 	if !n.o.Join && own.List != of.List && own.List != of.Members {
 		return "", fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", errListsDiffer, of.Members, own.List)

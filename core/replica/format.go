@@ -24,7 +24,7 @@ const oldestFormat = 1
 
 // formats tell another node, in a greeting, which formats this node reads and needs.
 type formats struct {
-	Reads   int    `json:"reads,omitempty"` // the newest; zero: an old program that reads 1
+	Reads   int    `json:"reads,omitempty"` // the newest
 	Needs   int    `json:"needs,omitempty"` // the format that the other node must read
 	Version string `json:"version,omitempty"`
 }
@@ -53,11 +53,11 @@ func (n *Node) raiseFormat(all map[string]*Status) {
 func (n *Node) readByAll(all map[string]*Status) int {
 	lowest := n.o.newestFormat
 	for _, s := range n.servers() {
-		said := all[string(s.ID)]
-		if said == nil {
+		st := all[string(s.ID)]
+		if st == nil {
 			return 0
 		}
-		lowest = min(lowest, cmp.Or(said.Reads, 1))
+		lowest = min(lowest, st.Reads)
 	}
 	return lowest
 }
@@ -77,9 +77,9 @@ func (n *Node) firstFormat(last int) int {
 func tooOld(own, other formats, ownID, otherID string) string {
 	const text = "the program of node %s (%s) is too old for node %s (%s), which needs format %d: upgrade %s"
 	switch {
-	case cmp.Or(own.Reads, 1) < other.Needs:
+	case own.Reads < other.Needs:
 		return fmt.Sprintf(text, ownID, cmp.Or(own.Version, "unknown"), otherID, cmp.Or(other.Version, "unknown"), other.Needs, ownID)
-	case cmp.Or(other.Reads, 1) < own.Needs:
+	case other.Reads < own.Needs:
 		return fmt.Sprintf(text, otherID, cmp.Or(other.Version, "unknown"), ownID, cmp.Or(own.Version, "unknown"), own.Needs, otherID)
 	}
 	return ""

@@ -32,7 +32,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	}
 	entry, err := f.parts.add(l.Data)
 	if err == nil && entry != nil {
-		f.applying.start(f.n.lease.now().even)
+		f.applying.start(f.n.lease.now().monotonic)
 		err = f.n.store.Load().Apply(entry, l.Index)
 		f.applying.stop()
 	}

@@ -21,7 +21,7 @@ const (
 var errHang = errors.New("the disk of this node does not answer")
 
 // stopwatch measures how long the current write takes; there is one write at a time.
-type stopwatch struct{ since atomic.Int64 } // by the even clock, plus one; zero: no write
+type stopwatch struct{ since atomic.Int64 } // by the monotonic clock, plus one; zero: no write
 
 func (w *stopwatch) start(at time.Duration) { w.since.Store(int64(at) + 1) }
 func (w *stopwatch) stop()                  { w.since.Store(0) }
@@ -45,7 +45,7 @@ func (n *Node) watchHang() {
 			return
 		case <-tick.C:
 		}
-		now := n.lease.now().even
+		now := n.lease.now().monotonic
 		took := max(n.logs.writing.took(now), n.fsm.applying.took(now))
 		if took >= hangEnds {
 			n.fail(fmt.Errorf("%w for %v", errHang, took.Round(time.Second)))

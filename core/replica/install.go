@@ -17,15 +17,8 @@ const installMark = "INSTALL"
 // the next start complete the replacement.
 func (n *Node) install(from io.ReadCloser) error {
 	defer func() { _ = from.Close() }() // only read
-	incoming := n.dir(incomingDir)
-	if err := errors.Join(os.RemoveAll(incoming), os.MkdirAll(incoming, 0o700)); err != nil {
-		return err
-	}
 	n.log.Info("copy of the leader's store received, installing it")
-	if err := unpack(from, incoming); err != nil {
-		return err
-	}
-	if err := writeFile(n.dir(installMark), nil); err != nil {
+	if err := n.unpackIncoming(from); err != nil {
 		return err
 	}
 	n.stopStandby()
@@ -40,6 +33,42 @@ func (n *Node) install(from io.ReadCloser) error {
 	}
 	n.startStandby()
 	return nil
+}
+
+// unpackIncoming unpacks a received copy into raft/incoming, and then writes the mark.
+func (n *Node) unpackIncoming(from io.Reader) error {
+	incoming := n.dir(incomingDir)
+	if err := errors.Join(os.RemoveAll(incoming), os.MkdirAll(incoming, 0o700)); err != nil {
+		return err
+	}
+	if err := unpack(from, incoming); err != nil {
+		return err
+	}
+	return writeFile(n.dir(installMark), nil)
+}
+
+// resumeInstall completes an installation that a crash has interrupted.
+func (n *Node) resumeInstall() error {
+	if err := n.completeInstall(); err != nil {
+		return err
+	}
+	all, err := n.snaps.all()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	path, there := n.snaps.received(all[0].ID)
+	if !there {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read
+	if err := n.unpackIncoming(f); err != nil {
+		return err
+	}
+	return n.completeInstall()
 }
 
 // completeInstall completes the installation if the mark exists. It can be repeated after a crash.

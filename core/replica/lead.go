@@ -52,7 +52,7 @@ func (n *Node) watchLead() {
 // begin waits until the store has all entries committed earlier, and appends the entry that opens the epoch. From then on, no entry of
 // an earlier engine can be applied. Then it waits until the leases of earlier leaders have ended. It returns nil if the node no longer
 // leads.
-func (n *Node) begin(won leaseEnd) *Leadership {
+func (n *Node) begin(won moment) *Leadership {
 	n.elections.Add(1)
 	started := n.now()
 	term := n.raft.CurrentTerm()

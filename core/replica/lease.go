@@ -39,21 +39,27 @@ type lease struct {
 
 	mu       sync.Mutex // guards the fields below
 	term     uint64
-	answered map[raft.ServerID]leaseEnd // by member: when its last answered heartbeat was sent
-	givenUp  uint64                     // term whose lease was given up
+	answered map[raft.ServerID]moment // by member: when its last answered heartbeat was sent
+	givenUp  uint64                   // term whose lease was given up
 }
 
-// leaseEnd is a point in time by both clocks. The even clock stops while the machine sleeps.
+// moment is a point in time by both clocks. The monotonic clock stops while the machine sleeps.
+type moment struct {
+	monotonic time.Duration
+	wall      core.Instant
+}
+
+// leaseEnd is when the lease of a term ends.
 type leaseEnd struct {
+	moment
+
 	term uint64
-	even time.Duration
-	wall core.Instant
 }
 
 // now returns the current time by both clocks.
-func (l *lease) now() leaseEnd {
-	wall, even := l.clock.Read()
-	return leaseEnd{even: even, wall: wall}
+func (l *lease) now() moment {
+	wall, monotonic := l.clock.Read()
+	return moment{monotonic, wall}
 }
 
 // holds reports that no other member can lead now if this node leads in the given term.
@@ -63,24 +69,24 @@ func (l *lease) holds(term uint64) bool {
 		return false
 	}
 	now := l.now()
-	return now.even < end.even && now.wall < end.wall
+	return now.monotonic < end.monotonic && now.wall < end.wall
 }
 
 // renew extends the lease: a member has answered a heartbeat of the given term, which was sent at sent.
-func (l *lease) renew(term uint64, id raft.ServerID, sent leaseEnd, servers []raft.Server) {
+func (l *lease) renew(term uint64, id raft.ServerID, sent moment, servers []raft.Server) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if term < l.term || term == l.givenUp {
 		return
 	}
 	if term > l.term {
-		l.term, l.answered = term, make(map[raft.ServerID]leaseEnd)
+		l.term, l.answered = term, make(map[raft.ServerID]moment)
 	}
-	if sent.even > l.answered[id].even {
+	if sent.monotonic > l.answered[id].monotonic {
 		l.answered[id] = sent
 	}
 	voters := 0
-	var answered []leaseEnd
+	var answered []moment
 	for _, s := range servers {
 		if s.Suffrage != raft.Voter {
 			continue
@@ -94,10 +100,9 @@ func (l *lease) renew(term uint64, id raft.ServerID, sent leaseEnd, servers []ra
 	if others == 0 || len(answered) < others {
 		return
 	}
-	slices.SortFunc(answered, func(a, b leaseEnd) int { return cmp.Compare(b.even, a.even) })
-	end := answered[others-1]
-	end.term, end.even, end.wall = term, end.even+leaseFor, end.wall.Add(leaseFor)
-	l.until.Store(&end)
+	slices.SortFunc(answered, func(a, b moment) int { return cmp.Compare(b.monotonic, a.monotonic) })
+	start := answered[others-1]
+	l.until.Store(&leaseEnd{moment{start.monotonic + leaseFor, start.wall.Add(leaseFor)}, term})
 }
 
 // giveUp ends the lease of a term for good.
@@ -116,11 +121,11 @@ func (l *Leadership) holds() bool {
 }
 
 // awaitLease waits until the leases of all earlier leaders have ended. won is when this leader has won its election.
-func (n *Node) awaitLease(term uint64, won leaseEnd) {
+func (n *Node) awaitLease(term uint64, won moment) {
 	if n.yielded.Load() == term-1 {
 		return // the previous leader has given up its lease, and had waited for all earlier leases
 	}
-	if rest := waitFor - (n.lease.now().even - won.even); rest > 0 {
+	if rest := waitFor - (n.lease.now().monotonic - won.monotonic); rest > 0 {
 		n.sleep(rest)
 	}
 }

@@ -11,14 +11,14 @@ import (
 
 // handClock is a clock that a test sets.
 type handClock struct {
-	even time.Duration
-	wall core.Instant
+	monotonic time.Duration
+	wall      core.Instant
 }
 
 func (c *handClock) Now() core.Instant                   { return c.wall }
-func (c *handClock) Read() (core.Instant, time.Duration) { return c.wall, c.even }
+func (c *handClock) Read() (core.Instant, time.Duration) { return c.wall, c.monotonic }
 
-func (c *handClock) pass(d time.Duration) { c.even, c.wall = c.even+d, c.wall.Add(d) }
+func (c *handClock) pass(d time.Duration) { c.monotonic, c.wall = c.monotonic+d, c.wall.Add(d) }
 
 // voters are members with a vote, and one without.
 func voters(ids ...raft.ServerID) []raft.Server {
@@ -32,7 +32,7 @@ func voters(ids ...raft.ServerID) []raft.Server {
 func TestLeaseStartsWhenAMajorityWasAsked(t *testing.T) {
 	t.Parallel()
 	three, five := voters("n1", "n2", "n3"), voters("n1", "n2", "n3", "n4", "n5")
-	c := &handClock{even: time.Hour, wall: 1 << 40}
+	c := &handClock{monotonic: time.Hour, wall: 1 << 40}
 	l := &lease{clock: c}
 	want := func(holds bool, term uint64, when string) {
 		t.Helper()
@@ -100,12 +100,12 @@ func TestNextLeaderWaitsUnlessTheLeaseWasGivenUp(t *testing.T) {
 	}
 	began := second.lease.now()
 	second.awaitLease(second.yielded.Load()+1, began)
-	if waited := second.lease.now().even - began.even; waited > waitFor/2 {
+	if waited := second.lease.now().monotonic - began.monotonic; waited > waitFor/2 {
 		t.Errorf("waited %v for a lease that was given up", waited)
 	}
 	began = second.lease.now()
 	second.awaitLease(second.yielded.Load()+2, began)
-	if waited := second.lease.now().even - began.even; waited < waitFor {
+	if waited := second.lease.now().monotonic - began.monotonic; waited < waitFor {
 		t.Errorf("waited %v for a lease of %v", waited, leaseFor)
 	}
 	shutdown(t, e2)

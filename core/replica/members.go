@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -28,7 +28,7 @@ type Status struct {
 	Elections uint64    `json:"elections"`          // elections won since its start
 	Members   []Member  `json:"members"`
 	Version   string    `json:"version"`
-	Reads     int       `json:"reads,omitempty"`  // newest format it reads; zero: an old program that reads 1
+	Reads     int       `json:"reads,omitempty"`  // newest format it reads
 	Format    int       `json:"format,omitempty"` // format of the last entry of its store
 	Warm      bool      `json:"warm"`             // the index of all jobs is in memory; if it does not lead, it could at once
 	IndexJobs int       `json:"index_jobs"`       // of a follower: jobs in its index
@@ -98,7 +98,7 @@ func (n *Node) Members() []Member {
 	for _, s := range n.servers() {
 		all = append(all, Member{ID: string(s.ID), Address: string(s.Address)})
 	}
-	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
+	slices.SortFunc(all, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 
@@ -117,11 +117,11 @@ func (n *Node) servedBy(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	k := n.peers[id]
-	return k != nil && k.status.Serving && n.now().Sub(k.at) < seenFor
+	return k != nil && k.status.Serving && n.now().Sub(k.at) < currentFor
 }
 
-// seenFor is how long an answer of another member is considered current.
-const seenFor = 5 * time.Second
+// currentFor is how long an answer of another member is considered current.
+const currentFor = 5 * time.Second
 
 // lag is how many entries this node has yet to apply. A node that does not get all entries does not know of the later ones.
 // So it also considers what other members have committed by their last answers; they are asked once a second.
@@ -172,7 +172,7 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.seenLocked(m.ID)
+	k := n.peerLocked(m.ID)
 	k.status, k.at = *r.Status, n.now()
 	early, late := asked.Sub(r.Status.Now), r.Status.Now.Sub(k.at)
 	if max(early, late) > maxSkew && k.at.Sub(k.warned) > time.Minute {
@@ -182,8 +182,8 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 	return r.Status, nil
 }
 
-// seenLocked returns the peerStatus of a member for an update.
-func (n *Node) seenLocked(id string) *peerStatus {
+// peerLocked returns the peerStatus of a member for an update.
+func (n *Node) peerLocked(id string) *peerStatus {
 	k := n.peers[id]
 	if k == nil {
 		k = &peerStatus{}
@@ -196,7 +196,7 @@ func (n *Node) seenLocked(id string) *peerStatus {
 func (n *Node) reportSilence(m Member, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.seenLocked(m.ID)
+	k := n.peerLocked(m.ID)
 	switch {
 	case err == nil && k.failed >= silentAfter:
 		n.log.Info("a node answers again", "node", m.ID)
@@ -282,7 +282,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 			}
 		}
 		if s != nil {
-			i.Applied, i.Version, i.Format = s.Applied, s.Version, cmp.Or(s.Reads, 1)
+			i.Applied, i.Version, i.Format = s.Applied, s.Version, s.Reads
 		}
 		i.Lag = end - min(end, i.Applied)
 		o.Nodes = append(o.Nodes, i)

@@ -51,7 +51,7 @@ type Node struct {
 	snaps        *snapshots
 	fsm          *fsm
 	trans        *transport
-	raft         *raft.Raft // set before stage is member
+	raft         *raft.Raft // nil until start; set while mu is held
 	notify       chan bool
 	ended        chan *journal             // journals that have failed; capacity 1, as more failures carry no more information
 	hangsChanged chan struct{}             // capacity 1
@@ -147,7 +147,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := n.catchUpInstall(); err != nil {
+	if err := n.resumeInstall(); err != nil {
 		return err
 	}
 	if err := n.openStore(); err != nil {
@@ -221,37 +221,6 @@ func (n *Node) clusterID() string {
 	return n.identity.Cluster
 }
 
-// catchUpInstall completes an installation that a crash has interrupted.
-func (n *Node) catchUpInstall() error {
-	if err := n.completeInstall(); err != nil {
-		return err
-	}
-	all, err := n.snaps.all()
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	path, there := n.snaps.received(all[0].ID)
-	if !there {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // only read
-	incoming := n.dir(incomingDir)
-	if err := errors.Join(os.RemoveAll(incoming), os.MkdirAll(incoming, 0o700)); err != nil {
-		return err
-	}
-	if err := unpack(f, incoming); err != nil {
-		return err
-	}
-	if err := writeFile(n.dir(installMark), nil); err != nil {
-		return err
-	}
-	return n.completeInstall()
-}
-
 // checkStore refuses a store other than the one this node had as a member. If the store were older than its log says, the
 // node would treat entries as applied that are not.
 func (n *Node) checkStore() error {
@@ -306,7 +275,7 @@ func (n *Node) start() error {
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().even }, beforeWrite: n.o.beforeWrite, anchor: n.anchor}
+	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().monotonic }, beforeWrite: n.o.beforeWrite, anchor: n.anchor}
 	n.trans = &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,

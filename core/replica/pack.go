@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 )
 
 // A copy of a store is sent as one stream of known length:
@@ -47,7 +48,7 @@ func packFiles(dir string) (files []packFile, size int64, err error) {
 		files = append(files, packFile{e.Name(), info.Size()})
 		size += 1 + int64(len(e.Name())) + 8 + info.Size() + 4
 	}
-	sort.Slice(files, func(i, j int) bool { return files[i].size < files[j].size }) // errors of small files show first
+	slices.SortFunc(files, func(a, b packFile) int { return cmp.Compare(a.size, b.size) }) // errors of small files show first
 	return files, size, nil
 }
 

@@ -30,7 +30,7 @@ func listening(t *testing.T) *raft.NetworkTransport {
 	return tr
 }
 
-// raft reads no result after a refused call. Another call that it has already begun must fail instead of waiting for ever.
+// raft reads no result after a refused call. Another call that it has already begun must fail, and not block.
 func TestCallsAfterARefusedCallFail(t *testing.T) {
 	t.Parallel()
 	tr := &transport{NetworkTransport: listening(t)}

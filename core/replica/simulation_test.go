@@ -17,7 +17,7 @@ import (
 )
 
 // The simulation runs engines on a log that does what a network and a lost lead can do to an entry: it arrives, arrives
-// twice, arrives late, never arrives, or arrives although its leader is told nothing. A second leader takes over while the
+// twice, arrives late, never arrives, or arrives although its leader gets no result. A second leader takes over while the
 // first still believes that it leads. After every step all that was acknowledged must hold.
 
 // world has some members, a log that all of them will see, and the replies that clients got.

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +92,7 @@ func (s *snapshots) all() ([]snapshotMeta, error) {
 		}
 		all = append(all, m)
 	}
-	sort.Slice(all, func(i, j int) bool { return all[i].ID > all[j].ID })
+	slices.SortFunc(all, func(a, b snapshotMeta) int { return cmp.Compare(b.ID, a.ID) })
 	return all, nil
 }
 

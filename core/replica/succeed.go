@@ -28,7 +28,7 @@ type findings struct {
 	Index uint64 `json:"index"` // of its last entry
 }
 
-// compareLogs reports which of two members has the longer log.
+// compareLogs compares the logs of two members: the longer one is greater.
 func (f findings) compareLogs(o findings) int {
 	return cmp.Or(cmp.Compare(f.Term, o.Term), cmp.Compare(f.Index, o.Index))
 }
@@ -65,7 +65,7 @@ func (n *Node) connectionEnded(from string) {
 // electSuccessor begins an election if the leader is gone and this node should lead next; false: that is not certain.
 func (n *Node) electSuccessor(ctx context.Context, leader string) bool {
 	term := n.raft.CurrentTerm()
-	own := n.find(ctx, leader)
+	own := n.checkLeader(ctx, leader)
 	if !own.Gone {
 		return false
 	}
@@ -115,8 +115,8 @@ func (n *Node) electSuccessor(ctx context.Context, leader string) bool {
 	return true
 }
 
-// find checks a leader, and returns the result with the end of this node's log.
-func (n *Node) find(ctx context.Context, leader string) findings {
+// checkLeader checks a leader, and returns the result with the end of this node's log.
+func (n *Node) checkLeader(ctx context.Context, leader string) findings {
 	f := findings{Index: n.raft.LastIndex()}
 	var last raft.Log
 	if n.logs.GetLog(f.Index, &last) == nil { // the entry may be in a copy of the store only

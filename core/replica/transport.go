@@ -16,10 +16,10 @@ import (
 type transport struct {
 	*raft.NetworkTransport
 
-	now         func() leaseEnd
-	onHeartbeat func(term uint64, id raft.ServerID, sent leaseEnd) // the member has answered a heartbeat that was sent then
-	isWanted    func(term uint64, to raft.ServerID) bool           // this node leads in that term, and the member still belongs to the cluster
-	done        <-chan struct{}                                    // closed when this node is being closed
+	now         func() moment
+	onHeartbeat func(term uint64, id raft.ServerID, sent moment) // the member has answered a heartbeat that was sent then
+	isWanted    func(term uint64, to raft.ServerID) bool         // this node leads in that term, and the member still belongs to the cluster
+	done        <-chan struct{}                                  // closed when this node is being closed
 
 	mu    sync.Mutex // guards beats
 	beats map[raft.ServerID]chan struct{}
@@ -114,6 +114,6 @@ func (n *Node) isReplicatingTo(term uint64, id raft.ServerID) bool {
 }
 
 // renewLease extends the lease after a member has answered a heartbeat.
-func (n *Node) renewLease(term uint64, id raft.ServerID, sent leaseEnd) {
+func (n *Node) renewLease(term uint64, id raft.ServerID, sent moment) {
 	n.lease.renew(term, id, sent, n.servers())
 }

@@ -146,8 +146,8 @@ func (n *Node) accept(conn net.Conn) {
 		conn = tls.Server(conn, n.o.TLS)
 	}
 	_ = conn.SetDeadline(deadlineIn(greetFor)) // on a dead socket the next call fails too
-	waitNoMore := n.stream.endWith(conn)
-	defer waitNoMore()
+	undo := n.stream.endWith(conn)
+	defer undo()
 	var g greeting
 	if err := readFrame(conn, magic, &g); err != nil {
 		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
@@ -169,7 +169,7 @@ func (n *Node) accept(conn net.Conn) {
 		_ = conn.Close() // the error has no receiver
 		return
 	}
-	if g.Kind != kindCall && !waitNoMore() {
+	if g.Kind != kindCall && !undo() {
 		_ = conn.Close() // this node is being closed
 		return
 	}
