@@ -70,8 +70,14 @@ func startShared() {
 		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(time.Minute),
 	)
 	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, closeFirst := chromedp.NewContext(allocated)
-	shared.ctx, shared.end = ctx, func() { closeFirst(); end() }
+	ctx, _ := chromedp.NewContext(allocated)
+	shared.ctx, shared.end = ctx, func() {
+		// Debian's chromium-headless-shell is a script that starts the browser: killing it would leave the browser running.
+		closing, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_ = chromedp.Cancel(closing)
+		end()
+	}
 	shared.err = chromedp.Run(ctx)
 }
 
