@@ -29,7 +29,7 @@ func (w *world) purge() error {
 		for seq := range before {
 			if w.look(seq) == nil {
 				p := w.model.jobs[seq]
-				p.over(w.commitOf(r, w.stores(p)))
+				p.recordEnd(w.commitOf(r, w.stores(p)))
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func (w *world) purgeOrigin(c *client, origin core.Protocol) error {
 			for seq, was := range before {
 				if was && w.look(seq) == nil {
 					p := w.model.jobs[seq]
-					p.over(w.commitOf(r, w.stores(p)))
+					p.recordEnd(w.commitOf(r, w.stores(p)))
 					before[seq] = false
 				}
 			}
@@ -116,7 +116,7 @@ func (w *world) settings() error {
 	w.note("%+v", op)
 	return w.do(c, op, tag, func(r core.Reply) {
 		if op, share := op.(*core.ShareQueue); share {
-			w.shared(op, r)
+			w.recordSharing(op, r)
 		}
 		if op, pause := op.(*core.PauseQueue); pause && r.Kind == core.Accepted {
 			w.pausedBy(op)
@@ -132,7 +132,7 @@ func (w *world) limit(q string, tag uint64) core.Op {
 		return &core.RemoveLimit{Tag: tag, Queue: q, Scope: scope}
 	case 2:
 		if w.rng.IntN(2) == 0 {
-			return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyTag, Tag: turnTag}, Ordered: true}}
+			return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true}}
 		}
 		kind := core.KeyKind(w.rng.IntN(2) * int(core.KeyUnique)) //nolint:gosec // small
 		return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: kind}, Fair: kind != core.KeyNone && w.rng.IntN(2) == 0}}

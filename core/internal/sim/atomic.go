@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -58,15 +59,15 @@ func (w *world) atomic() error {
 		}
 		for i, one := range r.Replies {
 			if one.Kind == core.Failed {
-				against = errorOr(against, fmt.Errorf("operation %d of an accepted list is refused: %w", i, one.Err))
+				against = cmp.Or(against, fmt.Errorf("operation %d of an accepted list is refused: %w", i, one.Err))
 			}
-			against = errorOr(against, accepted[i](one))
+			against = cmp.Or(against, accepted[i](one))
 		}
 	})
 	for _, p := range jobs {
-		err = errorOr(err, w.checkNotified(p.seq))
+		err = cmp.Or(err, w.checkNotified(p.seq))
 	}
-	return errorOr(err, against)
+	return cmp.Or(err, against)
 }
 
 // listed returns one operation of a list, with its effect on the model.
@@ -76,19 +77,19 @@ func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	switch w.rng.IntN(4) {
 	case 0:
 		return &core.Cancel{Tag: w.newTag(), Ref: ref, If: is}, func(r core.Reply) error {
-			p.over(w.commitOf(r, stored))
-			return broken(p.seq, before, is)
+			p.recordEnd(w.commitOf(r, stored))
+			return wronglyAccepted(p.seq, before, is)
 		}
 	case 1:
 		return &core.Bury{Tag: w.newTag(), Ref: ref, If: is}, func(r core.Reply) error {
 			p.leased = false
 			w.clearStop(p, r)
-			return broken(p.seq, before, is)
+			return wronglyAccepted(p.seq, before, is)
 		}
 	}
 	set := w.set()
 	return &core.Update{Tag: w.newTag(), Ref: ref, If: is, Set: set}, func(r core.Reply) error {
-		return errorOr(broken(p.seq, before, is), w.changed(p, set, r))
+		return cmp.Or(wronglyAccepted(p.seq, before, is), w.changed(p, set, r))
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 
 	"broker/core"
@@ -18,7 +19,7 @@ func (w *world) audit() error {
 	if err := w.auditPauses(); err != nil {
 		return err
 	}
-	if err := w.auditTurns(); err != nil {
+	if err := w.auditOrder(); err != nil {
 		return err
 	}
 	listed := map[uint64]core.JobInfo{}
@@ -40,7 +41,7 @@ func (w *world) audit() error {
 		}
 	}
 	for _, seq := range w.model.seqs {
-		i, there := w.look(seq), false
+		i := w.look(seq)
 		l, there := listed[seq]
 		if (i != nil) != there || i != nil && (l.State != i.State || l.Queue != i.Queue || l.Attempts != i.Attempts) {
 			return fmt.Errorf("job %d is listed as %+v and known as %+v", seq, l, i)
@@ -49,7 +50,7 @@ func (w *world) audit() error {
 			return fmt.Errorf("job %d is leased, and nobody has it", seq)
 		}
 		if i != nil {
-			if err := errorOr(w.model.spent.checkOrigin(i), w.leasesLast(w.model.jobs[seq], i)); err != nil {
+			if err := cmp.Or(w.model.spent.checkOrigin(i), w.checkLeaseEnd(w.model.jobs[seq], i)); err != nil {
 				return err
 			}
 		}
@@ -57,7 +58,7 @@ func (w *world) audit() error {
 	if stats := w.ask(&core.ReadStats{}).Stats; stats.Jobs != states {
 		return fmt.Errorf("listed by state: %v, counted %v", states, stats.Jobs)
 	}
-	return errorOr(errorOr(w.checkBroken(), w.auditStops(listed)), w.auditQueues(listed))
+	return cmp.Or(w.checkBroken(), w.auditStops(listed), w.auditQueues(listed))
 }
 
 // auditQueues compares the rows of queues, and their lists in order, with the list of all jobs.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"broker/core"
 )
 
-// order cancels, buries or enqueues a random job.
-func (w *world) order() error {
+// control cancels, buries or enqueues a random job.
+func (w *world) control() error {
 	p := w.anyJob()
 	if p == nil {
 		return nil
@@ -25,7 +26,7 @@ func (w *world) order() error {
 		return w.stop(p)
 	case 0:
 		op = &core.Cancel{Tag: tag, Ref: ref, If: is}
-		accepted = func(r core.Reply) { p.over(w.commitOf(r, w.stores(p))) }
+		accepted = func(r core.Reply) { p.recordEnd(w.commitOf(r, w.stores(p))) }
 	case 1:
 		op = &core.Bury{Tag: tag, Ref: ref, If: is}
 		accepted = func(r core.Reply) {
@@ -39,18 +40,18 @@ func (w *world) order() error {
 		kicks, was := w.kicksOf(p), p.forced
 		p.forced = true // a waiting client may get it at once
 		accepted = func(core.Reply) {
-			against = errorOr(against, errorOr(w.rejoined(p, before, was), w.kicked(p, kicks)))
+			against = cmp.Or(against, w.rejoined(p, before, was), w.kicked(p, kicks))
 		}
 	}
 	err := w.do(w.anyClient(), op, tag, func(r core.Reply) {
 		if r.Kind == core.Accepted {
 			w.note("%T %d, commit %d", op, p.seq, r.Commit)
-			against = broken(p.seq, before, is)
+			against = wronglyAccepted(p.seq, before, is)
 			accepted(r)
 		}
 	})
 	if err != nil || against != nil {
-		return errorOr(err, against)
+		return cmp.Or(err, against)
 	}
 	return w.checkNotified(p.seq)
 }
@@ -73,19 +74,12 @@ func (w *world) condition() (is core.Condition) {
 }
 
 // broken reports an operation that was accepted although its condition did not match.
-func broken(seq uint64, i *core.JobInfo, is core.Condition) error {
+func wronglyAccepted(seq uint64, i *core.JobInfo, is core.Condition) error {
 	if i == nil || len(is.States) > 0 && !slices.Contains(is.States, i.State) || is.HasEpoch && is.Epoch != i.Epoch ||
 		is.Queue != "" && is.Queue != i.Queue || is.Worker != "" && is.Worker != i.Worker || is.Unended && i.State != core.Leased {
 		return fmt.Errorf("an operation on job %d was accepted under %+v, the job was %+v", seq, is, i)
 	}
 	return nil
-}
-
-func errorOr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // cancelSet cancels some jobs together, if no other job depends on them.
@@ -104,20 +98,20 @@ func (w *world) cancelSet(p *promise, is core.Condition) error {
 			return
 		}
 		w.note("cancel %d and %v, %d jobs, commit %d", p.seq, op.Also, r.N, r.Commit)
-		if against = broken(p.seq, before, is); against == nil && len(waiting) > 0 {
+		if against = wronglyAccepted(p.seq, before, is); against == nil && len(waiting) > 0 {
 			against = fmt.Errorf("job %d and %v were cancelled though jobs %v wait for them", p.seq, op.Also, waiting)
 		}
 		for _, one := range set {
 			if w.look(one.seq) != nil {
-				against = errorOr(against, fmt.Errorf("job %d was cancelled with %d and is there", one.seq, p.seq))
+				against = cmp.Or(against, fmt.Errorf("job %d was cancelled with %d and is there", one.seq, p.seq))
 			}
-			one.over(w.commitOf(r, w.stores(one)))
+			one.recordEnd(w.commitOf(r, w.stores(one)))
 		}
 	})
 	for _, one := range set {
-		err = errorOr(err, w.checkNotified(one.seq))
+		err = cmp.Or(err, w.checkNotified(one.seq))
 	}
-	return errorOr(err, against)
+	return cmp.Or(err, against)
 }
 
 // waitingFor lists the unfinished jobs outside a set that depend on a job in it.
@@ -166,7 +160,7 @@ func (w *world) change() error {
 	default:
 		err = w.update(p)
 	}
-	return errorOr(err, w.checkNotified(p.seq))
+	return cmp.Or(err, w.checkNotified(p.seq))
 }
 
 // set returns a change of body and tag together; jobs can be found by both.
@@ -228,11 +222,11 @@ func (w *world) doIfBy(c *client, p *promise, op core.Op, is core.Condition, acc
 			return
 		}
 		w.note("%T %d, epoch %d, commit %d", op, p.seq, r.Lease.Epoch, r.Commit)
-		if against = broken(p.seq, before, is); against == nil {
+		if against = wronglyAccepted(p.seq, before, is); against == nil {
 			against = accepted(r)
 		}
 	})
-	return errorOr(err, against)
+	return cmp.Or(err, against)
 }
 
 func (w *world) update(p *promise) error {
@@ -354,7 +348,7 @@ func (w *world) leaseJob(p *promise) error {
 		}
 		p.again, p.leased = p.again || before.State == core.Dead, false
 		p.forced = p.forced || before.State == core.Dead // it may have been blocked before
-		err := errorOr(w.inOrder(p, i.Queue, 0), w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now()))
+		err := cmp.Or(w.inOrder(p, i.Queue, 0), w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now()))
 		p.byName = true
 		if op.ByConn {
 			p.holder = c.id

@@ -33,7 +33,7 @@ func (w *world) slowSync() error {
 	var err error
 	open := w.openCommit()
 	meanwhile := func() {
-		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.order, w.change, w.change, w.atomic, w.await, w.batch, w.report, w.reconnect, w.read, w.read, w.settings}
+		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.control, w.change, w.change, w.atomic, w.await, w.batch, w.report, w.reconnect, w.read, w.read, w.settings}
 		for range 1 + w.rng.IntN(5) {
 			if err == nil {
 				err = acts[w.rng.IntN(len(acts))]()

@@ -94,9 +94,9 @@ func (w *world) contentFor(r *core.Reply) *snapshot {
 }
 
 // checkReply compares a reply with the commit that it depends on; op is its operation, if known. The first difference is kept
-// in w.broken.
+// in w.violation.
 func (w *world) checkReply(op core.Op, r *core.Reply) {
-	if w.mode == engine.Relaxed || w.broken != nil {
+	if w.mode == engine.Relaxed || w.violation != nil {
 		return // relaxed replies depend on no commit
 	}
 	s := w.contentFor(r)
@@ -104,7 +104,7 @@ func (w *world) checkReply(op core.Op, r *core.Reply) {
 		return
 	}
 	if err := w.matches(op, r, s); err != nil {
-		w.broken = fmt.Errorf("%T is answered by %d resting on commit %d of %d, which does not hold it: %w",
+		w.violation = fmt.Errorf("%T is answered by %d resting on commit %d of %d, which does not hold it: %w",
 			op, r.Kind, r.Commit, w.engine.Committed(), err)
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (w *world) appendLog() error {
 	for i := range lines {
 		lines[i] = fmt.Sprint("line ", len(p.log)+i+1, " ", strings.Repeat("-", w.rng.IntN(100)))
 	}
-	op := &core.AppendLog{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Lines: lines}
+	op := &core.AppendLog{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Lines: lines}
 	before := w.look(p.seq)
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
@@ -39,7 +40,7 @@ func (w *world) appendLog() error {
 			write(&p.log, l, w.commitOf(r, true))
 		}
 	})
-	return errorOr(err, wrong)
+	return cmp.Or(err, wrong)
 }
 
 // auditLogs compares the logs in the store with the model.
@@ -56,7 +57,7 @@ func (w *world) auditLogs() error {
 			continue
 		}
 		if n, err := w.logIs(p); err != nil || n != len(p.log) {
-			return errorOr(err, fmt.Errorf("the log of job %d has %d lines of %d", seq, n, len(p.log)))
+			return cmp.Or(err, fmt.Errorf("the log of job %d has %d lines of %d", seq, n, len(p.log)))
 		}
 	}
 	return w.logsHaveJobs()

@@ -21,8 +21,8 @@ type request struct {
 	more  int          // jobs that are still announced
 }
 
-// asks records a request.
-func (w *world) asks(op *core.Lease) {
+// recordRequest records a request.
+func (w *world) recordRequest(op *core.Lease) {
 	r := &request{span: op.LeaseFor, most: max(op.Max, 1), least: op.Min}
 	if op.Deadline != 0 {
 		r.until = w.clk.monotonic.Now().Add(op.Deadline.Sub(w.clk.Now()))
@@ -113,12 +113,9 @@ func (w *world) leaseAfterCrash(p *promise, i *core.JobInfo) error {
 	return nil
 }
 
-// leasesLast checks that no lease ends early.
-func (w *world) leasesLast(p *promise, i *core.JobInfo) error {
-	if i == nil {
-		return nil
-	}
-	if !p.leased || i.State != core.Leased {
+// checkLeaseEnd checks that no lease ends early.
+func (w *world) checkLeaseEnd(p *promise, i *core.JobInfo) error {
+	if i == nil || !p.leased || i.State != core.Leased {
 		return nil
 	}
 	if i.LeaseUntil == 0 && p.holder != 0 {

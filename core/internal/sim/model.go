@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,32 +12,32 @@ import (
 // promise is what clients may rely on about one job. Times of leases are from the monotonic clock, other times from the wall
 // clock.
 type promise struct {
-	seq       uint64
-	id        string
-	bodies    []written // the newest last
-	queues    []written // the newest last
-	notes     []written // of its timeline
-	log       []written // its lines
-	stops     []written // requests to stop; see stop.go
-	askedFor  uint32    // the epoch of the last request to stop
-	ephemeral bool
-	lossy     bool         // submitted to a queue whose jobs are in memory only
-	created   core.Instant // when it was first submitted; of the wall clock
-	inSeq     bool         // SeqOrder
-	tallied   bool         // TallyMoves
-	expiresAt core.Instant
-	onBroken  core.OnBroken
-	after     []link
-	parent    uint64
-	rerunOf   uint64
-	made      core.Commit // the admission is acknowledged once this is on disk
-	mayEnd    bool        // a client tried to finish or remove it
-	limited   bool        // it may end without a client: attempts, time to start
-	forced    bool        // a client made it ready despite its dependencies
-	again     bool        // a client has requested a rerun, or it left the dead set: an outcome is not its end
-	ended     core.Commit // its end is acknowledged once this is on disk; zero: no end was accepted
-	overBy    bool        // its end was accepted by this process
-	damaged   bool        // the store cannot read its body
+	seq         uint64
+	id          string
+	bodies      []written // the newest last
+	queues      []written // the newest last
+	notes       []written // of its timeline
+	log         []written // its lines
+	stops       []written // requests to stop; see stop.go
+	askedFor    uint32    // the epoch of the last request to stop
+	ephemeral   bool
+	lossy       bool         // submitted to a queue whose jobs are in memory only
+	created     core.Instant // when it was first submitted; of the wall clock
+	inSeq       bool         // SeqOrder
+	tallied     bool         // TallyMoves
+	expiresAt   core.Instant
+	onBroken    core.OnBroken
+	after       []link
+	parent      uint64
+	rerunOf     uint64
+	made        core.Commit // the admission is acknowledged once this is on disk
+	mayEnd      bool        // a client tried to finish or remove it
+	limited     bool        // it may end without a client: attempts, time to start
+	forced      bool        // a client made it ready despite its dependencies
+	again       bool        // a client has requested a rerun, or it left the dead set: an outcome is not its end
+	ended       core.Commit // its end is acknowledged once this is on disk; zero: no end was accepted
+	endAccepted bool        // its end was accepted by this process
+	damaged     bool        // the store cannot read its body
 
 	seen       bool // it was submitted or leased since the last start
 	leased     bool
@@ -113,25 +114,25 @@ const soon = ^core.Commit(0)
 
 // model is everything that clients may rely on.
 type model struct {
-	jobs      map[uint64]*promise
-	seqs      []uint64
-	waits     map[uint64]*wait    // by tag
-	requests  map[uint64]*request // of leases, by tag
-	batches   map[uint64]*batch
-	numbers   []uint64 // of batches
-	plans     map[string]*plan
-	documents map[string]*document
-	rows      map[string]core.Commit // queues that survive a restart once this commit is on disk
-	pauses    map[string]pause
-	windows   map[string]window // by queue and key
-	policies  map[policyKey][]ordered
-	spent     spentRules
-	shared    map[string]*shared
-	turns     map[string][]turns // by queue
+	jobs          map[uint64]*promise
+	seqs          []uint64
+	waits         map[uint64]*wait    // by tag
+	requests      map[uint64]*request // of leases, by tag
+	batches       map[uint64]*batch
+	numbers       []uint64 // of batches
+	plans         map[string]*plan
+	documents     map[string]*document
+	rows          map[string]core.Commit // queues that survive a restart once this commit is on disk
+	pauses        map[string]pause
+	windows       map[string]window // by queue and key
+	policies      map[policyKey][]policyVersion
+	spent         spentRules
+	shared        map[string]*sharedLimit
+	orderSettings map[string][]orderSetting // by queue
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, spent: newSpentRules(), shared: map[string]*shared{}, turns: map[string][]turns{}, windows: map[string]window{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]policyVersion{}, spent: newSpentRules(), shared: map[string]*sharedLimit{}, orderSettings: map[string][]orderSetting{}, windows: map[string]window{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -211,7 +212,7 @@ func (m *model) flushed(committed core.Commit) {
 			settle(&past[k].made)
 		}
 	}
-	for _, past := range m.turns {
+	for _, past := range m.orderSettings {
 		for k := range past {
 			settle(&past[k].made)
 		}
@@ -226,13 +227,13 @@ func (m *model) flushed(committed core.Commit) {
 	}
 }
 
-// over records that the end of a job was accepted.
-func (p *promise) over(commit core.Commit) {
-	p.leased, p.mayEnd, p.overBy, p.ended = false, true, true, commit
+// recordEnd records that the end of a job was accepted.
+func (p *promise) recordEnd(commit core.Commit) {
+	p.leased, p.mayEnd, p.endAccepted, p.ended = false, true, true, commit
 }
 
-// gaveBack records that a connection no longer holds the selected jobs.
-func (m *model) gaveBack(c core.ClientID, meant func(seq uint64) bool) {
+// leasesReleased records that a connection no longer holds the selected jobs.
+func (m *model) leasesReleased(c core.ClientID, meant func(seq uint64) bool) {
 	for _, seq := range m.seqs {
 		if p := m.jobs[seq]; p.leased && p.holder == c && meant(seq) {
 			p.leased = false
@@ -240,9 +241,9 @@ func (m *model) gaveBack(c core.ClientID, meant func(seq uint64) bool) {
 	}
 }
 
-// gone records that a client has left: its leases by connection are free, and its waits are over.
-func (m *model) gone(c core.ClientID) {
-	m.gaveBack(c, func(uint64) bool { return true })
+// clientLeft records that a client has left: its leases by connection are free, and its waits are over.
+func (m *model) clientLeft(c core.ClientID) {
+	m.leasesReleased(c, func(uint64) bool { return true })
 	for tag, w := range m.waits {
 		if w.client == c {
 			delete(m.waits, tag)
@@ -256,7 +257,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 	if err := w.checkEvents(committed); err != nil {
 		return err
 	}
-	if err := errorOr(w.documentsAfterCrash(committed), w.logsHaveJobs()); err != nil {
+	if err := cmp.Or(w.documentsAfterCrash(committed), w.logsHaveJobs()); err != nil {
 		return err
 	}
 	m := w.model
@@ -292,14 +293,14 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := p.notesAfterCrash(i, committed); err != nil {
 			return err
 		}
-		if err := errorOr(errorOr(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed)), w.logAfterCrash(p, committed)); err != nil {
+		if err := cmp.Or(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed), w.logAfterCrash(p, committed)); err != nil {
 			return err
 		}
-		p.overBy, p.seen, p.lossy = i.State == core.Done, false, false
+		p.endAccepted, p.seen, p.lossy = i.State == core.Done, false, false
 		p.unknown, p.retries = p.unknown || p.retries > committed, 0
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })
-		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && (p.overBy || i.CancelRequestedAt != 0), 0
+		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && (p.endAccepted || i.CancelRequestedAt != 0), 0
 		kept = append(kept, seq)
 	}
 	m.seqs = kept
@@ -319,12 +320,12 @@ func (w *world) afterCrash(committed core.Commit) error {
 		b.made, b.ended, b.kept = 1, 0, false // a commit of the batch may have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
-	if err := w.turnsAfterCrash(committed); err != nil {
+	if err := w.orderAfterCrash(committed); err != nil {
 		return err
 	}
 	w.pausesAfterCrash()
 	w.windowsAfterCrash(committed)
-	if err := errorOr(errorOr(w.policiesAfterCrash(committed), w.spentAfterCrash(committed)), w.sharedAfterCrash(committed)); err != nil {
+	if err := cmp.Or(w.policiesAfterCrash(committed), w.spentAfterCrash(committed), w.sharedAfterCrash(committed)); err != nil {
 		return err
 	}
 	return w.rowsAfterCrash(committed)

@@ -11,8 +11,8 @@ import (
 // Ordered queues: the model derives the key of each job from its body, and knows which queues are ordered. When a job is handed out,
 // it checks every earlier job of the key.
 
-// turnTag is the tag with the keys of ordered queues.
-const turnTag = "turn"
+// orderTag is the tag with the keys of ordered queues.
+const orderTag = "turn"
 
 // keyOf returns the key of a job with this body; some jobs have none.
 func keyOf(body string) string {
@@ -30,42 +30,42 @@ func keyOf(body string) string {
 // tagsOf returns the tags of a job with this body: the body itself, and the key.
 func tagsOf(body string) []string {
 	if key := keyOf(body); key != "" {
-		return []string{body, turnTag + ":" + key}
+		return []string{body, orderTag + ":" + key}
 	}
 	return []string{body}
 }
 
 func (p *promise) key() string { return keyOf(p.bodies[len(p.bodies)-1].text) }
 
-// turns says whether a queue is ordered, from a commit on.
-type turns struct {
+// orderSetting says whether a queue is ordered, from a commit on.
+type orderSetting struct {
 	on   bool
 	made core.Commit
 }
 
 // isOrdered reports whether a queue is ordered now.
 func (m *model) isOrdered(queue string) bool {
-	past := m.turns[queue]
+	past := m.orderSettings[queue]
 	return len(past) > 0 && past[len(past)-1].on
 }
 
-// shared records the sharing of a queue.
-func (w *world) shared(op *core.ShareQueue, r core.Reply) {
+// recordSharing records the sharing of a queue.
+func (w *world) recordSharing(op *core.ShareQueue, r core.Reply) {
 	if r.Kind != core.Accepted {
 		return
 	}
 	q := op.Sharing.Queue
-	if past := w.model.turns[q]; len(past) == 0 {
-		w.model.turns[q] = []turns{{made: 1}}
+	if past := w.model.orderSettings[q]; len(past) == 0 {
+		w.model.orderSettings[q] = []orderSetting{{made: 1}}
 	}
-	w.model.turns[q] = append(w.model.turns[q], turns{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
+	w.model.orderSettings[q] = append(w.model.orderSettings[q], orderSetting{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
 }
 
 // orderSome makes queues ordered at the start of half of the lives, because random acts rarely do.
 func (w *world) orderSome() error {
 	for i := range int(w.seed%2) * 3 {
 		op := w.orderOp(queueName(i))
-		if err := w.do(w.clients[0], op, op.Tag, func(r core.Reply) { w.shared(op, r) }); err != nil {
+		if err := w.do(w.clients[0], op, op.Tag, func(r core.Reply) { w.recordSharing(op, r) }); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (w *world) orderSome() error {
 
 // orderOp makes a queue ordered.
 func (w *world) orderOp(queue string) *core.ShareQueue {
-	return &core.ShareQueue{Tag: w.newTag(), Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: turnTag}, Ordered: true}}
+	return &core.ShareQueue{Tag: w.newTag(), Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true}}
 }
 
 // earlier lists the earlier unfinished jobs of a job's key in its queue, if the queue is ordered.
@@ -124,8 +124,8 @@ func (w *world) openIn(queue string, ready int) int {
 	return n
 }
 
-// auditTurns compares the turn of a job, as the broker shows it, with the other jobs of its key.
-func (w *world) auditTurns() error {
+// auditOrder compares the turn of a job, as the broker shows it, with the other jobs of its key.
+func (w *world) auditOrder() error {
 	limited := w.anyLimits()
 	for _, seq := range w.model.seqs {
 		p, i := w.model.jobs[seq], w.look(seq)
@@ -146,14 +146,14 @@ func (w *world) auditTurns() error {
 	return nil
 }
 
-// turnsAfterCrash checks that the order setting of each queue is possible after the crash, and updates the model to
+// orderAfterCrash checks that the order setting of each queue is possible after the crash, and updates the model to
 // it.
-func (w *world) turnsAfterCrash(committed core.Commit) error {
+func (w *world) orderAfterCrash(committed core.Commit) error {
 	have := map[string]bool{}
 	for _, s := range w.ask(&core.ListLimits{}).Sharings {
 		have[s.Queue] = s.Ordered
 	}
-	for queue, past := range w.model.turns {
+	for queue, past := range w.model.orderSettings {
 		found := false
 		for k := len(past) - 1; k >= 0 && !found; k-- {
 			if found = past[k].on == have[queue]; past[k].made <= committed {
@@ -163,7 +163,7 @@ func (w *world) turnsAfterCrash(committed core.Commit) error {
 		if !found {
 			return fmt.Errorf("queue %s is ordered: %v, was %+v, commit %d", queue, have[queue], past, committed)
 		}
-		w.model.turns[queue] = []turns{{on: have[queue], made: 1}}
+		w.model.orderSettings[queue] = []orderSetting{{on: have[queue], made: 1}}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"testing"
 	"time"
 )
@@ -15,7 +16,7 @@ func TestResetOfAScheduleMayBeLostInACrash(t *testing.T) {
 	}
 	check := func(err error) {
 		t.Helper()
-		if err = errorOr(err, w.broken); err != nil {
+		if err = cmp.Or(err, w.violation); err != nil {
 			t.Fatal(err)
 		}
 	}

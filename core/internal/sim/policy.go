@@ -11,8 +11,8 @@ import (
 // Policies of queues and types. The model has the policies that were set, and computes from them how long a lease lasts, what follows a
 // failure, and when a job ends. No policy here drops jobs that have used up their leases, so few jobs end without a client.
 
-// ordered is a policy as clients have set it.
-type ordered struct {
+// policyVersion is a policy as clients have set it.
+type policyVersion struct {
 	policy core.JobPolicy
 	made   core.Commit
 	from   core.Instant // of the monotonic clock: when it was set; zero: before the last start
@@ -46,7 +46,7 @@ func (w *world) policy() error {
 		}
 		key := policyKey{op.Scope, op.Name}
 		now, past := w.clk.monotonic.Now(), w.model.policies[key]
-		next := ordered{made: w.commitOf(r, true), from: now}
+		next := policyVersion{made: w.commitOf(r, true), from: now}
 		if n := len(past); n > 0 {
 			next.policy = past[n-1].policy
 		}
@@ -186,7 +186,7 @@ func (m *model) endsAlone(p *promise) bool {
 		return p.limited
 	}
 	for _, past := range m.policies {
-		if slices.ContainsFunc(past, func(o ordered) bool { return o.policy.Has&core.PolicyMaxAttempts != 0 }) {
+		if slices.ContainsFunc(past, func(o policyVersion) bool { return o.policy.Has&core.PolicyMaxAttempts != 0 }) {
 			return true
 		}
 	}
@@ -227,7 +227,7 @@ func (m *model) movedBy(p *promise, queue string) bool {
 		return false
 	}
 	for _, past := range m.policies {
-		if slices.ContainsFunc(past, func(o ordered) bool { return o.policy.MoveTo == queue }) {
+		if slices.ContainsFunc(past, func(o policyVersion) bool { return o.policy.MoveTo == queue }) {
 			return true
 		}
 	}
@@ -272,7 +272,7 @@ func (w *world) policiesAfterCrash(committed core.Commit) error {
 		if found < 0 && (len(have[key].Backoff.Spans) > 0 || have[key].Has != 0 || past[0].made <= committed) {
 			return fmt.Errorf("the policy of %v was %+v, commit %d, and is %+v", key, past, committed, have[key])
 		}
-		w.model.policies[key] = []ordered{{policy: have[key], made: 1}}
+		w.model.policies[key] = []policyVersion{{policy: have[key], made: 1}}
 	}
 	return nil
 }

@@ -30,8 +30,11 @@ func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 // checkReplaced checks that a job with the key was changed if it waited, and was not changed if a worker had it. It records the
 // change.
 func (w *world) checkReplaced(op *core.Submit, asked core.Job, was *core.JobInfo, r *core.Reply) error {
-	if was == nil || r.Kind == core.Failed {
-		if i := w.holderNow(was); i != nil && i.Epoch != was.Epoch {
+	if was == nil {
+		return nil
+	}
+	if r.Kind == core.Failed {
+		if i := w.look(was.Seq); i != nil && i.Epoch != was.Epoch {
 			return fmt.Errorf("job %d has changed, and the submission was refused: %w", i.Seq, r.Err)
 		}
 		return nil
@@ -60,14 +63,6 @@ func (w *world) checkReplaced(op *core.Submit, asked core.Job, was *core.JobInfo
 	}
 	set := core.JobChange{Body: &core.Body{Bytes: asked.Body}, Priority: &asked.Priority}
 	return w.changed(p, set, *r)
-}
-
-// holderNow returns the current state of a job in the broker; nil: it is gone.
-func (w *world) holderNow(was *core.JobInfo) *core.JobInfo {
-	if was == nil {
-		return nil
-	}
-	return w.look(was.Seq)
 }
 
 // firstOf returns the job of a submission, due as if no other job had its key.

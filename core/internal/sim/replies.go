@@ -62,7 +62,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out, and is damaged", r.Seq)
 	case p.asked() && r.Lease.Epoch > p.askedFor:
 		return fmt.Errorf("job %d was handed out after its worker was asked to stop", r.Seq)
-	case p.overBy:
+	case p.endAccepted:
 		return fmt.Errorf("job %d was handed out after its end was accepted", r.Seq)
 	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):
 		return fmt.Errorf("job %d was handed out twice: leased until %d, now %d", r.Seq, p.leaseUntil, now)
@@ -75,7 +75,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	if m.changedSince(i.Queue, since) {
 		span = r.Lease.LeaseFor // from a policy that is no longer set
 	}
-	if err := errorOr(w.checkLease(p, i, since), w.granted(p, i, r.Lease, span, since)); err != nil {
+	if err := cmp.Or(w.checkLease(p, i, since), w.granted(p, i, r.Lease, span, since)); err != nil {
 		return err
 	}
 	if c.holds == core.HeldByConn {
@@ -90,11 +90,11 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		}
 		p.request = r.Tag
 	}
-	return w.inTurn(p, r.Job)
+	return w.dependenciesMet(p, r.Job)
 }
 
-// inTurn checks that the job waits for no other job.
-func (w *world) inTurn(p *promise, j *core.Job) error {
+// dependenciesMet checks that the job waits for no other job.
+func (w *world) dependenciesMet(p *promise, j *core.Job) error {
 	if p.forced {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (w *world) checkNotified(seq uint64) error {
 		return nil
 	}
 	for _, tag := range sortedKeys(w.model.waits) {
-		if wt := w.model.waits[tag]; wt.seq == seq && !w.isDeaf(wt.client) {
+		if wt := w.model.waits[tag]; wt.seq == seq && !w.isNotReading(wt.client) {
 			return fmt.Errorf("client %d waits for job %d, which has ended, under tag %d", wt.client, seq, tag)
 		}
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -27,7 +28,7 @@ func (w *world) resubmit() error {
 			w.note("resubmit %d refused: %v", p.seq, r.Err)
 			return
 		}
-		if wrong = broken(p.seq, old, is); wrong != nil {
+		if wrong = wronglyAccepted(p.seq, old, is); wrong != nil {
 			return
 		}
 		if old.State != core.Done {
@@ -43,7 +44,7 @@ func (w *world) resubmit() error {
 			made.rerunOf = p.seq
 		}
 	})
-	return errorOr(err, wrong)
+	return cmp.Or(err, wrong)
 }
 
 // endedJob returns a job that has ended and is kept, or sometimes any job.

@@ -127,8 +127,8 @@ func (w *world) loosenPlans() {
 }
 
 func (w *world) fail(err error) {
-	if w.broken == nil {
-		w.broken = err
+	if w.violation == nil {
+		w.violation = err
 	}
 }
 

@@ -12,16 +12,16 @@ import (
 // Limits for several queues and types: for each limit, the model counts the leases that clients have received, with their costs, and the
 // used part of the rate. It does not know leases that no client knows of, so it may count too few.
 
-// shared is a shared limit as clients have set it.
-type shared struct {
-	past    []sharedOrder // the newest last
-	used    []sharedUse   // use of its rate since the last change
-	sealing int           // how many of them are in the commit in progress
-	durable int           // how many of them are on disk
+// sharedLimit is a shared limit as clients have set it.
+type sharedLimit struct {
+	past    []sharedVersion // the newest last
+	used    []sharedUse     // use of its rate since the last change
+	sealing int             // how many of them are in the commit in progress
+	durable int             // how many of them are on disk
 }
 
-// sharedOrder is a limit from a commit on; without a name, it was removed.
-type sharedOrder struct {
+// sharedVersion is a limit from a commit on; without a name, it was removed.
+type sharedVersion struct {
 	limit core.SharedLimit
 	made  core.Commit
 }
@@ -33,7 +33,7 @@ type sharedUse struct {
 	cost  uint32
 }
 
-func (s *shared) now() *core.SharedLimit { return &s.past[len(s.past)-1].limit }
+func (s *sharedLimit) now() *core.SharedLimit { return &s.past[len(s.past)-1].limit }
 
 // covers reports whether a limit applies to the jobs of a queue. In the simulation, types have the names of their
 // queues.
@@ -73,10 +73,10 @@ func (w *world) shareLimit() error {
 		}
 		s := w.model.shared[name]
 		if s == nil {
-			s = &shared{past: []sharedOrder{{made: 1}}}
+			s = &sharedLimit{past: []sharedVersion{{made: 1}}}
 			w.model.shared[name] = s
 		}
-		s.past = append(s.past, sharedOrder{next, w.commitOf(r, true)})
+		s.past = append(s.past, sharedVersion{next, w.commitOf(r, true)})
 		s.used, s.sealing, s.durable = nil, 0, 0
 	})
 }
@@ -111,7 +111,7 @@ func (w *world) withinShared(p *promise, queue string) error {
 
 // withinRate checks, for every span up to now, that the leases do not exceed the rate and the burst. A job that costs more than the burst
 // uses all of it, and the rest delays later leases.
-func (w *world) withinRate(s *shared, p *promise) error {
+func (w *world) withinRate(s *sharedLimit, p *promise) error {
 	l := s.now()
 	if l.Rate == 0 {
 		return nil
@@ -163,9 +163,9 @@ func (w *world) sharedAfterCrash(committed core.Commit) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.model.shared)) {
 		s, found := w.model.shared[name], -1
-		is := fmt.Sprint(inOrder(have[name]))
+		is := fmt.Sprint(normalized(have[name]))
 		for k := len(s.past) - 1; k >= 0 && found < 0; k-- {
-			if fmt.Sprint(inOrder(s.past[k].limit)) == is {
+			if fmt.Sprint(normalized(s.past[k].limit)) == is {
 				found = k
 			} else if s.past[k].made <= committed {
 				break
@@ -178,13 +178,13 @@ func (w *world) sharedAfterCrash(committed core.Commit) error {
 			s.durable = 0
 		}
 		s.used = s.used[:min(s.durable, len(s.used))]
-		s.past, s.sealing = []sharedOrder{{s.past[found].limit, 1}}, s.durable
+		s.past, s.sealing = []sharedVersion{{s.past[found].limit, 1}}, s.durable
 	}
 	return nil
 }
 
 // inOrder returns a limit with its names sorted and without duplicates.
-func inOrder(l core.SharedLimit) core.SharedLimit {
+func normalized(l core.SharedLimit) core.SharedLimit {
 	l.Queues = slices.Compact(slices.Sorted(slices.Values(l.Queues)))
 	l.Types = slices.Compact(slices.Sorted(slices.Values(l.Types)))
 	return l

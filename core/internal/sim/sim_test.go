@@ -42,7 +42,7 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 	}
 }
 
-// fail makes a failure as short as it gets and tells it.
+// fail leaves steps out as long as the life still fails, and reports the rest.
 func fail(t *testing.T, seed uint64, lived int, err error) {
 	t.Helper()
 	t.Logf("seed %d: %v", seed, err)

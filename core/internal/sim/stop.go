@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 
 	"broker/core"
@@ -36,9 +37,9 @@ func (w *world) stop(p *promise) error {
 			return
 		}
 		w.note("stop %d, asked %v, commit %d", p.seq, r.CancelRequested, r.Commit)
-		against = errorOr(broken(p.seq, before, is), w.stopped(p, before, r))
+		against = cmp.Or(wronglyAccepted(p.seq, before, is), w.stopped(p, before, r))
 	})
-	return errorOr(errorOr(err, against), w.checkNotified(p.seq))
+	return cmp.Or(err, against, w.checkNotified(p.seq))
 }
 
 // stopped checks and records that a cancel was accepted.
@@ -48,7 +49,7 @@ func (w *world) stopped(p *promise, before *core.JobInfo, r core.Reply) error {
 	case r.CancelRequested != runs:
 		return fmt.Errorf("job %d was %v, and its worker was asked to stop: %v", p.seq, before.State, r.CancelRequested)
 	case !runs:
-		p.over(w.commitOf(r, w.stores(p)))
+		p.recordEnd(w.commitOf(r, w.stores(p)))
 	case is == nil || is.State != core.Leased || is.CancelRequestedAt == 0 || is.Epoch != before.Epoch:
 		return fmt.Errorf("job %d was to stop, was %+v and is %+v", p.seq, before, is)
 	case before.CancelRequestedAt != 0 && before.CancelRequestedAt != is.CancelRequestedAt:

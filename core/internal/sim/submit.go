@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -52,22 +53,22 @@ func (w *world) submitTo(queue string) error {
 	}
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
-		wrong = errorOr(w.checkRefusal(&r), w.windowHolds(op, &r))
+		wrong = cmp.Or(w.checkRefusal(&r), w.windowHolds(op, &r))
 		if asked.Unique == core.UniqueReplace {
-			wrong = errorOr(wrong, w.checkReplaced(op, asked, holder, &r))
+			wrong = cmp.Or(wrong, w.checkReplaced(op, asked, holder, &r))
 		}
 		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && i != nil && i.State.Unfinished() && i.ExpiresAt != expiry {
-			wrong = errorOr(wrong, fmt.Errorf("job %d expires at %d and not at %d", r.Seq, i.ExpiresAt, expiry))
+			wrong = cmp.Or(wrong, fmt.Errorf("job %d expires at %d and not at %d", r.Seq, i.ExpiresAt, expiry))
 		}
 		asked.ExpiresAt = expiry
 		known := *op
 		known.Job = &asked
 		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && (r.Commit != 0 && lossy || i != nil && i.Unstored != lossy) {
-			wrong = errorOr(wrong, fmt.Errorf("job %d is in memory only: %v, and its submission depends on commit %d: %+v", r.Seq, lossy, r.Commit, i))
+			wrong = cmp.Or(wrong, fmt.Errorf("job %d is in memory only: %v, and its submission depends on commit %d: %+v", r.Seq, lossy, r.Commit, i))
 		}
 		w.submitted(c, &known, lossy, r)
 	})
-	return errorOr(err, wrong)
+	return cmp.Or(err, wrong)
 }
 
 func (w *world) submitted(c *client, op *core.Submit, lossy bool, r core.Reply) {

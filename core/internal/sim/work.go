@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (w *world) lease() error {
 	}
 	c.holds, c.tag = op.Holder, 0
 	w.note("lease by %v client %d of %v, at most %d, at least %d", c.kind, c.id, op.Queues, op.Max, op.Min)
-	w.asks(op)
+	w.recordRequest(op)
 	return w.do(c, op, op.Tag, nil)
 }
 
@@ -63,14 +64,14 @@ func (w *world) abilities() error {
 	if all {
 		clear(c.able)
 	}
-	w.model.gaveBack(c.id, func(seq uint64) bool {
+	w.model.leasesReleased(c.id, func(seq uint64) bool {
 		info := w.look(seq)
 		return all || info != nil && info.Queue == q
 	})
 	return w.do(c, &core.Unregister{Queue: q, All: all}, 0, nil)
 }
 
-var claims = map[core.Protocol]core.FinishAuthority{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
+var authorities = map[core.Protocol]core.FinishAuthority{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
 
 // finish completes or fails a job, by the right or the wrong client.
 func (w *world) finish() error {
@@ -85,9 +86,9 @@ func (w *world) finish() error {
 	if before != nil {
 		again = before.Rerun
 	}
-	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Result: []byte("done")}
+	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Result: []byte("done")}
 	if failed {
-		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
+		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
 	}
 	var wrong error
 	err := w.do(c, op, tag, func(r core.Reply) {
@@ -100,15 +101,15 @@ func (w *world) finish() error {
 			before.Attempts++ // a lease that the crash has lost counts too
 		}
 		if failed {
-			wrong = errorOr(wrong, w.checkFailure(p, before))
+			wrong = cmp.Or(wrong, w.checkFailure(p, before))
 		}
 		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
 		p.leased, p.mayEnd = false, p.mayEnd || !again
 		if !failed && !again {
-			p.over(w.commitOf(r, w.stores(p)))
+			p.recordEnd(w.commitOf(r, w.stores(p)))
 		}
 	})
-	if err = errorOr(err, wrong); err != nil {
+	if err = cmp.Or(err, wrong); err != nil {
 		return err
 	}
 	return w.checkNotified(p.seq)
@@ -132,9 +133,9 @@ func (w *world) report() error {
 	}
 	c, tag, ref := w.workerOf(p), w.newTag(), core.Ref{Seq: p.seq}
 	if w.rng.IntN(2) == 0 {
-		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: claims[c.kind], Data: []byte("chunk")}, tag, nil)
+		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: authorities[c.kind], Data: []byte("chunk")}, tag, nil)
 	}
-	op := &core.Report{Tag: tag, Ref: ref, Authority: claims[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}} //nolint:gosec // small
+	op := &core.Report{Tag: tag, Ref: ref, Authority: authorities[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}} //nolint:gosec // small
 	by := time.Duration(w.rng.IntN(30)) * time.Second
 	shorter := w.rng.IntN(3) == 0
 	if op.ExtendUntil = w.clk.Now().Add(by); shorter {
@@ -159,7 +160,7 @@ func (w *world) report() error {
 			w.extended(p, by)
 		}
 	})
-	return errorOr(err, wrong)
+	return cmp.Or(err, wrong)
 }
 
 // rerun makes a leased job run again.
@@ -234,7 +235,7 @@ func (w *world) disconnectUnread() error {
 	}
 	w.note("client %d waits at %s", c.id, op.Queues)
 	c.holds, c.tag = op.Holder, 0
-	w.asks(op)
+	w.recordRequest(op)
 	if err := w.do(c, op, op.Tag, nil); err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ func (w *world) reconnect() error { return w.leave(w.anyClient()) }
 func (w *world) leave(c *client) error {
 	w.note("%v client %d leaves", c.kind, c.id)
 	w.engine.Close(c.id)
-	w.model.gone(c.id)
+	w.model.clientLeft(c.id)
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 	w.connect()
 	if c.notReading {

@@ -16,29 +16,29 @@ import (
 // world is one simulated life: a disk, an engine on it, clients, and the model.
 type world struct {
 	core.NopListener
-	seed     uint64
-	number   int        // of the step
-	rng      *rand.Rand // of the step
-	clk      *clock
-	disk     *storetest.Disk
-	engine   *engine.Engine
-	mode     engine.Durability
-	model    *model
-	clients  []*client
-	listener listener
-	refusing bool          // new jobs are refused
-	observer core.ClientID // the simulation's own client
-	tidy     bool          // crashes happen between commits and keep all or none of the unsynced data, so background writes do not matter
-	weights  []int         // weights of the acts
-	tag      uint64
-	durable  *snapshot // content of the newest durable commit; nil if unknown
-	sealing  *snapshot // content of the commit being written, or nil
-	broken   error     // a reply showed state that is not durable
-	log      []string
-	crashes  int
-	stored   storeOf
-	shadow   *index.Index // follows the store, as on another node of a cluster; nil: none
-	compared int          // how often the shadow was compared with a fresh start
+	seed      uint64
+	number    int        // of the step
+	rng       *rand.Rand // of the step
+	clk       *clock
+	disk      *storetest.Disk
+	engine    *engine.Engine
+	mode      engine.Durability
+	model     *model
+	clients   []*client
+	listener  listener
+	refusing  bool          // new jobs are refused
+	observer  core.ClientID // the simulation's own client
+	tidy      bool          // crashes happen between commits and keep all or none of the unsynced data, so background writes do not matter
+	weights   []int         // weights of the acts
+	tag       uint64
+	durable   *snapshot // content of the newest durable commit; nil if unknown
+	sealing   *snapshot // content of the commit being written, or nil
+	violation error     // the first one that was found where no error can be returned
+	log       []string
+	crashes   int
+	stored    storeOf
+	shadow    *index.Index // follows the store, as on another node of a cluster; nil: none
+	compared  int          // how often the shadow was compared with a fresh start
 
 	announced core.Commit // the newest commit when the engine was last running
 }
@@ -113,7 +113,7 @@ func (w *world) open() error {
 }
 
 func (w *world) connect() {
-	c := &client{kind: core.Protocols[1+w.rng.IntN(3)], unreadSince: attentive}
+	c := &client{kind: core.Protocols[1+w.rng.IntN(3)], unreadSince: nothingUnread}
 	c.id = w.engine.Open(core.ClientOptions{Protocol: c.kind, Wake: func() {}})
 	w.clients = append(w.clients, c)
 	if c.kind == core.Gearman {
@@ -134,8 +134,8 @@ const (
 	successQueue  = "success"
 )
 
-// attentive is client.unreadSince while a client reads.
-const attentive = core.Instant(math.MaxInt64)
+// nothingUnread is client.unreadSince while a client reads.
+const nothingUnread = core.Instant(math.MaxInt64)
 
 // act is something that may happen, with its usual weight.
 type act struct {
@@ -155,7 +155,7 @@ func (w *world) acts() []act {
 		{4, w.appendLog},
 		{1, w.auditLogs},
 		{2, w.abilities},
-		{6, w.order},
+		{6, w.control},
 		{6, w.change},
 		{3, w.atomic},
 		{2, w.schedule},
@@ -205,8 +205,8 @@ func (w *world) step() error {
 	if err := w.overdue(); err != nil {
 		return err
 	}
-	if w.broken != nil {
-		return w.broken
+	if w.violation != nil {
+		return w.violation
 	}
 	return w.engine.Check()
 }
@@ -268,7 +268,7 @@ func (w *world) collect() error {
 				return err
 			}
 		}
-		c.unreadSince = attentive
+		c.unreadSince = nothingUnread
 	}
 	return w.fetchEvents()
 }
@@ -291,7 +291,7 @@ func (w *world) overdue() error {
 		if err := w.checkNotified(wt.seq); err != nil {
 			return err
 		}
-		if wt.until != 0 && w.clk.monotonic.Now() > wt.until && !w.isDeaf(wt.client) {
+		if wt.until != 0 && w.clk.monotonic.Now() > wt.until && !w.isNotReading(wt.client) {
 			w.engine.Tick()
 			if err := w.collect(); err != nil {
 				return err
@@ -304,7 +304,7 @@ func (w *world) overdue() error {
 	return nil
 }
 
-func (w *world) isDeaf(id core.ClientID) bool {
+func (w *world) isNotReading(id core.ClientID) bool {
 	return slices.ContainsFunc(w.clients, func(c *client) bool { return c.id == id && c.notReading })
 }
 
