@@ -4,7 +4,7 @@ package core
 // before the list; each operation has its own conditions and rules. Reply: Accepted, with the replies of the operations in
 // Replies, in order; or Failed with the error of the first refused operation; Index is its position in the list.
 //
-// It may hold Submit, Update, Move, AddDependencies, RemoveDependencies, TransferLease, Cancel, Enqueue, Bury, Complete, Fail,
+// It may hold Submit, Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail,
 // Report, Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and
 // Annotates may name the same job; an operation of another kind must be the last one in the list that names a job, even as a
 // dependency or parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job

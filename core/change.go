@@ -76,8 +76,8 @@ type Body struct {
 // Move moves a job to a queue. The job keeps its identity, so jobs that depend on it still do. If the job is leased, Move
 // ends the lease, which requires Authority. A dead job becomes unfinished again. Afterwards the job is blocked, scheduled
 // or ready, depending on After and ReadyAt. Reply as for Update, and Failed with ErrNotLeased or ErrNotHolder as Complete,
-// ErrFull, ErrNotUnique (the unique key is taken in that queue), or ErrInvalid as for AddDependencies, and for a callback
-// that waits for its batch.
+// ErrFull, ErrNotUnique (the unique key is taken in that queue), or ErrInvalid: After is too long,
+// names a job that was never assigned, or would make the job depend on itself; or the job is a callback that waits for its batch.
 type Move struct {
 	changing
 	Tag       uint64
@@ -88,30 +88,6 @@ type Move struct {
 	ReadyAt   Instant // zero: now
 	After     []Ref   // not nil: replaces its dependencies; its parent stays
 	Set       JobChange
-}
-
-// AddDependencies makes a blocked, scheduled or ready job wait for more jobs. The number of a job that no longer exists
-// counts as done, as in a submission. Reply: Accepted, with the number of jobs it now waits for in N, or Failed with
-// ErrNotFound (also for an unknown name in After), ErrConflict, ErrFinished, or ErrInvalid: the job is in another
-// state, has too many dependencies, or would depend on itself, directly or through other jobs.
-type AddDependencies struct {
-	changing
-	Tag   uint64
-	Ref   Ref
-	If    Condition
-	After []Ref
-}
-
-// RemoveDependencies makes a blocked job wait for fewer jobs; without dependencies it becomes scheduled or ready. All removes
-// every dependency, including jobs that ended without being done. Without All, a job marked broken stays blocked. Jobs that
-// it does not wait for are ignored. Reply as for AddDependencies.
-type RemoveDependencies struct {
-	changing
-	Tag   uint64
-	Ref   Ref
-	If    Condition
-	After []Ref
-	All   bool
 }
 
 // TransferLease transfers a lease from a connection or a worker to a worker with an id; the connection may close afterwards.
@@ -187,12 +163,6 @@ func (o *Update) TagOf() uint64 { return o.Tag }
 
 // TagOf implements Op.
 func (o *Move) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *AddDependencies) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *RemoveDependencies) TagOf() uint64 { return o.Tag }
 
 // TagOf implements Op.
 func (o *TransferLease) TagOf() uint64 { return o.Tag }

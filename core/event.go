@@ -67,12 +67,6 @@ type Subscribe struct {
 	Buffer      int  // zero: 1,000; at most 100,000
 }
 
-// Unsubscribe ends the client's subscriptions with this tag. No reply; waiting events are still delivered.
-type Unsubscribe struct {
-	reading
-	Tag uint64
-}
-
 // MaxSubscriptions is the maximum number of subscriptions per client.
 const MaxSubscriptions = 16
 
@@ -94,7 +88,5 @@ type Event struct {
 	Dropped  uint64  // events of this subscription that were lost just before
 }
 
-// The TagOf methods.
-
+// TagOf implements Op.
 func (o *Subscribe) TagOf() uint64 { return o.Tag }
-func (*Unsubscribe) TagOf() uint64 { return 0 }

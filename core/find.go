@@ -136,36 +136,5 @@ type FailureCount struct {
 	Jobs        int
 }
 
-// ListNames lists names by which jobs can be found, with the number of jobs of each name: in byte order, starting after
-// After, or the most frequent names first, from Offset. Reply: Answered with Names.
-type ListNames struct {
-	reading
-	Tag    uint64
-	Of     NameKind
-	Prefix string
-	ByUse  bool // the most frequent first
-	After  string
-	Offset int
-	Limit  int // at most 1,000; zero: 100
-}
-
-// NameKind says what a name is: a tag, a type and so on.
-type NameKind uint8
-
-// The kinds. FailureGroups: of retrying and dead jobs. TypeNames: of jobs whose type is not the name of their queue.
-const (
-	FailureGroups NameKind = iota
-	TypeNames
-	TagNames
-)
-
-// NameCount is a name and the number of its jobs.
-type NameCount struct {
-	Name string
-	Jobs int
-}
-
-// The TagOf methods.
-
-func (o *Find) TagOf() uint64      { return o.Tag }
-func (o *ListNames) TagOf() uint64 { return o.Tag }
+// TagOf implements Op.
+func (o *Find) TagOf() uint64 { return o.Tag }

@@ -91,8 +91,6 @@ type Answer struct {
 	Count      int    // Find with WithCount
 	CountExact bool   // Find with WithCount
 
-	Names []NameCount // ListNames
-
 	Failures []FailureCount // Find with WithFailures; nil: the filter has no such counts
 
 	QueueValues []QueueValue // ListQueueValues

@@ -7,9 +7,10 @@ import (
 	"broker/core"
 )
 
+// Values of core.Subscribe.Buffer.
 const (
-	usualBuffer = 1000
-	maxBuffer   = 100_000
+	defaultBuffer = 1000
+	maxBuffer     = 100_000
 )
 
 // subscription is a client's filter of events.
@@ -47,7 +48,7 @@ func (x *Hub) Subscribe(client uint32, op *core.Subscribe) bool {
 		s.kinds = ^uint32(0)
 	}
 	if s.op.Buffer <= 0 {
-		s.op.Buffer = usualBuffer
+		s.op.Buffer = defaultBuffer
 	}
 	s.op.Buffer = min(s.op.Buffer, maxBuffer)
 	s.op.Queues, s.op.Types = slices.Clone(op.Queues), slices.Clone(op.Types) // the caller may reuse them
@@ -56,25 +57,16 @@ func (x *Hub) Subscribe(client uint32, op *core.Subscribe) bool {
 	return true
 }
 
-// Unsubscribe ends the subscriptions of a client with a tag, and returns how many.
-func (x *Hub) Unsubscribe(client uint32, tag uint64) int {
-	return x.end(func(s *subscription) bool { return s.client == client && s.op.Tag == tag })
-}
-
 // Leave ends all subscriptions of a client.
-func (x *Hub) Leave(client uint32) { x.end(func(s *subscription) bool { return s.client == client }) }
-
-func (x *Hub) end(which func(*subscription) bool) int {
-	before := len(x.subscriptions)
+func (x *Hub) Leave(client uint32) {
 	x.kinds = 0
 	x.subscriptions = slices.DeleteFunc(x.subscriptions, func(s *subscription) bool {
-		if which(s) {
+		if s.client == client {
 			return true
 		}
 		x.kinds |= s.kinds
 		return false
 	})
-	return before - len(x.subscriptions)
 }
 
 // Fetched records that a client has fetched its events.
@@ -87,7 +79,7 @@ func (x *Hub) Fetched(client uint32) {
 }
 
 // Publish numbers an event, and calls deliver for each subscription that wants it and has room for it.
-func (x *Hub) Publish(ev *core.Event, deliver func(client uint32, tag uint64, own core.Event)) {
+func (x *Hub) Publish(ev *core.Event, deliver func(client uint32, tag uint64, ev core.Event)) {
 	x.events++
 	ev.Number = x.events
 	for _, s := range x.subscriptions {
@@ -98,10 +90,10 @@ func (x *Hub) Publish(ev *core.Event, deliver func(client uint32, tag uint64, ow
 			s.dropped++
 			continue
 		}
-		own := *ev
-		own.Dropped, s.dropped = s.dropped, 0
+		copied := *ev
+		copied.Dropped, s.dropped = s.dropped, 0
 		s.waiting++
-		deliver(s.client, s.op.Tag, own)
+		deliver(s.client, s.op.Tag, copied)
 	}
 }
 

@@ -57,10 +57,6 @@ func (r *reader) changeOp(verb string, tag uint64) core.Op {
 			op.After = []core.Ref{}
 		}
 		return op
-	case "depend":
-		return &core.AddDependencies{Tag: tag, Ref: ref, If: is, After: r.refs("after")}
-	case "undepend":
-		return &core.RemoveDependencies{Tag: tag, Ref: ref, If: is, After: r.refs("after"), All: r.flag("all")}
 	case "lease-job":
 		return &core.LeaseJob{Tag: tag, Ref: ref, If: is, Worker: r.Option("to"), LeaseFor: r.span("for"), ByConn: r.flag("by-conn"), Dead: r.flag("dead")}
 	case "transfer":

@@ -50,10 +50,6 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.update(c, op)
 	case *core.Move:
 		m.moveJob(c, op)
-	case *core.AddDependencies:
-		m.addDependencies(c, op)
-	case *core.RemoveDependencies:
-		m.removeDependencies(c, op)
 	case *core.Atomic:
 		m.atomic(c, op)
 	case *core.PutSchedule:
@@ -156,8 +152,6 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.listWorkers(c, op)
 	case *core.Subscribe:
 		m.subscribe(c, op)
-	case *core.Unsubscribe:
-		m.unsubscribe(c, op.Tag)
 	case *core.ReadSeries:
 		m.readSeries(c, op)
 	case *core.ReadHistograms:
@@ -166,8 +160,6 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.findJobs(c, op)
 	case *core.ListFinished:
 		m.listFinished(c, op)
-	case *core.ListNames:
-		m.listNames(c, op)
 	case *core.DisconnectClient:
 		m.disconnect(c, op)
 	case *core.NameClient:

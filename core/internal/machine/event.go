@@ -15,13 +15,6 @@ func (m *Machine) subscribe(c *client, op *core.Subscribe) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 }
 
-// unsubscribe ends the subscriptions of a client with a tag.
-func (m *Machine) unsubscribe(c *client, tag uint64) {
-	if c.subscriptions > 0 {
-		c.subscriptions -= m.hub.Unsubscribe(c.slot, tag)
-	}
-}
-
 // record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
 // subscriptions, it costs two comparisons.
 func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail string) {

@@ -5,7 +5,6 @@ import (
 
 	"broker/core"
 	"broker/core/internal/find"
-	"broker/core/internal/table"
 )
 
 // noneFound is the answer of a search without results; read-only.
@@ -79,25 +78,6 @@ func (m *Machine) findPage(s *find.Search, limit int, brief bool) (p Page) {
 		p.Commit = max(p.Commit, m.table.JobCommit(m.table.At(h)))
 	})
 	return p
-}
-
-// listNames lists names by which jobs can be found.
-func (m *Machine) listNames(c *client, op *core.ListNames) {
-	var names *table.NameTable
-	switch op.Of {
-	case core.FailureGroups:
-		names = &m.table.Groups.Names
-	case core.TypeNames:
-		names = &m.table.Types
-	case core.TagNames:
-		names = &m.table.Tags.Names
-	default:
-		m.failed(c, op.Tag, core.ErrInvalid)
-		return
-	}
-	m.reply(c, core.Reply{
-		Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Names: names.List(op, pageLimit(op.Limit))}, Commit: m.table.JobGone(),
-	})
 }
 
 // finder is the machine as a search sees it.

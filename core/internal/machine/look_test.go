@@ -25,8 +25,6 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		return &core.NameClient{Name: r.Word(2)}
 	case "subscribe":
 		return r.subscribe(tag)
-	case "unsubscribe":
-		return &core.Unsubscribe{Tag: tag}
 	case "read-series":
 		op := &core.ReadSeries{Tag: tag, Queue: r.Word(2), Rest: r.flag("rest"), From: r.instant("from")}
 		op.Step = map[string]core.Step{"2s": core.Step2s, "1m": core.Step1m, "1h": core.Step1h}[r.Option("step")]
@@ -35,13 +33,6 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		return &core.ReadHistograms{Tag: tag, Queue: r.Word(2), Type: r.Option("type"), Rest: r.flag("rest")}
 	case "find":
 		return r.find(tag)
-	case "list-names":
-		op := &core.ListNames{
-			Tag: tag, Prefix: r.Option("prefix"), ByUse: r.flag("by-use"), After: r.Option("after"),
-			Offset: int(r.number("offset")), Limit: int(r.number("limit")),
-		}
-		op.Of = map[string]core.NameKind{"groups": core.FailureGroups, "types": core.TypeNames, "tags": core.TagNames}[r.Word(2)]
-		return op
 	}
 	return nil
 }
@@ -231,9 +222,6 @@ func (p *player) lookReply(r *core.Reply) string {
 	}
 	for _, w := range r.Workers {
 		lines = append(lines, fmt.Sprintf("worker %s:%s", w.Name, p.heldText(w.Held)))
-	}
-	for _, n := range r.Names {
-		lines = append(lines, fmt.Sprintf("%s: %d", n.Name, n.Jobs))
 	}
 	for i := range r.Batches {
 		lines = append(lines, p.batchText(&r.Batches[i]))

@@ -206,7 +206,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 	case "policy", "list-policies":
 		op = r.policyOp(verb, tag)
 	case "atomic": // act knows the operations
-	case "update", "move", "depend", "undepend", "transfer", "lease-job":
+	case "update", "move", "transfer", "lease-job":
 		op = r.changeOp(verb, tag)
 	case "drain":
 		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}

@@ -11,18 +11,14 @@ import (
 func (l *life) change() core.Op {
 	ref, is := l.ref(), l.condition()
 	switch l.rng.IntN(9) {
-	case 8:
-		return &core.Annotate{Ref: ref, If: is, Text: fmt.Sprint(l.rng.IntN(100)), Fields: make([]byte, l.rng.IntN(3))}
 	case 0:
-		return &core.AddDependencies{Ref: ref, If: is, After: l.refs()}
+		return &core.Annotate{Ref: ref, If: is, Text: fmt.Sprint(l.rng.IntN(100)), Fields: make([]byte, l.rng.IntN(3))}
 	case 1:
-		return &core.RemoveDependencies{Ref: ref, If: is, After: l.refs(), All: l.maybe(2)}
-	case 2:
 		if l.maybe(2) {
 			return &core.LeaseJob{Ref: ref, Worker: fmt.Sprint("worker ", l.rng.IntN(3)), LeaseFor: l.span()}
 		}
 		return &core.TransferLease{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
-	case 3, 4:
+	case 2, 3, 4, 5:
 		op := &core.Move{Ref: ref, If: is, Authority: core.FinishAuthority(l.rng.IntN(3)), Set: l.set()}
 		op.Set.ReadyAt = nil
 		if l.maybe(2) {

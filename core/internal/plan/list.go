@@ -55,11 +55,6 @@ func (r *List) Next(op core.Op) error {
 	case *core.Move:
 		r.name(op.Ref)
 		r.name(op.After...)
-	case *core.AddDependencies:
-		r.name(op.Ref)
-		r.name(op.After...)
-	case *core.RemoveDependencies:
-		r.name(op.Ref)
 	case *core.LeaseJob:
 		r.name(op.Ref)
 	case *core.TransferLease:
@@ -138,8 +133,6 @@ func (r *List) Note(op core.Op) {
 		for _, seq := range r.named {
 			r.settled[seq], r.cancelled[seq] = true, !op.OnlyAsks(r.table.At(r.table.Handle(seq)).State)
 		}
-	case *core.AddDependencies:
-		r.noteWaiting()
 	case *core.Move:
 		r.joins[op.Queue]++
 		if e := r.table.At(r.table.Handle(r.named[0])); op.Queue != "" && e.Unique != (table.Digest{}) {

@@ -145,18 +145,14 @@ func (w *world) change() error {
 	}
 	var err error
 	switch w.rng.IntN(8) {
-	case 7:
-		err = w.leaseJob(p)
-	case 6:
-		err = w.annotate(p)
-	case 0:
+	case 0, 1, 2:
 		err = w.move(p)
-	case 1:
-		err = w.depend(p)
-	case 2:
-		err = w.undepend(p)
 	case 3:
 		err = w.transfer(p)
+	case 4:
+		err = w.annotate(p)
+	case 5:
+		err = w.leaseJob(p)
 	default:
 		err = w.update(p)
 	}
@@ -286,34 +282,6 @@ func (w *world) refs() (refs []core.Ref) {
 		refs = append(refs, core.Ref{Seq: w.anyJob().seq})
 	}
 	return refs
-}
-
-func (w *world) depend(p *promise) error {
-	op := &core.AddDependencies{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), After: w.refs()}
-	return w.doIf(p, op, op.If, func(r core.Reply) error {
-		for _, ref := range op.After {
-			p.after = append(p.after, link{ref.Seq, w.commitOf(r, true)})
-		}
-		if i := w.look(p.seq); r.N > 0 && p.onBroken == core.BrokenWaits && (i == nil || i.State != core.Blocked || len(i.Waiting) != r.N) {
-			return fmt.Errorf("job %d was to wait for %d jobs and is %+v", p.seq, r.N, i)
-		}
-		return nil
-	})
-}
-
-func (w *world) undepend(p *promise) error {
-	op := &core.RemoveDependencies{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), All: w.rng.IntN(2) == 0}
-	for _, l := range p.after {
-		op.After = append(op.After, core.Ref{Seq: l.seq})
-	}
-	return w.doIf(p, op, op.If, func(core.Reply) error {
-		p.after = nil
-		p.forced = p.forced || op.All // its parent no longer blocks it
-		if i := w.look(p.seq); op.All && i != nil && i.State == core.Blocked {
-			return fmt.Errorf("job %d waits for nothing and is blocked", p.seq)
-		}
-		return nil
-	})
 }
 
 func (w *world) transfer(p *promise) error {

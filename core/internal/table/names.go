@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"broker/core"
 )
 
 // NameTable assigns numbers, from 1, to names in use, such as workers with leases, and types. A name is removed with its last
@@ -54,27 +52,6 @@ func (t *NameTable) release(n uint32) bool {
 	t.names[n] = ""
 	t.free = append(t.free, n)
 	return true
-}
-
-// List lists the names in use with their numbers of users. It examines all of them.
-func (t *NameTable) List(op *core.ListNames, limit int) []core.NameCount {
-	found := []core.NameCount{}
-	for n := 1; n < len(t.names); n++ {
-		name := t.names[n]
-		if t.refs[n] > 0 && strings.HasPrefix(name, op.Prefix) && (op.ByUse || op.After == "" || name > op.After) {
-			found = append(found, core.NameCount{Name: name, Jobs: t.refs[n]})
-		}
-	}
-	slices.SortFunc(found, func(a, b core.NameCount) int {
-		if op.ByUse && a.Jobs != b.Jobs {
-			return b.Jobs - a.Jobs
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	if op.ByUse {
-		found = found[min(max(op.Offset, 0), len(found)):]
-	}
-	return found[:min(len(found), limit)]
 }
 
 // TypeOf is the type of a job.
