@@ -50,9 +50,8 @@ type Batch struct {
 	number   uint64
 	slot     uint32 // in Batches.slots, for its deadline
 	members  int    // existing members
-	done     int
-	untried  int // existing members that were never executed
-	failing  int // existing members that have failed at least once
+	untried  int    // existing members that were never executed
+	failing  int    // existing members that have failed at least once
 	children childCount
 	deadline timer.ID
 	dirty    bool
@@ -78,7 +77,7 @@ type batchMeta struct {
 	Until        core.Instant       `json:"until,omitempty"` // not committed: deadline; finished: kept until then
 	Total        int                `json:"total"`
 	Lost         int                `json:"lost,omitempty"`      // members that ended as failed
-	KidsLost     int                `json:"kids_lost,omitempty"` // child batches that ended without success
+	ChildrenLost int                `json:"kids_lost,omitempty"` // child batches that ended without success
 	Committed    bool               `json:"committed,omitempty"`
 	Reopened     bool               `json:"reopened,omitempty"` // it was committed before
 	CompleteJob  uint64             `json:"complete_job,omitempty"`
@@ -102,10 +101,11 @@ func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
 	return st
 }
 
+// Prefix is the prefix of the names of the meta entries of batches. It is on disk and never changes.
 const Prefix = "core/group/"
 
 // cannotSucceed reports whether a batch can no longer succeed.
-func (g *Batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
+func (g *Batch) cannotSucceed() bool { return g.Lost > 0 || g.ChildrenLost > 0 || g.CallbackLost }
 
 // succeeded reports whether the Success callback of a parent need not wait for this batch any more. Jobs that join the batch
 // later, after it was reopened, do not change that.
@@ -150,7 +150,7 @@ func (s *Batches) add(g *Batch) {
 		s.slots = append(s.slots, g)
 	}
 	s.byNumber[g.number] = g
-	s.groupUntil(g, g.Until)
+	s.setDeadline(g, g.Until)
 }
 
 // link appends the newest batch to the list.
@@ -181,8 +181,8 @@ func (s *Batches) Forget(g *Batch) {
 	}
 }
 
-// groupUntil sets a batch's deadline; zero: none.
-func (s *Batches) groupUntil(g *Batch, until core.Instant) {
+// setDeadline sets a batch's deadline; zero: none.
+func (s *Batches) setDeadline(g *Batch, until core.Instant) {
 	s.table.Timers.Remove(&g.deadline)
 	if g.Until = until; until != 0 {
 		g.deadline = s.table.Timers.Add(until, timer.Owner{Kind: table.TimerBatch, Handle: g.slot})
@@ -246,9 +246,7 @@ func (s *Batches) memberGone(h uint32, success bool, count func(*Batch)) {
 // MemberDone counts a member that ended.
 func (s *Batches) MemberDone(h uint32, success bool) {
 	s.memberGone(h, success, func(g *Batch) {
-		if success {
-			g.done++
-		} else {
+		if !success {
 			g.Lost++
 		}
 	})
@@ -262,7 +260,7 @@ func (s *Batches) Leave(h uint32) {
 // check releases the due callbacks of a batch and of its ancestors.
 func (s *Batches) check(g *Batch) {
 	for ; g != nil; g = s.byNumber[g.Parent] {
-		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0 {
+		if g.completeIsDue() {
 			s.mutate(g, func() { g.Complete = s.callbackDue(g.CompleteJob) })
 			s.releaseCallback(g.CompleteJob)
 		}
@@ -273,7 +271,7 @@ func (s *Batches) check(g *Batch) {
 		}
 		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
-			s.mutate(g, func() { s.groupUntil(g, s.table.Now.Add(retainFinished)) })
+			s.mutate(g, func() { s.setDeadline(g, s.table.Now.Add(retainFinished)) })
 		}
 	}
 }
@@ -289,11 +287,7 @@ func (s *Batches) Seal(into []core.MetaEntry) []core.MetaEntry {
 			continue
 		}
 		g.dirty = false
-		value, err := json.Marshal(g.batchMeta)
-		if err != nil {
-			panic("machine: a batch cannot be encoded: " + err.Error())
-		}
-		into = append(into, core.MetaEntry{Name: batchMetaName(number), Value: value})
+		into = append(into, core.MetaEntry{Name: batchMetaName(number), Value: table.Encode(g.batchMeta)})
 	}
 	s.dirty = s.dirty[:0]
 	return into
@@ -326,20 +320,19 @@ func (s *Batches) Relink() {
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]
 		s.link(g)
-		g.done = g.Total - g.members - g.Lost
 		if parent := s.byNumber[g.Parent]; parent != nil {
 			parent.children.count(g, 1)
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
-		if g := s.byNumber[number]; g.stuck() {
+		if g := s.byNumber[number]; g.completeIsDue() {
 			s.check(g)
 		}
 	}
 }
 
-// stuck reports whether a batch still waits although nothing is left to wait for, because the store has lost its last
-// member.
-func (g *Batch) stuck() bool {
+// completeIsDue reports whether Complete is pending although nothing is left to wait for. After a restart, this means that the store
+// has lost the last member.
+func (g *Batch) completeIsDue() bool {
 	return g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0
 }

@@ -163,7 +163,7 @@ func TestBatchThatIsNotCommittedInTimeEnds(t *testing.T) {
 		t.Fatal("the batch has no deadline")
 	}
 	g := f.batches.Expire(o.Handle)
-	if f.batches.Gone(g); f.batches.Count() != 0 || f.batches.Get(g.Number()) != nil {
+	if f.batches.Ended(g); f.batches.Count() != 0 || f.batches.Find(g.Number()) != nil {
 		t.Error("the batch stays")
 	}
 }

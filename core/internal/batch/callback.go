@@ -101,8 +101,8 @@ func (g *Batch) ParentNumber() uint64 { return g.Parent }
 // CallbackJobs are the callbacks of a batch; zero: none.
 func (g *Batch) CallbackJobs() [2]uint64 { return [2]uint64{g.CompleteJob, g.SuccessJob} }
 
-// Get is the batch with a number; nil: there is none.
-func (s *Batches) Get(number uint64) *Batch { return s.byNumber[number] }
+// Find returns the batch with a number; nil: there is none.
+func (s *Batches) Find(number uint64) *Batch { return s.byNumber[number] }
 
 // Count is how many batches there are.
 func (s *Batches) Count() int { return len(s.byNumber) }
@@ -124,17 +124,17 @@ func (s *Batches) Close(g *Batch, reopen bool) {
 		switch {
 		case !reopen:
 			g.Committed = true
-			s.groupUntil(g, 0)
+			s.setDeadline(g, 0)
 		case g.Committed:
 			g.Committed, g.Reopened = false, true
-			s.groupUntil(g, s.table.Now.Add(reopenedFor))
+			s.setDeadline(g, s.table.Now.Add(reopenedFor))
 		}
 	})
 	s.check(g)
 }
 
 // Expire ends a batch that was not committed in time, or that finished long enough ago. For a reopened batch, it commits the batch
-// again and returns nil. Otherwise the caller ends the callbacks that never ran, then calls Gone.
+// again and returns nil. Otherwise the caller ends the callbacks that never ran, then calls Ended.
 func (s *Batches) Expire(slot uint32) *Batch {
 	g := s.slots[slot]
 	g.deadline = 0
@@ -147,12 +147,12 @@ func (s *Batches) Expire(slot uint32) *Batch {
 	return g
 }
 
-// Gone informs the parent of a batch that has expired.
-func (s *Batches) Gone(g *Batch) {
+// Ended informs the parent of a batch that has expired.
+func (s *Batches) Ended(g *Batch) {
 	if parent := s.byNumber[g.Parent]; parent != nil {
 		parent.children.count(g, -1)
 		if !g.succeeded() {
-			s.mutate(parent, func() { parent.KidsLost++ })
+			s.mutate(parent, func() { parent.ChildrenLost++ })
 		}
 		s.check(parent)
 	}
@@ -214,7 +214,7 @@ func Show(s *Batches) string {
 	var b strings.Builder
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]
-		fmt.Fprintf(&b, " batch %d %+v %d %d %d %d %+v", number, g.batchMeta, g.members, g.done, g.untried, g.failing, g.children)
+		fmt.Fprintf(&b, " batch %d %+v %d %d %d %+v", number, g.batchMeta, g.members, g.untried, g.failing, g.children)
 	}
 	return b.String()
 }

@@ -41,12 +41,12 @@ func (c *Check) Member(e *table.Entry, x *table.Optional) {
 // End compares the counters of batches with the counts, and returns the number of deadlines in use.
 func (c *Check) End() (timers int) {
 	c.listed()
-	kids := map[uint64]*childCount{}
+	children := map[uint64]*childCount{}
 	for _, g := range c.s.byNumber {
-		if kids[g.Parent] == nil {
-			kids[g.Parent] = &childCount{}
+		if children[g.Parent] == nil {
+			children[g.Parent] = &childCount{}
 		}
-		kids[g.Parent].count(g, 1)
+		children[g.Parent].count(g, 1)
 	}
 	for number, g := range c.s.byNumber {
 		if g.deadline != 0 {
@@ -62,15 +62,15 @@ func (c *Check) End() (timers int) {
 		if have == nil {
 			have = &Batch{}
 		}
-		if k := kids[number]; k != nil {
+		if k := children[number]; k != nil {
 			have.children = *k
 		}
 		if have.members != g.members || have.untried != g.untried || have.failing != g.failing || have.children != g.children {
 			c.fail("batch %d counts members %d, untried %d, failing %d, children %v; has %d, %d, %d, %v", number,
 				g.members, g.untried, g.failing, g.children, have.members, have.untried, have.failing, have.children)
 		}
-		if g.done+g.members+g.Lost != g.Total {
-			c.fail("batch %d: %d done, %d live and %d lost make no %d", number, g.done, g.members, g.Lost, g.Total)
+		if g.members+g.Lost > g.Total {
+			c.fail("batch %d: %d live and %d lost members of %d", number, g.members, g.Lost, g.Total)
 		}
 		c.callbacks(g)
 	}
@@ -102,7 +102,7 @@ func (c *Check) callbacks(g *Batch) {
 			c.fail("batch %d waits for its callback %d, which does not know", g.number, seq)
 		}
 	}
-	if g.stuck() {
+	if g.completeIsDue() {
 		c.fail("batch %d is executed and does not go on", g.number)
 	}
 }

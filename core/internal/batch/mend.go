@@ -1,10 +1,10 @@
 package batch
 
 import (
-	"encoding/json"
 	"strings"
 
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // Mend returns the stored value of a metadata entry for a store that has lost jobs. A batch that may have lost members can no
@@ -24,9 +24,5 @@ func Mend(name string, value []byte, lost, lostBehind func(seq uint64) bool) []b
 	if g.SuccessJob != 0 && lost(g.SuccessJob) {
 		g.SuccessLost, g.Success, g.SuccessJob = lostCallback(g.Success)+1, core.CallbackDone, 0
 	}
-	mended, err := json.Marshal(g.batchMeta)
-	if err != nil {
-		panic("batch: a batch cannot be encoded: " + err.Error())
-	}
-	return mended
+	return table.Encode(g.batchMeta)
 }

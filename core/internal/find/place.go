@@ -90,36 +90,24 @@ func (s *Search) resume(cursor string) error {
 	if err != nil || len(b) < 3 || b[0] != cursorVersion || b[1] != byte(s.order) || b[2] > cursorDesc|cursorBeginning || (b[2]&cursorDesc != 0) != s.desc {
 		return core.ErrInvalid
 	}
-	r := cursorReader{b: b[3:]}
-	s.since = core.Instant(r.varint())
-	p := &place{priority: r.varint(), scheduled: r.varint() != 0, at: core.Instant(r.varint()), seq: r.uvarint()}
-	if r.bad {
+	flags, rest := b[2], b[3:]
+	var fields [4]int64 // begun, priority, scheduled, at
+	for i := range fields {
+		v, n := binary.Varint(rest)
+		if n <= 0 {
+			return core.ErrInvalid
+		}
+		fields[i], rest = v, rest[n:]
+	}
+	seq, n := binary.Uvarint(rest)
+	if n <= 0 {
 		return core.ErrInvalid
 	}
-	if b[2]&cursorBeginning == 0 {
-		p.queue = string(r.b)
-		s.start = p
+	s.since = core.Instant(fields[0])
+	if flags&cursorBeginning == 0 {
+		s.start = &place{
+			priority: fields[1], scheduled: fields[2] != 0, at: core.Instant(fields[3]), seq: seq, queue: string(rest[n:]),
+		}
 	}
 	return nil
-}
-
-// cursorReader reads numbers off the front of a cursor.
-type cursorReader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *cursorReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *cursorReader) varint() int64 {
-	u := r.uvarint()
-	return int64(u>>1) ^ -int64(u&1) //nolint:gosec // how varints are signed
 }

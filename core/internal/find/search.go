@@ -96,8 +96,7 @@ func (s *Search) resolveQueues() {
 				s.queues = append(s.queues, n)
 			}
 		}
-		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
-		s.queues = slices.Compact(s.queues)
+		s.sortQueues()
 	case f.Within != nil:
 		s.queues = []uint32{}
 		for _, pattern := range f.Within {
@@ -111,8 +110,7 @@ func (s *Search) resolveQueues() {
 				}
 			}
 		}
-		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
-		s.queues = slices.Compact(s.queues)
+		s.sortQueues()
 	case f.QueuePrefix != "":
 		s.queues = s.table.QueuesWith(f.QueuePrefix)
 	default:
@@ -125,6 +123,12 @@ func (s *Search) resolveQueues() {
 			s.inQueues[n] = true
 		}
 	}
+}
+
+// sortQueues sorts the queues by name and removes duplicates.
+func (s *Search) sortQueues() {
+	slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
+	s.queues = slices.Compact(s.queues)
 }
 
 // isWithin reports whether a filter lets the client see a queue.
@@ -313,3 +317,18 @@ func (s *Search) linked(h uint32) bool {
 	x := s.table.Optional(h)
 	return x != nil && (s.f.Batch == 0 || x.Batch == s.f.Batch) && (s.f.Parent == 0 || x.Parent == s.f.Parent)
 }
+
+// IsPlain reports whether the filter names only states and queues, and jobs may match.
+func (s *Search) IsPlain() bool { return s.plain && !s.never }
+
+// stateSet is a set of states.
+type stateSet uint16
+
+func setOf(states []core.State) (set stateSet) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+func (set stateSet) has(s core.State) bool { return set&(1<<s) != 0 }

@@ -28,15 +28,15 @@ type Logs struct {
 // New returns the logs for a table, which has no jobs yet.
 func New(t *table.Table) *Logs { return &Logs{table: t, ends: map[uint64]*End{}} }
 
-// Supplied is the end of a log that was read from the store.
+// Supplied is the end of a log read from the store; see NewSupplied.
 type Supplied struct {
 	log       *End
 	err       error
 	forgotten uint64 // Logs.forgotten before the read: ends that were forgotten since may have more lines
 }
 
-// Read sets the documents of a log, or the error of reading them.
-func (s *Supplied) Read(documents []core.MetaEntry, err error) {
+// Set sets the documents of a log, or the error of reading them.
+func (s *Supplied) Set(documents []core.MetaEntry, err error) {
 	s.log, s.err = &End{last: core.LogChunk{First: 1}}, err
 	if chunks, err := core.DecodeLog(documents); err != nil {
 		s.err = err
@@ -70,8 +70,8 @@ func (g *Logs) Take(s Supplied) (*End, error) {
 	return nil, nil //nolint:nilnil // not supplied yet
 }
 
-// Ask returns the Supplied to fill for a log.
-func (g *Logs) Ask() Supplied { return Supplied{forgotten: g.forgotten} }
+// NewSupplied returns a Supplied; the caller reads the documents of the log and passes them to Set.
+func (g *Logs) NewSupplied() Supplied { return Supplied{forgotten: g.forgotten} }
 
 // Extend appends lines and writes the chunks that change.
 func (g *Logs) Extend(h uint32, e *table.Entry, l *End, lines []string) {
@@ -102,16 +102,10 @@ func (g *Logs) writeChunk(h uint32, e *table.Entry, l *End) {
 	}
 }
 
-// Leave is called when the job is no longer leased: the end of its log is forgotten once it is on disk.
+// Leave records that a job is no longer leased: the end of its log is forgotten once it is on disk.
 func (g *Logs) Leave(e *table.Entry) {
-	if len(g.ends) > 0 {
-		g.leave(e.Seq)
-	}
-}
-
-func (g *Logs) leave(seq uint64) {
-	if g.ends[seq] != nil {
-		g.left = append(g.left, seq)
+	if len(g.ends) > 0 && g.ends[e.Seq] != nil {
+		g.left = append(g.left, e.Seq)
 	}
 }
 

@@ -43,8 +43,8 @@ func (f *fixture) extend(lines ...string) {
 	f.Helper()
 	l := f.logs.Known(f.h)
 	if l == nil {
-		s := f.logs.Ask()
-		s.Read(f.documents(), nil)
+		s := f.logs.NewSupplied()
+		s.Set(f.documents(), nil)
 		var err error
 		if l, err = f.logs.Take(s); err != nil || l == nil {
 			f.Fatalf("the log is not supplied: %v", err)
@@ -148,8 +148,8 @@ func TestEndOfLogIsForgottenOnceItIsDurableAndJobNotLeased(t *testing.T) {
 func TestLogReadBeforeItsCommitIsReadAgain(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	s := f.logs.Ask()
-	s.Read(f.documents(), nil)
+	s := f.logs.NewSupplied()
+	s.Set(f.documents(), nil)
 	f.extend("a")
 	f.table.Move(f.h, core.Ready)
 	f.logs.Leave(f.table.At(f.h))
@@ -162,8 +162,8 @@ func TestLogReadBeforeItsCommitIsReadAgain(t *testing.T) {
 func TestDamagedLogIsAnError(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	s := f.logs.Ask()
-	s.Read([]core.MetaEntry{{Name: "x", Value: []byte("no chunk")}}, nil)
+	s := f.logs.NewSupplied()
+	s.Set([]core.MetaEntry{{Name: "x", Value: []byte("no chunk")}}, nil)
 	if _, err := f.logs.Take(s); !errors.Is(err, core.ErrDamaged) {
 		t.Errorf("a damaged log is taken: %v", err)
 	}

@@ -11,12 +11,12 @@ import (
 type Check struct {
 	l    *Links
 	fail func(format string, args ...any)
-	kids map[uint64]int // children not closed, by parent
+	open map[uint64]int // children not closed, by parent
 }
 
 // NewCheck starts a check, which calls fail for each violation.
 func (l *Links) NewCheck(fail func(format string, args ...any)) *Check {
-	return &Check{l: l, fail: fail, kids: map[uint64]int{}}
+	return &Check{l: l, fail: fail, open: map[uint64]int{}}
 }
 
 // Job checks both ends of a job's links.
@@ -43,7 +43,7 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 		c.fail("job %d is %v and waits for %v", e.Seq, e.State, x.Waiting)
 	}
 	if x.Parent != 0 && !x.IsClosed && l.table.Handle(x.Parent) != 0 {
-		c.kids[x.Parent]++
+		c.open[x.Parent]++
 	}
 	if e.State == core.Done && !e.Has(table.KeepsOutcome) && x.OpenChildren == 0 {
 		c.fail("job %d is done, stays for its children and has none", e.Seq)
@@ -55,13 +55,13 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 
 // End compares each job's count of open children with the real number.
 func (c *Check) End() {
-	c.l.table.EachJob(func(_ uint32, e *table.Entry) {
-		have := 0
-		if e.Has(table.HasOptional) {
-			have = c.l.table.Optional(c.l.table.Handle(e.Seq)).OpenChildren
+	c.l.table.EachJob(func(h uint32, e *table.Entry) {
+		counts := 0
+		if x := c.l.table.Optional(h); x != nil {
+			counts = x.OpenChildren
 		}
-		if have != c.kids[e.Seq] {
-			c.fail("job %d counts %d open children, has %d", e.Seq, have, c.kids[e.Seq])
+		if counts != c.open[e.Seq] {
+			c.fail("job %d counts %d open children, has %d", e.Seq, counts, c.open[e.Seq])
 		}
 	})
 }

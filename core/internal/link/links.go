@@ -248,13 +248,13 @@ func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
 	slices.Sort(x.Waiting)
 }
 
-// RestoreLost records, until Restored, the unstored dependencies of a restored job.
-func (l *Links) RestoreLost(seq uint64, unstored []uint64) {
+// RestoreUnstored records, until Restored, the unstored dependencies of a restored job.
+func (l *Links) RestoreUnstored(seq uint64, unstored []uint64) {
 	l.unstored[seq] = slices.Clone(unstored)
 }
 
-// ForgetLost undoes RestoreLost.
-func (l *Links) ForgetLost(seq uint64) { delete(l.unstored, seq) }
+// ForgetUnstored undoes RestoreUnstored.
+func (l *Links) ForgetUnstored(seq uint64) { delete(l.unstored, seq) }
 
 // Restored ends the restoring.
 func (l *Links) Restored() { l.unstored = map[uint64][]uint64{} }

@@ -8,7 +8,7 @@ import (
 // openRefusal returns why a batch cannot be created, the callback that causes this, if any, and the commit that the
 // refusal depends on.
 func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error) {
-	if op.Parent != 0 && m.batches.Get(op.Parent) == nil {
+	if op.Parent != 0 && m.batches.Find(op.Parent) == nil {
 		return nil, m.batches.Commit(nil), core.ErrNoBatch
 	}
 	if err := m.closedTo(false); err != nil {
@@ -23,7 +23,7 @@ func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error
 			return j, m.table.JobCommit(m.table.At(m.table.Find(core.Ref{ID: j.ID}))), core.ErrDuplicate
 		case j.Batch != 0:
 			if err := m.batches.Refusal(j.Batch); err != nil {
-				return j, m.batches.Commit(m.batches.Get(j.Batch)), err
+				return j, m.batches.Commit(m.batches.Find(j.Batch)), err
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 }
 
 func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
-	g := m.batches.Get(op.Batch)
+	g := m.batches.Find(op.Batch)
 	if g == nil {
 		m.refusedAt(c, op.Tag, core.ErrNoBatch, m.batches.Commit(nil))
 		return
@@ -77,7 +77,7 @@ func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
 }
 
 func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {
-	g := m.batches.Get(op.Batch)
+	g := m.batches.Find(op.Batch)
 	if g == nil {
 		m.refusedAt(c, op.Tag, core.ErrNoBatch, m.batches.Commit(nil))
 		return
@@ -104,5 +104,5 @@ func (m *Machine) batchTimeout(slot uint32) {
 			m.end(h, &core.Outcome{Cause: core.Expired})
 		}
 	}
-	m.batches.Gone(g)
+	m.batches.Ended(g)
 }

@@ -93,7 +93,7 @@ func (c finder) IsConnName(name string) bool {
 
 // BatchParent implements find.Host.
 func (c finder) BatchParent(number uint64) (parent uint64, is bool) {
-	if g := c.m.batches.Get(number); g != nil {
+	if g := c.m.batches.Find(number); g != nil {
 		return g.ParentNumber(), true
 	}
 	return 0, false

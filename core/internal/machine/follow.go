@@ -29,7 +29,7 @@ func (m *Machine) Forget(seq uint64) {
 	delete(m.restoring.usedUp, seq)
 	delete(m.restoring.stopped, seq)
 	m.schedules.ForgetRestored(seq)
-	m.links.ForgetLost(seq)
+	m.links.ForgetUnstored(seq)
 	switch lifetimeOf(e.Origin) {
 	case whileWaitedOn, overRestarts, untilDropped:
 	case afterUse:

@@ -60,7 +60,7 @@ func (m *Machine) logOf(c *client, h uint32, against error) (l *joblog.End, want
 	if l, err = m.logs.Take(c.fetching.logs[seq]); l != nil || err != nil {
 		return l, false, err
 	}
-	c.fetching.logs[seq] = m.logs.Ask()
+	c.fetching.logs[seq] = m.logs.NewSupplied()
 	c.fetching.wants.Logs = append(c.fetching.wants.Logs, seq)
 	return nil, true, nil
 }
@@ -72,6 +72,6 @@ func (m *Machine) SupplyLog(id core.ClientID, seq uint64, documents []core.MetaE
 		return
 	}
 	s := c.fetching.logs[seq]
-	s.Read(documents, err)
+	s.Set(documents, err)
 	c.fetching.logs[seq] = s
 }

@@ -59,7 +59,7 @@ func (d *metered) seal() (names []string) {
 	var s Sealed
 	d.m.Seal(&s)
 	for _, e := range s.Batch.Meta {
-		if strings.HasPrefix(e.Name, telemetry.SeriesMeta) {
+		if strings.HasPrefix(e.Name, telemetry.SeriesPrefix) {
 			names = append(names, fmt.Sprintf("%s %v", e.Name, e.Value != nil))
 		}
 	}

@@ -63,9 +63,9 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		var t telemetry.Totals
 		err = t.Decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
-	case strings.HasPrefix(name, telemetry.SeriesMeta):
+	case strings.HasPrefix(name, telemetry.SeriesPrefix):
 		err = m.meters.Restore(m.table.Now, name, value)
-	case strings.HasPrefix(name, telemetry.HistoryMeta):
+	case strings.HasPrefix(name, telemetry.HistoryPrefix):
 		err = m.history.Restore(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
@@ -186,7 +186,7 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 		x.Waiting = append(x.Waiting, s.Waiting...)
 		x.IsClosed, x.ChildrenBroken, x.Tried, x.LogChunks = s.Closed, s.ChildrenBroken, s.Tried, s.LogChunks
 		if len(s.Unstored) > 0 {
-			m.links.RestoreLost(e.Seq, s.Unstored)
+			m.links.RestoreUnstored(e.Seq, s.Unstored)
 		}
 	}
 	if s.Progress != nil {

@@ -173,7 +173,7 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	}
 	if j.Batch != 0 {
 		if err := m.batches.Refusal(j.Batch); err != nil {
-			return 0, m.batches.Commit(m.batches.Get(j.Batch)), err
+			return 0, m.batches.Commit(m.batches.Find(j.Batch)), err
 		}
 	}
 	return there, 0, nil

@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// maxScheduleRuns is the default limit of jobs that one RunSchedule submits.
+// maxScheduleRuns is the maximum number of jobs that one RunSchedule submits, and the default.
 const maxScheduleRuns = 1000
 
 // retryRun is the delay before a refused run is tried again.
@@ -144,8 +144,7 @@ func (s *schedule) backlogged(x *Schedules) bool {
 	return waiting >= s.Backlog
 }
 
-// countIfRevived removes a dead job from the list that each run walks, and remembers its schedule in case the job leaves the dead
-// set.
+// countIfRevived remembers the schedule of a dead job, which leaves the list that each run walks, in case the job leaves the dead set.
 func (x *Schedules) countIfRevived(s *schedule, seq uint64) {
 	if x.dead == nil {
 		x.dead = map[uint64]string{}

@@ -2,8 +2,8 @@ package schedule
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -290,14 +290,10 @@ func (x *Schedules) Remove(op *core.RemoveSchedule) error {
 // List lists schedules by name.
 func (x *Schedules) List(op *core.ListSchedules) []core.Schedule {
 	if x.sorted == nil {
-		x.sorted = make([]string, 0, len(x.byName))
-		for name := range x.byName {
-			x.sorted = append(x.sorted, name)
-		}
-		slices.Sort(x.sorted)
+		x.sorted = slices.Sorted(maps.Keys(x.byName))
 	}
 	rows := []core.Schedule{}
-	from := sort.SearchStrings(x.sorted, op.Prefix)
+	from, _ := slices.BinarySearch(x.sorted, op.Prefix)
 	for _, name := range x.sorted[from:] {
 		if !strings.HasPrefix(name, op.Prefix) || op.Limit > 0 && len(rows) == op.Limit {
 			break

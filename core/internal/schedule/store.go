@@ -113,7 +113,7 @@ func (x *Schedules) Restore(name string, value []byte) error {
 	if j.Body = d.Body; len(j.Body) == 0 {
 		j.Body = nil
 	}
-	s := &schedule{definition: append([]byte(nil), value...)}
+	s := &schedule{definition: bytes.Clone(value)}
 	s.Schedule = core.Schedule{
 		Name: strings.TrimPrefix(name, Prefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
 		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: min(d.MaxMissed, core.MaxMissed), Paused: d.Paused, FromConfig: d.FromConfig,
@@ -152,6 +152,7 @@ func (x *Schedules) Restored() {
 			s.live = append(s.live, seq)
 		}
 	}
+	x.restored = map[uint64]string{}
 	for _, s := range x.slots {
 		if s.unusable != nil { // keep its position: its times may be usable at the next start
 			x.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunRefused, Err: s.unusable})

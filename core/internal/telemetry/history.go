@@ -12,8 +12,8 @@ import (
 // historyDays is the number of days of finishes to keep.
 const historyDays = 180
 
-// HistoryMeta is the prefix of the names of the entries.
-const HistoryMeta = "core/history/"
+// HistoryPrefix is the prefix of the names of the meta entries of days. It is on disk and never changes.
+const HistoryPrefix = "core/history/"
 
 // History counts the finishes of the last days.
 type History struct {
@@ -59,7 +59,7 @@ func (x *History) NewDay(now core.Instant) (old []string) {
 	x.days = append(x.days, x.today)
 	oldest := oldestDay(now)
 	for x.days[0].date < oldest {
-		old = append(old, HistoryMeta+x.days[0].date)
+		old = append(old, HistoryPrefix+x.days[0].date)
 		x.days = x.days[1:]
 	}
 	return old
@@ -99,7 +99,7 @@ func (x *History) Seal(into []core.MetaEntry) []core.MetaEntry {
 	for _, d := range x.days {
 		if d.dirty {
 			d.dirty = false
-			into = append(into, core.MetaEntry{Name: HistoryMeta + d.date, Value: d.encode()})
+			into = append(into, core.MetaEntry{Name: HistoryPrefix + d.date, Value: d.encode()})
 		}
 	}
 	return into
@@ -115,7 +115,7 @@ func (d *day) encode() []byte {
 
 // Restore restores a stored day; days come in the order of their names.
 func (x *History) Restore(name string, b []byte) error {
-	d := &day{date: strings.TrimPrefix(name, HistoryMeta)}
+	d := &day{date: strings.TrimPrefix(name, HistoryPrefix)}
 	for i := range d.by {
 		for _, n := range []*uint64{&d.by[i].processed, &d.by[i].failed} {
 			v, used := binary.Uvarint(b)

@@ -15,7 +15,7 @@ import (
 type Meter struct {
 	name     string
 	levels   [len(core.Steps)]level
-	was      Gauges
+	gauges   Gauges
 	wait     core.Histogram // since the process started, without the current minute
 	run      core.Histogram
 	activity uint64 // recent number of jobs: halved each minute
@@ -237,7 +237,7 @@ func (x *Meters) closeLevel(s core.Step, step int64) {
 // closeMeter writes the point of a step, and adds the counts to the next longer step.
 func (x *Meters) closeMeter(mt *Meter, s core.Step, step int64) {
 	l := &mt.levels[s]
-	l.closeStep(s, step, &mt.was)
+	l.closeStep(s, step, &mt.gauges)
 	if s == core.Step1m {
 		mt.wait.Merge(&l.wait)
 		mt.run.Merge(&l.run)
@@ -257,27 +257,27 @@ func (x *Meters) readGauges() {
 		if mt == x.rest {
 			continue
 		}
-		mt.was = x.host.QueueGauges(mt.name)
+		mt.gauges = x.host.QueueGauges(mt.name)
 	}
 	sum := Gauges{}
 	for _, mt := range x.list {
-		sum.Ready += mt.was.Ready
-		sum.Leased += mt.was.Leased
-		if at := mt.was.OldestAt; at != 0 && (sum.OldestAt == 0 || at < sum.OldestAt) {
+		sum.Ready += mt.gauges.Ready
+		sum.Leased += mt.gauges.Leased
+		if at := mt.gauges.OldestAt; at != 0 && (sum.OldestAt == 0 || at < sum.OldestAt) {
 			sum.OldestAt = at
 		}
 	}
 	x.fill(x.all)
 	x.fill(x.rest)
-	x.all.was = x.host.Gauges()
-	x.all.was.OldestAt = sum.OldestAt
-	x.rest.was = Gauges{Ready: x.all.was.Ready - sum.Ready, Leased: x.all.was.Leased - sum.Leased}
+	x.all.gauges = x.host.Gauges()
+	x.all.gauges.OldestAt = sum.OldestAt
+	x.rest.gauges = Gauges{Ready: x.all.gauges.Ready - sum.Ready, Leased: x.all.gauges.Leased - sum.Leased}
 }
 
 // fill writes the points of the past steps in which the gauges of a meter have not changed.
 func (x *Meters) fill(mt *Meter) {
 	for _, s := range core.Steps {
-		mt.levels[s].fill(s, x.step/int64(s.Span()/core.Step2s.Span()), &mt.was)
+		mt.levels[s].fill(s, x.step/int64(s.Span()/core.Step2s.Span()), &mt.gauges)
 	}
 }
 
@@ -321,7 +321,7 @@ func (x *Meters) meterFor(queue string, rest bool) *Meter {
 func (mt *Meter) readPoints(op *core.ReadSeries, now core.Instant, into *core.Series) {
 	span, end := micros(op.Step), stepAt(op.Step, now)
 	l := &mt.levels[op.Step]
-	l.fill(op.Step, end, &mt.was)
+	l.fill(op.Step, end, &mt.gauges)
 	first := max(end-int64(op.Step.Points()), int64((op.From+span-1)/span))
 	into.From = core.Instant(first) * span
 	for step := first; step < end; step++ {

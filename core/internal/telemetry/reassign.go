@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"slices"
 
 	"broker/core"
@@ -66,15 +67,7 @@ func (x *Meters) reassignMeters() {
 
 // leastBusy returns the meter with the fewest recent events.
 func (x *Meters) leastBusy() *Meter {
-	return slices.MinFunc(x.list, func(a, b *Meter) int {
-		switch {
-		case a.activity < b.activity:
-			return -1
-		case a.activity > b.activity:
-			return 1
-		}
-		return 0
-	})
+	return slices.MinFunc(x.list, func(a, b *Meter) int { return cmp.Compare(a.activity, b.activity) })
 }
 
 // Drop removes the meter of a queue; its counts are added to the meter of the rest.

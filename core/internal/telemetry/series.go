@@ -32,8 +32,8 @@ type point struct {
 	wait, run [3]uint16
 }
 
-// parts are the quantiles of a point.
-var parts = [3]float64{0.5, 0.95, 0.99}
+// quantiles are the quantiles of a point.
+var quantiles = [3]float64{0.5, 0.95, 0.99}
 
 func newRing(s core.Step) ring { return ring{blocks: make([]*block, s.Points()/blockPoints)} }
 
@@ -153,7 +153,7 @@ func (l *level) closeStep(s core.Step, step int64, g *Gauges) {
 		into *[3]uint16
 	}{{&l.wait, &p.wait}, {&l.run, &p.run}} {
 		if q.from.Count() > 0 {
-			q.from.Quantiles(at[:], parts[:]...)
+			q.from.Quantiles(at[:], quantiles[:]...)
 			for i, d := range at {
 				q.into[i] = spanCode(core.Instant(d / time.Microsecond))
 			}

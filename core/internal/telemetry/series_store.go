@@ -21,7 +21,9 @@ import (
 // They are written every ten minutes, together with a commit of other changes, and at shutdown.
 
 const (
-	SeriesMeta = "core/series/" // prefix of the names of the entries
+	// SeriesPrefix is the prefix of the names of the meta entries of series. It is on disk and never changes.
+	SeriesPrefix = "core/series/"
+
 	saveEvery  = 10 * time.Minute
 	saveAtOnce = 16 // meters with one commit
 )
@@ -64,7 +66,7 @@ func (x *Meters) metaKey(mt *Meter) string {
 }
 
 func seriesName(s core.Step, slot int, key string) string {
-	return fmt.Sprintf("%s%d/%02d/%s", SeriesMeta, s, slot, key)
+	return fmt.Sprintf("%s%d/%02d/%s", SeriesPrefix, s, slot, key)
 }
 
 // Seal adds the next entries of the current round, if a round is due or running.
@@ -99,7 +101,7 @@ func (x *Meters) saveMeter(mt *Meter, into []core.MetaEntry) []core.MetaEntry {
 	for i, s := range core.Steps {
 		l := &mt.levels[i]
 		if now := x.step / int64(s.Span()/core.Step2s.Span()); s != core.Step2s && l.dirty {
-			l.closeStep(s, now, &mt.was)
+			l.closeStep(s, now, &mt.gauges)
 			l.ring.next = now
 		}
 		for slot, b := range l.ring.blocks {
@@ -234,7 +236,7 @@ func decodeBlock(v []byte) (*block, error) {
 
 // Restore restores a stored block. It ignores a block that is too old.
 func (x *Meters) Restore(now core.Instant, name string, value []byte) error {
-	step, rest, _ := strings.Cut(strings.TrimPrefix(name, SeriesMeta), "/")
+	step, rest, _ := strings.Cut(strings.TrimPrefix(name, SeriesPrefix), "/")
 	place, key, ok := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(step)
 	slot, err2 := strconv.Atoi(place)
