@@ -1,6 +1,7 @@
 package qless
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 
 // syncJob updates one job of the model to its state in the broker.
 func (t *tx) syncJob(n *found) {
-	j := t.m.jobOf(n, t)
+	j := t.jobOf(n)
 	switch {
 	case j == nil && n.info == nil:
 		return
@@ -40,7 +41,11 @@ func (t *tx) syncJob(n *found) {
 		t.syncLease(j, i)
 	case core.Dead:
 		if j.state != failed {
-			t.syncFailure(j, i.FailureGroup, "", i)
+			message := ""
+			if i.Failure != nil {
+				message = i.Failure.Message
+			}
+			t.failForeign(j, failureName(i), message)
 		}
 	case core.Done, core.Gone:
 	}
@@ -48,8 +53,8 @@ func (t *tx) syncJob(n *found) {
 
 // jobOf returns the job of the model for n. A job that the broker has removed is no longer in bySeq; jobOf searches the touched
 // jobs for it.
-func (m *model) jobOf(n *found, t *tx) *job {
-	if j := m.jobs.bySeq(n.seq); j != nil || n.info != nil {
+func (t *tx) jobOf(n *found) *job {
+	if j := t.m.jobs.bySeq(n.seq); j != nil || n.info != nil {
 		return j
 	}
 	for _, j := range t.touched {
@@ -65,21 +70,21 @@ func (m *model) jobOf(n *found, t *tx) *job {
 func (t *tx) adopt(n *found) *job {
 	i := n.info
 	name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace)
-	if !ok || n.job == nil {
+	if !ok || i.Job == nil {
 		return nil
 	}
-	jid := n.job.Identity()
+	jid := i.Job.Identity()
 	j := t.m.jobs.get(jid)
 	if j == nil {
 		j = t.create(jid)
 		j.state = waiting
-		j.foreign = n.job.Origin != core.Qless
+		j.foreign = i.Job.Origin != core.Qless
 		j.retries, j.remaining, j.unread = 5, 5, true
 		j.queue, j.time = name, seconds(i.CreatedAt)
 		t.recordEvent(j, j.time, "put", queueItem(name))
 	} else {
 		t.edit(j)
-		if j.state == complete && n.job.Origin != core.Qless {
+		if j.state == complete && i.Job.Origin != core.Qless {
 			t.leaveCompleted(j)
 			j.queue, j.state, j.unread, j.foreign = name, waiting, true, true
 		}
@@ -92,7 +97,7 @@ func (t *tx) adopt(n *found) *job {
 			j.tagged = append(slices.Clip(j.tagged), tagTime{tag, j.time})
 		}
 	}
-	j.broker = brokerJob{seq: n.seq, want: brokerState(i.State), queue: i.Queue, readyAt: i.ReadyAt, priority: i.Priority}
+	j.broker = brokerJob{seq: n.seq, state: brokerState(i.State), queue: i.Queue, readyAt: i.ReadyAt, priority: i.Priority}
 	if i.State == core.Leased {
 		j.broker.leased, j.broker.epoch = true, i.Epoch
 	}
@@ -163,11 +168,9 @@ func (t *tx) syncReady(j *job) {
 }
 
 // hadForeignWorker reports whether a worker of another protocol was running the job.
-func (t *tx) hadForeignWorker(j *job) bool { return t.before[j].hasForeignWorker() }
-
-// hasForeignWorker reports whether a worker of another protocol is running the job.
-func (j job) hasForeignWorker() bool {
-	return j.state == running && j.broker.foreignWorker
+func (t *tx) hadForeignWorker(j *job) bool {
+	was := t.before[j]
+	return was.state == running && was.broker.foreignWorker
 }
 
 // leaveAll removes a job from the lists of all states.
@@ -186,7 +189,7 @@ func (t *tx) syncScheduled(j *job, i *core.JobInfo) {
 		return
 	case j.state == depends && (i.ReadyAt >= never || len(j.dependencies) > 0):
 		return
-	case j.state == running && !t.hadForeignWorker(j) && t.before[j].broker.want == running && i.State == core.Scheduled:
+	case j.state == running && !t.hadForeignWorker(j) && t.before[j].broker.state == running && i.State == core.Scheduled:
 		return
 	}
 	if i.State == core.Retrying && j.state == running {
@@ -197,14 +200,13 @@ func (t *tx) syncScheduled(j *job, i *core.JobInfo) {
 	j.state, j.worker, j.expires = scheduled, "", 0
 }
 
+// failureName is the group of a failed job.
 func failureName(i *core.JobInfo) string {
-	switch {
-	case i.FailureGroup != "":
-		return i.FailureGroup
-	case i.Failure != nil && i.Failure.Type != "":
-		return i.Failure.Type
+	typ := ""
+	if i.Failure != nil {
+		typ = i.Failure.Type
 	}
-	return "failed"
+	return cmp.Or(i.FailureGroup, typ, "failed")
 }
 
 // syncLease handles a job that is leased in the broker.
@@ -230,17 +232,8 @@ func (t *tx) syncLease(j *job, i *core.JobInfo) {
 	t.give(j, j.queue, worker, until)
 }
 
-// syncFailure handles a job that has finally failed.
-func (t *tx) syncFailure(j *job, group, message string, i *core.JobInfo) {
-	if i != nil && i.Failure != nil {
-		message = i.Failure.Message
-		if group == "" {
-			group = i.Failure.Type
-		}
-	}
-	if group == "" {
-		group = "failed"
-	}
+// failForeign handles a job that has finally failed in the broker.
+func (t *tx) failForeign(j *job, group, message string) {
 	worker := j.worker
 	t.leaveAll(j)
 	t.failJob(j, worker, group, message)
@@ -265,7 +258,7 @@ func (t *tx) ended(j *job, end *core.Event) {
 		t.cancelOne(j.jid)
 	case j.state == failed:
 	case end != nil && end.Kind == core.EventFailed:
-		t.syncFailure(j, end.Detail, "", nil)
+		t.failForeign(j, cmp.Or(end.Detail, "failed"), "")
 	default:
 		queue := j.queue
 		worker := j.worker
@@ -290,13 +283,9 @@ func (f *Frontend) readData(j *job) {
 	if !j.unread {
 		return
 	}
-	r := f.one(&core.Inspect{Ref: core.Ref{Seq: j.broker.seq}})
-	body := []byte(nil)
-	switch {
-	case r.Job != nil:
+	var body []byte
+	if r := f.one(&core.Inspect{Ref: core.Ref{Seq: j.broker.seq}}); r.Job != nil {
 		body = r.Job.Body
-	case r.Info != nil && r.Info.Job != nil:
-		body = r.Info.Job.Body
 	}
 	j.data, j.unread = dataOf(body), false
 }

@@ -13,7 +13,7 @@ import (
 // brokerJob is the last known state of a job in the broker.
 type brokerJob struct {
 	seq           uint64 // zero: not in the broker
-	want          string // its state, in terms of Qless: waiting, scheduled, depends, running or failed
+	state         string // in terms of Qless: waiting, scheduled, depends, running or failed
 	queue         string
 	readyAt       core.Instant
 	after         []string // the jids of the jobs that it waits for
@@ -55,14 +55,17 @@ func coreTags(tags []string) []string {
 	return fit[:min(len(fit), core.MaxTags)]
 }
 
-// wanted is the state that the job must have in the broker. Empty: it must be complete or absent.
+// wanted is the state that the job must have in the broker; empty: it must be complete or absent.
 func (j *job) wanted() string {
 	switch j.state {
 	case waiting, stalled, scheduled, depends:
-		for kind, state := range map[setKind]string{waitingSet: waiting, scheduledSet: scheduled, dependsSet: depends} {
-			if j.places[kind].in {
-				return state
-			}
+		switch {
+		case j.places[waitingSet].in:
+			return waiting
+		case j.places[scheduledSet].in:
+			return scheduled
+		case j.places[dependsSet].in:
+			return depends
 		}
 		return waiting
 	case running, failed:
@@ -75,6 +78,9 @@ func (j *job) wanted() string {
 type plan struct {
 	submits []step // run first: later operations need their jobs
 	rest    []step
+
+	// noDependencies makes blocked jobs wait for this front-end only, because the broker refuses jobs that wait for each other.
+	noDependencies bool
 }
 
 // step is an operation and the state of the job in the broker afterwards.
@@ -86,14 +92,14 @@ type step struct {
 
 // plan compares the model after the command with the state of the broker, and lists the operations that make both equal.
 func (t *tx) plan(noDependencies bool) *plan {
-	p := &plan{}
+	p := &plan{noDependencies: noDependencies}
 	for _, j := range t.touched {
-		t.planJob(p, j, noDependencies)
+		t.planJob(p, j)
 	}
 	return p
 }
 
-func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
+func (t *tx) planJob(p *plan, j *job) {
 	live := j.broker.seq != 0
 	ref := core.Ref{Seq: j.broker.seq}
 	want := j.wanted()
@@ -104,19 +110,19 @@ func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
 	case want == "" && live:
 		p.add(j, &core.Complete{Ref: ref, If: j.condition(), Authority: core.ByAnyone, Result: t.result(j)}, brokerJob{})
 	case want == "" || want == failed && !live:
-	case want == failed && j.broker.want != failed:
+	case want == failed && j.broker.state != failed:
 		t.planFailure(p, j)
 	case want == failed:
 		if set, changed := t.changes(j); changed {
 			p.add(j, &core.Update{Ref: ref, Set: set}, j.broker)
 		}
 	case !live:
-		t.planSubmission(p, j, want, noDependencies)
+		t.planSubmission(p, j, want)
 	case want == running:
 		t.planLease(p, j)
-	case t.syncing && (j.broker.leased || want == scheduled && j.broker.want == waiting): // leased by another client, or due by the clock
+	case t.syncing && (j.broker.leased || want == scheduled && j.broker.state == waiting): // leased by another client, or due by the clock
 	default:
-		t.planWait(p, j, want, noDependencies)
+		t.planWait(p, j, want)
 	}
 }
 
@@ -150,7 +156,7 @@ func (t *tx) planFailure(p *plan, j *job) {
 		op.Failure = &core.Failure{Type: f.group, Message: f.message, Group: f.group}
 	}
 	then := j.broker
-	then.want, then.leased = failed, false
+	then.state, then.leased = failed, false
 	p.add(j, op, then)
 	if j.foreign { // its own retry policy decides what happens next
 		t.front.markDirty(j.broker.seq)
@@ -171,12 +177,12 @@ func (t *tx) changes(j *job) (set core.JobChange, any bool) {
 		set.Tags, any = &tags, true
 	}
 	if t.newData[j] {
-		set.Body, any = t.body(j), true
+		set.Body, any = j.body(), true
 	}
 	return set, any
 }
 
-func (*tx) body(j *job) *core.Body {
+func (j *job) body() *core.Body {
 	b := &core.Body{Bytes: []byte(j.data)}
 	if j.foreign && strings.HasPrefix(strings.TrimSpace(j.data), "[") {
 		b.Format = core.Args
@@ -184,13 +190,13 @@ func (*tx) body(j *job) *core.Body {
 	return b
 }
 
-func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
+func (t *tx) planSubmission(p *plan, j *job, want string) {
 	n := &core.Job{
 		ID: j.jid, Queue: j.queue, Type: j.klass, Body: []byte(j.data), Origin: core.Qless, Tags: coreTags(j.tags),
 		Priority: corePriority(j.priority), MaxFails: 1, Exhausted: core.ExhaustedBury,
 		Own: core.PolicyMaxAttempts | core.PolicyMaxFails | core.PolicyBackoff | core.PolicyExhausted, // Qless counts retries itself
 	}
-	then := brokerJob{want: want}
+	then := brokerJob{state: want}
 	for kind := range jobSets {
 		if at := j.places[kind]; at.in && kind != lockSet {
 			n.Queue = at.queue
@@ -209,18 +215,18 @@ func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
 	case scheduled:
 		n.ReadyAt = instant(j.places[scheduledSet].score)
 	case depends:
-		n.ReadyAt = t.whenReleased(j)
+		n.ReadyAt = j.releasedAt()
 		then.after = j.dependencies
-		if n.After = t.seqs(j); len(n.After) == 0 || noDependencies {
+		if n.After = t.seqs(j); len(n.After) == 0 || p.noDependencies {
 			n.After, n.ReadyAt = nil, never
 		}
 	}
 	then.readyAt = n.ReadyAt
 	j.foreign = false
 	if want == running {
-		then.want = waiting
+		then.state = waiting
 		p.submits = append(p.submits, step{op: &core.Submit{Job: n}, j: j, then: then})
-		then.want, then.worker, then.leased = running, j.worker, true
+		then.state, then.worker, then.leased = running, j.worker, true
 		p.add(j, &core.LeaseJob{Ref: core.Ref{ID: j.jid}, Worker: leaseName(j.worker), LeaseFor: leaseFor}, then)
 		return
 	}
@@ -235,8 +241,8 @@ func leaseName(worker string) string {
 	return worker
 }
 
-// whenReleased is the time at which a job becomes due once its dependencies are complete; zero: at once.
-func (*tx) whenReleased(j *job) core.Instant {
+// releasedAt is the time at which a job becomes due once its dependencies are complete; zero: at once.
+func (j *job) releasedAt() core.Instant {
 	if !j.hasDue {
 		return 0
 	}
@@ -259,9 +265,9 @@ func (t *tx) planLease(p *plan, j *job) {
 	set, changed := t.changes(j)
 	if !t.syncing && t.respawned(j) {
 		move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set, Queue: t.front.coreQueue(j.queue)}
-		waits := brokerJob{seq: j.broker.seq, want: waiting, queue: move.Queue}
+		waits := brokerJob{seq: j.broker.seq, state: waiting, queue: move.Queue}
 		p.submits = append(p.submits, step{op: move, j: j, then: waits})
-		waits.want, waits.worker, waits.leased = running, j.worker, true
+		waits.state, waits.worker, waits.leased = running, j.worker, true
 		p.add(j, &core.LeaseJob{Ref: ref, Worker: leaseName(j.worker), LeaseFor: leaseFor}, waits)
 		return
 	}
@@ -269,11 +275,11 @@ func (t *tx) planLease(p *plan, j *job) {
 		op := &core.Update{Ref: ref, Set: set}
 		p.add(j, op, then)
 	}
-	fresh := j.broker.want == running && j.broker.leased && !j.broker.foreignWorker && j.broker.worker == j.worker
+	fresh := j.broker.state == running && j.broker.leased && !j.broker.foreignWorker && j.broker.worker == j.worker
 	if fresh || t.syncing { // a sync must not undo changes of other clients
 		return
 	}
-	then.want, then.worker, then.leased, then.foreignWorker = running, j.worker, true, false
+	then.state, then.worker, then.leased, then.foreignWorker = running, j.worker, true, false
 	op := &core.LeaseJob{Ref: ref, Worker: leaseName(j.worker), LeaseFor: leaseFor}
 	if !hasUpdate(p, j) {
 		op.If = j.condition()
@@ -284,7 +290,7 @@ func (t *tx) planLease(p *plan, j *job) {
 // respawned reports whether a running job has replaced a job with the same jid that was blocked, failed or in another queue.
 func (t *tx) respawned(j *job) bool {
 	was := t.before[j]
-	return j.broker.want == depends || j.broker.want == failed || was.queue != j.queue
+	return j.broker.state == depends || j.broker.state == failed || was.queue != j.queue
 }
 
 // hasUpdate reports whether the last step updates the job. An update raises the epoch.
@@ -296,12 +302,15 @@ func hasUpdate(p *plan, j *job) bool {
 	return false
 }
 
+// waitSets are the lists of jobs without a lease, by state.
+var waitSets = map[string]setKind{waiting: waitingSet, scheduled: scheduledSet, depends: dependsSet}
+
 // planWait moves a job to a state without a lease.
-func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
+func (t *tx) planWait(p *plan, j *job, want string) {
 	ref := core.Ref{Seq: j.broker.seq}
 	set, changed := t.changes(j)
-	then := brokerJob{seq: j.broker.seq, want: want, queue: j.broker.queue}
-	at := j.places[map[string]setKind{waiting: waitingSet, scheduled: scheduledSet, depends: dependsSet}[want]]
+	then := brokerJob{seq: j.broker.seq, state: want, queue: j.broker.queue}
+	at := j.places[waitSets[want]]
 	move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set}
 	if was := t.before[j]; at.queue != "" && (at.queue != was.queue || at.queue != j.queue) {
 		move.Queue = t.front.coreQueue(at.queue)
@@ -311,30 +320,30 @@ func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
 	case scheduled:
 		move.ReadyAt = instant(at.score)
 	case depends:
-		if j.foreign && len(j.dependencies) == 0 && j.broker.want == depends { // the broker alone knows what it waits for
+		if j.foreign && len(j.dependencies) == 0 && j.broker.state == depends { // the broker alone knows what it waits for
 			then.after, move.ReadyAt = j.broker.after, j.broker.readyAt
 			break
 		}
-		move.ReadyAt = t.whenReleased(j)
+		move.ReadyAt = j.releasedAt()
 		for _, seq := range t.seqs(j) {
 			move.After = append(move.After, core.Ref{Seq: seq})
 		}
 		then.after = j.dependencies
-		if len(move.After) == 0 || noDependencies {
+		if len(move.After) == 0 || p.noDependencies {
 			move.After, move.ReadyAt = []core.Ref{}, never
 		}
 	}
 	then.readyAt = move.ReadyAt
 	old := j.broker
-	same := old.want == want && old.queue == then.queue && slices.Equal(old.after, then.after)
+	same := old.state == want && old.queue == then.queue && slices.Equal(old.after, then.after)
 	switch {
 	case same && (want != scheduled && want != depends || old.readyAt == then.readyAt):
 		if changed {
 			p.add(j, &core.Update{Ref: ref, Set: set}, old)
 		}
-	case want == waiting && old.want == scheduled && old.queue == then.queue && old.readyAt <= t.front.broker.Now() && !changed:
+	case want == waiting && old.state == scheduled && old.queue == then.queue && old.readyAt <= t.front.broker.Now() && !changed:
 		p.add(j, nil, then) // the broker has made it ready by now
-	case j.state == stalled && old.want == running && old.leased && !changed && move.Queue == "":
+	case j.state == stalled && old.state == running && old.leased && !changed && move.Queue == "":
 		p.add(j, &core.Release{Ref: ref, Epoch: old.epoch}, then)
 	default:
 		p.add(j, move, then)

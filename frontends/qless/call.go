@@ -6,12 +6,12 @@ import (
 	"broker/core"
 )
 
-// maxAttempts limits the attempts of a command whose jobs keep being changed by clients of other protocols.
+// maxAttempts limits the attempts of a command whose jobs are changed by clients of other protocols at the same time.
 const maxAttempts = 8
 
 // call runs one operation of the script, inside enter. When it returns, its messages are queued for the subscribers.
 func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error) {
-	f.commands.Add(1)
+	f.calls.Add(1)
 	run, now, a, err := lookUp(argv)
 	if err != nil {
 		return nil, 0, err

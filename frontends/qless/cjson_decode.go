@@ -1,6 +1,7 @@
 package qless
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -40,31 +41,16 @@ const (
 	errorToken  tokenKind = "T_ERROR"
 )
 
-// parseError is the error for a text that is not JSON.
-type parseError struct {
-	want  string
-	found string
-	at    int
-}
-
-func (e *parseError) Error() string {
-	return fmt.Sprintf("Expected %s but found %s at character %d", e.want, e.found, e.at+1)
-}
-
-// depthError is the error for a text that is nested too deeply.
-type depthError struct{}
-
-func (depthError) Error() string { return "Found too many nested data structures (1001)" }
-
-// encodingError is the error for a text that is not UTF-8.
-type encodingError struct{}
-
-func (encodingError) Error() string { return "JSON parser does not support UTF-16 or UTF-32" }
+// The errors have the texts of the Lua library.
+var (
+	errTooDeep  = errors.New("Found too many nested data structures (1001)")  //nolint:staticcheck // see above
+	errEncoding = errors.New("JSON parser does not support UTF-16 or UTF-32") //nolint:staticcheck // see above
+)
 
 // decode parses a JSON text.
 func decode(text string) (any, error) {
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
-		return nil, encodingError{}
+		return nil, errEncoding
 	}
 	p := &parser{text: text}
 	p.next()
@@ -83,7 +69,7 @@ func (p *parser) fail(want string) error {
 	if p.token.kind == errorToken {
 		found = p.token.text
 	}
-	return &parseError{want: want, found: found, at: p.token.at}
+	return fmt.Errorf("Expected %s but found %s at character %d", want, found, p.token.at+1) //nolint:staticcheck // the text of the Lua library
 }
 
 // parse reads a value that starts at the current token.
@@ -107,7 +93,7 @@ func (p *parser) parse(depth int) (any, error) {
 
 func (p *parser) object(depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, depthError{}
+		return nil, errTooDeep
 	}
 	t := newTable(0)
 	if p.next(); p.token.kind == objectEnd {
@@ -141,7 +127,7 @@ func (p *parser) object(depth int) (any, error) {
 
 func (p *parser) array(depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, depthError{}
+		return nil, errTooDeep
 	}
 	t := newTable(0)
 	if p.next(); p.token.kind == arrayEnd {

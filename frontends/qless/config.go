@@ -1,6 +1,9 @@
 package qless
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // config holds the options that clients have set, in the order of their first use.
 type config struct {
@@ -131,10 +134,7 @@ func configUnset(t *tx, in *input) (any, error) {
 func (t *tx) changeConfig(change func(*config)) {
 	was := t.m.config
 	t.undo = append(t.undo, func() { t.m.config = was })
-	next := config{names: was.names, values: make(map[string]string, len(was.values)+1)}
-	for k, v := range was.values {
-		next.values[k] = v
-	}
+	next := config{names: was.names, values: maps.Clone(was.values)}
 	change(&next)
 	t.m.config = next
 	t.note(configDoc)

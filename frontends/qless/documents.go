@@ -71,7 +71,7 @@ func (m *model) document(name string) []byte {
 
 // splitDoc splits the name of a document into its kind and the name of its object.
 func splitDoc(name string) (kind, of string) {
-	rest, _ := strings.CutPrefix(name, docPrefix)
+	rest := strings.TrimPrefix(name, docPrefix)
 	i := strings.IndexByte(rest, '/')
 	if i < 0 {
 		return name, ""

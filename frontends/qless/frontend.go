@@ -37,7 +37,7 @@ type Frontend struct {
 	server   resp.Server
 	scripts  scripts
 	waiters  waiters
-	commands atomic.Uint64 // calls of the script
+	calls    atomic.Uint64 // of the script
 }
 
 var _ frontends.Frontend = (*Frontend)(nil)

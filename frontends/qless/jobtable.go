@@ -106,7 +106,7 @@ func (t *jobTable) attach(jid string, b *brokerJob) bool {
 		return false
 	}
 	state := states[p[unattached]]
-	if state != b.want || state != waiting && state != failed {
+	if state != b.state || state != waiting && state != failed {
 		return false
 	}
 	e := encoder{make([]byte, 0, 64+len(p))}
@@ -141,7 +141,7 @@ func (j *job) pack() string {
 func (b *brokerJob) append(e *encoder) {
 	e.uint(b.seq)
 	if b.seq != 0 {
-		e.byte(stateCode(b.want))
+		e.byte(stateCode(b.state))
 		e.flags(b.leased, b.foreignWorker)
 		e.uint(uint64(b.readyAt)) //nolint:gosec // an instant is not negative
 		e.uint(uint64(b.epoch))
@@ -168,7 +168,7 @@ func (b *brokerJob) read(d *decoder) {
 	if b.seq = d.uint(); b.seq == 0 {
 		return
 	}
-	b.want = d.state()
+	b.state = d.state()
 	d.flags(&b.leased, &b.foreignWorker)
 	b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
 	b.priority = int64(d.num())

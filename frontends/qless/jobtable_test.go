@@ -23,7 +23,7 @@ func fullJob() *job {
 		holders: []holder{{"w", 1700000060.25}}, tagged: []tagTime{{"t", 7}}, completed: true, completedAt: 9, failedGroup: "g",
 		failedAt: 3, foreign: true, known: true,
 		broker: brokerJob{
-			seq: 1 << 60, want: running, queue: "n.q", readyAt: never, after: []string{"e"}, worker: "w", epoch: 1 << 31,
+			seq: 1 << 60, state: running, queue: "n.q", readyAt: never, after: []string{"e"}, worker: "w", epoch: 1 << 31,
 			leased: true, foreignWorker: true, priority: -3,
 		},
 	}
@@ -105,14 +105,14 @@ func TestJobsThatTheBrokerLacksAreFoundAmongAnyNumbers(t *testing.T) {
 	add("done", complete)
 	add("held", running)
 	for jid, seq := range map[string]uint64{"1": 1, "2": 1 << 40} {
-		if !table.attach(jid, &brokerJob{seq: seq, want: waiting, queue: "q", epoch: 1 << 30}) {
+		if !table.attach(jid, &brokerJob{seq: seq, state: waiting, queue: "q", epoch: 1 << 30}) {
 			t.Errorf("job %s was not attached", jid)
 		}
 		if j := table.bySeq(seq); j == nil || j.jid != jid || j.broker.queue != "q" || j.state != waiting {
 			t.Errorf("job %d: %+v", seq, j)
 		}
 	}
-	if table.attach("held", &brokerJob{seq: 5, want: running, leased: true}) {
+	if table.attach("held", &brokerJob{seq: 5, state: running, leased: true}) {
 		t.Error("a running job was attached without a look at it")
 	}
 	table.pack()

@@ -16,7 +16,7 @@ func pop(t *tx, in *input) (any, error) {
 	t.seeWorker(worker)
 	if limit := t.m.config.numberOr(name+"-max-concurrency", 0); limit > 0 {
 		locks := t.m.set(name, lockSet)
-		held := float64(locks.len() - locks.place(t.now, false))
+		held := float64(locks.len() - locks.rank(t.now, false))
 		if count = min(max(limit-held, 0), count); count == 0 {
 			return "{}", nil
 		}
@@ -53,7 +53,7 @@ func (t *tx) give(j *job, queue, worker string, until float64) {
 // makeDue creates due recurring jobs and makes due scheduled jobs ready, at most count of each.
 func (t *tx) makeDue(queue string, count int) {
 	t.spawnDue(queue, count)
-	t.makeScheduledWait(queue, count)
+	t.promoteScheduled(queue, count)
 }
 
 // firstWaiting lists the first waiting jobs of a queue.
@@ -64,8 +64,8 @@ func (t *tx) firstWaiting(queue string, count int) []string {
 	return t.m.set(queue, waitingSet).slice(0, count-1, true)
 }
 
-// makeScheduledWait makes due scheduled jobs ready. A negative count means no limit.
-func (t *tx) makeScheduledWait(queue string, count int) {
+// promoteScheduled makes due scheduled jobs ready. A negative count means no limit.
+func (t *tx) promoteScheduled(queue string, count int) {
 	for _, jid := range t.m.set(queue, scheduledSet).between(0, t.now, 0, count) {
 		j := t.m.jobs.get(jid)
 		t.edit(j)
@@ -109,11 +109,11 @@ func (t *tx) expireLocks(queue string, count int, room *int) (jids []string) {
 		}
 		t.edit(j)
 		t.unhold(j, j.worker)
-		told := j.grace
-		if !told || grace <= 0 {
+		warned := j.grace
+		if !warned || grace <= 0 {
 			t.warnWorker(j, queue, grace)
 		}
-		if !told && grace > 0 {
+		if !warned && grace > 0 {
 			continue
 		}
 		j.grace = false

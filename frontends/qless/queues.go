@@ -24,7 +24,7 @@ func queues(t *tx, in *input) (any, error) {
 // counts returns the job counts of a queue. It makes due scheduled jobs ready first.
 func (t *tx) counts(name string) *table {
 	expired := t.m.set(name, lockSet).count(0, t.now)
-	t.makeScheduledWait(name, -1)
+	t.promoteScheduled(name, -1)
 	size := func(kind setKind) float64 { return float64(t.m.set(name, kind).len()) }
 	return object(
 		"name", name, "waiting", size(waitingSet), "stalled", float64(expired), "running", size(lockSet)-float64(expired),
@@ -107,7 +107,7 @@ func jobs(t *tx, in *input) (any, error) {
 	case stalled:
 		jids = t.m.set(name, lockSet).between(minusInf, t.now, first, n)
 	case scheduled:
-		t.makeScheduledWait(name, -1)
+		t.promoteScheduled(name, -1)
 		jids = t.m.set(name, scheduledSet).slice(first, last, false)
 	case depends:
 		jids = t.m.set(name, dependsSet).slice(first, last, false)

@@ -1,6 +1,9 @@
 package qless
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // recurringJob is the definition of a recurring job.
 type recurringJob struct {
@@ -184,7 +187,7 @@ func recurTag(t *tx, in *input) (any, error) {
 	r = t.editRecurring(r)
 	for _, tag := range in.from(1) {
 		if !had[tag] {
-			r.tags = append(r.tags[:len(r.tags):len(r.tags)], tag)
+			r.tags = append(slices.Clip(r.tags), tag)
 		}
 	}
 	return encode(r.tags)

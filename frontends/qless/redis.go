@@ -166,7 +166,7 @@ func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	text := fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
 		"# Persistence\r\nloading:0\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
 		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Qless\r\njobs:%d\r\nqueues:%d\r\nworkers:%d\r\n",
-		resp.RedisVersion, f.commands.Load(), f.messages.Dropped(), jobs, queues, workers)
+		resp.RedisVersion, f.calls.Load(), f.messages.Dropped(), jobs, queues, workers)
 	return redcon.AppendBulkString(b, text), 0
 }
 

@@ -38,7 +38,7 @@ func (s *session) Feed(in []byte) int {
 	return used
 }
 
-// serve runs one command, or queues it in a transaction. It returns true.
+// serve runs one command, or queues it in a transaction. No command makes the client wait, so more is always true.
 func (s *session) serve(args []string) (more bool) {
 	c, name, refusal := resp.Find(redisCommands, &s.Connection, args)
 	if refusal == "" && !s.mayRun(c) {

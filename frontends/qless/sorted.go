@@ -170,8 +170,8 @@ func (z *sortedSet) slice(first, last int, back bool) []string {
 	return names
 }
 
-// place is the number of members with a score below s, or at most s.
-func (z *sortedSet) place(s float64, including bool) int {
+// rank is the number of members with a score below s, or at most s.
+func (z *sortedSet) rank(s float64, including bool) int {
 	n := 0
 	for _, b := range z.blocks {
 		if last := b[len(b)-1].score; last < s || including && last == s {
@@ -191,12 +191,12 @@ func (z *sortedSet) place(s float64, including bool) int {
 
 // count is the number of members with scores from low to high.
 func (z *sortedSet) count(low, high float64) int {
-	return max(z.place(high, true)-z.place(low, false), 0)
+	return max(z.rank(high, true)-z.rank(low, false), 0)
 }
 
 // between lists names with scores from low to high. It skips the first offset names. A negative count means no limit.
 func (z *sortedSet) between(low, high float64, offset, count int) []string {
-	first, end := z.place(low, false), z.place(high, true)
+	first, end := z.rank(low, false), z.rank(high, true)
 	if offset < 0 || count == 0 || first+offset >= end {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (z *sortedSet) between(low, high float64, offset, count int) []string {
 
 // betweenBack is between from the highest score down.
 func (z *sortedSet) betweenBack(high, low float64, offset, count int) []string {
-	first, end := z.len()-z.place(high, true), z.len()-z.place(low, false)
+	first, end := z.len()-z.rank(high, true), z.len()-z.rank(low, false)
 	if offset < 0 || count == 0 || first+offset >= end {
 		return nil
 	}

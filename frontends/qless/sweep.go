@@ -33,11 +33,11 @@ func (f *Frontend) Tick(now core.Instant) {
 	}
 }
 
-// dueEarly makes jobs ready in the broker that are due for a caller whose clock is ahead.
+// dueEarly returns the operations that make jobs ready in the broker that are due for a caller whose clock is ahead.
 func (f *Frontend) dueEarly(now core.Instant, later float64) (ops []core.Op) {
 	for _, name := range sortedKeys(f.model.queues) {
 		for _, jid := range f.model.set(name, scheduledSet).between(seconds(now), later, 0, atomicOps) {
-			if j := f.model.jobs.get(jid); j.broker.want == scheduled && j.broker.readyAt > now && j.broker.readyAt < never {
+			if j := f.model.jobs.get(jid); j.broker.state == scheduled && j.broker.readyAt > now && j.broker.readyAt < never {
 				ops = append(ops, &core.Enqueue{Ref: core.Ref{Seq: j.broker.seq}, If: core.InState(core.Scheduled)})
 				j.broker.readyAt, j.changed = now, true
 			}

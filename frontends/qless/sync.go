@@ -62,7 +62,6 @@ type found struct {
 	seq  uint64
 	info *core.JobInfo // nil: the job does not exist
 	end  *core.Event   // how it ended, if that event has arrived
-	job  *core.Job
 }
 
 // syncAtOnce limits the jobs that one commit updates.
@@ -103,7 +102,7 @@ func (f *Frontend) askToStop(seqs []uint64) {
 	}
 }
 
-// syncQueues applies which queues other clients have paused and resumed.
+// syncQueues applies the pauses and resumptions of queues by other clients.
 func (f *Frontend) syncQueues(queues map[string]bool) {
 	t := f.newSync()
 	for _, name := range sortedKeys(queues) {
@@ -183,10 +182,7 @@ func (f *Frontend) inspect(among []uint64, ends map[uint64]core.Event) []found {
 	var all []found
 	for at := range slices.Chunk(ops, 1000) {
 		for i, r := range f.do(at) {
-			one := found{seq: seqs[i], info: r.Info, job: r.Job}
-			if r.Info != nil && one.job == nil {
-				one.job = r.Info.Job
-			}
+			one := found{seq: seqs[i], info: r.Info}
 			if r.Kind != core.Inspected || r.Info.State == core.Done {
 				one.info = nil
 			}
@@ -202,7 +198,7 @@ func (f *Frontend) inspect(among []uint64, ends map[uint64]core.Event) []found {
 	return all
 }
 
-// brokerState converts a state of the core to the Qless state for brokerJob.want.
+// brokerState converts a state of the core to the Qless state for brokerJob.state.
 func brokerState(s core.State) string {
 	switch s {
 	case core.Ready:
@@ -237,7 +233,7 @@ func (t *tx) noteBroker(n *found) {
 	if own {
 		return
 	}
-	b.want, b.queue, b.readyAt, b.leased, b.foreignWorker = brokerState(i.State), i.Queue, i.ReadyAt, false, false
+	b.state, b.queue, b.readyAt, b.leased, b.foreignWorker = brokerState(i.State), i.Queue, i.ReadyAt, false, false
 	if i.State == core.Leased {
 		b.leased, b.foreignWorker, b.epoch, b.worker = true, true, i.Epoch, ""
 	}

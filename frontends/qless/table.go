@@ -47,8 +47,8 @@ func (t *table) resize(members int) {
 	}
 }
 
-// place is the main position of a key.
-func (t *table) place(key string) int { return int(luaHash(key)) & (len(t.nodes) - 1) }
+// mainPosition is the main position of a key.
+func (t *table) mainPosition(key string) int { return int(luaHash(key)) & (len(t.nodes) - 1) }
 
 // luaHash is the string hash of Redis's Lua. It covers all bytes, the last one first.
 func luaHash(s string) uint32 {
@@ -63,7 +63,7 @@ func (t *table) find(key string) *node {
 	if len(t.nodes) == 0 {
 		return nil
 	}
-	for i := t.place(key) + 1; i != 0; i = t.nodes[i-1].next {
+	for i := t.mainPosition(key) + 1; i != 0; i = t.nodes[i-1].next {
 		if n := &t.nodes[i-1]; n.used && n.key == key {
 			return n
 		}
@@ -71,7 +71,7 @@ func (t *table) find(key string) *node {
 	return nil
 }
 
-// set sets the value of a key. nil is not a JSON value and is not stored for a new key.
+// set sets the value of a key.
 func (t *table) set(key string, value any) {
 	if n := t.find(key); n != nil {
 		n.value = value
@@ -87,14 +87,14 @@ func (t *table) insert(key string, value any) {
 		t.grow(key, value)
 		return
 	}
-	at := t.place(key)
+	at := t.mainPosition(key)
 	if t.nodes[at].used {
 		free := t.freeNode()
 		if free < 0 {
 			t.grow(key, value)
 			return
 		}
-		if other := t.place(t.nodes[at].key); other != at { // the key in this slot has another main position, so it moves
+		if other := t.mainPosition(t.nodes[at].key); other != at { // the key in this slot has another main position, so it moves
 			for t.nodes[other].next != at+1 {
 				other = t.nodes[other].next - 1
 			}

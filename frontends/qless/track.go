@@ -15,12 +15,13 @@ func track(t *tx, in *input) (any, error) {
 	if !t.m.jobs.has(jid) {
 		return nil, fault("Track(): Job does not exist")
 	}
-	had := t.m.tracked.has(jid)
+	tracked := t.m.tracked.has(jid)
+	changed := tracked
 	switch strings.ToLower(command) {
 	case "track":
 		t.publish("track", jid)
 		t.add(&t.m.tracked, jid, t.now)
-		had = !had
+		changed = !tracked
 	case "untrack":
 		t.publish("untrack", jid)
 		t.drop(&t.m.tracked, jid)
@@ -28,7 +29,7 @@ func track(t *tx, in *input) (any, error) {
 		return nil, fault(`Track(): Unknown action "%s"`, command)
 	}
 	t.note(trackDocs + jid)
-	if had {
+	if changed {
 		return "1", nil
 	}
 	return "0", nil
