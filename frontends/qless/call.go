@@ -12,7 +12,7 @@ const maxAttempts = 8
 // call runs one operation of the script, inside enter. When it returns, its messages are queued for the subscribers.
 func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error) {
 	f.calls.Add(1)
-	run, now, a, err := lookUp(argv)
+	c, now, a, err := lookUp(argv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -22,7 +22,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 	for range maxAttempts {
 		f.sync()
 		t := f.newTx(now)
-		if reply, err = run(t, &input{args: a}); err != nil {
+		if reply, err = c.run(t, &input{args: a}); err != nil {
 			t.rollback()
 			break
 		}

@@ -6,53 +6,6 @@ import (
 	"broker/frontends/access"
 )
 
-// permission is the role that a call needs, for each of its queues. A call without a queue needs the role for all queues.
-type permission struct {
-	role   access.Role
-	queues func(*model, args) []string
-}
-
-// permissions lists the needs of the operations. An unknown operation needs nothing, because it is refused anyway.
-var permissions = map[string]permission{
-	"put":               {access.Produce, putQueues},
-	"requeue":           {access.Produce, putQueues},
-	"recur":             {access.Produce, recurQueues},
-	"recur.update":      {access.Produce, recurUpdateQueues},
-	"recur.tag":         {access.Produce, recurringQueue},
-	"recur.untag":       {access.Produce, recurringQueue},
-	"unrecur":           {access.Produce, recurringQueue},
-	"depends":           {access.Produce, dependsQueues},
-	"pop":               {access.Consume, queueAt(0)},
-	"complete":          {access.Consume, completeQueues},
-	"fail":              {access.Consume, jobQueues(0)},
-	"retry":             {access.Consume, retryQueues},
-	"heartbeat":         {access.Consume, jobQueues(0)},
-	"log":               {access.Consume, jobQueues(0)},
-	"timeout":           {access.Operate, allJobQueues},
-	"cancel":            {access.Operate, allJobQueues},
-	"priority":          {access.Operate, jobQueues(0)},
-	"tag":               {access.Operate, tagQueues},
-	"track":             {access.Operate, jobQueues(1)},
-	"unfail":            {access.Operate, unfailQueues},
-	"pause":             {access.Operate, names},
-	"unpause":           {access.Operate, names},
-	"queue.forget":      {access.Operate, names},
-	"worker.deregister": {access.Operate, nil},
-	"config.set":        {access.Operate, nil},
-	"config.unset":      {access.Operate, nil},
-	"config.get":        {access.Read, nil},
-	"get":               {access.Read, jobQueues(0)},
-	"multiget":          {access.Read, allJobQueues},
-	"peek":              {access.Read, queueAt(0)},
-	"jobs":              {access.Read, queueAt(1)},
-	"queues":            {access.Read, queueAt(0)},
-	"length":            {access.Read, queueAt(0)},
-	"stats":             {access.Read, queueAt(0)},
-	"failed":            {access.Read, nil},
-	"workers":           {access.Read, nil},
-	"recur.get":         {access.Read, recurringQueue},
-}
-
 func queueAt(i int) func(*model, args) []string {
 	return func(_ *model, a args) []string { return a.from(i).first() }
 }
@@ -155,27 +108,27 @@ func (s *session) mayCall(argv []string) bool {
 	if !s.front.opts.Access.Enabled() || len(argv) == 0 {
 		return true
 	}
-	p, known := permissions[argv[0]]
+	c, known := commands[argv[0]]
 	if !known {
-		return true
+		return true // it is refused anyway
 	}
 	if argv[0] == "tag" || argv[0] == "track" {
-		p = readOnlyForm(p, argv)
+		c = readOnlyForm(c, argv)
 	}
 	var queues []string
 	a := args(argv[min(len(argv), 2):])
-	if p.queues != nil {
-		queues = p.queues(s.front.model, a)
+	if c.queues != nil {
+		queues = c.queues(s.front.model, a)
 	}
 	for _, q := range queues {
-		if !access.AllowedFor(s.front.broker, s.Client, p.role, s.front.coreQueue(q)) {
+		if !access.AllowedFor(s.front.broker, s.Client, c.role, s.front.coreQueue(q)) {
 			return false
 		}
 	}
-	if routed := s.front.routedTo(argv[0], a); routed != "" && !access.AllowedFor(s.front.broker, s.Client, p.role, routed) {
+	if routed := s.front.routedTo(argv[0], a); routed != "" && !access.AllowedFor(s.front.broker, s.Client, c.role, routed) {
 		return false
 	}
-	return len(queues) > 0 || access.Allowed(s.front.broker, s.Client, p.role)
+	return len(queues) > 0 || access.Allowed(s.front.broker, s.Client, c.role)
 }
 
 // routedTo is the broker's name of the queue into which a new job is routed; empty: it is not routed.
@@ -204,13 +157,13 @@ func (f *Frontend) routedTo(operation string, a args) string {
 	return ""
 }
 
-// readOnlyForm is the permission for tag get, tag top, and track without arguments.
-func readOnlyForm(p permission, argv []string) permission {
-	command := args(argv).text(2)
-	if argv[0] == "tag" && (command == "get" || command == "top") || argv[0] == "track" && command == "" {
-		return permission{role: access.Read}
+// readOnlyForm lowers the role for tag get, tag top, and track without arguments.
+func readOnlyForm(c command, argv []string) command {
+	action := args(argv).text(2)
+	if argv[0] == "tag" && (action == "get" || action == "top") || argv[0] == "track" && action == "" {
+		return command{role: access.Read}
 	}
-	return p
+	return c
 }
 
 // mayRun reports whether the client may run a Redis command.

@@ -155,15 +155,6 @@ func TestFailedAUTHCountsAsALogin(t *testing.T) {
 	c.WantClosed()
 }
 
-func TestEveryOperationHasAPermission(t *testing.T) {
-	t.Parallel()
-	for name := range commands {
-		if _, there := permissions[name]; !there {
-			t.Errorf("%s has none", name)
-		}
-	}
-}
-
 func TestRouteLeadsIntoNoQueueThatTheClientMayNotFill(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
