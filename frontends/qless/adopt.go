@@ -148,9 +148,7 @@ func (t *tx) syncReady(j *job) {
 		}
 		t.leaveAll(j)
 	case depends:
-		for _, d := range j.dependencies {
-			t.unlink(j, d)
-		}
+		t.unlink(j, j.dependencies)
 		t.leave(j, dependsSet)
 	case failed:
 		t.leaveFailed(j)
@@ -247,7 +245,7 @@ func (t *tx) ended(j *job, end *core.Event) {
 		t.untagQuietly(j)
 		for _, d := range j.dependents {
 			if on := t.m.jobs.get(d); on != nil {
-				t.unlink(on, j.jid)
+				t.unlink(on, []string{j.jid})
 				if len(on.dependencies) == 0 && on.state == depends {
 					t.stopWaiting(on)
 				}

@@ -2,6 +2,7 @@ package qless
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -76,5 +77,34 @@ func TestOneCallReturnsALimitedAmountOfData(t *testing.T) {
 	}
 	if got := c.call(many...); !strings.Contains(got, "ask for fewer") {
 		t.Errorf("multiget returned %d bytes", len(got))
+	}
+}
+
+// The work for a list must grow with its length, not with its square. It measures the allocations of the process, so it does not run
+// in parallel.
+func TestLongListsOfTagsAndDependenciesTakeLinearMemory(t *testing.T) { //nolint:paralleltest // see above
+	_, c := setup(t, frontendtest.InMemory)
+	const length = 3000
+	var tags, jids []string
+	for i := range length {
+		tags, jids = append(tags, fmt.Sprint("t", i)), append(jids, fmt.Sprint("j", i))
+		c.call("put", "1", "me", "q", jids[i], "K", "{}", "0")
+	}
+	list := func(items []string) string { return `["` + strings.Join(items, `","`) + `"]` }
+	for _, words := range [][]string{
+		{"put", "2", "me", "q", "tagged", "K", "{}", "0", "tags", list(tags)},
+		append([]string{"tag", "2", "remove", "tagged"}, tags...),
+		append([]string{"tag", "2", "add", "tagged"}, tags...),
+		{"cancel", "2", "tagged"},
+		{"put", "2", "me", "q", "blocked", "K", "{}", "0", "depends", list(jids)},
+		append([]string{"depends", "2", "blocked", "off"}, jids...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := c.call(words...)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 10_000*length || strings.HasPrefix(got, "-") {
+			t.Errorf("%s allocated %d bytes an item: %.80s", words[0], n/length, got)
+		}
 	}
 }

@@ -140,7 +140,7 @@ func (t *tx) expireCompleted() {
 func (t *tx) forget(jids []string) {
 	for _, jid := range jids {
 		if j := t.m.jobs.get(jid); j != nil {
-			t.untagAll(j)
+			t.untagJob(j, j.tags)
 			t.remove(j)
 		}
 	}

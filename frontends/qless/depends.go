@@ -1,32 +1,35 @@
 package qless
 
-// link makes a job wait for another.
-func (t *tx) link(j *job, on *job) {
-	t.edit(j)
-	t.edit(on)
-	j.dependencies = with(j.dependencies, on.jid)
-	on.dependents = with(on.dependents, j.jid)
-}
-
-// unlink removes a dependency of a job. The other job may no longer exist.
-func (t *tx) unlink(j *job, jid string) {
-	t.edit(j)
-	j.dependencies = without(j.dependencies, jid)
-	if on := t.m.jobs.get(jid); on != nil {
-		t.edit(on)
-		on.dependents = without(on.dependents, j.jid)
-	}
-}
-
 // dependOn makes a job wait for the jobs of the list that exist and are not complete. It returns their number.
-func (t *tx) dependOn(j *job, jids []string) (n int) {
+func (t *tx) dependOn(j *job, jids []string) int {
+	var added []string
 	for _, jid := range jids {
 		if on := t.m.jobs.get(jid); on != nil && on.state != complete {
-			t.link(j, on)
-			n++
+			t.edit(on)
+			on.dependents = with(on.dependents, j.jid)
+			added = append(added, jid)
 		}
 	}
-	return n
+	if len(added) > 0 {
+		t.edit(j)
+		j.dependencies = withAll(j.dependencies, added)
+	}
+	return len(added)
+}
+
+// unlink removes dependencies of a job. The other jobs may no longer exist.
+func (t *tx) unlink(j *job, jids []string) {
+	if len(jids) == 0 {
+		return
+	}
+	t.edit(j)
+	j.dependencies = withoutAll(j.dependencies, jids)
+	for _, jid := range jids {
+		if on := t.m.jobs.get(jid); on != nil {
+			t.edit(on)
+			on.dependents = without(on.dependents, j.jid)
+		}
+	}
 }
 
 // dependsCommand jid on|off jid...
@@ -47,16 +50,11 @@ func dependsCommand(t *tx, in *input) (any, error) {
 	case command == "on":
 		t.dependOn(j, in.from(2))
 	case command == "off" && in.text(2) == "all":
-		for _, d := range j.dependencies {
-			t.unlink(j, d)
-		}
+		t.unlink(j, j.dependencies)
 		t.stopWaiting(j)
 	case command == "off":
-		for _, d := range in.from(2) {
-			t.unlink(j, d)
-			if len(j.dependencies) == 0 {
-				t.stopWaiting(j)
-			}
+		if t.unlink(j, in.from(2)); len(j.dependencies) == 0 && len(in.from(2)) > 0 {
+			t.stopWaiting(j)
 		}
 	default:
 		return nil, fault(`Depends(): Argument "command" must be "on" or "off"`)
@@ -97,10 +95,7 @@ func (t *tx) releaseDependents(j *job) {
 
 // cancel jid...
 func cancel(t *tx, in *input) (any, error) {
-	mentioned := make(map[string]bool, len(in.args))
-	for _, jid := range in.args {
-		mentioned[jid] = true
-	}
+	mentioned := stringSet(in.args)
 	for _, jid := range in.args {
 		j := t.m.jobs.get(jid)
 		if j == nil {
@@ -142,13 +137,11 @@ func (t *tx) cancelOne(jid string) {
 		t.unhold(j, j.worker)
 		t.publish("w:"+j.worker, text)
 	}
-	for _, d := range j.dependencies {
-		t.unlink(j, d)
-	}
+	t.unlink(j, j.dependencies)
 	if j.state == failed && j.failure != nil {
 		t.count(j.queue, j.failure.when, func(s *statistics) { s.failed-- })
 	}
-	t.untagAll(j)
+	t.untagJob(j, j.tags)
 	t.publishTracked("canceled", j)
 	t.remove(j)
 }

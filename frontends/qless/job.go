@@ -173,6 +173,19 @@ func with(list []string, item string) []string {
 	return append(slices.Clip(list), item)
 }
 
+// withAll is with for many items, in linear time.
+func withAll(list, items []string) []string {
+	has := stringSet(list)
+	list = slices.Clip(list)
+	for _, item := range items {
+		if !has[item] {
+			has[item] = true
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
 // without returns a new list without an item. The old list does not change.
 func without(list []string, item string) []string {
 	i := slices.Index(list, item)
@@ -180,4 +193,19 @@ func without(list []string, item string) []string {
 		return list
 	}
 	return slices.Concat(list[:i], list[i+1:])
+}
+
+// withoutAll is without for many items, in linear time.
+func withoutAll(list, items []string) []string {
+	gone := stringSet(items)
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return gone[s] })
+}
+
+// stringSet returns the items of a list as a set.
+func stringSet(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		set[s] = true
+	}
+	return set
 }

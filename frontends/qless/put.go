@@ -1,7 +1,5 @@
 package qless
 
-import "slices"
-
 // putOptions are the optional arguments of put.
 type putOptions struct {
 	priority, retries float64
@@ -44,7 +42,7 @@ func put(t *tx, in *input) (any, error) {
 	}
 	t.edit(j)
 	t.recordEvent(j, t.now, "put", queueItem(name))
-	t.tagAll(j, o.tags)
+	t.tagJob(j, o.tags)
 	j.klass = klass
 	t.setData(j, data)
 	j.priority, j.tags = o.priority, o.tags
@@ -80,13 +78,9 @@ func (t *tx) placePut(j *job, delay float64) {
 // takeFromOldPlace removes a job from all its lists, before it is put again.
 func (t *tx) takeFromOldPlace(j *job, by, queue string, o putOptions) {
 	t.edit(j)
-	t.untagAll(j)
+	t.untagJob(j, j.tags)
 	if len(o.depends) > 0 {
-		for _, d := range j.dependencies {
-			if !slices.Contains(o.depends, d) {
-				t.unlink(j, d)
-			}
-		}
+		t.unlink(j, withoutAll(j.dependencies, o.depends))
 	}
 	t.leave(j, waitingSet, lockSet, dependsSet, scheduledSet)
 	if j.worker != "" {

@@ -180,14 +180,12 @@ func recurTag(t *tx, in *input) (any, error) {
 	if r == nil {
 		return nil, fault("Tag(): Job %s does not exist", jid)
 	}
-	had := map[string]bool{}
-	for _, tag := range r.tags {
-		had[tag] = true
-	}
+	had := stringSet(r.tags)
 	r = t.editRecurring(r)
+	r.tags = slices.Clip(r.tags)
 	for _, tag := range in.from(1) {
 		if !had[tag] {
-			r.tags = append(slices.Clip(r.tags), tag)
+			r.tags = append(r.tags, tag)
 		}
 	}
 	return encode(r.tags)
@@ -246,7 +244,7 @@ func (t *tx) spawn(r *recurringJob, queue string, due float64) {
 		t.leaveFailed(j)
 		t.leaveCompleted(j)
 	}
-	t.tagAll(j, r.tags)
+	t.tagJob(j, r.tags)
 	j.klass, j.priority, j.tags = r.klass, r.priority, r.tags
 	t.setData(j, r.data)
 	j.state, j.worker, j.expires, j.queue = waiting, "", 0, queue

@@ -7,26 +7,41 @@ import (
 
 var minusInf, plusInf = math.Inf(-1), math.Inf(1)
 
-// tagJob adds a job to the list of a tag and increments the tag's count.
-func (t *tx) tagJob(j *job, tag string) {
-	t.edit(j)
-	t.setIn(t.m.tags, tag, j.jid, t.now)
-	i := slices.IndexFunc(j.tagged, func(g tagTime) bool { return g.tag == tag })
-	j.tagged = slices.Clone(j.tagged)
-	if i < 0 {
-		j.tagged = append(j.tagged, tagTime{tag, t.now})
-	} else {
-		j.tagged[i].at = t.now
+// tagJob adds a job to the lists of tags and increments their counts.
+func (t *tx) tagJob(j *job, tags []string) {
+	if len(tags) == 0 {
+		return
 	}
-	t.countTag(tag, 1)
+	t.edit(j)
+	j.tagged = slices.Clone(j.tagged)
+	places := make(map[string]int, len(j.tagged)+len(tags))
+	for i, g := range j.tagged {
+		places[g.tag] = i
+	}
+	for _, tag := range tags {
+		t.setIn(t.m.tags, tag, j.jid, t.now)
+		if i, there := places[tag]; there {
+			j.tagged[i].at = t.now
+		} else {
+			places[tag] = len(j.tagged)
+			j.tagged = append(j.tagged, tagTime{tag, t.now})
+		}
+		t.countTag(tag, 1)
+	}
 }
 
-// untagJob removes a job from the list of a tag and decrements the tag's count.
-func (t *tx) untagJob(j *job, tag string) {
+// untagJob removes a job from the lists of tags and decrements their counts.
+func (t *tx) untagJob(j *job, tags []string) {
+	if len(tags) == 0 {
+		return
+	}
 	t.edit(j)
-	t.unset(t.m.tags, tag, j.jid)
-	j.tagged = slices.DeleteFunc(slices.Clone(j.tagged), func(g tagTime) bool { return g.tag == tag })
-	t.countTag(tag, -1)
+	for _, tag := range tags {
+		t.unset(t.m.tags, tag, j.jid)
+		t.countTag(tag, -1)
+	}
+	gone := stringSet(tags)
+	j.tagged = slices.DeleteFunc(slices.Clone(j.tagged), func(g tagTime) bool { return gone[g.tag] })
 }
 
 func (t *tx) countTag(tag string, by float64) {
@@ -37,22 +52,6 @@ func (t *tx) countTag(tag string, by float64) {
 		t.add(&t.m.tagCounts, tag, n)
 	}
 	t.note(tagDocs + tag)
-}
-
-func (t *tx) tagAll(j *job, tags []string) {
-	for _, tag := range tags {
-		t.tagJob(j, tag)
-	}
-}
-
-func (t *tx) untagAll(j *job) {
-	for _, tag := range j.tags {
-		t.untagJob(j, tag)
-	}
-}
-
-func withoutAll(list, items []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(items, s) })
 }
 
 // tag add|remove jid tag..., get tag [offset [count]], top [offset [count]]
@@ -95,16 +94,12 @@ func (t *tx) changeTags(in *input, add bool) (any, error) {
 		return nil, fault("Tag(): Job %s does not exist", jid)
 	}
 	t.edit(j)
-	for _, name := range in.from(2) {
-		if add {
-			j.tags = with(j.tags, name)
-			t.tagJob(j, name)
-		} else {
-			t.untagJob(j, name)
-		}
-	}
-	if !add {
-		j.tags = withoutAll(j.tags, in.from(2))
+	if tags := in.from(2); add {
+		j.tags = withAll(j.tags, tags)
+		t.tagJob(j, tags)
+	} else {
+		t.untagJob(j, tags)
+		j.tags = withoutAll(j.tags, tags)
 	}
 	return encode(j.tags)
 }
