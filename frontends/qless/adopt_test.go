@@ -25,7 +25,7 @@ func (b *refusing) Do(c core.ClientID, ops []core.Op, into []core.Reply) []core.
 	return b.Broker.Do(c, ops, into)
 }
 
-func TestAJobIsSeenOnceTheDiskHasRoomAgain(t *testing.T) {
+func TestRefusedSyncIsRetried(t *testing.T) {
 	t.Parallel()
 	disk := &refusing{}
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {

@@ -33,8 +33,8 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	}
 }
 
-// The password of the port gives all rights, also beside principals, and the audit log names it.
-func TestHolderOfThePasswordMayDoEverything(t *testing.T) {
+// The password of the port gives all rights even if principals are configured, and the audit log names it.
+func TestPasswordGrantsAllRights(t *testing.T) {
 	t.Parallel()
 	var who []string
 	for _, entries := range [][]access.Entry{nil, {{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Read}}}}} {

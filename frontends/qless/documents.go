@@ -117,7 +117,7 @@ func (m *model) restore(name string, value []byte) error {
 		r, err := decodeRecurring(of, value)
 		if err == nil {
 			m.recurring[of] = r
-			m.made(r.queue).sets[recurringSet].add(of, r.next)
+			m.queue(r.queue).sets[recurringSet].add(of, r.next)
 		}
 		return err
 	case statDocs:
@@ -154,16 +154,6 @@ func (m *model) restore(name string, value []byte) error {
 	return d.close()
 }
 
-// made returns a queue, and creates it if it does not exist.
-func (m *model) made(name string) *queue {
-	q := m.queues[name]
-	if q == nil {
-		q = &queue{}
-		m.queues[name] = q
-	}
-	return q
-}
-
 func (m *model) restoreJob(jid string, value []byte) error {
 	if !readable(value) {
 		return errDocument
@@ -182,7 +172,7 @@ func (m *model) restoreJob(jid string, value []byte) error {
 	}
 	for kind, p := range j.places {
 		if p.in {
-			m.made(p.queue).sets[kind].insert(member{p.score, jid})
+			m.queue(p.queue).sets[kind].insert(member{p.score, jid})
 		}
 	}
 	for _, h := range j.holders {

@@ -55,7 +55,7 @@ func TestErrorsOfTheScript(t *testing.T) {
 	}
 }
 
-func TestARefusedCallChangesNothing(t *testing.T) {
+func TestFailedCallRollsBackItsChanges(t *testing.T) {
 	t.Parallel()
 	_, c := setup(t, frontendtest.InMemory)
 	c.call("put", "1", "me", "q", "a", "K", "{}", "0", "tags", `["t"]`)

@@ -78,7 +78,7 @@ func (t *jobTable) pack() {
 			t.packed[jid] = j.pack()
 		}
 	}
-	if len(t.open) > 1000 {
+	if len(t.open) > 1000 { // clear would keep its memory
 		t.open = map[string]*job{}
 	}
 	clear(t.open)

@@ -66,7 +66,7 @@ func TestAWaitingJobTakesFewBytes(t *testing.T) {
 	}
 }
 
-func TestCommandsLeaveNoJobOpen(t *testing.T) {
+func TestCommandsPackTheJobsThatTheyOpen(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
 	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
@@ -93,7 +93,7 @@ func TestCommandsLeaveNoJobOpen(t *testing.T) {
 	}
 }
 
-func TestJobsThatTheBrokerLacksAreFoundAmongAnyNumbers(t *testing.T) {
+func TestUnattachedListsJobsMissingFromTheBroker(t *testing.T) {
 	t.Parallel()
 	table := newJobTable()
 	add := func(jid, state string) {

@@ -59,6 +59,16 @@ func (q *queue) empty() bool {
 	return true
 }
 
+// queue returns a queue, for changing. It creates the queue if it does not exist.
+func (m *model) queue(name string) *queue {
+	q := m.queues[name]
+	if q == nil {
+		q = &queue{}
+		m.queues[own(name)] = q
+	}
+	return q
+}
+
 // noQueue stands for queues without any data. It is never changed.
 var noQueue queue
 

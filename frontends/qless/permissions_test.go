@@ -66,7 +66,7 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 }
 
 // A call needs the role for every queue that it affects, not only for the queue in its arguments.
-func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
+func TestCallNeedsTheRoleForEveryAffectedQueue(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	only := func(r access.Role) access.Grant { return access.Grant{Role: r, Queues: []string{"mine"}} }
@@ -131,7 +131,7 @@ func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
 	}
 }
 
-func TestFailedAUTHCountsAsALogin(t *testing.T) {
+func TestFailedAUTHCountsAsFailedLogin(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	s := frontendtest.Open(t, started(Options{Options: resp.Options{Access: control, Password: "secret"}}), frontendtest.InMemory)
@@ -155,7 +155,7 @@ func TestFailedAUTHCountsAsALogin(t *testing.T) {
 	c.WantClosed()
 }
 
-func TestRouteLeadsIntoNoQueueThatTheClientMayNotFill(t *testing.T) {
+func TestRoutedJobNeedsTheRoleForItsNewQueue(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"a*"}}}}})

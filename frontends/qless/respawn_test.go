@@ -10,7 +10,7 @@ import (
 
 // A recurring definition chooses the jids of its jobs, so a new job may replace a job that a client has put with the same jid.
 // The call that replaces it can pop the new job at once.
-func TestARecurringJobReplacesAJobOfTheSameName(t *testing.T) {
+func TestRecurringJobReplacesJobWithTheSameJID(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string][][]string{
 		"waiting in another queue": {{"put", "1", "me", "p", "r-1", "K", "{}", "0"}},
@@ -47,7 +47,7 @@ func TestARecurringJobReplacesAJobOfTheSameName(t *testing.T) {
 	}
 }
 
-func TestARefusedCallLeavesNothingInTheBroker(t *testing.T) {
+func TestRefusedCallIsUndoneInTheBroker(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
 	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
@@ -66,7 +66,7 @@ func TestARefusedCallLeavesNothingInTheBroker(t *testing.T) {
 	}
 }
 
-func TestFlushRemovesJobsThatNoCallHasSeen(t *testing.T) {
+func TestFlushRemovesJobsOfOtherProtocols(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, started(Options{AllowFlush: true}), frontendtest.InMemory)
 	c := dial(t, s)

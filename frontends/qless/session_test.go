@@ -353,7 +353,7 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 	}
 }
 
-func TestCommandsOfATransactionComeOneAfterTheOther(t *testing.T) {
+func TestTransactionRunsItsCommandsInOrder(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
 	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
@@ -375,7 +375,7 @@ func TestCommandsOfATransactionComeOneAfterTheOther(t *testing.T) {
 	c.want(":1", "length", "1", "q")
 }
 
-func TestARequestOfABrowserEndsTheConnection(t *testing.T) {
+func TestHTTPRequestClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"POST / HTTP/1.1\r\n", "Host: 127.0.0.1:6379\r\n"} {
 		s, c := setup(t, frontendtest.InMemory)
@@ -392,7 +392,7 @@ func TestNullAndEmptyArraysAreIgnored(t *testing.T) {
 	c.Want("+PONG\r\n")
 }
 
-func TestMessagesOfPatternsComeInTheirOrder(t *testing.T) {
+func TestMessagesArriveInTheOrderOfTheirPatterns(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
 	listener := conn{s.Dial("listener"), t}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestStatisticsOlderThanTheirHistoryAreForgotten(t *testing.T) {
+func TestOldStatisticsAreDeleted(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t)
 	const day = 86400

@@ -8,7 +8,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-func TestAScheduledJobThatIsDueByTheClockIsNotTouchedAgain(t *testing.T) {
+func TestSyncLeavesDueScheduledJobUnchanged(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
 	c.call("put", "1", "me", "q", "a", "K", "{}", "60")

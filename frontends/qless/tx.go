@@ -188,13 +188,10 @@ func (t *tx) leave(j *job, kinds ...setKind) {
 
 // list returns a list of a queue, for changing.
 func (t *tx) list(name string, kind setKind) *sortedSet {
-	q := t.m.queues[name]
-	if q == nil {
-		q = &queue{}
-		t.m.queues[own(name)] = q
+	if t.m.queues[name] == nil {
 		t.queues = append(t.queues, name)
 	}
-	return &q.sets[kind]
+	return &t.m.queue(name).sets[kind]
 }
 
 // dropEmpty removes queues without any data.
