@@ -15,7 +15,7 @@
 // which runs an empty pipeline; the pipeline passes the replies to Push. Then the loop offers the unread input again.
 //
 // Whenever more input arrives, the loop passes all unread input to Feed. Feed checks the announced size of a packet before it
-// waits for the body. It returns after it has written about 256 KiB to the Outbox, so that limits are checked before the next
+// waits for the body. It returns after it has written more than PauseAt to the Outbox, so that limits are checked before the next
 // request; the loop calls it again at once. A front-end may have a method Overflow() []byte, which returns the reply to a
 // client above the connection limit.
 //

@@ -19,6 +19,9 @@ type Frontend interface {
 	Tick(now core.Instant)
 }
 
+// PauseAt is the amount of output, in bytes, after which Feed returns, so that the loop sends it and checks the limits.
+const PauseAt = 256 << 10
+
 // Limits of one connection, in bytes.
 type Limits struct {
 	// MaxInput limits the unread input of a session: a partial packet, or commands behind a blocked one. Above it the

@@ -44,7 +44,6 @@ const (
 
 // command is one verb.
 type command struct {
-	verb verb
 	args bool // a space and arguments follow
 	bare bool // without arguments it is malformed, not unknown
 	run  func(*session, *pipeline, *args)
@@ -52,30 +51,30 @@ type command struct {
 
 // commands by their first word. put is handled separately, because it has a body.
 var commands = map[string]command{
-	"peek":                 {verbPeek, true, false, (*session).peek},
-	"peek-ready":           {verbPeekReady, false, false, (*session).peekReady},
-	"peek-delayed":         {verbPeekDelayed, false, false, (*session).peekDelayed},
-	"peek-buried":          {verbPeekBuried, false, false, (*session).peekBuried},
-	"reserve":              {verbReserve, false, false, (*session).reserve},
-	"reserve-with-timeout": {verbReserveTimeout, true, true, (*session).reserveWithTimeout},
-	"reserve-job":          {verbReserveJob, true, true, (*session).reserveJob},
-	"delete":               {verbDelete, true, false, (*session).remove},
-	"release":              {verbRelease, true, false, (*session).release},
-	"bury":                 {verbBury, true, false, (*session).bury},
-	"touch":                {verbTouch, true, false, (*session).touch},
-	"use":                  {verbUse, true, false, (*session).use},
-	"watch":                {verbWatch, true, false, (*session).watch},
-	"ignore":               {verbIgnore, true, false, (*session).ignore},
-	"kick":                 {verbKick, true, false, (*session).kick},
-	"kick-job":             {verbKickJob, true, false, (*session).kickJob},
-	"stats":                {verbStats, false, false, (*session).stats},
-	"stats-job":            {verbStatsJob, true, true, (*session).statsJob},
-	"stats-tube":           {verbStatsTube, true, true, (*session).statsTube},
-	"list-tubes":           {verbListTubes, false, false, (*session).listTubes},
-	"list-tube-used":       {verbListTubeUsed, false, false, (*session).listTubeUsed},
-	"list-tubes-watched":   {verbListTubesWatched, false, false, (*session).listTubesWatched},
-	"pause-tube":           {verbPauseTube, true, true, (*session).pauseTube},
-	"quit":                 {verbQuit, false, false, (*session).quit},
+	"peek":                 {args: true, run: (*session).peek},
+	"peek-ready":           {run: (*session).peekReady},
+	"peek-delayed":         {run: (*session).peekDelayed},
+	"peek-buried":          {run: (*session).peekBuried},
+	"reserve":              {run: (*session).reserve},
+	"reserve-with-timeout": {args: true, bare: true, run: (*session).reserveWithTimeout},
+	"reserve-job":          {args: true, bare: true, run: (*session).reserveJob},
+	"delete":               {args: true, run: (*session).remove},
+	"release":              {args: true, run: (*session).release},
+	"bury":                 {args: true, run: (*session).bury},
+	"touch":                {args: true, run: (*session).touch},
+	"use":                  {args: true, run: (*session).use},
+	"watch":                {args: true, run: (*session).watch},
+	"ignore":               {args: true, run: (*session).ignore},
+	"kick":                 {args: true, run: (*session).kick},
+	"kick-job":             {args: true, run: (*session).kickJob},
+	"stats":                {run: (*session).stats},
+	"stats-job":            {args: true, bare: true, run: (*session).statsJob},
+	"stats-tube":           {args: true, bare: true, run: (*session).statsTube},
+	"list-tubes":           {run: (*session).listTubes},
+	"list-tube-used":       {run: (*session).listTubeUsed},
+	"list-tubes-watched":   {run: (*session).listTubesWatched},
+	"pause-tube":           {args: true, bare: true, run: (*session).pauseTube},
+	"quit":                 {run: (*session).quit},
 }
 
 // count counts a well-formed command.
@@ -105,7 +104,7 @@ func (s *session) peek(p *pipeline, a *args) {
 func (s *session) peekReady(p *pipeline, _ *args) {
 	s.count(verbPeekReady)
 	tag := p.expect(pending{answer: answerFirst, large: true})
-	p.Ask(&core.ListJobs{Tag: tag, Queue: s.front.queue(s.used), State: core.Ready, Limit: 1})
+	p.Ask(&core.ListJobs{Tag: tag, Queue: s.usedQueue(), State: core.Ready, Limit: 1})
 }
 
 func (s *session) peekDelayed(p *pipeline, _ *args) {
@@ -125,7 +124,7 @@ func (s *session) peekOrder(p *pipeline, order core.Order) {
 		return
 	}
 	s.flush(p)
-	found, _ := s.first(order, 1, "")
+	found, _ := s.first(order, 1)
 	if len(found) == 0 {
 		p.say(notFound)
 		return
@@ -220,7 +219,7 @@ func (s *session) touch(p *pipeline, a *args) {
 
 func (s *session) reserve(p *pipeline, _ *args) {
 	s.count(verbReserve)
-	s.take(p, forEver)
+	s.take(p, noTimeout)
 }
 
 func (s *session) reserveWithTimeout(p *pipeline, a *args) {
@@ -238,7 +237,7 @@ func (s *session) reserveJob(p *pipeline, a *args) {
 	if !ok {
 		return
 	}
-	s.works()
+	s.countWorker()
 	p.Ask(&core.LeaseJob{
 		Tag: p.expect(pending{answer: answerReserveJob, large: true}), Ref: ref,
 		If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Dead), ByConn: true, Dead: true,
@@ -268,7 +267,7 @@ func (s *session) use(p *pipeline, a *args) {
 		s.free(s.used)
 		s.front.tubes.change(s.used, func(t *tube) { t.using-- })
 		s.front.tubes.change(name, func(t *tube) { t.using++ })
-		s.used = name
+		s.used, s.usedIn = name, ""
 	}
 	p.say("USING " + name + crlf)
 }

@@ -23,7 +23,8 @@ type Options struct {
 	// Audit receives the changes of clients for the audit log. It is called on an event loop and must not block. May be nil.
 	Audit access.Audit
 
-	// Route changes queue and type at submission, as for Workq. Nil: no change.
+	// Route maps the queue and type of a submitted job to other ones. A mapped queue name gets no namespace prefix. Nil: no
+	// change.
 	Route func(queue, typ string) (string, string)
 
 	Version string // in stats
@@ -33,9 +34,6 @@ type Options struct {
 const (
 	defaultBodyBytes   = 65_535
 	defaultOutputBytes = 16 << 20
-
-	// pauseAt is how much a session writes before the event loop sends it.
-	pauseAt = 256 << 10
 
 	// maxWatched limits the watched tubes of one connection. Each is a queue while it is watched. Each reserve checks all of
 	// them.
@@ -91,7 +89,7 @@ func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + maxLine), MaxOutput: f.opts.MaxOutputBytes}
 }
 
-// Tick implements frontends.Frontend: nothing is done by the clock.
+// Tick implements frontends.Frontend. beanstalkd has no periodic work.
 func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
@@ -100,8 +98,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	f.opened.Add(1)
 	s := &session{front: f, conn: c, used: defaultTube, watched: []string{defaultTube}}
 	s.client = frontends.OpenClient(f.broker, core.Beanstalk, c, nil)
-	s.hold(s.used)
-	s.hold(s.used)
+	s.hold(defaultTube) // as used
+	s.hold(defaultTube) // as watched
 	f.tubes.change(defaultTube, func(t *tube) { t.using, t.watching = t.using+1, t.watching+1 })
 	return s
 }

@@ -74,11 +74,11 @@ func (k *kicking) stop(s *session) {
 }
 
 // kickSome makes the next jobs of the used tube ready. It reports whether there may be more to kick.
-func (s *session) kickSome(k *kicking) (more bool) {
+func (s *session) kickSome(k *kicking) bool {
 	if k.bound == 0 {
 		return false
 	}
-	found, next := s.first(k.order, int(min(k.bound-k.done, kickStep)), "") //nolint:gosec // small
+	found, more := s.first(k.order, int(min(k.bound-k.done, kickStep))) //nolint:gosec // small
 	ops := make([]core.Op, len(found))
 	for i := range found {
 		ops[i] = &core.Enqueue{Ref: core.Ref{Seq: found[i].Seq}, If: core.InState(found[i].State)}
@@ -90,5 +90,5 @@ func (s *session) kickSome(k *kicking) (more bool) {
 			k.commit = max(k.commit, r.Commit)
 		}
 	}
-	return next != "" && k.done > before && k.done < k.bound
+	return more && k.done > before && k.done < k.bound
 }

@@ -139,8 +139,8 @@ func answerFirst(_ *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool)
 	return appendJob(b, "FOUND", r.Jobs[0].Seq, r.Jobs[0].Job.Body), true
 }
 
-// answerDelete handles up to two replies: to Complete, if the client held the job, and to Cancel, for jobs without a lease, unless the client
-// is a worker that may not delete others.
+// answerDelete handles up to two replies: to Complete, if the client held the job, and to Cancel, for jobs without a lease,
+// unless the client is a worker that may not delete others.
 func answerDelete(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
 	if _, held := s.held[p.seq]; held {
 		delete(s.held, p.seq)

@@ -48,14 +48,10 @@ func (p *pipeline) reset() {
 }
 
 // say adds an answer that needs no broker.
-func (p *pipeline) say(text string) {
-	p.Local(pending{text: text})
-	p.due = p.due || p.Len() == maxPipeline
-}
+func (p *pipeline) say(text string) { p.Local(pending{text: text}) }
 
 // expect adds a command that the broker answers and returns the tag for its operations.
 func (p *pipeline) expect(c pending) (tag uint64) {
-	tag = p.Expect(c)
-	p.due = p.due || c.large || p.Len() == maxPipeline
-	return tag
+	p.due = p.due || c.large
+	return p.Expect(c)
 }

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// forEver is the timeout of a reserve without a timeout.
-const forEver = time.Duration(math.MaxInt64)
+// noTimeout is the timeout of a reserve without a timeout.
+const noTimeout = time.Duration(math.MaxInt64)
 
 // lastSecond is the part of a lease in which reserve returns DEADLINE_SOON.
 const lastSecond = time.Second
@@ -23,9 +23,9 @@ type reserving struct {
 // take reserves a job of the watched tubes. It waits until timeout.
 func (s *session) take(p *pipeline, timeout time.Duration) {
 	s.flush(p) // brings the leases of the session up to date
-	s.works()
+	s.countWorker()
 	s.wait = reserving{}
-	if timeout != forEver {
+	if timeout != noTimeout {
 		s.wait.until = s.front.broker.Now().Add(timeout)
 	}
 	s.lease(p)

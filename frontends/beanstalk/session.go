@@ -61,9 +61,9 @@ func (s *session) Feed(in []byte) int {
 		if !more {
 			break
 		}
-		if p.due {
+		if p.due || p.Len() >= maxPipeline {
 			s.flush(p)
-			if s.conn.Out().Len() > pauseAt {
+			if s.conn.Out().Len() > frontends.PauseAt {
 				return used // the loop sends the output before the next command
 			}
 		}
@@ -187,8 +187,8 @@ func (s *session) put(p *pipeline, rest []byte, n int, in []byte) (used int, mor
 	return end + len(crlf), true
 }
 
-// works counts the connection as a worker.
-func (s *session) works() {
+// countWorker counts the connection as a worker.
+func (s *session) countWorker() {
 	if !s.consumes {
 		s.consumes = true
 		s.front.workers.Add(1)
@@ -281,16 +281,10 @@ func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.c
 
 // usedQueue is the queue of the used tube.
 func (s *session) usedQueue() string {
-	s.usedIn = keepName(s.usedIn, s.front.opts.Namespace, s.used)
-	return s.usedIn
-}
-
-// keepName returns namespace + tube. It reuses the kept string if it is equal.
-func keepName(kept, namespace, tube string) string {
-	if len(kept) == len(namespace)+len(tube) && kept[:len(namespace)] == namespace && kept[len(namespace):] == tube {
-		return kept
+	if s.usedIn == "" {
+		s.usedIn = s.front.queue(s.used)
 	}
-	return namespace + tube
+	return s.usedIn
 }
 
 // watchedQueues returns the queues of the watched tubes. The core only reads the slice.
@@ -405,24 +399,24 @@ func (s *session) Closed() {
 	s.eachWatched(func(t *tube) { t.watching-- })
 }
 
-// first finds the first jobs of the used tube in an order. It may read any number of jobs.
-func (s *session) first(order core.Order, limit int, cursor string) (found []core.JobInfo, next string) {
+// first finds the first jobs of the used tube in an order, and reports whether there are more. It may read any number of jobs.
+func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more bool) {
 	queue := s.usedQueue()
 	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {
-		return nil, ""
+		return nil, false
 	}
 	b := access.Unguarded(s.front.broker)
-	for {
+	for cursor := ""; ; {
 		op := &core.Find{
 			Filter: core.Filter{Queues: []string{queue}, States: order.States()}, Order: order, Limit: limit, Cursor: cursor, Brief: true,
 		}
 		for _, r := range core.DoOnce(b, core.Internal, op) {
 			if r.Kind != core.Listed {
-				return found, ""
+				return found, false
 			}
 			found = append(found, r.Jobs...)
 			if cursor = r.NextCursor; cursor == "" || len(found) >= limit || r.Answer != nil && !r.Stopped {
-				return found, cursor
+				return found, cursor != ""
 			}
 		}
 	}

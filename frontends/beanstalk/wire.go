@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"broker/frontends"
 )
 
 const crlf = "\r\n"
@@ -46,7 +48,7 @@ func (a *args) number(limit uint64) uint64 {
 	if end < 0 {
 		end = len(digits)
 	}
-	n, ok := parseNumber(digits[:end], limit)
+	n, ok := frontends.ParseUint(digits[:end], limit)
 	a.bad = a.bad || !ok
 	a.rest = digits[end:]
 	return n
@@ -72,18 +74,6 @@ func (a *args) name() []byte {
 
 // end reports whether all arguments were valid and there are no more.
 func (a *args) end() bool { return !a.bad && len(a.rest) == 0 }
-
-// parseNumber parses decimal digits.
-func parseNumber(digits []byte, limit uint64) (n uint64, ok bool) {
-	for _, c := range digits {
-		d := uint64(c - '0')
-		if c < '0' || c > '9' || d > limit || n > (limit-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, len(digits) > 0
-}
 
 // validName reports whether a tube may have this name.
 func validName(name []byte) bool {
@@ -112,7 +102,7 @@ func bodySize(rest []byte) (size uint64, ok bool) {
 	if len(fields) < 4 {
 		return 0, false
 	}
-	return parseNumber(fields[3], math.MaxUint32)
+	return frontends.ParseUint(fields[3], math.MaxUint32)
 }
 
 // appendJob writes a reply with a job.
@@ -129,8 +119,8 @@ func appendNumber(b []byte, word string, n uint64) []byte {
 	return append(strconv.AppendUint(b, n, 10), crlf...)
 }
 
-// appendYAML adds the size in front of the document at b[start:].
-func appendYAML(b []byte, document []byte) []byte {
+// appendYAML writes a reply with a YAML document.
+func appendYAML(b, document []byte) []byte {
 	b = append(b, "OK "...)
 	b = append(strconv.AppendInt(b, int64(len(document)), 10), crlf...)
 	return append(append(b, document...), crlf...)

@@ -5,23 +5,6 @@ import (
 	"testing"
 )
 
-func TestNumbersHaveDigitsOnly(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]uint64{"0": 0, "007": 7, "18446744073709551615": math.MaxUint64} {
-		if n, ok := parseNumber([]byte(in), math.MaxUint64); !ok || n != want {
-			t.Errorf("%q is %d, %v", in, n, ok)
-		}
-	}
-	for _, in := range []string{"", "-1", "+1", "1x", "x", " 1", "18446744073709551616"} {
-		if n, ok := parseNumber([]byte(in), math.MaxUint64); ok {
-			t.Errorf("%q is %d", in, n)
-		}
-	}
-	if _, ok := parseNumber([]byte("9"), 3); ok {
-		t.Error("9 is at most 3")
-	}
-}
-
 func TestNamesAreQuotedOnlyWhereYAMLReadsSomethingElse(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

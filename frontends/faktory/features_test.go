@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends"
 	"broker/frontends/frontendtest"
 )
 
@@ -364,7 +365,7 @@ func TestOutputIsBoundedWhileRequestsWait(t *testing.T) {
 	session.Feed([]byte("HELLO {}\r\n"))
 	in := []byte(strings.Repeat("INFO\r\n", 5000))
 	n := session.Feed(in)
-	if n == len(in) || conn.out.Len() > 2*enoughOutput {
+	if n == len(in) || conn.out.Len() > 2*frontends.PauseAt {
 		t.Errorf("%d of %d bytes read, %d bytes wait", n, len(in), conn.out.Len())
 	}
 	conn.out.Sent(conn.out.Len())

@@ -22,12 +22,8 @@ const Description = "Faktory Enterprise"
 // defaultMaxLine fits the largest default body of the other protocols, with the JSON around it.
 const defaultMaxLine = 72 << 20
 
-// Limits of unsent output, in bytes. Above enoughOutput a session stops serving requests. Above maxOutput the connection is
-// closed. A single larger reply is allowed.
-const (
-	enoughOutput = 256 << 10
-	maxOutput    = 16 << 20
-)
+// maxOutput limits the unsent output of a connection, in bytes. A single larger reply is allowed.
+const maxOutput = 16 << 20
 
 // Flush selects the jobs that FLUSH removes.
 type Flush string

@@ -76,7 +76,7 @@ func (s *session) Feed(in []byte) int {
 			used = len(in)
 			break
 		}
-		if used > 0 && s.conn.Out().Len() > enoughOutput {
+		if used > 0 && s.conn.Out().Len() > frontends.PauseAt {
 			s.conn.Wake() // to continue with the rest
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 // maxEpoch is the last second of the year 9999: the other protocols cannot represent later times.
@@ -12,7 +13,7 @@ const maxEpoch = 253_402_300_799
 
 // parseEpoch parses the time of SUBMIT_JOB_EPOCH: seconds since 1970. Later times than maxEpoch become maxEpoch.
 func parseEpoch(b []byte) (core.Instant, bool) {
-	n, ok := number(b, math.MaxInt64)
+	n, ok := frontends.ParseUint(b, math.MaxInt64)
 	return core.Instant(min(n, maxEpoch)) * core.Instant(time.Second/time.Microsecond), ok
 }
 
@@ -20,7 +21,7 @@ func parseEpoch(b []byte) (core.Instant, bool) {
 // second, the longest 100 years.
 func parseTimeout(b []byte) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
-	ms, ok := number(b, uint64(longest/time.Millisecond))
+	ms, ok := frontends.ParseUint(b, uint64(longest/time.Millisecond))
 	switch {
 	case !ok && len(b) > 0 && isDigits(b):
 		return longest
@@ -37,21 +38,6 @@ func isDigits(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// number parses a number up to limit; digits only.
-func number(b []byte, limit uint64) (n uint64, ok bool) {
-	if len(b) == 0 || !isDigits(b) {
-		return 0, false
-	}
-	for _, c := range b {
-		digit := uint64(c - '0')
-		if digit > limit || n > (limit-digit)/10 {
-			return 0, false
-		}
-		n = n*10 + digit
-	}
-	return n, true
 }
 
 // anyValue in a schedule matches every minute, hour, day, month or weekday.
@@ -82,7 +68,7 @@ func parseSchedule(minute, hour, day, month, weekday []byte) (schedule, bool) {
 			*f.out = anyValue
 			continue
 		}
-		n, ok := number(f.in, uint64(f.max))
+		n, ok := frontends.ParseUint(f.in, uint64(f.max))
 		if !ok || int(n) < f.min {
 			return schedule{}, false
 		}

@@ -34,7 +34,6 @@ type lateGrab struct {
 
 // Limits of one round.
 const (
-	pauseAt     = 256 << 10 // bytes of output above which a slow reader pauses input
 	maxGrabs    = 16
 	largeOutput = 1 << 20 // bytes
 	largeInput  = 1 << 20 // bytes
@@ -198,7 +197,7 @@ func nextGrabs(grabs, written int) int {
 
 // outputFull reports that the client reads too slowly: its next messages must wait.
 func (s *session) outputFull() bool {
-	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Backpressured()
+	return s.conn.Out().Len() > frontends.PauseAt && !s.eof && s.conn.Backpressured()
 }
 
 // Respond implements frontends.Responder.

@@ -35,9 +35,6 @@ type Connection struct {
 	name   string // of CLIENT SETNAME
 }
 
-// pauseAt is the amount of output after which a session lets the event loop send.
-const pauseAt = 256 << 10
-
 // Overflow is the reply to a connection above the connection limit.
 const Overflow = "-ERR max number of clients reached\r\n"
 
@@ -74,7 +71,7 @@ func (c *Connection) ReadCommands(in []byte, serve func(args []string) (more boo
 			break
 		}
 		more = serve(args)
-		if used < len(in) && c.Conn.Out().Len() > pauseAt {
+		if used < len(in) && c.Conn.Out().Len() > frontends.PauseAt {
 			c.Conn.Wake() // to continue with the rest
 			return used, nil
 		}

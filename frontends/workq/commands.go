@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 // command describes the syntax of a command and its handler.
@@ -246,7 +247,7 @@ const maxWait = 24 * time.Hour
 
 // parseWait parses a wait timeout in milliseconds.
 func parseWait(b []byte) (time.Duration, bool) {
-	n, good := parseUint(b, uint64(maxWait/time.Millisecond))
+	n, good := frontends.ParseUint(b, uint64(maxWait/time.Millisecond))
 	return time.Duration(n) * time.Millisecond, good //nolint:gosec // bounded above
 }
 

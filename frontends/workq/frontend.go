@@ -39,9 +39,6 @@ const (
 	// lineBytes is the longest line, without the body.
 	lineBytes = 10_000
 
-	// pauseAt is the amount of output after which a session lets the event loop send.
-	pauseAt = 256 << 10
-
 	// maxSkip is the largest body that is skipped.
 	maxSkip = 64 << 20
 
@@ -79,7 +76,7 @@ func (f *Frontend) Name() string { return "workq" }
 
 // Limits implements frontends.Frontend. The unread input of a blocked connection has room for two commands of maximum size.
 func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + lineBytes), MaxOutput: f.opts.MaxOutputBytes}
+	return frontends.Limits{MaxInput: 2 * f.maxCommand(), MaxOutput: f.opts.MaxOutputBytes}
 }
 
 // Tick implements frontends.Frontend. Workq has no periodic work.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 // inspect handles "inspect object …".
@@ -84,11 +85,11 @@ func (s *session) inspectServer(p *pipeline, _ *request) {
 
 // parsePage parses an offset and a limit.
 func parsePage(args [][]byte) (offset, limit int, wrong string) {
-	o, good := parseUint(args[0], math.MaxUint32)
+	o, good := frontends.ParseUint(args[0], math.MaxUint32)
 	if !good {
 		return 0, 0, badOffset
 	}
-	l, good := parseUint(args[1], maxListed)
+	l, good := frontends.ParseUint(args[1], maxListed)
 	if !good || l == 0 {
 		return 0, 0, badLimit
 	}

@@ -2,6 +2,7 @@ package workq
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 // submission holds the arguments in which add, schedule and run differ.
@@ -31,7 +33,7 @@ func (s *session) newJob(r *request, what submission) (job *core.Job, until core
 	if !good {
 		return nil, 0, badID
 	}
-	ttr, good := parseUint(r.args[2], math.MaxUint32)
+	ttr, good := frontends.ParseUint(r.args[2], math.MaxUint32)
 	if !good {
 		return nil, 0, badTTR
 	}
@@ -71,7 +73,7 @@ func (s *session) newJob(r *request, what submission) (job *core.Job, until core
 
 // setTTL parses the ttl, whose range is checked later, and the time.
 func setTTL(job *core.Job, what submission) (ttl uint64, wrong string) {
-	ttl, good := parseUint(what.ttl, math.MaxUint64)
+	ttl, good := frontends.ParseUint(what.ttl, math.MaxUint64)
 	if !good {
 		return 0, badTTL
 	}
@@ -89,14 +91,14 @@ func setTTL(job *core.Job, what submission) (ttl uint64, wrong string) {
 // setLimits parses the flags max-attempts and max-fails.
 func setLimits(job *core.Job, r *request) (wrong string) {
 	if value, given := r.flag("max-attempts"); given {
-		n, good := parseUint(value, 255)
+		n, good := frontends.ParseUint(value, 255)
 		if !good {
 			return badMaxAttempts
 		}
 		job.MaxAttempts, job.Own = uint32(n), job.Own|core.PolicyMaxAttempts //nolint:gosec // bounded above
 	}
 	if value, given := r.flag("max-fails"); given {
-		n, good := parseUint(value, 255)
+		n, good := frontends.ParseUint(value, 255)
 		if !good {
 			return badMaxFails
 		}
@@ -156,12 +158,8 @@ func (s *session) setQueue(job *core.Job, name []byte) {
 	if s.front.opts.Route == nil {
 		return
 	}
-	said, typ := string(name), job.Type
-	if typ == "" {
-		typ = said
-	}
-	queue, typ := s.front.opts.Route(said, typ)
-	if queue != said {
+	queue, typ := s.front.opts.Route(string(name), cmp.Or(job.Type, string(name)))
+	if queue != string(name) {
 		job.Queue = queue
 	}
 	job.Type = typ

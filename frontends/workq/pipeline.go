@@ -55,15 +55,11 @@ func (p *pipeline) reset() {
 }
 
 // say adds an answer that needs no broker.
-func (p *pipeline) say(text string) {
-	p.Local(pending{text: text})
-	p.due = p.due || p.Len() == maxPipeline
-}
+func (p *pipeline) say(text string) { p.Local(pending{text: text}) }
 
 // expect adds a command that the broker answers and returns the tag for its operation. A command that may wait ends the
 // pipeline. So does a command with a large answer, so that the session checks the outbox before the next one.
 func (p *pipeline) expect(c pending) (tag uint64) {
-	tag = p.Expect(c)
-	p.due = p.due || c.mayWait || c.large || p.Len() == maxPipeline
-	return tag
+	p.due = p.due || c.mayWait || c.large
+	return p.Expect(c)
 }

@@ -56,9 +56,9 @@ func (s *session) Feed(in []byte) int {
 		if !more {
 			break
 		}
-		if p.due {
+		if p.due || p.Len() >= maxPipeline {
 			s.flush(p)
-			if s.conn.Out().Len() > pauseAt {
+			if s.conn.Out().Len() > frontends.PauseAt {
 				return used // the loop sends the output before the next command
 			}
 		}
@@ -144,7 +144,7 @@ func (s *session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used 
 		s.close(p, tooLong)
 		return n, false
 	}
-	at, found := bodyEndAt(in, end)
+	at, found := cutBodyEnd(in[min(end, len(in)):])
 	switch found {
 	case endShort:
 		s.needed, s.eofError = max(end, len(in))+1, cmd.badSize

@@ -57,7 +57,7 @@ func (s *session) skipBody(p *pipeline, in []byte) (used int, more bool) {
 	case skipNone:
 	case skipExact:
 		end := int(s.skip.size)
-		at, found := bodyEndAt(in, end)
+		at, found := cutBodyEnd(in[min(end, len(in)):])
 		if found == endShort {
 			s.needed = max(end, len(in)) + 1
 			return 0, false

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 // request is a parsed command line. Its slices are parts of the input.
@@ -69,14 +70,6 @@ func cutBodyEnd(in []byte) (int, bodyEnd) {
 		return 3, endLost
 	}
 	return 2, endWrong
-}
-
-// bodyEndAt is cutBodyEnd for the input after the first end bytes.
-func bodyEndAt(in []byte, end int) (int, bodyEnd) {
-	if len(in) <= end {
-		return 0, endShort
-	}
-	return cutBodyEnd(in[end:])
 }
 
 // manyFlags is the number of flags above which an index finds repeated keys.
@@ -160,27 +153,11 @@ func parseSize(b []byte) (size int64, ok bool) {
 	if negative || len(b) > 0 && b[0] == '+' {
 		b = b[1:]
 	}
-	n, ok := parseUint(b, 1<<63-1)
+	n, ok := frontends.ParseUint(b, 1<<63-1)
 	if negative {
 		return -int64(n), ok //nolint:gosec // bounded above
 	}
 	return int64(n), ok //nolint:gosec // bounded above
-}
-
-// parseUint parses a number up to limit; digits only.
-func parseUint(b []byte, limit uint64) (uint64, bool) {
-	if len(b) == 0 {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		digit := uint64(c - '0')
-		if c < '0' || c > '9' || n > (limit-digit)/10 {
-			return 0, false
-		}
-		n = n*10 + digit
-	}
-	return n, true
 }
 
 // parsePriority parses a signed 32-bit number.
