@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"sort"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -83,10 +84,11 @@ func (k *clusterNode) listenToNodes() error {
 			}
 		}
 	}
-	all, err := eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}.Open()
+	listener := eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}
+	all, err := listener.Open()
 	for isInUse(err) && time.Now().Before(k.retryUntil) {
 		time.Sleep(bindRetryEvery)
-		all, err = eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}.Open()
+		all, err = listener.Open()
 	}
 	if err != nil {
 		return fmt.Errorf("%w; is another node running with this id?", err)
@@ -362,7 +364,7 @@ func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
 func (k *clusterNode) startingOverview() replica.Overview {
 	o := replica.Overview{Nodes: []replica.NodeInfo{}}
 	members, _ := k.config.Cluster.ParseMembers() // validated
-	sort.Slice(members, func(i, j int) bool { return members[i].ID < members[j].ID })
+	slices.SortFunc(members, func(a, b config.Member) int { return cmp.Compare(a.ID, b.ID) })
 	for _, m := range members {
 		i := replica.NodeInfo{ID: m.ID, Role: "unreachable", Address: m.Address}
 		if m.ID == k.config.Cluster.Node {

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -166,7 +167,7 @@ func printContents(w io.Writer, x *engine.Report) {
 	if len(x.Queues) == 0 {
 		return
 	}
-	sort.SliceStable(x.Queues, func(i, j int) bool { return jobsIn(&x.Queues[i]) > jobsIn(&x.Queues[j]) })
+	slices.SortStableFunc(x.Queues, func(a, b core.QueueInfo) int { return cmp.Compare(jobsIn(&b), jobsIn(&a)) })
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	cli.Say(table, "ready\tscheduled\tblocked\tleased\tretrying\tdone\tdead\t queue\n")
 	for i := range x.Queues[:min(len(x.Queues), maxQueueRows)] {

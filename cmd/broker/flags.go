@@ -98,7 +98,7 @@ func checkConfigCommand() *cobra.Command {
 		stdout := cmd.OutOrStdout()
 		for _, s := range config.Settings(&c) {
 			value := s.String()
-			if strings.HasSuffix(s.Path, ".password") && value != "" {
+			if isSecret(&c, s.Path) && value != "" {
 				value = "(set)"
 			}
 			cli.Say(stdout, "%-27s %-18s %s\n", s.Path, value, s.Env())

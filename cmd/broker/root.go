@@ -22,10 +22,6 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		SilenceErrors: true, // execute prints them
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if version, _ := cmd.Flags().GetBool("version"); version { // no error: the flag is defined below
-				cli.Say(cmd.OutOrStdout(), "%s", versionLine())
-				return nil
-			}
 			cmd.SetOut(stderr)
 			_ = cmd.Help() // fails only without a terminal
 			return &cli.ExitError{Code: cli.ExitUsage}
@@ -34,7 +30,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	// Not cobra's Version: its template would link text/template, which keeps the linker from dropping unused methods.
+	root.Version = buildVersion()
+	root.SetVersionTemplate(versionLine())
 	root.Flags().BoolP("version", "v", false, "print the version")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(

@@ -1,19 +1,13 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 	_ "time/tzdata" // schedules may name time zones that the host does not have
 
 	"github.com/rs/zerolog"
 
 	"broker/config"
 	"broker/core"
-	"broker/core/crontab"
 )
 
 // scheduleLoader stores the cron entries of the configuration as schedules.
@@ -34,7 +28,6 @@ func (l *scheduleLoader) load(entries []config.Cron) {
 			old[s.Name] = s
 		}
 	}
-	positions := takeFormerPositions(ask)
 	added, changed := 0, 0
 	twins := make(map[string]int)
 	for i := range entries {
@@ -45,9 +38,6 @@ func (l *scheduleLoader) load(entries []config.Cron) {
 			continue
 		}
 		before, known := old[s.Name]
-		if at := positions[formerKey(c)]; at != 0 && !known {
-			s.NextAt = nextAfter(c.Schedule, at)
-		}
 		r := ask(&core.PutSchedule{Schedule: s})
 		switch {
 		case r.Kind == core.Failed:
@@ -86,43 +76,4 @@ func (l *scheduleLoader) schedule(c *config.Cron, twins map[string]int) (core.Sc
 	var err error
 	s.Job, err = l.template(c.Unit)
 	return s, err
-}
-
-func nextAfter(spec string, at core.Instant) core.Instant {
-	times, err := crontab.Parse(spec, time.Local)
-	if err != nil {
-		return 0
-	}
-	return core.InstantOf(times.Next(at.Time()))
-}
-
-// Meta entries of old versions without stored schedules: the position of each cron entry, and a list of their keys.
-const (
-	formerPosition = "cron/at/"
-	formerKeys     = "cron/entries"
-)
-
-// formerKey is the old key of an entry. Equal entries after the first one had no key.
-func formerKey(c *config.Cron) string {
-	sum := sha256.Sum256([]byte(c.Schedule + "\x00" + string(c.Unit)))
-	return hex.EncodeToString(sum[:12]) + "-1"
-}
-
-// takeFormerPositions reads and removes the positions that old versions have stored.
-func takeFormerPositions(ask func(core.Op) core.Reply) map[string]core.Instant {
-	keys := string(ask(&core.ReadMeta{Name: formerKeys}).Data)
-	if keys == "" {
-		return nil
-	}
-	positions := make(map[string]core.Instant)
-	remove := []core.MetaEntry{{Name: formerKeys}}
-	for _, key := range strings.Fields(keys) {
-		at, err := strconv.ParseInt(string(ask(&core.ReadMeta{Name: formerPosition + key}).Data), 10, 64)
-		if err == nil {
-			positions[key] = core.Instant(at)
-		}
-		remove = append(remove, core.MetaEntry{Name: formerPosition + key})
-	}
-	ask(&core.WriteMeta{Entries: remove})
-	return positions
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -92,34 +91,6 @@ func TestSchedulesFollowTheConfiguration(t *testing.T) {
 	for _, words := range []string{`"added":0,"changed":1,"removed":2`, `"error":"empty","name":"refused"`} {
 		if !strings.Contains(f.log.String(), words) {
 			t.Errorf("%s is not in %s", words, f.log.String())
-		}
-	}
-}
-
-// Builds without stored schedules kept the position of each cron entry as a meta entry.
-func TestFormerPositionsOfCronEntriesAreTakenOver(t *testing.T) {
-	t.Parallel()
-	f := newScheduleFixture(t)
-	entry := config.Cron{Schedule: "* * * * *", Type: "T", Unit: []byte("[]")}
-	key := formerKey(&entry)
-	at := f.clock.Now()
-	f.ask(&core.WriteMeta{Entries: []core.MetaEntry{
-		{Name: formerKeys, Value: []byte(key + "\ngone-1\n")},
-		{Name: formerPosition + key, Value: []byte(strconv.FormatInt(int64(at), 10))},
-		{Name: formerPosition + "gone-1", Value: []byte(strconv.FormatInt(int64(at), 10))},
-	}})
-	f.clock.Advance(90 * time.Second)
-	f.loader.load([]config.Cron{entry})
-	if s := f.want("T * * * * *")[0]; s.NextAt != at.Add(time.Minute) {
-		t.Errorf("next run at %v, want %v", s.NextAt.Time(), at.Add(time.Minute).Time())
-	}
-	f.engine.Tick()
-	if s := f.want("T * * * * *")[0]; s.Runs != 1 {
-		t.Errorf("%d runs", s.Runs)
-	}
-	for _, name := range []string{formerKeys, formerPosition + key, formerPosition + "gone-1"} {
-		if v := f.ask(&core.ReadMeta{Name: name}).Data; v != nil {
-			t.Errorf("%s is still %q", name, v)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"broker/config"
 )
 
-// TestReloadTakesEveryTable holds for a node that follows too: it is a later leader's settings that it takes.
+// A node that follows takes every table too, because it serves with these settings once it leads.
 func TestReloadTakesEveryTable(t *testing.T) {
 	t.Parallel()
 	var before, fresh config.Config

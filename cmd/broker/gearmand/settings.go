@@ -109,11 +109,6 @@ func (g *launcher) queueSettings(flags map[string]string) error {
 // port, because a machine may run several servers.
 func defaultData(port string) (string, error) {
 	name := "gearmand-" + port
-	for _, former := range []string{"/var/lib/broker", "data"} { // folders of earlier versions, whose jobs must not be lost
-		if path := filepath.Join(former, name); isStore(path) {
-			return path, nil
-		}
-	}
 	if os.Geteuid() == 0 {
 		return filepath.Join("/var/lib/gearman", name), nil
 	}
@@ -125,12 +120,6 @@ func defaultData(port string) (string, error) {
 		return "", fmt.Errorf("no folder for the jobs: %w; name one with BROKER_DATA, or keep them in memory with --memory", err)
 	}
 	return filepath.Join(home, ".local", "state", "broker", name), nil
-}
-
-// isStore reports whether a folder exists and may be read.
-func isStore(path string) bool {
-	_, err := os.ReadDir(path)
-	return err == nil
 }
 
 // makeData makes the folder of the jobs. Other users may enter the parent folders, which --user requires.
