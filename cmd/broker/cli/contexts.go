@@ -131,14 +131,6 @@ func listContextsCommand() *cobra.Command {
 	return cmd
 }
 
-// mark is text, or nothing.
-func mark(set bool, text string) string {
-	if set {
-		return text
-	}
-	return ""
-}
-
 func addContextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "add a context, or replace it; the first one is chosen", Args: cobra.ExactArgs(1),

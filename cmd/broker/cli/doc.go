@@ -1,6 +1,7 @@
 // Package cli holds the commands that talk to a running broker over its HTTP API: submitting, finding, watching and changing
 // jobs, queues and the rest. They use only the API, so a script with curl can do the same, and `-o json` prints the answer of
-// the API. Tables show answers that were decoded into the types of package service, from which the API makes them.
+// the API; import, record, replay and shadow speak to other servers too. Tables show answers that were decoded into the types of
+// package service, from which the API makes them.
 //
 // client.go is the HTTP client, contexts.go stores named brokers, completion.go completes words, output.go prints tables and
 // JSON, exit.go lists the exit codes. Every other file contains the commands in its name.

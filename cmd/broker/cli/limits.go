@@ -93,11 +93,7 @@ func limitTable(limits []service.Limit) *table {
 	t := &table{header: []string{"QUEUE", "FOR", "LIMIT", "FROM"}}
 	for i := range limits {
 		l := &limits[i]
-		from := ""
-		if l.FromConfig {
-			from = "settings file"
-		}
-		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), appliesTo(l), boundsOf(l), from)
+		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), appliesTo(l), boundsOf(l), mark(l.FromConfig, "settings file"))
 	}
 	return t
 }

@@ -160,6 +160,14 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[prefix])
 }
 
+// mark is text, or nothing.
+func mark(set bool, text string) string {
+	if set {
+		return text
+	}
+	return ""
+}
+
 // printLine prints what a command has done.
 func printLine(cmd *cobra.Command, format string, args ...any) error {
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)

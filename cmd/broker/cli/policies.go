@@ -95,11 +95,7 @@ func policiesCommand() *cobra.Command {
 		t := &table{header: []string{"OF", "NAME", "POLICY", "FROM"}}
 		for i := range rows {
 			p := &rows[i]
-			from := ""
-			if p.Policy["from_config"] != nil {
-				from = "settings file"
-			}
-			t.add(p.Scope, oneLine(p.Name, 40), p.text(), from)
+			t.add(p.Scope, oneLine(p.Name, 40), p.text(), mark(p.Policy["from_config"] != nil, "settings file"))
 		}
 		return t.print(cmd.OutOrStdout())
 	})

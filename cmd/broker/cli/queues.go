@@ -31,13 +31,9 @@ func queuesCommand() *cobra.Command {
 		}
 		header := []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-WORKERS", "STATE"}
 		return printList(cmd, c, listing{"queues", query, *limit, *out, header}, func(q *service.Queue) []string {
-			state := ""
-			if q.Paused {
-				state = "paused"
-			}
 			return []string{
 				oneLine(q.Name, 60), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
-				count(q.Workers), state,
+				count(q.Workers), mark(q.Paused, "paused"),
 			}
 		})
 	})
@@ -68,8 +64,8 @@ func pauseCommand(name string, paused bool) *cobra.Command {
 				continue
 			}
 			word := map[bool]string{true: "paused", false: "resumed"}[paused]
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", name, word); err != nil {
-				return Failed(err)
+			if err := printLine(cmd, "%s %s", name, word); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -49,8 +49,7 @@ func runCommand() *cobra.Command {
 		}
 		if *ephemeral {
 			request["ephemeral"] = true
-		}
-		if !*ephemeral { // an ephemeral job is not retried
+		} else { // an ephemeral job is not retried
 			if request["id"] == nil {
 				request["id"] = uuid.Must(uuid.NewV7()).String()
 			}

@@ -53,11 +53,7 @@ func schedulesCommand() *cobra.Command {
 	}
 	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "RUNS", "STATE"}
 	listCommand(cmd, "schedules", "schedules", header, func(s *service.Schedule) []string {
-		state := ""
-		if s.Paused {
-			state = "paused"
-		}
-		return []string{oneLine(s.Name, 40), ruleOf(s), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), runStrip(s), state}
+		return []string{oneLine(s.Name, 40), ruleOf(s), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), runStrip(s), mark(s.Paused, "paused")}
 	})
 	cmd.AddCommand(
 		addScheduleCommand(),

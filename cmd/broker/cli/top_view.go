@@ -153,16 +153,13 @@ func (m *topModel) queueTable() *table {
 	t := &table{header: []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-IN/S", "-DONE/S", "-OLDEST", "-WORKERS", "STATE"}}
 	for i := range m.data.queues {
 		q := &m.data.queues[i]
-		state, oldest := "", ""
-		if q.Paused {
-			state = "paused"
-		}
+		oldest := ""
 		if q.Ready > 0 {
 			oldest = span(seconds(q.LatencyS))
 		}
 		f := m.rates.perS[q.Name]
 		t.add(oneLine(q.Name, 40), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
-			rate(f.in), rate(f.done), oldest, count(q.Workers), state)
+			rate(f.in), rate(f.done), oldest, count(q.Workers), mark(q.Paused, "paused"))
 	}
 	return t
 }

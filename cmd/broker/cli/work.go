@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -222,7 +223,6 @@ func (w *worker) handle(ctx context.Context, l *service.Lease) {
 		w.heartbeat(l, p, done)
 	})
 	endLog()
-	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		_ = w.finish(l, "release", map[string]any{})
@@ -230,17 +230,20 @@ func (w *worker) handle(ctx context.Context, l *service.Lease) {
 		_ = w.finish(l, "fail", map[string]any{"error_class": "result too large", "message": "the program wrote more than 16 MiB"})
 	case err == nil:
 		w.complete(l, stdout.bytes)
-	case errors.As(err, &exit):
-		w.failed.Add(1)
-		message := strings.TrimSpace(strings.ToValidUTF8(string(stderr.bytes), "�"))
-		if message == "" {
-			message = err.Error()
-		}
-		_ = w.finish(l, "fail", map[string]any{"error_class": exit.ProcessState.String(), "message": message})
 	default:
 		w.failed.Add(1)
-		_ = w.finish(l, "fail", map[string]any{"error_class": "program", "message": err.Error()})
+		_ = w.finish(l, "fail", failureOf(err, &stderr))
 	}
+}
+
+// failureOf is the failure of a job whose program has ended with an error: the end of its standard error, if there is any.
+func failureOf(err error, stderr *tail) map[string]any {
+	class, message := "program", err.Error()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		class = exit.ProcessState.String()
+		message = cmp.Or(strings.TrimSpace(strings.ToValidUTF8(string(stderr.bytes), "�")), message)
+	}
+	return map[string]any{"error_class": class, "message": message}
 }
 
 // complete reports a result. If the broker refuses the result, the job fails.

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 
 	"broker/operate/service"
@@ -65,7 +63,6 @@ func (w *worker) handleBatch(ctx context.Context, leases []service.Lease) {
 	cmd.Stdout, cmd.Stderr = log, io.MultiWriter(&stderr, log)
 	p := newProgram(cmd, w.grace)
 	err := p.run(func(done <-chan struct{}) { w.heartbeatBatch(leases, p, done) })
-	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		w.finishBatch(leases, "release", nil)
@@ -73,14 +70,7 @@ func (w *worker) handleBatch(ctx context.Context, leases []service.Lease) {
 		w.finishBatch(leases, "complete", nil)
 	default:
 		w.failed.Add(int64(len(leases)))
-		class, message := "program", strings.TrimSpace(strings.ToValidUTF8(string(stderr.bytes), "�"))
-		if errors.As(err, &exit) {
-			class = exit.ProcessState.String()
-		}
-		if message == "" {
-			message = err.Error()
-		}
-		w.finishBatch(leases, "fail", map[string]any{"error_class": class, "message": message})
+		w.finishBatch(leases, "fail", failureOf(err, &stderr))
 	}
 }
 

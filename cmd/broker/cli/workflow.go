@@ -53,12 +53,10 @@ func summaryOf(w *service.Workflow) string {
 		}
 	}
 	slices.Sort(parts)
-	text := count(w.Total) + " jobs"
+	text := plural(w.Total, "job")
 	switch {
 	case w.Total == 0:
 		return "no job is left: all are done"
-	case w.Total == 1:
-		text = "1 job"
 	case w.Truncated:
 		text = "more than " + text
 	}
