@@ -65,7 +65,7 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 	if err := checkEntries(in.Entries, func(e *sendEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
-	for i := range in.Entries { // these parameters are of the whole batch
+	for i := range in.Entries { // a missing id refuses the whole batch
 		switch e := &in.Entries[i]; {
 		case !of.FIFO:
 		case e.MessageDedupID == nil && of.get(contentDedup) != "true":
@@ -136,16 +136,16 @@ func (q *request) deleteMessageBatch(of *queue, in *deleteBatchInput) (any, erro
 	if err := checkEntries(in.Entries, func(e *deleteEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
-	wanted, ids := make([]deletion, len(in.Entries)), make([]string, len(in.Entries))
+	wanted, ids := make([]messageChange, len(in.Entries)), make([]string, len(in.Entries))
 	for i, e := range in.Entries {
-		wanted[i], ids[i] = deletion{handle: e.ReceiptHandle}, e.ID
+		wanted[i], ids[i] = messageChange{handle: e.ReceiptHandle}, e.ID
 	}
 	done, bad, err := q.finishBatch(of, wanted, ids)
 	return &deleteBatchOutput{done, bad}, err
 }
 
 // finishBatch deletes messages or changes their visibility, and returns the entry of each in the reply.
-func (q *request) finishBatch(of *queue, wanted []deletion, ids []string) (done []doneEntry, bad []failedEntry, err error) {
+func (q *request) finishBatch(of *queue, wanted []messageChange, ids []string) (done []doneEntry, bad []failedEntry, err error) {
 	errs, err := q.finish(of, wanted)
 	for i, id := range ids {
 		if errs[i] != nil {
@@ -178,14 +178,14 @@ func (q *request) changeVisibilityBatch(of *queue, in *changeBatchInput) (any, e
 		return nil, err
 	}
 	var incomplete []failedEntry
-	var wanted []deletion
+	var wanted []messageChange
 	var ids []string
 	for _, e := range in.Entries {
 		if e.VisibilityTimeout == nil {
 			incomplete = append(incomplete, failed(e.ID, missing(visibilityTimeout)))
 			continue
 		}
-		wanted, ids = append(wanted, deletion{e.ReceiptHandle, e.VisibilityTimeout}), append(ids, e.ID)
+		wanted, ids = append(wanted, messageChange{e.ReceiptHandle, e.VisibilityTimeout}), append(ids, e.ID)
 	}
 	done, bad, err := q.finishBatch(of, wanted, ids)
 	return &changeBatchOutput{done, append(incomplete, bad...)}, err

@@ -18,7 +18,7 @@ var (
 	consume = []access.Role{access.Consume}
 	read    = []access.Role{access.Read}
 	operate = []access.Role{access.Operate}
-	users   = []access.Role{access.Read, access.Produce, access.Consume, access.Operate}
+	anyRole = []access.Role{access.Read, access.Produce, access.Consume, access.Operate}
 )
 
 // receiveAction is the only action that waits for more than a commit.
@@ -31,7 +31,7 @@ var commands = map[string]command{
 	"GetQueueUrl":        {run: plain((*request).getQueueURL)},
 	"DeleteQueue":        on(operate, (*request).deleteQueue),
 	"PurgeQueue":         on(operate, (*request).purgeQueue),
-	"GetQueueAttributes": on(users, (*request).getQueueAttributes),
+	"GetQueueAttributes": on(anyRole, (*request).getQueueAttributes),
 	"SetQueueAttributes": on(operate, (*request).setQueueAttributes),
 	"TagQueue":           on(operate, (*request).tagQueue),
 	"UntagQueue":         on(operate, (*request).untagQueue),
@@ -100,7 +100,7 @@ func on[In any, P interface {
 
 // mayUse reports whether a caller may know that a queue exists.
 func (q *request) mayUse(name string) bool {
-	return slices.ContainsFunc(users, func(r access.Role) bool { return q.from.principal.May(r, q.front.coreName(name)) })
+	return slices.ContainsFunc(anyRole, func(r access.Role) bool { return q.from.principal.May(r, q.front.coreName(name)) })
 }
 
 // mayOne refuses a caller that has none of the roles for a queue.

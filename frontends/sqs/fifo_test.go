@@ -19,7 +19,7 @@ func (f *fixture) fifo(messages string, attributes ...string) string {
 	return q
 }
 
-func TestAReplyHasSeveralMessagesOfAGroupInOrder(t *testing.T) {
+func TestReceiveReturnsMessagesOfAGroupInOrder(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	q := f.fifo("a1 b1 a2 a3 b2", "VisibilityTimeout", "5")
@@ -37,7 +37,7 @@ func TestAReplyHasSeveralMessagesOfAGroupInOrder(t *testing.T) {
 	want(t, "once it is deleted", bodies(f.receive(q)), "a4")
 }
 
-func TestReleasedFirstMessageComesAloneWhileLaterOnesAreInFlight(t *testing.T) {
+func TestReleasedMessageOfAGroupIsReceivedAlone(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	q := f.fifo("a1 a2 a3 a4", "VisibilityTimeout", "10")
@@ -81,7 +81,7 @@ func TestHandleOfAFIFOQueueExpiresByTheClock(t *testing.T) {
 	want(t, "visible again", bodies(f.receive(q)), "a2")
 }
 
-func TestADeadLetterFreesItsGroup(t *testing.T) {
+func TestDeadLetterUnblocksItsGroup(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("dead.fifo", "FifoQueue", "true")

@@ -13,7 +13,7 @@ type deleteInput struct {
 }
 
 func (q *request) deleteMessage(of *queue, in *deleteInput) (any, error) {
-	errs, err := q.finish(of, []deletion{{handle: in.ReceiptHandle}})
+	errs, err := q.finish(of, []messageChange{{handle: in.ReceiptHandle}})
 	if err != nil {
 		return nil, err
 	}
@@ -30,15 +30,15 @@ func (q *request) changeVisibility(of *queue, in *changeInput) (any, error) {
 	if in.VisibilityTimeout == nil {
 		return nil, missing(visibilityTimeout)
 	}
-	errs, err := q.finish(of, []deletion{{handle: in.ReceiptHandle, visibility: in.VisibilityTimeout}})
+	errs, err := q.finish(of, []messageChange{{handle: in.ReceiptHandle, visibility: in.VisibilityTimeout}})
 	if err != nil {
 		return nil, err
 	}
 	return nil, errs[0]
 }
 
-// deletion is a request to delete a message, or to change its visibility.
-type deletion struct {
+// messageChange is a request to delete a message, or to change its visibility.
+type messageChange struct {
 	handle     string
 	visibility *int // nil: delete it
 }
@@ -53,7 +53,7 @@ func errExpired(handle string) error {
 }
 
 // finish deletes messages or changes their visibility, each independently, and waits for the commit.
-func (q *request) finish(of *queue, wanted []deletion) ([]error, error) {
+func (q *request) finish(of *queue, wanted []messageChange) ([]error, error) {
 	c := q.front.open(q.from)
 	defer c.close()
 	errs := make([]error, len(wanted))
@@ -65,15 +65,14 @@ func (q *request) finish(of *queue, wanted []deletion) ([]error, error) {
 	return errs, c.committed(q.ctx, commit)
 }
 
-func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error) {
+func (q *request) finishOne(of *queue, c *client, w messageChange) (core.Reply, error) {
 	if w.handle == "" {
 		return core.Reply{}, missing("ReceiptHandle")
 	}
 	if w.visibility != nil && (*w.visibility < 0 || *w.visibility > maxVisibility) {
 		return core.Reply{}, badValue(*w.visibility, visibilityTimeout, "VisibilityTimeout must be an integer between 0 and 43200")
 	}
-	name := q.front.coreName(of.Name)
-	h, err := parseHandle(w.handle, name)
+	h, err := parseHandle(w.handle, q.front.coreName(of.Name))
 	switch {
 	case err != nil:
 		return core.Reply{}, err
@@ -85,7 +84,7 @@ func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error
 
 // deleteOne deletes a message by any of its handles. In a FIFO queue only the handle of the current lease counts. Deleting a
 // message twice succeeds.
-func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
+func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w messageChange) (core.Reply, error) {
 	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.front.coreName(of.Name)}, Authority: core.ByAnyone}
 	if of.FIFO {
 		op.If.LeasedAt, op.If.Unended = h.leasedAt, true
@@ -110,7 +109,7 @@ func (q *request) elsewhere(of *queue, c *client, h receiptHandle) bool {
 
 // changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a standard queue
 // the handle of an expired lease also counts, and makes the message invisible again.
-func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
+func (q *request) changeOne(of *queue, c *client, h receiptHandle, w messageChange) (core.Reply, error) {
 	until := q.front.broker.Now().Add(seconds(*w.visibility))
 	here := core.Condition{Queue: q.front.coreName(of.Name)}
 	report := &core.Report{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until}
@@ -129,13 +128,13 @@ func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (
 		here.States = []core.State{core.Ready, core.Scheduled}
 		r, err = c.one(&core.Update{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Set: core.JobChange{ReadyAt: &until}})
 	}
-	if err != nil && gone(err) {
+	if gone(err) {
 		return r, errNotAvailable(w.handle)
 	}
 	return r, err
 }
 
-// gone reports whether an operation failed because another client has deleted or received the message in the meantime.
+// gone reports whether an operation failed because another client has deleted or received the message.
 func gone(err error) bool {
 	return slices.ContainsFunc([]error{core.ErrNotFound, core.ErrFinished, core.ErrConflict, core.ErrNotLeased}, func(kind error) bool {
 		return errors.Is(err, kind)

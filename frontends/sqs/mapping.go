@@ -1,7 +1,6 @@
 package sqs
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -31,7 +30,6 @@ type carried struct {
 	Trace      string      `json:"trace,omitempty"` // AWSTraceHeader
 	Group      string      `json:"group,omitempty"`
 	Dedup      string      `json:"dedup,omitempty"`
-	Source     string      `json:"source,omitempty"` // the original queue of a dead letter of an early version, which moved it by itself
 }
 
 // carriedBy reads the carried content of a job.
@@ -213,8 +211,8 @@ func (f *Frontend) systemAttributes(r *core.Reply, c *carried, past history, in 
 		add(sysDedup, c.Dedup)
 		add(sysSequence, sequence(r.Seq))
 	}
-	if source := cmp.Or(past.movedFrom, c.Source); source != "" {
-		add(sysDeadSource, f.arnOf(strings.TrimPrefix(source, f.opts.Namespace)))
+	if past.movedFrom != "" {
+		add(sysDeadSource, f.arnOf(strings.TrimPrefix(past.movedFrom, f.opts.Namespace)))
 	}
 	return values
 }

@@ -1,7 +1,6 @@
 package sqs
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -131,7 +130,7 @@ func (f *Frontend) pace(t *moveTask) {
 
 // moveBack moves one message. A message that a receiver holds stays. It fails if the queue to which the message goes does not exist.
 func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) error {
-	to := ""
+	to := info.MovedFrom
 	if t.Destination != "" {
 		to = f.coreName(t.Destination)
 	}
@@ -139,17 +138,6 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) error {
 	op := &core.Move{
 		Tag: 1, Ref: core.Ref{Seq: info.Seq}, If: core.Condition{States: []core.State{core.Ready}, Queue: info.Queue}, Authority: core.ByAnyone,
 		Set: core.JobChange{Attempts: &none},
-	}
-	if to == "" {
-		to = info.MovedFrom
-	}
-	if info.Job != nil {
-		if carried := carriedBy(info.Job); carried.Source != "" {
-			to = cmp.Or(to, carried.Source)
-			carried.Source = ""
-			attributes := carried.encode()
-			op.Set.Attributes = &attributes
-		}
 	}
 	if to == "" {
 		if sources := f.sourcesOf(t.Source); len(sources) == 1 {

@@ -52,7 +52,7 @@ func (f *fixture) task(dead string) object {
 	return f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf(dead)})["Results"].([]any)[0].(object)
 }
 
-func TestMoveTasksGoWithTheirQueue(t *testing.T) {
+func TestDeletingAQueueDeletesItsMoveTasks(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, messages := range []int{0, 3} { // a task that is done, and one that runs

@@ -10,7 +10,7 @@ import (
 	"broker/core"
 )
 
-// Names of documents. On disk.
+// Names of documents, which are stored on disk.
 const (
 	queueDocs = "sqs/queue/"
 	taskDocs  = "sqs/task/"
@@ -41,7 +41,7 @@ func (q *queue) get(name string) string {
 	if s == nil || s.onlyFIFO && !q.FIFO {
 		return ""
 	}
-	return s.usual
+	return s.fallback
 }
 
 // number returns a numeric attribute.
@@ -84,11 +84,6 @@ func (f *Frontend) load() error {
 	})
 	if err != nil {
 		return err
-	}
-	for _, q := range f.queues {
-		if q.redrive.target != "" {
-			c.all(f.redriveRule(q, q)) // an early version has not stored it
-		}
 	}
 	return f.loadTasks(c)
 }
@@ -200,11 +195,10 @@ func (f *Frontend) redriveRule(of, changed *queue) core.Op {
 // groupTag is the tag for a message's group. It is stored on disk.
 const groupTag = "sqs.group"
 
-// share makes the broker keep the order of groups, or let them take turns.
-func (f *Frontend) share(q *queue) []core.Op {
-	name := f.coreName(q.Name)
+// share returns the operation that makes the core keep the order of groups, or let them take turns.
+func (f *Frontend) share(q *queue) core.Op {
 	key := core.JobKey{Kind: core.KeyTag, Tag: groupTag}
-	return []core.Op{&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name, Key: key, Ordered: q.FIFO, Fair: !q.FIFO}}}
+	return &core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: f.coreName(q.Name), Key: key, Ordered: q.FIFO, Fair: !q.FIFO}}
 }
 
 type createQueueInput struct {
@@ -268,7 +262,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 	fresh := (&queue{Name: in.QueueName, Tags: in.Tags, CreatedAt: now.Time().Unix(), FIFO: fifo, PurgedAt: now}).with(in.Attributes, now)
 	ops := []core.Op{&core.CreateQueue{Tag: 1, Queue: f.coreName(in.QueueName)}}
 	if fifo {
-		ops = append(ops, f.share(fresh)...)
+		ops = append(ops, f.share(fresh))
 	}
 	commit, err := f.store(c, fresh, ops...)
 	if err == nil {
@@ -293,7 +287,7 @@ func (q *request) getQueueURL(in *getQueueURLInput) (any, error) {
 	if in.QueueName == "" {
 		return nil, missing("QueueName")
 	}
-	if err := q.mayOne(users, in.QueueName); err != nil {
+	if err := q.mayOne(anyRole, in.QueueName); err != nil {
 		return nil, err
 	}
 	if _, err := q.front.find(in.QueueName); err != nil {
@@ -324,7 +318,7 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
 		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},
 	))
-	purged, err := q.purge(c, name, true)
+	purged, err := c.purge(name, true)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +329,7 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 	c := q.front.open(q.from)
 	defer c.close()
-	commit, err := q.purge(c, q.front.coreName(old.Name), false)
+	commit, err := c.purge(q.front.coreName(old.Name), false)
 	if err != nil {
 		return nil, err
 	}
@@ -353,8 +347,8 @@ func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 	return nil, c.committed(q.ctx, commit)
 }
 
-// purge removes all current messages of a queue, including messages in flight and delayed messages.
-func (q *request) purge(c *client, name string, drop bool) (commit core.Commit, err error) {
+// purge removes all current messages of a queue, including messages in flight and delayed messages. With drop it also removes the queue.
+func (c *client) purge(name string, drop bool) (commit core.Commit, err error) {
 	op := &core.Purge{Tag: 1, Queue: name, Drop: drop}
 	for {
 		r, err := c.one(op)

@@ -102,7 +102,7 @@ func (q *request) retain(of *queue) error {
 	c := q.front.open(q.from)
 	defer c.close()
 	keep := seconds(of.number(retentionPeriod))
-	list := &core.ListJobs{Tag: 1, Queue: q.front.coreName(of.Name), Brief: true, Limit: maxListed, Cursor: 0, State: core.Gone}
+	list := &core.ListJobs{Tag: 1, Queue: q.front.coreName(of.Name), Brief: true, Limit: maxListed}
 	var commit core.Commit
 	for {
 		r, err := c.one(list)

@@ -76,25 +76,6 @@ func TestRetentionOfDeadLetters(t *testing.T) {
 	}
 }
 
-// An early version stored the source of a dead letter in an attribute.
-func TestDeadLetterOfAnEarlyVersion(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	dead := f.create("dead")
-	q := f.create("q", "RedrivePolicy", redriveTo("dead", "2"))
-	f.create("other", "RedrivePolicy", redriveTo("dead", "2"))
-	old := carried{Source: "q"}
-	core.DoOnce(f.engine, core.SQS, &core.Submit{Job: &core.Job{Queue: "dead", Origin: core.SQS, Body: []byte("m"), Attributes: old.encode()}})
-	got := f.receive(dead, "VisibilityTimeout", 0)
-	want(t, "its source", got[0]["Attributes"].(object)[sysDeadSource], f.arnOf("q"))
-	f.engine.Tick()
-	f.do("StartMessageMoveTask", object{"SourceArn": f.arnOf("dead")})
-	f.done.Wait()
-	got = f.receive(q)
-	want(t, "back at its source", bodies(got), "m")
-	want(t, "no source", got[0]["Attributes"].(object)[sysDeadSource], nil)
-}
-
 func TestRemovedRedrivePolicyMovesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -159,7 +159,7 @@ func (q *request) turns(of *queue, messages []*outgoing) error {
 	}
 	var ops []core.Op
 	if !slices.ContainsFunc(r.Sharings, func(s core.Sharing) bool { return s.Queue == name }) {
-		ops = f.share(old)
+		ops = append(ops, f.share(old))
 	}
 	fresh := *old
 	fresh.Fair = true

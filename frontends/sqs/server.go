@@ -134,7 +134,7 @@ func (q *request) start(r *http.Request) (any, error) {
 		return nil, err
 	}
 	c, known := commands[w.action]
-	if !known || c.run == nil {
+	if !known {
 		return nil, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
 	}
 	return c.run(q)

@@ -37,7 +37,7 @@ const (
 // setting is a queue attribute that clients may set.
 type setting struct {
 	name        string
-	usual       string // empty: none
+	fallback    string // value if it is not set; empty: none
 	least, most int    // limits of a number
 	isNumber    bool
 	onlyFIFO    bool
@@ -46,19 +46,19 @@ type setting struct {
 
 // settings are the attributes that clients may set.
 var settings = []setting{
-	{name: visibilityTimeout, usual: "30", isNumber: true, most: 43200},
-	{name: delaySeconds, usual: "0", isNumber: true, most: 900},
-	{name: retentionPeriod, usual: "345600", isNumber: true, least: 60, most: 1209600},
-	{name: maximumSize, usual: "1048576", isNumber: true, least: 1024, most: maxBatchBytes},
-	{name: receiveWait, usual: "0", isNumber: true, most: 20},
+	{name: visibilityTimeout, fallback: "30", isNumber: true, most: 43200},
+	{name: delaySeconds, fallback: "0", isNumber: true, most: 900},
+	{name: retentionPeriod, fallback: "345600", isNumber: true, least: 60, most: 1209600},
+	{name: maximumSize, fallback: "1048576", isNumber: true, least: 1024, most: maxBatchBytes},
+	{name: receiveWait, fallback: "0", isNumber: true, most: 20},
 	{name: redrivePolicy},
 	{name: redriveAllow},
 	{name: policyAttribute},
 	{name: fifoQueue, onlyFIFO: true, words: []string{"true"}},
-	{name: contentDedup, usual: "false", onlyFIFO: true, words: []string{"true", "false"}},
-	{name: dedupScope, usual: "queue", onlyFIFO: true, words: []string{"messageGroup", "queue"}},
-	{name: fifoLimit, usual: "perQueue", onlyFIFO: true, words: []string{"perQueue", "perMessageGroupId"}},
-	{name: managedSSE, usual: "true", words: []string{"true", "false"}},
+	{name: contentDedup, fallback: "false", onlyFIFO: true, words: []string{"true", "false"}},
+	{name: dedupScope, fallback: "queue", onlyFIFO: true, words: []string{"messageGroup", "queue"}},
+	{name: fifoLimit, fallback: "perQueue", onlyFIFO: true, words: []string{"perQueue", "perMessageGroupId"}},
+	{name: managedSSE, fallback: "true", words: []string{"true", "false"}},
 	{name: kmsKey},
 	{name: kmsReuse, isNumber: true, least: 60, most: 86400},
 }
@@ -120,7 +120,7 @@ func (s *setting) valid(value string) bool {
 	switch {
 	case s.isNumber:
 		n, err := strconv.Atoi(value)
-		return err == nil && n >= s.least && n <= s.most || value == "" && s.usual == ""
+		return err == nil && n >= s.least && n <= s.most || value == "" && s.fallback == ""
 	case s.words != nil:
 		return slices.Contains(s.words, value)
 	case len(value) > maxPolicyBytes:

@@ -173,7 +173,7 @@ func TestRouteToAForbiddenQueueIsRefused(t *testing.T) {
 	}
 }
 
-func TestMoveTaskFillsOnlyQueuesThatWereChecked(t *testing.T) {
+func TestMoveTaskMovesOnlyToPermittedQueues(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })

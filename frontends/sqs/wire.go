@@ -61,7 +61,7 @@ func readRequest(r *http.Request, body []byte) (*wireRequest, error) {
 		}
 	}
 	w.form, w.action = treeOf(query), query.Get("Action")
-	if c := commands[w.action]; w.action != "" && (c.run == nil || c.noQueue && w.pathURL != "") {
+	if c, known := commands[w.action]; w.action != "" && (!known || c.noQueue && w.pathURL != "") {
 		return w, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
 	}
 	return w, nil

@@ -16,9 +16,9 @@ import (
 const maxFormDepth = 8
 
 type node struct {
-	value string
-	set   bool
-	kids  map[string]*node
+	value    string
+	set      bool
+	children map[string]*node
 }
 
 func treeOf(form url.Values) *node {
@@ -30,15 +30,15 @@ func treeOf(form url.Values) *node {
 		}
 		at := root
 		for _, part := range parts {
-			kid := at.kids[part]
-			if kid == nil {
-				if at.kids == nil {
-					at.kids = make(map[string]*node)
+			child := at.children[part]
+			if child == nil {
+				if at.children == nil {
+					at.children = make(map[string]*node)
 				}
-				kid = &node{}
-				at.kids[part] = kid
+				child = &node{}
+				at.children[part] = child
 			}
-			at = kid
+			at = child
 		}
 		at.value, at.set = values[0], true
 	}
@@ -47,17 +47,14 @@ func treeOf(form url.Values) *node {
 
 // elements are the members of a list, in the order of their numbers.
 func (n *node) elements() []*node {
-	if n == nil {
-		return nil
-	}
 	type numbered struct {
 		number int
 		*node
 	}
 	var all []numbered
-	for name, kid := range n.kids {
+	for name, child := range n.children {
 		if number, err := strconv.Atoi(name); err == nil && number > 0 {
-			all = append(all, numbered{number, kid})
+			all = append(all, numbered{number, child})
 		}
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return a.number - b.number })
@@ -70,8 +67,8 @@ func (n *node) elements() []*node {
 
 // text is the value of a member; empty: none.
 func (n *node) text(name string) string {
-	if kid := n.kids[name]; kid != nil {
-		return kid.value
+	if child := n.children[name]; child != nil {
+		return child.value
 	}
 	return ""
 }
@@ -90,11 +87,11 @@ func decodeStruct(n *node, to reflect.Value) error {
 			continue
 		}
 		names := queryNames(field)
-		kid := n.kids[names[0]]
-		if kid == nil {
+		child := n.children[names[0]]
+		if child == nil {
 			continue
 		}
-		if err := decodeValue(kid, to.Field(i), names); err != nil {
+		if err := decodeValue(child, to.Field(i), names); err != nil {
 			return err
 		}
 	}
@@ -120,7 +117,7 @@ func decodeValue(n *node, to reflect.Value, names []string) error {
 		if err := decodeValue(n, fresh.Elem(), names); err != nil {
 			return err
 		}
-		if n.set || n.kids != nil {
+		if n.set || n.children != nil {
 			to.Set(fresh)
 		}
 	case reflect.String:
@@ -166,8 +163,8 @@ func decodeMap(n *node, to reflect.Value, names []string) error {
 	to.Set(reflect.MakeMap(to.Type()))
 	for _, e := range n.elements() {
 		value := reflect.New(to.Type().Elem()).Elem()
-		if kid := e.kids[names[2]]; kid != nil {
-			if err := decodeValue(kid, value, names); err != nil {
+		if child := e.children[names[2]]; child != nil {
+			if err := decodeValue(child, value, names); err != nil {
 				return err
 			}
 		}
