@@ -21,6 +21,6 @@
 //
 // # Ownership
 //
-// The core owns every *Job that an operation passes to it, and no one changes it afterwards, so that any number of sessions
+// The core owns every *Job that an operation passes to it, and nothing changes it afterwards, so that any number of sessions
 // may read the same *Job at the same time. Byte slices in replies are read-only.
 package core

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The kinds of refusal a front-end can meet; each has a row in every front-end's table of wire texts.
+// The reasons for which the core refuses an operation. Each has a row in every front-end's table of wire texts.
 var (
 	ErrNotFound   = errors.New("no such job")
 	ErrNoQueue    = errors.New("no such queue")

@@ -37,7 +37,6 @@ var EventKinds = [...]EventKind{
 	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted, EventCancelRequested, EventLogged,
 }
 
-// eventNames are the names of the kinds.
 var eventNames = [...]string{
 	"none", "submitted", "ready", "leased", "progress", "done", "failed", "retrying", "dead", "cancelled", "moved",
 	"released", "lease expired", "changed", "expired", "queue paused", "queue resumed", "queue removed", "worker came",

@@ -42,7 +42,6 @@ type FinishedJob struct {
 	Queue      string
 	Type       string
 	Origin     Protocol
-	Ephemeral  bool
 	Kind       EventKind // EventDone, EventFailed, EventCancelled or EventExpired
 	Detail     string    // as Event.Detail, cut to 255 bytes
 	CreatedAt  Instant

@@ -295,15 +295,15 @@ func UniqueLabel(key string) string {
 
 // Failure describes the last failure of a job, which may be an expired reservation.
 type Failure struct {
-	Type      string   // error class; the front-end truncates it to its own limit
-	Message   string   //
-	Group     string   // joins similar failures of several jobs; the front-end names it
-	Backtrace []string //
-	FailedAt  Instant  // first failure of the job
-	NextAt    Instant  // when the retry is due; zero when there is none
-	Count     uint32   // failures so far, including this one
-	Exception bool     // Gearman WORK_EXCEPTION: Data holds its bytes
-	Data      []byte   // bytes of a Gearman exception or a Workq fail
+	Type      string // error class; the front-end truncates it to its own limit
+	Message   string
+	Group     string // joins similar failures of several jobs; the front-end names it
+	Backtrace []string
+	FailedAt  Instant // first failure of the job
+	NextAt    Instant // when the retry is due; zero when there is none
+	Count     uint32  // failures so far, including this one
+	Exception bool    // Gearman WORK_EXCEPTION: Data holds its bytes
+	Data      []byte  // bytes of a Gearman exception or a Workq fail
 }
 
 // Outcome is how a job ended, as reported to clients that wait for it.
@@ -338,6 +338,9 @@ const (
 	PoisonousMessage = "%d leases in a row ended without a reply from the worker"
 )
 
+// PoisonAfter is the default limit of such leases in a row.
+const PoisonAfter = 20
+
 // The failure of a job with BrokenFails. The number is the job it waited for.
 const (
 	DependencyFailed        = "DependencyFailed"
@@ -347,6 +350,3 @@ const (
 // Damaged is the failure of a job that is dead because the store can no longer read it. The message of the failure is
 // the reason.
 const Damaged = "damaged"
-
-// PoisonAfter is the default limit of such leases in a row.
-const PoisonAfter = 20

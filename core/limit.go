@@ -155,12 +155,11 @@ type SlotUse struct {
 
 // Bounds of limits.
 const (
-	MaxLimits   = 1_000             // limits of one queue, and weights of its keys
-	MaxRate     = 1_000_000         // leases a second
-	MinRate     = 1.0 / (24 * 3600) // one a day
-	MaxWeight   = 1_000
-	MaxSlotUses = 1_000
-
+	MaxLimits    = 1_000             // limits of one queue, and weights of its keys
+	MaxRate      = 1_000_000         // leases a second
+	MinRate      = 1.0 / (24 * 3600) // one a day
+	MaxWeight    = 1_000
+	MaxSlotUses  = 1_000
 	MaxLimitUses = 1_000
 )
 

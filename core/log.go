@@ -44,7 +44,7 @@ type LogLine struct {
 	Number  uint32 // of all lines of the job, from 1
 	At      Instant
 	Text    string
-	Missing uint32 // not zero: this entry stands for so many lines that were not kept; Number is the last of them
+	Missing uint32 // not zero: the entry stands for this many lines that were not kept; Number is that of the last one
 }
 
 // LogChunk is a stored part of a log.
@@ -94,8 +94,8 @@ func (c *LogChunk) Encode() []byte {
 
 var errLogChunk = errors.New("malformed chunk of a log")
 
-// DecodeLogChunk is the inverse of Encode.
-func DecodeLogChunk(b []byte) (c LogChunk, err error) {
+// decodeLogChunk is the inverse of Encode.
+func decodeLogChunk(b []byte) (c LogChunk, err error) {
 	if len(b) == 0 || b[0] != logChunkVersion {
 		return c, errLogChunk
 	}
@@ -130,7 +130,7 @@ func DecodeLogChunk(b []byte) (c LogChunk, err error) {
 // DecodeLog decodes the documents of a log, in any order, and returns the chunks in order.
 func DecodeLog(documents []MetaEntry) (chunks []LogChunk, err error) {
 	for _, d := range documents {
-		c, err := DecodeLogChunk(d.Value)
+		c, err := decodeLogChunk(d.Value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}

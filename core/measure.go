@@ -12,7 +12,7 @@ const (
 	Step1h
 )
 
-// Steps lists all of them.
+// Steps lists all steps.
 var Steps = [...]Step{Step2s, Step1m, Step1h}
 
 // Span is the length of a step.
@@ -66,7 +66,7 @@ type ReadHistograms struct {
 	Rest  bool   // all queues that have no histograms of their own
 }
 
-// Histograms are how long jobs have waited from ready to leased, and run from leased to done or failed.
+// Histograms count how long jobs have waited from ready to leased, and run from leased to done or failed.
 type Histograms struct{ Wait, Run *Histogram }
 
 // The TagOf methods.

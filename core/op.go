@@ -236,7 +236,8 @@ type DropQueue struct {
 	Cursor   uint64
 }
 
-// PauseQueue stops or resumes handing out jobs of a queue. A pause ends after For, if that is not zero. Reply: Accepted, also for an unknown queue, which stays unknown.
+// PauseQueue stops or resumes handing out jobs of a queue. A pause ends after For, if that is not zero. Reply: Accepted, also
+// for an unknown queue, which stays unknown.
 type PauseQueue struct {
 	changing
 	Tag    uint64
@@ -256,14 +257,14 @@ type LimitQueue struct {
 
 // Limits are the limits of a queue; zero is no limit.
 type Limits struct {
-	// A submission of that class is refused while the queue has this many or more unfinished jobs of all priorities,
-	// including running ones.
+	// A submission of high, normal or low priority is refused while the queue has this many or more unfinished jobs of all
+	// priorities, including running ones.
 	MaxHigh, MaxNormal, MaxLow uint32
 
 	Throttle
 }
 
-// MaxOf is that of a priority.
+// MaxOf returns the limit for jobs of a priority.
 func (l *Limits) MaxOf(priority int64) uint32 {
 	switch {
 	case priority > 0:

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// JobPolicy replaces protocol defaults for the jobs of a queue or type. It applies to members that the client has not chosen itself
-// (Job.Own). For each member, the policy of the type overrides the policy of the queue. ExpiresIn, RetainFor and Unstored are read when a
-// job is submitted. All other members are read when they are needed, so changes apply to waiting jobs too. No policy applies to ephemeral
+// JobPolicy replaces protocol defaults for the jobs of a queue or type. It applies to fields that the client has not chosen itself
+// (Job.Own). For each field, the policy of the type overrides the policy of the queue. ExpiresIn, RetainFor and Unstored are read when a
+// job is submitted. All other fields are read when they are needed, so changes apply to waiting jobs too. No policy applies to ephemeral
 // jobs.
 type JobPolicy struct {
-	Has PolicyFields // the members that are set
+	Has PolicyFields // the fields that are set
 
-	MaxAttempts uint32        // this and MaxFails: for jobs that set neither
-	MaxFails    uint32        //
+	MaxAttempts uint32 // like MaxFails, for jobs that set neither of the two
+	MaxFails    uint32
 	Backoff     BackoffRule   // between a failure and the next try
 	Exhausted   Exhausted     // what happens to a job that has used up its attempts or failures; ignored with MoveTo
 	MoveTo      string        // with PolicyExhausted: the queue to which such a job moves instead; its counts restart at zero
@@ -27,10 +27,10 @@ type JobPolicy struct {
 	Unstored bool
 }
 
-// PolicyFields is a set of members of a policy. Stored; never renumbered.
+// PolicyFields is a set of fields of a policy. Stored; never renumbered.
 type PolicyFields uint8
 
-// The members. Jobs may set the members in JobFields themselves; PolicyExpiresIn and PolicyRetainFor only matter when a job is
+// The fields. Jobs may set the fields in JobFields themselves; PolicyExpiresIn and PolicyRetainFor only matter when a job is
 // submitted, for zero values that the client has chosen.
 const (
 	PolicyMaxAttempts PolicyFields = 1 << iota
@@ -108,7 +108,7 @@ func (r *BackoffRule) Valid() bool {
 	return true
 }
 
-// With returns the policy with the members of other set and the members of remove cleared.
+// With returns the policy with the fields of other set and the fields of remove cleared.
 func (p JobPolicy) With(other *JobPolicy, remove PolicyFields) JobPolicy {
 	for _, s := range []struct {
 		of     PolicyFields
@@ -144,7 +144,7 @@ const (
 	PolicyOfType
 )
 
-// PutPolicy changes the policy of a queue or type: members of Set replace existing ones, members of Remove are cleared. Reply:
+// PutPolicy changes the policy of a queue or type: fields of Set replace existing ones, fields of Remove are cleared. Reply:
 // Accepted, or Failed with ErrInvalid (the text says why), ErrFull (there are MaxPolicies), or ErrConfigured (the policy is the
 // configuration's, and FromConfig is not set).
 type PutPolicy struct {

@@ -136,9 +136,9 @@ type JobInfo struct {
 	ExpiresAt  Instant
 	LeaseUntil Instant
 	LeasedAt   Instant
-	Worker     string // id of the worker that holds the lease
-	HeldOver   Protocol
-	HeldFrom   string // address of the connection that holds the lease; empty: the lease belongs to a worker id, or the job is not leased
+	Worker     string   // id of the worker that holds the lease
+	HeldOver   Protocol // of the client that leased it; Internal: not leased
+	HeldFrom   string   // address of the connection that holds the lease; empty: the lease belongs to a worker id, or the job is not leased
 	Attempts   uint32
 	Fails      uint32
 	Tally      Tally
@@ -218,7 +218,7 @@ type QueueCounts struct {
 	Failed    [len(Protocols)]uint64
 	Cancelled [len(Protocols)]uint64 // by protocol of the client, as are the counters below
 	Paused    [len(Protocols)]uint64 // pauses, and ends of pauses
-	Expired   uint64                 // unfinished jobs removed at their ExpiresAt
+	Expired   uint64                 // unfinished jobs removed at their ExpiresAt or StartBefore
 	Released  uint64                 // leases given back, or ended with their connection
 	Dead      uint64                 // moves to the dead set
 }
@@ -233,13 +233,13 @@ type BatchInfo struct {
 	Description string
 	Owner       string
 	CreatedAt   Instant
-	Until       Instant // not committed: removed or committed again then; finished: kept until then; zero: no such time
+	ExpiresAt   Instant // open: removed or closed again then; finished: kept until then; zero: no such time
 	Total       int
-	Pending     int // not done yet
-	Failed      int // pending jobs that have failed at least once
-	Lost        int // pending jobs that have ended as failed
-	Children    int // child batches
-	Committed   bool
+	Pending     int  // not done yet
+	Failed      int  // pending jobs that have failed at least once
+	Lost        int  // pending jobs that have ended as failed
+	Children    int  // child batches
+	Closed      bool // by CloseBatch
 	Complete    CallbackState
 	Success     CallbackState
 	CompleteJob uint64 // the callback; zero: none

@@ -35,12 +35,14 @@ type Schedule struct {
 	// batch.
 	Job *Job
 
-	Backlog    int    // runs are left out while this many jobs of the schedule wait, counted from when Backlog was set; 0: no limit
-	Missed     Missed //
-	MaxMissed  int    // MissedAll: only this many of the newest overdue runs get a job; 0: no limit
-	Paused     bool   // no run is due; runs that were due meanwhile are missed
-	FromConfig bool   // in the configuration file: only operations with FromConfig replace or remove it, and it runs after a
-	// start once a PutSchedule has confirmed it
+	Backlog   int // runs are left out while this many jobs of the schedule wait, counted from when Backlog was set; 0: no limit
+	Missed    Missed
+	MaxMissed int  // MissedAll: only this many of the newest overdue runs get a job; 0: no limit
+	Paused    bool // no run is due; runs that were due meanwhile are missed
+
+	// FromConfig marks a schedule of the configuration file: only operations with FromConfig replace or remove it, and after a start it
+	// runs once a PutSchedule has confirmed it.
+	FromConfig bool
 
 	NextAt   Instant // next run; zero: never. In a PutSchedule it replaces the first time of Cron or Every
 	LastAt   Instant // when the last run was due
@@ -61,7 +63,7 @@ type RecentRun struct {
 	Seq       uint64    // its job; zero: it has none
 	StartedAt Instant   // of the last lease of the job; zero: it was not leased
 	EndedAt   Instant   // zero: the job has not ended
-	Result    RunResult // what happened to it. One RunMissed or RunBacklogged stands for all that were left out then
+	Result    RunResult // what happened to it; one RunMissed or RunBacklogged stands for all runs that were left out then
 	End       EventKind // EventDone, EventFailed, EventDead, EventCancelled or EventExpired; zero: the job has not ended
 }
 

@@ -5,9 +5,9 @@ type Totals struct {
 	Submitted uint64 // admissions
 	Leased    uint64 // hand-outs
 	Done      uint64 // successful ends
-	Failed    uint64 // explicit failures and reservations that ran out as one
+	Failed    uint64 // explicit failures, and expired leases that count as failures
 	Dead      uint64 // moves to the dead set
-	Expired   uint64 // unfinished jobs whose time to live ended
+	Expired   uint64 // unfinished jobs removed at their ExpiresAt or StartBefore
 	Cancelled uint64
 	Released  uint64 // leases given back without a finish
 }
@@ -29,13 +29,12 @@ type Stats struct {
 
 	Reports uint64 // of progress and to logs, since the process started
 
-	Queues    int
-	Batches   int
-	Stopped   bool // the store failed: reads only
-	DiskFull  bool // new jobs are refused
-	Draining  bool // no job is handed out
-	Refusing  bool // new jobs are refused by Drain
-	Committed Commit
+	Queues   int
+	Batches  int
+	Stopped  bool // the store failed: reads only
+	DiskFull bool // new jobs are refused
+	Draining bool // no job is handed out
+	Refusing bool // new jobs are refused by Drain
 }
 
 // Day counts finishes of one UTC day.
@@ -48,6 +47,6 @@ type Day struct {
 // Latency is a histogram of how long something took.
 type Latency struct {
 	Count   uint64
-	Seconds float64            // in all
-	UpTo    map[float64]uint64 // by seconds: how many took at most that long
+	Seconds float64            // sum of all
+	UpTo    map[float64]uint64 // number of values up to so many seconds
 }

@@ -30,12 +30,6 @@ type TimelineEntry struct {
 	Fields   []byte   // Noted: data of the client, in its own form
 }
 
-// The usual length of a timeline, and how many of its first entries it keeps. Job.Timeline requests another length.
-const (
-	TimelineFirst  = 20
-	TimelineLength = 40
-)
-
 // MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text, MaxNoteBytes the size limit
 // of a note.
 const (
@@ -44,12 +38,12 @@ const (
 	MaxNoteBytes    = 64 << 10
 )
 
-// TimelineShape returns First and Length of a job's timeline; asked is Job.Timeline.
-func TimelineShape(asked uint16) (first, length int) {
-	if asked == 0 {
-		return TimelineFirst, TimelineLength
+// TimelineShape returns First and Length of a job's timeline; requested is Job.Timeline.
+func TimelineShape(requested uint16) (first, length int) {
+	if requested == 0 {
+		return 20, 40
 	}
-	return 1, max(2, min(int(asked), MaxTimeline))
+	return 1, max(2, min(int(requested), MaxTimeline))
 }
 
 // Keeps reports whether the entry with this number is kept.

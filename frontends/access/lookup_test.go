@@ -103,7 +103,7 @@ func TestBatchThatAnotherClientOpensMeanwhileIsNotCommitted(t *testing.T) {
 	if r := do(&core.CloseBatch{Tag: 7, Batch: number})[0]; !errors.Is(r.Err, core.ErrNoBatch) {
 		t.Errorf("%+v", r)
 	}
-	if i := other(&core.InspectBatch{Tag: 1, Batch: number}); i.Batch == nil || i.Batch.Committed {
+	if i := other(&core.InspectBatch{Tag: 1, Batch: number}); i.Batch == nil || i.Batch.Closed {
 		t.Errorf("the batch of another client: %+v", i.Batch)
 	}
 }

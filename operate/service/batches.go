@@ -62,7 +62,7 @@ const maxTree = 1000
 func (s *Service) batchOf(b *core.BatchInfo) Batch {
 	v := Batch{
 		ID: s.batchName(b.Number), Number: b.Number, Parent: s.batchName(b.Parent), Description: text(b.Description),
-		CreatedAt: timeOf(b.CreatedAt), ExpiresAt: timeOf(b.Until), Total: b.Total, Done: b.Total - b.Pending, Pending: b.Pending,
+		CreatedAt: timeOf(b.CreatedAt), ExpiresAt: timeOf(b.ExpiresAt), Total: b.Total, Done: b.Total - b.Pending, Pending: b.Pending,
 		Failed: b.Failed, Lost: b.Lost, Children: b.Children, State: "running",
 		Complete: callbackOf(b.CompleteJob, b.Complete), Success: callbackOf(b.SuccessJob, b.Success),
 	}
@@ -70,7 +70,7 @@ func (s *Service) batchOf(b *core.BatchInfo) Batch {
 		v.Progress = float64(v.Done) / float64(b.Total)
 	}
 	switch {
-	case !b.Committed:
+	case !b.Closed:
 		v.State = "open"
 	case b.Success == core.CallbackDone:
 		v.State = "succeeded"

@@ -101,7 +101,7 @@ func TestCallbacksWaitForMembersAndForTheCommit(t *testing.T) {
 	f.want(g, done, enqueued)
 	f.end(g.SuccessJob, true)
 	f.want(g, done, done)
-	if i := g.Info(); i.Until != f.table.Now.Add(retainFinished) || i.Total != 2 || i.Pending != 0 {
+	if i := g.Info(); i.ExpiresAt != f.table.Now.Add(retainFinished) || i.Total != 2 || i.Pending != 0 {
 		t.Errorf("the batch is over: %+v", i)
 	}
 }
@@ -132,7 +132,7 @@ func TestLostMemberRulesOutSuccess(t *testing.T) {
 	f.end(a, false)
 	f.end(g.CompleteJob, true)
 	f.want(g, done, pending)
-	if i := g.Info(); i.Lost != 1 || i.Until == 0 {
+	if i := g.Info(); i.Lost != 1 || i.ExpiresAt == 0 {
 		t.Errorf("the batch is over: %+v", i)
 	}
 }

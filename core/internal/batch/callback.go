@@ -161,8 +161,8 @@ func (s *Batches) Ended(g *Batch) {
 // Info describes a batch to clients.
 func (g *Batch) Info() core.BatchInfo {
 	return core.BatchInfo{
-		Number: g.number, Parent: g.Parent, Description: g.Description, Owner: g.Owner, CreatedAt: g.CreatedAt, Until: g.Until, Total: g.Total,
-		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Lost: g.Lost, Children: g.children.all, Committed: g.Committed,
+		Number: g.number, Parent: g.Parent, Description: g.Description, Owner: g.Owner, CreatedAt: g.CreatedAt, ExpiresAt: g.Until, Total: g.Total,
+		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Lost: g.Lost, Children: g.children.all, Closed: g.Committed,
 		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
 		CompleteJob: g.CompleteJob, SuccessJob: g.SuccessJob,
 	}

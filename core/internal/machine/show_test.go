@@ -442,7 +442,7 @@ func (p *player) batchText(g *core.BatchInfo) string {
 	if g.Parent != 0 {
 		text += fmt.Sprintf(" parent=%d", g.Parent)
 	}
-	if g.Committed {
+	if g.Closed {
 		text += " committed"
 	}
 	state := []string{"pending", "enqueued", "done"}

@@ -66,7 +66,7 @@ func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, de
 	m.schedules.RunEnded(e.Seq, kind, leasedAt(e))
 	f := m.finished.Next()
 	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.Seq, m.queues[e.Queue].Name, e.Origin, kind, e.CreatedAt, m.table.Now
-	f.Attempts, f.Fails, f.Ephemeral, f.Minted = e.Attempts, e.Fails, e.Has(table.Ephemeral), e.ID == (table.Digest{})
+	f.Attempts, f.Fails, f.Minted = e.Attempts, e.Fails, e.ID == (table.Digest{})
 	f.Type, f.LeasedAt, f.Commit = "", leasedAt(e), m.table.ChangeCommit(e)
 	if f.SetTexts("", ""); !f.Minted || detail != "" {
 		id := ""

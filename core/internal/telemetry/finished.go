@@ -25,7 +25,6 @@ type Ended struct {
 	Kind      core.EventKind
 	Origin    core.Protocol
 	Protocol  core.Protocol
-	Ephemeral bool
 	Minted    bool // the core created its id
 }
 
@@ -52,7 +51,7 @@ func (f *Ended) SetTexts(id, detail string) {
 // info returns the job in the form of replies.
 func (f *Ended) info() core.FinishedJob {
 	j := core.FinishedJob{
-		Seq: f.Seq, ID: f.id(), Queue: f.Queue, Type: f.Type, Origin: f.Origin, Ephemeral: f.Ephemeral, Kind: f.Kind,
+		Seq: f.Seq, ID: f.id(), Queue: f.Queue, Type: f.Type, Origin: f.Origin, Kind: f.Kind,
 		Detail: string(f.text[f.idBytes:]), CreatedAt: f.CreatedAt, LeasedAt: f.LeasedAt, FinishedAt: f.At, Attempts: f.Attempts,
 		Fails: f.Fails, Protocol: f.Protocol, Worker: f.Worker,
 	}
