@@ -13,6 +13,12 @@ import (
 	"broker/frontends/frontendtest"
 )
 
+// Fields that only clients read.
+const (
+	fieldParent      protowire.Number = 6
+	fieldPredecessor protowire.Number = 7
+)
+
 // idOf is the uuid of the n-th job of a test.
 func idOf(n int) string { return fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012x", n) }
 
@@ -176,9 +182,9 @@ func (c client) closeJob(worker, raw string) bool {
 	}
 	c.want("nil", "RPOP", u+":onComplete")
 	closed := true
-	if e.parent != "" {
-		c.do("SREM", "conv:job:"+e.parent+":active", e.uuid)
-		parent := c.do("GET", "conv:job:"+e.parent)
+	if p := parentOf(raw); p != "" {
+		c.do("SREM", "conv:job:"+p+":active", e.uuid)
+		parent := c.do("GET", "conv:job:"+p)
 		if parent == "nil" {
 			c.t.Fatalf("the parent of %s is unknown", e.uuid)
 		}
@@ -189,6 +195,19 @@ func (c client) closeJob(worker, raw string) bool {
 	c.want("1", "EXPIRE", "conv:hist:success:2030-01-01_00:00", "3600")
 	c.do("DEL", u)
 	return closed
+}
+
+// parentOf is the uuid of the parent of an encoded job.
+func parentOf(raw string) string {
+	for b := []byte(raw); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if number == fieldParent {
+			parent, _ := protowire.ConsumeString(b[n:])
+			return parent
+		}
+		b = b[n+protowire.ConsumeFieldValue(number, kind, b[n:]):]
+	}
+	return ""
 }
 
 // failJob ends a job like the worker's client after an error.

@@ -266,7 +266,7 @@ func (f *Frontend) whole(ref core.Ref) *core.Reply {
 	return nil
 }
 
-// isActive: the job runs, or has run and waits for its children.
+// isActive reports whether a job runs, or has run and waits for its children.
 func isActive(i *core.JobInfo) bool {
 	return i.State == core.Leased || i.State == core.Done && i.Children > 0
 }

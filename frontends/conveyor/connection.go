@@ -15,11 +15,6 @@ func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 		"# Stats\r\npubsub_dropped:%d\r\n", resp.RedisVersion, s.front.messages.Dropped())), 0
 }
 
-// noteCancel reports a removed job for the audit log.
-func (s *session) noteCancel(uuid string) {
-	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: uuid})
-}
-
 // publish channel message: a worker reports the end of a run.
 func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])

@@ -15,8 +15,7 @@ import (
 // pop is a BRPOP that waits for its reply.
 type pop struct {
 	tag  uint64
-	keys []string // keys as sent by the client, by their position
-	of   map[string]int
+	keys map[string]string // keys as the client has sent them, by the broker's queue
 }
 
 // maxPopKeys limits the queues of one BRPOP.
@@ -34,16 +33,16 @@ func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	case len(keys) > maxPopKeys:
 		return resp.Refuse(b, "ERR too many keys")
 	}
-	wait := &pop{keys: keys, of: make(map[string]int, len(keys))}
+	wait := &pop{keys: make(map[string]string, len(keys))}
 	queues := make([]string, 0, len(keys))
-	for i, text := range keys {
+	for _, text := range keys {
 		k := parseKey(text)
 		if k.kind != keyQueue {
 			return refuseKey(b, text)
 		}
 		queue := s.front.queueOf(k.namespace, k.name)
-		if _, twice := wait.of[queue]; !twice {
-			wait.of[queue] = i
+		if _, twice := wait.keys[queue]; !twice {
+			wait.keys[queue] = text
 			queues = append(queues, queue)
 		}
 	}
@@ -90,7 +89,7 @@ func (s *session) leased(r *core.Reply) {
 
 // appendPopped appends the key and the job.
 func (s *session) appendPopped(b []byte, p *pop, r *core.Reply) []byte {
-	text := p.keys[p.of[r.Job.Queue]]
+	text := p.keys[r.Job.Queue]
 	raw := s.front.encodeJob(parseKey(text).namespace, r.Job, r.Job.Queue, r.Job.Type, r.Lease.Fails)
 	return redcon.AppendBulk(redcon.AppendBulkString(redcon.AppendArray(b, 2), text), raw)
 }

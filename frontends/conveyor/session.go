@@ -82,14 +82,14 @@ func (s *session) ask(op core.Op) *core.Reply {
 	return &core.Reply{Kind: core.Failed, Err: core.ErrShutdown}
 }
 
-// reply writes an answer that rests on a commit, behind the messages that were published before.
+// reply writes an answer that waits for a commit, after the messages that were published earlier.
 func (s *session) reply(b []byte, commit core.Commit) {
 	s.deliverMessages()
 	out := s.Conn.Out()
 	out.Put(append(out.Buf(), b...), commit)
 }
 
-// deliverMessages writes the messages that wait.
+// deliverMessages writes the waiting messages.
 func (s *session) deliverMessages() {
 	out := s.Conn.Out()
 	for _, d := range s.front.messages.Take(&s.Subscriber) {

@@ -126,7 +126,7 @@ func TestFinalFailureIsKept(t *testing.T) {
 	c.want("0", "LLEN", "conv:failed")
 }
 
-func TestConnectionLostBeforeConfirmation(t *testing.T) {
+func TestUnconfirmedJobIsReleasedWithItsConnection(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	c, other := dial(t, s, "worker"), dial(t, s, "other")
@@ -239,7 +239,7 @@ func TestRunningJobsSurviveARestartOfTheBroker(t *testing.T) {
 	}
 }
 
-func TestNamespacesAreApart(t *testing.T) {
+func TestNamespacesAreSeparate(t *testing.T) {
 	t.Parallel()
 	c := dial(t, setup(t), "client")
 	raw := jobIn(1, "q", "p").encode()

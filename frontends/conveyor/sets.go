@@ -84,8 +84,8 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendNull(b), 0
 }
 
-// jobsOf returns the first thousand jobs that a worker holds. A page may end early: anybody may give a connection the name of the
-// worker, and then all leases are looked at.
+// jobsOf returns the first thousand jobs that a worker holds. A page may be short: if a connection also has the worker's name, the core
+// searches all leases.
 func (f *Frontend) jobsOf(worker string) (jobs []core.JobInfo) {
 	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
 	for {

@@ -44,7 +44,7 @@ func TestEventsOfANamespaceNeedReadOnAllItsQueues(t *testing.T) {
 	}
 }
 
-func TestEventsAreAboutJobsThatTheirPublisherMayWorkOn(t *testing.T) {
+func TestPublishNeedsConsumeOnTheQueueOfTheJob(t *testing.T) {
 	t.Parallel()
 	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"alpha"}})
 	core.DoOnce(access.Unguarded(s.Broker), core.Conveyor, &core.Submit{Job: &core.Job{ID: jobIn(2, "", "").uuid, Queue: "secret"}})
@@ -88,7 +88,7 @@ func TestPublisherWithoutReadSeesNoSubscribers(t *testing.T) {
 	}
 }
 
-func TestQueuesWithoutRightsAreNotNamed(t *testing.T) {
+func TestActiveQueuesContainPermittedQueuesOnly(t *testing.T) {
 	t.Parallel()
 	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"a*"}}, access.Grant{Role: access.Read, Queues: []string{"a*"}})
 	c := dial(t, s, "c")
@@ -149,7 +149,7 @@ func TestRangeOfLargeJobsIsRefused(t *testing.T) {
 	}
 }
 
-func TestNameOfAConnectionDoesNotBlockAWorkersLeases(t *testing.T) {
+func TestCheckInFindsLeasesBesideConnectionsWithTheWorkersName(t *testing.T) {
 	t.Parallel()
 	var b core.Broker
 	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend { b = broker; return New(b, Options{}) }, frontendtest.InMemory)

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/access"
 	"broker/frontends/resp"
 )
 
@@ -131,7 +132,7 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		return resp.Refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
 	}
 	if k.kind == keyFailed {
-		return s.appendFailed(b, k, from, to)
+		return s.appendPart(b, k.namespace, core.Find{Filter: s.filterOf(k.namespace, core.Dead), Order: core.OrderDied, Desc: true}, from, to)
 	}
 	if from >= to {
 		return redcon.AppendArray(b, 0), 0
@@ -165,14 +166,6 @@ func bounds(from, to, n int) (first, end int) {
 	return min(from, max(end, 0)), max(end, 0)
 }
 
-// appendInfo appends a job of a list.
-func (s *session) appendInfo(b []byte, namespace string, i *core.JobInfo) []byte {
-	if i.Job == nil {
-		return redcon.AppendNull(b)
-	}
-	return redcon.AppendBulk(b, s.front.encodeJob(namespace, i.Job, i.Queue, i.Type, i.Fails))
-}
-
 // appendJobs appends an array of jobs with their bodies.
 func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte, core.Commit) {
 	n, newest := 0, core.Commit(0)
@@ -182,7 +175,7 @@ func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte,
 		if r.Kind != core.Inspected || r.Job == nil {
 			continue // removed in the meantime
 		}
-		jobs = s.appendInfo(jobs, namespace, r.Info)
+		jobs = redcon.AppendBulk(jobs, s.front.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails))
 		if len(jobs) > s.front.opts.MaxOutputBytes && len(seqs) > 1 {
 			return resp.Refuse(b, "ERR the jobs of this range are too large for one reply; ask for fewer")
 		}
@@ -190,11 +183,6 @@ func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte,
 		n++
 	}
 	return append(redcon.AppendArray(b, n), jobs...), newest
-}
-
-// appendFailed appends a part of the list of failed jobs.
-func (s *session) appendFailed(b []byte, k key, from, to int) ([]byte, core.Commit) {
-	return s.appendPart(b, k.namespace, core.Find{Filter: s.filterOf(k.namespace, core.Dead), Order: core.OrderDied, Desc: true}, from, to)
 }
 
 // appendPart appends the jobs between two positions of a search.
@@ -223,30 +211,38 @@ func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if _, err := strconv.Atoi(args[2]); err != nil {
 		return resp.Refuse(b, resp.NotInteger)
 	}
+	var as core.Condition
 	switch k.kind {
 	case keyQueue:
-		return s.cancel(b, args[3], core.Condition{States: []core.State{core.Ready}, Queue: s.front.queueOf(k.namespace, k.name)})
+		as = core.Condition{States: []core.State{core.Ready}, Queue: s.front.queueOf(k.namespace, k.name)}
 	case keyFailed:
-		return s.cancel(b, args[3], core.InState(core.Dead))
+		as = core.InState(core.Dead)
+	default:
+		return refuseKey(b, args[1])
 	}
-	return refuseKey(b, args[1])
+	n, commit, err := s.cancel(args[3], as)
+	if err != nil {
+		return refuseError(b, err), 0
+	}
+	return redcon.AppendInt(b, n), commit
 }
 
-// cancel removes a job that a client names by its bytes, if the job still has the state that the client expects.
-func (s *session) cancel(b []byte, value string, as core.Condition) ([]byte, core.Commit) {
+// cancel removes a job that a client names by its bytes, if the job still has the state that the client expects. It returns the
+// number of removed jobs.
+func (s *session) cancel(value string, as core.Condition) (n int64, commit core.Commit, err error) {
 	e, err := parseEnvelope([]byte(value))
 	if err != nil || e.uuid == "" {
-		return redcon.AppendInt(b, 0), 0
+		return 0, 0, nil //nolint:nilerr // no job has these bytes
 	}
 	r := s.ask(&core.Cancel{Tag: 1, Ref: core.Ref{ID: e.uuid}, If: as})
 	switch {
-	case r.Kind == core.Failed && (r.Err == core.ErrNotFound || r.Err == core.ErrConflict): //nolint:errorlint // the core's own
-		return redcon.AppendInt(b, 0), 0
+	case errors.Is(r.Err, core.ErrNotFound), errors.Is(r.Err, core.ErrConflict):
+		return 0, 0, nil
 	case r.Kind == core.Failed:
-		return refuseError(b, r.Err), 0
+		return 0, 0, r.Err
 	}
-	s.noteCancel(e.uuid)
-	return redcon.AppendInt(b, 1), r.Commit
+	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: e.uuid})
+	return 1, r.Commit, nil
 }
 
 // zrem key member...
@@ -254,18 +250,15 @@ func zrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyScheduled:
-		removed, newest := 0, core.Commit(0)
+		removed, newest := int64(0), core.Commit(0)
 		for _, value := range args[2:] {
-			reply, commit := s.cancel(nil, value, core.InState(core.Scheduled, core.Retrying))
-			switch {
-			case reply[0] == '-':
-				return append(b, reply...), newest
-			case string(reply) == ":1\r\n":
-				removed++
+			n, commit, err := s.cancel(value, core.InState(core.Scheduled, core.Retrying))
+			if err != nil {
+				return refuseError(b, err), newest
 			}
-			newest = max(newest, commit)
+			removed, newest = removed+n, max(newest, commit)
 		}
-		return redcon.AppendInt(b, int64(removed)), newest
+		return redcon.AppendInt(b, removed), newest
 	case keyWorkers, keyQueues:
 		return redcon.AppendInt(b, int64(s.front.removeMembers(k, args[2:]))), 0
 	}
@@ -324,8 +317,8 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuseKey(b, args[1])
 }
 
-// zrangebyscore key min max. Clients look for due scheduled jobs to move them to their queues. The broker moves them itself, so
-// there are none.
+// zrangebyscore key min max. Clients look for due scheduled jobs to move them to their queues. The broker moves due jobs itself, so
+// only a max in the future finds jobs.
 func zrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	low, high, ok := parseBounds(args[2], args[3])

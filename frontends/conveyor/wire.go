@@ -16,8 +16,6 @@ const (
 	fieldQueue       protowire.Number = 3
 	fieldPayload     protowire.Number = 4
 	fieldRunAt       protowire.Number = 5
-	fieldParent      protowire.Number = 6
-	fieldPredecessor protowire.Number = 7
 	fieldRetry       protowire.Number = 9
 	fieldMaxRetries  protowire.Number = 10
 	fieldLastFailure protowire.Number = 11
@@ -38,11 +36,10 @@ var errEnvelope = errors.New("the value is not a job of Conveyor")
 type envelope struct {
 	before, header, payload, after []byte
 
-	uuid, typ, queue    string
-	parent, predecessor string
-	lastFailure         string
-	runAt               time.Time // zero: none
-	retry, maxRetries   int64
+	uuid, typ, queue  string
+	lastFailure       string
+	runAt             time.Time // zero: none
+	retry, maxRetries int64
 }
 
 // parseEnvelope reads a job. The result refers to raw.
@@ -98,10 +95,6 @@ func (e *envelope) setBytes(number protowire.Number, b []byte) (err error) {
 		e.queue = string(b)
 	case fieldPayload:
 		e.payload = b
-	case fieldParent:
-		e.parent = string(b)
-	case fieldPredecessor:
-		e.predecessor = string(b)
 	case fieldLastFailure:
 		e.lastFailure = string(b)
 	case fieldRunAt:

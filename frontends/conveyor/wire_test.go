@@ -11,20 +11,23 @@ import (
 func TestEnvelopeFields(t *testing.T) {
 	t.Parallel()
 	m := message{
-		uuid: "u", typ: "T", queue: "q", payload: "p", parent: "a", predecessor: "b",
+		uuid: "u", typ: "T", queue: "q", payload: "p",
 		runAt: time.Unix(1_900_000_000, 0), retry: 2, maxRetries: 5,
 	}
 	e, err := parseEnvelope([]byte(m.encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := message{e.uuid, e.typ, e.queue, string(e.payload), e.parent, e.predecessor, e.runAt, uint64(e.retry), uint64(e.maxRetries)}
+	got := message{
+		uuid: e.uuid, typ: e.typ, queue: e.queue, payload: string(e.payload),
+		runAt: e.runAt, retry: uint64(e.retry), maxRetries: uint64(e.maxRetries),
+	}
 	if got != m {
 		t.Errorf("got %+v, want %+v", got, m)
 	}
 }
 
-func TestRetryIsWrittenInItsPlace(t *testing.T) {
+func TestRetryKeepsTheOrderOfFields(t *testing.T) {
 	t.Parallel()
 	m := message{uuid: "u", maxRetries: 5}
 	for _, retry := range []uint64{1, 300, 2, 0} {
@@ -36,7 +39,7 @@ func TestRetryIsWrittenInItsPlace(t *testing.T) {
 	}
 }
 
-func TestChangedBodyIsWritten(t *testing.T) {
+func TestEncodedJobContainsItsChangedBody(t *testing.T) {
 	t.Parallel()
 	e, err := parseEnvelope([]byte(message{uuid: "u", payload: "old", retry: 1}.encode()))
 	if err != nil {

@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -136,7 +137,7 @@ func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 		switch {
 		case r.Kind == core.Queues && len(r.Queues) > 0:
 			return &r.Queues[0], nil
-		case r.Kind == core.Failed && r.Err != core.ErrNoQueue: //nolint:errorlint // replies carry the kinds themselves
+		case r.Kind == core.Failed && !errors.Is(r.Err, core.ErrNoQueue):
 			return nil, r.Err
 		}
 	}
@@ -153,7 +154,7 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	ops = append(ops, &core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
 	replies := c.all(ops...)
 	for _, r := range replies {
-		if r.Kind == core.Failed && r.Err != core.ErrConfigured { //nolint:errorlint // replies carry the kinds themselves
+		if r.Kind == core.Failed && !errors.Is(r.Err, core.ErrConfigured) {
 			return 0, r.Err // sharing from the configuration takes precedence
 		}
 	}
