@@ -157,7 +157,7 @@ func (s *Search) resolveNames() {
 	}
 	s.resolveTags()
 	for _, key := range f.UniqueKeys {
-		s.unique = append(s.unique, s.table.DigestOf(key))
+		s.unique = append(s.unique, table.DigestOf(key))
 	}
 	s.never = s.never || f.HoldsKey && s.table.LockCount() == 0 || f.CancelRequested && s.table.StopCount() == 0
 	if f.Worker != "" {

@@ -160,7 +160,7 @@ func (f *fixture) giveUp(h uint32) *table.Entry {
 	}
 	e := f.table.At(h)
 	e.Clear(table.Held)
-	f.rules.GiveSlot(h, e)
+	f.rules.FreeSlot(h, e)
 	return e
 }
 

@@ -171,7 +171,7 @@ func (r *Rules) countLease(x *lanes, h uint32) {
 // laneSlot is a slot that a leased job has taken in a bucket.
 type laneSlot struct {
 	bucket *bucket
-	worker uint64 // see slotFor
+	worker uint64 // see SlotKey
 	cost   uint32 // of the job
 	timer  timer.ID
 }

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"slices"
 	"time"
 
 	"broker/core"
@@ -70,8 +71,8 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 	switch inAll := q.Jobs(); {
 	case inAll == 0:
 		r.sorted(n)
-	case int(r.table.Next)+sortInCost*inAll <= r.sortStep():
-		for h := uint32(1); h <= r.table.Next; h++ {
+	case int(r.table.LastHandle)+sortInCost*inAll <= r.sortStep:
+		for h := uint32(1); h <= r.table.LastHandle; h++ {
 			if e := r.table.At(h); e.Seq != 0 && e.Queue == n {
 				r.sortIn(h, e, q)
 			}
@@ -86,22 +87,9 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 	r.sortAgain()
 }
 
-// sortStep is the cost of a step.
-func (r *Rules) sortStep() int {
-	if r.sortStepCost > 0 {
-		return r.sortStepCost
-	}
-	return usualSortStep
-}
-
 // drop ends the walk for a queue.
 func (s *laneSort) drop(n uint32) {
-	for i := range s.queues {
-		if s.queues[i].queue == n {
-			s.queues = append(s.queues[:i], s.queues[i+1:]...)
-			return
-		}
-	}
+	s.queues = slices.DeleteFunc(s.queues, func(q sorting) bool { return q.queue == n })
 }
 
 // hasSeenAll reports whether the walk has seen all jobs since the queue joined.
@@ -112,7 +100,7 @@ func (s *laneSort) hasSeenAll(q *sorting) bool {
 // sortAgain sorts at once if that costs less than a step, otherwise it sets the time of the next step.
 func (r *Rules) sortAgain() {
 	s := &r.sort
-	if len(s.queues) == 0 && sortInCost*len(r.buckets) <= r.sortStep() {
+	if len(s.queues) == 0 && sortInCost*len(r.buckets) <= r.sortStep {
 		r.dropRetired()
 	}
 	switch more := len(s.queues) > 0 || s.retired; {
@@ -130,14 +118,14 @@ func (r *Rules) SortTimeout() {
 	if len(s.queues) == 0 {
 		r.dropRetired()
 	}
-	for cost := 0; len(s.queues) > 0 && cost < r.sortStep(); {
+	for cost := 0; len(s.queues) > 0 && cost < r.sortStep; {
 		if s.hasSeenAll(&s.queues[0]) {
 			n := s.queues[0].queue
 			s.queues = s.queues[1:]
 			r.sorted(n)
 			continue
 		}
-		if s.next > r.table.Next {
+		if s.next > r.table.LastHandle {
 			s.next, s.lap = 1, s.lap+1
 			continue
 		}
@@ -228,7 +216,7 @@ func (r *Rules) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 // dropRetired removes the buckets of lanes that are no longer used, in the order of their numbers.
 func (r *Rules) dropRetired() {
 	s := &r.sort
-	for cost := 0; s.retired && cost < r.sortStep(); cost++ {
+	for cost := 0; s.retired && cost < r.sortStep; cost++ {
 		if s.bucket == len(r.buckets) {
 			s.retired = false
 			return
@@ -241,7 +229,7 @@ func (r *Rules) dropRetired() {
 	}
 }
 
-// dropBuckets removes all buckets of lanes.
+// dropBuckets removes the buckets of lanes.
 func (r *Rules) dropBuckets(x *lanes) {
 	for _, b := range r.buckets {
 		if b != nil && b.of == x {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sort"
 
 	"broker/core"
 	"broker/core/internal/table"
@@ -79,13 +78,12 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 		uses = append(uses, use)
 	}
 	if len(uses) > core.MaxLimitUses {
-		sort.Slice(uses, func(i, j int) bool {
-			a, b := &uses[i], &uses[j]
-			return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Name, b.Name)) < 0
+		slices.SortFunc(uses, func(a, b core.LimitUse) int {
+			return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Name, b.Name))
 		})
 		uses = slices.Clip(uses[:core.MaxLimitUses])
 	}
-	sort.Slice(uses, func(i, j int) bool { return uses[i].Name < uses[j].Name })
+	slices.SortFunc(uses, func(a, b core.LimitUse) int { return cmp.Compare(a.Name, b.Name) })
 	return uses
 }
 

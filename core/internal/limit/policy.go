@@ -126,8 +126,7 @@ func (r *Rules) withPolicy(n uint32) *Queue {
 // applyPolicy applies the policy of a queue. If store is set, it stores the policy too. It returns the commit that the reply
 // depends on.
 func (r *Rules) applyPolicy(n uint32, q *Queue, store bool) core.Commit {
-	whole := q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
-	q.Limits.Throttle = whole
+	q.Limits.Throttle = q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
 	commit := core.Commit(0)
 	if store {
 		r.storePolicy(q)

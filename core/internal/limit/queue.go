@@ -20,7 +20,7 @@ type Queue struct {
 	Joining      bool              // the queue gets lanes for a job that joins it, and must not be dropped
 	limitedTypes bool              // the queue has had jobs of types with shared limits
 	slots        uint32            // leases that count against the throttle
-	perWorker    map[uint64]uint32 // the same by holder; see workerBelow
+	perWorker    map[uint64]uint32 // the same by holder; see WorkerBelow
 }
 
 // HasPolicy reports whether a queue has limits or a sharing.
@@ -236,8 +236,5 @@ type Asker struct {
 	Lease  *core.Lease
 }
 
-// SetSortStep sets the cost of a step of laneSort; zero: usualSortStep.
-func (r *Rules) SetSortStep(cost int) { r.sortStepCost = cost }
-
-// MaxStale is how many expired jobs a search for work removes at most; see runnable.
+// MaxStale is how many unfit jobs a search for work removes at most.
 const MaxStale = 16

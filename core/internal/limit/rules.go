@@ -1,15 +1,17 @@
 package limit
 
 import (
+	"cmp"
+
 	"broker/core"
 	"broker/core/internal/table"
 )
 
 // Rules are the limits of all queues. Not safe for concurrent use.
 type Rules struct {
-	table        *table.Table
-	host         Host
-	sortStepCost int // zero: usualSortStep
+	table    *table.Table
+	host     Host
+	sortStep int // cost of a step of laneSort
 
 	queues      []*Queue // by number, from 1
 	limitedJobs limitedJobs
@@ -28,7 +30,7 @@ type Rules struct {
 // usualSortStep.
 func New(t *table.Table, host Host, sortStep int) *Rules {
 	return &Rules{
-		table: t, host: host, sortStepCost: sortStep, queues: make([]*Queue, 1), rates: map[string]core.Instant{},
+		table: t, host: host, sortStep: cmp.Or(sortStep, usualSortStep), queues: make([]*Queue, 1), rates: map[string]core.Instant{},
 		shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
 	}
 }

@@ -174,8 +174,8 @@ func (r *Rules) queuesOf(limits ...*sharedLimit) []uint32 {
 	}
 	if len(types) > 0 {
 		r.table.EachJob(func(_ uint32, e *table.Entry) {
-			if !found[e.Queue] && types[r.table.TypeOf(e)] || found[e.Queue] && !r.queues[e.Queue].limitedTypes && types[r.table.TypeOf(e)] {
-				found[e.Queue], r.queues[e.Queue].limitedTypes = true, true
+			if q := r.queues[e.Queue]; !(found[e.Queue] && q.limitedTypes) && types[r.table.TypeOf(e)] {
+				found[e.Queue], q.limitedTypes = true, true
 			}
 		})
 	}
@@ -328,6 +328,7 @@ func (r *Rules) RestoredShared() {
 	for _, l := range r.restoredLimits {
 		all = append(all, r.setShared(l))
 	}
+	r.restoredLimits = nil
 	r.sortShared(r.queuesOf(all...))
 }
 

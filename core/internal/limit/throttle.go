@@ -123,19 +123,19 @@ func (r *Rules) takeQueueSlot(h uint32, q *Queue, key uint64) {
 	}
 }
 
-// GiveSlot removes a job from the limits of its queue.
-func (r *Rules) GiveSlot(h uint32, e *table.Entry) {
+// FreeSlot removes a job from the limits of its queue.
+func (r *Rules) FreeSlot(h uint32, e *table.Entry) {
 	if !e.Has(table.HasOptional) {
 		return
 	}
 	if x := r.limitsOf(h); x != nil {
 		r.freeLaneSlots(h)
-		r.giveQueueSlot(x, h, e)
+		r.freeQueueSlot(x, h, e)
 	}
 }
 
-// giveQueueSlot removes a job from the limit of the whole queue.
-func (r *Rules) giveQueueSlot(x *jobLimits, h uint32, e *table.Entry) {
+// freeQueueSlot removes a job from the limit of the whole queue.
+func (r *Rules) freeQueueSlot(x *jobLimits, h uint32, e *table.Entry) {
 	if x.slot == slotTaken {
 		r.table.Timers.Remove(&x.slotTimer)
 		q := r.queues[e.Queue]
@@ -152,6 +152,6 @@ func (r *Rules) giveQueueSlot(x *jobLimits, h uint32, e *table.Entry) {
 func (r *Rules) SlotTimeout(h uint32) {
 	x := r.limitsOf(h)
 	x.slotTimer = 0
-	r.giveQueueSlot(x, h, r.table.At(h))
+	r.freeQueueSlot(x, h, r.table.At(h))
 	x.slot = slotOver
 }

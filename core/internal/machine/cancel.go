@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"broker/core"
 	"broker/core/internal/table"
 )
@@ -118,7 +120,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	}
 	m.detach(h, e)
 	e.ReadyAt, e.LostLeases = m.table.Now, 0
-	if m.spent(h, e) {
+	if m.usedUpByPolicy(h, e) {
 		m.setAttempts(h, e, 0) // otherwise it would end again at once
 	}
 	e.Clear(table.ScheduledOrder | table.Broken)
@@ -301,14 +303,14 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 		return removed, 0
 	}
 	looked := 0
-	for h := uint32(op.Cursor) + 1; h <= m.table.Next; h++ {
+	for h := uint32(op.Cursor) + 1; h <= m.table.LastHandle; h++ {
 		if removed == limit || looked == 50*limit {
 			return removed, uint64(h - 1)
 		}
 		looked++
 		e := m.table.At(h)
 		if e.Seq == 0 || only != 0 && e.Queue != only || op.Origin != core.Internal && e.Origin != op.Origin ||
-			len(op.States) > 0 && !contains(op.States, e.State) {
+			len(op.States) > 0 && !slices.Contains(op.States, e.State) {
 			continue
 		}
 		m.purgeJob(h, by)
@@ -325,15 +327,7 @@ func (m *Machine) purgeJob(h uint32, by core.Protocol) {
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
 }
 
-func contains(states []core.State, s core.State) bool {
-	for _, x := range states {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
+// dropType ends a job's use of the name of its type.
 func (m *Machine) dropType(e *table.Entry) {
 	if e.Kind != 0 && m.table.ReleaseType(e) {
 		m.meters.ForgetKind(e.Kind)

@@ -61,7 +61,7 @@ func (c *checker) eachQueue() {
 		if have.able != q.workers || have.woken != q.woken {
 			c.fail("queue %s counts workers %d, woken %d; has %d, %d", q.Name, q.workers, q.woken, have.able, have.woken)
 		}
-		c.line(q)
+		c.waiters(q)
 		c.timer(q.trimTimer != 0)
 		c.timer(q.pauseTimer != 0)
 		c.timer(q.unfitTimer != 0)
@@ -85,8 +85,8 @@ func (c *checker) eachQueue() {
 	}
 }
 
-// counted checks the number of clients that wait for a lease without a registration.
-func (c *checker) counted(q *jobQueue) {
+// waitingLeases checks the number of clients that wait for a lease without a registration.
+func (c *checker) waitingLeases(q *jobQueue) {
 	n := 0
 	slot, place := c.m.waiters.First(&q.waitList)
 	for ; slot != 0; slot, place = c.m.waiters.After(place) {
@@ -99,10 +99,10 @@ func (c *checker) counted(q *jobQueue) {
 	}
 }
 
-// line checks that no client waits while there is a job for it. A client waits with a lease, or is a sleeping worker that was not
+// waiters checks that no client waits while there is a job for it. A client waits with a lease, or is a sleeping worker that was not
 // woken although there are more jobs than woken workers.
-func (c *checker) line(q *jobQueue) {
-	c.counted(q)
+func (c *checker) waiters(q *jobQueue) {
+	c.waitingLeases(q)
 	m := c.m
 	slot, place := m.waiters.First(&q.waitList)
 	for ; slot != 0; slot, place = m.waiters.After(place) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/queue"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -30,8 +31,8 @@ type client struct {
 	parked      bool // a lease is waiting
 	byAbility   bool // the lease is for the queues of its registrations, including future ones
 	lease       core.Lease
-	sleeping    bool   // waiting to be woken
-	sleepTag    uint64 //
+	sleeping    bool // waiting to be woken
+	sleepTag    uint64
 	waitEntries uint32 // its entries in wait lists
 	wait        timer.ID
 	wakeTarget  uint32 // queue of the job that it was woken for, until it responds
@@ -153,7 +154,7 @@ func (m *Machine) stopWaiting(c *client) {
 
 func (m *Machine) leavePlaces(c *client) {
 	if c.waitEntries != 0 {
-		m.waiters.Leave(&c.waitEntries, func(q uint32) *queueLine { return &m.queues[q].waitList }, m.dropIdle)
+		m.waiters.Leave(&c.waitEntries, func(q uint32) *queue.Line { return &m.queues[q].waitList }, m.dropIdle)
 	}
 }
 

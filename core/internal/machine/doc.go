@@ -9,6 +9,6 @@
 //
 // # Files
 //
-// machine.go is the index and Apply; submit.go, lease.go, finish.go, cancel.go, expire.go and inspect.go implement the
-// operations; links.go and batch.go dependencies and batches; replay.go recovery; check.go verifies the invariants.
+// machine.go has Apply; dispatch.go lists the operations; submit.go, lease.go, finish.go, cancel.go, expire.go and inspect.go implement
+// most of them; depend.go and callback.go dependencies and batches; replay.go recovery; check.go verifies the invariants.
 package machine

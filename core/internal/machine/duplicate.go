@@ -76,10 +76,10 @@ func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
 }
 
 // holder returns the job that holds a key in a queue, or zero; it frees an expired key.
-func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.table.DigestOf(key)) }
+func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, table.DigestOf(key)) }
 
 func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
-	h := m.table.FindLock(n, key)
+	h := m.table.FindHolder(n, key)
 	if h == 0 {
 		return 0
 	}

@@ -229,7 +229,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.noteFailed(h, e, &f, final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
 	switch {
 	case final && end.moveTo != "" && !then.bury && !e.Has(table.Rerun):
-		m.moveAway(h, e, end.moveTo, failureText(&f))
+		m.moveExhausted(h, e, end.moveTo, failureText(&f))
 	case final && (then.bury || end.exhausted == core.ExhaustedBury) && !e.Has(table.Ephemeral|table.Rerun):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// holdQueue is HoldQueue: the client keeps a queue, or lets it go.
+// holdQueue is HoldQueue: the client holds a queue, or frees it.
 func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 	if !op.Free {
 		n, q := m.queueNamed(op.Queue)
@@ -20,7 +20,7 @@ func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 	}
 }
 
-// releaseHeldQueues lets go the queues that a leaving client keeps.
+// releaseHeldQueues frees the queues that a leaving client holds.
 func (m *Machine) releaseHeldQueues(c *client) {
 	for _, n := range c.holding {
 		m.free(n)
@@ -28,6 +28,7 @@ func (m *Machine) releaseHeldQueues(c *client) {
 	c.holding = nil
 }
 
+// free ends the hold of a client on a queue.
 func (m *Machine) free(n uint32) {
 	m.queues[n].holders--
 	m.dropIdle(n)

@@ -1,10 +1,35 @@
 package machine
 
 import (
+	"time"
+
 	"broker/core"
 	"broker/core/internal/limit"
 	"broker/core/internal/table"
+	"broker/core/internal/timer"
 )
+
+// grant leases a job to a client or worker for a number of milliseconds; zero: until the connection closes.
+func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *table.Entry, granted uint32) {
+	e.Epoch++
+	e.Clear(table.Untouched)
+	m.waited = e.WaitsSince(m.table.Now)
+	e.LeasedAt = m.table.Now
+	if e.Has(table.Stopping) {
+		m.table.NoteStop(e)
+	}
+	m.table.Enlist(h, e)
+	e.Granted = granted
+	if granted != 0 {
+		until := m.table.Now.Add(time.Duration(granted) * time.Millisecond)
+		e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
+	}
+	m.hold(c, op, h, e)
+	m.stats.LeasedBy[c.protocol]++
+	if e.Has(table.TallyMoves | table.TallyFirstLease) {
+		m.table.TalliedLease(h, e)
+	}
+}
 
 // hold records the holder of a job.
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
@@ -34,7 +59,7 @@ func (m *Machine) unhold(h uint32, e *table.Entry) {
 	m.left = lastHolder{seq: e.Seq, leasedAt: e.LeasedAt}
 	m.table.Unlist(h, e)
 	m.table.Timers.Remove(&e.StateTimer)
-	m.limits.GiveSlot(h, e)
+	m.limits.FreeSlot(h, e)
 	m.stats.LeasedBy[e.HolderFrom]--
 	switch e.HolderKind {
 	case core.HeldByConn:

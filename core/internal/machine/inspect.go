@@ -58,7 +58,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		Epoch: e.Epoch, LostLeases: int(e.LostLeases), Rerun: e.Has(table.Rerun), BodyBytes: int(e.BodyBytes), DoneFailed: e.Has(table.DoneFailed),
 	}
 	if e.State == core.Ready {
-		i.ReadyAt = min(i.ReadyAt, m.table.Now) // its position may be later; see Machine.firstPlace
+		i.ReadyAt = min(i.ReadyAt, m.table.Now) // its position may be later; see Table.FirstPlace
 	}
 	i.Tags, i.FailureGroup = m.table.TagsOf(h), m.table.GroupName(e)
 	if e.Has(table.Traced) {
@@ -113,9 +113,7 @@ func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
 			return core.WaitDraining
 		case q.paused:
 			return core.WaitPaused
-		case q.Reached():
-			return core.WaitLimit
-		case q.Sorting:
+		case q.Reached(), q.Sorting:
 			return core.WaitLimit
 		case m.limits.OutOfTurn(h, e):
 			return core.WaitOrder
@@ -143,11 +141,7 @@ func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
 const maxPage = 1000
 
 func (m *Machine) listJobs(c *client, op *core.ListJobs) {
-	limit := op.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, maxPage)
+	limit := pageLimit(op.Limit)
 	var only uint32
 	if op.Queue != "" {
 		if only = m.table.QueueNumber(op.Queue); only == 0 {
@@ -193,7 +187,7 @@ func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
 // walked adds the jobs after the cursor, in the order of their handles, to a reply.
 func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit int) {
 	looked := 0
-	for h := uint32(op.Cursor) + 1; h <= m.table.Next; h++ {
+	for h := uint32(op.Cursor) + 1; h <= m.table.LastHandle; h++ {
 		if len(r.Jobs) == limit || looked == m.effort.Look {
 			r.Cursor = uint64(h - 1)
 			return
@@ -204,7 +198,7 @@ func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit in
 			continue
 		}
 		if r.Jobs == nil {
-			r.Jobs = make([]core.JobInfo, 0, min(limit, int(m.table.Next-h)+1))
+			r.Jobs = make([]core.JobInfo, 0, min(limit, int(m.table.LastHandle-h)+1))
 		}
 		m.appendInfo(r, h, op.Brief)
 	}

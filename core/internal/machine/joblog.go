@@ -32,7 +32,7 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 		err = errInMemory
 	case m.opts.Format != nil && m.opts.Format() < logFormat:
 		err = errOldFormat
-	case m.refuse != nil || m.unstored() > m.maxUnstored():
+	case m.lacksRoom():
 		err = core.ErrDiskFull
 	}
 	l, wanted, err := m.logOf(c, h, err)

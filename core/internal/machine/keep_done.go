@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// With KeepDone, finished jobs stay Done for a while. Jobs that are kept only by KeepDone are in the list keptDone of
+// With KeepDone, finished jobs stay Done for a while. Jobs that are kept only by KeepDone are in the list KeptDone of
 // their queue, the oldest first.
 
 // keepDone sets how long finished jobs are kept.

@@ -75,8 +75,7 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 		woken = q.woken // each will take a job; see nextWaiter
 	}
 	above += woken
-	switch {
-	case fit:
+	if fit {
 		var unfit []uint32
 		n, unfit = m.limits.CountFit(&q.Queue, askerFor(c, op), above, m.unfit)
 		for _, h := range unfit {
@@ -85,7 +84,7 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 		if len(unfit) >= limit.MaxStale {
 			m.dropRest(q)
 		}
-	default:
+	} else {
 		n = m.limits.OpenFor(&q.Queue, askerFor(c, op), above)
 	}
 	return min(max(q.Room(n)-woken, 0), m.limits.RoomForWorker(&q.Queue, askerFor(c, op)))

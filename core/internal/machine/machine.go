@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -68,7 +67,7 @@ type Machine struct {
 	statsDirty bool
 
 	offers        []uint32 // queues with the offered flag
-	touched       []uint32
+	touched       []uint32 // slots of clients with replies that were not taken
 	meters        *telemetry.Meters
 	finished      telemetry.Finished
 	retention     core.Retention            // of queues that are not in retentions
@@ -89,9 +88,8 @@ type Machine struct {
 
 // New returns an empty machine.
 func New(o Options) *Machine {
-	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
-		opts: o, queues: make([]*jobQueue, 1), clients: make([]*client, 1),
+		opts: o.withDefaults(), queues: make([]*jobQueue, 1), clients: make([]*client, 1),
 		retentions: map[string]core.Retention{},
 	}
 	m.table = table.New(o.table())

@@ -14,10 +14,10 @@ func (m *Machine) policyOn(e *table.Entry, member core.PolicyFields) *core.JobPo
 	if m.policies.None() {
 		return nil
 	}
-	return m.policySaying(e, member)
+	return m.findPolicy(e, member)
 }
 
-func (m *Machine) policySaying(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
+func (m *Machine) findPolicy(e *table.Entry, member core.PolicyFields) *core.JobPolicy {
 	if e.Has(table.Ephemeral) {
 		return nil
 	}
@@ -88,14 +88,16 @@ func (m *Machine) endUsedUp(h uint32, e *table.Entry) {
 		m.recordRunEnd(h, e, core.EventFailed, "no attempts left")
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	case end.moveTo != "":
-		m.moveAway(h, e, end.moveTo, why)
+		m.moveExhausted(h, e, end.moveTo, why)
 	default:
 		m.failJob(h, e.HolderFrom, &core.Failure{Type: core.AttemptsUsedUp, Message: why}, afterFail{final: true, bury: true})
 	}
 }
 
-// spent reports whether a policy that was set in the meantime allows a ready job no further lease.
-func (m *Machine) spent(h uint32, e *table.Entry) bool { return m.limitedByPolicy(e) && m.usedUp(h, e) }
+// usedUpByPolicy reports whether a policy that was set in the meantime allows a ready job no further lease.
+func (m *Machine) usedUpByPolicy(h uint32, e *table.Entry) bool {
+	return m.limitedByPolicy(e) && m.usedUp(h, e)
+}
 
 // limitedByPolicy reports whether a policy sets the number of leases of a job.
 func (m *Machine) limitedByPolicy(e *table.Entry) bool {
@@ -109,7 +111,7 @@ func (m *Machine) unfit(h uint32) bool {
 }
 
 func (m *Machine) isUnfit(h uint32, e *table.Entry) bool {
-	return e.Has(table.HasOptional) && m.stale(h) || e.Attempts > 0 && (m.spent(h, e) || m.toMove(h, e))
+	return e.Has(table.HasOptional) && m.stale(h) || e.Attempts > 0 && (m.usedUpByPolicy(h, e) || m.isSpent(h, e))
 }
 
 // dropUnfit removes a job that is unfit from its queue.
@@ -120,10 +122,10 @@ func (m *Machine) dropUnfit(h uint32) {
 	}
 	e := m.table.At(h)
 	m.detach(h, e)
-	if m.spent(h, e) {
+	if m.usedUpByPolicy(h, e) {
 		m.endUsedUp(h, e)
 	} else {
-		m.moveOn(h, e)
+		m.moveSpentJob(h, e)
 	}
 }
 
@@ -152,9 +154,9 @@ func failureText(f *core.Failure) string {
 	return f.Type + ": " + f.Message
 }
 
-// moveAway moves a detached job to the queue for jobs that have used up their leases or failures. There it starts like a new
+// moveExhausted moves a detached job to the queue for jobs that have used up their leases or failures. There it starts like a new
 // job.
-func (m *Machine) moveAway(h uint32, e *table.Entry, to, why string) {
+func (m *Machine) moveExhausted(h uint32, e *table.Entry, to, why string) {
 	m.table.SetFirstFail(h, e, 0)
 	m.table.ForgetPriorFailure(h)
 	m.setAttempts(h, e, 0)

@@ -14,8 +14,6 @@ import (
 	"broker/core/internal/timer"
 )
 
-type queueLine = queue.Line
-
 // jobQueue is one queue: its jobs in order, its counters, its waiting workers. There may be a million, most with one job: what few queues
 // need is behind pointers.
 type jobQueue struct {
@@ -25,7 +23,7 @@ type jobQueue struct {
 	knownSince   core.Instant // when the queue was created
 	visitMark    uint64       // the last list of names in which the queue occurred; see Machine.visitMark
 	woken        int          // workers that were woken for its jobs and have not responded yet
-	waitList     queueLine
+	waitList     queue.Line
 	offered      bool // see Machine.offers
 	wakeTimedOut bool // a worker was woken for a job and has not responded in time
 	stored       bool // its settings are stored
@@ -190,6 +188,7 @@ type queueMeta struct {
 	Spent core.SpentRule `json:"spent,omitzero"`
 }
 
+// queueMetaPrefix is the prefix of the names of the meta entries of queues. It is on disk and never changes.
 const queueMetaPrefix = "core/queue/"
 
 // storeQueue stores a queue's settings unless they are the defaults.
@@ -207,11 +206,7 @@ func (m *Machine) storeQueue(q *jobQueue) {
 		q.stored = false
 		return
 	}
-	value, err := json.Marshal(k)
-	if err != nil {
-		panic("machine: a queue's settings cannot be encoded: " + err.Error())
-	}
-	m.table.WriteMeta([]core.MetaEntry{{Name: name, Value: value}})
+	m.table.WriteMeta([]core.MetaEntry{{Name: name, Value: table.Encode(k)}})
 	q.stored = true
 }
 

@@ -24,8 +24,7 @@ import (
 
 // SetOptions replaces the options of New, before the last call of Restore.
 func (m *Machine) SetOptions(o Options) {
-	m.opts = o
-	m.limits.SetSortStep(o.SortStep)
+	m.opts = o.withDefaults()
 	m.table.SetOptions(o.table())
 }
 
@@ -89,7 +88,7 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		m.table.RestoreEntry(name, value)
 	}
 	if err != nil {
-		return fmt.Errorf("mark %s: %w", name, err)
+		return fmt.Errorf("meta entry %s: %w", name, err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 		return
 	}
 	if x := m.table.Optional(h); x != nil && x.StartKey != (table.Digest{}) {
-		m.table.LockDigest(h, x.StartKey)
+		m.table.LockUnique(h, x.StartKey)
 		x.StartKey = table.Digest{}
 		e.Clear(table.Unlocked)
 	}
@@ -33,7 +33,7 @@ func (m *Machine) rerunRefusal(h uint32, e *table.Entry) error {
 		return core.ErrInvalid
 	case e.State != core.Leased:
 		return core.ErrNotLeased
-	case x != nil && x.StartKey != (table.Digest{}) && m.table.FindLock(e.Queue, x.StartKey) != 0:
+	case x != nil && x.StartKey != (table.Digest{}) && m.table.FindHolder(e.Queue, x.StartKey) != 0:
 		return core.ErrNotUnique
 	}
 	return nil

@@ -61,15 +61,15 @@ func (m *Machine) setAttempts(h uint32, e *table.Entry, n uint32) {
 	}
 }
 
-// toMove reports whether a ready job moves to another queue instead of a further lease.
-func (m *Machine) toMove(h uint32, e *table.Entry) bool {
+// isSpent reports whether a ready job has had its leases in this queue, so the SpentRule moves it.
+func (m *Machine) isSpent(h uint32, e *table.Entry) bool {
 	rule := m.queues[e.Queue].spent
 	return rule != nil && m.leasesHere(h, e) >= rule.Leases && !e.Has(table.Ephemeral) && e.Words&table.EndFails == 0 &&
 		(e.MaxAttempts == 0 || e.MaxAttempts == math.MaxUint32)
 }
 
-// moveOn moves a detached job by the SpentRule of its queue.
-func (m *Machine) moveOn(h uint32, e *table.Entry) {
+// moveSpentJob moves a detached job by the SpentRule of its queue.
+func (m *Machine) moveSpentJob(h uint32, e *table.Entry) {
 	q, why := m.queues[e.Queue], fmt.Sprintf(core.AttemptsUsedUpMessage, m.leasesHere(h, e))
 	if rule := q.spent; rule.ExpiresIn > 0 && e.ExpiresAt != 0 && !e.Has(table.KeepsOutcome) {
 		since := e.CreatedAt
@@ -83,7 +83,7 @@ func (m *Machine) moveOn(h uint32, e *table.Entry) {
 	m.rehome(h, e, q.spent.To, why)
 }
 
-// restoreMove restores what moveOn has changed.
+// restoreMove restores the changes of moveSpentJob.
 func (m *Machine) restoreMove(h uint32, e *table.Entry, s *record.Status) {
 	if s.Moved == nil || s.Moved.From == "" && s.Moved.After == 0 {
 		return

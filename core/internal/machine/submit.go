@@ -154,7 +154,7 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 			there = 0
 		}
 	}
-	if m.unstored() > m.maxUnstored() && !j.Ephemeral {
+	if m.unstored() > m.opts.MaxUnstored && !j.Ephemeral {
 		return 0, 0, core.ErrDiskFull
 	}
 	if err := m.closedTo(j.Ephemeral); err != nil {

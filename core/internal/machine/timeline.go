@@ -99,7 +99,7 @@ func (m *Machine) annotate(c *client, op *core.Annotate) {
 	case err != nil:
 	case e.Has(table.Ephemeral), len(op.Text)+len(op.Fields) > core.MaxNoteBytes:
 		err = core.ErrInvalid
-	case m.refuse != nil || m.unstored() > m.maxUnstored():
+	case m.lacksRoom():
 		err = core.ErrDiskFull
 	}
 	if m.rejected(c, op.Tag, e, err) {

@@ -1,11 +1,8 @@
 package machine
 
 import (
-	"time"
-
 	"broker/core"
 	"broker/core/internal/table"
-	"broker/core/internal/timer"
 )
 
 // transferLease transfers a lease to a worker with an id.
@@ -38,26 +35,4 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	}}
 	r.Commit = m.table.ChangeCommit(e)
 	m.reply(c, r)
-}
-
-// grant leases a job to a client or worker for a number of milliseconds; zero: until the connection closes.
-func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *table.Entry, granted uint32) {
-	e.Epoch++
-	e.Clear(table.Untouched)
-	m.waited = e.WaitsSince(m.table.Now)
-	e.LeasedAt = m.table.Now
-	if e.Has(table.Stopping) {
-		m.table.NoteStop(e)
-	}
-	m.table.Enlist(h, e)
-	e.Granted = granted
-	if granted != 0 {
-		until := m.table.Now.Add(time.Duration(granted) * time.Millisecond)
-		e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
-	}
-	m.hold(c, op, h, e)
-	m.stats.LeasedBy[c.protocol]++
-	if e.Has(table.TallyMoves | table.TallyFirstLease) {
-		m.table.TalliedLease(h, e)
-	}
 }

@@ -40,3 +40,16 @@ func TestSlowDiskBoundsUnstoredJobs(t *testing.T) {
 		t.Fatalf("refused after the commit: %v", err)
 	}
 }
+
+func TestNewOptionsHaveTheDefaultLimitOfUnstoredJobs(t *testing.T) {
+	t.Parallel()
+	m := New(Options{StartedAt: 1})
+	m.SetOptions(Options{Persist: true, StartedAt: 1})
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Gearman})
+	for range 2 {
+		m.Apply(2, c, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}})
+		if r := m.Take(c, nil)[0]; r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (m *Machine) changeRefusal(e *table.Entry, set *core.JobChange) error {
 	switch {
 	case !set.IsValid():
 		return core.ErrInvalid
-	case set.Body != nil && !e.Unstored() && (m.refuse != nil || m.unstored() > m.maxUnstored()):
+	case set.Body != nil && !e.Unstored() && m.lacksRoom():
 		return core.ErrDiskFull
 	}
 	return nil

@@ -10,7 +10,7 @@ type Work struct {
 	Queue     string              // LeasedJob, LeasedJobLater: queue of the job, which the store may not know
 	Fails     uint32              // FailureOfDead: how many failures the reply may show
 	Find      *core.Find          // FoundByRecords
-	Documents *core.ReadDocuments // Documents
+	Documents *core.ReadDocuments // StoredDocuments
 }
 
 // Needs says which data a reply needs.

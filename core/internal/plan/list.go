@@ -115,7 +115,7 @@ func (r *List) submitRefusal(j *core.Job) error {
 	return r.namedRefusal()
 }
 
-func (r *List) lockOf(j *core.Job) lock { return lock{j.Queue, r.table.DigestOf(j.UniqueKey)} }
+func (r *List) lockOf(j *core.Job) lock { return lock{j.Queue, table.DigestOf(j.UniqueKey)} }
 
 // Note records the effects that an operation will have, once it has passed its check.
 func (r *List) Note(op core.Op) {

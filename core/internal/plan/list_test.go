@@ -99,7 +99,7 @@ func TestListFindsTheJobsThatItsOperationsTake(t *testing.T) {
 	if err := check(t, r, &core.Submit{Job: job}, &core.Move{Ref: first, Queue: "q", After: []core.Ref{second}}); err != nil {
 		t.Fatal(err)
 	}
-	key := jobs.DigestOf("key")
+	key := table.DigestOf("key")
 	if r.Joining("q") != 2 || r.Bytes() < 100 || !r.Locks("q", key) || r.Locks("r", key) || !r.Settles(first.Seq) || r.Settles(second.Seq) {
 		t.Errorf("joining %d, %d bytes, locks %v, settles %v", r.Joining("q"), r.Bytes(), r.Locks("q", key), r.Settles(first.Seq))
 	}

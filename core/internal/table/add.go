@@ -157,7 +157,7 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	}
 	t.bySeq.put(j.Seq, h)
 	if j.ID != "" {
-		e.ID = t.DigestOf(j.ID)
+		e.ID = DigestOf(j.ID)
 		t.byID[e.ID] = h
 		if core.IsUUIDv4(j.ID) {
 			e.Set(IDIsUUIDv4)
@@ -167,7 +167,7 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 		e.ExpiryTimer = t.Timers.Add(e.ExpiresAt, timer.Owner{Kind: TimerExpiry, Handle: h})
 	}
 	if j.Unique != core.UniqueNone && j.UniqueKey != "" {
-		t.lockUnique(h, j.UniqueKey)
+		t.LockUnique(h, DigestOf(j.UniqueKey))
 	}
 	t.indexOptional(h, j)
 	return h
@@ -248,7 +248,7 @@ func PayloadBytes(j *core.Job) int {
 
 // EachJob walks all jobs in the order of their handles.
 func (t *Table) EachJob(fn func(h uint32, e *Entry)) {
-	for h := uint32(1); h <= t.Next; h++ {
+	for h := uint32(1); h <= t.LastHandle; h++ {
 		if e := t.At(h); e.Seq != 0 {
 			fn(h, e)
 		}

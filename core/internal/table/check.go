@@ -292,7 +292,7 @@ func (c *Check) queue(n uint32, q *Queue, classes *[3]int) {
 	c.sorted(q.Name, &q.Scheduled, q.Count[core.Scheduled], t.Before, func(e *Entry) bool { return e.State == core.Scheduled })
 	var class [3]int
 	for _, h := range q.Ready.Slice(0, q.Ready.Len(), nil) {
-		class[ClassOf(t.At(h).Priority())]++
+		class[classOf(t.At(h).Priority())]++
 	}
 	for i, jobs := range class {
 		classes[i] += jobs

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -40,8 +41,9 @@ func (t *Table) Touch(h uint32, e *Entry) {
 	t.changed = append(t.changed, h)
 }
 
-func (t *Table) WriteMeta(marks []core.MetaEntry) {
-	for _, k := range marks {
+// WriteMeta sets or removes meta entries that clients can read.
+func (t *Table) WriteMeta(entries []core.MetaEntry) {
+	for _, k := range entries {
 		if k.Value == nil {
 			delete(t.meta, k.Name)
 		} else {
@@ -119,7 +121,7 @@ func (t *Table) MetaValue(name string) []byte { return t.meta[name] }
 
 // RestoreEntry restores a meta entry.
 func (t *Table) RestoreEntry(name string, value []byte) {
-	t.meta[name] = append([]byte(nil), value...)
+	t.meta[name] = bytes.Clone(value)
 }
 
 // AddMeta appends meta entries to the open batch. No reply depends on them.

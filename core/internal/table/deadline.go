@@ -6,7 +6,7 @@ const (
 	TimerExpiry                // job: expiry or end of retention
 	TimerWait                  // client: waiting lease, or a wake-up without response
 	TimerWatch                 // watcher: deadline of a wait
-	TimerBatch                 // batch: not committed in time
+	TimerBatch                 // batch: not committed in time, or finished long enough ago
 	TimerSlot                  // job: its throttle slot becomes free
 	TimerIdle                  // queue: unused for long
 	TimerSchedule              // schedule: due

@@ -62,6 +62,7 @@ func (t *Table) joinGroup(h uint32, e *Entry) {
 	t.JoinGroupNamed(h, e, name)
 }
 
+// JoinGroupNamed adds a retrying or dead job to the failure group with a name, unless it is in one.
 func (t *Table) JoinGroupNamed(h uint32, e *Entry, name string) {
 	g := &t.Groups
 	if name == "" || e.Holder != 0 {
@@ -76,6 +77,7 @@ func (t *Table) JoinGroupNamed(h uint32, e *Entry, name string) {
 	g.Jobs[e.Holder].Push(h, t.Older)
 }
 
+// LeaveGroup removes a job from its failure group.
 func (t *Table) LeaveGroup(h uint32, e *Entry) {
 	if e.Holder == 0 {
 		return

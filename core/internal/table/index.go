@@ -14,7 +14,8 @@ type Digest [2]uint64
 // seeds are the random seeds of this process.
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-func digestOf(s string) Digest {
+// DigestOf represents a text in the indexes.
+func DigestOf(s string) Digest {
 	d := Digest{maphash.String(seeds[0], s), maphash.String(seeds[1], s)}
 	if d == (Digest{}) {
 		d[0] = 1 // zero means "none"
@@ -27,7 +28,7 @@ func (t *Table) Find(ref core.Ref) uint32 {
 	if ref.Seq != 0 {
 		return t.Handle(ref.Seq)
 	}
-	if h := t.byID[digestOf(ref.ID)]; h != 0 {
+	if h := t.byID[DigestOf(ref.ID)]; h != 0 {
 		return h
 	}
 	if seq, milli, ok := core.ParseMintedID(ref.ID); ok {
@@ -45,10 +46,11 @@ func (t *Table) Find(ref core.Ref) uint32 {
 
 // FindUnique returns the unfinished job that holds a key in a queue, or in any queue if queue is zero.
 func (t *Table) FindUnique(queue uint32, key string) uint32 {
-	return t.FindLock(queue, digestOf(key))
+	return t.FindHolder(queue, DigestOf(key))
 }
 
-func (t *Table) FindLock(queue uint32, key Digest) uint32 {
+// FindHolder is FindUnique for the digest of a key.
+func (t *Table) FindHolder(queue uint32, key Digest) uint32 {
 	h := t.byUnique[key]
 	for h != 0 {
 		e := t.At(h)
@@ -60,9 +62,8 @@ func (t *Table) FindLock(queue uint32, key Digest) uint32 {
 	return 0
 }
 
-func (t *Table) lockUnique(h uint32, key string) { t.LockDigest(h, digestOf(key)) }
-
-func (t *Table) LockDigest(h uint32, key Digest) {
+// LockUnique gives a job a unique key, which must be free in its queue.
+func (t *Table) LockUnique(h uint32, key Digest) {
 	e := t.At(h)
 	e.Unique = key
 	e.UniqueNext = t.byUnique[e.Unique]
@@ -115,6 +116,7 @@ func (t *Table) Holders(key Digest) (handles []uint32) {
 	return handles
 }
 
+// LinkedJobs lists the numbers of the jobs with an Optional, in order.
 func (t *Table) LinkedJobs() []uint64 {
 	seqs := make([]uint64, 0, len(t.optionals))
 	if len(t.optionals) < t.Live/16 {
@@ -132,6 +134,3 @@ func (t *Table) LinkedJobs() []uint64 {
 	}
 	return seqs
 }
-
-// DigestOf represents a text in the indexes.
-func (t *Table) DigestOf(text string) Digest { return digestOf(text) }

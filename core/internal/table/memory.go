@@ -1,10 +1,8 @@
 package table
 
-import (
-	"maps"
-)
+import "maps"
 
-// maxCollected limits the chunks kept for the result of one job, maxCollectedTotal the chunks of all jobs. Beyond these
+// maxCollected limits the chunks kept for the result of one job, MaxCollectedTotal the chunks of all jobs. Beyond these
 // limits, the result of a job has only the bytes of the completion.
 const (
 	maxCollected      = 64 << 20
@@ -21,6 +19,7 @@ func (t *Table) Collect(n *Transient, data []byte) {
 	t.Collected += len(data)
 }
 
+// DropCollected forgets the chunks of a job's result.
 func (t *Table) DropCollected(n *Transient) {
 	t.Collected -= len(n.Data)
 	n.Data = nil

@@ -61,6 +61,7 @@ type Transient struct {
 	written  int
 }
 
+// EnsureOptional returns the Optional of a job, and creates it if there is none.
 func (t *Table) EnsureOptional(h uint32) *Optional {
 	e := t.At(h)
 	if !e.Has(HasOptional) {
@@ -78,6 +79,7 @@ func (t *Table) Optional(h uint32) *Optional {
 	return t.optionals[h]
 }
 
+// EnsureTransient returns the Transient of a job, and creates it if there is none.
 func (t *Table) EnsureTransient(h uint32) *Transient {
 	e := t.At(h)
 	if !e.Has(HasTransient) {

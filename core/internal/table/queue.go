@@ -13,7 +13,7 @@ type Queue struct {
 	Scheduled queue.List  // for lists; the timer decides when they are due
 	KeptDone  *queue.List // jobs kept only for the retention of the queue; nil: there was none yet
 	Count     [len(core.States) + 1]int
-	Class     [3]int // ready jobs by classOf
+	Class     [3]int // ready jobs by class; see ClassHigh
 	Hidden    bool   // purged: not listed until a job is ready here or a client names it
 }
 
@@ -23,6 +23,7 @@ func (q *Queue) Unfinished() int {
 		q.Count[core.Retrying]
 }
 
+// Jobs is the number of all jobs of a queue.
 func (q *Queue) Jobs() int { return q.Unfinished() + q.Count[core.Done] + q.Count[core.Dead] }
 
 // Kept is the number of jobs in KeptDone.
@@ -36,25 +37,15 @@ func (q *Queue) Kept() int {
 // ListOf returns the queue's list of its jobs in a state; nil: there is none yet.
 func (q *Queue) ListOf(state core.State) *queue.List {
 	switch state {
-	case core.Ready, core.Scheduled:
-		return q.list(state)
+	case core.Ready:
+		return &q.Ready
+	case core.Scheduled:
+		return &q.Scheduled
 	case core.Retrying, core.Done, core.Dead:
 		if q.ByState != nil {
 			return &q.ByState[state]
 		}
 	case core.Gone, core.Blocked, core.Leased:
-	}
-	return nil
-}
-
-// list is the ordered list of the jobs in a state, or nil.
-func (q *Queue) list(s core.State) *queue.List {
-	switch s {
-	case core.Ready:
-		return &q.Ready
-	case core.Scheduled:
-		return &q.Scheduled
-	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
 	}
 	return nil
 }
@@ -97,7 +88,7 @@ func (t *Table) QueueCount() int { return len(t.names) }
 // SetState is the only function that sets Entry.State; it updates the counters of the queue and of all jobs.
 func (t *Table) SetState(e *Entry, to core.State) {
 	if e.Has(Listed) {
-		panic("machine: a job leaves its state and stays in the list of it")
+		panic("table: a job leaves its state and stays in its list")
 	}
 	q, from := t.queues[e.Queue], e.State
 	e.State = to
@@ -117,7 +108,7 @@ func (t *Table) SetState(e *Entry, to core.State) {
 }
 
 func (t *Table) countClass(q *Queue, priority int64, n int) {
-	class := ClassOf(priority)
+	class := classOf(priority)
 	q.Class[class] += n
 	t.Class[class] += n
 }
@@ -129,7 +120,8 @@ const (
 	ClassLow
 )
 
-func ClassOf(priority int64) int {
+// classOf returns the class of a priority.
+func classOf(priority int64) int {
 	switch {
 	case priority > 0:
 		return ClassHigh

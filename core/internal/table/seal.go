@@ -36,7 +36,7 @@ func (t *Table) Seal(into *Sealed) {
 	b.Changes = append(b.Changes, t.removed...)
 	t.removed = reusable(t.removed)
 	for _, h := range t.changed {
-		if h > t.Next {
+		if h > t.LastHandle {
 			continue // removed, and the slab has shrunk
 		}
 		e := t.At(h)
@@ -154,7 +154,7 @@ func (t *Table) Committed(s *Sealed) {
 	t.inflightBytes = 0
 	t.Durable = s.Commit
 	for _, j := range s.handles {
-		if j.handle > t.Next {
+		if j.handle > t.LastHandle {
 			continue
 		}
 		e := t.At(j.handle)

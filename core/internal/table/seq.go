@@ -12,7 +12,7 @@ type seqIndex struct {
 	near  [8]*seqPage
 }
 
-// keepMap: an empty map is kept if it never had more pages than this.
+// keepMap is up to how many pages a map may have had to be kept once it is empty.
 const keepMap = 64
 
 const seqPageBits = 6
@@ -98,7 +98,7 @@ func (x *seqIndex) drop(seq uint64) {
 // seqWalker walks all jobs in the order of their numbers, in either direction. No job may be added or removed
 // meanwhile.
 type seqWalker struct {
-	Add  *seqIndex
+	of   *seqIndex
 	at   int // index into order
 	in   int // next position in the page
 	back bool
@@ -107,7 +107,7 @@ type seqWalker struct {
 // from starts a walk at the job with number seq, or the next one in the walk's direction.
 func (x *seqIndex) from(seq uint64, back bool) seqWalker {
 	at, there := slices.BinarySearch(x.order, seq>>seqPageBits)
-	w := seqWalker{Add: x, at: at, back: back}
+	w := seqWalker{of: x, at: at, back: back}
 	switch {
 	case there:
 		w.in = int(seq & (1<<seqPageBits - 1))
@@ -119,8 +119,8 @@ func (x *seqIndex) from(seq uint64, back bool) seqWalker {
 
 // Next returns the next job, or zero at the end.
 func (w *seqWalker) Next() uint32 {
-	for w.at >= 0 && w.at < len(w.Add.order) {
-		p := w.Add.pages[w.Add.order[w.at]]
+	for w.at >= 0 && w.at < len(w.of.order) {
+		p := w.of.pages[w.of.order[w.at]]
 		for p != nil && w.in >= 0 && w.in < 1<<seqPageBits {
 			h := p.handles[w.in]
 			if w.in++; w.back {

@@ -11,18 +11,10 @@ import (
 
 // The functions of this file are for comparisons in tests. They are not methods, so that the linker leaves them out of the program.
 
-// AllQueues are the names of all queues, in order.
-func AllQueues(t *Table) (names []string) {
-	for _, n := range t.SortedQueues() {
-		names = append(names, t.queues[n].Name)
-	}
-	return names
-}
-
 // IsFound reports whether a job is found by its id, and by its unique key.
 func IsFound(t *Table, h uint32) [2]bool {
 	e := t.At(h)
-	return [2]bool{t.byID[e.ID] == h, e.Unique != (Digest{}) && t.FindLock(e.Queue, e.Unique) == h}
+	return [2]bool{t.byID[e.ID] == h, e.Unique != (Digest{}) && t.FindHolder(e.Queue, e.Unique) == h}
 }
 
 // ShowMeta lists the meta entries.

@@ -122,10 +122,16 @@ func (e *Entry) Place() core.Instant {
 	return e.ReadyAt
 }
 
+// Has reports whether any of the flags is set.
 func (e *Entry) Has(f Flags) bool { return e.flags&f != 0 }
-func (e *Entry) Set(f Flags)      { e.flags |= f }
-func (e *Entry) Clear(f Flags)    { e.flags &^= f }
 
+// Set sets flags.
+func (e *Entry) Set(f Flags) { e.flags |= f }
+
+// Clear clears flags.
+func (e *Entry) Clear(f Flags) { e.flags &^= f }
+
+// A page has the entries of PageSize neighbouring handles.
 const (
 	PageBits = 10
 	PageSize = 1 << PageBits
@@ -140,14 +146,15 @@ type payloads struct {
 
 // slab assigns handles, from 1.
 type slab struct {
-	Pages    []*[PageSize]Entry // of neighbouring handles
-	payloads []payloads         // by page
-	Free     []uint32
-	Next     uint32
-	Live     int
-	spare    *[PageSize]*core.Job // empty, so that a nearly empty broker does not allocate a page per job
+	Pages      []*[PageSize]Entry // of neighbouring handles
+	payloads   []payloads         // by page
+	Free       []uint32
+	LastHandle uint32               // the highest that was assigned
+	Live       int                  // handles in use
+	spare      *[PageSize]*core.Job // empty, so that a nearly empty broker does not allocate a page per job
 }
 
+// At is the entry with a handle.
 func (s *slab) At(h uint32) *Entry { return &s.Pages[h>>PageBits][h&(PageSize-1)] }
 
 // alloc returns a zeroed entry.
@@ -158,11 +165,11 @@ func (s *slab) alloc() (uint32, *Entry) {
 		s.Free = s.Free[:n-1]
 		return h, s.At(h)
 	}
-	s.Next++
-	if int(s.Next>>PageBits) >= len(s.Pages) {
+	s.LastHandle++
+	if int(s.LastHandle>>PageBits) >= len(s.Pages) {
 		s.Pages, s.payloads = append(s.Pages, new([PageSize]Entry)), append(s.payloads, payloads{})
 	}
-	return s.Next, s.At(s.Next)
+	return s.LastHandle, s.At(s.LastHandle)
 }
 
 // release zeroes an entry; its handle may be reused at once.
@@ -175,6 +182,7 @@ func (s *slab) release(h uint32) {
 	}
 }
 
+// Payload is the payload of a job; nil: it is not in memory.
 func (s *slab) Payload(h uint32) *core.Job {
 	p := s.payloads[h>>PageBits].of
 	if p == nil {

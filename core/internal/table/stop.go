@@ -12,6 +12,7 @@ func (t *Table) NoteStop(e *Entry) {
 	t.SetStop(e, uint32(min(max(t.Now.Sub(e.LeasedAt).Milliseconds(), 0)+1, math.MaxUint32))) //nolint:gosec // bounded
 }
 
+// SetStop records that the worker was asked to stop so many milliseconds, less one, after the start of the lease.
 func (t *Table) SetStop(e *Entry, after uint32) {
 	e.Set(Stopping)
 	t.stops[e.Seq] = after

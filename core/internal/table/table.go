@@ -42,7 +42,7 @@ type Table struct {
 	Workers NameTable  // names of workers that hold leases
 	leases  [][]uint32 // held jobs, by number of the worker
 	InState [len(core.States) + 1]int
-	Class   [3]int // ready jobs of all queues by ClassOf
+	Class   [3]int // ready jobs of all queues by class
 
 	Before queue.Before // the order of a queue
 	sooner queue.Before // the order of the list of a state
@@ -65,7 +65,7 @@ type Table struct {
 	// The commits of the last removal of a job, and of the last change of a meta entry.
 	lastRemoval, lastMeta core.Commit
 
-	changed       []uint32 // handles with the dirty flag; a handle may have been reused since
+	changed       []uint32 // handles with the Dirty flag; a handle may have been reused since
 	removed       []record.Change
 	meta          map[string][]byte
 	metaLog       []core.MetaEntry // of the open batch

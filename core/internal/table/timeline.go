@@ -10,6 +10,7 @@ import (
 // entrySize is the approximate size of an entry in memory and on disk, without its texts.
 const entrySize = 160
 
+// AppendEntry appends an entry to the timeline of a job, and numbers it.
 func (t *Table) AppendEntry(h uint32, e *Entry, entry core.TimelineEntry) {
 	n := t.EnsureTransient(h)
 	entry.Number = e.Entries

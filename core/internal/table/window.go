@@ -40,22 +40,21 @@ type storedWindow struct {
 	Until     core.Instant `json:"until"`
 }
 
+// WindowPrefix is the prefix of the names of the meta entries of windows. It is on disk and never changes.
 const WindowPrefix = "core/window/"
 
 func windowName(seq uint64) string { return fmt.Sprintf("%s%016x", WindowPrefix, seq) }
 
 func newWindows() windows { return windows{all: make([]*Window, 1), byKey: map[Digest]uint32{}} }
 
-func (t *Table) windowKey(queue, key string) Digest {
-	return t.DigestOf(queue + "\x00" + key)
-}
+func windowKey(queue, key string) Digest { return DigestOf(queue + "\x00" + key) }
 
 // WindowOf returns the window that reserves the key of a submission, or nil.
 func (t *Table) WindowOf(j *core.Job) *Window {
 	if len(t.windows.byKey) == 0 || j.UniqueKey == "" {
 		return nil
 	}
-	h := t.windows.byKey[t.windowKey(j.Queue, j.UniqueKey)]
+	h := t.windows.byKey[windowKey(j.Queue, j.UniqueKey)]
 	if h == 0 || t.windows.all[h].until <= t.Now {
 		return nil
 	}
@@ -64,17 +63,13 @@ func (t *Table) WindowOf(j *core.Job) *Window {
 
 // OpenWindow reserves the key of a new job until an instant.
 func (t *Table) OpenWindow(j *core.Job, until core.Instant) {
-	key := t.windowKey(j.Queue, j.UniqueKey)
+	key := windowKey(j.Queue, j.UniqueKey)
 	if h := t.windows.byKey[key]; h != 0 { // it has ended, but its deadline has not been handled yet
 		t.closeWindow(h)
 	}
-	value, err := json.Marshal(storedWindow{
+	t.LogMeta(core.MetaEntry{Name: windowName(j.Seq), Value: Encode(storedWindow{
 		Queue: []byte(j.Queue), Key: []byte(j.UniqueKey), Seq: j.Seq, ID: []byte(j.ID), CreatedAt: j.CreatedAt, Until: until,
-	})
-	if err != nil {
-		panic("machine: a window cannot be encoded: " + err.Error())
-	}
-	t.LogMeta(core.MetaEntry{Name: windowName(j.Seq), Value: value})
+	})})
 	t.addWindow(Window{key: key, Seq: j.Seq, ID: j.ID, CreatedAt: j.CreatedAt, until: until, made: t.Open})
 }
 
@@ -108,13 +103,14 @@ func (t *Table) WindowTimeout(h uint32) {
 	t.closeWindow(h)
 }
 
+// RestoreWindow restores a stored window.
 func (t *Table) RestoreWindow(value []byte) error {
 	var s storedWindow
 	if err := json.Unmarshal(value, &s); err != nil {
 		return err
 	}
 	t.addWindow(Window{
-		key: t.windowKey(string(s.Queue), string(s.Key)), Seq: s.Seq, ID: string(s.ID), CreatedAt: s.CreatedAt, until: s.Until,
+		key: windowKey(string(s.Queue), string(s.Key)), Seq: s.Seq, ID: string(s.ID), CreatedAt: s.CreatedAt, until: s.Until,
 	})
 	return nil
 }

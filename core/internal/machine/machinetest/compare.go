@@ -23,8 +23,8 @@ func Compare(a, b *machine.Machine) error {
 	if err := sameJobs(&x, &y); err != nil {
 		return err
 	}
-	names := table.AllQueues(x.Table)
-	if other := table.AllQueues(y.Table); !slices.Equal(names, other) {
+	names := queueNames(x.Table)
+	if other := queueNames(y.Table); !slices.Equal(names, other) {
 		return fmt.Errorf("queues %q and %q", names, other)
 	}
 	for _, name := range names {
@@ -35,6 +35,15 @@ func Compare(a, b *machine.Machine) error {
 	return same("the rest", showRest(a, &x), showRest(b, &y))
 }
 
+// queueNames are the names of all queues, in order.
+func queueNames(t *table.Table) (names []string) {
+	for _, n := range t.SortedQueues() {
+		names = append(names, t.QueueAt(n).Name)
+	}
+	return names
+}
+
+// same compares two values by their texts, and shows where these differ.
 func same(what string, a, b any) error {
 	x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b)
 	if x == y {
