@@ -50,9 +50,7 @@ tested:
 
 .PHONY: test
 test: ## install the programs that the tests need, then test the code and the built broker
-	@echo "== install the clients of other projects"
-	@.ci/clients.sh
-	@.ci/tools.sh oapi-codegen
+	@$(MAKE) --no-print-directory --jobs 2 clients tool-oapi-codegen $(if $(filter true,$(CI)),race-compiled,units-compiled)
 	@echo "== test the packages"
 	@$(MAKE) --no-print-directory $(if $(filter true,$(CI)),race unraced,units)
 	@$(MAKE) --no-print-directory tested
@@ -60,9 +58,21 @@ test: ## install the programs that the tests need, then test the code and the bu
 	@cd integration && $(COMPILE) ./... >/dev/null
 	$(INTEGRATION) -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
 
-.PHONY: units
-units:
+.PHONY: clients
+clients:
+	@echo "== install the clients of other projects"
+	@.ci/clients.sh
+
+tool-%:
+	@.ci/tools.sh $*
+
+.PHONY: units-compiled
+units-compiled:
+	@echo "== compile the packages and their tests"
 	@$(COMPILE) ./... >/dev/null
+
+.PHONY: units
+units: units-compiled
 	go test -timeout 30m ./...
 
 .PHONY: pictures
@@ -70,10 +80,7 @@ pictures: tested ## leave pictures of all pages of the console, in all sizes, in
 	$(INTEGRATION) -run TestEveryPageInEverySize ./console -pictures
 
 .PHONY: test-packages
-test-packages: tested ## test what packaging makes: deb and rpm packages, the image, the chart, alerts and dashboards
-	@echo "== install the clients of other projects"
-	@.ci/clients.sh
-	@.ci/tools.sh go-licenses helm kubeconform nfpm
+test-packages: clients tested tool-go-licenses tool-helm tool-kubeconform tool-nfpm ## test what packaging makes: deb and rpm packages, the image, the chart, alerts and dashboards
 	@echo "== test the packages, the image and the chart"
 	go -C packaging test ./...
 	$(INTEGRATION) -timeout 30m ./packages
@@ -82,13 +89,11 @@ test-packages: tested ## test what packaging makes: deb and rpm packages, the im
 check: replaced lint dead licenses race fuzz-short sim-short ## the gates: libraries as published, lint, dead code, licenses, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
-nightly: tested fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
-	@.ci/clients.sh
+nightly: tested clients fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
 	$(INTEGRATION) -tags nightly -timeout 3h . ./bench ./cluster
 
 .PHONY: lint
-lint: ## format, vet and lint
-	@.ci/tools.sh gofumpt golangci-lint
+lint: tool-gofumpt tool-golangci-lint ## format, vet and lint
 	@unformatted=$$($(TOOLS)/gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	@for module in $(MODULES); do \
@@ -96,26 +101,22 @@ lint: ## format, vet and lint
 	done
 
 .PHONY: fmt
-fmt: ## format all files as lint wants them
-	@.ci/tools.sh golangci-lint
+fmt: tool-golangci-lint ## format all files as lint wants them
 	@for module in $(MODULES); do cd $(CURDIR)/$$module; $(CURDIR)/$(TOOLS)/golangci-lint fmt ./...; done
 
 .PHONY: dead
-dead: ## find functions that nothing reaches
-	@.ci/tools.sh deadcode
+dead: tool-deadcode ## find functions that nothing reaches
 	@for module in $(MODULES); do \
 		unreached=$$(cd $$module && GOGC=400 $(CURDIR)/$(TOOLS)/deadcode -tags nightly,man -test ./...); \
 		if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi; \
 	done
 
 .PHONY: licenses
-licenses: ## check that NOTICE is complete and every library's license allowed
-	@.ci/tools.sh go-licenses
+licenses: tool-go-licenses ## check that NOTICE is complete and every library's license allowed
 	@.ci/licenses.sh check
 
 .PHONY: notice
-notice: ## renew NOTICE after a change of the libraries
-	@.ci/tools.sh go-licenses
+notice: tool-go-licenses ## renew NOTICE after a change of the libraries
 	@.ci/licenses.sh write
 
 .PHONY: replaced
@@ -133,13 +134,18 @@ SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|c
 # Tests that measure memory, of which the race detector takes more, and what it leaves out by a build tag.
 MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
 
+RACED = $$(go list ./... | grep -vE '$(SEQUENTIAL)')
+
+.PHONY: race-compiled
+race-compiled:
+	@echo "== compile the packages and their tests with the race detector"
+	@CGO_ENABLED=1 $(COMPILE) -race $(RACED) >/dev/null
+
 # Where CI is true, make test begins with this instead of testing without the race detector, so here Go finds the results in its cache.
 .PHONY: race
-race: ## test with the race detector, without integration and what has no use for it
+race: race-compiled ## test with the race detector, without integration and what has no use for it
 	@echo "== test with the race detector"
-	@packages=$$(go list ./... | grep -vE '$(SEQUENTIAL)'); export CGO_ENABLED=1; \
-	$(COMPILE) -race $$packages >/dev/null; \
-	go test -race -timeout 30m -skip '$(SLOW)' $$packages
+	@CGO_ENABLED=1 go test -race -timeout 30m -skip '$(SLOW)' $(RACED)
 
 # What make race leaves out, without the race detector.
 .PHONY: unraced
@@ -188,13 +194,11 @@ bench-before: tested ## measure the broker next to that of the revision REV, in 
 		-protocols gearman,workq,faktory -modes a,b -rounds 8 -jobs 1M $(BENCHFLAGS)
 
 .PHONY: packages
-packages: ## make deb and rpm packages for amd64 and arm64 in bin/packages
-	@.ci/tools.sh go-licenses nfpm
+packages: tool-go-licenses tool-nfpm ## make deb and rpm packages for amd64 and arm64 in bin/packages
 	VERSION=$(VERSION) packaging/build.sh
 
 .PHONY: release
-release: ## build programs, packages, images, lists of contents and checksums in bin/release; publish nothing
-	@.ci/tools.sh go-licenses nfpm
+release: tool-go-licenses tool-nfpm ## build programs, packages, images, lists of contents and checksums in bin/release; publish nothing
 	VERSION=$(VERSION) packaging/release.sh
 
 .PHONY: image

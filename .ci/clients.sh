@@ -60,9 +60,12 @@ if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0
 	fi
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -q || echo "the list of packages could not be renewed"
-	for p in "${missing[@]}"; do
-		apt-get install -q -y --no-install-recommends "$p" || echo "$p could not be installed"
-	done
+	install() { apt-get install -q -y --no-install-recommends "$@"; }
+	if ! install "${missing[@]}"; then # apt-get installs none where it lacks one
+		for p in "${missing[@]}"; do
+			install "$p" || echo "$p could not be installed"
+		done
+	fi
 	missing=()
 	lack
 fi

@@ -11,7 +11,7 @@ import (
 
 const (
 	chart       = "packaging/helm/broker"
-	kubeVersion = "1.33.0" // of the types in packaging/helm/schemas
+	kubeVersion = "1.34.0" // of the types in packaging/helm/schemas
 )
 
 // charts are the values that the tests make the chart with.
