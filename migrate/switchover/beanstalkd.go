@@ -14,13 +14,7 @@ import (
 // beanstalkd serves beanstalkd's clients.
 type beanstalkd struct{ s *Switch }
 
-func (b beanstalkd) check() error {
-	conn, err := b.s.broker.dial()
-	if err == nil {
-		_ = conn.Close() // nothing was said
-	}
-	return err
-}
+func (b beanstalkd) check() error { return b.s.broker.check() }
 
 func (b beanstalkd) join(client, server net.Conn) {
 	c := &beanstalkConn{sequence: newSequence(b.s, client, server), used: "default", watched: []string{"default"}}
@@ -94,10 +88,10 @@ func (c *beanstalkConn) greet(net.Conn, *bufio.Reader) error {
 	return nil
 }
 
-// The protocol errors that this package uses: neither side accepts jobs, and the outcome of a request is unknown.
+// Errors of the protocol.
 var (
-	beanstalkDraining = []byte("DRAINING\r\n")
-	beanstalkInternal = []byte("INTERNAL_ERROR\r\n")
+	beanstalkDraining = []byte("DRAINING\r\n")       // the broker cannot be reached for a submission
+	beanstalkInternal = []byte("INTERNAL_ERROR\r\n") // the outcome of a request is unknown
 	beanstalkNotFound = []byte("NOT_FOUND\r\n")
 )
 
@@ -161,7 +155,7 @@ func (c *beanstalkConn) put(p []byte) error {
 				e.accepted(byBroker)
 			}
 			if byBroker {
-				return shown(reply)
+				return withClientID(reply)
 			}
 			return reply
 		}
@@ -174,7 +168,7 @@ func (c *beanstalkConn) put(p []byte) error {
 	}
 	b, err := c.use()
 	if err != nil {
-		return c.say(beanstalkDraining)
+		return c.respond(beanstalkDraining)
 	}
 	return c.pass(b, p, counted(true))
 }
@@ -224,8 +218,8 @@ func (c *beanstalkConn) watch(tubes []string) (*sequenceSide, error) {
 	return b, nil
 }
 
-// shown replaces the id in a reply of the broker by the id that the client sees.
-func shown(reply []byte) []byte {
+// withClientID replaces the id in a reply of the broker by the id that the client sees.
+func withClientID(reply []byte) []byte {
 	line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
 	words := bytes.Fields(line)
 	if len(words) < 2 {
@@ -234,7 +228,7 @@ func shown(reply []byte) []byte {
 	switch string(words[0]) {
 	case "INSERTED", "BURIED", "RESERVED", "FOUND":
 	case "OK": // stats-job
-		return shownStats(rest)
+		return statsWithClientID(rest)
 	default:
 		return reply
 	}
@@ -246,8 +240,8 @@ func shown(reply []byte) []byte {
 	return slices.Concat(bytes.Join(words, []byte(" ")), []byte("\r\n"), rest)
 }
 
-// shownStats converts a stats reply about a job of the broker.
-func shownStats(body []byte) []byte {
+// statsWithClientID is withClientID for a reply to stats-job.
+func statsWithClientID(body []byte) []byte {
 	const name = "\nid: "
 	before, rest, _ := bytes.Cut(body, []byte(name))
 	id, after, ok := bytes.Cut(rest, []byte("\n"))
@@ -267,10 +261,10 @@ func (c *beanstalkConn) byID(p []byte, line, arg string) error {
 	}
 	b, err := c.atBroker()
 	if err != nil {
-		return c.say(beanstalkInternal)
+		return c.respond(beanstalkInternal)
 	}
 	own := strings.Replace(line, arg, strconv.FormatUint(id-brokerIDs, 10), 1) + "\n"
-	return c.pass(b, []byte(own), shown)
+	return c.pass(b, []byte(own), withClientID)
 }
 
 // kick kicks jobs of the server and then, if there are fewer, of the broker.
@@ -289,7 +283,7 @@ func (c *beanstalkConn) kick(p []byte, arg string) error {
 			reply = fmt.Appendf(nil, "KICKED %d\r\n", kicked+kickedBy(more))
 		}
 	}
-	return c.say(reply)
+	return c.respond(reply)
 }
 
 func kickedBy(reply []byte) uint64 {
@@ -307,11 +301,11 @@ func (c *beanstalkConn) eitherTube(p []byte) error {
 	if bytes.Equal(reply, beanstalkNotFound) {
 		if b, err := c.use(); err == nil {
 			if other, err := c.call(b, p); err == nil {
-				reply = shown(other)
+				reply = withClientID(other)
 			}
 		}
 	}
-	return c.say(reply)
+	return c.respond(reply)
 }
 
 // bothSides sends a request to both sides. It ignores a side that finds nothing.
@@ -325,7 +319,7 @@ func (c *beanstalkConn) bothSides(p []byte) error {
 			reply = other
 		}
 	}
-	return c.say(reply)
+	return c.respond(reply)
 }
 
 // reserve waits for a job of the watched tubes: at the server if all tubes are there, else alternately at both.
@@ -342,7 +336,7 @@ func (c *beanstalkConn) reserve(p []byte, verb, arg string) error {
 		}
 		late := verb == "reserve-with-timeout" && !time.Now().Before(deadline)
 		if late || !bytes.HasPrefix(reply, []byte("TIMED_OUT")) {
-			return c.say(reply)
+			return c.respond(reply)
 		}
 		pause := time.NewTimer(pollEvery)
 		select {
@@ -398,5 +392,5 @@ func (c *beanstalkConn) reserveAt(atBroker bool) ([]byte, error) {
 	if err != nil {
 		return none, nil //nolint:nilerr // likewise
 	}
-	return shown(reply), nil
+	return withClientID(reply), nil
 }

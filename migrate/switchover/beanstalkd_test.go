@@ -38,7 +38,7 @@ func TestBeanstalkdIDsOfTheBrokerAreShownWithAnOffset(t *testing.T) {
 	client.want("DELETED\r\n")
 }
 
-func TestABeanstalkdWorkerGetsTheJobsOfBothByTurns(t *testing.T) {
+func TestBeanstalkdWorkerAlternatesBetweenBothSides(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "beanstalkd")
 	client, server := r.join()
@@ -86,7 +86,7 @@ func TestABeanstalkdWorkerGetsTheJobsOfBothByTurns(t *testing.T) {
 	broker.wantEnd()
 }
 
-func TestBeanstalkdTubesOfBothAreKickedAndPaused(t *testing.T) {
+func TestBeanstalkdKickAndPauseReachBothSides(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "beanstalkd")
 	r.cutOver("mail")
@@ -141,7 +141,7 @@ func TestABeanstalkdSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 	client.want("INSERTED 5\r\n")
 }
 
-func TestABeanstalkdClientEndsWithItsServer(t *testing.T) {
+func TestBeanstalkdClientIsClosedWithItsServer(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "beanstalkd")
 	client, server := r.join()
@@ -151,7 +151,7 @@ func TestABeanstalkdClientEndsWithItsServer(t *testing.T) {
 	client.wantEnd()
 }
 
-func TestAWaitingBeanstalkdClientThatLeavesIsNoticed(t *testing.T) {
+func TestReserveEndsWhenItsClientDisconnects(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "beanstalkd")
 	client, server := r.join()

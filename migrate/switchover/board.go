@@ -54,8 +54,8 @@ const (
 	maxName   = 1024
 )
 
-// Board has the states of all queues.
-type Board struct {
+// board has the states of all queues.
+type board struct {
 	queues atomic.Pointer[map[string]*entry] // replaced as a whole
 
 	mu      sync.Mutex // guards changes of queues and the fields below
@@ -64,28 +64,23 @@ type Board struct {
 }
 
 // newBoard makes a board on which all queues are old.
-func newBoard() *Board {
-	b := &Board{changed: make(map[int]func())}
+func newBoard() *board {
+	b := &board{changed: make(map[int]func())}
 	b.queues.Store(&map[string]*entry{})
 	return b
 }
 
 // find returns the queue's entry; nil if it was never cut over.
-func (b *Board) find(queue string) *entry { return (*b.queues.Load())[queue] }
+func (b *board) find(queue string) *entry { return (*b.queues.Load())[queue] }
 
 // both reports whether the jobs of a queue may be on either side.
-func (b *Board) both(queue string) bool { return b.find(queue) != nil }
+func (b *board) both(queue string) bool { return b.find(queue) != nil }
 
 // any reports whether jobs of some queue may be at the broker.
-func (b *Board) any() bool { return len(*b.queues.Load()) > 0 }
+func (b *board) any() bool { return len(*b.queues.Load()) > 0 }
 
-// CutOver sends the new jobs of queues to the broker.
-func (b *Board) CutOver(queues ...string) error { return b.set(New, queues) }
-
-// RollBack sends the new jobs of queues to the server again.
-func (b *Board) RollBack(queues ...string) error { return b.set(Returned, queues) }
-
-func (b *Board) set(to State, names []string) error {
+// set changes the states of all the given queues or of none.
+func (b *board) set(to State, names []string) error {
 	calls, err := b.replace(to, names)
 	for _, call := range calls {
 		call()
@@ -93,8 +88,8 @@ func (b *Board) set(to State, names []string) error {
 	return err
 }
 
-// replace changes the states of all the given queues or of none. It returns the functions to call.
-func (b *Board) replace(to State, names []string) ([]func(), error) {
+// replace is set without the calls of the subscribed functions, which it returns.
+func (b *board) replace(to State, names []string) ([]func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	queues := maps.Clone(*b.queues.Load())
@@ -122,7 +117,7 @@ func (b *Board) replace(to State, names []string) ([]func(), error) {
 }
 
 // subscribe registers a function to be called after each change. It must not block.
-func (b *Board) subscribe(f func()) (cancel func()) {
+func (b *board) subscribe(f func()) (cancel func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next++
@@ -135,8 +130,8 @@ func (b *Board) subscribe(f func()) (cancel func()) {
 	}
 }
 
-// Queues lists the queues that are or were cut over, by name.
-func (b *Board) Queues() []Queue {
+// list returns the queues that are or were cut over, by name.
+func (b *board) list() []Queue {
 	list := []Queue{}
 	for name, e := range *b.queues.Load() {
 		list = append(list, Queue{Name: name, State: e.state, Since: e.since, ToBroker: e.toBroker.Load(), ToServer: e.toServer.Load()})

@@ -8,44 +8,44 @@ import (
 	"testing"
 )
 
-func TestAQueueThatWasNeverCutOverCannotBeRolledBack(t *testing.T) {
+func TestRollBackNeedsACutOver(t *testing.T) {
 	t.Parallel()
 	b := newBoard()
-	if err := b.RollBack("mail"); err == nil {
+	if err := b.set(Returned, []string{"mail"}); err == nil {
 		t.Error("no error")
 	}
-	if err := b.CutOver("mail"); err != nil || b.find("mail").state != New {
+	if err := b.set(New, []string{"mail"}); err != nil || b.find("mail").state != New {
 		t.Errorf("%v", err)
 	}
-	if err := b.RollBack("mail"); err != nil || b.find("mail").state != Returned {
+	if err := b.set(Returned, []string{"mail"}); err != nil || b.find("mail").state != Returned {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestAChangeOfQueuesIsWholeOrNone(t *testing.T) {
+func TestChangeOfQueuesIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "a\x00b", "a\r\nb", strings.Repeat("a", maxName+1)} {
 		b := newBoard()
-		if err := b.CutOver("mail", bad); err == nil || b.any() {
-			t.Errorf("%q: %v, %v", bad, err, b.Queues())
+		if err := b.set(New, []string{"mail", bad}); err == nil || b.any() {
+			t.Errorf("%q: %v, %v", bad, err, b.list())
 		}
 	}
-	if err := newBoard().CutOver(); err == nil {
+	if err := newBoard().set(New, nil); err == nil {
 		t.Error("no queue: no error")
 	}
 }
 
-func TestSizeOfTheBoardIsLimited(t *testing.T) {
+func TestNumberOfQueuesIsLimited(t *testing.T) {
 	t.Parallel()
 	names := make([]string, maxQueues+1)
 	for i := range names {
 		names[i] = strings.Repeat("q", i%1000+1) + string(rune('a'+i/1000))
 	}
 	b := newBoard()
-	if err := b.CutOver(names...); err == nil || b.any() {
+	if err := b.set(New, names); err == nil || b.any() {
 		t.Errorf("%v", err)
 	}
-	if err := b.CutOver(names[1:]...); err != nil {
+	if err := b.set(New, names[1:]); err != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -59,7 +59,7 @@ func TestProtocolsThatCannotBeSwitchedAreRefused(t *testing.T) {
 	}
 }
 
-func TestACutOverNeedsTheBroker(t *testing.T) {
+func TestCutOverFailsWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range Protocols() {
 		r := setup(t, protocol)
@@ -70,7 +70,7 @@ func TestACutOverNeedsTheBroker(t *testing.T) {
 	}
 }
 
-func TestOnlyThisMachineChangesQueues(t *testing.T) {
+func TestInvalidAndForeignRequestsChangeNoQueues(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
 	mux, none := http.NewServeMux(), http.NewServeMux()

@@ -35,6 +35,15 @@ type broker struct {
 	until  time.Time // the failure is returned until then
 }
 
+// check reports whether the broker accepts connections.
+func (b *broker) check() error {
+	conn, err := b.dial()
+	if err == nil {
+		_ = conn.Close() // nothing was sent
+	}
+	return err
+}
+
 // dial connects. It returns a recent failure again without an attempt.
 func (b *broker) dial() (net.Conn, error) {
 	b.mu.Lock()
@@ -50,6 +59,6 @@ func (b *broker) dial() (net.Conn, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failed, b.until = err, time.Now().Add(max(dialAgain, 5*time.Since(began))) // limits the clients that wait for a failure
+	b.failed, b.until = err, time.Now().Add(max(dialAgain, 5*time.Since(began))) // a slow failure is kept longer, so that few clients wait for it
 	return conn, err
 }

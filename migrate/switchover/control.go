@@ -34,16 +34,16 @@ type Problem struct {
 	Error string `json:"error"`
 }
 
-// Status returns the states of all queues.
-func (s *Switch) Status() Status {
-	return Status{Protocol: s.o.Protocol, Server: s.o.Server, Broker: s.o.Broker, Queues: s.Queues()}
+// status returns the states of all queues.
+func (s *Switch) status() Status {
+	return Status{Protocol: s.opts.Protocol, Server: s.opts.Server, Broker: s.opts.Broker, Queues: s.list()}
 }
 
 // Serve adds the routes for the report and the changes. With a nil switch they return errors.
 func (s *Switch) Serve(mux *http.ServeMux) {
 	mux.HandleFunc("GET /queues", func(w http.ResponseWriter, r *http.Request) {
 		if s.allowed(w, r) {
-			reply(w, http.StatusOK, s.Status())
+			reply(w, http.StatusOK, s.status())
 		}
 	})
 	mux.HandleFunc("POST /queues", func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func (s *Switch) Serve(mux *http.ServeMux) {
 			reply(w, http.StatusConflict, Problem{err.Error()})
 			return
 		}
-		reply(w, http.StatusOK, s.Status())
+		reply(w, http.StatusOK, s.status())
 	})
 }
 

@@ -12,7 +12,7 @@
 //
 //	board.go      the queues and their states
 //	broker.go     connections to the broker
-//	options.go    one joiner for each protocol
+//	options.go    the switch, and the table of protocols
 //	outbox.go     bytes on their way to a connection
 //	read.go       lines and bodies of every protocol
 //	gearman.go, gearmanconn.go, gearmanreply.go, gearmanpacket.go   Gearman: requests of a connection overlap

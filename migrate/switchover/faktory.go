@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -49,10 +50,10 @@ func (f *faktory) join(client, server net.Conn) {
 type faktoryConn struct {
 	*sequence
 
-	f     *faktory
-	hello map[string]any // the client's HELLO
-	known bool           // the server has accepted that
-	turn  bool           // the broker is asked first for the next job
+	f        *faktory
+	hello    map[string]any // the client's HELLO
+	admitted bool           // the server has accepted the HELLO
+	turn     bool           // the broker is asked first for the next job
 }
 
 func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) { return readLine(in, maxMessage) } // it may be a list of jobs
@@ -108,12 +109,10 @@ func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
 		return errors.New("the broker does not speak Faktory there")
 	}
 	hello := map[string]any{"v": 2}
-	for name, value := range c.hello {
-		hello[name] = value
-	}
+	maps.Copy(hello, c.hello)
 	delete(hello, "pwdhash")
 	if asked.S != "" {
-		sum := sha256.Sum256([]byte(c.f.s.o.Password + asked.S))
+		sum := sha256.Sum256([]byte(c.f.s.opts.Password + asked.S))
 		for range asked.I - 1 {
 			sum = sha256.Sum256(sum[:])
 		}
@@ -146,7 +145,7 @@ func (c *faktoryConn) handle(p []byte) error {
 	if verb == "HELLO" {
 		return c.introduce(p, arg)
 	}
-	if !c.known { // the broker takes the switch's word for its clients
+	if !c.admitted { // only the server checks the client's password
 		return c.pass(c.server, p, nil)
 	}
 	switch verb {
@@ -164,17 +163,17 @@ func (c *faktoryConn) handle(p []byte) error {
 	return c.pass(c.server, p, nil)
 }
 
-// introduce passes HELLO to the server, which knows whom it accepts.
+// introduce passes HELLO to the server, which decides whether to accept the client.
 func (c *faktoryConn) introduce(p []byte, arg string) error {
 	reply, err := c.call(c.server, p)
 	if err != nil {
 		return err
 	}
-	if !c.known && !isFaktoryError(reply) {
-		c.known, c.hello = true, nil
+	if !c.admitted && !isFaktoryError(reply) {
+		c.admitted, c.hello = true, nil
 		_ = json.Unmarshal([]byte(arg), &c.hello) // the server has read it
 	}
-	return c.say(reply)
+	return c.respond(reply)
 }
 
 // queueOf is the queue of a job. Text that is not a job goes to the server, which refuses it.
@@ -204,7 +203,7 @@ func (c *faktoryConn) push(p []byte, arg string) error {
 	}
 	b, err := c.atBroker()
 	if err != nil {
-		return c.say(faktoryError(err))
+		return c.respond(faktoryError(err))
 	}
 	return c.pass(b, p, counted(true))
 }
@@ -225,12 +224,12 @@ func (c *faktoryConn) pushMany(p []byte, arg string) error {
 	}
 	refused := make(map[string]string)
 	for side, part := range split {
-		if side == 0 && len(part) == 0 && len(jobs) > 0 || side == 1 && len(part) == 0 {
-			continue
+		if len(part) == 0 && (side == 1 || len(jobs) > 0) {
+			continue // the server replies to an empty list
 		}
 		if err := c.pushPart(side == 1, part, refused); err != nil {
 			if len(part) == len(jobs) {
-				return c.say(faktoryError(err))
+				return c.respond(faktoryError(err))
 			}
 			for _, j := range part {
 				refused[jidOf(j)] = err.Error()
@@ -241,7 +240,7 @@ func (c *faktoryConn) pushMany(p []byte, arg string) error {
 	if err != nil {
 		return err
 	}
-	return c.say(faktoryString(text))
+	return c.respond(faktoryString(text))
 }
 
 // pushPart submits jobs to a side and collects the errors of refused jobs. An error return concerns all of them.
@@ -253,7 +252,13 @@ func (c *faktoryConn) pushPart(toBroker bool, jobs []json.RawMessage, refused ma
 			return err
 		}
 	}
-	list := append([]byte("PUSHB ["), bytes.Join(rawMessages(jobs), []byte(","))...)
+	list := []byte("PUSHB [")
+	for i, j := range jobs {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, j...)
+	}
 	reply, err := c.call(side, append(list, "]\r\n"...))
 	if err != nil {
 		return err
@@ -265,23 +270,13 @@ func (c *faktoryConn) pushPart(toBroker bool, jobs []json.RawMessage, refused ma
 	if err := json.Unmarshal(faktoryText(reply), &no); err != nil {
 		return err
 	}
-	for jid, why := range no {
-		refused[jid] = why
-	}
+	maps.Copy(refused, no)
 	for _, j := range jobs {
 		if _, is := no[jidOf(j)]; !is {
 			c.s.find(queueOf(j)).accepted(toBroker)
 		}
 	}
 	return nil
-}
-
-func rawMessages(jobs []json.RawMessage) [][]byte {
-	all := make([][]byte, len(jobs))
-	for i, j := range jobs {
-		all[i] = j
-	}
-	return all
 }
 
 func jidOf(job []byte) string {

@@ -53,7 +53,7 @@ func TestFaktoryListsAreSplit(t *testing.T) {
 	broker.want("PUSHB [{\"jid\":\"a\",\"queue\":\"mail\"},{\"jid\":\"c\",\"queue\":\"mail\"}]\r\n")
 	broker.send(bulk(`{"c":"no"}`))
 	client.want(bulk(`{"c":"no"}`))
-	if q := r.Queues()[0]; q.ToBroker != 1 {
+	if q := r.list()[0]; q.ToBroker != 1 {
 		t.Errorf("%+v", q)
 	}
 
@@ -110,7 +110,7 @@ func TestAFaktoryJobIsAcknowledgedWhereItWasFetched(t *testing.T) {
 	client.want(faktoryOK)
 }
 
-func TestAFaktoryWorkerIsQuietIfEitherSideSaysSo(t *testing.T) {
+func TestFaktoryWorkerGetsTheQuietOfEitherSide(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ server, broker, want string }{
 		{faktoryOK, faktoryOK, faktoryOK},
@@ -136,14 +136,14 @@ func TestAFaktoryWorkerIsQuietIfEitherSideSaysSo(t *testing.T) {
 	}
 }
 
-func TestAFaktoryQueueThatGivesNoJobsIsLeftAlone(t *testing.T) {
+func TestFaktoryQueueWithoutDeliveriesIsSkipped(t *testing.T) {
 	t.Parallel()
 	var d depths
 	d.read([]byte(bulk(`{"faktory":{"queues":{"mail":2,"video":1}}}`)))
 	if q, ok := d.first([]string{"none", "mail", "video"}); q != "mail" || !ok {
 		t.Errorf("%s, %v", q, ok)
 	}
-	d.fool("mail")
+	d.skip("mail")
 	if q, _ := d.first([]string{"mail", "video"}); q != "video" {
 		t.Errorf("%s", q)
 	}

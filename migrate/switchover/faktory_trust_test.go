@@ -40,7 +40,7 @@ func TestFaktoryClientsReachTheBrokerOnceTheServerHasAcceptedThem(t *testing.T) 
 	}
 }
 
-func TestOwnersKeepNoLongNames(t *testing.T) {
+func TestOwnersIgnoreLongIDs(t *testing.T) {
 	t.Parallel()
 	o := newOwners(10)
 	o.set(strings.Repeat("x", maxName+1), true)

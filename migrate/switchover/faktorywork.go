@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// owners remembers which side has handed out a job. It keeps at least the last maxOwners jobs.
+// owners remembers which side has handed out a job. It keeps at least the last limit jobs.
 type owners struct {
-	most int
+	limit int
 
 	mu       sync.Mutex // guards the fields below
 	new, old map[string]bool
 }
 
-func newOwners(most int) *owners {
-	return &owners{most: most, new: make(map[string]bool), old: make(map[string]bool)}
+func newOwners(limit int) *owners {
+	return &owners{limit: limit, new: make(map[string]bool), old: make(map[string]bool)}
 }
 
 // set records whether a job came from the broker or the server.
 func (o *owners) set(jid string, broker bool) {
 	if len(jid) > maxName {
-		return // both sides will be told of its end
+		return // its ACK or FAIL goes to both sides
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.new) >= o.most {
+	if len(o.new) >= o.limit {
 		o.new, o.old = make(map[string]bool), o.new
 	}
 	o.new[jid] = broker
@@ -52,26 +52,26 @@ func (o *owners) forget(jid string) {
 // depthsFor is the time for which known queue depths are used.
 const depthsFor = 200 * time.Millisecond
 
-// depths are how many jobs wait in the queues of a side. All connections share them: FETCH waits two seconds at an empty side, so it is
-// sent to one that has jobs.
+// depths are the numbers of waiting jobs in the queues of a side. All connections share them. FETCH waits two seconds at an empty side,
+// so it goes to a side that has jobs.
 type depths struct {
 	mu      sync.Mutex // guards the fields below
 	at      time.Time
 	waiting map[string]int
-	fooled  map[string]time.Time // queues that returned no job although jobs wait, such as paused queues
+	skipped map[string]time.Time // queues that returned no job although jobs wait, such as paused queues
 }
 
-// fooledFor is the time for which the depth of such a queue is ignored.
-const fooledFor = 5 * time.Second
+// skipFor is the time for which the depth of such a queue is ignored.
+const skipFor = 5 * time.Second
 
-// fool records that a queue with waiting jobs returned none.
-func (d *depths) fool(queue string) {
+// skip records that a queue with waiting jobs returned none.
+func (d *depths) skip(queue string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.fooled == nil || len(d.fooled) >= maxQueues {
-		d.fooled = make(map[string]time.Time)
+	if d.skipped == nil || len(d.skipped) >= maxQueues {
+		d.skipped = make(map[string]time.Time)
 	}
-	d.fooled[queue] = time.Now()
+	d.skipped[queue] = time.Now()
 }
 
 // due reports whether the caller must read the depths again.
@@ -103,7 +103,7 @@ func (d *depths) first(queues []string) (queue string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range queues {
-		if d.waiting[q] > 0 && time.Since(d.fooled[q]) > fooledFor {
+		if d.waiting[q] > 0 && time.Since(d.skipped[q]) > skipFor {
 			return q, true
 		}
 	}
@@ -172,7 +172,7 @@ func (c *faktoryConn) fetched(broker bool, queue string) func([]byte) []byte {
 			if broker {
 				side = 1
 			}
-			c.f.depths[side].fool(queue)
+			c.f.depths[side].skip(queue)
 		}
 		return note(reply)
 	}
@@ -231,7 +231,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 	b, err := c.atBroker()
 	if known {
 		if err != nil {
-			return c.say(faktoryError(err))
+			return c.respond(faktoryError(err))
 		}
 		return c.pass(b, p, func(reply []byte) []byte {
 			if !isFaktoryError(reply) {
@@ -250,7 +250,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 	if other, err := c.call(b, p); err == nil && isFaktoryError(reply) {
 		reply = other
 	}
-	return c.say(reply)
+	return c.respond(reply)
 }
 
 // beat sends the heartbeat to both sides. Either side may quiet or terminate the worker.
@@ -269,7 +269,7 @@ func (c *faktoryConn) beat(p []byte) error {
 	if other, err := c.call(b, p); err == nil && stateRank(other) > stateRank(reply) {
 		reply = other
 	}
-	return c.say(reply)
+	return c.respond(reply)
 }
 
 // stateRank orders the states in replies to BEAT: running, quiet, terminate.

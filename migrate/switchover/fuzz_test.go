@@ -37,7 +37,7 @@ func FuzzReaders(f *testing.F) {
 					t.Fatalf("reader %d: %q of %q", i, p, rest)
 				}
 				rest = rest[len(p):]
-				_, _, _ = shown(p), faktoryText(p), stateRank(p)
+				_, _, _ = withClientID(p), faktoryText(p), stateRank(p)
 			}
 		}
 	})

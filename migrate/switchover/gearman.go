@@ -12,13 +12,7 @@ import (
 // gearman serves Gearman's clients and workers.
 type gearman struct{ s *Switch }
 
-func (g gearman) check() error {
-	conn, err := g.s.broker.dial()
-	if err == nil {
-		_ = conn.Close() // nothing was said
-	}
-	return err
-}
+func (g gearman) check() error { return g.s.broker.check() }
 
 // gearmanSide is a connection to the server or the broker.
 type gearmanSide struct {
@@ -82,11 +76,11 @@ type gearmanConn struct {
 	turn       bool // the broker is asked first for the next job
 
 	functions map[string]gearmanPacket // the worker's functions, with the packets that registered them
-	settings  []gearmanPacket          // options and the worker's name
+	settings  []gearmanPacket          // options and the client's name
 	asleep    bool
 }
 
-// maxFunctions bounds what a worker can do at the broker: no more functions are cut over than that, and none with a longer name.
+// Limits of a worker's functions at the broker. No more functions can be cut over, and none with a longer name.
 const (
 	maxFunctions     = maxQueues
 	maxFunctionBytes = packet.HeaderBytes + maxName + 16 // of the packet, with a time-out
@@ -101,7 +95,7 @@ func (g gearman) join(client, server net.Conn) {
 	c.requests(bufio.NewReaderSize(client, 16<<10))
 	c.work.Wait()
 	cancel()
-	_ = client.Close() // not read any more
+	_ = client.Close() // all work has ended
 }
 
 // start starts the goroutines of a side.
@@ -136,7 +130,7 @@ func (c *gearmanConn) requests(in *bufio.Reader) {
 			break
 		}
 		c.request(p)
-		c.room()
+		c.waitForRoom()
 	}
 	c.mu.Lock()
 	c.finished = true
@@ -148,8 +142,8 @@ func (c *gearmanConn) requests(in *bufio.Reader) {
 	}
 }
 
-// room waits until the sides have read their requests and replied to most of them.
-func (c *gearmanConn) room() {
+// waitForRoom waits until the sides have read their requests and replied to most of them.
+func (c *gearmanConn) waitForRoom() {
 	c.mu.Lock()
 	for len(c.slots) >= maxSlots && !c.ended {
 		c.cond.Wait()
@@ -203,7 +197,7 @@ func (c *gearmanConn) dialLocked() {
 		switch {
 		case err != nil:
 			if len(c.functions) > 0 {
-				c.againLocked()
+				c.redialLocked()
 			}
 		case c.ended || c.finished:
 			_ = conn.Close() // not used
@@ -213,8 +207,8 @@ func (c *gearmanConn) dialLocked() {
 	})
 }
 
-// againLocked makes a worker connect to the broker later.
-func (c *gearmanConn) againLocked() {
+// redialLocked connects to the broker again later.
+func (c *gearmanConn) redialLocked() {
 	if !c.ended && !c.finished {
 		time.AfterFunc(dialAgain, c.changed)
 	}

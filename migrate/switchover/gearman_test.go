@@ -29,7 +29,7 @@ func TestGearmanRepliesKeepTheOrderOfPipelinedSubmissions(t *testing.T) {
 	client.want(res(packet.JobCreated, "H:a:1") + res(packet.JobCreated, "h:a:1") + res(packet.WorkComplete, "h:a:1", "done"))
 	server.send(res(packet.JobCreated, "H:a:2"))
 	client.want(res(packet.JobCreated, "H:a:2"))
-	if q := r.Queues()[0]; q.ToBroker != 1 || q.ToServer != 0 {
+	if q := r.list()[0]; q.ToBroker != 1 || q.ToServer != 0 {
 		t.Errorf("%+v", q)
 	}
 	r.rollBack("mail")
@@ -37,7 +37,7 @@ func TestGearmanRepliesKeepTheOrderOfPipelinedSubmissions(t *testing.T) {
 	server.want(req(packet.SubmitJobBg, "mail", "", "4"))
 	server.send(res(packet.JobCreated, "H:a:3"))
 	client.want(res(packet.JobCreated, "H:a:3"))
-	if q := r.Queues()[0]; q.ToBroker != 1 || q.ToServer != 1 {
+	if q := r.list()[0]; q.ToBroker != 1 || q.ToServer != 1 {
 		t.Errorf("%+v", q)
 	}
 }
@@ -120,7 +120,7 @@ func TestGearmanStatusComesFromTheSideOfTheJob(t *testing.T) {
 	client.want(res(packet.StatusResUnique, "u", "1", "0", "0", "0", "1"))
 }
 
-func TestGearmanTextIsTheServers(t *testing.T) {
+func TestGearmanTextCommandsGoToTheServer(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
 	r.cutOver("mail")
@@ -181,7 +181,7 @@ func TestAGearmanWorkerSurvivesTheLossOfTheBroker(t *testing.T) {
 	broker.want(req(packet.PreSleep))
 }
 
-func TestAGearmanClientLearnsThatItsResultsAreLost(t *testing.T) {
+func TestGearmanClientIsClosedWhenItsResultsAreLost(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
 	r.cutOver("mail")

@@ -24,14 +24,14 @@ func (c *gearmanConn) replies(s *gearmanSide) {
 		}
 		c.out.wait()
 	}
-	if c.goesOn(s) {
+	if c.sideEnded(s) {
 		return
 	}
 	c.end()
 }
 
-// goesOn handles the end of a side. It reports whether to continue serving the client.
-func (c *gearmanConn) goesOn(s *gearmanSide) bool {
+// sideEnded handles the end of a side. It reports whether to continue serving the client.
+func (c *gearmanConn) sideEnded(s *gearmanSide) (goOn bool) {
 	s.out.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,6 +195,6 @@ func (c *gearmanConn) lostLocked(s *gearmanSide) bool {
 		c.heldBytes += len(slot.reply)
 	}
 	c.flushLocked()
-	c.againLocked()
+	c.redialLocked()
 	return true
 }

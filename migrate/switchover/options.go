@@ -18,19 +18,20 @@ type Options struct {
 	Changed  func(queues []string, to State) // called after each change
 }
 
-// Switch joins clients with a server and the broker.
+// Switch connects clients to a server and to the broker.
 type Switch struct {
-	*Board
+	*board
 
-	o      Options
+	opts   Options
 	broker *broker
 	p      protocol
 
 	replyWithin time.Duration
 }
 
-// protocol serves one client.
+// protocol serves the clients of a protocol.
 type protocol interface {
+	// join serves a client until it or the server ends.
 	join(client, server net.Conn)
 	// check reports whether the broker can be used.
 	check() error
@@ -59,7 +60,7 @@ func NewSwitch(o Options) (*Switch, error) {
 	if err := CheckProtocol(o.Protocol); err != nil {
 		return nil, err
 	}
-	s := &Switch{Board: newBoard(), o: o, broker: &broker{address: o.Broker}, replyWithin: replyWithin}
+	s := &Switch{board: newBoard(), opts: o, broker: &broker{address: o.Broker}, replyWithin: replyWithin}
 	s.p = makers[o.Protocol](s)
 	return s, nil
 }
@@ -72,18 +73,18 @@ func (s *Switch) CutOver(queues ...string) error {
 	if err := s.p.check(); err != nil {
 		return err
 	}
-	err := s.Board.CutOver(queues...)
+	err := s.set(New, queues)
 	if err == nil {
-		s.o.Changed(queues, New)
+		s.opts.Changed(queues, New)
 	}
 	return err
 }
 
 // RollBack sends the new jobs of queues to the server again.
 func (s *Switch) RollBack(queues ...string) error {
-	err := s.Board.RollBack(queues...)
+	err := s.set(Returned, queues)
 	if err == nil {
-		s.o.Changed(queues, Returned)
+		s.opts.Changed(queues, Returned)
 	}
 	return err
 }

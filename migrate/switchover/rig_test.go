@@ -112,7 +112,7 @@ func (r *rig) atBroker() *end {
 // cutOver cuts queues over without asking the broker.
 func (r *rig) cutOver(queues ...string) {
 	r.t.Helper()
-	if err := r.Board.CutOver(queues...); err != nil {
+	if err := r.set(New, queues); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -103,8 +103,8 @@ func (c *sequence) write(b []byte) {
 	}
 }
 
-// say replies to the client directly.
-func (c *sequence) say(b []byte) error {
+// respond replies to the client directly.
+func (c *sequence) respond(b []byte) error {
 	c.drain()
 	c.write(b)
 	return nil

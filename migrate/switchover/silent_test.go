@@ -8,7 +8,7 @@ import (
 )
 
 // A broker that hangs with open connections must not delay the server's jobs.
-func TestABrokerThatDoesNotReplyCountsAsLost(t *testing.T) {
+func TestSilentBrokerCountsAsLost(t *testing.T) {
 	t.Parallel()
 	t.Run("gearman", func(t *testing.T) {
 		t.Parallel()
