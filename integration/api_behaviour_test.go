@@ -67,7 +67,7 @@ func TestAnETagHoldsUntilTheJobChanges(t *testing.T) {
 }
 
 // An operation over many jobs that a crash interrupts is listed as interrupted, and what it has done stays done.
-func TestOperationsSurviveARestartOrSayThatTheyDidNot(t *testing.T) {
+func TestOperationsInterruptedByACrashAreListed(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
@@ -172,7 +172,7 @@ func TestPagesForbidScriptsOfOthers(t *testing.T) {
 	}
 }
 
-func TestTheBrokerServesHTTPAlone(t *testing.T) {
+func TestBrokerCanServeHTTPOnly(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Prepare(t, harness.Options{Args: []string{"--workq", "off", "--gearman", "off", "--faktory", "off"}})

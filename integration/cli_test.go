@@ -18,7 +18,7 @@ import (
 
 var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts of the command line with what the commands print")
 
-// What differs from run to run, and what stands for it in a transcript.
+// Texts that differ from run to run, and their placeholders in transcripts.
 var unstable = []struct {
 	pattern *regexp.Regexp
 	text    string

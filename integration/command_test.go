@@ -147,7 +147,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	}
 }
 
-func TestPasswordGuardsTheNumbersButNotTheHealth(t *testing.T) {
+func TestPasswordGuardsMetricsButNotHealth(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Password: "secret"})

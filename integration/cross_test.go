@@ -131,11 +131,11 @@ func TestJobsAreKnownInEveryProtocol(t *testing.T) {
 		got, err := fkt.Fetch("known-3")
 		check(t, err)
 		equal(t, "jid", got.Jid, job.ID)
-		check(t, wq.Complete(job.ID, []byte("by the other door")))
+		check(t, wq.Complete(job.ID, []byte("by the other protocol")))
 		check(t, fkt.Ack(job.ID)) // too late; +OK all the same
 		r, err := wq.Result(job.ID, 0)
 		check(t, err)
-		equal(t, "result", string(r.Body), "by the other door")
+		equal(t, "result", string(r.Body), "by the other protocol")
 	})
 	t.Run("ids are one name space", func(t *testing.T) {
 		job := wqJob("known-4", "x")

@@ -272,7 +272,7 @@ func TestDeliberateDifferences(t *testing.T) {
 	}
 }
 
-// differenceTable observes differences on both servers. One that is none any more is an error.
+// differenceTable observes differences on both servers. A difference that no longer exists is an error.
 func differenceTable(t *testing.T, name, reference, ours string, differences []difference) string {
 	t.Helper()
 	var table strings.Builder

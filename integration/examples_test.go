@@ -16,7 +16,7 @@ type example struct {
 	name, folder     string
 	needs            []string
 	node             bool     // it needs packages from npm
-	door             string   // the flag that opens its port; empty: none
+	portFlag         string   // the flag that opens its port; empty: none
 	producer, worker []string // in the folder
 }
 
@@ -34,41 +34,41 @@ var examples = []example{
 	},
 }
 
-// doorExamples are played with themselves and with python.
-var doorExamples = []example{
+// optionalExamples are played with themselves and with python.
+var optionalExamples = []example{
 	{
-		name: "php-beanstalkd", folder: "php", needs: []string{"php", "php-pheanstalk"}, door: "--beanstalk",
+		name: "php-beanstalkd", folder: "php", needs: []string{"php", "php-pheanstalk"}, portFlag: "--beanstalk",
 		producer: []string{"php", "beanstalkd_producer.php"}, worker: []string{"php", "beanstalkd_worker.php"},
 	},
 	{
-		name: "python-beanstalkd", folder: "python", needs: []string{"python3"}, door: "--beanstalk",
+		name: "python-beanstalkd", folder: "python", needs: []string{"python3"}, portFlag: "--beanstalk",
 		producer: []string{"python3", "beanstalkd_producer.py"}, worker: []string{"python3", "beanstalkd_worker.py"},
 	},
 	{
-		name: "node-beanstalkd", folder: "node", node: true, door: "--beanstalk",
+		name: "node-beanstalkd", folder: "node", node: true, portFlag: "--beanstalk",
 		producer: []string{"node", "beanstalkd_producer.js"}, worker: []string{"node", "beanstalkd_worker.js"},
 	},
 	{
-		name: "go-conveyor", folder: "go", door: "--conveyor",
+		name: "go-conveyor", folder: "go", portFlag: "--conveyor",
 		producer: []string{"go", "run", "./conveyorproducer"}, worker: []string{"go", "run", "./conveyorworker"},
 	},
 	{
-		name: "python-sqs", folder: "python", needs: []string{"python3-boto3"}, door: "--sqs",
+		name: "python-sqs", folder: "python", needs: []string{"python3-boto3"}, portFlag: "--sqs",
 		producer: []string{"python3", "sqs_producer.py"}, worker: []string{"python3", "sqs_worker.py"},
 	},
 	{
-		name: "node-sqs", folder: "node", node: true, door: "--sqs",
+		name: "node-sqs", folder: "node", node: true, portFlag: "--sqs",
 		producer: []string{"node", "sqs_producer.js"}, worker: []string{"node", "sqs_worker.js"},
 	},
 	{
-		name: "go-sqs", folder: "go", door: "--sqs",
+		name: "go-sqs", folder: "go", portFlag: "--sqs",
 		producer: []string{"go", "run", "./sqsproducer"}, worker: []string{"go", "run", "./sqsworker"},
 	},
 }
 
-// celeryExample has messages of a form of its own.
+// The messages of celeryExample are for its own workers only.
 var celeryExample = example{
-	name: "python-celery", folder: "python", needs: []string{"python3-celery"}, door: "--sqs",
+	name: "python-celery", folder: "python", needs: []string{"python3-celery"}, portFlag: "--sqs",
 	producer: []string{"python3", "celery_producer.py"}, worker: []string{"celery", "-A", "celery_app", "worker", "--pool=solo"},
 }
 
@@ -99,15 +99,15 @@ func startFor(t *testing.T, e *example) *playing {
 	t.Helper()
 	p := &playing{}
 	o := harness.Options{}
-	if e.door != "" {
+	if e.portFlag != "" {
 		addr, err := server.FreeAddr()
 		check(t, err)
-		o.Args = []string{e.door, addr}
+		o.Args = []string{e.portFlag, addr}
 		p.env = map[string][]string{
 			"--beanstalk": {"BEANSTALKD_SERVER=" + addr},
 			"--conveyor":  {"CONVEYOR_SERVER=" + addr},
 			"--sqs":       {"AWS_ENDPOINT_URL_SQS=http://" + addr, "SQS_SERVER=" + addr},
-		}[e.door]
+		}[e.portFlag]
 	}
 	p.Broker = harness.Start(t, o)
 	if e.name != celeryExample.name { // which reads it, too
@@ -172,7 +172,7 @@ func TestExamples(t *testing.T) {
 			for _, producer := range producers {
 				p.wantGreeted(t, worker, producer, e.name+"-from-"+producer.name)
 			}
-			if e.door != "" && len(producers) > 1 { // and the other way round
+			if e.portFlag != "" && len(producers) > 1 { // and the other way round
 				worker.Kill()
 				p.wantGreeted(t, p.work(t, &examples[python]), e, "python-from-"+e.name)
 			}
@@ -185,8 +185,8 @@ func TestExamples(t *testing.T) {
 	for _, e := range all {
 		play(e, all)
 	}
-	for i := range doorExamples {
-		play(&doorExamples[i], []*example{&doorExamples[i], &examples[python]})
+	for i := range optionalExamples {
+		play(&optionalExamples[i], []*example{&optionalExamples[i], &examples[python]})
 	}
 	play(&celeryExample, []*example{&celeryExample})
 }
@@ -195,7 +195,7 @@ func TestExamples(t *testing.T) {
 func TestExampleWorkersOutliveARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
-	for _, e := range slices.Concat(examples, doorExamples) {
+	for _, e := range slices.Concat(examples, optionalExamples) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			harness.Need(t, "curl")
@@ -218,7 +218,7 @@ func TestExampleWorkersOutliveARestartOfTheBroker(t *testing.T) {
 // TestExamplesHaveShortInstructions checks that each folder says how to run what is in it.
 func TestExamplesHaveShortInstructions(t *testing.T) {
 	t.Parallel()
-	for _, e := range slices.Concat(examples, doorExamples, []example{celeryExample}) {
+	for _, e := range slices.Concat(examples, optionalExamples, []example{celeryExample}) {
 		text, err := os.ReadFile(filepath.Join(exampleFolder(t, e.folder), "README.md"))
 		check(t, err)
 		for _, command := range [][]string{e.producer, e.worker} {

@@ -18,7 +18,7 @@ import (
 	"broker/integration/server"
 )
 
-// exchange sends text on a new connection and reads what comes within a while. It bears everything.
+// exchange sends text on a new connection and reads what comes within a while. It ignores errors.
 func exchange(address, text string) {
 	conn, err := net.DialTimeout("tcp", address, harness.Patience)
 	if err != nil {
@@ -32,7 +32,7 @@ func exchange(address, text string) {
 	_, _ = conn.Read(make([]byte, 4096)) // a reply, or none
 }
 
-// postTo posts JSON and bears everything.
+// postTo posts JSON and ignores errors.
 func postTo(t *testing.T, address, path, target, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, strings.NewReader(body))

@@ -18,7 +18,7 @@ import (
 	"broker/integration/server"
 )
 
-// These tests hold that an import leaves no job behind in silence.
+// These tests show that an import reports every job that it leaves behind.
 
 // TestImportOfRefusedJobsGoesOn has a job among others that the broker refuses. It stays at the source and is listed, at each rerun.
 func TestImportOfRefusedJobsGoesOn(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"broker/integration/server"
 )
 
-// secureDoor accepts TLS in front of a server, which is at HOST:PORT or unix:PATH.
-func secureDoor(t *testing.T, pair *tls.Certificate, behind string) (address string) {
+// tlsProxy accepts TLS in front of a server, which is at HOST:PORT or unix:PATH.
+func tlsProxy(t *testing.T, pair *tls.Certificate, behind string) (address string) {
 	t.Helper()
 	network := "tcp"
 	if path, is := strings.CutPrefix(behind, "unix:"); is {
@@ -61,9 +61,9 @@ func TestImportOverTLS(t *testing.T) {
 			s.fill(t, address, 3)
 			flags := []string{"--tls-ca", cert}
 			if len(to) > 0 {
-				flags = append(flags, "--to", "tcp+tls://"+secureDoor(t, &pair, to[1]))
+				flags = append(flags, "--to", "tcp+tls://"+tlsProxy(t, &pair, to[1]))
 			}
-			r := runImport(t, b, s.name, scheme+"://"+secureDoor(t, &pair, address), flags...)
+			r := runImport(t, b, s.name, scheme+"://"+tlsProxy(t, &pair, address), flags...)
 			equal(t, "moved", r.Moved, 3)
 		})
 	}

@@ -267,7 +267,7 @@ func TestWorkqWaitersGetTheResultOfADelete(t *testing.T) {
 	}
 }
 
-func TestWorkqRefusesAndStaysInStep(t *testing.T) {
+func TestWorkqConnectionContinuesAfterErrors(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	c := harness.DialWorkq(t, b)
@@ -406,7 +406,7 @@ func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 	close(stop)
 }
 
-func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
+func TestWorkqLeaseOfAClosedConnectionTakesNoJob(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	c := harness.DialWorkq(t, b)

@@ -1,4 +1,4 @@
-// Package beanstalkclient is a strict client of beanstalkd: a reply that is not one of those that its command may get is an error.
+// Package beanstalkclient is a strict client of beanstalkd: an unexpected reply is an error.
 package beanstalkclient
 
 import (
@@ -14,19 +14,18 @@ import (
 // replyWait is how long a reply may take, in addition to the time that a reserve may wait; the machine may be busy.
 const replyWait = 2 * time.Minute
 
-// Refusal is a reply that says no.
+// Refusal is an error reply.
 type Refusal string
 
 func (r Refusal) Error() string { return "beanstalkd: " + string(r) }
 
-// Replies that say no.
+// Refusals that callers distinguish.
 const (
-	NotFound     = Refusal("NOT_FOUND")
-	TimedOut     = Refusal("TIMED_OUT")
-	DeadlineSoon = Refusal("DEADLINE_SOON")
+	NotFound = Refusal("NOT_FOUND")
+	TimedOut = Refusal("TIMED_OUT")
 )
 
-// refusals are those that some command may get.
+// refusals are the error replies of the protocol.
 var refusals = map[string]bool{
 	"NOT_FOUND": true, "TIMED_OUT": true, "DEADLINE_SOON": true, "BAD_FORMAT": true, "UNKNOWN_COMMAND": true, "OUT_OF_MEMORY": true,
 	"INTERNAL_ERROR": true, "JOB_TOO_BIG": true, "EXPECTED_CRLF": true, "DRAINING": true, "NOT_IGNORED": true,
@@ -103,7 +102,7 @@ func (c *Client) Watch(tube string) error {
 	return err
 }
 
-// Ignore removes one.
+// Ignore removes a tube from those that Reserve takes jobs from.
 func (c *Client) Ignore(tube string) error {
 	_, err := c.ask("ignore "+tube, "WATCHING", 1, 0)
 	return err
@@ -118,7 +117,7 @@ func (c *Client) Kick(most int) (n int, err error) {
 	return strconv.Atoi(words[0])
 }
 
-// Reserve takes a job; it waits for one. The refusal is TimedOut or DeadlineSoon.
+// Reserve takes a job; it waits for one.
 func (c *Client) Reserve(wait time.Duration) (Reserved, error) {
 	words, err := c.ask(fmt.Sprintf("reserve-with-timeout %d", int(wait.Seconds())), "RESERVED", 2, wait)
 	if err != nil {

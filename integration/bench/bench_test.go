@@ -48,7 +48,7 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
-		for _, d := range doors() {
+		for _, d := range optionalProtocols() {
 			if d.dialect == c.dialect {
 				durability := c.name[len("broker "):]
 				c.start = func(dir string) (*running, error) { return d.broker(binary, dir, durability) }

@@ -107,10 +107,10 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 			},
 		})
 	}
-	return append(append(all, overHTTP), doorGroups(built.broker, missing, durabilities)...)
+	return append(append(all, overHTTP), optionalGroups(built.broker, missing, durabilities)...)
 }
 
-// earlier are an earlier program of the broker, and today's a second time: what the latter differs by is noise.
+// earlier returns an earlier program of the broker, and today's a second time, which shows the noise.
 func earlier(program string, subject contender, p protocol) []contender {
 	before, again := subject, subject
 	before.ours, before.only = false, subject.name

@@ -12,7 +12,7 @@ type results struct {
 	ratios  map[match]float64
 	bytes   map[string]float64 // of a waiting job, by protocol and durability
 	depths  []depth
-	crowds  []idleResult
+	idle    []idleResult
 	wakeUps []wakeUp
 	polls   []pollResult
 }
@@ -82,7 +82,7 @@ func goalTable(f *results) grid {
 	}
 	out = append(out, f.memoryRow())
 	out = append(out, f.depthRows()...)
-	return append(out, f.crowdRow(), f.pollRow())
+	return append(out, f.idleRow(), f.pollRow())
 }
 
 // whyNot returns why a comparison is missing.
@@ -179,13 +179,13 @@ func (f *results) slowdown(d depth) float64 {
 	return float64(d.lease.p50) / float64(max(least.lease.p50, 1))
 }
 
-func (f *results) crowdRow() []string {
+func (f *results) idleRow() []string {
 	const connections, most = 20_000, 400_000_000
 	row := []string{"20,000 idle connections", "under 400 MB", "not in this run: mode g", ""}
-	if len(f.crowds) == 0 {
+	if len(f.idle) == 0 {
 		return row
 	}
-	worst := slices.MaxFunc(f.crowds, func(a, b idleResult) int { return int(a.after - b.after) })
+	worst := slices.MaxFunc(f.idle, func(a, b idleResult) int { return int(a.after - b.after) })
 	row[2] = fmt.Sprintf("%s MB with %s over %s", thousands(float64(worst.after)/1e6), thousands(float64(worst.held)), worst.protocol)
 	if worst.held >= connections {
 		row[3] = yes(worst.after < most)

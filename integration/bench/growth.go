@@ -92,7 +92,7 @@ func (l *lab) at(p protocol, at *point) error {
 		if err != nil {
 			return err
 		}
-		if at.waitedCost, err = s.submit(&tally{crowd: usual, total: at.waits, shape: at.waiting}, at.inFlight); err != nil {
+		if at.waitedCost, err = s.submit(&tally{loadSize: usual, total: at.waits, shape: at.waiting}, at.inFlight); err != nil {
 			return err
 		}
 		after, err := s.resident()
@@ -101,12 +101,12 @@ func (l *lab) at(p protocol, at *point) error {
 		}
 		at.perWaiting = float64(after-before) / float64(at.waits)
 	}
-	at.cost, err = s.both(&tally{crowd: usual, total: at.measured, shape: at.jobs, backlog: at.backlog}, at.inFlight)
+	at.cost, err = s.both(&tally{loadSize: usual, total: at.measured, shape: at.jobs, backlog: at.backlog}, at.inFlight)
 	return err
 }
 
 func (at *point) row(first float64) []string {
-	const telling = 1000 // of fewer, the processor time and the memory are those of something else
+	const telling = 1000 // processor time and memory of fewer jobs are mostly those of something else
 	waited := []string{"", ""}
 	if at.waits >= telling {
 		waited = []string{micros(at.waitedCost.micros), thousands(at.perWaiting)}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"math/bits"
-	"sort"
+	"slices"
 	"time"
 )
 
@@ -71,8 +71,7 @@ func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	sorted := append([]float64(nil), values...)
-	sort.Float64s(sorted)
+	sorted := slices.Sorted(slices.Values(values))
 	mid := len(sorted) / 2
 	if len(sorted)%2 == 1 {
 		return sorted[mid]

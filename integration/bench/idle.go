@@ -37,11 +37,11 @@ func (l *lab) connections(w io.Writer) error {
 		"answer when asked", "µs/job without", "µs/job beside them",
 	}}
 	for _, p := range l.protocols() {
-		c, err := l.crowd(p, can)
+		c, err := l.idleConnections(p, can)
 		if err != nil {
 			return fmt.Errorf("%d idle connections over %s: %w", can, p.name, err)
 		}
-		l.facts.crowds = append(l.facts.crowds, c)
+		l.facts.idle = append(l.facts.idle, c)
 		out = append(out, []string{
 			p.name, thousands(float64(c.held)), thousands(c.opened.perSec), micros(c.opened.micros),
 			mebibytes(c.before), mebibytes(c.after), thousands(float64(c.after-c.before) / float64(c.held)),
@@ -73,7 +73,7 @@ func raiseDescriptors(n uint64) (uint64, error) {
 	return limit.Cur, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
-func (l *lab) crowd(p protocol, n int) (idleResult, error) {
+func (l *lab) idleConnections(p protocol, n int) (idleResult, error) {
 	c := idleResult{protocol: p.name, wanted: l.idle, held: n}
 	s, end, err := l.open(p, l.durabilities[0])
 	if err != nil {

@@ -95,7 +95,7 @@ func (s *settings) check() error {
 	for _, p := range protocols() {
 		names = append(names, p.name)
 	}
-	names = append(append(names, httpName), doorNames()...)
+	names = append(append(names, httpName), optionalNames()...)
 	for _, c := range []struct {
 		flag         string
 		given, known []string

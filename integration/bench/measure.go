@@ -41,14 +41,14 @@ func modes() []mode {
 		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
 		{"e", "memory of waiting jobs", 5, bytesRate, memory, costsMemory},
-		{"w", "64 producers and 64 workers, those of Gearman with 16 jobs in hand", 2, "jobs/s", background(64, &wide), inCrowds},
+		{"w", "64 producers and 64 workers, those of Gearman with 16 jobs in hand", 2, "jobs/s", background(64, &wide), hasManyClients},
 	}
 }
 
-// inCrowds: the protocol is measured with many clients. Gearman's workers then have several jobs in hand, others one.
-func inCrowds(d dialect) bool { return d == gearman{} || d == beanstalk{} }
+// hasManyClients reports whether a protocol is measured with many clients.
+func hasManyClients(d dialect) bool { return d == gearman{} || d == beanstalk{} }
 
-// costsMemory: the peer keeps the jobs.
+// costsMemory reports whether all servers of a protocol keep the jobs.
 func costsMemory(d dialect) bool {
 	_, is := d.(qless)
 	return !is
@@ -111,10 +111,10 @@ func rate(jobs int, ns int64) float64 { return float64(jobs) / (float64(ns) / 1e
 const steadyBacklog = 2048
 
 // background submits and processes jobs at the same time.
-func background(inFlight int, by *crowd) func(*running, dialect, int) (figures, error) {
+func background(inFlight int, by *loadSize) func(*running, dialect, int) (figures, error) {
 	return func(r *running, d dialect, jobs int) (figures, error) {
 		t := newTally(jobs)
-		t.crowd, t.backlog = *by, steadyBacklog
+		t.loadSize, t.backlog = *by, steadyBacklog
 		producers, err := connect(t, r.addr, d, func() session { return d.producer(t, inFlight) })
 		if err != nil {
 			return figures{}, err

@@ -47,8 +47,8 @@ func (l *lab) poll() (r pollResult, err error) {
 		return r, err
 	}
 	defer remove()
-	all := doors()
-	run, err := all[slices.IndexFunc(all, func(d door) bool { return d.name == sqsName })].broker(l.binary, dir, "none")
+	all := optionalProtocols()
+	run, err := all[slices.IndexFunc(all, func(d optionalProtocol) bool { return d.name == sqsName })].broker(l.binary, dir, "none")
 	if err != nil {
 		return r, err
 	}

@@ -26,7 +26,7 @@ func plainShape() shape {
 	return shape{queues: []string{plainQueue}, body: bodyOf(bodyBytes), run: rand.Uint32()}
 }
 
-func newTally(jobs int) *tally { return &tally{total: jobs, shape: plainShape(), crowd: usual} }
+func newTally(jobs int) *tally { return &tally{total: jobs, shape: plainShape(), loadSize: usual} }
 
 func bodyOf(size int) string {
 	const digits = "0123456789abcdef"

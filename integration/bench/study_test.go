@@ -82,9 +82,9 @@ func plausible(t *testing.T, f *results) {
 	if len(f.depths) > 0 && drained <= 0 {
 		t.Errorf("no drain took any time of the processor: %+v", f.depths)
 	}
-	for _, c := range f.crowds {
+	for _, c := range f.idle {
 		if c.held != c.wanted || c.sample == 0 || c.answered != c.sample || c.after <= 0 || c.opened.perSec <= 0 {
-			t.Errorf("crowd %+v", c)
+			t.Errorf("idle %+v", c)
 		}
 	}
 	for _, w := range f.wakeUps {
@@ -107,7 +107,7 @@ func TestGoalsListMeasuredAndMissingFigures(t *testing.T) {
 			{protocol: "gearman", queues: 1, jobs: 10_000, lease: stepCost{p50: 100}},
 			{protocol: "gearman", queues: 1, jobs: 10_000_000, lease: stepCost{p50: 160}, start: 25e9, full: 2_400_000_000},
 		},
-		crowds: []idleResult{{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1}},
+		idle: []idleResult{{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1}},
 	}
 	got := goalTable(f)
 	for _, want := range [][]string{
@@ -128,7 +128,7 @@ func TestGoalsListMeasuredAndMissingFigures(t *testing.T) {
 			t.Errorf("no row %q in\n%q", want, got)
 		}
 	}
-	f.depths, f.crowds[0].held = f.depths[:1], 18_000
+	f.depths, f.idle[0].held = f.depths[:1], 18_000
 	for _, row := range goalTable(f)[len(got)-4:] {
 		if row[3] != "" {
 			t.Errorf("%q is judged by a smaller load than the target's", row)
@@ -177,7 +177,7 @@ func TestNumbersHaveUnits(t *testing.T) {
 
 func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
 	t.Parallel()
-	tally := &tally{crowd: usual, total: 4, shape: shape{queues: []string{"a", "b", "c"}}, workerTally: workerTally{first: 5, hold: true}}
+	tally := &tally{loadSize: usual, total: 4, shape: shape{queues: []string{"a", "b", "c"}}, workerTally: workerTally{first: 5, hold: true}}
 	workers := []leaser{newLeaser(tally), newLeaser(tally)}
 	var c conn
 	var asked []string

@@ -19,13 +19,13 @@ const ten = 10
 // tens are the requests of a protocol that has batches over HTTP.
 type tens struct {
 	name string
-	// mark comes before what names a lease in a reply, which ends with a quote.
+	// mark precedes the name of a lease in a reply; a quote ends the name.
 	mark string
-	// The three requests; n are the numbers of the jobs, leases are what names them.
+	// The three requests; n is the number of the first job, leases are the names of the leases.
 	send   func(b []byte, t *tally, n int, jobs int) []byte
 	take   func(b []byte, t *tally) []byte
 	finish func(b []byte, t *tally, leases [][]byte) []byte
-	// refused is what a reply has that is not wholly positive.
+	// refused is in each reply that refuses a job.
 	refused string
 }
 
@@ -170,7 +170,7 @@ type tensWorker struct {
 
 	tally     *tally
 	took      func(c *conn) // called when it has jobs; may be nil
-	finishing int           // jobs whose end the next reply says; zero: it has jobs
+	finishing int           // jobs whose end the next reply confirms; zero: it brings jobs
 }
 
 func (w *tensWorker) begin(c *conn) { c.out = w.take(c.out, w.tally) }

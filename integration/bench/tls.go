@@ -12,18 +12,19 @@ import (
 	"broker/integration/server"
 )
 
-// tlsName is the broker whose clients come over TLS. The load program encrypts nothing: a process between it and the broker
-// does, whose processor time counts neither as the broker's nor as the load's.
+// tlsName is the broker with clients over TLS. A process between the load program and the broker encrypts. Its processor time counts
+// neither as the broker's nor as the load's.
 const tlsName = "broker none, tls"
 
-// tunnelEnv makes a child process the one that encrypts: its address, that of the broker and the broker's certificate.
+// tunnelEnv makes a child process the one that encrypts. Its value has the address to listen on, the address of the server, and the
+// file of the server's certificate.
 const tunnelEnv = "BENCH_TUNNEL"
 
 // limitTLSName is the limit server with the TLS of Go's standard library, one goroutine for each connection: what a server in Go can
 // reach that encrypts.
 const limitTLSName = "limit, tls"
 
-// limitTLSEnv makes a child process that server: its address, its certificate and the key.
+// limitTLSEnv makes a child process that server. Its value has the address to listen on, and the files of the certificate and its key.
 const limitTLSEnv = "BENCH_LIMIT_TLS"
 
 // tlsBroker starts a broker with TLS and the process that encrypts.

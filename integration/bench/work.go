@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// crowd is the number of producers and of workers, and the number of jobs that a Gearman worker holds at a time: more than
+// loadSize is the number of producers and of workers, and the number of jobs that a Gearman worker holds at a time: more than
 // one if it represents a pool behind one connection.
-type crowd struct{ clients, inHand int }
+type loadSize struct{ clients, inHand int }
 
 var (
-	usual = crowd{8, 1} // flags change it
-	wide  = crowd{64, 16}
+	usual = loadSize{8, 1} // flags change it
+	wide  = loadSize{64, 16}
 )
 
 const runLimit = 3 * time.Minute // and what the number of jobs adds to it
@@ -20,7 +20,7 @@ const runLimit = 3 * time.Minute // and what the number of jobs adds to it
 // tally holds the counts of one measurement. The producers' loop owns the first group of fields, the workers' the second.
 type tally struct {
 	shape
-	crowd
+	loadSize
 	total int
 
 	issued, acked int

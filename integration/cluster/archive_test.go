@@ -29,7 +29,7 @@ func (c *cluster) submitJobs(i, n int) {
 	}
 }
 
-func TestNewLeaderGoesOnWithTheArchive(t *testing.T) {
+func TestNewLeaderContinuesTheArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "archive")

@@ -26,7 +26,7 @@ roles = ["admin"]
 `, sha256.Sum256([]byte("secret-of-olga")))
 
 // Changes of the members, and hand-overs, are in the audit log with the principal, whichever node is asked and whichever leads
-// afterwards. Those that are refused are not.
+// afterwards. Refused changes are not.
 func TestChangesOfTheClusterAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	c := prepare(t, nil, administrator).start()

@@ -39,7 +39,7 @@ type view struct {
 	} `json:"nodes"`
 }
 
-// leasesFirst has leases committed before they are told.
+// leasesFirst commits each lease before its worker gets the job.
 const leasesFirst = `lease_commit = "before"`
 
 // size is the number of nodes.

@@ -120,7 +120,6 @@ func (h *history) verify(t *testing.T) (unseen []string) {
 	return unseen
 }
 
-// A checker that cannot fail proves nothing.
 func TestCheckerFindsInvalidHistories(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }

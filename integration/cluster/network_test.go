@@ -54,7 +54,7 @@ func (w *network) pass(a net.Conn, id, to string) {
 	if receiveFrame(io.TeeReader(a, &said), len(greetingMagic), &from) != nil || w.isCut(from.From, id) {
 		return
 	}
-	w.awaitVoice(from.From, id)
+	w.awaitUnsilenced(from.From, id)
 	b, err := net.Dial("tcp", to)
 	if err != nil {
 		return
@@ -96,7 +96,7 @@ func (w *network) copy(p *pair, to, from net.Conn) {
 		if slow > 0 {
 			time.Sleep(slow)
 		}
-		w.awaitVoice(p.from, p.to)
+		w.awaitUnsilenced(p.from, p.to)
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
@@ -129,8 +129,8 @@ func (w *network) silence(id string) {
 	w.mute[id] = make(chan struct{})
 }
 
-// awaitVoice waits while one of two nodes is silenced.
-func (w *network) awaitVoice(ids ...string) {
+// awaitUnsilenced waits while one of two nodes is silenced.
+func (w *network) awaitUnsilenced(ids ...string) {
 	for _, id := range ids {
 		w.mu.Lock()
 		heard := w.mute[id]

@@ -122,8 +122,8 @@ func checkOutages(t *testing.T, jobs int, killed, planned time.Duration) {
 	}
 }
 
-// TestServiceWithoutItsLeader says how long clients are without service; CLUSTER_JOBS sets with how many waiting jobs.
-func TestServiceWithoutItsLeader(t *testing.T) {
+// TestTimeWithoutServiceWhenTheLeaderEnds logs how long clients are without service; CLUSTER_JOBS is the number of waiting jobs.
+func TestTimeWithoutServiceWhenTheLeaderEnds(t *testing.T) {
 	if text := os.Getenv("CLUSTER_JOBS"); text != "" {
 		jobs, err := strconv.Atoi(text)
 		check(t, err)
@@ -138,9 +138,9 @@ func TestServiceWithoutItsLeader(t *testing.T) {
 	checkOutages(t, 1_000_000, 4*time.Second, 500*time.Millisecond)
 }
 
-// TestLeadersDie says how long clients are without service when the leader is killed, with few jobs and the settings as they come;
-// CLUSTER_KILLS sets how often. Only a nightly run limits it.
-func TestLeadersDie(t *testing.T) {
+// TestKilledLeadersAreReplaced logs how long clients are without service when the leader is killed, with few jobs and default settings;
+// CLUSTER_KILLS is the number of kills. Only a nightly run limits the time.
+func TestKilledLeadersAreReplaced(t *testing.T) {
 	kills := 5
 	if harness.Nightly {
 		kills = 50

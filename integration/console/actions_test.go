@@ -301,8 +301,8 @@ func TestWorkersAreDisconnected(t *testing.T) {
 	b.clean("workers")
 }
 
-// TestKeyboardAlone goes the main paths without a pointer.
-func TestKeyboardAlone(t *testing.T) {
+// TestMainPathsWorkByKeyboard goes the main paths without a pointer.
+func TestMainPathsWorkByKeyboard(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)

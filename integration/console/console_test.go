@@ -108,14 +108,14 @@ func TestPagesAreLiveThoughScriptsComeSlowly(t *testing.T) {
 	b.clean("a page with slow scripts")
 }
 
-// toldOfAChange waits until the event stream tells the page of a change, and for as long as a refresh takes.
-func (b *browser) toldOfAChange() {
+// awaitRefresh waits until the page gets the event of a change, and for as long as a refresh takes.
+func (b *browser) awaitRefresh() {
 	b.t.Helper()
 	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
 }
 
-// TestAChangeBelowASelectionIsShownAfterIt: nothing else changes after it that could bring it along.
-func TestAChangeBelowASelectionIsShownAfterIt(t *testing.T) {
+// There is no later change whose refresh would show this one too.
+func TestAChangeDuringASelectionIsShownAfterIt(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
@@ -123,9 +123,9 @@ func TestAChangeBelowASelectionIsShownAfterIt(t *testing.T) {
 	b.open("/queues")
 	box := `td input[name="id"][value="emails"]`
 	b.run(chromedp.Click(box))
-	b.toldOfAChange()
+	b.awaitRefresh()
 	shell(t, broker, "broker push below-it x")
-	b.toldOfAChange()
+	b.awaitRefresh()
 	var text string
 	b.run(chromedp.Text("main", &text, chromedp.ByQuery))
 	if strings.Contains(text, "below-it") {

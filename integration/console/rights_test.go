@@ -111,8 +111,8 @@ func TestRolesLimitPages(t *testing.T) {
 	}
 }
 
-// TestLoginKeepsGuessersOut tries too many passwords, and looks at the cookie of the right one.
-func TestLoginKeepsGuessersOut(t *testing.T) {
+// TestLoginLimitsGuesses tries too many passwords, and looks at the cookie of the right one.
+func TestLoginLimitsGuesses(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{Password: "s3cret"})
 	b := openBrowser(t, "http://"+broker.HTTP)

@@ -57,8 +57,8 @@ func TestActionsOfWorkersAreReachableOnATablet(t *testing.T) {
 	b.clean("workers")
 }
 
-// TestNamesOfDotsAreReached opens the pages of queues whose names browsers take for steps in a path.
-func TestNamesOfDotsAreReached(t *testing.T) {
+// TestQueuesNamedWithDotsHavePages opens the pages of queues whose names browsers take for steps in a path.
+func TestQueuesNamedWithDotsHavePages(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
 	b := openBrowser(t, "http://"+broker.HTTP)

@@ -95,7 +95,7 @@ func TestPagesAreLiveWithoutSharedWorkers(t *testing.T) {
 	}))
 	b.open("/queues")
 	shell(t, broker, "broker push brand-new x")
-	b.toldOfAChange()
+	b.awaitRefresh()
 	b.wants("brand-new")
 	b.clean("a page with its own stream")
 }

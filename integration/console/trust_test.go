@@ -155,8 +155,8 @@ func TestALivePageAgesWithoutEvents(t *testing.T) {
 	b.clean("a page without events")
 }
 
-// TestALostConnectionIsShownWhereTheStateIs stops the broker below the overview.
-func TestALostConnectionIsShownWhereTheStateIs(t *testing.T) {
+// TestALostConnectionIsShownBesideTheState stops the broker below the overview.
+func TestALostConnectionIsShownBesideTheState(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)

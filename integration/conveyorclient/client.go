@@ -256,7 +256,7 @@ func (c *Client) Housekeep(ctx context.Context) error {
 	return nil
 }
 
-// Failed are the jobs that failed finally.
+// Failed is the number of jobs that failed finally.
 func (c *Client) Failed(ctx context.Context) (n int64, err error) {
 	return c.rdb.LLen(ctx, namespace+"failed").Result()
 }

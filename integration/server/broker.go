@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,10 +77,10 @@ func (b *BrokerServer) Start() error {
 	return b.WaitReady(ReadyWait)
 }
 
-// Spawn starts the process without waiting. The process before must have ended: nobody would stop it any more.
+// Spawn starts the process without waiting. The previous process must have ended, because nothing would stop it any more.
 func (b *BrokerServer) Spawn() error {
 	if b.Process != nil && !b.Exited() {
-		return fmt.Errorf("start the broker: %w", ErrStillRunning)
+		return fmt.Errorf("start the broker: %w", errStillRunning)
 	}
 	if b.opts.Config != "" {
 		if err := os.WriteFile(b.configPath(), []byte(b.opts.Config), 0o600); err != nil {
@@ -113,7 +112,7 @@ func (b *BrokerServer) WaitReady(atMost time.Duration) error {
 			return fmt.Errorf("broker exited before it was ready:\n%s", b.Tail())
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("broker not ready after %v: %d %s (%w)\n%s", atMost, status, body, errors.Join(err), b.Tail())
+			return fmt.Errorf("broker not ready after %v: %d %s (%w)\n%s", atMost, status, body, err, b.Tail())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

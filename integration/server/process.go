@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ErrStillRunning is returned by Wait if the process has not ended in time.
-var ErrStillRunning = errors.New("process is still running")
+// errStillRunning means that a process has not ended in time.
+var errStillRunning = errors.New("process is still running")
 
 // Process is a child process whose output goes to a file.
 type Process struct {
@@ -101,7 +101,7 @@ func (p *Process) Wait(atMost time.Duration) (int, error) {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode(), nil
 	case <-time.After(atMost):
-		return 0, fmt.Errorf("%s after %v: %w", p.Name, atMost, ErrStillRunning)
+		return 0, fmt.Errorf("%s after %v: %w", p.Name, atMost, errStillRunning)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Visibility is the seconds that a message of Ledger's queue stays with its receiver.
-const Visibility = 2
+// visibility is how many seconds a message of Ledger's queue stays with its receiver.
+const visibility = 2
 
 // wait is between two tries while no broker answers.
 const wait = 20 * time.Millisecond
@@ -39,15 +39,15 @@ type Ledger struct {
 	mu       sync.Mutex           // guards what follows
 	sent     map[string]bool      // acknowledged
 	deleted  map[string]time.Time // when the deletion was acknowledged
-	returned []string             // asked for and received after the deletion was acknowledged
+	returned []string             // requested and received after the deletion was acknowledged
 	swapped  []string             // received in a group before an earlier one was deleted
-	tried    map[string]bool      // deletions that were asked for
+	tried    map[string]bool      // deletions that were requested
 }
 
 // NewLedger makes a FIFO queue and its ledger.
 func NewLedger(ctx context.Context, c *sqs.Client, queue string) (*Ledger, error) {
 	made, err := c.CreateQueue(ctx, &sqs.CreateQueueInput{
-		QueueName: &queue, Attributes: map[string]string{"FifoQueue": "true", "VisibilityTimeout": strconv.Itoa(Visibility)},
+		QueueName: &queue, Attributes: map[string]string{"FifoQueue": "true", "VisibilityTimeout": strconv.Itoa(visibility)},
 	})
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func NewLedger(ctx context.Context, c *sqs.Client, queue string) (*Ledger, error
 	return &Ledger{url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]time.Time{}, tried: map[string]bool{}}, nil
 }
 
-// Missing says which message was sent and is not deleted yet; empty: none.
+// Missing names a message that was sent and is not deleted yet; empty: there is none.
 func (l *Ledger) Missing() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Ledger) Missing() string {
 	return ""
 }
 
-// Verdict is how many messages were sent, and what must not have happened to them.
+// Verdict is the number of messages that were sent, and an error if one came back or was out of order.
 func (l *Ledger) Verdict() (sent int, wrong error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +77,8 @@ func (l *Ledger) Verdict() (sent int, wrong error) {
 	return len(l.sent), wrong
 }
 
-// Produce sends numbered messages of a group, one after the other, until ctx is done. One that may or may not have been sent is
-// sent again with its deduplication id, to the next of the clients.
+// Produce sends numbered messages of a group, one after the other, until ctx is done. If the outcome of a request is unknown,
+// the next of the clients sends the message again with its deduplication id.
 func (l *Ledger) Produce(ctx context.Context, group string, clients ...*sqs.Client) {
 	for n, at := 1, 0; ctx.Err() == nil; n++ {
 		body := group + "-" + strconv.Itoa(n)
@@ -115,8 +115,8 @@ func (l *Ledger) Consume(ctx context.Context, clients ...*sqs.Client) {
 	}
 }
 
-// handle deletes a message that was received with a request of the instant asked. While it waited behind others of its batch, its
-// lease may have ended and another consumer may have deleted it: that is no return.
+// handle deletes a message that was received with a request sent at asked. While it waited behind others of its batch, its lease may
+// have ended and another consumer may have deleted it. It has not come back then.
 func (l *Ledger) handle(ctx context.Context, m *types.Message, asked time.Time, clients ...*sqs.Client) {
 	group, number, _ := strings.Cut(*m.Body, "-")
 	n, _ := strconv.Atoi(number)

@@ -104,7 +104,7 @@ func (b *ledger) returning(r *record, parked bool) {
 	r.life, r.parked = 0, r.parked || parked
 }
 
-// ended records that it was acknowledged: the job must never be handed out again.
+// ended records that the end was acknowledged: the job must never be handed out again.
 func (b *ledger) ended(r *record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,8 +2,8 @@
 // comes from FAKTORY_URL. NAME is the queue and, after a colon, the job's type where it has another name. A queue may
 // have a weight, as in mail*5:Send=echo: then the queues are tried in an order drawn anew for each job.
 //
-// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (a day's work: fails as often as the
-// job's custom.fails says, takes custom.ms milliseconds, and says when it is done).
+// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (takes custom.ms milliseconds of the job, fails
+// custom.fails times, and says when it is done).
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	log.Fatal(run(os.Args[1:]))
 }
 
-// run comes back only if it could not start: the library ends the process itself.
+// run returns only if it could not start: the library ends the process.
 func run(pairs []string) error {
 	log.SetOutput(os.Stderr)
 	manager := worker.NewManager()
@@ -104,7 +104,7 @@ func performer(behaviour string) (worker.Perform, error) {
 // jobKey is where a job's context has the job as it came.
 type jobKey struct{}
 
-// shift does what the job's custom object asks for. How often it has failed is for the server to know.
+// shift does what the job's custom object asks for. The server counts the failures.
 func shift(job *faktory.Job) error {
 	if ms, ok := job.GetCustom("ms"); ok {
 		time.Sleep(time.Duration(ms.(float64)) * time.Millisecond)
@@ -119,7 +119,7 @@ func shift(job *faktory.Job) error {
 	return say(event{Event: "done", ID: job.Jid})
 }
 
-// say writes one line in one write, for the reader must never see half of one.
+// say writes a line with one write, so that the reader never sees a part of it.
 func say(e event) error {
 	e.At = time.Now().UnixMilli()
 	line, err := json.Marshal(e)

@@ -2,14 +2,14 @@
 //
 // NAME is the queue and, after a colon, the job's type where it has another name: mail:Send=echo. A queue may have a
 // weight, as in mail*5:Send=echo: then the queues are tried in an order drawn anew for each job.
-// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (a day's work: fails as often as the
-// job's custom.fails says, takes custom.ms milliseconds, and says when it is done).
+// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (takes custom.ms milliseconds of the job, fails
+// custom.fails times, and says when it is done).
 "use strict";
 
 const faktory = require("faktory-worker");
 
 function event(name, fields) {
-  // One write a line: the reader must never see half of one.
+  // One write a line, so that the reader never sees a part of it.
   process.stdout.write(JSON.stringify({ event: name, at: Date.now(), ...fields }) + "\n");
 }
 
@@ -21,11 +21,10 @@ const behaviours = {
     throw error;
   },
   hold: () => new Promise(() => {}),
-  // A function that answers a function is given the whole job.
+  // A behaviour that returns a function gets the whole job.
   shift: () => async ({ job }) => {
     const { ms = 0, fails = 0 } = job.custom || {};
     await new Promise((resolve) => setTimeout(resolve, ms));
-    // How often it has failed is for the server to know.
     const failed = job.failure ? job.failure.retry_count + 1 : 0;
     if (failed < fails) throw new Error(`failure ${failed + 1} of ${fails}`);
     event("done", { id: job.jid });

@@ -1,5 +1,5 @@
 <?php
-// Shared by the client and the worker: both tell what happens as lines of JSON on standard output.
+// Shared by the client and the worker: both print what happens as lines of JSON.
 
 declare(strict_types=1);
 
@@ -8,7 +8,7 @@ function event(string $event, array $fields = []): void
     if (isset($fields['data'])) {
         $fields['data'] = base64_encode($fields['data']);
     }
-    // One write a line: the reader must never see half of one.
+    // One write a line, so that the reader never sees a part of it.
     fwrite(STDOUT, json_encode(['event' => $event] + $fields, JSON_THROW_ON_ERROR) . "\n");
 }
 

@@ -2,8 +2,8 @@ package main
 
 import "broker/integration/server"
 
-// door is a protocol whose port is off unless a flag opens it, with the servers that clients of it use otherwise.
-type door struct {
+// optionalProtocol is a protocol whose port is off unless a flag opens it, with the servers that clients of it use otherwise.
+type optionalProtocol struct {
 	name    string
 	flag    string
 	dialect dialect
@@ -12,8 +12,8 @@ type door struct {
 	prepare func(address string) error // nil: nothing is to be done
 }
 
-func doors() []door {
-	return []door{
+func optionalProtocols() []optionalProtocol {
+	return []optionalProtocol{
 		{qlessName, "--qless", qless{qlessScript}, 0.1, func(missing map[string]string) []contender {
 			return []contender{redisContender(trivialName, qless{trivialScript}, missing)}
 		}, nil},
@@ -35,16 +35,16 @@ func redisContender(name string, d dialect, missing map[string]string, args ...s
 	}
 }
 
-// doorNames are the names of their groups.
-func doorNames() (names []string) {
-	for _, d := range doors() {
+// optionalNames are the names of their groups.
+func optionalNames() (names []string) {
+	for _, d := range optionalProtocols() {
 		names = append(names, d.name)
 	}
 	return names
 }
 
-func doorGroups(binary string, missing map[string]string, durabilities []string) (all []group) {
-	for _, d := range doors() {
+func optionalGroups(binary string, missing map[string]string, durabilities []string) (all []group) {
+	for _, d := range optionalProtocols() {
 		g := group{name: d.name, contenders: d.peers(missing)}
 		for _, durability := range durabilities {
 			g.contenders = append(g.contenders, contender{
@@ -74,7 +74,7 @@ func apiContenders(binary string, missing map[string]string, durabilities []stri
 }
 
 // broker starts a broker with the port open.
-func (d door) broker(binary, dir, durability string) (*running, error) {
+func (d optionalProtocol) broker(binary, dir, durability string) (*running, error) {
 	addr, err := server.FreeAddr()
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func awaitReady(t *testing.T, p *server.Process, from int) (log string) {
 	return log
 }
 
-func TestOldTLSVersionsAreRefused12IsSpokenOnAnyPort(t *testing.T) {
+func TestEveryPortAcceptsTLS12AndRefusesOlderVersions(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)
 	b := startEncrypted(t, cert, key, "")

@@ -16,22 +16,22 @@ import (
 	"broker/integration/server"
 )
 
-// doors are the ports that are off unless a flag opens them, with a request that anybody may send, and the start of its reply.
-var doors = map[string]struct{ request, reply string }{
+// optionalPorts are the ports that are off unless a flag opens them, with a request that every client may send, and the start of its reply.
+var optionalPorts = map[string]struct{ request, reply string }{
 	"beanstalk": {"list-tube-used\r\n", "USING default\r\n"},
 	"conveyor":  {"PING\r\n", "+PONG\r\n"},
 	"qless":     {"PING\r\n", "+PONG\r\n"},
 	"sqs":       {"GET /?Action=ListQueues HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n"},
 }
 
-// startDoors starts a broker with all of them open. settings are those of each of their sections, rest follows them.
-func startDoors(t *testing.T, settings, rest string) (b *harness.Broker, addresses map[string]string) {
+// startOptionalPorts starts a broker with all of them open. settings are those of each of their sections, rest follows them.
+func startOptionalPorts(t *testing.T, settings, rest string) (b *harness.Broker, addresses map[string]string) {
 	t.Helper()
 	harness.BrokerOnly(t)
 	addresses = make(map[string]string)
 	var args []string
 	var sections strings.Builder
-	for name := range doors {
+	for name := range optionalPorts {
 		addr, err := server.FreeAddr()
 		check(t, err)
 		addresses[name] = addr
@@ -41,7 +41,7 @@ func startDoors(t *testing.T, settings, rest string) (b *harness.Broker, address
 	return harness.Start(t, harness.Options{Args: args, Config: sections.String() + rest}), addresses
 }
 
-// answerOf is what a connection is answered to a request, as long as the answer of those who are served.
+// answerOf returns the start of the answer to a request, as long as the answer to a client that is served.
 func answerOf(c net.Conn, request string, like string) string {
 	_ = c.SetDeadline(time.Now().Add(harness.Patience)) // an error shows in the read
 	_, _ = io.WriteString(c, request)                   // likewise
@@ -55,8 +55,8 @@ func TestOptionalPortsSpeakTLSAndDemandCertificates(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)
 	otherCert, otherKey, _ := selfSigned(t)
-	_, addresses := startDoors(t, fmt.Sprintf("tls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), "")
-	for name, door := range doors {
+	_, addresses := startOptionalPorts(t, fmt.Sprintf("tls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), "")
+	for name, port := range optionalPorts {
 		for what, config := range map[string]*tls.Config{
 			"a certificate of the authority":     {Certificates: []tls.Certificate{signedBy(t, cert, key)}},
 			"no certificate":                     {},
@@ -65,16 +65,16 @@ func TestOptionalPortsSpeakTLSAndDemandCertificates(t *testing.T) {
 			config.RootCAs = pool
 			want, got := "", ""
 			if what == "a certificate of the authority" {
-				want = door.reply
+				want = port.reply
 			}
 			if c, err := tls.Dial("tcp", addresses[name], config); err == nil {
-				got = answerOf(c, door.request, door.reply)
+				got = answerOf(c, port.request, port.reply)
 			}
 			equal(t, name+" with "+what, got, want)
 		}
 		plain, err := net.Dial("tcp", addresses[name])
 		check(t, err)
-		if got := answerOf(plain, door.request, door.reply); got == door.reply {
+		if got := answerOf(plain, port.request, port.reply); got == port.reply {
 			t.Errorf("%s answers plain text", name)
 		}
 	}
@@ -82,13 +82,13 @@ func TestOptionalPortsSpeakTLSAndDemandCertificates(t *testing.T) {
 
 func TestOptionalPortsHaveAllowLists(t *testing.T) {
 	t.Parallel()
-	b, addresses := startDoors(t, `allow = ["127.0.0.2", "10.0.0.0/8"]`, "")
-	for name, door := range doors {
-		for from, want := range map[byte]string{2: door.reply, 3: ""} {
+	b, addresses := startOptionalPorts(t, `allow = ["127.0.0.2", "10.0.0.0/8"]`, "")
+	for name, port := range optionalPorts {
+		for from, want := range map[byte]string{2: port.reply, 3: ""} {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
 			c, err := d.Dial("tcp", addresses[name])
 			check(t, err)
-			equal(t, fmt.Sprintf("%s from 127.0.0.%d", name, from), answerOf(c, door.request, door.reply), want)
+			equal(t, fmt.Sprintf("%s from 127.0.0.%d", name, from), answerOf(c, port.request, port.reply), want)
 		}
 		if line := fmt.Sprintf("broker_denied_connections_total{protocol=%q} 1\n", name); !strings.Contains(metricsOf(t, b), line) {
 			t.Errorf("the metrics have no %s", line)
@@ -122,7 +122,8 @@ func dialAsker(t *testing.T, address string) func(request string) string {
 	return asker(t, conn)
 }
 
-// A client of beanstalkd is who its certificate says, one of Conveyor who its token says; all others are the principal of the section.
+// The certificate of a beanstalkd client and the token of a Conveyor client name its principal. Other clients are the principal of the
+// section.
 func TestPrincipalsOfBeanstalkAndConveyor(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -198,7 +199,7 @@ roles = ["produce:mail.*", "consume:mail.*"]
 // Namespaces keep the queues of a protocol apart; its clients do not see the prefix.
 func TestNamespacesOfBeanstalkAndConveyor(t *testing.T) {
 	t.Parallel()
-	b, addresses := startDoors(t, `namespace = "n."`, "[workq]\nnamespace = \"w.\"\n")
+	b, addresses := startOptionalPorts(t, `namespace = "n."`, "[workq]\nnamespace = \"w.\"\n")
 	bean, conveyor := dialAsker(t, addresses["beanstalk"]), dialAsker(t, addresses["conveyor"])
 	equal(t, "use", bean("use q\r\n"), "USING q")
 	equal(t, "put", bean("put 0 0 60 1\r\nx\r\n"), "INSERTED 1")
