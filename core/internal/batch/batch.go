@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/slot"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -32,11 +33,9 @@ type Batches struct {
 	byNumber map[uint64]*Batch
 	// first and last are the ends of the list of batches, the oldest first.
 	first, last *Batch
-	// slots and free number the batches for their deadlines.
-	slots       []*Batch
-	free        []uint32
-	dirty       []uint64    // batches with the dirty flag
-	lastRemoval core.Commit // of a batch
+	slots       slot.Map[Batch] // for their deadlines
+	dirty       []uint64        // batches with the dirty flag
+	lastRemoval core.Commit     // of a batch
 }
 
 // New returns Batches without any batch. release releases a blocked callback.
@@ -142,13 +141,7 @@ func (s *Batches) mutate(g *Batch, how func()) {
 
 // add adds a new or restored batch to the indexes.
 func (s *Batches) add(g *Batch) {
-	if n := len(s.free); n > 0 {
-		g.slot, s.free = s.free[n-1], s.free[:n-1]
-		s.slots[g.slot] = g
-	} else {
-		g.slot = uint32(len(s.slots))
-		s.slots = append(s.slots, g)
-	}
+	g.slot = s.slots.Add(g)
 	s.byNumber[g.number] = g
 	s.setDeadline(g, g.Until)
 }
@@ -168,7 +161,7 @@ func (s *Batches) Forget(g *Batch) {
 	s.mutate(g, func() { delete(s.byNumber, g.number) })
 	s.lastRemoval = s.table.Open
 	s.table.Timers.Remove(&g.deadline)
-	s.slots[g.slot], s.free = nil, append(s.free, g.slot)
+	s.slots.Remove(g.slot)
 	if g.older != nil {
 		g.older.newer = g.newer
 	} else {

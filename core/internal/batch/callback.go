@@ -136,7 +136,7 @@ func (s *Batches) Close(g *Batch, reopen bool) {
 // Expire ends a batch that was not committed in time, or that finished long enough ago. For a reopened batch, it commits the batch
 // again and returns nil. Otherwise the caller ends the callbacks that never ran, then calls Ended.
 func (s *Batches) Expire(slot uint32) *Batch {
-	g := s.slots[slot]
+	g := s.slots.At(slot)
 	g.deadline = 0
 	if g.Reopened && !g.Committed {
 		s.mutate(g, func() { g.Committed, g.Until = true, 0 })

@@ -52,7 +52,7 @@ func (c *Check) End() (timers int) {
 		if g.deadline != 0 {
 			timers++
 		}
-		if c.s.slots[g.slot] != g {
+		if c.s.slots.At(g.slot) != g {
 			c.fail("batch %d is not in its slot", number)
 		}
 		if (g.deadline != 0) != (g.Until != 0) {
@@ -90,7 +90,7 @@ func (c *Check) listed() {
 	if seen != len(c.s.byNumber) || c.s.last != last {
 		c.fail("%d batches, %d in the list", len(c.s.byNumber), seen)
 	}
-	if slots := len(c.s.slots) - len(c.s.free); slots != seen {
+	if slots := c.s.slots.Len(); slots != seen {
 		c.fail("%d batches, %d slots", seen, slots)
 	}
 }

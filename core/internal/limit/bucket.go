@@ -42,21 +42,10 @@ func (r *Rules) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket
 	if x.former != nil && x.former.buckets[name] != nil {
 		b.paid, b.rateStored = x.former.buckets[name].paid, x.former.buckets[name].rateStored
 	}
-	r.numberBucket(b)
+	b.number = r.buckets.Add(b)
 	x.buckets[name] = b
 	r.takeRate(b)
 	return b
-}
-
-// numberBucket gives a new bucket its number.
-func (r *Rules) numberBucket(b *bucket) {
-	if n := len(r.freeBuckets); n > 0 {
-		b.number, r.freeBuckets = r.freeBuckets[n-1], r.freeBuckets[:n-1]
-		r.buckets[b.number] = b
-		return
-	}
-	b.number = uint32(len(r.buckets))
-	r.buckets = append(r.buckets, b)
 }
 
 // isRetired reports whether the lanes of this bucket were replaced.
@@ -176,7 +165,7 @@ func (r *Rules) armBucket(b *bucket, at core.Instant) {
 
 // BucketTimeout handles the deadline of a bucket.
 func (r *Rules) BucketTimeout(number uint32) {
-	b := r.buckets[number]
+	b := r.buckets.At(number)
 	b.timer = 0
 	if b.isRetired() {
 		return
@@ -214,6 +203,5 @@ func (r *Rules) dropBucket(b *bucket) {
 	if b.of != nil {
 		delete(b.of.buckets, b.name)
 	}
-	r.buckets[b.number] = nil
-	r.freeBuckets = append(r.freeBuckets, b.number)
+	r.buckets.Remove(b.number)
 }

@@ -89,7 +89,7 @@ func (c *Check) End() (timers int) {
 	if o := &c.r.orders; o.pages != nil && (o.newest == 0 || c.r.table.Live == 0) {
 		c.fail("%d pages of places, and no job has one", len(o.pages))
 	}
-	if have := max(len(c.r.limitedJobs.all)-1, 0) - len(c.r.limitedJobs.free); have != c.jobs {
+	if have := c.r.limitedJobs.Len(); have != c.jobs {
 		c.fail("%d jobs with limits, counted %d", have, c.jobs)
 	}
 	return c.timers
@@ -141,13 +141,10 @@ func (c *Check) lanes(q *Queue) {
 		return
 	}
 	have, ready, open := c.counted(x.queue), 0, 0
-	for number, l := range x.slots {
-		if l == nil {
-			continue
-		}
+	for l := range x.slots.All() {
 		ready += l.ready.Len()
-		if x.names[l.name] != l || int(l.number) != number || l.members != have.members[l] || l.members == 0 {
-			c.fail("queue %s: lane %v has number %d and %d jobs, should have %d and %d", q.Name, l.name, l.number, l.members, number, have.members[l])
+		if x.names[l.name] != l || x.slots.At(l.number) != l || l.members != have.members[l] || l.members == 0 {
+			c.fail("queue %s: lane %v with number %d has %d jobs, should have %d", q.Name, l.name, l.number, l.members, have.members[l])
 		}
 		c.listOrder(q.Name, &l.ready, core.Ready, l.ready.Len())
 		if l.open {
@@ -166,12 +163,12 @@ func (c *Check) lanes(q *Queue) {
 	last := uint32(0)
 	for _, n := range x.open.Slice(0, x.open.Len(), nil) {
 		if last != 0 && !x.before(last, n) {
-			c.fail("queue %s: lanes %v and %v are out of order", q.Name, x.slots[last].name, x.slots[n].name)
+			c.fail("queue %s: lanes %v and %v are out of order", q.Name, x.slots.At(last).name, x.slots.At(n).name)
 		}
 		last = n
 	}
-	for _, b := range c.r.buckets {
-		if b != nil && b.of == x {
+	for b := range c.r.buckets.All() {
+		if b.of == x {
 			c.bucket(q, b, have.taken[b])
 		}
 	}
@@ -189,7 +186,7 @@ func (c *Check) sharedBuckets() {
 	for name, s := range c.r.shared.byName {
 		b := s.bucket
 		c.count(b.timer != 0)
-		if b.slots != c.taken[b] || c.r.buckets[b.number] != b {
+		if b.slots != c.taken[b] || c.r.buckets.At(b.number) != b {
 			c.fail("shared limit %s counts %d leases, has %d", name, b.slots, c.taken[b])
 		}
 		lanes, blocked := map[uint32]int{}, 0
@@ -197,8 +194,8 @@ func (c *Check) sharedBuckets() {
 			if q == nil || q.lanes == nil {
 				continue
 			}
-			for _, l := range q.lanes.slots {
-				if l == nil || !slices.Contains(l.buckets[ofShared:], b) {
+			for l := range q.lanes.slots.All() {
+				if !slices.Contains(l.buckets[ofShared:], b) {
 					continue
 				}
 				if lanes[uint32(n)]++; l.blockedBy == b { //nolint:gosec // a number of a queue
@@ -227,7 +224,7 @@ func (c *Check) bucket(q *Queue, b *bucket, taken uint32) {
 	if b.slots != taken || (sum == 0) != (taken == 0) {
 		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.Name, b.name, b.slots, sum, taken)
 	}
-	if b.of.buckets[b.name] != b || c.r.buckets[b.number] != b {
+	if b.of.buckets[b.name] != b || c.r.buckets.At(b.number) != b {
 		c.fail("queue %s: bucket %v is not found", q.Name, b.name)
 	}
 	if len(b.lanes) == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
@@ -253,8 +250,8 @@ func (c *Check) sorting() {
 		c.fail("%d queues need a walk, it is for %d, with a deadline: %v", need, len(s.queues), s.timer != 0)
 	}
 	c.count(s.timer != 0)
-	for _, b := range c.r.buckets {
-		if b != nil && b.isRetired() {
+	for b := range c.r.buckets.All() {
+		if b.isRetired() {
 			c.count(b.timer != 0)
 			if !s.retired {
 				c.fail("bucket %v belongs to lanes that are gone", b.name)
@@ -373,7 +370,7 @@ func (r *Rules) MayHave(q *Queue, who Asker, isStale func(h uint32) bool) bool {
 		return false
 	}
 	for _, n := range q.lanes.open.Slice(0, q.lanes.open.Len(), nil) {
-		l := q.lanes.slots[n]
+		l := q.lanes.slots.At(n)
 		if !r.limited(q, l) && r.workerHasRoom(l, who) && !isStale(l.ready.Front()) {
 			return true
 		}

@@ -16,7 +16,7 @@ func (r *Rules) OpenFront(q *Queue, who Asker) uint32 {
 		return 0
 	}
 	for i := 0; i < x.open.Len(); {
-		l := x.slots[x.open.At(i)]
+		l := x.slots.At(x.open.At(i))
 		h := l.ready.Front()
 		cost := r.table.CostOf(h)
 		if b := r.fullBucket(l, cost); b != nil {
@@ -39,7 +39,7 @@ func (r *Rules) OpenFront(q *Queue, who Asker) uint32 {
 func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 	x := q.lanes
 	for i := 0; i < x.open.Len() && n <= above; i++ {
-		l := x.slots[x.open.At(i)]
+		l := x.slots.At(x.open.At(i))
 		n += min(r.openJobs(q, &l.ready, above+1), r.laneLeases(l, who))
 	}
 	if x.whole != nil {
@@ -78,7 +78,7 @@ func (r *Rules) WaitForMore(q *Queue) {
 		r.waitForNext(x.whole, q.Ready.Len())
 	}
 	for i := range x.open.Len() {
-		l := x.slots[x.open.At(i)]
+		l := x.slots.At(x.open.At(i))
 		for _, b := range l.buckets {
 			if b != nil {
 				r.waitForNext(b, l.ready.Len())

@@ -27,7 +27,7 @@ type laneSort struct {
 
 	// Once no queue needs the walk, another walk removes the buckets of retired lanes.
 	retired bool
-	bucket  int // number of the next bucket to examine
+	bucket  uint32 // number of the last bucket that was examined
 }
 
 // sorting is a queue whose jobs are sorted into lanes, and where the walk was when it joined.
@@ -100,7 +100,7 @@ func (s *laneSort) hasSeenAll(q *sorting) bool {
 // sortAgain sorts at once if that costs less than a step, otherwise it sets the time of the next step.
 func (r *Rules) sortAgain() {
 	s := &r.sort
-	if len(s.queues) == 0 && sortInCost*len(r.buckets) <= r.sortStep {
+	if len(s.queues) == 0 && sortInCost*int(r.buckets.Last()) <= r.sortStep {
 		r.dropRetired()
 	}
 	switch more := len(s.queues) > 0 || s.retired; {
@@ -217,22 +217,22 @@ func (r *Rules) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 func (r *Rules) dropRetired() {
 	s := &r.sort
 	for cost := 0; s.retired && cost < r.sortStep; cost++ {
-		if s.bucket == len(r.buckets) {
+		if s.bucket == r.buckets.Last() {
 			s.retired = false
 			return
 		}
-		if b := r.buckets[s.bucket]; b != nil && b.isRetired() {
+		s.bucket++
+		if b := r.buckets.At(s.bucket); b != nil && b.isRetired() {
 			r.dropBucket(b)
 			cost += sortInCost
 		}
-		s.bucket++
 	}
 }
 
 // dropBuckets removes the buckets of lanes.
 func (r *Rules) dropBuckets(x *lanes) {
-	for _, b := range r.buckets {
-		if b != nil && b.of == x {
+	for b := range r.buckets.All() {
+		if b.of == x {
 			r.dropBucket(b)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/slot"
 	"broker/core/internal/table"
 )
 
@@ -31,8 +32,7 @@ type lanes struct {
 	whole   *bucket // the rate of the queue; nil if there is none
 	buckets map[limitName]*bucket
 	names   map[laneName]*lane
-	slots   []*lane // by number, from 1
-	free    []uint32
+	slots   slot.Map[lane]
 	open    queue.List // numbers of lanes that have a ready job and are not blocked
 	before  queue.Before
 	turn    uint64 // of the key that was served last
@@ -81,7 +81,7 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 		s = &queuePolicy{}
 	}
 	x := &lanes{
-		queue: n, policy: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{}, slots: make([]*lane, 1),
+		queue: n, policy: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{},
 		key: s.sharing.Key, fair: s.sharing.Fair, former: former,
 	}
 	x.byKey, x.byType = x.fair, byType
@@ -101,7 +101,7 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 		return nil
 	}
 	x.before = func(a, b uint32) bool {
-		p, q := x.slots[a], x.slots[b]
+		p, q := x.slots.At(a), x.slots.At(b)
 		if x.fair && p.buckets[OfKey].turn != q.buckets[OfKey].turn {
 			return p.buckets[OfKey].turn < q.buckets[OfKey].turn
 		}
@@ -144,13 +144,7 @@ func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 	if l == nil {
 		name = laneName{strings.Clone(name.typ), strings.Clone(name.key)}
 		l = &lane{of: x, name: name}
-		if n := len(x.free); n > 0 {
-			l.number, x.free = x.free[n-1], x.free[:n-1]
-			x.slots[l.number] = l
-		} else {
-			l.number = uint32(len(x.slots))
-			x.slots = append(x.slots, l)
-		}
+		l.number = x.slots.Add(l)
 		x.names[name] = l
 		l.buckets = []*bucket{r.bucketFor(x, core.ScopeType, name.typ), r.bucketFor(x, core.ScopeKey, name.key)}
 		for _, b := range l.buckets {
@@ -192,8 +186,7 @@ func (r *Rules) LeaveLane(h uint32) {
 		return
 	}
 	delete(all.names, l.name)
-	all.slots[l.number] = nil
-	all.free = append(all.free, l.number)
+	all.slots.Remove(l.number)
 	if b := l.blockedBy; b != nil {
 		b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
 	}

@@ -130,10 +130,8 @@ func (r *Rules) Drained() { r.orders.pages = nil }
 
 // ClockSet adapts to a change of the wall clock.
 func (r *Rules) ClockSet(by core.Instant) {
-	for _, b := range r.buckets {
-		if b != nil {
-			b.paid += by
-		}
+	for b := range r.buckets.All() {
+		b.paid += by
 	}
 }
 
@@ -156,7 +154,7 @@ func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32)
 		return r.fitJobs(q, q.Open(), enough, nil, isUnfit)
 	}
 	for i := 0; i < x.open.Len() && n < enough; i++ {
-		l := x.slots[x.open.At(i)]
+		l := x.slots.At(x.open.At(i))
 		var fit int
 		fit, unfit = r.fitJobs(q, &l.ready, min(r.laneLeases(l, who), enough-n), unfit, isUnfit)
 		n += fit

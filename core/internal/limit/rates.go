@@ -38,7 +38,7 @@ func (r *Rules) rateChanged(b *bucket) {
 // SealRates adds the rates that have changed to a batch.
 func (r *Rules) SealRates(meta []core.MetaEntry) []core.MetaEntry {
 	for _, number := range r.dirtyRates {
-		b := r.buckets[number]
+		b := r.buckets.At(number)
 		if b == nil || !b.rateDirty {
 			continue // dropped; the number may belong to another bucket
 		}
@@ -65,10 +65,8 @@ func (r *Rules) RestoreRate(name string, value []byte) error {
 // RestoredRates passes the restored rates to existing buckets. New buckets take theirs when they are created. Rates that are fully
 // available again are dropped.
 func (r *Rules) RestoredRates() {
-	for _, b := range r.buckets {
-		if b != nil {
-			r.takeRate(b)
-		}
+	for b := range r.buckets.All() {
+		r.takeRate(b)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.rates)) {
 		if r.rates[name] <= r.table.Now {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"broker/core"
+	"broker/core/internal/slot"
 	"broker/core/internal/table"
 )
 
@@ -14,9 +15,8 @@ type Rules struct {
 	sortStep int // cost of a step of laneSort
 
 	queues      []*Queue // by number, from 1
-	limitedJobs limitedJobs
-	buckets     []*bucket // of all queues, by number
-	freeBuckets []uint32
+	limitedJobs slot.Map[jobLimits]
+	buckets     slot.Map[bucket] // of all queues
 	shared      sharedLimits
 	sort        laneSort
 	orders      orders

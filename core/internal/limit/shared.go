@@ -115,7 +115,7 @@ func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 		s.bucket.limit = l.Throttle
 	} else {
 		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle}
-		r.numberBucket(s.bucket)
+		s.bucket.number = r.buckets.Add(s.bucket)
 		r.takeRate(s.bucket)
 	}
 	r.shared.byName[l.Name] = s
@@ -280,10 +280,7 @@ func (b *bucket) leave(l *lane) {
 
 // leaveShared removes lanes that are being replaced from their shared buckets.
 func (x *lanes) leaveShared() {
-	for _, l := range x.slots {
-		if l == nil {
-			continue
-		}
+	for l := range x.slots.All() {
 		for _, b := range l.buckets[ofShared:] {
 			b.leave(l)
 		}
@@ -349,8 +346,8 @@ func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: r.nextAt(b)}}
 	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
 	for _, u := range b.users {
-		for _, l := range r.queues[u.queue].lanes.slots {
-			if l != nil && slices.Contains(l.buckets[ofShared:], b) {
+		for l := range r.queues[u.queue].lanes.slots.All() {
+			if slices.Contains(l.buckets[ofShared:], b) {
 				row.Use.Ready += l.ready.Len()
 			}
 		}

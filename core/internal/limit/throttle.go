@@ -2,6 +2,7 @@ package limit
 
 import (
 	"broker/core"
+	"broker/core/internal/slot"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -33,45 +34,28 @@ type jobLimits struct {
 // limitsOf returns a job's data about limits; nil: none yet.
 func (r *Rules) limitsOf(h uint32) *jobLimits {
 	if x := r.table.Optional(h); x != nil && x.Limits != 0 {
-		return r.limitedJobs.all[x.Limits]
+		return r.limitedJobs.At(x.Limits)
 	}
 	return nil
 }
 
-// limitedJobs numbers the jobLimits, from 1.
-type limitedJobs struct {
-	all  []*jobLimits
-	free []uint32
-}
-
 func (r *Rules) ensureLimits(h uint32) *jobLimits {
-	x, s := r.table.EnsureOptional(h), &r.limitedJobs
-	if x.Limits != 0 {
-		return s.all[x.Limits]
+	x := r.table.EnsureOptional(h)
+	if x.Limits == 0 {
+		x.Limits = r.limitedJobs.Add(&jobLimits{})
 	}
-	if n := len(s.free); n > 0 {
-		x.Limits, s.free = s.free[n-1], s.free[:n-1]
-	} else {
-		if len(s.all) == 0 {
-			s.all = append(s.all, nil)
-		}
-		x.Limits = uint32(len(s.all)) //nolint:gosec // one for each job at most
-		s.all = append(s.all, nil)
-	}
-	s.all[x.Limits] = &jobLimits{}
-	return s.all[x.Limits]
+	return r.limitedJobs.At(x.Limits)
 }
 
 // ForgetLimits removes the jobLimits of a job that is being removed.
 func (r *Rules) ForgetLimits(h uint32) {
-	x, s := r.table.Optional(h), &r.limitedJobs
+	x := r.table.Optional(h)
 	if x == nil || x.Limits == 0 {
 		return
 	}
 	r.LeaveLane(h)
-	s.all[x.Limits] = nil
-	if s.free = append(s.free, x.Limits); len(s.free) == len(s.all)-1 {
-		*s = limitedJobs{}
+	if r.limitedJobs.Remove(x.Limits); r.limitedJobs.Len() == 0 {
+		r.limitedJobs = slot.Map[jobLimits]{} // gives back the memory
 	}
 	x.Limits = 0
 }

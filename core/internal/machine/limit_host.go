@@ -36,11 +36,7 @@ func (m *Machine) putLimit(c *client, op *core.PutLimit) {
 // removeLimit is RemoveLimit.
 func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
 	commit, err := m.limits.DropLimit(op)
-	if err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+	m.settingChanged(c, op.Tag, commit, err)
 }
 
 // shareQueue is ShareQueue.
@@ -78,21 +74,13 @@ func (m *Machine) listLimits(c *client, op *core.ListLimits) {
 // putSharedLimit is PutSharedLimit.
 func (m *Machine) putSharedLimit(c *client, op *core.PutSharedLimit) {
 	commit, err := m.limits.PutShared(op.Limit)
-	if err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+	m.settingChanged(c, op.Tag, commit, err)
 }
 
 // removeSharedLimit is RemoveSharedLimit.
 func (m *Machine) removeSharedLimit(c *client, op *core.RemoveSharedLimit) {
 	commit, err := m.limits.RemoveShared(op.Name)
-	if err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+	m.settingChanged(c, op.Tag, commit, err)
 }
 
 // listSharedLimits is ListSharedLimits.

@@ -226,11 +226,7 @@ func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
 		return
 	}
 	commit, err := m.policies.Put(op)
-	if err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+	m.settingChanged(c, op.Tag, commit, err)
 }
 
 // policyChanged applies a changed policy to a queue.

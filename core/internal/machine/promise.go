@@ -24,6 +24,15 @@ func (m *Machine) refusedAt(c *client, tag uint64, err error, commit core.Commit
 	m.reply(c, core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: commit})
 }
 
+// settingChanged replies to a change of a limit, a policy or a schedule, which has failed if err is not nil.
+func (m *Machine) settingChanged(c *client, tag uint64, commit core.Commit, err error) {
+	if err != nil {
+		m.refusedAt(c, tag, err, m.table.MetaCommit())
+		return
+	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: tag, Commit: commit})
+}
+
 // refused refuses an operation because of its job; nil: there is no such job.
 func (m *Machine) refused(c *client, tag uint64, e *table.Entry, err error) {
 	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}

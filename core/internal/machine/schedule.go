@@ -51,20 +51,14 @@ func (m *Machine) putSchedule(c *client, op *core.PutSchedule) {
 
 // pauseSchedule is PauseSchedule.
 func (m *Machine) pauseSchedule(c *client, op *core.PauseSchedule) {
-	if err := m.schedules.Pause(op); err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.MetaCommit()})
+	err := m.schedules.Pause(op)
+	m.settingChanged(c, op.Tag, m.table.MetaCommit(), err)
 }
 
 // removeSchedule is RemoveSchedule.
 func (m *Machine) removeSchedule(c *client, op *core.RemoveSchedule) {
-	if err := m.schedules.Remove(op); err != nil {
-		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
+	err := m.schedules.Remove(op)
+	m.settingChanged(c, op.Tag, m.table.Promise(), err)
 }
 
 // listSchedules is ListSchedules.

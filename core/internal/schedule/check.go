@@ -9,16 +9,11 @@ import (
 // Check verifies the index and the deadline of every schedule, and returns the number of deadlines in use. If the machine has
 // stopped, a schedule that became due since then may have no deadline.
 func (x *Schedules) Check(fail func(format string, args ...any), stopped bool) (timers int) {
-	found := 0
-	for slot, s := range x.slots {
-		if s == nil {
-			continue
-		}
-		found++
+	for s := range x.slots.All() {
 		if s.deadline != 0 {
 			timers++
 		}
-		if x.byName[s.Name] != s || int(s.slot) != slot {
+		if x.byName[s.Name] != s || x.slots.At(s.slot) != s {
 			fail("schedule %q is not found by its name or slot", s.Name)
 		}
 		for i := range s.Recent {
@@ -37,8 +32,8 @@ func (x *Schedules) Check(fail func(format string, args ...any), stopped bool) (
 			}
 		}
 	}
-	if found != len(x.byName) || found+len(x.free) != len(x.slots) {
-		fail("%d schedules, %d names, %d slots of which %d are free", found, len(x.byName), len(x.slots), len(x.free))
+	if found := x.slots.Len(); found != len(x.byName) {
+		fail("%d schedules, %d names", found, len(x.byName))
 	}
 	return timers
 }

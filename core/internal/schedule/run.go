@@ -17,7 +17,7 @@ const retryRun = time.Second
 
 // Due runs a schedule whose deadline has come. If more runs are due, the next deadline has already passed, so Tick limits the work.
 func (x *Schedules) Due(slot uint32) {
-	s := x.slots[slot]
+	s := x.slots.At(slot)
 	s.deadline = 0
 	if _, again := x.runDue(s, x.table.Now); again {
 		x.arm(s, x.table.Now.Add(retryRun))
@@ -27,7 +27,7 @@ func (x *Schedules) Due(slot uint32) {
 }
 
 // Skip clears the deadline of a schedule that became due while no change is allowed.
-func (x *Schedules) Skip(slot uint32) { x.slots[slot].deadline = 0 }
+func (x *Schedules) Skip(slot uint32) { x.slots.At(slot).deadline = 0 }
 
 // runDue makes the first run that is due up to an instant. It reports whether a job was submitted, and whether the run was
 // refused and has to be tried again.

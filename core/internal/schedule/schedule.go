@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/core/crontab"
+	"broker/core/internal/slot"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -43,8 +44,7 @@ type Schedules struct {
 	table   *table.Table
 	host    Host
 	byName  map[string]*schedule
-	slots   []*schedule
-	free    []uint32
+	slots   slot.Map[schedule]     // for their deadlines
 	sorted  []string               // names; nil when out of date
 	moved   []uint32               // slots of schedules whose position has to be stored
 	reports []core.ScheduleRun     // for the listener
@@ -181,13 +181,7 @@ func scheduleFormRefusal(s *core.Schedule) error {
 func invalidSchedule(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 
 func (x *Schedules) addSchedule(s *schedule, name string) {
-	if n := len(x.free); n > 0 {
-		s.slot, x.free = x.free[n-1], x.free[:n-1]
-		x.slots[s.slot] = s
-	} else {
-		s.slot = uint32(len(x.slots))
-		x.slots = append(x.slots, s)
-	}
+	s.slot = x.slots.Add(s)
 	x.byName[strings.Clone(name)] = s
 	x.sorted = nil
 }
@@ -275,8 +269,7 @@ func (x *Schedules) Remove(op *core.RemoveSchedule) error {
 		return core.ErrConfigured
 	}
 	x.table.Timers.Remove(&s.deadline)
-	x.slots[s.slot] = nil
-	x.free = append(x.free, s.slot)
+	x.slots.Remove(s.slot)
 	for i := range s.Recent {
 		x.forgetRun(s, &s.Recent[i])
 	}

@@ -88,7 +88,7 @@ func (x *Schedules) storePosition(s *schedule) {
 // Seal adds the positions that have changed.
 func (x *Schedules) Seal(into []core.MetaEntry) []core.MetaEntry {
 	for _, slot := range x.moved {
-		if s := x.slots[slot]; s != nil && s.moved {
+		if s := x.slots.At(slot); s != nil && s.moved {
 			s.moved = false
 			into = append(into, core.MetaEntry{Name: PositionPrefix + s.Name, Value: table.Encode(positionMeta{
 				At: s.at, Next: s.next, LastAt: s.LastAt, LastSeq: s.LastSeq, Runs: s.Runs, Revision: s.Revision,
@@ -153,7 +153,7 @@ func (x *Schedules) Restored() {
 		}
 	}
 	x.restored = map[uint64]string{}
-	for _, s := range x.slots {
+	for s := range x.slots.All() {
 		if s.unusable != nil { // keep its position: its times may be usable at the next start
 			x.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunRefused, Err: s.unusable})
 			continue
@@ -194,8 +194,8 @@ func Show(x *Schedules) string {
 
 // ClockSetBack adapts the schedules when the wall clock was set back.
 func (x *Schedules) ClockSetBack() {
-	for _, s := range x.slots {
-		if s != nil && x.resetIfFromFuture(s) {
+	for s := range x.slots.All() {
+		if x.resetIfFromFuture(s) {
 			x.storePosition(s)
 			x.arm(s, s.next)
 		}

@@ -43,10 +43,8 @@ func Seqs(t *Table, l *queue.List) []uint64 {
 // ShowWindows shows everything about windows that affects decisions.
 func ShowWindows(t *Table) string {
 	var all []string
-	for _, w := range t.windows.all {
-		if w != nil {
-			all = append(all, fmt.Sprint(w.Seq, w.ID, w.CreatedAt, w.until))
-		}
+	for w := range t.windows.all.All() {
+		all = append(all, fmt.Sprint(w.Seq, w.ID, w.CreatedAt, w.until))
 	}
 	slices.Sort(all)
 	return fmt.Sprintf(" windows %v", all)

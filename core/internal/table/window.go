@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/slot"
 	"broker/core/internal/timer"
 )
 
@@ -14,8 +15,7 @@ import (
 
 // windows are all windows.
 type windows struct {
-	all   []*Window // by handle, from 1
-	free  []uint32
+	all   slot.Map[Window]
 	byKey map[Digest]uint32
 }
 
@@ -45,7 +45,7 @@ const WindowPrefix = "core/window/"
 
 func windowName(seq uint64) string { return fmt.Sprintf("%s%016x", WindowPrefix, seq) }
 
-func newWindows() windows { return windows{all: make([]*Window, 1), byKey: map[Digest]uint32{}} }
+func newWindows() windows { return windows{byKey: map[Digest]uint32{}} }
 
 func windowKey(queue, key string) Digest { return DigestOf(queue + "\x00" + key) }
 
@@ -55,10 +55,10 @@ func (t *Table) WindowOf(j *core.Job) *Window {
 		return nil
 	}
 	h := t.windows.byKey[windowKey(j.Queue, j.UniqueKey)]
-	if h == 0 || t.windows.all[h].until <= t.Now {
+	if h == 0 || t.windows.all.At(h).until <= t.Now {
 		return nil
 	}
-	return t.windows.all[h]
+	return t.windows.all.At(h)
 }
 
 // OpenWindow reserves the key of a new job until an instant.
@@ -75,13 +75,7 @@ func (t *Table) OpenWindow(j *core.Job, until core.Instant) {
 
 func (t *Table) addWindow(w Window) {
 	x := &t.windows
-	h := uint32(len(x.all)) //nolint:gosec // handles have 32 bits
-	if n := len(x.free); n > 0 {
-		h, x.free = x.free[n-1], x.free[:n-1]
-		x.all[h] = &w
-	} else {
-		x.all = append(x.all, &w)
-	}
+	h := x.all.Add(&w)
 	x.byKey[w.key] = h
 	w.timer = t.Timers.Add(w.until, timer.Owner{Kind: TimerWindow, Handle: h})
 }
@@ -89,17 +83,16 @@ func (t *Table) addWindow(w Window) {
 // closeWindow ends a window.
 func (t *Table) closeWindow(h uint32) {
 	x := &t.windows
-	w := x.all[h]
+	w := x.all.At(h)
 	t.Timers.Remove(&w.timer)
 	delete(x.byKey, w.key)
-	x.all[h] = nil
-	x.free = append(x.free, h)
+	x.all.Remove(h)
 	t.LogMeta(core.MetaEntry{Name: windowName(w.Seq)})
 }
 
 // WindowTimeout handles the deadline of a window.
 func (t *Table) WindowTimeout(h uint32) {
-	t.windows.all[h].timer = 0
+	t.windows.all.At(h).timer = 0
 	t.closeWindow(h)
 }
 
@@ -117,20 +110,15 @@ func (t *Table) RestoreWindow(value []byte) error {
 
 // CheckWindows verifies the windows, and returns the number of deadlines in use.
 func (t *Table) CheckWindows(fail func(format string, args ...any)) (timers int) {
-	n := 0
-	for h, w := range t.windows.all {
-		if w == nil {
-			continue
-		}
-		n++
+	for w := range t.windows.all.All() {
 		if w.timer != 0 {
 			timers++
 		}
-		if t.windows.byKey[w.key] != uint32(h) { //nolint:gosec // handles have 32 bits
+		if h := t.windows.byKey[w.key]; h == 0 || t.windows.all.At(h) != w {
 			fail("the window of job %d is not found", w.Seq)
 		}
 	}
-	if n != len(t.windows.byKey) {
+	if n := t.windows.all.Len(); n != len(t.windows.byKey) {
 		fail("%d windows, %d keys", n, len(t.windows.byKey))
 	}
 	return timers
