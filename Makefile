@@ -129,7 +129,8 @@ SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippe
 	TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
 	TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime|TestSalvagedStoreServesTheRemainingJobs|$\
 	TestEveryAppendOutcomeKeepsAcknowledgedJobs|TestDocsListTheRightsOfEachRole|TestSalvageLosesTheDamagedBlocksOnly|$\
-	TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|TestRolesLimitPagesAndChanges
+	TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|TestRolesLimitPagesAndChanges|$\
+	TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut|TestStateAfterEachActionOnEachState
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 # Tests that measure memory, of which the race detector takes more, and what it leaves out by a build tag.
 MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
