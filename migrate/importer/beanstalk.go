@@ -98,11 +98,11 @@ func (b *beanstalk) Reason(_, state string) string {
 // tubeStats is the state of a tube.
 type tubeStats struct {
 	name   string
-	jobs   map[string]int // by our state
+	jobs   map[string]int // by state
 	paused bool
 }
 
-// tubeStates maps our states to beanstalkd's names.
+// tubeStates maps states to beanstalkd's names.
 var tubeStates = map[string]string{Ready: "ready", Leased: "reserved", Scheduled: "delayed", Dead: "buried"}
 
 // allTubes returns the states of all tubes.

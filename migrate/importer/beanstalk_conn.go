@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -63,12 +64,10 @@ func (b *beanstalkConn) call(command string, expect ...string) (words []string, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", command, err)
 	}
-	for _, e := range expect {
-		if words[0] == e {
-			return words, data, nil
-		}
+	if !slices.Contains(expect, words[0]) {
+		return nil, nil, fmt.Errorf("%s: the source replied %s", command, strings.Join(words, " "))
 	}
-	return nil, nil, fmt.Errorf("%s: the source replied %s", command, strings.Join(words, " "))
+	return words, data, nil
 }
 
 // stats calls a command whose reply is a list of names and values.

@@ -98,11 +98,11 @@ func greet(c *respConn, address *url.URL, wid string) error {
 		}
 		hello["pwdhash"] = hex.EncodeToString(sum[:])
 	}
-	text2, err := json.Marshal(hello)
+	line, err := json.Marshal(hello)
 	if err != nil {
 		return err
 	}
-	c.line("HELLO", string(text2))
+	c.line("HELLO", string(line))
 	_, err = c.text()
 	if refusal := serverError(""); asked.S != "" && errors.As(err, &refusal) {
 		err = fmt.Errorf("%w; give the password as tcp://:PASSWORD@HOST:PORT, or in FAKTORY_PASSWORD", err)
@@ -146,7 +146,7 @@ type faktoryInfo struct {
 	} `json:"faktory"`
 }
 
-// setStates maps Faktory's sets to our states.
+// setStates maps Faktory's sets to states.
 var setStates = map[string]string{"scheduled": Scheduled, "retries": Retrying, "dead": Dead, "working": Leased}
 
 // anyQueue is the queue name in counts over all queues.

@@ -47,7 +47,7 @@ func (s *faktorySink) push(jobs []*faktoryJob) (refused map[int]string, err erro
 		}
 	}
 	if len(refused) == 0 && len(byJID) > 0 {
-		return nil, fmt.Errorf("this broker refused a job that it names in no way that is known: %s", text)
+		return nil, fmt.Errorf("this broker refused jobs with unknown ids: %s", text)
 	}
 	return refused, nil
 }

@@ -88,9 +88,9 @@ const followPause = time.Second
 // again at the source.
 const finishWithin = 10 * time.Second
 
-// mostRefused is the number of refusals in a row after which the import stops. The broker then probably refuses all jobs, for
+// maxRefusals is the number of refusals in a row that stops the import. The broker then probably refuses all jobs, for
 // example because its disk is full.
-const mostRefused = 1000
+const maxRefusals = 1000
 
 // ErrLeft means that the import has ended but jobs are left at the source.
 var ErrLeft = errors.New("jobs are left at the source")
@@ -213,7 +213,7 @@ func move(ctx context.Context, s Source, o Options, t *tally) error {
 			t.row(j.Queue, j.State).Refused++
 			inARow++
 			err = errors.Join(err, o.Refused(j))
-			if inARow == mostRefused {
+			if inARow == maxRefusals {
 				err = errors.Join(err, fmt.Errorf("this broker refused %d jobs in a row, the last one because: %s", inARow, j.Reason))
 				break
 			}

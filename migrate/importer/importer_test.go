@@ -121,7 +121,7 @@ func (s *interrupted) Reason(_, _ string) string    { return "" }
 func (s *interrupted) Only([]string)                {}
 func (s *interrupted) Close()                       {}
 
-func TestABatchThatHasBegunIsFinished(t *testing.T) {
+func TestInterruptedImportFinishesItsBatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := Run(ctx, &interrupted{interrupt: cancel, left: 1}, Options{
@@ -132,7 +132,7 @@ func TestABatchThatHasBegunIsFinished(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreNotPartOfErrors: people paste errors into tickets.
+// People paste errors into tickets.
 func TestPasswordsAreNotPartOfErrors(t *testing.T) {
 	t.Parallel()
 	_, _, err := new(Servers).dialPatient("tcp://:s/ecret@127.0.0.1:7419", FaktoryPort)

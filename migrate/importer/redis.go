@@ -22,7 +22,7 @@ const redisPort = "6379"
 const deadDelay = 180 * 24 * time.Hour
 
 // redis moves the jobs of a Faktory server from its Redis: queued jobs, scheduled and retrying jobs with their times, and dead
-// jobs to our dead set. It also pauses the paused queues here.
+// jobs to the dead set here. It also pauses the paused queues here.
 //
 // Faktory keeps each queue in a list; the last element is the next job. All other jobs are in sorted sets by time: scheduled,
 // retries, dead, and working for running jobs. Up to 1.9, the list has the name of the queue. From 1.10 on, its name starts

@@ -2,7 +2,7 @@ package importer
 
 import (
 	"cmp"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -84,9 +84,8 @@ func (t *tally) report() Report {
 		r.Left += row.Left
 		r.Refused += row.Refused
 	}
-	sort.Slice(r.Rows, func(i, j int) bool {
-		a, b := &r.Rows[i], &r.Rows[j]
-		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.State, b.State)) < 0
+	slices.SortFunc(r.Rows, func(a, b Row) int {
+		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.State, b.State))
 	})
 	return r
 }

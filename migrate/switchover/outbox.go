@@ -103,7 +103,5 @@ func (o *outbox) run() {
 		}
 		spare = out
 	}
-	if half, ok := o.conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // fails on a closed connection
-	}
+	closeWrite(o.conn)
 }

@@ -38,7 +38,7 @@ const settleWithin = answerWithin + time.Second
 
 // Comparer plays the traffic of a proxy against a second server.
 type Comparer struct {
-	o        Options
+	opts     Options
 	p        protocol
 	verdicts *verdicts
 	held     atomic.Int64 // bytes
@@ -50,7 +50,7 @@ type Comparer struct {
 	room  *sync.Cond // signals a shorter queue or an idle player
 
 	added  chan struct{} // capacity 1: the queue is not empty
-	ahead  ahead
+	early  earlyDeliveries
 	ctx    context.Context
 	cancel context.CancelFunc
 	player sync.WaitGroup
@@ -74,10 +74,10 @@ func NewComparer(o Options) (*Comparer, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	c := &Comparer{o: o, p: protocols[o.Protocol], lines: make(map[int]*line), added: make(chan struct{}, 1)}
+	c := &Comparer{opts: o, p: protocols[o.Protocol], lines: make(map[int]*line), added: make(chan struct{}, 1)}
 	c.room = sync.NewCond(&c.mu)
 	t := newTally(o.Protocol, o.Server)
-	t.tell = o.Different
+	t.onDifference = o.Different
 	c.verdicts = newVerdicts(c.p, t, c.release)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.player.Go(c.play)
@@ -160,8 +160,8 @@ func (c *Comparer) Drop(why string) {
 
 // hold counts memory. Above the limit the comparison ends.
 func (c *Comparer) hold(n int) {
-	if c.held.Add(int64(n)) > int64(c.o.MaxBytes) && !c.o.Block {
-		c.Drop(fmt.Sprintf("the broker in memory is behind by more than %d MiB of requests", c.o.MaxBytes>>20))
+	if c.held.Add(int64(n)) > int64(c.opts.MaxBytes) && !c.opts.Block {
+		c.Drop(fmt.Sprintf("the broker in memory is behind by more than %d MiB of requests", c.opts.MaxBytes>>20))
 	}
 }
 
@@ -180,7 +180,7 @@ func (c *Comparer) enqueue(t task) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.o.Block && len(c.queue) > 0 && c.held.Load() > int64(c.o.MaxBytes) && !c.ended.Load() {
+	for c.opts.Block && len(c.queue) > 0 && c.held.Load() > int64(c.opts.MaxBytes) && !c.ended.Load() {
 		c.room.Wait()
 	}
 	if c.ended.Load() {
@@ -207,7 +207,7 @@ func (c *Comparer) play() {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-c.ahead.due():
+		case <-c.early.due():
 			if err := c.catchUp(conns, true); err != nil {
 				c.Drop(err.Error())
 				return
@@ -235,7 +235,7 @@ func (c *Comparer) next() (t task, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.room.Broadcast()
-	c.busy = len(c.queue)+len(c.ahead.lines) > 0
+	c.busy = len(c.queue)+len(c.early.lines) > 0
 	if len(c.queue) == 0 {
 		c.queue = nil
 		return t, false
@@ -264,7 +264,7 @@ var errUnreachable = errors.New("the second server does not accept connections")
 // do performs one task.
 func (c *Comparer) do(conns map[int]*played, t task) error {
 	switch {
-	case c.ahead.keep(t):
+	case c.early.keep(t):
 		return nil
 	case t.push != nil:
 		c.verdicts.push(t.line, t.push, true)
@@ -275,10 +275,10 @@ func (c *Comparer) do(conns map[int]*played, t task) error {
 	}
 	send, why := c.verdicts.unplayable(t.x)
 	if t.x.req.creating() {
-		c.ahead.submitting.Add(-1)
+		c.early.submitting.Add(-1)
 	}
 	switch {
-	case why == whyBefore && c.ahead.hold(t):
+	case why == whyBefore && c.early.hold(t):
 		return nil
 	case why != "":
 		c.release(t.x.bytes)
@@ -287,7 +287,7 @@ func (c *Comparer) do(conns map[int]*played, t task) error {
 	}
 	p := conns[t.line]
 	if p == nil {
-		conn, err := c.o.Dial(c.ctx)
+		conn, err := c.opts.Dial(c.ctx)
 		if err != nil {
 			return errors.Join(errUnreachable, err)
 		}
@@ -322,8 +322,8 @@ func (c *Comparer) leave(conns map[int]*played, line int) {
 // catchUp performs the tasks of connections whose job is known now. With late, it also performs tasks that have waited long
 // enough.
 func (c *Comparer) catchUp(conns map[int]*played, late bool) error {
-	for _, line := range c.ahead.ready(c.verdicts.knows, late) {
-		for _, t := range c.ahead.release(line) {
+	for _, line := range c.early.ready(c.verdicts.knows, late) {
+		for _, t := range c.early.release(line) {
 			if err := c.do(conns, t); err != nil {
 				return err
 			}

@@ -184,7 +184,7 @@ func TestDifferencesHaveBothReplies(t *testing.T) {
 	}
 }
 
-func TestJobsFromBeforeAreUnknown(t *testing.T) {
+func TestEarlierJobsAreUnknown(t *testing.T) {
 	t.Parallel()
 	first, second := startTube(t, 100, nil), startTube(t, 20, nil)
 	talk(t, first.Addr().String(), "put 0 0 60 1\r\na")
@@ -201,7 +201,7 @@ func TestJobsFromBeforeAreUnknown(t *testing.T) {
 }
 
 // Clients do not notice a second server that is down, hangs or closes connections.
-func TestBrokenSecondServerHarmsNoClient(t *testing.T) {
+func TestBrokenSecondServerDoesNotAffectClients(t *testing.T) {
 	t.Parallel()
 	gone := startTube(t, 1, nil)
 	_ = gone.Close() // refuses connections
@@ -244,7 +244,7 @@ func TestAnUnreachableServerIsReportedOnce(t *testing.T) {
 }
 
 // A comparer without memory reports that it cannot keep up; the clients do not notice.
-func TestComparisonIsDroppedAtItsMemoryBound(t *testing.T) {
+func TestComparisonEndsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	second := startTube(t, 20, nil)
 	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(second), MaxBytes: 1})
@@ -337,12 +337,12 @@ func TestRecordingKeepsEveryByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range events {
-		got, err := in.Next()
+		got, err := in.next()
 		if err != nil || got.At != want.At || got.Conn != want.Conn || got.Kind != want.Kind || !bytes.Equal(got.Data, want.Data) {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
-	if _, err := in.Next(); !errors.Is(err, io.EOF) {
+	if _, err := in.next(); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
 }

@@ -26,9 +26,11 @@
 //	protocol.go   the properties of a protocol that the comparison needs
 //	gearman.go, faktory.go, workq.go, beanstalkd.go, qless.go   the protocols
 //	line.go       bytes of a connection → requests with their replies
+//	resp.go       values of Redis's protocol
 //	compare.go    the order of play
+//	early.go      deliveries that come before the reply to their submission
 //	played.go     a connection to the second server
 //	verdict.go    equal, different or unknown
 //	ids.go        ids at both servers
-//	report.go     counts and differences
+//	report.go, page.go   counts and differences, also as a page
 package wiretap

@@ -49,7 +49,7 @@ func (l *line) client(p []byte) {
 			break
 		}
 		if r.creating() {
-			l.c.ahead.submitting.Add(1)
+			l.c.early.submitting.Add(1)
 		}
 		l.waiting = append(l.waiting, newExchange(l.number, r))
 		l.in = l.cut(l.in, n)
@@ -88,7 +88,8 @@ func (l *line) server(p []byte) {
 			} else {
 				x.up = &p
 			}
-			l.next(x, true)
+			l.play(x)
+			l.waiting = l.waiting[1:]
 			l.advance()
 		}
 	}
@@ -100,9 +101,10 @@ func (l *line) advance() {
 		x := l.waiting[0]
 		switch {
 		case x.req.kind == silent:
-			l.next(x, true)
+			l.play(x)
+			l.waiting = l.waiting[1:]
 		case x.req.kind == waits && !x.sent:
-			l.next(x, false)
+			l.play(x)
 			return
 		default:
 			return
@@ -110,14 +112,11 @@ func (l *line) advance() {
 	}
 }
 
-// next passes an exchange to the player and removes it from the list.
-func (l *line) next(x *exchange, off bool) {
+// play passes an exchange to the player, unless it has it already.
+func (l *line) play(x *exchange) {
 	if !x.sent {
 		x.sent = true
 		l.c.enqueue(task{line: l.number, x: x})
-	}
-	if off {
-		l.waiting = l.waiting[1:]
 	}
 }
 
@@ -135,7 +134,7 @@ func (l *line) giveUp() {
 		if !x.sent {
 			l.c.verdicts.unknown(x.req.verb, whyLeft)
 			if x.req.creating() {
-				l.c.ahead.submitting.Add(-1)
+				l.c.early.submitting.Add(-1)
 			}
 		}
 	}

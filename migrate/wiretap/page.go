@@ -23,7 +23,7 @@ pre{white-space:pre-wrap;word-break:break-all;background:#8881;padding:.6rem}
 </style></head><body>
 <h1>{{.Protocol}} at {{.Server}}, and the broker</h1>
 <p>{{.Since.Format "2006-01-02 15:04:05"}} to {{.Until.Format "2006-01-02 15:04:05"}}</p>
-{{if .Dropped}}<p class="bad">The comparison was dropped: {{.Dropped}}. Clients are served on.</p>{{end}}
+{{if .Dropped}}<p class="bad">The comparison was dropped: {{.Dropped}}. Clients are still served.</p>{{end}}
 <table><tr><th>request<th>count<th>equal<th>different<th>unknown</tr>
 {{range .Verbs}}<tr><td>{{.Verb}}<td>{{.Requests}}<td>{{.Equal}}<td{{if .Different}} class="bad"{{end}}>{{.Different}}<td>{{.Unknown}}</tr>
 {{end}}<tr><td>total<td>{{.Requests}}<td>{{.Equal}}<td{{if .Different}} class="bad"{{end}}>{{.Different}}<td>{{.Unknown}}</tr></table>

@@ -68,7 +68,7 @@ func cutAll(in string, step int, cut func([]byte) (string, int, error)) (parts [
 	return parts, err
 }
 
-func TestConversationsAreCut(t *testing.T) {
+func TestConversationsAreSplitIntoMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range conversations {
 		p := protocols[name]
@@ -108,8 +108,8 @@ func TestConversationsAreCut(t *testing.T) {
 	}
 }
 
-// TestRequestsAreUnderstood checks the properties of requests that the comparison needs.
-func TestRequestsAreUnderstood(t *testing.T) {
+// The comparison needs these properties.
+func TestPropertiesOfRequests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		protocol, raw string

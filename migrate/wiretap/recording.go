@@ -118,8 +118,8 @@ func ReadRecording(r io.Reader) (*Recording, error) {
 	return rec, CheckProtocol(rec.Protocol)
 }
 
-// Next returns the next event; io.EOF at the end.
-func (r *Recording) Next() (Event, error) {
+// next returns the next event; io.EOF at the end.
+func (r *Recording) next() (Event, error) {
 	var e entry
 	r.line++
 	if err := r.in.Decode(&e); err != nil {
@@ -151,7 +151,7 @@ func (r *Recording) Play(w Watcher, fast bool, ended <-chan struct{}) error {
 		}
 	}()
 	for {
-		e, err := r.Next()
+		e, err := r.next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil

@@ -44,8 +44,8 @@ type Difference struct {
 	Broker     string    `json:"broker"`
 }
 
-// mostFound is the maximum number of differences kept.
-const mostFound = 100
+// maxFound is the maximum number of differences kept.
+const maxFound = 100
 
 // noReply represents a missing reply.
 const noReply = "(no reply)"
@@ -53,8 +53,8 @@ const noReply = "(no reply)"
 // tally counts the results.
 type tally struct {
 	Report
-	verbs map[string]*Verb
-	tell  func(Difference) // may be nil
+	verbs        map[string]*Verb
+	onDifference func(Difference) // may be nil
 }
 
 func newTally(protocol, server string) tally {
@@ -67,7 +67,7 @@ func newTally(protocol, server string) tally {
 func (t *tally) verb(name string) *Verb {
 	v := t.verbs[name]
 	if v == nil {
-		if len(t.verbs) >= mostVerbs {
+		if len(t.verbs) >= maxVerbs {
 			name = "others"
 		}
 		if v = t.verbs[name]; v == nil {
@@ -78,8 +78,8 @@ func (t *tally) verb(name string) *Verb {
 	return v
 }
 
-// mostVerbs limits the table, because clients choose the words.
-const mostVerbs = 100
+// maxVerbs limits the table, because clients choose the words.
+const maxVerbs = 100
 
 func (t *tally) equal(verb string) {
 	v := t.verb(verb)
@@ -107,11 +107,11 @@ func (t *tally) different(d Difference) {
 }
 
 func (t *tally) found(d Difference) {
-	if len(t.Found) < mostFound {
+	if len(t.Found) < maxFound {
 		d.At = time.Now()
 		t.Found = append(t.Found, d)
-		if t.tell != nil {
-			t.tell(d)
+		if t.onDifference != nil {
+			t.onDifference(d)
 		}
 	}
 }

@@ -148,6 +148,7 @@ func (v *verdicts) broker(x *exchange, p *reply) {
 	}
 }
 
+// judge compares the replies of an exchange once both have arrived.
 func (v *verdicts) judge(x *exchange) {
 	if x.settled || x.up == nil || x.down == nil {
 		return

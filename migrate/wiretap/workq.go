@@ -15,7 +15,7 @@ func (workq) request(in []byte) (r request, n int, err error) {
 	}
 	var words []string
 	for _, w := range strings.Fields(line) {
-		if !strings.HasPrefix(w, "-") || !strings.Contains(w, "=") { // a flag
+		if !strings.HasPrefix(w, "-") || !strings.Contains(w, "=") { // not a flag
 			words = append(words, w)
 		}
 	}
