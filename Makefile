@@ -10,15 +10,15 @@ FUZZTIME ?= 60s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100
 
-# The module in this folder is the program. What tests and packages it has libraries of its own, and so has the Go example.
+# The module in this folder is the program. Its integration tests, its packaging and the Go example have libraries of their own.
 MODULES := . integration packaging examples/go
 
 # Tests compile with the flags of packaging/program.sh, so that each package is compiled once. The race detector needs cgo. make lint vets.
 export GOFLAGS := -trimpath -vet=off
 export CGO_ENABLED := 0
 
-# Compiles packages and their tests without running them. With a larger heap the compiler takes a quarter less time; tests and the broker
-# are to run with the heap that they have at users'.
+# Compiles packages and their tests without running them. With a larger heap the compiler takes a quarter less time. Tests and the broker
+# run with the usual heap, as for users.
 COMPILE := GOGC=400 go list -export -test -deps
 
 # The broker under test is built as it is released.
@@ -132,7 +132,7 @@ SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippe
 	TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|TestRolesLimitPagesAndChanges|$\
 	TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut|TestStateAfterEachActionOnEachState
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
-# Tests that measure memory, of which the race detector takes more, and what it leaves out by a build tag.
+# Tests of memory, which the race detector changes, and tests that its build tag leaves out.
 MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
 
 RACED = $$(go list ./... | grep -vE '$(SEQUENTIAL)')

@@ -11,8 +11,8 @@
 # The change is what differs from FUZZ_BASE if that is set; else, on a branch, from where it left main; else from the tag
 # before this commit, or from twenty commits ago. Without any of them (a shallow clone, no repository) all targets count.
 #
-# The seeds in testdata/fuzz are where each run begins; go test replays them too. A failing input is written there. What
-# long runs find to be interesting is kept in .cache/fuzz.
+# Each run begins with the seeds in testdata/fuzz; go test replays them too. A failing input is written there. Interesting inputs of
+# long runs are kept in .cache/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode="${1:?all or changed}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tools.sh [NAME...] installs these programs, or all, at fixed versions into bin/tools. One that is there already in the right
-# version, or lies so in GOPATH/bin, is not built again. They are compiled with the flags of the tests, so that the standard library is
-# compiled once for all, and with a larger heap for the compiler, which takes a quarter less time then.
+# tools.sh [NAME...] installs these programs, or all, at fixed versions into bin/tools. A program of the right version in bin/tools or
+# GOPATH/bin is not built again. They are compiled with the flags of the tests, so that the standard library is compiled once for all, and
+# with a larger heap for the compiler, which takes a quarter less time then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,21 +45,8 @@ var shared struct {
 	err     error
 }
 
-// program finds Chromium. Its shell without a window takes half of the processor time.
-func program() (string, error) {
-	if path, err := exec.LookPath("chromium-headless-shell"); err == nil {
-		return path, nil
-	}
-	return exec.LookPath("chromium")
-}
-
 // startShared starts the browser of all tests.
-func startShared() {
-	program, err := program()
-	if err != nil {
-		shared.err = err
-		return
-	}
+func startShared(program string) {
 	if shared.profile, shared.err = os.MkdirTemp("", "browser-profile-*"); shared.err != nil {
 		return
 	}
@@ -96,8 +82,8 @@ func endShared() {
 // is about to click. The tests of live pages call live.
 func openBrowser(t *testing.T, base string) *browser {
 	t.Helper()
-	harness.Need(t, "chromium")
-	shared.start.Do(startShared)
+	program := harness.Browser(t)
+	shared.start.Do(func() { startShared(program) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}

@@ -98,7 +98,7 @@ func oneJob(t *testing.T, url, state string) string {
 // TestEveryPageInEverySize looks at all pages while clients of four protocols are at work.
 func TestEveryPageInEverySize(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "chromium")
+	harness.Browser(t)
 	harness.NeedNode(t)
 	axe, err := os.ReadFile("../clients/node/node_modules/axe-core/axe.min.js")
 	if err != nil {

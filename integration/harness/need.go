@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,6 @@ var packages = map[string]string{
 	"beanstalkd": "beanstalkd",
 
 	"redis-server": "redis-server",
-	"chromium":     "chromium-headless-shell",
 	"bash":         "bash",
 	"php":          "php-cli",
 	"perl":         "perl",
@@ -52,7 +52,6 @@ var packages = map[string]string{
 
 // probes are commands that succeed if a library is installed.
 var probes = map[string][]string{
-	"chromium":     {"sh", "-c", "command -v chromium-headless-shell || command -v chromium"},
 	"php-gearman":  {"php", "-r", `exit(extension_loaded("gearman") ? 0 : 1);`},
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
 
@@ -74,6 +73,18 @@ func Need(t testing.TB, tools ...string) {
 			skip(t, tool+" is not installed; the Debian package "+packages[tool]+" has it")
 		}
 	}
+}
+
+// Browser returns the path of Chromium, and skips the test if it is not installed. Its headless shell takes half of the processor time.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	skip(t, "Chromium is not installed; the Debian package chromium-headless-shell has it")
+	return ""
 }
 
 // NeedRoot skips the test unless the process runs as root.
@@ -126,7 +137,7 @@ func Script(t testing.TB, name string) string {
 }
 
 // nodeModules installs the Node packages once per test process.
-var nodeModules = sync.OnceValue(func() error { return installNodeModules() })
+var nodeModules = sync.OnceValue(installNodeModules)
 
 // NeedNode prepares a test that runs our Node programs: it installs the packages they need.
 func NeedNode(t testing.TB) {
@@ -158,7 +169,7 @@ func installNodeModules() error {
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return &installError{output: string(out), err: err}
+		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return nil
 }
@@ -172,11 +183,3 @@ func nodeModulesComplete(dir string) bool {
 	}
 	return true
 }
-
-type installError struct {
-	output string
-	err    error
-}
-
-func (e *installError) Error() string { return e.err.Error() + "\n" + e.output }
-func (e *installError) Unwrap() error { return e.err }
