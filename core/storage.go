@@ -16,8 +16,8 @@ type Storage struct {
 
 	Levels []StorageLevel // the newest data first
 	Tables uint64
-	// The number of tables that a lookup may have to read.
-	ReadAmplification int
+
+	ReadAmplification int // number of tables that a lookup may have to read
 
 	Flushes, FlushedBytes       uint64
 	Compactions, CompactedBytes uint64

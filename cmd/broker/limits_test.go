@@ -16,7 +16,7 @@ import (
 
 func TestLimitsFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type scheduleFixture struct {
 func newScheduleFixture(t *testing.T) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{T: t, clock: coretest.NewClock()}
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,13 @@
 package coretest
 
-import "runtime"
+import (
+	"runtime"
+
+	"broker/core/internal/store/storetest"
+)
+
+// MemoryFS returns a file system in memory for a store.
+var MemoryFS = storetest.MemoryFS
 
 // LiveBytes returns the live heap of the process. It includes memory of tests that run at the same time.
 func LiveBytes() int64 {

@@ -52,12 +52,9 @@ func BackupStopped(data, dir string) error { return store.CopyStopped(store.Opti
 // Salvaged is what Salvage has copied.
 type Salvaged = store.Salvaged
 
-// ErrOfCluster is returned by Salvage for the store of a cluster's node.
-var ErrOfCluster = store.ErrOfCluster
-
 // Salvage copies everything that can be read from a damaged, stopped store to a folder that must not exist. progress is called
 // from time to time with the number of keys read.
-func Salvage(ctx context.Context, data, dir string, fsys FS, progress func(keys uint64)) (Salvaged, error) {
+func Salvage(ctx context.Context, data, dir string, fsys store.FS, progress func(keys uint64)) (Salvaged, error) {
 	return store.Salvage(ctx, store.Options{Dir: data, FS: fsys}, dir, func(name string, value []byte, lost *store.LostJobs) []byte {
 		return batch.Mend(name, value, lost.Has, lost.Behind)
 	}, progress)
@@ -75,16 +72,12 @@ func ReceiveBackup(r io.Reader, dir string) error { return store.ReceiveCopy(r, 
 
 // Report lists the contents of a store and the problems found in it.
 type Report struct {
-	Bytes         uint64 // of all records and bodies
-	Bodies        uint64 // stored separately from their jobs
-	MetaEntries   uint64 // settings of queues, counters, schedules
-	Documents     uint64 // of front-ends
+	store.Report
+
+	// Only from Inspect.
 	Stats         *core.Stats
 	Queues        []core.QueueInfo // by name
-	Damage        []string         // data that is missing or damaged
-	Orphans       []string         // parts of jobs that do not exist: harmless, but a bug
 	Inconsistency error            // everything is readable, but inconsistent
-	More          uint64           // number of findings that are not listed
 }
 
 // Sound reports whether everything was read and is consistent.
@@ -92,7 +85,7 @@ func (r *Report) Sound() bool { return len(r.Damage) == 0 && r.Inconsistency == 
 
 // Inspect reads a stopped store completely and changes nothing. The error is only for failures to read it; problems of the
 // store are in the Report. progress is called from time to time with the number of keys read.
-func Inspect(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
+func Inspect(ctx context.Context, data string, fsys store.FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -106,9 +99,7 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 	if err != nil {
 		return nil, err
 	}
-	x := &Report{
-		Bytes: r.Bytes, Bodies: r.Bodies, MetaEntries: r.MetaEntries, Documents: r.Documents, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
-	}
+	x := &Report{Report: r}
 	now := clock.System{}.Now()
 	o := machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now}
 	m, err := index.Build(ctx, s, o, clock.System{}.Now, nil)

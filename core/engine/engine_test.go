@@ -7,6 +7,7 @@ import (
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
+	"broker/core/internal/store"
 )
 
 // fixture is an engine on a memory disk with a clock that stands still.
@@ -14,13 +15,13 @@ type fixture struct {
 	*engine.Engine
 	t          *testing.T
 	clk        *coretest.Clock
-	fs         engine.FS
+	fs         store.FS
 	observerID core.ClientID // see observer
 }
 
 func setup(t *testing.T, change func(*engine.Options)) *fixture {
 	t.Helper()
-	d := &fixture{t: t, clk: coretest.NewClock(), fs: engine.MemoryFS()}
+	d := &fixture{t: t, clk: coretest.NewClock(), fs: coretest.MemoryFS()}
 	d.open(change)
 	t.Cleanup(func() { d.shutdown() })
 	return d

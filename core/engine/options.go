@@ -20,16 +20,10 @@ const (
 	None
 )
 
-// FS is the file system of the store.
-type FS = store.FS
-
-// MemoryFS returns a file system in memory, for tests.
-func MemoryFS() FS { return store.MemoryFS() }
-
 // Options of the engine; zero values mean the defaults.
 type Options struct {
-	Dir        string // of the store; must be set unless Durability is None
-	FS         FS     // nil: the disk
+	Dir        string   // of the store; must be set unless Durability is None
+	FS         store.FS // nil: the disk
 	Durability Durability
 
 	SyncEvery        time.Duration // Relaxed: longest time until an acknowledged change is on disk; 100 ms

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/core/coretest"
 	"broker/core/engine"
 	"broker/core/notify"
 )
@@ -11,7 +12,7 @@ import (
 // A list with conditions that need records depends on commits like any other list: the commits wake its client.
 func TestScannedListsAreWokenByTheirCommit(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), ManualTimers: true, ManualCommits: true})
+	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), ManualTimers: true, ManualCommits: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,18 +32,17 @@ func (e *Engine) Storage() (core.Storage, error) {
 		return core.Storage{}, ErrNothingStored
 	}
 	m := e.store.Metrics()
-	free, err := e.store.FreeBytes()
-	if err != nil {
-		free = 0 // the file system does not report it
+	m.FreeBytes, _ = e.store.FreeBytes() // zero if the file system does not report it
+	m.Commits, m.Syncs = e.commitTimes.clone(), e.store.SyncLatency()
+	return m, nil
+}
+
+// SyncLatency is how long syncs of the store's log took: the disk's share of a commit. Empty without a store.
+func (e *Engine) SyncLatency() core.Latency {
+	if e.store == nil {
+		return core.Latency{}
 	}
-	return core.Storage{
-		DiskBytes: m.DiskBytes, LiveBytes: m.LiveBytes, LogBytes: m.LogBytes, FreeBytes: free,
-		MemTableBytes: m.MemTableBytes, CacheBytes: m.CacheBytes, CacheHits: m.CacheHits, CacheMisses: m.CacheMisses,
-		Levels: m.Levels[:], Tables: m.Tables, ReadAmplification: m.ReadAmp,
-		Flushes: m.Flushes, FlushedBytes: m.FlushedBytes, Compactions: m.Compactions, CompactedBytes: m.CompactedBytes,
-		CompactionDebt: m.CompactionDebt, WriteStalls: m.WriteStalls,
-		Commits: e.commitTimes.clone(), Syncs: e.store.SyncLatency(),
-	}, nil
+	return e.store.SyncLatency()
 }
 
 // BackupCopied returns how many bytes of the backup in dir have been written so far.
@@ -72,7 +71,5 @@ func (e *Engine) CheckStore(ctx context.Context, progress func(part float64)) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Report{
-		Bytes: r.Bytes, Bodies: r.Bodies, MetaEntries: r.MetaEntries, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
-	}, nil
+	return &Report{Report: r}, nil
 }

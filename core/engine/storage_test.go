@@ -13,7 +13,7 @@ import (
 
 func TestStorageCountsAndChecksStoredJobs(t *testing.T) {
 	t.Parallel()
-	e, err := Open(Options{Dir: "data", FS: MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := Open(Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestStorageCountsAndChecksStoredJobs(t *testing.T) {
 // Jobs with bodies of their own come and go while the store is checked: none of them may look like an orphan.
 func TestCheckStoreSeesOneState(t *testing.T) {
 	t.Parallel()
-	e, err := Open(Options{Dir: "data", FS: MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := Open(Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

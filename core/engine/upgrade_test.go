@@ -26,7 +26,7 @@ func TestStoreOfEveryFormatIsServed(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
 			t.Parallel()
-			disk := MemoryFS()
+			disk := coretest.MemoryFS()
 			if err := storetest.Unpack(disk, "/data", fmt.Sprintf("../internal/store/testdata/format%d.tar.gz", format)); err != nil {
 				t.Fatal(err)
 			}

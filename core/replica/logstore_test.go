@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"broker/core/coretest"
 	"broker/core/internal/store"
 )
 
@@ -13,7 +14,7 @@ import (
 // refuses all entries of every other leader, and a copy does not help.
 func TestFollowerKnowsTheTermOfItsSnapshot(t *testing.T) {
 	t.Parallel()
-	l, err := store.OpenLog(store.Options{FS: store.MemoryFS(), Dir: "log"})
+	l, err := store.OpenLog(store.Options{FS: coretest.MemoryFS(), Dir: "log"})
 	if err != nil {
 		t.Fatal(err)
 	}

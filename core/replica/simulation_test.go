@@ -284,7 +284,7 @@ func TestEveryAppendOutcomeKeepsAcknowledgedJobs(t *testing.T) {
 			byClock: seed%2 == 1,
 		}
 		for range 3 {
-			s, err := store.Open(store.Options{Dir: "store", FS: store.MemoryFS(), Replicated: true})
+			s, err := store.Open(store.Options{Dir: "store", FS: coretest.MemoryFS(), Replicated: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -303,7 +303,7 @@ func TestFinishedScenariosLeaveNothingOnDisk(t *testing.T) {
 			wrong        string
 		}
 		left := func(times int) rest {
-			fsys := engine.MemoryFS()
+			fsys := coretest.MemoryFS()
 			e := newEnv(t, func(o *engine.Options) { o.FS = fsys })
 			d.repeat(e, 0, times)
 			if err := e.workq.Broker.(*engine.Engine).Shutdown(); err != nil {

@@ -16,7 +16,7 @@ func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
 	t.Helper()
 	clk := coretest.NewClock()
 	o := engine.Options{
-		Dir: "data", FS: engine.MemoryFS(), Durability: engine.Sync, Clock: clk, Seed: 1, ManualTimers: true,
+		Dir: "data", FS: coretest.MemoryFS(), Durability: engine.Sync, Clock: clk, Seed: 1, ManualTimers: true,
 	}
 	for _, set := range settings {
 		set(&o)

@@ -32,7 +32,7 @@ func setup(t testing.TB, set ...func(*Options)) *fixture {
 	for _, s := range set {
 		s(&f.opts)
 	}
-	f.options = engine.Options{Dir: "data", FS: engine.MemoryFS(), Durability: engine.Sync, Clock: f.clock, Seed: 1, ManualTimers: true}
+	f.options = engine.Options{Dir: "data", FS: coretest.MemoryFS(), Durability: engine.Sync, Clock: f.clock, Seed: 1, ManualTimers: true}
 	f.start()
 	t.Cleanup(f.shutDown)
 	return f

@@ -31,7 +31,7 @@ func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: coretest.NewClock(), caller: service.Caller{Principal: access.Everyone}}
 	var err error
-	if f.engine, err = engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true}); err != nil {
+	if f.engine, err = engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true}); err != nil {
 		t.Fatal(err)
 	}
 	f.service, err = service.New(service.Options{

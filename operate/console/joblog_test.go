@@ -17,7 +17,7 @@ import (
 // The page of a job has the lines of its log. Tabs hear of new ones as of other changes.
 func TestPageOfAJobShowsItsLog(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ type walk struct {
 // newWalk makes a console whose visitor has one role, or none.
 func newWalk(t *testing.T, role string) *walk {
 	t.Helper()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

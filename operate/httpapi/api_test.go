@@ -151,7 +151,7 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 // Audit entries, lease tokens and jobs survive a restart.
 func TestARestartKeepsTokensAndAudit(t *testing.T) {
 	t.Parallel()
-	fs, clk := engine.MemoryFS(), coretest.NewClock()
+	fs, clk := coretest.MemoryFS(), coretest.NewClock()
 	open := func() (*engine.Engine, *service.Service) {
 		e, err := engine.Open(engine.Options{Dir: "data", FS: fs, Clock: clk, ManualTimers: true})
 		if err != nil {

@@ -40,7 +40,7 @@ func setupAPI(t *testing.T, o Options) *apiFixture {
 func setupService(t *testing.T, o Options, eo engine.Options, change func(*service.Options)) *apiFixture {
 	t.Helper()
 	f := &apiFixture{t: t, clock: coretest.NewClock(), header: make(http.Header)}
-	eo.Dir, eo.FS, eo.Clock, eo.Seed, eo.ManualTimers = "data", engine.MemoryFS(), f.clock, 1, true
+	eo.Dir, eo.FS, eo.Clock, eo.Seed, eo.ManualTimers = "data", coretest.MemoryFS(), f.clock, 1, true
 	e, err := engine.Open(eo)
 	if err != nil {
 		t.Fatal(err)

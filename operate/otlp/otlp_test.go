@@ -40,7 +40,7 @@ func setup(t *testing.T) *fixture {
 	}
 	f.status.Store(http.StatusOK)
 	collector := httptest.NewServer(http.HandlerFunc(f.collect))
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/coretest"
 	"broker/core/engine"
 	"broker/operate/push"
 )
@@ -48,7 +49,7 @@ func setup(t *testing.T) *fixture {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	e, err := engine.Open(engine.Options{Dir: "store", FS: engine.MemoryFS()})
+	e, err := engine.Open(engine.Options{Dir: "store", FS: coretest.MemoryFS()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,9 +118,8 @@ type Moved struct {
 
 // Record is the result of a scan of the store for one job.
 type Record struct {
-	Job        *core.Job // Body is nil if it has a key of its own
-	BodyBytes  int
-	Stored     Parts
-	Status     *Status // nil: as submitted
-	StoreBytes int     // approximate size of its keys and values
+	Job       *core.Job // Body is nil if it has a key of its own
+	BodyBytes int
+	Stored    Parts
+	Status    *Status // nil: as submitted
 }

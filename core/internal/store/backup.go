@@ -171,31 +171,11 @@ func (s *Store) FreeBytes() (uint64, error) {
 	return usage.AvailBytes, nil
 }
 
-// Metrics is a snapshot of the state of Pebble.
-type Metrics struct {
-	DiskBytes      uint64
-	LogBytes       uint64 // of the write-ahead log, which a restart replays
-	MemTableBytes  uint64 // memory of memtables
-	CacheBytes     uint64 // memory of the block cache
-	Tables         uint64
-	ReadAmp        int    // tables that a lookup may have to read
-	Flushes        uint64 // memtables written since Open
-	FlushedBytes   uint64
-	Compactions    uint64 // since Open
-	CompactedBytes uint64
-	CompactionDebt uint64 // bytes that are due for compaction
-	WriteStalls    uint64 // times that commits waited for a flush or a compaction
-	LiveBytes      uint64 // of the tables that are in use
-	CacheHits      uint64 // blocks found in the cache since Open
-	CacheMisses    uint64
-	Levels         [7]core.StorageLevel
-}
-
-// Metrics may take as long as a lookup; call it once a second, not for every job. After a failure, Pebble may be
-// blocked, so it returns the last metrics from before.
-func (s *Store) Metrics() Metrics {
+// Metrics returns the figures that Pebble has; FreeBytes, Archive, Commits and Syncs are not set. It may take as long as a lookup; call
+// it once a second, not for every job. After a failure, Pebble may be blocked, so it returns the last figures from before.
+func (s *Store) Metrics() core.Storage {
 	if !s.use.enter() {
-		return Metrics{}
+		return core.Storage{}
 	}
 	defer s.use.leave()
 	_ = s.latch.Run("read metrics", func() error { // without metrics there is nothing to return
@@ -206,28 +186,29 @@ func (s *Store) Metrics() Metrics {
 	if m := s.metrics.Load(); m != nil {
 		return *m
 	}
-	return Metrics{}
+	return core.Storage{}
 }
 
-func snapshot(m *pebble.Metrics, stalls uint64) Metrics {
-	out := Metrics{
-		DiskBytes:      m.DiskSpaceUsage(),
-		LogBytes:       m.WAL.Size,
-		MemTableBytes:  m.MemTable.Size + m.MemTable.ZombieSize,
-		CacheBytes:     uint64(max(m.BlockCache.Size, 0)),
-		ReadAmp:        m.ReadAmp(),
-		Flushes:        uint64(max(m.Flush.Count, 0)),
-		Compactions:    uint64(max(m.Compact.Count, 0)),
-		CompactionDebt: m.Compact.EstimatedDebt,
-		WriteStalls:    stalls,
-		CacheHits:      uint64(max(m.BlockCache.Hits, 0)),
-		CacheMisses:    uint64(max(m.BlockCache.Misses, 0)),
+func snapshot(m *pebble.Metrics, stalls uint64) core.Storage {
+	out := core.Storage{
+		DiskBytes:         m.DiskSpaceUsage(),
+		LogBytes:          m.WAL.Size,
+		MemTableBytes:     m.MemTable.Size + m.MemTable.ZombieSize,
+		CacheBytes:        uint64(max(m.BlockCache.Size, 0)),
+		CacheHits:         uint64(max(m.BlockCache.Hits, 0)),
+		CacheMisses:       uint64(max(m.BlockCache.Misses, 0)),
+		ReadAmplification: m.ReadAmp(),
+		Flushes:           uint64(max(m.Flush.Count, 0)),
+		Compactions:       uint64(max(m.Compact.Count, 0)),
+		CompactionDebt:    m.Compact.EstimatedDebt,
+		WriteStalls:       stalls,
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
-		out.Tables += uint64(max(l.TablesCount, 0))
-		out.Levels[i] = core.StorageLevel{Tables: uint64(max(l.TablesCount, 0)), Bytes: uint64(max(l.TablesSize, 0))}
-		out.LiveBytes += out.Levels[i].Bytes
+		level := core.StorageLevel{Tables: uint64(max(l.TablesCount, 0)), Bytes: uint64(max(l.TablesSize, 0))}
+		out.Levels = append(out.Levels, level)
+		out.Tables += level.Tables
+		out.LiveBytes += level.Bytes
 		out.FlushedBytes += l.TableBytesFlushed
 		out.CompactedBytes += l.TableBytesCompacted
 	}

@@ -19,10 +19,10 @@ type Report struct {
 	Jobs, Statuses, Failures, Outcomes uint64
 	Bodies                             uint64 // with a key of their own
 	TimelineEntries                    uint64
-	MetaEntries                        uint64
-	Documents                          uint64
-	Bytes                              uint64 // of all keys and values
-	Damage                             []string
+	MetaEntries                        uint64   // settings of queues, counters, schedules
+	Documents                          uint64   // of front-ends
+	Bytes                              uint64   // of all keys and values
+	Damage                             []string // data that is missing or damaged
 	Orphans                            []string // parts of jobs that do not exist: harmless, but a bug
 	More                               uint64   // findings beyond maxFindings
 }
@@ -171,7 +171,7 @@ func (c *checker) jobRecord(key, value []byte) {
 		c.r.Outcomes++
 		_, err = record.DecodeOutcome(value, &c.outcome)
 	default:
-		err = ErrNewerFormat
+		err = record.ErrNewerFormat
 	}
 	if err != nil {
 		c.damage(fmt.Sprintf("part %q of job %d", part, seq), err)

@@ -50,7 +50,7 @@ func (c *committer) stop() {
 }
 
 // Append makes an entry durable: when it returns nil, all of it is on disk. An entry that does not follow the last one is
-// refused with ErrSequence, an entry that is too large with ErrBatchSize; in both cases nothing has changed. Any other error
+// refused with ErrSequence, an entry that is too large with errBatchSize; in both cases nothing has changed. Any other error
 // is final: after a restart, either the whole entry is there or nothing of it.
 func (s *Store) Append(e *record.Entry) error {
 	c := &s.commit
@@ -122,7 +122,7 @@ func (c *committer) writeVersion(s *Store) error {
 // apply fills a batch and waits until it is durable. The caller holds the committer's lock.
 func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	if s.readOnly {
-		return ErrReadOnly
+		return errReadOnly
 	}
 	if !s.use.enter() {
 		return ErrClosed
@@ -263,7 +263,7 @@ func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
 // set returns an error if the batch grew too large; Pebble would panic.
 func (*committer) set(pb *pebble.Batch, key, value []byte) error {
 	if pb.Len()+len(key)+len(value) > record.MaxBatchBytes {
-		return ErrBatchSize
+		return errBatchSize
 	}
 	return pb.Set(key, value, nil)
 }

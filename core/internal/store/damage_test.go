@@ -315,7 +315,7 @@ func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
 func wantKnown(t *testing.T, err error, name string, at int) {
 	t.Helper()
 	var d *DamageError
-	if !errors.As(err, &d) && !errors.Is(err, ErrNewerFormat) {
+	if !errors.As(err, &d) && !errors.Is(err, record.ErrNewerFormat) {
 		t.Errorf("bit in byte %d of %s: %v", at, name, err)
 	}
 	if strings.HasSuffix(name, integrity.TableSuffix) && !strings.Contains(err.Error(), filepath.Base(name)[:6]) {

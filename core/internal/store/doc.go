@@ -18,6 +18,7 @@
 //	'b' seq          its body, if larger than record.InlineBytes: the bytes as submitted
 //	'b' seq 'f'      its last failure, if large; 'j' seq 'f' then only says so
 //	'b' seq 'o'      its outcome, if large; 'j' seq 'o' then only says so
+//	'b' seq 't' slot an entry of its timeline; the slot is 2 bytes
 //
 // A start reads all of 'j' in one pass and nothing of 'b', so large bodies do not slow it down. A change of state only
 // writes a status of about 20 bytes.
@@ -61,7 +62,7 @@
 //
 // # Failure
 //
-// The first failed write, sync, rename or creation in the folder is final: Commit returns that error from then on, while
-// reads continue. Damage and failed reads in Pebble's own compactions are final too; a caller that reads a damaged job
+// The first failed write, sync, rename or creation in the folder is final: Append and Apply return that error from then on,
+// while reads continue. Damage and failed reads in Pebble's own compactions are final too; a caller that reads a damaged job
 // only gets a *DamageError. Package faultfs explains how, and why.
 package store

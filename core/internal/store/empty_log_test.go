@@ -52,15 +52,3 @@ func TestCrashesBeforeTheFirstRecordOfALog(t *testing.T) {
 		t.Error("no crash left two logs")
 	}
 }
-
-// Former versions kept the next log ready, 16 MiB of zeros in a file of its own.
-func TestSpareLogOfFormerVersionsIsRemoved(t *testing.T) {
-	t.Parallel()
-	disk := newDisk()
-	mustClose(t, mustOpen(t, disk))
-	writeFile(t, disk, disk.PathJoin(testDir, oldSpareLog), "\x00")
-	mustClose(t, mustOpen(t, disk))
-	if _, err := disk.Stat(disk.PathJoin(testDir, oldSpareLog)); err == nil {
-		t.Error("the file is still there")
-	}
-}

@@ -66,7 +66,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 				err = s.Scan(context.Background(), nil, func(*record.Record) error { return nil })
 				mustClose(t, s)
 			}
-			if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), testDir) {
+			if !errors.Is(err, record.ErrNewerFormat) || !strings.Contains(err.Error(), testDir) {
 				t.Error(err)
 			}
 		})
@@ -200,7 +200,7 @@ func TestReadOnly(t *testing.T) {
 	if err := after(seed, n).same(s); err != nil {
 		t.Error(err)
 	}
-	if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}); !errors.Is(err, ErrReadOnly) {
+	if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}); !errors.Is(err, errReadOnly) {
 		t.Error(err)
 	}
 	check(t, s)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/core/coretest"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
@@ -42,7 +43,7 @@ func follow(t *testing.T, f *store.Follower, jobs map[uint64]core.State) (seqs [
 
 func TestFollowerReadsChanges(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(store.Options{Dir: "data", FS: store.MemoryFS()})
+	s, err := store.Open(store.Options{Dir: "data", FS: coretest.MemoryFS()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestFollowerReadsChanges(t *testing.T) {
 
 func TestFollowerNamesChangedMetadata(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(store.Options{Dir: "data", FS: store.MemoryFS()})
+	s, err := store.Open(store.Options{Dir: "data", FS: coretest.MemoryFS()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/core/coretest"
 	"broker/core/internal/record"
 )
 
 func TestSyncsAreCountedAndTimed(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Options{Dir: "data", FS: MemoryFS()})
+	s, err := Open(Options{Dir: "data", FS: coretest.MemoryFS()})
 	if err != nil {
 		t.Fatal(err)
 	}

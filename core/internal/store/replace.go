@@ -1,12 +1,14 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/store/atomicfile"
 	"broker/core/internal/store/integrity"
 )
 
@@ -37,11 +39,7 @@ func Replace(dir, from string) error {
 			return fmt.Errorf("put %s in its place: %w", e.Name(), err)
 		}
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.SyncDir(vfs.Default, dir)
 }
 
 // isStoreFile reports whether a file is part of the state of a store. All files are, except the lock.

@@ -17,7 +17,7 @@ import (
 
 const (
 	salvageBatch = 4 << 20 // bytes that are written at once
-	seekBytes    = 24      // of a key, to which the end of damage is looked for
+	seekBytes    = 24      // length of the longest prefix of a key with which the end of damage is searched
 )
 
 // ErrOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
@@ -26,9 +26,8 @@ var ErrOfCluster = errors.New("this store belongs to a node of a cluster; empty 
 
 // Salvaged is the result of Salvage.
 type Salvaged struct {
-	Jobs  uint64
-	Bytes uint64
-	Lost  []string // lost data, for people
+	Jobs uint64
+	Lost []string // lost data, for people
 }
 
 // LostJobs are the jobs whose records could not be read.
@@ -199,7 +198,7 @@ func (r *spaceReader) seek(key []byte) bool {
 }
 
 // seekBehind moves from damage that was met after key to the next key that can be read. A seek into a damaged block is slow, so it
-// first looks for a prefix of key in whose keys the damage ends, and then halves what is left.
+// first finds a prefix of key under which the damage ends, and then searches under that prefix by halving.
 func (r *spaceReader) seekBehind(key []byte) {
 	prefix := key
 	for len(prefix) > 1 && !r.seek(spaceEnd(prefix)) {
@@ -214,7 +213,7 @@ func (r *spaceReader) seekBehind(key []byte) {
 		if next == 0 {
 			break
 		}
-		prefix = append(slices.Clone(prefix), byte(next-1)) // the damage ends in its keys
+		prefix = append(slices.Clone(prefix), byte(next-1)) // the damage ends under it
 	}
 	r.seek(good)
 }
@@ -270,7 +269,6 @@ func (v *salvage) take(key, value []byte) error {
 }
 
 func (v *salvage) copy(key, value []byte) error {
-	v.done.Bytes += uint64(len(key) + len(value))
 	v.batch = append(v.batch, keyValue{slices.Clone(key), slices.Clone(value)})
 	if v.size += len(key) + len(value); v.size < salvageBatch {
 		return nil

@@ -103,7 +103,7 @@ func (v *salvage) countKept(seq uint64) {
 	}
 }
 
-// hasCopied reports whether the new store has a job. Written keys only count, which all are when a key space is done.
+// hasCopied reports whether the new store has a job. It sees only written keys; once a key space is done, all of its keys are written.
 func (v *salvage) hasCopied(seq uint64) bool {
 	var key jobKey
 	_, err := v.to.get(key.of(spaceJob, seq, partJob))

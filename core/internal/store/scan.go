@@ -127,17 +127,15 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 		if err != nil {
 			return err
 		}
-		*r = record.Record{Job: &sc.job, BodyBytes: len(sc.job.Body), StoreBytes: seqKeyBytes + len(value), Stored: stored}
+		*r = record.Record{Job: &sc.job, BodyBytes: len(sc.job.Body), Stored: stored}
 		if size > 0 {
 			r.BodyBytes = size
-			r.StoreBytes += seqKeyBytes + size
 		}
 		return nil
 	}
 	if r.Job == nil || r.Job.Seq != seq {
 		return nil
 	}
-	r.StoreBytes += seqKeyBytes + 1 + len(value)
 	switch part {
 	case partStatus:
 		sc.statusBuf = append(sc.statusBuf[:0], value...)
@@ -152,7 +150,7 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 	case partOutcome:
 		r.Stored |= record.HasOutcome
 	default:
-		return fmt.Errorf("key with part %q: %w", part, ErrNewerFormat)
+		return fmt.Errorf("key with part %q: %w", part, record.ErrNewerFormat)
 	}
 	return nil
 }

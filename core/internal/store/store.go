@@ -14,24 +14,28 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"broker/core"
 	"broker/core/internal/record"
 	"broker/core/internal/store/atomicfile"
 	"broker/core/internal/store/faultfs"
 	"broker/core/internal/store/integrity"
 )
 
+// FS is the file system of a store.
+type FS = vfs.FS
+
 // Options say where the store is and how much memory it may take.
 type Options struct {
 	Dir      string // created if missing, unless ReadOnly
-	FS       vfs.FS // nil: the disk
+	FS       FS     // nil: the disk
 	ReadOnly bool   // for inspection; the store must exist and no process may have it open
 
 	// Replicated stores write no log of their own, because a replicated log holds every entry. So Apply is durable only
 	// after the next Flush.
 	Replicated bool
 
-	copying   bool // the folder is inside of one in which a copy is made
-	salvaging bool // damage of GUARD's files, the format version and the position is no reason not to open it
+	copying   bool // the folder is inside the folder of an unfinished copy
+	salvaging bool // open the store although files that GUARD covers, the format version or the position are damaged
 	emptied   bool // some tables have another size than the manifest says
 
 	// MemTableBytes is the size of a write buffer, of which two are in use under load. With larger buffers, more jobs
@@ -82,14 +86,14 @@ type Store struct {
 
 	damaged atomic.Pointer[string] // file in which Pebble last found damage
 	stalls  atomic.Uint64
-	metrics atomic.Pointer[Metrics] // the last metrics
+	metrics atomic.Pointer[core.Storage] // the last metrics
 
 	commit committer
 
 	use useGuard // around every use of db
 }
 
-// Open opens or creates the store in a folder. Errors to distinguish: ErrInUse, ErrNewerFormat, ErrHalfCopy,
+// Open opens or creates the store in a folder. Errors to distinguish: ErrInUse, record.ErrNewerFormat, ErrHalfCopy,
 // ErrNoStore (with ReadOnly only), *DamageError.
 func Open(o Options) (*Store, error) {
 	o = o.withDefaults()
@@ -145,9 +149,6 @@ func (s *Store) open(o Options) (err error) {
 			return err
 		}
 	}
-	if !o.ReadOnly {
-		_ = o.FS.Remove(o.FS.PathJoin(o.Dir, oldSpareLog)) // usually there is none
-	}
 	err = s.latch.Run("open store", func() error {
 		return s.settled(func() (err error) {
 			s.db, err = pebble.Open(o.Dir, s.tuned(o))
@@ -169,9 +170,6 @@ func (s *Store) open(o Options) (err error) {
 	}
 	return nil
 }
-
-// oldSpareLog is a file that former versions kept ready as the next log.
-const oldSpareLog = "SPARE"
 
 // settled runs work that may create a log, and waits until GUARD names it.
 func (s *Store) settled(work func() error) error {
@@ -203,7 +201,7 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 	value, err := s.get([]byte{spaceVersion})
 	switch {
 	case errors.Is(err, ErrMissing):
-		if err := s.mustBeNew(found); err != nil {
+		if err := s.checkNew(found); err != nil {
 			return err
 		}
 		if err := s.commit.writeVersion(s); err != nil {
@@ -235,8 +233,8 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 	return s.latch.Run("write "+integrity.FormatFile, func() error { return integrity.WriteFormatFile(s.fs, s.dir) })
 }
 
-// mustBeNew distinguishes a store that was never used from one that lost its log.
-func (s *Store) mustBeNew(found integrity.DirState) error {
+// checkNew distinguishes a store that was never used from one that lost its log.
+func (s *Store) checkNew(found integrity.DirState) error {
 	lost := integrity.Damaged(s.fs.PathJoin(s.dir, "*"+integrity.LogSuffix), "look for the format version",
 		errors.New("it is missing, and so are the newest commits"))
 	if found.Format > 0 {
@@ -262,7 +260,7 @@ func (s *Store) mustBeNew(found integrity.DirState) error {
 // Failed is closed when a write, a sync or a compaction has failed; Err then returns the reason. Reads continue.
 func (s *Store) Failed() <-chan struct{} { return s.latch.Tripped() }
 
-// Err is nil until the store fails, then the error that every Commit returns.
+// Err is nil until the store fails, then the error that every Append and Apply returns.
 func (s *Store) Err() error { return s.latch.Err() }
 
 // Close waits for calls in progress and releases the folder. After a failure, Pebble stays blocked and keeps its
@@ -281,7 +279,8 @@ func (s *Store) Close() error {
 		if err := s.settled(s.db.Close); err != nil || s.readOnly {
 			return err
 		}
-		return s.fs.WriteGuard() // the last log is complete now
+		s.fs.WriteGuard() // the last log is complete now
+		return nil
 	})
 	return errors.Join(err, s.lock.Close())
 }
@@ -292,7 +291,7 @@ func (s *Store) damage(what string, err error) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrMissing) {
 		return err
 	}
-	if errors.Is(err, ErrNewerFormat) {
+	if errors.Is(err, record.ErrNewerFormat) {
 		return fmt.Errorf("store folder %s: %w", s.dir, err)
 	}
 	path := ""
@@ -306,7 +305,7 @@ func (s *Store) damage(what string, err error) error {
 	return &DamageError{Path: path, What: what, Err: plain(err)}
 }
 
-// plain is an error of Pebble about damage, without the part that says nothing to people.
+// plain returns the cause in an error of Pebble about damage, without the internal details around it.
 func plain(err error) error {
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil && info.Details != nil {
 		return info.Details

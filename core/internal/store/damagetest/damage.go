@@ -2,8 +2,8 @@
 package damagetest
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 
 	"broker/core/internal/record"
 	"broker/core/internal/store"
+	"broker/core/internal/store/atomicfile"
 )
 
 // Body makes the body of a job unreadable, in a store that is not open: the record gets a wrong size. The body must have a
@@ -21,11 +22,7 @@ func Body(o store.Options, seq uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closed := s.Close(); err == nil {
-			err = closed
-		}
-	}()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	j, err := s.Job(seq)
 	if err != nil {
 		return err
@@ -58,7 +55,7 @@ func Table(fsys vfs.FS, dir string, nth int, random *rand.Rand) error {
 			continue
 		}
 		path := fsys.PathJoin(dir, name)
-		data, err := readFile(fsys, path)
+		data, err := atomicfile.Read(fsys, path)
 		if err != nil {
 			return err
 		}
@@ -78,14 +75,4 @@ func Table(fsys vfs.FS, dir string, nth int, random *rand.Rand) error {
 		return err
 	}
 	return f.Close()
-}
-
-func readFile(fsys vfs.FS, path string) ([]byte, error) {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(f)
-	_ = f.Close() // it was read
-	return data, err
 }

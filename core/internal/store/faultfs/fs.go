@@ -52,15 +52,15 @@ func (s *FS) Inside(name string) bool { return s.PathDir(name) == s.dir || name 
 // WaitGuard waits until GUARD names all logs that were created.
 func (s *FS) WaitGuard() { s.guarding.Wait() }
 
-// must runs a change, which may only fail outside the store's folder.
-func (s *FS) must(verb, name string, change func() error) error {
+// change runs a change. A failure inside the store's folder trips the latch and blocks the caller; other failures are returned.
+func (s *FS) change(verb, name string, run func() error) error {
 	if !s.Inside(name) {
-		return change()
+		return run()
 	}
 	if s.latch.Err() != nil {
 		block()
 	}
-	err := change()
+	err := run()
 	if err != nil {
 		_ = s.latch.Trip(fmt.Errorf("%s %s: %w", verb, name, err)) // callers get it from Err
 		block()
@@ -68,12 +68,12 @@ func (s *FS) must(verb, name string, change func() error) error {
 	return nil
 }
 
-// create is must for functions that open a file for writing.
+// create is change for functions that open a file for writing.
 func (s *FS) create(verb, name string, open func() (vfs.File, error)) (vfs.File, error) {
 	var f vfs.File
 	base := s.PathBase(name)
 	log := strings.HasSuffix(base, integrity.LogSuffix)
-	err := s.must(verb, name, func() (err error) {
+	err := s.change(verb, name, func() (err error) {
 		f, err = open()
 		return err
 	})
@@ -85,7 +85,7 @@ func (s *FS) create(verb, name string, open func() (vfs.File, error)) (vfs.File,
 	case log:
 		w.log = base
 		s.Guard.LogCreated(base)
-		s.guarding.Go(func() { _ = s.WriteGuard() }) // commits wait for the log but not for GUARD; WriteGuard returns nil
+		s.guarding.Go(s.WriteGuard) // commits wait for the log but not for GUARD
 	case strings.HasPrefix(base, integrity.ManifestPrefix):
 		w.manifest = integrity.NewManifestSum(base)
 	default:
@@ -94,9 +94,9 @@ func (s *FS) create(verb, name string, open func() (vfs.File, error)) (vfs.File,
 	return w, nil
 }
 
-// WriteGuard writes GUARD. It returns nil.
-func (s *FS) WriteGuard() error {
-	return s.must("guard", s.dir, func() error { return s.Guard.Write(s.FS, s.dir) })
+// WriteGuard writes GUARD.
+func (s *FS) WriteGuard() {
+	_ = s.change("guard", s.dir, func() error { return s.Guard.Write(s.FS, s.dir) }) // it fails only by blocking
 }
 
 // Unwrap implements vfs.FS.
@@ -139,17 +139,17 @@ func (s *FS) OpenDir(name string) (vfs.File, error) {
 
 // Link implements vfs.FS.
 func (s *FS) Link(old, name string) error {
-	return s.must("link", name, func() error { return s.FS.Link(old, name) })
+	return s.change("link", name, func() error { return s.FS.Link(old, name) })
 }
 
 // Rename implements vfs.FS.
 func (s *FS) Rename(old, name string) error {
-	return s.must("rename", name, func() error { return s.FS.Rename(old, name) })
+	return s.change("rename", name, func() error { return s.FS.Rename(old, name) })
 }
 
 // MkdirAll implements vfs.FS.
 func (s *FS) MkdirAll(name string, perm os.FileMode) error {
-	return s.must("make folder", name, func() error { return s.FS.MkdirAll(name, perm) })
+	return s.change("make folder", name, func() error { return s.FS.MkdirAll(name, perm) })
 }
 
 // Remove implements vfs.FS. A file that cannot be removed is harmless, so an error does not trip the latch; but nothing is
@@ -192,7 +192,7 @@ type writtenFile struct {
 
 // Write implements vfs.File.
 func (f *writtenFile) Write(p []byte) (n int, err error) {
-	err = f.fs.must("write", f.name, func() error {
+	err = f.fs.change("write", f.name, func() error {
 		if f.manifest != nil {
 			f.manifest.Add(p) // first, since File may change p
 		}
@@ -205,7 +205,7 @@ func (f *writtenFile) Write(p []byte) (n int, err error) {
 
 // WriteAt implements vfs.File.
 func (f *writtenFile) WriteAt(p []byte, off int64) (n int, err error) {
-	err = f.fs.must("write", f.name, func() error {
+	err = f.fs.change("write", f.name, func() error {
 		n, err = f.File.WriteAt(p, off)
 		return err
 	})
@@ -220,7 +220,7 @@ func (f *writtenFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 // sync makes the file durable, the first time its name too. After the sync of a manifest, it writes GUARD.
 func (f *writtenFile) sync(data func() error) error {
-	return f.fs.must("sync", f.name, func() error {
+	return f.fs.change("sync", f.name, func() error {
 		if err := data(); err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func (f *writtenFile) sync(data func() error) error {
 
 // SyncTo implements vfs.File.
 func (f *writtenFile) SyncTo(length int64) (full bool, err error) {
-	err = f.fs.must("sync", f.name, func() error {
+	err = f.fs.change("sync", f.name, func() error {
 		full, err = f.File.SyncTo(length)
 		return err
 	})
@@ -249,7 +249,7 @@ func (f *writtenFile) SyncTo(length int64) (full bool, err error) {
 
 // Stat implements vfs.File. Pebble panics if it cannot get the size of a log that it reuses.
 func (f *writtenFile) Stat() (info vfs.FileInfo, err error) {
-	err = f.fs.must("stat", f.name, func() error {
+	err = f.fs.change("stat", f.name, func() error {
 		info, err = f.File.Stat()
 		return err
 	})
@@ -261,5 +261,5 @@ func (f *writtenFile) Close() error {
 	if f.log != "" {
 		f.fs.Guard.LogClosed(f.log, f.written)
 	}
-	return f.fs.must("close", f.name, f.File.Close)
+	return f.fs.change("close", f.name, f.File.Close)
 }

@@ -45,13 +45,13 @@ type DirState struct {
 	LogBytes  int64  // size of that log if it was completed, else zero
 	Format    uint64 // version in FORMAT, which exists once the store was opened successfully; zero: no file
 	Manifest  string // the manifest that the marker names
-	data      int    // tables and logs
 }
 
 // Scan checks a folder before Pebble opens it. It refuses formats that are newer than this code, and damage that Pebble
 // would not detect. It loads GUARD into g.
 func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 	var v DirState
+	data := 0 // tables and logs
 	files, err := fsys.List(dir)
 	if err != nil {
 		return v, fmt.Errorf("list store folder %s: %w", dir, err)
@@ -71,15 +71,15 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 				return v, fmt.Errorf("store folder %s, tables of format %d: %w", dir, n, record.ErrNewerFormat)
 			}
 		case strings.HasSuffix(name, TableSuffix):
-			v.data++
+			data++
 		case strings.HasSuffix(name, LogSuffix):
-			v.data++
-			if v.NewestLog == "" || LogNumber(name) > LogNumber(v.NewestLog) {
+			data++
+			if v.NewestLog == "" || logNumber(name) > logNumber(v.NewestLog) {
 				v.NewestLog = name
 			}
 		}
 	}
-	if v.Manifest == "" && (v.Format > 0 || v.data > 0) {
+	if v.Manifest == "" && (v.Format > 0 || data > 0) {
 		return v, Damaged(fsys.PathJoin(dir, ManifestMarker+"*"), "scan the folder",
 			errors.New("other files of the store are there"))
 	}

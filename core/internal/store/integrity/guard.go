@@ -75,7 +75,7 @@ func (m *ManifestSum) Add(p []byte) {
 func (g *Guard) LogCreated(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.logs = append(g.logs, logSize{number: LogNumber(name)})
+	g.logs = append(g.logs, logSize{number: logNumber(name)})
 }
 
 // LogClosed records the length of a complete log.
@@ -83,7 +83,7 @@ func (g *Guard) LogClosed(name string, size int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.logs {
-		if g.logs[i].number == LogNumber(name) {
+		if g.logs[i].number == logNumber(name) {
 			g.logs[i].size = size
 		}
 	}
@@ -94,7 +94,7 @@ func (g *Guard) sizeOf(name string) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, l := range g.logs {
-		if l.number == LogNumber(name) {
+		if l.number == logNumber(name) {
 			return l.size
 		}
 	}
@@ -105,7 +105,7 @@ func (g *Guard) sizeOf(name string) int64 {
 func (g *Guard) LogRemoved(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.logs = slices.DeleteFunc(g.logs, func(l logSize) bool { return l.number == LogNumber(name) })
+	g.logs = slices.DeleteFunc(g.logs, func(l logSize) bool { return l.number == logNumber(name) })
 }
 
 // ManifestSynced records the synced length and checksum of a manifest.
@@ -305,7 +305,7 @@ func WriteForCopy(fsys vfs.FS, dir string) error {
 			if err != nil {
 				return err
 			}
-			g.logs = append(g.logs, logSize{LogNumber(name), info.Size()})
+			g.logs = append(g.logs, logSize{logNumber(name), info.Size()})
 		}
 	}
 	manifest, err := atomicfile.Read(fsys, fsys.PathJoin(dir, m.name))
@@ -317,8 +317,8 @@ func WriteForCopy(fsys vfs.FS, dir string) error {
 	return g.Write(fsys, dir)
 }
 
-// LogNumber returns the number in the name of a log, or zero.
-func LogNumber(name string) uint64 {
+// logNumber returns the number in the name of a log, or zero.
+func logNumber(name string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimSuffix(name, LogSuffix), 10, 64) // zero on an error
 	return n
 }

@@ -24,13 +24,13 @@ const (
 	chunkSyncFirst   = 10
 	chunkSyncLast    = 12
 	chunkChecksumAdd = 0xa282ead8
-	logTrailer       = chunkHeader + chunkSyncHeader // most bytes behind the last commit of a complete log
+	logTrailer       = chunkHeader + chunkSyncHeader // most bytes after the last commit of a complete log
 )
 
-// CheckLogTail distinguishes damage in a log from the torn end that a crash leaves. closed is the size of a log that was completed,
-// else zero: all of such a log can be read. Otherwise a commit is written once the one before it is
-// synced: if it cannot be read and a later one can, the log is damaged. Pebble's own offsets of what is synced do not
-// count whole blocks: with large commits it would take most damage for the end of the log.
+// CheckLogTail distinguishes damage in a log from the torn end that a crash leaves. Each commit is written after the one before it was
+// synced, so a log is damaged if a commit cannot be read but a later one can. closed is the size of a log that was completed, all of
+// which can be read; zero: it was not. Pebble's own offsets of synced data do not count whole blocks: with large commits, Pebble would
+// take most damage for the end of the log.
 func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
 	sound, err := SoundLogBytes(fsys, path)
 	if err != nil {
@@ -44,14 +44,14 @@ func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it is only read
-	number := uint32(LogNumber(fsys.PathBase(path)))
+	number := uint32(logNumber(fsys.PathBase(path)))
 	block := make([]byte, logBlock)
 	for start := sound - sound%logBlock; ; start += logBlock {
 		n, err := f.ReadAt(block, start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if at := commitBehind(block[:n], int(max(sound-start, -1)), number); at >= 0 {
+		if at := commitAfter(block[:n], int(max(sound-start, -1)), number); at >= 0 {
 			return Damaged(path, "replay the log", fmt.Errorf("the commit at byte %d cannot be read, but one at byte %d can", sound, start+int64(at)))
 		}
 		if n < logBlock {
@@ -60,9 +60,9 @@ func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
 	}
 }
 
-// commitBehind is where in a block a whole chunk begins a commit, behind a place; negative: nowhere.
-func commitBehind(block []byte, behind int, number uint32) int {
-	for at := max(behind, 0); at+chunkHeader <= len(block); {
+// commitAfter returns the offset of the first intact chunk after an offset of a block that begins a commit; negative: there is none.
+func commitAfter(block []byte, offset int, number uint32) int {
+	for at := max(offset, 0); at+chunkHeader <= len(block); {
 		kind := block[at+6]
 		header := chunkHeader
 		if kind >= chunkSyncFull {
@@ -74,15 +74,15 @@ func commitBehind(block []byte, behind int, number uint32) int {
 		}
 		sum := crc32.Checksum(block[at+6:end], castagnoli)
 		whole := binary.LittleEndian.Uint32(block[at:]) == (sum>>15|sum<<17)+chunkChecksumAdd
-		if begins := kind == chunkFull || kind == chunkFirst || kind == chunkSyncFull || kind == chunkSyncFirst; whole && begins && at > behind {
+		if begins := kind == chunkFull || kind == chunkFirst || kind == chunkSyncFull || kind == chunkSyncFirst; whole && begins && at > offset {
 			return at
 		}
-		at = end // also behind a damaged chunk, whose length may be right
+		at = end // also after a damaged chunk, whose length may be right
 	}
 	return -1
 }
 
-// TrimNewestLog removes what is behind the last whole commit of a copied store's newest log.
+// TrimNewestLog removes the bytes after the last whole commit of a copied store's newest log.
 func TrimNewestLog(fsys vfs.FS, dir string) error {
 	found, err := Scan(fsys, dir, &Guard{})
 	if err != nil || found.NewestLog == "" {
@@ -127,7 +127,7 @@ func SoundLogBytes(fsys vfs.FS, path string) (sound int64, err error) {
 	}
 	defer func() { _ = f.Close() }() // it is only read
 	var info pebble.WALCreateInfo    // the only public name of the type of a log's number
-	log := pebblerecord.NewReader(f, numberLike(info.FileNum, LogNumber(fsys.PathBase(path))))
+	log := pebblerecord.NewReader(f, numberLike(info.FileNum, logNumber(fsys.PathBase(path))))
 	for {
 		commit, err := log.Next()
 		if err == nil {

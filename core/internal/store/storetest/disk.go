@@ -1,4 +1,4 @@
-// Package storetest provides a disk in memory that can crash.
+// Package storetest provides file systems for tests of stores, such as a disk in memory that can crash.
 package storetest
 
 import (
@@ -8,6 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
+
+// MemoryFS returns a file system in memory.
+func MemoryFS() vfs.FS { return vfs.NewMem() }
 
 // Disk is a file system that remembers which bytes were synced. A crash keeps the synced bytes and a random share of
 // the others.
