@@ -9,7 +9,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/eventloop"
-	"broker/operate/service"
+	"broker/operate/httpapi"
 )
 
 // sqsName is the name of the SQS front-end in settings, logs and metrics. net/http serves it.
@@ -43,11 +43,11 @@ func (t *term) serveSQS() error {
 }
 
 // sqsActions returns the SQS requests by action.
-func (t *term) sqsActions() []service.SQSAction {
+func (t *term) sqsActions() []httpapi.SQSAction {
 	counts := t.frontends.sqs.Actions()
-	all := make([]service.SQSAction, len(counts))
+	all := make([]httpapi.SQSAction, len(counts))
 	for i, c := range counts {
-		all[i] = service.SQSAction{Name: c.Action, Done: c.Done, Refused: c.Refused, Failed: c.Failed, Seconds: c.Took.Seconds()}
+		all[i] = httpapi.SQSAction{Name: c.Action, Done: c.Done, Refused: c.Refused, Failed: c.Failed, Seconds: c.Took.Seconds()}
 	}
 	return all
 }

@@ -124,7 +124,7 @@ func changeWorker(r *request) (*view, error) {
 		}
 	}
 	if do := r.PostFormValue("do"); do != "disconnect" {
-		n, err := r.service.TellWorkers(r.Context(), r.caller, id, do)
+		n, err := r.service.SetWorkerState(r.Context(), r.caller, id, do)
 		if err != nil {
 			return nil, err
 		}

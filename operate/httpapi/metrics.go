@@ -279,7 +279,7 @@ func (s scrape) pushes(targets []service.PushTarget) {
 }
 
 // sqs collects the metrics of SQS requests.
-func (s scrape) sqs(actions []service.SQSAction) {
+func (s scrape) sqs(actions []SQSAction) {
 	for i := range actions {
 		a := &actions[i]
 		s.counter(sqsDesc, a.Done, a.Name, "done")

@@ -51,7 +51,14 @@ type Backend struct {
 
 	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
 	Push  func() []service.PushTarget            // nil: unknown
-	SQS   func() []service.SQSAction             // nil: unknown
+	SQS   func() []SQSAction                     // nil: unknown
+}
+
+// SQSAction counts the SQS requests with an action since the start, by result.
+type SQSAction struct {
+	Name                  string
+	Done, Refused, Failed uint64
+	Seconds               float64 // time of the replies, including long polls
 }
 
 // Server answers HTTP requests.

@@ -52,7 +52,7 @@ func (s *Server) listWorkers(ctx context.Context, in *struct {
 }
 
 func (s *Server) setWorkerState(ctx context.Context, id, state string) (*output[notifiedWorkers], error) {
-	n, err := s.service().TellWorkers(ctx, callerOf(ctx), id, state)
+	n, err := s.service().SetWorkerState(ctx, callerOf(ctx), id, state)
 	return bodyOf(notifiedWorkers{n}, err)
 }
 

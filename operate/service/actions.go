@@ -27,8 +27,7 @@ const (
 	ActionRerun    JobAction = "rerun"    // a copy of a job that has ended and is kept
 )
 
-// JobActions lists the actions.
-var JobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority, ActionRerun}
+var jobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority, ActionRerun}
 
 // Action is an action with its parameters.
 type Action struct {
@@ -49,9 +48,9 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if err := a.check(caller); err != nil {
 		return err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+	info, err := s.inspect(ctx, c, access.Operate, name, true)
 	if err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if epoch != nil {
 		is.Epoch, is.HasEpoch = *epoch, true
 	}
-	return s.audited(ctx, c, caller, a.entry(name, info), a.op(core.Ref{Seq: info.Seq}, is))
+	return s.audited(ctx, c, a.entry(name, info), a.op(core.Ref{Seq: info.Seq}, is))
 }
 
 // entry is the entry in the audit log for an action on one job.
@@ -70,7 +69,7 @@ func (a *Action) entry(name string, info *core.JobInfo) AuditEntry {
 // check validates the parameters of an action.
 func (a *Action) check(caller Caller) error {
 	switch {
-	case !slices.Contains(JobActions, a.Action):
+	case !slices.Contains(jobActions, a.Action):
 		return invalid("body.action", "action must be one of retry, kill, cancel, delete, move, priority or rerun")
 	case a.Action == ActionMove && (a.Queue == "" || len(a.Queue) > core.MaxQueueName):
 		return invalid("body.queue", "move needs queue, the name of the queue to move to")
@@ -146,15 +145,14 @@ const exampleJobs = 10
 
 // selection is a checked Selection.
 type selection struct {
-	seqs   []uint64  // of the names
-	marks  []jobMark // of the names; of the matching jobs if the action has a delay
-	missed int       // number of names without a job
+	jobs   []jobVersion // of the names; of the matching jobs if the action has a delay
+	missed int          // number of names without a job
 	filter core.Filter
 	byName bool
 }
 
 // choose checks a selection and the caller's right to change its jobs.
-func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action, sel Selection) (*selection, error) {
+func (s *Service) choose(ctx context.Context, c *client, a Action, sel Selection) (*selection, error) {
 	out := &selection{byName: sel.Filter == nil}
 	switch {
 	case sel.Filter == nil && len(sel.Names) == 0:
@@ -164,7 +162,7 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action
 	}
 	seen := make(map[uint64]bool, len(sel.Names))
 	for i, name := range sel.Names {
-		info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+		info, err := s.inspect(ctx, c, access.Operate, name, true)
 		if sel.SkipMissing && IsCode(err, CodeJobNotFound) {
 			out.missed++
 			continue
@@ -179,8 +177,7 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action
 			continue
 		}
 		seen[info.Seq] = true
-		out.seqs = append(out.seqs, info.Seq)
-		out.marks = append(out.marks, markOf(info))
+		out.jobs = append(out.jobs, versionOf(info))
 	}
 	if out.byName {
 		return out, nil
@@ -193,10 +190,10 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action
 		out.filter.States = []core.State{core.Scheduled, core.Retrying, core.Dead} // blocked jobs run after the others
 	}
 	if len(out.filter.Queues) == 0 {
-		return out, caller.mayAll(access.Operate)
+		return out, c.caller.mayAll(access.Operate)
 	}
 	for _, queue := range out.filter.Queues {
-		if err := caller.may(access.Operate, queue); err != nil {
+		if err := c.caller.may(access.Operate, queue); err != nil {
 			return nil, err
 		}
 	}
@@ -205,20 +202,20 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, a Action
 
 // Preview shows the effect of a bulk action without doing it.
 func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Selection) (Preview, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if err := a.check(caller); err != nil {
 		return Preview{}, err
 	}
-	chosen, err := s.choose(ctx, c, caller, a, sel)
+	chosen, err := s.choose(ctx, c, a, sel)
 	if err != nil {
 		return Preview{}, err
 	}
 	p := Preview{Examples: []Job{}}
 	if chosen.byName {
-		p.Matched = len(chosen.seqs)
-		for _, seq := range chosen.seqs[:min(len(chosen.seqs), exampleJobs)] {
-			if info, err := s.inspect(ctx, c, caller, access.Operate, seqName(seq), false); err == nil {
+		p.Matched = len(chosen.jobs)
+		for _, job := range chosen.jobs[:min(len(chosen.jobs), exampleJobs)] {
+			if info, err := s.inspect(ctx, c, access.Operate, seqName(job.seq), false); err == nil {
 				p.Examples = append(p.Examples, s.viewOf(info))
 			}
 		}
@@ -243,7 +240,7 @@ func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Sele
 		if r.NextCursor == "" || ctx.Err() != nil {
 			return p, context.Cause(ctx)
 		}
-		find.WithCount, find.Brief, find.Limit, find.Cursor = false, true, 1000, r.NextCursor
+		find.WithCount, find.Brief, find.Limit, find.Cursor = false, true, corePage, r.NextCursor
 	}
 }
 
@@ -252,9 +249,9 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 	if err := a.check(caller); err != nil {
 		return Operation{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	chosen, err := s.choose(ctx, c, caller, a, sel)
+	chosen, err := s.choose(ctx, c, a, sel)
 	if err != nil {
 		return Operation{}, err
 	}
@@ -263,7 +260,7 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 		o.Target += " " + d
 	}
 	if chosen.byName {
-		o.Matched, o.Skipped = len(chosen.seqs)+chosen.missed, chosen.missed
+		o.Matched, o.Skipped = len(chosen.jobs)+chosen.missed, chosen.missed
 	} else {
 		r, err := c.call(ctx, &core.Find{Filter: chosen.filter, Limit: 1, Brief: true, WithCount: true})
 		if err != nil {
@@ -272,7 +269,7 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 		o.Matched = r.Count
 	}
 	if a.Delay > 0 {
-		return s.startDelayed(ctx, c, caller, o, a, chosen)
+		return s.startDelayed(ctx, c, o, a, chosen)
 	}
 	return s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
 		return s.runAction(ctx, caller, op, a, chosen)
@@ -292,13 +289,13 @@ func (sel *Selection) describe() string {
 
 // runAction changes the jobs page by page. Each page is one commit.
 func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if chosen.byName {
-		for i := range chosen.marks {
-			chosen.marks[i].anyhow = true
+		for i := range chosen.jobs {
+			chosen.jobs[i].ifChanged = true
 		}
-		return s.applyTo(ctx, c, caller, op, a, chosen.marks)
+		return s.applyTo(ctx, c, op, a, chosen.jobs)
 	}
 	newest := c.newest()
 	for cursor := ""; ; {
@@ -306,14 +303,14 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 		if err != nil {
 			return err
 		}
-		marks := make([]jobMark, 0, len(r.Jobs))
+		jobs := make([]jobVersion, 0, len(r.Jobs))
 		for i := range r.Jobs {
 			if r.Jobs[i].Seq > newest { // the search must not find the new copies of a rerun
 				break
 			}
-			marks = append(marks, markOf(&r.Jobs[i]))
+			jobs = append(jobs, versionOf(&r.Jobs[i]))
 		}
-		if err := s.applyTo(ctx, c, caller, op, a, marks); err != nil {
+		if err := s.applyTo(ctx, c, op, a, jobs); err != nil {
 			return err
 		}
 		if cursor = r.NextCursor; cursor == "" {
@@ -322,7 +319,7 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 	}
 }
 
-// newest is the number of the newest job; zero: no jobs.
+// newest is the number of the newest job; zero if there is none.
 func (c *client) newest() uint64 {
 	r, err := c.ask(&core.Find{Desc: true, Limit: 1, Brief: true})
 	if err != nil || len(r.Jobs) == 0 {

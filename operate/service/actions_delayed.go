@@ -36,7 +36,7 @@ func (l *operations) release(jobs int) {
 }
 
 // startDelayed starts an action with a delay.
-func (s *Service) startDelayed(ctx context.Context, c *client, caller Caller, o Operation, a Action, chosen *selection) (Operation, error) {
+func (s *Service) startDelayed(ctx context.Context, c *client, o Operation, a Action, chosen *selection) (Operation, error) {
 	if o.Matched > MaxDelayed {
 		return o, errTooManyDelayed
 	}
@@ -45,15 +45,15 @@ func (s *Service) startDelayed(ctx context.Context, c *client, caller Caller, o 
 		return o, err
 	}
 	err := s.delay(ctx, c, &o, a.Delay, chosen)
-	if more := len(chosen.marks) - held; err == nil && more > 0 { // the count was a lower bound
+	if more := len(chosen.jobs) - held; err == nil && more > 0 { // the count was a lower bound
 		if err = s.operations.hold(more); err == nil {
 			held += more
 		}
 	}
 	if err == nil {
-		o, err = s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
+		o, err = s.start(ctx, c.caller, o, func(ctx context.Context, op *operation) error {
 			defer s.operations.release(held)
-			return s.runDelayed(ctx, caller, op, a, chosen)
+			return s.runDelayed(ctx, c.caller, op, a, chosen)
 		})
 	}
 	if err != nil {
@@ -64,36 +64,11 @@ func (s *Service) startDelayed(ctx context.Context, c *client, caller Caller, o 
 
 var errTooManyDelayed = invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
 
-// roomFor refuses an operation if there are too many.
-func (l *operations) roomFor(state string) error {
-	n := 0
-	for _, known := range l.list {
-		if known.snapshot().State == state {
-			n++
-		}
-	}
-	switch {
-	case state == opRunning && n >= maxRunning:
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations are running; wait for one of them or cancel it", n)}
-	case state == OpPending && n >= maxPending:
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations wait for the end of their delay; wait for one of them or cancel it", n)}
-	}
-	return nil
-}
-
-// interrupt records that the broker stopped before the end of the operation.
-func (o *Operation) interrupt(now time.Time) {
-	if o.State == OpPending {
-		o.Error = "the broker stopped before it began; nothing was changed"
-	}
-	o.State, o.FinishedAt = opInterrupted, &now
-}
-
 // runDelayed waits for the end of the delay, and changes the selected jobs that have not changed since the request.
 func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
 	wait := time.NewTimer(a.Delay)
 	defer wait.Stop()
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	select {
 	case <-wait.C:
@@ -102,10 +77,10 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 	}
 	op.update(func(v *Operation) { v.State = opRunning })
 	s.saveOperation(c, op)
-	return s.applyTo(ctx, c, caller, op, a, chosen.marks)
+	return s.applyTo(ctx, c, op, a, chosen.jobs)
 }
 
-// delay records in an operation when it begins, and in the selection what its jobs are like now.
+// delay records in an operation when it begins, and in the selection its jobs as they are now.
 func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Duration, chosen *selection) error {
 	begins := s.Now().Time().Add(d)
 	o.State, o.BeginsAt = OpPending, &begins
@@ -113,30 +88,30 @@ func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Dur
 		return nil
 	}
 	var err error
-	if chosen.marks, err = s.marksOf(ctx, c, chosen.filter); err != nil {
+	if chosen.jobs, err = s.versionsOf(ctx, c, chosen.filter); err != nil {
 		return err
 	}
-	if o.Matched = len(chosen.marks); o.Matched > MaxDelayed {
+	if o.Matched = len(chosen.jobs); o.Matched > MaxDelayed {
 		return errTooManyDelayed
 	}
 	return nil
 }
 
-// marksOf returns the current marks of the jobs that match a filter, and stops above MaxDelayed.
-func (s *Service) marksOf(ctx context.Context, c *client, filter core.Filter) ([]jobMark, error) {
-	marks, newest := []jobMark{}, c.newest()
+// versionsOf returns the jobs that match a filter as they are now, and stops above MaxDelayed.
+func (s *Service) versionsOf(ctx context.Context, c *client, filter core.Filter) ([]jobVersion, error) {
+	jobs, newest := []jobVersion{}, c.newest()
 	for cursor := ""; ; {
-		r, err := c.call(ctx, &core.Find{Filter: filter, Cursor: cursor, Limit: 1000, Brief: true})
+		r, err := c.call(ctx, &core.Find{Filter: filter, Cursor: cursor, Limit: corePage, Brief: true})
 		if err != nil {
 			return nil, findError(err, "")
 		}
 		for i := range r.Jobs {
 			if r.Jobs[i].Seq <= newest {
-				marks = append(marks, markOf(&r.Jobs[i]))
+				jobs = append(jobs, versionOf(&r.Jobs[i]))
 			}
 		}
-		if cursor = r.NextCursor; cursor == "" || len(marks) > MaxDelayed || ctx.Err() != nil {
-			return marks, context.Cause(ctx)
+		if cursor = r.NextCursor; cursor == "" || len(jobs) > MaxDelayed || ctx.Err() != nil {
+			return jobs, context.Cause(ctx)
 		}
 	}
 }

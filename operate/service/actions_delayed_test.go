@@ -40,7 +40,7 @@ func TestPendingActionsTogetherHaveALimitedNumberOfJobs(t *testing.T) {
 
 func TestParametersOfEveryActionAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, action := range JobActions {
+	for _, action := range jobActions {
 		a := Action{Action: action, Queue: "to", Priority: new(int64), Delay: maxDelay}
 		if err := a.check(everyone); err != nil {
 			t.Errorf("%s: %v", action, err)

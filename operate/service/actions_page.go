@@ -76,9 +76,9 @@ func (c *client) applyOps(ops []core.Op) (p pageResult, err error) {
 // maxCreated is the maximum number of new jobs that an operation names.
 const maxCreated = 100
 
-// namesOf returns the ids of the first jobs of a list.
-func (s *Service) namesOf(c *client, seqs []uint64, most int) (names []string) {
-	for _, seq := range seqs[:min(max(most, 0), len(seqs))] {
+// namesOf returns the ids of the first limit jobs of a list.
+func (s *Service) namesOf(c *client, seqs []uint64, limit int) (names []string) {
+	for _, seq := range seqs[:min(max(limit, 0), len(seqs))] {
 		name := seqName(seq)
 		if r, err := c.ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}); err == nil {
 			name = core.MintedID(seq, r.Info.CreatedAt)
@@ -90,9 +90,9 @@ func (s *Service) namesOf(c *client, seqs []uint64, most int) (names []string) {
 
 // Rerun submits a copy of a job that has ended, and returns its id.
 func (s *Service) Rerun(ctx context.Context, caller Caller, name string) (string, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+	info, err := s.inspect(ctx, c, access.Operate, name, true)
 	if err != nil {
 		return "", err
 	}
@@ -101,6 +101,6 @@ func (s *Service) Rerun(ctx context.Context, caller Caller, name string) (string
 	if err != nil {
 		return "", err
 	}
-	commit := s.note(c, caller, a.entry(name, info))
+	commit := s.note(c, a.entry(name, info))
 	return s.namesOf(c, []uint64{r.Seq}, 1)[0], c.committed(ctx, max(r.Commit, commit))
 }

@@ -1,11 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +28,7 @@ type AuditEntry struct {
 	TraceID string    `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
 }
 
-// The log is a ring of meta entries in the store: the entry with number n has the key n modulo auditSize.
+// The log is a ring of meta entries.
 const (
 	auditSize = 1000
 	auditMeta = "http/audit/"
@@ -43,32 +43,22 @@ type auditLog struct {
 
 // loadAudit reads the stored log.
 func (s *Service) loadAudit() error {
-	c := s.open(Caller{}, "")
-	defer c.close()
-	ops := make([]core.Op, auditSize)
-	for i := range ops {
-		ops[i] = &core.ReadMeta{Name: auditName(uint64(i))}
-	}
-	c.do(ops...)
-	for _, r := range c.replies {
-		if r.Data == nil {
-			continue
-		}
+	for _, value := range s.readRing(auditSize, auditName) {
 		var e AuditEntry
-		if err := json.Unmarshal(r.Data, &e); err != nil {
+		if err := json.Unmarshal(value, &e); err != nil {
 			return fmt.Errorf("read the audit log: %w", err)
 		}
 		s.audit.entries = append(s.audit.entries, e)
 	}
-	sort.Slice(s.audit.entries, func(i, j int) bool { return s.audit.entries[i].Number < s.audit.entries[j].Number })
+	slices.SortFunc(s.audit.entries, func(a, b AuditEntry) int { return cmp.Compare(a.Number, b.Number) })
 	return nil
 }
 
 func auditName(number uint64) string { return fmt.Sprintf("%s%03d", auditMeta, number%auditSize) }
 
 // audited applies a change and adds it to the audit log in the same commit.
-func (s *Service) audited(ctx context.Context, c *client, caller Caller, e AuditEntry, op core.Op) error {
-	commit, err := s.applied(c, caller, e, op)
+func (s *Service) audited(ctx context.Context, c *client, e AuditEntry, op core.Op) error {
+	commit, err := s.applied(c, e, op)
 	if err != nil {
 		return err
 	}
@@ -76,17 +66,17 @@ func (s *Service) audited(ctx context.Context, c *client, caller Caller, e Audit
 }
 
 // applied is audited without the wait. It returns the commit.
-func (s *Service) applied(c *client, caller Caller, e AuditEntry, op core.Op) (core.Commit, error) {
+func (s *Service) applied(c *client, e AuditEntry, op core.Op) (core.Commit, error) {
 	r, err := c.ask(op)
 	if err != nil {
 		return 0, err
 	}
-	return max(r.Commit, s.note(c, caller, e)), nil
+	return max(r.Commit, s.note(c, e)), nil
 }
 
 // note adds an entry to the audit log and returns its commit.
-func (s *Service) note(c *client, caller Caller, e AuditEntry) core.Commit {
-	e.At, e.Who, e.Address, e.Via = s.Now().Time(), caller.Name(), caller.Address, caller.Via
+func (s *Service) note(c *client, e AuditEntry) core.Commit {
+	e.At, e.Who, e.Address, e.Via = s.Now().Time(), c.caller.Name(), c.caller.Address, c.caller.Via
 	e.Target, e.Detail = cutText([]byte(text(e.Target)), maxDetail), cutText([]byte(text(e.Detail)), maxDetail)
 	s.audit.mu.Lock()
 	e.Number = 1
@@ -101,23 +91,15 @@ func (s *Service) note(c *client, caller Caller, e AuditEntry) core.Commit {
 	if s.o.Audited != nil {
 		s.o.Audited(e)
 	}
-	value, err := json.Marshal(e)
-	if err != nil {
-		panic(err) // all fields are text and numbers
-	}
-	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: auditName(e.Number), Value: value}}})
-	if err != nil {
-		return 0 // the store has failed; the change itself reports that
-	}
-	return r.Commit
+	return c.writeMeta(auditName(e.Number), e)
 }
 
 // Note adds a change made by a client of a wire protocol. It does not wait for the disk.
 func (s *Service) Note(change access.Change) {
 	caller := Caller{Principal: access.Everyone, Address: change.Address, Via: change.Protocol.String(), name: change.Who}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	s.note(c, caller, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
+	s.note(c, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
 }
 
 // pausedBy returns who last paused a queue, and when, if the log still contains it.
@@ -138,8 +120,8 @@ func (s *Service) pausedBy(queue string) (who string, at *time.Time) {
 	return "", nil
 }
 
-// PausedQueues lists the queues that the log knows as paused, the one paused last first, at most so many.
-func (s *Service) PausedQueues(ctx context.Context, caller Caller, most int) (paused []Queue, err error) {
+// PausedQueues lists paused queues whose pause is in the log, the last paused first.
+func (s *Service) PausedQueues(ctx context.Context, caller Caller, limit int) (paused []Queue, err error) {
 	var names []string
 	s.audit.mu.Lock()
 	for i := len(s.audit.entries) - 1; i >= 0; i-- {
@@ -151,7 +133,7 @@ func (s *Service) PausedQueues(ctx context.Context, caller Caller, most int) (pa
 	s.audit.mu.Unlock()
 	seen := map[string]bool{}
 	for _, name := range names {
-		if seen[name] || len(seen) >= mostPausedSeen || len(paused) >= most {
+		if seen[name] || len(seen) >= maxPausedSeen || len(paused) >= limit {
 			continue
 		}
 		seen[name] = true
@@ -167,17 +149,17 @@ func (s *Service) PausedQueues(ctx context.Context, caller Caller, most int) (pa
 	return paused, nil
 }
 
-// mostPausedSeen is how many queues PausedQueues looks at.
-const mostPausedSeen = 100
+// maxPausedSeen is the number of queues that PausedQueues looks at.
+const maxPausedSeen = 100
 
-// concerns reports whether a change of queues is about this one. Clients of some protocols change several, or all, with one command.
+// concerns reports whether a change of queues includes this queue. Clients of some protocols change several, or all, with one command.
 func (e *AuditEntry) concerns(queue string) bool {
 	name := text(queue)
 	return e.Target == name || e.Target == "*" || slices.Contains(strings.Fields(e.Target), name)
 }
 
-// Marks lists the changes since a time that charts of a queue mark, of all queues if it is empty, oldest first: pauses, changes of many
-// jobs, workers that were told to stop, and changes of the leader.
+// Marks lists the changes since a time that charts of a queue show, oldest first: pauses. Charts of all queues (queue is empty) also show
+// changes of many jobs, workers that were told to stop, and changes of the leader.
 func (s *Service) Marks(caller Caller, queue string, from time.Time) ([]AuditEntry, error) {
 	if err := caller.mayRead(queue); err != nil {
 		return nil, err

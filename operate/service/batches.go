@@ -96,7 +96,7 @@ func (s *Service) Batches(ctx context.Context, caller Caller, limit int, cursor 
 	if err := decodeCursor(cursor, &from); err != nil {
 		return nil, "", err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ListBatches{From: from, Limit: limit})
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	if err := s.mayBatch(caller, access.Read, &number); err != nil && s.mayBatch(caller, access.Produce, &number) != nil {
 		return nil, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.InspectBatch{Batch: number})
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 	if err := caller.maySome(access.Produce); err != nil {
 		return nil, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	open, err := span("body.open_for_s", cmp.Or(b.OpenForS, openFor.Seconds()))
 	if err != nil {
@@ -173,10 +173,10 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 			return nil, err
 		}
 	}
-	if op.Complete, err = s.callbackJob(c, caller, b.Complete, "body.complete."); err != nil {
+	if op.Complete, err = s.callbackJob(c, b.Complete, "body.complete."); err != nil {
 		return nil, err
 	}
-	if op.Success, err = s.callbackJob(c, caller, b.Success, "body.success."); err != nil {
+	if op.Success, err = s.callbackJob(c, b.Success, "body.success."); err != nil {
 		return nil, err
 	}
 	do := func(op core.Op) core.Reply {
@@ -202,11 +202,11 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 }
 
 // callbackJob makes the job of a callback; nil for none.
-func (s *Service) callbackJob(c *client, caller Caller, sub *Submission, at string) (*core.Job, error) {
+func (s *Service) callbackJob(c *client, sub *Submission, at string) (*core.Job, error) {
 	if sub == nil {
 		return nil, nil //nolint:nilnil // no callback
 	}
-	if err := caller.may(access.Produce, sub.Queue); err != nil {
+	if err := c.caller.may(access.Produce, sub.Queue); err != nil {
 		return nil, err
 	}
 	if err := onlySubmitted(sub, at); err != nil {
@@ -224,7 +224,7 @@ func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reo
 	if err := s.mayBatch(caller, access.Produce, &number); err != nil {
 		return nil, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if _, err := c.call(ctx, &core.CloseBatch{Batch: number, Reopen: reopen}); err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (s *Service) batchesBelow(ctx context.Context, c *client, root *core.BatchI
 	}
 	inTree, found := map[uint64]bool{root.Number: true}, 0
 	for from := root.Number; ; {
-		r, err := c.call(ctx, &core.ListBatches{Oldest: true, From: from, Limit: 1000})
+		r, err := c.call(ctx, &core.ListBatches{Oldest: true, From: from, Limit: corePage})
 		if err != nil {
 			return false, err
 		}

@@ -20,9 +20,9 @@ func (s *Service) Backup(ctx context.Context, caller Caller, dir string) (time.D
 	if err := s.o.Backup(dir); err != nil {
 		return 0, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	commit := s.note(c, caller, AuditEntry{Action: backupAction, Target: dir})
+	commit := s.note(c, AuditEntry{Action: backupAction, Target: dir})
 	return s.Now().Sub(begin), c.committed(ctx, commit)
 }
 
@@ -45,9 +45,9 @@ func (s *Service) SendBackup(ctx context.Context, caller Caller) (BackupStream, 
 	if err != nil {
 		return nil, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	if err := c.committed(ctx, s.note(c, caller, AuditEntry{Action: backupAction})); err != nil {
+	if err := c.committed(ctx, s.note(c, AuditEntry{Action: backupAction})); err != nil {
 		return nil, errors.Join(err, stream.Close())
 	}
 	return stream, nil
@@ -91,10 +91,10 @@ func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *
 	if refuse != nil {
 		op.RefuseJobs = on && *refuse
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	action := map[bool]string{true: "drain", false: "resume"}[on]
-	if err := s.audited(ctx, c, caller, AuditEntry{Action: action}, op); err != nil {
+	if err := s.audited(ctx, c, AuditEntry{Action: action}, op); err != nil {
 		return Drain{}, err
 	}
 	return s.drain(c)
@@ -105,14 +105,14 @@ func (s *Service) DrainState(caller Caller) (Drain, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return Drain{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	return s.drain(c)
 }
 
 // IsDraining is DrainState for pages about one queue. Their readers may see why the queue hands out no jobs.
 func (s *Service) IsDraining() (bool, error) {
-	c := s.open(Caller{}, "")
+	c := s.openUnlisted()
 	defer c.close()
 	d, err := s.drain(c)
 	return d.Draining, err
@@ -137,9 +137,9 @@ func (s *Service) Reload(ctx context.Context, caller Caller) error {
 	if err := s.o.Reload(); err != nil {
 		return &Error{Code: CodeInvalid, Detail: err.Error()}
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	return c.committed(ctx, s.note(c, caller, AuditEntry{Action: "reload"}))
+	return c.committed(ctx, s.note(c, AuditEntry{Action: "reload"}))
 }
 
 // Settings lists the current settings.
@@ -194,7 +194,7 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return Summary{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ReadStats{})
 	if err != nil {

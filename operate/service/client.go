@@ -10,6 +10,9 @@ import (
 	"broker/core/notify"
 )
 
+// corePage is the number of entries of a list that one request to the core reads.
+const corePage = 1000
+
 // defaultCommitTimeout is the default time that a change waits for its commit.
 const defaultCommitTimeout = 10 * time.Second
 
@@ -26,7 +29,10 @@ type client struct {
 }
 
 // open registers a client for one call; close it.
-func (s *Service) open(caller Caller, name string) *client {
+func (s *Service) open(caller Caller) *client { return s.openAs(caller, caller.Name()) }
+
+// openAs is open with a name of its own for the client.
+func (s *Service) openAs(caller Caller, name string) *client {
 	return s.register(caller, core.ClientOptions{Protocol: s.o.Protocol, Address: caller.Address, Identity: caller.Identity, Name: name})
 }
 
@@ -108,6 +114,17 @@ func (c *client) ask(op core.Op) (core.Reply, error) {
 		return r, refusal(r.Err)
 	}
 	return r, nil
+}
+
+// askAll applies operations that are answered at once, under one lock.
+func (c *client) askAll(ops []core.Op) []core.Reply {
+	if len(ops) == 0 {
+		return nil
+	}
+	c.do(ops...)
+	replies := c.replies
+	c.replies = nil
+	return replies
 }
 
 // call is ask for operations that must be durable before it returns: changes, and reads of data that a crash may undo.

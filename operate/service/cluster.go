@@ -116,9 +116,9 @@ func (s *Service) transferLead(ctx context.Context, caller Caller, change Cluste
 
 // noteClusterChange adds a change to the audit log and waits until the entry is durable.
 func (s *Service) noteClusterChange(ctx context.Context, caller Caller, change ClusterChange) error {
-	c := s.open(caller, "")
+	c := s.open(caller)
 	defer c.close()
-	return c.committed(ctx, s.note(c, caller, AuditEntry{
+	return c.committed(ctx, s.note(c, AuditEntry{
 		Action: "cluster." + string(change.Action), Target: change.Node, Detail: change.Address,
 	}))
 }

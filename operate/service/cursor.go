@@ -7,11 +7,7 @@ import (
 
 // encodeCursor encodes the position in a list as opaque text.
 func encodeCursor(at any) string {
-	b, err := json.Marshal(at)
-	if err != nil {
-		panic(err) // cursors are plain structs
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
+	return base64.RawURLEncoding.EncodeToString(toJSON(at))
 }
 
 // decodeCursor is the inverse of encodeCursor. An empty cursor is the beginning.

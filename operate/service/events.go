@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -100,10 +99,7 @@ func (e *StoredEvent) make() {
 			e.view.Job = seqName(ev.Seq)
 		}
 	}
-	var err error
-	if e.json, err = json.Marshal(&e.view); err != nil {
-		panic(err) // text and numbers
-	}
+	e.json = toJSON(&e.view)
 }
 
 // Limits of listeners.
@@ -168,9 +164,9 @@ func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 	if f.Job == "" {
 		return nil
 	}
-	c := s.open(l.caller, l.caller.Name())
+	c := s.open(l.caller)
 	defer c.close()
-	info, err := s.inspect(context.Background(), c, l.caller, access.Read, f.Job, true)
+	info, err := s.inspect(context.Background(), c, access.Read, f.Job, true)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (f *JobFilter) String() string {
 	return strings.Join(parts, " ")
 }
 
-// core converts the filter for the core.
+// coreFilter converts a filter for the core.
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
@@ -192,7 +192,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 			return list, err
 		}
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	filter, err := s.coreFilter(c, &f)
 	if err != nil {
@@ -232,12 +232,6 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 			return list, context.Cause(ctx)
 		}
 	}
-}
-
-// readable returns the patterns of the queues that the caller may read.
-func (c Caller) readable() []string {
-	patterns, _ := c.Current().Patterns(access.Read)
-	return patterns
 }
 
 // findError returns the error for an invalid search.

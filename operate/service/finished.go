@@ -31,7 +31,7 @@ func (s *Service) Finished(ctx context.Context, caller Caller, queue string, off
 	if err := caller.mayRead(queue); err != nil {
 		return nil, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ListFinished{Queue: queue, Offset: offset, Limit: limit})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // An idempotency key makes a submission safe to repeat: a second submission with the key returns the jobs of the first. The
-// commit that admits the jobs also stores the use of the key. The stored keys are a ring: the key with number n has the entry n
-// modulo keptKeys. Jobs without an id get an id that is derived from the key, so that a repetition finds them.
+// commit that admits the jobs also stores the use of the key in a ring of meta entries. Jobs without an id get an id that is derived
+// from the key, so that a repetition finds them.
 const (
 	keptKeys    = 8192
 	keyMeta     = "http/key/"
@@ -49,21 +49,11 @@ func keyName(number uint64) string { return fmt.Sprintf("%s%04d", keyMeta, numbe
 
 // loadKeys reads the stored keys.
 func (s *Service) loadKeys() error {
-	c := s.open(Caller{}, "")
-	defer c.close()
-	ops := make([]core.Op, keptKeys)
-	for i := range ops {
-		ops[i] = &core.ReadMeta{Name: keyName(uint64(i))}
-	}
-	c.do(ops...)
 	k := &s.keys
 	k.byKey = make(map[string]*usedKey)
-	for _, r := range c.replies {
-		if r.Data == nil {
-			continue
-		}
+	for _, value := range s.readRing(keptKeys, keyName) {
 		u := &usedKey{}
-		if err := json.Unmarshal(r.Data, u); err != nil {
+		if err := json.Unmarshal(value, u); err != nil {
 			return fmt.Errorf("read the idempotency keys: %w", err)
 		}
 		k.ring[u.Number%keptKeys] = u
@@ -127,18 +117,14 @@ func (s *Service) settleKey(u *usedKey, admitted []core.Reply, err error) {
 	}
 }
 
-// mark assigns the submissions to a key.
-func (u *usedKey) mark(ops []core.Op) {
-	value, err := json.Marshal(u)
-	if err != nil {
-		panic(err) // text and numbers
-	}
+// attach gives ids to the jobs of the submission, and stores the use of the key with them.
+func (u *usedKey) attach(ops []core.Op) {
 	for i, op := range ops {
 		if job := op.(*core.Submit).Job; job.ID == "" {
 			job.ID = u.jobID(i)
 		}
 	}
-	ops[0].(*core.Submit).Meta = []core.MetaEntry{{Name: keyName(u.Number), Value: value}}
+	ops[0].(*core.Submit).Meta = []core.MetaEntry{{Name: keyName(u.Number), Value: toJSON(u)}}
 }
 
 // jobID is the id for a job that was submitted without one.

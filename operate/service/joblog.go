@@ -25,7 +25,7 @@ type JobLog struct {
 
 // AppendLog appends lines to the log of a leased job. Unlike a heartbeat it does not extend the lease.
 func (s *Service) AppendLog(ctx context.Context, caller Caller, token string, lines []string) (LeaseState, error) {
-	return s.tell(ctx, caller, token, func(t leaseToken) core.Op {
+	return s.keepLease(ctx, caller, token, func(t leaseToken) core.Op {
 		return &core.AppendLog{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Lines: lines}
 	})
 }
@@ -36,9 +36,9 @@ func (s *Service) JobLog(ctx context.Context, caller Caller, name, cursor string
 	if err != nil && cursor != "" {
 		return JobLog{}, invalid("query.cursor", "cursor is not one that this log has returned")
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	info, err := s.inspect(ctx, c, caller, access.Read, name, true)
+	info, err := s.inspect(ctx, c, access.Read, name, true)
 	if err != nil {
 		return JobLog{}, err
 	}

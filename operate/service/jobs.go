@@ -9,9 +9,9 @@ import (
 
 // Job shows one job with its body and outcome, cut to a readable size.
 func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	info, err := s.inspect(ctx, c, caller, access.Read, name, false)
+	info, err := s.inspect(ctx, c, access.Read, name, false)
 	if err != nil {
 		return Job{}, err
 	}
@@ -20,7 +20,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 		view.showBody(info.Job, maxShown)
 	}
 	if info.Job != nil && info.Job.RerunOf != 0 {
-		if first, err := s.inspect(ctx, c, caller, access.Read, view.RerunOf, false); err == nil && first.Job != nil {
+		if first, err := s.inspect(ctx, c, access.Read, view.RerunOf, false); err == nil && first.Job != nil {
 			view.RerunOf = text(first.Job.Identity())
 		}
 	}
@@ -35,7 +35,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 }
 
 // inspect reads a job for which the caller has a role. The result is durable.
-func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r access.Role, name string, brief bool) (*core.JobInfo, error) {
+func (s *Service) inspect(ctx context.Context, c *client, r access.Role, name string, brief bool) (*core.JobInfo, error) {
 	ref, err := s.ref(name)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r acces
 	if err != nil {
 		return nil, err
 	}
-	if err := caller.mayOf(r, reply.Info.Queue, "job"); err != nil {
+	if err := c.caller.mayOf(r, reply.Info.Queue, "job"); err != nil {
 		return nil, err
 	}
 	if err := c.committed(ctx, reply.Commit); err != nil {
@@ -58,9 +58,9 @@ func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r acces
 
 // Body returns the complete submitted body of a job.
 func (s *Service) Body(ctx context.Context, caller Caller, name string) ([]byte, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	info, err := s.inspect(ctx, c, caller, access.Read, name, false)
+	info, err := s.inspect(ctx, c, access.Read, name, false)
 	if err != nil {
 		return nil, err
 	}

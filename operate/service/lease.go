@@ -68,7 +68,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	if o.Worker == "" {
 		o.Worker = workerName(caller)
 	}
-	c := s.open(caller, o.Worker)
+	c := s.openAs(caller, o.Worker)
 	defer c.close()
 	op := &core.Lease{
 		Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker, LeaseFor: o.LeaseFor,
@@ -84,7 +84,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	}
 	leases := make([]Lease, len(replies))
 	for i := range replies {
-		leases[i] = *s.leaseOf(&replies[i], o.Worker)
+		leases[i] = s.leaseOf(&replies[i], o.Worker)
 	}
 	return leases, nil
 }
@@ -142,7 +142,7 @@ func (c *client) giveUpLease(jobs []core.Reply) {
 	}
 }
 
-func (s *Service) leaseOf(r *core.Reply, worker string) *Lease {
+func (s *Service) leaseOf(r *core.Reply, worker string) Lease {
 	l, job := r.Lease, r.Job
 	info := core.JobInfo{
 		Seq: r.Seq, Job: job, Queue: job.Queue, State: core.Leased, Priority: job.Priority, Origin: job.Origin,
@@ -152,7 +152,7 @@ func (s *Service) leaseOf(r *core.Reply, worker string) *Lease {
 	}
 	view := s.viewOf(&info)
 	view.showBody(job, core.MaxBodyBytes)
-	return &Lease{Token: s.formatToken(leaseToken{seq: r.Seq, leasedAt: l.LeasedAt, span: l.LeaseFor}), Job: view}
+	return Lease{Token: s.formatToken(leaseToken{seq: r.Seq, leasedAt: l.LeasedAt, span: l.LeaseFor}), Job: view}
 }
 
 // FailOptions describe a failure.
@@ -244,16 +244,16 @@ func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, ex
 }
 
 func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) (LeaseState, error) {
-	return s.tell(ctx, caller, token, func(t leaseToken) core.Op {
+	return s.keepLease(ctx, caller, token, func(t leaseToken) core.Op {
 		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
 		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
 		return &op
 	})
 }
 
-// tell applies a report of the lease holder that keeps the lease, and returns the state of the lease.
-func (s *Service) tell(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) (state LeaseState, err error) {
-	c := s.open(caller, caller.Name())
+// keepLease applies a report that does not end the lease, and returns the state of the lease.
+func (s *Service) keepLease(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) (state LeaseState, err error) {
+	c := s.open(caller)
 	defer c.close()
 	t, _, err := s.heldLease(ctx, c, token)
 	if err != nil {
@@ -278,7 +278,7 @@ func (s *Service) tell(ctx context.Context, caller Caller, token string, op func
 // finish applies a report that ends the lease. The operation is made for the lease of the token and the current epoch of the
 // job.
 func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	t, epoch, err := s.heldLease(ctx, c, token)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *Service) finishMany(
 		looks = append(looks, &core.Inspect{Tag: uint64(i), Ref: t.ref(), Brief: true}) //nolint:gosec // small
 	}
 	turnOf(ctx).yield()
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	commit := core.Commit(0)
 	for _, r := range c.askAll(looks) {
@@ -132,15 +132,4 @@ func (l *LeaseResult) take(r *core.Reply) error {
 		l.OK, l.Code = false, e.Code
 	}
 	return nil
-}
-
-// askAll applies operations that are answered at once, under one lock.
-func (c *client) askAll(ops []core.Op) []core.Reply {
-	if len(ops) == 0 {
-		return nil
-	}
-	c.do(ops...)
-	replies := c.replies
-	c.replies = nil
-	return replies
 }

@@ -108,9 +108,6 @@ func limitOf(l *core.LimitInfo) Limit {
 	return v
 }
 
-// limitPage is the number of queues that one request to the core reads.
-const limitPage = 1000
-
 // Limits lists the limits that the caller may read: of one queue with their use, or of all queues. Shared limits come last.
 func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Limit, error) {
 	if queue != "" {
@@ -118,11 +115,11 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 			return nil, err
 		}
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	limits := []Limit{}
 	for after := ""; ; {
-		r, err := c.call(ctx, &core.ListLimits{Queue: queue, After: after, Limit: limitPage})
+		r, err := c.call(ctx, &core.ListLimits{Queue: queue, After: after, Limit: corePage})
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +160,7 @@ func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, curso
 	if err := decodeCursor(cursor, &at); err != nil {
 		return nil, "", err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	after := string(at.Queue)
 	var queues []string
@@ -188,21 +185,21 @@ func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, curso
 			}
 		}
 		last := after
-		if queues, after, err = s.limitedQueues(ctx, c, caller, after, limit); err != nil || after == last {
+		if queues, after, err = s.limitedQueues(ctx, c, after, limit); err != nil || after == last {
 			return page, "", err
 		}
 	}
 }
 
 // limitedQueues returns the next queues with limits that the caller may read. last is the last queue that was checked.
-func (s *Service) limitedQueues(ctx context.Context, c *client, caller Caller, after string, n int) (queues []string, last string, err error) {
+func (s *Service) limitedQueues(ctx context.Context, c *client, after string, n int) (queues []string, last string, err error) {
 	r, err := c.call(ctx, &core.ListLimits{After: after, Limit: n})
 	if err != nil {
 		return nil, "", err
 	}
 	for i := range r.Limits {
 		queue := r.Limits[i].Queue
-		if (len(queues) == 0 || queues[len(queues)-1] != queue) && caller.may(access.Read, queue) == nil {
+		if (len(queues) == 0 || queues[len(queues)-1] != queue) && c.caller.may(access.Read, queue) == nil {
 			queues = append(queues, queue)
 		}
 	}
@@ -284,9 +281,9 @@ func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action 
 	if err := caller.may(access.Operate, queue); err != nil {
 		return err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: queue}, op)
+	err := s.audited(ctx, c, AuditEntry{Action: action, Target: queue}, op)
 	if IsCode(err, CodeState) {
 		return invalid("body", "%v", err)
 	}

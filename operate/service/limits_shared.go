@@ -14,7 +14,7 @@ const sharedScope = "shared"
 // SharedLimits lists the shared limits that the caller may read, with their use. With a name it returns that limit and the jobs
 // that hold its slots.
 func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) ([]Limit, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ListSharedLimits{Name: name})
 	if err != nil {
@@ -59,20 +59,6 @@ func texts(names []string) (all []string) {
 	return all
 }
 
-// mayShared checks that the caller has a role for all queues of a shared limit. A limit with types needs the role for all
-// queues.
-func (c Caller) mayShared(r access.Role, queues, types []string) error {
-	if len(types) > 0 {
-		return c.mayAll(r)
-	}
-	for _, queue := range queues {
-		if err := c.may(r, queue); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // putSharedLimit sets a shared limit. To replace a limit, the caller needs the right for both.
 func (s *Service) putSharedLimit(ctx context.Context, caller Caller, spec *LimitSpec) ([]Limit, error) {
 	switch {
@@ -107,7 +93,7 @@ func (s *Service) changeShared(ctx context.Context, caller Caller, name, action 
 	if err := caller.maySome(access.Operate); err != nil {
 		return err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ListSharedLimits{Name: name})
 	if err != nil {
@@ -118,7 +104,7 @@ func (s *Service) changeShared(ctx context.Context, caller Caller, name, action 
 			return err
 		}
 	}
-	err = s.audited(ctx, c, caller, AuditEntry{Action: action, Target: name}, op)
+	err = s.audited(ctx, c, AuditEntry{Action: action, Target: name}, op)
 	switch {
 	case IsCode(err, CodeState):
 		return invalid("body", "%v", err)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,7 +44,7 @@ const (
 	opInterrupted = "interrupted"
 )
 
-// Operations are stored as a ring of meta entries: number n has the entry n modulo keptOperations.
+// Operations are stored as a ring of meta entries.
 const (
 	keptOperations  = 100
 	operationMeta   = "http/operation/"
@@ -61,7 +62,7 @@ type operations struct {
 	delayed int // jobs that delayed actions have recorded
 }
 
-// operation is a known operation.
+// operation is an operation that is running, or that the store still has.
 type operation struct {
 	number uint64
 	cancel context.CancelFunc // nil: it was read from the store
@@ -89,20 +90,10 @@ func operationName(number uint64) string {
 
 // loadOperations reads the stored operations. Operations that were running when the broker stopped become interrupted.
 func (s *Service) loadOperations() error {
-	c := s.open(Caller{}, "")
-	defer c.close()
-	ops := make([]core.Op, keptOperations)
-	for i := range ops {
-		ops[i] = &core.ReadMeta{Name: operationName(uint64(i))}
-	}
-	c.do(ops...)
 	l := &s.operations
-	for _, r := range c.replies {
-		if r.Data == nil {
-			continue
-		}
+	for _, value := range s.readRing(keptOperations, operationName) {
 		o := &operation{}
-		if err := json.Unmarshal(r.Data, &o.view); err != nil {
+		if err := json.Unmarshal(value, &o.view); err != nil {
 			return fmt.Errorf("read the operations: %w", err)
 		}
 		number, err := strconv.ParseUint(o.view.ID[len(operationPrefix):], 10, 64)
@@ -113,8 +104,9 @@ func (s *Service) loadOperations() error {
 		l.last = max(l.last, number)
 		l.list = append(l.list, o)
 	}
-	c.replies = c.replies[:0]
-	slices.SortFunc(l.list, func(a, b *operation) int { return int(a.number) - int(b.number) })
+	slices.SortFunc(l.list, func(a, b *operation) int { return cmp.Compare(a.number, b.number) })
+	c := s.openUnlisted()
+	defer c.close()
 	for _, o := range l.list {
 		if o.view.State == opRunning || o.view.State == OpPending {
 			o.view.interrupt(s.Now().Time())
@@ -126,21 +118,13 @@ func (s *Service) loadOperations() error {
 
 // saveOperation stores the progress of an operation.
 func (s *Service) saveOperation(c *client, o *operation) core.Commit {
-	value, err := json.Marshal(o.snapshot())
-	if err != nil {
-		panic(err) // text and numbers
-	}
-	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: operationName(o.number), Value: value}}})
-	if err != nil {
-		return 0 // the store has failed; the next step of the operation will fail too
-	}
-	return r.Commit
+	return c.writeMeta(operationName(o.number), o.snapshot())
 }
 
 // start runs a change in the background. It returns once the operation itself is durable.
 func (s *Service) start(ctx context.Context, caller Caller, o Operation, run func(context.Context, *operation) error) (Operation, error) {
 	l := &s.operations
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	own, cancel := context.WithCancel(s.ctx)
 	l.mu.Lock()
@@ -173,10 +157,35 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	return op.snapshot(), nil
 }
 
+// roomFor refuses an operation if there are too many.
+func (l *operations) roomFor(state string) error {
+	n := 0
+	for _, known := range l.list {
+		if known.snapshot().State == state {
+			n++
+		}
+	}
+	switch {
+	case state == opRunning && n >= maxRunning:
+		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations are running; wait for one of them or cancel it", n)}
+	case state == OpPending && n >= maxPending:
+		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations wait for the end of their delay; wait for one of them or cancel it", n)}
+	}
+	return nil
+}
+
+// interrupt records that the broker stopped before the end of the operation.
+func (o *Operation) interrupt(now time.Time) {
+	if o.State == OpPending {
+		o.Error = "the broker stopped before it began; nothing was changed"
+	}
+	o.State, o.FinishedAt = opInterrupted, &now
+}
+
 // runOperation runs an operation and records its result.
 func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error) {
 	err := run(ctx, op)
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	now := s.Now().Time()
 	op.update(func(v *Operation) {
@@ -194,7 +203,7 @@ func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation
 	})
 	s.saveOperation(c, op)
 	v := op.snapshot()
-	s.note(c, caller, AuditEntry{Action: v.Action, Target: v.Target, Jobs: v.Changed, Detail: v.ID + " " + v.State})
+	s.note(c, AuditEntry{Action: v.Action, Target: v.Target, Jobs: v.Changed, Detail: v.ID + " " + v.State})
 }
 
 // Operations lists the operations, newest first.

@@ -32,12 +32,12 @@ var policyScopes = [...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "
 
 // Policies lists the policies that the caller may read: first of queues, then of types, in the order of their names.
 func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	all := []NamedPolicy{}
 	for scope, word := range policyScopes {
 		for after := ""; ; {
-			r, err := c.call(ctx, &core.ListPolicies{Scope: core.PolicyScope(scope), After: after, Limit: limitPage}) //nolint:gosec // two scopes
+			r, err := c.call(ctx, &core.ListPolicies{Scope: core.PolicyScope(scope), After: after, Limit: corePage}) //nolint:gosec // two scopes
 			if err != nil {
 				return nil, err
 			}
@@ -50,10 +50,10 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 				row.Name, row.NameBytes = textOrBytes(p.Name)
 				all = append(all, row)
 			}
-			if len(r.Policies) < limitPage {
+			if len(r.Policies) < corePage {
 				break
 			}
-			after = r.Policies[limitPage-1].Name
+			after = r.Policies[corePage-1].Name
 		}
 	}
 	return all, context.Cause(ctx)
@@ -75,7 +75,7 @@ func (s *Service) ShowType(ctx context.Context, caller Caller, name string) (Typ
 	if err := caller.mayAll(access.Read); err != nil {
 		return Type{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	p, err := s.policy(ctx, c, core.PolicyOfType, name)
 	return Type{Name: text(name), Policy: p}, err
@@ -110,9 +110,9 @@ func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.Polic
 			return err
 		}
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	err = s.audited(ctx, c, caller, AuditEntry{Action: action, Target: name}, &core.PutPolicy{Scope: scope, Name: name, Set: set, Remove: remove})
+	err = s.audited(ctx, c, AuditEntry{Action: action, Target: name}, &core.PutPolicy{Scope: scope, Name: name, Set: set, Remove: remove})
 	switch {
 	case IsCode(err, CodeState):
 		return invalid("body.policy", "%v", err)

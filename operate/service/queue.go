@@ -105,7 +105,7 @@ func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue,
 	if err := caller.may(access.Read, name); err != nil {
 		return Queue{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	return s.queue(ctx, c, name)
 }

@@ -40,7 +40,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	if err := caller.may(access.Operate, name); err != nil {
 		return Queue{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if change.Paused != nil || change.Max != nil || change.Throttle != nil || change.Sharing == nil && change.Policy == nil {
 		if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
@@ -51,7 +51,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		return Queue{}, err
 	}
 	if change.Throttle != nil { // first, because the core checks the sum of the old and the new limits
-		if err := s.throttleQueue(ctx, c, caller, name, change.Throttle); err != nil {
+		if err := s.throttleQueue(ctx, c, name, change.Throttle); err != nil {
 			return Queue{}, err
 		}
 	}
@@ -63,12 +63,12 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	if change.Paused != nil {
 		action := map[bool]string{true: "queue.pause", false: "queue.resume"}[*change.Paused]
 		op := &core.PauseQueue{Queue: name, Paused: *change.Paused}
-		if err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: name}, op); err != nil {
+		if err := s.audited(ctx, c, AuditEntry{Action: action, Target: name}, op); err != nil {
 			return Queue{}, err
 		}
 	}
 	if change.Max != nil {
-		err := s.mergeQueue(ctx, c, caller, AuditEntry{Action: "queue.limit", Target: name}, change.Max.op)
+		err := s.mergeQueue(ctx, c, AuditEntry{Action: "queue.limit", Target: name}, change.Max.op)
 		if err != nil {
 			return Queue{}, err
 		}
@@ -109,13 +109,13 @@ func (s *Service) sharing(c *client, name string) *core.Sharing {
 }
 
 // throttleQueue changes the limit of a whole queue.
-func (s *Service) throttleQueue(ctx context.Context, c *client, caller Caller, name string, change *ThrottleChange) error {
+func (s *Service) throttleQueue(ctx context.Context, c *client, name string, change *ThrottleChange) error {
 	if change.SlotForS != nil {
 		if _, err := span("body.throttle.slot_for_s", *change.SlotForS); err != nil {
 			return err
 		}
 	}
-	err := s.mergeQueue(ctx, c, caller, AuditEntry{Action: "limit.set", Target: name}, change.op)
+	err := s.mergeQueue(ctx, c, AuditEntry{Action: "limit.set", Target: name}, change.op)
 	switch {
 	case IsCode(err, CodeLimitNotFound): // there was no limit to remove
 		return nil
@@ -127,7 +127,7 @@ func (s *Service) throttleQueue(ctx context.Context, c *client, caller Caller, n
 
 // mergeQueue applies a change that depends on the current settings of a queue. Such changes run one at a time, so that two
 // concurrent changes do not undo each other. They wait for their commits concurrently.
-func (s *Service) mergeQueue(ctx context.Context, c *client, caller Caller, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
+func (s *Service) mergeQueue(ctx context.Context, c *client, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
 	merge := func() (core.Commit, error) {
 		s.merging.Lock()
 		defer s.merging.Unlock()
@@ -135,7 +135,7 @@ func (s *Service) mergeQueue(ctx context.Context, c *client, caller Caller, e Au
 		if err != nil {
 			return 0, err
 		}
-		return s.applied(c, caller, e, change(&r.Queues[0]))
+		return s.applied(c, e, change(&r.Queues[0]))
 	}
 	commit, err := merge()
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, st
 	if err := caller.may(access.Operate, name); err != nil {
 		return 0, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
 		return 0, err
@@ -200,6 +200,6 @@ func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, st
 		}
 	}
 	action := map[bool]string{true: "queue.remove", false: "queue.clear"}[drop]
-	commit := s.note(c, caller, AuditEntry{Action: action, Target: name, Jobs: removed})
+	commit := s.note(c, AuditEntry{Action: action, Target: name, Jobs: removed})
 	return removed, c.committed(ctx, commit)
 }

@@ -46,9 +46,6 @@ type queueCursor struct {
 	Value int64  `json:"v,omitempty"`
 }
 
-// queuePage is the number of queues that one request to the core reads.
-const queuePage = 1000
-
 // Queues lists the queues that the caller may read. The cursor is empty on the last page.
 func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Queue, string, error) {
 	name, down := strings.CutPrefix(cmp.Or(f.Sort, "name"), "-")
@@ -60,16 +57,16 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 	if err := decodeCursor(f.Cursor, &after); err != nil {
 		return nil, "", err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if sort.byName && !down {
-		return s.queuesByName(ctx, c, caller, &f, string(after.Name))
+		return s.queuesByName(ctx, c, &f, string(after.Name))
 	}
 	top := topQueues{limit: f.Limit + 1, compare: sort.compare(down)}
 	if f.Cursor != "" {
 		top.after = &core.QueueValue{Value: after.Value, Name: string(after.Name)}
 	}
-	if err := s.chooseQueues(ctx, c, caller, &f, sort, &top); err != nil {
+	if err := s.chooseQueues(ctx, c, &f, sort, &top); err != nil {
 		return nil, "", err
 	}
 	page, next := top.sorted(), ""
@@ -84,10 +81,10 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 
 // chooseQueues passes the number of each matching queue to top. It reads the queues in pages, so that other clients do not have
 // to wait.
-func (s *Service) chooseQueues(ctx context.Context, c *client, caller Caller, f *QueueFilter, sort queueSort, top *topQueues) error {
-	all := f.Search == "" && caller.readsAll()
+func (s *Service) chooseQueues(ctx context.Context, c *client, f *QueueFilter, sort queueSort, top *topQueues) error {
+	all := f.Search == "" && c.caller.readsAll()
 	for after := ""; ; {
-		r, err := c.call(ctx, &core.ListQueueValues{Prefix: f.Prefix, After: after, Limit: queuePage, Of: sort.of})
+		r, err := c.call(ctx, &core.ListQueueValues{Prefix: f.Prefix, After: after, Limit: corePage, Of: sort.of})
 		if err != nil {
 			return err
 		}
@@ -95,14 +92,14 @@ func (s *Service) chooseQueues(ctx context.Context, c *client, caller Caller, f 
 			if sort.byName {
 				v.Value = 0
 			}
-			if top.wants(v) && (all || f.matches(caller, v.Name)) {
+			if top.wants(v) && (all || f.matches(c.caller, v.Name)) {
 				top.add(v)
 			}
 		}
-		if len(r.QueueValues) < queuePage {
+		if len(r.QueueValues) < corePage {
 			return nil
 		}
-		after = r.QueueValues[queuePage-1].Name
+		after = r.QueueValues[corePage-1].Name
 	}
 }
 
@@ -124,10 +121,10 @@ func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.Queue
 }
 
 // queuesByName reads queues in the order of the core until the page is full.
-func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f *QueueFilter, after string) ([]Queue, string, error) {
+func (s *Service) queuesByName(ctx context.Context, c *client, f *QueueFilter, after string) ([]Queue, string, error) {
 	size := f.Limit + 1
-	if f.Search != "" || !caller.readsAll() {
-		size = queuePage
+	if f.Search != "" || !c.caller.readsAll() {
+		size = corePage
 	}
 	var found []core.QueueInfo
 	for {
@@ -136,7 +133,7 @@ func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f 
 			return nil, "", err
 		}
 		for i := range r.Queues {
-			if !f.matches(caller, r.Queues[i].Name) {
+			if !f.matches(c.caller, r.Queues[i].Name) {
 				continue
 			}
 			if len(found) == f.Limit {
@@ -154,8 +151,6 @@ func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f 
 func (f *QueueFilter) matches(caller Caller, name string) bool {
 	return strings.Contains(name, f.Search) && caller.may(access.Read, name) == nil
 }
-
-func (c Caller) readsAll() bool { return c.mayAll(access.Read) == nil }
 
 func (s *Service) queuesOf(infos []core.QueueInfo) []Queue {
 	views := make([]Queue, len(infos))

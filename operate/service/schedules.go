@@ -94,7 +94,7 @@ func (s *Service) Schedules(ctx context.Context, caller Caller) ([]Schedule, err
 	if err := caller.mayAll(access.Read); err != nil {
 		return nil, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ListSchedules{})
 	if err != nil {
@@ -124,7 +124,7 @@ const maxScheduleName = 255
 
 // Schedule shows one schedule.
 func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Schedule, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	e, err := s.schedule(ctx, c, name)
 	if err != nil {
@@ -153,10 +153,10 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 		return Schedule{}, err
 	}
 	missed := max(0, slices.Index(missedNames, change.Missed))
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	if !create {
-		if err := s.mayChangeSchedule(ctx, c, caller, change.Name); err != nil && (change.Revision != 0 || !IsCode(err, CodeScheduleNotFound)) {
+		if err := s.mayChangeSchedule(ctx, c, change.Name); err != nil && (change.Revision != 0 || !IsCode(err, CodeScheduleNotFound)) {
 			return Schedule{}, err
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog, Missed: core.Missed(missed), //nolint:gosec // 0 to 2
 	}}
 	action := map[bool]string{true: "schedule.create", false: "schedule.change"}[create]
-	if err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: change.Name}, op); err != nil {
+	if err := s.audited(ctx, c, AuditEntry{Action: action, Target: change.Name}, op); err != nil {
 		return Schedule{}, scheduleError(err)
 	}
 	e, err := s.schedule(ctx, c, change.Name)
@@ -210,12 +210,12 @@ func (s *Service) schedule(ctx context.Context, c *client, name string) (*core.S
 }
 
 // mayChangeSchedule checks that a schedule exists, and that the caller may operate its queue.
-func (s *Service) mayChangeSchedule(ctx context.Context, c *client, caller Caller, name string) error {
+func (s *Service) mayChangeSchedule(ctx context.Context, c *client, name string) error {
 	e, err := s.schedule(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	return caller.mayOf(access.Operate, e.Job.Queue, "schedule")
+	return c.caller.mayOf(access.Operate, e.Job.Queue, "schedule")
 }
 
 // PauseSchedule pauses or resumes a schedule.
@@ -238,14 +238,14 @@ func (s *Service) RunSchedule(ctx context.Context, caller Caller, name string) (
 }
 
 func (s *Service) changeSchedule(ctx context.Context, caller Caller, action, name string, op core.Op) (core.Reply, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	if err := s.mayChangeSchedule(ctx, c, caller, name); err != nil {
+	if err := s.mayChangeSchedule(ctx, c, name); err != nil {
 		return core.Reply{}, err
 	}
 	r, err := c.ask(op)
 	if err != nil {
 		return r, scheduleError(err)
 	}
-	return r, c.committed(ctx, max(r.Commit, s.note(c, caller, AuditEntry{Action: action, Target: name})))
+	return r, c.committed(ctx, max(r.Commit, s.note(c, AuditEntry{Action: action, Target: name})))
 }

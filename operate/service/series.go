@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Series is a time series of a queue, or of all queues.
@@ -50,7 +49,7 @@ func (s *Service) Series(ctx context.Context, caller Caller, q SeriesQuery) (*Se
 	if !ok {
 		return nil, invalid("step", "step must be 2s, 1m or 1h")
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ReadSeries{Queue: q.Queue, Step: step, From: core.InstantOf(q.From)})
 	if err != nil {
@@ -69,14 +68,6 @@ func (s *Service) Series(ctx context.Context, caller Caller, q SeriesQuery) (*Se
 		})
 	}
 	return v, nil
-}
-
-// mayRead checks that the caller may read a queue; empty: all.
-func (c Caller) mayRead(queue string) error {
-	if queue == "" {
-		return c.mayAll(access.Read)
-	}
-	return c.may(access.Read, queue)
 }
 
 // Histograms are the wait and run times of jobs since the broker started.
@@ -112,7 +103,7 @@ func (s *Service) Histograms(ctx context.Context, caller Caller, queue, jobType 
 	if queue != "" && jobType != "" {
 		return nil, invalid("query.type", "queue and type exclude each other")
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	r, err := c.call(ctx, &core.ReadHistograms{Queue: queue, Type: jobType})
 	if err != nil {

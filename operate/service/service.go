@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Options of the service. Any goroutine may call the functions. A nil function is not available.
@@ -91,7 +90,7 @@ type Service struct {
 	o        Options
 	ctx      context.Context // ends with Close
 	end      context.CancelFunc
-	running  sync.WaitGroup // operations
+	running  sync.WaitGroup // operations, and the event hub
 	tokenKey [tokenKeyBytes]byte
 	audit    auditLog
 	merging  sync.Mutex // serializes changes that depend on the current settings of a queue
@@ -133,82 +132,6 @@ func (s *Service) Close() {
 
 // Now is the broker's clock.
 func (s *Service) Now() core.Instant { return s.o.Broker.Now() }
-
-// Caller is the client that makes a call.
-type Caller struct {
-	Principal *access.Principal
-	Address   string // of the connection
-	Via       string // http, console
-	Identity  string // subject of the client's certificate
-
-	// Access revokes the rights of Everyone when a reload adds the first principals; nil: never.
-	Access *access.Control
-
-	name string // of the principal, if the principal itself is not available
-}
-
-// Name is the name of the caller in the audit log. Idempotency keys, pages and operations belong to this name. Callers that are
-// not principals of the settings have reserved names.
-func (c Caller) Name() string {
-	if c.name != "" {
-		return c.name
-	}
-	if c.Principal == nil || c.Principal.Name() == "" {
-		return access.NameAnonymous
-	}
-	return c.Principal.Name()
-}
-
-// principalName is the name of the caller's principal; empty: none.
-func (c Caller) principalName() string {
-	if c.Principal == nil || access.IsReserved(c.Principal.Name()) {
-		return ""
-	}
-	return c.Principal.Name()
-}
-
-// Current is the caller's principal as of now; access.Nobody if it has none or a reload has revoked it.
-func (c Caller) Current() *access.Principal {
-	if c.Principal == nil || c.Access.Revoked(c.Principal) {
-		return access.Nobody
-	}
-	return c.Principal
-}
-
-// may checks that the caller has a role for a queue.
-func (c Caller) may(r access.Role, queue string) error {
-	if c.Current().May(r, queue) {
-		return nil
-	}
-	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
-}
-
-// mayOf is may for the queue of something that the caller has named, such as a job. The error does not name the queue.
-func (c Caller) mayOf(r access.Role, queue, what string) error {
-	if c.may(r, queue) == nil {
-		return nil
-	}
-	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for the queue of this " + what}
-}
-
-// Require checks that the caller has a role without limits, for requests that do not use a Service.
-func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
-
-// maySome checks that the caller has a role for at least one queue.
-func (c Caller) maySome(r access.Role) error {
-	if c.Current().MaySome(r) {
-		return nil
-	}
-	return c.mayAll(r)
-}
-
-// mayAll checks that the caller has a role without limits.
-func (c Caller) mayAll(r access.Role) error {
-	if c.Current().MayAll(r) {
-		return nil
-	}
-	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String()}
-}
 
 // timeOf converts an instant; nil for none, so that the member is left out.
 func timeOf(at core.Instant) *time.Time {

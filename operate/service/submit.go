@@ -76,7 +76,7 @@ type SubmitOptions struct {
 // Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over. It
 // returns the state of the jobs at that time.
 func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, o SubmitOptions) ([]Job, error) {
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	now := s.Now()
 	ops := make([]core.Op, len(subs))
@@ -118,7 +118,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	case repeated:
 		return s.repeat(ctx, c, key, subs, ops, o.Wait)
 	}
-	key.mark(ops)
+	key.attach(ops)
 	return s.submit(ctx, c, ops, o.Wait, key)
 }
 

@@ -49,9 +49,9 @@ func (s *Service) SupportBundle(ctx context.Context, caller Caller, w io.Writer)
 	if err := compressed.Close(); err != nil {
 		return err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	return c.committed(ctx, s.note(c, caller, AuditEntry{Action: "support"}))
+	return c.committed(ctx, s.note(c, AuditEntry{Action: "support"}))
 }
 
 func (s *Service) supportParts(ctx context.Context, caller Caller) []SupportPart {

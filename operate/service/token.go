@@ -56,7 +56,7 @@ func (s *Service) tokenMAC(b []byte) []byte {
 
 // loadTokenKey reads the key, or creates it.
 func (s *Service) loadTokenKey() error {
-	c := s.open(Caller{}, "")
+	c := s.openUnlisted()
 	defer c.close()
 	r, err := c.ask(&core.ReadMeta{Name: tokenKeyMeta})
 	if err != nil {

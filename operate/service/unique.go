@@ -13,8 +13,8 @@ const uniqueWindow = "window"
 // onDuplicateReplace is the value of on_duplicate for a submission that changes the existing job with its key.
 const onDuplicateReplace = "replace"
 
-// mostDebounce is the maximum of debounce_max_s.
-const mostDebounce = 45 * 24 * time.Hour
+// maxDebounce is the maximum of debounce_max_s.
+const maxDebounce = 45 * 24 * time.Hour
 
 // debounce is the longest time between the first submission and the due time of the job, in milliseconds; zero: no limit.
 func debounce(sub *Submission, at string) (ms uint32, err error) {
@@ -25,10 +25,10 @@ func debounce(sub *Submission, at string) (ms uint32, err error) {
 		return 0, invalid(at+"debounce_max_s", "debounce_max_s needs on_duplicate replace, and delay_s or run_at")
 	}
 	longest, err := span(at+"debounce_max_s", sub.DebounceMaxS)
-	if err == nil && longest > mostDebounce {
-		err = invalid(at+"debounce_max_s", "debounce_max_s must not be more than %.0f", mostDebounce.Seconds())
+	if err == nil && longest > maxDebounce {
+		err = invalid(at+"debounce_max_s", "debounce_max_s must not be more than %.0f", maxDebounce.Seconds())
 	}
-	return uint32(max(longest.Milliseconds(), 1)), err //nolint:gosec // see mostDebounce
+	return uint32(max(longest.Milliseconds(), 1)), err //nolint:gosec // see maxDebounce
 }
 
 // onlySubmitted refuses members that are only allowed in direct submissions, for example in the job of a schedule.
@@ -79,19 +79,19 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 	return nil
 }
 
-// unwatchWindows changes submissions with a window so that they can join a job that has ended. The core refuses them if they watch
-// the job. It reports whether there are any.
-func unwatchWindows(ops []core.Op) (any bool) {
+// unwatchWindows changes submissions with a window so that they do not watch their job, because the core refuses to let a watcher join
+// a job that has ended. It reports whether it has changed any.
+func unwatchWindows(ops []core.Op) (changed bool) {
 	for i := range ops {
 		if op := ops[i].(*core.Submit); op.Window != 0 && op.Job.Unique == core.UniqueCoalesce && op.Watch != core.WatchNone {
-			op.Watch, any = core.WatchNone, true
+			op.Watch, changed = core.WatchNone, true
 		}
 	}
-	return any
+	return changed
 }
 
-// watched returns how many outcomes the client gets: it watches the jobs, or waits for the jobs that its submissions have joined until
-// deadline. It gets no outcome of a job that has ended and is not kept.
+// watched returns the number of outcomes that the client gets until deadline. It starts to wait for the jobs that its submissions do not
+// watch; those that have ended and are not kept have no outcome.
 func (c *client) watched(ops []core.Op, admitted []core.Reply, deadline core.Instant) (n int) {
 	for i := range ops {
 		if op := ops[i].(*core.Submit); op.Watch == core.WatchNone {

@@ -32,9 +32,9 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 	if err != nil {
 		return Job{}, err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+	info, err := s.inspect(ctx, c, access.Operate, name, true)
 	if err != nil {
 		return Job{}, err
 	}
@@ -55,7 +55,7 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 		op = move
 	}
 	entry := AuditEntry{Action: "job.update", Target: name, Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
-	if err := s.audited(ctx, c, caller, entry, op); err != nil {
+	if err := s.audited(ctx, c, entry, op); err != nil {
 		return Job{}, err
 	}
 	return s.Job(ctx, caller, seqName(info.Seq))

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,7 +74,7 @@ func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, l
 	if err := decodeCursor(cursor, &at); err != nil {
 		return nil, "", err
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
 	workers := make([]Worker, 0, limit)
 	for !at.Named {
@@ -176,13 +176,13 @@ func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 		}
 		all = append(all, w)
 	}
-	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	slices.SortFunc(all, func(a, b Worker) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// TellWorkers tells a Faktory worker (all of them if id is empty) to stop taking jobs (quiet) or to exit (terminate). It
+// SetWorkerState tells a Faktory worker (all of them if id is empty) to stop taking jobs (quiet) or to exit (terminate). It
 // returns the number of notified workers.
-func (s *Service) TellWorkers(ctx context.Context, caller Caller, id, state string) (int, error) {
+func (s *Service) SetWorkerState(ctx context.Context, caller Caller, id, state string) (int, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return 0, err
 	}
@@ -210,9 +210,9 @@ func (s *Service) TellWorkers(ctx context.Context, caller Caller, id, state stri
 			return 0, &Error{Code: CodeWorkerNotFound, Detail: "there is no Faktory worker " + wid}
 		}
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	commit := s.note(c, caller, AuditEntry{Action: "worker." + state, Target: cmp.Or(id, "all")})
+	commit := s.note(c, AuditEntry{Action: "worker." + state, Target: cmp.Or(id, "all")})
 	return told, c.committed(ctx, commit)
 }
 
@@ -226,9 +226,9 @@ func (s *Service) Disconnect(ctx context.Context, caller Caller, id string) erro
 	if !ok || err != nil {
 		return &Error{Code: CodeWorkerNotFound, Detail: "only a connection (conn:N) can be disconnected"}
 	}
-	c := s.open(caller, caller.Name())
+	c := s.open(caller)
 	defer c.close()
-	err = s.audited(ctx, c, caller, AuditEntry{Action: "worker.disconnect", Target: id}, &core.DisconnectClient{Client: core.ClientID(number)})
+	err = s.audited(ctx, c, AuditEntry{Action: "worker.disconnect", Target: id}, &core.DisconnectClient{Client: core.ClientID(number)})
 	if IsCode(err, CodeJobNotFound) || IsCode(err, CodeState) {
 		return &Error{Code: CodeWorkerNotFound, Detail: "there is no connection " + id}
 	}

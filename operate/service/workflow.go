@@ -8,8 +8,8 @@ import (
 
 // Limits of a shown workflow.
 const (
-	mostShown   = 1000
-	mostCounted = 20_000
+	maxWorkflowShown   = 1000
+	maxWorkflowCounted = 20_000
 )
 
 // Workflow is a job or a batch with all jobs below it.
@@ -34,7 +34,7 @@ func (s *Service) Workflow(ctx context.Context, caller Caller, id string) (*Work
 		flow.States[state.String()] = 0
 	}
 	depths := map[string]int{}
-	for page := (JobPage{Limit: mostShown}); ; {
+	for page := (JobPage{Limit: maxWorkflowShown}); ; {
 		list, err := s.Jobs(ctx, caller, JobFilter{Workflow: id}, page)
 		if IsCode(err, CodeInvalid) {
 			return nil, &Error{Code: CodeJobNotFound, Detail: err.Error()}
@@ -45,14 +45,14 @@ func (s *Service) Workflow(ctx context.Context, caller Caller, id string) (*Work
 		for i := range list.Jobs {
 			j := &list.Jobs[i]
 			flow.States[j.State]++
-			if flow.Total++; flow.Total <= mostShown {
+			if flow.Total++; flow.Total <= maxWorkflowShown {
 				flow.Jobs = append(flow.Jobs, WorkflowJob{Job: *j, Depth: depthOf(j, depths)})
 			}
 		}
 		if page.Cursor = list.Cursor; page.Cursor == "" {
 			return flow, nil
 		}
-		if flow.Total >= mostCounted {
+		if flow.Total >= maxWorkflowCounted {
 			flow.Truncated = true
 			return flow, nil
 		}

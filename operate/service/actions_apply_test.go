@@ -5,14 +5,14 @@ import "testing"
 // A commit that changes jobs with large bodies keeps all of them in memory.
 func TestPagesOfAnActionAreBoundedByTheBodiesThatItReads(t *testing.T) {
 	t.Parallel()
-	marks := make([]jobMark, 1200)
-	for i := range marks {
-		marks[i] = jobMark{seq: uint64(i), bytes: 1 << 20} //nolint:gosec // small
+	jobs := make([]jobVersion, 1200)
+	for i := range jobs {
+		jobs[i] = jobVersion{seq: uint64(i), bytes: 1 << 20} //nolint:gosec // small
 	}
-	marks[100].bytes = 100 << 20
+	jobs[100].bytes = 100 << 20
 	for action, most := range map[JobAction]int{ActionMove: 32, ActionPriority: 32, ActionRerun: 32, ActionDelete: bulkPage, ActionRetry: bulkPage} {
 		a, next := Action{Action: action}, uint64(0)
-		for page := range a.pages(marks) {
+		for page := range a.pages(jobs) {
 			bytes := 0
 			for i := range page {
 				if page[i].seq != next {
@@ -25,7 +25,7 @@ func TestPagesOfAnActionAreBoundedByTheBodiesThatItReads(t *testing.T) {
 				t.Errorf("%s: %d jobs with %d bytes", action, len(page), bytes)
 			}
 		}
-		if next != uint64(len(marks)) {
+		if next != uint64(len(jobs)) {
 			t.Errorf("%s: %d jobs", action, next)
 		}
 	}
