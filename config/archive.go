@@ -17,19 +17,9 @@ type Archive struct {
 
 func (c *Config) checkArchive(v *checker) {
 	a := c.Archive
-	for _, d := range []struct {
-		name        string
-		value       time.Duration
-		least, most time.Duration
-	}{
-		{"every", a.Every, 10 * time.Millisecond, time.Hour},
-		{"base_every", a.BaseEvery, time.Minute, 366 * 24 * time.Hour},
-		{"keep", a.Keep, time.Minute, 100 * 366 * 24 * time.Hour},
-	} {
-		if d.value < d.least || d.value > d.most {
-			v.complain("archive."+d.name, "%v is not between %v and %v", d.value, d.least, d.most)
-		}
-	}
+	v.duration("archive.every", a.Every, 10*time.Millisecond, time.Hour)
+	v.duration("archive.base_every", a.BaseEvery, time.Minute, 366*24*time.Hour)
+	v.duration("archive.keep", a.Keep, time.Minute, 100*366*24*time.Hour)
 	v.size("archive.max_queue", a.MaxQueue, MiB, 64*GiB)
 	if a.Dir == "" {
 		return

@@ -2,8 +2,7 @@ package config
 
 import "reflect"
 
-// Changed lists the settings of c that differ from before. Like Settings, it does not include routes, throttles, keep_done and
-// cron entries.
+// Changed lists the settings of c that differ from before. Like Settings, it does not include lists and tables.
 func (c *Config) Changed(before *Config) []Setting {
 	var changed []Setting
 	old := Settings(before)

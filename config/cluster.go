@@ -88,9 +88,7 @@ const (
 // checkCluster refuses clusters that cannot keep their guarantees.
 func (c *Config) checkCluster(v *checker) {
 	k := c.Cluster
-	if k.ElectionTimeout < minElection || k.ElectionTimeout > maxElection {
-		v.complain("cluster.election_timeout", "%v is not between %v and %v", k.ElectionTimeout, minElection, maxElection)
-	}
+	v.duration("cluster.election_timeout", k.ElectionTimeout, minElection, maxElection)
 	if k.LeaseCommit != LeaseAfter && k.LeaseCommit != LeaseBefore {
 		v.complain("cluster.lease_commit", "%q is not %s or %s", k.LeaseCommit, LeaseAfter, LeaseBefore)
 	}

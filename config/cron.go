@@ -32,21 +32,13 @@ const maxReserve = 86400
 
 // crons reads [[cron]], which has the syntax of Faktory Enterprise.
 func (l *loader) crons(v any, source string, c *Config) {
-	if v == nil {
-		return
-	}
-	tables, ok := v.([]map[string]any)
-	if !ok {
-		l.complain("cron", "must be written as [[cron]] (%s)", source)
-		return
-	}
-	c.Crons = make([]Cron, len(tables))
-	for i, table := range tables {
+	for i, table := range l.tables("cron", v, source) {
 		r := cronReader{loader: l, prefix: fmt.Sprintf("cron[%d].", i), source: source}
-		c.Crons[i] = r.entry(table)
-		if name := c.Crons[i].Name; name != "" && slices.ContainsFunc(c.Crons[:i], func(o Cron) bool { return o.Name == name }) {
-			r.complain(r.prefix+"name", "%q is the name of another entry (%s)", name, source)
+		entry := r.entry(table)
+		if entry.Name != "" && slices.ContainsFunc(c.Crons, func(o Cron) bool { return o.Name == entry.Name }) {
+			r.complain(r.prefix+"name", "%q is the name of another entry (%s)", entry.Name, source)
 		}
+		c.Crons = append(c.Crons, entry)
 	}
 }
 

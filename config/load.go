@@ -146,18 +146,19 @@ func (l *loader) section(prefix string) bool {
 	return false
 }
 
+// tables returns the tables of a list; none if v is nil, because the list is not in the file.
+func (l *loader) tables(name string, v any, source string) []map[string]any {
+	tables, ok := v.([]map[string]any)
+	if v != nil && !ok {
+		l.complain(name, "must be written as [[%s]] (%s)", name, source)
+	}
+	return tables
+}
+
 // routes reads [[route]].
 func (l *loader) routes(v any, source string, c *Config) {
-	if v == nil {
-		return
-	}
-	tables, ok := v.([]map[string]any)
-	if !ok {
-		l.complain("route", "must be written as [[route]] (%s)", source)
-		return
-	}
-	c.Routes = make([]Route, len(tables))
-	for i, table := range tables {
+	for i, table := range l.tables("route", v, source) {
+		c.Routes = append(c.Routes, Route{})
 		l.row(fmt.Sprintf("route[%d].", i), reflect.ValueOf(&c.Routes[i]).Elem(), table, renamedInRoute, source)
 	}
 }

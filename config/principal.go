@@ -27,7 +27,7 @@ const tokenHash = "sha256:"
 // roles that a principal may have.
 var roles = []string{"read", "produce", "consume", "operate", "admin"}
 
-// principals reads the array of tables of that name.
+// principals reads [[principal]].
 func (l *loader) principals(v any, source string, c *Config) {
 	if v == nil {
 		return

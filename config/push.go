@@ -93,12 +93,8 @@ func (c *Config) checkPushes(v *checker) {
 			v.complain(setting+".url", "%v", err)
 		}
 		v.count(setting+".concurrency", p.Concurrency, 1, maxPushConcurrency)
-		if p.Rate != 0 && !(p.Rate >= minRate && p.Rate <= maxRate) {
-			v.complain(setting+".rate_per_s", "%v is not between one a day and %d a second", p.Rate, maxRate)
-		}
-		if p.Timeout < time.Second || p.Timeout > maxPushTimeout {
-			v.complain(setting+".timeout", "%v is not between 1s and %v", p.Timeout, maxPushTimeout)
-		}
+		v.rate(setting+".rate_per_s", p.Rate)
+		v.duration(setting+".timeout", p.Timeout, time.Second, maxPushTimeout)
 		if len(p.CAPEM) > 0 && !x509.NewCertPool().AppendCertsFromPEM(p.CAPEM) {
 			v.complain(setting+".ca", "there is no certificate in %s", p.CA)
 		}

@@ -76,15 +76,6 @@ func (l *loader) sharings(v any, source string, c *Config) {
 	}
 }
 
-// tables are the tables of a list.
-func (l *loader) tables(name string, v any, source string) []map[string]any {
-	tables, ok := v.([]map[string]any)
-	if v != nil && !ok {
-		l.complain(name, "must be written as [[%s]] (%s)", name, source)
-	}
-	return tables
-}
-
 // checkQueueLimits validates the limits of queues.
 func (c *Config) checkQueueLimits(v *checker) {
 	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
@@ -127,11 +118,10 @@ func (v *checker) throttle(setting string, t Throttle, needed bool) {
 	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
 	v.count(setting+".worker", t.Worker, 0, 1<<31-1)
 	v.count(setting+".burst", t.Burst, 0, 1<<31-1)
+	v.rate(setting+".rate", t.Rate)
 	switch {
 	case needed && t.Concurrency == 0 && t.Worker == 0 && t.Rate == 0:
 		v.complain(setting, "limits nothing: concurrency, worker or rate is missing")
-	case t.Rate != 0 && !(t.Rate >= minRate && t.Rate <= maxRate):
-		v.complain(setting+".rate", "%v is not between one a day and %d a second", t.Rate, maxRate)
 	case t.Burst > 0 && t.Rate == 0:
 		v.complain(setting+".burst", "needs a rate")
 	}

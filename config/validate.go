@@ -60,24 +60,18 @@ func (c *Config) checkStore(v *checker) {
 	if c.Data == "" && c.Durability != "none" {
 		v.complain("data", "is empty")
 	}
-	if c.SyncInterval < time.Millisecond || c.SyncInterval > maxSync {
-		v.complain("sync_interval", "%v is not between 1ms and %v", c.SyncInterval, maxSync)
-	}
+	v.duration("sync_interval", c.SyncInterval, time.Millisecond, maxSync)
 	if c.DefaultLease < time.Second {
 		v.complain("default_lease", "%v is less than 1s", c.DefaultLease)
 	}
-	if c.PoisonAfter < 0 || c.PoisonAfter > maxPoisonAfter {
-		v.complain("poison_after", "%d is not between 0 and %d", c.PoisonAfter, maxPoisonAfter)
-	}
+	v.count("poison_after", c.PoisonAfter, 0, maxPoisonAfter)
 	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
 	v.size("min_free_disk", c.MinFreeDisk, 0, 1<<20*GiB)
 	v.count("event_loops", c.EventLoops, 0, maxEventLoops)
 	if c.ExitAfterFailure < 0 {
 		v.complain("exit_after_failure", "%v is negative", c.ExitAfterFailure)
 	}
-	if c.BindRetry < 0 || c.BindRetry > maxBindRetry {
-		v.complain("bind_retry", "%v is not between 0s and %v", c.BindRetry, maxBindRetry)
-	}
+	v.duration("bind_retry", c.BindRetry, 0, maxBindRetry)
 }
 
 // checkHTTP prevents opening the port to other hosts by accident, because every client that can connect may change everything.
@@ -167,6 +161,19 @@ func (v *checker) count(setting string, n, least, most int) {
 func (v *checker) size(setting string, n, least, most Size) {
 	if n < least || n > most {
 		v.complain(setting, "%v is not between %v and %v", n, least, most)
+	}
+}
+
+func (v *checker) duration(setting string, d, least, most time.Duration) {
+	if d < least || d > most {
+		v.complain(setting, "%v is not between %v and %v", d, least, most)
+	}
+}
+
+// rate checks a number a second; 0: no limit.
+func (v *checker) rate(setting string, rate float64) {
+	if rate != 0 && !(rate >= minRate && rate <= maxRate) {
+		v.complain(setting, "%v is not between one a day and %d a second", rate, maxRate)
 	}
 }
 
