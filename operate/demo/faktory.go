@@ -66,13 +66,18 @@ func (f *faktory) send(command string) (string, error) {
 	return f.reply()
 }
 
-// sendJSON sends a command that is answered with OK.
-func (f *faktory) sendJSON(verb string, value any) error {
+// ask sends a command with a value in JSON and reads the reply.
+func (f *faktory) ask(verb string, value any) (string, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = f.send(verb + " " + string(text))
+	return f.send(verb + " " + string(text))
+}
+
+// sendJSON is ask for a command that is answered with OK.
+func (f *faktory) sendJSON(verb string, value any) error {
+	_, err := f.ask(verb, value)
 	return err
 }
 

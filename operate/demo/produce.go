@@ -9,7 +9,7 @@ import (
 // Numbers of jobs that exist at the start.
 const (
 	newsletters = 300  // in a paused queue
-	backlog     = 4000 // maximum length of this queue
+	backlog     = 4000 // the paused queue grows until the demo has numbered this many jobs
 	reports     = 60   // scheduled
 	videos      = 14
 )
@@ -69,7 +69,7 @@ func (s *Shop) video(i int) job {
 	return job{"queue": "video", "type": "Transcode", "args": []any{fmt.Sprintf("product-%03d.mov", i), map[string]any{"height": 1080, "codec": "av1"}}}
 }
 
-// order is a workflow: after a payment, a picture and a text are made; after both, a delivery.
+// order is a workflow: after the payment the invoice is printed and the goods are picked; after both the parcel is shipped.
 func (s *Shop) order() error {
 	n := s.next()
 	pay, err := s.submit(job{"queue": "payments", "type": "ChargeCard", "args": []any{n, "EUR", 4200}, "tags": []string{fmt.Sprintf("order:%d", n)}})
@@ -205,16 +205,12 @@ func (s *Shop) produceBatches() error {
 	return nil
 }
 
-// batch submits a batch of so many jobs.
+// batch submits a batch with that number of jobs.
 func (f *faktory) batch(description string, jobs int) error {
 	callback := func(name string) faktoryJob {
 		return faktoryJob{JID: newID(), Type: name, Queue: "exports", Args: []any{description}}
 	}
-	text, err := jsonText(map[string]any{"description": description, "complete": callback("ExportComplete"), "success": callback("PublishExport")})
-	if err != nil {
-		return err
-	}
-	bid, err := f.send("BATCH NEW " + text)
+	bid, err := f.ask("BATCH NEW", map[string]any{"description": description, "complete": callback("ExportComplete"), "success": callback("PublishExport")})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -26,7 +25,7 @@ func (s *Shop) workers() []func() error {
 	return all
 }
 
-// failures are the error messages of the shop, by type of the job.
+// failures are the error messages of the shop, by queue.
 var failures = map[string][]struct {
 	class, message string
 	backtrace      []string
@@ -219,9 +218,4 @@ func (s *Shop) workHTTP(queue, worker string) error {
 		}
 	}
 	return nil
-}
-
-func jsonText(value any) (string, error) {
-	text, err := json.Marshal(value)
-	return string(text), err
 }

@@ -50,8 +50,8 @@ func New(b core.Broker, o Options) *Broker {
 	}
 }
 
-// steady is the time of a monotonic clock, for delays.
-func (b *Broker) steady() core.Instant { return b.Now().Add(-b.clock.offset()) }
+// monotonic is the time of a monotonic clock, for delays.
+func (b *Broker) monotonic() core.Instant { return b.Now().Add(-b.clock.offset()) }
 
 // Open implements core.Broker.
 func (b *Broker) Open(o core.ClientOptions) core.ClientID {

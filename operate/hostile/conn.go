@@ -56,7 +56,7 @@ func (f *frontend) Overflow() []byte {
 // Tick implements frontends.Frontend. It also wakes connections whose delay has ended.
 func (f *frontend) Tick(now core.Instant) {
 	f.Frontend.Tick(now)
-	for _, c := range f.broker.conns.due(f.broker.steady()) {
+	for _, c := range f.broker.conns.due(f.broker.monotonic()) {
 		c.Wake()
 	}
 }
@@ -67,12 +67,12 @@ type conn struct {
 	broker *Broker
 	at     endpoint
 	out    frontends.Outbox
-	until  atomic.Int64 // no output is sent before this steady time; zero: no delay
+	until  atomic.Int64 // no output is sent before this monotonic time; zero: no delay
 
 	cutting bool // the reply that begins at cutFrom will be cut
 	share   float64
 	cutFrom uint64 // position in all bytes written
-	tell    func(sent int)
+	onCut   func(sent int)
 	placed  bool // cutFrom is now the end of the connection
 
 	closing bool // the session wants the connection closed
@@ -87,13 +87,13 @@ func (c *conn) CloseAfterFlush() { c.closing = true }
 
 // delay implements line. Call it on the loop only.
 func (c *conn) delay(by time.Duration) {
-	c.until.Store(max(c.until.Load(), int64(c.broker.steady().Add(by))))
+	c.until.Store(max(c.until.Load(), int64(c.broker.monotonic().Add(by))))
 }
 
 // cut implements line, for the next output of the session during this call. Call it on the loop only.
-func (c *conn) cut(share float64, tell func(sent int)) {
+func (c *conn) cut(share float64, onCut func(sent int)) {
 	if !c.cutting {
-		c.cutting, c.share, c.cutFrom, c.tell = true, share, c.out.Written(), tell
+		c.cutting, c.share, c.cutFrom, c.onCut = true, share, c.out.Written(), onCut
 	}
 }
 
@@ -102,11 +102,11 @@ func (c *conn) pump() {
 	if c.cutting && !c.placed {
 		sent := int(c.share * float64(c.out.Written()-c.cutFrom))
 		c.cutFrom, c.placed = c.cutFrom+uint64(sent), true //nolint:gosec // a share of a length
-		if c.tell != nil {
-			c.tell(sent)
+		if c.onCut != nil {
+			c.onCut(sent)
 		}
 	}
-	if until := c.until.Load(); c.closed || until > int64(c.broker.steady()) {
+	if until := c.until.Load(); c.closed || until > int64(c.broker.monotonic()) {
 		return
 	}
 	c.until.Store(0)
@@ -167,7 +167,7 @@ func (s *session) Closed() {
 	s.pump()
 }
 
-// HandleUnsent implements frontends.UnsentHandler. What was cut off counts as sent: the broker cannot know.
+// HandleUnsent implements frontends.UnsentHandler. Output that was cut off counts as sent, because a broker could not know.
 func (s *session) HandleUnsent(bytes int) {
 	if u, ok := s.session.(frontends.UnsentHandler); ok && !s.placed {
 		u.HandleUnsent(bytes + s.out.Len())
@@ -188,7 +188,7 @@ func (s *session) Blocked() bool {
 	return ok && b.Blocked()
 }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter. A delayed reply is waited for.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter. The connection also waits for a delayed reply.
 func (s *session) WaitsHalfClosed() bool {
 	w, ok := s.session.(frontends.HalfCloseWaiter)
 	waits := ok && w.WaitsHalfClosed()

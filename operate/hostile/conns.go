@@ -22,8 +22,8 @@ type line interface {
 	// delay delays the next output.
 	delay(by time.Duration)
 
-	// cut closes the connection after that share of the next output. tell, if not nil, gets the number of bytes.
-	cut(share float64, tell func(sent int))
+	// cut closes the connection after that share of the next output. onCut, if not nil, gets the number of bytes.
+	cut(share float64, onCut func(sent int))
 }
 
 // NewConnections makes an empty list.
@@ -100,7 +100,7 @@ type netConn struct {
 	wait    time.Duration
 	cutting bool
 	share   float64
-	tell    func(sent int)
+	onCut   func(sent int)
 }
 
 // delay implements line.
@@ -111,10 +111,10 @@ func (c *netConn) delay(by time.Duration) {
 }
 
 // cut implements line.
-func (c *netConn) cut(share float64, tell func(sent int)) {
+func (c *netConn) cut(share float64, onCut func(sent int)) {
 	c.mu.Lock()
 	if !c.cutting {
-		c.cutting, c.share, c.tell = true, share, tell
+		c.cutting, c.share, c.onCut = true, share, onCut
 	}
 	c.mu.Unlock()
 }
@@ -122,7 +122,7 @@ func (c *netConn) cut(share float64, tell func(sent int)) {
 // Write implements net.Conn.
 func (c *netConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	wait, cutting, share, tell := c.wait, c.cutting, c.share, c.tell
+	wait, cutting, share, onCut := c.wait, c.cutting, c.share, c.onCut
 	c.wait = 0
 	c.mu.Unlock()
 	if wait > 0 {
@@ -132,8 +132,8 @@ func (c *netConn) Write(p []byte) (int, error) {
 		return c.Conn.Write(p)
 	}
 	n, err := c.Conn.Write(p[:int(share*float64(len(p)))])
-	if tell != nil {
-		tell(n) // before the client can notice
+	if onCut != nil {
+		onCut(n) // before the client can notice
 	}
 	_ = c.Close() // the connection ends here in any case
 	if err == nil {

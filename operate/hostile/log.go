@@ -32,18 +32,18 @@ func (e Event) String() string {
 
 // Log holds the faults so far, with the seed and the rates.
 type Log struct {
-	seed  uint64
-	rates Rates
-	tell  func(Event)
+	seed    uint64
+	rates   Rates
+	onFault func(Event)
 
 	mu     sync.Mutex // guards the fields below
 	count  int
 	events []Event
 }
 
-// NewLog makes a Log. tell, if not nil, is called for each fault, in order and never at the same time.
-func NewLog(seed uint64, r Rates, tell func(Event)) *Log {
-	return &Log{seed: seed, rates: r, tell: tell}
+// NewLog makes a Log. onFault, if not nil, is called for each fault, in order and never at the same time.
+func NewLog(seed uint64, r Rates, onFault func(Event)) *Log {
+	return &Log{seed: seed, rates: r, onFault: onFault}
 }
 
 // add records a fault of a job.
@@ -58,8 +58,8 @@ func (l *Log) add(k Kind, p *plan, detail string) {
 		l.events = append(l.events[:0], l.events[maxEvents/10:]...)
 	}
 	l.events = append(l.events, e)
-	if l.tell != nil {
-		l.tell(e)
+	if l.onFault != nil {
+		l.onFault(e)
 	}
 }
 

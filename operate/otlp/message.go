@@ -1,6 +1,6 @@
 package otlp
 
-// The messages of OTLP over HTTP in their JSON encoding: ids are hexadecimal, enumerations and flags numbers, times texts.
+// The messages of OTLP over HTTP in their JSON encoding: ids are hexadecimal, enumerations and flags are numbers, times are strings.
 
 type tracesData struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`

@@ -104,7 +104,7 @@ func (t *target) judge(ctx context.Context, resp *http.Response) answer {
 		}
 		return answer{outcome: Done, result: result}
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessage)) // what came of it is enough
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessage)) // a part of the body is enough
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		if d, ok := retryAfter(resp.Header.Get("Retry-After"), t.p.o.Broker.Now()); ok {

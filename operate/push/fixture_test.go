@@ -127,7 +127,7 @@ func (f *fixture) quiet(d time.Duration) {
 	f.t.Helper()
 	select {
 	case r := <-f.requests:
-		f.t.Fatalf("request for job %s", r.Header.Get(push.JobIDHeader))
+		f.t.Fatalf("request for job %s", r.Header.Get("Broker-Job-Id"))
 	case <-time.After(d):
 	}
 }

@@ -26,7 +26,7 @@ func TestJobIsAPostRequestWithHeadersAndSignature(t *testing.T) {
 	seq := f.submit(core.Job{ID: "job 1%\r\n", Type: "größe", Body: []byte(`[1,"a"]`), Format: core.Args, Trace: trace + " a=b"})
 	r := f.next()
 	for name, want := range map[string]string{
-		push.JobIDHeader: "job%201%25%0D%0A", push.QueueHeader: queue, push.TypeHeader: "gr%C3%B6%C3%9Fe", push.AttemptHeader: "1",
+		"Broker-Job-Id": "job%201%25%0D%0A", "Broker-Queue": queue, "Broker-Type": "gr%C3%B6%C3%9Fe", "Broker-Attempt": "1",
 		"Content-Type": "application/json", "User-Agent": "broker/1.0", "Authorization": "Bearer x",
 		"traceparent": trace, "tracestate": "a=b",
 	} {
@@ -37,11 +37,11 @@ func TestJobIsAPostRequestWithHeadersAndSignature(t *testing.T) {
 	if r.Method != http.MethodPost || r.URL.Path != "/jobs" || r.Host != "shop.example.com" || string(r.body) != `[1,"a"]` {
 		t.Errorf("%s %s at %s with body %s", r.Method, r.URL, r.Host, r.body)
 	}
-	at, sum, ok := strings.Cut(strings.TrimPrefix(r.Header.Get(push.SignatureHeader), "t="), ",v1=")
+	at, sum, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Broker-Signature"), "t="), ",v1=")
 	mac := hmac.New(sha256.New, []byte("s3cret"))
 	_, _ = fmt.Fprintf(mac, "%s.%s", at, r.body) // a hash takes all
 	if want := hex.EncodeToString(mac.Sum(nil)); !ok || sum != want {
-		t.Errorf("signature %q, want v1=%s", r.Header.Get(push.SignatureHeader), want)
+		t.Errorf("signature %q, want v1=%s", r.Header.Get("Broker-Signature"), want)
 	}
 	if unix, err := strconv.ParseInt(at, 10, 64); err != nil || f.broker.Now().Sub(core.InstantOf(time.Unix(unix, 0))).Abs() > time.Minute {
 		t.Errorf("signed at %q", at)
@@ -83,7 +83,7 @@ func TestBodyHasTheContentTypeOfItsFormat(t *testing.T) {
 			if got := r.Header.Get("Content-Type"); got != c.want || string(r.body) != string(c.job.Body) {
 				t.Errorf("%q with body %q, want %q", got, r.body, c.want)
 			}
-			if got := r.Header.Get(push.SignatureHeader); got != "" {
+			if got := r.Header.Get("Broker-Signature"); got != "" {
 				t.Errorf("signed without a secret: %q", got)
 			}
 			r.reply(http.StatusNoContent, "")
@@ -137,7 +137,7 @@ func TestFailedJobIsPushedAgainAsItsPolicySays(t *testing.T) {
 	seq := f.submit(core.Job{MaxFails: 2})
 	f.next().reply(http.StatusInternalServerError, "first")
 	r := f.next()
-	if got := r.Header.Get(push.AttemptHeader); got != "2" {
+	if got := r.Header.Get("Broker-Attempt"); got != "2" {
 		t.Errorf("attempt %q, want 2", got)
 	}
 	r.reply(http.StatusInternalServerError, "second")
@@ -305,7 +305,7 @@ func TestQueuesAreEmptiedInTheirOrder(t *testing.T) {
 	f.push()
 	for _, want := range []string{"urgent", queue} {
 		r := f.next()
-		if got := r.Header.Get(push.QueueHeader); got != want {
+		if got := r.Header.Get("Broker-Queue"); got != want {
 			t.Errorf("job of %q, want %q", got, want)
 		}
 		r.reply(http.StatusOK, "")
@@ -378,7 +378,7 @@ func TestCloseWaitsForAnswersAndLeavesTheLeasesOfTheOthers(t *testing.T) {
 	replies := map[string]request{}
 	for range 2 {
 		r := f.next()
-		replies[r.Header.Get(push.JobIDHeader)] = r
+		replies[r.Header.Get("Broker-Job-Id")] = r
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()

@@ -2,6 +2,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -25,11 +26,11 @@ import (
 
 // Headers of a request.
 const (
-	JobIDHeader     = "Broker-Job-Id"
-	QueueHeader     = "Broker-Queue"
-	TypeHeader      = "Broker-Type"
-	AttemptHeader   = "Broker-Attempt"
-	SignatureHeader = "Broker-Signature"
+	jobIDHeader     = "Broker-Job-Id"
+	queueHeader     = "Broker-Queue"
+	typeHeader      = "Broker-Type"
+	attemptHeader   = "Broker-Attempt"
+	signatureHeader = "Broker-Signature"
 )
 
 // Times and sizes of connections. Many servers close a connection after five idle seconds; a request must not be sent at that
@@ -101,16 +102,12 @@ func (t *target) request(ctx context.Context, r *core.Reply) (*http.Request, err
 			req.Host = value
 		}
 	}
-	typ := job.Type
-	if typ == "" {
-		typ = job.Queue
-	}
-	h.Set(JobIDHeader, escape(job.Identity()))
-	h.Set(QueueHeader, escape(job.Queue))
-	h.Set(TypeHeader, escape(typ))
-	h.Set(AttemptHeader, strconv.FormatUint(uint64(r.Lease.Attempts), 10))
+	h.Set(jobIDHeader, escape(job.Identity()))
+	h.Set(queueHeader, escape(job.Queue))
+	h.Set(typeHeader, escape(cmp.Or(job.Type, job.Queue)))
+	h.Set(attemptHeader, strconv.FormatUint(uint64(r.Lease.Attempts), 10))
 	if t.Secret != "" {
-		h.Set(SignatureHeader, signature(t.Secret, t.p.o.Broker.Now(), job.Body))
+		h.Set(signatureHeader, signature(t.Secret, t.p.o.Broker.Now(), job.Body))
 	}
 	return req, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // counters are the counts of a target.
 type counters struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	inFlight int
 	outcomes [len(Outcomes)]uint64
 	seconds  float64
@@ -62,7 +62,7 @@ func settle(b core.Broker, r *core.Reply, a *answer) bool {
 		}
 	case Unreachable:
 		op = &core.Release{Ref: ref, Epoch: r.Lease.Epoch}
-	case Late:
+	case Late: // only deliver sets it, after this
 	}
 	c := openClient(b)
 	defer c.close()

@@ -115,11 +115,11 @@ func (t *target) admitted(ctx context.Context) (n int) {
 			return 0
 		}
 	}
-	most := core.MaxLeases
+	limit := core.MaxLeases
 	if t.Rate > 0 {
-		most = min(most, int(t.tokens))
+		limit = min(limit, int(t.tokens))
 	}
-	for n < most {
+	for n < limit {
 		select {
 		case t.slots <- struct{}{}:
 			n++
