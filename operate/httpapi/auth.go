@@ -63,7 +63,11 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 			"nobody may use this port until http.password, http.tls_client_ca or principals are set")
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
-		return s.byCredentials(r, header)
+		secret, ok := bearer(header)
+		if !ok {
+			_, secret, _ = r.BasicAuth() // the password; the user name does not matter
+		}
+		return s.bySecret(r, secret)
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if p := s.options.Access.ByCertificate(r.TLS.VerifiedChains[0][0]); p != nil {
@@ -75,15 +79,6 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
 	}
 	return withoutCredentials(r, p)
-}
-
-// byCredentials checks the credentials in an Authorization header.
-func (s *Server) byCredentials(r *http.Request, header string) (*access.Principal, *Problem) {
-	secret, ok := bearer(header)
-	if !ok {
-		_, secret, _ = r.BasicAuth() // the password; the user name does not matter
-	}
-	return s.bySecret(r, secret)
 }
 
 // withoutCredentials admits a client as p, although it has sent no credentials that count.

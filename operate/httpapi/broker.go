@@ -116,15 +116,11 @@ func (s *Server) startDrain(ctx context.Context, in *struct {
 	if in.Body != nil {
 		reject = in.Body.RejectNewJobs
 	}
-	return s.setDrain(ctx, true, reject)
+	return bodyOf(s.service().SetDrain(ctx, callerOf(ctx), true, reject))
 }
 
 func (s *Server) endDrain(ctx context.Context, _ *struct{}) (*output[service.Drain], error) {
-	return s.setDrain(ctx, false, nil)
-}
-
-func (s *Server) setDrain(ctx context.Context, on bool, reject *bool) (*output[service.Drain], error) {
-	return bodyOf(s.service().SetDrain(ctx, callerOf(ctx), on, reject))
+	return bodyOf(s.service().SetDrain(ctx, callerOf(ctx), false, nil))
 }
 
 // backupInput holds the target directory. A backup may take long, so it has the deadline of a long wait.
@@ -136,25 +132,22 @@ type backupInput struct {
 	}
 }
 
-func (s *Server) backup(ctx context.Context, in *backupInput) (*struct {
+type backupOutput struct {
 	Status int
 	Body   any
-}, error,
-) {
-	type output = struct {
-		Status int
-		Body   any
-	}
+}
+
+func (s *Server) backup(ctx context.Context, in *backupInput) (*backupOutput, error) {
 	if in.Body.Background {
 		op, err := s.service().StartBackup(ctx, callerOf(ctx), in.Body.Dir)
 		if err != nil {
 			return nil, err
 		}
-		return &output{http.StatusAccepted, op}, nil
+		return &backupOutput{http.StatusAccepted, op}, nil
 	}
 	took, err := s.service().Backup(ctx, callerOf(ctx), in.Body.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return &output{http.StatusOK, backupDone{in.Body.Dir, took.Seconds()}}, nil
+	return &backupOutput{http.StatusOK, backupDone{in.Body.Dir, took.Seconds()}}, nil
 }

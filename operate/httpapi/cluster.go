@@ -68,10 +68,10 @@ func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange
 // clusterReady answers readyz on a follower, whose clients the leader serves.
 func (s *Server) clusterReady(w http.ResponseWriter, r *http.Request) {
 	if s.options.Cluster.Ready(r.Context()) {
-		s.answer(w, http.StatusOK, map[string]any{"ready": true})
+		sendJSON(w, http.StatusOK, map[string]any{"ready": true})
 		return
 	}
-	s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "waiting for a leader"})
+	sendJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "waiting for a leader"})
 }
 
 // The metrics of a node of a cluster.

@@ -34,7 +34,7 @@ func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
 			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-			_, _ = w.Write(content()) // the client has disconnected
+			_, _ = w.Write(content()) // fails only if the client has disconnected
 		})
 	}
 	file("/openapi.json", "application/json", s.document)
@@ -59,7 +59,7 @@ func describeArgs(api huma.API) {
 	}
 }
 
-// document describes the handlers.
+// document is the OpenAPI 3.1 document in JSON.
 func document(api huma.API) ([]byte, error) {
 	text, err := json.MarshalIndent(api.OpenAPI(), "", "  ")
 	return append(text, '\n'), err

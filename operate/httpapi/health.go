@@ -5,7 +5,7 @@ import "net/http"
 // healthz reports whether the process works. A long start is not a failure.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	if b := s.backend.Load(); b != nil && b.Broker.Stopped() {
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
+		sendJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
 		return
 	}
 	status := "ok"
@@ -16,7 +16,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	default:
 		status = "disk nearly full, new jobs are refused"
 	}
-	s.answer(w, http.StatusOK, map[string]any{"status": status})
+	sendJSON(w, http.StatusOK, map[string]any{"status": status})
 }
 
 // readyz reports whether clients are served.
@@ -24,21 +24,21 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	b := s.backend.Load()
 	switch {
 	case s.stopping.Load():
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
+		sendJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
 	case b == nil && s.options.Cluster != nil:
 		s.clusterReady(w, r)
 	case b == nil:
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{
+		sendJSON(w, http.StatusServiceUnavailable, map[string]any{
 			"ready": false, "phase": "recovering", "progress": s.progress.Load(),
 		})
 	case b.Broker.Stopped():
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
+		sendJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
 	default:
 		if draining, leased := drainState(b); draining {
-			s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "draining", "leased": leased})
+			sendJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "draining", "leased": leased})
 			return
 		}
-		s.answer(w, http.StatusOK, map[string]any{"ready": true})
+		sendJSON(w, http.StatusOK, map[string]any{"ready": true})
 	}
 }
 

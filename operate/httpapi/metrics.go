@@ -346,24 +346,24 @@ func inState(q *core.QueueInfo, state core.State) int {
 func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 	var rest core.QueueCounts
 	for _, p := range core.Protocols {
-		rest.Submitted[p] = less(stats.ByOrigin[p].Submitted, base.ByOrigin[p].Submitted)
-		rest.Leased[p] = less(stats.ByWorker[p].Leased, base.ByWorker[p].Leased)
-		rest.Done[p] = less(stats.ByWorker[p].Done, base.ByWorker[p].Done)
-		rest.Failed[p] = less(stats.ByWorker[p].Failed, base.ByWorker[p].Failed)
+		rest.Submitted[p] = minus(stats.ByOrigin[p].Submitted, base.ByOrigin[p].Submitted)
+		rest.Leased[p] = minus(stats.ByWorker[p].Leased, base.ByWorker[p].Leased)
+		rest.Done[p] = minus(stats.ByWorker[p].Done, base.ByWorker[p].Done)
+		rest.Failed[p] = minus(stats.ByWorker[p].Failed, base.ByWorker[p].Failed)
 	}
-	rest.Expired = less(stats.Totals.Expired, base.Totals.Expired)
-	rest.Released = less(stats.Totals.Released, base.Totals.Released)
-	rest.Dead = less(stats.Totals.Dead, base.Totals.Dead)
+	rest.Expired = minus(stats.Totals.Expired, base.Totals.Expired)
+	rest.Released = minus(stats.Totals.Released, base.Totals.Released)
+	rest.Dead = minus(stats.Totals.Dead, base.Totals.Dead)
 	for i := range queues {
 		c := &queues[i].Counts
 		s.counts(label(queues[i].Name), c)
 		for _, p := range core.Protocols {
-			rest.Submitted[p] = less(rest.Submitted[p], c.Submitted[p])
-			rest.Leased[p] = less(rest.Leased[p], c.Leased[p])
-			rest.Done[p] = less(rest.Done[p], c.Done[p])
-			rest.Failed[p] = less(rest.Failed[p], c.Failed[p])
+			rest.Submitted[p] = minus(rest.Submitted[p], c.Submitted[p])
+			rest.Leased[p] = minus(rest.Leased[p], c.Leased[p])
+			rest.Done[p] = minus(rest.Done[p], c.Done[p])
+			rest.Failed[p] = minus(rest.Failed[p], c.Failed[p])
 		}
-		rest.Expired, rest.Released, rest.Dead = less(rest.Expired, c.Expired), less(rest.Released, c.Released), less(rest.Dead, c.Dead)
+		rest.Expired, rest.Released, rest.Dead = minus(rest.Expired, c.Expired), minus(rest.Released, c.Released), minus(rest.Dead, c.Dead)
 	}
 	s.counts(otherQueues, &rest)
 }
@@ -384,8 +384,8 @@ func (s scrape) counts(queue string, c *core.QueueCounts) {
 	s.counter(deadDesc, c.Dead, queue)
 }
 
-// less returns a-b, but at least 0: the totals can be reset while the counters of a queue continue.
-func less(a, b uint64) uint64 {
+// minus returns a-b, but at least 0: the totals can be reset while the counters of a queue continue.
+func minus(a, b uint64) uint64 {
 	if a < b {
 		return 0
 	}

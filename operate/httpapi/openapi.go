@@ -107,7 +107,7 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 // store takes longer.
 const startTimeout = 5 * time.Second
 
-// whenReady serves API requests until the store is open.
+// whenReady makes API requests wait until the store is open, at most startTimeout.
 func (s *Server) whenReady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.awaitService(r.Context()) {

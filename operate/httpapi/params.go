@@ -12,6 +12,8 @@ import (
 	"broker/frontends/tracecontext"
 )
 
+// Types that inputs embed are exported, because huma sets the fields of exported types only.
+
 // maxWait is the longest time that a request may wait for a job or an outcome.
 const maxWait = 10 * time.Minute
 

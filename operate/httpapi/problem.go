@@ -53,7 +53,7 @@ const (
 	codeTooManyBodies     = "too_many_large_requests"
 	codeTimeout           = "request_timeout"
 	codeInvalidJSON       = "invalid_json"
-	codeInvalidDefault    = string(service.CodeInvalid)
+	codeInvalid           = string(service.CodeInvalid)
 	codeBodyTooLarge      = string(service.CodeTooLarge)
 	internalProblemDetail = "the broker could not do this; its log says why"
 )
@@ -122,7 +122,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Del("Content-Length")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client has left: nobody to tell
+	_, _ = w.Write(append(body, '\n')) // fails only if the client has disconnected
 }
 
 // problemOf is the Problem for an error of the service. It logs internal errors and hides them from the caller.
@@ -176,7 +176,7 @@ func coreProblem(err error) *Problem {
 // useProblems turns huma's own errors into Problems. It sets a variable of the library, so once is enough.
 var useProblems = sync.OnceFunc(func() {
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
-		p := problem(status, codeInvalidDefault, msg)
+		p := problem(status, codeInvalid, msg)
 		switch status {
 		case http.StatusRequestEntityTooLarge:
 			p.Code = codeBodyTooLarge
@@ -211,10 +211,10 @@ var useProblems = sync.OnceFunc(func() {
 
 // shortValue drops values that are too long to repeat in an error.
 func shortValue(v any) any {
-	const most = 200
+	const limit = 200
 	switch v := v.(type) {
 	case string:
-		if len(v) > most {
+		if len(v) > limit {
 			return nil
 		}
 	case []any, map[string]any:

@@ -9,7 +9,7 @@ import (
 	"broker/operate/service"
 )
 
-// TypeName is the type in a path. It is exported because huma sets fields of exported types only.
+// TypeName is a type of jobs in a path.
 type TypeName struct {
 	Name string `path:"name" doc:"type of jobs, percent-encoded"`
 }
