@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"broker/operate/service"
@@ -9,15 +10,15 @@ import (
 
 // attempt is one run of a job, as its timeline shows it.
 type attempt struct {
-	Number    int // from 1; zero: unknown, because earlier entries of the timeline were dropped
-	At, Until *time.Time
-	Length    string
-	Worker    string
-	State     string // the state whose colour it has
-	Outcome   string // in words
-	Error     string // class
-	Message   string
-	Trace     []string // the worker's backtrace, kept for the last failure only
+	Number  int // from 1; zero: unknown, because earlier entries of the timeline were dropped
+	At      *time.Time
+	Length  string
+	Worker  string
+	State   string // the state whose colour it has
+	Outcome string // in words
+	Error   string // class
+	Message string
+	Trace   []string // the worker's backtrace, kept for the last failure only
 }
 
 // attemptEnds maps the timeline entries that end an attempt to the state whose colour they have, and to a word.
@@ -44,7 +45,7 @@ func attemptsOf(j *service.Job) (all []attempt) {
 			all, open = append(all, a), true
 		case ends && open:
 			a := &all[len(all)-1]
-			a.Until, a.Length, a.State, a.Outcome = e.At, between(a.At, e.At), end[0], end[1]
+			a.Length, a.State, a.Outcome = between(a.At, e.At), end[0], end[1]
 			if e.Kind == "failed" {
 				a.Error, a.Message = e.Detail, e.Text
 			}
@@ -61,9 +62,7 @@ func attemptsOf(j *service.Job) (all []attempt) {
 		}
 	}
 	addTrace(all, j)
-	for i, k := 0, len(all)-1; i < k; i, k = i+1, k-1 {
-		all[i], all[k] = all[k], all[i]
-	}
+	slices.Reverse(all)
 	return all
 }
 

@@ -133,12 +133,12 @@ func readable(b []byte) string {
 // jsonTokens matches the coloured parts of JSON: names of members, other strings, numbers, and literals.
 var jsonTokens = regexp.MustCompile(`("(?:[^"\\]|\\.)*")(\s*:)?|(-?[0-9][0-9.eE+-]*)|\b(true|false|null)\b`)
 
-// mostColoured is the largest JSON that is coloured, in bytes.
-const mostColoured = 256 << 10
+// maxColoured limits the JSON that is coloured, in bytes.
+const maxColoured = 256 << 10
 
 // highlightJSON colours JSON.
 func highlightJSON(text string) template.HTML {
-	if len(text) > mostColoured {
+	if len(text) > maxColoured {
 		return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
 	}
 	var b strings.Builder
@@ -169,14 +169,8 @@ func (r *request) copies(j *service.Job) []copyText {
 	if j.Truncated {
 		return nil
 	}
-	host, scheme, ports := r.Host, "http://", r.console.options.Ports
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	if r.TLS != nil {
-		scheme = "https://"
-	}
+	url, name := r.address()
+	ports := r.console.options.Ports
 	request := map[string]any{"queue": j.Queue, "type": j.Type}
 	raw, text := "", true
 	switch {
@@ -191,7 +185,7 @@ func (r *request) copies(j *service.Job) []copyText {
 	if err != nil {
 		return nil
 	}
-	list := []copyText{{"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " " + scheme + host + "/api/v1/jobs"}}
+	list := []copyText{{"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " " + url + "/api/v1/jobs"}}
 	if !text {
 		return list
 	}
@@ -208,6 +202,19 @@ func (r *request) copies(j *service.Job) []copyText {
 		list = append(list, copyText{"faktory", `printf '%s\r\n' ` + lines + " | nc " + name + " " + port})
 	}
 	return list
+}
+
+// address returns the URL of the broker as the browser knows it, and the name of the host in it.
+func (r *request) address() (url, host string) {
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	return scheme + r.Host, host
 }
 
 func typeFlag(j *service.Job) string {

@@ -16,8 +16,8 @@ import (
 // typedAbove is the number of jobs above which the user must type the number to confirm a change.
 const typedAbove = 1000
 
-// bulkPatience is how long a page waits for a change to end before it shows the progress.
-const bulkPatience = 1500 * time.Millisecond
+// bulkWait is the time that a page waits for the end of a change before it shows the progress.
+const bulkWait = 1500 * time.Millisecond
 
 // undoFor is the delay of a deletion, during which the user can undo it.
 const undoFor = 30 * time.Second
@@ -197,7 +197,7 @@ func (r *request) startBulk(action service.Action, selection service.Selection, 
 		return r.back(back, "") // a notice on the page announces the deletion and can undo it
 	}
 	if err == nil {
-		op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
+		op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkWait)
 	}
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"broker/operate/service"
 )
 
-// mostCompletions is how many names a search field offers.
-const mostCompletions = 12
+// maxCompletions limits the names that a search field offers.
+const maxCompletions = 12
 
 // completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also offers bare names.
 func completePage(r *request) (*view, error) {
@@ -75,7 +75,7 @@ func (r *request) completions(search string, jump bool) ([]string, error) {
 
 // queueNames are names of queues that contain a text.
 func (r *request) queueNames(part string) ([]string, error) {
-	queues, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Search: part, Sort: "name", Limit: mostCompletions})
+	queues, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Search: part, Sort: "name", Limit: maxCompletions})
 	names := make([]string, len(queues))
 	for i := range queues {
 		names[i] = queues[i].Name

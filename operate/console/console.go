@@ -84,19 +84,19 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("POST /login", c.login)
 	mux.HandleFunc("POST /logout", c.logout)
 	mux.HandleFunc("POST /theme", setTheme)
-	mux.Handle("GET /live", c.known(http.HandlerFunc(c.live.serve)))
+	mux.Handle("GET /live", c.authenticated(http.HandlerFunc(c.live.serve)))
 	for path, show := range pagesByPath {
-		mux.Handle("GET "+path, c.known(c.shared(c.shown(show))))
+		mux.Handle("GET "+path, c.authenticated(c.shared(c.shown(show))))
 	}
 	for path, change := range formsByPath {
-		mux.Handle("POST "+path, c.known(c.shown(change)))
+		mux.Handle("POST "+path, c.authenticated(c.shown(change)))
 	}
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // Missing serves the page for unknown paths.
 func (c *Console) Missing() http.Handler {
-	return c.known(c.shown(func(r *request) (*view, error) {
+	return c.authenticated(c.shown(func(r *request) (*view, error) {
 		detail := &service.Error{Detail: "No page has the address " + r.URL.Path + "."}
 		return &view{page: "error", title: "There is no such page", status: http.StatusNotFound, data: detail, still: true}, nil
 	}))
@@ -164,8 +164,8 @@ type view struct {
 	turn   uint64 // of the event stream when the page was started
 }
 
-// known requires authentication, by a session cookie or by the request itself.
-func (c *Console) known(next http.Handler) http.Handler {
+// authenticated requires authentication, by a session cookie or by the request itself.
+func (c *Console) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, ok := c.sessions.caller(r)
 		if !ok {
@@ -231,22 +231,22 @@ func (c *Console) errorView(r *http.Request, err error) *view {
 		}
 		refused = &service.Error{Detail: "something went wrong in the broker; its log says what"}
 	}
-	refused = plainly(refused)
+	refused = reworded(refused)
 	title := map[service.Code]string{
 		service.CodeJobNotFound: "This job is gone", service.CodeQueueNotFound: "There is no such queue", service.CodeForbidden: "You may not see this",
 	}[refused.Code]
 	return &view{page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused, still: true}
 }
 
-// plainly rewords an error for a page.
-func plainly(e *service.Error) *service.Error {
+// reworded rewords an error for a page.
+func reworded(e *service.Error) *service.Error {
 	detail := map[service.Code]string{
 		service.CodeJobNotFound:   "No job has this id. It has ended and is not kept, or it was never submitted.",
 		service.CodeQueueNotFound: "No queue has this name. A queue appears with its first job.",
 	}[e.Code]
-	said := *e
-	said.Detail = cmp.Or(detail, said.Detail)
-	return &said
+	shown := *e
+	shown.Detail = cmp.Or(detail, shown.Detail)
+	return &shown
 }
 
 // back redirects to a page of the console, after a form with a note that the page shows.

@@ -2,8 +2,8 @@
 //
 // Every page works for reading without a script. Changes are forms; they call the same [service.Service] as the HTTP API,
 // with the rights of the caller's principal, and leave an entry in the audit log. All links are relative to the <base> of
-// the page, so the console works behind a path prefix. A tab holds one event stream, which says at most once a second that
-// something has changed; the page then fetches itself again and is merged into what is shown (htmx).
+// the page, so the console works behind a path prefix. The tabs of a browser share one event stream, which announces
+// changes at most every two seconds; a page then fetches itself again and is merged into what is shown (htmx).
 //
 //	console.go   routes, the frame of a page, errors
 //	render.go    templates and their functions

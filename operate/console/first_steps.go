@@ -101,15 +101,8 @@ func (r *request) firstSteps(sum *service.Summary) *firstSteps {
 	if sum.Queues > 0 || sum.Totals.Submitted > 0 || !rightsOf(r.caller, "").Produce {
 		return nil
 	}
-	scheme, host := "http://", r.Host
-	if r.TLS != nil {
-		scheme = "https://"
-	}
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	f := &firstSteps{Addresses: []fact{{Label: "HTTP", Value: scheme + host, Note: "API and console"}}}
+	address, name := r.address()
+	f := &firstSteps{Addresses: []fact{{Label: "HTTP", Value: address, Note: "API and console"}}}
 	for _, protocol := range protocolNames {
 		if port := r.console.options.Ports[protocol]; port != "" {
 			f.Addresses = append(f.Addresses, fact{Label: protocolLabel(protocol), Value: net.JoinHostPort(name, port)})
@@ -119,7 +112,7 @@ func (r *request) firstSteps(sum *service.Summary) *firstSteps {
 	for i, l := range languages {
 		f.Languages = append(f.Languages, choice{Value: l.name, Label: l.label, URL: with(r.query, "with", l.name), Chosen: i == at})
 	}
-	url := strings.NewReplacer("ADDRESS", scheme+host)
+	url := strings.NewReplacer("ADDRESS", address)
 	f.Submit, f.Work = url.Replace(languages[at].submit), url.Replace(languages[at].work)
 	return f
 }

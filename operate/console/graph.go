@@ -8,8 +8,8 @@ import (
 	"broker/operate/service"
 )
 
-// mostLinked limits the number of jobs in a column of the graph.
-const mostLinked = 8
+// maxLinked limits the number of jobs in a column of the graph.
+const maxLinked = 8
 
 // Sizes of the graph, in pixels.
 const (
@@ -30,16 +30,16 @@ func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 	if j.Batch != "" {
 		left = append(left, r.batchNode(j.Batch))
 	}
-	for _, name := range j.After[:min(len(j.After), mostLinked)] {
+	for _, name := range j.After[:min(len(j.After), maxLinked)] {
 		left = append(left, r.nodeOf(name, ""))
 	}
-	more := len(j.After) - mostLinked
-	children, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{Parent: fmt.Sprintf("seq:%d", j.Seq)}, service.JobPage{Limit: mostLinked + 1})
+	more := len(j.After) - maxLinked
+	children, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{Parent: fmt.Sprintf("seq:%d", j.Seq)}, service.JobPage{Limit: maxLinked + 1})
 	if err != nil {
 		return "", ignoreRefusal(err)
 	}
 	for i := range children.Jobs {
-		if c := &children.Jobs[i]; i < mostLinked {
+		if c := &children.Jobs[i]; i < maxLinked {
 			right = append(right, node{"jobs", c.ID, c.Type, stateLabel(c.State), c.State})
 		}
 	}
@@ -48,7 +48,7 @@ func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 	}
 	self := node{"jobs", j.ID, j.Type, "this job", j.State}
 	graph := drawGraph(left, self, right)
-	if more > 0 || len(children.Jobs) > mostLinked {
+	if more > 0 || len(children.Jobs) > maxLinked {
 		graph += template.HTML(`<p class="hint"><a href="jobs?parent=seq:` + fmt.Sprint(j.Seq) + `">All of them</a></p>`) //nolint:gosec // a number
 	}
 	return graph, nil

@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"maps"
 	"net/url"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,11 +13,11 @@ import (
 	"broker/operate/service"
 )
 
-// groupLook is the number of jobs that are read to group failures if the broker has no counts. mostGroups limits the groups on a
+// groupLook is the number of jobs that are read to group failures if the broker has no counts. maxGroups limits the groups on a
 // page.
 const (
-	groupLook  = 1000
-	mostGroups = 12
+	groupLook = 1000
+	maxGroups = 12
 )
 
 // jobGroup is a group of failed jobs with the same failure group and type.
@@ -37,14 +37,14 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	groups := groupsOf(counts)
 	d.GroupsExact = counts != nil
 	if !d.GroupsExact {
-		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]], Patience: searchPatience})
+		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]], TimeLimit: searchLimit})
 		if err != nil {
 			return err
 		}
 		groups, d.GroupsSeen, d.GroupsExact = groupFailures(list.Jobs), len(list.Jobs), list.Cursor == ""
 	}
-	d.Groups = groups[:min(len(groups), mostGroups)]
-	d.GroupsMore = len(groups) > mostGroups
+	d.Groups = groups[:min(len(groups), maxGroups)]
+	d.GroupsMore = len(groups) > maxGroups
 	here := maps.Clone(r.query)
 	here.Del("cursor")
 	for i := range d.Groups {
@@ -119,9 +119,8 @@ func groupFailures(jobs []service.Job) []jobGroup {
 	for _, g := range byKey {
 		groups = append(groups, *g)
 	}
-	sort.Slice(groups, func(i, j int) bool {
-		a, b := &groups[i], &groups[j]
-		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Error, b.Error), strings.Compare(a.Type, b.Type)) < 0
+	slices.SortFunc(groups, func(a, b jobGroup) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Error, b.Error), strings.Compare(a.Type, b.Type))
 	})
 	return groups
 }

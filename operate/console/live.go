@@ -102,7 +102,7 @@ func (l *live) look() bool {
 	return true
 }
 
-// fingerprint has the counters that look compares. While it is the same, no page would look different.
+// fingerprint has the counters that look compares. Tabs are notified only when one of them changes.
 type fingerprint struct {
 	totals                              service.Totals
 	ready, leased, scheduled, dead, all int

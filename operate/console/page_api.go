@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -112,13 +111,10 @@ func readAPI(document func() []byte) (*apiData, error) {
 		}
 	}
 	for _, s := range bySection {
-		sort.Slice(s.Rows, func(i, j int) bool {
-			a, b := &s.Rows[i], &s.Rows[j]
-			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb)) < 0
-		})
+		slices.SortFunc(s.Rows, func(a, b apiRow) int { return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Verb, b.Verb)) })
 		d.Sections = append(d.Sections, *s)
 	}
-	sort.Slice(d.Sections, func(i, j int) bool { return d.Sections[i].Name < d.Sections[j].Name })
+	slices.SortFunc(d.Sections, func(a, b apiSection) int { return strings.Compare(a.Name, b.Name) })
 	return d, nil
 }
 
@@ -159,9 +155,8 @@ func (doc *apiDoc) parts(parts []apiPart, title string, content apiContent) []ap
 			parts = append(parts, apiPart{Title: title, Type: typeName(s), Fields: doc.fields(s)})
 		}
 	}
-	sort.SliceStable(parts, func(i, j int) bool {
-		a, b := parts[i].Title, parts[j].Title
-		return cmp.Or(cmp.Compare(b[:1], a[:1]), cmp.Compare(a, b)) < 0
+	slices.SortStableFunc(parts, func(a, b apiPart) int { // the body of the request before those of the responses
+		return cmp.Or(strings.Compare(b.Title[:1], a.Title[:1]), strings.Compare(a.Title, b.Title))
 	})
 	return parts
 }
@@ -188,7 +183,7 @@ func (doc *apiDoc) fields(s *apiSchema) (fields []apiField) {
 		}
 		fields = append(fields, apiField{Name: name, Type: typeName(member), About: about, Required: slices.Contains(s.Required, name)})
 	}
-	sort.Slice(fields, func(i, j int) bool { return fields[i].Name < fields[j].Name })
+	slices.SortFunc(fields, func(a, b apiField) int { return strings.Compare(a.Name, b.Name) })
 	return fields
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"html/template"
 
 	"broker/operate/service"
@@ -41,9 +42,4 @@ func batchPage(r *request) (*view, error) {
 }
 
 // batchLabel returns the displayed name of a batch.
-func batchLabel(b service.Batch) string {
-	if b.Description != "" {
-		return b.Description
-	}
-	return b.ID
-}
+func batchLabel(b service.Batch) string { return cmp.Or(b.Description, b.ID) }

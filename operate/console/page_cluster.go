@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 
+	"broker/frontends/access"
 	"broker/operate/service"
 )
 
@@ -48,8 +49,8 @@ func (d *clusterData) weighLoss() {
 }
 
 func clusterPage(r *request) (*view, error) {
-	if !rightsOf(r.caller, "").ReadAll {
-		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role read"}
+	if err := r.caller.Require(access.Read); err != nil {
+		return nil, err
 	}
 	d, cluster := &clusterData{}, r.console.options.Cluster
 	if d.Alone = cluster == nil; !d.Alone {

@@ -40,7 +40,7 @@ func finishedPage(r *request) (*view, error) {
 	if err != nil || offset < 0 {
 		offset = 0
 	}
-	jobs, err := r.service.Finished(r.Context(), r.caller, d.Queue, 0, mostFinished)
+	jobs, err := r.service.Finished(r.Context(), r.caller, d.Queue, 0, maxFinished)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func finishedPage(r *request) (*view, error) {
 	return &view{page: "finished", title: "Finished", nav: "finished", queue: d.Queue, data: d}, nil
 }
 
-// mostFinished is the number of finished jobs that the broker remembers.
-const mostFinished = 1000
+// maxFinished is the number of finished jobs that the broker remembers.
+const maxFinished = 1000
 
 // page returns the link to another page of the list.
 func (d *finishedData) page(offset int) string {
@@ -89,7 +89,7 @@ func between(from, to *time.Time) string {
 
 // finishedRecord returns the remembered data of a removed job; nil if there is none, or if the caller may not see it.
 func (r *request) finishedRecord(id string) *finishedRow {
-	jobs, err := r.service.Finished(r.Context(), r.caller, "", 0, mostFinished)
+	jobs, err := r.service.Finished(r.Context(), r.caller, "", 0, maxFinished)
 	if err != nil {
 		return nil // the list of all queues is restricted
 	}

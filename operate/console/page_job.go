@@ -271,7 +271,7 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 		u.Priority = &p
 	}
 	if v, ok := changed("tags"); ok {
-		tags := splitTags(v)
+		tags := commaList(v)
 		u.Tags = &tags
 	}
 	if v, ok := changed("max_fails"); ok {
@@ -279,8 +279,8 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 		if err != nil {
 			return u, epoch, invalid("max_fails", fmt.Sprintf("%q is not a number of failures", v))
 		}
-		most := uint32(fails)
-		u.MaxFails = &most
+		limit := uint32(fails)
+		u.MaxFails = &limit
 	}
 	if v, ok := changed("run_at"); ok && v != "" {
 		at, err := r.parseTime(v)
@@ -293,14 +293,4 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 		u.Args, u.Body, err = typedBody(form, len(j.Args) > 0)
 	}
 	return u, epoch, err
-}
-
-func splitTags(text string) []string {
-	tags := []string{}
-	for tag := range strings.SplitSeq(text, ",") {
-		if tag = strings.TrimSpace(tag); tag != "" {
-			tags = append(tags, tag)
-		}
-	}
-	return tags
 }

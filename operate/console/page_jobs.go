@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -184,10 +185,7 @@ func (r *request) jobList(p listPage) (*view, error) {
 	if len(filter.Queues) == 1 {
 		d.OneQueue = filter.Queues[0]
 	}
-	sort := r.query.Get("sort")
-	if sort == "" {
-		sort = p.sort
-	}
+	sort := cmp.Or(r.query.Get("sort"), p.sort)
 	d.Sorts = jobSorts(sort, p.state)
 	d.setBar()
 	v := &view{page: "jobs", title: p.heading, nav: p.path, data: d}
@@ -233,9 +231,9 @@ func (r *request) searched() (url.Values, []problem) {
 func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
 	grouped := d.Fixed && page.Cursor == "" && (p.state == "dead" || p.state == "retrying")
 	if grouped {
-		page.Failures = mostGroups + 1
+		page.Failures = maxGroups + 1
 	}
-	page.Patience = searchPatience
+	page.TimeLimit = searchLimit
 	list, err := r.service.Jobs(r.Context(), r.caller, filter, page)
 	if err != nil {
 		return err
@@ -270,8 +268,8 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 	return nil
 }
 
-// searchPatience is how long a page searches before it shows the progress.
-const searchPatience = 200 * time.Millisecond
+// searchLimit is the time that a page searches before it shows the progress.
+const searchLimit = 200 * time.Millisecond
 
 // setNext sets the link to the next page. For a search that reads jobs it also sets the number of jobs read; the page's script
 // continues while none is found.

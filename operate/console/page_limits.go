@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"html/template"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,9 +62,8 @@ func limitsPage(r *request) (*view, error) {
 // inUse returns the types or keys that count against a limit, busiest first.
 func inUse(uses []service.LimitUse) []service.LimitUse {
 	uses = slices.DeleteFunc(uses, func(u service.LimitUse) bool { return u.Taken == 0 && u.Ready == 0 })
-	sort.SliceStable(uses, func(i, j int) bool {
-		a, b := &uses[i], &uses[j]
-		return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready)) < 0
+	slices.SortStableFunc(uses, func(a, b service.LimitUse) int {
+		return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready))
 	})
 	return uses
 }

@@ -1,9 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"html/template"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -73,7 +73,7 @@ func workersOnTop(list []service.Worker) []workerRow {
 		}
 		rows = append(rows, workerRow{Worker: w})
 	}
-	sort.SliceStable(rows, func(i, j int) bool { return workerRank(&rows[i].Worker) < workerRank(&rows[j].Worker) })
+	slices.SortStableFunc(rows, func(a, b workerRow) int { return cmp.Compare(workerRank(&a.Worker), workerRank(&b.Worker)) })
 	return rows
 }
 
@@ -155,7 +155,7 @@ func changeOperation(r *request) (*view, error) {
 	if r.PostFormValue("do") != "undo" {
 		return r.back("operations", "The operation ends after its present step.")
 	}
-	op, err := r.service.WaitOperation(r.Context(), r.caller, id, bulkPatience)
+	op, err := r.service.WaitOperation(r.Context(), r.caller, id, bulkWait)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type figure struct {
 
 type overviewData struct {
 	First     *firstSteps // nil: jobs have been submitted
-	Marks     []mark
+	Badges    []badge
 	Figures   []figure
 	Ranges    []choice
 	Charts    []chart
@@ -34,8 +34,8 @@ type overviewData struct {
 	Uptime    string
 }
 
-// mark is a label for the state of the broker.
-type mark struct{ Class, Text string }
+// badge is a label for the state of the broker.
+type badge struct{ Class, Text string }
 
 // fact is a row of a list of facts.
 type fact struct {
@@ -61,7 +61,7 @@ func overviewPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"])}
+	d := &overviewData{Badges: badges(&sum, r.console.options.Cluster), Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"])}
 	d.Ranges = r.ranges(chosen)
 	d.Uptime = span(r.console.options.Now().Sub(sum.StartedAt).Truncate(time.Second))
 	if d.Worst, err = r.keptWorst(); err != nil {
@@ -128,30 +128,30 @@ func (r *request) worst() (queues []service.Queue, err error) {
 	return queues, nil
 }
 
-func marks(sum *service.Summary, cluster *service.Cluster) []mark {
-	var all []mark
+func badges(sum *service.Summary, cluster *service.Cluster) []badge {
+	var all []badge
 	if sum.Stopped {
-		all = append(all, mark{"failed", "the store has failed"})
+		all = append(all, badge{"failed", "the store has failed"})
 	}
 	if sum.DiskFull {
-		all = append(all, mark{"failed", "disk nearly full: new jobs are refused"})
+		all = append(all, badge{"failed", "disk nearly full: new jobs are refused"})
 	}
 	if sum.Draining {
-		all = append(all, mark{"draining", "draining"})
+		all = append(all, badge{"draining", "draining"})
 	}
 	if len(all) == 0 {
-		all = append(all, mark{"ok", "serving"})
+		all = append(all, badge{"ok", "serving"})
 	}
 	if cluster == nil {
 		return all
 	}
 	switch name := cluster.Numbers().Role; name {
 	case "":
-		all = append(all, mark{"draining", "not in the cluster yet"})
+		all = append(all, badge{"draining", "not in the cluster yet"})
 	case "leader":
-		all = append(all, mark{"leader", "leads the cluster"})
+		all = append(all, badge{"leader", "leads the cluster"})
 	default:
-		all = append(all, mark{"ready", name + " in the cluster"})
+		all = append(all, badge{"ready", name + " in the cluster"})
 	}
 	return all
 }

@@ -30,7 +30,7 @@ func TestStateOfTheBrokerIsMarked(t *testing.T) {
 		{service.Summary{}, as("follower"), "[{ok serving} {ready follower in the cluster}]"},
 		{service.Summary{}, as(""), "[{ok serving} {draining not in the cluster yet}]"},
 	} {
-		if got := fmt.Sprint(marks(&one.sum, one.cluster)); got != one.want {
+		if got := fmt.Sprint(badges(&one.sum, one.cluster)); got != one.want {
 			t.Errorf("got %s, want %s", got, one.want)
 		}
 	}

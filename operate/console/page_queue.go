@@ -53,7 +53,7 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.InRate, q.OutRate = h.pace.in, h.pace.done+h.pace.failed                                                                   // all that the page says of its pace is of one moment
+	q.InRate, q.OutRate = h.pace.in, h.pace.done+h.pace.failed                                                                   // the page shows the rates of one moment
 	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready, q.Leased), template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
 	d.Figures = []figure{
 		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
@@ -71,7 +71,7 @@ func queuePage(r *request) (*view, error) {
 	}
 	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
 		Queues: []string{name}, States: []string{"dead", "retrying"},
-	}, service.JobPage{Limit: 1, Failures: mostGroups})
+	}, service.JobPage{Limit: 1, Failures: maxGroups})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func queuePage(r *request) (*view, error) {
 	return &view{page: "queue", title: name, queue: name, nav: "queues", data: d}, nil
 }
 
-// activeRows is how many running jobs the page of a queue shows, and how many that are next.
+// activeRows limits the running jobs on the page of a queue, and the next ones.
 const activeRows = 10
 
 // setActive lists the running jobs, longest-running first, and the next jobs, and describes the condition of the queue.

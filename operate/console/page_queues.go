@@ -114,10 +114,7 @@ func (r *request) nextPage(path, cursor string) template.URL {
 }
 
 func queuesPage(r *request) (*view, error) {
-	sort := r.query.Get("sort")
-	if sort == "" {
-		sort = "name"
-	}
+	sort := cmp.Or(r.query.Get("sort"), "name")
 	list, cursor, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{
 		Search: r.query.Get("search"), Sort: sort, Limit: pageRows, Cursor: r.query.Get("cursor"),
 	})

@@ -147,7 +147,7 @@ func changeStorage(r *request) (*view, error) {
 		dir := strings.TrimSpace(r.PostFormValue("dir"))
 		op, err := r.service.StartBackup(r.Context(), r.caller, dir)
 		if err == nil {
-			op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
+			op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkWait)
 		}
 		if err == nil && op.Error != "" {
 			err = invalid("", op.Error)

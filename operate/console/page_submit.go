@@ -92,7 +92,7 @@ func submission(r *request) (service.Submission, error) {
 	form := r.PostForm
 	sub := service.Submission{
 		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"), OnDuplicate: form.Get("on_duplicate"),
-		UniqueUntil: form.Get("unique_until"), Tags: splitTags(form.Get("tags")),
+		UniqueUntil: form.Get("unique_until"), Tags: commaList(form.Get("tags")),
 	}
 	var err error
 	if sub.Args, sub.Body, err = typedBody(form, false); err != nil {

@@ -60,23 +60,23 @@ var limitFieldsOfQueue = []string{"high", "normal", "low", "concurrency", "per_w
 
 // limitChange reads the limits of a form. Empty and unchanged fields change nothing; 0 removes a limit.
 func limitChange(form url.Values, q *service.Queue, change *service.QueueChange) error {
-	var most service.QueueMax
+	var jobs service.QueueMax
 	if q.Max != nil {
-		most = *q.Max
+		jobs = *q.Max
 	}
 	var leases service.Throttle
 	if q.Throttle != nil {
 		leases = *q.Throttle
 	}
-	newMost, newLeases := service.QueueMaxChange{}, service.ThrottleChange{}
+	newJobs, newLeases := service.QueueMaxChange{}, service.ThrottleChange{}
 	for _, field := range []struct {
 		name string
 		now  uint32
 		to   **uint32
 	}{
-		{"high", most.High, &newMost.High},
-		{"normal", most.Normal, &newMost.Normal},
-		{"low", most.Low, &newMost.Low},
+		{"high", jobs.High, &newJobs.High},
+		{"normal", jobs.Normal, &newJobs.Normal},
+		{"low", jobs.Low, &newJobs.Low},
 		{"concurrency", leases.Concurrency, &newLeases.Concurrency},
 		{"per_worker", leases.PerWorker, &newLeases.PerWorker},
 		{"burst", leases.Burst, &newLeases.Burst},
@@ -91,7 +91,7 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 		if n > math.MaxUint32 {
 			return invalid(field.name, num(n)+" is too large")
 		}
-		if to := uint32(n); to != field.now { //nolint:gosec // not negative, as number sees to
+		if to := uint32(n); to != field.now { //nolint:gosec // number has checked that it is not negative
 			*field.to = &to
 		}
 	}
@@ -104,8 +104,8 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 			newLeases.RatePerS = &rate
 		}
 	}
-	if newMost != (service.QueueMaxChange{}) {
-		change.Max = &newMost
+	if newJobs != (service.QueueMaxChange{}) {
+		change.Max = &newJobs
 	}
 	if newLeases != (service.ThrottleChange{}) {
 		change.Throttle = &newLeases

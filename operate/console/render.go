@@ -30,7 +30,7 @@ type pages struct{ byName map[string]*template.Template }
 
 func loadPages(c *Console) (*pages, error) {
 	functions := template.FuncMap{
-		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "span": span, "seconds": seconds, "bytes": size,
+		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "seconds": seconds, "bytes": size,
 		"ago": c.ago, "until": c.until, "age": c.age, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime, "pathEscape": pathEscape,
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
@@ -78,8 +78,8 @@ type frameData struct {
 	Data                                  any
 }
 
-// mostRunning limits the number of operations that a page shows.
-const mostRunning = 4
+// maxRunning limits the number of operations that a page shows.
+const maxRunning = 4
 
 // counts are shown beside the navigation entries.
 type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
@@ -130,7 +130,7 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 	}
 	if v.nav != "operations" {
 		d.Running = s.UnfinishedOperations(caller)
-		d.RunningMore = max(len(d.Running)-mostRunning, 0)
+		d.RunningMore = max(len(d.Running)-maxRunning, 0)
 		d.Running = d.Running[:len(d.Running)-d.RunningMore]
 	}
 	return d
@@ -244,9 +244,7 @@ func seconds(s float64) string { return span(time.Duration(s * float64(time.Seco
 // span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	switch {
-	case d < 0:
-		return "0 s"
-	case d == 0:
+	case d <= 0:
 		return "0 s"
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d/time.Microsecond)

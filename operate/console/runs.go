@@ -2,12 +2,13 @@ package console
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"broker/operate/service"
 )
 
-// lateRun is the delay from which on a run counts as late.
+// lateRun is the delay at which a run counts as late.
 const lateRun = 5 * time.Second
 
 // stripRuns limits the number of runs in the list of schedules.
@@ -25,8 +26,8 @@ type runMark struct {
 }
 
 // runMarks returns the last runs of a schedule, newest last.
-func runMarks(s service.Schedule, most int) (marks []runMark) {
-	for _, r := range s.Recent[max(0, len(s.Recent)-most):] {
+func runMarks(s service.Schedule, limit int) (marks []runMark) {
+	for _, r := range s.Recent[max(0, len(s.Recent)-limit):] {
 		marks = append(marks, markOf(r))
 	}
 	return marks
@@ -83,8 +84,7 @@ func schedulePage(r *request) (*view, error) {
 		return nil, err
 	}
 	d := &scheduleData{Schedule: s, Strip: runMarks(s, len(s.Recent)), Body: bodyText(&service.Job{Args: s.Args, Body: s.Body})}
-	for i := len(d.Strip) - 1; i >= 0; i-- {
-		d.Runs = append(d.Runs, d.Strip[i])
-	}
+	d.Runs = slices.Clone(d.Strip)
+	slices.Reverse(d.Runs)
 	return &view{page: "schedule", title: s.Name, queue: s.Queue, nav: "schedules", data: d}, nil
 }

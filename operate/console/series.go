@@ -51,10 +51,10 @@ type chartMark struct {
 	Text string `json:"text"`
 }
 
-// chartsOf are the charts of a queue, of all queues if it is empty, with marks. They lead to its jobs, and their heads say the same as the
-// figures of the page: so many jobs are ready and running now.
+// chartsOf returns the charts of a queue, or of all queues if it is empty, with marks and links to the jobs. ready and running are the
+// counts that the page shows elsewhere, for the heads.
 func (h *history) chartsOf(queue string, marks []chartMark, ready, running int) []chart {
-	charts := slices.Clone(h.charts) // they are kept for others
+	charts := slices.Clone(h.charts) // other tabs share them
 	query := url.Values{}
 	if queue != "" {
 		query.Set("queue", queue)
@@ -69,11 +69,11 @@ func (h *history) chartsOf(queue string, marks []chartMark, ready, running int) 
 	return charts
 }
 
-// mostMarks is how many marks a chart has at most: the latest ones.
-const mostMarks = 100
+// maxMarks limits the marks of a chart. The latest are shown.
+const maxMarks = 100
 
-// marks are what happened to a queue, to all if it is empty, in the span of its charts: the start of the broker, for those who may know it,
-// and the changes that were made.
+// marks returns the marks for the charts of a queue, or of all queues if it is empty: the start of the broker, if the caller may see it,
+// and changes.
 func (r *request) marks(queue string, within time.Duration) (marks []chartMark) {
 	from := r.console.options.Now().Add(-within)
 	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil && !sum.StartedAt.Before(from) { // otherwise the caller may see some queues only
@@ -90,27 +90,27 @@ func (r *request) marks(queue string, within time.Duration) (marks []chartMark) 
 	for i := range changes {
 		marks = append(marks, chartMark{changes[i].At.Unix(), markText(&changes[i])})
 	}
-	return marks[max(0, len(marks)-mostMarks):]
+	return marks[max(0, len(marks)-maxMarks):]
 }
 
 // markText describes a change and names its author.
 func markText(e *service.AuditEntry) string {
 	kind, what, _ := strings.Cut(e.Action, ".")
-	said := e.Action
+	text := e.Action
 	switch kind {
 	case "queue":
-		said = map[string]string{"pause": "paused ", "resume": "resumed "}[what] + short(60, e.Target)
+		text = map[string]string{"pause": "paused ", "resume": "resumed "}[what] + short(60, e.Target)
 	case "jobs":
-		said += ", " + plural(e.Jobs, "job")
+		text += ", " + plural(e.Jobs, "job")
 	case "worker":
-		said = map[string]string{"quiet": "quieted ", "terminate": "terminated ", "disconnect": "disconnected "}[what] + short(60, e.Target)
+		text = map[string]string{"quiet": "quieted ", "terminate": "terminated ", "disconnect": "disconnected "}[what] + short(60, e.Target)
 	case "cluster":
-		said = "the lead was given to " + e.Target
+		text = "the lead was given to " + e.Target
 	}
 	if e.Who != anonymous {
-		said += " by " + e.Who
+		text += " by " + e.Who
 	}
-	return said
+	return text
 }
 
 // history is the recent history of one queue or all queues, for charts and spark lines.
@@ -164,7 +164,7 @@ func (r *request) history(queue string) (*history, seriesRange, error) {
 	if err != nil {
 		return nil, chosen, err
 	}
-	h := *kept // the kept one is of all tabs
+	h := *kept // a copy, because all tabs share the cached history
 	h.pace = latest.pace
 	return &h, chosen, nil
 }
@@ -281,27 +281,27 @@ func round(v float64) float64 {
 	return float64(int64(v*1e6+0.5)) / 1e6
 }
 
-// mostSpark limits the number of points of a spark line.
-const mostSpark = 40
+// maxSpark limits the number of points of a spark line.
+const maxSpark = 40
 
 // spark draws values as a small line.
 func spark(values []float64, class string) template.HTML {
 	if len(values) < 2 {
 		return ""
 	}
-	if len(values) > mostSpark {
-		values = values[len(values)-mostSpark:]
+	if len(values) > maxSpark {
+		values = values[len(values)-maxSpark:]
 	}
-	most := 0.0
+	largest := 0.0
 	for _, v := range values {
-		most = max(most, v)
+		largest = max(largest, v)
 	}
-	if most == 0 {
+	if largest == 0 {
 		return ""
 	}
 	var line strings.Builder
 	for i, v := range values {
-		fmt.Fprintf(&line, "%.4g,%.3g ", 100*float64(i)/float64(len(values)-1), 22-20*v/most)
+		fmt.Fprintf(&line, "%.4g,%.3g ", 100*float64(i)/float64(len(values)-1), 22-20*v/largest)
 	}
 	return template.HTML(`<svg class="spark ` + class + `" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,24 ` +
 		line.String() + `100,24"/><polyline points="` + line.String() + `"/></svg>`) //nolint:gosec // numbers

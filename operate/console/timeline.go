@@ -1,7 +1,7 @@
 package console
 
 import (
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +97,6 @@ func momentsOf(j *service.Job) []moment {
 	if j.State == "done" {
 		add(j.ChangedAt, "done", "Ended", "")
 	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].At.Before(*all[j].At) })
+	slices.SortStableFunc(all, func(a, b moment) int { return a.At.Compare(*b.At) })
 	return all
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"time"
 
 	"broker/operate/service"
@@ -112,7 +111,7 @@ func (r *request) jobsAhead(j *service.Job) (n int, exact bool, err error) {
 	if above > j.Priority {
 		filters = append(filters, service.JobFilter{Queues: []string{j.Queue}, States: []string{"ready"}, MinPriority: &above})
 	}
-	for f := range slices.Values(filters) {
+	for _, f := range filters {
 		list, err := r.service.Jobs(r.Context(), r.caller, f, service.JobPage{Limit: 1, Count: true})
 		if err != nil {
 			return 0, false, ignoreRefusal(err)

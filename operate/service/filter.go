@@ -152,7 +152,7 @@ type JobPage struct {
 	Cursor string
 	Count  bool // count all that match
 
-	Patience time.Duration // time limit of the search for a full page; zero: five seconds
+	TimeLimit time.Duration // of the search for a full page; zero: five seconds
 
 	Brief    bool // only data in memory: no body, and no failure message from the store
 	Failures int  // count retrying and dead jobs by failure group and type, with at most this many groups
@@ -204,7 +204,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	if !caller.readsAll() {
 		filter.Within = caller.readable()
 	}
-	count, deadline := p.Count, s.Now().Add(cmp.Or(p.Patience, searchFor))
+	count, deadline := p.Count, s.Now().Add(cmp.Or(p.TimeLimit, searchFor))
 	for cursor := p.Cursor; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,

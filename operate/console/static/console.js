@@ -2,24 +2,23 @@
 (() => {
   'use strict';
 
-  // Live pages: the tabs of a browser have one event stream (live.js), as long as one of them is visible. Each message tells of a
-  // change, and the page fetches itself again. A change that cannot be shown at once, since the user selects or edits, a fetch is
-  // under way or has failed, is shown later. Figures such as rates and ages change without an event: a visible page that is older
-  // than tickEvery fetches itself again, also while the stream is broken. A fetch that gets no answer for answerWithin means that
-  // the connection is lost. A visible page that has got no answer for staleAfter although nothing seems wrong is loaded anew: a fetch
-  // can be lost without an event, and htmx then begins no other one.
+  // Live pages: the tabs of a browser share one event stream (live.js), as long as one of them is visible. Each message announces a
+  // change, and the page fetches itself again. While the user selects or edits, or a fetch is in progress or has failed, the page
+  // waits. Figures such as rates and ages change without an event, so a visible page fetches itself again every tickEvery, also while
+  // the stream is broken. The connection counts as lost if a fetch gets no answer within answerWithin. A visible page without an
+  // answer for staleAfter is loaded again, because htmx starts no new fetch if one was lost without an event.
   const retryEvery = 1000;
   const tickEvery = 5000;
   const answerWithin = 8000;
   const staleAfter = 20000;
   let visibleSince = Date.now();
-  let fetched = Date.now(); // when the last fetch of the page began
-  let asking = 0; // when the fetch under way began; 0: none
+  let fetched = Date.now(); // start of the last fetch of the page
+  let asking = 0; // start of the fetch in progress; 0: none
   let selecting = false;
   let lost = false; // the connection
   let answered = Date.now(); // when the page was sent
-  let told = 0; // changes
-  let shown = 0; // of them the page has
+  let told = 0; // number of announced changes
+  let shown = 0; // number of changes that the page shows
 
   const live = () => sessionStorage.getItem('live') !== 'off';
   const showLive = () => document.querySelectorAll('[data-live]').forEach((b) => {
@@ -36,7 +35,7 @@
     });
     showLive();
   };
-  // A form of the page that differs from what the server sent; boxes that select rows are another matter.
+  // Whether a form differs from what the server sent. The boxes that select rows do not count.
   const edited = () => [...document.querySelectorAll('main form[method="post"] :is(input, textarea, select)')].some((f) => {
     if (f.type === 'hidden' || f.name === 'id' || f.id.startsWith('select-')) return false;
     if (f.type === 'checkbox') return f.checked !== f.defaultChecked;
@@ -52,7 +51,7 @@
   };
   const refresh = () => {
     if (shown === told || !live() || selecting || document.hidden || busy()) return;
-    window.htmx?.trigger(document.body, 'refresh'); // dropped while a fetch is under way
+    window.htmx?.trigger(document.body, 'refresh'); // dropped while a fetch is in progress
   };
   const changed = () => { told++; refresh(); };
   const of = (id, e) => e.detail?.ctx?.sourceElement?.id === id;
@@ -62,21 +61,21 @@
     fetched = asking = Date.now();
   });
   document.addEventListener('htmx:finally:request', (e) => { if (of('frame', e)) asking = 0; });
-  // A refresh that was on its way when the user began to select or to edit is dropped: it could move rows under a selection.
+  // A refresh that arrives after the user has begun to select or edit is dropped, because it could move rows under a selection.
   document.addEventListener('htmx:before:swap', (e) => {
     if (!of('frame', e)) return;
     if (selecting || busy() || e.detail.ctx.response?.status === 503) { e.preventDefault(); return; }
     shown = e.detail.ctx.told;
     focused = focusName(document.activeElement);
   });
-  // A refresh must not move the focus of the keyboard: the element with the same name gets it back.
+  // After a refresh the element with the same name gets the keyboard focus back.
   let focused = '';
   const focusName = (el) => (el && el !== document.body ? [el.tagName, el.id, el.getAttribute('href'), el.name, el.value, el.getAttribute('aria-label'), el.textContent.trim()].join('|') : '');
   document.addEventListener('htmx:after:swap', () => {
     if (!focused || (document.activeElement && document.activeElement !== document.body)) return;
     [...document.querySelectorAll('a, button, summary, input, select, [tabindex]')].find((el) => focusName(el) === focused)?.focus({ preventScroll: true });
   });
-  // A log shows its end, and stays where it was scrolled to.
+  // A log shows its end, or keeps its scroll position.
   const end = 1e9;
   let scrolled = end;
   const scrollLog = () => { const log = document.getElementById('log-lines'); if (log) log.scrollTop = scrolled; };
@@ -123,7 +122,7 @@
   document.addEventListener('htmx:after:request', (e) => {
     const status = e.detail?.ctx?.response?.status;
     if (status === 401) location.reload();
-    const serves = status && status !== 503; // else it starts or stops: what is shown stays, and is fetched again
+    const serves = status && status !== 503; // otherwise the broker starts or stops: the page stays and is fetched again
     if (serves && of('frame', e)) answered = Date.now();
     if (status) offline(!serves && of('frame', e));
   });
@@ -168,14 +167,14 @@
   const spans = [...[-6, -5, -4, -3, -2, -1].flatMap((n) => [1, 2, 5].map((k) => k * 10 ** n)),
     ...[1, 2, 5, 10, 15, 30], ...[1, 2, 5, 10, 15, 30].map((n) => n * 60), ...[1, 2, 6, 12, 24, 48, 120, 240, 480].map((n) => n * 3600)];
 
-  // A span that is drawn with the pointer leads to the jobs that were submitted in it.
+  // Selecting a span with the pointer opens the list of the jobs submitted in it.
   const brush = (u, el) => {
     const { jobs } = JSON.parse(el.dataset.chart);
     if (!jobs || u.select.width < 8) return;
     const at = (x) => new Date(u.posToVal(x, 'x') * 1000).toISOString().slice(0, 19);
     location.assign(`${jobs}&created_from=${at(u.select.left)}Z&created_to=${at(u.select.left + u.select.width)}Z`);
   };
-  // Marks are dashed lines, named under the pointer.
+  // Marks are dashed lines. The tooltip names the marks near the pointer.
   const marks = (u, el) => {
     const { ctx, bbox } = u;
     ctx.save();
@@ -223,10 +222,10 @@
         return {
           label,
           stroke: colour,
-          fill: i === 0 || d.fill ? faint(colour) : undefined,
+          fill: i === 0 ? faint(colour) : undefined,
           width: 1.6,
           points: { show: false },
-          value: (_, v, __, at) => (at == null ? '' : v == null ? '–' : text(v)), // the tiles have the latest ones, over a minute
+          value: (_, v, __, at) => (at == null ? '' : v == null ? '–' : text(v)), // no values without a pointer: the figures of the page show the last minute
         };
       })],
     }, data, el);
@@ -243,13 +242,13 @@
     drawAll();
   });
 
-  // Parts of a page that were opened or closed stay so when the page is renewed.
+  // Parts of a page stay open or closed over a refresh.
   const folds = new Map();
   const foldName = (d) => d.querySelector('summary').textContent;
   document.addEventListener('toggle', (e) => { if (e.target.matches('main details.fold')) folds.set(foldName(e.target), e.target.open); }, true);
   const keepFolds = () => document.querySelectorAll('main details.fold').forEach((d) => { if (folds.has(foldName(d))) d.open = folds.get(foldName(d)); });
 
-  // What stays in sight: console.css says what these are for.
+  // Heights and marks for the sticky parts in console.css.
   const measure = () => {
     const put = (name, el) => document.documentElement.style.setProperty(name, `${el?.offsetHeight || 0}px`);
     put('--above', document.querySelector('header.top'));
@@ -260,7 +259,7 @@
   };
   addEventListener('resize', measure);
 
-  // Selections: a box in the head of a table for all rows, a count in the bar of actions.
+  // Selections: the box in the head of a table selects all rows; the bar of actions shows the count.
   const selection = () => {
     const bar = document.getElementById('selected');
     if (!bar) { selecting = false; return; }
@@ -283,7 +282,7 @@
     if (e.target.matches('[data-submit-on-change]')) e.target.form.requestSubmit();
   });
 
-  // Empty fields need not stand in the URL of a filter.
+  // Empty fields stay out of the URL of a filter.
   document.addEventListener('submit', (e) => {
     if (e.target.method !== 'get') return;
     const empty = [...e.target.elements].filter((f) => f.name && f.value === '' && !f.disabled);
@@ -291,7 +290,7 @@
     setTimeout(() => empty.forEach((f) => { f.disabled = false; }), 0);
   });
 
-  // Filters are saved by name in the browser, apart for each page.
+  // Filters are saved by name in the browser, separately for each page.
   const path = () => document.getElementById('saved-filters')?.dataset.path || 'jobs';
   const saved = () => { try { return JSON.parse(localStorage.getItem(`filters ${path()}`)) || {}; } catch { return {}; } };
   const save = (all) => { localStorage.setItem(`filters ${path()}`, JSON.stringify(all)); showSaved(); };
@@ -323,7 +322,7 @@
     document.getElementById('save-filter').open = false;
   };
 
-  // Browsers have a clipboard on pages over TLS or of the same machine only; elsewhere a selected field is copied.
+  // Browsers offer a clipboard only over TLS or on localhost; otherwise the text is copied from a selected field.
   const toClipboard = async (text) => {
     if (navigator.clipboard) { await navigator.clipboard.writeText(text); return true; }
     const field = document.createElement('textarea');
@@ -357,7 +356,7 @@
       e.preventDefault();
       saveFilter();
     } else if (e.key === 'Enter' && e.target.matches?.('form[method="post"] .sheet input')) {
-      e.preventDefault(); // the form has several actions: that of the sheet is meant
+      e.preventDefault(); // the form has several actions: press the one of the sheet
       e.target.closest('.sheet').querySelector('button').click();
     } else if (e.key === '/' && !field && !e.ctrlKey && !e.metaKey && !e.altKey) {
       const jump = document.querySelector('[data-jump]');
@@ -370,7 +369,7 @@
     if (e.key === 'Enter' && e.target.matches?.('main form[method="post"] input[type="checkbox"]')) e.preventDefault();
   });
 
-  // Searches are completed while they are typed. A list offers whole lines: the browser puts one of them in place of the field's value.
+  // Searches are completed while they are typed. The list offers whole lines, because the browser replaces the value of the field.
   let completing = 0;
   document.addEventListener('input', (e) => {
     const { list, value } = e.target;
@@ -382,7 +381,7 @@
     }, 120);
   });
 
-  // A search that has found nothing yet goes on.
+  // A search without a result so far continues with its next page.
   let searching = '';
   const search = () => {
     const next = document.querySelector('[data-continue]');
