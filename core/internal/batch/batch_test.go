@@ -11,7 +11,7 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// fixture is batches with a table, and a test in the place of the machine.
+// fixture has the batches of a table; the test takes the place of the machine.
 type fixture struct {
 	*testing.T
 	table   *tabletest.Table
@@ -62,7 +62,7 @@ func (f *fixture) end(seq uint64, success bool) {
 	f.check()
 }
 
-// want compares the states of the callback jobs with those wanted.
+// want compares the states of the callback jobs.
 func (f *fixture) want(g *Batch, complete, success core.CallbackState) {
 	f.Helper()
 	if i := g.Info(); i.Complete != complete || i.Success != success {
@@ -216,8 +216,8 @@ func TestBatchesAreListedFromBothEnds(t *testing.T) {
 	}
 }
 
-// FuzzBatches opens, commits and reopens batches within each other while members end. The counters must agree after each step, and no
-// callback that is due is withheld.
+// FuzzBatches opens, commits and reopens nested batches while members end. After each step, the counters must agree, and every due
+// callback must be released.
 func FuzzBatches(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 3, 4, 5, 6, 0, 8, 1, 9, 3})
 	f.Add([]byte("batches in batches, with members that end"))

@@ -36,7 +36,7 @@ func TestBatchThatMayHaveLostMembersCannotSucceed(t *testing.T) {
 	}
 }
 
-// decoded is a stored batch for comparison; the text if it is none.
+// decoded returns a stored batch for comparison, or the value itself if it is not a batch.
 func decoded(t *testing.T, number string, value []byte) any {
 	t.Helper()
 	g, err := decode(Prefix+number, value)

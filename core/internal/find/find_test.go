@@ -13,7 +13,7 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// host is a machine without connections; batches are batches with their parents.
+// host is a machine without connections; batches has the parent of each batch.
 type host struct{ batches map[uint64]uint64 }
 
 // ConnName implements Host.
@@ -37,7 +37,7 @@ type fixture struct {
 	climbs Climbs
 }
 
-// setup makes jobs of several queues, types, tags, priorities and states, which a seed decides.
+// setup adds jobs of several queues, types, tags, priorities and states, chosen by a seed.
 func setup(t *testing.T, seed uint64, jobs int) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
@@ -96,7 +96,7 @@ func (f *fixture) pages(op core.Find, limit int, effort Effort) (seqs []uint64, 
 	return nil, 0, false
 }
 
-// expect is the same, by a look at every job.
+// expect returns the same as pages by examining every job.
 func (f *fixture) expect(op *core.Find, matches func(queue, typ, tag string, priority int64, state core.State) bool) (seqs []uint64) {
 	all := slices.Clone(f.jobs)
 	slices.SortFunc(all, func(a, b uint32) int {
@@ -134,7 +134,7 @@ type filterCase struct {
 	matches func(queue, typ, tag string, priority int64, state core.State) bool
 }
 
-// filters are conditions, each with what it means.
+// filters are filters, each with a function that does the same.
 func filters() []filterCase {
 	one := int64(1)
 	return []filterCase{
@@ -237,7 +237,7 @@ func TestStatesThatAnOrderDoesNotHaveAreRefused(t *testing.T) {
 	}
 }
 
-func TestListOmitsJobsThatTakeTheirPlaceAfterItBegan(t *testing.T) {
+func TestListOmitsJobsPlacedAfterItBegan(t *testing.T) {
 	t.Parallel()
 	f := setup(t, 3, 0)
 	for range 4 {
@@ -257,7 +257,7 @@ func TestListOmitsJobsThatTakeTheirPlaceAfterItBegan(t *testing.T) {
 	}
 }
 
-// FuzzCursor reads cursors from clients: each is refused, or begins a list that ends.
+// FuzzCursor: every cursor is refused, or starts a list that ends.
 func FuzzCursor(f *testing.F) {
 	f.Add(uint8(0), false, "AQAAAAAAAAE")
 	f.Add(uint8(1), true, "AQEBAAACAAFxMQ")

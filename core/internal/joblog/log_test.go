@@ -12,7 +12,7 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// fixture is the log of one leased job, and what is on disk of it.
+// fixture is the log of one leased job and its documents on disk.
 type fixture struct {
 	*testing.T
 	table *tabletest.Table
@@ -182,8 +182,8 @@ func TestRemovedJobLeavesNoLog(t *testing.T) {
 	}
 }
 
-// FuzzLog appends lines of any length, in batches of any size, and forgets the end of the log now and then. Lines are kept whole up to the
-// bounds, and within them.
+// FuzzLog appends lines of any length, in batches of any size, and sometimes forgets the end of the log. All lines within the bounds are
+// kept whole.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte{1, 200, 3, 255, 255, 0, 9, 7, 255}, "text of a line")
 	f.Fuzz(func(t *testing.T, steps []byte, text string) {

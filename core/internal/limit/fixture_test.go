@@ -11,7 +11,7 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// fixture is limits with a table, and a test in the place of the machine.
+// fixture has the limits of a table; the test is their Host.
 type fixture struct {
 	*testing.T
 	table   *tabletest.Table
@@ -100,7 +100,7 @@ func (f *fixture) ready(h uint32) {
 	f.rules.PushReady(f.rules.queues[e.Queue], h)
 }
 
-// next leases the next job of a queue to a client; zero: limits let none go.
+// next leases the next job of a queue to a client; zero: limits allow none.
 func (f *fixture) next(queue string, client int) uint32 {
 	q := f.queue(queue)
 	who := Asker{Client: core.ClientID(client), Lease: &core.Lease{Holder: core.HeldByConn}} //nolint:gosec // small
@@ -130,7 +130,7 @@ func (f *fixture) next(queue string, client int) uint32 {
 	return h
 }
 
-// want leases jobs of a queue until limits let none go, and compares their numbers with those wanted.
+// want leases jobs of a queue until limits allow none, and compares their numbers.
 func (f *fixture) want(queue string, client int, seqs ...uint64) {
 	f.Helper()
 	var have []uint64
@@ -180,7 +180,7 @@ func (f *fixture) finish(seqs ...uint64) {
 	f.check()
 }
 
-// advance lets time pass, and calls what is due.
+// advance lets time pass, and handles due deadlines.
 func (f *fixture) advance(d time.Duration) {
 	f.table.Now = f.table.Now.Add(d)
 	for o, due := f.table.Timers.PopDue(f.table.Now); due; o, due = f.table.Timers.PopDue(f.table.Now) {
@@ -202,7 +202,7 @@ func (f *fixture) advance(d time.Duration) {
 	f.check()
 }
 
-// check verifies that nothing is miscounted.
+// check verifies all counters.
 func (f *fixture) check() {
 	f.Helper()
 	c := f.rules.NewCheck(f.Errorf)

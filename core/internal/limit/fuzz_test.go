@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// FuzzHandOut lets limits, jobs, workers and time change at random. The counters must agree after each step, and no more jobs are leased
-// than a limit of the whole queue allows when it lets one go.
+// FuzzHandOut changes limits, jobs, workers and time at random. After each step, the counters must agree, and a queue must not have more
+// leases than its limit allowed when the last one was granted.
 func FuzzHandOut(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100})
 	f.Add([]byte("limits of types, keys and queues change while jobs are leased and finished"))
@@ -61,7 +61,7 @@ func FuzzHandOut(f *testing.F) {
 	})
 }
 
-// FuzzPolicyIsRestored reads what a store may have: all that is accepted is put in force, stored, and read again as the same.
+// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and restored again.
 func FuzzPolicyIsRestored(f *testing.F) {
 	f.Add([]byte(`{"limits":[{"leased":2,"slot_for":1000000000},{"scope":1,"name":"VA==","rate":0.5,"burst":3}],"key":1,"tag":"c","fair":true,"weights":{"a":2}}`))
 	f.Add([]byte(`{"limits":[{"rate":1e300}],"key":2}`))

@@ -57,7 +57,7 @@ func TestLimitOfEachKeyHoldsForKeysSeparately(t *testing.T) {
 	f.want("q", 1, 2, 5)
 }
 
-func TestLimitAppliesToJobsThatAreThere(t *testing.T) {
+func TestLimitAppliesToExistingJobs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.submit("q type=slow", "q type=slow", "q type=slow", "q type=slow")
@@ -72,7 +72,7 @@ func TestLimitAppliesToJobsThatAreThere(t *testing.T) {
 	f.want("q", 1, 3, 4)
 }
 
-func TestRateLetsLeasesGoAsTimePasses(t *testing.T) {
+func TestRateAllowsLeasesAsTimePasses(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Rate: 1, Burst: 2}})
@@ -104,7 +104,7 @@ func TestSlotBecomesFreeWhileLeaseContinues(t *testing.T) {
 	f.finish(1, 2, 3)
 }
 
-func TestCostCountsAsSoManyLeases(t *testing.T) {
+func TestCostCountsAsSeveralLeases(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 4}})
@@ -170,7 +170,7 @@ func TestSharedLimitHoldsForQueuesTogether(t *testing.T) {
 	f.want("other", 2, 5)
 }
 
-func TestRefusalsOfLimits(t *testing.T) {
+func TestInvalidLimitsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.limit(core.QueueLimit{Queue: "file", FromConfig: true, Throttle: core.Throttle{Leased: 1}})
@@ -203,7 +203,7 @@ func TestRefusalsOfLimits(t *testing.T) {
 	}
 }
 
-func TestRefusalsOfSharings(t *testing.T) {
+func TestInvalidSharingsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	tag := core.JobKey{Kind: core.KeyTag, Tag: "c"}

@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// fixture is links with a table, and a test in the place of the machine.
+// fixture has the links of a table; the test is their Host.
 type fixture struct {
 	*testing.T
 	table *tabletest.Table
@@ -200,7 +200,7 @@ func TestResolvedDependencies(t *testing.T) {
 }
 
 // FuzzLinks submits and ends jobs with random links. Both ends of each link must agree after each step, and a job that is not broken is
-// blocked just as long as one of its dependencies is open.
+// blocked exactly while one of its dependencies is open.
 func FuzzLinks(f *testing.F) {
 	f.Add([]byte{0, 17, 34, 51, 4, 5, 20, 7, 9})
 	f.Add([]byte("jobs wait for jobs, and parents for their children"))

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// condition reads what must hold of a job: from=ready,leased epoch=2 in=QUEUE by=WORKER.
+// condition reads a condition: from=ready,leased epoch=2 in=QUEUE by=WORKER.
 func (r *reader) condition() core.Condition {
 	is := core.Condition{HasEpoch: r.flag("epoch"), Epoch: r.count("epoch"), Queue: r.Option("in"), Worker: r.Option("by"), LeasedAt: r.instant("since")}
 	if v := r.Option("from"); v != "" {
@@ -32,7 +32,7 @@ func (r *reader) refs(name string) (all []core.Ref) {
 	return all
 }
 
-// words reads a list of words; "none" is an empty one.
+// words reads a list of words; "none" is the empty list.
 func (r *reader) words(name string) []string {
 	v := r.Option(name)
 	if v == "" || v == "none" {

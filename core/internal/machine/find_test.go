@@ -13,7 +13,7 @@ import (
 	"broker/core/internal/table"
 )
 
-// library is a machine full of jobs in all states, some of which change between the pages of a list.
+// library is a machine with jobs in all states, some of which change between the pages of a list.
 type library struct {
 	t       *testing.T
 	m       *Machine
@@ -79,7 +79,7 @@ func (l *library) note(seq uint64) {
 	}
 }
 
-// change does something to some job; those that wait for it may change too.
+// change changes a random job, and notes the jobs whose states have changed.
 func (l *library) change() {
 	l.now++
 	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))} //nolint:gosec // small
@@ -116,7 +116,7 @@ func (l *library) states() map[uint64]core.State {
 	return all
 }
 
-// everything is what a Find lists at once, if nothing bounds it.
+// everything returns the result of a Find without limits.
 func (l *library) everything(op core.Find) (all []uint64) {
 	was := l.m.effort
 	l.m.effort = find.UsualEffort

@@ -30,7 +30,7 @@ func (p *player) showLog(c *coretest.Command) error {
 	if err != nil {
 		return err
 	}
-	chunks, err := core.DecodeLog(p.shelf.logOf(seq))
+	chunks, err := core.DecodeLog(p.store.logOf(seq))
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func TestLogsAreBounded(t *testing.T) {
 		p := newPlayer()
 		worker := p.m.OpenClient(0, core.ClientOptions{Protocol: core.HTTP})
 		do := func(op core.Op) core.Reply {
-			p.shelf.apply(p.m, p.clk.Now(), worker, op)
-			replies, _ := p.shelf.take(p.m, worker)
+			p.store.apply(p.m, p.clk.Now(), worker, op)
+			replies, _ := p.store.take(p.m, worker)
 			return replies[len(replies)-1]
 		}
 		do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}})
@@ -74,7 +74,7 @@ func TestLogsAreBounded(t *testing.T) {
 			if _, err := p.commit(); err != nil {
 				t.Fatal(err)
 			}
-			checkLog(t, name, p.shelf.logOf(1), total)
+			checkLog(t, name, p.store.logOf(1), total)
 		}
 	}
 }
@@ -120,8 +120,8 @@ func TestLinesAreRefusedInOlderFormats(t *testing.T) {
 	p.boot()
 	worker := p.m.OpenClient(0, core.ClientOptions{Protocol: core.HTTP})
 	do := func(op core.Op) core.Reply {
-		p.shelf.apply(p.m, p.clk.Now(), worker, op)
-		replies, _ := p.shelf.take(p.m, worker)
+		p.store.apply(p.m, p.clk.Now(), worker, op)
+		replies, _ := p.store.take(p.m, worker)
 		return replies[len(replies)-1]
 	}
 	seq := do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}}).Seq

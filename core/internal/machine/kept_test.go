@@ -52,7 +52,7 @@ func TestManyIdleQueuesAreForgotten(t *testing.T) {
 func TestKeptQueuesAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound, names = 10_000, 10_100
-	clk, shelf := coretest.NewClock(), newShelf()
+	clk, shelf := coretest.NewClock(), newMemStore()
 	m := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	push := func(name string) {
@@ -71,7 +71,7 @@ func TestKeptQueuesAreBounded(t *testing.T) {
 		if err := m.Check(); err != nil {
 			t.Fatal(err)
 		}
-		for name := range shelf.marks {
+		for name := range shelf.meta {
 			if strings.HasPrefix(name, "core/queue/") {
 				n++
 			}
@@ -97,7 +97,7 @@ func TestKeptQueuesAreBounded(t *testing.T) {
 	m.Take(c, nil)
 	push("new-1")
 	push("new-2")
-	if n := kept(); n != bound || shelf.marks["core/queue/new-1"] == nil {
+	if n := kept(); n != bound || shelf.meta["core/queue/new-1"] == nil {
 		t.Fatalf("%d names are kept, want %d with the first new one", n, bound)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-// lookOp makes the operations that look for something; nil: verb is none of them.
+// lookOp returns the operation of a command that lists or finds something; nil: it is another command.
 func (r *reader) lookOp(verb string, tag uint64) core.Op {
 	switch verb {
 	case "list-clients":
@@ -94,7 +94,7 @@ var jobOrders = map[string]core.Order{
 	"leased": core.OrderLeased, "died": core.OrderDied, "finished": core.OrderFinished,
 }
 
-// find reads the options of a Find; -next goes on where the last one has ended.
+// find reads the options of a Find; -next continues the last one.
 func (r *reader) find(tag uint64) core.Op {
 	list := func(name string) []string {
 		if v := r.Option(name); v != "" {
@@ -136,7 +136,7 @@ func (r *reader) find(tag uint64) core.Op {
 	return op
 }
 
-// seriesText writes the points of a series in which there is anything.
+// seriesText writes the points of a series that are not zero.
 func (p *player) seriesText(s *core.Series) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d points", len(s.Points))
@@ -214,7 +214,7 @@ func (r *reader) clientID(name string) core.ClientID {
 	return 0
 }
 
-// lookReply writes what came of lookOp.
+// lookReply writes the reply to a lookOp.
 func (p *player) lookReply(r *core.Reply) string {
 	var lines []string
 	for i := range r.Clients {
@@ -268,7 +268,7 @@ func (p *player) heldText(held []core.HeldJob) (text string) {
 	return text
 }
 
-// why says what a job waits for, and what else is only known of single jobs.
+// why writes why a job waits, and other data that lists of jobs lack.
 func (p *player) why(name string) error {
 	ref, err := p.ref(name)
 	if err != nil {

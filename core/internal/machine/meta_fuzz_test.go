@@ -13,8 +13,8 @@ import (
 // storedSchedule is the definition of a schedule of a job of queue q.
 const storedSchedule = `{"every":10000000000,"job":"AQABcQ==","backlog":2,"missed":2,"max_missed":3}`
 
-// FuzzMarks: a stored entry is either refused or usable, and if it is stored again, it can be restored.
-func FuzzMarks(f *testing.F) {
+// FuzzMetaEntries: a stored entry is either refused or usable, and if it is stored again, it can be restored.
+func FuzzMetaEntries(f *testing.F) {
 	kinds := []string{"core/seq", "core/totals", "core/history/", "core/queue/", "core/group/", "", "core/series/"}
 	for kind, seed := range []struct{ name, value string }{
 		{"", "\x00\x00\x00\x00\x00\x00\x00\x07"},

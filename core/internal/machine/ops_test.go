@@ -90,7 +90,7 @@ func (r *reader) id(name string) string {
 	return ref.ID
 }
 
-func (r *reader) marks() []core.MetaEntry {
+func (r *reader) meta() []core.MetaEntry {
 	v := r.Option("mark")
 	if v == "" {
 		return nil
@@ -190,7 +190,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 	case "withdraw":
 		op = &core.CancelLease{}
 	case "mark":
-		op = &core.WriteMeta{Tag: tag, Entries: r.marks()}
+		op = &core.WriteMeta{Tag: tag, Entries: r.meta()}
 	case "read-mark":
 		op = &core.ReadMeta{Tag: tag, Name: c.Word(2)}
 	case "read-stats":
@@ -225,7 +225,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 }
 
 func (r *reader) submit(tag uint64) core.Op {
-	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.marks(), Window: r.instant("window"), DebounceMs: uint32(r.span("debounce").Milliseconds())}
+	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.meta(), Window: r.instant("window"), DebounceMs: uint32(r.span("debounce").Milliseconds())}
 	op.Watch = map[string]core.Watch{"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun}[r.Option("watch")]
 	return op
 }

@@ -27,15 +27,15 @@ func TestScripts(t *testing.T) {
 	coretest.PlayScripts(t, "testdata/*.txt", *update, func(testing.TB) coretest.Player { return newPlayer() })
 }
 
-// player is one section of a script: a machine on a shelf, with clients that have names.
+// player is one section of a script: a machine, its store, and named clients.
 type player struct {
 	clk     *coretest.Clock
 	start   core.Instant
 	opts    machine.Options
 	m       *machine.Machine
-	shelf   *shelf
+	store   *memStore
 	clients []*actor
-	looker  core.ClientID // sees what the script does not show
+	looker  core.ClientID // for operations that are not in the script
 	before  map[uint64]core.State
 	lines   []string
 	tags    uint64
@@ -52,20 +52,20 @@ type actor struct {
 }
 
 func newPlayer() *player {
-	p := &player{clk: coretest.NewClock(), shelf: newShelf()}
+	p := &player{clk: coretest.NewClock(), store: newMemStore()}
 	p.start = p.clk.Now()
 	p.opts = machine.Options{Persist: true, Await: true, DefaultLease: 30 * time.Minute, CacheBytes: 1 << 20, Wakeup: -1}
 	p.boot()
 	return p
 }
 
-// boot makes a machine of what is on the shelf, with no clients.
+// boot makes a machine of what is stored, with no clients.
 func (p *player) boot() {
 	p.opts.Random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable
 	p.opts.StartedAt = p.clk.Now()
 	p.m = machine.New(p.opts)
 	if p.opts.Persist {
-		if err := p.shelf.load(p.m, p.clk.Now()); err != nil {
+		if err := p.store.load(p.m, p.clk.Now()); err != nil {
 			panic(err)
 		}
 		if _, err := p.commit(); err != nil {
@@ -102,7 +102,7 @@ func (p *player) Do(c *coretest.Command) (string, error) {
 // Check implements coretest.Player.
 func (p *player) Check() error { return p.m.Check() }
 
-// direct does what concerns no client; false: it is a client's.
+// direct runs the commands that are no operations of a client; known is false for others.
 func (p *player) direct(c *coretest.Command) (known bool, err error) {
 	known = true
 	switch c.Word(0) {
@@ -154,7 +154,7 @@ func (p *player) direct(c *coretest.Command) (known bool, err error) {
 
 // options starts the section anew with another machine.
 func (p *player) options(c *coretest.Command) error {
-	p.shelf = newShelf()
+	p.store = newMemStore()
 	p.opts.Persist = c.Option("memory") == ""
 	p.opts.Await = p.opts.Persist && c.Option("relaxed") == ""
 	for name, set := range map[string]func(int){
@@ -179,7 +179,7 @@ func (p *player) options(c *coretest.Command) error {
 func (p *player) commit() ([]string, error) {
 	var s machine.Sealed
 	p.m.Seal(&s)
-	lines, err := p.shelf.put(&s.Batch)
+	lines, err := p.store.put(&s.Batch)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (p *player) act(c *coretest.Command) error {
 		op, a.list = &core.Atomic{Tag: tag, Ops: a.list}, nil
 	}
 	a.tags[tag] = show
-	p.shelf.apply(p.m, p.clk.Now(), a.id, op)
+	p.store.apply(p.m, p.clk.Now(), a.id, op)
 	return nil
 }
 
@@ -254,7 +254,7 @@ func (p *player) collect() error {
 		if a.muted {
 			continue
 		}
-		replies, needs := p.shelf.take(p.m, a.id)
+		replies, needs := p.store.take(p.m, a.id)
 		for i, r := range replies {
 			show, known := a.tags[r.Tag]
 			if !known {
@@ -264,7 +264,7 @@ func (p *player) collect() error {
 				return fmt.Errorf("%s: a reply waits for commit %d, the open one is %d", a.name, r.Commit, p.m.Open())
 			}
 			w, needed := needs[i]
-			if err := p.shelf.complete(&r, w, needed); err != nil {
+			if err := p.store.complete(&r, w, needed); err != nil {
 				return err
 			}
 			text := p.reply(r)

@@ -96,8 +96,8 @@ func policies(all []core.PolicyInfo) string {
 	return strings.Join(lines, "\n")
 }
 
-// policy is any policy of the queues and types of this life.
-func (l *life) policy() core.Op {
+// policy returns a random change of a policy.
+func (l *history) policy() core.Op {
 	op := &core.PutPolicy{Scope: core.PolicyScope(l.rng.IntN(2)), Name: l.queue(), Remove: core.PolicyFields(l.rng.IntN(core.AllPolicyFields + 1))}
 	op.Set = core.JobPolicy{
 		Has: core.PolicyFields(l.rng.IntN(core.AllPolicyFields + 1)), MaxAttempts: uint32(l.rng.IntN(4)), MaxFails: uint32(l.rng.IntN(4)),

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// change is any operation that gives a job other fields, another place or another holder.
-func (l *life) change() core.Op {
+// change returns a random operation that changes the fields, the queue or the holder of a job.
+func (l *history) change() core.Op {
 	ref, is := l.ref(), l.condition()
 	switch l.rng.IntN(9) {
 	case 0:
@@ -35,8 +35,8 @@ func (l *life) change() core.Op {
 	return &core.Update{Ref: ref, If: is, Set: l.set()}
 }
 
-// atomic is some of the other operations together.
-func (l *life) atomic(p core.Protocol) core.Op {
+// atomic returns a list of random operations.
+func (l *history) atomic(p core.Protocol) core.Op {
 	op := &core.Atomic{}
 	for range l.rng.IntN(4) {
 		switch l.rng.IntN(8) {
@@ -53,10 +53,10 @@ func (l *life) atomic(p core.Protocol) core.Op {
 	return op
 }
 
-func (l *life) refs() []core.Ref { return []core.Ref{l.ref(), l.ref()}[:l.rng.IntN(3)] }
+func (l *history) refs() []core.Ref { return []core.Ref{l.ref(), l.ref()}[:l.rng.IntN(3)] }
 
 // set changes some fields.
-func (l *life) set() (set core.JobChange) {
+func (l *history) set() (set core.JobChange) {
 	maybe(l, &set.Priority, l.priority)
 	maybe(l, &set.Type, func() string { return []string{"", "q1", "another"}[l.rng.IntN(3)] })
 	maybe(l, &set.Tags, func() []string { return [][]string{nil, {"c"}, {"a:1"}, {"a:3"}}[l.rng.IntN(4)] })
@@ -74,15 +74,15 @@ func (l *life) set() (set core.JobChange) {
 	return set
 }
 
-func maybe[T any](l *life, to **T, value func() T) {
+func maybe[T any](l *history, to **T, value func() T) {
 	if l.maybe(5) {
 		v := value()
 		*to = &v
 	}
 }
 
-// schedule is any operation on schedules.
-func (l *life) schedule() core.Op {
+// schedule returns a random operation on schedules.
+func (l *history) schedule() core.Op {
 	name := fmt.Sprint("schedule ", l.rng.IntN(3))
 	switch l.rng.IntN(6) {
 	case 0:
@@ -113,8 +113,8 @@ func (l *life) schedule() core.Op {
 	return &core.PutSchedule{Schedule: s, Create: l.maybe(3), Revision: uint64(l.rng.IntN(4) / 3)}
 }
 
-// limit is any operation on the limits of a queue.
-func (l *life) limit(q string) core.Op {
+// limit returns a random operation on the limits of a queue.
+func (l *history) limit(q string) core.Op {
 	scope, name, fromConfig := core.LimitScope(l.rng.IntN(3)), "", l.maybe(3)
 	if scope != core.ScopeQueue && l.maybe(2) {
 		name = []string{"a", "T", "key 1", "key 2"}[l.rng.IntN(4)]

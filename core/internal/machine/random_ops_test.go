@@ -7,31 +7,31 @@ import (
 	"broker/core"
 )
 
-// maybe is true once in n times.
-func (l *life) maybe(n int) bool { return l.rng.IntN(n) == 0 }
+// maybe returns true once in n times.
+func (l *history) maybe(n int) bool { return l.rng.IntN(n) == 0 }
 
-func (l *life) queue() string { return queue(l.rng.IntN(l.queues)) }
+func (l *history) queue() string { return queue(l.rng.IntN(l.queues)) }
 
-func (l *life) soon() core.Instant {
+func (l *history) soon() core.Instant {
 	return l.clk.Now().Add(time.Duration(l.rng.IntN(40_000)-1000) * time.Millisecond)
 }
 
-func (l *life) span() time.Duration { return time.Duration(1+l.rng.IntN(20_000)) * time.Millisecond }
+func (l *history) span() time.Duration { return time.Duration(1+l.rng.IntN(20_000)) * time.Millisecond }
 
-// seq is a number that was given out, more likely a late one; 1 if there is none yet.
-func (l *life) seq() uint64 {
+// seq returns the number of one of the last 25 stored jobs; 1 if there is none.
+func (l *history) seq() uint64 {
 	if len(l.seqs) == 0 {
 		return 1
 	}
 	return l.seqs[len(l.seqs)-1-l.rng.IntN(min(len(l.seqs), 25))]
 }
 
-func (l *life) ref() core.Ref { return core.Ref{Seq: l.seq()} }
+func (l *history) ref() core.Ref { return core.Ref{Seq: l.seq()} }
 
-// leanings gives the life its habits: how many queues and clients it has, and which kinds of operation are rare or
-// frequent in it. What takes several rare things in a row would hardly ever happen if all lives were alike.
-func (l *life) leanings() {
-	l.queues, l.crowd, l.favourite = 1+l.rng.IntN(4), 2+l.rng.IntN(5), l.rng.IntN(orders)
+// setWeights chooses the numbers of queues and clients, and how often each kind of operation is applied. With the same weights for all
+// seeds, several rare operations would hardly ever follow each other.
+func (l *history) setWeights() {
+	l.queues, l.clientCount, l.usualAdmin = 1+l.rng.IntN(4), 2+l.rng.IntN(5), l.rng.IntN(adminOps)
 	l.kinds = []kind{
 		{28, l.submit},
 		{20, func(core.Protocol) core.Op { return l.lease() }},
@@ -52,14 +52,14 @@ func (l *life) leanings() {
 	}
 }
 
-// kind is a kind of operations, and how often it is done beside the others.
+// kind is a kind of operation and its relative frequency.
 type kind struct {
 	weight int
 	make   func(core.Protocol) core.Op
 }
 
-// op is any operation at all.
-func (l *life) op(p core.Protocol) core.Op {
+// op returns a random operation.
+func (l *history) op(p core.Protocol) core.Op {
 	sum := 0
 	for _, k := range l.kinds {
 		sum += k.weight
@@ -73,7 +73,7 @@ func (l *life) op(p core.Protocol) core.Op {
 	panic("no kind of operation")
 }
 
-func (l *life) submit(p core.Protocol) core.Op {
+func (l *history) submit(p core.Protocol) core.Op {
 	j := l.job(p)
 	op := &core.Submit{Job: j, Watch: core.Watch(l.rng.IntN(4))}
 	if j.Unique == core.UniqueReplace && l.maybe(2) {
@@ -103,13 +103,13 @@ func (l *life) submit(p core.Protocol) core.Op {
 	return op
 }
 
-// priority is one of few, two of which differ only beyond 32 bits.
-func (l *life) priority() int64 {
+// priority returns one of few priorities, two of which differ only beyond 32 bits.
+func (l *history) priority() int64 {
 	return []int64{-1, 0, 1, -1, 0, 1, core.MinPriority, core.MinPriority + 1<<32}[l.rng.IntN(8)]
 }
 
-// job has every policy that a job may have.
-func (l *life) job(p core.Protocol) *core.Job {
+// job returns a random job; it may have any policy.
+func (l *history) job(p core.Protocol) *core.Job {
 	j := &core.Job{
 		Queue: l.queue(), Origin: p, Body: make([]byte, l.rng.IntN(300)), Priority: l.priority(),
 		MaxAttempts: uint32(l.rng.IntN(4)), MaxFails: uint32(l.rng.IntN(4)), Backoff: core.Backoff(l.rng.IntN(2)),
@@ -150,7 +150,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 	return j
 }
 
-func (l *life) lease() core.Op {
+func (l *history) lease() core.Op {
 	op := &core.Lease{Pick: core.Pick(l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
 	if op.Pick == core.PickInOrder && op.Worker == "worker 1" {
 		op.Pick = core.PickFirst
@@ -171,7 +171,7 @@ func (l *life) lease() core.Op {
 	return op
 }
 
-func (l *life) finish() core.Op {
+func (l *history) finish() core.Op {
 	claim, ref := core.FinishAuthority(l.rng.IntN(3)), l.ref()
 	switch l.rng.IntN(6) {
 	case 0:
@@ -194,7 +194,7 @@ func (l *life) finish() core.Op {
 	return &core.Complete{Ref: ref, Authority: claim, Result: []byte("result")}
 }
 
-func (l *life) order() core.Op {
+func (l *history) order() core.Op {
 	ref, is := l.ref(), l.condition()
 	switch l.rng.IntN(8) {
 	case 6:
@@ -221,8 +221,8 @@ func (l *life) order() core.Op {
 	return &core.Await{Ref: ref, Deadline: l.soon()}
 }
 
-// condition is mostly none.
-func (l *life) condition() (is core.Condition) {
+// condition returns a random condition, usually none.
+func (l *history) condition() (is core.Condition) {
 	switch l.rng.IntN(9) {
 	case 0, 1:
 		is = core.InState(core.States[l.rng.IntN(len(core.States))], core.Ready)
@@ -238,7 +238,7 @@ func (l *life) condition() (is core.Condition) {
 	return is
 }
 
-func (l *life) worker() core.Op {
+func (l *history) worker() core.Op {
 	switch l.rng.IntN(8) {
 	case 0:
 		return &core.CancelLease{}
@@ -250,14 +250,14 @@ func (l *life) worker() core.Op {
 	return &core.Register{Queue: l.queue(), LeaseFor: l.span() * time.Duration(l.rng.IntN(2))}
 }
 
-// orders is how many kinds of order admin has.
-const orders = 16
+// adminOps is the number of cases of admin.
+const adminOps = 16
 
-func (l *life) admin() core.Op {
+func (l *history) admin() core.Op {
 	q := l.queue()
-	n := l.rng.IntN(orders)
+	n := l.rng.IntN(adminOps)
 	if l.maybe(2) {
-		n = l.favourite
+		n = l.usualAdmin
 	}
 	switch n {
 	case 0:
@@ -298,7 +298,7 @@ func (l *life) admin() core.Op {
 	return &core.Drain{}
 }
 
-func (l *life) batch() core.Op {
+func (l *history) batch() core.Op {
 	number := uint64(1)
 	if n := len(l.groups); n > 0 {
 		number = l.groups[n-1-l.rng.IntN(min(n, 4))]

@@ -16,7 +16,7 @@ import (
 
 // TestRandomOperationsKeepTheInvariants applies random operations of every kind and checks the machine after each. From
 // time to time, it restores a second machine from the stored data, which must be in the same state. RANDOM_SEEDS is the
-// number of lives (default 60), RANDOM_FIRST the first seed.
+// number of histories (default 60), RANDOM_FIRST the first seed.
 func TestRandomOperationsKeepTheInvariants(t *testing.T) {
 	t.Parallel()
 	number := func(name string, otherwise int) uint64 {
@@ -28,7 +28,7 @@ func TestRandomOperationsKeepTheInvariants(t *testing.T) {
 	first := number("RANDOM_FIRST", 1)
 	for seed := first; seed < first+number("RANDOM_SEEDS", 60); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			l := newLife(seed)
+			l := newHistory(seed)
 			for range 1200 {
 				if err := l.step(); err != nil {
 					t.Fatalf("%v\n%s", err, strings.Join(l.log, "\n"))
@@ -38,31 +38,31 @@ func TestRandomOperationsKeepTheInvariants(t *testing.T) {
 	}
 }
 
-// life is one random history.
-type life struct {
-	rng     *rand.Rand
-	clk     *coretest.Clock
-	opts    machine.Options
-	m       *machine.Machine
-	shelf   *shelf
-	clients []core.ClientID
-	protos  map[core.ClientID]core.Protocol
-	seqs    []uint64 // of stored jobs, the newest last
-	groups  []uint64
-	queues  int
-	crowd   int // clients at a time
-	kinds   []kind
-	// favourite is the order of an administrator that is given most.
-	favourite int
-	holds     map[core.ClientID]core.Holder // how a client leases
-	byConn    map[uint64]bool               // jobs that a connection has held: not all of that is recorded
-	setBack   bool                          // the clock was
-	log       []string
+// history is a machine to which random operations are applied.
+type history struct {
+	rng         *rand.Rand
+	clk         *coretest.Clock
+	opts        machine.Options
+	m           *machine.Machine
+	store       *memStore
+	clients     []core.ClientID
+	protos      map[core.ClientID]core.Protocol
+	seqs        []uint64 // of stored jobs, the newest last
+	groups      []uint64
+	queues      int
+	clientCount int // clients at a time
+	kinds       []kind
+	// usualAdmin is the most frequent case of admin.
+	usualAdmin int
+	holds      map[core.ClientID]core.Holder // how a client leases
+	byConn     map[uint64]bool               // jobs that a connection has held; their attempts are not always stored
+	setBack    bool                          // the clock was set back
+	log        []string
 }
 
-func newLife(seed uint64) *life {
-	l := &life{
-		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), shelf: newShelf(), byConn: map[uint64]bool{}, //nolint:gosec // repeatable
+func newHistory(seed uint64) *history {
+	l := &history{
+		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), store: newMemStore(), byConn: map[uint64]bool{}, //nolint:gosec // repeatable
 	}
 	l.opts = machine.Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, PoisonAfter: int(seed % 5), StartedAt: l.clk.Now(),
@@ -70,17 +70,17 @@ func newLife(seed uint64) *life {
 	if seed%2 == 0 {
 		l.opts.SortStep = 1 + l.rng.IntN(100)
 	}
-	l.leanings()
+	l.setWeights()
 	l.m = l.boot()
 	l.connect()
 	return l
 }
 
-// boot makes a machine of what is stored.
-func (l *life) boot() *machine.Machine {
+// boot restores a machine from the store.
+func (l *history) boot() *machine.Machine {
 	l.opts.Random, l.opts.StartedAt = rand.New(rand.NewPCG(1, 1)), l.clk.Now() //nolint:gosec // repeatable
 	m := machine.New(l.opts)
-	if err := l.shelf.load(m, l.clk.Now()); err != nil {
+	if err := l.store.load(m, l.clk.Now()); err != nil {
 		panic(err)
 	}
 	c := m.OpenClient(0, core.ClientOptions{})
@@ -97,25 +97,25 @@ func (l *life) boot() *machine.Machine {
 	return m
 }
 
-func (l *life) connect() {
+func (l *history) connect() {
 	l.clients, l.protos, l.holds = nil, map[core.ClientID]core.Protocol{}, map[core.ClientID]core.Holder{}
-	for range l.crowd {
+	for range l.clientCount {
 		l.open()
 	}
 }
 
-func (l *life) open() {
+func (l *history) open() {
 	p := core.Protocols[l.rng.IntN(len(core.Protocols))]
 	c := l.m.OpenClient(0, core.ClientOptions{Protocol: p})
 	l.clients, l.protos[c], l.holds[c] = append(l.clients, c), p, core.Holder(l.rng.IntN(3))
 }
 
-func (l *life) note(format string, args ...any) {
+func (l *history) note(format string, args ...any) {
 	l.log = append(l.log, fmt.Sprintf(format, args...))
 	l.log = l.log[max(0, len(l.log)-40):]
 }
 
-func (l *life) step() error {
+func (l *history) step() error {
 	switch n := l.rng.IntN(100); {
 	case n < 84:
 		c := l.clients[l.rng.IntN(len(l.clients))]
@@ -127,7 +127,7 @@ func (l *life) step() error {
 		if s, is := op.(*core.Submit); is {
 			defer l.note("  %+v", s.Job)
 		}
-		l.shelf.apply(l.m, l.clk.Now(), c, op)
+		l.store.apply(l.m, l.clk.Now(), c, op)
 	case n < 90:
 		d := time.Duration(l.rng.IntN(1+int(time.Second)<<l.rng.IntN(8))) * time.Nanosecond
 		l.note("clock +%v", d)
@@ -170,18 +170,18 @@ func (l *life) step() error {
 }
 
 // listen takes the replies of most clients.
-func (l *life) listen() error {
+func (l *history) listen() error {
 	for _, c := range l.clients {
 		if l.rng.IntN(4) == 0 {
 			continue
 		}
-		replies, needs := l.shelf.take(l.m, c)
+		replies, needs := l.store.take(l.m, c)
 		for i, r := range replies {
-			if r.Seq != 0 && l.shelf.jobs[r.Seq] == nil && r.Job == nil && r.Outcome == nil {
+			if r.Seq != 0 && l.store.jobs[r.Seq] == nil && r.Job == nil && r.Outcome == nil {
 				continue // it was removed from the store before the client looked; the engine says so
 			}
 			w, needed := needs[i]
-			if err := l.shelf.complete(&r, w, needed); err != nil {
+			if err := l.store.complete(&r, w, needed); err != nil {
 				return err
 			}
 			switch {
@@ -208,11 +208,11 @@ func (l *life) listen() error {
 	return nil
 }
 
-func (l *life) commit() error {
+func (l *history) commit() error {
 	l.note("commit")
 	var s machine.Sealed
 	l.m.Seal(&s)
-	if _, err := l.shelf.put(&s.Batch); err != nil {
+	if _, err := l.store.put(&s.Batch); err != nil {
 		return err
 	}
 	l.m.Committed(&s)
@@ -221,11 +221,11 @@ func (l *life) commit() error {
 
 // restart closes all clients, restores a machine from the stored data, compares the two, and continues with the new
 // one.
-func (l *life) restart() error {
+func (l *history) restart() error {
 	for _, c := range l.clients {
 		l.m.CloseClient(l.clk.Now(), c)
 	}
-	l.shelf.apply(l.m, l.clk.Now(), l.m.OpenClient(0, core.ClientOptions{}), &core.Drain{})
+	l.store.apply(l.m, l.clk.Now(), l.m.OpenClient(0, core.ClientOptions{}), &core.Drain{})
 	l.clk.Advance(time.Second) // runs of schedules that were refused are tried again
 	for l.m.Tick(l.clk.Now(), 100) {
 	}
@@ -238,7 +238,7 @@ func (l *life) restart() error {
 	}
 	overdue := l.overdue(l.m)
 	before, after := l.knows(l.m, overdue), l.knows(again, overdue)
-	if l.setBack { // what was due already is due once more
+	if l.setBack { // deadlines that have passed are due again
 		before, after = nil, nil
 	}
 	for i := range max(len(before), len(after)) {
@@ -255,7 +255,7 @@ func (l *life) restart() error {
 
 // overdue are the schedules whose last run was refused, by name. They are tried again within a second. A start tries them at
 // once, and may find room in their queue that was freed in that second.
-func (l *life) overdue(m *machine.Machine) map[string]bool {
+func (l *history) overdue(m *machine.Machine) map[string]bool {
 	c, names := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal}), map[string]bool{}
 	m.Apply(l.clk.Now(), c, []core.Op{&core.ListSchedules{}})
 	for _, s := range m.Take(c, nil)[0].Schedules {
@@ -266,7 +266,7 @@ func (l *life) overdue(m *machine.Machine) map[string]bool {
 }
 
 // knows returns the state that a restart must not change. The positions of the schedules in overdue do not count.
-func (l *life) knows(m *machine.Machine, overdue map[string]bool) (all []string) {
+func (l *history) knows(m *machine.Machine, overdue map[string]bool) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})
 	ask := func(op core.Op) core.Reply {
@@ -279,7 +279,7 @@ func (l *life) knows(m *machine.Machine, overdue map[string]bool) (all []string)
 		if i == nil || i.Ephemeral || i.Unstored {
 			continue
 		}
-		if err := l.shelf.addInspected(&r, l.shelf.jobs[seq]); err != nil {
+		if err := l.store.addInspected(&r, l.store.jobs[seq]); err != nil {
 			panic(err)
 		}
 		if l.byConn[seq] {

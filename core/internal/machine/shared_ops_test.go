@@ -39,8 +39,8 @@ func (p *player) sharedLimits(all []core.SharedLimitInfo) string {
 	return strings.Join(lines, "\n")
 }
 
-// shared is any operation on shared limits.
-func (l *life) shared() core.Op {
+// shared returns a random operation on shared limits.
+func (l *history) shared() core.Op {
 	name := []string{"s1", "s2"}[l.rng.IntN(2)]
 	if l.maybe(4) {
 		return &core.RemoveSharedLimit{Name: name}

@@ -19,7 +19,7 @@ func (p *player) at(i core.Instant) string {
 	return i.Sub(p.start).String()
 }
 
-// changes says which jobs have another state than before.
+// changes writes the jobs whose states have changed.
 func (p *player) changes() {
 	now := p.states()
 	all := maps.Clone(p.before)
@@ -32,25 +32,25 @@ func (p *player) changes() {
 	p.before = now
 }
 
-// recovered says what is there after a start.
+// recovered writes the jobs and their states after a start.
 func (p *player) recovered() {
 	for _, seq := range slices.Sorted(maps.Keys(p.before)) {
 		p.say("%d: %v", seq, p.before[seq])
 	}
 }
 
-// ask does an operation nobody in the script does.
+// ask applies an operation that is not in the script.
 func (p *player) ask(op core.Op) core.Reply {
 	p.m.Apply(p.clk.Now(), p.looker, []core.Op{op})
-	replies, needs := p.shelf.take(p.m, p.looker)
+	replies, needs := p.store.take(p.m, p.looker)
 	w, needed := needs[0]
-	if err := p.shelf.complete(&replies[0], w, needed); err != nil {
+	if err := p.store.complete(&replies[0], w, needed); err != nil {
 		panic(err)
 	}
 	return replies[0]
 }
 
-// look does the commands that show something to the reader of the script; false: it is none of them.
+// look runs the commands that only show something; false: it is another command.
 func (p *player) look(c *coretest.Command) (bool, error) {
 	switch c.Word(0) {
 	case "job":
@@ -99,7 +99,7 @@ func total(counts [len(core.Protocols)]uint64) (n uint64) {
 	return n
 }
 
-// stats says all counters that are not zero.
+// stats writes all counters that are not zero.
 func (p *player) stats() {
 	s := p.m.Stats()
 	p.say("all: %s", totals(s.Totals))
@@ -141,7 +141,7 @@ func totals(t core.Totals) string {
 	return strings.TrimPrefix(b.String(), " ")
 }
 
-// reply writes a reply; what is zero is left out.
+// reply writes a reply without its zero fields.
 func (p *player) reply(r core.Reply) string {
 	var b strings.Builder
 	b.WriteString(p.replyText(&r))
@@ -267,7 +267,7 @@ func (p *player) replyText(r *core.Reply) string {
 	return "unknown reply"
 }
 
-// replies writes what came of a list of operations.
+// replies writes the replies to a list of operations.
 func (p *player) replies(r *core.Reply) string {
 	all := make([]string, len(r.Replies))
 	for i := range r.Replies {
@@ -334,7 +334,7 @@ func (p *player) outcome(o *core.Outcome) string {
 	return text
 }
 
-// info writes what is known of a job, in one line.
+// info writes a JobInfo in one line.
 func (p *player) info(i *core.JobInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %v in %s", i.Seq, i.State, i.Queue)

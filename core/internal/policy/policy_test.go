@@ -13,7 +13,7 @@ import (
 	"broker/core/internal/table/tabletest"
 )
 
-// fixture is policies with a table, and the queues whose policies were replaced.
+// fixture has the policies of a table, and the queues whose policies were replaced.
 type fixture struct {
 	*testing.T
 	table    *tabletest.Table
@@ -115,7 +115,7 @@ func TestPoliciesOfSettingsAreNotStored(t *testing.T) {
 	}
 }
 
-func TestRefusedPolicies(t *testing.T) {
+func TestInvalidPoliciesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for name, op := range map[string]core.PutPolicy{
@@ -161,7 +161,7 @@ func TestPoliciesAreListedByNameInPages(t *testing.T) {
 	}
 }
 
-// FuzzPolicyIsRestored reads what a store may have: all that is accepted is in force, and is read again as the same after it was stored.
+// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and restored again.
 func FuzzPolicyIsRestored(f *testing.F) {
 	f.Add("queue/q", []byte(`{"Has":255,"MaxAttempts":3,"MaxFails":2,"LeaseFor":60000000000,"Unstored":true}`))
 	f.Add("type/T", []byte(`{"Has":4,"Backoff":{"Spans":[1,2]}}`))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRowsAreTheQueuesThatAreNotHiddenInOrderOfNames(t *testing.T) {
+func TestQueuesAreListedByNameWithoutHiddenOnes(t *testing.T) {
 	t.Parallel()
 	x, want := New(Options{}), []string{}
 	for i := range 3 * maxUnsorted {

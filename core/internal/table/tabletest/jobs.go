@@ -6,20 +6,20 @@ import (
 	"broker/core/internal/table"
 )
 
-// Table is a table whose jobs change their states as a test says.
+// Table is a table whose jobs a test moves.
 type Table struct{ *table.Table }
 
 // Noon is when a new table begins.
 const Noon core.Instant = 1_900_000_000_000_000_000
 
-// New makes a table that records changes.
+// New returns an empty table that records changes.
 func New() *Table {
 	t := &Table{table.New(table.Options{Persist: true, CacheBytes: 1 << 20})}
 	t.Now = Noon
 	return t
 }
 
-// Queue finds or makes a queue. Packages that have more of a queue make it themselves.
+// Queue finds or creates a queue; packages that embed table.Queue create their own.
 func (t *Table) Queue(name string) uint32 {
 	if n := t.QueueNumber(name); n != 0 {
 		return n
@@ -27,7 +27,7 @@ func (t *Table) Queue(name string) uint32 {
 	return t.AddQueue(&table.Queue{Name: name})
 }
 
-// Add gives a job of a queue that exists its number, and its entry. It is in no state yet.
+// Add adds a job to an existing queue. Its state is still Gone.
 func (t *Table) Add(j *core.Job) (h uint32, e *table.Entry) {
 	j.Seq, j.CreatedAt = t.NextSeq, t.Now
 	t.NextSeq++

@@ -13,26 +13,26 @@ import (
 	"broker/core/internal/record"
 )
 
-// shelf is a store in memory that follows the rules of record.CommitBatch and complains about a batch that breaks them.
-type shelf struct {
+// memStore is a store in memory that follows the rules of record.CommitBatch and complains about a batch that breaks them.
+type memStore struct {
 	jobs     map[uint64]*record.Record
 	failures map[uint64]*core.Failure
 	outcomes map[uint64]*core.Outcome
-	marks    map[string][]byte
+	meta     map[string][]byte
 	timeline map[uint64]map[uint16]core.TimelineEntry
 
 	documents map[string][]byte
 }
 
-func newShelf() *shelf {
-	return &shelf{
+func newMemStore() *memStore {
+	return &memStore{
 		jobs: map[uint64]*record.Record{}, failures: map[uint64]*core.Failure{}, outcomes: map[uint64]*core.Outcome{},
-		marks: map[string][]byte{}, timeline: map[uint64]map[uint16]core.TimelineEntry{}, documents: map[string][]byte{},
+		meta: map[string][]byte{}, timeline: map[uint64]map[uint16]core.TimelineEntry{}, documents: map[string][]byte{},
 	}
 }
 
 // put applies a batch and returns a line for each of its records.
-func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
+func (s *memStore) put(b *record.CommitBatch) (lines []string, err error) {
 	seen := map[uint64]bool{}
 	for i := range b.Changes {
 		c := &b.Changes[i]
@@ -61,13 +61,13 @@ func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
 	}
 	for _, m := range b.Meta {
 		if m.Value == nil {
-			delete(s.marks, m.Name)
+			delete(s.meta, m.Name)
 			if !strings.HasPrefix(m.Name, "core/series") {
 				lines = append(lines, "unmark "+m.Name)
 			}
 			continue
 		}
-		s.marks[m.Name] = slices.Clone(m.Value)
+		s.meta[m.Name] = slices.Clone(m.Value)
 		if !strings.HasPrefix(m.Name, "core/seq") && !strings.HasPrefix(m.Name, "core/totals") && !strings.HasPrefix(m.Name, "core/history") &&
 			!strings.HasPrefix(m.Name, "core/series") {
 			lines = append(lines, "mark "+m.Name)
@@ -77,7 +77,7 @@ func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
 }
 
 // logOf are the documents of the log of a job.
-func (s *shelf) logOf(seq uint64) (documents []core.MetaEntry) {
+func (s *memStore) logOf(seq uint64) (documents []core.MetaEntry) {
 	for _, name := range slices.Sorted(maps.Keys(s.documents)) {
 		if strings.HasPrefix(name, core.LogPrefix(seq)) {
 			documents = append(documents, core.MetaEntry{Name: name, Value: s.documents[name]})
@@ -86,7 +86,7 @@ func (s *shelf) logOf(seq uint64) (documents []core.MetaEntry) {
 	return documents
 }
 
-func (s *shelf) change(c *record.Change) (string, error) {
+func (s *memStore) change(c *record.Change) (string, error) {
 	r := s.jobs[c.Seq]
 	if c.Gone {
 		if r == nil {
@@ -146,10 +146,10 @@ func (s *shelf) change(c *record.Change) (string, error) {
 	return line, nil
 }
 
-// load gives a machine all that is on the shelf.
-func (s *shelf) load(m *machine.Machine, now core.Instant) error {
-	for _, name := range slices.Sorted(maps.Keys(s.marks)) {
-		if err := m.RestoreMeta(name, s.marks[name]); err != nil {
+// load gives a machine all that is stored.
+func (s *memStore) load(m *machine.Machine, now core.Instant) error {
+	for _, name := range slices.Sorted(maps.Keys(s.meta)) {
+		if err := m.RestoreMeta(name, s.meta[name]); err != nil {
 			return err
 		}
 	}
@@ -161,8 +161,8 @@ func (s *shelf) load(m *machine.Machine, now core.Instant) error {
 	return nil
 }
 
-// apply has one operation decided, and fetches what it needs for that.
-func (s *shelf) apply(m *machine.Machine, now core.Instant, id core.ClientID, op core.Op) {
+// apply applies an operation, and supplies the data that it needs.
+func (s *memStore) apply(m *machine.Machine, now core.Instant, id core.ClientID, op core.Op) {
 	for m.Apply(now, id, []core.Op{op}) == 0 {
 		wants := m.Wanted(id)
 		for _, seq := range wants.Jobs {
@@ -179,7 +179,7 @@ func (s *shelf) apply(m *machine.Machine, now core.Instant, id core.ClientID, op
 }
 
 // take returns the replies of a client, and what each of them needs from the store, by its index.
-func (s *shelf) take(m *machine.Machine, id core.ClientID) ([]core.Reply, map[int]machine.Work) {
+func (s *memStore) take(m *machine.Machine, id core.ClientID) ([]core.Reply, map[int]machine.Work) {
 	needs := map[int]machine.Work{}
 	for _, w := range m.Work(id) {
 		needs[w.Reply] = w
@@ -188,7 +188,7 @@ func (s *shelf) take(m *machine.Machine, id core.ClientID) ([]core.Reply, map[in
 }
 
 // complete adds the data from the store to a reply, as the engine does. A reply without work is complete.
-func (s *shelf) complete(r *core.Reply, w machine.Work, needed bool) error {
+func (s *memStore) complete(r *core.Reply, w machine.Work, needed bool) error {
 	switch {
 	case needed:
 		if err := s.add(r, w.Needs); err != nil {
@@ -205,7 +205,7 @@ func (s *shelf) complete(r *core.Reply, w machine.Work, needed bool) error {
 	return nil
 }
 
-func (s *shelf) add(r *core.Reply, needs machine.Needs) error {
+func (s *memStore) add(r *core.Reply, needs machine.Needs) error {
 	rec := s.jobs[r.Seq]
 	switch needs {
 	case machine.LeasedJob, machine.LeasedJobLater:
@@ -237,7 +237,7 @@ func (s *shelf) add(r *core.Reply, needs machine.Needs) error {
 	return nil
 }
 
-func (s *shelf) addInspected(r *core.Reply, rec *record.Record) error {
+func (s *memStore) addInspected(r *core.Reply, rec *record.Record) error {
 	if t := r.Info.Timeline; t != nil {
 		for _, e := range s.timeline[r.Seq] {
 			t.Entries = append(t.Entries, e)
