@@ -58,6 +58,6 @@ func TestCallsAfterARefusedCallFail(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
-		t.Fatal("a call waits for ever")
+		t.Fatal("a call does not return")
 	}
 }

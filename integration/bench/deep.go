@@ -57,7 +57,7 @@ func (l *lab) deepQueues(w io.Writer) error {
 		}
 	}
 	filled.print(w)
-	_, _ = fmt.Fprintln(w) // a screen that is gone cannot be told
+	_, _ = fmt.Fprintln(w) // screen.Write handles errors
 	worked.print(w)
 	return nil
 }

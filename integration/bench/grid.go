@@ -47,5 +47,5 @@ func writeRow(w io.Writer, row []string, widths []int) {
 		}
 		line.WriteString("| " + cell + strings.Repeat(" ", width-utf8.RuneCountInString(cell)) + " ")
 	}
-	_, _ = fmt.Fprintln(w, line.String()+"|") // a screen that is gone cannot be told
+	_, _ = fmt.Fprintln(w, line.String()+"|") // screen.Write handles errors
 }

@@ -75,7 +75,7 @@ func (l *lab) growth(w io.Writer) error {
 			}
 		}
 		out.print(w)
-		_, _ = fmt.Fprintln(w) // a screen that is gone cannot be told
+		_, _ = fmt.Fprintln(w) // screen.Write handles errors
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (l *lab) connections(w io.Writer) error {
 		})
 	}
 	out.print(w)
-	_, _ = fmt.Fprintln(w) // a screen that is gone cannot be told
+	_, _ = fmt.Fprintln(w) // screen.Write handles errors
 	return l.wakeUps(w)
 }
 

@@ -22,7 +22,7 @@ type cluster struct {
 	list    string
 	network *network // nil: the nodes call each other directly
 
-	committed bool // leases are committed before they are told
+	committed bool // leases are committed before workers get their jobs
 }
 
 // view is the answer to GET /api/v1/cluster.

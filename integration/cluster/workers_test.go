@@ -36,7 +36,7 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 			t.Errorf("n%d lists %v", i+1, list.Workers)
 		}
 	}
-	for i := range c.nodes { // told through one node, connected to the next
+	for i := range c.nodes { // requested through one node, connected to the next
 		wid := fmt.Sprint("at-n", (i+1)%size+1)
 		for _, state := range []string{"quiet", "terminate"} {
 			check(t, c.api(i, "POST", "/workers/"+wid+"/"+state, "", nil))

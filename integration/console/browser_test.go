@@ -22,7 +22,7 @@ import (
 	"broker/integration/harness"
 )
 
-// browser is one tab. What its console says and which requests it makes to other hosts fails the test.
+// browser is one tab. Messages in its console and requests to other hosts fail the test.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
@@ -150,7 +150,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// describe says of a failed test what decides whether its page renews itself.
+// describe logs, for a failed test, the state that decides whether its page renews itself.
 func (b *browser) describe() {
 	if !b.t.Failed() {
 		return
@@ -182,7 +182,7 @@ func (b *browser) clean(where string) {
 	b.problems = nil
 }
 
-// refused waits for the words of a refusal, and for the browser's console to say that it was one: that is no problem here.
+// refused waits for the words of a refusal, and for the browser's console to report it. That report does not fail the test.
 func (b *browser) refused(words string) {
 	b.t.Helper()
 	b.wants(words)

@@ -15,5 +15,5 @@
 // printed.
 //
 // It is test support: no package of the program imports it, which the linter's rule test-support enforces. Its files do not end in
-// _test.go, so that the linter asks it for every new operation as it asks the machine.
+// _test.go, so that the linter requires a case for every new operation here, as it does in the machine.
 package sim

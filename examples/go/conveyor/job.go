@@ -11,7 +11,7 @@ import (
 // Address is that of the broker's port for Conveyor.
 func Address() string { return cmp.Or(os.Getenv("CONVEYOR_SERVER"), "127.0.0.1:6379") }
 
-// Queue is where the jobs are, and what they are.
+// Queue is the queue of the jobs, and their type.
 const Queue = "greet"
 
 // Encode makes a job.

@@ -1,4 +1,4 @@
-// Command producer submits a job to the queue greet: go run ./examples/go/producer [NAME]
+// Command producer submits a job to the queue greet: go run ./producer [NAME]
 package main
 
 import (

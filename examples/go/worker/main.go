@@ -1,4 +1,4 @@
-// Command worker works on the queue greet until it is stopped: go run ./examples/go/worker
+// Command worker works on the queue greet until it is stopped: go run ./worker
 package main
 
 import (

@@ -65,7 +65,12 @@ flows = {
     3.times { |i| tube.put(i.to_s) }
     tube.put("later", delay: 100)
     tube.clear
-    same "Beaneater::NotFoundError", thrown { same 0, tube.stats.current_jobs_ready + tube.stats.current_jobs_delayed; raise Beaneater::NotFoundError.new("", "") }
+    left = begin
+      tube.stats.current_jobs_ready + tube.stats.current_jobs_delayed
+    rescue Beaneater::NotFoundError
+      0 # an empty tube is gone
+    end
+    same 0, left
   },
   "lists" => lambda {
     client.tubes.use("l-1")
