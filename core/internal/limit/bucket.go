@@ -83,12 +83,9 @@ func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket 
 	return b
 }
 
-// isFull reports whether a bucket allows no lease now.
-func (r *Rules) isFull(b *bucket) bool { return r.isFullFor(b, 1) }
-
-// isFullFor reports whether a bucket does not allow the lease of a job with this cost now.
-func (r *Rules) isFullFor(b *bucket, cost uint32) bool {
-	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && r.roomFor(b, cost) > r.table.Now
+// isFull reports whether a bucket does not allow the lease of a job with this cost now.
+func (r *Rules) isFull(b *bucket, cost uint32) bool {
+	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && r.roomAt(b, cost) > r.table.Now
 }
 
 // exceeds reports whether a job with this cost does not fit beside the leased jobs. A job whose cost alone is above the limit
@@ -102,12 +99,9 @@ func (b *bucket) interval() core.Instant {
 	return max(core.Instant(b.limit.Interval()/time.Microsecond), 1)
 }
 
-// roomAt returns when the rate of a bucket allows the next lease.
-func (r *Rules) roomAt(b *bucket) core.Instant { return r.roomFor(b, 1) }
-
-// roomFor returns when the rate of a bucket allows the lease of a job with this cost: when that much of the burst is
+// roomAt returns when the rate of a bucket allows the lease of a job with this cost: when that much of the burst is
 // available, or the whole burst.
-func (r *Rules) roomFor(b *bucket, cost uint32) core.Instant {
+func (r *Rules) roomAt(b *bucket, cost uint32) core.Instant {
 	burst := max(b.limit.Burst, 1)
 	return b.paid - core.Instant(burst-min(burst, cost))*b.interval()
 }
@@ -119,7 +113,7 @@ func (r *Rules) roomIn(b *bucket) int {
 		room = max(int(b.limit.Leased)-int(b.slots), 0)
 	}
 	if b.limit.Rate > 0 {
-		over := r.table.Now - r.roomAt(b)
+		over := r.table.Now - r.roomAt(b, 1)
 		if over < 0 {
 			return 0
 		}
@@ -131,7 +125,7 @@ func (r *Rules) roomIn(b *bucket) int {
 // nextRoomAt returns when the rate of a bucket allows more leases than now; false: it already allows one for each job, or the whole
 // burst.
 func (r *Rules) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
-	from := r.roomAt(b)
+	from := r.roomAt(b, 1)
 	if from > r.table.Now {
 		return from, true
 	}
@@ -149,7 +143,7 @@ func (r *Rules) spend(b *bucket, cost uint32) {
 
 // waitForRoom sets the deadline of a bucket whose rate does not allow a job with this cost now.
 func (r *Rules) waitForRoom(b *bucket, cost uint32) {
-	if at := r.roomFor(b, cost); b.limit.Rate > 0 && at > r.table.Now {
+	if at := r.roomAt(b, cost); b.limit.Rate > 0 && at > r.table.Now {
 		r.armBucket(b, at)
 	}
 }

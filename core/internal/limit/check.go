@@ -153,7 +153,7 @@ func (c *Check) lanes(q *Queue) {
 		if l.open != (l.ready.Len() > 0 && l.blockedBy == nil) {
 			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.Name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
 		}
-		if b := l.blockedBy; b != nil && (!c.r.isFullFor(b, l.blockedCost) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
+		if b := l.blockedBy; b != nil && (!c.r.isFull(b, l.blockedCost) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
 			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.Name, l.name, b.name)
 		}
 	}

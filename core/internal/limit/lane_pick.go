@@ -11,7 +11,7 @@ import (
 // unfit.
 func (r *Rules) OpenFront(q *Queue, who Asker) uint32 {
 	x := q.lanes
-	if x.whole != nil && r.isFull(x.whole) {
+	if x.whole != nil && r.isFull(x.whole, 1) {
 		r.waitForRoom(x.whole, 1)
 		return 0
 	}
@@ -103,7 +103,7 @@ func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 	if cost == 1 {
 		return false
 	}
-	if b := q.lanes.whole; b != nil && r.isFullFor(b, cost) {
+	if b := q.lanes.whole; b != nil && r.isFull(b, cost) {
 		r.waitForRoom(b, cost)
 		return true
 	}
@@ -113,7 +113,7 @@ func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 // fullBucket returns a bucket of a lane that does not allow the lease of a job with this cost; nil: there is none.
 func (r *Rules) fullBucket(l *lane, cost uint32) *bucket {
 	for _, b := range l.buckets {
-		if b != nil && r.isFullFor(b, cost) {
+		if b != nil && r.isFull(b, cost) {
 			return b
 		}
 	}
@@ -127,7 +127,7 @@ func (r *Rules) limited(q *Queue, l *lane) bool {
 		cost = r.table.CostOf(l.ready.Front())
 	}
 	whole := q.lanes.whole
-	return whole != nil && r.isFullFor(whole, cost) || exceeds(q.slots, cost, q.Limits.Leased) || r.fullBucket(l, cost) != nil
+	return whole != nil && r.isFull(whole, cost) || exceeds(q.slots, cost, q.Limits.Leased) || r.fullBucket(l, cost) != nil
 }
 
 // workerHasRoom reports whether the limits per worker allow a client to get a job of a lane.

@@ -89,7 +89,7 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 
 // nextAt returns when the rate of a bucket allows the next lease; zero: now.
 func (r *Rules) nextAt(b *bucket) core.Instant {
-	if at := r.roomAt(b); b.limit.Rate > 0 && at > r.table.Now {
+	if at := r.roomAt(b, 1); b.limit.Rate > 0 && at > r.table.Now {
 		return at
 	}
 	return 0

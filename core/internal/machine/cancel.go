@@ -32,9 +32,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 // cancelOne is cancelAll for one job.
 func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry) {
 	if op.OnlyAsks(e.State) {
-		r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: true}
-		r.Commit = m.table.ChangeCommit(e)
-		m.reply(c, r)
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: true, Commit: m.table.ChangeCommit(e)})
 		m.askToStop(h)
 		return
 	}
@@ -250,11 +248,7 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 			return
 		}
 	}
-	limit := op.Limit
-	if limit <= 0 {
-		limit = 1000
-	}
-	removed, next := m.purgePage(c.protocol, op, only, limit)
+	removed, next := m.purgePage(c.protocol, op, only, removals(op.Limit))
 	if next == 0 && only != 0 && op.Drop && m.queues[only] != nil {
 		m.table.Hide(only)
 		m.resetQueueSettings(only)
@@ -262,13 +256,18 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.table.Promise()})
 }
 
+// removals returns how many jobs or batches to remove for a requested limit.
+func removals(asked int) int {
+	if asked <= 0 {
+		return 1000
+	}
+	return asked
+}
+
 // purgeBatches ends batches in pages, the oldest first. Children of a batch, and members that are callbacks of other batches,
 // are newer than the batch, so its removal releases nothing. Members stay and no longer belong to a batch.
 func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
-	limit, below := op.Limit, op.Cursor
-	if limit <= 0 {
-		limit = 1000
-	}
+	limit, below := removals(op.Limit), op.Cursor
 	if below == 0 {
 		below = m.table.NextSeq // later batches are not affected
 	}

@@ -104,7 +104,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	switch {
 	case m.retain(h, e, whole):
 		m.table.Enlist(h, e)
-		m.trim(e.Queue)
+		m.trim(e.Queue, 2)
 	case open:
 		m.retainForChildren(h, e)
 		m.table.Enlist(h, e)

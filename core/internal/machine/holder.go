@@ -31,6 +31,13 @@ func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *table.Entry, gra
 	}
 }
 
+// grantOf describes the lease of a job.
+func (m *Machine) grantOf(e *table.Entry) core.Grant {
+	return core.Grant{
+		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: e.LeaseSpan(), EnqueuedAt: min(e.ReadyAt, m.table.Now), Attempts: e.Attempts, Fails: e.Fails,
+	}
+}
+
 // hold records the holder of a job.
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
 	e.Set(table.Held)

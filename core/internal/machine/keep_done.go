@@ -63,10 +63,10 @@ func (q *jobQueue) surplus() int {
 	return q.Kept() - q.retention.Count
 }
 
-// trim removes jobs beyond the limit after a job has finished.
-func (m *Machine) trim(n uint32) {
+// trim removes up to most of the jobs beyond the limit, and leaves the rest to the timer.
+func (m *Machine) trim(n uint32, most int) {
 	q := m.queues[n]
-	for range min(2, q.surplus()) {
+	for range min(most, q.surplus()) {
 		m.dropKept(q.KeptDone.Front())
 	}
 	if m.queues[n] == q {
@@ -89,19 +89,13 @@ func (m *Machine) dropKept(h uint32) {
 	m.table.Touch(h, e)
 }
 
-// trimAtOnce is how many jobs are removed together.
+// trimAtOnce is how many jobs the timer removes together.
 const trimAtOnce = 16
 
 // trimTimeout removes some of the jobs beyond the limit.
 func (m *Machine) trimTimeout(n uint32) {
-	q := m.queues[n]
-	q.trimTimer = 0
-	for range min(trimAtOnce, q.surplus()) {
-		m.dropKept(q.KeptDone.Front())
-	}
-	if m.queues[n] == q {
-		m.trimLater(n, q)
-	}
+	m.queues[n].trimTimer = 0
+	m.trim(n, trimAtOnce)
 }
 
 // unlimited is how long a job is kept if only the number of jobs is limited.

@@ -411,10 +411,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	r := m.newReply(c, core.Assigned, op.Tag, commit)
 	r.Seq, r.Job = e.Seq, m.table.Payload(h)
-	r.Lease = core.Grant{
-		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: time.Duration(e.Granted) * time.Millisecond, EnqueuedAt: min(e.ReadyAt, m.table.Now),
-		Attempts: e.Attempts, Fails: e.Fails,
-	}
+	r.Lease = m.grantOf(e)
 	if e.Has(table.HasTransient) {
 		n := m.table.Transient(h)
 		m.table.DropCollected(n)

@@ -283,11 +283,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
-	limit := op.Limit
-	if limit <= 0 {
-		limit = 1000
-	}
-	next := m.dropPage(n, q, c.protocol, max(op.Cursor, 1)-1, limit)
+	next := m.dropPage(n, q, c.protocol, max(op.Cursor, 1)-1, removals(op.Limit))
 	if next == 0 && m.queues[n] == q {
 		m.queueEvent(q, core.EventQueueRemoved)
 		m.table.Hide(n)

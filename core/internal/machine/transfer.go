@@ -30,9 +30,5 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
 	m.record(h, e, core.EventLeased, "transferred")
-	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: core.Grant{
-		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: e.LeaseSpan(), EnqueuedAt: min(e.ReadyAt, m.table.Now), Attempts: e.Attempts, Fails: e.Fails,
-	}}
-	r.Commit = m.table.ChangeCommit(e)
-	m.reply(c, r)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.ChangeCommit(e)})
 }

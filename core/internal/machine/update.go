@@ -25,9 +25,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 
 // acceptedChange replies to a change that increased the epoch.
 func (m *Machine) acceptedChange(c *client, tag uint64, e *table.Entry) {
-	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.Seq, Lease: core.Grant{Epoch: e.Epoch}}
-	r.Commit = m.table.ChangeCommit(e)
-	m.reply(c, r)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.Seq, Lease: core.Grant{Epoch: e.Epoch}, Commit: m.table.ChangeCommit(e)})
 }
 
 // updateRefusal returns why a job cannot be changed in this way.

@@ -9,113 +9,6 @@ import (
 	"broker/core/internal/timer"
 )
 
-// DropIndexes removes a job from the indexes. The name of its type and its unique key must already be free.
-func (t *Table) DropIndexes(h uint32, e *Entry) {
-	if len(t.Tags.first) > 0 {
-		t.dropTags(h)
-	}
-	t.Timers.Remove(&e.StateTimer)
-	t.Timers.Remove(&e.ExpiryTimer)
-	if e.Has(HasOptional) {
-		t.Timers.Remove(&t.optionals[h].StartTimer)
-		delete(t.optionals, h)
-	}
-	if e.ID != (Digest{}) {
-		delete(t.byID, e.ID)
-	}
-	t.bySeq.drop(e.Seq)
-	if e.Has(HasTransient) {
-		t.DropCollected(t.transients[h])
-		delete(t.transients, h)
-	}
-	t.SetFirstFail(h, e, 0)
-	if e.Has(Traced) {
-		delete(t.traces, h)
-	}
-	if e.Has(TallyMoves | TallyFirstLease) {
-		delete(t.tallies, h)
-	}
-	t.dropPayload(h)
-	t.Unlist(h, e)
-}
-
-// Release frees the handle of a job that is gone, and reports whether it was the last job.
-func (t *Table) Release(h uint32) bool {
-	if t.slab.release(h); t.Live == 0 {
-		t.shrinkMaps()
-		return true
-	}
-	return false
-}
-
-// setTrace keeps the trace of a new job for its events, because its payload may not be in memory by then.
-func (t *Table) setTrace(h uint32, e *Entry, trace string) {
-	if trace != "" {
-		e.Set(Traced)
-		t.traces[h] = strings.Clone(trace) // it may be a view of a record
-	}
-}
-
-// TraceOf is the trace of a job; empty if it has none.
-func (t *Table) TraceOf(h uint32) string { return t.traces[h] }
-
-// ExpireAt sets the expiry of a job.
-func (t *Table) ExpireAt(h uint32, e *Entry, until core.Instant) {
-	t.Timers.Remove(&e.ExpiryTimer)
-	e.ExpiresAt = until
-	if until != 0 {
-		e.ExpiryTimer = t.Timers.Add(until, timer.Owner{Kind: TimerExpiry, Handle: h})
-	}
-}
-
-// FirstFail returns when a job failed first; zero: never. Few jobs fail, so the time is not in their entries.
-func (t *Table) FirstFail(h uint32, e *Entry) core.Instant {
-	if e.Fails == 0 {
-		return 0
-	}
-	return t.firstFails[h]
-}
-
-// SetFirstFail sets when a job failed first, before its number of failures becomes zero.
-func (t *Table) SetFirstFail(h uint32, e *Entry, at core.Instant) {
-	switch {
-	case e.Fails == 0:
-	case at == 0:
-		delete(t.firstFails, h)
-	default:
-		t.firstFails[h] = at
-	}
-}
-
-// LeaseSpan is the duration of the current lease, or of its last extension.
-func (e *Entry) LeaseSpan() time.Duration { return time.Duration(e.Granted) * time.Millisecond }
-
-// ChangedAt is when a job entered its state, if known.
-func (t *Table) ChangedAt(h uint32, e *Entry) core.Instant {
-	switch e.State {
-	case core.Leased:
-		return e.LeasedAt
-	case core.Retrying:
-		return max(e.LeasedAt, t.FirstFail(h, e)) // older records have only the time of the first failure
-	case core.Scheduled, core.Blocked: // readyAt is in the future
-		return e.CreatedAt
-	case core.Ready:
-		return max(e.ReadyAt, e.LeasedAt)
-	case core.Gone, core.Done, core.Dead:
-	}
-	return e.ReadyAt
-}
-
-// unstoredDependencies lists the dependencies of a job that are not in the store.
-func (t *Table) unstoredDependencies(x *Optional) (seqs []uint64) {
-	for _, seq := range x.Waiting {
-		if p := t.Handle(seq); p != 0 && t.At(p).Unstored() {
-			seqs = append(seqs, seq)
-		}
-	}
-	return seqs
-}
-
 // Add creates the entry of a submitted job, whose number is already assigned. It keeps no reference to j.
 func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	h, e := t.alloc()
@@ -200,6 +93,74 @@ func (t *Table) indexOptional(h uint32, j *core.Job) {
 		x := t.EnsureOptional(h)
 		x.Batch, x.CallbackFor = j.Batch, j.CallbackFor
 	}
+}
+
+// setTrace keeps the trace of a new job for its events, because its payload may not be in memory by then.
+func (t *Table) setTrace(h uint32, e *Entry, trace string) {
+	if trace != "" {
+		e.Set(Traced)
+		t.traces[h] = strings.Clone(trace) // it may be a view of a record
+	}
+}
+
+// TraceOf is the trace of a job; empty if it has none.
+func (t *Table) TraceOf(h uint32) string { return t.traces[h] }
+
+// ExpireAt sets the expiry of a job.
+func (t *Table) ExpireAt(h uint32, e *Entry, until core.Instant) {
+	t.Timers.Remove(&e.ExpiryTimer)
+	e.ExpiresAt = until
+	if until != 0 {
+		e.ExpiryTimer = t.Timers.Add(until, timer.Owner{Kind: TimerExpiry, Handle: h})
+	}
+}
+
+// FirstFail returns when a job failed first; zero: never. Few jobs fail, so the time is not in their entries.
+func (t *Table) FirstFail(h uint32, e *Entry) core.Instant {
+	if e.Fails == 0 {
+		return 0
+	}
+	return t.firstFails[h]
+}
+
+// SetFirstFail sets when a job failed first, before its number of failures becomes zero.
+func (t *Table) SetFirstFail(h uint32, e *Entry, at core.Instant) {
+	switch {
+	case e.Fails == 0:
+	case at == 0:
+		delete(t.firstFails, h)
+	default:
+		t.firstFails[h] = at
+	}
+}
+
+// LeaseSpan is the duration of the current lease, or of its last extension.
+func (e *Entry) LeaseSpan() time.Duration { return time.Duration(e.Granted) * time.Millisecond }
+
+// ChangedAt is when a job entered its state, if known.
+func (t *Table) ChangedAt(h uint32, e *Entry) core.Instant {
+	switch e.State {
+	case core.Leased:
+		return e.LeasedAt
+	case core.Retrying:
+		return max(e.LeasedAt, t.FirstFail(h, e)) // older records have only the time of the first failure
+	case core.Scheduled, core.Blocked: // readyAt is in the future
+		return e.CreatedAt
+	case core.Ready:
+		return max(e.ReadyAt, e.LeasedAt)
+	case core.Gone, core.Done, core.Dead:
+	}
+	return e.ReadyAt
+}
+
+// unstoredDependencies lists the dependencies of a job that are not in the store.
+func (t *Table) unstoredDependencies(x *Optional) (seqs []uint64) {
+	for _, seq := range x.Waiting {
+		if p := t.Handle(seq); p != 0 && t.At(p).Unstored() {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
 }
 
 // Millis is d in milliseconds, at least one if d is positive, limited to what an entry can hold.

@@ -43,7 +43,7 @@ type Entry struct {
 	HolderKind   core.Holder
 	HolderFrom   core.Protocol // protocol of the client that holds or held it
 	Stored       record.Parts
-	LostLeases   uint8 // in a row; see poison.go
+	LostLeases   uint8 // in a row; see machine/poison.go
 	priorityHigh int8  // see Entry.Priority
 	DeadHours    uint16
 	Entries      uint32 // of its timeline
