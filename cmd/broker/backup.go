@@ -99,7 +99,7 @@ func copyStopped(cmd *cobra.Command, c *config.Config, to string) error {
 	if err := engine.BackupStopped(c.Data, between); err != nil {
 		return err
 	}
-	archive, err := engine.OpenArchive(between)
+	archive, err := engine.OpenBackupTar(between)
 	if err == nil {
 		err = writeTar(cmd, to, func(w io.Writer) error {
 			_, err := archive.WriteTo(w)
@@ -219,14 +219,14 @@ func removeStream(dir string) error {
 
 // sentBackup is a copy of the store that is being sent.
 type sentBackup struct {
-	*engine.Archive
+	*engine.BackupTar
 
 	dir  string
 	done func()
 }
 
 // Size implements service.BackupStream.
-func (b *sentBackup) Size() int64 { return b.Archive.Size }
+func (b *sentBackup) Size() int64 { return b.BackupTar.Size }
 
 // Close implements service.BackupStream.
 func (b *sentBackup) Close() error {
@@ -239,16 +239,16 @@ func (t *term) sendBackup() (service.BackupStream, error) {
 	if !t.sending.TryLock() {
 		return nil, &service.Error{Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete"}
 	}
-	archive, dir, err := t.copyToSend()
+	tar, dir, err := t.copyToSend()
 	if err != nil {
 		t.sending.Unlock()
 		return nil, storeError(err)
 	}
-	return &sentBackup{archive, dir, t.sending.Unlock}, nil
+	return &sentBackup{tar, dir, t.sending.Unlock}, nil
 }
 
 // copyToSend makes a copy beside the store or, if that folder cannot be written, among the temporary files.
-func (t *term) copyToSend() (archive *engine.Archive, dir string, err error) {
+func (t *term) copyToSend() (tar *engine.BackupTar, dir string, err error) {
 	dir = streamFolder(t.config.Data)
 	if err = removeStream(dir); err == nil {
 		err = t.engine.Backup(dir)
@@ -264,8 +264,8 @@ func (t *term) copyToSend() (archive *engine.Archive, dir string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	archive, err = engine.OpenArchive(dir)
-	return archive, dir, err
+	tar, err = engine.OpenBackupTar(dir)
+	return tar, dir, err
 }
 
 // storeError is the reply to clients if there is no store.

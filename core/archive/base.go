@@ -21,8 +21,8 @@ const sumsFile = "SHA256SUMS"
 // maxSums limits the size of sumsFile.
 const maxSums = 64 << 20
 
-// ErrBase means that a base copy is damaged.
-var ErrBase = errors.New("the base copy is damaged")
+// errBase means that a base copy is damaged.
+var errBase = errors.New("the base copy is damaged")
 
 // packBase writes the files of a folder as a base copy. It stops when ctx ends.
 func packBase(ctx context.Context, out io.Writer, dir string) error {
@@ -106,12 +106,12 @@ func readBase(ctx context.Context, path, dir string) error {
 				return baseError(ctx, path, err)
 			}
 			if string(want) != sums.String() {
-				return fmt.Errorf("%s: %w: its files do not match %s", path, ErrBase, sumsFile)
+				return fmt.Errorf("%s: %w: its files do not match %s", path, errBase, sumsFile)
 			}
 			return nil
 		}
 		if !filepath.IsLocal(head.Name) || filepath.Base(head.Name) != head.Name {
-			return fmt.Errorf("%s: %w: file %q", path, ErrBase, head.Name)
+			return fmt.Errorf("%s: %w: file %q", path, errBase, head.Name)
 		}
 		sum, err := unpackFile(archive, dir, head.Name)
 		if err != nil {
@@ -127,7 +127,7 @@ func baseError(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil || errors.As(err, &own) {
 		return err
 	}
-	return fmt.Errorf("%s: %w: %w", path, ErrBase, err)
+	return fmt.Errorf("%s: %w: %w", path, errBase, err)
 }
 
 // unpackFile writes a file of a base copy and returns its hash.

@@ -65,10 +65,10 @@ func (c *checker) timeline(t *timeline) error {
 		if err := w.run(c.ctx, b.number, c.entry); err != nil {
 			return err
 		}
-		for i++; i < len(whole) && whole[i].number <= w.number; i++ {
+		for i++; i < len(whole) && whole[i].number <= w.last.Number; i++ {
 			r.Bases++
 		}
-		r.Entries, r.To = w.entries, max(r.To, w.at)
+		r.Entries, r.To = w.entries, max(r.To, w.last.At)
 		c.report.Ranges = append(c.report.Ranges, r)
 		c.report.Damage = append(c.report.Damage, w.notes...)
 	}
@@ -83,7 +83,7 @@ func (c *checker) bases(t *timeline) ([]base, error) {
 		switch {
 		case err == nil:
 			whole = append(whole, b)
-		case errors.Is(err, ErrBase):
+		case errors.Is(err, errBase):
 			c.report.Damage = append(c.report.Damage, err.Error())
 		default:
 			return nil, fmt.Errorf("read base copy: %w", err)
@@ -92,7 +92,7 @@ func (c *checker) bases(t *timeline) ([]base, error) {
 	return whole, nil
 }
 
-func (c *checker) entry(*record.Entry, string) error {
+func (c *checker) entry(*record.Entry) error {
 	if c.entries++; c.entries%1024 == 0 && c.progress != nil {
 		c.progress(c.entries)
 	}

@@ -115,7 +115,7 @@ func (s *shipper) copyBase(ctx context.Context) error {
 // copied records a completed base copy.
 func (s *shipper) copied(c *copying) {
 	c.remove()
-	s.copying, s.linePause = nil, 0
+	s.copying, s.timelinePause = nil, 0
 	s.based, s.basePath, s.baseAt, s.baseTime = true, filepath.Join(s.dir, baseFile(c.number, c.at)), c.at, c.begun
 	s.pruned = 0
 	s.w.o.Log(slog.LevelInfo, "a base copy is complete", "dir", s.dir, "entries", c.number)

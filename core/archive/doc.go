@@ -4,7 +4,7 @@
 //	engine ─▶ Writer.Add ─▶ queue, bounded ─▶ segments      every commit's entry, within Options.Every
 //	store  ─▶ checkpoint ─▶ base copies                     at the start of a timeline, then every Options.BaseEvery
 //
-// It knows stores and entries. It knows neither rules nor protocols, and no engine: an engine calls a Writer as its Shipper.
+// It knows stores and entries. It knows neither rules nor protocols. An engine calls a Writer as its Shipper.
 //
 // # Folder
 //

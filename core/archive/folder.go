@@ -31,11 +31,10 @@ var (
 	segmentName  = regexp.MustCompile(`^log-(\d{20})-[0-9a-f]{8}\.seg$`)
 )
 
-// Errors of reading an archive.
-var (
-	ErrNoArchive    = errors.New("there is no archive")
-	ErrNewerArchive = errors.New("the archive is of a newer broker")
-)
+// ErrNoArchive means that a folder is not an archive.
+var ErrNoArchive = errors.New("there is no archive")
+
+var errNewerArchive = errors.New("the archive is of a newer broker")
 
 // timeline is a folder of an archive.
 type timeline struct {
@@ -77,7 +76,7 @@ func checkMark(dir string) error {
 	case string(text) == markText:
 		return nil
 	case strings.HasPrefix(string(text), "broker archive "):
-		return fmt.Errorf("%s: %w", dir, ErrNewerArchive)
+		return fmt.Errorf("%s: %w", dir, errNewerArchive)
 	}
 	return fmt.Errorf("%s: the file %s is damaged: its content should be %q", dir, markFile, markText)
 }

@@ -17,15 +17,15 @@ type Visitor interface {
 	Entry(e *record.Entry) error
 }
 
-// Walk passes all entries of an archive to a visitor, in order. It unpacks the copies of the store in scratch, one at a time. The
-// notes say where entries are missing.
-func Walk(ctx context.Context, dir, scratch string, v Visitor) (notes []string, err error) {
+// Walk passes all entries of an archive to a visitor, in order. It unpacks the copies of the store in the folder for temporary files,
+// one at a time. The notes say where entries are missing.
+func Walk(ctx context.Context, dir string, v Visitor) (notes []string, err error) {
 	all, err := timelines(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range all {
-		more, err := t.visit(ctx, scratch, v)
+		more, err := t.visit(ctx, v)
 		if err != nil {
 			return nil, err
 		}
@@ -35,15 +35,15 @@ func Walk(ctx context.Context, dir, scratch string, v Visitor) (notes []string, 
 }
 
 // visit passes a timeline to the visitor. After a gap, it continues with the next base copy.
-func (t *timeline) visit(ctx context.Context, scratch string, v Visitor) (notes []string, err error) {
+func (t *timeline) visit(ctx context.Context, v Visitor) (notes []string, err error) {
 	w := walk{t: t, until: 1 << 62}
 	begun := false
 	for _, b := range t.bases {
-		if begun && b.number <= w.number {
+		if begun && b.number <= w.last.Number {
 			continue // the entries have already reached this state
 		}
-		err := visitBase(ctx, b, scratch, v)
-		if errors.Is(err, ErrBase) {
+		err := visitBase(ctx, b, v)
+		if errors.Is(err, errBase) {
 			notes = append(notes, err.Error())
 			continue
 		}
@@ -51,7 +51,7 @@ func (t *timeline) visit(ctx context.Context, scratch string, v Visitor) (notes 
 			return nil, err
 		}
 		begun = true
-		if err := w.run(ctx, b.number, func(e *record.Entry, _ string) error { return v.Entry(e) }); err != nil {
+		if err := w.run(ctx, b.number, v.Entry); err != nil {
 			return nil, err
 		}
 	}
@@ -59,8 +59,8 @@ func (t *timeline) visit(ctx context.Context, scratch string, v Visitor) (notes 
 }
 
 // visitBase passes a base copy to the visitor.
-func visitBase(ctx context.Context, b base, scratch string, v Visitor) (err error) {
-	work, err := os.MkdirTemp(scratch, "base-")
+func visitBase(ctx context.Context, b base, v Visitor) (err error) {
+	work, err := os.MkdirTemp("", "broker-base-")
 	if err != nil {
 		return err
 	}

@@ -24,16 +24,16 @@ type Options struct {
 // segmentBytes is the size at which the next segment is begun.
 const segmentBytes = 64 << 20
 
-// Pauses after failures: the first, and the longest.
+// Pauses after failures; each is twice as long as the one before.
 const (
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
 
-// Pauses between timelines that end before they have a base copy: the first, and the longest.
+// Pauses between timelines that end before they have a base copy, likewise.
 const (
-	shortestTimeline = 10 * time.Second
-	longestWait      = 10 * time.Minute
+	firstTimelinePause   = 10 * time.Second
+	longestTimelinePause = 10 * time.Minute
 )
 
 // endWithin limits how long End waits.

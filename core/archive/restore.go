@@ -61,7 +61,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", o.From, ErrEmpty)
 	}
-	if err := mustBeFree(o.To); err != nil {
+	if err := checkFree(o.To); err != nil {
 		return nil, err
 	}
 	work := o.To + restoring
@@ -84,8 +84,8 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 // timeFormat is the format of times in texts.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// mustBeFree checks that a store can be restored to a folder.
-func mustBeFree(dir string) error {
+// checkFree checks that a store can be restored to a folder.
+func checkFree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -114,7 +114,7 @@ func restore(ctx context.Context, o *RestoreOptions, all []*timeline, moment cor
 			if err == nil {
 				r.noteGap(all[slices.Index(all, t)+1:], moment)
 			}
-			if !errors.Is(err, ErrBase) {
+			if !errors.Is(err, errBase) {
 				return r, err
 			}
 			damaged = errors.Join(damaged, err)
@@ -137,7 +137,7 @@ func (r *Restored) noteGap(later []*timeline, moment core.Instant) {
 	}
 }
 
-// fromBase creates the store from a base copy and the entries after it. The error is ErrBase, and the folder does not exist, if
+// fromBase creates the store from a base copy and the entries after it. The error is errBase, and the folder does not exist, if
 // the copy is damaged.
 func (r *Restored) fromBase(ctx context.Context, o *RestoreOptions, t *timeline, b base, moment core.Instant, work string) error {
 	if err := os.Mkdir(work, 0o700); err != nil {
@@ -158,7 +158,7 @@ func (r *Restored) replay(ctx context.Context, o *RestoreOptions, t *timeline, m
 	}
 	w := walk{t: t, until: moment}
 	at := s.Position()
-	err = w.run(ctx, at.Number, func(e *record.Entry, _ string) error {
+	err = w.run(ctx, at.Number, func(e *record.Entry) error {
 		if err := s.Replay(e); err != nil {
 			return err
 		}
@@ -181,8 +181,6 @@ type walk struct {
 	t     *timeline
 	until core.Instant // entries that were sealed later are left out
 
-	number  uint64          // of the last entry
-	at      core.Instant    // of the last entry
 	last    record.Position // of the last entry; if it was replicated, Chain is the store's chain after it
 	entries uint64
 	notes   []string // problems found
@@ -192,8 +190,8 @@ type walk struct {
 }
 
 // run calls each for the entries after the entry with number after, until an entry is missing or each returns an error.
-func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry, path string) error) error {
-	w.number = after
+func (w *walk) run(ctx context.Context, after uint64, each func(*record.Entry) error) error {
+	w.last = record.Position{Number: after}
 	segs := w.t.segs[w.t.from(after):]
 	for i, g := range segs {
 		cause, err := w.segment(ctx, g, each)
@@ -204,10 +202,10 @@ func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry,
 			return nil
 		}
 		switch {
-		case errors.Is(cause, errDamaged) && i+1 < len(segs) && segs[i+1].first <= w.number+1:
+		case errors.Is(cause, errDamaged) && i+1 < len(segs) && segs[i+1].first <= w.last.Number+1:
 			// its writer has written the entry again
 		case errors.Is(cause, errGap), errors.Is(cause, errDamaged):
-			w.notes = append(w.notes, fmt.Sprintf("%s: after entry %d: %v", g.path, w.number, cause))
+			w.notes = append(w.notes, fmt.Sprintf("%s: after entry %d: %v", g.path, w.last.Number, cause))
 			return nil
 		}
 	}
@@ -219,7 +217,7 @@ var errGap = errors.New("entries are missing")
 
 // segment reads a segment. cause is why it ends early; entries that its writer has written again are in the next
 // segment.
-func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, string) error) (cause, err error) {
+func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry) error) (cause, err error) {
 	in, err := openSegment(g.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -231,7 +229,7 @@ func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, 
 	}
 	defer in.close()
 	for {
-		e, _, err := in.next()
+		e, err := in.next()
 		switch {
 		case errors.Is(err, errDamaged):
 			cause = err // unless the next entry follows, or an entry that is already applied
@@ -244,20 +242,19 @@ func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, 
 			return nil, fmt.Errorf("%s: %w", g.path, err)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case e.Number <= w.number:
+		case e.Number <= w.last.Number:
 			cause = nil
 			continue
-		case e.Prev != w.number && (!w.anywhere || w.entries > 0):
+		case e.Prev != w.last.Number && (!w.anywhere || w.entries > 0):
 			return cmp.Or(cause, errGap), nil
 		case e.At > w.until:
 			w.ended = true
 			return nil, nil
 		}
-		if err := each(e, g.path); err != nil {
+		if err := each(e); err != nil {
 			return nil, fmt.Errorf("%s: entry %d: %w", g.path, e.Number, err)
 		}
-		cause, w.number, w.at = nil, e.Number, e.At
-		w.last = e.Position
+		cause, w.last = nil, e.Position
 		w.last.Chain = record.ChainOf(in.buf)
 		w.entries++
 	}

@@ -78,41 +78,41 @@ func openSegment(path string) (*segmentReader, error) {
 	return r, nil
 }
 
-// next returns the next entry and its framed size, or io.EOF, errTorn or errDamaged. The entry is valid until the next call.
-func (r *segmentReader) next() (*record.Entry, int64, error) {
+// next returns the next entry, or io.EOF, errTorn or errDamaged. The entry is valid until the next call.
+func (r *segmentReader) next() (*record.Entry, error) {
 	if r.left == 0 {
-		return nil, 0, io.EOF
+		return nil, io.EOF
 	}
 	if r.left < frameHead {
-		return nil, 0, errTorn
+		return nil, errTorn
 	}
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r.in, head[:]); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	size := int64(binary.BigEndian.Uint32(head[:]))
 	if size > r.left-frameHead {
-		return nil, 0, r.torn()
+		return nil, r.torn()
 	}
 	if int64(cap(r.buf)) < size {
 		r.buf = make([]byte, size)
 	}
 	r.buf = r.buf[:size]
 	if _, err := io.ReadFull(r.in, r.buf); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	r.left -= frameHead + size
 	if size == 0 || crc32.Checksum(r.buf, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
 		if r.left == 0 {
-			return nil, 0, errTorn
+			return nil, errTorn
 		}
-		return nil, 0, errDamaged
+		return nil, errDamaged
 	}
-	e, err := record.DecodeEntry(r.buf)
-	return e, frameHead + size, err
+	return record.DecodeEntry(r.buf)
 }
 
-// torn decides whether a length beyond the end of the segment is the end of its writer, or damage: whole entries follow damage.
+// torn decides what a length beyond the end of the segment means: the writer has stopped within an entry, or the length is damaged. Whole
+// entries follow only damage.
 func (r *segmentReader) torn() error {
 	r.left = 0
 	rest, err := io.ReadAll(io.LimitReader(r.in, segmentBytes))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"broker/core"
@@ -24,7 +25,7 @@ type shipper struct {
 
 	recent engine.Recent // nil: there is no log
 
-	entered  bool   // the folder was read, and line is set
+	entered  bool   // the folder was read
 	dir      string // of the timeline that is being written
 	based    bool   // the timeline has a base copy
 	basePath string // the newest base copy
@@ -37,8 +38,8 @@ type shipper struct {
 	copying  *copying
 	pruned   core.Instant // time of the last attempt to prune
 
-	linePause time.Duration // pause before the next timeline, after timelines that got no base copy
-	lineAt    core.Instant
+	timelinePause time.Duration // pause before the next timeline, after timelines that got no base copy
+	timelineAt    core.Instant  // end of that pause
 
 	pause   time.Duration // pause before the next attempt; zero: no failure
 	retryAt core.Instant
@@ -139,8 +140,7 @@ func (s *shipper) enter() error {
 	if err != nil {
 		return err
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		t := all[i]
+	for _, t := range slices.Backward(all) {
 		if len(t.bases) == 0 {
 			continue
 		}
@@ -276,14 +276,14 @@ func (s *shipper) closeSegment() {
 func (s *shipper) newTimeline() error {
 	now := s.w.o.Clock.Now()
 	if s.dir != "" && !s.based {
-		s.linePause = min(max(2*s.linePause, shortestTimeline), longestWait)
-		s.lineAt = now.Add(s.linePause)
+		s.timelinePause = min(max(2*s.timelinePause, firstTimelinePause), longestTimelinePause)
+		s.timelineAt = now.Add(s.timelinePause)
 	}
 	s.closeSegment()
 	s.dir, s.based, s.sent = "", false, queue{}
 	s.w.ended()
 	s.dropCopy()
-	if s.linePause > 0 && now < s.lineAt && s.lineAt.Sub(now) <= longestWait {
+	if s.timelinePause > 0 && now < s.timelineAt && s.timelineAt.Sub(now) <= longestTimelinePause {
 		return nil
 	}
 	if err := makeFolder(s.w.o.Dir); err != nil {

@@ -26,7 +26,7 @@ type Writer struct {
 	queue    queue
 	sending  int          // bytes taken by the shipper and not written yet
 	overflow bool         // entries were dropped: the timeline has ended
-	behind   core.Instant // age of the oldest commit that cannot be restored yet; zero: all can be
+	behind   core.Instant // when the oldest commit that cannot be restored yet was sealed; zero: all can be restored
 	status   core.Archive
 
 	shipper shipper // owned by its goroutine
@@ -38,8 +38,6 @@ type queue struct {
 	entries uint64
 	first   uint64       // number of the first entry
 	firstAt core.Instant // when that entry was sealed
-	last    uint64
-	lastAt  core.Instant
 }
 
 // New returns a Writer that does nothing before Begin.
@@ -97,7 +95,6 @@ func (w *Writer) Add(e *record.Entry) {
 		if before == 0 {
 			q.first, q.firstAt = e.Number, e.At
 		}
-		q.last, q.lastAt = e.Number, e.At
 		q.entries++
 	}
 	if w.overflow || len(q.buf) > min(shipFrom, w.o.MaxQueueBytes/2) {

@@ -1,4 +1,4 @@
-// Package clock is the only place that reads the time.
+// Package clock reads the time. Other packages of the core get a Clock.
 package clock
 
 import (

@@ -10,10 +10,10 @@ import (
 type OffsetClock struct{ Offset time.Duration }
 
 // Now implements Clock.
-func (s OffsetClock) Now() core.Instant { return System{}.Now().Add(s.Offset) }
+func (c OffsetClock) Now() core.Instant { return System{}.Now().Add(c.Offset) }
 
 // Read implements Monotonic.
-func (s OffsetClock) Read() (core.Instant, time.Duration) {
-	now, steady := System{}.Read()
-	return now.Add(s.Offset), steady
+func (c OffsetClock) Read() (core.Instant, time.Duration) {
+	now, monotonic := System{}.Read()
+	return now.Add(c.Offset), monotonic
 }

@@ -12,7 +12,7 @@ import (
 //
 //	== a released job stands at its original place
 //	w1 lease q                          a command: words, key=value options and -flags
-//	    w1: assigned 1                  what must come of it, indented; -update writes it
+//	    w1: assigned 1                  the expected result, indented; -update writes it
 //	# a comment, kept as it is
 //
 // Words and values that hold spaces are written as Go strings: body="a b".
@@ -36,7 +36,7 @@ type option struct {
 	used        bool
 }
 
-// Option takes the value of an option, or "". The value of a flag is "yes".
+// Option returns the value of an option, or "", and marks the option as used. The value of a flag is "yes".
 func (c *Command) Option(name string) string {
 	for i := range c.options {
 		if o := &c.options[i]; o.name == name {
@@ -47,7 +47,7 @@ func (c *Command) Option(name string) string {
 	return ""
 }
 
-// Word takes the word at index i, or "".
+// Word returns the word at index i, or "".
 func (c *Command) Word(i int) string {
 	if i >= len(c.Words) {
 		return ""
@@ -55,7 +55,7 @@ func (c *Command) Word(i int) string {
 	return c.Words[i]
 }
 
-// unused is the first option that was not taken, to detect misspelled ones.
+// unused returns the first option that was not used, to detect misspelled options.
 func (c *Command) unused() string {
 	for _, o := range c.options {
 		if !o.used {

@@ -60,13 +60,13 @@ func Salvage(ctx context.Context, data, dir string, fsys store.FS, progress func
 	}, progress)
 }
 
-// Archive is a copy of a store that is sent as a tar file.
-type Archive = store.Archive
+// BackupTar is a copy of a store that is sent as a tar file.
+type BackupTar = store.Tar
 
-// OpenArchive opens a copy of a store in order to send it.
-func OpenArchive(dir string) (*Archive, error) { return store.OpenArchive(dir) }
+// OpenBackupTar opens a copy of a store in order to send it.
+func OpenBackupTar(dir string) (*BackupTar, error) { return store.OpenTar(dir) }
 
-// ReceiveBackup writes a copy sent by an Archive to a folder, which must not exist. The folder gets its name only when the
+// ReceiveBackup writes a copy sent as a BackupTar to a folder, which must not exist. The folder gets its name only when the
 // copy is complete.
 func ReceiveBackup(r io.Reader, dir string) error { return store.ReceiveCopy(r, dir) }
 

@@ -20,22 +20,22 @@ type clockMonitor struct {
 }
 
 func newClockMonitor(c clock.Clock) clockMonitor {
-	f := clockMonitor{wallClock: c}
-	f.clocks, _ = c.(clock.Monotonic)
-	if f.clocks != nil {
-		f.wall, f.monotonic = f.clocks.Read()
+	m := clockMonitor{wallClock: c}
+	m.clocks, _ = c.(clock.Monotonic)
+	if m.clocks != nil {
+		m.wall, m.monotonic = m.clocks.Read()
 	}
-	return f
+	return m
 }
 
 // read returns the time, and by how much the clock was set since the last reading.
-func (f *clockMonitor) read() (now, setBy core.Instant) {
-	if f.clocks == nil {
-		return f.wallClock.Now(), 0
+func (m *clockMonitor) read() (now, setBy core.Instant) {
+	if m.clocks == nil {
+		return m.wallClock.Now(), 0
 	}
-	wall, even := f.clocks.Read()
-	by := wall - f.wall.Add(even-f.monotonic)
-	f.wall, f.monotonic = wall, even
+	wall, monotonic := m.clocks.Read()
+	by := wall - m.wall.Add(monotonic-m.monotonic)
+	m.wall, m.monotonic = wall, monotonic
 	if by > -maxDrift && by < maxDrift {
 		return wall, 0
 	}

@@ -4,7 +4,7 @@ import "broker/core"
 
 // Limits of one page of documents.
 const (
-	usualDocuments    = 1000
+	defaultDocuments  = 1000
 	maxDocuments      = 10_000
 	documentPageBytes = 8 << 20
 )
@@ -14,7 +14,7 @@ func (e *Engine) readDocuments(r *core.Reply, op *core.ReadDocuments) error {
 	e.Flush()
 	limit := op.Limit
 	if limit <= 0 {
-		limit = usualDocuments
+		limit = defaultDocuments
 	}
 	limit = min(limit, maxDocuments)
 	bytes := 0

@@ -54,11 +54,8 @@ type Options struct {
 	ManualCommits bool
 }
 
-// Wakeup is how many sleeping workers to wake: zero one per job, WakeAll all, otherwise at most this many.
+// Wakeup is how many sleeping workers to wake; zero: one per job; negative: all that could take the job.
 type Wakeup int
-
-// WakeAll wakes every sleeper that could take the job.
-const WakeAll Wakeup = -1
 
 func (o Options) withDefaults() Options {
 	if o.SyncEvery <= 0 {
@@ -85,7 +82,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// wakeup converts to the machine's form: -1 one per job, 0 all.
+// machine converts to the machine's form; -1: one per job; 0: all.
 func (w Wakeup) machine() int {
 	switch {
 	case w == 0:

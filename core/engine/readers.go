@@ -13,7 +13,7 @@ const maxReaders = 4
 // readers read the bodies of leased jobs for clients that accept a delay (core.Lease.Late), so that event loops do not wait for
 // the disk. They start when there are jobs to read and end when there are none.
 type readers struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards queue, running and closed
 	queue   []lateJob
 	running int
 	closed  bool

@@ -9,7 +9,7 @@ import (
 const (
 	tickBudget   = 512                   // deadlines handled at once before the lock is released
 	maxSleep     = time.Second           // to notice that the clock was set, and to check the disk
-	diskInterval = time.Second           //
+	diskInterval = time.Second           // between checks of the disk
 	minSleep     = 50 * time.Microsecond // shorter sleeps are not worth it
 )
 

@@ -17,15 +17,14 @@ import (
 
 // Report explains jobs from an archive.
 type Report struct {
-	Jobs  []Story
+	Jobs  []History
 	Notes []string // where the archive has gaps
 }
 
-// Story is the history of one job.
-type Story struct {
-	Asked  string // the name that the caller used
+// History is the history of one job.
+type History struct {
+	Asked  string // the name that the caller has used
 	ID     string // empty: not in the archive
-	Seq    uint64
 	Queue  string // the last queue
 	Type   string
 	Events []Event
@@ -44,9 +43,8 @@ var ErrUnknown = errors.New("the archive knows no such job; jobs that were submi
 
 // Options say what to explain.
 type Options struct {
-	Dir     string   // of the archive
-	Scratch string   // copies of the store are unpacked there; empty: in the folder for temporary files
-	Jobs    []string // ids or numbers
+	Dir  string   // of the archive
+	Jobs []string // ids or numbers
 
 	// The limits in the present settings. The archive has only those that operations have set.
 	Limits   []core.QueueLimit
@@ -55,10 +53,10 @@ type Options struct {
 
 // Jobs explains jobs.
 func Jobs(ctx context.Context, o Options) (*Report, error) {
-	t := &teller{world: newWorld()}
+	t := &explainer{world: newWorld()}
 	t.world.setSettings(o.Limits, o.Sharings)
 	for _, asked := range o.Jobs {
-		s := &subject{story: Story{Asked: asked}, passed: map[uint64]bool{}}
+		s := &subject{history: History{Asked: asked}, counted: map[uint64]bool{}}
 		if n, err := strconv.ParseUint(strings.TrimPrefix(asked, "#"), 10, 64); err == nil {
 			s.seq = n
 		} else if n, _, ok := core.ParseMintedID(asked); ok {
@@ -66,15 +64,15 @@ func Jobs(ctx context.Context, o Options) (*Report, error) {
 		}
 		t.subjects = append(t.subjects, s)
 	}
-	notes, err := archive.Walk(ctx, o.Dir, o.Scratch, t)
+	notes, err := archive.Walk(ctx, o.Dir, t)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{Notes: notes}
 	known := false
 	for _, s := range t.subjects {
-		known = known || s.story.ID != ""
-		r.Jobs = append(r.Jobs, s.story)
+		known = known || s.history.ID != ""
+		r.Jobs = append(r.Jobs, s.history)
 	}
 	if !known {
 		return nil, ErrUnknown
@@ -84,17 +82,17 @@ func Jobs(ctx context.Context, o Options) (*Report, error) {
 
 // subject is a job that is being explained.
 type subject struct {
-	story  Story
-	seq    uint64 // zero: not known yet
-	last   job    // as of the last event
-	live   bool
-	since  core.Instant // ready since
-	passed map[uint64]bool
-	passer passers
+	history    History
+	seq        uint64 // zero: not known yet
+	last       job    // as of the last event
+	live       bool
+	since      core.Instant    // ready since
+	counted    map[uint64]bool // jobs that are counted in overtakers
+	overtakers overtakers
 }
 
-// passers are the jobs that ran while another job of their queue waited.
-type passers struct {
+// overtakers are the jobs that ran while another job of their queue waited.
+type overtakers struct {
 	higher, earlier, later int
 	names                  []string
 }
@@ -102,7 +100,7 @@ type passers struct {
 // maxNames limits how many jobs are named.
 const maxNames = 5
 
-func (p *passers) add(o, x *job) {
+func (p *overtakers) add(o, x *job) {
 	switch {
 	case o.priority > x.priority:
 		p.higher++
@@ -116,14 +114,14 @@ func (p *passers) add(o, x *job) {
 	}
 }
 
-// teller is an archive.Visitor.
-type teller struct {
+// explainer is an archive.Visitor.
+type explainer struct {
 	world    *world
 	subjects []*subject
 }
 
 // Base implements archive.Visitor.
-func (t *teller) Base(ctx context.Context, s *store.Store) error {
+func (t *explainer) Base(ctx context.Context, s *store.Store) error {
 	settings := t.world.settings
 	t.world = newWorld()
 	t.world.settings = settings
@@ -136,9 +134,9 @@ func (t *teller) Base(ctx context.Context, s *store.Store) error {
 		switch {
 		case j == nil && x.live:
 			x.live = false
-			x.tell(at, "is not there any more in the copy of the store that begins this part of the archive")
+			x.add(at, "is not there any more in the copy of the store that begins this part of the archive")
 		case j != nil && (!x.live || j.state != x.last.state):
-			x.tell(at, "was "+t.standing(j)+" when this part of the archive begins")
+			x.add(at, "was "+t.stateText(j)+" when this part of the archive begins")
 			x.note(j, t.world)
 			x.since = j.readyAt
 		}
@@ -147,12 +145,12 @@ func (t *teller) Base(ctx context.Context, s *store.Store) error {
 }
 
 // find returns the job of a subject in the world; nil: it does not exist.
-func (t *teller) find(x *subject) *job {
+func (t *explainer) find(x *subject) *job {
 	if x.seq != 0 {
 		return t.world.jobs[x.seq]
 	}
 	for _, j := range t.world.jobs {
-		if j.id == x.story.Asked {
+		if j.id == x.history.Asked {
 			x.seq = j.seq
 			return j
 		}
@@ -161,17 +159,17 @@ func (t *teller) find(x *subject) *job {
 }
 
 // Entry implements archive.Visitor.
-func (t *teller) Entry(e *record.Entry) error {
+func (t *explainer) Entry(e *record.Entry) error {
 	w := t.world
 	w.now = e.At
 	for _, x := range t.subjects {
-		t.unstored(x, e.Position)
+		t.becomeReady(x, e.Position)
 	}
 	for i := range e.Batch.Changes {
 		ch := &e.Batch.Changes[i]
 		if ch.Job != nil {
 			for _, x := range t.subjects {
-				if x.seq == 0 && ch.Job.Identity() == x.story.Asked {
+				if x.seq == 0 && ch.Job.Identity() == x.history.Asked {
 					x.seq = ch.Seq
 				}
 			}
@@ -182,13 +180,13 @@ func (t *teller) Entry(e *record.Entry) error {
 		t.setting(e, m)
 	}
 	for _, x := range t.subjects {
-		t.unstored(x, e.Position)
+		t.becomeReady(x, e.Position)
 	}
 	return nil
 }
 
-// setting applies a metadata entry, and adds to the subjects' stories when their queue is paused or resumed.
-func (t *teller) setting(e *record.Entry, m core.MetaEntry) {
+// setting applies a metadata entry, and adds to the subjects' histories when their queue is paused or resumed.
+func (t *explainer) setting(e *record.Entry, m core.MetaEntry) {
 	w := t.world
 	queue, ofQueue := strings.CutPrefix(m.Name, queuePrefix)
 	before := ofQueue && w.paused(queue)
@@ -202,14 +200,14 @@ func (t *teller) setting(e *record.Entry, m core.MetaEntry) {
 	}
 	for _, x := range t.subjects {
 		if x.live && x.last.queue == queue {
-			x.tell(e.Position, what)
+			x.add(e.Position, what)
 		}
 	}
 }
 
-// unstored adds to the story of a subject that it has become ready, because its time came or a dependency ended. No entry
+// becomeReady adds to the history of a subject that it has become ready, because its time came or a dependency ended. No entry
 // records this.
-func (t *teller) unstored(x *subject, at record.Position) {
+func (t *explainer) becomeReady(x *subject, at record.Position) {
 	j := t.world.jobs[x.seq]
 	if !x.live || j == nil || x.last.state == core.Ready || t.world.stateOf(j) != core.Ready {
 		return
@@ -219,13 +217,13 @@ func (t *teller) unstored(x *subject, at record.Position) {
 		at = record.Position{At: j.readyAt}
 		since = j.readyAt
 	}
-	x.tell(at, "became ready", t.scene(j)...)
+	x.add(at, "became ready", t.queueOf(j)...)
 	x.note(j, t.world)
 	x.since = since
 }
 
-// change applies a change and adds it to the stories of the subjects.
-func (t *teller) change(e *record.Entry, ch *record.Change) {
+// change applies a change and adds it to the histories of the subjects.
+func (t *explainer) change(e *record.Entry, ch *record.Change) {
 	w := t.world
 	before := job{}
 	if old := w.jobs[ch.Seq]; old != nil {
@@ -241,10 +239,10 @@ func (t *teller) change(e *record.Entry, ch *record.Change) {
 	ran := before.state == core.Ready && (after == nil || after.state == core.Leased || after.state == core.Done)
 	for _, x := range t.subjects {
 		if x.seq == ch.Seq {
-			t.tell(x, e, ch, &before, after)
-		} else if cur := w.jobs[x.seq]; ran && cur != nil && cur.queue == before.queue && w.stateOf(cur) == core.Ready && !x.passed[ch.Seq] {
-			x.passed[ch.Seq] = true
-			x.passer.add(&before, cur)
+			t.report(x, e, ch, &before, after)
+		} else if cur := w.jobs[x.seq]; ran && cur != nil && cur.queue == before.queue && w.stateOf(cur) == core.Ready && !x.counted[ch.Seq] {
+			x.counted[ch.Seq] = true
+			x.overtakers.add(&before, cur)
 		}
 	}
 }
@@ -253,15 +251,16 @@ func (t *teller) change(e *record.Entry, ch *record.Change) {
 func (x *subject) note(j *job, w *world) {
 	x.live, x.last = true, *j
 	x.last.state = w.stateOf(j)
-	x.story.ID, x.story.Seq, x.story.Queue, x.story.Type = j.id, j.seq, j.queue, j.typ
+	x.history.ID, x.history.Queue, x.history.Type = j.id, j.queue, j.typ
 }
 
-func (x *subject) tell(at record.Position, what string, why ...string) {
-	x.story.Events = append(x.story.Events, Event{At: at.At, Commit: at.Number, What: what, Why: slices.DeleteFunc(why, func(s string) bool { return s == "" })})
+// add adds an event to the history.
+func (x *subject) add(at record.Position, what string, why ...string) {
+	x.history.Events = append(x.history.Events, Event{At: at.At, Commit: at.Number, What: what, Why: slices.DeleteFunc(why, func(s string) bool { return s == "" })})
 }
 
-// tell adds the meaning of a change to the story of its subject. after is nil if the job is gone.
-func (t *teller) tell(x *subject, e *record.Entry, ch *record.Change, before, after *job) {
+// report adds the meaning of a change to the history of its subject. after is nil if the job is gone.
+func (t *explainer) report(x *subject, e *record.Entry, ch *record.Change, before, after *job) {
 	w := t.world
 	if x.live {
 		before.state = x.last.state // before this entry
@@ -278,45 +277,45 @@ func (t *teller) tell(x *subject, e *record.Entry, ch *record.Change, before, af
 		x.live = false
 		switch before.state {
 		case core.Ready:
-			x.tell(e.Position, "ended: it ran under a lease that its connection guards, or was removed", append(t.waited(x), t.others(x)...)...)
+			x.add(e.Position, "ended: it ran under a lease that its connection guards, or was removed", append(t.waited(x), t.others(x)...)...)
 		case core.Leased:
-			x.tell(e.Position, "ended: worker "+quoted(before.worker)+" finished it, or it was removed")
+			x.add(e.Position, "ended: worker "+quoted(before.worker)+" finished it, or it was removed")
 		case core.Gone, core.Scheduled, core.Blocked, core.Retrying, core.Done, core.Dead:
-			x.tell(e.Position, "was removed while it was "+before.state.String())
+			x.add(e.Position, "was removed while it was "+before.state.String())
 		}
 		return
 	}
 	state := w.stateOf(after)
 	switch {
 	case before.seq == 0:
-		x.tell(e.Position, "submitted to queue "+after.queue+": "+t.standing(after), t.scene(after)...)
+		x.add(e.Position, "submitted to queue "+after.queue+": "+t.stateText(after), t.queueOf(after)...)
 	case before.queue != after.queue:
-		x.tell(e.Position, "moved to queue "+after.queue+": "+t.standing(after), t.scene(after)...)
+		x.add(e.Position, "moved to queue "+after.queue+": "+t.stateText(after), t.queueOf(after)...)
 	case state == core.Leased && (before.state != core.Leased || before.attempts != after.attempts):
-		x.tell(e.Position, "leased by worker "+quoted(after.worker), append(t.waited(x), t.others(x)...)...)
-		x.passer = passers{}
-		clear(x.passed)
+		x.add(e.Position, "leased by worker "+quoted(after.worker), append(t.waited(x), t.others(x)...)...)
+		x.overtakers = overtakers{}
+		clear(x.counted)
 	case state != before.state, ch.Failure != nil:
 		t.moved(x, e, ch, after, state)
 	case before.priority != after.priority:
-		x.tell(e.Position, fmt.Sprintf("priority changed from %d to %d", before.priority, after.priority), t.scene(after)...)
+		x.add(e.Position, fmt.Sprintf("priority changed from %d to %d", before.priority, after.priority), t.queueOf(after)...)
 	}
 }
 
-// moved adds a change of state to the story.
-func (t *teller) moved(x *subject, e *record.Entry, ch *record.Change, after *job, state core.State) {
+// moved adds a change of state to the history.
+func (t *explainer) moved(x *subject, e *record.Entry, ch *record.Change, after *job, state core.State) {
 	var why []string
 	if ch.Failure != nil {
 		why = append(why, "failure: "+cut(ch.Failure.Message))
 	}
 	if state == core.Ready {
-		why = append(why, t.scene(after)...)
+		why = append(why, t.queueOf(after)...)
 	}
-	x.tell(e.Position, "became "+t.standing(after), why...)
+	x.add(e.Position, "became "+t.stateText(after), why...)
 }
 
-// standing describes the state of a job in words.
-func (t *teller) standing(j *job) string {
+// stateText describes the state of a job in words.
+func (t *explainer) stateText(j *job) string {
 	switch state := t.world.stateOf(j); state {
 	case core.Scheduled:
 		return "scheduled for " + moment(j.readyAt)
@@ -338,8 +337,8 @@ func (t *teller) standing(j *job) string {
 	return ""
 }
 
-// scene describes the queue at the time when a job becomes ready in it.
-func (t *teller) scene(j *job) []string {
+// queueOf describes the queue at the time when a job becomes ready in it.
+func (t *explainer) queueOf(j *job) []string {
 	if t.world.stateOf(j) != core.Ready {
 		return nil
 	}
@@ -353,11 +352,11 @@ func (t *teller) scene(j *job) []string {
 }
 
 // waited says how long a job was ready, and which jobs ran in that time.
-func (t *teller) waited(x *subject) (why []string) {
+func (t *explainer) waited(x *subject) (why []string) {
 	if x.since != 0 && t.world.now >= x.since {
 		why = append(why, "it was ready for "+t.world.now.Sub(x.since).Round(time.Millisecond).String())
 	}
-	if p := &x.passer; len(p.names) > 0 {
+	if p := &x.overtakers; len(p.names) > 0 {
 		text := fmt.Sprintf("meanwhile others of the queue ran: %d with a higher priority, %d that were ready before it, %d behind it",
 			p.higher, p.earlier, p.later)
 		why = append(why, text+" ("+strings.Join(p.names, ", ")+more(p.higher+p.earlier+p.later-len(p.names))+")")
@@ -369,27 +368,27 @@ func (t *teller) waited(x *subject) (why []string) {
 }
 
 // others explains why a job ran before the other subjects.
-func (t *teller) others(x *subject) (why []string) {
+func (t *explainer) others(x *subject) (why []string) {
 	for _, o := range t.subjects {
 		if o == x {
 			continue
 		}
 		j := t.world.jobs[o.seq]
 		switch {
-		case j == nil && o.live, j == nil && len(o.story.Events) > 0:
-			why = append(why, "job "+o.story.Asked+" had ended already")
+		case j == nil && o.live, j == nil && len(o.history.Events) > 0:
+			why = append(why, "job "+o.history.Asked+" had ended already")
 		case j == nil:
-			why = append(why, "job "+o.story.Asked+" was not submitted yet")
+			why = append(why, "job "+o.history.Asked+" was not submitted yet")
 		case t.world.stateOf(j) != core.Ready:
-			why = append(why, "job "+o.story.Asked+" was "+t.standing(j))
+			why = append(why, "job "+o.history.Asked+" was "+t.stateText(j))
 		case j.queue != x.last.queue:
-			why = append(why, "job "+o.story.Asked+" was ready in another queue, "+j.queue+": the worker did not ask for that one, or named it later")
+			why = append(why, "job "+o.history.Asked+" was ready in another queue, "+j.queue+": the worker did not ask for that one, or named it later")
 		case j.priority < x.last.priority:
-			why = append(why, fmt.Sprintf("job %s was ready too, with a lower priority (%d, not %d)", o.story.Asked, j.priority, x.last.priority))
+			why = append(why, fmt.Sprintf("job %s was ready too, with a lower priority (%d, not %d)", o.history.Asked, j.priority, x.last.priority))
 		case ahead(&x.last, j):
-			why = append(why, "job "+o.story.Asked+" was ready too, but since "+moment(j.readyAt)+" only")
+			why = append(why, "job "+o.history.Asked+" was ready too, but since "+moment(j.readyAt)+" only")
 		default:
-			why = append(why, "job "+o.story.Asked+" was ahead of it: a limit, a fair turn or the worker's choice of types and queues kept it back")
+			why = append(why, "job "+o.history.Asked+" was ahead of it: a limit, a fair turn or the worker's choice of types and queues kept it back")
 		}
 	}
 	return why

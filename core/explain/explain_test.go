@@ -86,7 +86,7 @@ func (h *history) explain(jobs ...string) string {
 	if err := h.e.Shutdown(); err != nil {
 		h.t.Fatal(err)
 	}
-	r, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Scratch: h.t.TempDir(), Jobs: jobs, Limits: h.limits})
+	r, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Jobs: jobs, Limits: h.limits})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -195,10 +195,10 @@ func TestExplainKnowsNumbersAndRefusesUnknownJobs(t *testing.T) {
 	if text := h.explain(fmt.Sprint("#", h.seqs["named"])); !strings.Contains(text, "(named) in q") {
 		t.Errorf("by number:\n%s", text)
 	}
-	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Scratch: t.TempDir(), Jobs: []string{"nobody"}}); !errors.Is(err, explain.ErrUnknown) {
+	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Jobs: []string{"nobody"}}); !errors.Is(err, explain.ErrUnknown) {
 		t.Errorf("unknown job: %v", err)
 	}
-	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: t.TempDir(), Scratch: t.TempDir(), Jobs: []string{"named"}}); !errors.Is(err, archive.ErrNoArchive) {
+	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: t.TempDir(), Jobs: []string{"named"}}); !errors.Is(err, archive.ErrNoArchive) {
 		t.Errorf("no archive: %v", err)
 	}
 }

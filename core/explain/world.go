@@ -21,7 +21,6 @@ type job struct {
 	priority int64
 	state    core.State
 	readyAt  core.Instant
-	leasedAt core.Instant
 	worker   string
 	attempts uint32
 	fails    uint32
@@ -102,7 +101,7 @@ func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 		}
 	}
 	if st != nil {
-		x.state, x.attempts, x.fails, x.leasedAt = st.State, st.Attempts, st.Fails, st.LeasedAt
+		x.state, x.attempts, x.fails = st.State, st.Attempts, st.Fails
 		x.worker, x.waiting = strings.Clone(st.Worker), append([]uint64(nil), st.Waiting...)
 		x.readyAt = cmp.Or(st.ReadyAt, x.readyAt)
 		if st.Moved != nil && st.Moved.Queue != "" {
@@ -112,6 +111,7 @@ func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 	return x
 }
 
+// name returns the only copy of the name of a queue or type.
 func (w *world) name(s string) string {
 	if known, ok := w.names[s]; ok {
 		return known

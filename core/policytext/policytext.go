@@ -39,7 +39,7 @@ var backoffKinds = [...]string{core.BackoffConstant: "constant", core.BackoffLin
 
 // Error says which member is wrong.
 type Error struct {
-	Field  string
+	Field  string // path of the member in the input
 	Detail string // a sentence
 }
 
@@ -49,8 +49,7 @@ func wrong(field, format string, args ...any) *Error {
 	return &Error{Field: field, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads the members of a policy; null removes a member. Its errors are of type Error; their fields begin with
-// at.
+// Parse reads the members of a policy; null removes a member. at is the path of the policy in the input. Errors are of type *Error.
 func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.PolicyFields, err error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil || members == nil {
@@ -75,7 +74,7 @@ func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.Pol
 	return set, remove, nil
 }
 
-// Check checks a policy for a queue or type called name. It finds problems that Parse cannot see.
+// Check checks whether a policy that Parse has read may be that of a queue or type called name. at is as for Parse.
 func Check(at string, scope core.PolicyScope, name string, set *core.JobPolicy) error {
 	switch {
 	case name == "" || len(name) > core.MaxQueueName:
@@ -113,9 +112,12 @@ var policyMembers = map[string]policyMember{
 	"durability":   {core.PolicyDurability, readDurability},
 }
 
+// memberOf returns the last part of the path of a field.
+func memberOf(field string) string { return field[strings.LastIndexByte(field, '.')+1:] }
+
 func readNumber(into *uint32, field string, value json.RawMessage) error {
 	if json.Unmarshal(value, into) != nil {
-		return wrong(field, "%s must be a number between 0 and 4294967295, or null", field[strings.LastIndexByte(field, '.')+1:])
+		return wrong(field, "%s must be a number between 0 and 4294967295, or null", memberOf(field))
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func readNumber(into *uint32, field string, value json.RawMessage) error {
 func readSpan(into *time.Duration, field string, value json.RawMessage) (err error) {
 	var seconds float64
 	if json.Unmarshal(value, &seconds) != nil || seconds <= 0 {
-		return wrong(field, "%s must be a positive number of seconds, or null", field[strings.LastIndexByte(field, '.')+1:])
+		return wrong(field, "%s must be a positive number of seconds, or null", memberOf(field))
 	}
 	*into, err = span(field, seconds)
 	return err
@@ -132,7 +134,7 @@ func readSpan(into *time.Duration, field string, value json.RawMessage) (err err
 // span converts a number of seconds, which may be zero, to a duration.
 func span(field string, seconds float64) (time.Duration, error) {
 	if !(seconds >= 0 && seconds <= core.MaxBackoff.Seconds()) {
-		return 0, wrong(field, "%s must be a number of seconds between 0 and %.0f", field[strings.LastIndexByte(field, '.')+1:], core.MaxBackoff.Seconds())
+		return 0, wrong(field, "%s must be a number of seconds between 0 and %.0f", memberOf(field), core.MaxBackoff.Seconds())
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
@@ -245,11 +247,11 @@ func Show(p *core.PolicyInfo) *Policy {
 	if p.Has&core.PolicyExhausted != 0 {
 		switch {
 		case p.MoveTo != "":
-			v.OnExhausted = mustJSON(map[string]string{"move": strings.ToValidUTF8(p.MoveTo, "\uFFFD")})
+			v.OnExhausted = encode(map[string]string{"move": strings.ToValidUTF8(p.MoveTo, "\uFFFD")})
 		case p.Exhausted == core.ExhaustedBury:
-			v.OnExhausted = mustJSON("dead")
+			v.OnExhausted = encode("dead")
 		default:
-			v.OnExhausted = mustJSON("drop")
+			v.OnExhausted = encode("drop")
 		}
 	}
 	return v
@@ -261,13 +263,13 @@ func showBackoff(r *core.BackoffRule) json.RawMessage {
 		for i, d := range r.Spans {
 			spans[i] = d.Seconds()
 		}
-		return mustJSON(spans)
+		return encode(spans)
 	}
-	return mustJSON(backoffJSON{backoffKinds[r.Kind], r.Base.Seconds(), r.Max.Seconds(), r.Jitter})
+	return encode(backoffJSON{backoffKinds[r.Kind], r.Base.Seconds(), r.Max.Seconds(), r.Jitter})
 }
 
-// mustJSON encodes a value that can be encoded.
-func mustJSON(v any) json.RawMessage {
+// encode returns a value in JSON; a value that cannot be encoded is a bug.
+func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("policytext: a policy cannot be encoded: " + err.Error())

@@ -22,8 +22,7 @@ type Index struct {
 	entry   uint64 // last entry that Update has read
 	clock   func() core.Instant
 
-	// Progress is called during Load, with the number of jobs and the share of the store that was read; nil: not at all.
-	Progress func(jobs uint64, part float64)
+	progress func(jobs uint64, part float64) // called during Load; may be nil
 }
 
 // New returns an index without a machine. The caller must close it, before the store.
@@ -48,7 +47,7 @@ func (x *Index) Load(ctx context.Context) error {
 	if err := x.store.ScanMeta(limit.PolicyPrefix, m.RestoreMeta); err != nil {
 		return err
 	}
-	return x.store.Scan(ctx, x.Progress, func(r *record.Record) error {
+	return x.store.Scan(ctx, x.progress, func(r *record.Record) error {
 		m.Restore(now, r)
 		return nil
 	})
@@ -125,13 +124,14 @@ func (x *Index) TakeOver(ctx context.Context, o machine.Options) (*machine.Machi
 	return x.finish()
 }
 
-// Build returns the machine of a store for an engine.
+// Build returns the machine of a store for an engine. progress may be nil; it is called from time to time with the number of jobs and
+// the share of the store that was read.
 func Build(
 	ctx context.Context, s *store.Store, o machine.Options, clock func() core.Instant, progress func(jobs uint64, part float64),
 ) (*machine.Machine, error) {
 	x := New(s, o, clock)
 	defer x.Close()
-	x.Progress = progress
+	x.progress = progress
 	if err := x.Load(ctx); err != nil {
 		return nil, err
 	}

@@ -25,13 +25,13 @@ type chunk struct {
 
 func (c *chunk) live() []uint32 { return c.h[c.lo:] }
 
-// Before reports whether job a is before job b. No two jobs are equal.
+// Before reports whether handle a is before handle b. No two handles are equal.
 type Before func(a, b uint32) bool
 
-// Len returns the number of jobs.
+// Len returns the number of handles.
 func (l *List) Len() int { return l.n }
 
-// Front returns the first job, or zero.
+// Front returns the first handle, or zero.
 func (l *List) Front() uint32 {
 	if l.n == 0 {
 		return 0
@@ -40,7 +40,7 @@ func (l *List) Front() uint32 {
 	return c.h[c.lo]
 }
 
-// Push inserts job x at its position; at the end, the usual one, in constant time.
+// Push inserts x at its position; in constant time at the end, where most handles go.
 func (l *List) Push(x uint32, before Before) {
 	l.n++
 	if len(l.chunks) == 0 {
@@ -52,7 +52,7 @@ func (l *List) Push(x uint32, before Before) {
 		l.pushBack(last, x)
 		return
 	}
-	// x goes into the first chunk whose last job is after x.
+	// x goes into the first chunk whose last handle is after x.
 	i := sort.Search(len(l.chunks), func(i int) bool {
 		c := l.chunks[i]
 		return before(x, c.h[len(c.h)-1])
@@ -92,7 +92,7 @@ func (l *List) split(i, at int) {
 	if at == 0 || at == len(live) {
 		at = len(live) / 2
 	}
-	if at == 0 { // a single job after a long unused front
+	if at == 0 { // a single handle after a long unused front
 		c.h, c.lo = append(make([]uint32, 0, chunkMax), live...), 0
 		return
 	}
@@ -106,7 +106,7 @@ func (l *List) split(i, at int) {
 	l.chunks[i+1] = right
 }
 
-// Remove removes job x and reports whether it was there.
+// Remove removes x and reports whether it was there.
 func (l *List) Remove(x uint32, before Before) bool {
 	if l.n == 0 {
 		return false
@@ -131,7 +131,7 @@ func (l *List) Remove(x uint32, before Before) bool {
 	return true
 }
 
-// At returns the job at offset, or zero past the end.
+// At returns the handle at offset, or zero past the end.
 func (l *List) At(offset int) uint32 {
 	for _, c := range l.chunks {
 		live := c.live()
@@ -143,7 +143,7 @@ func (l *List) At(offset int) uint32 {
 	return 0
 }
 
-// Slice appends up to limit jobs, starting at offset, to into.
+// Slice appends up to limit handles, starting at offset, to into.
 func (l *List) Slice(offset, limit int, into []uint32) []uint32 {
 	for _, c := range l.chunks {
 		if limit <= 0 {
@@ -188,7 +188,7 @@ func (l *List) removeFrom(i, at int) {
 		return
 	}
 	switch {
-	case len(l.chunks) == 1: // the next job finds room
+	case len(l.chunks) == 1: // the next handle reuses it
 		l.chunks[0] = nil
 		l.chunks = l.chunks[:0]
 	case i == 0: // the usual case: do not copy the list

@@ -1,7 +1,7 @@
 package queue
 
 // Waiters holds the clients that wait on queues, the longest waiting first. One client may wait on many queues; each entry is a
-// node in a slab, linked in the line of its queue and with the other entries of the client.
+// node in a slab, linked in the Line of its queue and with the other entries of the client.
 type Waiters struct {
 	nodes []node
 	free  uint32
@@ -9,7 +9,7 @@ type Waiters struct {
 
 type node struct {
 	client, queue uint32
-	next, prev    uint32 // in the line
+	next, prev    uint32 // in the Line
 	sibling       uint32 // the client's next entry
 	counted       bool
 }
@@ -23,26 +23,26 @@ func (l *Line) Counted() int { return int(l.counted) }
 // Empty reports whether no client waits.
 func (l *Line) Empty() bool { return l.head == 0 }
 
-// First returns the client that has waited longest, or zero.
-func (w *Waiters) First(l *Line) (client, place uint32) {
+// First returns the client that has waited longest, with its entry, or zeros.
+func (w *Waiters) First(l *Line) (client, entry uint32) {
 	if l.head == 0 {
 		return 0, 0
 	}
 	return w.nodes[l.head-1].client, l.head
 }
 
-// After returns the client after an entry.
-func (w *Waiters) After(place uint32) (client, next uint32) {
-	next = w.nodes[place-1].next
+// After returns the client after an entry, with its own entry, or zeros.
+func (w *Waiters) After(entry uint32) (client, next uint32) {
+	next = w.nodes[entry-1].next
 	if next == 0 {
 		return 0, 0
 	}
 	return w.nodes[next-1].client, next
 }
 
-// Join appends client to queue's line; places is the head of the client's own list of entries. With count, the line counts the
-// client.
-func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32, count bool) {
+// Join appends client to the Line of queue; entries is the head of the client's own list of entries. With count, Line.Counted includes
+// the client.
+func (w *Waiters) Join(client, queue uint32, l *Line, entries *uint32, count bool) {
 	var i uint32
 	if w.free != 0 {
 		i = w.free
@@ -51,7 +51,7 @@ func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32, count bool
 		w.nodes = append(w.nodes, node{})
 		i = uint32(len(w.nodes))
 	}
-	w.nodes[i-1] = node{client: client, queue: queue, prev: l.tail, sibling: *places, counted: count}
+	w.nodes[i-1] = node{client: client, queue: queue, prev: l.tail, sibling: *entries, counted: count}
 	if count {
 		l.counted++
 	}
@@ -61,19 +61,19 @@ func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32, count bool
 		l.head = i
 	}
 	l.tail = i
-	*places = i
+	*entries = i
 }
 
 // Each calls fn with the queues on which a client waits, in reverse order of joining; fn must not change entries.
-func (w *Waiters) Each(places uint32, fn func(queue uint32)) {
-	for i := places; i != 0; i = w.nodes[i-1].sibling {
+func (w *Waiters) Each(entries uint32, fn func(queue uint32)) {
+	for i := entries; i != 0; i = w.nodes[i-1].sibling {
 		fn(w.nodes[i-1].queue)
 	}
 }
 
-// Leave removes a client from all lines; line returns the Line of a queue, and left is called for each queue.
-func (w *Waiters) Leave(places *uint32, line func(queue uint32) *Line, left func(queue uint32)) {
-	for i := *places; i != 0; {
+// Leave removes a client from all Lines; line returns the Line of a queue, and left is called for each queue.
+func (w *Waiters) Leave(entries *uint32, line func(queue uint32) *Line, left func(queue uint32)) {
+	for i := *entries; i != 0; {
 		n := &w.nodes[i-1]
 		l := line(n.queue)
 		if n.prev != 0 {
@@ -97,5 +97,5 @@ func (w *Waiters) Leave(places *uint32, line func(queue uint32) *Line, left func
 			left(queue)
 		}
 	}
-	*places = 0
+	*entries = 0
 }

@@ -5,11 +5,11 @@ import "sort"
 // Walker walks a List in either direction. The List must not change meanwhile.
 type Walker struct {
 	list   *List
-	at, in int // chunk and index of the next job; backwards: of the one before it
+	at, in int // chunk and index of the next handle; backwards: of the handle before it
 	back   bool
 }
 
-// From starts a walk at the first job for which passed is false. passed must hold for jobs at the front only; nil: from
+// From starts a walk at the first handle for which passed is false. passed must hold for handles at the front only; nil: from
 // the beginning.
 func (l *List) From(passed func(uint32) bool) Walker {
 	w := Walker{list: l}
@@ -17,7 +17,7 @@ func (l *List) From(passed func(uint32) bool) Walker {
 	return w
 }
 
-// Back starts a walk towards the beginning at the last job for which passed is true; nil: from the end.
+// Back starts a walk towards the beginning at the last handle for which passed is true; nil: from the end.
 func (l *List) Back(passed func(uint32) bool) Walker {
 	w := Walker{list: l, at: len(l.chunks), back: true}
 	if passed != nil {
@@ -26,7 +26,7 @@ func (l *List) Back(passed func(uint32) bool) Walker {
 	return w
 }
 
-// Next returns the next job, or zero at the end.
+// Next returns the next handle, or zero at the end.
 func (w *Walker) Next() uint32 {
 	chunks := w.list.chunks
 	if w.back {
@@ -51,7 +51,7 @@ func (w *Walker) Next() uint32 {
 	return h
 }
 
-// seek returns the chunk and index of the first job for which passed is false.
+// seek returns the chunk and index of the first handle for which passed is false.
 func (l *List) seek(passed func(uint32) bool) (at, in int) {
 	if passed == nil {
 		return 0, 0

@@ -26,7 +26,7 @@ func copyOf(t *testing.T) string {
 func TestArchiveIsReceivedUnchanged(t *testing.T) {
 	t.Parallel()
 	from, to := copyOf(t), filepath.Join(t.TempDir(), "to")
-	a, err := OpenArchive(from)
+	a, err := OpenTar(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestArchiveIsReceivedUnchanged(t *testing.T) {
 
 func TestIncompleteArchiveIsRejected(t *testing.T) {
 	t.Parallel()
-	a, err := OpenArchive(copyOf(t))
+	a, err := OpenTar(copyOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"broker/core/internal/store/atomicfile"
 )
 
-// Archive is a copy of a store that is sent as a tar file: the files of its folder, without the folder's name.
-type Archive struct {
+// Tar is a copy of a store that is sent as a tar file: the files of its folder, without the folder's name.
+type Tar struct {
 	Size int64 // of the tar file, in bytes
 
 	dir   string
@@ -26,13 +26,13 @@ type Archive struct {
 // tarBlock is the unit of tar files: a header has one block, a file whole blocks, and the end two.
 const tarBlock = 512
 
-// OpenArchive reads the names and sizes of the files of a copy, which must not change any more.
-func OpenArchive(dir string) (*Archive, error) {
+// OpenTar reads the names and sizes of the files of a copy, which must not change any more.
+func OpenTar(dir string) (*Tar, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	a := &Archive{dir: dir, Size: 2 * tarBlock}
+	t := &Tar{dir: dir, Size: 2 * tarBlock}
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -41,22 +41,22 @@ func OpenArchive(dir string) (*Archive, error) {
 		if !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s: only files can be sent", filepath.Join(dir, e.Name()))
 		}
-		a.files = append(a.files, info)
-		a.Size += tarBlock + (info.Size()+tarBlock-1)/tarBlock*tarBlock
+		t.files = append(t.files, info)
+		t.Size += tarBlock + (info.Size()+tarBlock-1)/tarBlock*tarBlock
 	}
-	return a, nil
+	return t, nil
 }
 
 // WriteTo writes the tar file, of Size bytes.
-func (a *Archive) WriteTo(w io.Writer) (int64, error) {
+func (t *Tar) WriteTo(w io.Writer) (int64, error) {
 	counted := &countingWriter{w: w}
 	archive := tar.NewWriter(counted)
-	for _, info := range a.files {
+	for _, info := range t.files {
 		head := &tar.Header{Name: info.Name(), Mode: 0o600, Size: info.Size(), ModTime: info.ModTime().Truncate(time.Second), Format: tar.FormatUSTAR}
 		if err := archive.WriteHeader(head); err != nil {
 			return counted.n, err
 		}
-		file, err := os.Open(filepath.Join(a.dir, info.Name()))
+		file, err := os.Open(filepath.Join(t.dir, info.Name()))
 		if err != nil {
 			return counted.n, err
 		}
@@ -80,7 +80,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReceiveCopy reads the tar file of an Archive into a folder that must not exist yet. The folder gets its name only when
+// ReceiveCopy reads a Tar into a folder that must not exist yet. The folder gets its name only when
 // the copy is complete.
 func ReceiveCopy(r io.Reader, dir string) (err error) {
 	dir, err = filepath.Abs(dir)
