@@ -76,7 +76,6 @@ func greet(c *respConn, address *url.URL, wid string) error {
 		return err
 	}
 	var asked struct {
-		V int    `json:"v"`
 		I int    `json:"i"`
 		S string `json:"s"`
 	}
