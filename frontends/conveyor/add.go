@@ -102,7 +102,7 @@ func (s *session) requeue(e *envelope, known *core.Reply) core.Reply {
 	ref := core.Ref{Seq: known.Seq}
 	switch known.Info.State {
 	case core.Leased:
-		if epoch, begun := s.takeDismantled(e.uuid); begun {
+		if epoch, begun := s.takePipeline(e.uuid); begun {
 			return *s.ask(&core.Release{Tag: 1, Ref: ref, Epoch: epoch})
 		}
 	case core.Scheduled, core.Retrying, core.Dead:

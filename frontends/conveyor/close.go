@@ -20,7 +20,7 @@ func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		case keyWorkerJobs: // the worker's function has returned
 			r = s.complete(k, uuid, k.name)
 		case keyActiveJobs:
-			if _, begun := s.dismantled[uuid]; begun {
+			if _, begun := s.pipelines[uuid]; begun {
 				removed++
 				continue
 			}
@@ -278,7 +278,7 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		k := parseKey(text)
 		switch k.kind {
 		case keyJob:
-			if s.dismantle(k.name) || s.forgetClosing(k) {
+			if s.beginPipeline(k.name) || s.forgetClosing(k) {
 				removed++
 			}
 		case keyChildren, keyHeirs, keyOpen: // children and heirs survive a failed attempt of the parent

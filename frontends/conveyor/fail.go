@@ -14,36 +14,36 @@ import (
 // Nothing changes before the last command. If the client disconnects in between, its session releases the job, so nothing is
 // lost.
 
-// maxDismantled limits the jobs of a session between the first and the last command.
-const maxDismantled = 10_000
+// maxPipelines limits the jobs of a session between the first and the last command.
+const maxPipelines = 10_000
 
-// dismantle records that the failure or restart of a running job has begun. It returns false if the job is not running.
-func (s *session) dismantle(uuid string) bool {
+// beginPipeline records that the failure or restart of a running job has begun. It returns false if the job is not running.
+func (s *session) beginPipeline(uuid string) bool {
 	known := s.inspect(uuid)
-	if known == nil || known.Info.State != core.Leased || len(s.dismantled) >= maxDismantled ||
+	if known == nil || known.Info.State != core.Leased || len(s.pipelines) >= maxPipelines ||
 		!access.AllowedFor(s.front.broker, s.Client, access.Consume, known.Info.Queue) {
 		return false
 	}
-	if s.dismantled == nil {
-		s.dismantled = make(map[string]uint32)
+	if s.pipelines == nil {
+		s.pipelines = make(map[string]uint32)
 	}
-	s.dismantled[uuid] = known.Info.Epoch
+	s.pipelines[uuid] = known.Info.Epoch
 	return true
 }
 
-// takeDismantled returns the epoch of the lease that a pipeline ends.
-func (s *session) takeDismantled(uuid string) (epoch uint32, begun bool) {
-	epoch, begun = s.dismantled[uuid]
-	delete(s.dismantled, uuid)
+// takePipeline returns the epoch of the lease that a pipeline ends.
+func (s *session) takePipeline(uuid string) (epoch uint32, begun bool) {
+	epoch, begun = s.pipelines[uuid]
+	delete(s.pipelines, uuid)
 	return epoch, begun
 }
 
-// releaseDismantled releases the jobs of unfinished pipelines.
-func (s *session) releaseDismantled() {
-	for uuid, epoch := range s.dismantled {
+// abortPipelines releases the jobs of unfinished pipelines.
+func (s *session) abortPipelines() {
+	for uuid, epoch := range s.pipelines {
 		s.ask(&core.Release{Tag: 1, Ref: core.Ref{ID: uuid}, Epoch: epoch})
 	}
-	s.dismantled = nil
+	s.pipelines = nil
 }
 
 // failure makes a core.Failure, with the message that the client may have set.
@@ -57,7 +57,7 @@ func (e *envelope) failure() *core.Failure {
 
 // retry ends a failed run; the job is retried at due. The client has counted the failure in the job.
 func (s *session) retry(e *envelope, known *core.Reply, due core.Instant) (isNew bool, r core.Reply) {
-	epoch, begun := s.takeDismantled(e.uuid)
+	epoch, begun := s.takePipeline(e.uuid)
 	if !begun { // the client repeats a submission
 		return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
 	}
@@ -69,7 +69,7 @@ func (s *session) bury(e *envelope, known *core.Reply) core.Reply {
 	if known == nil {
 		return core.Reply{Kind: core.Failed, Err: core.ErrNotFound}
 	}
-	epoch, begun := s.takeDismantled(e.uuid)
+	epoch, begun := s.takePipeline(e.uuid)
 	switch {
 	case begun && known.Info.State == core.Leased:
 		return s.endFailed(known, &core.Fail{Final: true, Failure: e.failure()}, epoch)

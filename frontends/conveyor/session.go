@@ -19,8 +19,8 @@ type session struct {
 	waiting *pop   // the BRPOP that waits for its reply; nil: none
 	replies []core.Reply
 
-	dismantled map[string]uint32 // jobs whose failure or restart has begun, by uuid, with the epochs of their leases
-	popped     map[string]bool   // jobs that SPOP has returned
+	pipelines map[string]uint32 // jobs whose failure or restart has begun, by uuid, with the epochs of their leases
+	popped    map[string]bool   // jobs that SPOP has returned
 }
 
 var (
@@ -151,6 +151,6 @@ func (s *session) cancelWait() {
 func (s *session) Closed() {
 	s.Closing = true
 	s.front.messages.Leave(&s.Subscriber)
-	s.releaseDismantled()
+	s.abortPipelines()
 	s.front.broker.Close(s.Client)
 }

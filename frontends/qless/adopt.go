@@ -241,7 +241,7 @@ func (t *tx) failForeign(j *job, group, message string) {
 func (t *tx) ended(j *job, end *core.Event) {
 	switch {
 	case j.state == complete || j.gone:
-	case j.foreign && !j.known:
+	case j.foreign && !j.hasDocument:
 		t.untagQuietly(j)
 		for _, d := range j.dependents {
 			if on := t.m.jobs.get(d); on != nil {

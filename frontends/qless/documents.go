@@ -197,11 +197,11 @@ func (t *tx) documents() []core.MetaEntry {
 	docs := make([]core.MetaEntry, 0, len(t.touched)+len(t.names))
 	for _, j := range t.touched {
 		switch {
-		case !j.gone && j.foreign && !j.known && t.syncing: // the broker's job holds all its data
+		case !j.gone && j.foreign && !j.hasDocument && t.syncing: // the broker's job holds all its data
 		case !j.gone:
 			docs = append(docs, core.MetaEntry{Name: jobDocs + j.jid, Value: j.encode()})
-			j.known = true
-		case t.before[j].known && !t.m.jobs.has(j.jid):
+			j.hasDocument = true
+		case t.before[j].hasDocument && !t.m.jobs.has(j.jid):
 			docs = append(docs, core.MetaEntry{Name: jobDocs + j.jid})
 		}
 	}

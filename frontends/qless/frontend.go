@@ -42,7 +42,7 @@ type Frontend struct {
 
 var _ frontends.Frontend = (*Frontend)(nil)
 
-// New makes a front-end on a broker. It reads the stored data when Start is called or the first client connects.
+// New makes a front-end on a broker. Start must have returned before the first client connects.
 func New(b core.Broker, o Options) *Frontend {
 	o.Options = o.WithDefaults()
 	f := &Frontend{broker: b, opts: o, model: newModel()}

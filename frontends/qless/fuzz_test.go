@@ -83,7 +83,7 @@ func FuzzDocuments(f *testing.F) {
 // decodeJob is the inverse of encode.
 func decodeJob(jid string, b []byte) (*job, error) {
 	d := newDecoder(b)
-	j := &job{jid: jid, known: true}
+	j := &job{jid: jid, hasDocument: true}
 	j.readDocument(d)
 	return j, d.close()
 }

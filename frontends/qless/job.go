@@ -46,11 +46,11 @@ type job struct {
 	failedGroup string // in the list of this group
 	failedAt    float64
 
-	gone    bool // cancelled or expired
-	foreign bool // submitted by another protocol
-	known   bool // it has a document
-	changed bool // changed since it was packed
-	broker  brokerJob
+	gone        bool // cancelled or expired
+	foreign     bool // submitted by another protocol
+	hasDocument bool
+	changed     bool // changed since it was packed
+	broker      brokerJob
 }
 
 // place is the position of a job in one kind of list.

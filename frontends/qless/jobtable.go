@@ -134,7 +134,7 @@ func (t *jobTable) unattached() (jids []string) {
 func (j *job) pack() string {
 	e := encoder{make([]byte, 0, 256+len(j.data))}
 	j.broker.append(&e)
-	e.flags(j.known)
+	e.flags(j.hasDocument)
 	return string(j.appendDocument(e.b))
 }
 
@@ -156,7 +156,7 @@ func unpack(jid, packed string) *job {
 	d := decoder{b: packed}
 	j := &job{jid: jid}
 	j.broker.read(&d)
-	d.flags(&j.known)
+	d.flags(&j.hasDocument)
 	j.readDocument(&d)
 	if d.close() != nil {
 		panic("qless: a packed job cannot be read")

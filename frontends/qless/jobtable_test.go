@@ -21,7 +21,7 @@ func fullJob() *job {
 		dependents: []string{"d"}, dependencies: []string{"e", "f"},
 		places:  [jobSets]place{waitingSet: {"q", math.Inf(1), true}, dependsSet: {"p", 0, true}},
 		holders: []holder{{"w", 1700000060.25}}, tagged: []tagTime{{"t", 7}}, completed: true, completedAt: 9, failedGroup: "g",
-		failedAt: 3, foreign: true, known: true,
+		failedAt: 3, foreign: true, hasDocument: true,
 		broker: brokerJob{
 			seq: 1 << 60, state: running, queue: "n.q", readyAt: never, after: []string{"e"}, worker: "w", epoch: 1 << 31,
 			leased: true, foreignWorker: true, priority: -3,

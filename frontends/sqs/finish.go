@@ -93,7 +93,7 @@ func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w messageChan
 	switch {
 	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrFinished):
 		return r, nil
-	case errors.Is(err, core.ErrConflict) && of.FIFO && !q.elsewhere(of, c, h):
+	case errors.Is(err, core.ErrConflict) && of.FIFO && !q.hasLeft(of, c, h):
 		return r, errExpired(w.handle)
 	case errors.Is(err, core.ErrConflict):
 		return r, nil // a dead letter by now, so no longer in this queue
@@ -101,8 +101,8 @@ func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w messageChan
 	return r, err
 }
 
-// elsewhere reports whether a message has left the queue.
-func (q *request) elsewhere(of *queue, c *client, h receiptHandle) bool {
+// hasLeft reports whether a message has left the queue.
+func (q *request) hasLeft(of *queue, c *client, h receiptHandle) bool {
 	r, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: h.seq}, Brief: true})
 	return err != nil || r.Info.Queue != q.front.coreName(of.Name)
 }

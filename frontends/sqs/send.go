@@ -71,7 +71,7 @@ type sent struct {
 // send submits messages in one call and waits for their commit. Each is accepted or refused independently.
 func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 	f := q.front
-	if err := q.turns(of, messages); err != nil {
+	if err := q.makeFair(of, messages); err != nil {
 		return nil, err
 	}
 	c := f.open(q.from)
@@ -138,8 +138,8 @@ func (f *Frontend) idOf(c *client, r *core.Reply, m *outgoing, now core.Instant)
 	return identity(info.Info.Job, r.Seq), info.Commit, nil
 }
 
-// turns makes the groups of a standard queue take turns, from the first message with a group on.
-func (q *request) turns(of *queue, messages []*outgoing) error {
+// makeFair makes the groups of a standard queue take turns, from the first message with a group on.
+func (q *request) makeFair(of *queue, messages []*outgoing) error {
 	if of.FIFO || of.Fair || !slices.ContainsFunc(messages, func(m *outgoing) bool { return m.carried.Group != "" }) {
 		return nil
 	}

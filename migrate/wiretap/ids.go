@@ -9,7 +9,10 @@ type idPairs struct {
 	aliased    bool // a connection has got another job than at the first server
 }
 
-type generation struct{ down, up map[string]string }
+type generation struct {
+	down map[string]string // id at the first server → id at the second server
+	up   map[string]string // the reverse
+}
 
 // generationSize is the number of ids in a generation. Two generations are kept.
 const generationSize = 250_000

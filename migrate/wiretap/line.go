@@ -14,7 +14,7 @@ type exchange struct {
 	done    chan struct{} // closed once the second server has replied
 	barrier bool          // not a client's request
 
-	up, down *reply // guarded by verdicts once sent
+	up, down *reply // of the first and of the second server; guarded by verdicts once sent
 	settled  bool   // guarded in the same way
 }
 
