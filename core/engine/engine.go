@@ -197,7 +197,7 @@ func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 	if e.store != nil {
 		awaited := e.machine.Awaited()
 		e.sizes.awaited.Store(awaited)
-		e.sizes.open.Store(int64(e.machine.Pending()))
+		e.sizes.open.Store(int64(e.machine.Changes()))
 		s.commit = awaited || e.machine.Changed()
 	}
 	if next := e.machine.NextDeadline(); next != 0 && (e.deadline == 0 || next < e.deadline) {

@@ -13,41 +13,41 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 		m.reply(c, r)
 		return
 	}
-	m.run = plan.New(m.table, c.slot)
-	defer func() { m.run = nil }()
+	m.list = plan.New(m.table, c.slot)
+	defer func() { m.list = nil }()
 	index := m.checkAll(c, op.Ops)
 	if c.mustFetch() {
 		return
 	}
-	run := m.run
+	list := m.list
 	if index < len(op.Ops) {
-		m.run = nil
-		r.Answer, r.Err, r.Commit = &core.Answer{Index: index}, run.Err, m.newest()
-		if run.Entry != nil {
-			r.Seq = run.Entry.Seq
+		m.list = nil
+		r.Answer, r.Err, r.Commit = &core.Answer{Index: index}, list.Err, m.newest()
+		if list.Entry != nil {
+			r.Seq = list.Entry.Seq
 		}
 		m.reply(c, r)
 		return
 	}
-	run.Apply()
+	list.Apply()
 	for _, one := range op.Ops {
 		m.apply(c, one)
 	}
-	m.run = nil
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: run.Commit(), Answer: &core.Answer{Replies: run.Replies}})
+	m.list = nil
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: list.Commit(), Answer: &core.Answer{Replies: list.Replies}})
 }
 
 // checkAll returns the index of the first operation that is refused, or the number of operations.
 func (m *Machine) checkAll(c *client, ops []core.Op) int {
-	run := m.run
+	list := m.list
 	for i, one := range ops {
-		if run.Err = run.Next(one); run.Err == nil {
+		if list.Err = list.Next(one); list.Err == nil {
 			m.apply(c, one)
 		}
-		if run.Err != nil {
+		if list.Err != nil {
 			return i
 		}
-		run.Note(one)
+		list.Note(one)
 	}
 	return len(ops)
 }
@@ -55,8 +55,8 @@ func (m *Machine) checkAll(c *client, ops []core.Op) int {
 // rejectedInList reports whether an operation of a list ends here: every operation does during the check, and later operations whose
 // job is gone do.
 func (m *Machine) rejectedInList(c *client, tag uint64, e *table.Entry, err error) bool {
-	if m.run.IsChecked() {
-		m.run.Err, m.run.Entry = err, e
+	if m.list.IsChecked() {
+		m.list.Err, m.list.Entry = err, e
 		return true
 	}
 	if e == nil {

@@ -59,7 +59,7 @@ func (x linksHost) Remove(h uint32) { x.m.remove(h) }
 
 // Joining implements link.Host.
 func (x linksHost) Joining(seq uint64, into []link.Step) []link.Step {
-	for _, job := range x.m.run.WaitingFor(seq) {
+	for _, job := range x.m.list.WaitingFor(seq) {
 		into = append(into, link.Step{Seq: job})
 	}
 	return into

@@ -47,7 +47,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	m.table.Enlist(h, e)
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
-	m.meters.Submitted(&m.queues[e.Queue].watch, m.table.Now)
+	m.meters.Submitted(&m.queues[e.Queue].metered, m.table.Now)
 	m.record(h, e, core.EventSubmitted, "")
 	return e.Seq
 }

@@ -100,7 +100,7 @@ func (c *checker) meters() {
 	var queues []*telemetry.Queue
 	for _, q := range c.m.queues[1:] {
 		if q != nil {
-			queues = append(queues, &q.watch)
+			queues = append(queues, &q.metered)
 		}
 	}
 	for _, fault := range c.m.meters.Check(queues) {

@@ -14,7 +14,7 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *table.Entry
 		return 0, nil, core.ErrNotFound
 	}
 	e := m.table.At(h)
-	if is.Restricts() && !m.holds(e, is) && !m.run.IsApplied() {
+	if is.Restricts() && !m.holds(e, is) && !m.list.IsApplied() {
 		return h, e, core.ErrConflict
 	}
 	return h, e, nil

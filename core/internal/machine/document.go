@@ -6,7 +6,7 @@ import (
 
 // writeDocuments adds documents to the open batch. Of documents with the same name, the last one counts.
 func (m *Machine) writeDocuments(c *client, op *core.WriteDocuments) {
-	if m.run.IsChecked() {
+	if m.list.IsChecked() {
 		return
 	}
 	if m.opts.Persist {

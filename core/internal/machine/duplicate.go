@@ -12,7 +12,7 @@ import (
 func (m *Machine) replaceable(h uint32) (a admission) {
 	e := m.table.At(h)
 	a.there, a.commit, a.err = h, m.table.JobCommit(e), core.ErrNotUnique
-	if e.State != core.Leased && !m.run.Settles(e.Seq) {
+	if e.State != core.Leased && !m.list.Settles(e.Seq) {
 		a.replaces = h
 	}
 	return a

@@ -81,11 +81,11 @@ func (m *Machine) publishJob(h uint32, e *table.Entry, ev core.Event) {
 		if ev.Kind == core.EventLeased {
 			ev.Since = m.waited
 		}
-	case m.left.seq == e.Seq:
+	case m.lastHolder.seq == e.Seq:
 		if e.State == core.Leased { // just now
-			ev.Protocol, ev.Worker = e.HolderFrom, m.left.name
+			ev.Protocol, ev.Worker = e.HolderFrom, m.lastHolder.name
 		}
-		ev.Since, m.left.leasedAt = m.left.leasedAt, 0
+		ev.Since, m.lastHolder.leasedAt = m.lastHolder.leasedAt, 0
 	}
 	m.publish(&ev, m.eventCommit(e, ev.Kind))
 }

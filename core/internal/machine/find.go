@@ -16,7 +16,7 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &noneFound})
 		return
 	}
-	s, err := find.New(m.table, finder{m}, m.effort, &m.climbs, op)
+	s, err := find.New(m.table, findHost{m}, m.effort, &m.climbs, op)
 	if err != nil {
 		m.failed(c, op.Tag, err)
 		return
@@ -58,7 +58,7 @@ func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit
 	m.setNow(now)
 	again := *op
 	again.Cursor = cursor
-	s, err := find.New(m.table, finder{m}, m.effort, &m.climbs, &again)
+	s, err := find.New(m.table, findHost{m}, m.effort, &m.climbs, &again)
 	if err != nil {
 		return Page{}, err
 	}
@@ -80,19 +80,19 @@ func (m *Machine) findPage(s *find.Search, limit int, brief bool) (p Page) {
 	return p
 }
 
-// finder is the machine as a search sees it.
-type finder struct{ m *Machine }
+// findHost is the machine as a search sees it.
+type findHost struct{ m *Machine }
 
 // ConnName implements find.Host.
-func (c finder) ConnName(slot uint32) string { return c.m.clients[slot].name }
+func (c findHost) ConnName(slot uint32) string { return c.m.clients[slot].name }
 
 // IsConnName implements find.Host.
-func (c finder) IsConnName(name string) bool {
+func (c findHost) IsConnName(name string) bool {
 	return slices.ContainsFunc(c.m.clients, func(x *client) bool { return x != nil && x.name == name })
 }
 
 // BatchParent implements find.Host.
-func (c finder) BatchParent(number uint64) (parent uint64, is bool) {
+func (c findHost) BatchParent(number uint64) (parent uint64, is bool) {
 	if g := c.m.batches.Find(number); g != nil {
 		return g.ParentNumber(), true
 	}

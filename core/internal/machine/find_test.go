@@ -221,7 +221,7 @@ func TestFindAgreesWithAScanOfAllJobs(t *testing.T) {
 				f.States = []core.State{s}
 			}
 			op := &core.Find{Filter: f, WithCount: true, Limit: 1000, Brief: true}
-			search, err := find.New(l.m.table, finder{l.m}, l.m.effort, &l.m.climbs, op)
+			search, err := find.New(l.m.table, findHost{l.m}, l.m.effort, &l.m.climbs, op)
 			if err != nil {
 				t.Fatal(err)
 			}

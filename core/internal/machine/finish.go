@@ -33,7 +33,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.detach(h, e)
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Done++ })
 	m.queues[e.Queue].counts.of(c.protocol).done++
-	m.watchFinish(c.protocol, e, false)
+	m.measureFinish(c.protocol, e, false)
 	m.recordRunEnd(h, e, core.EventDone, "")
 	if m.endsUnseen(e) {
 		m.remove(h)
@@ -215,7 +215,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	}
 	m.count(e.Origin, by, func(t *core.Totals) { t.Failed++ })
 	m.queues[e.Queue].counts.of(by).failed++
-	m.watchFinish(by, e, true)
+	m.measureFinish(by, e, true)
 	e.Fails++
 	if m.table.FirstFail(h, e) == 0 {
 		m.table.SetFirstFail(h, e, m.table.Now)
@@ -226,18 +226,18 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.batches.Executed(h)
 	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(h, e)
 	end := m.atEnd(e)
-	m.noteFailed(h, e, &f, final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
+	m.recordFailed(h, e, &f, final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
 	switch {
 	case final && end.moveTo != "" && !then.bury && !e.Has(table.Rerun):
 		m.moveExhausted(h, e, end.moveTo, failureText(&f))
 	case final && (then.bury || end.exhausted == core.ExhaustedBury) && !e.Has(table.Ephemeral|table.Rerun):
-		m.noteFailure(h, e, &f)
+		m.keepFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:
 		m.finishFailed(h, &core.Outcome{Failure: &f, Result: f.Data})
 	default:
 		f.NextAt = m.nextTry(e, then.retryAt)
-		m.noteFailure(h, e, &f)
+		m.keepFailure(h, e, &f)
 		if f.NextAt == 0 {
 			m.tryAgain(h, e)
 		} else {
@@ -246,8 +246,8 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	}
 }
 
-// noteFailed records the event of a failure; over: the job is neither tried again nor buried.
-func (m *Machine) noteFailed(h uint32, e *table.Entry, f *core.Failure, over bool) {
+// recordFailed records the event of a failure; over: the job is neither tried again nor buried.
+func (m *Machine) recordFailed(h uint32, e *table.Entry, f *core.Failure, over bool) {
 	if !e.Has(table.Ephemeral) && (!over || e.Entries > 0 || e.Has(table.KeepsOutcome)) {
 		m.addEntry(m.actor, h, e, core.TimelineEntry{
 			Kind: core.EventFailed, Detail: f.Type, Group: f.Group, Text: core.CutText(f.Message, core.MaxTimelineText),
@@ -302,7 +302,8 @@ func (m *Machine) tryAgain(h uint32, e *table.Entry) {
 	}
 }
 
-func (m *Machine) noteFailure(h uint32, e *table.Entry, f *core.Failure) {
+// keepFailure keeps the last failure of a job until it is stored.
+func (m *Machine) keepFailure(h uint32, e *table.Entry, f *core.Failure) {
 	m.table.EnsureTransient(h).Failure = f
 	m.table.ForgetPriorFailure(h)
 	m.table.AddOpen(record.FailureSize(f))

@@ -63,7 +63,7 @@ func (m *Machine) unhold(h uint32, e *table.Entry) {
 		return
 	}
 	e.Clear(table.Held)
-	m.left = lastHolder{seq: e.Seq, leasedAt: e.LeasedAt}
+	m.lastHolder = lastHolder{seq: e.Seq, leasedAt: e.LeasedAt}
 	m.table.Unlist(h, e)
 	m.table.Timers.Remove(&e.StateTimer)
 	m.limits.FreeSlot(h, e)
@@ -71,10 +71,10 @@ func (m *Machine) unhold(h uint32, e *table.Entry) {
 	switch e.HolderKind {
 	case core.HeldByConn:
 		c := m.clients[e.Holder]
-		m.left.name, m.left.address = c.name, c.address
+		m.lastHolder.name, m.lastHolder.address = c.name, c.address
 		m.table.SwapOut(&c.held, e.HeldAt)
 	case core.HeldByWorker:
-		m.left.name = m.table.Workers.NameOf(e.Holder)
+		m.lastHolder.name = m.table.Workers.NameOf(e.Holder)
 		m.table.DropNamed(e)
 	case core.HeldByNobody:
 	}

@@ -392,7 +392,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.move(e, core.Leased)
 	e.Attempts++
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
-	m.meters.Leased(&q.watch, e.Kind, m.table.Now-m.waited)
+	m.meters.Leased(&q.metered, e.Kind, m.table.Now-m.waited)
 	if q.DistinguishesJobs() {
 		m.limits.Leased(&q.Queue, h, e.Seq)
 	}

@@ -21,7 +21,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 		e.Set(table.Stopping) // the next worker is asked to stop too; grant sets the time
 	}
 	e.Attempts++
-	m.meters.Leased(&m.queues[e.Queue].watch, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
+	m.meters.Leased(&m.queues[e.Queue].metered, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
 	m.limits.LeasedAnyway(&m.queues[e.Queue].Queue, h, e)
 	m.grantJob(c, op, h, e)
 	if x := m.table.Optional(h); x != nil && x.UniqueStart && !e.Has(table.Unlocked) {

@@ -73,7 +73,7 @@ type Machine struct {
 	retention     core.Retention            // of queues that are not in retentions
 	retentions    map[string]core.Retention // by queue
 	actor         *client                   // client of the current operation; nil: a deadline
-	left          lastHolder                // holder of the lease that ended last
+	lastHolder    lastHolder                // holder of the lease that ended last
 	waited        core.Instant              // since when the job leased last had waited; zero: it did not wait
 	disconnected  []uint32                  // slots of clients to disconnect
 	waitsOpen     []uint32                  // slots of clients with replies that depend on the open batch
@@ -82,7 +82,7 @@ type Machine struct {
 	draining      bool                      // no job is handed out
 	shut          bool                      // no job is admitted
 	stopped       error                     // why nothing may change
-	run           *plan.List                // the current atomic list, usually nil
+	list          *plan.List                // the current atomic list, usually nil
 	restoring     restoring
 }
 
@@ -98,13 +98,13 @@ func New(o Options) *Machine {
 	m.links = link.New(m.table, linksHost{m})
 	m.batches = batch.New(m.table, m.unblock)
 	m.policies = policy.New(m.table, m.policyChanged)
-	m.schedules = schedule.New(m.table, scheduler{m})
+	m.schedules = schedule.New(m.table, schedulesHost{m})
 	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)
 	m.restoring = newRestoring()
 	m.effort = find.UsualEffort
 	m.stats.StartedAt = o.StartedAt
 	m.table.Now = o.StartedAt
-	m.meters = telemetry.NewMeters(watched{m}, m.table.Now, o.MaxDetailed)
+	m.meters = telemetry.NewMeters(metersHost{m}, m.table.Now, o.MaxDetailed)
 	return m
 }
 
@@ -159,8 +159,8 @@ func (m *Machine) reply(c *client, r core.Reply) { *m.newReply(c, r.Kind, r.Tag,
 // a whole Reply.
 func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit core.Commit) *core.Reply {
 	to := &c.replies
-	if m.run.Takes(c.slot, kind) {
-		to = &m.run.Replies
+	if m.list.Takes(c.slot, kind) {
+		to = &m.list.Replies
 	} else {
 		if !c.touched {
 			c.touched = true
@@ -208,7 +208,7 @@ func (m *Machine) move(e *table.Entry, to core.State) {
 	if !e.State.CanMove(to) {
 		panic("machine: illegal move " + e.State.String() + " to " + to.String())
 	}
-	m.meters.Mark(&m.queues[e.Queue].watch)
+	m.meters.Mark(&m.queues[e.Queue].metered)
 	if e.State == core.Leased && e.Has(table.Rerun|table.Stopping) {
 		e.Clear(table.Rerun)
 		m.table.ForgetStop(e)
@@ -283,8 +283,8 @@ func (m *Machine) Changed() bool {
 	return m.table.HasChanges() || m.batches.HasChanges() || m.schedules.HasChanges() || m.limits.HasRates()
 }
 
-// Pending is the approximate number of changes in the open batch.
-func (m *Machine) Pending() int { return m.table.Changes() }
+// Changes is the approximate number of changes in the open batch.
+func (m *Machine) Changes() int { return m.table.Changes() }
 
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
@@ -292,7 +292,7 @@ func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
 // writeEntries is WriteMeta. While a list is being checked, it must not write, because a later operation may be
 // refused.
 func (m *Machine) writeEntries(c *client, op *core.WriteMeta) {
-	if m.run.IsChecked() {
+	if m.list.IsChecked() {
 		return
 	}
 	m.table.WriteMeta(op.Entries)

@@ -81,7 +81,7 @@ func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 	if op.Queue == "" || n == e.Queue {
 		return nil
 	}
-	if e.Unique != (table.Digest{}) && m.run.Locks(op.Queue, e.Unique) {
+	if e.Unique != (table.Digest{}) && m.list.Locks(op.Queue, e.Unique) {
 		return core.ErrNotUnique
 	}
 	if n == 0 {
@@ -95,7 +95,7 @@ func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 		return core.ErrFull
 	}
 	if e.Unique != (table.Digest{}) {
-		if h := m.holderOf(n, e.Unique); h != 0 && !m.run.Cancels(m.table.At(h).Seq) {
+		if h := m.holderOf(n, e.Unique); h != 0 && !m.list.Cancels(m.table.At(h).Seq) {
 			return core.ErrNotUnique
 		}
 	}

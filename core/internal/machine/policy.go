@@ -196,7 +196,7 @@ func (m *Machine) rehome(h uint32, e *table.Entry, to, why string) {
 		m.table.SetPayload(h, &moved)
 	}
 	m.limits.JoinQueue(h, e, typ)
-	e.Words |= table.Rehomed
+	e.Extra |= table.Rehomed
 	m.storeFor(h, e, q.Name, typ)
 	if e.Has(table.HasTransient) {
 		m.table.DropCollected(m.table.Transient(h))

@@ -47,11 +47,11 @@ func (m *Machine) refused(c *client, tag uint64, e *table.Entry, err error) {
 // rejected reports whether an operation on a job ends here: either it was refused and the client has its reply, or it belongs to a list
 // that is being checked.
 func (m *Machine) rejected(c *client, tag uint64, e *table.Entry, err error) bool {
-	return (m.run != nil || err != nil) && m.reject(c, tag, e, err)
+	return (m.list != nil || err != nil) && m.reject(c, tag, e, err)
 }
 
 func (m *Machine) reject(c *client, tag uint64, e *table.Entry, err error) bool {
-	if m.run != nil {
+	if m.list != nil {
 		return m.rejectedInList(c, tag, e, err)
 	}
 	m.refused(c, tag, e, err)
@@ -77,7 +77,7 @@ func (m *Machine) newest() core.Commit {
 
 // rejectedBy is rejected for a refusal that other jobs may have caused.
 func (m *Machine) rejectedBy(c *client, tag uint64, e *table.Entry, err error) bool {
-	if m.run != nil {
+	if m.list != nil {
 		return m.rejectedInList(c, tag, e, err)
 	}
 	if err != nil {

@@ -67,7 +67,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, PausedUntil: q.pausedUntil,
 		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.Limits, Counts: q.counts.all(),
 	}
-	i.InRate, i.OutRate = m.meters.Rates(&q.watch)
+	i.InRate, i.OutRate = m.meters.Rates(&q.metered)
 	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {
 		i.OldestAge = m.table.Now.Sub(at)
 	}

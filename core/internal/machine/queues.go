@@ -18,7 +18,7 @@ import (
 // need is behind pointers.
 type jobQueue struct {
 	limit.Queue
-	watch        telemetry.Queue
+	metered      telemetry.Queue
 	workers      int
 	knownSince   core.Instant // when the queue was created
 	visitMark    uint64       // the last list of names in which the queue occurred; see Machine.visitMark
@@ -85,7 +85,7 @@ func (m *Machine) known(q *jobQueue, life lifetime) {
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
 	limit := q.Limits.MaxOf(priority)
-	return limit > 0 && q.Unfinished()+m.run.Joining(q.Name) >= int(limit)
+	return limit > 0 && q.Unfinished()+m.list.Joining(q.Name) >= int(limit)
 }
 
 // queueNamed finds or creates a queue, which is listed from now on.
@@ -102,9 +102,9 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	}
 	m.checkIdleQueues()
 	name = strings.Clone(name)
-	q := &jobQueue{watch: telemetry.Queue{Name: name}, knownSince: m.table.Now}
+	q := &jobQueue{metered: telemetry.Queue{Name: name}, knownSince: m.table.Now}
 	q.Name = name
-	m.meters.Add(&q.watch)
+	m.meters.Add(&q.metered)
 	n := m.table.AddQueue(&q.Queue.Queue)
 	if int(n) == len(m.queues) {
 		m.queues = append(m.queues, nil)

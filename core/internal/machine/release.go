@@ -74,7 +74,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.record(h, e, core.EventLeaseExpired, "")
 	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Timeouts++ })
 	m.timeOutRuns(e)
-	if e.Words&table.EndFails != 0 && !e.Has(table.Ephemeral) {
+	if e.Extra&table.EndFails != 0 && !e.Has(table.Ephemeral) {
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})
 		return
 	}

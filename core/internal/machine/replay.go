@@ -32,13 +32,13 @@ func (m *Machine) SetOptions(o Options) {
 func (m *Machine) Begin(last core.Commit) {
 	m.table.Begin(last)
 	m.stats.StartedAt, m.table.Now = m.opts.StartedAt, max(m.table.Now, m.opts.StartedAt)
-	m.meters = telemetry.NewMeters(watched{m}, m.table.Now, m.opts.MaxDetailed)
+	m.meters = telemetry.NewMeters(metersHost{m}, m.table.Now, m.opts.MaxDetailed)
 	for _, q := range m.queues[1:] {
 		if q != nil {
-			m.meters.Add(&q.watch)
+			m.meters.Add(&q.metered)
 		}
 	}
-	m.left = lastHolder{}
+	m.lastHolder = lastHolder{}
 }
 
 // restoring is data that a machine needs only until Restored.
@@ -144,7 +144,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	e.Set(table.Changed)
 	if s.Moved != nil && s.Moved.Queue != "" {
-		e.Words |= table.Rehomed
+		e.Extra |= table.Rehomed
 	}
 	set := func(f table.Flags, is bool) {
 		if is {
@@ -348,7 +348,7 @@ func (m *Machine) restoredQueues() {
 			q.used = 0
 		}
 		if q.Jobs() > 0 {
-			m.meters.Mark(&q.watch)
+			m.meters.Mark(&q.metered)
 		}
 	}
 }

@@ -7,14 +7,16 @@ import (
 	"broker/core/crontab"
 )
 
-// scheduler is the machine as schedules see it.
-type scheduler struct{ m *Machine }
+// schedulesHost is the machine as schedules see it.
+type schedulesHost struct{ m *Machine }
 
 // Valid implements schedule.Host.
-func (x scheduler) Valid(j *core.Job) bool { return (&core.Submit{Job: j}).IsValid(x.m.table.NextSeq) }
+func (x schedulesHost) Valid(j *core.Job) bool {
+	return (&core.Submit{Job: j}).IsValid(x.m.table.NextSeq)
+}
 
 // Submit implements schedule.Host.
-func (x scheduler) Submit(j *core.Job) (seq uint64, joined bool, err error) {
+func (x schedulesHost) Submit(j *core.Job) (seq uint64, joined bool, err error) {
 	m := x.m
 	a := m.admission(&core.Submit{Job: j})
 	switch {

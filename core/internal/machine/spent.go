@@ -64,7 +64,7 @@ func (m *Machine) setAttempts(h uint32, e *table.Entry, n uint32) {
 // isSpent reports whether a ready job has had its leases in this queue, so the SpentRule moves it.
 func (m *Machine) isSpent(h uint32, e *table.Entry) bool {
 	rule := m.queues[e.Queue].spent
-	return rule != nil && m.leasesHere(h, e) >= rule.Leases && !e.Has(table.Ephemeral) && e.Words&table.EndFails == 0 &&
+	return rule != nil && m.leasesHere(h, e) >= rule.Leases && !e.Has(table.Ephemeral) && e.Extra&table.EndFails == 0 &&
 		(e.MaxAttempts == 0 || e.MaxAttempts == math.MaxUint32)
 }
 

@@ -14,10 +14,10 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	case a.replaces != 0:
 		m.replace(c, op, a.replaces)
 		return
-	case m.run.IsChecked():
-		m.run.Err = a.err
+	case m.list.IsChecked():
+		m.list.Err = a.err
 		return
-	case a.err != nil && m.run == nil:
+	case a.err != nil && m.list == nil:
 		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: a.err, Commit: a.commit}
 		if a.window != nil {
 			r.Seq = a.window.Seq
@@ -40,7 +40,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	j.ReadyAt = op.Due(m.table.Now, m.table.Now)
 	h, e := m.admitSubmission(a, j, c.protocol)
 	if m.inMemory(op) {
-		e.Words |= table.MemoryOnly
+		e.Extra |= table.MemoryOnly
 	}
 	m.admitted(h, e)
 	m.table.WriteMeta(op.Meta)
@@ -73,7 +73,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) (u
 	m.count(e.Origin, by, func(t *core.Totals) { t.Submitted++ })
 	q := m.queues[e.Queue]
 	q.counts.of(e.Origin).submitted++
-	m.meters.Submitted(&q.watch, m.table.Now)
+	m.meters.Submitted(&q.metered, m.table.Now)
 	return h, e
 }
 
@@ -140,7 +140,7 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 		return 0
 	}
 	h := m.holder(n, j.UniqueKey)
-	if h != 0 && m.run.Cancels(m.table.At(h).Seq) {
+	if h != 0 && m.list.Cancels(m.table.At(h).Seq) {
 		return 0
 	}
 	return h
@@ -150,7 +150,7 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 // existing job is to be replaced.
 func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	if j.ID != "" {
-		if there = m.table.Find(core.Ref{ID: j.ID}); there != 0 && m.run.Cancels(m.table.At(there).Seq) {
+		if there = m.table.Find(core.Ref{ID: j.ID}); there != 0 && m.list.Cancels(m.table.At(there).Seq) {
 			there = 0
 		}
 	}
@@ -180,7 +180,7 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 }
 
 // unstored returns the number of bytes that are admitted and not on disk yet.
-func (m *Machine) unstored() int { return m.table.UnsealedBytes() + m.run.Bytes() }
+func (m *Machine) unstored() int { return m.table.UnsealedBytes() + m.list.Bytes() }
 
 // givesWay reports whether a job with the same id as j is done, together with its children, and is kept only for its outcome.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {

@@ -71,11 +71,11 @@ func (m *Machine) causer(by *client, e *table.Entry, kind core.EventKind) (p cor
 	case kind == core.EventNoted, kind == core.EventChanged, kind == core.EventCancelRequested:
 	case e.Has(table.Held):
 		return e.HolderFrom, m.holderName(e), m.holderAddress(by, e)
-	case m.left.seq == e.Seq && e.State == core.Leased: // just now
-		if m.left.address != "" {
-			address = m.left.address
+	case m.lastHolder.seq == e.Seq && e.State == core.Leased: // just now
+		if m.lastHolder.address != "" {
+			address = m.lastHolder.address
 		}
-		return e.HolderFrom, m.left.name, address
+		return e.HolderFrom, m.lastHolder.name, address
 	}
 	return p, worker, address
 }

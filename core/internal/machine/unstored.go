@@ -13,7 +13,7 @@ func (m *Machine) inMemory(op *core.Submit) bool {
 		return false
 	}
 	j := op.Job
-	if m.run != nil || op.Window != 0 || len(op.Meta) > 0 || j.Ephemeral || j.Batch != 0 || j.Parent != 0 || len(j.After) > 0 {
+	if m.list != nil || op.Window != 0 || len(op.Meta) > 0 || j.Ephemeral || j.Batch != 0 || j.Parent != 0 || len(j.After) > 0 {
 		return false
 	}
 	return m.policies.Unstored(j.Queue, j.Type)
@@ -21,8 +21,8 @@ func (m *Machine) inMemory(op *core.Submit) bool {
 
 // storeFor stores a job that was kept in memory before it enters a queue without that policy.
 func (m *Machine) storeFor(h uint32, e *table.Entry, queue, typ string) {
-	if e.Words&table.MemoryOnly != 0 && !m.policies.Unstored(queue, typ) {
-		e.Words &^= table.MemoryOnly
+	if e.Extra&table.MemoryOnly != 0 && !m.policies.Unstored(queue, typ) {
+		e.Extra &^= table.MemoryOnly
 		m.storeNow(h, e)
 	}
 }

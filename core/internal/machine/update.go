@@ -146,7 +146,7 @@ func (m *Machine) setEntry(h uint32, e *table.Entry, n *core.Job, set *core.JobC
 // chosen records that a client has chosen a value, so that no policy replaces it.
 func (m *Machine) chosen(e *table.Entry, n *core.Job, member core.PolicyFields) {
 	n.Own |= member
-	e.Words |= table.Words(member)
+	e.Extra |= table.ExtraFlags(member)
 }
 
 // setFails sets the number of failures and forgets the last failure.

@@ -18,9 +18,9 @@ func (t *Table) Add(j *core.Job, n uint32) uint32 {
 	e.ExpiresAt = j.ExpiresAt
 	e.LeaseFor = Millis(j.LeaseFor)
 	e.MaxAttempts, e.MaxFails, e.Fails = j.MaxAttempts, j.MaxFails, j.PriorFails
-	e.Origin, e.Backoff, e.Exhausted, e.Words = j.Origin, j.Backoff, j.Exhausted, Words(j.Own&lastingFields)
+	e.Origin, e.Backoff, e.Exhausted, e.Extra = j.Origin, j.Backoff, j.Exhausted, ExtraFlags(j.Own&lastingFields)
 	if j.LeaseEnd == core.LeaseEndFail {
-		e.Words |= EndFails
+		e.Extra |= EndFails
 	}
 	e.DeadHours = uint16(min((j.DeadFor+time.Hour-1)/time.Hour, 1<<16-1))
 	e.BodyBytes = uint32(len(j.Body))

@@ -127,7 +127,7 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 	if tally := t.Tally(h, e); tally != (core.Tally{}) {
 		s.Tally = &tally
 	}
-	if e.Words&Rehomed != 0 {
+	if e.Extra&Rehomed != 0 {
 		if s.Moved == nil {
 			s.Moved = &record.Moved{}
 		}

@@ -39,7 +39,7 @@ type Entry struct {
 	Origin       core.Protocol
 	Backoff      core.Backoff
 	Exhausted    core.Exhausted
-	Words        Words
+	Extra        ExtraFlags
 	HolderKind   core.Holder
 	HolderFrom   core.Protocol // protocol of the client that holds or held it
 	Stored       record.Parts
@@ -49,24 +49,24 @@ type Entry struct {
 	Entries      uint32 // of its timeline
 }
 
-// Words are the members of Job.Own that matter after the submission, and further flags: Job.LeaseEnd, whether the status names the queue,
-// and whether the job is stored.
-type Words uint8
+// ExtraFlags are flags that Flags has no room for: the members of Job.Own that matter after the submission, Job.LeaseEnd, whether the
+// status names the queue, and whether the job is stored.
+type ExtraFlags uint8
 
 const (
-	EndFails   Words = Words(lastingFields+1) << iota // LeaseEndFail
-	Rehomed                                           // the job in the store may name another queue
-	MemoryOnly                                        // JobPolicy.Unstored: not stored, though it is not ephemeral
+	EndFails   ExtraFlags = ExtraFlags(lastingFields+1) << iota // LeaseEndFail
+	Rehomed                                                     // the job in the store may name another queue
+	MemoryOnly                                                  // JobPolicy.Unstored: not stored, though it is not ephemeral
 )
 
 // lastingFields are the members of a policy that are read whenever they are needed.
 const lastingFields = core.PolicyExpiresIn - 1
 
 // Unstored reports whether a job is kept in memory only.
-func (e *Entry) Unstored() bool { return e.Has(Ephemeral) || e.Words&MemoryOnly != 0 }
+func (e *Entry) Unstored() bool { return e.Has(Ephemeral) || e.Extra&MemoryOnly != 0 }
 
 // Own reports whether the client has chosen one of these members itself.
-func (e *Entry) Own(f core.PolicyFields) bool { return e.Words&Words(f) != 0 }
+func (e *Entry) Own(f core.PolicyFields) bool { return e.Extra&ExtraFlags(f) != 0 }
 
 // Flags are the booleans of an entry.
 type Flags uint32

@@ -6,21 +6,21 @@ import (
 	"broker/core/internal/telemetry"
 )
 
-// watched is the machine as telemetry sees it.
-type watched struct{ m *Machine }
+// metersHost is the machine as telemetry sees it.
+type metersHost struct{ m *Machine }
 
-var _ telemetry.Host = watched{}
+var _ telemetry.Host = metersHost{}
 
 // Queue implements telemetry.Host.
-func (w watched) Queue(name string) *telemetry.Queue {
+func (w metersHost) Queue(name string) *telemetry.Queue {
 	if n := w.m.table.QueueNumber(name); n != 0 {
-		return &w.m.queues[n].watch
+		return &w.m.queues[n].metered
 	}
 	return nil
 }
 
 // QueueGauges implements telemetry.Host.
-func (w watched) QueueGauges(name string) (g telemetry.Gauges) {
+func (w metersHost) QueueGauges(name string) (g telemetry.Gauges) {
 	if n := w.m.table.QueueNumber(name); n != 0 {
 		q := w.m.queues[n]
 		g = telemetry.Gauges{
@@ -31,24 +31,24 @@ func (w watched) QueueGauges(name string) (g telemetry.Gauges) {
 }
 
 // Gauges implements telemetry.Host.
-func (w watched) Gauges() telemetry.Gauges {
+func (w metersHost) Gauges() telemetry.Gauges {
 	return telemetry.Gauges{Ready: uint32(w.m.table.InState[core.Ready]), Leased: uint32(w.m.table.InState[core.Leased])}
 }
 
 // RemoveMeta implements telemetry.Host.
-func (w watched) RemoveMeta(name string) {
+func (w metersHost) RemoveMeta(name string) {
 	w.m.table.AddMeta(func(open []core.MetaEntry) []core.MetaEntry { return append(open, core.MetaEntry{Name: name}) })
 }
 
 // TypeName implements telemetry.Host.
-func (w watched) TypeName(kind uint32) string { return w.m.table.Types.NameOf(kind) }
+func (w metersHost) TypeName(kind uint32) string { return w.m.table.Types.NameOf(kind) }
 
-// watchFinish counts a job that is done or failed. A job that was never leased has not run.
-func (m *Machine) watchFinish(by core.Protocol, e *table.Entry, failed bool) {
+// measureFinish counts a job that is done or failed. A job that was never leased has not run.
+func (m *Machine) measureFinish(by core.Protocol, e *table.Entry, failed bool) {
 	q := m.queues[e.Queue]
-	m.meters.Finished(&q.watch, failed)
+	m.meters.Finished(&q.metered, failed)
 	if e.State == core.Leased {
-		m.meters.Ran(&q.watch, e.Kind, m.table.Now-e.LeasedAt)
+		m.meters.Ran(&q.metered, e.Kind, m.table.Now-e.LeasedAt)
 	}
 	if m.history.NeedsDay(m.table.Now) {
 		for _, name := range m.history.NewDay(m.table.Now) {
