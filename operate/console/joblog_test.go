@@ -1,7 +1,6 @@
 package console
 
 import (
-	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"broker/operate/service"
 )
 
-// The page of a job has the lines of its log. Tabs hear of new ones as of other changes.
+// The page of a job has the lines of its log. Tabs are notified of new lines as of other changes.
 func TestPageOfAJobShowsItsLog(t *testing.T) {
 	t.Parallel()
 	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
@@ -22,7 +21,7 @@ func TestPageOfAJobShowsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Shutdown() }() // in memory
-	s, err := service.New(service.Options{Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage})
+	s, err := service.New(service.Options{Broker: e, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestListsRefuseParametersThatAreNoFilter(t *testing.T) {
+func TestListsRefuseUnknownParameters(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.dies("Timeout", "no answer")

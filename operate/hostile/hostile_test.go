@@ -113,9 +113,9 @@ func open(
 	return stage
 }
 
-// TestHarmlessBrokerChangesNothing plays the transcripts of front-ends through the wrappers, without faults. It skips
+// TestBrokerWithoutFaultsChangesNothing plays the transcripts of front-ends through the wrappers, without faults. It skips
 // transcripts with a restart, because its broker is in memory.
-func TestHarmlessBrokerChangesNothing(t *testing.T) {
+func TestBrokerWithoutFaultsChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, front := range map[string]func(core.Broker) frontends.Frontend{"workq": newWorkq, "beanstalk": newBeanstalk} {
 		files, err := filepath.Glob(filepath.Join("../../frontends", name, "testdata/*.wire"))

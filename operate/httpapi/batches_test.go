@@ -45,7 +45,7 @@ func TestABatchRunsItsCallbacks(t *testing.T) {
 	}
 }
 
-func TestAnOpenBatchIsForgottenInTime(t *testing.T) {
+func TestOpenBatchIsRemovedWhenItExpires(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	short := f.call("POST", "/api/v1/batches", `{"open_for_s":60}`).header.Get("Location")

@@ -28,7 +28,7 @@ func (s *seat) Close() error {
 	return nil
 }
 
-func TestBusyConnectionsKeepTheirPlaces(t *testing.T) {
+func TestBusyConnectionsAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	l := newConnLimiter(2)
 	enter := func() *seat {

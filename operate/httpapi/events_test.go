@@ -114,7 +114,7 @@ func TestEventsReportTheLifeOfAJob(t *testing.T) {
 	mail.want("submitted", "done")
 }
 
-func TestEventsGoOnAfterTheLastOneThatAClientHas(t *testing.T) {
+func TestEventsContinueAfterTheLastEventID(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	first := f.listen("?kind=submitted", "")

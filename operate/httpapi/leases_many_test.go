@@ -194,7 +194,7 @@ func TestManyLeasesNeedRightsForEachQueue(t *testing.T) {
 	}
 }
 
-// manyQueues is the body of a lease of so many queues.
+// manyQueues is the body of a lease of n queues.
 func manyQueues(n int, more string) string {
 	names := make([]string, n)
 	for i := range names {

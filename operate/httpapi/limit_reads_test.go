@@ -58,7 +58,7 @@ func (c *burst) ask(path string) {
 	c.done <- struct{}{}
 }
 
-func TestReadsAreWorkedOnAFewAtATime(t *testing.T) {
+func TestConcurrentReadsAreLimited(t *testing.T) {
 	t.Parallel()
 	c := newBurst(t)
 	most := int64(readsPerProcessor * runtime.GOMAXPROCS(0))

@@ -199,7 +199,7 @@ func TestJobsOfAQueueWithoutDurabilitySaySo(t *testing.T) {
 	}
 }
 
-func TestZeroIsTheJobsOwnValue(t *testing.T) {
+func TestExplicitZeroOverridesThePolicy(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.call("PATCH", "/api/v1/queues/q", `{"policy":{"max_attempts":3,"lease_for_s":5,"expires_in_s":60,"retain_for_s":3600}}`).want(200)

@@ -163,7 +163,7 @@ func TestJobsWaitOnlyForJobsOfQueuesWithRights(t *testing.T) {
 }
 
 // A client that knows the password is an administrator, and no other client has its name.
-func TestPasswordHasANameOfItsOwn(t *testing.T) {
+func TestClientsWithThePasswordHaveAReservedName(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Password: "pw", Access: principals(t, map[string][]string{"anonymous": {"operate", "produce"}, "root": {"admin"}})})
 	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, as("pw")).want(201)
@@ -191,7 +191,7 @@ func TestReservedNames(t *testing.T) {
 }
 
 // A count reveals as much as a search, so it needs the same rights.
-func TestCountsAreOfReadableQueuesOnly(t *testing.T) {
+func TestCountsCoverReadableQueuesOnly(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
 		"a": {"read:a"}, "some": {"read:a,*.x", "operate:pre*"}, "none": {"produce"}, "root": {"admin"},

@@ -144,7 +144,7 @@ func TestReadinessFollowsTheLifeOfTheProcess(t *testing.T) {
 	f.want("/readyz", 503, `{"phase":"stopping","ready":false}`)
 }
 
-func TestFaktorysNumbers(t *testing.T) {
+func TestFaktoryStatisticsAreServed(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	f.ready()
