@@ -291,7 +291,7 @@ func (t *term) checkStore(ctx context.Context, progress func(part float64)) (*se
 	if err != nil {
 		return nil, storeError(err)
 	}
-	return &service.CheckReport{Bytes: r.Bytes, Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
+	return &service.CheckReport{Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
 }
 
 // storage is the state of the store.

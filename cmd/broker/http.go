@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -97,7 +96,7 @@ func (p *process) serveHTTP() {
 // openService creates the service that the HTTP API calls.
 func (t *term) openService() (err error) {
 	t.service, err = service.New(service.Options{
-		Protocol: core.HTTP, Broker: t.broker, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Broker:  t.broker,
 		Handles: t.handleFormat(), MaxBodyBytes: int(t.config.HTTP.MaxBody), DrainRejectsNewJobs: t.config.DrainRejectsNewJobs,
 		Audited: t.logAudit, Connections: t.connections, Workers: t.workers, SetWorkerState: t.frontends.faktory.SetWorkerState, Push: t.pushTargets,
 		BatchName: t.frontends.faktory.BatchName, ParseBatchName: t.frontends.faktory.ParseBatchName,

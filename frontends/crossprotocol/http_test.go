@@ -29,7 +29,7 @@ func (e *env) api() http.Handler {
 		return e.handler
 	}
 	e.t.Helper()
-	s, err := service.New(service.Options{Protocol: core.HTTP, Broker: e.workq.Broker, Random: func([]byte) {}, Handles: core.NewHandleFormat("H:host")})
+	s, err := service.New(service.Options{Broker: e.workq.Broker, Handles: core.NewHandleFormat("H:host")})
 	if err != nil {
 		e.t.Fatal(err)
 	}

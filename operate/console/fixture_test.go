@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,7 +34,7 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.service, err = service.New(service.Options{
-		Protocol: core.HTTP, Broker: f.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: f.engine.Storage,
+		Broker: f.engine, Handles: core.NewHandleFormat("H:here"), Storage: f.engine.Storage,
 		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
 	})
 	if err != nil {

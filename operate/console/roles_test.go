@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -92,7 +91,7 @@ func newWalk(t *testing.T, role string) *walk {
 		t.Fatal(err)
 	}
 	s, err := service.New(service.Options{
-		Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
+		Broker: e, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
 		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -157,7 +156,7 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := service.New(service.Options{Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
+		s, err := service.New(service.Options{Broker: e})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -47,7 +46,7 @@ func setupService(t *testing.T, o Options, eo engine.Options, change func(*servi
 	}
 	f.engine = e
 	so := service.Options{
-		Protocol: core.HTTP, Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Broker:  e,
 		Handles: core.NewHandleFormat("H:here"), Storage: e.Storage, CheckStore: f.checkStore, Cluster: o.Cluster,
 	}
 	change(&so)

@@ -62,7 +62,7 @@ func FuzzRequest(f *testing.F) {
 			&core.Submit{Job: &core.Job{Queue: "other", Origin: core.Gearman, Body: []byte("\xff")}},
 			&core.Lease{Queues: []string{"q"}},
 		}, nil)
-		api, err := service.New(service.Options{Protocol: core.HTTP, Broker: e, Random: func([]byte) {}})
+		api, err := service.New(service.Options{Broker: e})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,5 +108,5 @@ func (f *apiFixture) checkStore(ctx context.Context, progress func(float64)) (*s
 	if err != nil {
 		return nil, err
 	}
-	return &service.CheckReport{Bytes: r.Bytes, Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
+	return &service.CheckReport{Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
 }

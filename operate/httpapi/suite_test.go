@@ -131,7 +131,7 @@ type suiteFront struct {
 
 func newSuiteFront(t *testing.T, b core.Broker) *suiteFront {
 	t.Helper()
-	s, err := service.New(service.Options{Protocol: core.HTTP, Broker: b, Random: func([]byte) {}})
+	s, err := service.New(service.Options{Broker: b})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ func (s *Service) open(caller Caller) *client { return s.openAs(caller, caller.N
 
 // openAs is open with a name of its own for the client.
 func (s *Service) openAs(caller Caller, name string) *client {
-	return s.register(caller, core.ClientOptions{Protocol: s.o.Protocol, Address: caller.Address, Identity: caller.Identity, Name: name})
+	return s.register(caller, core.ClientOptions{Protocol: core.HTTP, Address: caller.Address, Identity: caller.Identity, Name: name})
 }
 
 // openUnlisted registers a part of the service as a client that does not appear in lists and counts of clients.
 func (s *Service) openUnlisted() *client {
-	return s.register(Caller{}, core.ClientOptions{Protocol: s.o.Protocol, Unlisted: true})
+	return s.register(Caller{}, core.ClientOptions{Protocol: core.HTTP, Unlisted: true})
 }
 
 func (s *Service) register(caller Caller, o core.ClientOptions) *client {

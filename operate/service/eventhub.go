@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -96,7 +97,7 @@ func (h *eventHub) start(s *Service) error {
 		return err
 	}
 	var id [4]byte
-	s.o.Random(id[:])
+	_, _ = rand.Read(id[:]) // never fails
 	h.run, h.running, h.next = hex.EncodeToString(id[:]), true, 1
 	h.ring, h.heads = make([]*StoredEvent, eventRing), make([]eventHead, eventRing)
 	h.news, h.left = make(chan struct{}), make(chan struct{}, 1)

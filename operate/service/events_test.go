@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/rand"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func setup(t testing.TB) (*Service, *engine.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
+	s, err := New(Options{Broker: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +34,7 @@ func setup(t testing.TB) (*Service, *engine.Engine) {
 
 var everyone = Caller{Principal: access.Everyone}
 
-// submitMany submits so many jobs.
+// submitMany submits n jobs.
 func submitMany(t testing.TB, e *engine.Engine, queue string, n int) {
 	t.Helper()
 	client := e.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})
@@ -49,7 +48,7 @@ func submitMany(t testing.TB, e *engine.Engine, queue string, n int) {
 	}
 }
 
-func TestASlowListenerLosesEventsAndLearnsHowMany(t *testing.T) {
+func TestSlowListenerGetsTheNumberOfLostEvents(t *testing.T) {
 	t.Parallel()
 	s, e := setup(t)
 	slow, err := s.Events(everyone, EventFilter{Kinds: []string{"submitted"}}, "")
@@ -150,12 +149,12 @@ func (b *heldBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []co
 	return replies
 }
 
-// TestEventsThatComeDuringACommitAreNotKeptBack: the wait for the commit of earlier events also fetches later events.
-func TestEventsThatComeDuringACommitAreNotKeptBack(t *testing.T) {
+// TestEventsThatArriveDuringACommitAreDelivered: the wait for the commit of earlier events also fetches later events.
+func TestEventsThatArriveDuringACommitAreDelivered(t *testing.T) {
 	t.Parallel()
 	_, e := setup(t)
 	b := &heldBroker{Engine: e, fetched: make(chan int, 1000)}
-	s, err := New(Options{Broker: b, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
+	s, err := New(Options{Broker: b})
 	if err != nil {
 		t.Fatal(err)
 	}

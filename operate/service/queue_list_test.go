@@ -9,7 +9,7 @@ import (
 	"broker/core/engine"
 )
 
-// makeQueues makes so many queues; every thousandth has more than one job.
+// makeQueues makes n queues; every thousandth has more than one job.
 func makeQueues(t testing.TB, e *engine.Engine, n int) {
 	t.Helper()
 	client := e.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})

@@ -13,12 +13,6 @@ import (
 type Options struct {
 	Broker core.Broker
 
-	// Protocol is the protocol of the callers: the origin of their jobs.
-	Protocol core.Protocol
-
-	// Random fills a slice with secure random bytes.
-	Random func([]byte)
-
 	// Handles is the format of Gearman handles.
 	Handles core.HandleFormat
 

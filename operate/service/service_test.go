@@ -6,8 +6,8 @@ import (
 	"broker/frontends/access"
 )
 
-// TestARequestUnderWayLosesItsRightsWithTheFirstPrincipals makes requests of a client that was everyone when they arrived.
-func TestARequestUnderWayLosesItsRightsWithTheFirstPrincipals(t *testing.T) {
+// TestFirstPrincipalsRevokeTheRightsOfRunningRequests makes requests of a client that was everyone when they arrived.
+func TestFirstPrincipalsRevokeTheRightsOfRunningRequests(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
 	control := &access.Control{}

@@ -91,7 +91,6 @@ type SyncBucket struct {
 
 // CheckReport is the result of a check of the store.
 type CheckReport struct {
-	Bytes   uint64   // of all records and bodies
 	Damage  []string // damaged data
 	Orphans []string // harmless leftovers
 	More    uint64   // number of findings that are not listed

@@ -139,7 +139,7 @@ func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant,
 		return nil, invalid(at+"ephemeral", "an ephemeral job needs the parameter wait")
 	}
 	job := &core.Job{
-		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: s.o.Protocol, Priority: sub.Priority, MaxAttempts: deref(sub.MaxAttempts),
+		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority, MaxAttempts: deref(sub.MaxAttempts),
 		Ephemeral: sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
 		Cost: sub.Cost,
 	}
@@ -405,7 +405,7 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 		switch over := admitted[i].Job; {
 		case info != nil:
 		case over != nil: // its key is still in use
-			info = &core.JobInfo{Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: s.o.Protocol, Job: over}
+			info = &core.JobInfo{Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: core.HTTP, Job: over}
 		default:
 			info = admittedInfo(job, admitted[i].Seq, s.Now())
 		}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -65,7 +66,7 @@ func (s *Service) loadTokenKey() error {
 	if copy(s.tokenKey[:], r.Data) == tokenKeyBytes {
 		return nil
 	}
-	s.o.Random(s.tokenKey[:])
+	_, _ = rand.Read(s.tokenKey[:]) // never fails
 	_, err = c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: tokenKeyMeta, Value: s.tokenKey[:]}}})
 	return err
 }
