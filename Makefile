@@ -133,7 +133,7 @@ SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippe
 	TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut|TestStateAfterEachActionOnEachState
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 # Tests of memory, which the race detector changes, and tests that its build tag leaves out.
-MEASURING := Allocat|NeedsNoMemory|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
+MEASURING := Allocat|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
 
 RACED = $$(go list ./... | grep -vE '$(SEQUENTIAL)')
 

@@ -156,7 +156,7 @@ func (f *fixture) step() {
 	}
 }
 
-// caughtUp wants everything to be in the archive, after a pause if something has failed.
+// caughtUp checks that everything is in the archive, after a pause if something has failed.
 func (f *fixture) caughtUp() {
 	f.t.Helper()
 	var st core.Archive
@@ -199,7 +199,7 @@ func (f *fixture) restore(moment core.Instant) *Restored {
 	return r
 }
 
-// contents is all that a store holds.
+// contents returns everything in a store.
 func contents(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var b strings.Builder
@@ -244,7 +244,7 @@ func contents(t *testing.T, s *store.Store) string {
 	return b.String()
 }
 
-// randomOp is something that clients and workers do.
+// randomOp returns an operation of a client or a worker.
 func randomOp(rng *rand.Rand, held *[]uint64) core.Op {
 	queue := fmt.Sprintf("q%d", rng.IntN(3))
 	switch n := rng.IntN(10); {

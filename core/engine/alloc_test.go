@@ -9,10 +9,10 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// Memory that each step of a job's life may take, in allocations: what the caller hands over is not counted. The tests
-// run alone, for other goroutines' allocations would count.
+// Allocations of each step of a job's life, without those of the caller. The tests run alone, because allocations of other goroutines
+// would count.
 
-// lives has what a life of n jobs needs, so that the steps themselves allocate nothing of their own.
+// lives has the operations for a batch of jobs, so that the steps do not allocate them.
 type lives struct {
 	w        *recorder
 	worker   core.ClientID
@@ -27,7 +27,7 @@ const livesBatch = 64
 
 func newLives(t *testing.T, d engine.Durability) *lives {
 	t.Helper()
-	l := &lives{w: newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Durability = d })}
+	l := &lives{w: newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Durability = d })}
 	l.worker = l.w.fixture.client(core.Gearman)
 	l.w.Do(l.worker, []core.Op{&core.Register{Queue: "q"}}, nil)
 	l.jobs = make([]core.Job, livesBatch)
@@ -39,7 +39,7 @@ func newLives(t *testing.T, d engine.Durability) *lives {
 	return l
 }
 
-// run lives a batch of lives; between the steps it calls between.
+// run submits, leases and finishes the batch, and calls between after each step.
 func (l *lives) run(t *testing.T, watch core.Watch, between func()) {
 	t.Helper()
 	for i := range l.jobs {

@@ -9,22 +9,22 @@ import (
 	"broker/core/engine"
 )
 
-// steadyClock is a still clock whose hands can be set without time passing.
-type steadyClock struct {
+// settableClock is a clock that stands still. Its wall clock can be set while its monotonic clock does not move.
+type settableClock struct {
 	*coretest.Clock
 	set time.Duration
 }
 
-func (c *steadyClock) Now() core.Instant { return c.Clock.Now().Add(c.set) }
+func (c *settableClock) Now() core.Instant { return c.Clock.Now().Add(c.set) }
 
-func (c *steadyClock) Read() (core.Instant, time.Duration) { return c.Now(), c.Clock.Now().Sub(0) }
+func (c *settableClock) Read() (core.Instant, time.Duration) { return c.Now(), c.Clock.Now().Sub(0) }
 
 func TestLeaseKeepsItsLengthWhenTheClockIsSet(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"forward": 48 * time.Hour, "back": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clk := &steadyClock{Clock: coretest.NewClock()}
+			clk := &settableClock{Clock: coretest.NewClock()}
 			d := setup(t, func(o *engine.Options) { o.Clock = clk })
 			c := d.client(core.Workq)
 			lease := func() core.Reply {

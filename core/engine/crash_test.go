@@ -68,7 +68,7 @@ func TestCrashAtAnyWriteKeepsAcknowledgedJobs(t *testing.T) {
 func crashOnce(t *testing.T, s story, n, keep int) (bool, error) {
 	t.Helper()
 	disk, clk := storetest.NewDisk(), coretest.NewClock()
-	w := newTeller(t, disk, clk, nil)
+	w := newRecorder(t, disk, clk, nil)
 	crashed := cutAt(disk, n, keep, w.Committed)
 	s.play(w)
 	w.flush()
@@ -108,7 +108,7 @@ func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n++ {
 				disk, clk := storetest.NewDisk(), coretest.NewClock()
-				w := newTeller(t, disk, clk, nil)
+				w := newRecorder(t, disk, clk, nil)
 				s.play(w)
 				w.flush()
 				committed := w.Committed()
@@ -176,7 +176,7 @@ func TestRelaxedCrashLosesNoMoreThanTheOpenBatch(t *testing.T) {
 	t.Parallel()
 	relaxed := func(o *engine.Options) { o.Durability = engine.Relaxed }
 	disk, clk := storetest.NewDisk(), coretest.NewClock()
-	w := newTeller(t, disk, clk, relaxed)
+	w := newRecorder(t, disk, clk, relaxed)
 	submit := func() core.Reply {
 		return w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
 	}

@@ -30,7 +30,7 @@ func TestDurabilityNoneTouchesNoDisk(t *testing.T) {
 	t.Parallel()
 	disk := storetest.NewDisk()
 	writes := countWrites(disk)
-	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Durability = engine.None })
+	w := newRecorder(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Durability = engine.None })
 	stories[0].play(w)
 	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
 	if r.Kind != core.Submitted || r.Commit != 0 {
@@ -46,7 +46,7 @@ func TestDurabilityNoneTouchesNoDisk(t *testing.T) {
 func TestJobThatComesAndGoesInOneBatchIsNeverWritten(t *testing.T) {
 	t.Parallel()
 	disk, listener := storetest.NewDisk(), &recordingListener{}
-	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
+	w := newRecorder(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
 	_, before := listener.counts()
 	writes := countWrites(disk)
 	var last core.Commit
@@ -80,7 +80,7 @@ func TestRecordsPerJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			listener := &recordingListener{}
-			w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
+			w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
 			defer w.shutdown()
 			var got []int
 			step := func(op core.Op) {
@@ -109,7 +109,7 @@ func TestRelaxedCommitsFollowSoon(t *testing.T) {
 	const every = 20 * time.Millisecond
 	disk, clk := storetest.NewDisk(), coretest.NewClock()
 	done := make(chan struct{}, 100)
-	w := newTeller(t, disk, clk, func(o *engine.Options) {
+	w := newRecorder(t, disk, clk, func(o *engine.Options) {
 		o.Durability, o.SyncEvery, o.ManualCommits, o.Listener = engine.Relaxed, every, false, &commitSignal{done: done}
 	})
 	for len(done) > 0 {
@@ -135,7 +135,7 @@ func TestRelaxedCommitsFollowSoon(t *testing.T) {
 func TestLargeBatchDelaysTheNextBatch(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{}, 100)
-	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) {
+	w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) {
 		o.ManualCommits, o.Listener = false, &commitSignal{done: done}
 	})
 	defer w.shutdown()
@@ -169,7 +169,7 @@ func (s *commitSignal) CommitDone(int, time.Duration) { s.done <- struct{}{} }
 // TestColdPayloadsAreReadBack uses a cache for only a few jobs.
 func TestColdPayloadsAreReadBack(t *testing.T) {
 	t.Parallel()
-	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes = 20_000 })
+	w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes = 20_000 })
 	defer w.shutdown()
 	const jobs = 60
 	body := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 10+i*200) } // small ones and large ones

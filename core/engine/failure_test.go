@@ -67,7 +67,7 @@ func TestFailedWriteStopsTheEngine(t *testing.T) {
 			t.Parallel()
 			for n := int64(1); ; n++ {
 				disk, clk, listener := storetest.NewDisk(), coretest.NewClock(), &recordingListener{}
-				w := newTeller(t, disk, clk, func(o *engine.Options) { o.Listener = listener })
+				w := newRecorder(t, disk, clk, func(o *engine.Options) { o.Listener = listener })
 				woken := watched{engine: w.Engine}
 				woken.open(core.Workq, core.Gearman)
 				failed := failFrom(disk, n)
@@ -156,7 +156,7 @@ func checkStopped(t *testing.T, n int64, w *recorder, listener *recordingListene
 func TestHeldReplyIsNeverReleasedAfterAFailure(t *testing.T) {
 	t.Parallel()
 	disk := storetest.NewDisk()
-	w := newTeller(t, disk, coretest.NewClock(), nil)
+	w := newRecorder(t, disk, coretest.NewClock(), nil)
 	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
 	failFrom(disk, 1)
 	w.flush()
@@ -171,7 +171,7 @@ func TestHeldReplyIsNeverReleasedAfterAFailure(t *testing.T) {
 func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 	t.Parallel()
 	disk, listener := storetest.NewDisk(), &recordingListener{}
-	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) {
+	w := newRecorder(t, disk, coretest.NewClock(), func(o *engine.Options) {
 		o.ManualCommits, o.ManualTimers, o.Listener = false, false, listener
 	})
 	woken := make(chan struct{}, 100)
@@ -247,7 +247,7 @@ func TestNearlyFullDiskRejectsOnlyNewJobs(t *testing.T) {
 func TestReadAfterShutdownDoesNotStopTheStore(t *testing.T) {
 	t.Parallel()
 	listener := &recordingListener{}
-	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, listener })
+	w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, listener })
 	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("body")}})
 	w.flush()
 	w.shutdown()

@@ -15,7 +15,7 @@ import (
 func TestHangingDiskStopsTheEngine(t *testing.T) {
 	t.Parallel()
 	disk, listener := storetest.NewDisk(), &recordingListener{}
-	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) {
+	w := newRecorder(t, disk, coretest.NewClock(), func(o *engine.Options) {
 		o.ManualCommits, o.ManualTimers, o.Listener, o.HangAfter = false, false, listener, 80*time.Millisecond
 	})
 	woken := make(chan struct{}, 100)

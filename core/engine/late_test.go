@@ -11,8 +11,8 @@ import (
 	"broker/core/notify"
 )
 
-// coldDesk is an engine whose jobs are only on a disk that does not answer reads until the test allows it.
-type coldDesk struct {
+// slowDiskEngine is an engine whose jobs are only on a disk that does not answer reads until the test allows it.
+type slowDiskEngine struct {
 	*fixture
 	disk   *storetest.Disk
 	asked  notify.Signal // a read has begun
@@ -21,11 +21,11 @@ type coldDesk struct {
 	woken  notify.Signal // news for worker
 }
 
-// slowDisk returns an engine that was restarted with n large jobs in queue q.
-func slowDisk(t *testing.T, n int) *coldDesk {
+// openOnSlowDisk returns such an engine that was restarted with n large jobs in queue q.
+func openOnSlowDisk(t *testing.T, n int) *slowDiskEngine {
 	t.Helper()
 	disk := storetest.NewDisk()
-	c := &coldDesk{disk: disk, asked: notify.NewSignal(), answer: make(chan struct{}), woken: notify.NewSignal()}
+	c := &slowDiskEngine{disk: disk, asked: notify.NewSignal(), answer: make(chan struct{}), woken: notify.NewSignal()}
 	c.fixture = setup(t, func(o *engine.Options) { o.FS = disk.FS() })
 	client := c.client(core.Faktory)
 	for range n {
@@ -45,12 +45,12 @@ func slowDisk(t *testing.T, n int) *coldDesk {
 	return c
 }
 
-func (c *coldDesk) lease(tag uint64) core.Op {
+func (c *slowDiskEngine) lease(tag uint64) core.Op {
 	return &core.Lease{Tag: tag, Queues: []string{"q"}, Holder: core.HeldByNobody, Late: true}
 }
 
 // want waits for the next reply of the worker; there must be exactly one.
-func (c *coldDesk) want(kind core.ReplyKind, tag uint64) core.Reply {
+func (c *slowDiskEngine) want(kind core.ReplyKind, tag uint64) core.Reply {
 	c.t.Helper()
 	var got []core.Reply
 	for len(got) == 0 {
@@ -65,7 +65,7 @@ func (c *coldDesk) want(kind core.ReplyKind, tag uint64) core.Reply {
 
 func TestReadsForOneClientDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
-	c := slowDisk(t, 1)
+	c := openOnSlowDisk(t, 1)
 	if r := c.one(c.worker, c.lease(7)); r.Kind != core.Reading || r.Tag != 7 || r.Job != nil {
 		t.Fatalf("lease: %+v", r)
 	}
@@ -94,20 +94,20 @@ func TestReadsForOneClientDoNotDelayOthers(t *testing.T) {
 // number of attempts.
 func TestJobsThatAreBeingReadCanBeGivenBack(t *testing.T) {
 	t.Parallel()
-	for name, giveUp := range map[string]func(c *coldDesk){
-		"cancelled": func(c *coldDesk) {
+	for name, giveUp := range map[string]func(c *slowDiskEngine){
+		"cancelled": func(c *slowDiskEngine) {
 			if r := c.one(c.worker, &core.CancelLease{}); r.Kind != core.TimedOut || r.Tag != 7 {
 				t.Errorf("cancel: %+v", r)
 			}
 		},
-		"closed": func(c *coldDesk) {
+		"closed": func(c *slowDiskEngine) {
 			c.Close(c.worker)
 			c.worker = c.Open(core.ClientOptions{Protocol: core.Workq, Wake: c.woken.Set})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := slowDisk(t, 2)
+			c := openOnSlowDisk(t, 2)
 			first := c.one(c.worker, c.lease(7))
 			<-c.asked
 			giveUp(c)
@@ -128,7 +128,7 @@ func TestJobsThatAreBeingReadCanBeGivenBack(t *testing.T) {
 // A job that is removed while it is being read is not handed out.
 func TestJobsThatAreBeingReadCanBeRemoved(t *testing.T) {
 	t.Parallel()
-	c := slowDisk(t, 1)
+	c := openOnSlowDisk(t, 1)
 	r := c.one(c.worker, c.lease(7))
 	<-c.asked
 	if r := c.one(c.client(core.Internal), &core.Cancel{Ref: core.Ref{Seq: r.Seq}}); r.Kind != core.Accepted {
@@ -151,7 +151,7 @@ func TestJobsThatAreBeingReadCanBeRemoved(t *testing.T) {
 // failure of the previous try, and its commit may not be durable.
 func TestLeasesDoNotShowLaterFailures(t *testing.T) {
 	t.Parallel()
-	c := slowDisk(t, 1)
+	c := openOnSlowDisk(t, 1)
 	seq := c.one(c.worker, c.lease(7)).Seq
 	fail := func(message string) {
 		t.Helper()
@@ -188,7 +188,7 @@ func TestLeasesDoNotShowLaterFailures(t *testing.T) {
 
 func TestShutdownWaitsForJobsThatAreBeingRead(t *testing.T) {
 	t.Parallel()
-	c := slowDisk(t, 10)
+	c := openOnSlowDisk(t, 10)
 	for tag := range uint64(10) {
 		c.one(c.worker, c.lease(tag))
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestListsWithoutBodiesReadNoBodiesAndEndPagesEarly(t *testing.T) {
 	t.Parallel()
-	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes = 1 })
+	w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes = 1 })
 	defer w.shutdown()
 	const jobs, attributeBytes = 20, 200 << 10
 	for range jobs {

@@ -28,7 +28,7 @@ func TestClockChangesMoveSchedulesButNotWaits(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": 2 * time.Hour, "back": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clk, listener := &steadyClock{Clock: coretest.NewClock()}, &clockListener{}
+			clk, listener := &settableClock{Clock: coretest.NewClock()}, &clockListener{}
 			d := setup(t, func(o *engine.Options) { o.Clock, o.Listener = clk, listener })
 			c, waiter := d.client(core.Workq), d.client(core.Workq)
 			due := clk.Now().Add(time.Hour)

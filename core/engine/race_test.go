@@ -14,10 +14,10 @@ import (
 	"broker/core/notify"
 )
 
-// TestManyClientsAtOnce lets producers, workers of all kinds, watchers and an administrator work at the same time, with
+// TestConcurrentClientsFinishEveryAcknowledgedJob lets producers, workers of all kinds, watchers and an administrator work at the same time, with
 // real timers and commits. Every acknowledged job is done, no job runs after its end was acknowledged, and every wait
 // ends.
-func TestManyClientsAtOnce(t *testing.T) {
+func TestConcurrentClientsFinishEveryAcknowledgedJob(t *testing.T) {
 	t.Parallel()
 	for name, durability := range map[string]engine.Durability{"sync": engine.Sync, "none": engine.None} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ const (
 	workers   = 5
 )
 
-// crowd is an engine with clients on goroutines of their own.
+// crowd is an engine with clients, each on its own goroutine.
 type crowd struct {
 	*engine.Engine
 	t    *testing.T

@@ -12,8 +12,8 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// A story is a short sequence of operations. The recorder notes what clients could see after each of them, and in which commit
-// it was promised: after a crash each thing must be as it was last promised to be, or as it was later.
+// A story is a short sequence of operations. After each of them, the recorder records the state that clients can see, and the commit
+// that acknowledges it. After a crash, each thing must have its last acknowledged state or a later one.
 type story struct {
 	name string
 	play func(*recorder)
@@ -131,8 +131,8 @@ type sight struct {
 	commit core.Commit
 }
 
-// newTeller opens an engine on disk, whose state has been observed as seen.
-func newTeller(t *testing.T, disk *storetest.Disk, clk *coretest.Clock, change func(*engine.Options)) *recorder {
+// newRecorder opens an engine on disk.
+func newRecorder(t *testing.T, disk *storetest.Disk, clk *coretest.Clock, change func(*engine.Options)) *recorder {
 	t.Helper()
 	w := &recorder{fixture: &fixture{t: t, clk: clk, fs: disk.FS()}, seen: map[string][]sight{}}
 	w.fixture.open(change)

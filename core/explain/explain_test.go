@@ -80,7 +80,7 @@ func (h *history) lease(worker, queue string) {
 	h.do(&core.Lease{Queues: []string{queue}, Holder: core.HeldByWorker, Worker: worker})
 }
 
-// explain is what the archive says.
+// explain returns what the archive says.
 func (h *history) explain(jobs ...string) string {
 	h.t.Helper()
 	if err := h.e.Shutdown(); err != nil {

@@ -110,7 +110,7 @@ func TestLargeBodyIsOnlyCounted(t *testing.T) {
 	}
 }
 
-func TestPlainJobCostsFewBytes(t *testing.T) {
+func TestPlainJobTakesFewBytes(t *testing.T) {
 	t.Parallel()
 	j := &core.Job{Queue: "resize", Type: "resize", Body: make([]byte, 100), Origin: core.Gearman, CreatedAt: 1_790_000_000_000_000}
 	if n := len(record.AppendJob(nil, j, 0)) - len(j.Queue) - len(j.Body); n > 12 {
@@ -236,7 +236,7 @@ func TestExternalRecordHasNoFields(t *testing.T) {
 	}
 }
 
-func TestEncodingNeedsNoMemory(t *testing.T) {
+func TestEncodingDoesNotAllocate(t *testing.T) {
 	job, st, e := recordtest.FullJob(), recordtest.FullStatus(), recordtest.FullFailure()
 	job.Failure = nil // few jobs are submitted with one
 	buf := make([]byte, 0, 4096)
@@ -248,7 +248,7 @@ func TestEncodingNeedsNoMemory(t *testing.T) {
 	}
 }
 
-func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
+func TestDecodingInAScanDoesNotAllocate(t *testing.T) {
 	j := recordtest.FullJob()
 	j.ID, j.After, j.Tags = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil, nil // lists take memory
 	j.Failure = nil

@@ -21,7 +21,7 @@ func benchJob(seq uint64, body []byte) *core.Job {
 	}
 }
 
-// noise is bytes that do not compress to nothing.
+// noise returns bytes that do not compress well.
 func noise(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -31,8 +31,8 @@ func noise(n int) []byte {
 	return b
 }
 
-// BenchmarkCommit puts n jobs with each commit and removes those of eight commits before: the memory disk makes it show
-// the processor's time and not the disk's.
+// BenchmarkCommit puts n jobs with each commit and removes those of eight commits before. On a memory disk, it shows the processor time
+// and not the time of the disk.
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range []int{64, 512} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has used of the processors, in user and in system.
+// cpuTime returns the processor time that this process has used, in user and system mode.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -19,11 +19,11 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// A script is a row of commits that follow from a seed alone. Each commit writes its number as a mark. So a store
-// shows how far it came, and the content after any number of commits can be computed.
+// A script is a sequence of commits that a seed determines. Each commit writes its number as a metadata entry. So a store shows how many
+// commits it has, and its content after any number of commits can be computed.
 
-// scriptMark holds the number of the last commit.
-const scriptMark = "test/commit"
+// scriptEntry holds the number of the last commit.
+const scriptEntry = "test/commit"
 
 // model is what a store holds, by Seq.
 type model map[uint64]record.Change
@@ -31,7 +31,7 @@ type model map[uint64]record.Change
 // step makes the i-th commit of a script and applies it to m.
 func (m model) step(seed uint64, i int) *record.CommitBatch {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	b := &record.CommitBatch{Meta: []core.MetaEntry{{Name: scriptMark, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
+	b := &record.CommitBatch{Meta: []core.MetaEntry{{Name: scriptEntry, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
 	base := uint64(i) * 100
 	for k := range 1 + r.Uint64N(6) {
 		ch := record.Change{Seq: base + k, Job: job(base+k, int(r.Uint64N(3000)))}
@@ -128,7 +128,7 @@ func after(seed uint64, n int) model {
 
 // commits is how many commits of the script the store holds.
 func commits(s *Store) (int, error) {
-	v, err := s.Meta(scriptMark)
+	v, err := s.Meta(scriptEntry)
 	if errors.Is(err, ErrMissing) {
 		return 0, nil
 	}
@@ -138,7 +138,7 @@ func commits(s *Store) (int, error) {
 	return int(binary.BigEndian.Uint64(v)), nil
 }
 
-// same reads the whole store and says how it differs from m.
+// same reads the whole store and returns how it differs from m.
 func (m model) same(s *Store) error {
 	seen := 0
 	err := s.Scan(context.Background(), nil, func(r *record.Record) error {

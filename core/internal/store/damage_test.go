@@ -161,7 +161,7 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 	}
 }
 
-func TestOnlyFormatFileIsLeft(t *testing.T) {
+func TestStoreWithOnlyItsFormatFileIsDamaged(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	mustClose(t, mustOpen(t, disk))
@@ -298,7 +298,7 @@ func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
 					got, err := readAll(disk, seed)
 					if err != nil {
 						noticed++
-						wantKnown(t, err, name, at)
+						wantDamageOrNewerFormat(t, err, name, at)
 					} else if got != n {
 						t.Errorf("bit in byte %d of %s: %d commits", at, name, got)
 					}
@@ -311,8 +311,8 @@ func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
 	}
 }
 
-// wantKnown is what an error about a damaged file must be: damage, or an unknown format where the bit said so.
-func wantKnown(t *testing.T, err error, name string, at int) {
+// wantDamageOrNewerFormat checks the error for a flipped bit: it is damage, or a newer format if the bit is in a version.
+func wantDamageOrNewerFormat(t *testing.T, err error, name string, at int) {
 	t.Helper()
 	var d *DamageError
 	if !errors.As(err, &d) && !errors.Is(err, record.ErrNewerFormat) {
@@ -323,7 +323,7 @@ func wantKnown(t *testing.T, err error, name string, at int) {
 	}
 }
 
-// logBytes is the length of what was written to a log.
+// logBytes returns the number of bytes that were written to a log.
 func logBytes(t *testing.T, d *testDisk, name string) int {
 	t.Helper()
 	return len(bytes.TrimRight(d.contents(t, name), "\x00"))
@@ -369,7 +369,7 @@ func TestTornTailIsCut(t *testing.T) {
 	wantDamage(t, err, log)
 }
 
-// newest is the log that is written to.
+// newest returns the log that is being written.
 func newest(t *testing.T, d *testDisk) string {
 	t.Helper()
 	best := ""

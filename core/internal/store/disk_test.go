@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// testDisk is a crashable disk in memory that asks before each operation. It is on the far side of faultFS: what it
-// refuses is what a real disk would refuse.
+// testDisk is a crashable disk in memory that calls a function before each operation. It is below faultfs.FS, so its errors are like those
+// of a real disk.
 type testDisk struct {
 	*vfs.MemFS
 
@@ -20,7 +20,7 @@ type testDisk struct {
 	before func(diskOp) error
 }
 
-// diskOp is what is about to happen to a file.
+// diskOp is an operation on a file.
 type diskOp struct {
 	verb, name string
 	write      bool
@@ -28,7 +28,7 @@ type diskOp struct {
 
 func newDisk() *testDisk { return &testDisk{MemFS: vfs.NewCrashableMem()} }
 
-// hook sets what is called before every operation; its error makes the operation fail.
+// hook sets the function that is called before every operation; its error makes the operation fail.
 func (d *testDisk) hook(fn func(diskOp) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,7 +45,7 @@ func (d *testDisk) ask(verb, name string, write bool) error {
 	return fn(diskOp{verb, name, write})
 }
 
-// crash is the disk after the power went away: what was synced, and of the rest each block by chance.
+// crash returns the disk after a power failure: with all synced bytes, and a random share of the other blocks.
 func (d *testDisk) crash(seed uint64, keepPercent int) *testDisk {
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: keepPercent, RNG: rand.New(rand.NewPCG(seed, 1))}
 	return &testDisk{MemFS: d.CrashClone(cfg)}
@@ -70,7 +70,7 @@ func (d *testDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.
 	return d.open("open", name, true, func() (vfs.File, error) { return d.MemFS.OpenReadWrite(name, c, o...) })
 }
 
-// ReuseForWrite is made of two steps since that of MemFS takes a lock twice and waits for ever if a crash comes between.
+// ReuseForWrite has two steps, because that of MemFS takes a lock twice and deadlocks if a crash comes between.
 func (d *testDisk) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return d.open("reuse", name, true, func() (vfs.File, error) {
 		if err := d.MemFS.Rename(old, name); err != nil {
@@ -165,7 +165,7 @@ func (f *testFile) SyncTo(n int64) (bool, error) {
 	return f.File.SyncTo(n)
 }
 
-// contents is a file's bytes, to look at and to damage.
+// contents returns the bytes of a file, which the test may change.
 func (d *testDisk) contents(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := d.UnsafeGetFileDataBuffer(name)
@@ -175,7 +175,7 @@ func (d *testDisk) contents(t *testing.T, name string) []byte {
 	return b
 }
 
-// files are the paths in the folder of the store that end with suffix.
+// files returns the paths in the folder of the store that end with suffix.
 func (d *testDisk) files(t *testing.T, suffix string) []string {
 	t.Helper()
 	names, err := d.List(testDir)

@@ -17,10 +17,10 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// patience is how long a call may take before it counts as stuck. Not a wait: nothing here takes so long.
+// patience is how long a call may take before it counts as stuck. Calls that are not stuck end much earlier.
 const patience = 60 * time.Second
 
-// soon calls fn and fails the test if it does not come back.
+// soon calls fn and fails the test if fn does not return.
 func soon(t *testing.T, what string, fn func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -35,16 +35,16 @@ func soon(t *testing.T, what string, fn func()) {
 	}
 }
 
-// failedRun of a script on a disk that fails.
+// failedRun is the result of a script on a disk that fails.
 type failedRun struct {
 	ops          int // operations on the disk
 	opened       bool
 	acknowledged int
 	started      int
-	err          error // of Open, or of the first Commit that failed
+	err          error // of Open, or of the first commit that failed
 }
 
-// runFailing runs a script of n commits; fails says of which writing operations, by number.
+// runFailing runs a script of n commits; fails returns the error of each write operation, by its number.
 func runFailing(t *testing.T, disk *testDisk, seed uint64, n int, fails func(op int) error) (r failedRun) {
 	t.Helper()
 	var ops atomic.Int64
@@ -80,7 +80,7 @@ func runFailing(t *testing.T, disk *testDisk, seed uint64, n int, fails func(op 
 	return r
 }
 
-// wantFailed is what holds of every store that has failed.
+// wantFailed checks a store that has failed.
 func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 	t.Helper()
 	if !errors.Is(r.err, core.ErrStopped) || !errors.Is(r.err, errInjected) || !strings.Contains(r.err.Error(), testDir) {
@@ -124,7 +124,7 @@ func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 	})
 }
 
-// wantRecovered opens the disk, whole again, and finds all that was acknowledged.
+// wantRecovered opens the store once the disk works again, and expects every acknowledged commit.
 func (r failedRun) wantRecovered(t *testing.T, disk *testDisk, seed uint64, what string) {
 	t.Helper()
 	s, err := Open(small(disk))
@@ -201,7 +201,7 @@ func TestFailedRecoveryIsAnErrorOfOpen(t *testing.T) {
 	}
 }
 
-func TestDamageFoundWhileTablesAreMergedStopsCommits(t *testing.T) {
+func TestDamageFoundByACompactionStopsCommits(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)

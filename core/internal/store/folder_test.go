@@ -94,7 +94,7 @@ func TestFormatFile(t *testing.T) {
 }
 
 // Older stores have a GUARD with one log and no length.
-func TestGuardOfOneLog(t *testing.T) {
+func TestGuardWithOneLogIsRead(t *testing.T) {
 	t.Parallel()
 	const seed, n = 17, 60
 	disk := used(t, seed, n)
@@ -114,7 +114,7 @@ func TestGuardOfOneLog(t *testing.T) {
 	wantDamage(t, err, log)
 }
 
-func TestStoreIsForOneProcess(t *testing.T) {
+func TestSecondProcessCannotOpenTheStore(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
@@ -139,7 +139,7 @@ func TestStoreIsForOneProcess(t *testing.T) {
 	mustClose(t, s)
 }
 
-func TestFolderThatCannotBeUsed(t *testing.T) {
+func TestErrorsOfTheFolderAreReported(t *testing.T) {
 	t.Parallel()
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.EACCES, syscall.ENOSPC} {
 		disk := newDisk()
@@ -175,7 +175,7 @@ func TestFolderThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestReadOnly(t *testing.T) {
+func TestReadOnlyStoreChangesNoFile(t *testing.T) {
 	t.Parallel()
 	const seed, n = 15, 50
 	o := small(newDisk())

@@ -13,7 +13,7 @@ import (
 //     stack);
 //   - the order of the tags in a manifest's records, and that a log is needed from the number in the manifest on
 //     (integrity reads manifests);
-//   - the names of files and markers (integrity.Scan), and the error text for a missing table (tableInError);
+//   - the names of files and markers (integrity.Scan), and the error text for a missing table (tablesInError);
 //   - that a background error follows a failed flush or compaction on the same goroutine (Store.listener);
 //   - the limit of 25 target file sizes, and the share of the disk, by which compactions are extended (compactionRoom);
 //   - when logs are created, recycled and closed, and at which offset a sync of a recycled log ends.

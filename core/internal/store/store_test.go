@@ -150,7 +150,7 @@ func TestRemovedJobLeavesNoKeys(t *testing.T) {
 	wantSame(t, keys(t, s), onlyPosition)
 }
 
-// onlyPosition are the keys of a store without jobs: the position of the last entry, and the format version.
+// onlyPosition has the keys of a store without jobs: the position of the last entry, and the format version.
 var onlyPosition = []string{"m\x00", "v"}
 
 // keys are all keys of a store, in Go syntax without the numbers.
@@ -170,7 +170,7 @@ func keys(t *testing.T, s *Store) []string {
 	return all
 }
 
-// check is the doctor's report, without findings unless the test wants some.
+// check returns the report of Check, which must have no findings.
 func check(t *testing.T, s *Store) Report {
 	t.Helper()
 	r, err := s.Check(context.Background(), nil)
@@ -437,7 +437,7 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	mustClose(t, s)
 }
 
-// A table that spans key spaces would overlap all later tables, and they would be merged with it again and again.
+// A table that spans key spaces would overlap all later tables, and they would be compacted with it again and again.
 func TestTablesDoNotSpanKeySpaces(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, used(t, 18, 60))

@@ -23,7 +23,7 @@ func copyOf(t *testing.T) string {
 	return dir
 }
 
-func TestArchiveIsReceivedUnchanged(t *testing.T) {
+func TestTarIsReceivedUnchanged(t *testing.T) {
 	t.Parallel()
 	from, to := copyOf(t), filepath.Join(t.TempDir(), "to")
 	a, err := OpenTar(from)
@@ -48,7 +48,7 @@ func TestArchiveIsReceivedUnchanged(t *testing.T) {
 	}
 }
 
-func TestIncompleteArchiveIsRejected(t *testing.T) {
+func TestIncompleteTarIsRefused(t *testing.T) {
 	t.Parallel()
 	a, err := OpenTar(copyOf(t))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestIncompleteArchiveIsRejected(t *testing.T) {
 	}
 }
 
-func TestArchiveWithAPathIsRefused(t *testing.T) {
+func TestTarWithAPathIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../evil", "/evil", "a/b"} {
 		var sent bytes.Buffer

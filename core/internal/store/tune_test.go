@@ -11,7 +11,7 @@ import (
 )
 
 // TestNewJobsAreNotWrittenAgain fills several write buffers with jobs that no worker takes; each commit also rewrites
-// one mark. The tables of jobs overlap no other tables and are not merged; only the tables of the mark are.
+// one metadata entry. The tables of jobs overlap no other tables and are not compacted; only the tables of the entry are.
 func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const memTable, flushes, perCommit, bodyBytes = 2 << 20, 12, 256, 1 << 10
@@ -51,7 +51,7 @@ func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestJobsThatLeaveInRandomOrderKeepTablesLarge replaces jobs at random, so that nearly all tables are merged: the
+// TestJobsThatLeaveInRandomOrderKeepTablesLarge replaces jobs at random, so that nearly all tables are compacted: the
 // results must not be small tables, of which a large store would have tens of thousands.
 func TestJobsThatLeaveInRandomOrderKeepTablesLarge(t *testing.T) {
 	t.Parallel()
