@@ -61,7 +61,7 @@ func (c *checker) timeline(t *timeline) error {
 			r.From = max(t.began, b.at)
 			r.To = r.From
 		}
-		w := walk{t: t, until: 1 << 62}
+		w := walk{t: t, until: endOfTime}
 		if err := w.run(c.ctx, b.number, c.entry); err != nil {
 			return err
 		}

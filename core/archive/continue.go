@@ -14,7 +14,7 @@ func (t *timeline) end() (record.Position, error) {
 	b := t.bases[len(t.bases)-1]
 	last := record.Position{Number: b.number, At: b.at}
 	for _, g := range slices.Backward(t.segs) {
-		w := walk{t: t, until: 1 << 62, last: record.Position{Number: g.first - 1}, anywhere: true}
+		w := walk{t: t, until: endOfTime, last: record.Position{Number: g.first - 1}, anywhere: true}
 		if _, err := w.segment(context.Background(), g, func(*record.Entry) error { return nil }); err != nil {
 			return last, err
 		}

@@ -36,7 +36,7 @@ func Walk(ctx context.Context, dir string, v Visitor) (notes []string, err error
 
 // visit passes a timeline to the visitor. After a gap, it continues with the next base copy.
 func (t *timeline) visit(ctx context.Context, v Visitor) (notes []string, err error) {
-	w := walk{t: t, until: 1 << 62}
+	w := walk{t: t, until: endOfTime}
 	begun := false
 	for _, b := range t.bases {
 		if begun && b.number <= w.last.Number {

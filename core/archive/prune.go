@@ -50,7 +50,7 @@ func (s *shipper) prune() error {
 
 // newest returns the newest timeline that can be restored.
 func newest(all []*timeline) *timeline {
-	t, _ := at(all, 1<<62)
+	t, _ := at(all, endOfTime)
 	return t
 }
 

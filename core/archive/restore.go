@@ -52,7 +52,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	}
 	moment := o.At
 	if moment == 0 {
-		moment = 1 << 62
+		moment = endOfTime
 	}
 	t, _ := at(all, moment)
 	if t == nil {
@@ -175,6 +175,9 @@ func (r *Restored) replay(ctx context.Context, o *RestoreOptions, t *timeline, m
 	}
 	return errors.Join(err, s.Close())
 }
+
+// endOfTime is later than every entry.
+const endOfTime core.Instant = 1 << 62
 
 // walk reads the entries of a timeline in order.
 type walk struct {

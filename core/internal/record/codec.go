@@ -198,8 +198,8 @@ const maxInterned = 1 << 16
 // NewInterner returns an empty Interner.
 func NewInterner() *Interner { return &Interner{known: make(map[string]string)} }
 
-// Intern returns b as a string.
-func (n *Interner) Intern(b []byte) string {
+// intern returns b as a string.
+func (n *Interner) intern(b []byte) string {
 	if n == nil {
 		return view(b)
 	}

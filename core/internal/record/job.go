@@ -250,7 +250,7 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 	d := decoder{b: b}
 	*j = core.Job{Seq: seq}
 	f := d.open(jobKnown)
-	j.Queue = known.Intern(d.bytes())
+	j.Queue = known.intern(d.bytes())
 	if f&jobOrigin != 0 {
 		j.Origin = core.Protocol(d.byte())
 	}
@@ -271,7 +271,7 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 	}
 	j.Type = j.Queue
 	if f&jobType != 0 {
-		j.Type = known.Intern(d.bytes())
+		j.Type = known.intern(d.bytes())
 	}
 	if f>>7 != 0 {
 		d.policy(j, f)

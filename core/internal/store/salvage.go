@@ -20,9 +20,9 @@ const (
 	seekBytes    = 24      // length of the longest prefix of a key with which the end of damage is searched
 )
 
-// ErrOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
+// errOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
 // data.
-var ErrOfCluster = errors.New("this store belongs to a node of a cluster; empty its folder and start the node: it gets a copy from the others")
+var errOfCluster = errors.New("this store belongs to a node of a cluster; empty its folder and start the node: it gets a copy from the others")
 
 // Salvaged is the result of Salvage.
 type Salvaged struct {
@@ -85,7 +85,7 @@ type keyValue struct{ key, value []byte }
 
 func (v *salvage) copyTo(fsys vfs.FS, dir string) error {
 	if v.from.Cluster() != "" {
-		return ErrOfCluster
+		return errOfCluster
 	}
 	if _, err := fsys.Stat(dir); err == nil {
 		return fmt.Errorf("copy to %s: %w", dir, fs.ErrExist)
