@@ -178,9 +178,9 @@ func (m *Machine) endWake(c *client) (n uint32) {
 func (m *Machine) register(c *client, op *core.Register) {
 	m.worksNow(c)
 	n, q := m.queueNamed(op.Queue)
-	m.known(q, untilRestart)
+	m.extendLifetime(q, untilRestart)
 	q.workers++
-	if q.workers > 1 { // else no client has it yet: a worker of many thousand functions would search all of them for each
+	if q.workers > 1 { // otherwise this is the first; searching thousands of registrations for each new one would be slow
 		for i := range c.abilities {
 			if c.abilities[i].queue == n {
 				c.abilities[i].times++

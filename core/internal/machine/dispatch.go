@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// apply decides one operation. Those of which every job has one come first: a search in the whole table costs more.
+// apply decides one operation. The operations that every job needs come first: a switch over all operations takes longer.
 func (m *Machine) apply(c *client, op core.Op) {
 	switch op := op.(type) {
 	case *core.Submit:

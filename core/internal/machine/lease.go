@@ -222,7 +222,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 		if n, q := m.queueWaitedOn(name); !m.visited(n) {
 			if op.KeepQueues {
 				m.table.Show(n)
-				m.known(q, afterUse)
+				m.extendLifetime(q, afterUse)
 			}
 			m.join(c, n, q, true)
 		}

@@ -67,8 +67,8 @@ func lifetimeOf(origin core.Protocol) lifetime {
 	return untilRestart
 }
 
-// known extends the lifetime of a queue.
-func (m *Machine) known(q *jobQueue, life lifetime) {
+// extendLifetime sets the lifetime of a queue, unless the queue has a longer one.
+func (m *Machine) extendLifetime(q *jobQueue, life lifetime) {
 	if life <= q.lifetime {
 		return
 	}
@@ -220,7 +220,7 @@ func (m *Machine) retainQueue(q *jobQueue) {
 	if q.lifetime >= overRestarts || m.kept == maxKeptQueues || !m.opts.Persist {
 		return
 	}
-	m.known(q, overRestarts)
+	m.extendLifetime(q, overRestarts)
 	m.storeQueue(q)
 }
 
@@ -242,16 +242,16 @@ func (m *Machine) restoreQueue(name string, value []byte) error {
 	m.setPause(n, q, k.Paused, k.Until, k.For)
 	switch {
 	case k.Created:
-		m.known(q, untilDropped)
+		m.extendLifetime(q, untilDropped)
 	case k.Kept:
-		m.known(q, overRestarts)
+		m.extendLifetime(q, overRestarts)
 	}
 	return err
 }
 
 func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 	_, q := m.queueNamed(op.Queue)
-	m.known(q, untilDropped)
+	m.extendLifetime(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
@@ -264,7 +264,7 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 	}
 	q := m.queues[n]
 	q.SetLimits(op.Limits)
-	m.known(q, untilDropped)
+	m.extendLifetime(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }

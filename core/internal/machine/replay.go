@@ -340,11 +340,11 @@ func (m *Machine) restoredQueues() {
 			continue
 		}
 		if q.lasting > 0 {
-			m.known(q, untilRestart)
+			m.extendLifetime(q, untilRestart)
 			q.lasting = 0
 		}
 		if q.used > 0 {
-			m.known(q, afterUse)
+			m.extendLifetime(q, afterUse)
 			q.used = 0
 		}
 		if q.Jobs() > 0 {

@@ -218,7 +218,7 @@ func (m *Machine) admit(j *core.Job) (uint32, *table.Entry) {
 func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) (uint32, *jobQueue) {
 	n, q := m.queueNamed(name)
 	m.table.Timers.Remove(&q.idleTimer)
-	m.known(q, lifetimeOf(origin))
+	m.extendLifetime(q, lifetimeOf(origin))
 	if origin.QueueLifetime() == core.QueueForGood && !ephemeral {
 		m.retainQueue(q)
 	}
