@@ -158,20 +158,11 @@ type Bury struct {
 	If  Condition
 }
 
-// TagOf implements Op.
-func (o *Update) TagOf() uint64 { return o.Tag }
+// The TagOf methods.
 
-// TagOf implements Op.
-func (o *Move) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
+func (o *Update) TagOf() uint64        { return o.Tag }
+func (o *Move) TagOf() uint64          { return o.Tag }
 func (o *TransferLease) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *Cancel) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *Enqueue) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *Bury) TagOf() uint64 { return o.Tag }
+func (o *Cancel) TagOf() uint64        { return o.Tag }
+func (o *Enqueue) TagOf() uint64       { return o.Tag }
+func (o *Bury) TagOf() uint64          { return o.Tag }

@@ -171,14 +171,9 @@ func (t *Throttle) Interval() time.Duration {
 	return time.Duration(float64(time.Second) / t.Rate)
 }
 
-// TagOf implements Op.
-func (o *PutLimit) TagOf() uint64 { return o.Tag }
+// The TagOf methods.
 
-// TagOf implements Op.
+func (o *PutLimit) TagOf() uint64    { return o.Tag }
 func (o *RemoveLimit) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *ShareQueue) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *ListLimits) TagOf() uint64 { return o.Tag }
+func (o *ShareQueue) TagOf() uint64  { return o.Tag }
+func (o *ListLimits) TagOf() uint64  { return o.Tag }

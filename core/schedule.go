@@ -144,17 +144,10 @@ type ScheduleRun struct {
 	Err               error
 }
 
-// TagOf implements Op.
-func (o *PutSchedule) TagOf() uint64 { return o.Tag }
+// The TagOf methods.
 
-// TagOf implements Op.
-func (o *PauseSchedule) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
+func (o *PutSchedule) TagOf() uint64    { return o.Tag }
+func (o *PauseSchedule) TagOf() uint64  { return o.Tag }
 func (o *RemoveSchedule) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *RunSchedule) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *ListSchedules) TagOf() uint64 { return o.Tag }
+func (o *RunSchedule) TagOf() uint64    { return o.Tag }
+func (o *ListSchedules) TagOf() uint64  { return o.Tag }

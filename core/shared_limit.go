@@ -49,11 +49,8 @@ type SharedLimitInfo struct {
 	Use LimitUse // without a Name; Slots only where one limit is listed
 }
 
-// TagOf implements Op.
-func (o *PutSharedLimit) TagOf() uint64 { return o.Tag }
+// The TagOf methods.
 
-// TagOf implements Op.
+func (o *PutSharedLimit) TagOf() uint64    { return o.Tag }
 func (o *RemoveSharedLimit) TagOf() uint64 { return o.Tag }
-
-// TagOf implements Op.
-func (o *ListSharedLimits) TagOf() uint64 { return o.Tag }
+func (o *ListSharedLimits) TagOf() uint64  { return o.Tag }
