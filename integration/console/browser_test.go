@@ -53,7 +53,6 @@ func startShared(program string) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(shared.profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-threaded-compositing", true), // a quarter less processor time
 		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(time.Minute),
 	)
 	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
