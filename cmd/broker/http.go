@@ -156,7 +156,7 @@ func (t *term) workers() []service.FaktoryWorker {
 	for i := range known {
 		w := &known[i]
 		rows[i] = service.FaktoryWorker{
-			WID: w.WID, State: w.State.String(), Hostname: w.Hostname, Username: w.Username, PID: w.PID, Labels: w.Labels,
+			WID: w.WID, State: w.State, Hostname: w.Hostname, Username: w.Username, PID: w.PID, Labels: w.Labels,
 			Version: w.ProtocolVersion, RSSKB: w.RSSKB, Connections: w.Connections, RemoteAddr: w.RemoteAddr,
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt,
 		}

@@ -23,7 +23,7 @@ func (s *session) batch(p *pipeline, arg []byte) {
 		return
 	}
 	bid := string(bytes.TrimSpace(rest))
-	group, ok := s.front.bids.parse(bid)
+	number, ok := s.front.bids.parse(bid)
 	switch sub {
 	case "COMMIT", "OPEN", "STATUS":
 		if !ok {
@@ -33,15 +33,15 @@ func (s *session) batch(p *pipeline, arg []byte) {
 	}
 	switch sub {
 	case "COMMIT":
-		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
+		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: number}); s.granted(&r, bid) {
 			s.ok(r.Commit)
 		}
 	case "OPEN":
-		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: group, Reopen: true}); s.granted(&r, bid) {
+		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: number, Reopen: true}); s.granted(&r, bid) {
 			s.bulk([]byte(bid), r.Commit)
 		}
 	case "STATUS":
-		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
+		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: number}); s.granted(&r, bid) {
 			p.json = s.front.appendBatch(p.json[:0], r.Batch)
 			s.bulk(p.json, r.Commit)
 		}

@@ -24,7 +24,7 @@ type batchIDs struct {
 	first  uint64 // the first batch with a prefix; zero: none yet
 }
 
-// bidPrefix and bidDigits are the format of ids without a store prefix.
+// bidStart and bidDigits are the format of ids without a store prefix.
 const (
 	bidStart  = "b-"
 	bidDigits = 13
@@ -77,9 +77,9 @@ func (f *Frontend) ParseBatchName(bid string) (number uint64, ok bool) { return 
 func (f *Frontend) OpenBatch(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply {
 	ids := &f.bids
 	ids.mu.RLock()
-	settled := ids.first != 0
+	hasPrefix := ids.first != 0
 	ids.mu.RUnlock()
-	if settled {
+	if hasPrefix {
 		return do(op)
 	}
 	ids.mu.Lock()

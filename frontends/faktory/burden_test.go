@@ -76,7 +76,7 @@ func TestConnectionsKeepShortNamesOnly(t *testing.T) {
 	t.Parallel()
 	n := names{}
 	long := strings.Repeat("x", 1<<20)
-	if n.intern(&n.queue, []byte(long)) != long || n.queue != "" {
+	if intern(&n.queue, []byte(long)) != long || n.queue != "" {
 		t.Errorf("a connection keeps a name of %d bytes", len(n.queue))
 	}
 }

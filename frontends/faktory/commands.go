@@ -162,22 +162,22 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 }
 
 // answerBeat answers a heartbeat.
-func (s *session) answerBeat(wid string, state WorkerState) {
+func (s *session) answerBeat(wid string, state workerState) {
 	jobs, commit := s.jobsToStop(wid)
-	if state == Running && len(jobs) == 0 {
+	if state == running && len(jobs) == 0 {
 		s.ok(0)
 		return
 	}
-	s.bulk(orders(state, jobs), commit)
+	s.bulk(beatAnswer(state, jobs), commit)
 }
 
-// orders encodes the answer to a heartbeat: the state that the worker should take, and the jobs that it should stop.
-func orders(state WorkerState, stop []core.JobInfo) []byte {
+// beatAnswer encodes the answer to a heartbeat: the state that the worker should take, and the jobs that it should stop.
+func beatAnswer(state workerState, stop []core.JobInfo) []byte {
 	var answer struct {
 		State  string   `json:"state,omitempty"`
 		Cancel []string `json:"cancel,omitempty"`
 	}
-	if state != Running {
+	if state != running {
 		answer.State = state.String()
 	}
 	for i := range stop {
@@ -196,8 +196,8 @@ type stopQuery struct {
 	replies []core.Reply
 }
 
-// jobsToStop returns the cancelled jobs that a worker still runs. The client has the right to speak for the worker, so it needs no right
-// to read.
+// jobsToStop returns the cancelled jobs that a worker still runs. The client may act for the worker, so it needs no right to
+// read.
 func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
 	if s.stops == nil {
 		s.stops = &stopQuery{}

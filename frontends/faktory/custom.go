@@ -105,12 +105,12 @@ func (c *customReader) batch(value []byte) {
 	if text {
 		bid = decodeString(value)
 	}
-	group, ok := c.front.bids.parse(string(bid))
+	number, ok := c.front.bids.parse(string(bid))
 	if !ok || !text { // a bid is always a string
 		c.fail("%s", withName(noSuchBatch, core.CutText(string(bid), 100)))
 		return
 	}
-	c.job.Batch = group
+	c.job.Batch = number
 }
 
 // longestSpan replaces longer spans, which would overflow an instant.

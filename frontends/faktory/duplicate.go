@@ -43,13 +43,13 @@ func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, 
 	if r.Kind != core.Inspected {
 		return r.Commit, changedOr(r.Err)
 	}
-	there, fetched := r.Info.Job, r.Info.Attempts > 0
+	existing, fetched := r.Info.Job, r.Info.Attempts > 0
 	switch {
 	case r.Info.State == core.Dead:
 		return s.replace(job, seq)
-	case !sameJob(job, there) && !(fetched && sameWork(job, there)):
+	case !sameJob(job, existing) && !(fetched && sameWork(job, existing)):
 		return r.Commit, core.ErrDuplicate
-	case s.holdsUniqueLock(there, r.Info):
+	case s.holdsUniqueLock(existing, r.Info):
 		return r.Commit, core.ErrNotUnique
 	case epoch == 0:
 		return r.Commit, nil

@@ -67,16 +67,17 @@ func setCount(dst *int64, value []byte) bool {
 // failure is the failure for the core, cut to the limits. It shares no memory with the request line.
 func (f *pushedFailure) failure() *core.Failure {
 	at, err := time.Parse(time.RFC3339Nano, string(f.failedAt))
-	c := &core.Failure{Type: cutText(f.errType, maxErrType), Message: cutText(f.message, maxMessage)}
+	c := &core.Failure{Type: cutText(string(f.errType), maxErrType), Message: cutText(string(f.message), maxMessage)}
 	if err == nil {
 		c.FailedAt = core.InstantOf(at)
 	}
 	for _, line := range f.backtrace {
-		c.Backtrace = append(c.Backtrace, cutText(decodeString(line), maxTraceLine))
+		c.Backtrace = append(c.Backtrace, cutText(string(decodeString(line)), maxTraceLine))
 	}
 	return c
 }
 
-func cutText(text []byte, limit int) string {
-	return strings.Clone(core.CutText(strings.TrimSpace(string(text)), limit))
+// cutText trims and cuts a text. The result shares no memory with it.
+func cutText(text string, limit int) string {
+	return strings.Clone(core.CutText(strings.TrimSpace(text), limit))
 }

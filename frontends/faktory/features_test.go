@@ -12,30 +12,30 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// neighbour is a client of another protocol on the same broker.
-type neighbour struct {
+// otherClient is a client of another protocol on the same broker.
+type otherClient struct {
 	s      *frontendtest.Stage
 	client core.ClientID
 }
 
-func newNeighbour(s *frontendtest.Stage, p core.Protocol) *neighbour {
-	return &neighbour{s: s, client: s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
+func newOtherClient(s *frontendtest.Stage, p core.Protocol) *otherClient {
+	return &otherClient{s: s, client: s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
 }
 
 // do runs one operation.
-func (n *neighbour) do(op core.Op) []core.Reply {
+func (n *otherClient) do(op core.Op) []core.Reply {
 	return n.s.Broker.Do(n.client, []core.Op{op}, nil)
 }
 
-func (n *neighbour) submit(t testing.TB, job *core.Job, watch core.Watch) {
+func (n *otherClient) submit(t testing.TB, job *core.Job, watch core.Watch) {
 	t.Helper()
 	if r := n.do(&core.Submit{Job: job, Watch: watch}); len(r) != 1 || r[0].Kind != core.Submitted {
 		t.Fatalf("submit %+v: %+v", job, r)
 	}
 }
 
-// outcome returns the outcome that the neighbour has received.
-func (n *neighbour) outcome(t testing.TB) *core.Outcome {
+// outcome returns the outcome that the other client has received.
+func (n *otherClient) outcome(t testing.TB) *core.Outcome {
 	t.Helper()
 	for _, r := range n.s.Broker.Do(n.client, nil, nil) {
 		if r.Kind == core.Ended {
@@ -49,7 +49,7 @@ func (n *neighbour) outcome(t testing.TB) *core.Outcome {
 func TestFaktoryWorkerRunsJobOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	g := newNeighbour(s, core.Gearman)
+	g := newOtherClient(s, core.Gearman)
 	w := dial(s, "worker", "w1")
 
 	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("hello"), Origin: core.Gearman, Ephemeral: true}, core.WatchStream)
@@ -79,7 +79,7 @@ func TestFaktoryWorkerRunsJobOfAnotherProtocol(t *testing.T) {
 func TestWorkerOfAnotherProtocolRunsFaktoryJob(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	g := newNeighbour(s, core.Gearman)
+	g := newOtherClient(s, core.Gearman)
 	p := dial(s, "producer", "")
 	p.Send("PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[1, 2.50],\"retry\":1}\r\n")
 	p.Want("+OK\r\n")
@@ -106,7 +106,7 @@ func TestResultOfTrackedJobIsKept(t *testing.T) {
 		{`"text"`, "text"}, {`{"a":[1.50]}`, `{"a":[1.50]}`}, {`null`, "null"}, {`12345678901234567890`, "12345678901234567890"},
 	} {
 		s := setup(t)
-		n := newNeighbour(s, core.Workq)
+		n := newOtherClient(s, core.Workq)
 		p := dial(s, "client", "")
 		p.Send("PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[],\"custom\":{\"track\":1}}\r\nFETCH default\r\n")
 		p.Want("+OK\r\n")
@@ -133,7 +133,7 @@ func TestFlushOptionDecidesWhichJobsAreRemoved(t *testing.T) {
 		{FlushOff, "-ERR FLUSH is not allowed here\r\n", 1, 1, "1"},
 	} {
 		s, _ := stageWith(t, Options{Flush: c.flush})
-		n := newNeighbour(s, core.Workq)
+		n := newOtherClient(s, core.Workq)
 		n.submit(t, &core.Job{ID: "theirs", Queue: "theirs", Origin: core.Workq}, core.WatchNone)
 		p := dial(s, "client", "")
 		p.Send("PUSH {\"jid\":\"12345678\",\"queue\":\"ours\",\"jobtype\":\"x\",\"args\":[]}\r\nFETCH ours\r\nACK {\"jid\":\"12345678\"}\r\n" +
@@ -158,7 +158,7 @@ func TestFlushOptionDecidesWhichJobsAreRemoved(t *testing.T) {
 func TestClientsDoNotSeeTheNamespace(t *testing.T) {
 	t.Parallel()
 	s, f := stageWith(t, Options{Namespace: "f."})
-	n := newNeighbour(s, core.Workq)
+	n := newOtherClient(s, core.Workq)
 	n.submit(t, &core.Job{ID: "theirs-1", Queue: "q", Origin: core.Workq}, core.WatchNone)
 	n.submit(t, &core.Job{ID: "theirs-2", Queue: "q", Origin: core.Workq, ReadyAt: s.Broker.Now().Add(time.Hour)}, core.WatchNone)
 	n.submit(t, &core.Job{ID: "theirs-3", Queue: "f.q", Body: []byte("x"), Origin: core.Workq}, core.WatchNone)
@@ -379,7 +379,7 @@ func TestOutputIsBoundedWhileRequestsWait(t *testing.T) {
 func TestRefusedPushKeepsTheDeadJob(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	n, c := newNeighbour(s, core.Gearman), dial(s, "client", "w")
+	n, c := newOtherClient(s, core.Gearman), dial(s, "client", "w")
 	const push = "PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[],\"retry\":-1}\r\n"
 	c.Send(push + "FETCH q\r\nFAIL {\"jid\":\"12345678\"}\r\n")
 	c.Want("+OK\r\n")

@@ -15,9 +15,9 @@ import (
 // faktoryVersion is the Faktory version that INFO reports. Clients require at least 1.8.
 const faktoryVersion = "1.10.0"
 
-// Description is the default description in INFO. Published clients use batches, tracking and unique jobs only if they see this
-// text.
-const Description = "Faktory Enterprise"
+// description is the server's description in INFO. Published clients use batches, tracking and unique jobs only if they see
+// this text.
+const description = "Faktory Enterprise"
 
 // defaultMaxLine fits the largest default body of the other protocols, with the JSON around it.
 const defaultMaxLine = 72 << 20
@@ -43,7 +43,6 @@ type Options struct {
 	MaxConnections int             // zero: no limit
 	Namespace      string          // prefix of queue names in the core, hidden from clients
 	Flush          Flush
-	Description    string // zero: Description
 
 	// Audit receives the changes that operators make. It is called on an event loop and must not block. May be nil.
 	Audit access.Audit
@@ -73,9 +72,6 @@ type Frontend struct {
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxLine <= 0 {
 		o.MaxLine = defaultMaxLine
-	}
-	if o.Description == "" {
-		o.Description = Description
 	}
 	if o.Access == nil {
 		o.Access = &access.Control{}

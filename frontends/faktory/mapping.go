@@ -34,7 +34,8 @@ type submission struct {
 // names holds the last queue and jobtype of a connection. Most clients repeat them, so that jobs share the strings.
 type names struct{ queue, jobtype string }
 
-func (n *names) intern(last *string, name []byte) string {
+// intern returns name as a string, which is *last if they are equal.
+func intern(last *string, name []byte) string {
 	if len(name) > maxJobtype {
 		return string(name) // it will be refused
 	}
@@ -64,13 +65,13 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 	}
 	queue := "default"
 	if len(u.queue) > 0 {
-		queue = n.intern(&n.queue, u.queue)
+		queue = intern(&n.queue, u.queue)
 	}
 	if err := f.checkQueue(queue); err != nil {
 		return submission{}, err
 	}
 	job := &core.Job{
-		ID: string(u.jid), Type: n.intern(&n.jobtype, u.jobtype), Format: core.Args, Origin: core.Faktory,
+		ID: string(u.jid), Type: intern(&n.jobtype, u.jobtype), Format: core.Args, Origin: core.Faktory,
 		ReadyAt: readyAt, LeaseFor: u.leaseFor(),
 		Backoff: core.BackoffFaktory, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 	}

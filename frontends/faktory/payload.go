@@ -39,7 +39,7 @@ var errTooMany = fmt.Errorf("jobs must not have more than %d unknown members", m
 // defaultRetry is the number of retries of a job without the member retry.
 const defaultRetry = 25
 
-// knownMembers are matched without regard to case, as in the reference server.
+// knownMembers are the members that set knows. They are matched without regard to case, as in the reference server.
 var knownMembers = [...]string{
 	"jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace", "failure",
 	"enqueued_at",
@@ -142,21 +142,8 @@ func (u *workUnit) scan(s *scanner, depth int) bool {
 
 // set stores a member. It returns false for a value of the wrong type.
 func (u *workUnit) set(name, value []byte) bool {
-	known := string(name)
-	switch known {
-	case "jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace",
-		"failure", "enqueued_at":
-	default:
-		if known = foldedName(name, knownMembers[:]); known == "" {
-			if u.tooMany = len(u.unknown) == maxUnknown; u.tooMany {
-				return false
-			}
-			u.unknown = append(u.unknown, member{name, value})
-			return true
-		}
-	}
 	null := value[0] == 'n'
-	switch known {
+	switch string(name) {
 	case "jid":
 		return null || setText(&u.jid, value)
 	case "queue":
@@ -189,7 +176,14 @@ func (u *workUnit) set(name, value []byte) bool {
 		}
 		return true
 	}
-	return false
+	if known := foldedName(name, knownMembers[:]); known != "" {
+		return u.set([]byte(known), value)
+	}
+	if u.tooMany = len(u.unknown) == maxUnknown; u.tooMany {
+		return false
+	}
+	u.unknown = append(u.unknown, member{name, value})
+	return true
 }
 
 // foldedName returns the known name that equals name without regard to case, or an empty string.

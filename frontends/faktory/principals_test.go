@@ -100,7 +100,7 @@ func TestWorkersStayAcrossAReloadOfPrincipals(t *testing.T) {
 	again.Want("+OK\r\n")
 }
 
-// A worker with the role consume alone hears that its job is cancelled, and its heartbeats are not counted as refused.
+// A worker with the role consume alone learns that its job is cancelled, and its heartbeats are not counted as refused.
 func TestAWorkerIsAskedToStopItsJobWithoutTheRoleRead(t *testing.T) {
 	t.Parallel()
 	s, control := withPrincipals(t, map[string]access.Role{"worker": access.Consume, "other": access.Consume})

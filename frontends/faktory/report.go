@@ -1,6 +1,7 @@
 package faktory
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,15 +68,8 @@ func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 		trace[i] = strings.Clone(core.CutText(fail.Backtrace[i], maxTraceLine))
 	}
 	return fail.JID, &core.Failure{
-		Type:      textOrUnknown(fail.ErrType, maxErrType),
-		Message:   textOrUnknown(fail.Message, maxMessage),
+		Type:      cmp.Or(cutText(fail.ErrType, maxErrType), "unknown"),
+		Message:   cmp.Or(cutText(fail.Message, maxMessage), "unknown"),
 		Backtrace: trace,
 	}, nil
-}
-
-func textOrUnknown(s string, limit int) string {
-	if s = strings.TrimSpace(s); s == "" {
-		return "unknown"
-	}
-	return strings.Clone(core.CutText(s, limit))
 }

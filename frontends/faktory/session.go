@@ -66,7 +66,15 @@ type parkedFetch struct {
 	noQueues bool // it gets no job, because the worker is quiet or terminating
 }
 
-var _ frontends.Responder[pending] = (*session)(nil)
+var (
+	_ frontends.Session         = (*session)(nil)
+	_ frontends.Blocker         = (*session)(nil)
+	_ frontends.HalfCloseWaiter = (*session)(nil)
+	_ frontends.UnsentHandler   = (*session)(nil)
+	_ frontends.Stopper         = (*session)(nil)
+
+	_ frontends.Responder[pending] = (*session)(nil)
+)
 
 // Feed implements frontends.Session.
 func (s *session) Feed(in []byte) int {
@@ -142,7 +150,7 @@ func (s *session) Deliver() {
 
 // isQuiet reports whether the worker is quiet or terminating and gets no more jobs.
 func (s *session) isQuiet() bool {
-	return s.worker != nil && WorkerState(s.worker.state.Load()) != Running
+	return s.worker != nil && workerState(s.worker.state.Load()) != running
 }
 
 // fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits but gets no job. It replaces the
@@ -156,8 +164,6 @@ func (s *session) fetchNothing() {
 
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return []byte("-" + errorText(core.ErrStopped, "") + "\r\n") }
-
-var _ frontends.HalfCloseWaiter = (*session)(nil)
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long command
 // is still answered.
@@ -214,8 +220,6 @@ func (s *session) Closed() {
 		s.front.workers.leave(s, s.worker)
 	}
 }
-
-var _ frontends.UnsentHandler = (*session)(nil)
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {

@@ -114,8 +114,8 @@ func (f *Frontend) runDetached() {
 
 // detachedConn drops the replies of a detached command.
 type detachedConn struct {
-	frontends.Conn
-	out frontends.Outbox
+	frontends.Conn // nil: tasks use the methods below only
+	out            frontends.Outbox
 }
 
 func (n *detachedConn) Out() *frontends.Outbox { return &n.out }

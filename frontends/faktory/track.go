@@ -115,14 +115,14 @@ func (s *session) trackSet(arg []byte) {
 	if !set.until.IsZero() {
 		report.ExtendUntil = min(core.InstantOf(set.until), s.front.broker.Now().Add(maxReserve))
 	}
-	said := r.Info.Progress.Text
+	before := r.Info.Progress.Text
 	report.Tag = s.nextTag()
 	r = s.ask(report)
 	if r.Kind == core.Failed {
 		s.fail(r.Err, set.JID, r.Commit)
 		return
 	}
-	if text := report.Progress.Text; text != "" && text != said {
+	if text := report.Progress.Text; text != "" && text != before {
 		r.Commit = max(r.Commit, s.log(report.Ref, text))
 	}
 	s.ok(r.Commit)

@@ -25,7 +25,7 @@ func TestDescriptionsOfTrackSetAreLinesOfTheLog(t *testing.T) {
 	for _, members := range []string{`,"desc":"one"`, `,"percent":10`, `,"percent":20,"desc":"one"`, `,"desc":"two"`, `,"desc":""`, `,"desc":"one"`} {
 		set(members)
 	}
-	other := newNeighbour(s, core.HTTP)
+	other := newOtherClient(s, core.HTTP)
 	seq := other.do(&core.Inspect{Ref: core.Ref{ID: "track-01"}, Brief: true})[0].Info.Seq
 	chunks, err := core.DecodeLog(other.do(&core.ReadDocuments{Prefix: core.LogPrefix(seq)})[0].Documents)
 	if err != nil {

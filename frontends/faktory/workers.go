@@ -2,7 +2,8 @@ package faktory
 
 import (
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,44 +15,44 @@ import (
 // silentFor is the maximum time between two heartbeats of a worker.
 const silentFor = time.Minute
 
-// WorkerState is the state of a worker process. It never goes back to an earlier one.
-type WorkerState int32
+// workerState is the state of a worker process. It never goes back to an earlier one.
+type workerState int32
 
 // A running worker fetches jobs. A quiet one finishes its jobs. A terminating one should exit.
 const (
-	Running WorkerState = iota
-	Quiet
-	Terminate
+	running workerState = iota
+	quiet
+	terminate
 )
 
-func (s WorkerState) String() string {
+func (s workerState) String() string {
 	switch s {
-	case Running:
+	case running:
 		return "running"
-	case Quiet:
+	case quiet:
 		return "quiet"
-	case Terminate:
+	case terminate:
 		return "terminate"
 	}
 	return "unknown"
 }
 
-// parseWorkerState reads current_state of BEAT. Unknown words mean Running, which changes nothing.
-func parseWorkerState(word string) WorkerState {
+// parseWorkerState reads current_state of BEAT. Unknown words mean running, which changes nothing.
+func parseWorkerState(word string) workerState {
 	switch word {
 	case "quiet":
-		return Quiet
+		return quiet
 	case "terminate":
-		return Terminate
+		return terminate
 	}
-	return Running
+	return running
 }
 
 // worker is a process with a worker id and one or more connections.
 type worker struct {
 	hello     hello
 	startedAt core.Instant
-	state     atomic.Int32 // WorkerState; read by every FETCH of its connections
+	state     atomic.Int32 // workerState; read by every FETCH of its connections
 
 	// Guarded by registry.mu.
 	owner  *access.Principal // principal of its connections; operators may use its id too
@@ -61,7 +62,7 @@ type worker struct {
 }
 
 // raise moves the worker forward to state, never back, and wakes its connections. registry.mu must be held.
-func (w *worker) raise(state WorkerState) {
+func (w *worker) raise(state workerState) {
 	if w.state.Load() >= int32(state) {
 		return
 	}
@@ -129,23 +130,23 @@ type heartbeat struct {
 
 // beat records a heartbeat that s, a connection of p, has sent, and returns the worker's state. The error is core.ErrNotFound or
 // core.ErrForbidden.
-func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.Instant) (WorkerState, error) {
+func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.Instant) (workerState, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byID[b.WID]
 	switch {
 	case w == nil:
-		return Running, core.ErrNotFound
+		return running, core.ErrNotFound
 	case w == s.worker:
 		if !w.mayBeUsedBy(p) { // the settings have been reloaded
 			w.owner = p
 		}
 	case !w.mayBeUsedBy(p):
-		return Running, core.ErrForbidden
+		return running, core.ErrForbidden
 	}
 	w.beatAt, w.rssKB = now, b.RSSKB
 	w.raise(parseWorkerState(b.CurrentState))
-	return WorkerState(w.state.Load()), nil
+	return workerState(w.state.Load()), nil
 }
 
 // reap closes connections that sent no HELLO in time, and the connections of workers without heartbeats, whose jobs stay
@@ -192,7 +193,7 @@ type WorkerInfo struct {
 	PID                     int64
 	Labels                  []string
 	ProtocolVersion         int64
-	State                   WorkerState
+	State                   string // running, quiet or terminate
 	StartedAt, BeatAt       core.Instant
 	RSSKB                   int64
 	Connections             int
@@ -208,7 +209,7 @@ func (f *Frontend) Workers() []WorkerInfo {
 	for wid, w := range r.byID {
 		row := WorkerInfo{
 			WID: wid, Hostname: w.hello.Hostname, Username: w.hello.Username, PID: w.hello.PID, Labels: w.hello.Labels,
-			ProtocolVersion: w.hello.V, State: WorkerState(w.state.Load()), StartedAt: w.startedAt, BeatAt: w.beatAt,
+			ProtocolVersion: w.hello.V, State: workerState(w.state.Load()).String(), StartedAt: w.startedAt, BeatAt: w.beatAt,
 			RSSKB: w.rssKB, Connections: len(w.conns),
 		}
 		for s := range w.conns {
@@ -218,15 +219,15 @@ func (f *Frontend) Workers() []WorkerInfo {
 		}
 		out = append(out, row)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].WID < out[j].WID })
+	slices.SortFunc(out, func(a, b WorkerInfo) int { return strings.Compare(a.WID, b.WID) })
 	return out
 }
 
-// SetWorkerState tells a worker to go quiet or to terminate. The worker gets the order with its next heartbeat, and no more
+// SetWorkerState asks a worker to go quiet or to terminate. The answer to its next heartbeat says so; from now on it gets no
 // jobs. The error is core.ErrNotFound for an unknown worker and core.ErrInvalid for any other state. Any goroutine may call it.
 func (f *Frontend) SetWorkerState(wid, state string) error {
 	to := parseWorkerState(state)
-	if to == Running {
+	if to == running {
 		return fmt.Errorf("set state of worker %q to %q: %w", wid, state, core.ErrInvalid)
 	}
 	r := &f.workers

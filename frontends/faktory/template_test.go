@@ -18,7 +18,7 @@ func TestScheduledJobEqualsAPushedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNeighbour(s, core.Internal)
+	n := newOtherClient(s, core.Internal)
 	n.do(&core.PutSchedule{Schedule: core.Schedule{Name: "s", Every: time.Hour, Job: job}})
 	if r := n.do(&core.RunSchedule{Name: "s"}); len(r) != 1 || r[0].Kind != core.Submitted {
 		t.Fatalf("run: %+v", r)
