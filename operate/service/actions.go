@@ -293,7 +293,7 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 	defer c.close()
 	if chosen.byName {
 		for i := range chosen.jobs {
-			chosen.jobs[i].ifChanged = true
+			chosen.jobs[i].evenIfChanged = true
 		}
 		return s.applyTo(ctx, c, op, a, chosen.jobs)
 	}

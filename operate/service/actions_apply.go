@@ -17,12 +17,12 @@ const (
 
 // jobVersion is a job as it was when an action was requested, or when the action found it.
 type jobVersion struct {
-	seq       uint64
-	epoch     uint32
-	state     core.State
-	queue     string
-	bytes     int  // of its body
-	ifChanged bool // apply the action even if the job has changed since
+	seq           uint64
+	epoch         uint32
+	state         core.State
+	queue         string
+	bytes         int  // of its body
+	evenIfChanged bool // apply the action even if the job has changed since
 }
 
 func versionOf(info *core.JobInfo) jobVersion {
@@ -31,7 +31,7 @@ func versionOf(info *core.JobInfo) jobVersion {
 
 // condition is the condition of the action. It includes the queue, because the caller may lack the right for another one.
 func (v *jobVersion) condition() core.Condition {
-	if v.ifChanged {
+	if v.evenIfChanged {
 		return core.Condition{Queue: v.queue}
 	}
 	return core.Condition{Queue: v.queue, Epoch: v.epoch, HasEpoch: true, States: []core.State{v.state}}
