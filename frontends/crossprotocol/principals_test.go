@@ -46,7 +46,7 @@ func exchange(c *frontendtest.Client, pairs ...string) {
 
 const id = "6ba7b810-9dad-41d1-80b4-00c04fd430c"
 
-func TestWorqkPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
+func TestWorkqPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 	t.Parallel()
 	make := func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) }
 	const refused = "-CLIENT-ERROR Not allowed\r\n"

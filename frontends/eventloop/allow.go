@@ -3,40 +3,44 @@ package eventloop
 import (
 	"net"
 	"net/netip"
+	"slices"
 )
 
 // allowListener accepts clients from the allowed networks only. Other connections are closed without reading or writing
-// a byte. Clients on a unix socket have no address; the file's permissions restrict them.
+// a byte.
 type allowListener struct {
 	net.Listener
-	allow  []netip.Prefix
-	denied func(net.Addr)
+	l Listener
 }
 
 // Accept implements net.Listener.
-func (f *allowListener) Accept() (net.Conn, error) {
+func (a *allowListener) Accept() (net.Conn, error) {
 	for {
-		c, err := f.Listener.Accept()
-		if err != nil || f.allows(c.RemoteAddr()) {
+		c, err := a.Listener.Accept()
+		if err != nil || a.l.admits(c.RemoteAddr()) {
 			return c, err
 		}
 		_ = c.Close() // never used
-		if f.denied != nil {
-			f.denied(c.RemoteAddr())
-		}
 	}
 }
 
-func (f *allowListener) allows(a net.Addr) bool {
+// admits reports whether a client at an address may connect. It calls Denied if not. Clients on a unix socket have no address;
+// the file's permissions restrict them.
+func (l Listener) admits(a net.Addr) bool {
+	if l.Allow == nil || allows(l.Allow, a) {
+		return true
+	}
+	if l.Denied != nil {
+		l.Denied(a)
+	}
+	return false
+}
+
+func allows(networks []netip.Prefix, a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return a.Network() == "unix"
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	for _, p := range f.allow {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

@@ -8,21 +8,21 @@ import (
 
 func TestAllowListKnowsNetworks(t *testing.T) {
 	t.Parallel()
-	f := allowListener{allow: []netip.Prefix{
+	l := Listener{Allow: []netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("fe80::/10"),
 	}}
 	for text, want := range map[string]bool{
 		"10.1.2.3": true, "10.2.0.1": false, "127.0.0.1": true, "127.0.0.2": false, "::ffff:10.1.0.9": true,
 		"::1": false, "fe80::1": true,
 	} {
-		if got := f.allows(&net.TCPAddr{IP: net.ParseIP(text), Port: 1, Zone: ""}); got != want {
+		if got := l.admits(&net.TCPAddr{IP: net.ParseIP(text), Port: 1, Zone: ""}); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
-	if !f.allows(&net.TCPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}) {
+	if !l.admits(&net.TCPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}) {
 		t.Error("a zone changes the result")
 	}
-	if !f.allows(&net.UnixAddr{Net: "unix"}) {
+	if !l.admits(&net.UnixAddr{Net: "unix"}) {
 		t.Error("a unix socket is refused")
 	}
 }

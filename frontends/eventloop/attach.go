@@ -49,10 +49,7 @@ func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
 			break
 		}
 	}
-	if !b.Allows(remote) {
-		if b.Denied != nil {
-			b.Denied(remote)
-		}
+	if !b.admits(remote) {
 		_ = nc.Close() // never used
 		return true
 	}
@@ -64,11 +61,6 @@ func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
 	g.accepted.Add(1)
 	s.addConn(nc, remote, b, g)
 	return true
-}
-
-// Allows reports whether a client at an address may connect.
-func (l Listener) Allows(a net.Addr) bool {
-	return l.Allow == nil || (&allowListener{allow: l.Allow}).allows(a)
 }
 
 // addSecuredConn serves a connection between nodes that already uses TLS, like a connection of a TLS listener.

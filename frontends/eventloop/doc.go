@@ -20,8 +20,8 @@
 // and is served after the sockets were polled, so that other conns get their turn. The same applies to a conn whose input takes
 // longer than a quarter of a millisecond to process: its input is fed in pieces.
 //
-// With TLS, crypto/tls must be able to wait for input, so each connection has a reader goroutine. It serves the conn itself, in a turn
-// of one of our own loops. Encrypted output goes to the socket as far as the socket takes it at once, like that of the others.
+// With TLS, crypto/tls must be able to wait for input, so each connection has a reader goroutine. It serves the conn itself, in
+// a turn of one of this package's loops. As without TLS, the socket takes as much output as it can at once.
 //
 // # Limits
 //

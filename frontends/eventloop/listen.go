@@ -78,7 +78,7 @@ func (l Listener) Open() ([]net.Listener, error) {
 	if err == nil {
 		if l.Allow != nil {
 			for i, ln := range lns {
-				lns[i] = &allowListener{Listener: ln, allow: l.Allow, denied: l.Denied}
+				lns[i] = &allowListener{ln, l}
 			}
 		}
 		return lns, nil

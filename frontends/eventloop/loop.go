@@ -8,8 +8,8 @@ import (
 // scratchBytes is the size of a loop's space for joining messages that are split over two reads.
 const scratchBytes = 128 << 10
 
-// loop is a single-threaded event loop that drives conns: one of gnet's, or one of our own for TLS. Everything that mu does not guard
-// is used on the loop only: on gnet's goroutine, or in a turn.
+// loop is a single-threaded event loop that drives conns: one of gnet's, or one of this package for TLS. Everything that mu
+// does not guard is used on the loop only: on gnet's goroutine, or in a turn.
 type loop struct {
 	turn sync.Mutex // held by the goroutine that serves a loop for TLS
 

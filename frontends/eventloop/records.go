@@ -10,8 +10,8 @@ import (
 // idleRecords is the size of the buffer that an idle recordConn keeps.
 const idleRecords = 4 << 10
 
-// recordConn is the connection below a tls.Conn. Its Write does not block once the handshake is over: the socket takes what it can at
-// once, and the backlog writes the rest. The records of one send are collected, so that they cost one system call.
+// recordConn is the connection below a tls.Conn. After the handshake its Write does not block: the socket takes as much as it
+// can at once, and the backlog writes the rest. The records of one send are collected, so that they cost one system call.
 type recordConn struct {
 	net.Conn
 	raw     syscall.RawConn
@@ -84,8 +84,8 @@ func (r *recordConn) flush() (lost int, err error) {
 	return lost, err
 }
 
-// maxOverhead is by how much records may exceed twice their output before they count in its place. They do if a peer makes crypto/tls
-// send messages of its own, which it does not read.
+// maxOverhead limits the records in excess of twice their output. Above it pending reports the records, because a peer makes
+// crypto/tls send messages of its own and does not read them.
 const maxOverhead = 64 << 10
 
 // pending is how many bytes of output are not written, before encryption. A piece counts until all of it is written.

@@ -69,8 +69,8 @@ type Frontend struct {
 }
 
 const (
-	leastOutput    = 32 << 20 // the smallest default of Options.MaxOutputBytes
-	maxHandleBytes = core.MaxHandleBytes
+	leastOutput    = 32 << 20            // the smallest default of Options.MaxOutputBytes
+	maxHandleBytes = core.MaxHandleBytes // for wire.go, which does not import core
 )
 
 // New makes the front-end of a broker.

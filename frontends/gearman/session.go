@@ -26,6 +26,14 @@ type session struct {
 	reading    lateGrab // if set, input waits
 }
 
+var (
+	_ frontends.Session         = (*session)(nil)
+	_ frontends.Blocker         = (*session)(nil)
+	_ frontends.HalfCloseWaiter = (*session)(nil)
+
+	_ frontends.Responder[pending] = (*session)(nil)
+)
+
 // lateGrab is a grab whose job is being read from disk.
 type lateGrab struct {
 	grab packet.Type // packet type of the grab; zero: none
@@ -100,11 +108,6 @@ func (s *session) allowLate() {
 		lease.Late = true
 	}
 }
-
-var (
-	_ frontends.Blocker         = (*session)(nil)
-	_ frontends.HalfCloseWaiter = (*session)(nil)
-)
 
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.reading.grab != 0 }

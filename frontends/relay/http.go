@@ -51,12 +51,8 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 		}
 		r.Header.Del(relayAddress)
 		r.Header.Del(relayCert)
-		if isLocalPath(r) || g.current().server != nil || !g.awaitLeader(r.Context()) {
+		if isLocalPath(r) || !g.awaitLeader(r.Context()) || g.current().server != nil {
 			own.ServeHTTP(w, r) // without a leader the answer is that the broker is starting
-			return
-		}
-		if g.current().server != nil {
-			own.ServeHTTP(w, r)
 			return
 		}
 		c := http.NewResponseController(w)

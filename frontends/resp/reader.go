@@ -27,10 +27,9 @@ func (e syntaxError) Error() string { return "Protocol error: " + string(e) }
 // reader cuts commands from the input of a connection. It remembers its position, so that it scans a long command once even if
 // it arrives in many pieces.
 type reader struct {
-	Max   int // bytes of one argument; a command may be a little longer
-	args  int // arguments of the current command that are not complete yet; zero: its first line is not
-	count int
-	at    int // start of the next argument
+	Max  int // bytes of one argument; a command may be a little longer
+	args int // arguments of the current command that are not complete yet; zero: its first line is not
+	at   int // start of the next argument
 }
 
 // Next returns the arguments of the first command and its length n. The arguments are slices of in. An empty command has no
@@ -46,7 +45,7 @@ func (r *reader) Next(in []byte, buf [][]byte) (args [][]byte, n int, err error)
 	if err != nil {
 		return nil, 0, err
 	}
-	r.args, r.count, r.at = 0, 0, 0
+	r.args, r.at = 0, 0
 	if end == 0 {
 		return nil, 0, errShort
 	}

@@ -17,13 +17,13 @@ func TestEveryCoreErrorHasARow(t *testing.T) {
 			t.Errorf("%v has no row", kind)
 		}
 		if !strings.HasPrefix(text, "-") || strings.Index(text, crlf) != len(text)-len(crlf) {
-			t.Errorf("%v is told as %q, which is no line", kind, text)
+			t.Errorf("the reply for %v is %q, not one line", kind, text)
 		}
 	}
 	if len(wireErrors) != len(core.Errors) {
 		t.Errorf("%d rows for %d kinds", len(wireErrors), len(core.Errors))
 	}
 	if got := errorText(errors.New("something else")); got != internalError {
-		t.Errorf("an unknown error is told as %q", got)
+		t.Errorf("the reply for an unknown error is %q", got)
 	}
 }
