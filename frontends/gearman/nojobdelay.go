@@ -32,21 +32,21 @@ func (s *session) interruptDelay() {
 }
 
 // noteGrab is called for each grab.
-func (l *noJobDelay) noteGrab() {
-	l.parallel = l.parallel || l.grabbed
-	l.grabbed = true
+func (d *noJobDelay) noteGrab() {
+	d.parallel = d.parallel || d.grabbed
+	d.grabbed = true
 }
 
 // delayNoJob lets the last message wait if it is a grab.
 func (s *session) delayNoJob() {
-	l := &s.noJobDelay
-	if s.front.opts.NoJobDelay == 0 || !l.busy || l.parallel || l.submitted || s.eof {
+	d := &s.noJobDelay
+	if s.front.opts.NoJobDelay == 0 || !d.busy || d.parallel || d.submitted || s.eof {
 		return
 	}
 	p, tag, op := s.pipeline.Last()
 	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag {
 		lease.Deadline = s.front.broker.Now().Add(s.front.opts.NoJobDelay)
-		l.grab, l.tag = p.typ, tag
+		d.grab, d.tag = p.typ, tag
 	}
 }
 

@@ -2,8 +2,8 @@ package glob
 
 import "fmt"
 
-// MaxPattern bounds compiled patterns, in bytes: the time that a match takes grows with their length.
-const MaxPattern = 256
+// maxPattern bounds compiled patterns, in bytes: the time that a match takes grows with their length.
+const maxPattern = 256
 
 // Pattern is a compiled pattern.
 //
@@ -16,12 +16,12 @@ type Pattern struct {
 }
 
 // states is a set of states. A pattern has one state more than items.
-type states [MaxPattern/64 + 1]uint64
+type states [maxPattern/64 + 1]uint64
 
 // Compile compiles a pattern. The error is sent to the client.
 func Compile(pattern string) (*Pattern, error) {
-	if len(pattern) > MaxPattern {
-		return nil, fmt.Errorf("pattern is longer than %d bytes", MaxPattern)
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
 	}
 	p := new(Pattern)
 	for pattern != "" {

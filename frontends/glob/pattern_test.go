@@ -40,11 +40,11 @@ func FuzzPattern(f *testing.F) {
 	f.Add("[^a", "b")
 	f.Add("*a*b*", "xxabab")
 	f.Fuzz(func(t *testing.T, pattern, text string) {
-		pattern = pattern[:min(len(pattern), MaxPattern)]
+		pattern = pattern[:min(len(pattern), maxPattern)]
 		if !match(t, "*", text) {
 			t.Errorf("* does not match %q", text)
 		}
-		literal := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text[:min(len(text), MaxPattern/2-1)])
+		literal := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text[:min(len(text), maxPattern/2-1)])
 		if !match(t, "*"+literal+"*", text) {
 			t.Errorf("%q does not match %q", literal, text)
 		}
@@ -93,8 +93,8 @@ func TestPatternsFollowRedis(t *testing.T) {
 		{strings.Repeat("?", 63), strings.Repeat("a", 63), true},
 		{strings.Repeat("?", 64), strings.Repeat("a", 64), true},
 		{strings.Repeat("?", 65), strings.Repeat("a", 64), false},
-		{strings.Repeat("a", MaxPattern), strings.Repeat("a", MaxPattern), true},
-		{strings.Repeat("a", MaxPattern-1) + "*", strings.Repeat("a", MaxPattern), true},
+		{strings.Repeat("a", maxPattern), strings.Repeat("a", maxPattern), true},
+		{strings.Repeat("a", maxPattern-1) + "*", strings.Repeat("a", maxPattern), true},
 		{`*"jobtype":"Mail"*`, `{"jid":"x","jobtype":"Mail","args":[]}`, true},
 	} {
 		if got := match(t, c.pattern, c.text); got != c.want || Match(c.pattern, c.text) != c.want {
@@ -106,7 +106,7 @@ func TestPatternsFollowRedis(t *testing.T) {
 // Patterns are bounded in length, and matching is linear in the text.
 func TestMatchingIsLinear(t *testing.T) {
 	t.Parallel()
-	if _, err := Compile(strings.Repeat("a", MaxPattern+1)); err == nil || err.Error() != "pattern is longer than 256 bytes" {
+	if _, err := Compile(strings.Repeat("a", maxPattern+1)); err == nil || err.Error() != "pattern is longer than 256 bytes" {
 		t.Errorf("a pattern beyond the limit: %v", err)
 	}
 	// This would take days with backtracking.
