@@ -125,12 +125,13 @@ replaced: ## check that go.mod takes all libraries as published
 
 # With the race detector these tests take minutes. One goroutine does nearly all of the work of these tests, and all of it in these
 # packages. make nightly runs everything with the race detector.
-SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|$\
-	TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
-	TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime|TestSalvagedStoreServesTheRemainingJobs|$\
-	TestEveryAppendOutcomeKeepsAcknowledgedJobs|TestDocsListTheRightsOfEachRole|TestSalvageLosesTheDamagedBlocksOnly|$\
-	TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|TestRolesLimitPagesAndChanges|$\
-	TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut|TestStateAfterEachActionOnEachState
+SLOW := TestCrashDuringRecoveryLosesNoAcknowledgedJob|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|$\
+	TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|$\
+	TestCrashDuringUpgradeLosesNoJob|TestSharingTable|TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime|$\
+	TestSalvagedStoreServesTheRemainingJobs|TestEveryAppendOutcomeKeepsAcknowledgedJobs|TestDocsListTheRightsOfEachRole|$\
+	TestSalvageLosesTheDamagedBlocksOnly|TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|$\
+	TestRolesLimitPagesAndChanges|TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut|$\
+	TestStateAfterEachActionOnEachState
 SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 # Tests of memory, which the race detector changes, and tests that its build tag leaves out.
 MEASURING := Allocat|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk

@@ -100,8 +100,8 @@ func sameAfterRestart(d *fixture) error {
 	return d.Check()
 }
 
-// TestRecoveryMayCrashAtAnyWrite simulates a power failure while the store is opened after each story.
-func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
+// TestCrashDuringStartLosesNoAcknowledgedJob simulates a power failure while the store is opened after each story.
+func TestCrashDuringStartLosesNoAcknowledgedJob(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {

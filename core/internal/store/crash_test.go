@@ -285,7 +285,7 @@ func TestNothingIsLostInALongRun(t *testing.T) {
 }
 
 // A crash in the middle of recovery, at every operation, and once more in the recovery after it.
-func TestRecoveryMayCrashToo(t *testing.T) {
+func TestCrashDuringRecoveryLosesNoAcknowledgedJob(t *testing.T) {
 	t.Parallel()
 	const seed = 3
 	first := crashEverywhere(t, newDisk(), seed, 0, 30, 1)

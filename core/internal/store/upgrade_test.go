@@ -35,8 +35,8 @@ func wantUpgraded(t *testing.T, disk *testDisk, s *Store) {
 	}
 }
 
-// TestUpgradeMayCrash crashes before every write of the upgrade.
-func TestUpgradeMayCrash(t *testing.T) {
+// TestCrashDuringUpgradeLosesNoJob crashes before every write of the upgrade.
+func TestCrashDuringUpgradeLosesNoJob(t *testing.T) {
 	t.Parallel()
 	disk := format1Store(t)
 	var left []*testDisk
