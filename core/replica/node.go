@@ -147,6 +147,9 @@ func (n *Node) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := n.snaps.sweep(); err != nil {
+		return err
+	}
 	if err := n.resumeInstall(); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c r
 	return k, nil
 }
 
-// unfinished marks a snapshot that is being written.
+// unfinished marks a snapshot that is being written or removed.
 const unfinished = ".unfinished"
 
 // List implements raft.SnapshotStore.
@@ -83,6 +83,9 @@ func (s *snapshots) all() ([]snapshotMeta, error) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(s.dir, e.Name(), metaFile))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // an older program was interrupted while it removed this snapshot
+		}
 		var m snapshotMeta
 		if err == nil {
 			err = json.Unmarshal(text, &m)
@@ -256,14 +259,38 @@ func (k *sink) finish() error {
 	return syncDir(k.s.dir)
 }
 
-// reap removes all but the newest snapshots.
+// reap removes all but the newest snapshots. A snapshot is renamed before its files are removed, so a crash leaves a folder that is
+// not in the list.
 func (s *snapshots) reap() error {
 	all, err := s.all()
 	if err != nil {
 		return err
 	}
 	for i := keptSnapshots; i < len(all); i++ {
-		if err := os.RemoveAll(filepath.Join(s.dir, all[i].ID)); err != nil {
+		dir := filepath.Join(s.dir, all[i].ID)
+		if err := os.Rename(dir, dir+unfinished); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(dir + unfinished); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes what a crash has left of snapshots that were being received or removed. Nothing may use the snapshots yet.
+func (s *snapshots) sweep() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		dir := filepath.Join(s.dir, e.Name())
+		_, err := os.Stat(filepath.Join(dir, metaFile))
+		if filepath.Ext(e.Name()) != unfinished && !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
 	}

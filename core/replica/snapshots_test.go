@@ -4,12 +4,14 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"broker/core/clock"
+	"broker/core/internal/record"
 )
 
 // A snapshot of a node's own store takes as long as the flush of the store, even right after a change of members, whose index no entry
@@ -51,4 +53,93 @@ func TestSlowLocalSnapshotClosesNoConnection(t *testing.T) {
 		<-watched
 	}
 	n.running.Wait()
+}
+
+// A crash while an old snapshot is removed leaves its folder without meta.json, or renamed. Neither keeps a node from starting or from
+// being detached.
+func TestNodeStartsAfterCrashWhileSnapshotIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	shutdown(t, e)
+	c.caughtUp()
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	var left []string
+	for _, id := range []string{"n1", "n2", "n3"} {
+		for _, name := range []string{"00000000000000000000-1-1", "00000000000000000000-1-2" + unfinished} {
+			dir := filepath.Join(c.dirs[id], raftDir, snapshotsDir, name)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "rest"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			left = append(left, dir)
+		}
+	}
+	if _, err := Detach(c.dirs["n3"]); err != nil {
+		t.Error(err)
+	}
+	c.start("n1", "n2")
+	_, _, e = c.leader()
+	if n := jobs(t, e); n != 10 {
+		t.Errorf("%d jobs", n)
+	}
+	shutdown(t, e)
+	for _, dir := range left[:4] {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", dir, err)
+		}
+	}
+}
+
+// Old snapshots are renamed before they are removed, so a crash in between leaves none that is listed without its files.
+func TestOldSnapshotsAreRenamedBeforeTheyAreRemoved(t *testing.T) {
+	t.Parallel()
+	n := &Node{o: Options{Clock: clock.System{}, Dir: t.TempDir()}.withDefaults(), closed: make(chan struct{})}
+	n.log, n.stream = newLogger(n.o.Log), newStream(n)
+	n.snaps = &snapshots{n: n, dir: t.TempDir()}
+	for i := range uint64(keptSnapshots + 2) {
+		sink, err := n.snaps.Create(1, i+1, 1, raft.Configuration{}, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sink.Write(append([]byte(localSnapshot), record.AppendPosition(nil, record.Position{Number: i})...)); err != nil {
+			t.Fatal(err)
+		}
+		if i == keptSnapshots { // it cannot be removed until its name is free
+			block := filepath.Join(n.snaps.dir, oldest(t, n.snaps)+unfinished, "in the way")
+			if err := os.MkdirAll(block, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := sink.Close(); err == nil {
+				t.Error("a snapshot was removed under its own name")
+			}
+			if err := n.snaps.sweep(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := sink.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := n.snaps.all(); err != nil || len(all) != keptSnapshots {
+		t.Errorf("%d snapshots, %v", len(all), err)
+	}
+	n.running.Wait()
+}
+
+// oldest is the id of the oldest snapshot.
+func oldest(t *testing.T, s *snapshots) string {
+	t.Helper()
+	all, err := s.all()
+	if err != nil || len(all) == 0 {
+		t.Fatal(len(all), err)
+	}
+	return all[len(all)-1].ID
 }
