@@ -259,8 +259,8 @@ func (k *sink) finish() error {
 	return syncDir(k.s.dir)
 }
 
-// reap removes all but the newest snapshots. A snapshot is renamed before its files are removed, so a crash leaves a folder that is
-// not in the list.
+// reap removes all but the newest snapshots. A snapshot is renamed before its files are removed, so a crash leaves a folder
+// that is not in the list.
 func (s *snapshots) reap() error {
 	all, err := s.all()
 	if err != nil {
@@ -278,7 +278,8 @@ func (s *snapshots) reap() error {
 	return nil
 }
 
-// sweep removes what a crash has left of snapshots that were being received or removed. Nothing may use the snapshots yet.
+// sweep removes what a crash has left of snapshots that were being received or removed. Nothing may use the snapshots
+// yet.
 func (s *snapshots) sweep() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -55,8 +55,8 @@ func TestSlowLocalSnapshotClosesNoConnection(t *testing.T) {
 	n.running.Wait()
 }
 
-// A crash while an old snapshot is removed leaves its folder without meta.json, or renamed. Neither keeps a node from starting or from
-// being detached.
+// A crash while an old snapshot is removed leaves its folder without meta.json, or renamed. Neither keeps a node from
+// starting or from being detached.
 func TestNodeStartsAfterCrashWhileSnapshotIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
@@ -97,7 +97,8 @@ func TestNodeStartsAfterCrashWhileSnapshotIsRemoved(t *testing.T) {
 	}
 }
 
-// Old snapshots are renamed before they are removed, so a crash in between leaves none that is listed without its files.
+// Old snapshots are renamed before they are removed, so a crash in between leaves none that is listed without its
+// files.
 func TestOldSnapshotsAreRenamedBeforeTheyAreRemoved(t *testing.T) {
 	t.Parallel()
 	n := &Node{o: Options{Clock: clock.System{}, Dir: t.TempDir()}.withDefaults(), closed: make(chan struct{})}
@@ -108,7 +109,8 @@ func TestOldSnapshotsAreRenamedBeforeTheyAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sink.Write(append([]byte(localSnapshot), record.AppendPosition(nil, record.Position{Number: i})...)); err != nil {
+		content := record.AppendPosition([]byte(localSnapshot), record.Position{Number: i})
+		if _, err := sink.Write(content); err != nil {
 			t.Fatal(err)
 		}
 		if i == keptSnapshots { // it cannot be removed until its name is free

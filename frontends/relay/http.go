@@ -62,7 +62,8 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 	})
 }
 
-// awaitLeader waits a moment for a serving leader.
+// awaitLeader waits a moment for a serving leader, and before that for this node to be a member: its sockets are open
+// earlier.
 func (g *Gateway) awaitLeader(ctx context.Context) bool {
 	deadline := time.Now().Add(leaderWait / 2)
 	for {
@@ -73,7 +74,7 @@ func (g *Gateway) awaitLeader(ctx context.Context) bool {
 			return true
 		case node != nil && node.LeaderID() != "" && node.Ready(ctx):
 			return true
-		case time.Now().After(deadline) || ctx.Err() != nil || node == nil:
+		case time.Now().After(deadline) || ctx.Err() != nil || now.closed:
 			return false
 		}
 		time.Sleep(leaderRetry)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -205,4 +206,37 @@ func TestRequestsAboutNodeStayThere(t *testing.T) {
 			t.Errorf("%s was answered by %q", path, answer)
 		}
 	}
+}
+
+// A request that reaches a node before it is a member is passed on to the leader once the node is one.
+func TestRequestsWaitUntilTheirNodeIsAMember(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		found := make(chan bool, 1)
+		go func() { found <- g.awaitLeader(t.Context()) }()
+		synctest.Wait()
+		if len(found) > 0 {
+			t.Fatal("the request did not wait")
+		}
+		node := &member{}
+		node.lead("n1", nil)
+		g.Join(node)
+		if !<-found {
+			t.Error("the request was not passed on")
+		}
+	})
+}
+
+// A node that is being closed keeps no request.
+func TestRequestsDoNotWaitForAClosedNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		g.Close()
+		began := time.Now()
+		if g.awaitLeader(t.Context()) || time.Since(began) > leaderRetry {
+			t.Error("the request waited for", time.Since(began))
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/frontends/access"
 	"broker/operate/service"
@@ -161,5 +162,25 @@ func TestOnlyAdministratorsChangeTheCluster(t *testing.T) {
 	}
 	for route, body := range clusterChanges {
 		f.call("POST", "/api/v1/cluster/"+route, body, as("admin")).want(200)
+	}
+}
+
+// A request that comes to the API of a follower is refused at once: the node has waited for a leader before, and this
+// server gets no store while another node leads.
+func TestFollowerRefusesRequestsWithoutALeaderAtOnce(t *testing.T) {
+	t.Parallel()
+	var changes []string
+	f := setupAPI(t, Options{Cluster: fakeCluster(&changes, nil)})
+	f.server.Unready()
+	f.server.startTimeout = time.Hour
+	done := make(chan bool, 1)
+	go func() { done <- f.server.awaitService(t.Context()) }()
+	select {
+	case served := <-done:
+		if served {
+			t.Error("a follower serves the API")
+		}
+	case <-time.After(time.Minute):
+		t.Error("the request waits for a store")
 	}
 }

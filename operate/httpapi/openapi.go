@@ -118,7 +118,7 @@ func (s *Server) whenReady(next http.Handler) http.Handler {
 	})
 }
 
-// awaitService waits for the broker to be ready, and reports whether it has a service.
+// awaitService waits for the broker to be ready, and reports whether it has a service. A follower never gets one.
 func (s *Server) awaitService(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.startTimeout)
 	defer cancel()
@@ -128,7 +128,7 @@ func (s *Server) awaitService(ctx context.Context) bool {
 		if b := s.backend.Load(); b != nil {
 			return b.Service != nil
 		}
-		if s.stopping.Load() {
+		if s.stopping.Load() || s.options.Cluster != nil { // a node of a cluster has waited for a leader before
 			return false
 		}
 		select {
