@@ -259,8 +259,8 @@ func (k *sink) finish() error {
 	return syncDir(k.s.dir)
 }
 
-// reap removes all but the newest snapshots. A snapshot is renamed before its files are removed, so a crash leaves a folder
-// that is not in the list.
+// reap removes all but the newest snapshots. A snapshot is renamed before its files are removed, so a crash leaves a
+// folder that is not in the list.
 func (s *snapshots) reap() error {
 	all, err := s.all()
 	if err != nil {
