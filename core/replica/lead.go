@@ -144,11 +144,30 @@ func (n *Node) flush() {
 	}
 }
 
-// cutLog cuts the log if it is too large.
+// keepLogBytes is the size up to which the log is kept for members that need it.
+func (n *Node) keepLogBytes() uint64 {
+	if n.o.KeepLogBytes > 0 {
+		return n.o.KeepLogBytes
+	}
+	return max(minKeepLog, n.store.Load().Metrics().DiskBytes)
+}
+
+// removable returns the last entry up to which the beginning of the log, from first to high, may be removed.
+func (n *Node) removable(first, high uint64) uint64 {
+	if n.logs.log.Bytes() >= n.keepLogBytes() {
+		return high
+	}
+	return n.neededFrom(first, high+1) - 1
+}
+
+// cutLog cuts the log if it is too large and no member needs it.
 func (n *Node) cutLog() {
 	size := n.logs.log.Bytes()
 	first, last := n.logs.log.Bounds()
 	if size < n.o.MaxLogBytes || first == 0 {
+		return
+	}
+	if n.removable(first, last) <= first { // almost nothing may be cut
 		return
 	}
 	c := n.raft.ReloadableConfig()

@@ -31,6 +31,10 @@ type logStore struct {
 	// anchor returns the last entry of the newest snapshot while this node does not lead; see GetLog. It may be nil.
 	anchor func() (index, term uint64, ok bool)
 
+	// removable returns the last entry up to which the beginning of the log may be removed: raft counts the entries
+	// that it keeps from the end of the log, which grows meanwhile. It may be nil.
+	removable func(first, high uint64) uint64
+
 	mu     sync.Mutex // guards the fields below
 	recent []*raft.Log
 	bytes  int
@@ -164,6 +168,11 @@ func (s *logStore) forget(low uint64) {
 
 // DeleteRange implements raft.LogStore.
 func (s *logStore) DeleteRange(low, high uint64) error {
+	if first, last := s.log.Bounds(); s.removable != nil && low <= first && high < last {
+		if high = s.removable(first, high); high < low {
+			return nil
+		}
+	}
 	s.forget(low) // a conflict removes the end; if the beginning is removed, the remaining entries can be read from disk
 	return s.log.Remove(low, high)
 }

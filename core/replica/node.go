@@ -49,6 +49,7 @@ type Node struct {
 	yielded      atomic.Uint64 // term whose leader has given up its lease
 	logs         *logStore
 	snaps        *snapshots
+	retain       retention
 	fsm          *fsm
 	trans        *transport
 	raft         *raft.Raft // nil until start; set while mu is held
@@ -279,6 +280,7 @@ func (n *Node) start() error {
 		return fmt.Errorf("open log: %w", err)
 	}
 	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().monotonic }, beforeWrite: n.o.beforeWrite, anchor: n.anchor}
+	n.logs.removable = n.removable
 	n.trans = &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,

@@ -26,6 +26,7 @@ type Options struct {
 
 	ElectionTimeout time.Duration // time without a message from the leader; zero: 0.5 s
 	MaxLogBytes     uint64        // the log is cut to half of this when it is larger; zero: 64 MiB
+	KeepLogBytes    uint64        // limit of the log while a member needs its entries; zero: 1 GiB or the store's size
 	MinFreeDisk     uint64        // a leader with less free disk space, in bytes, transfers leadership; zero: never
 	Version         string        // of the program, shown to other members
 
@@ -49,6 +50,7 @@ type Options struct {
 
 	flushEntries uint64               // for tests that flush earlier; zero: defaultFlush
 	beforeWrite  func()               // for tests that delay writes of the log; may be nil
+	beforeCopy   func()               // for tests that delay a copy of the store; may be nil
 	hangFor      time.Duration        // for tests with a shorter time; zero: hangFor
 	interrupt    func(step int) error // for tests that interrupt the founding of a cluster after a step
 	newestFormat int                  // newest format that this node claims to read; tests imitate an older program
@@ -83,6 +85,9 @@ const defaultElection = 500 * time.Millisecond
 
 // defaultMaxLog bounds the log. A follower that lags behind by more than half of it gets a copy of the store.
 const defaultMaxLog = 64 << 20
+
+// minKeepLog is the least limit of a log that other members need.
+const minKeepLog = 1 << 30
 
 // defaultFlush is the number of entries after which the store is flushed. After a crash, entries that were not flushed are applied
 // again, which takes about 30 µs per entry. If all nodes have crashed, clients wait for that.

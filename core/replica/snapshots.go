@@ -129,12 +129,13 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 		meta.Size = info.Size()
 		return &meta, f, nil
 	}
-	r, size, err := s.copyStore()
+	held := s.n.retain.hold(meta.Index, s.n.lease.now)
+	held.ReadCloser, meta.Size, err = s.copyStore()
 	if err != nil {
+		held.end()
 		return nil, nil, fmt.Errorf("copy the store for a follower: %w", err)
 	}
-	meta.Size = size
-	return &meta, r, nil
+	return &meta, held, nil
 }
 
 // copyStore copies the current store, which may be ahead of the snapshot: a follower skips entries that it has.
@@ -150,6 +151,9 @@ func (s *snapshots) copyStore() (io.ReadCloser, int64, error) {
 	r, w := io.Pipe()
 	s.n.log.Info("copy of the store is sent to a follower", "bytes", size)
 	s.n.running.Go(func() { // ends when everything is read or r is closed
+		if s.n.o.beforeCopy != nil {
+			s.n.o.beforeCopy()
+		}
 		_ = w.CloseWithError(pack(w, dir, files)) // always nil
 		_ = os.RemoveAll(dir)                     // the next start removes any remains
 	})
