@@ -106,8 +106,6 @@ func (c *Config) checkCluster(v *checker) {
 		v.complain("cluster.node", "is missing: --cluster requires --node, which says which of the members this one is")
 	case own < 0:
 		v.complain("cluster.node", "%s is not one of the members %s", k.Node, strings.Join(k.Members, ","))
-	case len(members)%2 == 0 && !k.Join:
-		v.complain("cluster.members", "are %d: a cluster has an odd number of voters, since with an even number no more nodes may fail than with one less", len(members))
 	}
 	if c.Durability != "sync" {
 		v.complain("durability", "%s does not go with a cluster, which acknowledges what a majority has synced: use sync", c.Durability)

@@ -127,6 +127,9 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 		}
 	}
 	switch {
+	case len(n.o.Members)%2 == 0 && !n.o.Join:
+		return "", fmt.Errorf("%w, and --cluster lists %d: list an odd number, or start this node with --join if the cluster"+
+			" exists", errEvenVoters, len(n.o.Members))
 	case len(silent) > 0:
 		return "no answer of " + silent[0], nil
 	case n.o.Join:

@@ -44,6 +44,15 @@ func TestClusterIsFoundedWithOneVersion(t *testing.T) {
 	}
 }
 
+// Nodes with an even number of members in their list found no cluster.
+func TestClusterIsFoundedWithAnOddNumberOfVoters(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2")
+	if _, err := c.open("n1"); !errors.Is(err, errEvenVoters) {
+		t.Errorf("%v", err)
+	}
+}
+
 // A program of an older version, which does not compare versions, cannot found a cluster with a newer node either.
 func TestNewNodeDoesNotFollowAFounderOfAnotherVersion(t *testing.T) {
 	t.Parallel()

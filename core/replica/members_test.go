@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,5 +91,49 @@ func TestCloseDoesNotWaitForSilentMembers(t *testing.T) {
 	}
 	if _, err := n.stream.Dial(raft.ServerAddress(n.o.Members[1].Address), time.Minute); err == nil {
 		t.Error("a closed node calls another one")
+	}
+}
+
+// A node with a store takes the members from it. A list with fewer or with more members than the cluster has does not
+// keep it from starting; another address of its own does.
+func TestNodeWithAStoreTakesTheMembersFromIt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	shutdown(t, e)
+	c.caughtUp()
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	own, _ := find(c.members, "n2")
+	other := Member{ID: "n4", Address: freeAddress(t)}
+	for name, list := range map[string][]Member{
+		"fewer": {own, c.members[0]}, "others": {own, other}, "more": append([]Member{other}, c.members...),
+	} {
+		c.change = func(o *Options) {
+			if o.ID == "n2" {
+				o.Members = list
+			}
+		}
+		c.start("n1", "n2", "n3")
+		_, _, e := c.leader()
+		c.caughtUp()
+		if got := listText(c.nodes["n2"].Members()); got != listText(c.members) {
+			t.Errorf("%s: the members are %s", name, got)
+		}
+		shutdown(t, e)
+		for id := range c.nodes {
+			c.stop(id)
+		}
+	}
+	c.change = func(o *Options) {
+		o.Members = []Member{{ID: "n2", Address: other.Address}, c.members[0], c.members[2]}
+	}
+	n, err := c.open("n2")
+	if !errors.Is(err, errListsDiffer) || !strings.Contains(err.Error(), "start it with "+own.String()) {
+		t.Errorf("a node starts at another address: %v", err)
+		_ = n.Close() // the test has failed
 	}
 }

@@ -331,15 +331,18 @@ func (n *Node) raftConfig() *raft.Config {
 	return c
 }
 
-// checkList refuses a list of members that differs both from the list at the last start and from the members of the cluster.
+// checkList refuses another address of this node than the one under which the cluster knows it. The other members are
+// those of this node's log: the list in the settings serves to found a cluster or to find it, and may be an older one.
 func (n *Node) checkList() error {
 	members := n.Members()
-	list := listText(n.o.Members)
 	if m, there := find(members, n.o.ID); there && m.Address != n.self.Address {
-		return fmt.Errorf("%w: the cluster knows this node as %s, --cluster says %s", errListsDiffer, m, n.self)
+		return fmt.Errorf("%w: the cluster knows this node as %s, --cluster says %s; start it with %s in --cluster",
+			errListsDiffer, m, n.self, m)
 	}
-	if list != n.identity.List && len(members) > 0 && list != listText(members) {
-		return fmt.Errorf("%w: the members of this cluster are %s, --cluster says %s", errListsDiffer, listText(members), list)
+	list := listText(n.o.Members)
+	if len(members) > 0 && list != listText(members) {
+		n.log.Info("the members of the cluster are not those of --cluster; the cluster's count",
+			"members", listText(members), "list", list)
 	}
 	if list != n.identity.List {
 		return n.setIdentity(n.identity.Cluster, n.stage)

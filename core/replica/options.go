@@ -128,5 +128,6 @@ var (
 	errNotLeader      = errors.New("this node does not lead")
 	errNotMember      = errors.New("no such node in the cluster")
 	errListsDiffer    = errors.New("the lists of members differ")
+	errEvenVoters     = errors.New("a new cluster has an odd number of voters")
 	errVersionsDiffer = errors.New("a new cluster needs nodes of one version")
 )
