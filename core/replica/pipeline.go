@@ -27,6 +27,27 @@ func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddres
 	return p, nil
 }
 
+// AppendEntries implements raft.AppendPipeline. Entries that do not fit into one call go in several: raft takes the
+// result of each, and counts on all entries being sent.
+func (p *pipeline) AppendEntries(
+	in *raft.AppendEntriesRequest, out *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	rest := in.Entries
+	for n := fitting(rest); n < len(rest); n = fitting(rest) {
+		part := *in
+		part.Entries = rest[:n:n]
+		if _, err := p.AppendPipeline.AppendEntries(&part, new(raft.AppendEntriesResponse)); err != nil {
+			return nil, err
+		}
+		last := rest[n-1]
+		rest = rest[n:]
+		next := *in
+		next.PrevLogEntry, next.PrevLogTerm, next.Entries = last.Index, last.Term, rest
+		in = &next
+	}
+	return p.AppendPipeline.AppendEntries(in, out)
+}
+
 // pass passes results on. A refused call is the last one: it ends the pipeline, so that raft's next call fails.
 func (p *pipeline) pass() {
 	for {

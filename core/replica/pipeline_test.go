@@ -61,3 +61,54 @@ func TestCallsAfterARefusedCallFail(t *testing.T) {
 		t.Fatal("a call does not return")
 	}
 }
+
+// sentCalls is a pipeline that records the calls.
+type sentCalls struct {
+	raft.AppendPipeline
+	calls []*raft.AppendEntriesRequest
+}
+
+func (s *sentCalls) AppendEntries(
+	in *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	s.calls = append(s.calls, in)
+	return nil, nil //nolint:nilnil // the test reads no result
+}
+
+// Calls are limited by bytes, so that they pass a slow link in time. All entries of a large call are sent, in order.
+func TestLargeCallsAreSentInParts(t *testing.T) {
+	t.Parallel()
+	var entries []*raft.Log
+	for i := range uint64(64) {
+		entries = append(entries, &raft.Log{Index: 101 + i, Term: 3 + i/10, Data: make([]byte, partBytes)})
+	}
+	entries[7].Data = make([]byte, 2*maxCallBytes) // it fits into no call, and goes alone
+	sent := &sentCalls{}
+	in := &raft.AppendEntriesRequest{Term: 9, PrevLogEntry: 100, PrevLogTerm: 3, Entries: entries, LeaderCommitIndex: 90}
+	if _, err := (&pipeline{AppendPipeline: sent}).AppendEntries(in, &raft.AppendEntriesResponse{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(in.Entries) != 64 || in.PrevLogEntry != 100 {
+		t.Error("the call of raft was changed")
+	}
+	index, term := uint64(100), uint64(3)
+	for _, call := range sent.calls {
+		if call.PrevLogEntry != index || call.PrevLogTerm != term || call.Term != 9 || call.LeaderCommitIndex != 90 {
+			t.Errorf("after entry %d of term %d: %+v", index, term, call)
+		}
+		size := 0
+		for _, l := range call.Entries {
+			size += len(l.Data)
+			if l.Index != index+1 {
+				t.Errorf("entry %d after %d", l.Index, index)
+			}
+			index, term = l.Index, l.Term
+		}
+		if size > maxCallBytes && len(call.Entries) > 1 || len(call.Entries) == 0 {
+			t.Errorf("a call with %d entries and %d bytes", len(call.Entries), size)
+		}
+	}
+	if index != 164 {
+		t.Errorf("entries up to %d were sent", index)
+	}
+}

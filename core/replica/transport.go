@@ -43,6 +43,7 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *r
 		}
 		return err
 	}
+	in.Entries = in.Entries[:fitting(in.Entries)] // raft sends the other entries with its next call
 	next := t.nextBeat(id)
 	err := t.NetworkTransport.AppendEntries(id, to, in, out)
 	if err != nil {
@@ -59,6 +60,21 @@ func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, in 
 		t.wait(next, in.Term, id)
 	}
 	return err
+}
+
+// maxCallBytes limits the entries of one call, so that it passes a slow link within callTimeout. raft only counts
+// entries.
+const maxCallBytes = 2 << 20
+
+// fitting is how many entries fit into one call, at least one.
+func fitting(entries []*raft.Log) int {
+	size := 0
+	for i, l := range entries {
+		if size += len(l.Data); size > maxCallBytes && i > 0 {
+			return i
+		}
+	}
+	return len(entries)
 }
 
 // isHeartbeat distinguishes a heartbeat from a call with entries, in the same way as raft.

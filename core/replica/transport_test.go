@@ -128,3 +128,23 @@ func TestStalledCopyIsGivenUp(t *testing.T) {
 	}
 	shutdown(t, e)
 }
+
+// raft only counts the entries of a call; the transport limits their bytes, and raft continues after the last one sent.
+func TestEntriesOfACallAreLimitedByBytes(t *testing.T) {
+	t.Parallel()
+	tr := &transport{
+		NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil)),
+		isWanted:         func(uint64, raft.ServerID) bool { return false },
+	}
+	defer func() { _ = tr.Close() }()
+	in := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7}
+	for i := range uint64(64) {
+		in.Entries = append(in.Entries, &raft.Log{Index: 8 + i, Data: make([]byte, partBytes)})
+	}
+	if err := tr.AppendEntries("n2", "n2", in, &raft.AppendEntriesResponse{}); err == nil {
+		t.Error("no error")
+	}
+	if want := maxCallBytes / partBytes; len(in.Entries) != want {
+		t.Errorf("%d entries were sent, not %d", len(in.Entries), want)
+	}
+}
