@@ -2,11 +2,17 @@ package access
 
 import (
 	"crypto/x509"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"broker/core"
 )
+
+// guardTag is the tag of the operations that a Guard runs for itself as a client. The guard keeps their replies.
+// Sessions count their tags up from one, so none of them uses it.
+const guardTag = math.MaxUint64
 
 // Guard is a core.Broker for the connections of one protocol. It rejects operations that the principal of a connection may not
 // run. A rejected operation is answered Failed with core.ErrForbidden, in its place among the other replies; an operation
@@ -240,9 +246,10 @@ func (g *Guard) withhold(id core.ClientID, c *client, p *Principal, replies []co
 			continue
 		}
 		g.control.CountRefusal(g.protocol)
-		back := &core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
+		back := &core.Release{Tag: guardTag, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
 		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, N: r.N, Err: core.ErrForbidden}
 		replies = g.Broker.Do(id, []core.Op{back}, replies)
+		replies = slices.DeleteFunc(replies, func(r core.Reply) bool { return r.Tag == guardTag })
 	}
 	return replies
 }

@@ -96,3 +96,21 @@ func TestFirstPrincipalsApplyToConnectedWorkers(t *testing.T) {
 		}
 	}
 }
+
+// The client asked for one thing and gets one reply. The reply to the guard's release stays with the guard.
+func TestWithheldJobGivesTheClientOneReply(t *testing.T) {
+	t.Parallel()
+	consume := func(patterns ...string) Entry {
+		return Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: patterns}}}
+	}
+	g, c := guardFixture(t, consume("q", "other"))
+	id := Admit(g, core.ClientOptions{Protocol: core.Faktory, Wake: func() {}}, Credentials{Login: c.Default("w")})
+	op := &core.Lease{Tag: 7, Queues: []string{"q", "other"}, Holder: core.HeldByConn, Deadline: g.Now().Add(1 << 40)}
+	g.Do(id, []core.Op{op}, nil)
+	core.DoOnce(g.Broker, core.Internal, &core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}})
+	c.Load([]Entry{consume("other")})
+	r := g.Do(id, nil, nil)
+	if len(r) != 1 || r[0].Kind != core.Failed || r[0].Tag != 7 {
+		t.Errorf("the client gets %d replies: %+v", len(r), r)
+	}
+}

@@ -146,8 +146,8 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 // Push implements frontends.Responder. It answers the parked FETCH.
 func (s *session) Push(r *core.Reply) {
 	switch {
-	case r.Tag != s.fetch.tag:
-		return // the reply to a cancelled request
+	case s.fetch.tag == 0, r.Tag != s.fetch.tag:
+		return // no FETCH waits, or this is the reply to a cancelled request
 	case r.Kind == core.Reading:
 		s.fetch.reading = true
 		return
