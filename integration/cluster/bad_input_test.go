@@ -43,7 +43,7 @@ func TestSettingsThatMakeNoClusterAreRefused(t *testing.T) {
 		{[]string{"--cluster", three}, "--cluster requires --node"},
 		{[]string{"--node", "n1"}, "--node requires --cluster"},
 		{[]string{"--node", "n4", "--cluster", three}, "n4 is not one of the members"},
-		{[]string{"--node", "n1", "--cluster", "n1=127.0.0.1:1,n2=127.0.0.1:2"}, "odd number of voters"},
+		{[]string{"--node", "n1", "--cluster", "n1=127.0.0.1:47651,n2=127.0.0.1:47652"}, "odd number of voters"},
 		{[]string{"--node", "n1", "--cluster", "n1=127.0.0.1:1,n1=127.0.0.1:2,n3=127.0.0.1:3"}, "n1 is listed twice"},
 		{[]string{"--node", "n1", "--cluster", "n1=127.0.0.1:1,n2=127.0.0.1:1,n3=127.0.0.1:3"}, "same address"},
 		{[]string{"--node", "n1", "--cluster", "one"}, "not id=host:port"},
