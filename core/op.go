@@ -318,16 +318,17 @@ type ResetCounters struct {
 
 // Inspect requests all information about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up UniqueKey (in
 // Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil instead of reading the store. Timeline reads
-// the job's timeline too.
+// the job's timeline too. Dependents counts the jobs that wait for this one, in a time that grows with their number.
 type Inspect struct {
 	reading
-	Tag       uint64
-	Ref       Ref
-	ByUnique  bool
-	UniqueKey string
-	Queue     string
-	Brief     bool
-	Timeline  bool
+	Tag        uint64
+	Ref        Ref
+	ByUnique   bool
+	UniqueKey  string
+	Queue      string
+	Brief      bool
+	Timeline   bool
+	Dependents bool
 }
 
 // ListJobs lists jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Otherwise: of all queues (or

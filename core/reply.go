@@ -173,7 +173,7 @@ type JobInfo struct {
 
 	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
 	Waiting      []uint64 // Blocked, or Dead with BrokenFails: the jobs it waits for
-	Dependents   int      // jobs that wait for this one
+	Dependents   int      // jobs that wait for this one; counted for Inspect with Dependents only
 	Children     int      // children that are not closed
 }
 

@@ -44,8 +44,8 @@ func (s *session) length(k key) (int64, error) {
 	case keyFailed:
 		return s.count(k.namespace, core.Dead)
 	case keyChildren, keyHeirs:
-		r := s.inspect(k.name)
-		if r == nil {
+		r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{ID: k.name}, Brief: true, Dependents: k.kind == keyHeirs})
+		if r.Kind != core.Inspected {
 			return 0, nil
 		}
 		children := r.Info.Children

@@ -146,15 +146,33 @@ func (l *Links) UnlinkAfter(h uint32, e *table.Entry) {
 
 // StopWaiting removes the dependencies that drop selects, at both ends.
 func (l *Links) StopWaiting(e *table.Entry, x *table.Optional, drop func(seq uint64) bool) {
-	is := func(seq uint64) bool { return seq == e.Seq }
 	x.Waiting = slices.DeleteFunc(x.Waiting, func(seq uint64) bool {
 		if !drop(seq) {
 			return false
 		}
 		if p := l.table.Handle(seq); p != 0 {
 			y := l.table.EnsureOptional(p)
-			y.Successors, y.Children = slices.DeleteFunc(y.Successors, is), slices.DeleteFunc(y.Children, is)
+			y.Successors, _ = without(y.Successors, e.Seq)
+			y.Children, _ = without(y.Children, e.Seq)
 		}
 		return true
 	})
+}
+
+// without removes a job from a list, and returns how many elements it examined. When a job dies, its dependents leave its list in
+// their order, so the ends come first: otherwise the list of a job with many dependents would be searched once for each of them.
+func without(list []uint64, seq uint64) (rest []uint64, examined int) {
+	switch n := len(list); {
+	case n == 0:
+		return list, 0
+	case list[0] == seq:
+		return list[1:], 1
+	case list[n-1] == seq:
+		return list[:n-1], 2
+	}
+	i := slices.Index(list, seq)
+	if i < 0 {
+		return list, len(list)
+	}
+	return slices.Delete(list, i, i+1), len(list)
 }

@@ -236,3 +236,35 @@ func FuzzLinks(f *testing.F) {
 		}
 	})
 }
+
+func TestLeavingAListInItsOrderExaminesFewElements(t *testing.T) {
+	t.Parallel()
+	const jobs = 10_000
+	for _, forwards := range []bool{true, false} {
+		list := make([]uint64, jobs)
+		for i := range list {
+			list[i] = uint64(i + 1)
+		}
+		total := 0
+		for i := range jobs {
+			seq := uint64(i + 1)
+			if !forwards {
+				seq = uint64(jobs - i)
+			}
+			var examined int
+			list, examined = without(list, seq)
+			total += examined
+		}
+		if len(list) > 0 || total > 2*jobs {
+			t.Errorf("%d jobs are left after %d examined elements", len(list), total)
+		}
+	}
+	for _, c := range []struct {
+		seq  uint64
+		left int
+	}{{2, 2}, {1, 2}, {3, 2}, {4, 3}} {
+		if rest, _ := without([]uint64{1, 2, 3}, c.seq); len(rest) != c.left || slices.Contains(rest, c.seq) {
+			t.Errorf("without %d: %v", c.seq, rest)
+		}
+	}
+}

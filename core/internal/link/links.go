@@ -166,6 +166,14 @@ func (l *Links) NowStored(h uint32) {
 	}
 }
 
+// CountDependents counts the jobs that Dependents lists.
+func (l *Links) CountDependents(h uint32) int {
+	if l.table.Optional(h) == nil {
+		return 0
+	}
+	return len(l.Dependents(h))
+}
+
 // Dependents lists the jobs that depend on a job and are not dead.
 func (l *Links) Dependents(h uint32) (seqs []uint64) {
 	for _, next := range l.waitingFor(Step{Seq: l.table.At(h).Seq}, nil) {

@@ -33,6 +33,9 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	if op.Timeline {
 		info.Timeline = m.table.TimelineOf(h)
 	}
+	if op.Dependents {
+		info.Dependents = m.links.CountDependents(h)
+	}
 	r := core.Reply{
 		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Commit: m.table.JobCommit(m.table.At(h)),
 	}
@@ -67,7 +70,6 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if x := m.table.Optional(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.Waiting), x.OpenChildren
 		i.MovedFrom, i.MovedAfter = x.MovedFrom, x.MovedAfter
-		i.Dependents = len(m.links.Dependents(h))
 	}
 	if e.Has(table.NewBody) {
 		i.BodyBytes = len(m.table.Payload(h).Body)

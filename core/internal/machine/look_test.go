@@ -274,7 +274,7 @@ func (p *player) why(name string) error {
 	if err != nil {
 		return err
 	}
-	i := p.ask(&core.Inspect{Ref: ref, Brief: true}).Info
+	i := p.ask(&core.Inspect{Ref: ref, Brief: true, Dependents: true}).Info
 	if i == nil {
 		return fmt.Errorf("no job %s", name)
 	}
