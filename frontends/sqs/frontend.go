@@ -36,8 +36,7 @@ type Frontend struct {
 	queues map[string]*queue
 	tasks  []*moveTask // oldest first
 
-	changes  sync.Mutex  // held while queues are changed, before mu
-	changed  core.Commit // of the last change; guarded by changes
+	changes  sync.Mutex // held while queues are changed, before mu
 	attempts attempts
 
 	ctx  context.Context //nolint:containedctx // of the goroutines that move messages

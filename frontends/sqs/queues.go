@@ -131,9 +131,12 @@ func (f *Frontend) find(name string) (*queue, error) {
 	return &queue{Name: name, CreatedAt: at, ModifiedAt: at}, nil
 }
 
-// inspect asks the broker for a queue; nil if it does not exist.
+// inspect asks the broker for a queue; nil if it does not exist, which is durable then.
 func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
-	for _, r := range core.DoOnce(f.broker, core.SQS, &core.InspectQueue{Tag: 1, Queue: f.coreName(name)}) {
+	c := f.open(caller{})
+	defer c.close()
+	replies := c.all(&core.InspectQueue{Tag: 1, Queue: f.coreName(name)})
+	for _, r := range replies {
 		switch {
 		case r.Kind == core.Queues && len(r.Queues) > 0:
 			return &r.Queues[0], nil
@@ -141,7 +144,7 @@ func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 			return nil, r.Err
 		}
 	}
-	return nil, nil //nolint:nilnil // no queue is not an error
+	return nil, c.committed(f.ctx, latest(replies))
 }
 
 // store writes a queue to the store and applies it, after some operations. The caller holds changes.
@@ -161,7 +164,6 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	f.mu.Lock()
 	f.queues[q.Name] = q
 	f.mu.Unlock()
-	f.changed = max(f.changed, latest(replies))
 	return latest(replies), nil
 }
 
@@ -254,7 +256,9 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
-		return f.changed, nil // its creation may not be durable yet
+		// Its creation, or its last change, may not be durable yet. Writing no documents waits for all changes before it; a commit
+		// of another request would not wake this one.
+		return latest(c.all(&core.WriteDocuments{Tag: 1})), nil
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
 		return 0, err
