@@ -124,9 +124,9 @@ func (s *session) peekOrder(p *pipeline, order core.Order) {
 		return
 	}
 	s.flush(p)
-	found, _ := s.first(order, 1)
+	found, _, commit := s.first(order, 1)
 	if len(found) == 0 {
-		p.say(notFound)
+		p.sayAfter(notFound, commit)
 		return
 	}
 	p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerPeek, large: true}), Ref: core.Ref{Seq: found[0].Seq}})

@@ -27,7 +27,7 @@ type Options struct {
 	// change.
 	Route func(queue, typ string) (string, string)
 
-	Version string // in stats
+	Version string // of the broker, for stats
 }
 
 // Limits.
@@ -62,6 +62,9 @@ type Frontend struct {
 
 var _ frontends.Frontend = (*Frontend)(nil)
 
+// serverVersion is the version of beanstalkd that the front-end stands in for. Clients decide by it which commands they may use.
+const serverVersion = "1.12"
+
 // New makes a front-end on a broker.
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes <= 0 {
@@ -69,9 +72,6 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	if o.MaxOutputBytes <= 0 {
 		o.MaxOutputBytes = defaultOutputBytes
-	}
-	if o.Version == "" {
-		o.Version = "1.12"
 	}
 	f := &Frontend{broker: b, opts: o, tubes: tubes{byName: make(map[string]tube)}}
 	id := make([]byte, 8)
@@ -116,8 +116,3 @@ func (f *Frontend) tube(queue string) (name string, ok bool) {
 
 // Overflow is the refusal of a connection above the connection limit.
 func (f *Frontend) Overflow() []byte { return []byte(outOfMemory) }
-
-// internal applies an operation of the front-end itself.
-func (f *Frontend) internal(op core.Op) []core.Reply {
-	return core.DoOnce(access.Unguarded(f.broker), core.Internal, op)
-}

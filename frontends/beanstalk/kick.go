@@ -38,15 +38,14 @@ func (s *session) kick(p *pipeline, a *args) {
 // although workers may bury the kicked jobs again.
 func (s *session) newKick(bound uint64) *kicking {
 	k := &kicking{order: core.OrderDied}
-	for _, r := range s.front.internal(&core.InspectQueue{Queue: s.usedQueue()}) {
-		if len(r.Queues) == 1 {
-			i := &r.Queues[0]
-			jobs := i.Dead
-			if jobs == 0 {
-				k.order, jobs = core.OrderDue, i.Scheduled+i.Retrying
-			}
-			k.bound = min(bound, uint64(jobs)) //nolint:gosec // a count
+	i, commit := s.queueInfo(s.usedQueue())
+	k.commit = commit
+	if i != nil {
+		jobs := i.Dead
+		if jobs == 0 {
+			k.order, jobs = core.OrderDue, i.Scheduled+i.Retrying
 		}
+		k.bound = min(bound, uint64(jobs))
 	}
 	return k
 }
@@ -78,7 +77,7 @@ func (s *session) kickSome(k *kicking) bool {
 	if k.bound == 0 {
 		return false
 	}
-	found, more := s.first(k.order, int(min(k.bound-k.done, kickStep))) //nolint:gosec // small
+	found, more, _ := s.first(k.order, int(min(k.bound-k.done, kickStep))) //nolint:gosec // small
 	ops := make([]core.Op, len(found))
 	for i := range found {
 		ops[i] = &core.Enqueue{Ref: core.Ref{Seq: found[i].Seq}, If: core.InState(found[i].State)}

@@ -14,6 +14,7 @@ type pipeline struct {
 // pending is a command in the pipeline. Its answer is either a fixed text or made from the broker's replies.
 type pending struct {
 	text     string
+	commit   core.Commit // that text depends on
 	answer   answer
 	seq      uint64 // job that the command names; if it is not found, the client no longer holds it
 	tube     string // tube that the command names
@@ -49,6 +50,11 @@ func (p *pipeline) reset() {
 
 // say adds an answer that needs no broker.
 func (p *pipeline) say(text string) { p.Local(pending{text: text}) }
+
+// sayAfter adds an answer that depends on a commit which the session's client waits for.
+func (p *pipeline) sayAfter(text string, commit core.Commit) {
+	p.Local(pending{text: text, commit: commit})
+}
 
 // expect adds a command that the broker answers and returns the tag for its operations.
 func (p *pipeline) expect(c pending) (tag uint64) {

@@ -7,7 +7,7 @@ const queuesOfStep = 1000
 
 // queueWalk reads all queues of the front-end, for a command that needs them.
 type queueWalk struct {
-	ask    func(op core.Op) []core.Reply
+	ask    func(ops ...core.Op) []core.Reply // as the session's client, which the commit of the replies wakes
 	after  string
 	commit core.Commit // of the replies
 	each   func(*core.QueueInfo)

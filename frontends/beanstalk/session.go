@@ -219,7 +219,8 @@ func (s *session) waitAgain(p *pipeline) {
 // Respond implements frontends.Responder.
 func (s *session) Respond(p *pending, r *core.Reply) {
 	if r == nil {
-		s.conn.Out().WriteString(p.text)
+		out := s.conn.Out()
+		out.Put(append(out.Buf(), p.text...), p.commit)
 		return
 	}
 	if p.left > 0 {
@@ -241,7 +242,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 // Push implements frontends.Responder. The only push is the reply to the reserve that the session is blocked on.
 func (s *session) Push(r *core.Reply) {
 	switch {
-	case r.Tag != s.wait.tag:
+	case s.wait.tag == 0 || r.Tag != s.wait.tag:
 	case r.Kind == core.Reading:
 		s.wait.reads = true
 	default:
@@ -278,6 +279,23 @@ func (s *session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(
 
 // do applies operations that are answered at once. There must be no waiting lease.
 func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
+
+// unguarded asks as the session's client what the front-end needs for its own work, whatever the rights of the principal. A
+// client of its own would be wrong: the commits of the replies wake the client that asked, and the session must be woken.
+func (s *session) unguarded(ops ...core.Op) []core.Reply {
+	return access.Unguarded(s.front.broker).Do(s.client, ops, nil)
+}
+
+// queueInfo returns a queue, nil if there is none, and the commit that the answer depends on.
+func (s *session) queueInfo(name string) (info *core.QueueInfo, commit core.Commit) {
+	for _, r := range s.unguarded(&core.InspectQueue{Tag: 1, Queue: name}) {
+		commit = max(commit, r.Commit)
+		if r.Kind == core.Queues && len(r.Queues) == 1 {
+			info = &r.Queues[0]
+		}
+	}
+	return info, commit
+}
 
 // usedQueue is the queue of the used tube.
 func (s *session) usedQueue() string {
@@ -399,24 +417,25 @@ func (s *session) Closed() {
 	s.eachWatched(func(t *tube) { t.watching-- })
 }
 
-// first finds the first jobs of the used tube in an order, and reports whether there are more. It may read any number of jobs.
-func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more bool) {
+// first finds the first jobs of the used tube in an order, whether there are more, and the commit that the answer depends on. It
+// may read any number of jobs.
+func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more bool, commit core.Commit) {
 	queue := s.usedQueue()
 	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {
-		return nil, false
+		return nil, false, 0
 	}
-	b := access.Unguarded(s.front.broker)
 	for cursor := ""; ; {
 		op := &core.Find{
 			Filter: core.Filter{Queues: []string{queue}, States: order.States()}, Order: order, Limit: limit, Cursor: cursor, Brief: true,
 		}
-		for _, r := range core.DoOnce(b, core.Internal, op) {
+		for _, r := range s.unguarded(op) {
+			commit = max(commit, r.Commit)
 			if r.Kind != core.Listed {
-				return found, false
+				return found, false, commit
 			}
 			found = append(found, r.Jobs...)
 			if cursor = r.NextCursor; cursor == "" || len(found) >= limit || r.Answer != nil && !r.Stopped {
-				return found, cursor != ""
+				return found, cursor != "", commit
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"slices"
 	"syscall"
 	"time"
 
@@ -131,7 +130,7 @@ func (s *session) stats(p *pipeline, _ *args) {
 	}
 	urgent, known := 0, 0 // ready jobs with a pri below 1024; tubes
 	s.start(&queueWalk{
-		ask: s.front.internal,
+		ask: s.unguarded,
 		each: func(q *core.QueueInfo) {
 			if _, ok := s.front.tube(q.Name); ok {
 				urgent += q.High
@@ -201,7 +200,7 @@ func (f *Frontend) statistics(st *core.Stats, urgent, known int) []byte {
 	d.count("current-waiting", int(f.waiting.Load()))
 	d.number("total-connections", f.opened.Load())
 	d.count("pid", os.Getpid())
-	d.text("version", printable(f.opts.Version))
+	d.text("version", printable(serverVersion))
 	user, system := processorTime()
 	d.text("rusage-utime", user)
 	d.text("rusage-stime", system)
@@ -214,6 +213,7 @@ func (f *Frontend) statistics(st *core.Stats, urgent, known int) []byte {
 	d.text("hostname", printable(f.host))
 	d.text("os", printable(runtime.GOOS))
 	d.text("platform", printable(runtime.GOARCH))
+	d.text("broker-version", printable(f.opts.Version)) // not of beanstalkd
 	return d
 }
 
@@ -229,7 +229,7 @@ func (s *session) listTubes(p *pipeline, _ *args) {
 	s.flush(p)
 	names := []string{defaultTube}
 	s.start(&queueWalk{
-		ask: func(op core.Op) []core.Reply { return s.do(op) },
+		ask: s.do,
 		each: func(q *core.QueueInfo) {
 			if name, ok := s.front.tube(q.Name); ok && name != defaultTube {
 				names = append(names, name)
@@ -243,7 +243,7 @@ func (s *session) listTubes(p *pipeline, _ *args) {
 }
 
 func (s *session) pauseTube(p *pipeline, a *args) {
-	name, span := string(a.name()), a.small()
+	name, span := string(a.spacedName()), a.small()
 	if !a.end() {
 		p.say(badFormat)
 		return
@@ -259,8 +259,9 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 		s.hold(name)
 		defer s.free(name)
 	}
-	if !slices.ContainsFunc(s.front.internal(&core.InspectQueue{Queue: queue}), func(r core.Reply) bool { return r.Kind == core.Queues }) {
-		p.say(notFound)
+	found, commit := s.queueInfo(queue)
+	if found == nil {
+		p.sayAfter(notFound, commit)
 		return
 	}
 	p.Ask(&core.PauseQueue{

@@ -57,6 +57,14 @@ func (a *args) number(limit uint64) uint64 {
 // small reads a number of 32 bits.
 func (a *args) small() uint64 { return a.number(math.MaxUint32) }
 
+// spacedName is name behind one or more spaces, which beanstalkd accepts in pause-tube only.
+func (a *args) spacedName() []byte {
+	if n := len(a.rest) - len(bytes.TrimLeft(a.rest, " ")); n > 1 {
+		a.rest = a.rest[n-1:]
+	}
+	return a.name()
+}
+
 // name reads the name of a tube.
 func (a *args) name() []byte {
 	if len(a.rest) == 0 {
