@@ -2,20 +2,20 @@ package core
 
 import "time"
 
-// Op is one request to the broker. Every operation has a Tag, a number chosen by the caller. Each reply to the operation carries
-// it, including replies that come much later (a result, a job for a waiting lease).
+// Op is one request to the broker. Every operation has a Tag, a number chosen by the caller. Each reply to the
+// operation carries it, including replies that come much later (a result, a job for a waiting lease).
 //
-// The caller may reuse an operation once Do has returned, but not the jobs, bodies, results and failures that it points to:
-// the core owns them from then on. Strings must not alias a network buffer.
+// The caller may reuse an operation once Do has returned, but not the jobs, bodies, results and failures that it points
+// to: the core owns them from then on. Strings must not alias a network buffer.
 //
-// To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares it, and
-// handle it in the machine's apply.
+// To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares
+// it, and handle it in the machine's apply.
 type Op interface {
 	// TagOf returns the operation's Tag, or zero for an operation without a reply.
 	TagOf() uint64
 
-	// ReadOnly reports whether the operation changes no stored data. The broker still answers read-only operations after the
-	// store has failed and while it shuts down.
+	// ReadOnly reports whether the operation changes no stored data. The broker still answers read-only operations after
+	// the store has failed and while it shuts down.
 	ReadOnly() bool
 }
 
@@ -40,10 +40,10 @@ type Ref struct {
 // FinishAuthority says which clients may finish a job or report on it.
 type FinishAuthority uint8
 
-// ByHolder: only the connection that holds the lease; others get ErrNotHolder (ErrNotFound if there is no such job). ByLeased: any
-// connection while the job is leased, otherwise ErrNotLeased; Complete and Fail are also accepted for a ready job that has been neither
-// leased nor changed since the start, because the previous process may have leased it and lost that lease. ByAnyone: any connection, in
-// any unfinished state.
+// ByHolder: only the connection that holds the lease; others get ErrNotHolder (ErrNotFound if there is no such job).
+// ByLeased: any connection while the job is leased, otherwise ErrNotLeased; Complete and Fail are also accepted for a
+// ready job that has been neither leased nor changed since the start, because the previous process may have leased it
+// and lost that lease. ByAnyone: any connection, in any unfinished state.
 const (
 	ByHolder FinishAuthority = iota
 	ByLeased
@@ -64,9 +64,9 @@ const (
 type Watch uint8
 
 // WatchStream: progress, data, warnings and the outcome as they arrive (Gearman foreground). WatchOutcome: the outcome
-// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job. The job is cancelled at the deadline
-// or, if it is leased then, when the lease expires (Workq run). An ephemeral job is cancelled when the last client that
-// watches it with WatchStream or WatchRun leaves; other clients that wait for its outcome are notified.
+// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job. The job is cancelled at the
+// deadline or, if it is leased then, when the lease expires (Workq run). An ephemeral job is cancelled when the last
+// client that watches it with WatchStream or WatchRun leaves; other clients that wait for its outcome are notified.
 const (
 	WatchNone Watch = iota
 	WatchStream
@@ -74,27 +74,28 @@ const (
 	WatchRun
 )
 
-// Submit admits a job. Reply: Submitted with Seq, and Existing if the job was coalesced with an existing one; or Failed with
-// ErrDuplicate (Seq is the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (a
-// name that is too long, a dependency on a number that was never assigned, an ephemeral job in a batch or without WatchStream or
-// WatchRun), or ErrDiskFull. Later, for a watching client: Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
+// Submit admits a job. Reply: Submitted with Seq, and Existing if the job was coalesced with an existing one; or Failed
+// with ErrDuplicate (Seq is the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch,
+// ErrInvalid (a name that is too long, a dependency on a number that was never assigned, an ephemeral job in a batch or
+// without WatchStream or WatchRun), or ErrDiskFull. Later, for a watching client: Progressed, DataSent, Warned, Ended,
+// and TimedOut for WatchRun.
 type Submit struct {
 	changing
 	Tag   uint64
 	Job   *Job
 	Watch Watch
 
-	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due at most this many milliseconds after its first
-	// submission. Zero: no bound. It takes only four bytes because every submission has it.
+	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due at most this many milliseconds after
+	// its first submission. Zero: no bound. It takes only four bytes because every submission has it.
 	DebounceMs uint32
 
 	Deadline Instant     // WatchRun: cancel then
 	Meta     []MetaEntry // stored in the same commit
 
-	// Window reserves the unique key in the queue until then, whatever happens to the job: the reservation outlives the job, its
-	// queue and a restart. A submission that coalesces with an ended job gets the Seq of that job and, in Job, its names; a
-	// submission that would watch the ended job gets ErrNotUnique. Not for ephemeral jobs. The key is held longer if Job.UniqueUntil
-	// is not set or later.
+	// Window reserves the unique key in the queue until then, whatever happens to the job: the reservation outlives the
+	// job, its queue and a restart. A submission that coalesces with an ended job gets the Seq of that job and, in Job,
+	// its names; a submission that would watch the ended job gets ErrNotUnique. Not for ephemeral jobs. The key is held
+	// longer if Job.UniqueUntil is not set or later.
 	Window Instant
 }
 
@@ -109,15 +110,15 @@ func (o *Submit) Due(first, now Instant) Instant {
 // Debounce is DebounceMs as a duration.
 func (o *Submit) Debounce() time.Duration { return time.Duration(o.DebounceMs) * time.Millisecond }
 
-// MetaEntry is a named value of a front-end. It is stored in the same commit as the operation that carries it. A nil Value
-// removes it. Names start with the owner's name and a slash.
+// MetaEntry is a named value of a front-end. It is stored in the same commit as the operation that carries it. A nil
+// Value removes it. Names start with the owner's name and a slash.
 type MetaEntry struct {
 	Name  string
 	Value []byte
 }
 
-// Complete finishes a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder, or
-// ErrFinished.
+// Complete finishes a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased,
+// ErrNotHolder, or ErrFinished.
 type Complete struct {
 	changing
 	Tag       uint64
@@ -127,8 +128,8 @@ type Complete struct {
 	Result    []byte
 }
 
-// Fail reports a failure. The job's policy decides whether and when there is another try, unless RetryAt or Final decide it.
-// Reply as for Complete.
+// Fail reports a failure. The job's policy decides whether and when there is another try, unless RetryAt or Final
+// decide it. Reply as for Complete.
 type Fail struct {
 	changing
 	Tag       uint64
@@ -140,8 +141,8 @@ type Fail struct {
 	Final     bool     // there is no further try, even if the job has tries left
 }
 
-// Report records the progress of a job; with ByAnyone also after its end while it is kept. Watching clients receive Progressed.
-// Reply: Accepted, with CancelRequested if the worker is asked to stop, or Failed as for Complete.
+// Report records the progress of a job; with ByAnyone also after its end while it is kept. Watching clients receive
+// Progressed. Reply: Accepted, with CancelRequested if the worker is asked to stop, or Failed as for Complete.
 type Report struct {
 	changing
 	Tag         uint64
@@ -162,8 +163,8 @@ type Progress struct {
 	UpdatedAt Instant // set by the core
 }
 
-// SendData sends bytes of a running job to its watching clients: data (part of the result) or a warning (not part of it). Reply:
-// Accepted, or Failed as for Complete.
+// SendData sends bytes of a running job to its watching clients: data (part of the result) or a warning (not part of
+// it). Reply: Accepted, or Failed as for Complete.
 type SendData struct {
 	changing
 	Tag       uint64
@@ -173,8 +174,8 @@ type SendData struct {
 	Data      []byte
 }
 
-// Await waits for the outcome of a job; the outcome of a dead job is the failure that made it dead. Reply: Ended, TimedOut at
-// Deadline (at once if Deadline is zero and the job is unfinished), or Failed with ErrNotFound.
+// Await waits for the outcome of a job; the outcome of a dead job is the failure that made it dead. Reply: Ended,
+// TimedOut at Deadline (at once if Deadline is zero and the job is unfinished), or Failed with ErrNotFound.
 type Await struct {
 	reading
 	Tag      uint64
@@ -182,9 +183,9 @@ type Await struct {
 	Deadline Instant
 }
 
-// Release gives a lease back as if it had never been granted: the job returns to its original position, and no attempt is
-// counted. Epoch is Grant.Epoch. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also if the job has a newer
-// lease). It is for jobs whose Assigned reply could not be delivered.
+// Release gives a lease back as if it had never been granted: the job returns to its original position, and no attempt
+// is counted. Epoch is Grant.Epoch. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also if the job has a
+// newer lease). It is for jobs whose Assigned reply could not be delivered.
 type Release struct {
 	changing
 	Tag   uint64
@@ -192,25 +193,25 @@ type Release struct {
 	Epoch uint32
 }
 
-// Register announces that this client can work for a queue, which is created if necessary. No reply. LeaseFor limits each job it
-// takes; zero: no limit. Each further Register for the queue counts the worker once more.
+// Register announces that this client can work for a queue, which is created if necessary. No reply. LeaseFor limits
+// each job it takes; zero: no limit. Each further Register for the queue counts the worker once more.
 type Register struct {
 	reading
 	Queue    string
 	LeaseFor time.Duration
 }
 
-// Unregister revokes Register for one queue or (All) for every queue; the client's leased jobs of that queue are released. No
-// reply.
+// Unregister revokes Register for one queue or (All) for every queue; the client's leased jobs of that queue are
+// released. No reply.
 type Unregister struct {
 	reading
 	Queue string
 	All   bool
 }
 
-// Sleep requests one Woken reply when a job for the client's registrations may be available: at once if there is one. If there is
-// no job, the time limits that Register or Lease set for the jobs held by the client no longer apply; only the jobs' own LeaseFor
-// does.
+// Sleep requests one Woken reply when a job for the client's registrations may be available: at once if there is one.
+// If there is no job, the time limits that Register or Lease set for the jobs held by the client no longer apply; only
+// the jobs' own LeaseFor does.
 type Sleep struct {
 	reading
 	Tag uint64
@@ -223,10 +224,10 @@ type CreateQueue struct {
 	Queue string
 }
 
-// DropQueue removes a queue with its unfinished jobs; clients that watch them get Ended. It removes at most Limit jobs a call
-// (zero: 1,000). Reply: Accepted, with a Cursor that is not zero while there are more jobs; repeat the operation with this
-// Cursor; or Failed with ErrNoQueue, or ErrBusy while workers are registered or jobs leased. FoldCase compares the name
-// without regard to case.
+// DropQueue removes a queue with its unfinished jobs; clients that watch them get Ended. It removes at most Limit jobs
+// a call (zero: 1,000). Reply: Accepted, with a Cursor that is not zero while there are more jobs; repeat the operation
+// with this Cursor; or Failed with ErrNoQueue, or ErrBusy while workers are registered or jobs leased. FoldCase
+// compares the name without regard to case.
 type DropQueue struct {
 	changing
 	Tag      uint64
@@ -236,8 +237,8 @@ type DropQueue struct {
 	Cursor   uint64
 }
 
-// PauseQueue stops or resumes handing out jobs of a queue. A pause ends after For, if that is not zero. Reply: Accepted, also
-// for an unknown queue, which stays unknown.
+// PauseQueue stops or resumes handing out jobs of a queue. A pause ends after For, if that is not zero. Reply:
+// Accepted, also for an unknown queue, which stays unknown.
 type PauseQueue struct {
 	changing
 	Tag    uint64
@@ -284,9 +285,9 @@ type Throttle struct {
 	Burst           uint32        // leases at once after a pause, with a Rate; zero: 1
 }
 
-// Drain stops (On) or resumes handing out jobs of all queues: waiting leases keep waiting, and results are still accepted. With
-// RefuseJobs, submissions fail with ErrDraining until Drain is called without it; this does not depend on On. Reply: Accepted.
-// It is not stored: a restart ends it.
+// Drain stops (On) or resumes handing out jobs of all queues: waiting leases keep waiting, and results are still
+// accepted. With RefuseJobs, submissions fail with ErrDraining until Drain is called without it; this does not depend
+// on On. Reply: Accepted. It is not stored: a restart ends it.
 type Drain struct {
 	changing
 	Tag        uint64
@@ -294,10 +295,10 @@ type Drain struct {
 	RefuseJobs bool
 }
 
-// Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if empty).
-// It removes at most Limit jobs per call (zero: 1,000), starting after Cursor. Reply: Purged with N, and a Cursor that is not
-// zero while there are more. With Drop, the last page also removes the queue's settings, and hides the queue from lists until a
-// job becomes ready in it or a client names it again.
+// Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all
+// if empty). It removes at most Limit jobs per call (zero: 1,000), starting after Cursor. Reply: Purged with N, and a
+// Cursor that is not zero while there are more. With Drop, the last page also removes the queue's settings, and hides
+// the queue from lists until a job becomes ready in it or a client names it again.
 type Purge struct {
 	changing
 	Tag    uint64
@@ -316,9 +317,10 @@ type ResetCounters struct {
 	Origin Protocol
 }
 
-// Inspect requests all information about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up UniqueKey (in
-// Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil instead of reading the store. Timeline reads
-// the job's timeline too. Dependents counts the jobs that wait for this one, in a time that grows with their number.
+// Inspect requests all information about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up
+// UniqueKey (in Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil instead of reading the
+// store. Timeline reads the job's timeline too. Dependents counts the jobs that wait for this one, in a time that grows
+// with their number.
 type Inspect struct {
 	reading
 	Tag        uint64
@@ -331,9 +333,10 @@ type Inspect struct {
 	Dependents bool
 }
 
-// ListJobs lists jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Otherwise: of all queues (or
-// one) in an unspecified but stable order, after Cursor, looking at a limited number of jobs per call. Reply: Listed, with a
-// Cursor that is not zero while there may be more; or Failed with ErrNoQueue for an unknown Queue.
+// ListJobs lists jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Otherwise: of all
+// queues (or one) in an unspecified but stable order, after Cursor, looking at a limited number of jobs per call.
+// Reply: Listed, with a Cursor that is not zero while there may be more; or Failed with ErrNoQueue for an unknown
+// Queue.
 type ListJobs struct {
 	reading
 	Tag    uint64
@@ -344,14 +347,14 @@ type ListJobs struct {
 	Limit  int // at most 1,000; zero: 100
 	Brief  bool
 
-	// NoBody is for lists that need more than Brief, but not Body, Failure and Outcome. Parts of these three that are not in
-	// memory are not read. A page by Cursor ends early after many reads.
+	// NoBody is for lists that need more than Brief, but not Body, Failure and Outcome. Parts of these three that are not
+	// in memory are not read. A page by Cursor ends early after many reads.
 	NoBody bool
 }
 
-// ListQueues lists the queues whose names start with Prefix and come after After, in byte order, from Offset. Limit zero
-// lists all queues, which takes long if there are many; list pages with After instead. Busiest lists the queues with series
-// and histograms of their own, at most MaxDetailed; the other fields are then ignored. Reply: Queues.
+// ListQueues lists the queues whose names start with Prefix and come after After, in byte order, from Offset. Limit
+// zero lists all queues, which takes long if there are many; list pages with After instead. Busiest lists the queues
+// with series and histograms of their own, at most MaxDetailed; the other fields are then ignored. Reply: Queues.
 type ListQueues struct {
 	reading
 	Tag     uint64
@@ -362,8 +365,8 @@ type ListQueues struct {
 	Busiest bool
 }
 
-// ListQueueValues is ListQueues with only one number of each queue, which is cheap. Callers that sort queues by that number
-// use it to choose a page. Reply: Answered with QueueValues.
+// ListQueueValues is ListQueues with only one number of each queue, which is cheap. Callers that sort queues by that
+// number use it to choose a page. Reply: Answered with QueueValues.
 type ListQueueValues struct {
 	reading
 	Tag    uint64
@@ -376,8 +379,8 @@ type ListQueueValues struct {
 // QueueMeasure selects a number of a queue.
 type QueueMeasure uint8
 
-// The measures. QueueNextAt is when the next job to be leased became ready, as an Instant; the largest number if no job is
-// ready.
+// The measures. QueueNextAt is when the next job to be leased became ready, as an Instant; the largest number if no job
+// is ready.
 const (
 	QueueReady QueueMeasure = iota
 	QueueScheduled
@@ -416,9 +419,9 @@ type WriteMeta struct {
 	Entries []MetaEntry
 }
 
-// OpenBatch creates a batch that jobs can join, under Parent if that is not zero. The Complete callback runs once every job of
-// the batch and of its children has been executed once, Success once all are done; both wait for CloseBatch. Reply: BatchReply
-// with the batch's number in Seq.
+// OpenBatch creates a batch that jobs can join, under Parent if that is not zero. The Complete callback runs once every
+// job of the batch and of its children has been executed once, Success once all are done; both wait for CloseBatch.
+// Reply: BatchReply with the batch's number in Seq.
 type OpenBatch struct {
 	changing
 	Tag         uint64
@@ -430,8 +433,9 @@ type OpenBatch struct {
 	OpenUntil   Instant
 }
 
-// CloseBatch closes a batch to submissions from outside and allows its callbacks to run. Reopen allows more submissions, in
-// any state of the batch; a callback that was released is not released again. Reply: Accepted, or Failed with ErrNoBatch.
+// CloseBatch closes a batch to submissions from outside and allows its callbacks to run. Reopen allows more
+// submissions, in any state of the batch; a callback that was released is not released again. Reply: Accepted, or
+// Failed with ErrNoBatch.
 type CloseBatch struct {
 	changing
 	Tag    uint64
@@ -457,9 +461,9 @@ type ListBatches struct {
 	Limit  int // at most 1,000; zero: 100
 }
 
-// PurgeBatches removes batches and their callbacks, as if they had never existed; their jobs stay and no longer belong to a
-// batch. It removes at most Limit per call (zero: 1,000), starting at Cursor. Reply: Purged with N, and a Cursor that is not
-// zero while there are more.
+// PurgeBatches removes batches and their callbacks, as if they had never existed; their jobs stay and no longer belong
+// to a batch. It removes at most Limit per call (zero: 1,000), starting at Cursor. Reply: Purged with N, and a Cursor
+// that is not zero while there are more.
 type PurgeBatches struct {
 	changing
 	Tag    uint64

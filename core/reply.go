@@ -66,8 +66,8 @@ type Reply struct {
 	*Answer // for rare operations; otherwise nil
 }
 
-// Answer holds the results of rare operations, so that other replies stay small. A field is only valid if the comment of
-// the operation says that it is set.
+// Answer holds the results of rare operations, so that other replies stay small. A field is only valid if the comment
+// of the operation says that it is set.
 type Answer struct {
 	Clients    []ClientInfo // ListClients
 	NextClient ClientID     // ListClients: not zero while there are more
@@ -166,8 +166,8 @@ type JobInfo struct {
 
 	Timeline *Timeline // Inspect with Timeline, if the job has one
 
-	// Only from Inspect, for unfinished jobs in an ordered queue: the job's key, and the number of earlier jobs of that key that have
-	// not ended.
+	// Only from Inspect, for unfinished jobs in an ordered queue: the job's key, and the number of earlier jobs of that
+	// key that have not ended.
 	Key    string
 	Behind int
 

@@ -66,7 +66,8 @@ func TestOnlyPermittedQueuesAreRemembered(t *testing.T) {
 	}
 }
 
-// Clients of a broker without principals may do anything. The first principals of a reload apply to their leases and registrations too.
+// Clients of a broker without principals may do anything. The first principals of a reload apply to their leases and
+// registrations too.
 func TestFirstPrincipalsApplyToConnectedWorkers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -244,8 +244,8 @@ func (s *session) reserveJob(p *pipeline, a *args) {
 	})
 }
 
-// tubeName reads the only argument of a command. If it is malformed, tubeName answers the command with an error and ok is
-// false.
+// tubeName reads the only argument of a command. If it is malformed, tubeName answers the command with an error and ok
+// is false.
 func (s *session) tubeName(p *pipeline, a *args, v verb) (name string, ok bool) {
 	b := a.name()
 	if !a.end() {

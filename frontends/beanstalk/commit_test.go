@@ -8,8 +8,8 @@ import (
 	"broker/frontends/access"
 )
 
-// A commit wakes the client whose replies depend on it. Had a command asked as another client, nothing would wake the connection,
-// and the held answer would wait for the next input.
+// A commit wakes the client whose replies depend on it. Had a command asked as another client, nothing would wake the
+// connection, and the held answer would wait for the next input.
 func TestEachCommandAsksAsTheClientOfItsConnection(t *testing.T) {
 	t.Parallel()
 	for _, guard := range map[string]func(core.Broker) core.Broker{

@@ -20,11 +20,12 @@ type Options struct {
 	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
-	// Audit receives the changes of clients for the audit log. It is called on an event loop and must not block. May be nil.
+	// Audit receives the changes of clients for the audit log. It is called on an event loop and must not block. May be
+	// nil.
 	Audit access.Audit
 
-	// Route maps the queue and type of a submitted job to other ones. A mapped queue name gets no namespace prefix. Nil: no
-	// change.
+	// Route maps the queue and type of a submitted job to other ones. A mapped queue name gets no namespace prefix. Nil:
+	// no change.
 	Route func(queue, typ string) (string, string)
 
 	Version string // of the broker, for stats
@@ -35,8 +36,8 @@ const (
 	defaultBodyBytes   = 65_535
 	defaultOutputBytes = 16 << 20
 
-	// maxWatched limits the watched tubes of one connection. Each is a queue while it is watched. Each reserve checks all of
-	// them.
+	// maxWatched limits the watched tubes of one connection. Each is a queue while it is watched. Each reserve checks all
+	// of them.
 	maxWatched = 1_024
 )
 
@@ -62,7 +63,8 @@ type Frontend struct {
 
 var _ frontends.Frontend = (*Frontend)(nil)
 
-// serverVersion is the version of beanstalkd that the front-end stands in for. Clients decide by it which commands they may use.
+// serverVersion is the version of beanstalkd that the front-end stands in for. Clients decide by it which commands they
+// may use.
 const serverVersion = "1.12"
 
 // New makes a front-end on a broker.
@@ -107,8 +109,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 // queue is the name of a tube in the core.
 func (f *Frontend) queue(tube string) string { return f.opts.Namespace + tube }
 
-// tube is the name of a queue for clients. ok is false for a queue outside their namespace, or with a name that is not valid
-// for tubes.
+// tube is the name of a queue for clients. ok is false for a queue outside their namespace, or with a name that is not
+// valid for tubes.
 func (f *Frontend) tube(queue string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(queue, f.opts.Namespace)
 	return name, ok && validName([]byte(name))

@@ -7,8 +7,8 @@ import (
 	"broker/frontends/access"
 )
 
-// kicking is a kick that runs. After each step it waits until the jobs are durable, so that no large commit holds up other
-// connections.
+// kicking is a kick that runs. After each step it waits until the jobs are durable, so that no large commit holds up
+// other connections.
 type kicking struct {
 	order  core.Order
 	bound  uint64 // number of jobs to kick at most
@@ -34,8 +34,8 @@ func (s *session) kick(p *pipeline, a *args) {
 	s.start(s.newKick(bound))
 }
 
-// newKick plans a kick of the buried jobs, or of the delayed jobs if none is buried. It counts the jobs first: a kick must end
-// although workers may bury the kicked jobs again.
+// newKick plans a kick of the buried jobs, or of the delayed jobs if none is buried. It counts the jobs first: a kick
+// must end although workers may bury the kicked jobs again.
 func (s *session) newKick(bound uint64) *kicking {
 	k := &kicking{order: core.OrderDied}
 	i, commit := s.queueInfo(s.usedQueue())

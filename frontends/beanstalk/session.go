@@ -280,8 +280,9 @@ func (s *session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(
 // do applies operations that are answered at once. There must be no waiting lease.
 func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
 
-// unguarded asks as the session's client what the front-end needs for its own work, whatever the rights of the principal. A
-// client of its own would be wrong: the commits of the replies wake the client that asked, and the session must be woken.
+// unguarded asks as the session's client what the front-end needs for its own work, whatever the rights of the
+// principal. A client of its own would be wrong: the commits of the replies wake the client that asked, and the session
+// must be woken.
 func (s *session) unguarded(ops ...core.Op) []core.Reply {
 	return access.Unguarded(s.front.broker).Do(s.client, ops, nil)
 }
@@ -366,8 +367,8 @@ func (s *session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.wait.tag != 0 || s.task != nil }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job whose body
-// is being read from disk, and the answer of a long command.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job
+// whose body is being read from disk, and the answer of a long command.
 func (s *session) WaitsHalfClosed() bool {
 	s.eof = true
 	if !s.wait.reads {
@@ -417,8 +418,8 @@ func (s *session) Closed() {
 	s.eachWatched(func(t *tube) { t.watching-- })
 }
 
-// first finds the first jobs of the used tube in an order, whether there are more, and the commit that the answer depends on. It
-// may read any number of jobs.
+// first finds the first jobs of the used tube in an order, whether there are more, and the commit that the answer
+// depends on. It may read any number of jobs.
 func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more bool, commit core.Commit) {
 	queue := s.usedQueue()
 	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {

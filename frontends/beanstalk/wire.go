@@ -16,8 +16,8 @@ const maxLine = 224
 // maxName is the longest name of a tube.
 const maxName = 200
 
-// cutLine returns the first line of in without its end, and the number of used bytes; zero if the line is incomplete. The first
-// scanned bytes contain no line end.
+// cutLine returns the first line of in without its end, and the number of used bytes; zero if the line is incomplete.
+// The first scanned bytes contain no line end.
 func cutLine(in []byte, scanned int) (line []byte, used int) {
 	from := max(scanned-1, 0) // a CR may be the last scanned byte
 	at := bytes.Index(in[from:], []byte(crlf))

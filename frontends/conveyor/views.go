@@ -60,8 +60,8 @@ func (s *session) length(k key) (int64, error) {
 	return 0, nil
 }
 
-// filterOf selects the jobs in some states that Conveyor clients of a namespace have submitted. For the default namespace it
-// also matches jobs of other namespaces, which the callers skip.
+// filterOf selects the jobs in some states that Conveyor clients of a namespace have submitted. For the default
+// namespace it also matches jobs of other namespaces, which the callers skip.
 func (s *session) filterOf(namespace string, states ...core.State) core.Filter {
 	f := core.Filter{Origins: []core.Protocol{core.Conveyor}, States: states}
 	if namespace != defaultNamespace {
@@ -153,8 +153,8 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return b, max(commit, listed)
 }
 
-// bounds converts the indexes of a range to positions. As in Redis, negative indexes count from the end. The second position is
-// after the last element.
+// bounds converts the indexes of a range to positions. As in Redis, negative indexes count from the end. The second
+// position is after the last element.
 func bounds(from, to, n int) (first, end int) {
 	if from < 0 {
 		from = max(from+n, 0)
@@ -227,8 +227,8 @@ func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, n), commit
 }
 
-// cancel removes a job that a client names by its bytes, if the job still has the state that the client expects. It returns the
-// number of removed jobs.
+// cancel removes a job that a client names by its bytes, if the job still has the state that the client expects. It
+// returns the number of removed jobs.
 func (s *session) cancel(value string, as core.Condition) (n int64, commit core.Commit, err error) {
 	e, err := parseEnvelope([]byte(value))
 	if err != nil || e.uuid == "" {
@@ -317,8 +317,8 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return refuseKey(b, args[1])
 }
 
-// zrangebyscore key min max. Clients look for due scheduled jobs to move them to their queues. The broker moves due jobs itself, so
-// only a max in the future finds jobs.
+// zrangebyscore key min max. Clients look for due scheduled jobs to move them to their queues. The broker moves due
+// jobs itself, so only a max in the future finds jobs.
 func zrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	low, high, ok := parseBounds(args[2], args[3])

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Workers that start together create the queue that all of them use. Each waits for a commit that wakes it, not for the commit of
-// another request, which does not.
+// Workers that start together create the queue that all of them use. Each waits for a commit that wakes it, not for the
+// commit of another request, which does not.
 func TestManyCreateTheSameQueueAtOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

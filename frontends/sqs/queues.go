@@ -167,8 +167,8 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	return latest(replies), nil
 }
 
-// redriveRules returns the operations that make the core move dead letters: those of a queue, and those of other queues for which it is
-// the dead-letter queue.
+// redriveRules returns the operations that make the core move dead letters: those of a queue, and those of other queues
+// for which it is the dead-letter queue.
 func (f *Frontend) redriveRules(q *queue) []core.Op {
 	ops := []core.Op{f.redriveRule(q, q)}
 	for _, source := range f.sourcesOf(q.Name) {
@@ -179,7 +179,8 @@ func (f *Frontend) redriveRules(q *queue) []core.Op {
 	return ops
 }
 
-// redriveRule returns the operation that makes the core move the dead letters of a queue. changed is the new state of one of the queues.
+// redriveRule returns the operation that makes the core move the dead letters of a queue. changed is the new state of
+// one of the queues.
 func (f *Frontend) redriveRule(of, changed *queue) core.Op {
 	op := &core.MoveSpent{Tag: 1, Queue: f.coreName(of.Name)}
 	to := of.redrive.target
@@ -256,8 +257,8 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
-		// Its creation, or its last change, may not be durable yet. Writing no documents waits for all changes before it; a commit
-		// of another request would not wake this one.
+		// Its creation, or its last change, may not be durable yet. Writing no documents waits for all changes before it; a
+		// commit of another request would not wake this one.
 		return latest(c.all(&core.WriteDocuments{Tag: 1})), nil
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
@@ -352,7 +353,8 @@ func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 	return nil, c.committed(q.ctx, commit)
 }
 
-// purge removes all current messages of a queue, including messages in flight and delayed messages. With drop it also removes the queue.
+// purge removes all current messages of a queue, including messages in flight and delayed messages. With drop it also
+// removes the queue.
 func (c *client) purge(name string, drop bool) (commit core.Commit, err error) {
 	op := &core.Purge{Tag: 1, Queue: name, Drop: drop}
 	for {

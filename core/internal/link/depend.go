@@ -46,8 +46,8 @@ func (l *Links) Resolve(e *table.Entry, after []core.Ref) ([]uint64, error) {
 	return seqs, nil
 }
 
-// wouldCreateCycle reports whether one of the named jobs depends on job e, directly or through other jobs. It also returns true if
-// there are too many links to be sure.
+// wouldCreateCycle reports whether one of the named jobs depends on job e, directly or through other jobs. It also
+// returns true if there are too many links to be sure.
 func (l *Links) wouldCreateCycle(e *table.Entry, named map[uint64]bool) bool {
 	if named[e.Seq] {
 		return true
@@ -159,8 +159,9 @@ func (l *Links) StopWaiting(e *table.Entry, x *table.Optional, drop func(seq uin
 	})
 }
 
-// without removes a job from a list, and returns how many elements it examined. When a job dies, its dependents leave its list in
-// their order, so the ends come first: otherwise the list of a job with many dependents would be searched once for each of them.
+// without removes a job from a list, and returns how many elements it examined. When a job dies, its dependents leave
+// its list in their order, so the ends come first: otherwise the list of a job with many dependents would be searched
+// once for each of them.
 func without(list []uint64, seq uint64) (rest []uint64, examined int) {
 	switch n := len(list); {
 	case n == 0:

@@ -199,8 +199,8 @@ func TestResolvedDependencies(t *testing.T) {
 	}
 }
 
-// FuzzLinks submits and ends jobs with random links. Both ends of each link must agree after each step, and a job that is not broken is
-// blocked exactly while one of its dependencies is open.
+// FuzzLinks submits and ends jobs with random links. Both ends of each link must agree after each step, and a job that
+// is not broken is blocked exactly while one of its dependencies is open.
 func FuzzLinks(f *testing.F) {
 	f.Add([]byte{0, 17, 34, 51, 4, 5, 20, 7, 9})
 	f.Add([]byte("jobs wait for jobs, and parents for their children"))

@@ -7,16 +7,17 @@ import (
 	"broker/core/internal/table"
 )
 
-// Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A job is
-// closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job. If a
-// dependency ends without being done, the waiting job stays blocked and is marked broken until a client makes it ready or
-// cancels it. A dead job may be put back, so its successors continue to wait. Job.OnBroken can change this: see broken.go.
+// Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A
+// job is closed once it is finished and all its children are closed. The links are updated in the same batch as the end
+// of a job. If a dependency ends without being done, the waiting job stays blocked and is marked broken until a client
+// makes it ready or cancels it. A dead job may be put back, so its successors continue to wait. Job.OnBroken can change
+// this: see broken.go.
 //
-// The end of a dependency does not rewrite the record of a job that continues to wait: with ten thousand dependencies, the list
-// would be written ten thousand times. So the record still names dependencies that are done. After a restart, a dependency in the
-// record that is closed or gone must have been done, because any other end marks the job as broken in the same commit. Only
-// unstored jobs can be lost without being done. So the record says which dependencies are unstored, and is rewritten when they
-// end.
+// The end of a dependency does not rewrite the record of a job that continues to wait: with ten thousand dependencies,
+// the list would be written ten thousand times. So the record still names dependencies that are done. After a restart,
+// a dependency in the record that is closed or gone must have been done, because any other end marks the job as broken
+// in the same commit. Only unstored jobs can be lost without being done. So the record says which dependencies are
+// unstored, and is rewritten when they end.
 
 // Host is what links need from the machine.
 type Host interface {
@@ -111,8 +112,8 @@ func (l *Links) Closed(h uint32, success bool) {
 	}
 }
 
-// notify tells a list of waiting jobs that job p has ended. It clears the list first, because the consequences may call notify
-// again.
+// notify tells a list of waiting jobs that job p has ended. It clears the list first, because the consequences may call
+// notify again.
 func (l *Links) notify(list *[]uint64, p uint32, success bool) {
 	waiting, pred := *list, *l.table.At(p)
 	*list = nil
@@ -121,8 +122,8 @@ func (l *Links) notify(list *[]uint64, p uint32, success bool) {
 	}
 }
 
-// predecessorEnded removes pred from the dependencies of a blocked job; after the last dependency the job is unblocked, unless
-// a dependency ended without being done.
+// predecessorEnded removes pred from the dependencies of a blocked job; after the last dependency the job is unblocked,
+// unless a dependency ended without being done.
 func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	h := l.table.Handle(seq)
 	x := l.table.Optional(h)
@@ -184,24 +185,24 @@ func (l *Links) Dependents(h uint32) (seqs []uint64) {
 	return seqs
 }
 
-// Unlink removes the dependencies of a job that leaves Blocked although they are not done. The dependencies still list the
-// job. This has no effect, since they are not in Waiting, and costs less than searching long lists.
+// Unlink removes the dependencies of a job that leaves Blocked although they are not done. The dependencies still list
+// the job. This has no effect, since they are not in Waiting, and costs less than searching long lists.
 func (l *Links) Unlink(h uint32) {
 	if x := l.table.Optional(h); x != nil {
 		x.Waiting = nil
 	}
 }
 
-// Keep restores the dependencies of a job that is dead because of one of them, after Unlink. So a workflow stays together, and can be
-// retried as one; see Rejoin.
+// Keep restores the dependencies of a job that is dead because of one of them, after Unlink. So a workflow stays
+// together, and can be retried as one; see Rejoin.
 func (l *Links) Keep(h uint32, waiting []uint64) {
 	if e := l.table.At(h); e.State == core.Dead {
 		l.table.Optional(h).Waiting = waiting
 	}
 }
 
-// Rejoin is for a job that leaves the dead set: it waits again for those kept dependencies that are not dead. It reports whether there
-// are any.
+// Rejoin is for a job that leaves the dead set: it waits again for those kept dependencies that are not dead. It
+// reports whether there are any.
 func (l *Links) Rejoin(h uint32) bool {
 	x := l.table.Optional(h)
 	if x == nil {
@@ -226,7 +227,8 @@ func (l *Links) RestoreChild(x *table.Optional) {
 	}
 }
 
-// RestoreWaiting links a blocked or dead job to the jobs that it still waits for. Its record may also name jobs that were done later.
+// RestoreWaiting links a blocked or dead job to the jobs that it still waits for. Its record may also name jobs that
+// were done later.
 func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
 	waiting := x.Waiting
 	x.Waiting = nil
