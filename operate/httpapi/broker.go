@@ -20,6 +20,9 @@ type settingList struct {
 	Settings []service.Setting `json:"settings"`
 }
 
+// backupPath makes a copy of the store, with GET too.
+const backupPath = apiPath + "/backup"
+
 // backupDone is the response after a backup has completed.
 type backupDone struct {
 	Dir   string  `json:"dir"`

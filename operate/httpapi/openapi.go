@@ -96,7 +96,7 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 	if path != clusterPath {
 		h = m.s.whenReady(h)
 	}
-	if method == http.MethodGet {
+	if method == http.MethodGet && path != backupPath {
 		m.Handle(pattern, m.s.guarded(h))
 		return
 	}
