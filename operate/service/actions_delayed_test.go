@@ -1,6 +1,8 @@
 package service
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -57,5 +59,40 @@ func TestParametersOfEveryActionAreChecked(t *testing.T) {
 		if wrong.check(everyone) == nil {
 			t.Errorf("%s takes a wrong value of running", action)
 		}
+	}
+}
+
+// TestAPendingOperationIsNeverEvicted starts more operations behind a pending one than the ring has places.
+func TestAPendingOperationIsNeverEvicted(t *testing.T) {
+	t.Parallel()
+	s, e := setup(t)
+	submitMany(t, e, "q", 1)
+	sel := Selection{Filter: &JobFilter{Queues: []string{"q"}}}
+	pending, err := s.StartAction(t.Context(), everyone, Action{Action: ActionKill, Delay: time.Hour}, sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := Selection{Filter: &JobFilter{Queues: []string{"none"}}}
+	for range 2*keptOperations + 1 {
+		o, err := s.StartAction(t.Context(), everyone, Action{Action: ActionKill}, none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.WaitOperation(t.Context(), everyone, o.ID, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored := s.readRing(keptOperations, operationName); len(stored) != keptOperations ||
+		!slices.ContainsFunc(stored, func(b []byte) bool { return strings.Contains(string(b), `"id":"`+pending.ID+`"`) }) {
+		t.Errorf("the store has %d operations, or lacks %s", len(stored), pending.ID)
+	}
+	if all, err := s.Operations(everyone); err != nil || len(all) != keptOperations {
+		t.Errorf("%d operations, %v", len(all), err)
+	}
+	if _, err := s.CancelOperation(everyone, pending.ID); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.WaitOperation(t.Context(), everyone, pending.ID, time.Minute); err != nil || o.State != OpCancelled {
+		t.Errorf("%+v, %v", o, err)
 	}
 }

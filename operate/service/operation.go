@@ -136,17 +136,15 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 		cancel()
 		return Operation{}, err
 	}
-	l.last++
+	l.takeNumber()
 	o.ID, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), caller.Name(), s.Now().Time()
 	op := &operation{number: l.last, cancel: cancel, done: make(chan struct{}), view: o}
 	l.list = append(l.list, op)
-	if over := len(l.list) - keptOperations; over > 0 {
-		l.list = slices.Delete(l.list, 0, over)
-	}
 	l.mu.Unlock()
 	if err := c.committed(ctx, s.saveOperation(c, op)); err != nil {
 		cancel()
-		op.update(func(v *Operation) { v.State, v.Error = opFailed, err.Error() })
+		now := s.Now().Time()
+		op.update(func(v *Operation) { v.State, v.Error, v.FinishedAt = opFailed, err.Error(), &now })
 		return Operation{}, err
 	}
 	s.running.Go(func() { // ends with the operation; Close waits for it
@@ -155,6 +153,23 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 		s.runOperation(own, caller, op, run)
 	})
 	return op.snapshot(), nil
+}
+
+// takeNumber sets last to the next number whose place in the ring has no operation that is pending or running, and
+// removes the ended operation of that place. The loop ends: roomFor admits fewer operations than there are places.
+func (l *operations) takeNumber() {
+	for {
+		l.last++
+		place := l.last % keptOperations
+		i := slices.IndexFunc(l.list, func(op *operation) bool { return op.number%keptOperations == place })
+		if i < 0 {
+			return
+		}
+		if l.list[i].snapshot().FinishedAt != nil {
+			l.list = slices.Delete(l.list, i, i+1)
+			return
+		}
+	}
 }
 
 // roomFor refuses an operation if there are too many.
