@@ -40,16 +40,17 @@ type conn struct {
 	fd        int
 
 	phase          phase
+	heard          bool   // the peer has sent something
 	closeRequested bool   // the session asked to close
 	eof            bool   // the peer has closed its sending side
 	refusal        []byte // Refusal of the closed session
 
-	// startedIdle: no output was pending when the session was last called. The output since then is allowed, regardless of its
-	// size.
+	// startedIdle: no output was pending when the session was last called. The output since then is allowed, regardless of
+	// its size.
 	startedIdle bool
 
-	// allowance is the number of bytes by which one reply to an idle connection exceeds the output limit. It is added to the
-	// limit until no output is pending.
+	// allowance is the number of bytes by which one reply to an idle connection exceeds the output limit. It is added to
+	// the limit until no output is pending.
 	allowance int
 
 	unsent        int  // bytes of pending output at the last measurement
@@ -124,6 +125,13 @@ func (c *conn) onData(p []byte) {
 	defer c.recovered()
 	c.inTurn.Store(true)
 	defer c.inTurn.Store(false)
+	if !c.heard {
+		c.heard = true
+		if c.refusesTLS(p) {
+			c.drop()
+			return
+		}
+	}
 	c.startedIdle = c.idle()
 	switch {
 	case c.inputLeft:
@@ -142,8 +150,23 @@ func (c *conn) onData(p []byte) {
 	c.afterSession()
 }
 
-// feed offers p to the session until it takes no more or has used its share of the loop's time. It returns the number of bytes
-// taken. The first c.offered bytes of p were offered before.
+// refusesTLS reports that the first bytes on a port without TLS are a TLS handshake. No protocol begins with these
+// bytes. A session would take them for the beginning of a command and wait for its end.
+func (c *conn) refusesTLS(first []byte) bool {
+	if _, encrypted := c.transport.(*tlsTransport); encrypted || !isHandshake(first) {
+		return false
+	}
+	c.srv.log.Info().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
+		Msg("connection closed, the client uses tls on a port without tls")
+	return true
+}
+
+// isHandshake reports whether bytes begin with a TLS record of type handshake (22) and version 3 (RFC 8446, section
+// 5.1).
+func isHandshake(b []byte) bool { return len(b) > 1 && b[0] == 22 && b[1] == 3 }
+
+// feed offers p to the session until it takes no more or has used its share of the loop's time. It returns the number
+// of bytes taken. The first c.offered bytes of p were offered before.
 func (c *conn) feed(p []byte) int {
 	at, piece := 0, c.offered+feedPiece
 	c.inputLeft = false
@@ -202,8 +225,8 @@ func (c *conn) turn() {
 	c.afterSession()
 }
 
-// onHangup is called when no more input will come: the peer has closed its sending side (eof), or the connection is broken. The
-// socket is closed when onHangup returns, unless the transport has to keep it.
+// onHangup is called when no more input will come: the peer has closed its sending side (eof), or the connection is
+// broken. The socket is closed when onHangup returns, unless the transport has to keep it.
 func (c *conn) onHangup(eof bool) {
 	defer c.recovered()
 	if !eof || c.phase == lingering || c.aborted.Load() {
@@ -224,8 +247,8 @@ func (c *conn) onHangup(eof bool) {
 	c.loop.closing[c], c.loop.unread[c] = struct{}{}, struct{}{}
 }
 
-// afterSession runs after every call of the session. It sends the output that may be sent and closes the connection if the
-// session asked for that.
+// afterSession runs after every call of the session. It sends the output that may be sent and closes the connection if
+// the session asked for that.
 func (c *conn) afterSession() {
 	if c.phase == gone {
 		return

@@ -252,6 +252,21 @@ func TestGarbageInsteadOfATLSHandshakeClosesTheConnection(t *testing.T) {
 	good.want("x")
 }
 
+func TestTLSHandshakeOnAPortWithoutTLSClosesTheConnection(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.dial(t)
+	c.send("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+	c.wantEnd()
+	eventually(t, "gone", func() bool { return f.Counts()["toy"].Open == 0 })
+	later := f.dial(t)
+	later.send("echo x\n")
+	later.want("x")
+	later.send("\x16\x03\n") // not the first bytes
+	later.send("echo y\n")
+	later.want("what?", "y")
+}
+
 func TestCertificateIsReplacedAtRunTime(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
