@@ -207,7 +207,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 // Push implements frontends.Responder. The only push is the reply to the command that the session is blocked on.
 func (s *session) Push(r *core.Reply) {
 	switch {
-	case r.Tag != s.waiting.tag || r.Kind == core.Submitted:
+	case s.waiting.tag == 0 || r.Tag != s.waiting.tag || r.Kind == core.Submitted:
 	case r.Kind == core.Reading:
 		s.waiting.reading = true
 	default:
