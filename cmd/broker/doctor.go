@@ -64,7 +64,7 @@ func doctorCommand() *cobra.Command {
 		} else {
 			cli.Say(cmd.OutOrStdout(), "store %s\n", dir)
 			printContents(cmd.OutOrStdout(), x)
-			err = printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), x)
+			err = printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), dir, x)
 		}
 		if err == nil && lost {
 			return &cli.ExitError{Code: cli.ExitDamaged}
@@ -189,8 +189,8 @@ func jobsIn(q *core.QueueInfo) int {
 	return q.Ready() + q.Scheduled + q.Blocked + q.Leased + q.Retrying + q.Done + q.Dead
 }
 
-// printFindings reports damage. The error contains the exit code.
-func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
+// printFindings reports damage of the store in dir. The error contains the exit code.
+func printFindings(stdout, stderr io.Writer, dir string, x *engine.Report) error {
 	for _, o := range x.Orphans {
 		cli.Say(stdout, "leftover, harmless: %s\n", o)
 	}
@@ -204,7 +204,7 @@ func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 		cli.Say(stderr, "and %d more findings\n", x.More)
 	}
 	if !x.Sound() {
-		cli.Say(stderr, "restore the folder from a backup or an archive, or copy what can be read with broker doctor --salvage NEW-FOLDER\n")
+		cli.Say(stderr, "%s\n", engine.Remedy(dir))
 		return &cli.ExitError{Code: cli.ExitDamaged}
 	}
 	cli.Say(stdout, "no damage: every record and every body was read, and they are consistent\n")

@@ -23,6 +23,9 @@ var (
 // ErrNothingStored is returned for a broker that keeps its jobs in memory only.
 var ErrNothingStored = errors.New("durability is none: there is no store to copy")
 
+// Remedy is the advice for a damaged store in a folder.
+func Remedy(dir string) string { return store.Remedy(dir) }
+
 // IsDamage reports whether the store is damaged.
 func IsDamage(err error) bool {
 	var d *store.DamageError

@@ -178,6 +178,9 @@ func TestStoreWithOnlyItsFormatFileIsDamaged(t *testing.T) {
 	}
 	_, err = Open(small(disk))
 	wantDamage(t, err, integrity.ManifestMarker)
+	if !strings.HasSuffix(err.Error(), "broker doctor --salvage NEW-FOLDER "+testDir) {
+		t.Errorf("the message names no complete command: %v", err)
+	}
 }
 
 func TestMissingVersionIsNoticed(t *testing.T) {

@@ -24,3 +24,6 @@ var (
 
 // DamageError means that data on disk is damaged.
 type DamageError = integrity.DamageError
+
+// Remedy is the advice for a damaged store in a folder.
+func Remedy(dir string) string { return integrity.Remedy(dir) }

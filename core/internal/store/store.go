@@ -107,6 +107,10 @@ func Open(o Options) (*Store, error) {
 	}
 	s.fs = faultfs.New(o.FS, o.Dir, s.latch, compactionRoom(o.MemTableBytes))
 	if err := s.open(o); err != nil {
+		var damage *DamageError
+		if errors.As(err, &damage) {
+			damage.Dir = o.Dir
+		}
 		return nil, err
 	}
 	return s, nil
@@ -302,7 +306,7 @@ func (s *Store) damage(what string, err error) error {
 	} else if !record.IsInvalid(err) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &DamageError{Path: path, What: what, Err: plain(err)}
+	return &DamageError{Dir: s.dir, Path: path, What: what, Err: plain(err)}
 }
 
 // plain returns the cause in an error of Pebble about damage, without the internal details around it.

@@ -1,6 +1,7 @@
 package integrity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -15,20 +16,24 @@ var (
 
 // DamageError means that data on disk is damaged.
 type DamageError struct {
+	Dir  string // the folder of the store; empty: not known
 	Path string // the file, as far as known
 	What string // what was being read
 	Err  error
 }
 
-// remedy is the advice for every kind of damage.
-const remedy = "restore the folder from a backup or an archive, or copy what can be read with broker doctor --salvage NEW-FOLDER"
+// Remedy is the advice for every kind of damage of the store in a folder.
+func Remedy(dir string) string {
+	return "restore the folder from a backup or an archive, or copy what can be read with " +
+		"broker doctor --salvage NEW-FOLDER " + cmp.Or(dir, "FOLDER")
+}
 
 func (e *DamageError) Error() string {
 	where := e.Path
 	if where == "" {
 		where = "a file of the store"
 	}
-	return fmt.Sprintf("%s is damaged or missing (%s: %v); %s", where, e.What, e.Err, remedy)
+	return fmt.Sprintf("%s is damaged or missing (%s: %v); %s", where, e.What, e.Err, Remedy(e.Dir))
 }
 
 func (e *DamageError) Unwrap() error { return e.Err }
