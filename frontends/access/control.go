@@ -24,6 +24,13 @@ type Entry struct {
 	Grants          []Grant
 }
 
+// sameSecrets reports whether two entries of a name have the same credentials.
+func (e *Entry) sameSecrets(other *Entry) bool {
+	return e.TokenSHA256 == other.TokenSHA256 && e.TLSSubject == other.TLSSubject &&
+		e.FaktoryPassword == other.FaktoryPassword && e.SQSAccessKey == other.SQSAccessKey &&
+		e.SQSSecretKey == other.SQSSecretKey
+}
+
 // HashToken returns the hash of a token. Only hashes are stored.
 func HashToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
@@ -57,6 +64,7 @@ func (c *Control) Logins() *Logins {
 // table holds the principals of one load of the settings.
 type table struct {
 	byName    map[string]*Principal
+	entries   map[string]*Entry // by name
 	byToken   map[[sha256.Size]byte]*Principal
 	bySubject map[string]*Principal
 	passwords []password
@@ -74,22 +82,25 @@ type password struct {
 	principal *Principal
 }
 
-// Load replaces the entries. A principal that is no longer listed loses all rights.
+// Load replaces the entries. A Principal stands for one version of its credentials: every login, cookie and stream
+// keeps the Principal that it was admitted as. So a principal that is no longer listed, or whose credentials have
+// changed, loses all rights, and clients that show the new credentials are another Principal of that name.
 func (c *Control) Load(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.table.Load()
 	fresh := &table{
-		byName: make(map[string]*Principal), byToken: make(map[[sha256.Size]byte]*Principal),
+		byName: make(map[string]*Principal), entries: make(map[string]*Entry),
+		byToken:   make(map[[sha256.Size]byte]*Principal),
 		bySubject: make(map[string]*Principal), byKey: make(map[string]keyHolder),
 	}
 	for _, e := range entries {
 		p := newPrincipal(e.Name, e.Grants)
-		if known := old.named(e.Name); known != nil {
+		if known := old.named(e.Name); known != nil && e.sameSecrets(old.entries[e.Name]) {
 			known.grants.Store(&e.Grants)
 			p = known
 		}
-		fresh.byName[e.Name] = p
+		fresh.byName[e.Name], fresh.entries[e.Name] = p, &e
 		if e.TokenSHA256 != ([sha256.Size]byte{}) {
 			fresh.byToken[e.TokenSHA256] = p
 		}
@@ -105,7 +116,7 @@ func (c *Control) Load(entries []Entry) {
 	}
 	if old != nil {
 		for name, p := range old.byName {
-			if fresh.byName[name] == nil {
+			if fresh.byName[name] != p {
 				p.grants.Store(&[]Grant{})
 			}
 		}
@@ -141,8 +152,18 @@ func (c *Control) Default(name string) *Principal {
 	return Nobody
 }
 
-// Revoked reports whether a client was Everyone before a reload added the first principals.
-func (c *Control) Revoked(p *Principal) bool { return p == Everyone && c.Enabled() }
+// Revoked reports whether a reload has ended what a client was admitted as: it was Everyone before the first principals
+// were added, or its principal is no longer listed or has other credentials now.
+func (c *Control) Revoked(p *Principal) bool {
+	if p == Everyone {
+		return c.Enabled()
+	}
+	if c == nil || p == nil || IsReserved(p.Name()) { // no entry of the settings
+		return false
+	}
+	t := c.table.Load()
+	return t != nil && t.byName[p.Name()] != p
+}
 
 // HasPasswords reports whether a principal has a Faktory password.
 func (c *Control) HasPasswords() bool {
@@ -181,7 +202,8 @@ func (c *Control) ByToken(token string) *Principal {
 	return t.byToken[HashToken(token)]
 }
 
-// ByCertificate finds a principal by the subject of a verified certificate, else by its common name; nil if there is none.
+// ByCertificate finds a principal by the subject of a verified certificate, else by its common name; nil if there is
+// none.
 func (c *Control) ByCertificate(cert *x509.Certificate) *Principal {
 	t := c.table.Load()
 	if t == nil || cert == nil {
@@ -196,8 +218,8 @@ func (c *Control) ByCertificate(cert *x509.Certificate) *Principal {
 	return t.bySubject[cert.Subject.CommonName]
 }
 
-// ByPassword finds the principal whose Faktory password satisfies prove; nil if there is none. It tries all passwords, so that
-// the time reveals nothing.
+// ByPassword finds the principal whose Faktory password satisfies prove; nil if there is none. It tries all passwords,
+// so that the time reveals nothing.
 func (c *Control) ByPassword(prove func(password string) bool) (found *Principal) {
 	t := c.table.Load()
 	if t == nil {
