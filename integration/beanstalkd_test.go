@@ -26,6 +26,9 @@ var beanstalkdScripts = []string{
 	"put 5 0 1 1\r\na\r\nreserve\r\nreserve-with-timeout 0\r\nstats\r\nlist-tubes\r\n",
 }
 
+// ownStats is the line of stats that beanstalkd does not have.
+var ownStats = regexp.MustCompile(`(?m)^broker-version: .*\n`)
+
 // changingStats are the lines of stats that depend on more than the script; the size of a document follows from them.
 var changingStats = regexp.MustCompile(`(?m)^(OK|(pid|version|rusage-.time|uptime|binlog.*|id|hostname|os|platform|age|time-left|total-.*|current-.*|cmd-.*|job-timeouts)):? .*$`)
 
@@ -39,7 +42,7 @@ func TestBrokerRepliesAsBeanstalkdDoes(t *testing.T) {
 	addr := startBeanstalkd(t)
 	for _, script := range beanstalkdScripts {
 		want := beanstalkdReplies(t, peer.Addr, script)
-		if got := beanstalkdReplies(t, addr, script); got != want {
+		if got := ownStats.ReplaceAllString(beanstalkdReplies(t, addr, script), ""); got != want {
 			t.Errorf("to %q\n got %q\nwant %q", script, got, want)
 		}
 	}
