@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// beanstalkd only shows the next delayed, buried and ready job of a tube. All others must be found by their ids, which are
-// consecutive numbers. The importer tries ids from the last one down, until it has found all jobs that the tubes count.
+// beanstalkd only shows the next delayed, buried and ready job of a tube. All others must be found by their ids, which
+// are consecutive numbers. The importer tries ids from the last one down, until it has found all jobs that the tubes
+// count.
 
 const (
 	// idsAtOnce is the number of ids in one request.
@@ -22,8 +23,8 @@ const (
 	probeTube = "broker-import-probe"
 )
 
-// find finds the jobs that cannot be reserved: delayed and buried jobs, and ready jobs of paused tubes. If they are few among
-// very many ids, it returns only one of each tube and state.
+// find finds the jobs that cannot be reserved: delayed and buried jobs, and ready jobs of paused tubes. If they are few
+// among very many ids, it returns only one of each tube and state.
 func (b *beanstalk) find(ctx context.Context, tubes []tubeStats) ([]*beanstalkJob, error) {
 	hidden := make(map[string]bool) // "tube state"
 	want := 0
@@ -140,18 +141,30 @@ func (b *beanstalk) scan(ctx context.Context, last, want int, hidden map[string]
 	return jobs, nil
 }
 
-// moveFound moves the next found jobs. They are not reserved, so that they do not change if the import is interrupted. The jobs
-// are sorted by tube. The queue of a paused tube is paused after its first job.
+// nextFound returns the found jobs to move next, at least one. The first job of a paused tube is moved alone: it
+// creates the queue here, which pauses then. So a window ends before the first job of the next tube that is still to be
+// paused.
+func (b *beanstalk) nextFound() (jobs []*beanstalkJob, pauses bool) {
+	toPause := func(tube string) bool {
+		done, paused := b.paused[tube]
+		return paused && !done
+	}
+	if toPause(b.found[0].tube) {
+		return b.found[:1], true
+	}
+	jobs = b.found[:min(len(b.found), int(b.window))]
+	if i := slices.IndexFunc(jobs, func(j *beanstalkJob) bool { return toPause(j.tube) }); i > 0 {
+		jobs = jobs[:i]
+	}
+	return jobs, false
+}
+
+// moveFound moves the next found jobs. They are not reserved, so that they do not change if the import is interrupted.
+// The jobs are sorted by tube. The queue of a paused tube is paused after its first job.
 func (b *beanstalk) moveFound(ctx context.Context) (Batch, error) {
 	var batch Batch
 	for len(b.found) > 0 && batch.empty() {
-		n := min(len(b.found), int(b.window))
-		tube := b.found[0].tube
-		done, paused := b.paused[tube]
-		if paused && !done {
-			n = 1 // the first job creates the queue here, so that it can be paused
-		}
-		jobs := b.found[:n]
+		jobs, pauses := b.nextFound()
 		for _, j := range jobs {
 			b.send("peek %s", j.id)
 		}
@@ -169,12 +182,12 @@ func (b *beanstalk) moveFound(ctx context.Context) (Batch, error) {
 			}
 		}
 		b.window.adapt(size)
-		b.found = b.found[n:]
+		b.found = b.found[len(jobs):]
 		var err error
 		if batch, err = b.transfer(ctx, there); err != nil {
 			return batch, err
 		}
-		if paused && !done && batch.jobs() > 0 {
+		if tube := jobs[0].tube; pauses && batch.jobs() > 0 {
 			if err := b.to.PauseQueue(ctx, tube); err != nil {
 				return batch, fmt.Errorf("pause queue %s here: %w", tube, err)
 			}
