@@ -90,7 +90,7 @@ func on[In any, P interface {
 		if err := q.mayOne(roles, name); err != nil {
 			return nil, err
 		}
-		queue, err := q.front.find(name)
+		queue, err := q.find(name)
 		if err != nil {
 			return nil, err
 		}

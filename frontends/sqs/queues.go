@@ -115,36 +115,66 @@ func (f *Frontend) known(name string) *queue {
 	return f.queues[name]
 }
 
-// find returns a queue. A queue from another protocol has the default settings.
-func (f *Frontend) find(name string) (*queue, error) {
-	if q := f.known(name); q != nil {
-		return q, nil
+// find returns a queue for a request. An answer that the queue does not exist waits until that is durable, so the
+// caller must not hold changes.
+func (q *request) find(name string) (*queue, error) {
+	c := q.front.open(q.from)
+	defer c.close()
+	found, commit, err := q.front.lookup(c, name)
+	if err == nil {
+		return found, nil
 	}
-	info, err := f.inspect(name)
-	if err != nil {
+	if err := c.committed(q.ctx, commit); err != nil {
 		return nil, err
 	}
-	if info == nil {
-		return nil, noQueue()
-	}
-	at := info.KnownSince.Time().Unix()
-	return &queue{Name: name, CreatedAt: at, ModifiedAt: at}, nil
+	return nil, err
 }
 
-// inspect asks the broker for a queue; nil if it does not exist, which is durable then.
+// find returns a queue without waiting for a commit.
+func (f *Frontend) find(name string) (*queue, error) {
+	c := f.open(caller{})
+	defer c.close()
+	found, _, err := f.lookup(c, name)
+	return found, err
+}
+
+// lookup asks as a client for a queue, and returns the commit that the answer depends on. A queue from another protocol
+// has the default settings.
+func (f *Frontend) lookup(c *client, name string) (*queue, core.Commit, error) {
+	if q := f.known(name); q != nil {
+		return q, 0, nil
+	}
+	info, commit, err := f.ask(c, name)
+	if err != nil {
+		return nil, commit, err
+	}
+	if info == nil {
+		return nil, commit, noQueue()
+	}
+	at := info.KnownSince.Time().Unix()
+	return &queue{Name: name, CreatedAt: at, ModifiedAt: at}, commit, nil
+}
+
+// inspect returns what the broker knows about a queue; nil if it does not exist.
 func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 	c := f.open(caller{})
 	defer c.close()
+	info, _, err := f.ask(c, name)
+	return info, err
+}
+
+// ask is inspect as a client, with the commit that the answer depends on.
+func (f *Frontend) ask(c *client, name string) (*core.QueueInfo, core.Commit, error) {
 	replies := c.all(&core.InspectQueue{Tag: 1, Queue: f.coreName(name)})
 	for _, r := range replies {
 		switch {
 		case r.Kind == core.Queues && len(r.Queues) > 0:
-			return &r.Queues[0], nil
+			return &r.Queues[0], r.Commit, nil
 		case r.Kind == core.Failed && !errors.Is(r.Err, core.ErrNoQueue):
-			return nil, r.Err
+			return nil, r.Commit, r.Err
 		}
 	}
-	return nil, c.committed(f.ctx, latest(replies))
+	return nil, latest(replies), nil
 }
 
 // store writes a queue to the store and applies it, after some operations. The caller holds changes.
@@ -296,7 +326,7 @@ func (q *request) getQueueURL(in *getQueueURLInput) (any, error) {
 	if err := q.mayOne(anyRole, in.QueueName); err != nil {
 		return nil, err
 	}
-	if _, err := q.front.find(in.QueueName); err != nil {
+	if _, err := q.find(in.QueueName); err != nil {
 		return nil, err
 	}
 	return &queueURLOutput{q.urlOf(in.QueueName)}, nil
