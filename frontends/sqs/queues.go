@@ -118,6 +118,9 @@ func (f *Frontend) known(name string) *queue {
 // find returns a queue for a request. An answer that the queue does not exist waits until that is durable, so the
 // caller must not hold changes.
 func (q *request) find(name string) (*queue, error) {
+	if known := q.front.known(name); known != nil {
+		return known, nil
+	}
 	c := q.front.open(q.from)
 	defer c.close()
 	found, commit, err := q.front.lookup(c, name)
@@ -132,18 +135,18 @@ func (q *request) find(name string) (*queue, error) {
 
 // find returns a queue without waiting for a commit.
 func (f *Frontend) find(name string) (*queue, error) {
+	if known := f.known(name); known != nil {
+		return known, nil
+	}
 	c := f.open(caller{})
 	defer c.close()
 	found, _, err := f.lookup(c, name)
 	return found, err
 }
 
-// lookup asks as a client for a queue, and returns the commit that the answer depends on. A queue from another protocol
-// has the default settings.
+// lookup asks as a client for a queue that SQS clients have not made, and returns the commit that the answer depends
+// on. A queue from another protocol has the default settings.
 func (f *Frontend) lookup(c *client, name string) (*queue, core.Commit, error) {
-	if q := f.known(name); q != nil {
-		return q, 0, nil
-	}
 	info, commit, err := f.ask(c, name)
 	if err != nil {
 		return nil, commit, err
