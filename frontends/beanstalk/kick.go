@@ -11,9 +11,10 @@ import (
 // other connections.
 type kicking struct {
 	order  core.Order
-	bound  uint64 // number of jobs to kick at most
-	done   uint64 // number of jobs kicked
-	commit core.Commit
+	bound  uint64      // number of jobs to kick at most
+	done   uint64      // number of jobs kicked
+	commit core.Commit // of the jobs kicked
+	read   core.Commit // that the answer depends on because of what was read
 }
 
 // kickStep is the number of jobs that one turn kicks.
@@ -39,7 +40,7 @@ func (s *session) kick(p *pipeline, a *args) {
 func (s *session) newKick(bound uint64) *kicking {
 	k := &kicking{order: core.OrderDied}
 	i, commit := s.queueInfo(s.usedQueue())
-	k.commit = commit
+	k.read = commit
 	if i != nil {
 		jobs := i.Dead
 		if jobs == 0 {
@@ -69,7 +70,7 @@ func (k *kicking) step(s *session) (over bool) {
 // stop implements task: it answers with the number of jobs kicked so far.
 func (k *kicking) stop(s *session) {
 	out := s.conn.Out()
-	out.Put(appendNumber(out.Buf(), "KICKED", k.done), k.commit)
+	out.Put(appendNumber(out.Buf(), "KICKED", k.done), max(k.commit, k.read))
 }
 
 // kickSome makes the next jobs of the used tube ready. It reports whether there may be more to kick.
@@ -77,7 +78,8 @@ func (s *session) kickSome(k *kicking) bool {
 	if k.bound == 0 {
 		return false
 	}
-	found, more, _ := s.first(k.order, int(min(k.bound-k.done, kickStep))) //nolint:gosec // small
+	found, more, commit := s.first(k.order, int(min(k.bound-k.done, kickStep))) //nolint:gosec // small
+	k.read = max(k.read, commit)
 	ops := make([]core.Op, len(found))
 	for i := range found {
 		ops[i] = &core.Enqueue{Ref: core.Ref{Seq: found[i].Seq}, If: core.InState(found[i].State)}
