@@ -98,15 +98,7 @@ func TestCloseDoesNotWaitForSilentMembers(t *testing.T) {
 // keep it from starting; another address of its own does.
 func TestNodeWithAStoreTakesTheMembersFromIt(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
-	_, _, e := c.leader()
-	submit(t, e, 0, 10, 10)
-	shutdown(t, e)
-	c.caughtUp()
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c := newStoppedCluster(t)
 	own, _ := find(c.members, "n2")
 	other := Member{ID: "n4", Address: freeAddress(t)}
 	for name, list := range map[string][]Member{

@@ -52,6 +52,21 @@ func freeAddress(t *testing.T) string {
 	return ln.Addr().String()
 }
 
+// newStoppedCluster makes a cluster of three nodes that have stored jobs and are stopped.
+func newStoppedCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	shutdown(t, e)
+	c.caughtUp()
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	return c
+}
+
 // open opens one node and returns when it is a member.
 func (c *cluster) open(id string) (*Node, error) {
 	c.t.Helper()

@@ -59,15 +59,7 @@ func TestSlowLocalSnapshotClosesNoConnection(t *testing.T) {
 // starting or from being detached.
 func TestNodeStartsAfterCrashWhileSnapshotIsRemoved(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
-	_, _, e := c.leader()
-	submit(t, e, 0, 10, 10)
-	shutdown(t, e)
-	c.caughtUp()
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c := newStoppedCluster(t)
 	var left []string
 	for _, id := range []string{"n1", "n2", "n3"} {
 		for _, name := range []string{"00000000000000000000-1-1", "00000000000000000000-1-2" + unfinished} {
@@ -85,7 +77,7 @@ func TestNodeStartsAfterCrashWhileSnapshotIsRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	c.start("n1", "n2")
-	_, _, e = c.leader()
+	_, _, e := c.leader()
 	if n := jobs(t, e); n != 10 {
 		t.Errorf("%d jobs", n)
 	}
