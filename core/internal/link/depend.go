@@ -159,9 +159,9 @@ func (l *Links) StopWaiting(e *table.Entry, x *table.Optional, drop func(seq uin
 	})
 }
 
-// without removes a job from a list, and returns how many elements it examined. When a job dies, its dependents leave its
-// list in their order, so the ends come first: otherwise the list of a job with many dependents would be searched once
-// for each of them. A job that stays at the front makes each removal behind it cost the length of the list.
+// without removes a job from a list, and returns how many elements it examined. When a job dies, its dependents leave
+// its list in their order, so the ends come first: otherwise the list of a job with many dependents would be searched
+// once for each of them. A job that stays at the front makes each removal behind it cost the length of the list.
 func without(list []uint64, seq uint64) (rest []uint64, examined int) {
 	switch n := len(list); {
 	case n == 0:
