@@ -34,13 +34,13 @@ type Bucket struct {
 //	octave 0: 0 to 15 µs, each a bucket; octave n: 2^(n+3) to 2^(n+4) µs in sixteen buckets
 func bucketOf(us uint64) (octave, bucket int) {
 	if us < octaveBuckets {
-		return 0, int(us) //nolint:gosec // small
+		return 0, int(us)
 	}
 	n := bits.Len64(us) - octaveBits // from 1
 	if n >= histogramOctaves {
 		return histogramOctaves - 1, octaveBuckets - 1
 	}
-	return n, int(us>>(n-1)) - octaveBuckets //nolint:gosec // less than two octaves
+	return n, int(us>>(n-1)) - octaveBuckets
 }
 
 // bucketStart is the shortest duration of a bucket.
@@ -63,7 +63,7 @@ func (h *Histogram) Add(d time.Duration) { h.AddSpan(Instant(d / time.Microsecon
 
 // AddSpan counts the span between two instants; a negative one counts as none.
 func (h *Histogram) AddSpan(span Instant) {
-	us := uint64(max(span, 0)) //nolint:gosec // not negative
+	us := uint64(max(span, 0))
 	octave, bucket := bucketOf(us)
 	o := h.octaves[octave]
 	if o == nil {
@@ -79,7 +79,7 @@ func (h *Histogram) AddSpan(span Instant) {
 func (h *Histogram) Count() uint64 { return h.count }
 
 // Sum is the sum of all durations that were counted.
-func (h *Histogram) Sum() time.Duration { return time.Duration(h.micros) * time.Microsecond } //nolint:gosec // 292 years
+func (h *Histogram) Sum() time.Duration { return time.Duration(h.micros) * time.Microsecond }
 
 // Merge adds the counts of another histogram.
 func (h *Histogram) Merge(o *Histogram) {

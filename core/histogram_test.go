@@ -11,7 +11,7 @@ import (
 // TestHistogramErrorIsBelowFourPercent compares quantiles of the histogram with quantiles of the durations.
 func TestHistogramErrorIsBelowFourPercent(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	rng := rand.New(rand.NewPCG(1, 2))
 	var h Histogram
 	var all []time.Duration
 	for range 20_000 {
@@ -86,7 +86,7 @@ func TestHistogramsMerge(t *testing.T) {
 	}
 }
 
-func TestHistogramAddDoesNotAllocate(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestHistogramAddDoesNotAllocate(t *testing.T) {
 	var h Histogram
 	add := func() {
 		for i := range 100 {

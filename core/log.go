@@ -108,7 +108,7 @@ func decodeLogChunk(b []byte) (c LogChunk, err error) {
 		}
 		text = text[n:]
 	}
-	c.Number, c.First = uint32(numbers[0]), uint32(numbers[1]) //nolint:gosec // bounded above
+	c.Number, c.First = uint32(numbers[0]), uint32(numbers[1])
 	at := Instant(0)
 	for text != "" {
 		step, n := binary.Varint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
@@ -121,8 +121,8 @@ func decodeLogChunk(b []byte) (c LogChunk, err error) {
 			return c, errLogChunk
 		}
 		at += Instant(step)
-		c.Lines = append(c.Lines, LogLine{Number: c.First + uint32(len(c.Lines)), At: at, Text: text[n : n+int(size)]}) //nolint:gosec // few
-		text = text[n+int(size):]                                                                                       //nolint:gosec // bounded above
+		c.Lines = append(c.Lines, LogLine{Number: c.First + uint32(len(c.Lines)), At: at, Text: text[n : n+int(size)]})
+		text = text[n+int(size):]
 	}
 	return c, nil
 }
@@ -157,7 +157,7 @@ func LogLines(chunks []LogChunk, after uint32) (lines []LogLine) {
 				lines = append(lines, l)
 			}
 		}
-		next = c.First + uint32(len(c.Lines)) //nolint:gosec // few
+		next = c.First + uint32(len(c.Lines))
 	}
 	return lines
 }

@@ -39,7 +39,7 @@ func TestCutTextKeepsCharactersWhole(t *testing.T) {
 }
 
 // It measures the heap of the process, so it does not run in parallel.
-func TestCutTextDoesNotKeepTheRestInMemory(t *testing.T) { //nolint:paralleltest // see above
+func TestCutTextDoesNotKeepTheRestInMemory(t *testing.T) {
 	const long = 64 << 20
 	heap := func() uint64 {
 		var m runtime.MemStats

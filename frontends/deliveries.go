@@ -25,7 +25,7 @@ func (d *Deliveries) Add(out *Outbox, r *core.Reply) {
 // forget drops the jobs that are completely sent.
 func (d *Deliveries) forget(written uint64, unsent int) {
 	n := 0
-	for n < len(d.jobs) && d.jobs[n].end+uint64(unsent) <= written { //nolint:gosec // a length
+	for n < len(d.jobs) && d.jobs[n].end+uint64(unsent) <= written {
 		n++
 	}
 	d.jobs = d.jobs[:copy(d.jobs, d.jobs[n:])]

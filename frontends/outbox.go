@@ -70,7 +70,7 @@ func (o *Outbox) Sendable(committed core.Commit) []byte {
 
 // Sent drops the first n bytes. The loop has taken them and sends them.
 func (o *Outbox) Sent(n int) {
-	o.sent += uint64(n) //nolint:gosec // a length
+	o.sent += uint64(n)
 	if n == len(o.buf) && o.next == len(o.gates) {
 		o.buf, o.gates, o.next = o.shrunk(), o.gates[:0], 0
 		return

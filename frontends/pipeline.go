@@ -102,7 +102,7 @@ func (p *Pipeline[R]) Run(b core.Broker, client core.ClientID, s Responder[R]) {
 			s.Push(r)
 			continue
 		}
-		p.answerLocal(int(at), s) //nolint:gosec // less than a length
+		p.answerLocal(int(at), s)
 		s.Respond(&p.requests[at].request, r)
 	}
 	p.answerLocal(len(p.requests), s)

@@ -24,7 +24,7 @@ func TestARM64(t *testing.T) {
 	dir := t.TempDir()
 	program, emulated := filepath.Join(dir, "broker.arm64"), filepath.Join(dir, "broker")
 	harness.Run(t, harness.Command{Argv: []string{filepath.Join(root, "packaging/program.sh"), "arm64", program}})
-	check(t, os.WriteFile(emulated, []byte("#!/bin/sh\nexec qemu-aarch64-static '"+program+"' \"$@\"\n"), 0o700)) //nolint:gosec // a program
+	check(t, os.WriteFile(emulated, []byte("#!/bin/sh\nexec qemu-aarch64-static '"+program+"' \"$@\"\n"), 0o700))
 
 	version := harness.Run(t, harness.Command{Argv: []string{emulated, "version"}})
 	if !strings.HasSuffix(version, " linux/arm64\n") {

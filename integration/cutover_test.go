@@ -124,7 +124,7 @@ func faktoryOrderWorker(t *testing.T, address string, ran func(body string)) (se
 			if j == nil {
 				continue
 			}
-			ran(j.Args[0].(string))                                                //nolint:forcetypeassert // the producers' argument
+			ran(j.Args[0].(string))
 			if err := finishing.Ack(j.Jid); err != nil && !errors.As(err, &down) { // on another connection than it came
 				return err
 			}

@@ -292,7 +292,7 @@ func TestGearmanResultBeyondTheLimitEndsItsJob(t *testing.T) {
 	handle, _, _, _, err := w.Grab(harness.Patience)
 	check(t, err)
 	head := gearmanclient.Append(nil, gearmanclient.WorkComplete)[:8]
-	head = binary.BigEndian.AppendUint32(head, uint32(len(handle)+1+64<<20+1)) //nolint:gosec // small
+	head = binary.BigEndian.AppendUint32(head, uint32(len(handle)+1+64<<20+1))
 	wantTooLarge(t, w, append(append(head, handle...), 0))
 	p, err := c.Expect(gearmanclient.WorkFail, harness.Patience)
 	check(t, err)

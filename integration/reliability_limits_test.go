@@ -125,6 +125,6 @@ func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 func withDescriptors(t *testing.T, granted int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "few")
-	check(t, os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700)) //nolint:gosec // it is executed
+	check(t, os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700))
 	return path
 }

@@ -157,7 +157,7 @@ func bringLoopbackUp(t *testing.T) {
 	}{flags: syscall.IFF_UP | syscall.IFF_RUNNING}
 	copy(request.name[:], "lo")
 	if _, _, errno := syscall.Syscall(
-		syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)), //nolint:gosec // the kernel's interface
+		syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)),
 	); errno != 0 {
 		t.Fatal(errno)
 	}
@@ -201,7 +201,7 @@ func TestBrokerNeedsNoPrivileges(t *testing.T) {
 	dir, err := os.MkdirTemp("", "brk")
 	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	credential := &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()), NoSetGroups: true} //nolint:gosec // never negative on Linux
+	credential := &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()), NoSetGroups: true}
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		credential = &syscall.Credential{Uid: nobody, Gid: nobody}
@@ -210,7 +210,7 @@ func TestBrokerNeedsNoPrivileges(t *testing.T) {
 	program, err := os.ReadFile(harness.Binary(t)) // other users cannot read the folder in which it was built
 	check(t, err)
 	path := filepath.Join(dir, "broker")
-	check(t, os.WriteFile(path, program, 0o755)) //nolint:gosec // another user executes it
+	check(t, os.WriteFile(path, program, 0o755))
 	free := make([]string, 2)
 	for i := range free {
 		free[i], err = server.FreeAddr()

@@ -32,7 +32,7 @@ func collector(t *testing.T) (url string, spans <-chan span) {
 	decoder := harness.Collector(t)
 	received := make(chan span, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		cmd := exec.Command(decoder) //nolint:noctx // it ends with its input
+		cmd := exec.Command(decoder)
 		cmd.Stdin = r.Body
 		out, err := cmd.Output()
 		if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
@@ -90,7 +90,7 @@ func TestTracesCrossProtocols(t *testing.T) {
 
 func metricsOf(t *testing.T, b *harness.Broker) string {
 	t.Helper()
-	resp, err := http.Get("http://" + b.HTTP + "/metrics") //nolint:noctx // the harness ends the broker
+	resp, err := http.Get("http://" + b.HTTP + "/metrics")
 	check(t, err)
 	defer func() { _ = resp.Body.Close() }() // it was read
 	text, err := io.ReadAll(resp.Body)

@@ -88,7 +88,7 @@ func restore(cmd *cobra.Command, from, to, at string) error {
 		o.At = core.InstantOf(moment)
 	}
 	bar := cli.NewBar(cmd, -1, cli.BarKeys)
-	o.Progress = func(entries uint64) { _ = bar.Set64(int64(entries)) } //nolint:gosec // only shows
+	o.Progress = func(entries uint64) { _ = bar.Set64(int64(entries)) }
 	r, err := archive.Restore(cmd.Context(), o)
 	_ = bar.Finish() // only shows
 	switch {
@@ -129,8 +129,8 @@ type archiveRange struct {
 // checkArchive runs doctor on an archive.
 func checkArchive(cmd *cobra.Command, dir string, asJSON bool) error {
 	bar := cli.NewBar(cmd, -1, cli.BarKeys)
-	x, err := archive.Check(cmd.Context(), dir, func(entries uint64) { _ = bar.Set64(int64(entries)) }) //nolint:gosec // only shows
-	_ = bar.Finish()                                                                                    // only shows
+	x, err := archive.Check(cmd.Context(), dir, func(entries uint64) { _ = bar.Set64(int64(entries)) })
+	_ = bar.Finish() // only shows
 	if err != nil {
 		return cli.Failed(err)
 	}
@@ -155,7 +155,7 @@ func printArchive(cmd *cobra.Command, a *archiveReport) {
 	out := cmd.OutOrStdout()
 	cli.Say(out, "archive %s\n%d bytes\n", a.Archive, a.Bytes)
 	for _, r := range a.Ranges {
-		cli.Say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)), counted(uint64(r.BaseCopies), "base copy", "base copies"), //nolint:gosec // a count
+		cli.Say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)), counted(uint64(r.BaseCopies), "base copy", "base copies"),
 			counted(r.Commits, "commit", "commits"))
 	}
 	for _, d := range a.Damage {

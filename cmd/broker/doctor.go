@@ -54,8 +54,8 @@ func doctorCommand() *cobra.Command {
 			dir = *salvage
 		}
 		bar := cli.NewBar(cmd, -1, cli.BarKeys)
-		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
-		_ = bar.Finish()                                                                                    // only shows
+		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) })
+		_ = bar.Finish() // only shows
 		if err := unreadable(err); err != nil {
 			return err
 		}
@@ -77,8 +77,8 @@ func doctorCommand() *cobra.Command {
 // salvageStore copies the readable part of a damaged store, and reports whether data is lost.
 func salvageStore(cmd *cobra.Command, from, to string) (lost bool, err error) {
 	bar := cli.NewBar(cmd, -1, cli.BarKeys)
-	v, err := engine.Salvage(cmd.Context(), from, to, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
-	_ = bar.Finish()                                                                                         // only shows
+	v, err := engine.Salvage(cmd.Context(), from, to, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) })
+	_ = bar.Finish() // only shows
 	if err := unreadable(err); err != nil {
 		return false, err
 	}

@@ -28,7 +28,7 @@ func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 		core.PolicyOfQueue: {config.QueuePolicy, c.QueuePolicies},
 		core.PolicyOfType:  {config.TypePolicy, c.TypePolicies},
 	} {
-		scope := core.PolicyScope(scope) //nolint:gosec // two scopes
+		scope := core.PolicyScope(scope)
 		for i, row := range list.rows {
 			at := fmt.Sprintf("%s[%d]", list.name, i)
 			set, _, err := policytext.Parse(at, row.Members)

@@ -176,7 +176,7 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 // openSwitch prepares for queues to be cut over. Without a broker it is nil.
 func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*switchover.Switch, error) {
 	if f.to == "" {
-		return nil, nil //nolint:nilnil // a switch is optional
+		return nil, nil
 	}
 	s, err := switchover.NewSwitch(switchover.Options{
 		Protocol: f.protocol, Server: f.upstream, Broker: f.to, Password: cmp.Or(f.password, os.Getenv("FAKTORY_PASSWORD")),

@@ -34,7 +34,7 @@ func testCommand() *cobra.Command {
 	addressFlags(cmd, config.ListenerNames())
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		number := rand.Uint64N(1_000_000) //nolint:gosec // any number works
+		number := rand.Uint64N(1_000_000)
 		if seed.text != "" {
 			var err error
 			if number, err = strconv.ParseUint(seed.text, 10, 64); err != nil {

@@ -60,5 +60,5 @@ func setGCPercent() {
 
 // gcPercent is the percentage by which a heap may grow before it is collected.
 func gcPercent(live uint64) int {
-	return int(max(minGCPercent, 100*garbageBytes/max(live, minLiveBytes))) //nolint:gosec // at most 1200
+	return int(max(minGCPercent, 100*garbageBytes/max(live, minLiveBytes)))
 }

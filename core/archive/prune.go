@@ -112,10 +112,10 @@ func removeIncomplete(dir, writing string, now core.Instant) (removed int) {
 func totalBytes(all []*timeline) (n uint64) {
 	for _, t := range all {
 		for _, b := range t.bases {
-			n += uint64(b.bytes) //nolint:gosec // a size
+			n += uint64(b.bytes)
 		}
 		for _, g := range t.segs {
-			n += uint64(g.bytes) //nolint:gosec // a size
+			n += uint64(g.bytes)
 		}
 	}
 	return n

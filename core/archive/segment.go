@@ -26,14 +26,14 @@ func appendFrame(dst []byte, e *record.Entry) []byte {
 	dst = append(dst, make([]byte, frameHead)...)
 	dst = record.AppendEntry(dst, e)
 	entry := dst[start+frameHead:]
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(entry))) //nolint:gosec // at most record.MaxBatchBytes
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(entry)))
 	binary.BigEndian.PutUint32(dst[start+4:], crc32.Checksum(entry, castagnoli))
 	return dst
 }
 
 // appendRaw is appendFrame for an entry that is encoded already.
 func appendRaw(dst, entry []byte) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(entry))) //nolint:gosec // at most record.MaxBatchBytes
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(entry)))
 	dst = binary.BigEndian.AppendUint32(dst, crc32.Checksum(entry, castagnoli))
 	return append(dst, entry...)
 }

@@ -15,5 +15,5 @@ func LiveBytes() int64 {
 	runtime.GC()
 	runtime.GC() // frees objects that the first run finalized
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // fits
+	return int64(m.HeapAlloc)
 }

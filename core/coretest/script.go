@@ -109,7 +109,7 @@ const (
 
 func readScript(t *testing.T, file string) []*section {
 	t.Helper()
-	data, err := os.ReadFile(file) //nolint:gosec // a test's own file
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func writeScript(t *testing.T, file string, all []*section) {
 			}
 		}
 	}
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil { //nolint:gosec // readable by all
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -61,7 +61,7 @@ func (l *lives) run(t *testing.T, watch core.Watch, between func()) {
 	l.w.Flush()
 }
 
-func TestAllocationsPerJob(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestAllocationsPerJob(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		durability engine.Durability

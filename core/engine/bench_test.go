@@ -57,7 +57,7 @@ func BenchmarkNewQueue(b *testing.B) {
 			ops, replies := make([]core.Op, 1), []core.Reply(nil)
 			b.ReportAllocs()
 			for n := range b.N {
-				queue := fmt.Sprintf("reply-%010d", uint32(n)*scatter) //nolint:gosec // it may wrap around
+				queue := fmt.Sprintf("reply-%010d", uint32(n)*scatter)
 				ops[0] = &core.Submit{Job: &core.Job{Queue: queue, Body: []byte{1}, Origin: core.Gearman}}
 				replies = e.Do(client, ops, replies[:0])
 			}

@@ -23,7 +23,7 @@ type cut struct {
 func cutAt(disk *storetest.Disk, n, keep int, committed func() core.Commit) func() *cut {
 	var mu sync.Mutex
 	var c *cut
-	rng := rand.New(rand.NewPCG(uint64(n), uint64(keep))) //nolint:gosec // repeatable
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(keep)))
 	disk.Before(func(write bool) error {
 		if !write {
 			return nil

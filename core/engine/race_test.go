@@ -199,7 +199,7 @@ func (c *crowd) administrate() {
 		q := fmt.Sprint("q", n%3)
 		c.Do(m.id, []core.Op{
 			&core.PauseQueue{Queue: q, Paused: true}, &core.ListJobs{Limit: 20}, &core.ListQueues{}, &core.ReadStats{},
-			&core.PutLimit{Limit: core.QueueLimit{Queue: q, Throttle: core.Throttle{Leased: uint32(n%4 + 1)}}}, //nolint:gosec // small
+			&core.PutLimit{Limit: core.QueueLimit{Queue: q, Throttle: core.Throttle{Leased: uint32(n%4 + 1)}}},
 			&core.PauseQueue{Queue: q},
 		}, nil)
 		timer := time.NewTimer(time.Millisecond)

@@ -165,7 +165,7 @@ func readBackoff(p *core.JobPolicy, field string, value json.RawMessage) (err er
 		known = false
 		for kind, name := range backoffKinds {
 			if name == rule.Kind {
-				p.Backoff.Kind, known = core.BackoffKind(kind), true //nolint:gosec // an index of three
+				p.Backoff.Kind, known = core.BackoffKind(kind), true
 			}
 		}
 	}

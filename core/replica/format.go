@@ -43,7 +43,7 @@ func (n *Node) raiseFormat(all map[string]*Status) {
 		return
 	}
 	if lowest := n.readByAll(all); lowest > max(1, int(j.format.Load())) {
-		j.format.Store(int32(lowest)) //nolint:gosec // at most record.NewestFormat
+		j.format.Store(int32(lowest))
 		n.log.Info("all nodes read a newer format; new entries use it, and older programs are refused", "format", lowest)
 	}
 }

@@ -55,7 +55,7 @@ func (j *journal) Append(e *record.Entry) error {
 		j.buf = nil
 	}
 	j.chain = chain
-	j.committedFormat.Store(int32(e.Format)) //nolint:gosec // at most record.NewestFormat
+	j.committedFormat.Store(int32(e.Format))
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 	}
 	at := n.store.Load().Position()
 	j := &journal{raft: n.raft, epoch: term, chain: at.Chain, over: make(chan struct{})}
-	j.format.Store(int32(n.firstFormat(at.Format))) //nolint:gosec // at most record.NewestFormat
+	j.format.Store(int32(n.firstFormat(at.Format)))
 	return j, at, j.Append(&record.Entry{
 		Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
 	})

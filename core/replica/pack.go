@@ -59,7 +59,7 @@ func pack(w io.Writer, dir string, files []packFile) error {
 	for _, f := range files {
 		_ = out.WriteByte(byte(len(f.name)))
 		_, _ = out.WriteString(f.name)
-		_, _ = out.Write(binary.BigEndian.AppendUint64(nil, uint64(f.size))) //nolint:gosec // a size
+		_, _ = out.Write(binary.BigEndian.AppendUint64(nil, uint64(f.size)))
 		sum, err := packOne(out, filepath.Join(dir, f.name), f.size)
 		if err != nil {
 			return err

@@ -60,7 +60,7 @@ func writeFrame(w io.Writer, prefix string, v any) error {
 	if err != nil {
 		return err
 	}
-	frame := binary.BigEndian.AppendUint32([]byte(prefix), uint32(len(body))) //nolint:gosec // far below
+	frame := binary.BigEndian.AppendUint32([]byte(prefix), uint32(len(body)))
 	_, err = w.Write(append(frame, body...))
 	return err
 }

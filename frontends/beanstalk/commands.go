@@ -331,4 +331,4 @@ func (s *session) quit(p *pipeline, _ *args) {
 }
 
 // seconds converts a duration of the protocol.
-func seconds(n uint64) time.Duration { return time.Duration(n) * time.Second } //nolint:gosec // at most 32 bits
+func seconds(n uint64) time.Duration { return time.Duration(n) * time.Second }

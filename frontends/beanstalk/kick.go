@@ -78,7 +78,7 @@ func (s *session) kickSome(k *kicking) bool {
 	if k.bound == 0 {
 		return false
 	}
-	found, more, commit := s.first(k.order, int(min(k.bound-k.done, kickStep))) //nolint:gosec // small
+	found, more, commit := s.first(k.order, int(min(k.bound-k.done, kickStep)))
 	k.read = max(k.read, commit)
 	ops := make([]core.Op, len(found))
 	for i := range found {

@@ -15,11 +15,11 @@ import (
 const usualPri = 1024
 
 // priorityOf converts a pri to a priority of the core.
-func priorityOf(pri uint64) int64 { return usualPri - int64(pri) } //nolint:gosec // 32 bits
+func priorityOf(pri uint64) int64 { return usualPri - int64(pri) }
 
 // priOf converts the priority of a job of any protocol to a pri.
 func priOf(priority int64) uint64 {
-	return uint64(min(max(usualPri-priority, 0), math.MaxUint32)) //nolint:gosec // not negative
+	return uint64(min(max(usualPri-priority, 0), math.MaxUint32))
 }
 
 // newJob makes the job of a put.

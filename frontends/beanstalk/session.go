@@ -79,8 +79,8 @@ func (s *session) Feed(in []byte) int {
 func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	s.needed = 0
 	if s.skip > 0 {
-		used = int(min(s.skip, uint64(len(in)))) //nolint:gosec // a length
-		s.skip -= uint64(used)                   //nolint:gosec // a length
+		used = int(min(s.skip, uint64(len(in))))
+		s.skip -= uint64(used)
 		return used, s.skip == 0
 	}
 	line, n := cutLine(in, min(s.scanned, len(in)))
@@ -158,13 +158,13 @@ func (s *session) put(p *pipeline, rest []byte, n int, in []byte) (used int, mor
 		}
 		return n, true
 	}
-	if size > uint64(s.front.opts.MaxBodyBytes) { //nolint:gosec // positive
+	if size > uint64(s.front.opts.MaxBodyBytes) {
 		s.count(verbPut)
 		p.say(tooBig)
 		s.skip = size + uint64(len(crlf))
 		return n, true
 	}
-	end := n + int(size) //nolint:gosec // bounded above
+	end := n + int(size)
 	if len(in) < end+len(crlf) {
 		s.needed = end + len(crlf)
 		return 0, false

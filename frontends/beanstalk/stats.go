@@ -35,7 +35,7 @@ func stateOf(state core.State) string {
 }
 
 // wholeSeconds rounds a duration down to seconds, at least zero.
-func wholeSeconds(d time.Duration) uint64 { return uint64(max(d, 0) / time.Second) } //nolint:gosec // not negative
+func wholeSeconds(d time.Duration) uint64 { return uint64(max(d, 0) / time.Second) }
 
 func answerStatsJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	i := r.Info

@@ -17,7 +17,7 @@ func (d *dictionary) text(key, value string) {
 func (d *dictionary) number(key string, n uint64) { d.text(key, strconv.FormatUint(n, 10)) }
 
 // count is number for values that are never negative.
-func (d *dictionary) count(key string, n int) { d.number(key, uint64(max(n, 0))) } //nolint:gosec // not negative
+func (d *dictionary) count(key string, n int) { d.number(key, uint64(max(n, 0))) }
 
 // name is text for the name of a tube.
 func (d *dictionary) name(key, value string) { d.text(key, quoted(value)) }

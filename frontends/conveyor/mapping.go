@@ -38,10 +38,10 @@ func (f *Frontend) jobOf(e *envelope, namespace, queue string) *core.Job {
 		MaxFails: maxFails, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndAttempt,
 	}
 	if e.maxRetries > 0 {
-		j.MaxFails, j.Own = uint32(e.maxRetries), core.PolicyMaxFails //nolint:gosec // an int32
+		j.MaxFails, j.Own = uint32(e.maxRetries), core.PolicyMaxFails
 	}
 	if e.retry > 0 {
-		j.PriorFails = uint32(e.retry) //nolint:gosec // an int32
+		j.PriorFails = uint32(e.retry)
 	}
 	j.MaxFails = max(j.MaxFails, j.PriorFails+1)
 	j.ReadyAt = core.InstantOf(e.runAt)

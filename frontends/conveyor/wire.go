@@ -77,9 +77,9 @@ func (e *envelope) set(number protowire.Number, kind protowire.Type, value []byt
 		n, _ := protowire.ConsumeVarint(value)
 		switch number { //nolint:exhaustive // the fields that are read
 		case fieldRetry:
-			e.retry = int64(int32(n)) //nolint:gosec // as protobuf reads an int32
+			e.retry = int64(int32(n))
 		case fieldMaxRetries:
-			e.maxRetries = int64(int32(n)) //nolint:gosec // as protobuf reads an int32
+			e.maxRetries = int64(int32(n))
 		}
 	}
 	return nil
@@ -119,9 +119,9 @@ func parseTimestamp(b []byte) (time.Time, error) {
 			v, _ := protowire.ConsumeVarint(b[n:])
 			switch number { //nolint:exhaustive // the fields that are read
 			case fieldSeconds:
-				seconds = int64(v) //nolint:gosec // as protobuf reads an int64
+				seconds = int64(v)
 			case fieldNanos:
-				nanos = int64(int32(v)) //nolint:gosec // as protobuf reads an int32
+				nanos = int64(int32(v))
 			}
 		}
 		b = b[n+size:]

@@ -102,7 +102,7 @@ func (r *recordConn) pending() (bytes int, failed bool) {
 // forgetWritten forgets the pieces that are written. It returns the size of the backlog, and whether writing has failed.
 func (r *recordConn) forgetWritten() (rest int, failed bool) {
 	rest, failed = r.backlog.state()
-	written := r.total - uint64(rest+len(r.records)) //nolint:gosec // not negative
+	written := r.total - uint64(rest+len(r.records))
 	done := 0
 	for done < len(r.pieces) && r.pieces[done].end <= written {
 		r.unwritten -= r.pieces[done].bytes
@@ -158,7 +158,7 @@ func (r *recordConn) write() error {
 // writeNow writes as many records as the socket takes at once. It returns true, since the caller must not wait for the socket.
 func (r *recordConn) writeNow(fd uintptr) bool {
 	for r.taken < len(r.records) {
-		n, err := syscall.Write(int(fd), r.records[r.taken:]) //nolint:gosec // a descriptor
+		n, err := syscall.Write(int(fd), r.records[r.taken:])
 		switch {
 		case err == nil:
 			r.taken += n

@@ -10,7 +10,7 @@ import (
 )
 
 // Limits the allocations of each request. Allocation counts are stable across machines; times are not.
-func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestAllocationsOfAJob(t *testing.T) {
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60
 	body := strings.Repeat("x", 256)

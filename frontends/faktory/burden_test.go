@@ -17,7 +17,7 @@ func allocated(do func()) int {
 	runtime.ReadMemStats(&before)
 	do()
 	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // a test's
+	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
 // many returns a JSON array of n values.
@@ -26,7 +26,7 @@ func many(value string, n int) string {
 }
 
 // Memory is bounded by about one copy of the line, whether the line is refused or not.
-func TestLongLinesTakeBoundedMemory(t *testing.T) { //nolint:paralleltest // it counts bytes
+func TestLongLinesTakeBoundedMemory(t *testing.T) {
 	const n = 1 << 20
 	for name, text := range map[string]string{
 		"not JSON":                 unit(`"args":`+many("[]", n)) + "x",

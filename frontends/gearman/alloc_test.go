@@ -12,7 +12,7 @@ import (
 )
 
 // Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are not.
-func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestAllocationsOfAJob(t *testing.T) {
 	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
 	const together, rounds = 64, 60
 	body, unique := strings.Repeat("x", 256), "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a"

@@ -163,7 +163,7 @@ func encodeAgain(t *testing.T, in []byte) {
 }
 
 // A packet that arrives byte by byte does not allocate. Each byte searches at most the fields before the workload.
-func TestPacketInPiecesDoesNotAllocate(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestPacketInPiecesDoesNotAllocate(t *testing.T) {
 	const maxBody = 1 << 20
 	in := request(packet.SubmitJobBg, "f", strings.Repeat("u", 60), strings.Repeat("x", maxBody))
 	const pieces, ofOthers = 20_000, 10 // the runtime allocates too now and then

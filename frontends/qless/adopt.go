@@ -124,7 +124,7 @@ func (t *tx) syncFields(j *job, n *found) {
 	if name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace); ok && t.before[j].broker.queue != "" && t.before[j].broker.queue != i.Queue {
 		for kind, p := range j.places {
 			if p.in && p.queue != name {
-				t.enter(j, setKind(kind), name, p.score) //nolint:gosec // an index of a small array
+				t.enter(j, setKind(kind), name, p.score)
 			}
 		}
 		j.queue = name

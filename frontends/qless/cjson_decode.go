@@ -355,7 +355,7 @@ func hex4(s string) (code rune, ok bool) {
 		if d >= 16 {
 			d -= 6
 		}
-		code = code<<4 | rune(d) //nolint:gosec // below 16
+		code = code<<4 | rune(d)
 	}
 	return code, true
 }

@@ -22,7 +22,7 @@ func newEncoder() *encoder { return &encoder{b: []byte{docVersion}} }
 func (e *encoder) uint(n uint64) { e.b = binary.AppendUvarint(e.b, n) }
 func (e *encoder) byte(b byte)   { e.b = append(e.b, b) }
 func (e *encoder) num(f float64) { e.uint(bits.ReverseBytes64(math.Float64bits(f))) }
-func (e *encoder) size(n int)    { e.uint(uint64(n)) } //nolint:gosec // a length
+func (e *encoder) size(n int)    { e.uint(uint64(n)) }
 
 func (e *encoder) text(s string) {
 	e.size(len(s))
@@ -103,7 +103,7 @@ func (d *decoder) size() int {
 		d.bad = true
 		return 0
 	}
-	return int(n) //nolint:gosec // bounded above
+	return int(n)
 }
 
 func (d *decoder) text() string { return d.take(d.size()) }
@@ -140,7 +140,7 @@ func (d *decoder) close() error {
 // states by their codes, which are stored on disk.
 var states = [...]string{"", waiting, scheduled, depends, running, stalled, failed, complete}
 
-func stateCode(state string) byte { return byte(slices.Index(states[:], state)) } //nolint:gosec // few
+func stateCode(state string) byte { return byte(slices.Index(states[:], state)) }
 
 func (d *decoder) state() string {
 	if i := int(d.byte()); i < len(states) {
@@ -294,5 +294,5 @@ func (d *decoder) bucket() int {
 		d.bad = true
 		return 0
 	}
-	return int(n) //nolint:gosec // bounded above
+	return int(n)
 }

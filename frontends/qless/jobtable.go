@@ -143,7 +143,7 @@ func (b *brokerJob) append(e *encoder) {
 	if b.seq != 0 {
 		e.byte(stateCode(b.state))
 		e.flags(b.leased, b.foreignWorker)
-		e.uint(uint64(b.readyAt)) //nolint:gosec // an instant is not negative
+		e.uint(uint64(b.readyAt))
 		e.uint(uint64(b.epoch))
 		e.num(float64(b.priority))
 		e.text(b.queue)
@@ -170,7 +170,7 @@ func (b *brokerJob) read(d *decoder) {
 	}
 	b.state = d.state()
 	d.flags(&b.leased, &b.foreignWorker)
-	b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
+	b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint())
 	b.priority = int64(d.num())
 	b.queue, b.worker, b.after = d.name(), d.name(), d.list()
 }

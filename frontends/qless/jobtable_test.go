@@ -60,7 +60,7 @@ func TestAWaitingJobTakesFewBytes(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
 	c.call("put", "1700000000.25", "me", "queue", "jid", "module.Klass", `{"user":1}`, "0")
-	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	f := s.Front.(*Frontend)
 	if n := len(f.model.jobs.packed["jid"]); n == 0 || n > 150 {
 		t.Errorf("a waiting job with 10 bytes of data takes %d bytes", n)
 	}
@@ -69,7 +69,7 @@ func TestAWaitingJobTakesFewBytes(t *testing.T) {
 func TestCommandsPackTheJobsThatTheyOpen(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
-	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	f := s.Front.(*Frontend)
 	for i := range 20 {
 		c.call("put", "1", "me", "q", strconv.Itoa(i), "K", "{}", "0")
 	}

@@ -36,7 +36,7 @@ func TestRecurringJobReplacesJobWithTheSameJID(t *testing.T) {
 			if !strings.Contains(got, `"jid":"r-1"`) || !strings.Contains(got, `"klass":"R"`) || !strings.Contains(got, `"worker":"w2"`) {
 				t.Errorf("pop: %s", got)
 			}
-			f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+			f := s.Front.(*Frontend)
 			info := f.one(&core.Inspect{Ref: core.Ref{ID: "r-1"}}).Info
 			if info == nil || info.State != core.Leased || info.Queue != "q" || info.Worker != "w2" {
 				t.Errorf("the broker's job: %+v", info)
@@ -50,7 +50,7 @@ func TestRecurringJobReplacesJobWithTheSameJID(t *testing.T) {
 func TestRefusedCallIsUndoneInTheBroker(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
-	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	f := s.Front.(*Frontend)
 	c.call("put", "1", "me", "q", "first", "K", "{}", "5000")
 	f.one(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: core.MaxAtomic + 200}})
 	c.call("recur", "1", "q", "r", "K", "{}", "interval", "1", "0")
@@ -70,7 +70,7 @@ func TestFlushRemovesJobsOfOtherProtocols(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, started(Options{AllowFlush: true}), frontendtest.InMemory)
 	c := dial(t, s)
-	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by started
+	f := s.Front.(*Frontend)
 	c.want(":0", "length", "1", "q")
 	f.broker.Do(f.broker.Open(core.ClientOptions{Protocol: core.HTTP}), []core.Op{&core.Submit{Job: &core.Job{ID: "other", Queue: "q", Type: "q"}}}, nil)
 	if got := c.do("FLUSHDB"); got != "OK" {
@@ -84,7 +84,7 @@ func TestFlushRemovesJobsOfOtherProtocols(t *testing.T) {
 func TestBlockedJobsOfOtherProtocolsKeepTheirDependencies(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t)
-	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	f := s.Front.(*Frontend)
 	client := f.broker.Open(core.ClientOptions{Protocol: core.HTTP})
 	for _, j := range []*core.Job{{ID: "first", Queue: "q"}, {ID: "second", Queue: "q", After: []uint64{1}}, {ID: "third", Queue: "q", After: []uint64{1}, OnBroken: core.BrokenFails}} {
 		j.Origin = core.HTTP
@@ -94,7 +94,7 @@ func TestBlockedJobsOfOtherProtocolsKeepTheirDependencies(t *testing.T) {
 	}
 	blocked := func(when string) {
 		t.Helper()
-		f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+		f := s.Front.(*Frontend)
 		for _, id := range []string{"second", "third"} {
 			if i := f.one(&core.Inspect{Ref: core.Ref{ID: id}}).Info; i == nil || i.State != core.Blocked || len(i.Waiting) != 1 {
 				t.Errorf("%s: %s is %+v", when, id, i)

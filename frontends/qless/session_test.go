@@ -2,7 +2,7 @@ package qless
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // names of scripts
+	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -22,7 +22,7 @@ import (
 const scriptStart = "-- Current SHA: 0123456789abcdef0123456789abcdef01234567\n-- This is a generated file\nreturn 1\n"
 
 var scriptSHA = func() string {
-	sum := sha1.Sum([]byte(scriptStart)) //nolint:gosec // as above
+	sum := sha1.Sum([]byte(scriptStart))
 	return hex.EncodeToString(sum[:])
 }()
 
@@ -148,7 +148,7 @@ var dialect = frontendtest.Dialect{
 		if err != nil {
 			panic(err)
 		}
-		return frontendtest.Leased{ID: jobs[0].Jid, Queue: jobs[0].Queue, Body: body.(string)}, true //nolint:forcetypeassert // SubmitRequest
+		return frontendtest.Leased{ID: jobs[0].Jid, Queue: jobs[0].Queue, Body: body.(string)}, true
 	},
 	Complete: func(c *frontendtest.Client, job frontendtest.Leased) {
 		c.SendBytes(request("EVALSHA", scriptSHA, "0", "complete", "1000", job.ID, "w", job.Queue, "{}"))
@@ -356,7 +356,7 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 func TestTransactionRunsItsCommandsInOrder(t *testing.T) {
 	t.Parallel()
 	s, c := setup(t, frontendtest.InMemory)
-	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	f := s.Front.(*Frontend)
 	c.do("MULTI")
 	c.call("put", "1", "me", "q", "a", "K", "{}", "0")
 	c.do("ZCARD", "ql:q:q-work")

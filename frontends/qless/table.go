@@ -36,7 +36,7 @@ func newTable(members int) *table {
 func (t *table) resize(members int) {
 	size := 0
 	if members > 0 {
-		size = 1 << bits.Len(uint(members-1)) //nolint:gosec // positive
+		size = 1 << bits.Len(uint(members-1))
 	}
 	old := t.nodes
 	t.nodes, t.free = make([]node, size), size
@@ -52,7 +52,7 @@ func (t *table) mainPosition(key string) int { return int(luaHash(key)) & (len(t
 
 // luaHash is the string hash of Redis's Lua. It covers all bytes, the last one first.
 func luaHash(s string) uint32 {
-	h := uint32(len(s)) //nolint:gosec // Lua truncates it too
+	h := uint32(len(s))
 	for i := len(s) - 1; i >= 0; i-- {
 		h ^= h<<5 + h>>2 + uint32(s[i])
 	}
@@ -136,7 +136,7 @@ func (t *table) freeNode() int {
 func object(pairs ...any) *table {
 	t := newTable(fieldCount(len(pairs) / 2))
 	for i := 0; i < len(pairs); i += 2 {
-		t.set(pairs[i].(string), pairs[i+1]) //nolint:forcetypeassert // a constant of the caller
+		t.set(pairs[i].(string), pairs[i+1])
 	}
 	return t
 }

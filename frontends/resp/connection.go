@@ -148,7 +148,7 @@ func (c *Connection) ClientCommand(b []byte, args []string) ([]byte, core.Commit
 		}
 		return redcon.AppendBulkString(b, c.name), 0
 	case "id":
-		return redcon.AppendInt(b, int64(c.Client)), 0 //nolint:gosec // small
+		return redcon.AppendInt(b, int64(c.Client)), 0
 	}
 	return OK(b)
 }

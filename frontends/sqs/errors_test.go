@@ -2,7 +2,7 @@ package sqs
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // as the protocol has it
+	"crypto/md5"
 	"encoding/base64"
 	"errors"
 	"fmt"

@@ -39,7 +39,7 @@ type Frontend struct {
 	changes  sync.Mutex // held while queues are changed, before mu
 	attempts attempts
 
-	ctx  context.Context //nolint:containedctx // of the goroutines that move messages
+	ctx  context.Context // of the goroutines that move messages
 	stop context.CancelFunc
 	done sync.WaitGroup
 }

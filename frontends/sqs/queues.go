@@ -220,7 +220,7 @@ func (f *Frontend) redriveRule(of, changed *queue) core.Op {
 	if to == "" || to == of.Name {
 		return op
 	}
-	op.Rule = core.SpentRule{Leases: uint32(of.redrive.most), To: f.coreName(to), FromMove: of.FIFO} //nolint:gosec // checked when it was set
+	op.Rule = core.SpentRule{Leases: uint32(of.redrive.most), To: f.coreName(to), FromMove: of.FIFO}
 	if to == changed.Name {
 		op.Rule.ExpiresIn = seconds(changed.number(retentionPeriod))
 	} else if dead, err := f.find(to); err == nil {

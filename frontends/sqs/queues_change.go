@@ -38,7 +38,7 @@ func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, er
 	if before := of.number(retentionPeriod); fresh.number(retentionPeriod) != before {
 		return nil, q.retain(fresh)
 	}
-	return nil, nil //nolint:nilnil // the action has no result
+	return nil, nil
 }
 
 // change changes a queue and waits for the commit.

@@ -43,7 +43,7 @@ func (f *Frontend) Server() *http.Server {
 // request is a request in progress.
 type request struct {
 	front *Frontend
-	ctx   context.Context //nolint:containedctx // a request is its context
+	ctx   context.Context
 	wire  *wireRequest
 	from  caller
 	host  string // start of queue URLs

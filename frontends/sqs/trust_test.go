@@ -83,7 +83,7 @@ func allocated(fn func()) uint64 {
 }
 
 // It measures the allocations of the process, so it does not run in parallel.
-func TestRequestOfManySmallPartsIsRefusedWithLittleMemory(t *testing.T) { //nolint:paralleltest // see above
+func TestRequestOfManySmallPartsIsRefusedWithLittleMemory(t *testing.T) {
 	f := setup(t)
 	url := f.create("q")
 	var form strings.Builder
@@ -298,7 +298,7 @@ func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 }
 
 // It measures the allocations of the process, so it does not run in parallel.
-func TestMemoryOfARequestGrowsWithReceivedBytes(t *testing.T) { //nolint:paralleltest // see above
+func TestMemoryOfARequestGrowsWithReceivedBytes(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader("x"))
 	r.ContentLength = maxRequestBytes
 	if took := allocated(func() { _, _ = readBody(r) }); took > maxRequestBytes/2 { // what is read does not matter

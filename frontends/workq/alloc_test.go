@@ -11,7 +11,7 @@ import (
 )
 
 // Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are not.
-func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestAllocationsOfAJob(t *testing.T) {
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60
 	body := strings.Repeat("x", 256)

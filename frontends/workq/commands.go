@@ -248,7 +248,7 @@ const maxWait = 24 * time.Hour
 // parseWait parses a wait timeout in milliseconds.
 func parseWait(b []byte) (time.Duration, bool) {
 	n, good := frontends.ParseUint(b, uint64(maxWait/time.Millisecond))
-	return time.Duration(n) * time.Millisecond, good //nolint:gosec // bounded above
+	return time.Duration(n) * time.Millisecond, good
 }
 
 // deadline is the end of a wait that starts now; zero for no wait.

@@ -93,7 +93,7 @@ func parsePage(args [][]byte) (offset, limit int, wrong string) {
 	if !good || l == 0 {
 		return 0, 0, badLimit
 	}
-	return int(o), int(l), "" //nolint:gosec // bounded above
+	return int(o), int(l), ""
 }
 
 // answerJob writes one job.
@@ -192,6 +192,6 @@ func answerQueues(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 func answerServer(_ *session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = append(appendOK(b, 1), "server 3"+crlf...)
 	b = appendNumber(b, "active-clients", int64(r.Stats.Clients[core.Workq]))
-	b = appendNumber(b, "evicted-jobs", int64(r.Stats.ByOrigin[core.Workq].Expired)) //nolint:gosec // a count
+	b = appendNumber(b, "evicted-jobs", int64(r.Stats.ByOrigin[core.Workq].Expired))
 	return appendTime(b, "started", r.Stats.StartedAt.Time())
 }

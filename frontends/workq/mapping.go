@@ -65,7 +65,7 @@ func (s *session) newJob(r *request, what submission) (job *core.Job, until core
 		return nil, 0, wrong
 	}
 	job.ID = id.text
-	job.LeaseFor = time.Duration(ttr) * time.Millisecond //nolint:gosec // bounded by checkRanges
+	job.LeaseFor = time.Duration(ttr) * time.Millisecond
 	job.Own = core.PolicyLeaseFor
 	job.Body = bytes.Clone(r.body)
 	return job, until, ""
@@ -95,14 +95,14 @@ func setLimits(job *core.Job, r *request) (wrong string) {
 		if !good {
 			return badMaxAttempts
 		}
-		job.MaxAttempts, job.Own = uint32(n), job.Own|core.PolicyMaxAttempts //nolint:gosec // bounded above
+		job.MaxAttempts, job.Own = uint32(n), job.Own|core.PolicyMaxAttempts
 	}
 	if value, given := r.flag("max-fails"); given {
 		n, good := frontends.ParseUint(value, 255)
 		if !good {
 			return badMaxFails
 		}
-		job.MaxFails, job.Own = uint32(n), job.Own|core.PolicyMaxFails //nolint:gosec // bounded above
+		job.MaxFails, job.Own = uint32(n), job.Own|core.PolicyMaxFails
 	}
 	return ""
 }
@@ -141,7 +141,7 @@ func setExpiry(job *core.Job, ttl uint64, now core.Instant) (wrong string) {
 	if job.ScheduledOrder {
 		from = job.ReadyAt
 	}
-	job.ExpiresAt = from.Add(time.Duration(ttl) * time.Millisecond) //nolint:gosec // bounded above
+	job.ExpiresAt = from.Add(time.Duration(ttl) * time.Millisecond)
 	if job.ExpiresAt <= now {
 		return badTime
 	}

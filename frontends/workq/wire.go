@@ -155,15 +155,15 @@ func parseSize(b []byte) (size int64, ok bool) {
 	}
 	n, ok := frontends.ParseUint(b, 1<<63-1)
 	if negative {
-		return -int64(n), ok //nolint:gosec // bounded above
+		return -int64(n), ok
 	}
-	return int64(n), ok //nolint:gosec // bounded above
+	return int64(n), ok
 }
 
 // parsePriority parses a signed 32-bit number.
 func parsePriority(b []byte) (int32, bool) {
 	n, ok := parseSize(b)
-	return int32(n), ok && n == int64(int32(n)) //nolint:gosec // compared
+	return int32(n), ok && n == int64(int32(n))
 }
 
 // timeLayout is the format of instants; a parsed instant may have a fraction of a second.

@@ -81,7 +81,7 @@ func appendSQS(b []byte, t *tally, action, members string) []byte {
 
 // createQueue makes the queue of the load over SQS.
 func createQueue(address string) error {
-	req, err := http.NewRequest(http.MethodPost, "http://"+address, strings.NewReader(`{"QueueName":"`+plainQueue+`"}`)) //nolint:noctx // its server is killed at the end
+	req, err := http.NewRequest(http.MethodPost, "http://"+address, strings.NewReader(`{"QueueName":"`+plainQueue+`"}`))
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 	b.wants("5 jobs moved.")
 
 	shell(t, broker, "broker push reports x --retries 5 --type Report")
-	lease := api(t, broker, "POST", "/queues/reports/lease", `{}`)["lease"].(string) //nolint:forcetypeassert // a string
+	lease := api(t, broker, "POST", "/queues/reports/lease", `{}`)["lease"].(string)
 	api(t, broker, "POST", "/leases/"+lease+"/fail", `{"error_class":"NoPaper","retry_in_s":3600}`)
 	b.open("/retrying")
 	b.wants("NoPaper")

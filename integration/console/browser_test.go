@@ -25,7 +25,7 @@ import (
 // browser is one tab. Messages in its console and requests to other hosts fail the test.
 type browser struct {
 	t    *testing.T
-	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
+	ctx  context.Context // chromedp keeps the tab in it
 	base string
 	// window keeps the cookies and the storage.
 	window cdp.BrowserContextID
@@ -39,7 +39,7 @@ type browser struct {
 // shared is the browser of all tests: each has a window of its own, with cookies and storage of its own.
 var shared struct {
 	start   sync.Once
-	ctx     context.Context //nolint:containedctx // chromedp keeps the browser in it
+	ctx     context.Context // chromedp keeps the browser in it
 	end     func()
 	profile string
 	err     error

@@ -34,7 +34,7 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 			t.Errorf("queue %s has %v", queue, q["max"])
 		}
 		sharing, ok := q["sharing"].(map[string]any)
-		if !ok || sharing["key_tag"] != "tenant" || sharing["fair"] != true || sharing["weights"].(map[string]any)["acme"] != 3.0 { //nolint:forcetypeassert // an object
+		if !ok || sharing["key_tag"] != "tenant" || sharing["fair"] != true || sharing["weights"].(map[string]any)["acme"] != 3.0 {
 			t.Errorf("queue %s has %v", queue, q["sharing"])
 		}
 	}
@@ -73,8 +73,8 @@ func TestLimitsShowTheHoldersOfSlotsAndKeys(t *testing.T) {
 	held := []string{}
 	for range 2 {
 		lease := api(t, broker, "POST", "/queues/orders/lease", `{"worker":"till-1"}`)
-		job := lease["job"].(map[string]any)    //nolint:forcetypeassert // an object
-		held = append(held, job["id"].(string)) //nolint:forcetypeassert // a string
+		job := lease["job"].(map[string]any)
+		held = append(held, job["id"].(string))
 	}
 	shell(t, broker, `for i in $(seq 100 160); do curl -sf -X PUT -H 'Content-Type: application/json' -d "{\"queue\":\"q$i\",\"concurrency\":1}" "$BROKER_URL/api/v1/limits" > /dev/null; done`)
 	b := openBrowser(t, "http://"+broker.HTTP)

@@ -106,7 +106,7 @@ func TestCopiedCommandsSubmitTheJobAgain(t *testing.T) {
 		b.eval(`navigator.clipboard.readText()`, &command)
 		// nc is not everywhere; bash can do as much.
 		shell(t, broker, `nc() { exec 3<>"/dev/tcp/$1/$2"; cat >&3; cat <&3; }`+"\n"+command)
-		if n := len(api(t, broker, "GET", "/jobs?queue=letters", "")["jobs"].([]any)); n != i+2 { //nolint:forcetypeassert // a list
+		if n := len(api(t, broker, "GET", "/jobs?queue=letters", "")["jobs"].([]any)); n != i+2 {
 			t.Errorf("after the command for %s there are %d jobs: %s", label, n, command)
 		}
 	}

@@ -64,8 +64,8 @@ func (b *browser) moveAndCancel(broker *harness.Broker, jobs int) string {
 	}
 	var state string
 	harness.Eventually(b.t, func() string {
-		list := api(b.t, broker, "GET", "/operations", "")["operations"].([]any) //nolint:forcetypeassert // a list
-		state = fmt.Sprint(list[0].(map[string]any)["state"])                    //nolint:forcetypeassert // an object
+		list := api(b.t, broker, "GET", "/operations", "")["operations"].([]any)
+		state = fmt.Sprint(list[0].(map[string]any)["state"])
 		if state == "running" {
 			return "the operation is running"
 		}
@@ -111,7 +111,7 @@ func TestOverlongJobsAreMarked(t *testing.T) {
 		}
 	}
 	for queue := range runs {
-		held[queue] = lease(queue)["job"].(map[string]any)["id"].(string) //nolint:forcetypeassert // a job with its name
+		held[queue] = lease(queue)["job"].(map[string]any)["id"].(string)
 	}
 	b := openBrowser(t, "http://"+broker.HTTP)
 	for _, page := range []string{"/running", "/jobs?state=leased"} {

@@ -73,7 +73,7 @@ func (c *Client) Pop(ctx context.Context, queues ...string) (*Job, error) {
 	}
 	popped, err := c.rdb.BRPop(ctx, popWait, keys...).Result()
 	if errors.Is(err, redis.Nil) {
-		return nil, nil //nolint:nilnil // no job, no error
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err

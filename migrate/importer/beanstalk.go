@@ -280,7 +280,7 @@ func (b *beanstalk) transfer(ctx context.Context, taken []*beanstalkJob) (Batch,
 		}
 		accepted = append(accepted, j)
 		if j.state == Dead {
-			dead = append(dead, jobs[i]["id"].(string)) //nolint:forcetypeassert // submission sets it
+			dead = append(dead, jobs[i]["id"].(string))
 		}
 	}
 	if len(dead) > 0 {

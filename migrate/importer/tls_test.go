@@ -25,7 +25,7 @@ func secured(t *testing.T, greeting string) (address string, trusts *tls.Config)
 		_, _ = io.WriteString(c, greeting)
 		_, _ = io.Copy(io.Discard, c)
 	})
-	return address, web.Client().Transport.(*http.Transport).TLSClientConfig //nolint:forcetypeassert // documented by httptest
+	return address, web.Client().Transport.(*http.Transport).TLSClientConfig
 }
 
 func TestAddressesMayAskForTLS(t *testing.T) {

@@ -328,7 +328,7 @@ func (c *beanstalkConn) reserve(p []byte, verb, arg string) error {
 	if len(c.sharedTubes()) == 0 || verb == "reserve-with-timeout" && err != nil {
 		return c.pass(c.server, p, nil)
 	}
-	deadline := time.Now().Add(time.Duration(seconds) * time.Second) //nolint:gosec // 32 bits
+	deadline := time.Now().Add(time.Duration(seconds) * time.Second)
 	for {
 		reply, err := c.reserveNow()
 		if err != nil {
@@ -386,11 +386,11 @@ func (c *beanstalkConn) reserveAt(atBroker bool) ([]byte, error) {
 	}
 	b, err := c.watch(tubes)
 	if err != nil {
-		return none, nil //nolint:nilerr // the server's jobs go on
+		return none, nil
 	}
 	reply, err := c.call(b, request)
 	if err != nil {
-		return none, nil //nolint:nilerr // likewise
+		return none, nil
 	}
 	return withClientID(reply), nil
 }

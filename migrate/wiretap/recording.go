@@ -134,7 +134,7 @@ func (r *Recording) next() (Event, error) {
 	}
 	for k, name := range kindNames {
 		if name == e.E {
-			out.Kind = Kind(k) //nolint:gosec // an index of a short array
+			out.Kind = Kind(k)
 			return out, nil
 		}
 	}

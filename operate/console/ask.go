@@ -31,7 +31,7 @@ func again[D any](r *request, refusal error, page handler, fill func(d D, reason
 	if err != nil {
 		return nil, err
 	}
-	fill(v.data.(D), refused.Detail) //nolint:forcetypeassert // made by the page
+	fill(v.data.(D), refused.Detail)
 	v.status, v.still = r.console.options.Status(refusal), true
 	return v, nil
 }

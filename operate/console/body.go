@@ -54,7 +54,7 @@ func jobBody(r *request) (*view, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	_, _ = r.w.Write(body) // the client may have disconnected
-	return nil, nil        //nolint:nilnil // the body is the answer
+	return nil, nil
 }
 
 // bodyBytes returns the body as it is stored.
@@ -89,10 +89,10 @@ func bodyHTML(j *service.Job, form string) template.HTML {
 	case "json":
 		return highlightJSON(pretty(body))
 	case "hex":
-		return template.HTML(template.HTMLEscapeString(hex.Dump(body))) //nolint:gosec // escaped
+		return template.HTML(template.HTMLEscapeString(hex.Dump(body)))
 	}
 	text := strings.ToValidUTF8(string(body), "\ufffd")
-	return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
+	return template.HTML(template.HTMLEscapeString(text))
 }
 
 // bodyText returns a body in the form that is copied and edited: indented JSON, text, or a hex dump.
@@ -139,7 +139,7 @@ const maxColoured = 256 << 10
 // highlightJSON colours JSON.
 func highlightJSON(text string) template.HTML {
 	if len(text) > maxColoured {
-		return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
+		return template.HTML(template.HTMLEscapeString(text))
 	}
 	var b strings.Builder
 	at := 0
@@ -161,7 +161,7 @@ func highlightJSON(text string) template.HTML {
 		}
 	}
 	b.WriteString(template.HTMLEscapeString(text[at:]))
-	return template.HTML(b.String()) //nolint:gosec // all text in it is escaped
+	return template.HTML(b.String()) // all text in it is escaped
 }
 
 // copies returns commands that submit the same job again to this broker.

@@ -24,7 +24,7 @@ func completePage(r *request) (*view, error) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	_, _ = r.w.Write(body) // the client may have gone
-	return nil, nil        //nolint:nilnil // the lines are the answer
+	return nil, nil
 }
 
 // completions returns the search with its last word completed: words of conditions, short lists of values, and names of queues.

@@ -49,7 +49,7 @@ func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 	self := node{"jobs", j.ID, j.Type, "this job", j.State}
 	graph := drawGraph(left, self, right)
 	if more > 0 || len(children.Jobs) > maxLinked {
-		graph += template.HTML(`<p class="hint"><a href="jobs?parent=seq:` + fmt.Sprint(j.Seq) + `">All of them</a></p>`) //nolint:gosec // a number
+		graph += template.HTML(`<p class="hint"><a href="jobs?parent=seq:` + fmt.Sprint(j.Seq) + `">All of them</a></p>`)
 	}
 	return graph, nil
 }
@@ -117,7 +117,7 @@ func drawGraph(left []node, self node, right []node) template.HTML {
 		column(selfX+columnStep, "children", right, false)
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) //nolint:gosec // all text in it is escaped
+	return template.HTML(b.String()) // all text in it is escaped
 }
 
 func drawNode(b *strings.Builder, x, y int, n node, class string) {

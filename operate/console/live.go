@@ -39,7 +39,7 @@ type live struct {
 
 func newLive(s func() *service.Service, now func() time.Time) *live {
 	l := &live{service: s, now: now, tabs: make(map[chan struct{}]struct{})}
-	l.turn.Store(uint64(now().UnixNano())) //nolint:gosec // after 1970; a tab from before a restart has another turn
+	l.turn.Store(uint64(now().UnixNano())) // after 1970; a tab from before a restart has another turn
 	return l
 }
 

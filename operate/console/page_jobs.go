@@ -370,18 +370,18 @@ func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
 	only.States, only.Queues = nil, nil
 	plain := len(filterQuery(r.query, nil)) == 0 || len(f.Queues) == 1 && len(filterQuery(r.query, nil)) == 1
 	if !plain {
-		return nil, nil //nolint:nilnil // unknown
+		return nil, nil
 	}
 	if len(f.Queues) == 0 {
 		sum, err := r.service.Summary(r.Context(), r.caller)
 		if service.IsCode(err, service.CodeForbidden) {
-			return nil, nil //nolint:nilnil // the caller may see some queues only
+			return nil, nil // the caller may see some queues only
 		}
 		return sum.Jobs, err
 	}
 	q, err := r.service.Queue(r.Context(), r.caller, f.Queues[0])
 	if e := (*service.Error)(nil); errors.As(err, &e) {
-		return nil, nil //nolint:nilnil // there is no such queue
+		return nil, nil
 	}
 	return map[string]int{
 		"ready": q.Ready, "leased": q.Leased, "scheduled": q.Scheduled, "blocked": q.Blocked, "retrying": q.Retrying, "dead": q.Dead, "done": q.Done,

@@ -117,7 +117,7 @@ func limitNumbers(r *request, l *service.LimitSpec) error {
 		if err != nil {
 			return err
 		}
-		*to = uint32(min(n, 1<<31)) //nolint:gosec // not negative
+		*to = uint32(min(n, 1<<31))
 	}
 	if text := strings.TrimSpace(r.PostFormValue("rate")); text != "" {
 		rate, err := parseRate(text)

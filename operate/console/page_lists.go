@@ -11,7 +11,7 @@ import (
 )
 
 // joinURL appends a query to a path.
-func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query } //nolint:gosec // a constant path
+func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query }
 
 // workerRows is the number of workers and connections on a page.
 const workerRows = 500

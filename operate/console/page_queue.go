@@ -53,8 +53,8 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.InRate, q.OutRate = h.pace.in, h.pace.done+h.pace.failed                                                                   // the page shows the rates of one moment
-	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready, q.Leased), template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
+	q.InRate, q.OutRate = h.pace.in, h.pace.done+h.pace.failed // the page shows the rates of one moment
+	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready, q.Leased), template.URL("queues/"+pathEscape(name))
 	d.Figures = []figure{
 		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
 		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},

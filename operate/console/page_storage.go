@@ -86,7 +86,7 @@ const archiveLate = 60
 func archiveFacts(a *service.Archive) []fact {
 	facts := []fact{
 		{Label: "Folder", Value: a.Dir, Note: size(a.Bytes)},
-		{Label: "Behind by", Value: seconds(a.LagS), Note: size(uint64(max(a.Queued, 0))) + " queued", Bad: a.LagS > archiveLate}, //nolint:gosec // not negative
+		{Label: "Behind by", Value: seconds(a.LagS), Note: size(uint64(max(a.Queued, 0))) + " queued", Bad: a.LagS > archiveLate},
 	}
 	if a.LagS == 0 {
 		facts[1].Value = "nothing"

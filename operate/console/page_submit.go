@@ -120,7 +120,7 @@ func submission(r *request) (service.Submission, error) {
 	if err != nil {
 		return sub, err
 	}
-	sub.UniqueForS, sub.Cost = float64(held), uint32(min(cost, core.MaxCost+1)) //nolint:gosec // not negative
+	sub.UniqueForS, sub.Cost = float64(held), uint32(min(cost, core.MaxCost+1))
 	if strings.TrimSpace(form.Get("retries")) != "" {
 		n, err := number(form, "retries")
 		if err != nil {

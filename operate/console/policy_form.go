@@ -118,7 +118,7 @@ func backoffForm(form url.Values) (any, error) {
 	kind := form.Get("backoff")
 	switch kind {
 	case "":
-		return nil, nil //nolint:nilnil // JSON's null
+		return nil, nil
 	case waitList:
 		waits := []float64{}
 		for part := range strings.SplitSeq(form.Get("waits"), ",") {

@@ -91,7 +91,7 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 		if n > math.MaxUint32 {
 			return invalid(field.name, num(n)+" is too large")
 		}
-		if to := uint32(n); to != field.now { //nolint:gosec // number has checked that it is not negative
+		if to := uint32(n); to != field.now { // number has checked that it is not negative
 			*field.to = &to
 		}
 	}

@@ -309,7 +309,7 @@ func (c *Console) relative(t *time.Time, text func(time.Duration) string) templa
 		return ""
 	}
 	exact := t.UTC().Format("2006-01-02 15:04:05 UTC")
-	//nolint:gosec // made of numbers and units only
+	// made of numbers and units only
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
 		t.UTC().Format(time.RFC3339), exact, text(c.options.Now().Sub(*t))))
 }
@@ -379,5 +379,5 @@ func with(query url.Values, pairs ...string) template.URL {
 	if len(q) == 0 {
 		return "?"
 	}
-	return template.URL("?" + q.Encode()) //nolint:gosec // encoded
+	return template.URL("?" + q.Encode())
 }

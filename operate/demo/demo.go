@@ -14,7 +14,7 @@ type Addresses struct{ Workq, Gearman, Faktory, HTTP string }
 // Shop is the running demo: all its clients.
 type Shop struct {
 	at  Addresses
-	ctx context.Context //nolint:containedctx // ends all clients
+	ctx context.Context
 	end context.CancelFunc
 	all sync.WaitGroup
 
@@ -28,7 +28,7 @@ const reconnectAfter = time.Second
 
 // Open fills the broker with jobs and starts the clients.
 func Open(at Addresses) (*Shop, error) {
-	s := &Shop{at: at, random: rand.New(rand.NewPCG(7, 11))} //nolint:gosec // a demonstration
+	s := &Shop{at: at, random: rand.New(rand.NewPCG(7, 11))}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if err := s.fill(); err != nil {
 		s.end()

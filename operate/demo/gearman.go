@@ -46,7 +46,7 @@ func (g *gearman) send(kind uint32, args ...string) error {
 	}
 	packet := append([]byte("\x00REQ"), make([]byte, 8)...)
 	binary.BigEndian.PutUint32(packet[4:], kind)
-	binary.BigEndian.PutUint32(packet[8:], uint32(len(body))) //nolint:gosec // small
+	binary.BigEndian.PutUint32(packet[8:], uint32(len(body)))
 	_, err := g.conn.Write(append(packet, body...))
 	return err
 }

@@ -101,7 +101,7 @@ func (c *conn) cut(share float64, onCut func(sent int)) {
 func (c *conn) pump() {
 	if c.cutting && !c.placed {
 		sent := int(c.share * float64(c.out.Written()-c.cutFrom))
-		c.cutFrom, c.placed = c.cutFrom+uint64(sent), true //nolint:gosec // a share of a length
+		c.cutFrom, c.placed = c.cutFrom+uint64(sent), true
 		if c.onCut != nil {
 			c.onCut(sent)
 		}
@@ -110,7 +110,7 @@ func (c *conn) pump() {
 		return
 	}
 	c.until.Store(0)
-	moved := c.out.Written() - uint64(c.out.Len()) //nolint:gosec // a length
+	moved := c.out.Written() - uint64(c.out.Len())
 	p := c.out.Sendable(c.broker.Committed())
 	if end := c.cutFrom - moved; c.placed && uint64(len(p)) >= end {
 		p = p[:end]

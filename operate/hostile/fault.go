@@ -55,7 +55,7 @@ func ParseRates(text string) (Rates, error) {
 func parseKind(name string) (Kind, error) {
 	for k, known := range kindNames {
 		if known == name {
-			return Kind(k), nil //nolint:gosec // an index of a short array
+			return Kind(k), nil
 		}
 	}
 	return 0, fmt.Errorf("unknown fault %q: the faults are %s", name, strings.Join(kindNames[:], ", "))

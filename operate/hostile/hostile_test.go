@@ -123,7 +123,7 @@ func TestBrokerWithoutFaultsChangesNothing(t *testing.T) {
 			t.Fatalf("%s: %d transcripts (%v)", name, len(files), err)
 		}
 		for _, file := range files {
-			if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte("\nrestart")) { //nolint:gosec // of the project
+			if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte("\nrestart")) {
 				continue
 			}
 			t.Run(filepath.Join(name, filepath.Base(file)), func(t *testing.T) {

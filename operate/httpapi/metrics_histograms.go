@@ -35,7 +35,7 @@ func readHistograms(b core.Broker, client core.ClientID, queues []core.QueueInfo
 	var ops []core.Op
 	var replies []core.Reply
 	for i := range all {
-		op := &core.ReadHistograms{Tag: uint64(i), Rest: i == len(queues)} //nolint:gosec // small
+		op := &core.ReadHistograms{Tag: uint64(i), Rest: i == len(queues)}
 		if !op.Rest {
 			op.Queue = queues[i].Name
 		}

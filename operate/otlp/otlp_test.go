@@ -133,7 +133,7 @@ func (f *fixture) next(name string) (*otlp.Span, map[string]string, time.Duratio
 			attributes["messaging.message.id"] != "the-job" || attributes["messaging.system"] != "broker" {
 			f.t.Errorf("span %v, want %s", s, name)
 		}
-		return s, attributes, time.Duration(s.End - s.Start) //nolint:gosec // small
+		return s, attributes, time.Duration(s.End - s.Start)
 	case <-f.t.Context().Done():
 		f.t.Fatalf("no span %s", name)
 	}

@@ -7,7 +7,7 @@ func TestPagesOfAnActionAreBoundedByTheBodiesThatItReads(t *testing.T) {
 	t.Parallel()
 	jobs := make([]jobVersion, 1200)
 	for i := range jobs {
-		jobs[i] = jobVersion{seq: uint64(i), bytes: 1 << 20} //nolint:gosec // small
+		jobs[i] = jobVersion{seq: uint64(i), bytes: 1 << 20}
 	}
 	jobs[100].bytes = 100 << 20
 	for action, most := range map[JobAction]int{ActionMove: 32, ActionPriority: 32, ActionRerun: 32, ActionDelete: bulkPage, ActionRetry: bulkPage} {

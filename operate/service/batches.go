@@ -204,7 +204,7 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 // callbackJob makes the job of a callback; nil for none.
 func (s *Service) callbackJob(c *client, sub *Submission, at string) (*core.Job, error) {
 	if sub == nil {
-		return nil, nil //nolint:nilnil // no callback
+		return nil, nil
 	}
 	if err := c.caller.may(access.Produce, sub.Queue); err != nil {
 		return nil, err

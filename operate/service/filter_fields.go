@@ -91,8 +91,8 @@ func (f *FilterField) Many() bool { return f.list != nil }
 
 // IsTime, IsNumber and IsFlag report the type of the values; otherwise they are text.
 func (f *FilterField) IsTime() bool   { return f.instant != nil }
-func (f *FilterField) IsNumber() bool { return f.priority != nil } //nolint:revive // see IsTime
-func (f *FilterField) IsFlag() bool   { return f.flag != nil }     //nolint:revive // see IsTime
+func (f *FilterField) IsNumber() bool { return f.priority != nil }
+func (f *FilterField) IsFlag() bool   { return f.flag != nil }
 
 // Set adds a condition to a filter. A time is an instant, or a duration before now.
 func (f *FilterField) Set(to *JobFilter, values []string, now time.Time) error {

@@ -51,7 +51,7 @@ func (s *Service) JobLog(ctx context.Context, caller Caller, name, cursor string
 		return JobLog{}, err
 	}
 	log := JobLog{Lines: []LogLine{}, State: info.State.String()}
-	for _, l := range core.LogLines(chunks, uint32(after)) { //nolint:gosec // parsed as 32 bits
+	for _, l := range core.LogLines(chunks, uint32(after)) {
 		log.Lines = append(log.Lines, LogLine{At: timeOf(l.At), Text: text(l.Text), Missing: l.Missing})
 		after = uint64(l.Number)
 	}

@@ -80,7 +80,7 @@ func (s *Service) finishMany(
 			results[i].Code = CodeBadLease
 			continue
 		}
-		looks = append(looks, &core.Inspect{Tag: uint64(i), Ref: t.ref(), Brief: true}) //nolint:gosec // small
+		looks = append(looks, &core.Inspect{Tag: uint64(i), Ref: t.ref(), Brief: true})
 	}
 	turnOf(ctx).yield()
 	c := s.open(caller)

@@ -293,7 +293,7 @@ func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action 
 func limitScope(name string) (core.LimitScope, error) {
 	for scope, known := range limitScopes {
 		if known == name || name == "" {
-			return core.LimitScope(scope), nil //nolint:gosec // an index of three
+			return core.LimitScope(scope), nil
 		}
 	}
 	return 0, invalid("scope", "scope must be queue, type or key")

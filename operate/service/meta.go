@@ -14,7 +14,7 @@ func (s *Service) readRing(size int, name func(number uint64) string) (values []
 	defer c.close()
 	ops := make([]core.Op, size)
 	for i := range ops {
-		ops[i] = &core.ReadMeta{Name: name(uint64(i))} //nolint:gosec // small
+		ops[i] = &core.ReadMeta{Name: name(uint64(i))}
 	}
 	for _, r := range c.askAll(ops) {
 		if r.Data != nil {

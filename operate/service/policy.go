@@ -37,7 +37,7 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 	all := []NamedPolicy{}
 	for scope, word := range policyScopes {
 		for after := ""; ; {
-			r, err := c.call(ctx, &core.ListPolicies{Scope: core.PolicyScope(scope), After: after, Limit: corePage}) //nolint:gosec // two scopes
+			r, err := c.call(ctx, &core.ListPolicies{Scope: core.PolicyScope(scope), After: after, Limit: corePage})
 			if err != nil {
 				return nil, err
 			}

@@ -168,7 +168,7 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 		return Schedule{}, err
 	}
 	op := &core.PutSchedule{Create: create, Revision: change.Revision, Schedule: core.Schedule{
-		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog, Missed: core.Missed(missed), //nolint:gosec // 0 to 2
+		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog, Missed: core.Missed(missed),
 	}}
 	action := map[bool]string{true: "schedule.create", false: "schedule.change"}[create]
 	if err := s.audited(ctx, c, AuditEntry{Action: action, Target: change.Name}, op); err != nil {

@@ -28,7 +28,7 @@ func debounce(sub *Submission, at string) (ms uint32, err error) {
 	if err == nil && longest > maxDebounce {
 		err = invalid(at+"debounce_max_s", "debounce_max_s must not be more than %.0f", maxDebounce.Seconds())
 	}
-	return uint32(max(longest.Milliseconds(), 1)), err //nolint:gosec // see maxDebounce
+	return uint32(max(longest.Milliseconds(), 1)), err
 }
 
 // onlySubmitted refuses members that are only allowed in direct submissions, for example in the job of a schedule.
@@ -95,7 +95,7 @@ func unwatchWindows(ops []core.Op) (changed bool) {
 func (c *client) watched(ops []core.Op, admitted []core.Reply, deadline core.Instant) (n int) {
 	for i := range ops {
 		if op := ops[i].(*core.Submit); op.Watch == core.WatchNone {
-			c.do(&core.Await{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Deadline: deadline}) //nolint:gosec // small
+			c.do(&core.Await{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Deadline: deadline})
 		}
 	}
 	c.replies = slices.DeleteFunc(c.replies, func(r core.Reply) bool {

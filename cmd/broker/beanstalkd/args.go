@@ -103,7 +103,7 @@ func (o *options) set(letter byte, value string) error {
 		o.data = value
 	case 'f':
 		if n, err = number(math.MaxInt32); err == nil {
-			o.syncMS = int(n) //nolint:gosec // bounded
+			o.syncMS = int(n)
 		}
 	case 'z':
 		if n, err = number(math.MaxUint32); err == nil {

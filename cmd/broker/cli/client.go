@@ -91,7 +91,7 @@ func (c *connection) broker() (namedContext, error) {
 
 func newClient(server, token string) (*client, error) {
 	name := server
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented by net/http
+	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if path, isUnix := strings.CutPrefix(server, "unix:"); isUnix {
 		path = strings.TrimPrefix(path, "//")
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

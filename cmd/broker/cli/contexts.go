@@ -38,7 +38,7 @@ func readContexts() (contexts, error) {
 	none := contexts{Contexts: map[string]namedContext{}}
 	path, err := contextFile()
 	if err != nil {
-		return none, nil //nolint:nilerr // services have no home folder, and need no contexts
+		return none, nil // services have no home folder, and need no contexts
 	}
 	c := none
 	if _, err := toml.DecodeFile(path, &c); err != nil {

@@ -66,7 +66,7 @@ func record(cmd *cobra.Command, protocol, upstream, listen, path string) (err er
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the user's file
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		_ = ln.Close() // nobody has connected
 		return err
@@ -156,7 +156,7 @@ func replayCommand() *cobra.Command {
 
 // replay plays a recording to its end, or to a signal.
 func replay(cmd *cobra.Command, path, to string, fast bool) (report wiretap.Report, err error) {
-	file, err := os.Open(path) //nolint:gosec // the user's file
+	file, err := os.Open(path)
 	if err != nil {
 		return report, err
 	}
@@ -187,7 +187,7 @@ func replay(cmd *cobra.Command, path, to string, fast bool) (report wiretap.Repo
 func printComparison(cmd *cobra.Command, r *wiretap.Report) error {
 	t := table{header: []string{"REQUEST", "-COUNT", "-EQUAL", "-DIFFERENT", "-UNKNOWN"}}
 	for _, v := range r.Verbs {
-		t.add(oneLine(v.Verb, 40), count(int(v.Requests)), count(int(v.Equal)), count(int(v.Different)), count(int(v.Unknown))) //nolint:gosec // counts
+		t.add(oneLine(v.Verb, 40), count(int(v.Requests)), count(int(v.Equal)), count(int(v.Different)), count(int(v.Unknown)))
 	}
 	if err := t.print(cmd.OutOrStdout()); err != nil {
 		return err

@@ -85,7 +85,7 @@ func shadowStatus(at string) *cobra.Command {
 		}
 		t := table{header: []string{"QUEUE", "STATE", "SINCE", "-TO BROKER", "-TO OLD SERVER"}}
 		for _, q := range s.Queues {
-			t.add(oneLine(q.Name, 60), string(q.State), q.Since.Format(time.DateTime), count(int(q.ToBroker)), count(int(q.ToServer))) //nolint:gosec // counts of jobs
+			t.add(oneLine(q.Name, 60), string(q.State), q.Since.Format(time.DateTime), count(int(q.ToBroker)), count(int(q.ToServer)))
 		}
 		return t.print(cmd.OutOrStdout())
 	}

@@ -65,7 +65,7 @@ var (
 // topModel is the state of top. Its methods run on bubbletea's loop; only fetch and the functions that commands return run
 // on other goroutines, with a copy.
 type topModel struct {
-	ctx           context.Context //nolint:containedctx // of the command, for the requests that the loop starts
+	ctx           context.Context // of the command, for the requests that the loop starts
 	client        *client
 	every         time.Duration
 	now           func() time.Time

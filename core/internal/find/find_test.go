@@ -40,7 +40,7 @@ type fixture struct {
 // setup adds jobs of several queues, types, tags, priorities and states, chosen by a seed.
 func setup(t *testing.T, seed uint64, jobs int) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
-	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+	rng := rand.New(rand.NewPCG(seed, 1))
 	states := []core.State{core.Ready, core.Ready, core.Scheduled, core.Leased, core.Retrying, core.Dead, core.Done, core.Blocked}
 	for i := range jobs {
 		j := &core.Job{

@@ -102,7 +102,7 @@ func TestCountOfALongWorkflowIsALowerBound(t *testing.T) {
 func TestLittleEffortFindsAllJobsOfAnyWorkflow(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // repeatable
+		rng := rand.New(rand.NewPCG(seed, 2))
 		f := setup(t, seed, 5)
 		f.host.batches = map[uint64]uint64{}
 		above := map[uint64][]uint64{}

@@ -67,7 +67,7 @@ func (g *Logs) Take(s Supplied) (*End, error) {
 	case s.log != nil && s.forgotten == g.forgotten:
 		return s.log, nil
 	}
-	return nil, nil //nolint:nilnil // not supplied yet
+	return nil, nil
 }
 
 // NewSupplied returns a Supplied; the caller reads the documents of the log and passes them to Set.
@@ -80,10 +80,10 @@ func (g *Logs) Extend(h uint32, e *table.Entry, l *End, lines []string) {
 		text = core.CutText(text, core.MaxLogLine)
 		if n := len(l.last.Lines); n == core.LogChunkLines || n > 0 && l.bytes+len(text) > core.LogChunkBytes {
 			g.writeChunk(h, e, l)
-			l.last = core.LogChunk{Number: l.last.Number + 1, First: l.last.First + uint32(n)} //nolint:gosec // few
+			l.last = core.LogChunk{Number: l.last.Number + 1, First: l.last.First + uint32(n)}
 			l.bytes = 0
 		}
-		number := l.last.First + uint32(len(l.last.Lines)) //nolint:gosec // few
+		number := l.last.First + uint32(len(l.last.Lines))
 		l.last.Lines = append(l.last.Lines, core.LogLine{Number: number, At: g.table.Now, Text: text})
 		l.bytes += len(text)
 	}
@@ -96,7 +96,7 @@ func (g *Logs) writeChunk(h uint32, e *table.Entry, l *End) {
 	g.table.PutDocument(core.MetaEntry{Name: core.LogChunkName(e.Seq, slot), Value: l.last.Encode()})
 	l.commit = g.table.Open
 	if x := g.table.EnsureOptional(h); uint32(x.LogChunks) <= slot {
-		x.LogChunks = uint8(slot + 1) //nolint:gosec // at most core.LogChunks
+		x.LogChunks = uint8(slot + 1)
 		e.Set(table.Changed)
 		g.table.Touch(h, e)
 	}

@@ -77,7 +77,7 @@ func (c *Check) End() (timers int) {
 		if q == nil {
 			continue
 		}
-		have := c.counted(uint32(n)) //nolint:gosec // a number of a queue
+		have := c.counted(uint32(n))
 		if have.slots != q.slots || !maps.Equal(have.perWorker, q.perWorker) {
 			c.fail("queue %s counts slots %d %v; has %d %v", q.Name, q.slots, q.perWorker, have.slots, have.perWorker)
 		}
@@ -198,7 +198,7 @@ func (c *Check) sharedBuckets() {
 				if !slices.Contains(l.buckets[ofShared:], b) {
 					continue
 				}
-				if lanes[uint32(n)]++; l.blockedBy == b { //nolint:gosec // a number of a queue
+				if lanes[uint32(n)]++; l.blockedBy == b {
 					blocked++
 				}
 			}
@@ -276,13 +276,13 @@ func (c *Check) order(q *Queue) {
 	for number := range x.slots {
 		s := &x.slots[number]
 		if s.head == 0 {
-			if s.open != 0 || s.rest != nil || have.chains[uint32(number)] != 0 { //nolint:gosec // small
+			if s.open != 0 || s.rest != nil || have.chains[uint32(number)] != 0 {
 				c.fail("queue %s: chain %d is unused and has jobs", q.Name, number)
 			}
 			continue
 		}
 		used++
-		c.chain(q, uint32(number), have.chains[uint32(number)]) //nolint:gosec // small
+		c.chain(q, uint32(number), have.chains[uint32(number)])
 		if s.open != 0 {
 			open++
 		}
@@ -309,7 +309,7 @@ func (c *Check) chain(q *Queue, number uint32, jobs int) {
 	if len(all) != jobs || s.out != 0 || q.order.chains[s.key] != number || s.rest != nil && s.rest.Len() == 0 {
 		c.fail("queue %s: chain of %q has %d jobs, should have %d; out %d", q.Name, s.key, len(all), jobs, s.out)
 	}
-	if !slices.IsSortedFunc(all, func(a, b uint32) int { return int(r.table.At(a).Seq) - int(r.table.At(b).Seq) }) { //nolint:gosec // small
+	if !slices.IsSortedFunc(all, func(a, b uint32) int { return int(r.table.At(a).Seq) - int(r.table.At(b).Seq) }) {
 		c.fail("queue %s: the chain of %q is out of order", q.Name, s.key)
 	}
 	want := uint32(0)

@@ -82,7 +82,7 @@ func (f *fixture) submit(jobs ...string) {
 				j.Tags = append(j.Tags, value)
 			case "cost":
 				n, _ := strconv.Atoi(value)
-				j.Cost = uint32(n) //nolint:gosec // small
+				j.Cost = uint32(n)
 			default:
 				f.Fatalf("no member of a job: %s", word)
 			}
@@ -103,7 +103,7 @@ func (f *fixture) ready(h uint32) {
 // next leases the next job of a queue to a client; zero: limits allow none.
 func (f *fixture) next(queue string, client int) uint32 {
 	q := f.queue(queue)
-	who := Asker{Client: core.ClientID(client), Lease: &core.Lease{Holder: core.HeldByConn}} //nolint:gosec // small
+	who := Asker{Client: core.ClientID(client), Lease: &core.Lease{Holder: core.HeldByConn}}
 	if q.Reached() || !f.rules.WorkerBelow(q, who) {
 		return 0
 	}
@@ -119,10 +119,10 @@ func (f *fixture) next(queue string, client int) uint32 {
 	}
 	e := f.table.At(h)
 	f.rules.RemoveReady(q, h)
-	e.Holder, e.HolderKind = uint32(client), core.HeldByConn //nolint:gosec // small
+	e.Holder, e.HolderKind = uint32(client), core.HeldByConn
 	e.Set(table.Held)
 	f.table.Move(h, core.Leased)
-	f.rules.TakeSlot(h, e, uint64(client)) //nolint:gosec // small
+	f.rules.TakeSlot(h, e, uint64(client))
 	if q.DistinguishesJobs() {
 		f.rules.Leased(q, h, e.Seq)
 	}

@@ -38,7 +38,7 @@ func FuzzHandOut(f *testing.F) {
 					x.ready(h)
 				}
 			case 10:
-				x.limit(core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second}}) //nolint:gosec // small
+				x.limit(core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second}})
 			case 11:
 				x.limit(core.QueueLimit{Queue: queue, Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1, Rate: float64(n%3 + 1)}})
 			case 12:

@@ -121,7 +121,7 @@ func (r *Rules) JoinOrder(h uint32, e *table.Entry) {
 		if n := len(x.free); n > 0 {
 			number, x.free = x.free[n-1], x.free[:n-1]
 		} else {
-			number = uint32(len(x.slots)) //nolint:gosec // memory ends before
+			number = uint32(len(x.slots))
 			x.slots = append(x.slots, chain{})
 		}
 		x.chains[key], x.slots[number] = number, chain{key: key}

@@ -20,7 +20,7 @@ func ShowJob(r *Rules, h uint32) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "slot %v until %v", x.slot, r.table.Timers.At(x.slotTimer))
 	if x.slotKey&WorkerKey != 0 {
-		fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(x.slotKey))) //nolint:gosec // a number of a name
+		fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(x.slotKey)))
 	}
 	if x.lane != nil {
 		fmt.Fprintf(&b, " lane %v", x.lane.name)

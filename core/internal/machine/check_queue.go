@@ -37,7 +37,7 @@ func (c *checker) eachClient() {
 		if (cl.parked || cl.wakeTarget != 0) != (cl.wait != 0) {
 			c.fail("client %d waits without an end, or has an end and does not wait", slot)
 		}
-		c.watchers.Client(uint32(slot), cl.watches) //nolint:gosec // a slot
+		c.watchers.Client(uint32(slot), cl.watches)
 	}
 }
 

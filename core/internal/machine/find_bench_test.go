@@ -42,12 +42,12 @@ func BenchmarkTags(b *testing.B) {
 	for i := range jobs {
 		m.Apply(1<<50, id, []core.Op{&core.Submit{Job: &core.Job{Queue: "q"}}})
 		m.Take(id, nil)
-		m.table.SetPayload(uint32(i+1), nil) //nolint:gosec // small
+		m.table.SetPayload(uint32(i+1), nil)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&memory[0])
 	for i := range jobs {
-		m.table.SetTags(uint32(i+1), []string{fmt.Sprint("tag ", i%1000)}) //nolint:gosec // small
+		m.table.SetTags(uint32(i+1), []string{fmt.Sprint("tag ", i%1000)})
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&memory[1])

@@ -25,7 +25,7 @@ type library struct {
 
 func newLibrary(t *testing.T, seed uint64, e find.Effort) *library {
 	t.Helper()
-	l := &library{t: t, now: 1 << 50, rng: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // repeatable
+	l := &library{t: t, now: 1 << 50, rng: rand.New(rand.NewPCG(seed, 1))}
 	l.m = New(Options{Persist: true, Random: l.rng, StartedAt: l.now, DefaultLease: time.Hour, CacheBytes: 1 << 20})
 	l.m.effort = e
 	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
@@ -48,7 +48,7 @@ func (l *library) queue() string { return string(rune('a' + l.rng.IntN(4))) }
 
 func (l *library) submit() {
 	j := &core.Job{
-		Queue: l.queue(), Origin: core.Protocols[1+l.rng.IntN(3)], Priority: int64(l.rng.IntN(3) - 1), MaxFails: 2, //nolint:gosec // small
+		Queue: l.queue(), Origin: core.Protocols[1+l.rng.IntN(3)], Priority: int64(l.rng.IntN(3) - 1), MaxFails: 2,
 		Exhausted: core.ExhaustedBury, Backoff: core.BackoffFaktory, Type: []string{"", "T", "U"}[l.rng.IntN(3)],
 		ScheduledOrder: l.rng.IntN(4) == 0, CreatedAt: l.now.Add(-time.Duration(l.rng.IntN(1000)) * time.Second),
 	}
@@ -63,7 +63,7 @@ func (l *library) submit() {
 	}
 	j.Tags = [][]string{nil, {"x"}, {"x", "y"}, {"y", fmt.Sprint(l.m.table.NextSeq)}}[l.rng.IntN(4)]
 	if l.rng.IntN(8) == 0 && l.m.table.NextSeq > 1 {
-		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))} //nolint:gosec // small
+		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))}
 	}
 	if r := l.do(&core.Submit{Job: j}); errors.Is(r.Err, core.ErrNotUnique) {
 		return
@@ -82,7 +82,7 @@ func (l *library) note(seq uint64) {
 // change changes a random job, and notes the jobs whose states have changed.
 func (l *library) change() {
 	l.now++
-	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))} //nolint:gosec // small
+	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.table.NextSeq-1)))}
 	before := l.states()
 	switch l.rng.IntN(9) {
 	case 8:

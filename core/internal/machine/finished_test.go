@@ -29,7 +29,7 @@ func TestLastThousandFinishedJobsAreRemembered(t *testing.T) {
 	const jobs = 2*core.MaxFinished + 345
 	for i := range jobs {
 		p.ask(&core.Submit{Job: &core.Job{Queue: "q", ID: fmt.Sprint("id ", i)}})
-		p.ask(&core.Cancel{Ref: core.Ref{Seq: uint64(i + 1)}}) //nolint:gosec // small
+		p.ask(&core.Cancel{Ref: core.Ref{Seq: uint64(i + 1)}})
 	}
 	for offset := 0; offset < core.MaxFinished; offset += 300 {
 		page := p.ask(&core.ListFinished{Offset: offset, Limit: 300}).Finished
@@ -37,7 +37,7 @@ func TestLastThousandFinishedJobsAreRemembered(t *testing.T) {
 			t.Fatalf("%d jobs from offset %d", len(page), offset)
 		}
 		for i, j := range page {
-			if want := jobs - offset - i; j.Seq != uint64(want) || j.ID != fmt.Sprint("id ", want-1) { //nolint:gosec // small
+			if want := jobs - offset - i; j.Seq != uint64(want) || j.ID != fmt.Sprint("id ", want-1) {
 				t.Fatalf("finished job %d is %+v, want %d", offset+i, j, want)
 			}
 		}
@@ -52,7 +52,7 @@ func TestKeptJobsAreRemovedInSteps(t *testing.T) {
 	const jobs = 1000
 	for i := range jobs {
 		p.ask(&core.Submit{Job: &core.Job{Queue: "q"}})
-		p.ask(&core.Complete{Ref: core.Ref{Seq: uint64(i + 1)}, Authority: core.ByAnyone}) //nolint:gosec // small
+		p.ask(&core.Complete{Ref: core.Ref{Seq: uint64(i + 1)}, Authority: core.ByAnyone})
 	}
 	done := func() int { return p.ask(&core.InspectQueue{Queue: "q"}).Queues[0].Done }
 	if n := done(); n != jobs {

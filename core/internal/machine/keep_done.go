@@ -29,7 +29,7 @@ func (m *Machine) keepDone(c *client, op *core.KeepDone) {
 	}
 	for n, q := range m.queues {
 		if q != nil && (op.Queue == "" || q.Name == op.Queue) {
-			m.setRetention(uint32(n), q) //nolint:gosec // a number of a queue
+			m.setRetention(uint32(n), q)
 		}
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})

@@ -18,7 +18,7 @@ func TestManyIdleQueuesAreForgotten(t *testing.T) {
 	t.Parallel()
 	const names, bound = 25_000, 10_000
 	clk := coretest.NewClock()
-	m := machine.New(machine.Options{Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
+	m := machine.New(machine.Options{Random: rand.New(rand.NewPCG(1, 1))})
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Gearman})
 	use := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -53,7 +53,7 @@ func TestKeptQueuesAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound, names = 10_000, 10_100
 	clk, shelf := coretest.NewClock(), newMemStore()
-	m := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
+	m := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))})
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	push := func(name string) {
 		m.Apply(clk.Now(), c, []core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Faktory}}})
@@ -84,7 +84,7 @@ func TestKeptQueuesAreBounded(t *testing.T) {
 	if n := kept(); n != bound {
 		t.Fatalf("%d names are kept, want %d", n, bound)
 	}
-	again := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
+	again := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))})
 	if err := shelf.load(again, clk.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func BenchmarkLimitOfAMillionJobs(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for range b.N {
-		m := New(Options{Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1}) //nolint:gosec // repeatable
+		m := New(Options{Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1})
 		c := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})
 		for i := range 1_000_000 {
 			m.Apply(1, c, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Type: fmt.Sprint("type ", i%1000)}}})
@@ -52,6 +52,6 @@ func BenchmarkLimitOfAMillionJobs(b *testing.B) {
 func threadTime() time.Duration {
 	const threadClock = 3 // CLOCK_THREAD_CPUTIME_ID; getrusage counts in ticks of 4 ms
 	var now syscall.Timespec
-	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, threadClock, uintptr(unsafe.Pointer(&now)), 0) //nolint:gosec // no error is possible
+	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, threadClock, uintptr(unsafe.Pointer(&now)), 0)
 	return time.Duration(now.Nano())
 }

@@ -144,11 +144,11 @@ func heap() int {
 	runtime.GC()
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
-	return int(s.HeapAlloc) //nolint:gosec // small
+	return int(s.HeapAlloc)
 }
 
 // TestDrainedJobsLeaveMemory commits large jobs and their ends.
-func TestDrainedJobsLeaveMemory(t *testing.T) { //nolint:paralleltest // it looks at all memory of the process
+func TestDrainedJobsLeaveMemory(t *testing.T) { // it looks at all memory of the process
 	l := newLimited()
 	before := heap()
 	var s Sealed
@@ -169,7 +169,7 @@ func TestDrainedJobsLeaveMemory(t *testing.T) { //nolint:paralleltest // it look
 }
 
 // TestMapsShrinkWithTheJobs measures the memory of a machine that has had many jobs and has one left.
-func TestMapsShrinkWithTheJobs(t *testing.T) { //nolint:paralleltest // it looks at all memory of the process
+func TestMapsShrinkWithTheJobs(t *testing.T) { // it looks at all memory of the process
 	for _, left := range []int{0, 1} {
 		l := newLimited()
 		var s Sealed
@@ -189,7 +189,7 @@ func TestMapsShrinkWithTheJobs(t *testing.T) { //nolint:paralleltest // it looks
 		commit()
 		full := heap() - before
 		for i := range jobs - left {
-			l.do(&core.Cancel{Ref: core.Ref{Seq: uint64(i + 1)}}) //nolint:gosec // small
+			l.do(&core.Cancel{Ref: core.Ref{Seq: uint64(i + 1)}})
 			if i%10_000 == 0 {
 				commit()
 			}

@@ -149,7 +149,7 @@ func (p *player) seriesText(s *core.Series) string {
 		for _, n := range []struct {
 			name string
 			n    uint64
-		}{{"submitted", x.Submitted}, {"done", x.Done}, {"failed", x.Failed}, {"ready", uint64(x.Ready)}, {"leased", uint64(x.Leased)}} { //nolint:gosec // small
+		}{{"submitted", x.Submitted}, {"done", x.Done}, {"failed", x.Failed}, {"ready", uint64(x.Ready)}, {"leased", uint64(x.Leased)}} {
 			if n.n != 0 {
 				fmt.Fprintf(&b, " %s=%d", n.name, n.n)
 			}

@@ -125,7 +125,7 @@ func BenchmarkEndStep(b *testing.B) {
 	for i := range core.MaxDetailed {
 		queue := fmt.Sprint("queue ", i)
 		for k := range 3 {
-			ops = append(ops, &core.Submit{Job: &core.Job{Queue: queue, Priority: int64(k)}}, &core.Lease{Queues: []string{queue}}) //nolint:gosec // small
+			ops = append(ops, &core.Submit{Job: &core.Job{Queue: queue, Priority: int64(k)}}, &core.Lease{Queues: []string{queue}})
 		}
 	}
 	for b.Loop() {

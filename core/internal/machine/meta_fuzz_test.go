@@ -28,7 +28,7 @@ func FuzzMetaEntries(f *testing.F) {
 		{"q", `{"limits":[{"leased":1},{"scope":1,"name":"YQ==","rate":0.5,"burst":2},{"scope":2,"per_worker":1,"slot_for":5}],"key":2,"fair":true,"weights":{"a":3}}`},
 		{"0/00/q/q", "\x07" + strings.Repeat("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d", 60)},
 	} {
-		f.Add(byte(kind), seed.name, []byte(seed.value)) //nolint:gosec // seven of them
+		f.Add(byte(kind), seed.name, []byte(seed.value))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, name string, value []byte) {
 		now := coretest.NewClock().Now()

@@ -20,12 +20,12 @@ type orderedLoad struct {
 }
 
 func newOrderedLoad(jobs, keys int, sharing core.Sharing) *orderedLoad {
-	l := &orderedLoad{m: New(Options{Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1, DefaultLease: time.Hour})} //nolint:gosec // repeatable
+	l := &orderedLoad{m: New(Options{Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1, DefaultLease: time.Hour})}
 	l.c = l.m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})
 	if sharing.Queue = "q"; sharing.Key.Kind != core.KeyNone {
 		l.do(&core.ShareQueue{Sharing: sharing})
 	}
-	order := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // repeatable
+	order := rand.New(rand.NewPCG(2, 2))
 	for range jobs {
 		l.do(&core.Submit{Job: &core.Job{Queue: "q", Tags: []string{fmt.Sprint("customer:", order.IntN(keys))}}})
 	}
@@ -40,7 +40,7 @@ func (l *orderedLoad) do(op core.Op) core.Reply {
 
 var byCustomer = core.Sharing{Key: core.JobKey{Kind: core.KeyTag, Tag: "customer"}, Ordered: true}
 
-func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) { //nolint:paralleltest // it measures the heap
+func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) {
 	const jobs, keys = 100_000, 1_000
 	bytes := func(sharing core.Sharing) (int64, *orderedLoad) {
 		before := coretest.LiveBytes()
@@ -91,7 +91,7 @@ func BenchmarkOrderedQueue(b *testing.B) {
 			}
 			ends += threadTime() - start
 			for range held {
-				l.do(&core.Submit{Job: &core.Job{Queue: "q", Tags: []string{fmt.Sprint("customer:", rand.IntN(keys))}}}) //nolint:gosec // a load
+				l.do(&core.Submit{Job: &core.Job{Queue: "q", Tags: []string{fmt.Sprint("customer:", rand.IntN(keys))}}})
 			}
 			held = held[:0]
 			b.StartTimer()

@@ -61,7 +61,7 @@ func newPlayer() *player {
 
 // boot makes a machine of what is stored, with no clients.
 func (p *player) boot() {
-	p.opts.Random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable
+	p.opts.Random = rand.New(rand.NewPCG(1, 1))
 	p.opts.StartedAt = p.clk.Now()
 	p.m = machine.New(p.opts)
 	if p.opts.Persist {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestStoredOutcomesOfJobsWithProgressLeaveMemory commits large outcomes and failures of jobs that have reported progress.
-func TestStoredOutcomesOfJobsWithProgressLeaveMemory(t *testing.T) { //nolint:paralleltest // it looks at all memory of the process
+func TestStoredOutcomesOfJobsWithProgressLeaveMemory(t *testing.T) { // it looks at all memory of the process
 	const jobs, size = 100, 1 << 20
 	for name, end := range map[string]func(core.Ref) core.Op{
 		"outcomes": func(ref core.Ref) core.Op {

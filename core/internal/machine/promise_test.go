@@ -22,7 +22,7 @@ func newRig(t *testing.T) *rig {
 	now := core.InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	r := &rig{t: t, now: now, m: New(Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 1 << 20, Wakeup: -1,
-		Random: rand.New(rand.NewPCG(1, 1)), StartedAt: now, //nolint:gosec // repeatable
+		Random: rand.New(rand.NewPCG(1, 1)), StartedAt: now,
 	})}
 	r.m.Restored()
 	return r

@@ -69,7 +69,7 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 }
 
 // TestNewQueueLeavesTheOthersSorted counts allocations: sorting the names again would need one as long as the list.
-func TestNewQueueLeavesTheOthersSorted(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestNewQueueLeavesTheOthersSorted(t *testing.T) {
 	m, id := manyQueues(t, 20_000)
 	ops := []core.Op{&core.CreateQueue{Queue: "queue 000000 a"}, &core.ListQueues{Limit: 1}, &core.DropQueue{Queue: "queue 000000 a"}}
 	var replies []core.Reply
@@ -130,11 +130,11 @@ func TestQueueIsDroppedInPages(t *testing.T) {
 	const jobs = 300
 	for i := range jobs {
 		l.do(&core.Submit{Job: &core.Job{Queue: "q", Priority: int64(i % 3)}})
-		l.do(&core.Submit{Job: &core.Job{Queue: "q", ReadyAt: 1 << 50}})                                      // scheduled
-		l.do(&core.Submit{Job: &core.Job{Queue: "q", MaxFails: 3, Backoff: core.BackoffFaktory}})             // retrying
-		l.do(&core.Fail{Ref: core.Ref{Seq: uint64(i)*5 + 3}, Authority: core.ByAnyone})                       //nolint:gosec // small
-		l.do(&core.Submit{Job: &core.Job{Queue: "q", After: []uint64{uint64(i)*5 + 2}}})                      //nolint:gosec // small; blocked
-		l.do(&core.Submit{Job: &core.Job{Queue: "other", After: []uint64{uint64(i)*5 + 1, uint64(i)*5 + 4}}}) //nolint:gosec // small
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", ReadyAt: 1 << 50}})                          // scheduled
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", MaxFails: 3, Backoff: core.BackoffFaktory}}) // retrying
+		l.do(&core.Fail{Ref: core.Ref{Seq: uint64(i)*5 + 3}, Authority: core.ByAnyone})
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", After: []uint64{uint64(i)*5 + 2}}})
+		l.do(&core.Submit{Job: &core.Job{Queue: "other", After: []uint64{uint64(i)*5 + 1, uint64(i)*5 + 4}}})
 	}
 	left := func() int {
 		return l.do(&core.ReadStats{}).Stats.Jobs[core.Blocked] + l.table.InState[core.Ready] + l.table.InState[core.Scheduled] + l.table.InState[core.Retrying]

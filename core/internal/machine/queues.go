@@ -126,7 +126,7 @@ func (m *Machine) checkIdleQueues() {
 		return
 	}
 	for range 2 {
-		m.lookedIdle = (m.lookedIdle + 1) % uint32(len(m.queues)) //nolint:gosec // queues have 32-bit numbers
+		m.lookedIdle = (m.lookedIdle + 1) % uint32(len(m.queues))
 		if q := m.queues[m.lookedIdle]; q != nil && q.idleTimer == 0 && m.idle(q) {
 			q.idleTimer = m.table.Timers.Add(m.table.Now.Add(idleFor), timer.Owner{Kind: table.TimerIdle, Handle: m.lookedIdle})
 		}

@@ -77,7 +77,7 @@ func (l *history) submit(p core.Protocol) core.Op {
 	j := l.job(p)
 	op := &core.Submit{Job: j, Watch: core.Watch(l.rng.IntN(4))}
 	if j.Unique == core.UniqueReplace && l.maybe(2) {
-		op.DebounceMs = uint32(l.rng.IntN(100_000)) //nolint:gosec // small
+		op.DebounceMs = uint32(l.rng.IntN(100_000))
 	}
 	if j.Unique != core.UniqueNone && l.maybe(3) {
 		op.Window = l.soon()

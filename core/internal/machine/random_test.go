@@ -21,9 +21,9 @@ func TestRandomOperationsKeepTheInvariants(t *testing.T) {
 	t.Parallel()
 	number := func(name string, otherwise int) uint64 {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-			return uint64(n) //nolint:gosec // positive
+			return uint64(n)
 		}
-		return uint64(otherwise) //nolint:gosec // positive
+		return uint64(otherwise)
 	}
 	first := number("RANDOM_FIRST", 1)
 	for seed := first; seed < first+number("RANDOM_SEEDS", 60); seed++ {
@@ -62,7 +62,7 @@ type history struct {
 
 func newHistory(seed uint64) *history {
 	l := &history{
-		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), store: newMemStore(), byConn: map[uint64]bool{}, //nolint:gosec // repeatable
+		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), store: newMemStore(), byConn: map[uint64]bool{},
 	}
 	l.opts = machine.Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, PoisonAfter: int(seed % 5), StartedAt: l.clk.Now(),
@@ -78,7 +78,7 @@ func newHistory(seed uint64) *history {
 
 // boot restores a machine from the store.
 func (l *history) boot() *machine.Machine {
-	l.opts.Random, l.opts.StartedAt = rand.New(rand.NewPCG(1, 1)), l.clk.Now() //nolint:gosec // repeatable
+	l.opts.Random, l.opts.StartedAt = rand.New(rand.NewPCG(1, 1)), l.clk.Now()
 	m := machine.New(l.opts)
 	if err := l.store.load(m, l.clk.Now()); err != nil {
 		panic(err)

@@ -78,7 +78,7 @@ func TestTimelineKeepsItsBeginningAndItsEnd(t *testing.T) {
 
 // TestPlainJobHasNoTimeline counts the cost of a job that is submitted, leased and done: no more allocations and records than
 // for the job, its lease and the counters.
-func TestPlainJobHasNoTimeline(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestPlainJobHasNoTimeline(t *testing.T) {
 	clk := coretest.NewClock()
 	m := machine.New(machine.Options{Persist: true, StartedAt: clk.Now()})
 	c := m.OpenClient(clk.Now(), core.ClientOptions{Protocol: core.Gearman, Address: "a"})

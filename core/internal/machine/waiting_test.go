@@ -11,7 +11,7 @@ import (
 // waitingBytes is the maximum memory of the index for a waiting job whose payload is only on disk.
 const waitingBytes = 172
 
-func TestWaitingJobsTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestWaitingJobsTakeLittleMemory(t *testing.T) {
 	const jobs, batch = 300_000, 1000
 	m := machine.New(machine.Options{Persist: true, Await: true, StartedAt: 1 << 50})
 	c := m.OpenClient(1<<50, core.ClientOptions{Protocol: core.Gearman})

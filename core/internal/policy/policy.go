@@ -168,7 +168,7 @@ func (x *Policies) Restore(name string, value []byte) error {
 		if !p.Backoff.Valid() {
 			return errors.New("a policy with an unknown backoff")
 		}
-		x.apply(core.PolicyScope(scope), of, p) //nolint:gosec // two scopes
+		x.apply(core.PolicyScope(scope), of, p)
 		return nil
 	}
 	return errors.New("a policy of nothing")

@@ -13,12 +13,12 @@ import (
 // emptied.
 func TestSearchMatchesASortedSlice(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	rng := rand.New(rand.NewPCG(1, 2))
 	var l queue.List
 	var sorted []uint32
 	before := func(a, b uint32) bool { return a < b }
 	for step := range 20_000 {
-		x := 1 + uint32(rng.IntN(5000)) //nolint:gosec // small
+		x := 1 + uint32(rng.IntN(5000))
 		at, there := slices.BinarySearch(sorted, x)
 		switch remove := rng.IntN(10) < 4+2*(step/10_000); {
 		case there && remove:
@@ -28,7 +28,7 @@ func TestSearchMatchesASortedSlice(t *testing.T) {
 			l.Push(x, before)
 			sorted = slices.Insert(sorted, at, x)
 		}
-		y := uint32(rng.IntN(5002)) //nolint:gosec // small
+		y := uint32(rng.IntN(5002))
 		want := sort.Search(len(sorted), func(i int) bool { return sorted[i] >= y })
 		if got := l.Search(func(x uint32) bool { return x < y }); got != want {
 			t.Fatalf("step %d: %d handles are below %d, want %d", step, got, y, want)

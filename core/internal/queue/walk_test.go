@@ -10,15 +10,15 @@ import (
 func TestWalkStartsAnywhere(t *testing.T) {
 	t.Parallel()
 	before := func(a, b uint32) bool { return a < b }
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 2, 127, 128, 129, 1000} {
 		var l List
 		var all []uint32
 		for _, i := range rng.Perm(n) {
-			l.Push(uint32(2*i+2), before) //nolint:gosec // small
+			l.Push(uint32(2*i+2), before)
 		}
 		for range n / 3 {
-			l.Remove(uint32(2*rng.IntN(n)+2), before) //nolint:gosec // small
+			l.Remove(uint32(2*rng.IntN(n)+2), before)
 		}
 		all = l.Slice(0, l.Len(), nil)
 		if got := walk(l.From(nil)); !slices.Equal(got, all) {
@@ -30,7 +30,7 @@ func TestWalkStartsAnywhere(t *testing.T) {
 			t.Fatalf("%d jobs: from the end %v, want %v", n, got, back)
 		}
 		for range 50 {
-			key := uint32(rng.IntN(2*n + 4)) //nolint:gosec // small
+			key := uint32(rng.IntN(2*n + 4))
 			at, _ := slices.BinarySearch(all, key)
 			passed := func(h uint32) bool { return h < key }
 			if got := walk(l.From(passed)); !slices.Equal(got, all[at:]) {

@@ -70,7 +70,7 @@ func DecodePosition(b []byte) (Position, error) {
 
 // appendPlace encodes the common fields of a position and an entry.
 func appendPlace(dst []byte, p Position) []byte {
-	dst = binary.AppendUvarint(append(dst, byte(max(p.Format, 1))), p.Epoch) //nolint:gosec // at most NewestFormat
+	dst = binary.AppendUvarint(append(dst, byte(max(p.Format, 1))), p.Epoch)
 	dst = binary.AppendUvarint(dst, p.Number)
 	return binary.AppendVarint(dst, int64(p.At))
 }
@@ -195,7 +195,7 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 
 // jobFor returns a job without fields that readers of a format do not know.
 func jobFor(format int, j *core.Job) *core.Job {
-	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.RerunOf == 0 && j.Failure == nil && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
+	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.RerunOf == 0 && j.Failure == nil && j.Priority == int64(int32(j.Priority)) {
 		return j
 	}
 	older := *j

@@ -109,7 +109,7 @@ func (w *world) settings() error {
 	case 0:
 		op = w.limit(q, tag)
 	case 1:
-		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}} //nolint:gosec // small
+		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}}
 	default:
 		op = &core.PauseQueue{Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0, For: time.Duration(w.rng.IntN(2)*w.rng.IntN(9)) * time.Second}
 	}
@@ -126,7 +126,7 @@ func (w *world) settings() error {
 
 // limit sets or removes a limit of a queue, its types or its keys, or the sharing between keys.
 func (w *world) limit(q string, tag uint64) core.Op {
-	scope := core.LimitScope(w.rng.IntN(3)) //nolint:gosec // small
+	scope := core.LimitScope(w.rng.IntN(3))
 	switch w.rng.IntN(5) {
 	case 0, 1:
 		return &core.RemoveLimit{Tag: tag, Queue: q, Scope: scope}
@@ -134,14 +134,14 @@ func (w *world) limit(q string, tag uint64) core.Op {
 		if w.rng.IntN(2) == 0 {
 			return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true}}
 		}
-		kind := core.KeyKind(w.rng.IntN(2) * int(core.KeyUnique)) //nolint:gosec // small
+		kind := core.KeyKind(w.rng.IntN(2) * int(core.KeyUnique))
 		return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: kind}, Fair: kind != core.KeyNone && w.rng.IntN(2) == 0}}
 	}
 	t := core.Throttle{
-		Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second, //nolint:gosec // small
+		Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second,
 	}
 	if w.rng.IntN(3) == 0 || t == (core.Throttle{}) {
-		t.Rate, t.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(3)) //nolint:gosec // small
+		t.Rate, t.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(3))
 	}
 	return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{Queue: q, Scope: scope, Throttle: t}}
 }

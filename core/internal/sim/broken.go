@@ -10,7 +10,7 @@ import (
 // whenBroken chooses the OnBroken of a new job.
 func (w *world) whenBroken(j *core.Job) {
 	if !j.Ephemeral && w.rng.IntN(2) == 0 {
-		j.OnBroken = core.OnBroken(w.rng.IntN(int(core.BrokenDrops) + 1)) //nolint:gosec // small
+		j.OnBroken = core.OnBroken(w.rng.IntN(int(core.BrokenDrops) + 1))
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *world) condition() (is core.Condition) {
 	case 0:
 		is = core.InState(core.States[w.rng.IntN(len(core.States))], core.Ready)
 	case 1:
-		is.Epoch, is.HasEpoch = uint32(w.rng.IntN(3)), true //nolint:gosec // small
+		is.Epoch, is.HasEpoch = uint32(w.rng.IntN(3)), true
 	case 2:
 		is.Queue = queueName(w.rng.IntN(4))
 	case 3:
@@ -176,7 +176,7 @@ func (w *world) set() (set core.JobChange) {
 		set.Priority = &priority
 	}
 	if w.rng.IntN(3) == 0 {
-		fails := uint32(10) //nolint:gosec // small
+		fails := uint32(10)
 		set.MaxFails = &fails
 	}
 	return set
@@ -238,7 +238,7 @@ func (w *world) update(p *promise) error {
 func (w *world) move(p *promise) error {
 	is, set := w.condition(), w.set()
 	op := &core.Move{
-		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Authority: core.FinishAuthority(w.rng.IntN(3)), //nolint:gosec // small
+		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Authority: core.FinishAuthority(w.rng.IntN(3)),
 		Queue: queueName(w.rng.IntN(4)), Set: set,
 	}
 	if w.rng.IntN(4) == 0 {

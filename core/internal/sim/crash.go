@@ -95,7 +95,7 @@ func (w *world) keep() int {
 // cut returns the disk after a power failure now. It uses separate random numbers, because their count depends on
 // background work of Pebble.
 func (w *world) cut(keep int) *storetest.Disk {
-	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep) //nolint:gosec // repeatable
+	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep)
 }
 
 // trap makes a write and all later writes fail, on any goroutine: Pebble also writes in the background.

@@ -56,7 +56,7 @@ func (w *world) snapshot() *snapshot {
 	s.limits = fmt.Sprint(limits.Limits, limits.Sharings)
 	s.shared = sharedText(one(&core.ListSharedLimits{}).SharedLimits)
 	for scope := range s.policies {
-		s.policies[scope] = fmt.Sprint(one(&core.ListPolicies{Scope: core.PolicyScope(scope)}).Policies) //nolint:gosec // two scopes
+		s.policies[scope] = fmt.Sprint(one(&core.ListPolicies{Scope: core.PolicyScope(scope)}).Policies)
 	}
 	s.meta = one(&core.ReadMeta{Name: metaName}).Data
 	return s

@@ -29,11 +29,11 @@ var policyQueues = []string{queueName(0), queueName(1), "dlq"}
 // policy changes a policy.
 func (w *world) policy() error {
 	c, tag := w.anyClient(), w.newTag()
-	op := &core.PutPolicy{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2)), Name: policyQueues[w.rng.IntN(2)], Remove: core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))} //nolint:gosec // small
+	op := &core.PutPolicy{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2)), Name: policyQueues[w.rng.IntN(2)], Remove: core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))}
 	p := &op.Set
-	p.Has = core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))                                                                             //nolint:gosec // small
-	p.MaxAttempts, p.MaxFails = uint32(1+w.rng.IntN(3)), uint32(1+w.rng.IntN(3))                                                                //nolint:gosec // small
-	p.Backoff = core.BackoffRule{Kind: core.BackoffKind(w.rng.IntN(3)), Base: time.Duration(w.rng.IntN(5)) * time.Second, Max: 8 * time.Second} //nolint:gosec // small
+	p.Has = core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))
+	p.MaxAttempts, p.MaxFails = uint32(1+w.rng.IntN(3)), uint32(1+w.rng.IntN(3))
+	p.Backoff = core.BackoffRule{Kind: core.BackoffKind(w.rng.IntN(3)), Base: time.Duration(w.rng.IntN(5)) * time.Second, Max: 8 * time.Second}
 	p.LeaseFor, p.ExpiresIn, p.RetainFor = time.Duration(1+w.rng.IntN(9))*time.Second, time.Minute, 20*time.Second
 	p.Unstored = w.rng.IntN(4) == 0
 	if p.Exhausted = core.ExhaustedBury; w.rng.IntN(2) == 0 {

@@ -33,7 +33,7 @@ func (w *world) read() error {
 	case 7:
 		op = &core.ListLimits{Tag: tag}
 	case 8:
-		op = &core.ListPolicies{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2))} //nolint:gosec // two scopes
+		op = &core.ListPolicies{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2))}
 	}
 	if p := w.anyJob(); op == nil && p != nil {
 		op = &core.Inspect{Tag: tag, Ref: core.Ref{Seq: p.seq}}

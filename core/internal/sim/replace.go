@@ -18,7 +18,7 @@ func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 		j.ReadyAt, j.ScheduledOrder, j.SeqOrder = w.clk.Now().Add(time.Duration(w.rng.IntN(9000))*time.Millisecond), false, false
 	}
 	if w.rng.IntN(2) == 0 {
-		op.DebounceMs = uint32(1 + w.rng.IntN(15_000)) //nolint:gosec // small
+		op.DebounceMs = uint32(1 + w.rng.IntN(15_000))
 	}
 	holder = w.ask(&core.Inspect{ByUnique: true, Queue: j.Queue, UniqueKey: j.UniqueKey}).Info
 	if holder != nil && holder.Job.UniqueUntil != 0 && holder.Job.UniqueUntil <= w.clk.Now() {

@@ -80,6 +80,6 @@ func (w *world) endShadow() {
 func (w *world) machineOptions() machine.Options {
 	return machine.Options{
 		Persist: true, Await: w.mode == engine.Sync, DefaultLease: 30 * time.Minute, CacheBytes: cacheBytes, PoisonAfter: poisonAfter, Wakeup: -1,
-		Random: rand.New(rand.NewPCG(1, 1)), StartedAt: w.clk.Now(), //nolint:gosec // repeatable
+		Random: rand.New(rand.NewPCG(1, 1)), StartedAt: w.clk.Now(),
 	}
 }

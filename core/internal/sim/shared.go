@@ -57,12 +57,12 @@ func (w *world) shareLimit() error {
 	var op core.Op = &core.RemoveSharedLimit{Tag: tag, Name: name}
 	next := core.SharedLimit{}
 	if w.rng.IntN(4) > 0 {
-		next = core.SharedLimit{Name: name, Queues: []string{queueName(w.rng.IntN(2)), queueName(2)}, Throttle: core.Throttle{Leased: uint32(w.rng.IntN(5))}} //nolint:gosec // small
+		next = core.SharedLimit{Name: name, Queues: []string{queueName(w.rng.IntN(2)), queueName(2)}, Throttle: core.Throttle{Leased: uint32(w.rng.IntN(5))}}
 		if w.rng.IntN(2) == 0 {
 			next.Types = []string{queueName(3)}
 		}
 		if next.Leased == 0 || w.rng.IntN(2) == 0 {
-			next.Rate, next.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(4)) //nolint:gosec // small
+			next.Rate, next.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(4))
 		}
 		op = &core.PutSharedLimit{Tag: tag, Limit: next}
 	}

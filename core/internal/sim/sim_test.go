@@ -13,7 +13,7 @@ func TestSimulatedLivesKeepAcknowledgedState(t *testing.T) {
 	t.Parallel()
 	first, lives := number("SIM_FIRST", 1), number("SIM_SEEDS", 20)
 	total, crashes, compared := 0, 0, 0
-	for seed := uint64(first); seed < uint64(first+lives); seed++ { //nolint:gosec // positive
+	for seed := uint64(first); seed < uint64(first+lives); seed++ {
 		w, lived, err := play(seed, numbers(steps))
 		if err != nil {
 			fail(t, seed, lived, err)

@@ -34,7 +34,7 @@ func (w *world) moveSpent() error {
 	tag, s := w.newTag(), &w.model.spent
 	op := &core.MoveSpent{Tag: tag, Queue: queueName(w.rng.IntN(2))}
 	if w.rng.IntN(3) > 0 {
-		op.Rule = core.SpentRule{Leases: uint32(1 + w.rng.IntN(3)), To: []string{"dlq", queueName(2), queueName(0)}[w.rng.IntN(3)]} //nolint:gosec // small
+		op.Rule = core.SpentRule{Leases: uint32(1 + w.rng.IntN(3)), To: []string{"dlq", queueName(2), queueName(0)}[w.rng.IntN(3)]}
 	}
 	valid := op.Rule.To != op.Queue
 	if valid && op.Rule.Leases > 0 { // before the operation, because it may serve clients

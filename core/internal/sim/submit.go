@@ -20,7 +20,7 @@ func (w *world) submitTo(queue string) error {
 		j.Tags = tagsOf(string(j.Body))
 	}
 	if w.rng.IntN(4) == 0 {
-		j.Timeline = uint16(w.rng.IntN(8)) //nolint:gosec // small
+		j.Timeline = uint16(w.rng.IntN(8))
 	}
 	op := &core.Submit{Job: j, Tag: w.newTag()}
 	switch c.kind {
@@ -35,10 +35,10 @@ func (w *world) submitTo(queue string) error {
 		w.faktoryJob(j)
 	}
 	if w.rng.IntN(4) == 0 {
-		j.Own = core.PolicyFields(w.rng.IntN(int(core.JobFields) + 1)) //nolint:gosec // small
+		j.Own = core.PolicyFields(w.rng.IntN(int(core.JobFields) + 1))
 	}
 	if w.rng.IntN(4) == 0 {
-		j.Cost = uint32(1 + w.rng.IntN(3)) //nolint:gosec // small
+		j.Cost = uint32(1 + w.rng.IntN(3))
 	}
 	w.link(j)
 	w.whenBroken(j)
@@ -103,7 +103,7 @@ func (w *world) workqJob(op *core.Submit) {
 		j.ExpiresAt = j.ReadyAt.Add(time.Minute)
 	}
 	j.RetainUntil = j.ExpiresAt
-	j.MaxFails = uint32(w.rng.IntN(3)) //nolint:gosec // small
+	j.MaxFails = uint32(w.rng.IntN(3))
 }
 
 func (w *world) gearmanJob(op *core.Submit) {
@@ -114,14 +114,14 @@ func (w *world) gearmanJob(op *core.Submit) {
 	if w.rng.IntN(3) == 0 {
 		j.Ephemeral, op.Watch = true, core.WatchStream
 	}
-	j.MaxAttempts = uint32(w.rng.IntN(3)) //nolint:gosec // small
+	j.MaxAttempts = uint32(w.rng.IntN(3))
 }
 
 func (w *world) faktoryJob(j *core.Job) {
 	j.ID = fmt.Sprint("faktory-", w.number)
 	j.Format = core.Args
 	j.LeaseFor = time.Duration(1+w.rng.IntN(20)) * time.Second
-	j.MaxFails, j.Backoff, j.Exhausted = uint32(1+w.rng.IntN(3)), core.BackoffFaktory, core.ExhaustedBury //nolint:gosec // small
+	j.MaxFails, j.Backoff, j.Exhausted = uint32(1+w.rng.IntN(3)), core.BackoffFaktory, core.ExhaustedBury
 	j.LeaseEnd, j.DeadFor = core.LeaseEndFail, core.DeadFor
 	switch w.rng.IntN(8) {
 	case 0, 1:

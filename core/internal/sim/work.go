@@ -12,7 +12,7 @@ import (
 // lease requests a job, or sleeps.
 func (w *world) lease() error {
 	c := w.anyClient()
-	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(4))} //nolint:gosec // small
+	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(4))}
 	if w.rng.IntN(5) == 0 {
 		op.Queues = []string{completeQueue, successQueue}
 	}
@@ -135,7 +135,7 @@ func (w *world) report() error {
 	if w.rng.IntN(2) == 0 {
 		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: authorities[c.kind], Data: []byte("chunk")}, tag, nil)
 	}
-	op := &core.Report{Tag: tag, Ref: ref, Authority: authorities[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}} //nolint:gosec // small
+	op := &core.Report{Tag: tag, Ref: ref, Authority: authorities[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}}
 	by := time.Duration(w.rng.IntN(30)) * time.Second
 	shorter := w.rng.IntN(3) == 0
 	if op.ExtendUntil = w.clk.Now().Add(by); shorter {

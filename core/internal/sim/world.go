@@ -79,7 +79,7 @@ func (w *world) setWeights() {
 
 // begin derives the choices of a step from the seed and its number.
 func (w *world) begin(step int) {
-	w.number, w.rng = step, rand.New(rand.NewPCG(w.seed, uint64(step))) //nolint:gosec // repeatable
+	w.number, w.rng = step, rand.New(rand.NewPCG(w.seed, uint64(step)))
 }
 
 // Options of the engine.

@@ -307,7 +307,7 @@ func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 		}
 	}
 	for slot := range ch.TimelineSlots {
-		if err := pb.Delete(c.key.slot(seq, uint16(slot)), nil); err != nil { //nolint:gosec // at most core.MaxTimeline
+		if err := pb.Delete(c.key.slot(seq, uint16(slot)), nil); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func Salvage(
 // salvage is one call of Salvage.
 type salvage struct {
 	from, to *Store
-	ctx      context.Context //nolint:containedctx // it lasts as long as the call
+	ctx      context.Context // it lasts as long as the call
 	mend     func(string, []byte, *LostJobs) []byte
 	progress func(uint64)
 	done     Salvaged

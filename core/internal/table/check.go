@@ -264,7 +264,7 @@ func (c *Check) stateLists() {
 	}
 	for n, q := range t.queues {
 		if q != nil {
-			c.queue(uint32(n), q, &classes) //nolint:gosec // a number of a queue
+			c.queue(uint32(n), q, &classes)
 		}
 	}
 	if classes != t.Class {

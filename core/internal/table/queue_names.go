@@ -81,7 +81,7 @@ func (t *Table) QueueFold(name string) uint32 {
 			first = n
 		}
 	}
-	return uint32(first) //nolint:gosec // numbers of queues are uint32
+	return uint32(first)
 }
 
 // CompareFold compares texts ignoring case. For UTF-8 texts, it is zero if strings.EqualFold is true.

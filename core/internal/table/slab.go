@@ -111,7 +111,7 @@ const (
 func (e *Entry) Priority() int64 { return int64(e.priorityHigh)<<32 | int64(e.priorityLow) }
 
 func (e *Entry) setPriority(p int64) {
-	e.priorityLow, e.priorityHigh = uint32(p), int8(p>>32) //nolint:gosec // both halves
+	e.priorityLow, e.priorityHigh = uint32(p), int8(p>>32)
 }
 
 // Place is the job's position among ready jobs of its priority, before its number.

@@ -9,7 +9,7 @@ import (
 
 // NoteStop records that the worker of a job is asked to stop now.
 func (t *Table) NoteStop(e *Entry) {
-	t.SetStop(e, uint32(min(max(t.Now.Sub(e.LeasedAt).Milliseconds(), 0)+1, math.MaxUint32))) //nolint:gosec // bounded
+	t.SetStop(e, uint32(min(max(t.Now.Sub(e.LeasedAt).Milliseconds(), 0)+1, math.MaxUint32)))
 }
 
 // SetStop records that the worker was asked to stop so many milliseconds, less one, after the start of the lease.

@@ -30,7 +30,7 @@ func (x *tagIndex) newLink(tag uint32) uint32 {
 		return n
 	}
 	x.links = append(x.links, tagLink{tag: tag})
-	return uint32(len(x.links) - 1) //nolint:gosec // memory ends before four billion tags
+	return uint32(len(x.links) - 1) // memory ends before four billion tags
 }
 
 // Has reports whether a job has a tag.

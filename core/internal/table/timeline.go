@@ -56,7 +56,7 @@ func (t *Table) timelineSlots(h uint32, e *Entry) uint16 {
 		return 0
 	}
 	shape := t.timeline(h)
-	return uint16(min(shape.Count, shape.Length)) //nolint:gosec // at most MaxTimeline
+	return uint16(min(shape.Count, shape.Length))
 }
 
 // sealEntries returns the entries that are not written yet, with their slots.
@@ -71,7 +71,7 @@ func (t *Table) sealEntries(h uint32, n *Transient) (all []record.TimelineSlot) 
 		if slot >= shape.First {
 			slot = shape.First + (slot-shape.First)%(shape.Length-shape.First)
 		}
-		all = append(all, record.TimelineSlot{Slot: uint16(slot), Entry: e}) //nolint:gosec // less than MaxTimeline
+		all = append(all, record.TimelineSlot{Slot: uint16(slot), Entry: e})
 	}
 	n.written = len(n.entries)
 	return all

@@ -13,7 +13,7 @@ func TestStoredBlocksAreReadBack(t *testing.T) {
 	b := &block{number: 12345}
 	for i := range b.points {
 		if i%3 > 0 {
-			b.points[i] = point{uint32(i), 2, 1 << 31, 4, 5, 6, [3]uint16{7, 8, 1<<16 - 1}, [3]uint16{10, 11, 12}} //nolint:gosec // small
+			b.points[i] = point{uint32(i), 2, 1 << 31, 4, 5, 6, [3]uint16{7, 8, 1<<16 - 1}, [3]uint16{10, 11, 12}}
 		}
 	}
 	v := b.encode()
