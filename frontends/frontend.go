@@ -2,6 +2,7 @@ package frontends
 
 import (
 	"net"
+	"time"
 
 	"broker/core"
 )
@@ -31,6 +32,9 @@ type Limits struct {
 	// MaxOutput limits the output that waits for a slow reader or a commit. Above it the connection is closed. A session that
 	// checks Backpressured stays well below it.
 	MaxOutput int
+
+	// LoginFor is the time until the login of a client, where it can log in; zero: DefaultLoginFor.
+	LoginFor time.Duration
 }
 
 // Session is the state of one connection. Its methods are called on the connection's own loop, one at a time, and must not

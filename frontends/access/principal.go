@@ -55,6 +55,9 @@ func newPrincipal(name string, grants []Grant) *Principal {
 // Name of the principal; empty for Everyone and Nobody.
 func (p *Principal) Name() string { return p.name }
 
+// HasRights reports whether the principal has a role for at least one queue.
+func (p *Principal) HasRights() bool { return len(*p.grants.Load()) > 0 }
+
 // May reports whether the principal has a role for a queue.
 func (p *Principal) May(r Role, queue string) bool {
 	for _, g := range *p.grants.Load() {

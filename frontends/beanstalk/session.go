@@ -40,6 +40,7 @@ var (
 	_ frontends.Blocker         = (*session)(nil)
 	_ frontends.HalfCloseWaiter = (*session)(nil)
 	_ frontends.Stopper         = (*session)(nil)
+	_ frontends.Admitter        = (*session)(nil)
 
 	_ frontends.Responder[pending] = (*session)(nil)
 )
@@ -362,6 +363,17 @@ func (s *session) EOF(input []byte) {
 		}
 	}
 	s.closing = true
+}
+
+// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
+func (s *session) Admission() frontends.Admission {
+	return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+}
+
+// Dismiss implements frontends.Admitter. The protocol's error for a refused command has no room for the text.
+func (s *session) Dismiss(string) {
+	s.conn.Out().WriteString(unknown)
+	s.shutdown()
 }
 
 // Blocked implements frontends.Blocker.

@@ -60,6 +60,8 @@ type conn struct {
 	offered   int  // bytes of the unread input that the session has seen
 	inputLeft bool // input is left for the next turn
 
+	loginBy time.Time // when a client that has not logged in is dismissed
+
 	lastUnsent int       // pending output when it last changed, and the time of that change: a leaving client that takes
 	lastMoved  time.Time // nothing for too long is dropped
 
@@ -114,6 +116,7 @@ func (c *conn) open() {
 	defer c.recovered()
 	c.startedIdle = true
 	c.session = c.group.frontend.Open(c)
+	c.expectLogin(time.Now())
 	c.afterSession()
 }
 
@@ -327,7 +330,12 @@ func (c *conn) enforceLimits() {
 		c.drop()
 		return
 	}
-	if c.in.len() > c.group.limits.MaxInput && !c.pauseIfBlocked() {
+	most := c.maxInput()
+	switch {
+	case c.in.len() <= most || c.closeRequested || c.pauseIfBlocked():
+	case most < c.group.limits.MaxInput:
+		c.dismiss("input_without_rights", frontends.DismissInput)
+	default:
 		c.logCutOff("input_limit", c.in.len())
 		c.drop()
 	}
@@ -431,6 +439,7 @@ func (c *conn) drop() {
 	delete(c.loop.conns, c)
 	delete(c.loop.closing, c)
 	delete(c.loop.unread, c)
+	delete(c.loop.loginDue, c)
 	c.transport.close()
 	c.reportUnsent(lost)
 	c.out = frontends.Outbox{}

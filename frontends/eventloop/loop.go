@@ -31,6 +31,8 @@ type loop struct {
 	closing map[*conn]struct{} // half-closed, leaving or lingering
 	unread  map[*conn]struct{} // paused; their peers are polled
 	scratch []byte
+
+	loginDue map[*conn]struct{} // their clients must log in
 }
 
 func newLoop() *loop {
@@ -39,6 +41,8 @@ func newLoop() *loop {
 		closing: make(map[*conn]struct{}),
 		unread:  make(map[*conn]struct{}),
 		scratch: make([]byte, 0, scratchBytes),
+
+		loginDue: make(map[*conn]struct{}),
 	}
 }
 
@@ -160,6 +164,13 @@ func (l *loop) runLater() {
 func (l *loop) checkTimeouts(now time.Time) {
 	for c := range l.closing {
 		c.checkTimeouts(now)
+	}
+}
+
+// checkLogins dismisses the clients that have not logged in in time.
+func (l *loop) checkLogins(now time.Time) {
+	for c := range l.loginDue {
+		c.checkLogin(now)
 	}
 }
 

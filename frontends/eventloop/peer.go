@@ -17,7 +17,7 @@ const (
 // inputBlocked reports that too much input is held, because a command waits for its reply or for the next turn. Then no more
 // input should be read.
 func (c *conn) inputBlocked() bool {
-	if c.in.len() <= min(maxHeldInput, c.group.limits.MaxInput) {
+	if c.in.len() <= min(maxHeldInput, c.maxInput()) {
 		return false
 	}
 	s, may := c.session.(frontends.Blocker)

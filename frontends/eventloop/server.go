@@ -63,9 +63,10 @@ type group struct {
 	maxConns int64
 	overflow []byte
 
-	open     atomic.Int64
-	accepted atomic.Uint64
-	refused  atomic.Uint64
+	open      atomic.Int64
+	accepted  atomic.Uint64
+	refused   atomic.Uint64
+	dismissed atomic.Uint64
 }
 
 // Server owns the listening sockets, the loops and all connections.
@@ -177,13 +178,17 @@ func (s *Server) Addrs() []net.Addr {
 type Count struct {
 	Open              int
 	Accepted, Refused uint64
+	Dismissed         uint64 // because the client had no right: see frontends.Admitter
 }
 
 // Counts reports connections by the name of the front-end. It may be called from any goroutine after Serve.
 func (s *Server) Counts() map[string]Count {
 	counts := make(map[string]Count, len(s.groups))
 	for name, g := range s.groups {
-		counts[name] = Count{Open: int(g.open.Load()), Accepted: g.accepted.Load(), Refused: g.refused.Load()}
+		counts[name] = Count{
+			Open: int(g.open.Load()), Accepted: g.accepted.Load(), Refused: g.refused.Load(),
+			Dismissed: g.dismissed.Load(),
+		}
 	}
 	return counts
 }
@@ -297,6 +302,7 @@ func (s *Server) runTicker() {
 			s.tick()
 			s.eachLoop(func(l *loop) {
 				l.checkTimeouts(now)
+				l.checkLogins(now)
 				l.watchPeers()
 			})
 		}

@@ -51,9 +51,11 @@ func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) 
 //	spin             from then on the session works for a millisecond and wakes itself, endlessly
 //	spins            how often the spinning sessions have done so
 //	bye TEXT         TEXT, then the session closes the connection
+//	login            from then on the client has rights
 //	panic, abort     panics, aborts the connection
 type toy struct {
 	limits frontends.Limits
+	guests bool // clients have no rights until they send login
 	ticks  atomic.Int64
 	opened atomic.Int64
 	closed atomic.Int64
@@ -73,7 +75,7 @@ func (f *toy) Overflow() []byte         { return []byte("full\n") }
 
 func (f *toy) Open(c frontends.Conn) frontends.Session {
 	f.opened.Add(1)
-	s := &toySession{toy: f, conn: c}
+	s := &toySession{toy: f, conn: c, admitted: !f.guests}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sessions[s] = struct{}{}
@@ -92,6 +94,7 @@ func (f *toy) wakeAll() {
 type toySession struct {
 	toy      *toy
 	conn     frontends.Conn
+	admitted bool
 	parked   bool
 	forJob   bool
 	left     bool
@@ -160,6 +163,8 @@ func (s *toySession) run(verb, arg string) {
 		s.conn.Wake()
 	case "spins":
 		out.WriteString(fmt.Sprintf("%d\n", s.toy.spins.Load()))
+	case "login":
+		s.admitted = true
 	case "bye":
 		out.WriteString(arg + "\n")
 		s.left = true
@@ -218,6 +223,19 @@ func (s *toySession) WaitsHalfClosed() bool {
 		s.conn.Out().WriteString("none\n")
 	}
 	return s.parked
+}
+
+func (s *toySession) Admission() frontends.Admission {
+	if s.admitted {
+		return frontends.Admitted
+	}
+	return frontends.LoginDue
+}
+
+func (s *toySession) Dismiss(text string) {
+	s.left = true
+	s.conn.Out().WriteString(text + "\n")
+	s.conn.CloseAfterFlush()
 }
 
 func (s *toySession) Refusal() []byte { return []byte("refused\n") }

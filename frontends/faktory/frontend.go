@@ -92,6 +92,7 @@ func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
 		MaxInput:  f.opts.MaxLine + 64<<10,
 		MaxOutput: maxOutput,
+		LoginFor:  handshakeFor,
 	}
 }
 
@@ -104,7 +105,6 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 		s.challenge = newChallenge(binary.BigEndian.Uint64(r[:]), binary.BigEndian.Uint32(r[8:]))
 	}
 	s.put(s.challenge.appendGreeting(c.Out().Buf()), 0)
-	f.workers.expectHello(s, f.broker.Now())
 	return s
 }
 

@@ -128,7 +128,6 @@ func (s *session) startLogin(h hello) {
 		return
 	}
 	s.login = l
-	s.greeted.Store(true) // the client has sent HELLO in time
 }
 
 // runPrompt runs a login without a pause.

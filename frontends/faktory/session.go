@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -53,9 +52,6 @@ type session struct {
 	queues     []string // the core's names for these queues
 
 	deliveries frontends.Deliveries
-
-	helloBy core.Instant // set before the registry knows the session
-	greeted atomic.Bool  // the handshake or the connection is over; read by the registry
 }
 
 // parkedFetch is a FETCH that waits for a job.
@@ -72,6 +68,7 @@ var (
 	_ frontends.HalfCloseWaiter = (*session)(nil)
 	_ frontends.UnsentHandler   = (*session)(nil)
 	_ frontends.Stopper         = (*session)(nil)
+	_ frontends.Admitter        = (*session)(nil)
 
 	_ frontends.Responder[pending] = (*session)(nil)
 )
@@ -178,6 +175,23 @@ func (s *session) WaitsHalfClosed() bool {
 // EOF implements frontends.Session. Every whole line has been answered by now; a line without an end is not a request.
 func (s *session) EOF([]byte) {}
 
+// Admission implements frontends.Admitter. HELLO is due until it has come; a client has one attempt.
+func (s *session) Admission() frontends.Admission {
+	switch {
+	case s.client != 0:
+		return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+	case s.phase == expecting && s.login == nil:
+		return frontends.LoginDue
+	}
+	return frontends.NoRights
+}
+
+// Dismiss implements frontends.Admitter.
+func (s *session) Dismiss(text string) {
+	s.refuse(text)
+	s.hangUp()
+}
+
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.fetch.tag != 0 || s.running != nil || s.login != nil }
 
@@ -196,7 +210,6 @@ func (s *session) giveUpFetch() {
 
 // Closed implements frontends.Session.
 func (s *session) Closed() {
-	s.greeted.Store(true)
 	if s.login != nil {
 		s.login.dropped.Store(true)
 	}
@@ -250,7 +263,6 @@ func (s *session) handshake(line []byte) {
 func (s *session) admit(h hello, p *access.Principal) {
 	s.phase, s.principal = serving, p
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
-	s.greeted.Store(true)
 	s.openClient()
 	if h.WID != "" {
 		s.worker, s.workerID = s.front.workers.join(s, h, access.PrincipalOf(s.front.broker, s.client), s.front.broker.Now()), h.WID

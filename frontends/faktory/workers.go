@@ -72,20 +72,11 @@ func (w *worker) raise(state workerState) {
 	}
 }
 
-// registry holds the workers by id, and the connections that have not sent HELLO.
+// registry holds the workers by id.
 type registry struct {
-	mu          sync.Mutex // guards the fields below; never held while the broker is called
-	byID        map[string]*worker
-	beforeHello []*session // oldest first; connections after HELLO are dropped when they reach the front
-	reaped      int64
-}
-
-// expectHello starts the handshake deadline of a connection.
-func (r *registry) expectHello(s *session, now core.Instant) {
-	s.helloBy = now.Add(handshakeFor)
-	r.mu.Lock()
-	r.beforeHello = append(r.beforeHello, s)
-	r.mu.Unlock()
+	mu     sync.Mutex // guards the fields below; never held while the broker is called
+	byID   map[string]*worker
+	reaped int64
 }
 
 // mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose any of
@@ -149,25 +140,10 @@ func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.I
 	return workerState(w.state.Load()), nil
 }
 
-// reap closes connections that sent no HELLO in time, and the connections of workers without heartbeats, whose jobs stay
-// reserved.
+// reap closes the connections of workers without heartbeats, whose jobs stay reserved.
 func (r *registry) reap(now core.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := 0
-	for ; n < len(r.beforeHello); n++ {
-		s := r.beforeHello[n]
-		if !s.greeted.Load() {
-			if s.helloBy > now {
-				break
-			}
-			s.conn.Abort()
-		}
-		r.beforeHello[n] = nil
-	}
-	if r.beforeHello = r.beforeHello[n:]; len(r.beforeHello) == 0 {
-		r.beforeHello = nil // release the array after a burst of connections
-	}
 	for wid, w := range r.byID {
 		if now.Sub(w.beatAt) < silentFor {
 			continue

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 
+	"broker/core"
 	"broker/frontends"
 )
 
@@ -24,6 +25,8 @@ type Client struct {
 	closing       bool   // the session accepts no more input; what it wrote is still sent
 	sessionClosed bool   // Session.Closed was called
 	refusal       []byte // Refusal of the closed session
+	loginBy       core.Instant
+	loggedIn      bool // no login is due any more
 	closed        bool
 }
 
@@ -222,8 +225,25 @@ func (c *Client) feed() {
 		}
 		c.flush()
 	}
+	if a, ok := c.session.(frontends.Admitter); ok && c.alive() &&
+		len(c.unread) > frontends.MaxInputWithoutRights && a.Admission() != frontends.Admitted {
+		a.Dismiss(frontends.DismissInput)
+	}
 	if limit := c.stage.Front.Limits().MaxInput; limit > 0 && len(c.unread) > limit {
 		c.close()
+	}
+}
+
+// checkLogin dismisses the client if its login is overdue.
+func (c *Client) checkLogin(now core.Instant) {
+	a, ok := c.session.(frontends.Admitter)
+	if !ok || c.loggedIn || !c.alive() {
+		return
+	}
+	if c.loggedIn = a.Admission() != frontends.LoginDue; !c.loggedIn && now >= c.loginBy {
+		c.loggedIn = true
+		a.Dismiss(frontends.DismissLogin)
+		c.flush()
 	}
 }
 

@@ -58,6 +58,7 @@ func (s *Stage) Dial(name string) *Client {
 	s.dialled++
 	s.clients = append(slices.DeleteFunc(s.clients, func(c *Client) bool { return c.closed }), c)
 	c.session = s.Front.Open(c)
+	c.loginBy = s.Clock.Now().Add(s.Front.Limits().LoginTime())
 	c.flush()
 	return c
 }
@@ -69,6 +70,9 @@ func (s *Stage) Advance(d time.Duration) {
 	now := s.Clock.Advance(d)
 	s.Broker.Tick()
 	s.Front.Tick(now)
+	for _, c := range s.clients {
+		c.checkLogin(now)
+	}
 	s.Settle()
 }
 

@@ -233,6 +233,18 @@ func (s *httpSession) close() {
 	s.conn.CloseAfterFlush()
 }
 
+// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
+func (s *httpSession) Admission() frontends.Admission {
+	return frontends.AdmissionOf(s.h.front.broker, s.client, frontends.NoRights)
+}
+
+// Dismiss implements frontends.Admitter. An HTTP status has no room for the text.
+func (s *httpSession) Dismiss(string) {
+	s.complete = true
+	s.h.forget(s)
+	s.refuse(httpForbidden)
+}
+
 // Refusal implements frontends.Session.
 func (s *httpSession) Refusal() []byte { return s.refusal(httpUnavailable) }
 

@@ -30,6 +30,7 @@ var (
 	_ frontends.Session         = (*session)(nil)
 	_ frontends.Blocker         = (*session)(nil)
 	_ frontends.HalfCloseWaiter = (*session)(nil)
+	_ frontends.Admitter        = (*session)(nil)
 
 	_ frontends.Responder[pending] = (*session)(nil)
 )
@@ -107,6 +108,18 @@ func (s *session) allowLate() {
 	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag && !s.eof {
 		lease.Late = true
 	}
+}
+
+// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
+func (s *session) Admission() frontends.Admission {
+	return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+}
+
+// Dismiss implements frontends.Admitter.
+func (s *session) Dismiss(text string) {
+	s.closing = true
+	s.conn.Out().Write(appendPacket(nil, packet.Error, codeForbidden, text))
+	s.conn.CloseAfterFlush()
 }
 
 // Blocked implements frontends.Blocker.

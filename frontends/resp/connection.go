@@ -88,6 +88,21 @@ func (c *Connection) HangUp() {
 	c.Conn.CloseAfterFlush()
 }
 
+// Admission implements frontends.Admitter.
+func (c *Connection) Admission() frontends.Admission {
+	if !c.Authorized {
+		return frontends.LoginDue
+	}
+	return frontends.AdmissionOf(c.server.Broker, c.Client, frontends.LoginDue)
+}
+
+// Dismiss implements frontends.Admitter.
+func (c *Connection) Dismiss(text string) {
+	out := c.Conn.Out()
+	out.Put(redcon.AppendError(out.Buf(), "NOAUTH "+text), 0)
+	c.HangUp()
+}
+
 // Reopen replaces the client of the broker by a client of a principal; nil: without a principal.
 func (c *Connection) Reopen(p *access.Principal) {
 	c.server.Broker.Close(c.Client)

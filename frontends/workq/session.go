@@ -35,6 +35,7 @@ var (
 	_ frontends.HalfCloseWaiter = (*session)(nil)
 	_ frontends.UnsentHandler   = (*session)(nil)
 	_ frontends.Stopper         = (*session)(nil)
+	_ frontends.Admitter        = (*session)(nil)
 
 	_ frontends.Responder[pending] = (*session)(nil)
 )
@@ -279,6 +280,17 @@ func (s *session) EOF(input []byte) {
 		s.say(s.eofError)
 		s.closing = true
 	}
+}
+
+// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
+func (s *session) Admission() frontends.Admission {
+	return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+}
+
+// Dismiss implements frontends.Admitter.
+func (s *session) Dismiss(text string) {
+	s.say("-CLIENT-ERROR Not allowed: " + text + crlf)
+	s.shutdown()
 }
 
 // Blocked implements frontends.Blocker.

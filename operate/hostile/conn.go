@@ -188,6 +188,22 @@ func (s *session) Blocked() bool {
 	return ok && b.Blocked()
 }
 
+// Admission implements frontends.Admitter.
+func (s *session) Admission() frontends.Admission {
+	if a, ok := s.session.(frontends.Admitter); ok {
+		return a.Admission()
+	}
+	return frontends.Admitted
+}
+
+// Dismiss implements frontends.Admitter.
+func (s *session) Dismiss(text string) {
+	if a, ok := s.session.(frontends.Admitter); ok {
+		a.Dismiss(text)
+		s.pump()
+	}
+}
+
 // WaitsHalfClosed implements frontends.HalfCloseWaiter. The connection also waits for a delayed reply.
 func (s *session) WaitsHalfClosed() bool {
 	w, ok := s.session.(frontends.HalfCloseWaiter)

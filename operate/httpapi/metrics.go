@@ -67,6 +67,8 @@ var (
 	acceptedDesc  = describe("accepted_connections_total", "Connections accepted.", "protocol")
 	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
 	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
+	dismissedDesc = describe("dismissed_connections_total",
+		"Connections closed because their client had no right and sent too much or did not log in.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
 	damagedDesc   = describe("damaged_jobs_total", "Jobs that the store could not read.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
@@ -174,6 +176,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		s.counter(acceptedDesc, c.Accepted, protocol)
 		s.counter(refusedDesc, c.Refused, protocol)
 		s.counter(deniedDesc, c.Denied, protocol)
+		s.counter(dismissedDesc, c.Dismissed, protocol)
 	}
 	if b.Syncs != nil {
 		if l := b.Syncs(); l.Count > 0 {

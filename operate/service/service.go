@@ -53,10 +53,11 @@ type Options struct {
 
 // Connections counts the connections of one front-end.
 type Connections struct {
-	Open     int    `json:"open"`
-	Accepted uint64 `json:"accepted"`
-	Refused  uint64 `json:"refused" doc:"closed because of the connection limit"`
-	Denied   uint64 `json:"denied" doc:"rejected by the allow-list"`
+	Open      int    `json:"open"`
+	Accepted  uint64 `json:"accepted"`
+	Refused   uint64 `json:"refused" doc:"closed because of the connection limit"`
+	Denied    uint64 `json:"denied" doc:"rejected by the allow-list"`
+	Dismissed uint64 `json:"dismissed" doc:"closed because the client had no right and sent too much or did not log in"`
 }
 
 // FaktoryWorker is a connected Faktory worker process.

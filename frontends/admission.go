@@ -1,0 +1,55 @@
+package frontends
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Admission is what a session knows about the rights of its client.
+type Admission uint8
+
+const (
+	Admitted Admission = iota // the client has a right on this port
+	LoginDue                  // the client has no right, and can log in
+	NoRights                  // the client has no right, and cannot log in now
+)
+
+// Limits of a connection whose client has no right.
+const (
+	MaxInputWithoutRights = 64 << 10         // bytes of unread input
+	DefaultLoginFor       = 10 * time.Second // time until the login, where a client can log in
+)
+
+// What Dismiss tells a client. The texts have no punctuation, because protocols put them into their own errors.
+const (
+	DismissInput = "too much input from a client without rights"
+	DismissLogin = "no login in time"
+)
+
+// Admitter is a Session whose client may have no right yet. The loop limits the input and the time of such a client.
+type Admitter interface {
+	// Admission reports what the client may do now. It is called on the loop.
+	Admission() Admission
+
+	// Dismiss writes the protocol's error with a text, and closes the connection once all output is sent. The session
+	// then ignores further input. It is called at most once, on the loop.
+	Dismiss(text string)
+}
+
+// LoginTime is the time until the login of a client, where it can log in.
+func (l Limits) LoginTime() time.Duration {
+	if l.LoginFor > 0 {
+		return l.LoginFor
+	}
+	return DefaultLoginFor
+}
+
+// AdmissionOf is the admission of a client of the broker. Without a right it is the admission without.
+func AdmissionOf(b core.Broker, id core.ClientID, without Admission) Admission {
+	if access.PrincipalOf(b, id).HasRights() {
+		return Admitted
+	}
+	return without
+}
