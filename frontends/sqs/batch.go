@@ -18,11 +18,11 @@ func failed(id string, err error) failedEntry {
 	return failedEntry{ID: id, SenderFault: e.sender(), Code: e.kind.code, Message: e.text}
 }
 
-// checkEntries checks a batch as a whole.
-func checkEntries[E any](entries []E, id func(*E) string) error {
+// checkEntries checks a batch of an action as a whole.
+func checkEntries[E any](action string, entries []E, id func(*E) string) error {
 	switch n := len(entries); {
 	case n == 0:
-		return refuse(emptyBatch, "There should be at least one entry in the request.")
+		return refuse(emptyBatch, "There should be at least one %sRequestEntry in the request.", action)
 	case n > maxEntries:
 		return refuse(tooManyEntries, "Maximum number of entries per request are %d. You have sent %d.", maxEntries, n)
 	}
@@ -62,7 +62,7 @@ type sendBatchOutput struct {
 
 // sendMessageBatch sends the valid messages in one commit, and lists the others as failed.
 func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
-	if err := checkEntries(in.Entries, func(e *sendEntry) string { return e.ID }); err != nil {
+	if err := checkEntries(q.wire.action, in.Entries, func(e *sendEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
 	for i := range in.Entries { // a missing id refuses the whole batch
@@ -133,7 +133,7 @@ type deleteBatchOutput struct {
 }
 
 func (q *request) deleteMessageBatch(of *queue, in *deleteBatchInput) (any, error) {
-	if err := checkEntries(in.Entries, func(e *deleteEntry) string { return e.ID }); err != nil {
+	if err := checkEntries(q.wire.action, in.Entries, func(e *deleteEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
 	wanted, ids := make([]messageChange, len(in.Entries)), make([]string, len(in.Entries))
@@ -174,7 +174,7 @@ type changeBatchOutput struct {
 }
 
 func (q *request) changeVisibilityBatch(of *queue, in *changeBatchInput) (any, error) {
-	if err := checkEntries(in.Entries, func(e *changeEntry) string { return e.ID }); err != nil {
+	if err := checkEntries(q.wire.action, in.Entries, func(e *changeEntry) string { return e.ID }); err != nil {
 		return nil, err
 	}
 	var incomplete []failedEntry

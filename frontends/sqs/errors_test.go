@@ -69,7 +69,21 @@ func TestBadInput(t *testing.T) {
 		{"redrive to nowhere", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("none", "1")}, invalidParameter},
 		{"redrive to another type", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("f.fifo", "1")}, invalidParameter},
 		{"redrive not allowed", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1")}, invalidParameter},
-		{"redrive count", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1001")}, invalidAttribute},
+		{"redrive count", "SetQueueAttributes", object{
+			"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1001"),
+		}, invalidParameter},
+		{"redrive count is a word", "SetQueueAttributes", object{
+			"QueueUrl": "q", "Attributes": redrivePolicyOf("dead", `"x"`),
+		}, invalidParameter},
+		{"redrive without a count", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{
+			"RedrivePolicy": `{"deadLetterTargetArn":"` + arn("dead") + `"}`,
+		}}, invalidParameter},
+		{"redrive without a queue", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{
+			"RedrivePolicy": `{"maxReceiveCount":"42"}`,
+		}}, invalidParameter},
+		{"redrive is no JSON", "SetQueueAttributes", object{
+			"QueueUrl": "q", "Attributes": object{"RedrivePolicy": "x"},
+		}, invalidParameter},
 		{"receive none", "ReceiveMessage", object{"QueueUrl": "q", "MaxNumberOfMessages": 0}, invalidParameter},
 		{"receive eleven", "ReceiveMessage", object{"QueueUrl": "q", "MaxNumberOfMessages": 11}, invalidParameter},
 		{"wait too long", "ReceiveMessage", object{"QueueUrl": "q", "WaitTimeSeconds": 21}, invalidParameter},
@@ -130,11 +144,38 @@ func TestBadInput(t *testing.T) {
 			want(t, "status", status, c.kind.status)
 			want(t, "type", out["__type"], "com.amazonaws.sqs#"+c.kind.name)
 			want(t, "header", header.Get("X-Amzn-Query-Error"), c.kind.code+";Sender")
-			want(t, "header of the type", header.Get("X-Amzn-Errortype"), c.kind.name)
+			want(t, "header of the type", header.Get("X-Amzn-Errortype"), "com.amazonaws.sqs#"+c.kind.name)
 			if text, _ := out["message"].(string); text == "" {
 				t.Error("no message")
 			}
 		})
+	}
+}
+
+func TestEmptyBatchNamesItsEntryType(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("q")
+	for _, action := range []string{"SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} {
+		_, _, out := f.post(t.Context(), action, object{"QueueUrl": "q", "Entries": []object{}})
+		want(t, action, out["message"], "There should be at least one "+action+"RequestEntry in the request.")
+	}
+}
+
+// AWS accepts letters of Latin languages in names of attributes, which its documentation does not say, and refuses
+// other characters.
+func TestNamesOfMessageAttributesOutsideASCII(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("q")
+	for name, status := range map[string]int{
+		"attr.1øßä": 200, "öther_encodings": 200, "a§": 400, "a×": 400, "a÷": 400, "ключ": 400,
+	} {
+		got, _, _ := f.post(t.Context(), "SendMessage", object{
+			"QueueUrl": "q", "MessageBody": "m",
+			"MessageAttributes": object{name: object{"DataType": "String", "StringValue": "v"}},
+		})
+		want(t, name, got, status)
 	}
 }
 

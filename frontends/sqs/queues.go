@@ -286,7 +286,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 	f := q.front
 	if old := f.known(in.QueueName); old != nil {
 		for name, value := range in.Attributes {
-			if old.get(name) != value {
+			if !sameSetting(name, old.get(name), value) {
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}

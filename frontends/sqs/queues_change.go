@@ -77,9 +77,9 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 	if value == "" {
 		return nil
 	}
-	policy, ok := parseRedrive(value)
-	if !ok {
-		return badAttribute(redrivePolicy)
+	policy, reason := parseRedrive(value)
+	if reason != "" {
+		return badValue(shorten(value), redrivePolicy, reason)
 	}
 	if err := q.mayOne([]access.Role{access.Produce, access.Operate}, policy.target); err != nil {
 		return err

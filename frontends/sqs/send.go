@@ -295,12 +295,18 @@ func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 	return all, nil
 }
 
+// validAttributeName reports whether a message attribute may have this name. AWS documents letters of ASCII only, but
+// accepts "attr.1øßä" and refuses "§" (recorded on AWS). That the other letters of Latin-1 and Latin Extended-A are
+// accepted, and no others, is not recorded.
 func validAttributeName(name string) bool {
 	lower := strings.ToLower(name)
 	return name != "" && len(name) <= maxAttributeBytes && name[0] != '.' && name[len(name)-1] != '.' && !strings.Contains(name, "..") &&
 		!strings.HasPrefix(lower, "aws.") && !strings.HasPrefix(lower, "amazon.") &&
-		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' && (r < 'À' || r > 'ſ') })
+		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' && !isLatinLetter(r) })
 }
+
+// isLatinLetter reports whether a character outside ASCII is a letter of Latin-1 or Latin Extended-A.
+func isLatinLetter(r rune) bool { return r >= 'À' && r <= 'ſ' && r != '×' && r != '÷' }
 
 // checkSystem reads the trace header, the only system attribute that can be sent. Without one, the header of the request
 // counts.

@@ -78,7 +78,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e := errorOf(err)
 		w.Header().Set("X-Amzn-Query-Error", e.kind.code+";"+e.fault())
 		if q.wire.isJSON {
-			w.Header().Set("X-Amzn-Errortype", e.kind.name)
+			w.Header().Set("X-Amzn-Errortype", typePrefix+e.kind.name)
 		}
 		body, contentType, status = q.wire.encodeError(e, requestID)
 	}
@@ -120,10 +120,10 @@ func (q *request) guard(run func() (any, error)) (result any, err error) {
 
 // start reads and runs a request.
 func (q *request) start(r *http.Request) (any, error) {
+	q.wire.isJSON, q.wire.queryJSON = r.Header.Get("X-Amz-Target") != "", acceptsJSON(r)
 	if fromPage(r) {
 		return nil, refuse(accessDenied, "Pages of web sites may not use this service.")
 	}
-	q.wire.isJSON = r.Header.Get("X-Amz-Target") != ""
 	body, err := q.authenticate(r)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -101,6 +102,17 @@ func checkSettings(attributes map[string]string, fifo bool) error {
 		if name == kmsReuse && attributes[name] == "300" { // the default is not shown
 			attributes[name] = ""
 		}
+		if name == redrivePolicy && attributes[name] != "" {
+			policy, reason := readRedrive(attributes[name])
+			if reason != "" {
+				return badValue(shorten(attributes[name]), redrivePolicy, reason)
+			}
+			text, err := json.Marshal(policy)
+			if err != nil {
+				return fmt.Errorf("encode redrive policy: %w", err)
+			}
+			attributes[name] = string(text) // a count that was text is shown as a number
+		}
 		if i := slices.IndexFunc(s.words, func(word string) bool { return strings.EqualFold(word, attributes[name]) }); i >= 0 {
 			attributes[name] = s.words[i]
 		}
@@ -139,20 +151,52 @@ type redrive struct {
 	most   int    // receives
 }
 
-// parseRedrive reads a RedrivePolicy. Its count may be a number or text.
-func parseRedrive(value string) (r redrive, ok bool) {
+// maxReceives is the largest maxReceiveCount.
+const maxReceives = 1000
+
+// redriveText is a RedrivePolicy as it is stored and shown.
+type redriveText struct {
+	Target string `json:"deadLetterTargetArn"`
+	Most   int    `json:"maxReceiveCount"`
+}
+
+// parseRedrive reads a RedrivePolicy. Its count may be a number or text. A reason says why it is invalid; empty: it
+// is valid.
+func parseRedrive(value string) (r redrive, reason string) {
+	text, reason := readRedrive(value)
+	return redrive{target: arnName(text.Target), most: text.Most}, reason
+}
+
+func readRedrive(value string) (text redriveText, reason string) {
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
 		Most   json.RawMessage `json:"maxReceiveCount"`
 	}
-	if json.Unmarshal([]byte(value), &p) != nil || p.Target == "" {
-		return r, false
+	switch err := json.Unmarshal([]byte(value), &p); {
+	case err != nil:
+		return text, "Redrive policy is not a valid JSON map."
+	case p.Target == "":
+		return text, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn."
+	case p.Most == nil:
+		return text, "Redrive policy does not contain mandatory attribute: maxReceiveCount."
 	}
-	n, err := strconv.Atoi(strings.Trim(string(p.Most), `"`))
-	if err != nil || n < 1 || n > 1000 {
-		return r, false
+	count := strings.Trim(string(p.Most), `"`)
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 || n > maxReceives {
+		return text, "Invalid value for maxReceiveCount: " + shorten(count) + ", valid values are from 1 to " +
+			strconv.Itoa(maxReceives) + " both inclusive."
 	}
-	return redrive{target: arnName(p.Target), most: n}, true
+	return redriveText{Target: p.Target, Most: n}, ""
+}
+
+// sameSetting reports whether two values of an attribute mean the same.
+func sameSetting(name, a, b string) bool {
+	if name == redrivePolicy && a != "" && b != "" {
+		x, _ := parseRedrive(a)
+		y, _ := parseRedrive(b)
+		return x == y
+	}
+	return a == b
 }
 
 // Values of redrivePermission.

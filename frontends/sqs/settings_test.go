@@ -18,6 +18,20 @@ func TestWordsOfAttributesMayHaveAnyCase(t *testing.T) {
 	f.do("SetQueueAttributes", object{"QueueUrl": q, "Attributes": object{"FifoQueue": "true"}}) // no change
 }
 
+func TestRedriveCountThatIsTextIsShownAsANumber(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("dead")
+	text := `{"deadLetterTargetArn": "` + f.arnOf("dead") + `", "maxReceiveCount": "42"}`
+	q := f.create("q", "RedrivePolicy", text)
+	number := `{"deadLetterTargetArn":"` + f.arnOf("dead") + `","maxReceiveCount":42}`
+	want(t, "shown", f.attributesOf(q)["RedrivePolicy"], number)
+	want(t, "the same queue by text", f.create("q", "RedrivePolicy", text), q)
+	want(t, "the same queue by a number", f.create("q", "RedrivePolicy", number), q)
+	f.queues["q"].Attributes["RedrivePolicy"] = text // as an earlier version stored it
+	want(t, "the same queue as an earlier version stored it", f.create("q", "RedrivePolicy", number), q)
+}
+
 func TestDefaultsOfEncryptionKeysAreNotShown(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -24,6 +24,8 @@ const (
 	jsonType   = "application/x-amz-json-1.0"
 	formType   = "application/x-www-form-urlencoded"
 	targetHead = "AmazonSQS."
+
+	queryJSONType = "application/json" // a Query client that accepts it gets its reply as JSON
 )
 
 // wireRequest is a request of either protocol, before its parameters are decoded.
@@ -33,11 +35,13 @@ type wireRequest struct {
 	body    []byte // JSON
 	form    *node  // Query
 	pathURL string // the path, if it names a queue
+
+	queryJSON bool // the reply of a Query request is JSON
 }
 
 // readRequest finds the protocol and the action of a request.
 func readRequest(r *http.Request, body []byte) (*wireRequest, error) {
-	w := &wireRequest{pathURL: queuePath(r.URL.Path)}
+	w := &wireRequest{pathURL: queuePath(r.URL.Path), queryJSON: acceptsJSON(r)}
 	if target := r.Header.Get("X-Amz-Target"); target != "" || strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") {
 		w.isJSON, w.body = true, body
 		action, ok := strings.CutPrefix(target, targetHead)
@@ -65,6 +69,11 @@ func readRequest(r *http.Request, body []byte) (*wireRequest, error) {
 		return w, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
 	}
 	return w, nil
+}
+
+// acceptsJSON reports whether a Query client asks for JSON. API Gateway does, for example.
+func acceptsJSON(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), queryJSONType)
 }
 
 // queuePath returns a path that names a queue, or an empty string.

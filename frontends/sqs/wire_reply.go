@@ -14,6 +14,9 @@ import (
 
 const xmlSpace = "http://queue.amazonaws.com/doc/2012-11-05/"
 
+// typePrefix is the name space of the types of errors in AWS JSON.
+const typePrefix = "com.amazonaws.sqs#"
+
 // encodeResult is the body of a reply. A nil result is an action without one.
 func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string, error) {
 	var b bytes.Buffer
@@ -25,6 +28,9 @@ func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string
 		e.SetEscapeHTML(false)
 		err := e.Encode(result)
 		return bytes.TrimRight(b.Bytes(), "\n"), jsonType, err
+	}
+	if w.queryJSON {
+		return w.encodeQueryJSON(result, requestID)
 	}
 	b.WriteString(`<?xml version="1.0"?><` + w.action + `Response xmlns="` + xmlSpace + `">`)
 	if result != nil {
@@ -43,7 +49,7 @@ func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string
 func (w *wireRequest) encodeError(e *apiError, requestID string) ([]byte, string, int) {
 	status := e.kind.status
 	if w.isJSON {
-		body, err := json.Marshal(map[string]string{"__type": "com.amazonaws.sqs#" + e.kind.name, "message": e.text})
+		body, err := json.Marshal(map[string]string{"__type": typePrefix + e.kind.name, "message": e.text})
 		if err != nil {
 			panic(err) // texts only
 		}
@@ -55,6 +61,16 @@ func (w *wireRequest) encodeError(e *apiError, requestID string) ([]byte, string
 	text := e.text
 	if e.kind == queueDoesNotExist {
 		text = "The specified queue does not exist for this wsdl version."
+	}
+	if w.queryJSON {
+		body, err := json.Marshal(map[string]any{
+			"Error":     map[string]string{"Type": e.fault(), "Code": e.kind.code, "Message": text},
+			"RequestId": requestID,
+		})
+		if err != nil {
+			panic(err) // texts only
+		}
+		return body, queryJSONType, status
 	}
 	var b bytes.Buffer
 	b.WriteString(`<?xml version="1.0"?><ErrorResponse xmlns="` + xmlSpace + `"><Error><Type>` + e.fault() + "</Type><Code>" + e.kind.code + "</Code><Message>")
