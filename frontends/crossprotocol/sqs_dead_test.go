@@ -3,7 +3,9 @@ package crossprotocol
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"broker/core"
 	"broker/frontends/frontendtest"
 )
 
@@ -59,6 +61,45 @@ func TestMessageBecomesADeadLetterByWorkersOfEveryProtocol(t *testing.T) {
 					t.Errorf("dead letters: %s", text)
 				}
 			})
+		}
+	}
+}
+
+// The ttr of a Workq job is its visibility timeout, unless the receiver names one. Until it ends the job is neither
+// visible nor a dead letter, however short the timeout of the queue is.
+func TestWorkqJobBecomesADeadLetterOnceItsOwnTTREnds(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{false, true} {
+		e := newEnv(t, frontendtest.InMemory)
+		c := e.openSQS()
+		c.call("CreateQueue", `"QueueName":"dead"`, &struct{}{})
+		c.call("CreateQueue", `"QueueName":"`+queue+`","Attributes":{"VisibilityTimeout":"30","RedrivePolicy":"{`+
+			`\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\",\"maxReceiveCount\":2}"}`, &struct{}{})
+		workqAdd(false)(e, jobTimes{ttr, ttl})
+		members, lasts := `"MaxNumberOfMessages":1`, ttr
+		if named {
+			members, lasts = `"VisibilityTimeout":5`, 5*time.Second
+		}
+		receive := func() int {
+			var got struct{ Messages []struct{ Body string } }
+			c.call("ReceiveMessage", members, &got)
+			return len(got.Messages)
+		}
+		for n := range 2 {
+			if got := receive(); got != 1 {
+				t.Fatalf("receive %d: %d messages", n+1, got)
+			}
+			e.advance(lasts - time.Second)
+			if got := c.counts() + " " + fmt.Sprint(receive()); got != "0/1/0 0" {
+				t.Errorf("before its end the queue has and gives %s", got)
+			}
+			e.advance(time.Second + lateness)
+		}
+		if got := fmt.Sprint(receive()) + " " + c.counts(); got != "0 0/0/0" {
+			t.Errorf("the third receive gives and leaves %s", got)
+		}
+		if jobs := e.do(&core.ListJobs{Queue: "dead", State: core.Ready, Brief: true, Limit: 10}).Jobs; len(jobs) != 1 {
+			t.Errorf("%d dead letters", len(jobs))
 		}
 	}
 }
