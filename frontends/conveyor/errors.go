@@ -36,5 +36,9 @@ func refuseError(b []byte, err error) []byte { return redcon.AppendError(b, erro
 
 // refuseKey refuses a key that the command does not serve.
 func refuseKey(b []byte, text string) ([]byte, core.Commit) {
+	if namespace := colonNamespace(text); namespace != "" {
+		return resp.Refuse(b, "ERR the namespace '"+resp.OneLine(namespace)+
+			"' contains a colon; the broker serves namespaces without one")
+	}
 	return resp.Refuse(b, "ERR the broker does not serve this command with the key '"+resp.OneLine(text)+"'")
 }

@@ -58,7 +58,8 @@ var jobParts = []struct {
 // maxNamespace is the longest namespace of a client.
 const maxNamespace = 64
 
-// parseKey parses a key. The namespace ends at the first colon.
+// parseKey parses a key. The namespace ends at the first colon: the queue "b:q" of namespace "a" and the queue "q" of
+// namespace "a:b" would be one queue of the broker.
 func parseKey(text string) key {
 	namespace, rest, found := strings.Cut(text, ":")
 	if !found || namespace == "" || len(namespace) > maxNamespace {
@@ -87,4 +88,18 @@ func parseKey(text string) key {
 		return k
 	}
 	return key{}
+}
+
+// colonNamespace returns the namespace of a key that is only valid if its namespace contains a colon; empty: there is
+// none.
+func colonNamespace(text string) string {
+	if parseKey(text).kind != keyUnknown {
+		return ""
+	}
+	for i, c := range text {
+		if c == ':' && parseKey("n"+text[i:]).kind != keyUnknown {
+			return text[:i]
+		}
+	}
+	return ""
 }
