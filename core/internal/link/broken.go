@@ -35,46 +35,64 @@ func (l *Links) breakIfDead(e *table.Entry, x *table.Optional, p uint32) {
 	}
 }
 
-// Died records the jobs that wait for a job that has died, and the jobs that wait until one of its ancestors is
-// closed.
+// death is the death of a job that may break dependents of the job, and then of its ancestors that are not closed.
+type death struct {
+	of uint64 // the job; if it leaves the dead set, its death breaks nothing any more
+	at uint64 // the job or ancestor whose dependents are next
+}
+
+// Died records the death of a job. It breaks the jobs that wait for the job, and the jobs that wait until one of its
+// ancestors is closed.
 func (l *Links) Died(h uint32) {
-	x := l.table.Optional(h)
-	if x == nil {
-		return
-	}
-	seq := l.table.At(h).Seq
-	l.breakAll(x.Children, seq)
-	for {
-		l.breakAll(x.Successors, seq)
-		p := l.table.Handle(x.Parent)
-		if x.Parent == 0 || p == 0 || x.IsClosed {
-			return
-		}
-		if seq, x = x.Parent, l.table.Optional(p); x == nil {
-			return
-		}
+	if x := l.table.Optional(h); x != nil {
+		l.deaths = append(l.deaths, death{l.table.At(h).Seq, l.table.At(h).Seq})
 	}
 }
 
-// breakAll records the jobs of a list that wait for pred and must not wait for a dead job.
-func (l *Links) breakAll(seqs []uint64, pred uint64) {
-	for _, seq := range seqs {
-		if x := l.table.Optional(l.table.Handle(seq)); x != nil && x.OnBroken != core.BrokenWaits && l.waits(seq, pred) {
-			l.breaking = append(l.breaking, Breach{seq, pred})
-		}
-	}
-}
-
-// NextBroken takes the first recorded job; false: there is none.
-func (l *Links) NextBroken() (Breach, bool) {
-	if len(l.breaking) == 0 {
-		l.breaking = nil
+// next returns the next job that a death breaks; false: there is none. The list of breakable dependents is the list
+// of jobs that are left: the caller of NextBroken decides about a job before it asks for the next one, and the job
+// does not wait any more.
+func (l *Links) next(d *death) (Breach, bool) {
+	if h := l.table.Handle(d.of); h == 0 || l.table.At(h).State != core.Dead {
 		return Breach{}, false
 	}
-	b := l.breaking[0]
-	l.breaking = l.breaking[1:]
-	return b, true
+	for {
+		l.table.Touched++
+		x := l.table.Optional(l.table.Handle(d.at))
+		if x == nil {
+			return Breach{}, false
+		}
+		h := x.Successors.FirstBreakable()
+		if child := x.Children.FirstBreakable(); child != 0 && d.at == d.of {
+			h = child
+		}
+		if h != 0 {
+			return Breach{l.table.At(h).Seq, d.at}, true
+		}
+		if x.Parent == 0 || x.IsClosed || l.table.Handle(x.Parent) == 0 {
+			return Breach{}, false
+		}
+		d.at = x.Parent
+	}
 }
 
-// HasBroken reports whether there are recorded jobs.
-func (l *Links) HasBroken() bool { return len(l.breaking) > 0 }
+// NextBroken takes the first broken job; false: there is none. The caller decides about the job before it calls
+// NextBroken again.
+func (l *Links) NextBroken() (Breach, bool) {
+	if len(l.breaking) > 0 {
+		b := l.breaking[0]
+		l.breaking = l.breaking[1:]
+		return b, true
+	}
+	for len(l.deaths) > 0 {
+		if b, found := l.next(&l.deaths[0]); found {
+			return b, true
+		}
+		l.deaths = l.deaths[1:]
+	}
+	l.breaking, l.deaths = nil, nil
+	return Breach{}, false
+}
+
+// HasBroken reports whether NextBroken may find a job.
+func (l *Links) HasBroken() bool { return len(l.breaking)+len(l.deaths) > 0 }

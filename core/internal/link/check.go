@@ -12,6 +12,8 @@ type Check struct {
 	l    *Links
 	fail func(format string, args ...any)
 	open map[uint64]int // children not closed, by parent
+
+	named, listed int // links in Waiting, in lists of dependents
 }
 
 // NewCheck starts a check, which calls fail for each violation.
@@ -29,13 +31,13 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 			continue
 		}
 		y := l.table.Optional(p)
-		if y == nil || !slices.Contains(y.Successors, e.Seq) && !slices.Contains(y.Children, e.Seq) {
-			c.fail("job %d waits for job %d, which does not know", e.Seq, seq)
-		}
 		if y != nil && y.IsClosed {
 			c.fail("job %d waits for job %d, which is closed", e.Seq, seq)
 		}
 	}
+	c.named += len(x.Waiting)
+	c.list(e, x.Successors, func(y *table.Optional) bool { return y.Parent != e.Seq })
+	c.list(e, x.Children, func(y *table.Optional) bool { return y.Parent == e.Seq })
 	if !slices.IsSorted(x.Waiting) {
 		c.fail("job %d waits for %v, out of order", e.Seq, x.Waiting)
 	}
@@ -53,8 +55,34 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 	}
 }
 
+// list checks that the jobs in a list of dependents of a job wait for it. belongs reports whether such a job belongs
+// in this list.
+func (c *Check) list(e *table.Entry, list *table.Dependents, belongs func(y *table.Optional) bool) {
+	live, all := 0, 0
+	list.Each(func(h uint32) bool {
+		d, y := c.l.table.At(h), c.l.table.Optional(h)
+		if _, waits := slices.BinarySearch(y.Waiting, e.Seq); !waits || !belongs(y) {
+			c.fail("job %d lists job %d, which does not wait for it, or in another way", e.Seq, d.Seq)
+		}
+		if y.KeepsLinks != (d.State == core.Dead) {
+			c.fail("job %d is %v and keeps its dependencies: %v", d.Seq, d.State, y.KeepsLinks)
+		}
+		if all++; d.State != core.Dead {
+			live++
+		}
+		return true
+	})
+	if list.Len() != all || list.Live() != live {
+		c.fail("job %d counts %d and %d dependents, has %d and %d", e.Seq, list.Len(), list.Live(), all, live)
+	}
+	c.listed += all
+}
+
 // End compares each job's count of open children with the real number.
 func (c *Check) End() {
+	if c.named != c.listed {
+		c.fail("jobs wait for %d jobs, and %d know of it", c.named, c.listed)
+	}
 	c.l.table.EachJob(func(h uint32, e *table.Entry) {
 		counts := 0
 		if x := c.l.table.Optional(h); x != nil {

@@ -31,6 +31,7 @@ type Links struct {
 	table    *table.Table
 	host     Host
 	breaking []Breach            // broken dependencies; see NextBroken
+	deaths   []death             // deaths that may break dependencies; see NextBroken
 	unstored map[uint64][]uint64 // until Restored: the unstored dependencies of a restored job
 }
 
@@ -46,8 +47,7 @@ func (l *Links) Attach(h uint32, j *core.Job) bool {
 		parent := l.table.EnsureOptional(p)
 		parent.OpenChildren++
 		if l.table.At(p).State != core.Done {
-			parent.Children = append(parent.Children, e.Seq)
-			x.Waiting = append(x.Waiting, j.Parent) // it has no other dependencies yet
+			l.wait(h, x, j.Parent) // it has no other dependencies yet
 			l.breakIfDead(e, x, p)
 		}
 	} else {
@@ -112,29 +112,43 @@ func (l *Links) Closed(h uint32, success bool) {
 	}
 }
 
-// notify tells a list of waiting jobs that job p has ended. It clears the list first, because the consequences may call
-// notify again.
-func (l *Links) notify(list *[]uint64, p uint32, success bool) {
-	waiting, pred := *list, *l.table.At(p)
-	*list = nil
-	for _, seq := range waiting {
-		l.predecessorEnded(seq, &pred, success)
+// wait adds a job that is not closed to the dependencies of job h. The caller sorts Waiting.
+func (l *Links) wait(h uint32, x *table.Optional, seq uint64) {
+	l.table.Touched++
+	x.Waiting = append(x.Waiting, seq)
+	l.table.AddDependent(l.dependents(x, seq), h)
+}
+
+// leave removes job h from the dependents of job seq, and leaves Waiting to the caller.
+func (l *Links) leave(h uint32, x *table.Optional, seq uint64) {
+	l.table.Touched++
+	l.table.DropDependent(l.dependents(x, seq), h)
+}
+
+// dependents returns the list that has the jobs which wait for job seq as job x does: its children or its successors.
+func (l *Links) dependents(x *table.Optional, seq uint64) **table.Dependents {
+	y := l.table.EnsureOptional(l.table.Handle(seq))
+	if seq == x.Parent {
+		return &y.Children
+	}
+	return &y.Successors
+}
+
+// notify tells the dependents in list that job p has ended.
+func (l *Links) notify(list **table.Dependents, p uint32, success bool) {
+	for (*list).Len() > 0 {
+		l.table.Touched++
+		h := (*list).First()
+		l.table.DropDependent(list, h)
+		l.predecessorEnded(h, p, success)
 	}
 }
 
-// predecessorEnded removes pred from the dependencies of a blocked job; after the last dependency the job is unblocked,
-// unless a dependency ended without being done.
-func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
-	h := l.table.Handle(seq)
-	x := l.table.Optional(h)
-	if h == 0 || x == nil {
-		return
-	}
-	i, found := slices.BinarySearch(x.Waiting, pred.Seq)
-	if !found {
-		return // it no longer waits, or waits for other jobs
-	}
-	e := l.table.At(h)
+// predecessorEnded removes job p from the dependencies of job h, which has left the list of p. After its last
+// dependency a blocked job is unblocked, unless a dependency ended without being done.
+func (l *Links) predecessorEnded(h, p uint32, success bool) {
+	e, x, pred := l.table.At(h), l.table.Optional(h), l.table.At(p)
+	i, _ := slices.BinarySearch(x.Waiting, pred.Seq)
 	x.Waiting = slices.Delete(x.Waiting, i, i+1)
 	if e.State != core.Blocked { // see Keep
 		x.Shortened = l.table.Open
@@ -142,7 +156,7 @@ func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	}
 	breaks := l.breaks(e, x, pred.Seq, success)
 	released := len(x.Waiting) == 0 && !e.Has(table.Broken)
-	if breaks || released || pred.Unstored() {
+	if breaks || released || pred.Unstored() || l.table.Optional(p).WasUnstored {
 		l.table.RewriteStatus(h, e)
 	} else {
 		x.Shortened = l.table.Open
@@ -152,52 +166,68 @@ func (l *Links) predecessorEnded(seq uint64, pred *table.Entry, success bool) {
 	}
 }
 
-// NowStored rewrites the records of the jobs that wait for a job that has just been stored.
+// NowStored records that a job has just been stored. The records of the jobs that wait for it still say that it is
+// not: they are rewritten when it ends, so that a restart does not take it for lost.
 func (l *Links) NowStored(h uint32) {
+	if x := l.table.Optional(h); x != nil && x.Successors.Len()+x.Children.Len() > 0 {
+		x.WasUnstored = true
+	}
+}
+
+// CountDependents counts the jobs that depend on a job and are not dead.
+func (l *Links) CountDependents(h uint32) int {
+	x := l.table.Optional(h)
+	if x == nil {
+		return 0
+	}
+	return x.Successors.Live() + x.Children.Live()
+}
+
+// DependentOutside returns the first job that depends on a job, is not dead and is not in the set; zero: there is
+// none.
+func (l *Links) DependentOutside(h uint32, set map[uint64]bool) uint64 {
+	x := l.table.Optional(h)
+	if x == nil {
+		return 0
+	}
+	outside := uint64(0)
+	for _, list := range [...]*table.Dependents{x.Successors, x.Children} {
+		list.EachLive(func(d uint32) bool {
+			l.table.Touched++
+			if seq := l.table.At(d).Seq; !set[seq] {
+				outside = seq
+			}
+			return outside == 0
+		})
+		if outside != 0 {
+			break
+		}
+	}
+	return outside
+}
+
+// Unlink removes the dependencies of a job that leaves Blocked although they are not done.
+func (l *Links) Unlink(h uint32) {
 	x := l.table.Optional(h)
 	if x == nil {
 		return
 	}
-	for _, list := range [...][]uint64{x.Successors, x.Children} {
-		for _, seq := range list {
-			if s := l.table.Handle(seq); s != 0 && l.waits(seq, l.table.At(h).Seq) {
-				l.table.RewriteStatus(s, l.table.At(s))
-			}
-		}
+	for _, seq := range x.Waiting {
+		l.leave(h, x, seq)
 	}
-}
-
-// CountDependents counts the jobs that Dependents lists.
-func (l *Links) CountDependents(h uint32) int {
-	if l.table.Optional(h) == nil {
-		return 0
-	}
-	return len(l.Dependents(h))
-}
-
-// Dependents lists the jobs that depend on a job and are not dead.
-func (l *Links) Dependents(h uint32) (seqs []uint64) {
-	for _, next := range l.waitingFor(Step{Seq: l.table.At(h).Seq}, nil) {
-		if !next.closesOnly && l.table.At(l.table.Handle(next.Seq)).State != core.Dead {
-			seqs = append(seqs, next.Seq)
-		}
-	}
-	return seqs
-}
-
-// Unlink removes the dependencies of a job that leaves Blocked although they are not done. The dependencies still list
-// the job. This has no effect, since they are not in Waiting, and costs less than searching long lists.
-func (l *Links) Unlink(h uint32) {
-	if x := l.table.Optional(h); x != nil {
-		x.Waiting = nil
-	}
+	x.Waiting, x.KeepsLinks = nil, false
 }
 
 // Keep restores the dependencies of a job that is dead because of one of them, after Unlink. So a workflow stays
 // together, and can be retried as one; see Rejoin.
 func (l *Links) Keep(h uint32, waiting []uint64) {
-	if e := l.table.At(h); e.State == core.Dead {
-		l.table.Optional(h).Waiting = waiting
+	if l.table.At(h).State != core.Dead {
+		return
+	}
+	x := l.table.Optional(h)
+	x.KeepsLinks = true
+	for _, seq := range waiting {
+		l.wait(h, x, seq)
 	}
 }
 
@@ -208,10 +238,13 @@ func (l *Links) Rejoin(h uint32) bool {
 	if x == nil {
 		return false
 	}
-	x.Waiting = slices.DeleteFunc(x.Waiting, func(seq uint64) bool {
-		p := l.openJob(seq)
-		return p == 0 || l.table.At(p).State == core.Dead
-	})
+	kept := x.Waiting
+	l.Unlink(h)
+	for _, seq := range kept {
+		if p := l.openJob(seq); p != 0 && l.table.At(p).State != core.Dead {
+			l.wait(h, x, seq)
+		}
+	}
 	return len(x.Waiting) > 0
 }
 
@@ -229,9 +262,9 @@ func (l *Links) RestoreChild(x *table.Optional) {
 
 // RestoreWaiting links a blocked or dead job to the jobs that it still waits for. Its record may also name jobs that
 // were done later.
-func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
+func (l *Links) RestoreWaiting(h uint32, e *table.Entry, x *table.Optional) {
 	waiting := x.Waiting
-	x.Waiting = nil
+	x.Waiting, x.KeepsLinks = nil, e.State == core.Dead && len(waiting) > 0
 	if e.State != core.Blocked && e.State != core.Dead {
 		return
 	}
@@ -248,12 +281,9 @@ func (l *Links) RestoreWaiting(_ uint32, e *table.Entry, x *table.Optional) {
 		if done && (seq == x.Parent || y != nil && y.IsClosed) {
 			continue
 		}
-		y = l.table.EnsureOptional(p)
-		if x.Waiting = append(x.Waiting, seq); seq == x.Parent {
-			y.Children = append(y.Children, e.Seq)
-		} else {
-			y.Successors = append(y.Successors, e.Seq)
-		}
+		l.wait(h, x, seq)
+		y = l.table.Optional(p)
+		y.WasUnstored = y.WasUnstored || slices.Contains(l.unstored[e.Seq], seq)
 	}
 	slices.Sort(x.Waiting)
 }

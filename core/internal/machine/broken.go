@@ -41,7 +41,7 @@ func (m *Machine) decideBroken() {
 
 // releaseFrom removes a dead job from the dependencies of a job. A job without other dependencies is unblocked.
 func (m *Machine) releaseFrom(h uint32, e *table.Entry, x *table.Optional, pred uint64) {
-	m.links.StopWaiting(e, x, func(seq uint64) bool { return seq == pred })
+	m.links.StopWaiting(h, x, func(seq uint64) bool { return seq == pred })
 	m.table.RewriteStatus(h, e)
 	if len(x.Waiting) == 0 && !e.Has(table.Broken) && !m.heldByBatch(h, e) {
 		m.unblock(h, e)

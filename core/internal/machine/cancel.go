@@ -86,10 +86,8 @@ func (m *Machine) outsideDependents(named []uint64) error {
 		inside[seq] = true
 	}
 	for _, seq := range named {
-		for _, d := range m.links.Dependents(m.table.Handle(seq)) {
-			if !inside[d] {
-				return &core.DependentsError{Seq: seq, Dependent: d}
-			}
+		if d := m.links.DependentOutside(m.table.Handle(seq), inside); d != 0 {
+			return &core.DependentsError{Seq: seq, Dependent: d}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"testing"
 
 	"broker/core"
@@ -38,5 +39,50 @@ func TestEndOfADependencyDoesNotRewriteTheOthers(t *testing.T) {
 	r.one(c, &core.Complete{Ref: core.Ref{Seq: after[n-1]}, Authority: core.ByAnyone})
 	if s := r.m.table.At(r.m.table.Handle(waits)).State; s != core.Ready {
 		t.Errorf("after the last dependency the job is %v", s)
+	}
+}
+
+// TestDeathOfAJobTouchesEachDependentAFewTimes buries a job that dependents of all kinds wait for. The first of them
+// stays.
+func TestDeathOfAJobTouchesEachDependentAFewTimes(t *testing.T) {
+	t.Parallel()
+	const dependents = 20_000
+	for _, death := range []string{"bury", "cancel"} {
+		for _, mix := range [][]core.OnBroken{
+			{core.BrokenReleases},
+			{core.BrokenFails},
+			{core.BrokenDrops},
+			{core.BrokenWaits},
+			{core.BrokenReleases, core.BrokenWaits, core.BrokenDrops, core.BrokenFails},
+		} {
+			t.Run(fmt.Sprint(death, mix), func(t *testing.T) {
+				l := newLimited()
+				head := l.do(&core.Submit{Job: &core.Job{Queue: "q"}}).Seq
+				for i := range dependents {
+					j := &core.Job{Queue: "q", OnBroken: mix[i%len(mix)]}
+					switch {
+					case i == 0:
+						j.OnBroken, j.After = core.BrokenWaits, []uint64{head}
+					case i%2 == 0:
+						j.Parent = head
+					default:
+						j.After = []uint64{head}
+					}
+					l.do(&core.Submit{Job: j})
+				}
+				l.table.OpenBytes, l.table.Touched = 0, 0
+				if death == "bury" {
+					l.do(&core.Bury{Ref: core.Ref{Seq: head}})
+				} else {
+					l.do(&core.Cancel{Ref: core.Ref{Seq: head}})
+				}
+				if most := 6 * dependents; l.table.Touched > most {
+					t.Errorf("%d jobs and links were touched, want at most %d", l.table.Touched, most)
+				}
+				if err := l.Check(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

@@ -35,11 +35,13 @@ type Optional struct {
 	priorGroup     string      // failure group of Job.Failure, while that is the last failure
 	Waiting        []uint64    // its dependencies, in ascending order
 	Shortened      core.Commit // commit with the last end of a dependency that did not rewrite the job's record
-	Successors     []uint64    // jobs that depend on this one
-	Children       []uint64    // jobs blocked until this one is finished
+	Successors     *Dependents // jobs that depend on this one
+	Children       *Dependents // jobs blocked until this one is finished
 	OpenChildren   int         // children that are not closed
 	ChildrenBroken bool        // a child ended without being done
 	IsClosed       bool        // its dependents have been notified
+	KeepsLinks     bool        // it is dead, and waits again for its dependencies if it leaves the dead set
+	WasUnstored    bool        // records of dependents may still say that it is unstored
 	Batch          uint64      // batch of which it is a member
 	Tried          bool        // its batch has counted its first execution
 	CallbackFor    uint64      // batch whose callback it is

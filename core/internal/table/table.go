@@ -21,6 +21,10 @@ type Table struct {
 	Now    core.Instant
 	Timers timer.Heap
 
+	// Touched is how many jobs and links between jobs the current operation has looked at one after another. What
+	// takes logarithmic or constant time is not counted.
+	Touched int
+
 	opts Options
 
 	bySeq      seqIndex

@@ -82,6 +82,7 @@ type shownJob struct {
 	tags           []string
 	found          [2]bool // by its id, by its unique key
 	optional       table.Optional
+	dependents     []uint64 // successors, then children
 	start          core.Instant
 	limits         string
 	transient      table.Transient
@@ -107,6 +108,13 @@ func showJob(p *machine.Parts, h uint32) shownJob {
 	if x := t.Optional(h); x != nil {
 		s.optional, s.start = *x, t.Timers.At(x.StartTimer)
 		s.optional.StartTimer, s.optional.Limits = 0, 0
+		s.optional.Successors, s.optional.Children = nil, nil
+		for _, list := range [...]*table.Dependents{x.Successors, x.Children} {
+			list.Each(func(h uint32) bool {
+				s.dependents = append(s.dependents, t.At(h).Seq)
+				return true
+			})
+		}
 		if x.AskedUntil <= t.Now {
 			s.optional.AskedUntil = 0 // that time has passed
 		}
