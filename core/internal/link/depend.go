@@ -7,8 +7,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// Resolve finds the jobs that a job is to depend on. It fails if the job would depend on itself, directly or through
-// other jobs.
+// Resolve finds the jobs that a job is to depend on. It fails with core.ErrInvalid if the job would depend on itself,
+// directly or through other jobs; see wouldCreateCycle.
 func (l *Links) Resolve(e *table.Entry, after []core.Ref) ([]uint64, error) {
 	if len(after) > core.MaxAfter {
 		return nil, core.ErrInvalid
@@ -30,7 +30,7 @@ func (l *Links) Resolve(e *table.Entry, after []core.Ref) ([]uint64, error) {
 			seqs = append(seqs, seq)
 		}
 	}
-	if len(seqs) > 0 && l.wouldCreateCycle(e, named) {
+	if len(seqs) > 0 && l.wouldCreateCycle(e.Seq, seqs) {
 		return nil, core.ErrInvalid
 	}
 	return seqs, nil

@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -24,7 +25,10 @@ func (f *fixture) Unblock(h uint32, _ *table.Entry) { f.table.Move(h, core.Ready
 func (f *fixture) Remove(h uint32) { f.table.Remove(h) }
 
 // Joining implements Host.
-func (f *fixture) Joining(_ uint64, into []Step) []Step { return into }
+func (f *fixture) Joining(uint64) []uint64 { return nil }
+
+// Awaiting implements Host.
+func (f *fixture) Awaiting(uint64) []uint64 { return nil }
 
 func setup(t *testing.T) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
@@ -268,4 +272,97 @@ func (f *fixture) cancel(seq uint64) {
 	f.links.Unlink(h)
 	f.links.End(h, false)
 	f.table.Remove(h)
+}
+
+// linked makes jobs 1 to n with random dependencies on jobs with any numbers, without asking whether that makes a
+// cycle.
+func (f *fixture) linked(jobs uint64, random *rand.Rand) {
+	for range jobs {
+		var j core.Job
+		if seqs := f.table.NextSeq - 1; seqs > 0 && random.IntN(4) == 0 {
+			j.Parent = 1 + random.Uint64N(seqs)
+		}
+		f.submit(j)
+	}
+	for range jobs {
+		h, ref := f.table.Handle(1+random.Uint64N(jobs)), core.Ref{Seq: 1 + random.Uint64N(jobs)}
+		after, err := f.links.Resolve(f.table.At(h), []core.Ref{ref})
+		if err == nil {
+			f.links.WaitFor(h, f.table.At(h), after)
+			if len(f.table.Optional(h).Waiting) > 0 && f.table.At(h).State == core.Ready {
+				f.table.Move(h, core.Blocked)
+			}
+		}
+	}
+}
+
+// reaches reports whether a job can be reached from another one by the links to dependents: the search for a cycle,
+// without a limit.
+func (f *fixture) reaches(from step, to uint64, seen map[step]bool) bool {
+	if from.seq == to {
+		return true
+	}
+	if seen[from] {
+		return false
+	}
+	seen[from] = true
+	w := newWalk(1 << 30)
+	f.links.dependentsOf(from, w)
+	return slices.ContainsFunc(w.todo, func(s step) bool { return f.reaches(s, to, seen) })
+}
+
+func TestSearchForACycleFindsWhatAnUnlimitedSearchFinds(t *testing.T) {
+	t.Parallel()
+	cycles := 0
+	for seed := range uint64(30) {
+		f, random := setup(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+		const jobs = 60
+		f.linked(jobs, random)
+		f.check()
+		for of := range uint64(jobs) {
+			for on := range uint64(jobs) {
+				want := f.reaches(step{seq: of + 1}, on+1, map[step]bool{})
+				if have := f.links.wouldCreateCycle(of+1, []uint64{on + 1}); have != want {
+					t.Fatalf("seed %d: job %d after job %d is a cycle: %v, want %v", seed, of+1, on+1, have, want)
+				}
+				if want {
+					cycles++
+				}
+			}
+		}
+	}
+	if cycles < 1000 {
+		t.Errorf("only %d cycles", cycles)
+	}
+}
+
+func TestSearchForACycleEndsInEitherDirection(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const jobs = 3 * maxWalk
+	head := f.submit(core.Job{})
+	chain := []uint64{head}
+	for range jobs {
+		f.submit(core.Job{After: []uint64{head}})
+		chain = append(chain, f.submit(core.Job{After: chain[len(chain)-1:]}))
+	}
+	last, alone, middle := chain[jobs], f.submit(core.Job{}), chain[jobs/2]
+	for _, c := range []struct {
+		name    string
+		of, on  uint64
+		refused bool
+		most    int // links
+	}{
+		{"a job without dependents, behind a long chain", alone, last, false, 10},
+		{"a job with many dependents, on a job without dependencies", head, alone, false, 500},
+		{"the head of a chain on its second job", head, chain[1], true, 2 * maxWalk},
+		{"a job in the middle, on itself", middle, middle, true, 10},
+		{"too many links in both directions", middle, f.submit(core.Job{After: []uint64{last}}), true, 4 * maxWalk},
+	} {
+		f.table.Touched = 0
+		_, err := f.links.Resolve(f.table.At(f.table.Handle(c.of)), []core.Ref{{Seq: c.on}})
+		if (err != nil) != c.refused || f.table.Touched > c.most {
+			t.Errorf("%s: %v, %d links, want at most %d", c.name, err, f.table.Touched, c.most)
+		}
+	}
 }

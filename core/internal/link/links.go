@@ -21,9 +21,10 @@ import (
 
 // Host is what links need from the machine.
 type Host interface {
-	Unblock(h uint32, e *table.Entry)       // the job has no dependencies left
-	Remove(h uint32)                        // the job was done, and was kept only for its children
-	Joining(seq uint64, into []Step) []Step // appends the jobs that an atomic list makes wait for a job
+	Unblock(h uint32, e *table.Entry) // the job has no dependencies left
+	Remove(h uint32)                  // the job was done, and was kept only for its children
+	Joining(seq uint64) []uint64      // the jobs that an atomic list makes wait for a job
+	Awaiting(seq uint64) []uint64     // the jobs that an atomic list makes a job wait for
 }
 
 // Links are the links between jobs. Not safe for concurrent use.

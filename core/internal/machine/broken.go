@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"broker/core"
-	"broker/core/internal/link"
 	"broker/core/internal/table"
 )
 
@@ -58,9 +57,7 @@ func (x linksHost) Unblock(h uint32, e *table.Entry) { x.m.unblock(h, e) }
 func (x linksHost) Remove(h uint32) { x.m.remove(h) }
 
 // Joining implements link.Host.
-func (x linksHost) Joining(seq uint64, into []link.Step) []link.Step {
-	for _, job := range x.m.list.WaitingFor(seq) {
-		into = append(into, link.Step{Seq: job})
-	}
-	return into
-}
+func (x linksHost) Joining(seq uint64) []uint64 { return x.m.list.WaitingFor(seq) }
+
+// Awaiting implements link.Host.
+func (x linksHost) Awaiting(seq uint64) []uint64 { return x.m.list.WaitsFor(seq) }

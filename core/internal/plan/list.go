@@ -29,6 +29,7 @@ type List struct {
 	joins     map[string]int // by queue; also of moves
 	bytes     int
 	waiting   map[uint64][]uint64 // dependencies that the list adds: jobs that will wait, by the job that they wait for
+	after     map[uint64][]uint64 // the same, by the job that will wait
 }
 
 // lock is a unique key in a queue.
@@ -41,7 +42,7 @@ type lock struct {
 func New(t *table.Table, client uint32) *List {
 	return &List{
 		table: t, client: client, settled: map[uint64]bool{}, cancelled: map[uint64]bool{}, ids: map[string]bool{}, locks: map[lock]bool{},
-		joins: map[string]int{}, waiting: map[uint64][]uint64{},
+		joins: map[string]int{}, waiting: map[uint64][]uint64{}, after: map[uint64][]uint64{},
 	}
 }
 
@@ -161,6 +162,7 @@ func (r *List) noteSubmit(j *core.Job) {
 func (r *List) noteWaiting() {
 	job := r.named[0]
 	r.settled[job] = true
+	r.after[job] = r.named[1:]
 	for _, seq := range r.named[1:] {
 		r.waiting[seq] = append(r.waiting[seq], job)
 	}
@@ -221,4 +223,12 @@ func (r *List) WaitingFor(seq uint64) []uint64 {
 		return nil
 	}
 	return r.waiting[seq]
+}
+
+// WaitsFor returns the jobs that the list makes a job wait for.
+func (r *List) WaitsFor(seq uint64) []uint64 {
+	if !r.IsChecked() {
+		return nil
+	}
+	return r.after[seq]
 }
