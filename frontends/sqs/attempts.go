@@ -77,7 +77,7 @@ func (a *attempts) expire(now core.Instant) {
 // The reply is valid once the commit is on disk.
 func (l *leasing) repeat(taken []core.Reply) (out *receiveOutput, commit core.Commit) {
 	for _, r := range taken {
-		info, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
+		info, err := l.c.Ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
 		commit = max(commit, info.Commit)
 		if err == nil && info.Info.State == core.Leased && info.Info.LeasedAt == r.Lease.LeasedAt && info.Info.Job != nil {
 			r.Job = info.Info.Job

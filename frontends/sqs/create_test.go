@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 )
 
 // Workers that start together create the queue that all of them use. Each waits for a commit that wakes it, not for the
@@ -66,7 +67,7 @@ func TestMissingQueueIsDurableForRequestsOnly(t *testing.T) {
 	}
 	drop()
 	before := f.engine.Committed()
-	if _, err := f.find("gone"); err == nil || errors.Is(err, errCommitTimeout) || f.engine.Committed() != before {
+	if _, err := f.find("gone"); err == nil || errors.Is(err, client.ErrCommitTimeout) || f.engine.Committed() != before {
 		t.Fatalf("it waits for the commit, or the queue exists: %v", err)
 	}
 	answered := make(chan int)

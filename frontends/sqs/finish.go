@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"broker/core"
+	"broker/core/client"
 )
 
 type deleteInput struct {
@@ -55,17 +56,17 @@ func errExpired(handle string) error {
 // finish deletes messages or changes their visibility, each independently, and waits for the commit.
 func (q *request) finish(of *queue, wanted []messageChange) ([]error, error) {
 	c := q.front.open(q.from)
-	defer c.close()
+	defer c.Close()
 	errs := make([]error, len(wanted))
 	var commit core.Commit
 	for i, w := range wanted {
 		r, err := q.finishOne(of, c, w)
 		commit, errs[i] = max(commit, r.Commit), err
 	}
-	return errs, c.committed(q.ctx, commit)
+	return errs, c.Committed(q.ctx, commit)
 }
 
-func (q *request) finishOne(of *queue, c *client, w messageChange) (core.Reply, error) {
+func (q *request) finishOne(of *queue, c *client.Client, w messageChange) (core.Reply, error) {
 	if w.handle == "" {
 		return core.Reply{}, missing("ReceiptHandle")
 	}
@@ -84,12 +85,12 @@ func (q *request) finishOne(of *queue, c *client, w messageChange) (core.Reply, 
 
 // deleteOne deletes a message by any of its handles. In a FIFO queue only the handle of the current lease counts. Deleting a
 // message twice succeeds.
-func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w messageChange) (core.Reply, error) {
+func (q *request) deleteOne(of *queue, c *client.Client, h receiptHandle, w messageChange) (core.Reply, error) {
 	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.front.coreName(of.Name)}, Authority: core.ByAnyone}
 	if of.FIFO {
 		op.If.LeasedAt, op.If.Unended = h.leasedAt, true
 	}
-	r, err := c.one(op)
+	r, err := c.Ask(op)
 	switch {
 	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrFinished):
 		return r, nil
@@ -102,21 +103,21 @@ func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w messageChan
 }
 
 // hasLeft reports whether a message has left the queue.
-func (q *request) hasLeft(of *queue, c *client, h receiptHandle) bool {
-	r, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: h.seq}, Brief: true})
+func (q *request) hasLeft(of *queue, c *client.Client, h receiptHandle) bool {
+	r, err := c.Ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: h.seq}, Brief: true})
 	return err != nil || r.Info.Queue != q.front.coreName(of.Name)
 }
 
 // changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a standard queue
 // the handle of an expired lease also counts, and makes the message invisible again.
-func (q *request) changeOne(of *queue, c *client, h receiptHandle, w messageChange) (core.Reply, error) {
+func (q *request) changeOne(of *queue, c *client.Client, h receiptHandle, w messageChange) (core.Reply, error) {
 	until := q.front.broker.Now().Add(seconds(*w.visibility))
 	here := core.Condition{Queue: q.front.coreName(of.Name)}
 	report := &core.Report{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until}
 	if of.FIFO {
 		report.If.LeasedAt, report.If.Unended = h.leasedAt, true
 	}
-	r, err := c.one(report)
+	r, err := c.Ask(report)
 	switch {
 	case err == nil:
 		return r, nil
@@ -126,7 +127,7 @@ func (q *request) changeOne(of *queue, c *client, h receiptHandle, w messageChan
 		return r, nil
 	case errors.Is(err, core.ErrNotLeased):
 		here.States = []core.State{core.Ready, core.Scheduled}
-		r, err = c.one(&core.Update{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Set: core.JobChange{ReadyAt: &until}})
+		r, err = c.Ask(&core.Update{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Set: core.JobChange{ReadyAt: &until}})
 	}
 	if gone(err) {
 		return r, errNotAvailable(w.handle)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 	"broker/frontends/access"
 )
 
@@ -71,7 +72,7 @@ func (t *moveTask) stopping() bool {
 func (f *Frontend) runTask(t *moveTask) {
 	f.done.Go(func() {
 		c := f.open(caller{internal: true})
-		defer c.close()
+		defer c.Close()
 		state, reason := f.moveAll(c, t)
 		if f.ctx.Err() != nil {
 			return // the next start continues
@@ -84,10 +85,10 @@ func (f *Frontend) runTask(t *moveTask) {
 }
 
 // moveAll moves the visible messages, oldest first, until it has moved all messages that existed at the start.
-func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
+func (f *Frontend) moveAll(c *client.Client, t *moveTask) (state, reason string) {
 	find := &core.Find{Tag: 1, Filter: core.Filter{Queues: []string{f.coreName(t.Source)}, States: []core.State{core.Ready}}, Limit: movePage}
 	for {
-		r, err := c.one(find)
+		r, err := c.Ask(find)
 		if err != nil {
 			return taskFailed, errorOf(err).kind.code
 		}
@@ -129,7 +130,7 @@ func (f *Frontend) pace(t *moveTask) {
 }
 
 // moveBack moves one message. A message that a receiver holds stays. It fails if the queue to which the message goes does not exist.
-func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) error {
+func (f *Frontend) moveBack(c *client.Client, t *moveTask, info *core.JobInfo) error {
 	to := info.MovedFrom
 	if t.Destination != "" {
 		to = f.coreName(t.Destination)
@@ -155,7 +156,7 @@ func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) error {
 			return err
 		}
 		op.Queue = to
-		if _, err := c.one(op); err == nil {
+		if _, err := c.Ask(op); err == nil {
 			t.mu.Lock()
 			t.Moved++
 			t.mu.Unlock()
@@ -262,13 +263,13 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	}
 	t.Handle = q.front.newTaskHandle(source.Name)
 	c := f.open(q.from)
-	defer c.close()
+	defer c.Close()
 	commit, err := f.addTask(c, t)
 	if err != nil {
 		return nil, err
 	}
 	q.audit("queue.redrive", source.Name, t.Destination)
-	return &taskHandle{t.Handle}, c.committed(q.ctx, commit)
+	return &taskHandle{t.Handle}, c.Committed(q.ctx, commit)
 }
 
 // byARN finds the queue of an ARN in a parameter.
@@ -383,13 +384,13 @@ func (q *request) cancelMoveTask(in *taskHandle) (any, error) {
 			break
 		}
 		c := q.front.open(q.from)
-		defer c.close()
+		defer c.Close()
 		commit, err := q.front.save(c, t)
 		if err != nil {
 			return nil, err
 		}
 		q.audit("queue.redrive.cancel", source, "")
-		return &cancelTaskOutput{&moved}, c.committed(q.ctx, commit)
+		return &cancelTaskOutput{&moved}, c.Committed(q.ctx, commit)
 	}
 	return nil, refuse(resourceNotFound, "Task does not exist.")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"broker/core"
+	"broker/core/client"
 	"broker/frontends/access"
 )
 
@@ -47,7 +48,7 @@ func (f *Frontend) sourceOf(handle string) (source string, ok bool) {
 
 // addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the oldest
 // finished tasks.
-func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
+func (f *Frontend) addTask(c *client.Client, t *moveTask) (core.Commit, error) {
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	known := f.tasksOf(t.Source)
@@ -72,7 +73,7 @@ func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
 }
 
 // save writes the state of a task, unless it was dropped.
-func (f *Frontend) save(c *client, t *moveTask) (core.Commit, error) {
+func (f *Frontend) save(c *client.Client, t *moveTask) (core.Commit, error) {
 	if t.isDropped() {
 		return 0, nil
 	}
@@ -82,15 +83,15 @@ func (f *Frontend) save(c *client, t *moveTask) (core.Commit, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}}})
+	r, err := c.Ask(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}}})
 	if err == nil && t.isDropped() { // dropTasks may have removed the document before it was written again
 		return 0, f.removeTask(c, t)
 	}
 	return r.Commit, err
 }
 
-func (f *Frontend) removeTask(c *client, t *moveTask) error {
-	_, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle}}})
+func (f *Frontend) removeTask(c *client.Client, t *moveTask) error {
+	_, err := c.Ask(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle}}})
 	return err
 }
 
@@ -131,7 +132,7 @@ func (f *Frontend) surplusTasks(known []*moveTask) (surplus []*moveTask) {
 }
 
 // dropTasks forgets tasks, and stops those that run. The caller holds changes.
-func (f *Frontend) dropTasks(c *client, tasks []*moveTask) error {
+func (f *Frontend) dropTasks(c *client.Client, tasks []*moveTask) error {
 	for _, t := range tasks {
 		t.mu.Lock()
 		t.dropped = true
@@ -171,7 +172,7 @@ func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
 
 // loadTasks reads the stored tasks. It drops tasks of queues that no longer exist, and the oldest finished tasks if there are too
 // many.
-func (f *Frontend) loadTasks(c *client) error {
+func (f *Frontend) loadTasks(c *client.Client) error {
 	err := f.eachDocument(c, taskDocs, func(value []byte) error {
 		t := &moveTask{}
 		if err := json.Unmarshal(value, t); err != nil {

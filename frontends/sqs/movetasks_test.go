@@ -14,7 +14,7 @@ import (
 func (f *fixture) taskDocuments() (n int) {
 	f.t.Helper()
 	c := f.open(caller{internal: true})
-	defer c.close()
+	defer c.Close()
 	if err := f.eachDocument(c, taskDocs, func([]byte) error { n++; return nil }); err != nil {
 		f.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestMoveTasksOfDeletedQueuesAreRemovedAtStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.close()
+	c.Close()
 	want(t, "start", f.redrive("dead", 0), 200)
 	f.done.Wait()
 	f.restart()
@@ -95,10 +95,10 @@ func TestMoveTasksOfAllQueuesAreLimited(t *testing.T) {
 		value := fmt.Sprintf(`{"handle":"old-%d","source":"dead","started_at":%d,"state":"COMPLETED"}`, i, i)
 		documents = append(documents, core.MetaEntry{Name: taskDocs + fmt.Sprint("old-", i), Value: []byte(value)})
 	}
-	if _, err := c.one(&core.WriteDocuments{Tag: 1, Documents: documents}); err != nil {
+	if _, err := c.Ask(&core.WriteDocuments{Tag: 1, Documents: documents}); err != nil {
 		t.Fatal(err)
 	}
-	c.close()
+	c.Close()
 	f.restart()
 	want(t, "stored after a restart", f.taskDocuments(), maxAllTasks-1)
 	if first := f.tasks[0].Handle; first != "old-51" {

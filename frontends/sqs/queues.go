@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/client"
 )
 
 // Names of documents, which are stored on disk.
@@ -73,7 +74,7 @@ func (q *queue) with(attributes map[string]string, now core.Instant) *queue {
 // load reads the stored queues and move tasks.
 func (f *Frontend) load() error {
 	c := f.open(caller{internal: true})
-	defer c.close()
+	defer c.Close()
 	err := f.eachDocument(c, queueDocs, func(value []byte) error {
 		q := &queue{}
 		if err := json.Unmarshal(value, q); err != nil {
@@ -89,10 +90,10 @@ func (f *Frontend) load() error {
 	return f.loadTasks(c)
 }
 
-func (f *Frontend) eachDocument(c *client, prefix string, do func(value []byte) error) error {
+func (f *Frontend) eachDocument(c *client.Client, prefix string, do func(value []byte) error) error {
 	after := ""
 	for {
-		r, err := c.one(&core.ReadDocuments{Prefix: prefix, After: after})
+		r, err := c.Ask(&core.ReadDocuments{Prefix: prefix, After: after})
 		if err != nil {
 			return fmt.Errorf("read documents behind %q: %w", after, err)
 		}
@@ -122,12 +123,12 @@ func (q *request) find(name string) (*queue, error) {
 		return known, nil
 	}
 	c := q.front.open(q.from)
-	defer c.close()
+	defer c.Close()
 	found, commit, err := q.front.lookup(c, name)
 	if err == nil {
 		return found, nil
 	}
-	if err := c.committed(q.ctx, commit); err != nil {
+	if err := c.Committed(q.ctx, commit); err != nil {
 		return nil, err
 	}
 	return nil, err
@@ -139,14 +140,14 @@ func (f *Frontend) find(name string) (*queue, error) {
 		return known, nil
 	}
 	c := f.open(caller{})
-	defer c.close()
+	defer c.Close()
 	found, _, err := f.lookup(c, name)
 	return found, err
 }
 
 // lookup asks as a client for a queue that SQS clients have not made, and returns the commit that the answer depends
 // on. A queue from another protocol has the default settings.
-func (f *Frontend) lookup(c *client, name string) (*queue, core.Commit, error) {
+func (f *Frontend) lookup(c *client.Client, name string) (*queue, core.Commit, error) {
 	info, commit, err := f.ask(c, name)
 	if err != nil {
 		return nil, commit, err
@@ -161,14 +162,14 @@ func (f *Frontend) lookup(c *client, name string) (*queue, core.Commit, error) {
 // inspect returns what the broker knows about a queue; nil if it does not exist.
 func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
 	c := f.open(caller{})
-	defer c.close()
+	defer c.Close()
 	info, _, err := f.ask(c, name)
 	return info, err
 }
 
 // ask is inspect as a client, with the commit that the answer depends on.
-func (f *Frontend) ask(c *client, name string) (*core.QueueInfo, core.Commit, error) {
-	replies := c.all(&core.InspectQueue{Tag: 1, Queue: f.coreName(name)})
+func (f *Frontend) ask(c *client.Client, name string) (*core.QueueInfo, core.Commit, error) {
+	replies := c.AskAll(&core.InspectQueue{Tag: 1, Queue: f.coreName(name)})
 	for _, r := range replies {
 		switch {
 		case r.Kind == core.Queues && len(r.Queues) > 0:
@@ -177,18 +178,18 @@ func (f *Frontend) ask(c *client, name string) (*core.QueueInfo, core.Commit, er
 			return nil, r.Commit, r.Err
 		}
 	}
-	return nil, latest(replies), nil
+	return nil, client.Latest(replies), nil
 }
 
 // store writes a queue to the store and applies it, after some operations. The caller holds changes.
-func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, error) {
+func (f *Frontend) store(c *client.Client, q *queue, before ...core.Op) (core.Commit, error) {
 	value, err := json.Marshal(q)
 	if err != nil {
 		return 0, fmt.Errorf("encode queue %s: %w", q.Name, err)
 	}
 	ops := append(before, f.redriveRules(q)...)
 	ops = append(ops, &core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
-	replies := c.all(ops...)
+	replies := c.AskAll(ops...)
 	for _, r := range replies {
 		if r.Kind == core.Failed && !errors.Is(r.Err, core.ErrConfigured) {
 			return 0, r.Err // sharing from the configuration takes precedence
@@ -197,7 +198,7 @@ func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, e
 	f.mu.Lock()
 	f.queues[q.Name] = q
 	f.mu.Unlock()
-	return latest(replies), nil
+	return client.Latest(replies), nil
 }
 
 // redriveRules returns the operations that make the core move dead letters: those of a queue, and those of other queues
@@ -268,21 +269,21 @@ func (q *request) createQueue(in *createQueueInput) (any, error) {
 		return nil, badValue(len(in.Tags), "Tags", "Too many tags.")
 	}
 	c := f.open(q.from)
-	defer c.close()
+	defer c.Close()
 	f.changes.Lock()
 	commit, err := q.createLocked(c, in, fifo)
 	f.changes.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.committed(q.ctx, commit); err != nil {
+	if err := c.Committed(q.ctx, commit); err != nil {
 		return nil, err
 	}
 	return &queueURLOutput{q.urlOf(name)}, nil
 }
 
 // createLocked makes a queue, or finds an existing queue with the requested attributes.
-func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core.Commit, error) {
+func (q *request) createLocked(c *client.Client, in *createQueueInput, fifo bool) (core.Commit, error) {
 	f := q.front
 	if old := f.known(in.QueueName); old != nil {
 		for name, value := range in.Attributes {
@@ -292,7 +293,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 		}
 		// Its creation, or its last change, may not be durable yet. Writing no documents waits for all changes before it; a
 		// commit of another request would not wake this one.
-		return latest(c.all(&core.WriteDocuments{Tag: 1})), nil
+		return client.Latest(c.AskAll(&core.WriteDocuments{Tag: 1})), nil
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
 		return 0, err
@@ -341,8 +342,8 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	c := f.open(q.from)
-	defer c.close()
-	forgotten, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + old.Name}}})
+	defer c.Close()
+	forgotten, err := c.Ask(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + old.Name}}})
 	if err != nil {
 		return nil, err // else it would be back after a restart
 	}
@@ -352,23 +353,23 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	if err := f.dropTasks(c, f.tasksOf(old.Name)); err != nil {
 		return nil, err
 	}
-	commit := latest(c.all(
+	commit := client.Latest(c.AskAll(
 		&core.MoveSpent{Tag: 1, Queue: name},
 		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
 		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},
 	))
-	purged, err := c.purge(name, true)
+	purged, err := purge(c, name, true)
 	if err != nil {
 		return nil, err
 	}
 	q.audit("queue.delete", old.Name, "")
-	return nil, c.committed(q.ctx, max(forgotten.Commit, commit, purged))
+	return nil, c.Committed(q.ctx, max(forgotten.Commit, commit, purged))
 }
 
 func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 	c := q.front.open(q.from)
-	defer c.close()
-	commit, err := c.purge(q.front.coreName(old.Name), false)
+	defer c.Close()
+	commit, err := purge(c, q.front.coreName(old.Name), false)
 	if err != nil {
 		return nil, err
 	}
@@ -383,15 +384,15 @@ func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 			return nil, err
 		}
 	}
-	return nil, c.committed(q.ctx, commit)
+	return nil, c.Committed(q.ctx, commit)
 }
 
 // purge removes all current messages of a queue, including messages in flight and delayed messages. With drop it also
 // removes the queue.
-func (c *client) purge(name string, drop bool) (commit core.Commit, err error) {
+func purge(c *client.Client, name string, drop bool) (commit core.Commit, err error) {
 	op := &core.Purge{Tag: 1, Queue: name, Drop: drop}
 	for {
-		r, err := c.one(op)
+		r, err := c.Ask(op)
 		if err != nil {
 			return 0, err
 		}

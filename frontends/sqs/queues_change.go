@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/client"
 	"broker/frontends/access"
 )
 
@@ -45,7 +46,7 @@ func (q *request) setQueueAttributes(of *queue, in *setAttributesInput) (any, er
 func (q *request) change(name string, alter func(old *queue) (*queue, error)) (*queue, error) {
 	f := q.front
 	c := f.open(q.from)
-	defer c.close()
+	defer c.Close()
 	fresh, commit, err := func() (*queue, core.Commit, error) {
 		f.changes.Lock()
 		defer f.changes.Unlock()
@@ -63,7 +64,7 @@ func (q *request) change(name string, alter func(old *queue) (*queue, error)) (*
 	if err != nil {
 		return nil, err
 	}
-	return fresh, c.committed(q.ctx, commit)
+	return fresh, c.Committed(q.ctx, commit)
 }
 
 // checkPolicies checks the dead-letter settings of a queue against the named queues.
@@ -100,12 +101,12 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 // retain applies the retention period of a queue to its messages.
 func (q *request) retain(of *queue) error {
 	c := q.front.open(q.from)
-	defer c.close()
+	defer c.Close()
 	keep := seconds(of.number(retentionPeriod))
 	list := &core.ListJobs{Tag: 1, Queue: q.front.coreName(of.Name), Brief: true, Limit: maxListed}
 	var commit core.Commit
 	for {
-		r, err := c.one(list)
+		r, err := c.Ask(list)
 		if err != nil {
 			return err
 		}
@@ -119,10 +120,10 @@ func (q *request) retain(of *queue) error {
 			ops = append(ops, &core.Update{Tag: 1, Ref: core.Ref{Seq: j.Seq}, If: core.Condition{Queue: list.Queue}, Set: core.JobChange{ExpiresAt: &until}})
 		}
 		if len(ops) > 0 {
-			commit = max(commit, latest(c.all(ops...))) // a removed message needs no new end
+			commit = max(commit, client.Latest(c.AskAll(ops...))) // a removed message needs no new end
 		}
 		if list.Cursor = r.Cursor; list.Cursor == 0 {
-			return c.committed(q.ctx, commit)
+			return c.Committed(q.ctx, commit)
 		}
 	}
 }

@@ -81,13 +81,13 @@ func (f *Frontend) names(prefix, after string, visible func(string) bool, limit 
 	}
 	f.mu.RUnlock()
 	c := f.open(caller{internal: true})
-	defer c.close()
+	defer c.Close()
 	cursor := ""
 	if after != "" {
 		cursor = f.coreName(after)
 	}
 	for found := 0; found < limit; {
-		r, err := c.one(&core.ListQueues{Tag: 1, Prefix: f.coreName(prefix), After: cursor, Limit: maxListed})
+		r, err := c.Ask(&core.ListQueues{Tag: 1, Prefix: f.coreName(prefix), After: cursor, Limit: maxListed})
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 )
 
 // Limits of a receive.
@@ -75,7 +76,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	waits := false
 	defer func() {
 		if !waits {
-			l.c.close()
+			l.c.Close()
 		}
 	}()
 	if in.MaxNumberOfMessages != nil {
@@ -83,7 +84,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	}
 	if again, found := f.attempts.find(of.Name, in.ReceiveRequestAttemptID, f.broker.Now()); found {
 		if out, commit := l.repeat(again); out != nil {
-			return out, l.c.committed(q.ctx, commit)
+			return out, l.c.Committed(q.ctx, commit)
 		}
 	}
 	if full, err := l.full(); full || err != nil {
@@ -97,7 +98,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	}
 	q.giveBack = l.giveBack
 	l.request()
-	if waits = len(l.c.replies) == 0; waits {
+	if waits = !l.c.Replied(); waits {
 		return l, nil
 	}
 	return l.result()
@@ -105,7 +106,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 
 // conclude ends a leasing that has waited.
 func (l *leasing) conclude() (any, error) {
-	defer l.c.close()
+	defer l.c.Close()
 	return l.result()
 }
 
@@ -121,7 +122,7 @@ func (l *leasing) result() (any, error) {
 	if err := q.mayOne(consume, of.Name); err != nil { // a reload may have removed the right during the wait
 		return nil, err
 	}
-	if err := l.c.committed(q.ctx, latest(l.taken)); err != nil { // only in a cluster a lease needs a commit
+	if err := l.c.Committed(q.ctx, client.Latest(l.taken)); err != nil { // only in a cluster a lease needs a commit
 		return nil, err
 	}
 	l.hide()
@@ -134,7 +135,7 @@ type leasing struct {
 	q     *request
 	of    *queue
 	in    *receiveInput
-	c     *client
+	c     *client.Client
 	limit int
 	taken []core.Reply // Assigned
 	again bool         // taken by an earlier receive
@@ -169,43 +170,22 @@ func (l *leasing) request() {
 	if wait > 0 {
 		op.Deadline = f.broker.Now().Add(seconds(wait))
 	}
-	l.c.replies = l.c.broker.Do(l.c.id, []core.Op{op}, l.c.replies)
+	l.c.Do(op)
 }
 
-// take collects the leased messages. It has them even with an error, because they must be released if the caller has disconnected.
-func (l *leasing) take() error {
-	for {
-		r, err := l.c.next(l.q.ctx)
-		switch {
-		case err != nil:
-			l.c.replies = l.c.broker.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
-			for _, r := range l.c.replies {
-				if r.Kind == core.Assigned {
-					l.taken = append(l.taken, r)
-				}
-			}
-			return err
-		case r.Kind == core.Failed:
-			return r.Err
-		case r.Kind != core.Assigned:
-			return nil
-		}
-		if l.taken = append(l.taken, r); r.N == 0 {
-			return nil
-		}
-	}
+// take collects the leased messages. It has them even with an error, because they must be released if the caller has
+// disconnected.
+func (l *leasing) take() (err error) {
+	l.taken, err = l.c.Leased(l.q.ctx)
+	return err
 }
 
 // giveBack releases all leased messages, as if they had not been received.
 func (l *leasing) giveBack() {
-	ops := make([]core.Op, len(l.taken))
-	for i, r := range l.taken {
-		ops[i] = &core.Release{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
-	}
-	l.taken = nil
 	c := l.q.front.open(caller{internal: true})
-	defer c.close()
-	c.all(ops...)
+	defer c.Close()
+	c.Release(l.taken)
+	l.taken = nil
 }
 
 // visibility is the visibility timeout of a message: of the receiver, else of the job, else of the queue.
@@ -233,7 +213,7 @@ func (l *leasing) hide() {
 		}
 	}
 	if len(ops) > 0 {
-		l.c.all(ops...) // a message deleted in the meantime needs no end
+		l.c.AskAll(ops...) // a message deleted in the meantime needs no end
 	}
 }
 
@@ -250,7 +230,7 @@ func (l *leasing) view() *receiveOutput {
 		r := &l.taken[i]
 		past := history{firstLeasedAt: r.Lease.LeasedAt}
 		if r.Lease.Attempts > 1 && (l.in.wantsSystem(sysFirst) || l.in.wantsSystem(sysDeadSource)) {
-			if is, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true}); err == nil {
+			if is, err := l.c.Ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true}); err == nil {
 				past.movedFrom = is.Info.MovedFrom
 				past.firstLeasedAt = cmp.Or(is.Info.Tally.FirstLeasedAt, past.firstLeasedAt)
 			}

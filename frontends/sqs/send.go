@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 	"broker/frontends/access"
 )
 
@@ -75,7 +76,7 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 		return nil, err
 	}
 	c := f.open(q.from)
-	defer c.close()
+	defer c.Close()
 	now := f.broker.Now()
 	ops, results := make([]core.Op, 0, len(messages)), make([]sent, len(messages))
 	places := make([]int, 0, len(messages)) // of the operations
@@ -91,11 +92,11 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 		}
 		ops, places = append(ops, op), append(places, i)
 	}
-	replies := c.all(ops...)
+	replies := c.AskAll(ops...)
 	if len(replies) != len(ops) {
-		return nil, errNoReply
+		return nil, client.ErrNoReply
 	}
-	commit := latest(replies)
+	commit := client.Latest(replies)
 	for n := range replies {
 		r, i := &replies[n], places[n]
 		if r.Kind == core.Failed {
@@ -113,11 +114,11 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 		out.MessageID, at, results[i].err = f.idOf(c, r, m, now)
 		commit, results[i].out = max(commit, at), out
 	}
-	return results, c.committed(q.ctx, commit)
+	return results, c.Committed(q.ctx, commit)
 }
 
 // idOf is the id of a sent message, or of the original if it is a duplicate.
-func (f *Frontend) idOf(c *client, r *core.Reply, m *outgoing, now core.Instant) (string, core.Commit, error) {
+func (f *Frontend) idOf(c *client.Client, r *core.Reply, m *outgoing, now core.Instant) (string, core.Commit, error) {
 	switch {
 	case !r.Existing && m.id != "":
 		return m.id, 0, nil
@@ -126,7 +127,7 @@ func (f *Frontend) idOf(c *client, r *core.Reply, m *outgoing, now core.Instant)
 	case r.Job != nil: // the original has ended
 		return identity(r.Job, r.Seq), 0, nil
 	}
-	info, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
+	info, err := c.Ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
 	switch {
 	case errors.Is(err, core.ErrNotFound):
 		return "", 0, refuse(unavailable, "The message of which this is a duplicate has just been deleted. Try again.")
@@ -151,9 +152,9 @@ func (q *request) makeFair(of *queue, messages []*outgoing) error {
 		return err
 	}
 	c := f.open(q.from)
-	defer c.close()
+	defer c.Close()
 	name := f.coreName(of.Name)
-	r, err := c.one(&core.ListLimits{Tag: 1, Queue: name})
+	r, err := c.Ask(&core.ListLimits{Tag: 1, Queue: name})
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
 	result, err := q.serve(r)
 	if l, waits := result.(*leasing); waits {
-		_ = l.c.await(q.ctx) // here, where the stack is not deep; conclude sees the error again
+		_ = l.c.Wait(q.ctx) // here, where the stack is not deep; conclude sees the error again
 		result, err = q.guard(l.conclude)
 	}
 	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {

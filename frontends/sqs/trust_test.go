@@ -285,7 +285,7 @@ func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 	f.create("q")
 	q := &request{front: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone}}
 	c := f.open(q.from)
-	defer c.close()
+	defer c.Close()
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	first, err := q.createLocked(c, &createQueueInput{QueueName: "new"}, false)

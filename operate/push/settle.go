@@ -65,9 +65,9 @@ func settle(b core.Broker, r *core.Reply, a *answer) bool {
 	case Late: // only deliver sets it, after this
 	}
 	c := openClient(b)
-	defer c.close()
-	c.do(op)
-	return len(c.replies) == 1 && c.replies[0].Kind == core.Accepted
+	defer c.Close()
+	settled, err := c.Ask(op)
+	return err == nil && settled.Kind == core.Accepted
 }
 
 func (c *counters) begin() {

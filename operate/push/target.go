@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 )
 
 // Limits and times of a target.
@@ -76,7 +77,7 @@ func (t *target) stop() {
 func (t *target) run(ctx context.Context) {
 	defer close(t.done)
 	c := openClient(t.p.o.Broker)
-	defer c.close()
+	defer c.Close()
 	t.filledAt = t.p.o.Broker.Now()
 	for ctx.Err() == nil {
 		n := t.admitted(ctx)
@@ -88,7 +89,7 @@ func (t *target) run(ctx context.Context) {
 			sleep(ctx, refusedWait)
 		}
 		if t.pause() > 0 { // another request has received a pause in the meantime
-			c.giveBack(jobs)
+			c.Release(jobs)
 			jobs = nil
 		}
 		t.tokens -= float64(len(jobs))
@@ -148,19 +149,11 @@ func (t *target) wait() time.Duration {
 
 // lease takes up to n jobs, and returns once the leases are durable. It returns none if there was no job in time or the context
 // has ended.
-func (t *target) lease(ctx context.Context, c *client, n int) ([]core.Reply, error) {
-	jobs, err := c.lease(ctx, &core.Lease{
+func (t *target) lease(ctx context.Context, c *client.Client, n int) ([]core.Reply, error) {
+	return lease(ctx, c, &core.Lease{
 		Queues: t.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: workerName(t.Name), LeaseFor: t.Timeout + leaseSlack,
 		Deadline: t.p.o.Broker.Now().Add(leaseWait), Max: n, MaxBytes: maxBytes, KeepQueues: true,
 	})
-	if err == nil {
-		err = c.makeDurable(ctx, jobs)
-	}
-	if err != nil {
-		c.giveBack(jobs)
-		return nil, err
-	}
-	return jobs, nil
 }
 
 // pause is the time for which the receiver gets no job.

@@ -49,7 +49,7 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 		return err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(ctx, c, access.Operate, name, true)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ type selection struct {
 }
 
 // choose checks a selection and the caller's right to change its jobs.
-func (s *Service) choose(ctx context.Context, c *client, a Action, sel Selection) (*selection, error) {
+func (s *Service) choose(ctx context.Context, c *session, a Action, sel Selection) (*selection, error) {
 	out := &selection{byName: sel.Filter == nil}
 	switch {
 	case sel.Filter == nil && len(sel.Names) == 0:
@@ -203,7 +203,7 @@ func (s *Service) choose(ctx context.Context, c *client, a Action, sel Selection
 // Preview shows the effect of a bulk action without doing it.
 func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Selection) (Preview, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if err := a.check(caller); err != nil {
 		return Preview{}, err
 	}
@@ -250,7 +250,7 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 		return Operation{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	chosen, err := s.choose(ctx, c, a, sel)
 	if err != nil {
 		return Operation{}, err
@@ -290,7 +290,7 @@ func (sel *Selection) describe() string {
 // runAction changes the jobs page by page. Each page is one commit.
 func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if chosen.byName {
 		for i := range chosen.jobs {
 			chosen.jobs[i].evenIfChanged = true
@@ -320,7 +320,7 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 }
 
 // newest is the number of the newest job; zero if there is none.
-func (c *client) newest() uint64 {
+func (c *session) newest() uint64 {
 	r, err := c.ask(&core.Find{Desc: true, Limit: 1, Brief: true})
 	if err != nil || len(r.Jobs) == 0 {
 		return 0

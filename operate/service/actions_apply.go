@@ -38,7 +38,7 @@ func (v *jobVersion) condition() core.Condition {
 }
 
 // applyTo applies an action to jobs, page by page.
-func (s *Service) applyTo(ctx context.Context, c *client, op *operation, a Action, jobs []jobVersion) error {
+func (s *Service) applyTo(ctx context.Context, c *session, op *operation, a Action, jobs []jobVersion) error {
 	for page := range a.pages(jobs) {
 		if err := a.stillMay(c.caller, page); err != nil {
 			return err

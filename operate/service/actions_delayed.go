@@ -36,7 +36,7 @@ func (l *operations) release(jobs int) {
 }
 
 // startDelayed starts an action with a delay.
-func (s *Service) startDelayed(ctx context.Context, c *client, o Operation, a Action, chosen *selection) (Operation, error) {
+func (s *Service) startDelayed(ctx context.Context, c *session, o Operation, a Action, chosen *selection) (Operation, error) {
 	if o.Matched > MaxDelayed {
 		return o, errTooManyDelayed
 	}
@@ -69,7 +69,7 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 	wait := time.NewTimer(a.Delay)
 	defer wait.Stop()
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	select {
 	case <-wait.C:
 	case <-ctx.Done():
@@ -81,7 +81,7 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 }
 
 // delay records in an operation when it begins, and in the selection its jobs as they are now.
-func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Duration, chosen *selection) error {
+func (s *Service) delay(ctx context.Context, c *session, o *Operation, d time.Duration, chosen *selection) error {
 	begins := s.Now().Time().Add(d)
 	o.State, o.BeginsAt = OpPending, &begins
 	if chosen.byName {
@@ -98,7 +98,7 @@ func (s *Service) delay(ctx context.Context, c *client, o *Operation, d time.Dur
 }
 
 // versionsOf returns the jobs that match a filter as they are now, and stops above MaxDelayed.
-func (s *Service) versionsOf(ctx context.Context, c *client, filter core.Filter) ([]jobVersion, error) {
+func (s *Service) versionsOf(ctx context.Context, c *session, filter core.Filter) ([]jobVersion, error) {
 	jobs, newest := []jobVersion{}, c.newest()
 	for cursor := ""; ; {
 		r, err := c.call(ctx, &core.Find{Filter: filter, Cursor: cursor, Limit: corePage, Brief: true})

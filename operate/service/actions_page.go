@@ -18,7 +18,7 @@ type pageResult struct {
 
 // applyPage applies the operations of one page and waits for their commit. Jobs that have changed in the meantime are skipped.
 // Operations that did not fit into the commit are repeated in the next one.
-func (s *Service) applyPage(ctx context.Context, c *client, op *operation, ops []core.Op) error {
+func (s *Service) applyPage(ctx context.Context, c *session, op *operation, ops []core.Op) error {
 	for len(ops) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -48,11 +48,10 @@ func (s *Service) applyPage(ctx context.Context, c *client, op *operation, ops [
 }
 
 // applyOps applies operations.
-func (c *client) applyOps(ops []core.Op) (p pageResult, err error) {
-	c.replies = c.replies[:0]
-	c.do(ops...)
-	for i := range c.replies {
-		r := &c.replies[i]
+func (c *session) applyOps(ops []core.Op) (p pageResult, err error) {
+	replies := c.AskAll(ops...)
+	for i := range replies {
+		r := &replies[i]
 		switch {
 		case r.Kind == core.Submitted && r.Existing: // its unique key is taken
 			p.skipped++
@@ -69,7 +68,6 @@ func (c *client) applyOps(ops []core.Op) (p pageResult, err error) {
 		}
 		p.latest = max(p.latest, r.Commit)
 	}
-	c.replies = c.replies[:0]
 	return p, nil
 }
 
@@ -77,7 +75,7 @@ func (c *client) applyOps(ops []core.Op) (p pageResult, err error) {
 const maxCreated = 100
 
 // namesOf returns the ids of the first limit jobs of a list.
-func (s *Service) namesOf(c *client, seqs []uint64, limit int) (names []string) {
+func (s *Service) namesOf(c *session, seqs []uint64, limit int) (names []string) {
 	for _, seq := range seqs[:min(max(limit, 0), len(seqs))] {
 		name := seqName(seq)
 		if r, err := c.ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}); err == nil {
@@ -91,7 +89,7 @@ func (s *Service) namesOf(c *client, seqs []uint64, limit int) (names []string) 
 // Rerun submits a copy of a job that has ended, and returns its id.
 func (s *Service) Rerun(ctx context.Context, caller Caller, name string) (string, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(ctx, c, access.Operate, name, true)
 	if err != nil {
 		return "", err

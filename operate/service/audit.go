@@ -57,7 +57,7 @@ func (s *Service) loadAudit() error {
 func auditName(number uint64) string { return fmt.Sprintf("%s%03d", auditMeta, number%auditSize) }
 
 // audited applies a change and adds it to the audit log in the same commit.
-func (s *Service) audited(ctx context.Context, c *client, e AuditEntry, op core.Op) error {
+func (s *Service) audited(ctx context.Context, c *session, e AuditEntry, op core.Op) error {
 	commit, err := s.applied(c, e, op)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *Service) audited(ctx context.Context, c *client, e AuditEntry, op core.
 }
 
 // applied is audited without the wait. It returns the commit.
-func (s *Service) applied(c *client, e AuditEntry, op core.Op) (core.Commit, error) {
+func (s *Service) applied(c *session, e AuditEntry, op core.Op) (core.Commit, error) {
 	r, err := c.ask(op)
 	if err != nil {
 		return 0, err
@@ -75,7 +75,7 @@ func (s *Service) applied(c *client, e AuditEntry, op core.Op) (core.Commit, err
 }
 
 // note adds an entry to the audit log and returns its commit.
-func (s *Service) note(c *client, e AuditEntry) core.Commit {
+func (s *Service) note(c *session, e AuditEntry) core.Commit {
 	e.At, e.Who, e.Address, e.Via = s.Now().Time(), c.caller.Name(), c.caller.Address, c.caller.Via
 	e.Target, e.Detail = cutText([]byte(text(e.Target)), maxDetail), cutText([]byte(text(e.Detail)), maxDetail)
 	s.audit.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Service) note(c *client, e AuditEntry) core.Commit {
 func (s *Service) Note(change access.Change) {
 	caller := Caller{Principal: access.Everyone, Address: change.Address, Via: change.Protocol.String(), name: change.Who}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	s.note(c, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
 }
 

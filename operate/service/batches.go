@@ -97,7 +97,7 @@ func (s *Service) Batches(ctx context.Context, caller Caller, limit int, cursor 
 		return nil, "", err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ListBatches{From: from, Limit: limit})
 	if err != nil {
 		return nil, "", err
@@ -124,7 +124,7 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 		return nil, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.InspectBatch{Batch: number})
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 		return nil, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	open, err := span("body.open_for_s", cmp.Or(b.OpenForS, openFor.Seconds()))
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 }
 
 // callbackJob makes the job of a callback; nil for none.
-func (s *Service) callbackJob(c *client, sub *Submission, at string) (*core.Job, error) {
+func (s *Service) callbackJob(c *session, sub *Submission, at string) (*core.Job, error) {
 	if sub == nil {
 		return nil, nil
 	}
@@ -225,7 +225,7 @@ func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reo
 		return nil, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if _, err := c.call(ctx, &core.CloseBatch{Batch: number, Reopen: reopen}); err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reo
 }
 
 // showBatch returns the current state of a batch.
-func (s *Service) showBatch(ctx context.Context, c *client, number uint64) (*Batch, error) {
+func (s *Service) showBatch(ctx context.Context, c *session, number uint64) (*Batch, error) {
 	r, err := c.call(ctx, &core.InspectBatch{Batch: number})
 	if err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (s *Service) showBatch(ctx context.Context, c *client, number uint64) (*Bat
 }
 
 // batchesBelow finds the descendants of a batch. They are newer than it.
-func (s *Service) batchesBelow(ctx context.Context, c *client, root *core.BatchInfo, below map[uint64][]core.BatchInfo) (truncated bool, err error) {
+func (s *Service) batchesBelow(ctx context.Context, c *session, root *core.BatchInfo, below map[uint64][]core.BatchInfo) (truncated bool, err error) {
 	if root.Children == 0 {
 		return false, nil
 	}

@@ -21,7 +21,7 @@ func (s *Service) Backup(ctx context.Context, caller Caller, dir string) (time.D
 		return 0, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	commit := s.note(c, AuditEntry{Action: backupAction, Target: dir})
 	return s.Now().Sub(begin), c.committed(ctx, commit)
 }
@@ -46,7 +46,7 @@ func (s *Service) SendBackup(ctx context.Context, caller Caller) (BackupStream, 
 		return nil, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if err := c.committed(ctx, s.note(c, AuditEntry{Action: backupAction})); err != nil {
 		return nil, errors.Join(err, stream.Close())
 	}
@@ -92,7 +92,7 @@ func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *
 		op.RefuseJobs = on && *refuse
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	action := map[bool]string{true: "drain", false: "resume"}[on]
 	if err := s.audited(ctx, c, AuditEntry{Action: action}, op); err != nil {
 		return Drain{}, err
@@ -106,19 +106,19 @@ func (s *Service) DrainState(caller Caller) (Drain, error) {
 		return Drain{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	return s.drain(c)
 }
 
 // IsDraining is DrainState for pages about one queue. Their readers may see why the queue hands out no jobs.
 func (s *Service) IsDraining() (bool, error) {
 	c := s.openUnlisted()
-	defer c.close()
+	defer c.Close()
 	d, err := s.drain(c)
 	return d.Draining, err
 }
 
-func (s *Service) drain(c *client) (Drain, error) {
+func (s *Service) drain(c *session) (Drain, error) {
 	r, err := c.ask(&core.ReadStats{})
 	if err != nil {
 		return Drain{}, err
@@ -138,7 +138,7 @@ func (s *Service) Reload(ctx context.Context, caller Caller) error {
 		return &Error{Code: CodeInvalid, Detail: err.Error()}
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	return c.committed(ctx, s.note(c, AuditEntry{Action: "reload"}))
 }
 
@@ -195,7 +195,7 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 		return Summary{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ReadStats{})
 	if err != nil {
 		return Summary{}, err

@@ -117,7 +117,7 @@ func (s *Service) transferLead(ctx context.Context, caller Caller, change Cluste
 // noteClusterChange adds a change to the audit log and waits until the entry is durable.
 func (s *Service) noteClusterChange(ctx context.Context, caller Caller, change ClusterChange) error {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	return c.committed(ctx, s.note(c, AuditEntry{
 		Action: "cluster." + string(change.Action), Target: change.Node, Detail: change.Address,
 	}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 )
 
 // eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its own
@@ -93,7 +95,7 @@ func (h *eventHub) leave() {
 func (h *eventHub) start(s *Service) error {
 	c := s.openUnlisted()
 	if _, err := c.ask(&core.Subscribe{Buffer: eventBuffer}); err != nil {
-		c.close()
+		c.Close()
 		return err
 	}
 	var id [4]byte
@@ -102,20 +104,20 @@ func (h *eventHub) start(s *Service) error {
 	h.ring, h.heads = make([]*StoredEvent, eventRing), make([]eventHead, eventRing)
 	h.news, h.left = make(chan struct{}), make(chan struct{}, 1)
 	s.running.Go(func() { // ends some time after the last listener has left; Close waits for it
-		defer c.close()
+		defer c.Close()
 		h.follow(c)
 	})
 	return nil
 }
 
 // follow moves events from the core into the ring until there has been no listener for a while.
-func (h *eventHub) follow(c *client) {
+func (h *eventHub) follow(c *session) {
 	var linger <-chan time.Time
 	for {
-		if len(c.replies) == 0 { // committed may have fetched replies and used up their wake-up
+		if !c.Replied() { // committed may have fetched replies and used up their wake-up
 			select {
-			case <-c.wake:
-				c.do()
+			case <-c.Woken():
+				c.Do()
 			case <-h.left:
 				linger = time.After(eventLinger)
 			case <-linger:
@@ -128,14 +130,13 @@ func (h *eventHub) follow(c *client) {
 			}
 			continue
 		}
-		var latest core.Commit
-		for i := range c.replies {
-			latest = max(latest, c.replies[i].Commit)
-		}
-		events := c.replies
-		c.replies = nil
-		for c.committed(h.ctx, latest) != nil {
-			if h.ctx.Err() != nil || c.b.Stopped() {
+		events := c.Take()
+		for commit := client.Latest(events); ; {
+			err := c.Committed(h.ctx, commit)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, client.ErrCommitTimeout) {
 				return // an event that is not durable may be lost
 			}
 		}

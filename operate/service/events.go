@@ -165,7 +165,7 @@ func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 		return nil
 	}
 	c := s.open(l.caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(context.Background(), c, access.Read, f.Job, true)
 	if err != nil {
 		return err

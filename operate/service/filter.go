@@ -38,7 +38,7 @@ func (f *JobFilter) String() string {
 }
 
 // coreFilter converts a filter for the core.
-func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
+func (s *Service) coreFilter(c *session, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
 		UniqueKeys: uniqueKeys(f.UniqueKey), HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
@@ -193,7 +193,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 		}
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	filter, err := s.coreFilter(c, &f)
 	if err != nil {
 		return list, err

@@ -32,7 +32,7 @@ func (s *Service) Finished(ctx context.Context, caller Caller, queue string, off
 		return nil, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ListFinished{Queue: queue, Offset: offset, Limit: limit})
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (s *Service) JobLog(ctx context.Context, caller Caller, name, cursor string
 		return JobLog{}, invalid("query.cursor", "cursor is not one that this log has returned")
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(ctx, c, access.Read, name, true)
 	if err != nil {
 		return JobLog{}, err

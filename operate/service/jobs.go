@@ -10,7 +10,7 @@ import (
 // Job shows one job with its body and outcome, cut to a readable size.
 func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(ctx, c, access.Read, name, false)
 	if err != nil {
 		return Job{}, err
@@ -35,7 +35,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 }
 
 // inspect reads a job for which the caller has a role. The result is durable.
-func (s *Service) inspect(ctx context.Context, c *client, r access.Role, name string, brief bool) (*core.JobInfo, error) {
+func (s *Service) inspect(ctx context.Context, c *session, r access.Role, name string, brief bool) (*core.JobInfo, error) {
 	ref, err := s.ref(name)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Service) inspect(ctx context.Context, c *client, r access.Role, name st
 // Body returns the complete submitted body of a job.
 func (s *Service) Body(ctx context.Context, caller Caller, name string) ([]byte, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(ctx, c, access.Read, name, false)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/client"
 	"broker/frontends/access"
 )
 
@@ -69,7 +70,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 		o.Worker = workerName(caller)
 	}
 	c := s.openAs(caller, o.Worker)
-	defer c.close()
+	defer c.Close()
 	op := &core.Lease{
 		Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker, LeaseFor: o.LeaseFor,
 		Max: o.Max, Min: o.Min, MaxBytes: maxLeaseBytes,
@@ -77,7 +78,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	if o.Wait > 0 {
 		op.Deadline = s.Now().Add(o.Wait)
 	}
-	c.do(op)
+	c.Do(op)
 	replies, err := c.leased(ctx)
 	if err != nil {
 		return nil, err
@@ -90,21 +91,8 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 }
 
 // leased waits for the jobs of the client's lease. After an error, all of them have been released.
-func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
-	var commit core.Commit
-	for more := 1; more > 0 && err == nil; {
-		var r core.Reply
-		if r, err = c.next(ctx); err != nil {
-			break
-		}
-		switch r.Kind { //nolint:exhaustive // the others mean that there is no job
-		case core.Assigned:
-			jobs, commit = append(jobs, r), max(commit, r.Commit)
-		case core.Failed:
-			err = refusal(r.Err)
-		}
-		more = r.N
-	}
+func (c *session) leased(ctx context.Context) ([]core.Reply, error) {
+	jobs, err := c.Leased(ctx)
 	if err == nil && len(jobs) > 0 && ctx.Err() != nil { // the client has disconnected
 		err = context.Cause(ctx)
 	}
@@ -112,11 +100,11 @@ func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
 		err = c.caller.may(access.Consume, jobs[i].Job.Queue)
 	}
 	if err == nil {
-		err = c.committed(ctx, commit) // only in a cluster a lease needs a commit
+		err = c.committed(ctx, client.Latest(jobs)) // only in a cluster a lease needs a commit
 	}
 	if err != nil {
-		c.giveUpLease(jobs)
-		return nil, err
+		c.Release(jobs)
+		return nil, refusal(err)
 	}
 	return jobs, nil
 }
@@ -130,16 +118,6 @@ func workerName(caller Caller) string {
 		return "http@" + host
 	}
 	return "http"
-}
-
-// giveUpLease ends the parked lease and releases jobs that have arrived.
-func (c *client) giveUpLease(jobs []core.Reply) {
-	c.do(&core.CancelLease{})
-	for _, r := range append(jobs, c.replies...) {
-		if r.Kind == core.Assigned {
-			c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
-		}
-	}
 }
 
 func (s *Service) leaseOf(r *core.Reply, worker string) Lease {
@@ -254,14 +232,14 @@ func (s *Service) report(ctx context.Context, caller Caller, token string, op co
 // keepLease applies a report that does not end the lease, and returns the state of the lease.
 func (s *Service) keepLease(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) (state LeaseState, err error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	t, _, err := s.heldLease(ctx, c, token)
 	if err != nil {
 		return state, err
 	}
 	turnOf(ctx).yield()
 	commit := core.Commit(0)
-	for _, r := range c.askAll([]core.Op{op(t), &core.Inspect{Ref: t.ref(), Brief: true}}) {
+	for _, r := range c.AskAll(op(t), &core.Inspect{Ref: t.ref(), Brief: true}) {
 		if commit = max(commit, r.Commit); r.Kind == core.Failed && err == nil {
 			err = refusal(r.Err)
 		}
@@ -279,7 +257,7 @@ func (s *Service) keepLease(ctx context.Context, caller Caller, token string, op
 // job.
 func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	t, epoch, err := s.heldLease(ctx, c, token)
 	if err != nil {
 		return err
@@ -289,7 +267,7 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 }
 
 // heldLease reads a token, and checks that the lease exists and that the caller may use it. It also returns the job's epoch.
-func (s *Service) heldLease(ctx context.Context, c *client, token string) (t leaseToken, epoch uint32, err error) {
+func (s *Service) heldLease(ctx context.Context, c *session, token string) (t leaseToken, epoch uint32, err error) {
 	if t, err = s.parseToken(token); err != nil {
 		return t, 0, err
 	}

@@ -84,9 +84,9 @@ func (s *Service) finishMany(
 	}
 	turnOf(ctx).yield()
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	commit := core.Commit(0)
-	for _, r := range c.askAll(looks) {
+	for _, r := range c.AskAll(looks...) {
 		i, t := r.Tag, parsed[r.Tag]
 		commit = max(commit, r.Commit)
 		switch {
@@ -103,7 +103,7 @@ func (s *Service) finishMany(
 			}
 		}
 	}
-	for _, r := range c.askAll(ops) {
+	for _, r := range c.AskAll(ops...) {
 		commit = max(commit, r.Commit)
 		if err := results[r.Tag].take(&r); err != nil {
 			return nil, err

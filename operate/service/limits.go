@@ -116,7 +116,7 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 		}
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	limits := []Limit{}
 	for after := ""; ; {
 		r, err := c.call(ctx, &core.ListLimits{Queue: queue, After: after, Limit: corePage})
@@ -161,7 +161,7 @@ func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, curso
 		return nil, "", err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	after := string(at.Queue)
 	var queues []string
 	if after != "" && caller.may(access.Read, after) == nil {
@@ -192,7 +192,7 @@ func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, curso
 }
 
 // limitedQueues returns the next queues with limits that the caller may read. last is the last queue that was checked.
-func (s *Service) limitedQueues(ctx context.Context, c *client, after string, n int) (queues []string, last string, err error) {
+func (s *Service) limitedQueues(ctx context.Context, c *session, after string, n int) (queues []string, last string, err error) {
 	r, err := c.call(ctx, &core.ListLimits{After: after, Limit: n})
 	if err != nil {
 		return nil, "", err
@@ -282,7 +282,7 @@ func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action 
 		return err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	err := s.audited(ctx, c, AuditEntry{Action: action, Target: queue}, op)
 	if IsCode(err, CodeState) {
 		return invalid("body", "%v", err)

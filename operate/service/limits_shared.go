@@ -15,7 +15,7 @@ const sharedScope = "shared"
 // that hold its slots.
 func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) ([]Limit, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ListSharedLimits{Name: name})
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Service) changeShared(ctx context.Context, caller Caller, name, action 
 		return err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ListSharedLimits{Name: name})
 	if err != nil {
 		return err

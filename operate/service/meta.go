@@ -11,12 +11,12 @@ import (
 // readRing returns the values of a ring. name is the name of the entry for a number.
 func (s *Service) readRing(size int, name func(number uint64) string) (values [][]byte) {
 	c := s.openUnlisted()
-	defer c.close()
+	defer c.Close()
 	ops := make([]core.Op, size)
 	for i := range ops {
 		ops[i] = &core.ReadMeta{Name: name(uint64(i))}
 	}
-	for _, r := range c.askAll(ops) {
+	for _, r := range c.AskAll(ops...) {
 		if r.Data != nil {
 			values = append(values, r.Data)
 		}
@@ -25,7 +25,7 @@ func (s *Service) readRing(size int, name func(number uint64) string) (values []
 }
 
 // writeMeta stores a value as JSON and returns its commit; zero if the store has failed, which the change itself reports.
-func (c *client) writeMeta(name string, value any) core.Commit {
+func (c *session) writeMeta(name string, value any) core.Commit {
 	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: name, Value: toJSON(value)}}})
 	if err != nil {
 		return 0

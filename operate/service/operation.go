@@ -106,7 +106,7 @@ func (s *Service) loadOperations() error {
 	}
 	slices.SortFunc(l.list, func(a, b *operation) int { return cmp.Compare(a.number, b.number) })
 	c := s.openUnlisted()
-	defer c.close()
+	defer c.Close()
 	for _, o := range l.list {
 		if o.view.State == opRunning || o.view.State == OpPending {
 			o.view.interrupt(s.Now().Time())
@@ -117,7 +117,7 @@ func (s *Service) loadOperations() error {
 }
 
 // saveOperation stores the progress of an operation.
-func (s *Service) saveOperation(c *client, o *operation) core.Commit {
+func (s *Service) saveOperation(c *session, o *operation) core.Commit {
 	return c.writeMeta(operationName(o.number), o.snapshot())
 }
 
@@ -125,7 +125,7 @@ func (s *Service) saveOperation(c *client, o *operation) core.Commit {
 func (s *Service) start(ctx context.Context, caller Caller, o Operation, run func(context.Context, *operation) error) (Operation, error) {
 	l := &s.operations
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	own, cancel := context.WithCancel(s.ctx)
 	l.mu.Lock()
 	if o.State == "" {
@@ -201,7 +201,7 @@ func (o *Operation) interrupt(now time.Time) {
 func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error) {
 	err := run(ctx, op)
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	now := s.Now().Time()
 	op.update(func(v *Operation) {
 		v.FinishedAt = &now

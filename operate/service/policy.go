@@ -12,7 +12,7 @@ import (
 )
 
 // policy returns the policy of a queue or type; nil if there is none.
-func (s *Service) policy(ctx context.Context, c *client, scope core.PolicyScope, name string) (*policytext.Policy, error) {
+func (s *Service) policy(ctx context.Context, c *session, scope core.PolicyScope, name string) (*policytext.Policy, error) {
 	r, err := c.call(ctx, &core.ListPolicies{Scope: scope, Name: name})
 	if err != nil || len(r.Policies) == 0 {
 		return nil, err
@@ -33,7 +33,7 @@ var policyScopes = [...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "
 // Policies lists the policies that the caller may read: first of queues, then of types, in the order of their names.
 func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	all := []NamedPolicy{}
 	for scope, word := range policyScopes {
 		for after := ""; ; {
@@ -76,7 +76,7 @@ func (s *Service) ShowType(ctx context.Context, caller Caller, name string) (Typ
 		return Type{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	p, err := s.policy(ctx, c, core.PolicyOfType, name)
 	return Type{Name: text(name), Policy: p}, err
 }
@@ -111,7 +111,7 @@ func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.Polic
 		}
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	err = s.audited(ctx, c, AuditEntry{Action: action, Target: name}, &core.PutPolicy{Scope: scope, Name: name, Set: set, Remove: remove})
 	switch {
 	case IsCode(err, CodeState):

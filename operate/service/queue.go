@@ -106,12 +106,12 @@ func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue,
 		return Queue{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	return s.queue(ctx, c, name)
 }
 
 // queue returns a queue with its policy. It also returns a queue that only has a policy or a sharing, and no jobs yet.
-func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, error) {
+func (s *Service) queue(ctx context.Context, c *session, name string) (Queue, error) {
 	policy, err := s.policy(ctx, c, core.PolicyOfQueue, name)
 	if err != nil {
 		return Queue{}, err
@@ -130,7 +130,7 @@ func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, err
 }
 
 // queueAlone returns a queue without its policy.
-func (s *Service) queueAlone(ctx context.Context, c *client, name string) (Queue, error) {
+func (s *Service) queueAlone(ctx context.Context, c *session, name string) (Queue, error) {
 	r, err := c.call(ctx, &core.InspectQueue{Queue: name})
 	if err != nil {
 		return Queue{}, err

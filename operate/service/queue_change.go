@@ -41,7 +41,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		return Queue{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if change.Paused != nil || change.Max != nil || change.Throttle != nil || change.Sharing == nil && change.Policy == nil {
 		if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
 			return Queue{}, err
@@ -100,7 +100,7 @@ func (change *QueueChange) check(name string) error {
 }
 
 // sharing returns the sharing of a queue, which may not exist yet; nil if there is none.
-func (s *Service) sharing(c *client, name string) *core.Sharing {
+func (s *Service) sharing(c *session, name string) *core.Sharing {
 	r, err := c.ask(&core.ListLimits{Queue: name})
 	if err != nil || len(r.Sharings) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (s *Service) sharing(c *client, name string) *core.Sharing {
 }
 
 // throttleQueue changes the limit of a whole queue.
-func (s *Service) throttleQueue(ctx context.Context, c *client, name string, change *ThrottleChange) error {
+func (s *Service) throttleQueue(ctx context.Context, c *session, name string, change *ThrottleChange) error {
 	if change.SlotForS != nil {
 		if _, err := span("body.throttle.slot_for_s", *change.SlotForS); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *Service) throttleQueue(ctx context.Context, c *client, name string, cha
 
 // mergeQueue applies a change that depends on the current settings of a queue. Such changes run one at a time, so that two
 // concurrent changes do not undo each other. They wait for their commits concurrently.
-func (s *Service) mergeQueue(ctx context.Context, c *client, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
+func (s *Service) mergeQueue(ctx context.Context, c *session, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
 	merge := func() (core.Commit, error) {
 		s.merging.Lock()
 		defer s.merging.Unlock()
@@ -183,7 +183,7 @@ func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, st
 		return 0, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
 		return 0, err
 	}

@@ -58,7 +58,7 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 		return nil, "", err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if sort.byName && !down {
 		return s.queuesByName(ctx, c, &f, string(after.Name))
 	}
@@ -81,7 +81,7 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 
 // chooseQueues passes the number of each matching queue to top. It reads the queues in pages, so that other clients do not have
 // to wait.
-func (s *Service) chooseQueues(ctx context.Context, c *client, f *QueueFilter, sort queueSort, top *topQueues) error {
+func (s *Service) chooseQueues(ctx context.Context, c *session, f *QueueFilter, sort queueSort, top *topQueues) error {
 	all := f.Search == "" && c.caller.readsAll()
 	for after := ""; ; {
 		r, err := c.call(ctx, &core.ListQueueValues{Prefix: f.Prefix, After: after, Limit: corePage, Of: sort.of})
@@ -104,7 +104,7 @@ func (s *Service) chooseQueues(ctx context.Context, c *client, f *QueueFilter, s
 }
 
 // queuesNamed shows queues. It skips queues that no longer exist.
-func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.QueueValue) ([]Queue, error) {
+func (s *Service) queuesNamed(ctx context.Context, c *session, named []core.QueueValue) ([]Queue, error) {
 	views := make([]Queue, 0, len(named))
 	for _, v := range named {
 		q, err := s.queueAlone(ctx, c, v.Name)
@@ -121,7 +121,7 @@ func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.Queue
 }
 
 // queuesByName reads queues in the order of the core until the page is full.
-func (s *Service) queuesByName(ctx context.Context, c *client, f *QueueFilter, after string) ([]Queue, string, error) {
+func (s *Service) queuesByName(ctx context.Context, c *session, f *QueueFilter, after string) ([]Queue, string, error) {
 	size := f.Limit + 1
 	if f.Search != "" || !c.caller.readsAll() {
 		size = corePage

@@ -95,7 +95,7 @@ func (s *Service) Schedules(ctx context.Context, caller Caller) ([]Schedule, err
 		return nil, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ListSchedules{})
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ const maxScheduleName = 255
 // Schedule shows one schedule.
 func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Schedule, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	e, err := s.schedule(ctx, c, name)
 	if err != nil {
 		return Schedule{}, err
@@ -154,7 +154,7 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	}
 	missed := max(0, slices.Index(missedNames, change.Missed))
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if !create {
 		if err := s.mayChangeSchedule(ctx, c, change.Name); err != nil && (change.Revision != 0 || !IsCode(err, CodeScheduleNotFound)) {
 			return Schedule{}, err
@@ -198,7 +198,7 @@ func scheduleError(err error) error {
 }
 
 // schedule finds a schedule by its name.
-func (s *Service) schedule(ctx context.Context, c *client, name string) (*core.Schedule, error) {
+func (s *Service) schedule(ctx context.Context, c *session, name string) (*core.Schedule, error) {
 	r, err := c.call(ctx, &core.ListSchedules{Prefix: name, Limit: 1})
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (s *Service) schedule(ctx context.Context, c *client, name string) (*core.S
 }
 
 // mayChangeSchedule checks that a schedule exists, and that the caller may operate its queue.
-func (s *Service) mayChangeSchedule(ctx context.Context, c *client, name string) error {
+func (s *Service) mayChangeSchedule(ctx context.Context, c *session, name string) error {
 	e, err := s.schedule(ctx, c, name)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *Service) RunSchedule(ctx context.Context, caller Caller, name string) (
 
 func (s *Service) changeSchedule(ctx context.Context, caller Caller, action, name string, op core.Op) (core.Reply, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	if err := s.mayChangeSchedule(ctx, c, name); err != nil {
 		return core.Reply{}, err
 	}

@@ -50,7 +50,7 @@ func (s *Service) Series(ctx context.Context, caller Caller, q SeriesQuery) (*Se
 		return nil, invalid("step", "step must be 2s, 1m or 1h")
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ReadSeries{Queue: q.Queue, Step: step, From: core.InstantOf(q.From)})
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Service) Histograms(ctx context.Context, caller Caller, queue, jobType 
 		return nil, invalid("query.type", "queue and type exclude each other")
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	r, err := c.call(ctx, &core.ReadHistograms{Queue: queue, Type: jobType})
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ type SubmitOptions struct {
 // returns the state of the jobs at that time.
 func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, o SubmitOptions) ([]Job, error) {
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	now := s.Now()
 	ops := make([]core.Op, len(subs))
 	for i := range subs {
@@ -123,7 +123,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 }
 
 // jobOf makes the job of a submission. at is its place in the request.
-func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant, waits bool) (*core.Job, error) {
+func (s *Service) jobOf(c *session, sub *Submission, at string, now core.Instant, waits bool) (*core.Job, error) {
 	switch {
 	case sub.Queue == "":
 		return nil, invalid(at+"queue", "queue is required")
@@ -296,7 +296,7 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 }
 
 // submit applies the operations and waits as requested.
-func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
+func (s *Service) submit(ctx context.Context, c *session, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
 	admitted, err := s.admit(ctx, c, ops)
 	if IsCode(err, CodeNotUnique) && unwatchWindows(ops) {
 		admitted, err = s.admit(ctx, c, ops)
@@ -319,10 +319,10 @@ func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait tim
 
 // withdraw ends the wait for ephemeral jobs without an outcome. That removes them, unless another client waits for them too. It
 // runs before the answer is made, so that the answer does not show a removed job.
-func (c *client) withdraw(ops []core.Op, ended []*core.Outcome) {
+func (c *session) withdraw(ops []core.Op, ended []*core.Outcome) {
 	for i := range ops {
 		if ended[i] == nil && ops[i].(*core.Submit).Job.Ephemeral {
-			c.reopen()
+			c.Reopen()
 			return
 		}
 	}
@@ -330,7 +330,7 @@ func (c *client) withdraw(ops []core.Op, ended []*core.Outcome) {
 
 // await fills ended with the outcomes of jobs that arrive within the wait. It measures monotonic time, because the broker's
 // clock may be set.
-func (c *client) await(ctx context.Context, ended []*core.Outcome, watched int, wait time.Duration) error {
+func (c *session) await(ctx context.Context, ended []*core.Outcome, watched int, wait time.Duration) error {
 	if wait <= 0 {
 		return nil
 	}
@@ -343,7 +343,7 @@ func (c *client) await(ctx context.Context, ended []*core.Outcome, watched int, 
 }
 
 // admit applies submissions, all or none, and waits for their commit.
-func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.Reply, error) {
+func (s *Service) admit(ctx context.Context, c *session, ops []core.Op) ([]core.Reply, error) {
 	if len(ops) == 1 {
 		r, err := c.call(ctx, ops[0])
 		return []core.Reply{r}, err
@@ -359,9 +359,9 @@ func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.R
 }
 
 // outcomes fills ended, by tag, with the outcomes of the jobs that the client watches.
-func (c *client) outcomes(ctx context.Context, ended []*core.Outcome, watched int) error {
+func (c *session) outcomes(ctx context.Context, ended []*core.Outcome, watched int) error {
 	for range watched {
-		r, err := c.nextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Ended || r.Kind == core.TimedOut })
+		r, err := c.NextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Ended || r.Kind == core.TimedOut })
 		if err != nil {
 			return err
 		}
@@ -381,17 +381,16 @@ var withdrawn = &core.Outcome{Cause: core.Cancelled, Failure: &core.Failure{Mess
 
 // viewSubmitted shows the current state of the jobs if it is durable, else their state at admission. An ephemeral job that no
 // longer exists was withdrawn.
-func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
+func (s *Service) viewSubmitted(c *session, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
 	looks := make([]core.Op, len(ops))
 	for i := range ops {
 		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: !admitted[i].Existing} // another job has an id of its own
 	}
-	c.replies = c.replies[:0]
-	c.do(looks...)
 	now := make([]*core.JobInfo, len(ops))
-	for i := range c.replies {
-		switch r := &c.replies[i]; {
-		case r.Kind == core.Inspected && r.Commit <= c.b.Committed():
+	replies := c.AskAll(looks...)
+	for i := range replies {
+		switch r := &replies[i]; {
+		case r.Kind == core.Inspected && c.HasCommitted(r.Commit):
 			if now[r.Tag] = r.Info; r.Info.Job == nil {
 				r.Info.Job = r.Job
 			}

@@ -14,7 +14,7 @@ var brokenWords = map[string]core.OnBroken{
 
 // setLinks resolves the names of other jobs and of the batch. To make a job wait for another job, or a batch wait for the job,
 // the caller also needs the right to submit to those queues.
-func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
+func (s *Service) setLinks(c *session, job *core.Job, sub *Submission, at string) error {
 	onBroken, known := brokenWords[sub.OnBroken]
 	switch {
 	case !known:
@@ -54,7 +54,7 @@ func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string)
 }
 
 // seqOf finds the job named in a field. The caller must have a role for its queue.
-func (s *Service) seqOf(c *client, r access.Role, name, field string) (uint64, error) {
+func (s *Service) seqOf(c *session, r access.Role, name, field string) (uint64, error) {
 	ref, err := s.ref(name)
 	if err != nil {
 		return 0, invalid(field, "%v", err)

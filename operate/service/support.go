@@ -50,7 +50,7 @@ func (s *Service) SupportBundle(ctx context.Context, caller Caller, w io.Writer)
 		return err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	return c.committed(ctx, s.note(c, AuditEntry{Action: "support"}))
 }
 

@@ -58,7 +58,7 @@ func (s *Service) tokenMAC(b []byte) []byte {
 // loadTokenKey reads the key, or creates it.
 func (s *Service) loadTokenKey() error {
 	c := s.openUnlisted()
-	defer c.close()
+	defer c.Close()
 	r, err := c.ask(&core.ReadMeta{Name: tokenKeyMeta})
 	if err != nil {
 		return err

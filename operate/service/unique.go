@@ -1,7 +1,6 @@
 package service
 
 import (
-	"slices"
 	"time"
 
 	"broker/core"
@@ -90,19 +89,13 @@ func unwatchWindows(ops []core.Op) (changed bool) {
 	return changed
 }
 
-// watched returns the number of outcomes that the client gets until deadline. It starts to wait for the jobs that its submissions do not
-// watch; those that have ended and are not kept have no outcome.
-func (c *client) watched(ops []core.Op, admitted []core.Reply, deadline core.Instant) (n int) {
+// watched returns the number of outcomes that the client gets until deadline. It starts to wait for the jobs that its
+// submissions do not watch; those that have ended and are not kept have no outcome.
+func (c *session) watched(ops []core.Op, admitted []core.Reply, deadline core.Instant) int {
 	for i := range ops {
 		if op := ops[i].(*core.Submit); op.Watch == core.WatchNone {
-			c.do(&core.Await{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Deadline: deadline})
+			c.Do(&core.Await{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Deadline: deadline})
 		}
 	}
-	c.replies = slices.DeleteFunc(c.replies, func(r core.Reply) bool {
-		if r.Kind == core.Failed {
-			n--
-		}
-		return r.Kind == core.Failed
-	})
-	return n + len(ops)
+	return len(ops) - c.Drop(func(r *core.Reply) bool { return r.Kind == core.Failed })
 }

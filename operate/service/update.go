@@ -33,7 +33,7 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 		return Job{}, err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	info, err := s.inspect(ctx, c, access.Operate, name, true)
 	if err != nil {
 		return Job{}, err

@@ -75,7 +75,7 @@ func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, l
 		return nil, "", err
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	workers := make([]Worker, 0, limit)
 	for !at.Named {
 		r, err := c.call(ctx, &core.ListClients{Protocol: only, After: at.Conn, Limit: limit - len(workers)})
@@ -83,7 +83,7 @@ func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, l
 			return nil, "", err
 		}
 		for i := range r.Clients {
-			if info := &r.Clients[i]; info.ID != c.id && info.Protocol != core.Internal {
+			if info := &r.Clients[i]; info.ID != c.ID() && info.Protocol != core.Internal {
 				workers = append(workers, connectionOf(info))
 			}
 		}
@@ -97,7 +97,7 @@ func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, l
 }
 
 // namedWorkers adds the worker processes.
-func (s *Service) namedWorkers(ctx context.Context, c *client, only core.Protocol, workers []Worker, limit int, at workerCursor) ([]Worker, string, error) {
+func (s *Service) namedWorkers(ctx context.Context, c *session, only core.Protocol, workers []Worker, limit int, at workerCursor) ([]Worker, string, error) {
 	r, err := c.call(ctx, &core.ListWorkers{Limit: 1000})
 	if err != nil {
 		return nil, "", err
@@ -211,7 +211,7 @@ func (s *Service) SetWorkerState(ctx context.Context, caller Caller, id, state s
 		}
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	commit := s.note(c, AuditEntry{Action: "worker." + state, Target: cmp.Or(id, "all")})
 	return told, c.committed(ctx, commit)
 }
@@ -227,7 +227,7 @@ func (s *Service) Disconnect(ctx context.Context, caller Caller, id string) erro
 		return &Error{Code: CodeWorkerNotFound, Detail: "only a connection (conn:N) can be disconnected"}
 	}
 	c := s.open(caller)
-	defer c.close()
+	defer c.Close()
 	err = s.audited(ctx, c, AuditEntry{Action: "worker.disconnect", Target: id}, &core.DisconnectClient{Client: core.ClientID(number)})
 	if IsCode(err, CodeJobNotFound) || IsCode(err, CodeState) {
 		return &Error{Code: CodeWorkerNotFound, Detail: "there is no connection " + id}
