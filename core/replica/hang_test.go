@@ -19,7 +19,7 @@ func TestLeaderWithAHangingDiskStepsDown(t *testing.T) {
 	answer := sync.OnceFunc(func() { close(answers) })
 	t.Cleanup(answer) // before the nodes are closed
 	c.change = func(o *Options) {
-		o.hangFor = 500 * time.Millisecond
+		o.hangFor, o.ElectionTimeout = 2*time.Second, 3*time.Second // the nodes elect the next leader by the timeout
 		o.beforeWrite = func() {
 			if id := stuck.Load(); id != nil && *id == o.ID {
 				<-answers

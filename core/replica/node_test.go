@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"broker/core"
+	"broker/core/clock"
 	"broker/core/engine"
 )
 
@@ -24,7 +27,18 @@ type cluster struct {
 	dirs    map[string]string
 	change  func(*Options)
 	opening context.Context // ends the wait to become a member
+
+	leaderless core.Instant // since when elect has seen no leader; zero: there was one
+	waits      bool         // the test waits for the nodes to begin elections
 }
+
+// The times of test clusters. A node of a busy machine may not run for a while, or wait long for its disk, and must not
+// lose its leadership by that. So elections do not begin by the timeout: elect begins them.
+const (
+	testElection = 10 * time.Second
+	testHang     = time.Minute
+	electAfter   = 500 * time.Millisecond // the time in which nodes elect the successor of a leader that has left
+)
 
 func newCluster(t *testing.T, ids ...string) *cluster {
 	t.Helper()
@@ -76,7 +90,7 @@ func (c *cluster) open(id string) (*Node, error) {
 		c.t.Fatal(err)
 	}
 	o := Options{
-		ID: id, Members: c.members, Dir: c.dirs[id], Listener: ln, ElectionTimeout: time.Second,
+		ID: id, Members: c.members, Dir: c.dirs[id], Listener: ln, ElectionTimeout: testElection, hangFor: testHang,
 		Log: func(level slog.Level, text string, fields ...any) {
 			if level >= slog.LevelInfo || testing.Verbose() && os.Getenv("RAFT_DEBUG") != "" {
 				c.t.Log(append([]any{id, level, text}, fields...)...)
@@ -156,9 +170,38 @@ func (c *cluster) leader() (*Node, *Leadership, *engine.Engine) {
 			default:
 			}
 		}
+		c.elect()
 		return "nobody leads"
 	})
 	return node, lead, led
+}
+
+// elect begins an election at the node with the longest log if no node has led or was a candidate for electAfter.
+func (c *cluster) elect() {
+	var longest *Node
+	var end findings
+	for _, n := range c.nodes {
+		if s := n.raft.State(); s == raft.Leader || s == raft.Candidate || c.waits {
+			c.leaderless = 0
+			return
+		}
+		log := findings{Index: n.raft.LastIndex()}
+		var last raft.Log
+		if n.logs.GetLog(log.Index, &last) == nil {
+			log.Term = last.Term
+		}
+		if n.status().Role != "learner" && (longest == nil || log.compareLogs(end) > 0) {
+			longest, end = n, log
+		}
+	}
+	switch now := (clock.System{}).Now(); {
+	case longest == nil:
+	case c.leaderless == 0:
+		c.leaderless = now
+	case now.Sub(c.leaderless) >= electAfter:
+		c.leaderless = 0
+		longest.campaign()
+	}
 }
 
 // eventually waits for a condition that depends on elections and sockets; the result of check says what is missing.

@@ -37,7 +37,6 @@ func (c *cluster) next(from *Node, e *engine.Engine, to string) (*Node, *engine.
 func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
-	c.change = func(o *Options) { o.ElectionTimeout = 3 * time.Second } // a busy machine must not change the leader too
 	c.start("n1", "n2", "n3")
 	n, l, e := c.leader()
 	if l.standby == nil {

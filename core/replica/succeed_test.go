@@ -22,10 +22,11 @@ func (c *cluster) die(id string) {
 func TestDeadLeaderIsSucceededAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
-	const timeout = 5 * time.Second
+	const timeout = time.Minute
 	c.change = func(o *Options) { o.ElectionTimeout = timeout }
 	c.start("n1", "n2", "n3")
 	n, l, e := c.leader()
+	c.waits = true
 	submit(t, e, 0, 10, 10)
 	c.caughtUp()
 	for _, other := range c.nodes {

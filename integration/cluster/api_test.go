@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,12 +30,57 @@ func (c *cluster) api(i int, method, path, body string, into any) error {
 	defer func() { _ = resp.Body.Close() }() // it was read
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+		err = &refusal{fmt.Sprintf("%s %s: %d %s", method, path, resp.StatusCode, text), resp.StatusCode}
 	}
 	if err != nil || into == nil {
 		return err
 	}
 	return json.Unmarshal(text, into)
+}
+
+// refusal is an answer of the HTTP API that is not a success.
+type refusal struct {
+	text   string
+	status int
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// do sends a request to a node's HTTP API until a leader answers it, as clients do while the leader changes. A request
+// without an answer may have taken effect. So a job needs an id, and once a request had no answer, the answers "not
+// found" and "conflict" are a success.
+func (c *cluster) do(i int, method, path, body string, into any) {
+	c.t.Helper()
+	unanswered := false
+	harness.Eventually(c.t, func() string {
+		err := c.api(i, method, path, body, into)
+		var refused *refusal
+		switch {
+		case err == nil:
+			return ""
+		case !errors.As(err, &refused) || refused.status == http.StatusServiceUnavailable:
+			unanswered = true
+			return err.Error()
+		case unanswered && (refused.status == http.StatusConflict || refused.status == http.StatusNotFound):
+			return ""
+		}
+		c.t.Fatal(err)
+		return ""
+	})
+}
+
+// find asks the leader for a job until it answers; false: there is no such job.
+func (c *cluster) find(id string) (there bool) {
+	c.t.Helper()
+	harness.Eventually(c.t, func() string {
+		err := c.api(c.leader(), "GET", "/jobs/"+id, "", nil)
+		var refused *refusal
+		if there = err == nil; there || errors.As(err, &refused) && refused.status == http.StatusNotFound {
+			return ""
+		}
+		return err.Error()
+	})
+	return there
 }
 
 // transfer makes a node lead.

@@ -25,7 +25,8 @@ func (c *cluster) archived() {
 func (c *cluster) submitJobs(i, n int) {
 	c.t.Helper()
 	for k := range n {
-		check(c.t, c.api(i, "POST", "/jobs", fmt.Sprintf(`{"queue":"archived","args":[%d]}`, k), nil))
+		id := fmt.Sprint("archived-", jobNumbers.Add(1))
+		c.do(i, "POST", "/jobs", fmt.Sprintf(`{"id":%q,"queue":"archived","args":[%d]}`, id, k), nil)
 	}
 }
 

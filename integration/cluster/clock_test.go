@@ -55,7 +55,7 @@ func checkClocksThatDiffer(t *testing.T, shift string) {
 func (c *cluster) delayedJob(what string) {
 	c.t.Helper()
 	queue := "delayed-" + strings.ReplaceAll(what, " ", "-")
-	check(c.t, c.api(0, "POST", "/jobs", fmt.Sprintf(`{"queue":%q,"delay_s":1}`, queue), nil))
+	c.do(0, "POST", "/jobs", fmt.Sprintf(`{"id":%q,"queue":%q,"delay_s":1}`, queue, queue), nil)
 	begin := time.Now()
 	harness.Eventually(c.t, func() string {
 		var list struct{ Jobs []json.RawMessage }

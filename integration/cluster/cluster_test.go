@@ -42,6 +42,14 @@ type view struct {
 // leasesFirst commits each lease before its worker gets the job.
 const leasesFirst = `lease_commit = "before"`
 
+// electionTimeout is that of all nodes, unless their settings contain one. On a busy machine, a leader may not run for
+// longer than the default, which would change the leader at any time. Nightly runs have the machine for themselves and
+// measure the default.
+const electionTimeout = "3s"
+
+// defaultElection are settings with the default timeout, for tests of the time without service.
+const defaultElection = "[cluster]\nelection_timeout = \"500ms\"\n"
+
 // size is the number of nodes.
 const size = 3
 
@@ -84,6 +92,9 @@ func (c *cluster) nodeOf(dir string, i int, o server.BrokerOptions) *server.Brok
 	}
 	if o.Binary == "" {
 		o.Binary = harness.Binary(c.t)
+	}
+	if !harness.Nightly && !strings.Contains(o.Config, "election_timeout") {
+		o.Env = append(o.Env, "BROKER_CLUSTER_ELECTION_TIMEOUT="+electionTimeout)
 	}
 	o.Args = append(o.Args, "--node", fmt.Sprint("n", i+1), "--cluster", c.list)
 	b, err := server.NewBroker(dir, o)

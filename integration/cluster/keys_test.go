@@ -11,6 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"broker/integration/gearmanclient"
+	"broker/integration/harness"
 	"broker/integration/server"
 )
 
@@ -156,10 +157,14 @@ func (l *load) workKey(f *faktory, client int) error {
 func (l *load) verifyKeys(t *testing.T) (joined int) {
 	t.Helper()
 	from := time.Now()
-	status, left, err := l.c.nodes[l.c.leader()].Get("/api/v1/jobs?state=leased&queue=" + keysQueue + "&limit=1000")
-	if err != nil || status != 200 {
-		t.Fatalf("%d %s %v", status, left, err)
-	}
+	var left string
+	harness.Eventually(t, func() string {
+		status, body, err := l.c.nodes[l.c.leader()].Get("/api/v1/jobs?state=leased&queue=" + keysQueue + "&limit=1000")
+		if left = body; err != nil || status != 200 {
+			return fmt.Sprint(status, body, err)
+		}
+		return ""
+	})
 	l.history.mu.Lock()
 	defer l.history.mu.Unlock()
 	submissions, ends := 0, 0

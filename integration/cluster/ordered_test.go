@@ -42,10 +42,12 @@ func (c *cluster) leaseOrdered() (l orderedLease) {
 func TestJobsOfAKeyKeepTheirOrderOverAFailover(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	check(t, c.api(0, "PATCH", "/queues/ordered", `{"sharing":{"mode":"ordered","key_tag":"k"}}`, nil))
+	c.do(0, "PATCH", "/queues/ordered", `{"sharing":{"mode":"ordered","key_tag":"k"}}`, nil)
 	for i := range orderedEach {
 		for k := range orderedKeys {
-			check(t, c.api(c.follower(), "POST", "/jobs", fmt.Sprintf(`{"queue":"ordered","body":"%d/%d","tags":["k:%d"],"max_fails":3}`, k, i, k), nil))
+			c.do(c.follower(), "POST", "/jobs", fmt.Sprintf(
+				`{"id":"ordered-%d-%d","queue":"ordered","body":"%[1]d/%[2]d","tags":["k:%[1]d"],"max_fails":3}`,
+				k, i), nil)
 		}
 	}
 	var held []orderedLease
@@ -67,13 +69,13 @@ func TestJobsOfAKeyKeepTheirOrderOverAFailover(t *testing.T) {
 		t.Errorf("job %s is handed out while an earlier one of its key runs", l.Job.Body)
 	}
 	for _, l := range held {
-		check(t, c.api(c.follower(), "POST", "/leases/"+l.Lease+"/log", `{"lines":["after"]}`, nil))
+		c.do(c.follower(), "POST", "/leases/"+l.Lease+"/log", `{"lines":["after"]}`, nil)
 		var log struct{ Lines []struct{ Text string } }
-		check(t, c.api(c.follower(), "GET", "/jobs/"+l.Job.ID+"/log", "", &log))
+		c.do(c.follower(), "GET", "/jobs/"+l.Job.ID+"/log", "", &log)
 		if fmt.Sprint(log.Lines) != "[{before} {after}]" {
 			t.Errorf("the log of job %s is %v", l.Job.Body, log.Lines)
 		}
-		check(t, c.api(c.follower(), "POST", "/leases/"+l.Lease+"/complete", "", nil))
+		c.do(c.follower(), "POST", "/leases/"+l.Lease+"/complete", "", nil)
 	}
 	next := map[string]int{}
 	for k := range orderedKeys {
@@ -95,7 +97,7 @@ func TestJobsOfAKeyKeepTheirOrderOverAFailover(t *testing.T) {
 			t.Errorf("job %s of key %s comes in place of job %d", number, key, next[key])
 		}
 		next[key]++
-		check(t, c.api(c.follower(), "POST", "/leases/"+l.Lease+"/complete", "", nil))
+		c.do(c.follower(), "POST", "/leases/"+l.Lease+"/complete", "", nil)
 	}
 }
 

@@ -24,9 +24,10 @@ func TestLeaderPushesJobs(t *testing.T) {
 	for range 2 {
 		leader := c.leader()
 		for i := range 10 {
-			var job struct{ ID string }
-			check(t, c.api((leader+i)%size, http.MethodPost, "/jobs", `{"queue": "mail", "args": []}`, &job))
-			seen[job.ID+" 1"] = false
+			id := fmt.Sprint("mail-", jobNumbers.Add(1))
+			job := fmt.Sprintf(`{"id": %q, "queue": "mail", "args": []}`, id)
+			c.do((leader+i)%size, http.MethodPost, "/jobs", job, nil)
+			seen[id+" 1"] = false
 		}
 		for range 10 {
 			select {

@@ -25,7 +25,7 @@ func TestSchedulesRunOnceOverAFailover(t *testing.T) {
 	t.Parallel()
 	c := prepare(t, nil, cronEachSecond).start()
 	const stored = `{"name":"stored","every_s":1,"missed":"all","job":{"id":"run","queue":"stored"}}`
-	check(t, c.api(c.follower(), "POST", "/schedules", stored, nil))
+	c.do(c.follower(), "POST", "/schedules", stored, nil)
 	for range 2 {
 		time.Sleep(1500 * time.Millisecond)
 		i := c.leader()
@@ -43,7 +43,7 @@ func TestSchedulesRunOnceOverAFailover(t *testing.T) {
 			}
 			return ""
 		})
-		check(t, c.api(0, "POST", "/schedules/"+name+"/pause", "", nil))
+		c.do(0, "POST", "/schedules/"+name+"/pause", "", nil)
 		c.checkRuns(name)
 	}
 }
@@ -74,7 +74,7 @@ func (c *cluster) checkRuns(name string) {
 			CreatedAt time.Time `json:"created_at"`
 		}
 	}
-	check(c.t, c.api(0, "GET", "/jobs?limit=1000&queue="+name, "", &list))
+	c.do(0, "GET", "/jobs?limit=1000&queue="+name, "", &list)
 	s := c.schedule(name)
 	if uint64(len(list.Jobs)) != s.Runs || s.Runs < 6 {
 		c.t.Errorf("schedule %s has %d jobs after %d runs", name, len(list.Jobs), s.Runs)

@@ -24,7 +24,7 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 		var list struct {
 			Workers []struct{ ID, Address, State string }
 		}
-		check(t, c.api(i, "GET", "/workers?protocol=faktory", "", &list))
+		c.do(i, "GET", "/workers?protocol=faktory", "", &list)
 		var seen []string
 		for _, w := range list.Workers {
 			if workers[w.ID] != nil {
@@ -39,7 +39,7 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 	for i := range c.nodes { // requested through one node, connected to the next
 		wid := fmt.Sprint("at-n", (i+1)%size+1)
 		for _, state := range []string{"quiet", "terminate"} {
-			check(t, c.api(i, "POST", "/workers/"+wid+"/"+state, "", nil))
+			c.do(i, "POST", "/workers/"+wid+"/"+state, "", nil)
 			reply, err := workers["worker:"+wid].call(`BEAT {"wid":"%s"}`, wid)
 			check(t, err)
 			if want := fmt.Sprintf(`{"state":%q}`, state); reply != want {
