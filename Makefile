@@ -25,6 +25,10 @@ COMPILE := GOGC=400 go list -export -test -deps
 TESTED := $(CURDIR)/.cache/test/broker
 INTEGRATION := BROKER_BIN=$(TESTED) go -C integration test -count=1
 
+# Tests whose output is kept and counted, and parts of make test whose time is printed at its end.
+GOTEST := .ci/test.sh
+TIMED  := .ci/timed.sh
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,13 +54,20 @@ tested:
 
 .PHONY: test
 test: ## install the programs that the tests need, then test the code and the built broker
-	@$(MAKE) --no-print-directory --jobs 2 clients tool-oapi-codegen $(if $(filter true,$(CI)),race-compiled,units-compiled)
+	@.ci/summary.sh $(MAKE) --no-print-directory test-parts
+
+.PHONY: test-parts
+test-parts:
+	@$(TIMED) preparation $(MAKE) --no-print-directory --jobs 2 clients tool-oapi-codegen tool-gotestsum $(if $(filter true,$(CI)),race-compiled,units-compiled)
 	@echo "== test the packages"
 	@$(MAKE) --no-print-directory $(if $(filter true,$(CI)),race unraced,units)
-	@$(MAKE) --no-print-directory tested
+	@$(TIMED) build $(MAKE) --no-print-directory tested integration-compiled
 	@echo "== test the built broker; nothing of this is cached, since Go cannot know that it depends on the program"
+	@BROKER_BIN=$(TESTED) DIR=integration $(TIMED) integration $(GOTEST) integration -count=1 -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
+
+.PHONY: integration-compiled
+integration-compiled:
 	@cd integration && $(COMPILE) ./... >/dev/null
-	$(INTEGRATION) -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
 
 .PHONY: clients
 clients:
@@ -72,8 +83,8 @@ units-compiled:
 	@$(COMPILE) ./... >/dev/null
 
 .PHONY: units
-units: units-compiled
-	go test -timeout 30m ./...
+units: units-compiled tool-gotestsum
+	@$(TIMED) units $(GOTEST) units -timeout 30m ./...
 
 .PHONY: pictures
 pictures: tested ## leave pictures of all pages of the console, in all sizes, in .cache/screenshots
@@ -145,16 +156,16 @@ race-compiled:
 
 # Where CI is true, make test begins with this instead of testing without the race detector, so here Go finds the results in its cache.
 .PHONY: race
-race: race-compiled ## test with the race detector, without integration and what has no use for it
+race: race-compiled tool-gotestsum ## test with the race detector, without integration and what has no use for it
 	@echo "== test with the race detector"
-	@CGO_ENABLED=1 go test -race -timeout 30m -skip '$(SLOW)' $(RACED)
+	@CGO_ENABLED=1 $(TIMED) race $(GOTEST) race -race -timeout 30m -skip '$(SLOW)' $(RACED)
 
 # What make race leaves out, without the race detector.
 .PHONY: unraced
-unraced:
+unraced: tool-gotestsum
 	@echo "== test what it leaves out"
-	go test -timeout 30m $$(go list ./... | grep -E '$(SEQUENTIAL)')
-	go test -timeout 30m -run '$(SLOW)|$(MEASURING)' $$(grep -rlE --include='*_test.go' --exclude-dir=integration '^func ($(SLOW)|Test.*($(MEASURING)))' . | xargs -n 1 dirname | sort -u)
+	@$(TIMED) sequential $(GOTEST) sequential -timeout 30m $$(go list ./... | grep -E '$(SEQUENTIAL)')
+	@$(TIMED) unraced $(GOTEST) unraced -timeout 30m -run '$(SLOW)|$(MEASURING)' $$(grep -rlE --include='*_test.go' --exclude-dir=integration '^func ($(SLOW)|Test.*($(MEASURING)))' . | xargs -n 1 dirname | sort -u)
 
 .PHONY: race-all
 race-all:

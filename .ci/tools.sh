@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 tools=(
 	"gofumpt mvdan.cc/gofumpt v0.12.0"
 	"golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0"
+	"gotestsum gotest.tools/gotestsum v1.13.0"
 	"deadcode golang.org/x/tools/cmd/deadcode v0.52.0"
 	"go-licenses github.com/google/go-licenses v1.6.0"
 	"oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen v2.4.1"

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# summary.sh COMMAND... runs a command that tests. Then it prints how long each part took, how many tests ran, were skipped and
+# failed, and where the log of the failures is. Its exit code is that of the command.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+log=.cache/test/log
+rm -rf "$log"
+mkdir -p "$log"
+"$@"
+code=$?
+
+for json in "$log"/*.json; do
+	[ -s "$json" ] || continue
+	grep -E '"Action":"(pass|fail|skip)"' "$json" | awk -v part="$(basename "$json" .json)" '
+		function field(name) { return match($0, "\"" name "\":\"[^\"]*") ? substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 4) : "" }
+		{ test = field("Test"); action = field("Action") }
+		test != "" { n[action]++ }
+		test != "" && action == "fail" { print "failed: " field("Package") " " test > "/dev/stderr" }
+		END { print part, n["pass"] + n["fail"], n["skip"] + 0, n["fail"] + 0 }' 2>&1 >>"$log/counts"
+done
+[ ! -s "$log/times" ] || awk '{ printf "%6d s  %s\n", $1, $2 }' "$log/times"
+touch "$log/counts"
+awk -v code="$code" -v log_folder="$log" '
+	{ ran += $2; skipped += $3; failed += $4; if ($4) logs = logs " " log_folder "/" $1 ".json" }
+	END {
+		printf "%s: %d tests ran, %d skipped, %d failed", code ? "FAILED" : "passed", ran, skipped, failed
+		if (logs) printf "; the output of the failures is in%s", logs
+		print ""
+	}' "$log/counts"
+exit "$code"
