@@ -89,6 +89,10 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 // its outcome. The new job replaces the finished one.
 func (p Protocol) ReusesIDs() bool { return p == Faktory }
 
+// ReturnsBehind reports whether a job of a client of the protocol that becomes ready again after a lease without an
+// outcome, or after a failure, is behind the jobs that wait. Other jobs return to their position.
+func (p Protocol) ReturnsBehind() bool { return p == SQS }
+
 // Format says what a body contains. Stored; never renumbered.
 type Format uint8
 
@@ -120,7 +124,8 @@ const (
 // LeaseEnd says what happens to a job whose lease expires. Stored; never renumbered.
 type LeaseEnd uint8
 
-// LeaseEndAttempt: it is ready again at its original position, or ends as failed once Attempts has reached MaxAttempts.
+// LeaseEndAttempt: it is ready again, at its original position unless Protocol.ReturnsBehind, or ends as failed once
+// Attempts has reached MaxAttempts.
 // LeaseEndFail: this counts as a failure like any other, with its backoff (error type "ReservationExpired").
 const (
 	LeaseEndAttempt LeaseEnd = iota
@@ -211,6 +216,8 @@ type Job struct {
 
 	// SeqOrder keeps the job's place among jobs of equal priority, however often it is delayed, leased or dead: by Seq among jobs
 	// with SeqOrder, by the time of submission among other jobs. The core sets CreatedAt. It excludes ScheduledOrder.
+	// In an ordered queue the key of a job that returns behind others (Protocol.ReturnsBehind) moves, and the job
+	// keeps its place in the key.
 	SeqOrder bool
 
 	Tallies  Tallies  // what JobInfo.Tally counts

@@ -146,7 +146,7 @@ func (c *Check) lanes(q *Queue) {
 		if x.names[l.name] != l || x.slots.At(l.number) != l || l.members != have.members[l] || l.members == 0 {
 			c.fail("queue %s: lane %v with number %d has %d jobs, should have %d", q.Name, l.name, l.number, l.members, have.members[l])
 		}
-		c.listOrder(q.Name, &l.ready, core.Ready, l.ready.Len())
+		c.listOrder(q, &l.ready, core.Ready, l.ready.Len())
 		if l.open {
 			open++
 		}
@@ -293,7 +293,7 @@ func (c *Check) order(q *Queue) {
 	if want := have.free + open; x.open.Len() != want {
 		c.fail("queue %s: %d jobs are open, should be %d", q.Name, x.open.Len(), want)
 	}
-	c.listOrder(q.Name, &x.open, core.Ready, x.open.Len())
+	c.listOrder(q, &x.open, core.Ready, x.open.Len())
 	if c.r.orders.handOut || len(c.r.orders.handed) > 0 {
 		c.fail("a hand-out has not ended")
 	}
@@ -354,8 +354,9 @@ func (c *Check) orderPlace(h uint32, e *table.Entry) {
 }
 
 // listOrder checks the members and the order of a list.
-func (c *Check) listOrder(name string, list *queue.List, state core.State, want int) {
-	if err := c.r.table.CheckList(name, list, want, c.r.table.Before, func(e *table.Entry) bool { return e.State == state }); err != nil {
+func (c *Check) listOrder(q *Queue, list *queue.List, state core.State, want int) {
+	inState := func(e *table.Entry) bool { return e.State == state }
+	if err := c.r.table.CheckList(q.Name, list, want, c.r.Before(q), inState); err != nil {
 		c.fail("queue %w", err)
 	}
 }

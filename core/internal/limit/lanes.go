@@ -105,7 +105,7 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 		if x.fair && p.buckets[OfKey].turn != q.buckets[OfKey].turn {
 			return p.buckets[OfKey].turn < q.buckets[OfKey].turn
 		}
-		return r.table.Before(p.ready.Front(), q.ready.Front())
+		return r.Before(r.queues[n])(p.ready.Front(), q.ready.Front())
 	}
 	return x
 }
@@ -244,7 +244,7 @@ func (r *Rules) PushReady(q *Queue, h uint32) {
 // offerable adds a ready job to the jobs that may be handed out.
 func (r *Rules) offerable(q *Queue, h uint32) {
 	if q.order != nil {
-		q.order.open.Push(h, r.table.Before)
+		q.order.open.Push(h, q.order.before)
 	}
 	if l := r.laneOf(h, q.lanes); l != nil {
 		q.lanes.add(r, l.lane, h)
@@ -265,7 +265,7 @@ func (r *Rules) RemoveReady(q *Queue, h uint32) {
 // notOfferable undoes offerable.
 func (r *Rules) notOfferable(q *Queue, h uint32) {
 	if q.order != nil {
-		q.order.open.Remove(h, r.table.Before)
+		q.order.open.Remove(h, q.order.before)
 	}
 	if l := r.laneOf(h, q.lanes); l != nil {
 		q.lanes.remove(r, l.lane, h)
@@ -285,24 +285,26 @@ func (q *Queue) Open() *queue.List {
 
 // add puts a ready job into its lane. The place of an open lane depends on its first job.
 func (x *lanes) add(r *Rules, l *lane, h uint32) {
-	if l.open && r.table.Before(l.ready.Front(), h) {
-		l.ready.Push(h, r.table.Before)
+	before := r.Before(r.queues[x.queue])
+	if l.open && before(l.ready.Front(), h) {
+		l.ready.Push(h, before)
 		return
 	}
 	x.close(l)
-	l.ready.Push(h, r.table.Before)
+	l.ready.Push(h, before)
 	x.unblock(r, l)
 	x.reopen(l)
 }
 
 // remove removes a ready job from its lane.
 func (x *lanes) remove(r *Rules, l *lane, h uint32) {
+	before := r.Before(r.queues[x.queue])
 	if l.open && l.ready.Front() != h {
-		l.ready.Remove(h, r.table.Before)
+		l.ready.Remove(h, before)
 		return
 	}
 	x.close(l)
-	l.ready.Remove(h, r.table.Before)
+	l.ready.Remove(h, before)
 	x.unblock(r, l)
 	x.reopen(l)
 }

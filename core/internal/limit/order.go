@@ -26,7 +26,9 @@ type ordering struct {
 	chains        map[string]uint32
 	slots         []chain // by number, from 1
 	free          []uint32
-	open          queue.List // ready jobs that may be handed out, in the order of the queue
+	open          queue.List // ready jobs that may be handed out, in the order of before
+	before        queue.Before
+	last          core.Instant // the latest position of a chain that was put behind the others
 }
 
 // chain holds the unfinished jobs of a key.
@@ -36,6 +38,8 @@ type chain struct {
 	open uint32      // the job in ordering.open, or zero
 	rest *queue.List // the jobs after the first one, in the order of their numbers; nil: none
 	out  uint64      // the jobs up to this number are in the current hand-out
+
+	behind core.Instant // the position of its jobs is this one, unless their own is later; zero: their own
 }
 
 // orderPlace is where a job is in the ordering of its queue. When a queue becomes ordered, the walk of laneSort gives its jobs
@@ -68,7 +72,53 @@ func (r *Rules) newOrdering(n uint32, s *queuePolicy) *ordering {
 		return nil
 	}
 	r.orders.newest++
-	return &ordering{queue: n, number: r.orders.newest, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
+	x := &ordering{
+		queue: n, number: r.orders.newest, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1),
+	}
+	x.before = func(a, b uint32) bool {
+		p, q := r.positionOf(a, x), r.positionOf(b, x)
+		if p == q || r.table.At(a).Priority() != r.table.At(b).Priority() {
+			return r.table.Before(a, b)
+		}
+		return p < q
+	}
+	return x
+}
+
+// positionOf is the position of an open job among those of other keys.
+func (r *Rules) positionOf(h uint32, x *ordering) core.Instant {
+	place := r.table.At(h).Place()
+	if p := r.orderPlaceOf(h, x); p != nil {
+		place = max(place, x.slots[p.chain&^chainReady].behind)
+	}
+	return place
+}
+
+// Before is the order in which the ready jobs of a queue are handed out if limits allow it.
+func (r *Rules) Before(q *Queue) queue.Before {
+	if q.order != nil {
+		return q.order.before
+	}
+	return r.table.Before
+}
+
+// PutBehind puts the key of a job that is not ready behind the keys that have jobs now. Each key gets a position of
+// its own, so that keys which are put behind at one time keep their order.
+func (r *Rules) PutBehind(h uint32, e *table.Entry) {
+	q := r.queues[e.Queue]
+	p := r.orderPlaceOf(h, q.order)
+	if p == nil || p.chain == 0 {
+		return
+	}
+	x := q.order
+	x.last = max(x.last+1, r.table.Now, r.table.FirstPlace)
+	c := &x.slots[p.chain&^chainReady]
+	if c.open != 0 {
+		r.notOfferable(q, c.open)
+	}
+	if c.behind = x.last; c.open != 0 {
+		r.offerable(q, c.open)
+	}
 }
 
 // ordersBy reports whether an ordering uses the key of this policy; nil is an ordering without a key.

@@ -295,6 +295,7 @@ func (m *Machine) tryAgain(h uint32, e *table.Entry) {
 		m.limits.PushReady(&m.queues[e.Queue].Queue, h)
 		m.offer(e.Queue)
 	case core.Leased, core.Retrying:
+		m.putBehind(h, e)
 		m.makeReady(h, e)
 	case core.Blocked:
 		m.table.Enlist(h, e)

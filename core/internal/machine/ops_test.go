@@ -234,7 +234,7 @@ func (r *reader) submit(tag uint64) core.Op {
 func (r *reader) job(queue string) *core.Job {
 	j := &core.Job{
 		Queue: queue, ID: r.id("id"), Type: r.Option("type"), Body: r.bytes("body"),
-		Origin:   map[byte]core.Protocol{'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal}[r.Word(0)[0]],
+		Origin:   protocols[r.Word(0)[0]],
 		Priority: int64(r.number("priority")), CreatedAt: r.instant("created"), ReadyAt: r.instant("at"),
 		ExpiresAt: r.instant("expires"), StartBefore: r.instant("start-before"), LeaseFor: r.span("for"),
 		MaxAttempts: r.count("max-attempts"), MaxFails: r.count("max-fails"), DeadFor: r.span("dead-for"),

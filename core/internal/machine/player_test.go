@@ -17,14 +17,19 @@ import (
 var update = flag.Bool("update", false, "write the results of the scripts anew")
 
 // TestScripts plays testdata. A client is opened by its first command; the first letter of its name is its protocol: w
-// Workq, g Gearman, f Faktory, i the broker itself. Instants are written as distance from the beginning, "at=10s", or
-// from now, "until=+10s".
+// Workq, g Gearman, f Faktory, s SQS, i the broker itself. Instants are written as distance from the beginning,
+// "at=10s", or from now, "until=+10s".
 //
 // A result lists the replies of all clients, then each job that has changed its state. "held" marks a reply that waits
 // for the open batch.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	coretest.PlayScripts(t, "testdata/*.txt", *update, func(testing.TB) coretest.Player { return newPlayer() })
+}
+
+// protocols are the protocols of clients by the first letters of their names.
+var protocols = map[byte]core.Protocol{
+	'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal, 's': core.SQS,
 }
 
 // player is one section of a script: a machine, its store, and named clients.
@@ -207,7 +212,7 @@ func (p *player) actor(name string) *actor {
 	}
 	a := &actor{name: name, tags: map[uint64]bool{}}
 	a.id = p.m.OpenClient(p.clk.Now(), core.ClientOptions{
-		Protocol: map[byte]core.Protocol{'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal}[name[0]],
+		Protocol: protocols[name[0]],
 		Address:  "address of " + name, Close: func() {},
 	})
 	p.clients = append(p.clients, a)
@@ -216,7 +221,7 @@ func (p *player) actor(name string) *actor {
 
 // act does a client's operation.
 func (p *player) act(c *coretest.Command) error {
-	if strings.IndexByte("wgfi", c.Word(0)[0]) < 0 {
+	if _, known := protocols[c.Word(0)[0]]; !known {
 		return fmt.Errorf("unknown command %q", c.Word(0))
 	}
 	a := p.actor(c.Word(0))

@@ -6,7 +6,7 @@ import (
 	"broker/core/internal/watch"
 )
 
-// releaseLease returns a leased job to its original position, because its worker is gone or has given it back.
+// releaseLease returns a leased job to its queue, because its worker is gone or has given it back.
 func (m *Machine) releaseLease(h uint32) {
 	e := m.table.At(h)
 	m.unhold(h, e)
@@ -14,7 +14,22 @@ func (m *Machine) releaseLease(h uint32) {
 	m.queues[e.Queue].counts.released++
 	m.record(h, e, core.EventReleased, "")
 	e.Set(table.Requeued)
+	m.putBehind(h, e)
 	m.requeueLeased(h, e)
+}
+
+// putBehind gives a detached job the position behind the jobs that wait, if its protocol wants that for a job that
+// becomes ready again. Otherwise a job that always fails would keep its queue from its workers. In an ordered queue
+// its key moves instead. The position of a key is not stored: after a restart each key is where its first job is.
+func (m *Machine) putBehind(h uint32, e *table.Entry) {
+	switch {
+	case !e.Origin.ReturnsBehind():
+	case e.Has(table.SeqOrder):
+		m.limits.PutBehind(h, e)
+	default:
+		e.ReadyAt = max(m.table.Now, m.table.FirstPlace)
+		e.Set(table.Changed)
+	}
 }
 
 // revokeLease undoes a lease as if it had never been granted, if its epoch is still current.
@@ -79,6 +94,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 		return
 	}
 	e.Set(table.Requeued)
+	m.putBehind(h, e)
 	m.leaseLost(h, e)
 	m.requeueLeased(h, e)
 }
