@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
+
+	"broker/migrate/wire"
 )
 
 // beanstalkConn is a connection to a beanstalkd.
@@ -33,28 +33,11 @@ func (b *beanstalkConn) reply() (words []string, data []byte, err error) {
 	if err := b.w.Flush(); err != nil {
 		return nil, nil, err
 	}
-	line, err := b.r.ReadString('\n')
-	if err != nil {
-		return nil, nil, lost(err)
-	}
-	words = strings.Fields(line)
-	if len(words) == 0 {
+	words, data, err = wire.ReadBeanstalk(b.r, wire.MaxBody)
+	if errors.Is(err, wire.ErrFraming) {
 		return nil, nil, errors.New("the source does not speak beanstalkd's protocol")
 	}
-	switch words[0] {
-	case "OK", "FOUND", "RESERVED":
-	default:
-		return words, nil, nil
-	}
-	size, err := strconv.Atoi(words[len(words)-1])
-	if err != nil || size < 0 || size > maxBulk {
-		return nil, nil, fmt.Errorf("unexpected reply %q", line)
-	}
-	data = make([]byte, size+2)
-	if _, err := io.ReadFull(b.r, data); err != nil {
-		return nil, nil, lost(err)
-	}
-	return words, data[:size], nil
+	return words, data, lost(err)
 }
 
 // call sends a command and expects one of the given replies.

@@ -3,8 +3,6 @@ package importer
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +10,9 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"time"
+
+	"broker/migrate/wire"
 )
 
 // FaktoryPort is the port of Faktory servers.
@@ -75,35 +74,20 @@ func greet(c *respConn, address *url.URL, wid string) error {
 	if err != nil {
 		return err
 	}
-	var asked struct {
-		I int    `json:"i"`
-		S string `json:"s"`
-	}
-	text, isHi := strings.CutPrefix(hi, "HI ")
-	if !isHi || json.Unmarshal([]byte(text), &asked) != nil {
-		return errors.New("the server does not speak Faktory")
-	}
-	hello := map[string]any{"v": 2}
+	fields := map[string]any{}
 	if wid != "" {
-		hello["wid"], hello["pid"], hello["labels"] = wid, os.Getpid(), []string{"import"}
-		hello["hostname"], _ = os.Hostname() // informative
+		fields["wid"], fields["pid"], fields["labels"] = wid, os.Getpid(), []string{"import"}
+		fields["hostname"], _ = os.Hostname() // informative
 	}
-	if asked.S != "" {
-		password, _ := address.User.Password()
-		password = cmp.Or(password, address.User.Username(), os.Getenv("FAKTORY_PASSWORD"))
-		sum := sha256.Sum256([]byte(password + asked.S))
-		for range asked.I - 1 {
-			sum = sha256.Sum256(sum[:])
-		}
-		hello["pwdhash"] = hex.EncodeToString(sum[:])
-	}
-	line, err := json.Marshal(hello)
+	password, _ := address.User.Password()
+	password = cmp.Or(password, address.User.Username(), os.Getenv("FAKTORY_PASSWORD"))
+	hello, secret, err := wire.Hello(hi, password, fields)
 	if err != nil {
 		return err
 	}
-	c.line("HELLO", string(line))
+	c.line(hello)
 	_, err = c.text()
-	if refusal := serverError(""); asked.S != "" && errors.As(err, &refusal) {
+	if refusal := serverError(""); secret && errors.As(err, &refusal) {
 		err = fmt.Errorf("%w; give the password as tcp://:PASSWORD@HOST:PORT, or in FAKTORY_PASSWORD", err)
 	}
 	return err

@@ -185,10 +185,10 @@ func (g *gearman) take() ([]*gearmanJob, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.kind == packet.NoJob {
+		if p.Type() == packet.NoJob {
 			continue
 		}
-		args, err := p.args(4)
+		args, err := splitArgs(p, 4)
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +252,7 @@ func (g *gearman) findForeground(jobs []*gearmanJob) error {
 		if err != nil {
 			return err
 		}
-		args, err := p.args(6) // unique, known, running, numerator, denominator, clients that wait
+		args, err := splitArgs(p, 6) // unique, known, running, numerator, denominator, clients that wait
 		if err != nil {
 			return err
 		}

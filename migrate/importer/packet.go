@@ -11,22 +11,14 @@ import (
 	"sync"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
-// maxPacket limits the data of a packet from the server, in bytes.
-const maxPacket = 1 << 30
-
-// gearmanPacket is a packet of a server. Its arguments are separated by NUL.
-type gearmanPacket struct {
-	kind packet.Type
-	data []byte
-}
-
-// args splits the data into n arguments; the last one is the rest.
-func (p gearmanPacket) args(n int) ([][]byte, error) {
-	args := bytes.SplitN(p.data, []byte{0}, n)
+// splitArgs splits the data of a packet into n arguments; the last one is the rest.
+func splitArgs(p wire.Packet, n int) ([][]byte, error) {
+	args := bytes.SplitN(p.Data(), []byte{0}, n)
 	if len(args) != n {
-		return nil, fmt.Errorf("packet %d with %d arguments in place of %d", p.kind, len(args), n)
+		return nil, fmt.Errorf("packet %d with %d arguments in place of %d", p.Type(), len(args), n)
 	}
 	return args, nil
 }
@@ -58,42 +50,34 @@ func (c *gearmanConn) flush() error {
 }
 
 // refusal is the error that an ERROR packet reports.
-func (p gearmanPacket) refusal() error {
-	code, text, _ := strings.Cut(string(p.data), "\x00")
+func refusal(p wire.Packet) error {
+	code, text, _ := strings.Cut(string(p.Data()), "\x00")
 	return serverError(strings.TrimSpace(code + " " + text))
 }
 
 // read reads the next packet. An ERROR of the server is a serverError.
-func (c *gearmanConn) read() (gearmanPacket, error) {
+func (c *gearmanConn) read() (wire.Packet, error) {
 	p, err := c.next()
-	if err == nil && p.kind == packet.Error {
-		err = p.refusal()
+	if err == nil && p.Type() == packet.Error {
+		err = refusal(p)
 	}
 	return p, err
 }
 
 // next reads the next packet of any type.
-func (c *gearmanConn) next() (gearmanPacket, error) {
-	var header [packet.HeaderBytes]byte
-	if _, err := io.ReadFull(c.r, header[:]); err != nil {
-		return gearmanPacket{}, lost(err)
+func (c *gearmanConn) next() (wire.Packet, error) {
+	p, err := wire.ReadPacket(c.r, packet.AnswerMagic, wire.MaxBody)
+	if errors.Is(err, wire.ErrFraming) || err == nil && p.Type() == wire.Text {
+		return nil, errors.New("the server does not speak Gearman")
 	}
-	kind, size, ok := packet.Header(header[:], packet.AnswerMagic)
-	if !ok || size > maxPacket {
-		return gearmanPacket{}, errors.New("the server does not speak Gearman")
-	}
-	p := gearmanPacket{kind: kind, data: make([]byte, size)}
-	if _, err := io.ReadFull(c.r, p.data); err != nil {
-		return gearmanPacket{}, lost(err)
-	}
-	return p, nil
+	return p, lost(err)
 }
 
 // expect reads the next packet, which must be of this kind.
-func (c *gearmanConn) expect(kind packet.Type) (gearmanPacket, error) {
+func (c *gearmanConn) expect(kind packet.Type) (wire.Packet, error) {
 	p, err := c.read()
-	if err == nil && p.kind != kind {
-		err = fmt.Errorf("packet %d where %d was expected", p.kind, kind)
+	if err == nil && p.Type() != kind {
+		err = fmt.Errorf("packet %d where %d was expected", p.Type(), kind)
 	}
 	return p, err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not enable
@@ -80,13 +81,13 @@ func (r *relay) pass() error {
 		if err != nil {
 			return err
 		}
-		if p.kind == packet.Error {
-			r.created <- p.refusal()
+		if p.Type() == packet.Error {
+			r.created <- refusal(p)
 			continue
 		}
-		if p.kind == packet.JobCreated {
+		if p.Type() == packet.JobCreated {
 			r.mu.Lock() // locked, because the next packet may be the result
-			r.jobs[string(p.data)] = r.submitting
+			r.jobs[string(p.Data())] = r.submitting
 			r.mu.Unlock()
 			r.created <- nil
 			continue
@@ -98,23 +99,23 @@ func (r *relay) pass() error {
 }
 
 // forward sends a packet on under the source's handle.
-func (r *relay) forward(p gearmanPacket) error {
-	handle, rest, _ := strings.Cut(string(p.data), "\x00")
+func (r *relay) forward(p wire.Packet) error {
+	handle, rest, _ := strings.Cut(string(p.Data()), "\x00")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, known := r.jobs[handle]
 	if !known {
-		return fmt.Errorf("packet %d for an unknown job", p.kind)
+		return fmt.Errorf("packet %d for an unknown job", p.Type())
 	}
 	args := [][]byte{at}
-	if p.kind == packet.WorkStatus {
+	if p.Type() == packet.WorkStatus {
 		num, den, _ := strings.Cut(rest, "\x00")
 		args = append(args, []byte(num), []byte(den))
-	} else if p.kind != packet.WorkFail {
+	} else if p.Type() != packet.WorkFail {
 		args = append(args, []byte(rest))
 	}
-	r.source.queue(p.kind, args...)
-	if p.kind == packet.WorkComplete || p.kind == packet.WorkFail {
+	r.source.queue(p.Type(), args...)
+	if p.Type() == packet.WorkComplete || p.Type() == packet.WorkFail {
 		delete(r.jobs, handle)
 		r.idle.Broadcast()
 	}

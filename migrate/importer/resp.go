@@ -9,9 +9,6 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 )
 
-// maxBulk bounds a string of a reply, in bytes.
-const maxBulk = 1 << 30
-
 // respConn is a connection to Redis or Faktory. Their replies have the same format. Faktory's commands are lines.
 type respConn struct {
 	replies redigo.Conn

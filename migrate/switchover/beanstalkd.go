@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"broker/migrate/wire"
 )
 
 // beanstalkd serves beanstalkd's clients.
@@ -42,7 +44,7 @@ type beanstalkConn struct {
 }
 
 func (c *beanstalkConn) request(in *bufio.Reader) ([]byte, error) {
-	line, err := readLine(in, maxLine)
+	line, err := wire.ReadLine(in, wire.MaxLine)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +56,13 @@ func (c *beanstalkConn) request(in *bufio.Reader) ([]byte, error) {
 }
 
 func (c *beanstalkConn) reply(in *bufio.Reader) ([]byte, error) {
-	line, err := readLine(in, maxLine)
+	line, err := wire.ReadLine(in, wire.MaxLine)
 	if err != nil {
 		return nil, err
 	}
 	words := bytes.Fields(line)
 	if len(words) == 0 {
-		return nil, errFraming
+		return nil, wire.ErrFraming
 	}
 	switch string(words[0]) {
 	case "RESERVED", "FOUND", "OK":
@@ -75,10 +77,10 @@ func readBody(in *bufio.Reader, line, count []byte) ([]byte, error) {
 	switch {
 	case err != nil:
 		return line, nil // the server refuses it
-	case size > maxMessage:
-		return nil, errFraming
+	case size > wire.MaxMessage:
+		return nil, wire.ErrFraming
 	}
-	body, err := readFull(in, int(size)+len("\r\n"))
+	body, err := wire.ReadFull(in, int(size)+len("\r\n"))
 	return append(line, body...), err
 }
 
@@ -99,7 +101,7 @@ func (c *beanstalkConn) lost() []byte { return beanstalkInternal }
 
 // handle implements dialect.
 func (c *beanstalkConn) handle(p []byte) error {
-	line, _, _ := strings.Cut(string(p[:min(len(p), maxLine)]), "\n")
+	line, _, _ := strings.Cut(string(p[:min(len(p), wire.MaxLine)]), "\n")
 	words := strings.Fields(line)
 	if len(words) == 0 {
 		return c.pass(c.server, p, nil)

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+
+	"broker/migrate/wire"
 )
 
 // Status is what GET /queues replies.
@@ -57,7 +59,7 @@ func (s *Switch) Serve(mux *http.ServeMux) {
 			reply(w, http.StatusUnsupportedMediaType, Problem{"the body must be application/json"})
 			return
 		}
-		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessage))
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, wire.MaxMessage))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&c); err != nil {
 			reply(w, http.StatusBadRequest, Problem{err.Error()})

@@ -2,18 +2,16 @@ package switchover
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"strconv"
 	"strings"
 	"time"
+
+	"broker/migrate/wire"
 )
 
 // faktory serves Faktory's clients and workers.
@@ -56,39 +54,13 @@ type faktoryConn struct {
 	turn     bool           // the broker is asked first for the next job
 }
 
-func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) { return readLine(in, maxMessage) } // it may be a list of jobs
+func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) {
+	return wire.ReadLine(in, wire.MaxMessage)
+} // it may be a list of jobs
 
-func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return readFaktory(in) }
+func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return wire.ReadFaktory(in) }
 
 func (c *faktoryConn) lost() []byte { return faktoryError(errLost) }
-
-// readFaktory reads a reply: a line, or a string with its length before it.
-func readFaktory(in *bufio.Reader) ([]byte, error) {
-	line, err := readLine(in, maxLine)
-	if err != nil || line[0] != '$' {
-		return line, err
-	}
-	size, err := strconv.Atoi(string(bytes.TrimRight(line[1:], "\r\n")))
-	if err != nil || size > maxMessage {
-		return nil, errFraming
-	}
-	if size < 0 {
-		return line, nil
-	}
-	body, err := readFull(in, size+len("\r\n"))
-	return append(line, body...), err
-}
-
-// faktoryText is the content of a reply.
-func faktoryText(reply []byte) []byte {
-	line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
-	if len(line) > 0 && line[0] == '$' {
-		return bytes.TrimSuffix(rest, []byte("\r\n"))
-	}
-	return line[min(1, len(line)):]
-}
-
-func isFaktoryError(reply []byte) bool { return len(reply) > 0 && reply[0] == '-' }
 
 func faktoryError(err error) []byte { return fmt.Appendf(nil, "-ERR %v\r\n", err) }
 
@@ -96,47 +68,26 @@ func faktoryString(b []byte) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", l
 
 // greet implements dialect: it sends the client's HELLO to the broker, with the broker's password.
 func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
-	hi, err := readFaktory(in)
+	hi, err := wire.ReadFaktory(in)
 	if err != nil {
 		return fmt.Errorf("the broker: %w", err)
 	}
-	var asked struct {
-		I int    `json:"i"`
-		S string `json:"s"`
-	}
-	text, isHi := bytes.CutPrefix(faktoryText(hi), []byte("HI "))
-	if !isHi || json.Unmarshal(text, &asked) != nil || asked.I > maxIterations {
-		return errors.New("the broker does not speak Faktory there")
-	}
-	hello := map[string]any{"v": 2}
-	maps.Copy(hello, c.hello)
-	delete(hello, "pwdhash")
-	if asked.S != "" {
-		sum := sha256.Sum256([]byte(c.f.s.opts.Password + asked.S))
-		for range asked.I - 1 {
-			sum = sha256.Sum256(sum[:])
-		}
-		hello["pwdhash"] = hex.EncodeToString(sum[:])
-	}
-	line, err := json.Marshal(hello)
+	line, _, err := wire.Hello(string(wire.FaktoryText(hi)), c.f.s.opts.Password, c.hello)
 	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(conn, "HELLO %s\r\n", line); err != nil {
 		return fmt.Errorf("the broker: %w", err)
 	}
-	ok, err := readFaktory(in)
+	if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
+		return fmt.Errorf("the broker: %w", err)
+	}
+	ok, err := wire.ReadFaktory(in)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the broker: %w", err)
-	case isFaktoryError(ok):
-		return fmt.Errorf("the broker replied: %s", faktoryText(ok))
+	case wire.IsFaktoryError(ok):
+		return fmt.Errorf("the broker replied: %s", wire.FaktoryText(ok))
 	}
 	return nil
 }
-
-// maxIterations limits the hash rounds for a password.
-const maxIterations = 100_000
 
 // handle implements dialect.
 func (c *faktoryConn) handle(p []byte) error {
@@ -169,7 +120,7 @@ func (c *faktoryConn) introduce(p []byte, arg string) error {
 	if err != nil {
 		return err
 	}
-	if !c.admitted && !isFaktoryError(reply) {
+	if !c.admitted && !wire.IsFaktoryError(reply) {
 		c.admitted, c.hello = true, nil
 		_ = json.Unmarshal([]byte(arg), &c.hello) // the server has read it
 	}
@@ -192,7 +143,7 @@ func (c *faktoryConn) push(p []byte, arg string) error {
 	e := c.s.find(queueOf([]byte(arg)))
 	counted := func(byBroker bool) func([]byte) []byte {
 		return func(reply []byte) []byte {
-			if !isFaktoryError(reply) {
+			if !wire.IsFaktoryError(reply) {
 				e.accepted(byBroker)
 			}
 			return reply
@@ -264,10 +215,10 @@ func (c *faktoryConn) pushPart(toBroker bool, jobs []json.RawMessage, refused ma
 		return err
 	}
 	var no map[string]string
-	if isFaktoryError(reply) {
-		return errors.New(strings.TrimPrefix(string(faktoryText(reply)), "ERR "))
+	if wire.IsFaktoryError(reply) {
+		return errors.New(strings.TrimPrefix(string(wire.FaktoryText(reply)), "ERR "))
 	}
-	if err := json.Unmarshal(faktoryText(reply), &no); err != nil {
+	if err := json.Unmarshal(wire.FaktoryText(reply), &no); err != nil {
 		return err
 	}
 	maps.Copy(refused, no)

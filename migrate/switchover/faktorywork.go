@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"broker/migrate/wire"
 )
 
 // owners remembers which side has handed out a job. It keeps at least the last limit jobs.
@@ -92,7 +94,7 @@ func (d *depths) read(reply []byte) {
 			Queues map[string]int `json:"queues"`
 		} `json:"faktory"`
 	}
-	_ = json.Unmarshal(faktoryText(reply), &info) // after an error, no jobs are known to wait
+	_ = json.Unmarshal(wire.FaktoryText(reply), &info) // after an error, no jobs are known to wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting = info.Faktory.Queues
@@ -167,7 +169,7 @@ func (c *faktoryConn) fetch(p []byte, queues []string) error {
 func (c *faktoryConn) fetched(broker bool, queue string) func([]byte) []byte {
 	note := c.owned(broker)
 	return func(reply []byte) []byte {
-		if len(faktoryText(reply)) == 0 && queue != "" {
+		if len(wire.FaktoryText(reply)) == 0 && queue != "" {
 			side := 0
 			if broker {
 				side = 1
@@ -209,7 +211,7 @@ func (c *faktoryConn) readDepths(b *sequenceSide, age time.Duration) error {
 // owned records which side the fetched job came from.
 func (c *faktoryConn) owned(broker bool) func([]byte) []byte {
 	return func(reply []byte) []byte {
-		if text := faktoryText(reply); len(text) > 0 && !isFaktoryError(reply) {
+		if text := wire.FaktoryText(reply); len(text) > 0 && !wire.IsFaktoryError(reply) {
 			c.f.owners.set(jidOf(text), broker)
 		}
 		return reply
@@ -234,7 +236,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 			return c.respond(faktoryError(err))
 		}
 		return c.pass(b, p, func(reply []byte) []byte {
-			if !isFaktoryError(reply) {
+			if !wire.IsFaktoryError(reply) {
 				c.f.owners.forget(jid)
 			}
 			return reply
@@ -247,7 +249,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 	if err != nil {
 		return err
 	}
-	if other, err := c.call(b, p); err == nil && isFaktoryError(reply) {
+	if other, err := c.call(b, p); err == nil && wire.IsFaktoryError(reply) {
 		reply = other
 	}
 	return c.respond(reply)
@@ -277,7 +279,7 @@ func stateRank(reply []byte) int {
 	var s struct {
 		State string `json:"state"`
 	}
-	if isFaktoryError(reply) || json.Unmarshal(faktoryText(reply), &s) != nil {
+	if wire.IsFaktoryError(reply) || json.Unmarshal(wire.FaktoryText(reply), &s) != nil {
 		return 0
 	}
 	switch s.State {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // FuzzReaders reads bytes as requests and replies of each protocol. The messages read must equal the bytes sent.
@@ -18,11 +19,11 @@ func FuzzReaders(f *testing.F) {
 	}
 	b := &beanstalkConn{}
 	readers := []func(*bufio.Reader) ([]byte, error){
-		func(in *bufio.Reader) ([]byte, error) { return readGearman(in, "\x00REQ") },
+		func(in *bufio.Reader) ([]byte, error) { return wire.ReadPacket(in, "\x00REQ", wire.MaxMessage) },
 		func(in *bufio.Reader) ([]byte, error) {
 			return readGearmanReply(in, func() bool { return true })
 		},
-		(&faktoryConn{}).request, readFaktory, b.request, b.reply,
+		(&faktoryConn{}).request, wire.ReadFaktory, b.request, b.reply,
 	}
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		for i, read := range readers {
@@ -37,7 +38,7 @@ func FuzzReaders(f *testing.F) {
 					t.Fatalf("reader %d: %q of %q", i, p, rest)
 				}
 				rest = rest[len(p):]
-				_, _, _ = withClientID(p), faktoryText(p), stateRank(p)
+				_, _, _ = withClientID(p), wire.FaktoryText(p), stateRank(p)
 			}
 		}
 	})

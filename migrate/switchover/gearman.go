@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // gearman serves Gearman's clients and workers.
@@ -41,12 +42,12 @@ func newGearmanSide(conn net.Conn, broker bool) *gearmanSide {
 // gearmanSlot is a request that gets a reply.
 type gearmanSlot struct {
 	typ      packet.Type
-	raw      gearmanPacket // for requests that may go to both sides, and for lines of text
-	entry    *entry        // of a submission
-	internal bool          // the reply is not for the client
-	other    *gearmanSide  // the side that is asked next if this one finds nothing
-	reply    gearmanPacket
-	after    []gearmanPacket // unsolicited packets that came after the reply
+	raw      wire.Packet  // for requests that may go to both sides, and for lines of text
+	entry    *entry       // of a submission
+	internal bool         // the reply is not for the client
+	other    *gearmanSide // the side that is asked next if this one finds nothing
+	reply    wire.Packet
+	after    []wire.Packet // unsolicited packets that came after the reply
 }
 
 // maxSlots limits a client's requests without a reply, and maxHeld the bytes of replies that wait for earlier ones.
@@ -75,8 +76,8 @@ type gearmanConn struct {
 	heldBytes  int
 	turn       bool // the broker is asked first for the next job
 
-	functions map[string]gearmanPacket // the worker's functions, with the packets that registered them
-	settings  []gearmanPacket          // options and the client's name
+	functions map[string]wire.Packet // the worker's functions, with the packets that registered them
+	settings  []wire.Packet          // options and the client's name
 	asleep    bool
 }
 
@@ -87,7 +88,7 @@ const (
 )
 
 func (g gearman) join(client, server net.Conn) {
-	c := &gearmanConn{s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, false), functions: make(map[string]gearmanPacket)}
+	c := &gearmanConn{s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, false), functions: make(map[string]wire.Packet)}
 	c.cond.L = &c.mu
 	cancel := g.s.subscribe(c.changed)
 	c.work.Go(c.out.run)
@@ -125,7 +126,7 @@ func (c *gearmanConn) end() {
 // requests handles the client's input.
 func (c *gearmanConn) requests(in *bufio.Reader) {
 	for {
-		p, err := readGearman(in, "\x00REQ")
+		p, err := wire.ReadPacket(in, "\x00REQ", wire.MaxMessage)
 		if err != nil {
 			break
 		}
@@ -219,7 +220,7 @@ func (c *gearmanConn) connectedLocked(s *gearmanSide) {
 	c.broker = s
 	for _, p := range c.settings {
 		s.out.put(p)
-		if p.typ() == packet.OptionReq {
+		if p.Type() == packet.OptionReq {
 			c.expectLocked(s, &gearmanSlot{typ: packet.OptionReq, internal: true})
 		}
 	}

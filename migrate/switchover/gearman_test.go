@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // res and req are packets of a server and of a client.
@@ -219,7 +220,7 @@ func TestAHalfClosedGearmanClientGetsTheBrokersResult(t *testing.T) {
 func TestGearmanBytesOfAnotherProtocolEndTheConnection(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
-	for _, bad := range []string{"\x00XYZ\x00\x00\x00\x07\x00\x00\x00\x00", "\x00REQ\x00\x00\x00\x07\xff\xff\xff\xff", strings.Repeat("x", 2*maxLine)} {
+	for _, bad := range []string{"\x00XYZ\x00\x00\x00\x07\x00\x00\x00\x00", "\x00REQ\x00\x00\x00\x07\xff\xff\xff\xff", strings.Repeat("x", 2*wire.MaxLine)} {
 		client, server := r.join()
 		client.send(bad)
 		server.wantEnd()

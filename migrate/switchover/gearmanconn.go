@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // request handles a request of the client.
-func (c *gearmanConn) request(p gearmanPacket) {
+func (c *gearmanConn) request(p wire.Packet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch p.typ() { //nolint:exhaustive // all others go to the server, which refuses unknown types
-	case gearmanText:
-		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanText, raw: p})
+	switch p.Type() { //nolint:exhaustive // all others go to the server, which refuses unknown types
+	case wire.Text:
+		c.askLocked(c.server, p, &gearmanSlot{typ: wire.Text, raw: p})
 	case packet.CanDo, packet.CanDoTimeout:
 		c.server.out.put(p)
 		c.canDoLocked(p)
@@ -55,7 +56,7 @@ func (c *gearmanConn) request(p gearmanPacket) {
 }
 
 // askLocked sends a request that gets a reply. If the side is nil, the slot already has its reply.
-func (c *gearmanConn) askLocked(s *gearmanSide, p gearmanPacket, slot *gearmanSlot) {
+func (c *gearmanConn) askLocked(s *gearmanSide, p wire.Packet, slot *gearmanSlot) {
 	c.slots = append(c.slots, slot)
 	if s == nil {
 		c.heldBytes += len(slot.reply)
@@ -84,8 +85,8 @@ func (c *gearmanConn) takeLocked(s *gearmanSide) *gearmanSlot {
 	return slot
 }
 
-func (c *gearmanConn) canDoLocked(p gearmanPacket) {
-	name := string(p.arg(0))
+func (c *gearmanConn) canDoLocked(p wire.Packet) {
+	name := string(p.Arg(0))
 	if _, known := c.functions[name]; !known && len(c.functions) >= maxFunctions || len(p) > maxFunctionBytes {
 		return // it only gets the server's jobs
 	}
@@ -96,8 +97,8 @@ func (c *gearmanConn) canDoLocked(p gearmanPacket) {
 	c.registerLocked()
 }
 
-func (c *gearmanConn) cantDoLocked(p gearmanPacket) {
-	name := string(p.arg(0))
+func (c *gearmanConn) cantDoLocked(p wire.Packet) {
+	name := string(p.Arg(0))
 	delete(c.functions, name)
 	if c.broker != nil && c.broker.functions[name] {
 		delete(c.broker.functions, name)
@@ -106,14 +107,14 @@ func (c *gearmanConn) cantDoLocked(p gearmanPacket) {
 }
 
 // settingLocked keeps the last value of a setting of the connection.
-func (c *gearmanConn) settingLocked(p gearmanPacket) {
-	c.settings = slices.DeleteFunc(c.settings, func(s gearmanPacket) bool {
-		return s.typ() == p.typ() && (p.typ() == packet.SetClientID || bytes.Equal(s, p))
+func (c *gearmanConn) settingLocked(p wire.Packet) {
+	c.settings = slices.DeleteFunc(c.settings, func(s wire.Packet) bool {
+		return s.Type() == p.Type() && (p.Type() == packet.SetClientID || bytes.Equal(s, p))
 	})
-	if len(c.settings) < maxSettings && len(p) <= maxLine {
+	if len(c.settings) < maxSettings && len(p) <= wire.MaxLine {
 		c.settings = append(c.settings, p)
 	}
-	option := p.typ() == packet.OptionReq
+	option := p.Type() == packet.OptionReq
 	if c.broker != nil {
 		c.broker.out.put(p)
 		if option {
@@ -130,9 +131,9 @@ func (c *gearmanConn) settingLocked(p gearmanPacket) {
 // maxSettings limits the kept options.
 const maxSettings = 16
 
-func (c *gearmanConn) submitLocked(p gearmanPacket) {
-	e := c.s.find(string(p.arg(0)))
-	slot := &gearmanSlot{typ: p.typ(), entry: e}
+func (c *gearmanConn) submitLocked(p wire.Packet) {
+	e := c.s.find(string(p.Arg(0)))
+	slot := &gearmanSlot{typ: p.Type(), entry: e}
 	if e == nil || e.state != New {
 		c.askLocked(c.server, p, slot)
 		return
@@ -145,9 +146,9 @@ func (c *gearmanConn) submitLocked(p gearmanPacket) {
 }
 
 // grabLocked asks for a job. It alternates which side comes first.
-func (c *gearmanConn) grabLocked(p gearmanPacket) {
+func (c *gearmanConn) grabLocked(p wire.Packet) {
 	c.asleep = false
-	slot := &gearmanSlot{typ: p.typ(), raw: p}
+	slot := &gearmanSlot{typ: p.Type(), raw: p}
 	first := c.server
 	if c.broker != nil && len(c.broker.functions) > 0 {
 		slot.other = c.broker
@@ -161,24 +162,24 @@ func (c *gearmanConn) grabLocked(p gearmanPacket) {
 
 // workLocked passes a worker's report about a job to the side that has assigned it. After the connection to the broker was
 // lost, its jobs no longer belong to this worker.
-func (c *gearmanConn) workLocked(p gearmanPacket) {
-	if !p.ofBroker() || !c.s.any() {
+func (c *gearmanConn) workLocked(p wire.Packet) {
+	if !ofBroker(p) || !c.s.any() {
 		c.server.out.put(p)
 		return
 	}
-	handle := string(p.arg(0))
+	handle := string(p.Arg(0))
 	if c.broker == nil || !c.broker.assigned[handle] {
 		return
 	}
-	if p.typ() == packet.WorkComplete || p.typ() == packet.WorkFail {
+	if p.Type() == packet.WorkComplete || p.Type() == packet.WorkFail {
 		delete(c.broker.assigned, handle)
 	}
-	p.restoreHandle()
+	restoreHandle(p)
 	c.broker.out.put(p)
 }
 
-func (c *gearmanConn) statusLocked(p gearmanPacket) {
-	if !p.ofBroker() || !c.s.any() {
+func (c *gearmanConn) statusLocked(p wire.Packet) {
+	if !ofBroker(p) || !c.s.any() {
 		c.askLocked(c.server, p, &gearmanSlot{typ: packet.GetStatus})
 		return
 	}
@@ -187,12 +188,12 @@ func (c *gearmanConn) statusLocked(p gearmanPacket) {
 	if err != nil {
 		slot.reply = newGearmanPacket(packet.Error, "QUEUE_ERROR", err.Error())
 	}
-	p.restoreHandle()
+	restoreHandle(p)
 	c.askLocked(s, p, slot)
 }
 
 // uniqueLocked asks the server, and then the broker.
-func (c *gearmanConn) uniqueLocked(p gearmanPacket) {
+func (c *gearmanConn) uniqueLocked(p wire.Packet) {
 	slot := &gearmanSlot{typ: packet.GetStatusUnique, raw: p}
 	if c.s.any() {
 		slot.other, _ = c.brokerLocked() // nil: ask only the server

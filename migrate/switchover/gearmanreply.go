@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // replies handles the packets from a side until its connection ends.
@@ -12,7 +13,7 @@ func (c *gearmanConn) replies(s *gearmanSide) {
 	many := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return len(s.pending) > 0 && s.pending[0].typ == gearmanText && s.pending[0].raw.manyLines()
+		return len(s.pending) > 0 && s.pending[0].typ == wire.Text && manyLines(s.pending[0].raw)
 	}
 	for {
 		p, err := readGearmanReply(s.in, many)
@@ -43,26 +44,26 @@ func (c *gearmanConn) sideEnded(s *gearmanSide) (goOn bool) {
 }
 
 // reply handles a packet of a side.
-func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
+func (c *gearmanConn) reply(s *gearmanSide, p wire.Packet) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch p.typ() { //nolint:exhaustive // the others are replies
+	switch p.Type() { //nolint:exhaustive // the others are replies
 	case packet.Noop:
 		c.pushLocked(s, p)
 		return nil
 	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
 		if s.broker {
-			if err := p.showHandle(); err != nil {
+			if err := showHandle(p); err != nil {
 				return err
 			}
-			if p.typ() == packet.WorkComplete || p.typ() == packet.WorkFail {
-				delete(s.awaited, string(p.arg(0)))
+			if p.Type() == packet.WorkComplete || p.Type() == packet.WorkFail {
+				delete(s.awaited, string(p.Arg(0)))
 			}
 		}
 		c.pushLocked(s, p)
 		return nil
 	case packet.Error:
-		if string(p.arg(0)) == "JOB_NOT_FOUND" { // an answer to WORK_*, which otherwise has no reply
+		if string(p.Arg(0)) == "JOB_NOT_FOUND" { // an answer to WORK_*, which otherwise has no reply
 			c.pushLocked(s, p)
 			return nil
 		}
@@ -83,12 +84,12 @@ func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
 }
 
 // answerLocked gives a slot its reply, or asks the other side.
-func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p gearmanPacket) error {
-	typ := p.typ()
+func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p wire.Packet) error {
+	typ := p.Type()
 	if s.broker && len(p) > packet.HeaderBytes {
 		switch typ { //nolint:exhaustive // the others have no handle
 		case packet.JobCreated, packet.JobAssign, packet.JobAssignUniq, packet.JobAssignAll, packet.StatusRes:
-			if err := p.showHandle(); err != nil {
+			if err := showHandle(p); err != nil {
 				return err
 			}
 		}
@@ -97,18 +98,18 @@ func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p gearmanP
 	case packet.JobCreated:
 		slot.entry.accepted(s.broker)
 		if s.broker && foreground(slot.typ) {
-			s.awaited[string(p.arg(0))] = true
+			s.awaited[string(p.Arg(0))] = true
 		}
 	case packet.JobAssign, packet.JobAssignUniq, packet.JobAssignAll:
 		if s.broker {
-			s.assigned[string(p.arg(0))] = true
+			s.assigned[string(p.Arg(0))] = true
 		}
 	case packet.NoJob:
 		if c.askOtherLocked(slot) {
 			return nil
 		}
 	case packet.StatusResUnique:
-		if bytes.Equal(p.arg(1), []byte("0")) && c.askOtherLocked(slot) {
+		if bytes.Equal(p.Arg(1), []byte("0")) && c.askOtherLocked(slot) {
 			return nil
 		}
 	}
@@ -130,7 +131,7 @@ func (c *gearmanConn) askOtherLocked(slot *gearmanSlot) bool {
 }
 
 // doneLocked gives a slot its reply. The reply is passed on after all earlier replies.
-func (c *gearmanConn) doneLocked(s *gearmanSide, slot *gearmanSlot, p gearmanPacket) {
+func (c *gearmanConn) doneLocked(s *gearmanSide, slot *gearmanSlot, p wire.Packet) {
 	slot.reply = p
 	s.held = slot
 	c.heldBytes += len(p)
@@ -165,7 +166,7 @@ func (c *gearmanConn) flushLocked() {
 }
 
 // pushLocked passes on an unsolicited packet. It stays behind the earlier replies of its side.
-func (c *gearmanConn) pushLocked(s *gearmanSide, p gearmanPacket) {
+func (c *gearmanConn) pushLocked(s *gearmanSide, p wire.Packet) {
 	if s.held == nil {
 		c.out.put(p)
 		return

@@ -88,6 +88,3 @@ func (s *Switch) RollBack(queues ...string) error {
 	}
 	return err
 }
-
-// maxMessage limits the size of one request or reply.
-const maxMessage = 64 << 20

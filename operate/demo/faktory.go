@@ -8,9 +8,10 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"broker/migrate/wire"
 )
 
 // dial connects to an address. The connection closes when the context ends, so that no read blocks forever.
@@ -46,14 +47,21 @@ func dialFaktory(ctx context.Context, address, wid string) (*faktory, error) {
 		return nil, err
 	}
 	f := &faktory{conn, bufio.NewReader(conn)}
-	if _, err := f.reply(); err != nil { // HI
+	hi, err := f.reply()
+	if err != nil {
 		return nil, err
 	}
-	hello := map[string]any{"v": 2}
+	fields := map[string]any{}
 	if wid != "" {
-		hello["wid"], hello["hostname"], hello["pid"], hello["labels"] = wid, wid[:strings.LastIndexByte(wid, '-')]+".shop.example", os.Getpid(), []string{"demo"}
+		host := wid[:strings.LastIndexByte(wid, '-')] + ".shop.example"
+		fields = map[string]any{"wid": wid, "hostname": host, "pid": os.Getpid(), "labels": []string{"demo"}}
 	}
-	return f, f.sendJSON("HELLO", hello)
+	hello, _, err := wire.Hello(hi, "", fields)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.send(hello)
+	return f, err
 }
 
 func (f *faktory) close() { _ = f.conn.Close() } // nothing is left to say
@@ -83,24 +91,15 @@ func (f *faktory) sendJSON(verb string, value any) error {
 
 // reply reads a reply: a line, or a bulk string; empty for a null string.
 func (f *faktory) reply() (string, error) {
-	line, err := f.in.ReadString('\n')
+	raw, err := wire.ReadFaktory(f.in)
 	if err != nil {
 		return "", err
 	}
-	line = strings.TrimRight(line, "\r\n")
-	switch {
-	case strings.HasPrefix(line, "-"):
-		return "", fmt.Errorf("faktory: %s", line[1:])
-	case !strings.HasPrefix(line, "$"):
-		return strings.TrimPrefix(line, "+"), nil
+	text := string(wire.FaktoryText(raw))
+	if wire.IsFaktoryError(raw) {
+		return "", fmt.Errorf("faktory: %s", text)
 	}
-	n, err := strconv.Atoi(line[1:])
-	if err != nil || n < 0 {
-		return "", err
-	}
-	body := make([]byte, n+2)
-	_, err = io.ReadFull(f.in, body)
-	return string(body[:n]), err
+	return text, nil
 }
 
 // fetch takes a job from one of the queues; nil if none arrives for a while.

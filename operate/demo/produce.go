@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"broker/frontends/gearman/packet"
 )
 
 // Numbers of jobs that exist at the start.
@@ -135,9 +137,9 @@ func (s *Shop) produceGearman() error {
 	defer g.close()
 	for s.ctx.Err() == nil {
 		n := s.next()
-		kind := uint32(submitBackground)
+		kind := packet.SubmitJobBg
 		if n%9 == 0 {
-			kind = submitHigh
+			kind = packet.SubmitJobHighBg
 		}
 		if err := g.submit(kind, "resize_image", fmt.Sprintf("img-%d", n), fmt.Sprintf("photo-%06d.jpg 640x480", n)); err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"broker/frontends/gearman/packet"
 )
 
 // workers are the clients that work on jobs.
@@ -142,10 +144,10 @@ func (s *Shop) workGearman(id, function string) error {
 		return err
 	}
 	defer g.close()
-	if err := g.send(setClientID, id); err != nil {
+	if err := g.send(packet.SetClientID, id); err != nil {
 		return err
 	}
-	if err := g.send(canDo, function); err != nil {
+	if err := g.send(packet.CanDo, function); err != nil {
 		return err
 	}
 	for s.ctx.Err() == nil {
@@ -154,15 +156,15 @@ func (s *Shop) workGearman(id, function string) error {
 			return err
 		}
 		for part := range 4 {
-			if err := g.send(workStatus, handle, fmt.Sprint(part), "4"); err != nil {
+			if err := g.send(packet.WorkStatus, handle, fmt.Sprint(part), "4"); err != nil {
 				return err
 			}
 			s.pause(s.between(20*time.Millisecond, 110*time.Millisecond))
 		}
 		if s.chance() < 0.01 {
-			err = g.send(workFail, handle)
+			err = g.send(packet.WorkFail, handle)
 		} else {
-			err = g.send(workComplete, handle, "640x480")
+			err = g.send(packet.WorkComplete, handle, "640x480")
 		}
 		if err != nil {
 			return err
