@@ -8,7 +8,7 @@ const (
 	MaxIDBytes   = 1024    // bytes of a client's own job id
 	MaxBodyBytes = 1 << 30 // bytes of a job's body
 	MaxAfter     = 10_000  // predecessors of one job
-	MaxAtomic    = 1_000   // operations of one Atomic
+	MaxAtomic    = 1_010   // operations of one Atomic: a thousand of a client, and some of the front-end
 	MaxSchedules = 100_000 // schedules
 	MaxMissed    = 1_000   // Schedule.MaxMissed
 	MaxTags      = 100     // tags of one job

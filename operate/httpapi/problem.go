@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -152,7 +153,7 @@ func (s *Server) problemOf(err error) *Problem {
 		p.Errors = []ProblemField{{Message: e.Detail, Location: locationOf(e.Field)}}
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-		p.retryAfterS = 1
+		p.retryAfterS = max(1, int(math.Ceil(e.RetryAfter.Seconds())))
 	}
 	return p
 }

@@ -29,6 +29,11 @@ func (c Caller) Name() string {
 	return c.Principal.Name()
 }
 
+// holder is the holder of the caller's places in pools.
+func (c Caller) holder() access.Holder {
+	return access.NamedHolder(c.Name(), c.mayAll(access.Admin) == nil)
+}
+
 // principalName is the name of the caller's principal; empty: none.
 func (c Caller) principalName() string {
 	if c.Principal == nil || access.IsReserved(c.Principal.Name()) {

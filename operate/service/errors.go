@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"broker/core"
 )
@@ -55,6 +56,8 @@ type Error struct {
 	Code   Code
 	Detail string // a sentence for people
 	Field  string // the affected part, such as body.jobs[3].queue; empty: the whole request
+
+	RetryAfter time.Duration // for CodeTooMany; zero: soon
 }
 
 func (e *Error) Error() string { return e.Detail }

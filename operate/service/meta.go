@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"slices"
 
 	"broker/core"
 )
@@ -9,7 +10,12 @@ import (
 // The service keeps its own lists in the store as rings of meta entries: the value with number n has the entry n modulo the size.
 
 // readRing returns the values of a ring. name is the name of the entry for a number.
-func (s *Service) readRing(size int, name func(number uint64) string) (values [][]byte) {
+func (s *Service) readRing(size int, name func(number uint64) string) [][]byte {
+	return slices.DeleteFunc(s.readSlots(size, name), func(value []byte) bool { return value == nil })
+}
+
+// readSlots returns the value of each place of a ring; nil: it has none.
+func (s *Service) readSlots(size int, name func(number uint64) string) (values [][]byte) {
 	c := s.openUnlisted()
 	defer c.Close()
 	ops := make([]core.Op, size)
@@ -17,9 +23,7 @@ func (s *Service) readRing(size int, name func(number uint64) string) (values []
 		ops[i] = &core.ReadMeta{Name: name(uint64(i))}
 	}
 	for _, r := range c.AskAll(ops...) {
-		if r.Data != nil {
-			values = append(values, r.Data)
-		}
+		values = append(values, r.Data)
 	}
 	return values
 }

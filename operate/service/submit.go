@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,6 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	case repeated:
 		return s.repeat(ctx, c, key, subs, ops, o.Wait)
 	}
-	key.attach(ops)
 	return s.submit(ctx, c, ops, o.Wait, key)
 }
 
@@ -297,12 +297,16 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 
 // submit applies the operations and waits as requested.
 func (s *Service) submit(ctx context.Context, c *session, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
-	admitted, err := s.admit(ctx, c, ops)
+	var stored *core.WriteDocuments
+	if key != nil {
+		stored = s.attach(key, ops)
+	}
+	admitted, err := s.admit(ctx, c, ops, stored)
 	if IsCode(err, CodeNotUnique) && unwatchWindows(ops) {
-		admitted, err = s.admit(ctx, c, ops)
+		admitted, err = s.admit(ctx, c, ops, stored)
 	}
 	if key != nil {
-		s.settleKey(key, admitted, err)
+		s.settleKey(key, stored, admitted, err)
 	}
 	if err != nil {
 		return nil, err
@@ -342,20 +346,26 @@ func (c *session) await(ctx context.Context, ended []*core.Outcome, watched int,
 	return nil
 }
 
-// admit applies submissions, all or none, and waits for their commit.
-func (s *Service) admit(ctx context.Context, c *session, ops []core.Op) ([]core.Reply, error) {
-	if len(ops) == 1 {
+// admit applies submissions and stores documents with them, all or none, and waits for their commit. stored may be nil.
+func (s *Service) admit(
+	ctx context.Context, c *session, ops []core.Op, stored *core.WriteDocuments,
+) ([]core.Reply, error) {
+	if len(ops) == 1 && stored == nil {
 		r, err := c.call(ctx, ops[0])
 		return []core.Reply{r}, err
 	}
-	r, err := c.call(ctx, &core.Atomic{Ops: ops})
-	if e := (*Error)(nil); errors.As(err, &e) && !e.mayApply() && r.Answer != nil {
+	all := ops
+	if stored != nil {
+		all = append(slices.Clip(ops), stored)
+	}
+	r, err := c.call(ctx, &core.Atomic{Ops: all})
+	if e := (*Error)(nil); len(ops) > 1 && errors.As(err, &e) && !e.mayApply() && r.Answer != nil {
 		e.Field = fmt.Sprintf("body.jobs[%d]", r.Index)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.Replies, nil
+	return r.Replies[:len(ops)], nil
 }
 
 // outcomes fills ended, by tag, with the outcomes of the jobs that the client watches.
