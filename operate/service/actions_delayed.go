@@ -2,10 +2,10 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // maxDelay is the longest delay of an action. MaxDelayed is the maximum number of jobs of a delayed action, and maxPending the
@@ -17,22 +17,13 @@ const (
 	maxPending    = 20
 )
 
-// hold reserves memory for the jobs of a delayed action; release gives it back.
-func (l *operations) hold(jobs int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.delayed+jobs > maxAllDelayed {
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf(
-			"the pending operations have %d jobs, and together they may have %d; wait for one of them or cancel it", l.delayed, maxAllDelayed)}
+// hold reserves memory for the jobs of a delayed action of a holder.
+func (l *operations) hold(h access.Holder, jobs int) error {
+	if err := l.delayed.Take(h, jobs); err != nil {
+		return &Error{Code: CodeTooMany, Detail: "the pending operations have too many jobs: " + err.Error() +
+			"; wait for one of yours or cancel it"}
 	}
-	l.delayed += jobs
 	return nil
-}
-
-func (l *operations) release(jobs int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.delayed -= jobs
 }
 
 // startDelayed starts an action with a delay.
@@ -40,24 +31,24 @@ func (s *Service) startDelayed(ctx context.Context, c *session, o Operation, a A
 	if o.Matched > MaxDelayed {
 		return o, errTooManyDelayed
 	}
-	held := o.Matched
-	if err := s.operations.hold(held); err != nil {
+	held, holder := o.Matched, c.caller.holder()
+	if err := s.operations.hold(holder, held); err != nil {
 		return o, err
 	}
 	err := s.delay(ctx, c, &o, a.Delay, chosen)
 	if more := len(chosen.jobs) - held; err == nil && more > 0 { // the count was a lower bound
-		if err = s.operations.hold(more); err == nil {
+		if err = s.operations.hold(holder, more); err == nil {
 			held += more
 		}
 	}
 	if err == nil {
 		o, err = s.start(ctx, c.caller, o, func(ctx context.Context, op *operation) error {
-			defer s.operations.release(held)
+			defer s.operations.delayed.Return(holder, held)
 			return s.runDelayed(ctx, c.caller, op, a, chosen)
 		})
 	}
 	if err != nil {
-		s.operations.release(held)
+		s.operations.delayed.Return(holder, held)
 	}
 	return o, err
 }
@@ -75,7 +66,7 @@ func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, 
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	op.update(func(v *Operation) { v.State = opRunning })
+	s.operations.begin(op)
 	s.saveOperation(c, op)
 	return s.applyTo(ctx, c, op, a, chosen.jobs)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +13,15 @@ import (
 
 	"broker/core"
 	"broker/core/client"
+	"broker/frontends/access"
 )
 
 // eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its own
 // pace, so that neither the number of listeners nor a slow one costs the core anything. It subscribes with the first listener,
 // and stays subscribed for a while after the last one has left, for listeners that return.
 type eventHub struct {
-	ctx context.Context // ends with the service
+	ctx    context.Context // ends with the service
+	places *access.Pool    // of listeners
 
 	mu        sync.RWMutex // guards the fields below
 	listeners int
@@ -50,11 +51,12 @@ const (
 func (h *eventHub) join(s *Service, l *EventListener, after string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.listeners >= maxListeners {
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d clients listen to events already", h.listeners)}
+	if err := h.places.Take(l.holder, 1); err != nil {
+		return &Error{Code: CodeTooMany, Detail: "too many clients listen to events: " + err.Error()}
 	}
 	if !h.running {
 		if err := h.start(s); err != nil {
+			h.places.Return(l.holder, 1)
 			return err
 		}
 	}
@@ -80,9 +82,10 @@ func (h *eventHub) position(l *EventListener) string {
 // eventID is the id of an event: the run of the hub and the number of the event.
 func eventID(run string, number uint64) string { return run + "-" + strconv.FormatUint(number, 10) }
 
-func (h *eventHub) leave() {
+func (h *eventHub) leave(l *EventListener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.places.Return(l.holder, 1)
 	if h.listeners--; h.listeners == 0 {
 		select {
 		case h.left <- struct{}{}:

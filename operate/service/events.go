@@ -118,6 +118,7 @@ const (
 type EventListener struct {
 	hub    *eventHub
 	caller Caller
+	holder access.Holder // of its place
 	filter core.Subscribe
 	kinds  uint32 // bits
 	hashes []uint32
@@ -129,7 +130,7 @@ type EventListener struct {
 // Events starts to listen. If after is the id of an event, it begins with the events after that one, as far as the broker still
 // has them. The caller must close the listener.
 func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventListener, error) {
-	l := &EventListener{hub: &s.events, caller: caller}
+	l := &EventListener{hub: &s.events, caller: caller, holder: caller.holder()}
 	if err := s.setEventFilter(l, &f); err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 func (l *EventListener) Position() string { return l.hub.position(l) }
 
 // Close ends the listener.
-func (l *EventListener) Close() { l.hub.leave() }
+func (l *EventListener) Close() { l.hub.leave(l) }
 
 // Next waits for at least one event and returns the available events. When ctx or the service ends, it returns an error.
 func (l *EventListener) Next(ctx context.Context) (EventBatch, error) {

@@ -59,7 +59,14 @@ type operations struct {
 	list []*operation // oldest first
 	last uint64
 
-	delayed int // jobs that delayed actions have recorded
+	running, pending *access.Pool // places of operations
+	delayed          *access.Pool // jobs that delayed actions have recorded
+}
+
+// open makes the pools.
+func (l *operations) open() {
+	l.running, l.pending = access.NewPool(maxRunning), access.NewPool(maxPending)
+	l.delayed = access.NewPool(maxAllDelayed)
 }
 
 // operation is an operation that is running, or that the store still has.
@@ -67,6 +74,7 @@ type operation struct {
 	number uint64
 	cancel context.CancelFunc // nil: it was read from the store
 	done   chan struct{}      // closed at its end; nil as cancel
+	holder access.Holder
 
 	mu   sync.Mutex // guards view
 	view Operation
@@ -126,23 +134,23 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	l := &s.operations
 	c := s.open(caller)
 	defer c.Close()
-	own, cancel := context.WithCancel(s.ctx)
-	l.mu.Lock()
 	if o.State == "" {
 		o.State = opRunning
 	}
-	if err := l.roomFor(o.State); err != nil {
-		l.mu.Unlock()
-		cancel()
+	holder := caller.holder()
+	if err := l.take(o.State, holder); err != nil {
 		return Operation{}, err
 	}
+	own, cancel := context.WithCancel(s.ctx)
+	l.mu.Lock()
 	l.takeNumber()
 	o.ID, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), caller.Name(), s.Now().Time()
-	op := &operation{number: l.last, cancel: cancel, done: make(chan struct{}), view: o}
+	op := &operation{number: l.last, cancel: cancel, done: make(chan struct{}), holder: holder, view: o}
 	l.list = append(l.list, op)
 	l.mu.Unlock()
 	if err := c.committed(ctx, s.saveOperation(c, op)); err != nil {
 		cancel()
+		l.places(o.State).Return(holder, 1)
 		now := s.Now().Time()
 		op.update(func(v *Operation) { v.State, v.Error, v.FinishedAt = opFailed, err.Error(), &now })
 		return Operation{}, err
@@ -155,38 +163,68 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	return op.snapshot(), nil
 }
 
-// takeNumber sets last to the next number whose place in the ring has no operation that is pending or running, and
-// removes the ended operation of that place. The loop ends: roomFor admits fewer operations than there are places.
+// places are the places of the operations in a state, which has not ended.
+func (l *operations) places(state string) *access.Pool {
+	if state == OpPending {
+		return l.pending
+	}
+	return l.running
+}
+
+// take takes a place for an operation.
+func (l *operations) take(state string, h access.Holder) error {
+	err := l.places(state).Take(h, 1)
+	if err == nil {
+		return nil
+	}
+	why := "too many operations are running: "
+	if state == OpPending {
+		why = "too many operations wait for the end of their delay: "
+	}
+	return &Error{Code: CodeTooMany, Detail: why + err.Error() + "; wait for one of yours or cancel it"}
+}
+
+// begin ends the delay of an operation. It then runs, also above the limit of running operations.
+func (l *operations) begin(o *operation) {
+	l.pending.Return(o.holder, 1)
+	l.running.Restore(o.holder, 1)
+	o.update(func(v *Operation) { v.State = opRunning })
+}
+
+// takeNumber sets last to the number of the next operation. Its place in the ring is free, or that of the oldest ended
+// operation of the caller with the most of them: so no caller makes the operations of the others disappear.
+// Operations that are pending or running keep their places: there are more places than such operations.
 func (l *operations) takeNumber() {
-	for {
+	taken := make(map[uint64]bool, len(l.list))
+	for _, op := range l.list {
+		taken[op.number%keptOperations] = true
+	}
+	if len(taken) == keptOperations {
+		victim := l.oldestOfMost()
+		delete(taken, l.list[victim].number%keptOperations)
+		l.list = slices.Delete(l.list, victim, victim+1)
+	}
+	for l.last++; taken[l.last%keptOperations]; {
 		l.last++
-		place := l.last % keptOperations
-		i := slices.IndexFunc(l.list, func(op *operation) bool { return op.number%keptOperations == place })
-		if i < 0 {
-			return
-		}
-		if l.list[i].snapshot().FinishedAt != nil {
-			l.list = slices.Delete(l.list, i, i+1)
-			return
-		}
 	}
 }
 
-// roomFor refuses an operation if there are too many.
-func (l *operations) roomFor(state string) error {
-	n := 0
-	for _, known := range l.list {
-		if known.snapshot().State == state {
-			n++
+// oldestOfMost is the index of the oldest ended operation of the caller who has the most ended ones.
+func (l *operations) oldestOfMost() int {
+	ended := make(map[string]int)
+	for _, op := range l.list {
+		if v := op.snapshot(); v.FinishedAt != nil {
+			ended[v.Who]++
 		}
 	}
-	switch {
-	case state == opRunning && n >= maxRunning:
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations are running; wait for one of them or cancel it", n)}
-	case state == OpPending && n >= maxPending:
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations wait for the end of their delay; wait for one of them or cancel it", n)}
+	most := -1
+	for i, op := range l.list {
+		v := op.snapshot()
+		if v.FinishedAt != nil && (most < 0 || ended[v.Who] > ended[l.list[most].snapshot().Who]) {
+			most = i
+		}
 	}
-	return nil
+	return most
 }
 
 // interrupt records that the broker stopped before the end of the operation.
@@ -200,6 +238,7 @@ func (o *Operation) interrupt(now time.Time) {
 // runOperation runs an operation and records its result.
 func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error) {
 	err := run(ctx, op)
+	s.operations.places(op.snapshot().State).Return(op.holder, 1)
 	c := s.open(caller)
 	defer c.Close()
 	now := s.Now().Time()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // Options of the service. Any goroutine may call the functions. A nil function is not available.
@@ -103,7 +104,8 @@ func New(o Options) (*Service, error) {
 	o.CommitTimeout = cmp.Or(o.CommitTimeout, defaultCommitTimeout)
 	s := &Service{o: o}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.events.ctx = s.ctx
+	s.events.ctx, s.events.places = s.ctx, access.NewPool(maxListeners)
+	s.operations.open()
 	if err := s.loadTokenKey(); err != nil {
 		return nil, err
 	}
