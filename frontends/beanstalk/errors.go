@@ -56,6 +56,9 @@ var wireErrors = []struct {
 	{core.ErrConfigured, outOfMemory},
 }
 
+// isNotFound reports whether a client takes err for a job that it does not have.
+func isNotFound(err error) bool { return errorText(err, false) == notFound }
+
 // errorText is the reply for err. Only put may get DRAINING.
 func errorText(err error, put bool) string {
 	for _, row := range wireErrors {

@@ -259,7 +259,7 @@ func (s *session) write(p *pending, r *core.Reply) {
 		if s.wait.tag == r.Tag {
 			s.endWait()
 		}
-		if errorText(r.Err, false) == notFound { // the client has lost the job; after other errors it may try again
+		if isNotFound(r.Err) { // the client has lost the job; after other errors it may try again
 			delete(s.held, p.seq)
 		}
 		p.answered = true

@@ -42,7 +42,7 @@ func (s *session) queue(_ *pipeline, arg []byte) {
 			}
 		}
 		if verb == "REMOVE" {
-			s.start(&removal{pages: queuePages(names)})
+			s.start(&removal{pages: purgesOf(names)})
 			return
 		}
 		s.pause(names, verb == "PAUSE")
@@ -139,8 +139,8 @@ type removal struct {
 // purgePage is the number of jobs that one step removes. A step takes at most a few milliseconds.
 const purgePage = 1000
 
-// queuePages removes the waiting jobs of queues and the queues themselves.
-func queuePages(names []string) []core.Purge {
+// purgesOf removes the waiting jobs of queues and the queues themselves.
+func purgesOf(names []string) []core.Purge {
 	pages := make([]core.Purge, len(names))
 	for i, name := range names {
 		pages[i] = core.Purge{Queue: name, States: []core.State{core.Ready}, Limit: purgePage, Drop: true}

@@ -121,10 +121,10 @@ var formsByPath = map[string]handler{
 
 // workPages and systemPages are the navigation entries. Entries that the caller may not see are left out.
 var (
-	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
-	systemPages = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
-	adminPages  = []string{"audit", "settings"}
-	queuePages  = []string{"limits", "api"} // pages that callers with rights for some queues only may see in part
+	workPages    = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
+	systemPages  = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
+	adminPages   = []string{"audit", "settings"}
+	partialPages = []string{"limits", "api"} // pages that callers with rights for some queues only may see in part
 )
 
 // Patterns lists the routes of Handler, for a shared mux.

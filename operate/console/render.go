@@ -139,7 +139,7 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 // pages removes the pages that the caller may not see.
 func (r rights) pages(all []choice) []choice {
 	return slices.DeleteFunc(slices.Clone(all), func(page choice) bool {
-		return !r.Admin && slices.Contains(adminPages, page.Value) || !r.ReadAll && !slices.Contains(queuePages, page.Value)
+		return !r.Admin && slices.Contains(adminPages, page.Value) || !r.ReadAll && !slices.Contains(partialPages, page.Value)
 	})
 }
 

@@ -9,7 +9,8 @@ import (
 	"broker/core"
 )
 
-// FilterField is a condition of a filter. The API, the console, the command line and searches share this table.
+// FilterField is a condition of a filter. The API, the console and searches share this table. The
+// flags of the command line are in cmd/broker/cli.
 type FilterField struct {
 	Name    string   // in queries, forms and the bodies of requests
 	Word    string   // in a search; empty: none

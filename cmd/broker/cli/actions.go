@@ -143,7 +143,7 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 // follow shows the progress of an operation until it has ended. An interrupt cancels it.
 func (c *client) follow(cmd *cobra.Command, op *service.Operation, raw []byte) ([]byte, error) {
 	bar := NewBar(cmd, int64(op.Matched), BarJobs)
-	for op.State == "running" || op.State == "queued" {
+	for op.State == "running" || op.State == "pending" {
 		_ = bar.Set(op.Changed + op.Skipped) // only shows
 		pause(cmd.Context(), pollOperation)
 		path := "operations/" + url.PathEscape(op.ID)
