@@ -15,9 +15,6 @@ type bucket struct {
 	name      limitName
 	number    uint32 // in Rules.buckets, for the timer
 	limit     core.Throttle
-	lanes     []*lane // lanes that it limits, unless it is shared
-	users     []sharedUser
-	blocked   []*lane // lanes that wait until it has room
 	slots     uint32
 	perWorker map[uint64]uint32
 
@@ -31,6 +28,13 @@ type bucket struct {
 	timer timer.ID // when there is room again, or the bucket is completely unused again
 
 	turn, stride uint64 // fairness: the key with the lowest turn is served next; each lease adds the stride
+
+	lanes   int       // lanes that it limits, unless it is shared
+	ready   int       // ready jobs of its lanes
+	blocked blockList // groups that wait until it has room, unless it is shared
+
+	users   map[uint32]*sharedUser // by queue; of a shared bucket
+	waiting waitingUsers
 }
 
 // oneTurn is the stride of a key with weight 1.
@@ -50,15 +54,6 @@ func (r *Rules) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket
 
 // isRetired reports whether the lanes of this bucket were replaced.
 func (b *bucket) isRetired() bool { return b.of != nil && b.of.retired }
-
-// offerFor offers the queues that a bucket limits.
-func (r *Rules) offerFor(b *bucket) {
-	if b.of == nil {
-		r.offerUsers(b)
-		return
-	}
-	r.host.Offer(b.of.queue)
-}
 
 // bucketFor finds or creates the bucket of a type or key; nil: no limit applies.
 func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket {
@@ -164,26 +159,30 @@ func (r *Rules) BucketTimeout(number uint32) {
 	if b.isRetired() {
 		return
 	}
-	r.reopenLanes(b)
-	r.offerFor(b)
+	if b.waiting.goesOn {
+		r.offerUsers(b)
+		return
+	}
+	r.hasRoom(b)
 	r.dropUnused(b)
 }
 
-// reopenLanes reopens the lanes that wait for a bucket.
-func (r *Rules) reopenLanes(b *bucket) {
-	blocked := b.blocked
-	b.blocked = nil
-	for _, l := range blocked {
-		l.blockedBy = nil
-		l.of.reopen(l)
+// hasRoom releases the groups that wait for a bucket which has room, and offers their queues.
+func (r *Rules) hasRoom(b *bucket) {
+	if b.of == nil {
+		b.waiting.round++
+		r.offerUsers(b)
+		return
 	}
+	r.release(b.of, b, &b.blocked)
+	r.host.Offer(b.of.queue)
 }
 
 // dropUnused removes a bucket that no job needs. A bucket with a used rate stays until the rate is fully available
 // again.
 func (r *Rules) dropUnused(b *bucket) {
 	switch {
-	case b.of == nil || b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:
+	case b.of == nil || b == b.of.whole || b.lanes > 0 || b.slots > 0:
 	case b.limit.Rate > 0 && b.paid > r.table.Now:
 		r.armBucket(b, b.paid)
 	default:

@@ -140,37 +140,89 @@ func (c *Check) lanes(q *Queue) {
 	if x == nil {
 		return
 	}
-	have, ready, open := c.counted(x.queue), 0, 0
+	have, ready, inGroups := c.counted(x.queue), 0, 0
+	use := map[*bucket]laneUse{}
 	for l := range x.slots.All() {
 		ready += l.ready.Len()
 		if x.names[l.name] != l || x.slots.At(l.number) != l || l.members != have.members[l] || l.members == 0 {
 			c.fail("queue %s: lane %v with number %d has %d jobs, should have %d", q.Name, l.name, l.number, l.members, have.members[l])
 		}
 		c.listOrder(q, &l.ready, core.Ready, l.ready.Len())
-		if l.open {
-			open++
+		if (l.group != nil) != (l.ready.Len() > 0) {
+			c.fail("queue %s: lane %v with %d jobs is in a group: %v", q.Name, l.name, l.ready.Len(), l.group != nil)
 		}
-		if l.open != (l.ready.Len() > 0 && l.blockedBy == nil) {
-			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.Name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
+		if g := l.group; g != nil {
+			inGroups++
+			its := g.under == l.byType || g.under == l.byKey
+			if !its || g.under.groups[g.cost] != g || g.cost != c.r.table.CostOf(l.ready.Front()) {
+				c.fail("queue %s: lane %v is in a group of another constraint or cost", q.Name, l.name)
+			}
 		}
-		if b := l.blockedBy; b != nil && (!c.r.isFull(b, l.blockedCost) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
-			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.Name, l.name, b.name)
+		for _, b := range l.buckets {
+			if b != nil {
+				use[b] = laneUse{use[b].lanes + 1, use[b].ready + l.ready.Len()}
+			}
 		}
 	}
-	if ready != q.Open().Len() && !q.Sorting || open != x.open.Len() {
-		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.Name, ready, x.open.Len(), q.Open().Len(), open)
+	if ready != q.Open().Len() && !q.Sorting {
+		c.fail("queue %s: %d jobs in lanes, should be %d", q.Name, ready, q.Open().Len())
 	}
-	last := uint32(0)
-	for _, n := range x.open.Slice(0, x.open.Len(), nil) {
-		if last != 0 && !x.before(last, n) {
-			c.fail("queue %s: lanes %v and %v are out of order", q.Name, x.slots.At(last).name, x.slots.At(n).name)
+	c.groups(q, x, inGroups)
+	for _, u := range x.users {
+		if want := (laneUse{u.lanes, u.ready}); use[u.of] != want || u.of.users[x.queue] != u {
+			c.fail("queue %s: lanes under shared limit %s are %v, counts %v", q.Name, u.of.name.name, use[u.of], want)
 		}
-		last = n
 	}
 	for b := range c.r.buckets.All() {
 		if b.of == x {
+			if want := (laneUse{b.lanes, b.ready}); use[b] != want {
+				c.fail("queue %s: lanes of bucket %v are %v, counts %v", q.Name, b.name, use[b], want)
+			}
 			c.bucket(q, b, have.taken[b])
 		}
+	}
+}
+
+// laneUse counts the lanes of a bucket and their ready jobs.
+type laneUse struct{ lanes, ready int }
+
+// groups checks the groups of a queue, which must have some lanes.
+func (c *Check) groups(q *Queue, x *lanes, lanes int) {
+	open := 0
+	for g := range x.groups.All() {
+		lanes -= g.lanes.Len()
+		if g.open {
+			open++
+		}
+		if g.open != (g.lanes.Len() > 0 && g.blockedBy == nil) {
+			c.fail("queue %s: group %d with %d lanes is open: %v", q.Name, g.number, g.lanes.Len(), g.open)
+		}
+		b := g.blockedBy
+		if b == nil {
+			continue
+		}
+		if (*g.blockedIn)[g.blockedAt] != g || !slices.Contains(g.under.buckets, b) {
+			c.fail("queue %s: group %d is not in the list of bucket %v", q.Name, g.number, b.name)
+		}
+		if b.of != nil && !c.r.isFull(b, g.cost) && b.timer == 0 { // a search looks at shared ones
+			c.fail("queue %s: group %d waits for bucket %v, which has room", q.Name, g.number, b.name)
+		}
+		c.ordered(q, &g.lanes, x.laneBefore)
+	}
+	if lanes != 0 || open != x.open.Len() {
+		c.fail("queue %s: %d lanes are in no group, and %d groups are open of %d", q.Name, lanes, x.open.Len(), open)
+	}
+	c.ordered(q, &x.open, x.groupBefore)
+}
+
+// ordered checks the order of lanes or groups.
+func (c *Check) ordered(q *Queue, list *queue.List, before queue.Before) {
+	last := uint32(0)
+	for _, n := range list.Slice(0, list.Len(), nil) {
+		if last != 0 && !before(last, n) {
+			c.fail("queue %s: numbers %d and %d are out of order", q.Name, last, n)
+		}
+		last = n
 	}
 }
 
@@ -189,27 +241,14 @@ func (c *Check) sharedBuckets() {
 		if b.slots != c.taken[b] || c.r.buckets.At(b.number) != b {
 			c.fail("shared limit %s counts %d leases, has %d", name, b.slots, c.taken[b])
 		}
-		lanes, blocked := map[uint32]int{}, 0
-		for n, q := range c.r.queues {
-			if q == nil || q.lanes == nil {
-				continue
-			}
-			for l := range q.lanes.slots.All() {
-				if !slices.Contains(l.buckets[ofShared:], b) {
-					continue
-				}
-				if lanes[uint32(n)]++; l.blockedBy == b {
-					blocked++
-				}
+		ready := 0
+		for n, u := range b.users {
+			if ready += u.ready; c.r.queues[n] == nil || c.r.queues[n].lanes != u.in || u.lanes == 0 {
+				c.fail("shared limit %s is used by %d lanes of queue %d, which has others", name, u.lanes, n)
 			}
 		}
-		for _, u := range b.users {
-			if lanes[u.queue] != u.lanes {
-				c.fail("shared limit %s has %d lanes of queue %d, counts %d", name, lanes[u.queue], u.queue, u.lanes)
-			}
-		}
-		if len(lanes) != len(b.users) || blocked != len(b.blocked) {
-			c.fail("shared limit %s has %d queues and %d lanes that wait, counts %d and %d", name, len(lanes), blocked, len(b.users), len(b.blocked))
+		if ready != b.ready {
+			c.fail("shared limit %s has %d ready jobs, counts %d", name, ready, b.ready)
 		}
 	}
 }
@@ -227,7 +266,7 @@ func (c *Check) bucket(q *Queue, b *bucket, taken uint32) {
 	if b.of.buckets[b.name] != b || c.r.buckets.At(b.number) != b {
 		c.fail("queue %s: bucket %v is not found", q.Name, b.name)
 	}
-	if len(b.lanes) == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
+	if b.lanes == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
 		c.fail("queue %s: bucket %v is not needed", q.Name, b.name)
 	}
 }
@@ -370,9 +409,8 @@ func (r *Rules) MayHave(q *Queue, who Asker, isStale func(h uint32) bool) bool {
 	if !r.WorkerBelow(q, who) {
 		return false
 	}
-	for _, n := range q.lanes.open.Slice(0, q.lanes.open.Len(), nil) {
-		l := q.lanes.slots.At(n)
-		if !r.limited(q, l) && r.workerHasRoom(l, who) && !isStale(l.ready.Front()) {
+	for l := range q.lanes.slots.All() {
+		if l.ready.Len() > 0 && !r.limited(q, l) && r.workerHasRoom(l, who) && !isStale(l.ready.Front()) {
 			return true
 		}
 	}

@@ -21,7 +21,10 @@ type fixture struct {
 }
 
 // Offer implements Host.
-func (f *fixture) Offer(queue uint32) { f.offered[f.rules.queues[queue].Name] = true }
+func (f *fixture) Offer(queue uint32) bool {
+	f.offered[f.rules.queues[queue].Name] = true
+	return true
+}
 
 // DropIdle implements Host.
 func (f *fixture) DropIdle(uint32) {}
@@ -59,6 +62,14 @@ func (f *fixture) limit(l core.QueueLimit) {
 	f.rules.SetLimit(f.table.QueueNumber(l.Queue), l)
 }
 
+// sharedLimit sets a shared limit.
+func (f *fixture) sharedLimit(l core.SharedLimit) {
+	f.Helper()
+	if _, err := f.rules.PutShared(l); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // share sets how a queue shares its workers between keys.
 func (f *fixture) share(s core.Sharing) {
 	f.Helper()
@@ -80,6 +91,9 @@ func (f *fixture) submit(jobs ...string) {
 				j.Type = value
 			case "tag":
 				j.Tags = append(j.Tags, value)
+			case "priority":
+				n, _ := strconv.Atoi(value)
+				j.Priority = int64(n)
 			case "cost":
 				n, _ := strconv.Atoi(value)
 				j.Cost = uint32(n)
@@ -110,7 +124,7 @@ func (f *fixture) next(queue string, client int) uint32 {
 	var h uint32
 	switch {
 	case q.HasLanes():
-		h = f.rules.OpenFront(q, who)
+		h, _ = f.rules.OpenFront(q, who)
 	case q.Open().Len() > 0:
 		h = q.Open().Front()
 	}

@@ -1,46 +1,164 @@
 package limit
 
 import (
+	"iter"
 	"math"
 
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
 
+// searchSteps is how many groups a search blocks and lanes it moves at most, and how many lanes a count examines.
+const searchSteps = 1_000
+
 // OpenFront returns the next job of a queue with lanes, or zero if no job can be handed out now. The job may be
-// unfit.
-func (r *Rules) OpenFront(q *Queue, who Asker) uint32 {
+// unfit. A search that has done searchSteps ends without a job, although there may be one, and reports that it is
+// unfinished: it has to be repeated soon, and goes on where it was.
+func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 	x := q.lanes
 	if x.whole != nil && r.isFull(x.whole, 1) {
 		r.waitForRoom(x.whole, 1)
-		return 0
+		return 0, false
 	}
-	for i := 0; i < x.open.Len(); {
-		l := x.slots.At(x.open.At(i))
-		h := l.ready.Front()
-		cost := r.table.CostOf(h)
-		if b := r.fullBucket(l, cost); b != nil {
-			x.close(l)
-			l.blockedBy, l.blockedCost = b, cost
-			b.blocked = append(b.blocked, l)
-			r.waitForRoom(b, cost)
-			continue
+	r.releaseShared(x)
+	s := search{who: who}
+	for s.at < x.open.Len() && s.steps < searchSteps {
+		g := x.groups.At(x.open.At(s.at))
+		if s.best != nil && !s.isBefore(x, g) {
+			break
 		}
-		if !r.wholeFull(q, cost) && (who.Lease == nil || r.workerHasRoom(l, who)) {
-			return h
+		l := x.first(g)
+		switch b := r.fullBucket(g.under.buckets, g.cost); {
+		case b != nil:
+			r.block(x, g, b)
+			s.steps++
+		case r.isMisplaced(l):
+			r.moveLane(x, l, &s)
+		case r.wholeFull(q, g.cost):
+			s.at++
+		case who.Lease == nil || r.workerHasRoom(l, who):
+			return l.ready.Front(), false
+		default:
+			s.at++
+			r.searchGroup(x, g, &s)
 		}
-		i++
 	}
-	return 0
+	if s.steps >= searchSteps {
+		return 0, true
+	}
+	if s.best == nil {
+		return 0, false
+	}
+	return s.best.ready.Front(), false
+}
+
+// search is a search for a lane.
+type search struct {
+	who   Asker
+	at    int // index in lanes.open: the groups before have nothing for the worker, or only best
+	steps int
+	best  *lane  // found behind the first lane of its group, which the worker's limits exclude
+	turn  uint64 // of best in its group
+}
+
+// isBefore reports whether the first lane of a group is before the best lane so far.
+func (s *search) isBefore(x *lanes, g *laneGroup) bool {
+	if g.turn != s.turn {
+		return g.turn < s.turn
+	}
+	return x.before(x.first(g).ready.Front(), s.best.ready.Front())
+}
+
+// searchGroup searches a group for a lane of which the worker may get a job. Beside its steps it examines the lanes
+// of keys of which the worker holds as many jobs as it may.
+func (r *Rules) searchGroup(x *lanes, g *laneGroup, s *search) {
+	last := g.lanes.Front()
+	seen := func(n uint32) bool { return n == last || x.laneBefore(n, last) }
+	walk := g.lanes.From(seen)
+	for n := walk.Next(); n != 0 && s.steps < searchSteps; n = walk.Next() {
+		l := x.slots.At(n)
+		switch {
+		case !r.typeHasRoom(l, s.who) && g.under.key == nil:
+			return // nor has any other lane of the group
+		case !r.workerHasRoom(l, s.who):
+			last = n
+		case r.isMisplaced(l):
+			r.moveLane(x, l, s)
+			walk = g.lanes.From(seen)
+		default:
+			turn := max(l.turn, g.floor)
+			if s.best == nil || turn < s.turn || turn == s.turn && x.before(l.ready.Front(), s.best.ready.Front()) {
+				s.best, s.turn = l, turn
+			}
+			return
+		}
+	}
+}
+
+// isMisplaced reports whether a lane belongs elsewhere: its key has had a turn since it joined its group, or the
+// buckets of its other constraint are full.
+func (r *Rules) isMisplaced(l *lane) bool {
+	if l.of.fair && l.turn < l.buckets[OfKey].turn {
+		return true
+	}
+	other := l.otherConstraint()
+	return other != nil && r.fullBucket(other.buckets, l.group.cost) != nil
+}
+
+// moveLane moves a misplaced lane. The search goes back to the groups whose first lane is another one now.
+func (r *Rules) moveLane(x *lanes, l *lane, s *search) {
+	from := l.group
+	to := from.under
+	if other := l.otherConstraint(); other != nil && r.fullBucket(other.buckets, from.cost) != nil {
+		to = other
+	}
+	x.leaveGroup(l)
+	x.joinGroup(r, l, to)
+	s.steps++
+	for _, g := range []*laneGroup{from, l.group} {
+		if s.at > 0 && g.open {
+			s.at = min(s.at, x.open.Search(func(n uint32) bool { return x.groupBefore(n, g.number) }))
+		}
+	}
+}
+
+// otherConstraint is the constraint of a lane that its group is not under; nil: none.
+func (l *lane) otherConstraint() *constraint {
+	if l.group.under == l.byType {
+		return l.byKey
+	}
+	return l.byType
+}
+
+// openLanes goes through lanes that may have a job to hand out, and of these through at most searchSteps.
+func (r *Rules) openLanes(x *lanes) iter.Seq[*lane] {
+	return func(yield func(*lane) bool) {
+		steps := 0
+		for i := 0; i < x.open.Len() && steps < searchSteps; i++ {
+			g := x.groups.At(x.open.At(i))
+			steps++
+			if r.fullBucket(g.under.buckets, g.cost) != nil {
+				continue
+			}
+			walk := g.lanes.From(nil)
+			for n := walk.Next(); n != 0 && steps < searchSteps; n = walk.Next() {
+				steps++
+				if !yield(x.slots.At(n)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // laneRoom returns how many jobs of a queue with lanes could be handed out now, to the client if who names one. It stops once the
 // count exceeds above.
 func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 	x := q.lanes
-	for i := 0; i < x.open.Len() && n <= above; i++ {
-		l := x.slots.At(x.open.At(i))
-		n += min(r.openJobs(q, &l.ready, above+1), r.laneLeases(l, who))
+	for l := range r.openLanes(x) {
+		if n += min(r.openJobs(q, &l.ready, above+1), r.laneLeases(l, who)); n > above {
+			break
+		}
 	}
 	if x.whole != nil {
 		n = min(n, r.roomIn(x.whole))
@@ -77,8 +195,7 @@ func (r *Rules) WaitForMore(q *Queue) {
 	if x.whole != nil {
 		r.waitForNext(x.whole, q.Ready.Len())
 	}
-	for i := range x.open.Len() {
-		l := x.slots.At(x.open.At(i))
+	for l := range r.openLanes(x) {
 		for _, b := range l.buckets {
 			if b != nil {
 				r.waitForNext(b, l.ready.Len())
@@ -110,9 +227,10 @@ func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 	return exceeds(q.slots, cost, q.Limits.Leased)
 }
 
-// fullBucket returns a bucket of a lane that does not allow the lease of a job with this cost; nil: there is none.
-func (r *Rules) fullBucket(l *lane, cost uint32) *bucket {
-	for _, b := range l.buckets {
+// fullBucket returns the first of some buckets, of which some may be nil, that does not allow the lease of a job with
+// this cost; nil: there is none.
+func (r *Rules) fullBucket(buckets []*bucket, cost uint32) *bucket {
+	for _, b := range buckets {
 		if b != nil && r.isFull(b, cost) {
 			return b
 		}
@@ -127,20 +245,24 @@ func (r *Rules) limited(q *Queue, l *lane) bool {
 		cost = r.table.CostOf(l.ready.Front())
 	}
 	whole := q.lanes.whole
-	return whole != nil && r.isFull(whole, cost) || exceeds(q.slots, cost, q.Limits.Leased) || r.fullBucket(l, cost) != nil
+	return whole != nil && r.isFull(whole, cost) || exceeds(q.slots, cost, q.Limits.Leased) ||
+		r.fullBucket(l.buckets, cost) != nil
 }
 
 // workerHasRoom reports whether the limits per worker allow a client to get a job of a lane.
 func (r *Rules) workerHasRoom(l *lane, who Asker) bool {
-	for _, b := range l.buckets {
-		if b == nil || b.limit.LeasedPerWorker == 0 {
-			continue
-		}
-		if key, known := r.workerKeyOf(who); known && b.perWorker[key] >= b.limit.LeasedPerWorker {
-			return false
-		}
+	return r.typeHasRoom(l, who) && r.bucketHasRoom(l.buckets[OfKey], who)
+}
+
+// typeHasRoom is workerHasRoom for the limit of the type alone. Shared limits have none for workers.
+func (r *Rules) typeHasRoom(l *lane, who Asker) bool { return r.bucketHasRoom(l.buckets[OfType], who) }
+
+func (r *Rules) bucketHasRoom(b *bucket, who Asker) bool {
+	if b == nil || b.limit.LeasedPerWorker == 0 {
+		return true
 	}
-	return true
+	key, known := r.workerKeyOf(who)
+	return !known || b.perWorker[key] < b.limit.LeasedPerWorker
 }
 
 // countLease counts a lease in the rates and the turns of its queue. The job is no longer ready.
@@ -157,15 +279,9 @@ func (r *Rules) countLease(x *lanes, h uint32) {
 	if !x.fair {
 		return
 	}
-	b := l.buckets[OfKey]
-	for _, o := range b.lanes {
-		x.close(o)
-	}
+	b := l.buckets[OfKey] // a search moves its lanes; see isMisplaced
 	x.turn = max(x.turn, b.turn)
 	b.turn = x.turn + b.stride
-	for _, o := range b.lanes {
-		x.reopen(o)
-	}
 }
 
 // laneSlot is a slot that a leased job has taken in a bucket.
@@ -227,8 +343,7 @@ func (r *Rules) freeLaneSlot(l *laneJob, i int) {
 		delete(b.perWorker, s.worker)
 	}
 	*s = laneSlot{}
-	r.reopenLanes(b)
-	r.offerFor(b)
+	r.hasRoom(b)
 	r.dropUnused(b)
 }
 

@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -50,12 +52,12 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 	if before = old; old != nil && q.Sorting {
 		before = old.former // old has handed out nothing
 	}
-	q.lanes = r.newLanes(n, q.policy, before)
 	unordered := false
 	if !q.order.ordersBy(q.policy) {
 		q.order = r.newOrdering(n, q.policy)
 		unordered = q.order != nil
 	}
+	q.lanes = r.newLanes(n, q.policy, before)
 	leases := q.Limits.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
 	if old == nil && q.lanes == nil && !leases && !unordered && !q.Sorting {
 		return
@@ -63,7 +65,7 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 	s := &r.sort
 	if old != nil {
 		old.retired, old.former = true, nil
-		old.leaveShared()
+		old.leaveAllShared()
 		s.retired, s.bucket = true, 0
 	}
 	s.drop(n)
@@ -229,11 +231,10 @@ func (r *Rules) dropRetired() {
 	}
 }
 
-// dropBuckets removes the buckets of lanes.
+// dropBuckets removes the buckets of lanes, in the order of their numbers.
 func (r *Rules) dropBuckets(x *lanes) {
-	for b := range r.buckets.All() {
-		if b.of == x {
-			r.dropBucket(b)
-		}
+	byNumber := func(a, b *bucket) int { return cmp.Compare(a.number, b.number) }
+	for _, b := range slices.SortedFunc(maps.Values(x.buckets), byNumber) {
+		r.dropBucket(b)
 	}
 }

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"slices"
 	"strings"
 
 	"broker/core"
@@ -10,32 +9,37 @@ import (
 	"broker/core/internal/table"
 )
 
-// If limits or fairness treat the jobs of a queue differently, the queue has lanes: one for each combination of type and
-// key of its jobs. The queue still has its list of all ready jobs; each lane lists its part of them.
+// If limits or fairness treat the jobs of a queue differently, the queue has lanes: one for each combination of type
+// and key of its jobs. The queue still has its list of all ready jobs; each lane lists its part of them. Lanes with a
+// ready job are in groups, see laneGroup, and the search for the next job examines groups in place of lanes.
 //
 //	ready:  a1 b1 a2 c1 b2
 //	lanes:  a: a1 a2    b: b1 b2    c: c1
-//	open:   a c              b is blocked by a bucket
+//	groups: a c         b: the bucket of b is full
 //
-// A bucket counts the leases of a type or key. When a lease finds an open lane whose bucket is full, the lane is blocked
-// until the bucket has room, so blocked lanes are not examined again and again. Other queues have no lanes and only pay
-// for a nil check.
+// Other queues have no lanes and only pay for a nil check.
 
 // lanes are the lanes of one queue.
 type lanes struct {
-	queue   uint32
-	policy  *queuePolicy
-	key     core.JobKey
-	byType  bool    // types have limits, so jobs of different types are in different lanes
-	byKey   bool    // keys have limits or take turns
-	fair    bool    // the keys take turns
-	whole   *bucket // the rate of the queue; nil if there is none
-	buckets map[limitName]*bucket
-	names   map[laneName]*lane
-	slots   slot.Map[lane]
-	open    queue.List // numbers of lanes that have a ready job and are not blocked
-	before  queue.Before
-	turn    uint64 // of the key that was served last
+	queue       uint32
+	policy      *queuePolicy
+	key         core.JobKey
+	byType      bool    // types have limits, so jobs of different types are in different lanes
+	byKey       bool    // keys have limits or take turns
+	fair        bool    // the keys take turns
+	whole       *bucket // the rate of the queue; nil if there is none
+	buckets     map[limitName]*bucket
+	names       map[laneName]*lane
+	slots       slot.Map[lane]
+	constraints map[string]*constraint // by constraintName
+	groups      slot.Map[laneGroup]
+	open        queue.List    // numbers of groups that have a lane and are not blocked, by groupBefore
+	users       []*sharedUser // of the shared buckets that its lanes have
+	turn        uint64        // of the key that was served last
+
+	before      queue.Before // of jobs
+	laneBefore  queue.Before // of lanes in a group
+	groupBefore queue.Before
 
 	former  *lanes // while jobs are sorted: the former lanes, whose rates may be partly used
 	retired bool   // the queue has newer lanes
@@ -46,15 +50,16 @@ type laneName struct{ typ, key string }
 
 // lane is part of a queue.
 type lane struct {
-	of          *lanes
-	name        laneName
-	number      uint32
-	members     int // jobs of the lane in any state
-	ready       queue.List
-	buckets     []*bucket // of its type and of its key, nil if these have no limit; then shared buckets
-	open        bool
-	blockedBy   *bucket
-	blockedCost uint32 // cost of the job that is blocked
+	of      *lanes
+	name    laneName
+	number  uint32
+	members int // jobs of the lane in any state
+	ready   queue.List
+	buckets []*bucket // of its type and of its key, nil if these have no limit; then shared buckets
+	byType  *constraint
+	byKey   *constraint // nil: its key has no limit
+	group   *laneGroup  // nil: no job is ready
+	turn    uint64      // of its key when it joined the group
 }
 
 // laneJob is a job's data about its lane. Done jobs are in no lane.
@@ -82,7 +87,7 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	}
 	x := &lanes{
 		queue: n, policy: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{},
-		key: s.sharing.Key, fair: s.sharing.Fair, former: former,
+		constraints: map[string]*constraint{}, key: s.sharing.Key, fair: s.sharing.Fair, former: former,
 	}
 	x.byKey, x.byType = x.fair, byType
 	for name := range s.limits {
@@ -100,13 +105,7 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	if !x.byType && !x.byKey && x.whole == nil && !shared {
 		return nil
 	}
-	x.before = func(a, b uint32) bool {
-		p, q := x.slots.At(a), x.slots.At(b)
-		if x.fair && p.buckets[OfKey].turn != q.buckets[OfKey].turn {
-			return p.buckets[OfKey].turn < q.buckets[OfKey].turn
-		}
-		return r.Before(r.queues[n])(p.ready.Front(), q.ready.Front())
-	}
+	r.orderLanes(x)
 	return x
 }
 
@@ -146,13 +145,7 @@ func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 		l = &lane{of: x, name: name}
 		l.number = x.slots.Add(l)
 		x.names[name] = l
-		l.buckets = []*bucket{r.bucketFor(x, core.ScopeType, name.typ), r.bucketFor(x, core.ScopeKey, name.key)}
-		for _, b := range l.buckets {
-			if b != nil {
-				b.lanes = append(b.lanes, l)
-			}
-		}
-		l.buckets = append(l.buckets, r.sharedBuckets(x, name)...)
+		r.constrain(x, l)
 	}
 	l.members++
 	r.ensureLimits(h).lane = &laneJob{lane: l}
@@ -187,18 +180,7 @@ func (r *Rules) LeaveLane(h uint32) {
 	}
 	delete(all.names, l.name)
 	all.slots.Remove(l.number)
-	if b := l.blockedBy; b != nil {
-		b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
-	}
-	for _, b := range l.buckets[ofShared:] {
-		b.leave(l)
-	}
-	for _, b := range l.buckets[:ofShared] {
-		if b != nil {
-			b.lanes = slices.DeleteFunc(b.lanes, func(o *lane) bool { return o == l })
-			r.dropUnused(b)
-		}
-	}
+	r.unconstrain(all, l)
 }
 
 // Relane puts a job into another lane if its type or key has changed.
@@ -283,59 +265,49 @@ func (q *Queue) Open() *queue.List {
 	return &q.Ready
 }
 
-// add puts a ready job into its lane. The place of an open lane depends on its first job.
+// add puts a ready job into its lane. A key does not save up turns while it has no ready job.
 func (x *lanes) add(r *Rules, l *lane, h uint32) {
-	before := r.Before(r.queues[x.queue])
-	if l.open && before(l.ready.Front(), h) {
-		l.ready.Push(h, before)
+	l.countReady(1)
+	to := l.byType
+	switch g := l.group; {
+	case g == nil:
+		if b := l.buckets[OfKey]; x.fair {
+			b.turn = max(b.turn, x.turn)
+		}
+	case x.before(l.ready.Front(), h):
+		l.ready.Push(h, x.before)
 		return
+	default:
+		to = g.under
+		x.leaveGroup(l)
 	}
-	x.close(l)
-	l.ready.Push(h, before)
-	x.unblock(r, l)
-	x.reopen(l)
+	l.ready.Push(h, x.before)
+	x.joinGroup(r, l, to)
 }
 
 // remove removes a ready job from its lane.
 func (x *lanes) remove(r *Rules, l *lane, h uint32) {
-	before := r.Before(r.queues[x.queue])
-	if l.open && l.ready.Front() != h {
-		l.ready.Remove(h, before)
+	l.countReady(-1)
+	if l.ready.Front() != h {
+		l.ready.Remove(h, x.before)
 		return
 	}
-	x.close(l)
-	l.ready.Remove(h, before)
-	x.unblock(r, l)
-	x.reopen(l)
-}
-
-// unblock ends the block of a lane if its first job costs less than the job that was blocked.
-func (x *lanes) unblock(r *Rules, l *lane) {
-	b := l.blockedBy
-	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && r.table.CostOf(l.ready.Front()) >= l.blockedCost {
-		return
-	}
-	l.blockedBy = nil
-	b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
-}
-
-// close removes a lane from the open lanes.
-func (x *lanes) close(l *lane) {
-	if l.open {
-		l.open = false
-		x.open.Remove(l.number, x.before)
+	to := l.group.under
+	x.leaveGroup(l)
+	if l.ready.Remove(h, x.before); l.ready.Len() > 0 {
+		x.joinGroup(r, l, to)
 	}
 }
 
-// reopen adds a lane to the open lanes if it has a job and is not blocked. A key does not save up turns while it has no
-// job to hand out.
-func (x *lanes) reopen(l *lane) {
-	if l.open || l.blockedBy != nil || l.ready.Len() == 0 {
-		return
+// countReady counts ready jobs in the buckets of a lane.
+func (l *lane) countReady(n int) {
+	for _, b := range l.buckets[:ofShared] {
+		if b != nil {
+			b.ready += n
+		}
 	}
-	if b := l.buckets[OfKey]; x.fair && b.turn < x.turn && !slices.ContainsFunc(b.lanes, func(o *lane) bool { return o.open }) {
-		b.turn = x.turn
+	for _, u := range l.byType.users {
+		u.ready += n
+		u.of.ready += n
 	}
-	l.open = true
-	x.open.Push(l.number, x.before)
 }

@@ -70,10 +70,7 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 		if _, own := q.policy.limits[id]; id.scope != name.scope || own && id.name != name.name || !own && name.name != "" {
 			continue
 		}
-		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: r.nextAt(b)}
-		for _, l := range b.lanes {
-			use.Ready += l.ready.Len()
-		}
+		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: r.nextAt(b), Ready: b.ready}
 		use.Slots = held.byBucket[b]
 		uses = append(uses, use)
 	}

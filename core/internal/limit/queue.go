@@ -56,7 +56,7 @@ func (q *Queue) SetLimits(l core.Limits) {
 
 // Host is what limits need from the machine.
 type Host interface {
-	Offer(queue uint32)               // the queue may have a job to hand out
+	Offer(queue uint32) bool          // the queue may have a job to hand out; reports whether a client waits for one
 	DropIdle(queue uint32)            // the queue may no longer be needed
 	Client(slot uint32) core.ClientID // the client with a slot
 	HolderName(e *table.Entry) string // the worker of a leased job
@@ -153,8 +153,10 @@ func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32)
 	if x == nil {
 		return r.fitJobs(q, q.Open(), enough, nil, isUnfit)
 	}
-	for i := 0; i < x.open.Len() && n < enough; i++ {
-		l := x.slots.At(x.open.At(i))
+	for l := range r.openLanes(x) {
+		if n >= enough {
+			break
+		}
 		var fit int
 		fit, unfit = r.fitJobs(q, &l.ready, min(r.laneLeases(l, who), enough-n), unfit, isUnfit)
 		n += fit

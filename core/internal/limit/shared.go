@@ -30,12 +30,8 @@ type sharedLimits struct {
 	// sorting holds the queues whose leases are being counted because a limit has changed. While there are any, no shared bucket allows a
 	// lease.
 	sorting map[uint32]bool
-}
 
-// sharedUser is a queue that has lanes with a shared bucket.
-type sharedUser struct {
-	queue uint32
-	lanes int
+	offered []*bucket // see OfferMore
 }
 
 // SharedPrefix is the prefix of the names of the meta entries of shared limits. It is on disk and never changes.
@@ -61,8 +57,7 @@ func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
 	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + l.Name, Value: table.Encode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
 	commit := r.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
-		r.reopenLanes(s.bucket)
-		r.offerUsers(s.bucket)
+		r.hasRoom(s.bucket)
 	} else {
 		r.sortShared(r.queuesOf(before, s))
 	}
@@ -114,7 +109,7 @@ func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 		s.bucket = before.bucket
 		s.bucket.limit = l.Throttle
 	} else {
-		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle}
+		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{}}
 		s.bucket.number = r.buckets.Add(s.bucket)
 		r.takeRate(s.bucket)
 	}
@@ -208,9 +203,7 @@ func (r *Rules) countedShared(n uint32) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
-		b := r.shared.byName[name].bucket
-		r.reopenLanes(b)
-		r.offerUsers(b)
+		r.hasRoom(r.shared.byName[name].bucket)
 	}
 }
 
@@ -247,52 +240,7 @@ func (r *Rules) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
 			}
 		}
 	}
-	for _, b := range all {
-		b.use(x.queue)
-	}
 	return all
-}
-
-// use counts a lane of a queue that has a shared bucket.
-func (b *bucket) use(queue uint32) {
-	for i := range b.users {
-		if b.users[i].queue == queue {
-			b.users[i].lanes++
-			return
-		}
-	}
-	b.users = append(b.users, sharedUser{queue, 1})
-}
-
-// leave undoes use for a lane.
-func (b *bucket) leave(l *lane) {
-	if l.blockedBy == b {
-		l.blockedBy = nil
-		b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
-	}
-	b.users = slices.DeleteFunc(b.users, func(u sharedUser) bool { return u.queue == l.of.queue && u.lanes == 1 })
-	for i := range b.users {
-		if b.users[i].queue == l.of.queue {
-			b.users[i].lanes--
-		}
-	}
-}
-
-// leaveShared removes lanes that are being replaced from their shared buckets.
-func (x *lanes) leaveShared() {
-	for l := range x.slots.All() {
-		for _, b := range l.buckets[ofShared:] {
-			b.leave(l)
-		}
-		l.buckets = l.buckets[:ofShared]
-	}
-}
-
-// offerUsers offers the queues that have lanes with a shared bucket.
-func (r *Rules) offerUsers(b *bucket) {
-	for _, u := range b.users {
-		r.host.Offer(u.queue)
-	}
 }
 
 // RestoreShared restores a shared limit, which applies from RestoredShared on. Values beyond the current bounds are reduced to
@@ -345,13 +293,7 @@ func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	b := s.bucket
 	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: r.nextAt(b)}}
 	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
-	for _, u := range b.users {
-		for l := range r.queues[u.queue].lanes.slots.All() {
-			if slices.Contains(l.buckets[ofShared:], b) {
-				row.Use.Ready += l.ready.Len()
-			}
-		}
-	}
+	row.Use.Ready = b.ready
 	if !slots {
 		return row
 	}

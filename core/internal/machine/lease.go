@@ -313,12 +313,19 @@ func (m *Machine) offer(n uint32) {
 // either.
 func (m *Machine) serveOffers() {
 	m.decideBroken()
-	for i := 0; i < len(m.offers); i++ {
+	for i := 0; ; {
+		if i == len(m.offers) {
+			if !m.limits.OfferMore() {
+				break
+			}
+			continue
+		}
 		if q := m.queues[m.offers[i]]; q != nil {
 			q.offered = false
 			m.serve(m.offers[i], q)
 			q.wakeTimedOut = false
 		}
+		i++
 		m.decideBroken()
 	}
 	m.offers = m.offers[:0]
@@ -480,10 +487,13 @@ func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {
 func askerFor(c *client, op *core.Lease) limit.Asker { return limit.Asker{Client: c.id, Lease: op} }
 
 // laneFront returns the next job of a queue with lanes, or zero if no job can be handed out now. It drops unfit jobs on the way, as
-// runnable does.
+// runnable does, and leaves a search that takes long to the same timer.
 func (m *Machine) laneFront(q *jobQueue, who limit.Asker) uint32 {
 	for range limit.MaxStale {
-		h := m.limits.OpenFront(&q.Queue, who)
+		h, unfinished := m.limits.OpenFront(&q.Queue, who)
+		if unfinished {
+			break
+		}
 		if h == 0 || !m.unfit(h) {
 			return h
 		}

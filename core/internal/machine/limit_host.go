@@ -12,7 +12,11 @@ type limitsHost struct{ m *Machine }
 var _ limit.Host = limitsHost{}
 
 // Offer implements limit.Host.
-func (x limitsHost) Offer(queue uint32) { x.m.offer(queue) }
+func (x limitsHost) Offer(queue uint32) bool {
+	x.m.offer(queue)
+	q := x.m.queues[queue]
+	return q != nil && !q.waitList.Empty()
+}
 
 // DropIdle implements limit.Host.
 func (x limitsHost) DropIdle(queue uint32) { x.m.dropIdle(queue) }
