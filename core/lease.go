@@ -50,8 +50,17 @@ const MaxLeases = 1_000
 // reply if no lease waits.
 type CancelLease struct{ reading }
 
+// CancelWaits ends everything that the client waits for, as if it had left: its waiting lease, its sleep, its waits
+// for the ends of jobs. Replies that the client has not fetched are dropped, except events: a job that had been
+// assigned to it returns to its place as if it had not been leased. Everything else stays: leases, registrations, and
+// the commits that wake the client. There is no reply. No other operation may precede it in the same call.
+type CancelWaits struct{ reading }
+
 // TagOf implements Op.
 func (o *Lease) TagOf() uint64 { return o.Tag }
 
 // TagOf implements Op.
 func (*CancelLease) TagOf() uint64 { return 0 }
+
+// TagOf implements Op.
+func (*CancelWaits) TagOf() uint64 { return 0 }

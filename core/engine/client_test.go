@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"broker/core"
 )
@@ -27,5 +28,37 @@ func TestDisconnectClosesTheConnection(t *testing.T) {
 	}
 	if r := d.one(operator, &core.DisconnectClient{Client: operator}); !errors.Is(r.Err, core.ErrInvalid) {
 		t.Errorf("a client without a connection: %+v", r)
+	}
+}
+
+// A client that stops waiting gives back the job that had just been assigned to it, and is still woken by the commits
+// that its replies wait for, whoever connects meanwhile.
+func TestCancelWaitsGivesBackAJobAndKeepsTheClient(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	woken := 0
+	c, other := d.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() { woken++ }}), d.client(core.Workq)
+	if r := d.one(c, &core.Submit{Job: &core.Job{Queue: "r", Origin: core.Workq}}); r.Commit == 0 {
+		t.Fatalf("submit: %+v", r)
+	}
+	lease := core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}
+	waiting := lease
+	waiting.Tag, waiting.Deadline = 7, d.clk.Now().Add(time.Hour)
+	d.Do(c, []core.Op{&waiting}, nil)
+	d.one(other, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Workq}})
+	if r := d.Do(c, []core.Op{&core.CancelWaits{}}, nil); len(r) != 0 {
+		t.Errorf("replies: %+v", r)
+	}
+	d.client(core.Workq)
+	if r := d.one(other, &lease); r.Kind != core.Assigned || r.Lease.Attempts != 1 {
+		t.Errorf("the job did not come back: %+v", r)
+	}
+	woken = 0
+	d.Flush()
+	if woken != 1 {
+		t.Errorf("the commit woke the client %d times", woken)
+	}
+	if err := d.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -66,6 +66,21 @@ func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID
 	return id
 }
 
+// LogIn makes login the principal whose password the client has shown; nil: none. The client keeps its certificate and
+// everything that it has and waits for. It is called by the goroutine that uses the client. On a broker that is not a
+// Guard, it does nothing.
+func LogIn(b core.Broker, id core.ClientID, login *Principal) {
+	g, ok := b.(*Guard)
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.clients[id]; c != nil {
+		g.clients[id] = &client{cert: c.cert, login: login, queues: c.queues}
+	}
+}
+
 // Unguarded returns the broker behind a Guard. A front-end uses it for its own work, not for the work of a client.
 func Unguarded(b core.Broker) core.Broker {
 	if g, ok := b.(*Guard); ok {

@@ -136,15 +136,14 @@ func (s *session) EOF(in []byte) {
 // Stop implements frontends.Stopper.
 func (s *session) Stop() { s.cancelWait() }
 
-// cancelWait answers the waiting BRPOP like a timeout. It replaces the broker client, which returns a job that has arrived in
-// the meantime.
+// cancelWait answers the waiting BRPOP like a timeout. A job that has arrived in the meantime returns to its queue.
 func (s *session) cancelWait() {
 	if s.waiting == nil {
 		return
 	}
 	s.waiting = nil
+	frontends.CancelWaits(s.front.broker, s.Client)
 	s.reply(appendNoJob(nil), 0)
-	s.Reopen(s.Login)
 }
 
 // Closed implements frontends.Session. Jobs that were popped and not confirmed go back with the client of the broker.

@@ -125,7 +125,7 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	c := scheduleLarge(s, jobs, size)
 	spy := &spyBroker{Broker: s.Broker, t: t}
 	on := &session{front: New(spy, Options{}), conn: &detachedConn{}}
-	on.openClient()
+	on.openClient(nil)
 	on.begin()
 	defer on.end()
 	byType, err := (&jobFilter{Jobtype: "*y"}).pattern()

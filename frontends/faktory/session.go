@@ -34,8 +34,7 @@ type session struct {
 	names     names
 	challenge challenge
 	phase     phase
-	login     *login            // the running password check; nil: none
-	principal *access.Principal // the principal whose password the client has shown; nil: none
+	login     *login // the running password check; nil: none
 
 	client   core.ClientID // set by HELLO
 	worker   *worker       // nil: a producer
@@ -137,7 +136,7 @@ func (s *session) Deliver() {
 	if s.fetch.tag != 0 {
 		s.run()
 	}
-	if s.fetch.tag != 0 && !s.fetch.noQueues && !s.fetch.reading && s.isQuiet() && s.conn.Out().Held() == 0 {
+	if s.fetch.tag != 0 && !s.fetch.noQueues && !s.fetch.reading && s.isQuiet() {
 		s.fetchNothing()
 	}
 	if s.running != nil {
@@ -150,11 +149,10 @@ func (s *session) isQuiet() bool {
 	return s.worker != nil && workerState(s.worker.state.Load()) != running
 }
 
-// fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits but gets no job. It replaces the
-// broker client, which ends the old lease. No reply may be held at that time, because commits are announced to the old client.
+// fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits but gets no job.
 func (s *session) fetchNothing() {
 	until := s.fetch.until
-	s.reopenClient()
+	frontends.CancelWaits(s.front.broker, s.client)
 	s.fetch = parkedFetch{tag: s.pipeline.lease([]string{}, s.workerID, until), until: until, noQueues: true}
 	s.flush()
 }
@@ -203,7 +201,7 @@ func (s *session) giveUpFetch() {
 	if s.fetch.tag == 0 {
 		return
 	}
-	s.reopenClient()
+	frontends.CancelWaits(s.front.broker, s.client)
 	s.fetch = parkedFetch{}
 	s.put(redcon.AppendNull(s.conn.Out().Buf()), 0)
 }
@@ -261,9 +259,9 @@ func (s *session) handshake(line []byte) {
 
 // admit starts to serve a client. p is the principal whose password it has shown; nil: none.
 func (s *session) admit(h hello, p *access.Principal) {
-	s.phase, s.principal = serving, p
+	s.phase = serving
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
-	s.openClient()
+	s.openClient(p)
 	if h.WID != "" {
 		s.worker, s.workerID = s.front.workers.join(s, h, access.PrincipalOf(s.front.broker, s.client), s.front.broker.Now()), h.WID
 		if s.worker == nil {
@@ -289,14 +287,10 @@ func (s *session) refuseWorker() {
 	s.hangUp()
 }
 
-func (s *session) openClient() {
-	s.client = frontends.OpenClient(s.front.broker, core.Faktory, s.conn, s.principal)
-}
-
-// reopenClient replaces the broker client, which cancels the parked lease.
-func (s *session) reopenClient() {
-	s.front.broker.Close(s.client)
-	s.openClient()
+// openClient opens the broker's client of the session, once. p is the principal whose password its client has shown;
+// nil: none.
+func (s *session) openClient(p *access.Principal) {
+	s.client = frontends.OpenClient(s.front.broker, core.Faktory, s.conn, p)
 }
 
 // command serves one request.

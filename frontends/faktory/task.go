@@ -75,8 +75,8 @@ func (f *Frontend) detach(t task, p *access.Principal) {
 	if !f.detached.reserve(bytes) {
 		return
 	}
-	s := &session{front: f, conn: &detachedConn{}, phase: serving, running: t, principal: p}
-	s.openClient()
+	s := &session{front: f, conn: &detachedConn{}, phase: serving, running: t}
+	s.openClient(p)
 	f.detached.mu.Lock()
 	f.detached.tasks = append(f.detached.tasks, detachedTask{session: s, bytes: bytes})
 	f.detached.mu.Unlock()

@@ -25,8 +25,7 @@ type Server struct {
 type Connection struct {
 	Conn       frontends.Conn
 	Client     core.ClientID
-	Login      *access.Principal // principal of AUTH; nil: none
-	Authorized bool              // a password was given, or none is needed
+	Authorized bool // a password was given, or none is needed
 	Closing    bool
 	Subscriber Subscriber
 
@@ -103,18 +102,18 @@ func (c *Connection) Dismiss(text string) {
 	c.HangUp()
 }
 
-// Reopen replaces the client of the broker by a client of a principal; nil: without a principal.
-func (c *Connection) Reopen(p *access.Principal) {
-	c.server.Broker.Close(c.Client)
-	c.Login = p
-	c.Client = frontends.OpenClient(c.server.Broker, c.server.Protocol, c.Conn, p)
-}
-
-// Reset ends subscriptions and logs the client out.
+// Reset ends subscriptions, logs the client out and forgets its name.
 func (c *Connection) Reset() {
 	c.server.Messages.Leave(&c.Subscriber)
 	c.Authorized = c.server.Password == ""
-	c.Reopen(nil)
+	access.LogIn(c.server.Broker, c.Client, nil)
+	c.setName("")
+}
+
+// setName gives the client a name for lists of clients.
+func (c *Connection) setName(name string) {
+	c.name = name
+	c.server.Broker.Do(c.Client, []core.Op{&core.NameClient{Name: name}}, nil)
 }
 
 // address is the client's address, for the login limiter.
@@ -139,7 +138,7 @@ func (c *Connection) Auth(b []byte, args []string) ([]byte, core.Commit) {
 		return Refuse(b, login.refusal)
 	}
 	if login.principal != nil {
-		c.Reopen(login.principal)
+		access.LogIn(c.server.Broker, c.Client, login.principal)
 	}
 	c.Authorized = true
 	return OK(b)
@@ -155,8 +154,7 @@ func (c *Connection) ClientCommand(b []byte, args []string) ([]byte, core.Commit
 		if strings.ContainsFunc(args[2], func(r rune) bool { return r < '!' || r > '~' }) {
 			return Refuse(b, "ERR Client names cannot contain spaces, newlines or special characters.")
 		}
-		c.name = core.CutText(args[2], maxEcho)
-		c.server.Broker.Do(c.Client, []core.Op{&core.NameClient{Name: c.name}}, nil)
+		c.setName(core.CutText(args[2], maxEcho))
 	case "getname":
 		if c.name == "" {
 			return redcon.AppendNull(b), 0

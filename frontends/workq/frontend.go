@@ -84,14 +84,7 @@ func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{front: f, conn: c}
-	s.client = f.open(c)
-	return s
-}
-
-// open registers a broker client for a connection.
-func (f *Frontend) open(c frontends.Conn) core.ClientID {
-	return frontends.OpenClient(f.broker, core.Workq, c, nil)
+	return &session{front: f, conn: c, client: frontends.OpenClient(f.broker, core.Workq, c, nil)}
 }
 
 // maxCommand is the longest command, with its body and line ends.

@@ -312,9 +312,8 @@ func (s *session) Stop() {
 	}
 }
 
-// cancelWait answers the blocked command with text, unless its reply has arrived. It replaces the session's broker client,
-// which cancels the parked operation. If an outcome has arrived in the meantime, it is still written. A job that has arrived is
-// not: it returns to its place in the queue.
+// cancelWait answers the blocked command with text, unless its reply has arrived. If an outcome has arrived in the
+// meantime, it is still written. A job that has arrived is not: it returns to its place in the queue.
 func (s *session) cancelWait(text string) {
 	if !s.waiting.isLease {
 		s.Deliver()
@@ -323,8 +322,7 @@ func (s *session) cancelWait(text string) {
 		return
 	}
 	s.waiting = pending{}
-	s.front.broker.Close(s.client)
-	s.client = s.front.open(s.conn)
+	frontends.CancelWaits(s.front.broker, s.client)
 	s.say(text)
 }
 

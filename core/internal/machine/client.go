@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"broker/core"
@@ -104,17 +105,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	if c.subscriptions > 0 {
 		m.hub.Leave(c.slot)
 	}
-	m.leaveWaitLists(c)
-	woken := m.wakeAcked(c)
-	m.dropReads(c)
-	for _, r := range c.replies { // a job whose reply was not fetched has not been handed out
-		if r.Kind == core.Assigned {
-			m.revokeLease(r.Seq, r.Lease.Epoch)
-		}
-	}
-	for c.watches != 0 {
-		m.unwatch(c.watches, true)
-	}
+	woken := m.endWaits(c)
 	for len(c.held) > 0 {
 		h := c.held[len(c.held)-1]
 		m.leaseLost(h, m.table.At(h))
@@ -137,6 +128,30 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	}
 	m.offer(woken)
 	m.serveOffers()
+}
+
+// cancelWaits ends all that a client waits for; the client stays.
+func (m *Machine) cancelWaits(c *client) {
+	m.offer(m.endWaits(c))
+	c.replies = slices.DeleteFunc(c.replies, func(r core.Reply) bool { return r.Kind != core.EventReply })
+	c.work = nil // it was for replies that are dropped now
+}
+
+// endWaits ends all that a client waits for, and gives back jobs whose replies it has not fetched: they have not been
+// handed out. It returns the queue that the client was woken for, see wakeAcked.
+func (m *Machine) endWaits(c *client) (woken uint32) {
+	m.leaveWaitLists(c)
+	woken = m.wakeAcked(c)
+	m.dropReads(c)
+	for _, r := range c.replies {
+		if r.Kind == core.Assigned {
+			m.revokeLease(r.Seq, r.Lease.Epoch)
+		}
+	}
+	for c.watches != 0 {
+		m.unwatch(c.watches, true)
+	}
+	return woken
 }
 
 // leaveWaitLists removes the client from all wait lists and stops its deadline.

@@ -39,6 +39,8 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.sleep(c, op)
 	case *core.CancelLease:
 		m.cancelLease(c)
+	case *core.CancelWaits:
+		m.cancelWaits(c)
 
 	case *core.Resubmit:
 		m.resubmit(c, op)

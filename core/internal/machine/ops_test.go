@@ -189,6 +189,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.Sleep{Tag: tag}
 	case "withdraw":
 		op = &core.CancelLease{}
+	case "cancel-waits":
+		op = &core.CancelWaits{}
 	case "mark":
 		op = &core.WriteMeta{Tag: tag, Entries: r.meta()}
 	case "read-mark":

@@ -239,9 +239,11 @@ func (l *history) condition() (is core.Condition) {
 }
 
 func (l *history) worker() core.Op {
-	switch l.rng.IntN(8) {
+	switch l.rng.IntN(9) {
 	case 0:
 		return &core.CancelLease{}
+	case 8:
+		return &core.CancelWaits{}
 	case 1, 2:
 		return &core.Unregister{Queue: l.queue(), All: l.maybe(2)}
 	case 3, 4, 5:

@@ -244,6 +244,11 @@ func (m *model) leasesReleased(c core.ClientID, meant func(seq uint64) bool) {
 // clientLeft records that a client has left: its leases by connection are free, and its waits are over.
 func (m *model) clientLeft(c core.ClientID) {
 	m.leasesReleased(c, func(uint64) bool { return true })
+	m.waitsOver(c)
+}
+
+// waitsOver records that a client waits for no job any more.
+func (m *model) waitsOver(c core.ClientID) {
 	for tag, w := range m.waits {
 		if w.client == c {
 			delete(m.waits, tag)

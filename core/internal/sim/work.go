@@ -219,8 +219,20 @@ func (w *world) await() error {
 	return w.checkNotified(p.seq)
 }
 
-// withdraw ends a client's waiting lease, if it has one.
-func (w *world) withdraw() error { return w.do(w.anyClient(), &core.CancelLease{}, 0, nil) }
+// withdraw ends a client's waiting lease, if it has one, or everything that it waits for.
+func (w *world) withdraw() error {
+	c := w.anyClient()
+	if w.rng.IntN(2) == 0 {
+		return w.do(c, &core.CancelLease{}, 0, nil)
+	}
+	w.note("client %d stops waiting", c.id)
+	w.model.waitsOver(c.id)
+	c.tag = 0
+	if err := w.do(c, &core.CancelWaits{}, 0, nil); err != nil || !c.notReading {
+		return err
+	}
+	return w.audit() // jobs whose lease it did not know of must be free again
+}
 
 // disconnectUnread closes a worker that has just been given a job, before it reads the reply.
 func (w *world) disconnectUnread() error {
