@@ -53,11 +53,10 @@ func Open(b core.Broker, o Options) *Client {
 // Close ends all waits of the client and unregisters it.
 func (c *Client) Close() { c.broker.Close(c.id) }
 
-// Reopen ends all waits of the client and drops its replies.
-func (c *Client) Reopen() {
-	c.Close()
+// CancelWaits ends all waits of the client and drops its replies.
+func (c *Client) CancelWaits() {
+	c.Do(&core.CancelWaits{})
 	c.replies = nil
-	c.id = c.broker.Open(c.options.ClientOptions)
 }
 
 // Do applies operations. Next and Leased return their replies.

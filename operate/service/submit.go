@@ -326,7 +326,7 @@ func (s *Service) submit(ctx context.Context, c *session, ops []core.Op, wait ti
 func (c *session) withdraw(ops []core.Op, ended []*core.Outcome) {
 	for i := range ops {
 		if ended[i] == nil && ops[i].(*core.Submit).Job.Ephemeral {
-			c.Reopen()
+			c.CancelWaits()
 			return
 		}
 	}
