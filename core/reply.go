@@ -187,16 +187,23 @@ type QueueInfo struct {
 	Blocked           int
 	Done              int
 	Dead              int
-	Workers           int // registrations (Register)
+	Registrations     int // by Register
 	Waiting           int // clients that wait for a lease from this queue without a registration
-	Paused            bool
-	PausedUntil       Instant       // zero: until it is resumed
-	PausedFor         time.Duration // length of the pause, from PauseQueue to PausedUntil
-	KnownSince        Instant       // start of all counts here
-	Limits            Limits
-	OldestAge         time.Duration // of the ready job that has waited longest
-	InRate, OutRate   float64       // jobs a second that came in, and that were done or failed, over the last minute; see MaxDetailed
-	NextEnqueuedAt    Instant       // when the next job to be leased became ready; zero: no ready job
+
+	// Workers that may take jobs of this queue: they are registered for it, wait for a lease from it, hold a job of
+	// it, or have asked for a job of it within the last minute and are still connected. A worker with a name counts
+	// once, whatever the number of its connections.
+	Workers int
+
+	Paused      bool
+	PausedUntil Instant       // zero: until it is resumed
+	PausedFor   time.Duration // length of the pause, from PauseQueue to PausedUntil
+	KnownSince  Instant       // start of all counts here
+	Limits      Limits
+	OldestAge   time.Duration // of the ready job that has waited longest
+	// Jobs a second that came in, and that were done or failed, over the last minute; see MaxDetailed.
+	InRate, OutRate float64
+	NextEnqueuedAt  Instant // when the next job to be leased became ready; zero: no ready job
 
 	Counts QueueCounts
 

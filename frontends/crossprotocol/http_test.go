@@ -35,7 +35,9 @@ func (e *env) api() http.Handler {
 	}
 	e.t.Cleanup(s.Close)
 	server := httpapi.New(httpapi.Options{Now: e.workq.Clock.Now})
-	server.Ready(httpapi.Backend{Broker: e.workq.Broker, Service: s})
+	server.Ready(httpapi.Backend{
+		Broker: e.workq.Broker, Service: s, Connections: func() map[string]service.Connections { return nil },
+	})
 	e.handler = server.HTTP().Handler
 	return e.handler
 }

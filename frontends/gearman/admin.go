@@ -243,7 +243,7 @@ func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities boo
 			b = appendColumn(b, q.Ready()+waiting+q.Leased)
 			b = appendColumn(b, q.Leased)
 		}
-		b = append(appendColumn(b, q.Workers), '\n')
+		b = append(appendColumn(b, q.Registrations), '\n')
 	}
 	return b
 }

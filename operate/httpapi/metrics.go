@@ -51,7 +51,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // The metrics that are read from the broker on each scrape.
 var (
 	jobsDesc      = describe("jobs", "Jobs by queue and state.", "queue", "state")
-	workersDesc   = describe("queue_workers", "Workers that are registered for the queue or wait for a job of it.", "queue")
+	workersDesc   = describe("queue_workers", "Workers that may take jobs of the queue.", "queue")
 	submittedDesc = describe("submitted_jobs_total", "Jobs submitted since the start, by protocol.", "queue", "protocol")
 	leasedDesc    = describe("leased_jobs_total", "Leases since the start, by the worker's protocol.", "queue", "protocol")
 	finishedDesc  = describe("finished_jobs_total", "Jobs completed since the start, by the worker's protocol.", "queue", "protocol")
@@ -302,7 +302,7 @@ func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 			rest[state] -= n
 			s.gauge(jobsDesc, float64(n), label(q.Name), state.String())
 		}
-		s.gauge(workersDesc, float64(q.Workers+q.Waiting), label(q.Name))
+		s.gauge(workersDesc, float64(q.Workers), label(q.Name))
 		s.gauge(oldestDesc, q.OldestAge.Seconds(), label(q.Name))
 	}
 	if stats.Queues <= len(queues) {

@@ -26,7 +26,7 @@ type Queue struct {
 	Blocked   int                `json:"blocked"`
 	Done      int                `json:"done" doc:"finished jobs, kept for their outcome"`
 	Dead      int                `json:"dead"`
-	Workers   int                `json:"workers" doc:"workers that are registered for the queue or wait for its jobs"`
+	Workers   int                `json:"workers" doc:"registered, waiting, running, or asked within a minute"`
 	LatencyS  float64            `json:"latency_s" doc:"time that the next job has been ready"`
 	OldestS   float64            `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
 	InRate    float64            `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
@@ -72,7 +72,7 @@ type QueueTotals struct {
 func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	v := Queue{
 		Paused: q.Paused, Ready: q.Ready(), High: q.High, Normal: q.Normal, Low: q.Low, Scheduled: q.Scheduled,
-		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers + q.Waiting,
+		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers,
 		OldestS: q.OldestAge.Seconds(), InRate: q.InRate, OutRate: q.OutRate,
 	}
 	v.Name, v.NameBytes = textOrBytes(q.Name)

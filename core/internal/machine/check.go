@@ -25,6 +25,7 @@ func (m *Machine) Check() error {
 	c.timers += c.limits.End()
 	c.meters()
 	c.eachClient()
+	c.eachConsumer()
 	c.eachQueue()
 	c.timers += c.batches.End()
 	c.links.End()
@@ -55,10 +56,11 @@ type checker struct {
 
 // recount holds the recounted values of a queue.
 type recount struct {
-	able     int
-	holders  uint32
-	woken    int
-	keptDone int
+	able       int
+	registered int
+	holders    uint32
+	woken      int
+	keptDone   int
 }
 
 func (c *checker) fail(format string, args ...any) {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/table"
 )
 
 // eachClient checks clients and counts them in the queues on which they wait. Call it before eachQueue.
@@ -22,6 +23,7 @@ func (c *checker) eachClient() {
 		}
 		for _, a := range cl.abilities {
 			c.queue(a.queue).able += a.times
+			c.queue(a.queue).registered++
 		}
 		for _, n := range cl.holding {
 			c.queue(n).holders++
@@ -58,7 +60,10 @@ func (c *checker) eachQueue() {
 		if q.lifetime >= overRestarts && !q.stored {
 			c.fail("queue %s is kept and may be forgotten", q.Name)
 		}
-		if have.able != q.workers || have.woken != q.woken {
+		if have.registered != int(q.able) {
+			c.fail("queue %s counts %d registered clients, has %d", q.Name, q.able, have.registered)
+		}
+		if have.able != int(q.workers) || have.woken != int(q.woken) {
 			c.fail("queue %s counts workers %d, woken %d; has %d, %d", q.Name, q.workers, q.woken, have.able, have.woken)
 		}
 		c.waiters(q)
@@ -115,7 +120,8 @@ func (c *checker) waiters(q *jobQueue) {
 		if cl.sleeping {
 			op = &asleep
 		}
-		if m.stopped != nil || m.draining || q.paused || q.Sorting || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
+		if m.stopped != nil || m.draining || q.paused || q.Sorting || m.available(q) <= 0 ||
+			m.available(q) <= int(q.woken) && m.opts.Wakeup < 0 ||
 			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
 			continue
 		}
@@ -142,4 +148,48 @@ func (c *checker) enough(cl *client, op *core.Lease) bool {
 		}
 	})
 	return missing <= 0
+}
+
+// eachConsumer recounts the workers that are not registered.
+func (c *checker) eachConsumer() {
+	m := c.m
+	workers, jobs, clients := map[*jobQueue]int{}, map[*consumer]int{}, map[*consumer]int{}
+	m.table.EachJob(func(h uint32, e *table.Entry) {
+		if e.State == core.Leased && e.Has(table.Held) {
+			switch e.HolderKind {
+			case core.HeldByConn:
+			case core.HeldByWorker:
+				jobs[m.consumers.byName[m.table.Workers.NameOf(e.Holder)]]++
+			case core.HeldByNobody:
+				jobs[m.consumers.all[e.Holder]]++
+			}
+		}
+	})
+	for _, cl := range m.clients {
+		if cl != nil {
+			clients[cl.own]++
+			clients[cl.named]++
+		}
+	}
+	for _, k := range m.consumers.all {
+		if k == nil {
+			continue
+		}
+		holds, fresh := 0, false
+		for q, d := range k.queues {
+			workers[q]++
+			holds += d.holds
+			fresh = fresh || d.waits == 0 && d.holds == 0
+		}
+		c.timer(k.timer != 0)
+		if holds != k.jobs || jobs[k] > k.jobs || clients[k] != k.clients || fresh && k.timer == 0 {
+			c.fail("worker %d (%q) counts %d jobs, %d clients; has %d and %d jobs, %d clients",
+				k.number, k.name, k.jobs, k.clients, holds, jobs[k], clients[k])
+		}
+	}
+	for _, q := range m.queues {
+		if q != nil && workers[q] != int(q.consumers) {
+			c.fail("queue %s counts %d workers that are not registered, has %d", q.Name, q.consumers, workers[q])
+		}
+	}
 }

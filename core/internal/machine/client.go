@@ -48,6 +48,9 @@ type client struct {
 	holding []uint32 // queues; see core.HoldQueue
 
 	subscriptions int
+
+	own   *consumer // worker for which it leases jobs as a connection; nil: none
+	named *consumer // worker with the name in its last lease; nil: none
 }
 
 // ability is the registration of a connection for a queue.
@@ -112,11 +115,11 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		m.releaseLease(h)
 	}
 	for _, a := range c.abilities {
-		q := m.queues[a.queue]
-		q.workers -= a.times
-		m.dropIdle(a.queue)
+		m.unregistered(a)
 	}
 	c.abilities = nil
+	m.detachConsumer(c, &c.own)
+	m.detachConsumer(c, &c.named)
 	m.releaseHeldQueues(c)
 	if !c.unlisted {
 		m.stats.Clients[c.protocol]--
@@ -162,6 +165,7 @@ func (m *Machine) leaveWaitLists(c *client) {
 }
 
 func (m *Machine) stopWaiting(c *client) {
+	m.waitEnds(c)
 	c.parked, c.sleeping, c.byAbility = false, false, false
 	m.table.Timers.Remove(&c.wait)
 	m.leavePlaces(c)
@@ -205,6 +209,7 @@ func (m *Machine) register(c *client, op *core.Register) {
 		}
 	}
 	c.abilities = append(c.abilities, ability{queue: n, times: 1, leaseFor: op.LeaseFor})
+	q.able++
 	if c.waitsByAbility() {
 		m.join(c, n, q, false)
 	}
@@ -236,8 +241,7 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 			kept = append(kept, a)
 			continue
 		}
-		m.queues[a.queue].workers -= a.times
-		m.dropIdle(a.queue) // it may have been purged while it had workers
+		m.unregistered(a)
 	}
 	c.abilities = kept
 	if c.waitsByAbility() {
@@ -250,6 +254,14 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 			m.releaseLease(c.held[i])
 		}
 	}
+}
+
+// unregistered ends the registration of a client.
+func (m *Machine) unregistered(a ability) {
+	q := m.queues[a.queue]
+	q.workers -= int32(a.times) //nolint:gosec // registrations of one client
+	q.able--
+	m.dropIdle(a.queue) // it may have been purged while it had workers
 }
 
 // joinByAbility appends a client to the wait lists of the queues for which it is registered.

@@ -20,12 +20,15 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		switch o.Kind {
 		case table.TimerState:
 			return m.table.At(o.Handle).State == core.Leased
-		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket, table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause, table.TimerUnfit:
+		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket,
+			table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause, table.TimerUnfit,
+			table.TimerConsumer:
 			return true
 		}
 		return false
 	}, by)
 	m.shiftPauses(by)
+	m.shiftConsumers(by)
 	m.limits.ClockSet(by)
 	if by < 0 {
 		m.schedules.ClockSetBack()

@@ -70,6 +70,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.startTimeout(o.Handle)
 	case table.TimerUnfit:
 		m.unfitTimeout(o.Handle)
+	case table.TimerConsumer:
+		m.consumerTimeout(o.Handle)
 	case table.TimerWindow:
 		m.table.WindowTimeout(o.Handle)
 	}

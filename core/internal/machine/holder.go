@@ -42,7 +42,7 @@ func (m *Machine) grantOf(e *table.Entry) core.Grant {
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
 	e.Set(table.Held)
 	e.HolderKind, e.HolderFrom = op.Holder, c.protocol
-	key := uint64(c.id)
+	key, worker := uint64(c.id), c.own
 	switch op.Holder {
 	case core.HeldByConn:
 		e.Holder, e.HeldAt = c.slot, uint32(len(c.held))
@@ -50,10 +50,14 @@ func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
 	case core.HeldByWorker:
 		m.table.HoldNamed(h, e, op.Worker)
 		c.worker = m.table.Workers.NameOf(e.Holder)
-		key = limit.WorkerKey | uint64(e.Holder)
+		key, worker = limit.WorkerKey|uint64(e.Holder), m.consumers.named(c.worker)
 	case core.HeldByNobody:
 		e.Holder = 0
+		if worker != nil {
+			e.Holder = worker.number
+		}
 	}
+	m.leaseStarted(worker, m.queues[e.Queue])
 	m.limits.TakeSlot(h, e, key)
 }
 
@@ -73,10 +77,13 @@ func (m *Machine) unhold(h uint32, e *table.Entry) {
 		c := m.clients[e.Holder]
 		m.lastHolder.name, m.lastHolder.address = c.name, c.address
 		m.table.SwapOut(&c.held, e.HeldAt)
+		m.leaseEnded(c.own, m.queues[e.Queue])
 	case core.HeldByWorker:
 		m.lastHolder.name = m.table.Workers.NameOf(e.Holder)
+		m.leaseEnded(m.consumers.byName[m.lastHolder.name], m.queues[e.Queue])
 		m.table.DropNamed(e)
 	case core.HeldByNobody:
+		m.leaseEnded(m.consumers.all[e.Holder], m.queues[e.Queue])
 	}
 	e.Holder, e.HeldAt = 0, 0
 }

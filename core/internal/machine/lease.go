@@ -26,6 +26,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 	m.worksNow(c)
 	woken := m.wakeAcked(c)
 	m.leaveWaitLists(c)
+	m.noteRequest(c, op)
 	var n uint32
 	var limit time.Duration
 	if op.Min <= 1 || op.Deadline <= m.table.Now || m.enough(c, op) {
@@ -43,6 +44,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 	default:
 		m.park(c, op)
 	}
+	m.requestEnds(c, op)
 	if woken != n {
 		m.offer(woken) // the job for which it was woken is still there
 	}
@@ -224,6 +226,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 				m.table.Show(n)
 				m.extendLifetime(q, afterUse)
 			}
+			m.waitStarted(c, q)
 			m.join(c, n, q, true)
 		}
 	}
@@ -365,7 +368,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		case c.parked && op.Min > 1 && !m.enough(c, op): // the lease waits for more jobs
 			m.limits.WaitForMore(&q.Queue)
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
-		case m.opts.Wakeup < 0 && m.available(q) <= q.woken:
+		case m.opts.Wakeup < 0 && m.available(q) <= int(q.woken):
 			return nil
 		case c.sleeping && q.wakeTimedOut:
 			if sleeper == nil {
@@ -379,7 +382,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 }
 
 // available returns how many jobs of a queue may be handed out now by its limits.
-func (m *Machine) available(q *jobQueue) int { return m.limits.Available(&q.Queue, q.woken) }
+func (m *Machine) available(q *jobQueue) int { return m.limits.Available(&q.Queue, int(q.woken)) }
 
 // wake wakes a sleeping worker for a job in queue n.
 func (m *Machine) wake(c *client, n uint32) {

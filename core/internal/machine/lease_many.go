@@ -72,7 +72,7 @@ func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int, fit bool) (n int) {
 	woken := 0
 	if c.parked && m.opts.Wakeup < 0 {
-		woken = q.woken // each will take a job; see nextWaiter
+		woken = int(q.woken) // each will take a job; see nextWaiter
 	}
 	above += woken
 	if fit {

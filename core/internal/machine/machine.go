@@ -52,6 +52,7 @@ type Machine struct {
 	waiters    queue.Waiters
 	visitMark  uint64 // number of the current list of names; detects a queue that is named twice
 	watchers   *watch.Watchers
+	consumers  consumers
 	clients    []*client // by slot, from 1
 	freeC      []uint32
 	opened     uint64
@@ -90,7 +91,7 @@ type Machine struct {
 func New(o Options) *Machine {
 	m := &Machine{
 		opts: o.withDefaults(), queues: make([]*jobQueue, 1), clients: make([]*client, 1),
-		retentions: map[string]core.Retention{},
+		retentions: map[string]core.Retention{}, consumers: newConsumers(),
 	}
 	m.table = table.New(o.table())
 	m.logs = joblog.New(m.table)

@@ -277,7 +277,10 @@ func (r *reader) lease(tag uint64) core.Op {
 		Tag: tag, Deadline: r.instant("until"), Worker: r.Option("worker"), LeaseFor: r.span("for"),
 		Max: int(r.number("max")), Min: int(r.number("min")), MaxBytes: int(r.number("max-bytes")),
 	}
-	op.Holder = map[byte]core.Holder{'w': core.HeldByNobody, 'g': core.HeldByConn, 'f': core.HeldByWorker, 'i': core.HeldByConn}[r.Word(0)[0]]
+	op.Holder = map[byte]core.Holder{
+		'w': core.HeldByNobody, 'g': core.HeldByConn, 'f': core.HeldByWorker, 'i': core.HeldByConn,
+		'h': core.HeldByWorker,
+	}[r.Word(0)[0]]
 	if op.Holder == core.HeldByWorker && op.Worker == "" {
 		op.Worker = r.Word(0)
 	}

@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 
 // protocols are the protocols of clients by the first letters of their names.
 var protocols = map[byte]core.Protocol{
-	'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal, 's': core.SQS,
+	'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal, 's': core.SQS, 'h': core.HTTP,
 }
 
 // player is one section of a script: a machine, its store, and named clients.
@@ -211,10 +211,11 @@ func (p *player) actor(name string) *actor {
 		}
 	}
 	a := &actor{name: name, tags: map[uint64]bool{}}
-	a.id = p.m.OpenClient(p.clk.Now(), core.ClientOptions{
-		Protocol: protocols[name[0]],
-		Address:  "address of " + name, Close: func() {},
-	})
+	o := core.ClientOptions{Protocol: protocols[name[0]], Address: "address of " + name}
+	if o.Protocol != core.HTTP { // its clients are requests
+		o.Close = func() {}
+	}
+	a.id = p.m.OpenClient(p.clk.Now(), o)
 	p.clients = append(p.clients, a)
 	return a
 }

@@ -64,8 +64,9 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Name: q.Name, High: q.Class[table.ClassHigh], Normal: q.Class[table.ClassNormal], Low: q.Class[table.ClassLow],
 		Scheduled: q.Count[core.Scheduled], Leased: q.Count[core.Leased], Retrying: q.Count[core.Retrying],
 		Blocked: q.Count[core.Blocked], Done: q.Count[core.Done], Dead: q.Count[core.Dead],
-		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, PausedUntil: q.pausedUntil,
-		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.Limits, Counts: q.counts.all(),
+		Workers: int(q.able + q.consumers), Registrations: int(q.workers), Waiting: q.waitList.Counted(),
+		Paused: q.paused, PausedUntil: q.pausedUntil, PausedFor: q.pausedFor, KnownSince: q.knownSince,
+		Limits: q.Limits, Counts: q.counts.all(),
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.metered)
 	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {

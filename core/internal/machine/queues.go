@@ -19,10 +19,12 @@ import (
 type jobQueue struct {
 	limit.Queue
 	metered      telemetry.Queue
-	workers      int
+	workers      int32        // registrations
+	able         int32        // clients that are registered
 	knownSince   core.Instant // when the queue was created
 	visitMark    uint64       // the last list of names in which the queue occurred; see Machine.visitMark
-	woken        int          // workers that were woken for its jobs and have not responded yet
+	consumers    int32        // workers that are not registered; see consumers
+	woken        int32        // workers that were woken for its jobs and have not responded yet
 	waitList     queue.Line
 	offered      bool // see Machine.offers
 	wakeTimedOut bool // a worker was woken for a job and has not responded in time
@@ -173,6 +175,7 @@ func (m *Machine) forgetQueue(n uint32) {
 	m.table.Timers.Remove(&m.queues[n].unfitTimer)
 	m.table.RemoveQueue(n)
 	m.queues[n] = nil
+	m.consumers.epoch++
 	m.limits.RemoveQueue(n)
 }
 

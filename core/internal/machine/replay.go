@@ -270,6 +270,7 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 	m.table.Enlist(h, e)
 	if s.Holder == core.HeldByWorker {
 		m.table.HoldNamed(h, e, s.Worker)
+		m.leaseRestored(s.Worker, m.queues[e.Queue])
 	}
 	m.stats.LeasedBy[s.HolderFrom]++
 	m.limits.TakeSlot(h, e, m.limits.SlotKey(e))

@@ -66,6 +66,10 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		p.say("%s", p.reply(r))
 	case "queue":
 		p.say("%s", p.reply(p.ask(&core.InspectQueue{Queue: c.Word(1)})))
+	case "workers":
+		for _, q := range p.ask(&core.InspectQueue{Queue: c.Word(1)}).Queues {
+			p.say("%d", q.Workers)
+		}
 	case "queues":
 		p.say("%s", p.reply(p.ask(&core.ListQueues{Prefix: c.Word(1)})))
 	case "batch":
@@ -403,7 +407,7 @@ func queueText(q *core.QueueInfo) string {
 		{"retrying", q.Retrying},
 		{"done", q.Done},
 		{"dead", q.Dead},
-		{"workers", q.Workers},
+		{"workers", q.Registrations},
 	} {
 		if x.n != 0 {
 			fmt.Fprintf(&b, " %s=%d", x.name, x.n)

@@ -19,6 +19,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 		return
 	}
 	m.unhold(h, e)
+	m.adoptConsumer(c, op.Worker)
 	to := core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}
 	granted := table.Millis(op.LeaseFor)
 	if granted == 0 {

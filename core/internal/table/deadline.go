@@ -19,6 +19,7 @@ const (
 	TimerPause                 // queue: its pause ends
 	TimerWindow                // window: it ends
 	TimerUnfit                 // queue: more of its jobs are unfit than one search drops
+	TimerConsumer              // worker: it has not asked for jobs for long
 
 	TimerKinds // their number
 )
