@@ -75,6 +75,8 @@ func (c *customReader) member(name, value []byte) bool {
 		}
 	case "bid":
 		c.batch(value)
+	case "tags":
+		c.job.Tags = tagsOf(value)
 	case "after":
 		c.after = c.jids(value)
 	case "parent":
@@ -143,6 +145,23 @@ func (c *customReader) timestamp(name string, value []byte) core.Instant {
 		return 0
 	}
 	return max(core.InstantOf(t), 1) // zero means "not set"
+}
+
+// tagsOf reads a list of tags. It leaves out what cannot be a tag, because clients may use custom for their own data.
+func tagsOf(value []byte) (tags []string) {
+	if value[0] != '[' {
+		return nil
+	}
+	s := scanner{data: value}
+	s.elements(2, func(v []byte) bool {
+		if v[0] == '"' {
+			if tag := string(decodeString(v)); tag != "" && len(tag) <= core.MaxTagBytes && len(tags) < core.MaxTags {
+				tags = append(tags, tag)
+			}
+		}
+		return true
+	})
+	return tags
 }
 
 // jids reads one jid or a list of jids. It ignores other values, because clients may use custom for their own data.

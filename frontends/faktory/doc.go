@@ -16,6 +16,7 @@
 //	custom.track            Job.RetainFor, so that TRACK GET finds the job after its end
 //	custom.bid, BATCH       Job.Batch, core.OpenBatch
 //	custom.priority         Job.Priority (an extension)
+//	custom.tags             Job.Tags (an extension)
 //	custom.after, .parent   Job.After, Job.Parent, named by jid (an extension)
 //	result in ACK           Complete.Result (an extension)
 //	QUEUE, FLUSH, MUTATE    core.PauseQueue, core.Purge, core.PurgeBatches, core.ListJobs with Cancel, Bury, Enqueue
