@@ -169,9 +169,10 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		}},
 		{"invalid trace is carried and has no meaning", `"custom":{"traceparent":"00-00-00-01","tracestate":"a=1"}`, func(*core.Job) {}},
 		{"trace that is not text", `"custom":{"traceparent":7,"tracestate":[]}`, func(*core.Job) {}},
-		{"tags", `"custom":{"tags":["tenant:acme","vip"]}`, func(j *core.Job) { j.Tags = []string{"tenant:acme", "vip"} }},
+		{"tags", `"custom":{"tags":["a:b","vip"]}`, func(j *core.Job) { j.Tags = []string{"a:b", "vip"} }},
 		{
-			"tags of another kind", `"custom":{"tags":["",7,{"a":1},"vip","` + strings.Repeat("x", core.MaxTagBytes+1) + `"]}`,
+			"tags of another kind",
+			`"custom":{"tags":["",7,{"a":1},"vip","` + strings.Repeat("x", core.MaxTagBytes+1) + `"]}`,
 			func(j *core.Job) { j.Tags = []string{"vip"} },
 		},
 		{"tags that are not a list", `"custom":{"tags":"vip"}`, func(*core.Job) {}},

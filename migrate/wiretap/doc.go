@@ -1,5 +1,5 @@
-// Package wiretap watches the traffic between clients and a server of another project. It can record the traffic, or play it
-// against a second server and compare the replies.
+// Package wiretap watches the traffic between clients and a server of another project. It can record the traffic, or
+// play it against a second server and compare the replies.
 //
 //	clients ⇄ Proxy ⇄ server              bytes pass unchanged
 //	            │ Event
@@ -9,14 +9,14 @@
 //	                   ▼
 //	            the second server
 //
-// A Comparer cuts the bytes of a connection into requests and replies. It plays a request after the first server has replied,
-// one at a time over all connections, so that the second server processes requests in the same order as the first. Requests
-// without a reply, and requests whose reply waits for other clients, are played when they arrive. Then it compares both
-// replies.
+// A Comparer cuts the bytes of a connection into requests and replies. It plays a request after the first server has
+// replied, one at a time over all connections, so that the second server processes requests in the same order as the
+// first. Requests without a reply, and requests whose reply waits for other clients, are played when they arrive. Then
+// it compares both replies.
 //
-// It normalises allowed differences: ids that the server chooses, times, and which of several waiting workers gets which job.
-// Some requests are not played and count as unknown: requests about jobs from before the comparison, waits that ended without a
-// job, and reports about the whole server.
+// It normalises allowed differences: ids that the server chooses, times, and which of several waiting workers gets
+// which job. Some requests are not played and count as unknown: requests about jobs from before the comparison, waits
+// that ended without a job, and reports about the whole server.
 //
 // The comparison never disturbs clients. Its queue is bounded. If the queue is full or the second server is lost, the
 // comparison ends with a reason, and the proxy continues.

@@ -65,7 +65,7 @@ type usedKeys struct {
 
 // docName is the name of the document of a key.
 func (u *usedKey) docName() string {
-	return fmt.Sprintf("%s%x/%016x", keyDocs, u.hash, uint64(u.at)) //nolint:gosec // not negative
+	return fmt.Sprintf("%s%x/%016x", keyDocs, u.hash, uint64(u.at))
 }
 
 // parseKeyDoc reads a stored key.

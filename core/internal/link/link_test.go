@@ -315,7 +315,7 @@ func TestSearchForACycleFindsWhatAnUnlimitedSearchFinds(t *testing.T) {
 	t.Parallel()
 	cycles := 0
 	for seed := range uint64(30) {
-		f, random := setup(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+		f, random := setup(t), rand.New(rand.NewPCG(seed, 1))
 		const jobs = 60
 		f.linked(jobs, random)
 		f.check()

@@ -259,7 +259,7 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 // unregistered ends the registration of a client.
 func (m *Machine) unregistered(a ability) {
 	q := m.queues[a.queue]
-	q.workers -= int32(a.times) //nolint:gosec // registrations of one client
+	q.workers -= int32(a.times)
 	q.able--
 	m.dropIdle(a.queue) // it may have been purged while it had workers
 }

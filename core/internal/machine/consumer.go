@@ -63,7 +63,7 @@ func (x *consumers) add(name string) *consumer {
 		k.number, x.free = x.free[n-1], x.free[:n-1]
 		x.all[k.number] = k
 	} else {
-		k.number = uint32(len(x.all)) //nolint:gosec // a number of workers
+		k.number = uint32(len(x.all))
 		x.all = append(x.all, k)
 	}
 	if name != "" {
