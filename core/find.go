@@ -125,8 +125,8 @@ type Find struct {
 	WithCount bool
 
 	// WithFailures is a maximum number of groups. If it is not zero, the matching retrying and dead jobs are counted by
-	// failure group and type, largest groups first. A filter with conditions other than states and queues gets no such
-	// counts.
+	// failure group and type, largest groups first. A filter with conditions other than states, queues, a failure group
+	// and types gets no such counts.
 	WithFailures int
 }
 
@@ -134,7 +134,14 @@ type Find struct {
 type FailureCount struct {
 	Group, Type string
 	Jobs        int
+
+	// Those of the jobs that died in each of the last DiedHours clock hours (UTC), the current hour last; nil if none
+	// is dead.
+	Died []int
 }
+
+// DiedHours is the number of hours in FailureCount.Died.
+const DiedHours = 24
 
 // TagOf implements Op.
 func (o *Find) TagOf() uint64 { return o.Tag }

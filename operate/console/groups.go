@@ -18,24 +18,32 @@ import (
 const (
 	groupLook = 1000
 	maxGroups = 12
+	allGroups = 300 // after a request for all of them
 )
+
+// groupLimit is the number of groups that the page shows.
+func (r *request) groupLimit() int {
+	if r.query.Get("groups") == "all" {
+		return allGroups
+	}
+	return maxGroups
+}
 
 // jobGroup is a group of failed jobs with the same failure group and type.
 type jobGroup struct {
 	groupSeen
 	Error, Type, Message string
 	N                    int
+	died                 []int // deaths in each of the last hours; nil: not known, or none
 	URL                  template.URL
 	Filter               string // filter for exactly these jobs; empty: no such filter exists
 }
 
 // setGroups counts the jobs by failure group and type. counts are the broker's counts, nil if it has none for the filter.
 func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []service.FailureCount) error {
-	if counts == nil && d.Exact && filter.FailureGroup != "" && len(filter.Types) == 1 { // the list is one of the groups
-		counts = []service.FailureCount{{Group: service.FilterName(filter.FailureGroup), Type: filter.Types[0], Jobs: d.Count}}
-	}
 	groups := groupsOf(counts)
 	d.GroupsExact = counts != nil
+	d.Sparks = counts != nil && slices.Equal(d.States, []string{"dead"})
 	if !d.GroupsExact {
 		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]], TimeLimit: searchLimit})
 		if err != nil {
@@ -43,10 +51,14 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 		}
 		groups, d.GroupsSeen, d.GroupsExact = groupFailures(list.Jobs), len(list.Jobs), list.Cursor == ""
 	}
-	d.Groups = groups[:min(len(groups), maxGroups)]
-	d.GroupsMore = len(groups) > maxGroups
+	d.Groups = groups[:min(len(groups), r.groupLimit())]
+	d.GroupsMore = len(groups) > len(d.Groups)
 	here := maps.Clone(r.query)
 	here.Del("cursor")
+	if d.GroupsMore && len(d.Groups) < allGroups {
+		d.AllGroups = with(here, "groups", "all")
+	}
+	here.Del("groups")
 	for i := range d.Groups {
 		g := &d.Groups[i]
 		g.URL = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type)
@@ -96,7 +108,7 @@ var latestFailures = map[string]string{"dead": "-died", "retrying": "-due"}
 func groupsOf(counts []service.FailureCount) []jobGroup {
 	groups := make([]jobGroup, len(counts))
 	for i, c := range counts {
-		groups[i] = jobGroup{Error: c.Group, Type: c.Type, N: c.Jobs}
+		groups[i] = jobGroup{Error: c.Group, Type: c.Type, N: c.Jobs, died: c.Died}
 	}
 	return groups
 }

@@ -11,18 +11,11 @@ import (
 	"broker/operate/service"
 )
 
-// Numbers of the latest failures that are read for their messages, and of one day for the spark lines.
-const (
-	messageLook = 300
-	dayLook     = 500
-)
+// messageLook is the number of the latest failures that are read for their messages.
+const messageLook = 300
 
-// seenSpan is the time that the spark line of a group covers, and seenSteps its number of points. A group that began within it is
-// new.
-const (
-	seenSpan  = 24 * time.Hour
-	seenSteps = 24
-)
+// seenSpan is the time within which a group has begun that is marked as new.
+const seenSpan = 24 * time.Hour
 
 // varying matches the parts of a message that differ between failures of the same kind: ids, addresses, numbers.
 var varying = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` + // a UUID
@@ -119,72 +112,22 @@ func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 		if g.Last, err = r.edge(only, "-died"); err != nil {
 			return err
 		}
+		g.Spark = deathLine(g.died)
 		g.New = g.First != nil && now.Sub(*g.First) < seenSpan && now.Sub(*first) >= seenSpan
-	}
-	return r.setSparks(d, filter, now)
-}
-
-// setSparks draws the hours of the last day in which the jobs of each group died.
-func (r *request) setSparks(d *jobsData, filter service.JobFilter, now time.Time) error {
-	if given(r.query, "died_from") != nil || given(r.query, "died_to") != nil {
-		return nil // a part of the day
-	}
-	var hours [seenSteps]service.JobFilter
-	var died [seenSteps]int
-	all := 0
-	for i := range hours {
-		hours[i] = filter
-		hours[i].DiedFrom, hours[i].DiedTo = now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i)), now.Add(-seenSpan/seenSteps*time.Duration(seenSteps-i-1))
-		if i == seenSteps-1 {
-			hours[i].DiedTo = time.Time{} // clocks differ a little
-		}
-		list, err := r.service.Jobs(r.Context(), r.caller, hours[i], service.JobPage{Limit: 1, Sort: "-died", Brief: true, Count: true})
-		if err != nil || !list.CountExact {
-			return err // how many died is not known
-		}
-		died[i] = list.Count
-		all += list.Count
-	}
-	steps := map[groupKey][]float64{}
-	for i, n := range died {
-		if n == 0 {
-			continue
-		}
-		look := n
-		if all > dayLook {
-			look = max(dayLook*n/all, 1)
-		}
-		list, err := r.service.Jobs(r.Context(), r.caller, hours[i], service.JobPage{Limit: look, Sort: "-died", Brief: true})
-		if err != nil {
-			return err
-		}
-		for k := range list.Jobs {
-			key := groupKey{list.Jobs[k].FailureGroup, list.Jobs[k].Type}
-			if steps[key] == nil {
-				steps[key] = make([]float64, seenSteps)
-			}
-			steps[key][i] += float64(n) / float64(len(list.Jobs))
-		}
-	}
-	d.Sparks = true
-	for i := range d.Groups {
-		g := &d.Groups[i]
-		line := steps[groupKey{g.Error, g.Type}]
-		if first := hourOf(g.First, now); first >= 0 && first == hourOf(g.Last, now) { // all of them, whichever were read
-			line = make([]float64, seenSteps)
-			line[first] = float64(g.N)
-		}
-		g.Spark = spark(line, "bad")
 	}
 	return nil
 }
 
-// hourOf is the step of a spark line in which something happened; negative: in none.
-func hourOf(at *time.Time, now time.Time) int {
-	if at == nil || now.Sub(*at) >= seenSpan {
-		return -1
+// deathLine draws the deaths of each hour.
+func deathLine(died []int) template.HTML {
+	if slices.Max(append(died, 0)) == 0 {
+		return ""
 	}
-	return min(seenSteps-1-int(now.Sub(*at)/(seenSpan/seenSteps)), seenSteps-1)
+	values := make([]float64, len(died))
+	for i, n := range died {
+		values[i] = float64(n)
+	}
+	return spark(values, "bad")
 }
 
 // edge returns the time at which the first or the last job of a filter died.

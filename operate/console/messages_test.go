@@ -64,3 +64,77 @@ func TestGroupsOfFailuresSayWhenTheyBegan(t *testing.T) {
 		t.Error("a group that began yesterday is marked as new")
 	}
 }
+
+// TestDeathsOfEachHourAreExact has a class with one peak and a flat one, more jobs together than a page can read.
+func TestDeathsOfEachHourAreExact(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.advance(30 * time.Minute)
+	flat, peak := make([]int, 24), make([]int, 24)
+	f.dies("Flat", "too old to be counted")
+	f.dies("Peak", "too old to be counted")
+	f.advance(12 * time.Hour)
+	for hour := range 24 {
+		f.advance(time.Hour)
+		flat[hour] = 5
+		if hour == 7 {
+			peak[hour] = 700
+		}
+		for range flat[hour] {
+			f.dies("Flat", "slow")
+		}
+		for range peak[hour] {
+			f.dies("Peak", "database is down")
+		}
+	}
+	dead, page := service.JobFilter{States: []string{"dead"}}, service.JobPage{Limit: 1000, Failures: 9}
+	list, err := f.service.Jobs(t.Context(), f.caller, dead, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []service.FailureCount{
+		{Group: "Peak", Type: "mail", Jobs: 701, Died: peak}, {Group: "Flat", Type: "mail", Jobs: 121, Died: flat},
+	}
+	if got := fmt.Sprint(list.Failures); got != fmt.Sprint(want) {
+		t.Errorf("counted %s, want %v", got, want)
+	}
+	first := f.get("/dead")
+	f.wants(first, string(deathLine(flat)))
+	f.wants(first, string(deathLine(peak)))
+	f.wants(f.get("/dead?failure_group=Flat&type=mail"), string(deathLine(flat)))
+	if again := f.get("/dead"); strings.Count(again, string(deathLine(flat))) != 1 {
+		t.Error("a reload shows another line")
+	}
+
+	peaks, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{FailureGroup: "Peak"}, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range peaks.Jobs {
+		remove := service.Action{Action: service.ActionDelete}
+		if err := f.service.Act(t.Context(), f.caller, j.ID, remove, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err = f.service.Jobs(t.Context(), f.caller, dead, page)
+	if got := fmt.Sprint(list.Failures); err != nil || got != fmt.Sprint(want[1:]) {
+		t.Errorf("after the removal of a class: counted %s, %v", got, err)
+	}
+}
+
+func TestAllGroupsCanBeShown(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for i := range 14 {
+		for range 15 - i {
+			f.dies(fmt.Sprint("Error", i), "no")
+		}
+	}
+	page := f.get("/dead")
+	f.wants(page, "the 12 largest")
+	_, link, _ := strings.Cut(page, `<a href="dead?groups=all`)
+	if link == "" || strings.Contains(page, ">Error13</a>") {
+		t.Fatal("the page has no link to all groups, or shows all of them")
+	}
+	f.wants(f.get("/dead?groups=all"), ">Error13</a>")
+}

@@ -116,8 +116,9 @@ type jobsData struct {
 	Groups               []jobGroup
 	GroupsSeen           int
 	GroupsExact          bool
-	GroupsMore           bool // there are more groups than shown
-	Sparks               bool // the groups have spark lines
+	GroupsMore           bool         // there are more groups than shown
+	AllGroups            template.URL // the page with all groups
+	Sparks               bool         // the groups have spark lines
 	Spans                []timeSpan
 	SpansTitle           string
 	SpansMost            int
@@ -231,7 +232,7 @@ func (r *request) searched() (url.Values, []problem) {
 func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
 	grouped := d.Fixed && page.Cursor == "" && (p.state == "dead" || p.state == "retrying")
 	if grouped {
-		page.Failures = maxGroups + 1
+		page.Failures = r.groupLimit() + 1
 	}
 	page.TimeLimit = searchLimit
 	list, err := r.service.Jobs(r.Context(), r.caller, filter, page)

@@ -37,6 +37,8 @@ type jobList struct {
 
 	Count      *int  `json:"count,omitempty" doc:"number of matching jobs, with count"`
 	CountExact *bool `json:"count_exact,omitempty" doc:"false: there are more than count"`
+
+	Groups []service.FailureCount `json:"groups,omitempty" doc:"failed jobs by failure group and type"`
 }
 
 type jobOutput struct {
@@ -97,14 +99,18 @@ func (s *Server) listJobs(ctx context.Context, in *struct {
 	FilterQuery
 	Sort  string `query:"sort" doc:"created, queue (the order of hand-out), due, leased, died or finished; with - in front the reverse order" example:"-created"`
 	Count bool   `query:"count" doc:"count all jobs that match"`
+
+	Groups int `query:"groups" minimum:"0" maximum:"1000" doc:"most groups to count failed jobs by"`
 },
 ) (*output[jobList], error) {
 	f, err := in.filter(s.service().Now().Time())
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.service().Jobs(ctx, callerOf(ctx), f, service.JobPage{Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Count: in.Count})
-	out := jobList{Jobs: l.Jobs, Cursor: l.Cursor}
+	l, err := s.service().Jobs(ctx, callerOf(ctx), f, service.JobPage{
+		Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Count: in.Count, Failures: in.Groups,
+	})
+	out := jobList{Jobs: l.Jobs, Cursor: l.Cursor, Groups: l.Failures}
 	if in.Count {
 		out.Count, out.CountExact = &l.Count, &l.CountExact
 	}

@@ -109,12 +109,6 @@ func FilterValue(name string) string {
 	return name
 }
 
-// FilterName is the reverse of FilterValue.
-func FilterName(value string) string {
-	name, _ := nameOrNone(value)
-	return name
-}
-
 func rangeOf(from, to time.Time) core.Range {
 	return core.Range{From: core.InstantOf(from), To: core.InstantOf(to)}
 }
@@ -164,15 +158,17 @@ type JobList struct {
 	Cursor     string // empty on the last page
 	Count      int
 	CountExact bool
-	Failures   []FailureCount // nil: not requested, or the filter has other conditions than states and queues
+	Failures   []FailureCount // nil: not requested, or not counted for this filter; see core.Find
 
 	Looked int // number of jobs read for this page, if the filter has no index
 }
 
 // FailureCount is the number of jobs with a failure group and type.
 type FailureCount struct {
-	Group, Type string // Group is empty: without one
-	Jobs        int
+	Group string `json:"failure_group" doc:"empty: none"`
+	Type  string `json:"type"`
+	Jobs  int    `json:"jobs"`
+	Died  []int  `json:"died_per_hour,omitempty" doc:"deaths in each of the last 24 clock hours (UTC)"`
 }
 
 // searchFor limits the search for a page of jobs. A filter without an index that matches few of many millions of jobs takes
@@ -219,7 +215,8 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 		if p.Failures > 0 && r.Failures != nil {
 			list.Failures, p.Failures = []FailureCount{}, 0
 			for _, f := range r.Failures {
-				list.Failures = append(list.Failures, FailureCount{Group: text(f.Group), Type: text(f.Type), Jobs: f.Jobs})
+				count := FailureCount{Group: text(f.Group), Type: text(f.Type), Jobs: f.Jobs, Died: f.Died}
+				list.Failures = append(list.Failures, count)
 			}
 		}
 		list.Looked += r.Looked

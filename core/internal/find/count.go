@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/table"
 )
 
 // Count is the number of matching jobs, or a lower bound if it is not exact.
@@ -111,49 +112,83 @@ func (s *Search) countedSpan() (n int, known bool) {
 	return n, true
 }
 
-// countedFailures returns the number of matches of a filter for retrying or dead jobs that names a failure group, types or both, and perhaps
-// queues.
-func (s *Search) countedFailures() (n int, known bool) {
+// CountsFailures reports whether the filter names only states, queues, a failure group and types, so that retrying and
+// dead jobs are counted by failure group and type.
+func (s *Search) CountsFailures() bool {
 	f := *s.f
 	f.Types = nil
+	return f.OnlyGroup() && len(s.table.Groups.Counts) <= max(s.effort.Look, 1<<16)
+}
+
+// countedFailures returns the number of matches of a filter for retrying or dead jobs that names a failure group,
+// types or both, and perhaps queues.
+func (s *Search) countedFailures() (n int, known bool) {
 	counts := s.table.Groups.Counts
-	if s.plain || !f.OnlyGroup() || s.states&^setOf([]core.State{core.Retrying, core.Dead}) != 0 || len(counts) > s.effort.Look {
+	if s.plain || !s.CountsFailures() || s.states&^setOf([]core.State{core.Retrying, core.Dead}) != 0 {
 		return 0, false
 	}
 	for key, jobs := range counts {
-		ofGroup := (s.group == 0 || key.Group == s.group) && (!f.NoFailureGroup || key.Group == 0)
-		ofType := s.kinds == nil || key.Kind != 0 && s.kinds[key.Kind] || key.Kind == 0 && s.named[key.Queue]
-		if ofGroup && ofType && s.states.has(key.State) && s.hasQueue(key.Queue) {
+		if s.hasFailure(key) {
 			n += jobs
 		}
 	}
 	return n, true
 }
 
+// hasFailure reports whether jobs that are counted by a key match.
+func (s *Search) hasFailure(key table.FailureKey) bool {
+	ofGroup := (s.group == 0 || key.Group == s.group) && (!s.f.NoFailureGroup || key.Group == 0)
+	ofType := s.kinds == nil || key.Kind != 0 && s.kinds[key.Kind] || key.Kind == 0 && s.named[key.Queue]
+	return !s.never && ofGroup && ofType && s.states.has(key.State) && s.hasQueue(key.Queue)
+}
+
+// failureName is what jobs of a core.FailureCount have in common.
+type failureName struct{ group, kind, queue uint32 } // queue: if its name is the type
+
+func failureNameOf(key table.FailureKey) failureName {
+	of := failureName{group: key.Group, kind: key.Kind}
+	if key.Kind == 0 {
+		of.queue = key.Queue
+	}
+	return of
+}
+
 // Failures returns the largest counts of matching jobs by failure group and type.
 func (s *Search) Failures(limit int) []core.FailureCount {
-	type name struct{ group, kind, queue uint32 } // queue: if its name is the type
-	sums := map[name]int{}
-	for key, n := range s.table.Groups.Counts {
-		if !s.states.has(key.State) || !s.hasQueue(key.Queue) {
-			continue
-		}
-		of := name{group: key.Group, kind: key.Kind}
-		if key.Kind == 0 {
-			of.queue = key.Queue
-		}
-		sums[of] += n
+	type group struct {
+		failureName
+		core.FailureCount
 	}
-	all := make([]core.FailureCount, 0, len(sums))
+	sums := map[failureName]int{}
+	for key, n := range s.table.Groups.Counts {
+		if s.hasFailure(key) {
+			sums[failureNameOf(key)] += n
+		}
+	}
+	all := make([]group, 0, len(sums))
 	for of, n := range sums {
 		typ := s.table.Types.NameOf(of.kind)
 		if of.kind == 0 {
 			typ = s.table.QueueAt(of.queue).Name
 		}
-		all = append(all, core.FailureCount{Group: s.table.Groups.Names.NameOf(of.group), Type: typ, Jobs: n})
+		name := s.table.Groups.Names.NameOf(of.group)
+		all = append(all, group{of, core.FailureCount{Group: name, Type: typ, Jobs: n}})
 	}
-	slices.SortFunc(all, func(a, b core.FailureCount) int {
+	slices.SortFunc(all, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Group, b.Group), strings.Compare(a.Type, b.Type))
 	})
-	return all[:min(len(all), limit)]
+	all = all[:min(len(all), limit)]
+	counts, place := make([]core.FailureCount, len(all)), make(map[failureName]int, len(all))
+	for i := range all {
+		counts[i], place[all[i].failureName] = all[i].FailureCount, i
+	}
+	for key, deaths := range s.table.Groups.Deaths {
+		if i, shown := place[failureNameOf(key)]; shown && s.hasFailure(key) {
+			if counts[i].Died == nil {
+				counts[i].Died = make([]int, core.DiedHours)
+			}
+			deaths.AddTo(counts[i].Died, s.table.Now)
+		}
+	}
+	return counts
 }

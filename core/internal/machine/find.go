@@ -33,7 +33,7 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 	if op.WithCount {
 		r.Count, r.CountExact = s.Count()
 	}
-	if op.WithFailures > 0 && s.IsPlain() {
+	if op.WithFailures > 0 && s.CountsFailures() {
 		r.Failures = s.Failures(op.WithFailures)
 	}
 	if op.Brief {

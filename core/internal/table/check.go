@@ -21,14 +21,16 @@ type Check struct {
 	workers  map[uint32]int                        // leases, by number of the worker's name
 	tags     map[uint32]int                        // jobs, by number of the tag
 	groups   map[uint32]int                        // retrying and dead jobs, by number of the failure group
-	failures map[failureKey]int                    // all retrying and dead jobs
+	deaths   map[FailureKey]*Deaths
+	failures map[FailureKey]int // all retrying and dead jobs
 }
 
 // NewCheck starts a check, which calls fail for each violation.
 func (t *Table) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{
 		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{}, workers: map[uint32]int{},
-		tags: map[uint32]int{}, groups: map[uint32]int{}, failures: map[failureKey]int{},
+		tags: map[uint32]int{}, groups: map[uint32]int{}, failures: map[FailureKey]int{},
+		deaths: map[FailureKey]*Deaths{},
 	}
 }
 
@@ -171,7 +173,14 @@ func (c *Check) indexed(e *Entry) {
 	if e.State != core.Retrying && e.State != core.Dead {
 		return
 	}
-	c.failures[failureKey{e.State, e.Holder, e.Kind, e.Queue}]++
+	key := FailureKey{e.State, e.Holder, e.Kind, e.Queue}
+	c.failures[key]++
+	if e.State == core.Dead {
+		if c.deaths[key] == nil {
+			c.deaths[key] = &Deaths{}
+		}
+		c.deaths[key].add(e.ListedAt(), 1)
+	}
 	if e.Holder != 0 {
 		c.groups[e.Holder]++
 	}
@@ -309,6 +318,10 @@ func (c *Check) nameLists() {
 	c.names("type", &t.Types, c.types)
 	c.names("failure group", &t.Groups.Names, c.groups)
 	c.names("tag", &t.Tags.Names, c.tags)
+	same := func(a, b *Deaths) bool { return slices.Equal(a.hours, b.hours) }
+	if !maps.EqualFunc(c.deaths, t.Groups.Deaths, same) {
+		c.fail("deaths are counted as %v, want %v", t.Groups.Deaths, c.deaths)
+	}
 	if !maps.Equal(c.failures, t.Groups.Counts) {
 		c.fail("failures are counted as %v, want %v", t.Groups.Counts, c.failures)
 	}

@@ -2,6 +2,8 @@ package table
 
 import (
 	"cmp"
+	"slices"
+	"time"
 
 	"broker/core"
 	"broker/core/internal/queue"
@@ -13,11 +15,53 @@ type groupIndex struct {
 	Names NameTable
 	Jobs  []queue.List // by number, in the order of Seq
 
-	Counts map[failureKey]int // of listed jobs; only jobs that fail or are killed cost time here
+	Counts map[FailureKey]int // of listed jobs; only jobs that fail or are killed cost time here
+	Deaths map[FailureKey]*Deaths
 }
 
-// failureKey is the key by which retrying and dead jobs are counted.
-type failureKey struct {
+// Deaths counts the listed dead jobs with one key by the clock hour of their death, the oldest hour first.
+type Deaths struct{ hours []hourCount }
+
+// hourCount is a number of jobs, at least 1, that died in an hour.
+type hourCount struct {
+	hour int64
+	jobs int
+}
+
+// hourOf is the number of the clock hour of an instant.
+func hourOf(at core.Instant) int64 { return int64(at) / int64(core.Instant(0).Add(time.Hour)) }
+
+// add adds n to the count of the hour of an instant.
+func (d *Deaths) add(at core.Instant, n int) {
+	hour := hourOf(at)
+	i, found := len(d.hours)-1, false
+	if found = i >= 0 && d.hours[i].hour == hour; !found { // usually the last one
+		byHour := func(x hourCount, h int64) int { return cmp.Compare(x.hour, h) }
+		i, found = slices.BinarySearchFunc(d.hours, hour, byHour)
+	}
+	if !found {
+		d.hours = slices.Insert(d.hours, i, hourCount{hour: hour})
+	}
+	if d.hours[i].jobs += n; d.hours[i].jobs == 0 {
+		d.hours = slices.Delete(d.hours, i, i+1)
+	}
+}
+
+// AddTo adds the counts of the last hours to sums, whose last element stands for the hour of now. Jobs that died later
+// than now, before the clock was set back, count in the last hour.
+func (d *Deaths) AddTo(sums []int, now core.Instant) {
+	last := len(sums) - 1
+	for i := len(d.hours) - 1; i >= 0; i-- {
+		at := last - int(hourOf(now)-d.hours[i].hour)
+		if at < 0 {
+			return
+		}
+		sums[min(at, last)] += d.hours[i].jobs
+	}
+}
+
+// FailureKey is the key by which retrying and dead jobs are counted.
+type FailureKey struct {
 	State              core.State
 	Group, Kind, Queue uint32
 }
@@ -28,9 +72,20 @@ func (t *Table) CountFailure(e *Entry, n int) {
 	if !e.Has(Listed) || e.State != core.Retrying && e.State != core.Dead {
 		return
 	}
-	key := failureKey{e.State, e.Holder, e.Kind, e.Queue}
+	key := FailureKey{e.State, e.Holder, e.Kind, e.Queue}
 	if t.Groups.Counts[key] += n; t.Groups.Counts[key] == 0 {
 		delete(t.Groups.Counts, key)
+	}
+	if e.State != core.Dead {
+		return
+	}
+	d := t.Groups.Deaths[key]
+	if d == nil {
+		d = &Deaths{}
+		t.Groups.Deaths[key] = d
+	}
+	if d.add(e.ListedAt(), n); len(d.hours) == 0 {
+		delete(t.Groups.Deaths, key)
 	}
 }
 

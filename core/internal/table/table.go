@@ -117,7 +117,7 @@ func New(o Options) *Table {
 	}
 	t.byName = t.nameBefore
 	t.Workers, t.Types, t.Groups.Names = newNameTable(), newNameTable(), newNameTable()
-	t.Groups.Counts = map[failureKey]int{}
+	t.Groups.Counts, t.Groups.Deaths = map[FailureKey]int{}, map[FailureKey]*Deaths{}
 	return t
 }
 
