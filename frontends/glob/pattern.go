@@ -2,28 +2,36 @@ package glob
 
 import "fmt"
 
-// maxPattern bounds compiled patterns, in bytes: the time that a match takes grows with their length.
+// maxPattern bounds the patterns of Compile, in bytes: the time that a match takes grows with their length.
 const maxPattern = 256
+
+// maxWords bounds the sets of states of patterns.
+const maxWords = 1024/64 + 1
 
 // Pattern is a compiled pattern.
 //
 // Matching runs a nondeterministic automaton on a bit set: bit i says that the text so far matches the first i items of
 // the pattern. Each byte of the text costs a few instructions per word of the set. There is no backtracking.
 type Pattern struct {
-	items int         // items of the pattern, without stars
-	next  [256]states // by byte: the states whose next item matches it
-	stars states      // the states before a star, where any byte is allowed
+	items int      // items of the pattern, without stars
+	words int      // of a set; a pattern has one state more than items
+	next  []uint64 // by byte, a set each: the states whose next item matches it
+	stars []uint64 // the states before a star, where any byte is allowed
 }
-
-// states is a set of states. A pattern has one state more than items.
-type states [maxPattern/64 + 1]uint64
 
 // Compile compiles a pattern. The error is sent to the client.
 func Compile(pattern string) (*Pattern, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
 	}
-	p := new(Pattern)
+	return CompileLong(pattern), nil
+}
+
+// CompileLong is Compile for a pattern that the caller has bounded to 1,024 bytes. The result takes 32 bytes of
+// memory for each byte.
+func CompileLong(pattern string) *Pattern {
+	words := len(pattern)/64 + 1
+	p := &Pattern{words: words, next: make([]uint64, 256*words), stars: make([]uint64, words)}
 	for pattern != "" {
 		word, bit := p.items/64, uint64(1)<<(p.items%64)
 		if pattern[0] == '*' {
@@ -32,29 +40,36 @@ func Compile(pattern string) (*Pattern, error) {
 			continue
 		}
 		length := 0
-		for c := range p.next {
+		for c := range 256 {
 			n, ok := item(pattern, byte(c))
 			if length = n; ok {
-				p.next[c][word] |= bit
+				p.next[c*words+word] |= bit
 			}
 		}
 		p.items++
 		pattern = pattern[length:]
 	}
-	return p, nil
+	return p
 }
 
 // Match reports whether the pattern matches all of text.
-func (p *Pattern) Match(text []byte) bool {
-	var now states
-	now[0] = 1
+func (p *Pattern) Match(text []byte) bool { return match(p, text) }
+
+// MatchString is Match for a string.
+func (p *Pattern) MatchString(text string) bool { return match(p, text) }
+
+func match[T []byte | string](p *Pattern, text T) bool {
+	var states [maxWords]uint64
+	states[0] = 1
 	last := p.items / 64
-	for _, c := range text {
-		next := &p.next[c]
+	now, stars := states[:last+1], p.stars[:last+1]
+	for i := range len(text) {
+		at := int(text[i]) * p.words
+		next := p.next[at : at+last+1]
 		var carry, any uint64
-		for w := range last + 1 {
+		for w := range now {
 			moved := now[w] & next[w]
-			now[w] = now[w]&p.stars[w] | moved<<1 | carry
+			now[w] = now[w]&stars[w] | moved<<1 | carry
 			carry = moved >> 63
 			any |= now[w]
 		}

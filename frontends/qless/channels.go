@@ -11,6 +11,7 @@ func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 func psubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	s.Subscriber.Holder = s.Holder()
 	return s.front.messages.SubscribePatterns(&s.Subscriber, b, args[1:]), 0
 }
 

@@ -102,6 +102,11 @@ func (c *Connection) Dismiss(text string) {
 	c.HangUp()
 }
 
+// Holder is whose share of pools the client uses now.
+func (c *Connection) Holder() access.Holder {
+	return access.HolderOf(access.PrincipalOf(c.server.Broker, c.Client), c.address())
+}
+
 // Reset ends subscriptions, logs the client out and forgets its name.
 func (c *Connection) Reset() {
 	c.server.Messages.Leave(&c.Subscriber)

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
-	"broker/frontends/glob"
+	"broker/frontends/access"
 )
 
 // subscriberBytes limits the messages that wait for one subscriber. Further messages are dropped and counted.
@@ -20,8 +20,7 @@ const (
 	MaxSubscriptions     = 10_000
 	MaxSubscriptionBytes = 1 << 20
 
-	// MaxPattern is the length of a pattern, and of a channel that patterns are compared with: that takes as long as the product of
-	// both, and everybody waits.
+	// MaxPattern is the length of a pattern, and of a channel that patterns are compared with.
 	MaxPattern = 1 << 10
 )
 
@@ -30,14 +29,14 @@ const (
 type Hub struct {
 	mu       sync.Mutex // guards the fields below and the waiting messages of subscribers
 	channels map[string]map[*Subscriber]bool
-	patterns map[string]map[*Subscriber]bool
-	inOrder  []string // the patterns, in byte order
+	patterns patternIndex
 	dropped  uint64
 }
 
 // Subscriber is a connection as the hub knows it.
 type Subscriber struct {
-	Wake func() // called when messages wait
+	Wake   func()        // called when messages wait
+	Holder access.Holder // of the patterns that it subscribes to; set before SubscribePatterns
 
 	channels nameSet // used on the session's own loop
 	patterns nameSet
@@ -100,14 +99,11 @@ func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 	if len(channel) > MaxPattern {
 		return n
 	}
-	for _, pattern := range h.inOrder {
-		if !glob.Match(pattern, channel) {
-			continue
-		}
+	for _, p := range h.patterns.match(channel) {
 		b := redcon.AppendBulkString(redcon.AppendArray(nil, 4), "pmessage")
-		b = redcon.AppendBulkString(redcon.AppendBulkString(b, pattern), channel)
+		b = redcon.AppendBulkString(redcon.AppendBulkString(b, p.text), channel)
 		b = redcon.AppendBulkString(b, payload)
-		for s := range h.patterns[pattern] {
+		for s := range p.listeners {
 			n++
 			h.queue(s, b, commit)
 		}
@@ -168,6 +164,14 @@ func (h *Hub) add(s *Subscriber, b []byte, word string, names []string) []byte {
 	if s.Count()+len(names) > MaxSubscriptions || bytes > MaxSubscriptionBytes {
 		return redcon.AppendError(b, "ERR too many subscriptions")
 	}
+	if word[0] == 'p' {
+		h.mu.Lock()
+		err := h.patterns.take(s.Holder, names)
+		h.mu.Unlock()
+		if err != nil {
+			return redcon.AppendError(b, noWildSteps+err.Error())
+		}
+	}
 	return h.change(s, b, word, names, true)
 }
 
@@ -197,33 +201,14 @@ func (h *Hub) drop(s *Subscriber, b []byte, word string, names []string, own *na
 func (h *Hub) change(s *Subscriber, b []byte, word string, names []string, on bool) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.channels == nil {
-		h.channels, h.patterns = map[string]map[*Subscriber]bool{}, map[string]map[*Subscriber]bool{}
-	}
-	patterns := word[0] == 'p'
-	index, own := h.channels, &s.channels
-	if patterns {
-		index, own = h.patterns, &s.patterns
+	own, set := &s.channels, h.setChannel
+	if word[0] == 'p' {
+		own, set = &s.patterns, h.patterns.set
 	}
 	for _, name := range names {
-		if on {
-			if index[name] == nil {
-				index[name] = map[*Subscriber]bool{}
-				if patterns {
-					h.order(name, true)
-				}
-			}
-			index[name][s] = true
+		if set(s, name, on); on {
 			own.add(name)
 		} else {
-			if listeners := index[name]; listeners != nil {
-				if delete(listeners, s); len(listeners) == 0 {
-					delete(index, name)
-					if patterns {
-						h.order(name, false)
-					}
-				}
-			}
 			own.remove(name)
 		}
 		b = redcon.AppendBulkString(redcon.AppendArray(b, 3), word)
@@ -232,14 +217,23 @@ func (h *Hub) change(s *Subscriber, b []byte, word string, names []string, on bo
 	return b
 }
 
-// order adds a pattern to the ordered list, or removes it.
-func (h *Hub) order(pattern string, add bool) {
-	at, _ := slices.BinarySearch(h.inOrder, pattern)
-	if add {
-		h.inOrder = slices.Insert(h.inOrder, at, pattern)
-	} else {
-		h.inOrder = slices.Delete(h.inOrder, at, at+1)
+// setChannel adds a client to those of a channel, or removes it.
+func (h *Hub) setChannel(s *Subscriber, name string, on bool) {
+	listeners := h.channels[name]
+	switch {
+	case !on:
+		if delete(listeners, s); len(listeners) == 0 {
+			delete(h.channels, name)
+		}
+		return
+	case h.channels == nil:
+		h.channels = map[string]map[*Subscriber]bool{}
+		fallthrough
+	case listeners == nil:
+		listeners = map[*Subscriber]bool{}
+		h.channels[name] = listeners
 	}
+	listeners[s] = true
 }
 
 // Count is the number of subscriptions of a client. It is used on the session's own loop.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"broker/frontends/access"
 )
 
 // The hub and the list of each client stay consistent as clients subscribe and leave.
@@ -21,12 +23,9 @@ func TestHubForgetsClientsThatLeft(t *testing.T) {
 	h.SubscribePatterns(leaver, nil, names)
 	h.SubscribePatterns(stayer, nil, []string{"n1*", "n7"})
 	h.UnsubscribePatterns(leaver, nil, names[:10])
-	if !slices.IsSorted(h.inOrder) || len(h.inOrder) != len(h.patterns) {
-		t.Errorf("%d patterns are in order, of %d", len(h.inOrder), len(h.patterns))
-	}
 	h.Leave(leaver)
-	if !slices.Equal(h.inOrder, []string{"n1*", "n7"}) || len(h.channels) != 0 || leaver.Count() != 0 {
-		t.Errorf("left: %q and %d channels", h.inOrder, len(h.channels))
+	if len(h.patterns.all) != 2 || len(h.patterns.prefixes) != 2 || len(h.channels) != 0 || leaver.Count() != 0 {
+		t.Errorf("left: %d patterns and %d channels", len(h.patterns.all), len(h.channels))
 	}
 	if n := h.Publish("n12", "x", 0); n != 1 || len(h.Take(stayer)) != 1 || len(h.Take(leaver)) != 0 {
 		t.Errorf("%d subscribers", n)
@@ -69,5 +68,89 @@ func TestLongPatternsAreRefused(t *testing.T) {
 	}
 	if took := time.Since(begin); took > 5*time.Second { //nolint:forbidigo // as above
 		t.Errorf("publishing took %v", took)
+	}
+}
+
+// TestPatternsOfAllClientsHaveOneBudget subscribes to as many expensive patterns as the hub allows, and counts the
+// steps that a publication takes.
+func TestPatternsOfAllClientsHaveOneBudget(t *testing.T) {
+	t.Parallel()
+	var h Hub
+	steps := func() (n int) {
+		for _, p := range h.patterns.wild {
+			n += stepsOf(p.text)
+		}
+		return n
+	}
+	var all []*Subscriber
+	for i := range 8 {
+		s := &Subscriber{Wake: func() {}, Holder: access.NamedHolder(strconv.Itoa(i), false)}
+		all = append(all, s)
+		refused := false
+		for n := 0; !refused && n < 2_000; n++ {
+			text := "*" + strconv.Itoa(i) + strings.Repeat("a", 500) + strconv.Itoa(n)
+			b := h.SubscribePatterns(s, nil, []string{text})
+			refused = strings.Contains(string(b), noWildSteps)
+		}
+		if !refused {
+			t.Fatalf("client %d has %d patterns", i, s.Count())
+		}
+		if i == 0 && s.Count() < 20 {
+			t.Errorf("the first client gets %d patterns", s.Count())
+		}
+		if n := steps(); n > wildSteps {
+			t.Fatalf("a publication takes %d steps for each byte, the budget is %d", n, wildSteps)
+		}
+	}
+	if all[1].Count() == 0 {
+		t.Error("the first client has used the patterns of the second one")
+	}
+	names := make([]string, MaxSubscriptions-all[0].Count())
+	for i := range names {
+		names[i] = "n" + strconv.Itoa(i) + "*"
+	}
+	if b := h.SubscribePatterns(all[0], nil, names); b[0] == '-' {
+		t.Errorf("a star at the end is refused: %.80q", b)
+	}
+	for _, s := range all {
+		h.Leave(s)
+	}
+	s := &Subscriber{Wake: func() {}, Holder: access.NamedHolder("new", false)}
+	if b := h.SubscribePatterns(s, nil, []string{"?" + strings.Repeat("b", 500)}); b[0] == '-' || steps() != 8 {
+		t.Errorf("%.80q after all others have left, %d steps", b, steps())
+	}
+}
+
+func TestPublishFindsEveryPattern(t *testing.T) {
+	t.Parallel()
+	var h Hub
+	s := &Subscriber{Wake: func() {}}
+	patterns := strings.Split(`|*|a|a*|a**|ab|ab*|abc*|a?c|*c|[a]bc|a\bc|a*c*|b*|a?|*c?`, "|")
+	h.SubscribePatterns(s, nil, patterns)
+	for channel, want := range map[string]string{
+		"": "|*", "a": "*|a|a*|a**", "ab": "*|a*|a**|a?|ab|ab*", "abc": "*|*c|[a]bc|a*|a**|a*c*|a?c|ab*|abc*|a\\bc",
+	} {
+		wanted := strings.Split(want, "|")
+		slices.Sort(wanted)
+		var got []string
+		for _, p := range h.patterns.match(channel) {
+			got = append(got, p.text)
+		}
+		if !slices.Equal(got, wanted) {
+			t.Errorf("channel %q: patterns %q, want %q", channel, got, wanted)
+		}
+	}
+}
+
+// BenchmarkPublishBesidePatterns publishes on a long channel beside as many expensive patterns as the hub allows.
+func BenchmarkPublishBesidePatterns(b *testing.B) {
+	var h Hub
+	for i := range wildSteps {
+		s := &Subscriber{Wake: func() {}, Holder: access.NamedHolder("admin", true)}
+		h.SubscribePatterns(s, nil, []string{"*" + strconv.Itoa(i) + strings.Repeat("a", 500) + "b"})
+	}
+	channel := strings.Repeat("a", MaxPattern)
+	for b.Loop() {
+		h.Publish(channel, "", 0)
 	}
 }
