@@ -387,7 +387,7 @@ func (k *clusterNode) numbers() service.ClusterNumbers {
 		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Lag
 		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Reachable
 		c.DiskLow, c.Format = s.DiskLow, s.Format
-		c.Warm, c.IndexJobs, c.IndexLag = s.Warm, s.IndexJobs, s.IndexLag
+		c.Warm, c.IndexJobs, c.IndexLag, c.ClockSkew = s.Warm, s.IndexJobs, s.IndexLag, s.ClockSkew
 	}
 	return c
 }

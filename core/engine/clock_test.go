@@ -53,3 +53,46 @@ func TestLeaseKeepsItsLengthWhenTheClockIsSet(t *testing.T) {
 		})
 	}
 }
+
+// A delay keeps its length over a restart with a wall clock that is behind. With one that is ahead, the broker may
+// have been down, and the delay is over.
+func TestTimeDoesNotGoBackAtARestart(t *testing.T) {
+	t.Parallel()
+	const delay = time.Minute
+	for name, c := range map[string]struct{ set, early, late time.Duration }{
+		"an hour behind":   {-time.Hour, delay - time.Second, delay * 20 / 19},
+		"a minute behind":  {-time.Minute, delay - time.Second, delay * 20 / 19},
+		"right":            {0, delay - time.Second, delay},
+		"half the delay":   {delay / 2, delay/2 - time.Second, delay / 2},
+		"down for an hour": {time.Hour, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clk := &settableClock{Clock: coretest.NewClock()}
+			options := func(o *engine.Options) { o.Clock = clk }
+			d := setup(t, options)
+			job := &core.Job{Queue: "q", Origin: core.Workq, ReadyAt: d.Now().Add(delay)}
+			seq := d.one(d.client(core.Workq), &core.Submit{Job: job}).Seq
+			d.Flush()
+			before := d.Now()
+			d.shutdown()
+			clk.set = c.set
+			d.open(options)
+			if after := d.Now(); after < before {
+				t.Errorf("the time went back by %v", before.Sub(after))
+			}
+			state := func() core.State {
+				d.Tick()
+				return d.one(d.client(core.Workq), &core.Inspect{Ref: core.Ref{Seq: seq}}).Info.State
+			}
+			clk.Advance(c.early)
+			if s := state(); c.early > 0 && s != core.Scheduled {
+				t.Errorf("the job is %v after %v", s, c.early)
+			}
+			clk.Advance(c.late - c.early + time.Millisecond)
+			if s := state(); s != core.Ready {
+				t.Errorf("the job is %v after %v", s, c.late)
+			}
+		})
+	}
+}

@@ -93,7 +93,7 @@ func (e *Engine) groupDelay() {
 	case replicated, last < groupDelayFrom:
 		return
 	}
-	since := e.opts.Clock.Now().Sub(core.Instant(e.sizes.sealedAt.Load()))
+	since := e.time.Now().Sub(core.Instant(e.sizes.sealedAt.Load()))
 	e.gather(last, min(groupDelayPeriod-since, groupDelayPeriod), groupDelayStep) // the clock may have been set
 }
 
@@ -141,7 +141,7 @@ func (e *Engine) commitOnce() {
 		if e.stopped.Load() { // the commit hung, and its clients got errors
 			return
 		}
-		took, appended = e.opts.Clock.Now().Sub(start), true
+		took, appended = e.time.Now().Sub(start), true
 	}
 	e.committed.Store(uint64(s.Commit))
 	wakeAll(e.sealedWakes) // first, since clients wait for it
@@ -174,7 +174,7 @@ func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 		return 0, false
 	}
 	e.machine.Seal(s)
-	now := e.opts.Clock.Now()
+	now := e.time.Now()
 	e.sizes.sealed.Store(int64(len(s.Batch.Changes)))
 	e.sizes.sealedAt.Store(int64(now))
 	e.sizes.open.Store(0)

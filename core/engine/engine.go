@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"broker/core"
+	"broker/core/clock"
 	"broker/core/internal/machine"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
@@ -19,13 +20,14 @@ type Engine struct {
 	store   *store.Store // nil with Durability None
 	journal Journal      // nil with Durability None
 
-	mu           sync.Mutex // guards machine, wakes, closers, deadline, clockMonitor, clockSet
-	machine      *machine.Machine
-	wakes        []func()     // by client slot
-	closers      []func()     // by client slot
-	deadline     core.Instant // when the timer goroutine wakes up
-	clockMonitor clockMonitor
-	clockSet     core.Instant // by how much the clock was set since the last report
+	time *clock.Slewed
+
+	mu       sync.Mutex // guards the fields below
+	machine  *machine.Machine
+	wakes    []func()     // by client slot
+	closers  []func()     // by client slot
+	deadline core.Instant // when the timer goroutine wakes up
+	clockSet core.Instant // by how much the clock was set since the last report
 
 	committed atomic.Uint64
 	stopped   atomic.Bool
@@ -59,10 +61,10 @@ func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	e := &Engine{
 		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: notify.NewSignal(), ticks: notify.NewSignal(),
-		done: make(chan struct{}), clockMonitor: newClockMonitor(o.Clock),
+		done: make(chan struct{}), time: o.time(),
 	}
 	if o.Durability == None {
-		e.machine = machine.New(o.machine())
+		e.machine = machine.New(o.machine(e.time.Now()))
 	} else if err := e.recover(); err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func (e *Engine) Committed() core.Commit { return core.Commit(e.committed.Load()
 func (e *Engine) Stopped() bool { return e.stopped.Load() }
 
 // Now implements core.Broker.
-func (e *Engine) Now() core.Instant { return e.opts.Clock.Now() }
+func (e *Engine) Now() core.Instant { return e.time.Now() }
 
 // signals are the effects of a round of decisions on other goroutines.
 type signals struct {

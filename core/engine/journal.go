@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 
+	"broker/core/clock"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
@@ -30,6 +31,9 @@ type Replicated struct {
 	Store   *store.Store
 	Journal Journal
 	Standby *Standby // of Store; nil: the engine reads the store
+
+	// Time is that of the cluster; nil: this node is its only one. It is past the last entry of Store.
+	Time *clock.Slewed
 
 	// Holds reports that, by the clock, no other member can lead yet. Then this engine was the only leader for all its
 	// decisions before the call. If Holds is nil or returns false, only a commit can confirm that. Any goroutine may call it;

@@ -41,7 +41,7 @@ type Options struct {
 
 	Archive Shipper // gets all entries; may be nil. Not used with Durability None
 
-	Clock    clock.Clock   // nil: the system's clock
+	Clock    clock.Clock   // nil: the system's clock; Replicated.Time replaces it
 	Listener core.Listener // nil: none
 	Seed     uint64        // of backoff jitter and random choices; zero: random
 
@@ -97,8 +97,16 @@ func (w Wakeup) machine() int {
 // times: as records, as an entry, in parts for the followers, in the log, and when a node applies it.
 const replicatedUnstored = 192 << 20
 
-// machine converts to the machine's options.
-func (o *Options) machine() machine.Options {
+// time returns the time of the jobs.
+func (o *Options) time() *clock.Slewed {
+	if o.Replicated != nil && o.Replicated.Time != nil {
+		return o.Replicated.Time
+	}
+	return clock.NewSlewed(o.Clock)
+}
+
+// machine converts to the options of a machine that starts now.
+func (o *Options) machine(now core.Instant) machine.Options {
 	seed := o.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -111,6 +119,6 @@ func (o *Options) machine() machine.Options {
 		MaxUnstored: unstored, Format: format,
 		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
-		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: o.Clock.Now(),
+		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: now,
 	}
 }

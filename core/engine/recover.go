@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"broker/core/internal/index"
+	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
 
@@ -68,15 +70,30 @@ func (e *Engine) closeStore() error {
 	return e.store.Close()
 }
 
-// load gets the machine from the standby, if there is one, otherwise by reading the store.
-func (e *Engine) load() (err error) {
-	o := e.opts.machine()
+// load gets the machine from the standby, if there is one, otherwise by reading the store. Its time is that of the
+// engine.
+func (e *Engine) load() error {
+	now := e.time.Resume(e.store.Position().At)
+	if err := e.build(e.opts.machine(now)); err != nil {
+		return err
+	}
+	if ahead := e.machine.Now() - now; ahead.Sub(0) > maxAhead {
+		e.machine.ClockSet(now, -ahead)
+	}
+	return nil
+}
+
+// maxAhead is by how much the time of a standby may be ahead of that of an engine. The machine waits for the engine
+// then. The time of a standby was further ahead if the leader's time was set back meanwhile.
+const maxAhead = time.Second
+
+func (e *Engine) build(o machine.Options) (err error) {
 	if r := e.opts.Replicated; r != nil && r.Standby != nil {
 		e.machine, err = r.Standby.machine(o)
 		if err == nil || errors.Is(err, context.Canceled) {
 			return err
 		}
 	}
-	e.machine, err = index.Build(context.Background(), e.store, o, e.opts.Clock.Now, e.opts.Progress)
+	e.machine, err = index.Build(context.Background(), e.store, o, e.time.Now, e.opts.Progress)
 	return err
 }

@@ -25,7 +25,7 @@ func (e *Engine) timerLoop() {
 	}
 	for {
 		next := e.Tick()
-		now := e.opts.Clock.Now()
+		now := e.time.Now()
 		if now.Sub(disk) >= diskInterval || now < disk {
 			disk = now
 			e.startDiskCheck()

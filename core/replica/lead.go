@@ -82,10 +82,11 @@ func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 		return nil, record.Position{}, err
 	}
 	at := n.store.Load().Position()
+	now := n.resumeTime(at.At)
 	j := &journal{raft: n.raft, epoch: term, chain: at.Chain, over: make(chan struct{})}
 	j.format.Store(int32(n.firstFormat(at.Format)))
 	return j, at, j.Append(&record.Entry{
-		Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
+		Position: record.Position{Number: at.Number + 1, At: now}, Prev: at.Number, Batch: &record.CommitBatch{},
 	})
 }
 

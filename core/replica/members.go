@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"broker/core"
 )
 
 // Status is the state of a node, as it reports it.
@@ -33,7 +35,10 @@ type Status struct {
 	Warm      bool      `json:"warm"`             // the index of all jobs is in memory; if it does not lead, it could at once
 	IndexJobs int       `json:"index_jobs"`       // of a follower: jobs in its index
 	IndexLag  uint64    `json:"index_lag"`        // of a follower: entries in its store that its index does not have yet
-	Now       time.Time `json:"now"`
+	Now       time.Time `json:"now"`              // by its wall clock
+
+	Time      core.Instant  `json:"time,omitempty"`       // of the cluster; zero: it does not know it
+	ClockSkew time.Duration `json:"clock_skew,omitempty"` // by how much its wall clock is ahead of Time
 }
 
 // NodeInfo is a line of the list of nodes.
@@ -48,6 +53,7 @@ type NodeInfo struct {
 	Format      int     `json:"format"` // newest format that its program reads; zero: unknown
 	Warm        bool    `json:"warm"`
 	IndexLag    uint64  `json:"index_lag"`
+	ClockSkew   float64 `json:"clock_skew_s"` // by how much its wall clock is ahead of the cluster's time
 }
 
 // Overview is the cluster as a node sees it.
@@ -60,9 +66,10 @@ type Overview struct {
 // peerStatus is the last known status of another member.
 type peerStatus struct {
 	status Status
-	at     time.Time // zero: it has never answered
-	warned time.Time // last warning about its clock
-	failed int       // failed calls of watchMembers in a row
+	at     time.Time     // zero: it has never answered
+	warned time.Time     // last warning about its clock
+	skew   time.Duration // by how much its wall clock is ahead of this node's
+	failed int           // failed calls of watchMembers in a row
 }
 
 // silentAfter is how many unanswered calls in a row are reported as a member that does not answer.
@@ -144,6 +151,9 @@ func (n *Node) status() Status {
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
 	s.Warm, s.IndexJobs, s.IndexLag = n.warmth()
+	if n.time.Known() {
+		s.Time, s.ClockSkew = n.time.Now(), n.time.Offset()
+	}
 	switch n.raft.State() {
 	case raft.Leader:
 		s.Role = "leader"
@@ -162,7 +172,7 @@ func (n *Node) status() Status {
 
 // ask asks a member for its status and remembers the answer.
 func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status, error) {
-	asked := n.now()
+	asked, began := n.now(), n.lease.now()
 	r, err := n.call(ctx, m, &request{Op: opStatus}, within)
 	if err != nil {
 		return nil, err
@@ -170,10 +180,12 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 	if r.Status == nil {
 		return nil, fmt.Errorf("node %s: no status", m.ID)
 	}
+	n.followTime(r.Status, began)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	k := n.peerLocked(m.ID)
 	k.status, k.at = *r.Status, n.now()
+	k.skew = r.Status.Now.Sub(asked.Add(k.at.Sub(asked) / 2))
 	early, late := asked.Sub(r.Status.Now), r.Status.Now.Sub(k.at)
 	if max(early, late) > maxSkew && k.at.Sub(k.warned) > time.Minute {
 		k.warned = k.at
@@ -273,7 +285,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 		if s == nil {
 			s = n.lastSeen(m.ID, &i)
 		} else {
-			i.Role, i.Warm, i.IndexLag = s.Role, s.Warm, s.IndexLag
+			i.Role, i.Warm, i.IndexLag, i.ClockSkew = s.Role, s.Warm, s.IndexLag, s.ClockSkew.Seconds()
 			if s.Role == "leader" && s.Node != o.Leader {
 				i.Role = "follower" // it does not know this yet
 			}
@@ -356,6 +368,7 @@ func (n *Node) watchMembers() {
 			return
 		}
 		all := n.askOthers(ctx, time.Second, n.reportSilence)
+		n.correctTime(all)
 		if n.raft.State() == raft.Leader {
 			n.promoteLearners(all)
 			n.raiseFormat(all)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"broker/core/clock"
 	"broker/core/engine"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
@@ -45,6 +46,7 @@ type Node struct {
 	store        atomic.Pointer[store.Store]
 	standby      standby
 	lease        lease
+	time         *clock.Slewed // of the cluster
 	hangs        atomic.Bool   // the disk hangs
 	yielded      atomic.Uint64 // term whose leader has given up its lease
 	logs         *logStore
@@ -105,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	n.stream = newStream(n)
 	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
 	n.fsm = &fsm{n: n}
-	n.lease.clock = o.Clock
+	n.lease.clock, n.time = o.Clock, clock.NewShared(o.Clock)
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -429,6 +431,7 @@ type Leadership struct {
 func (l *Leadership) Attach(o *engine.Options) {
 	r := &engine.Replicated{
 		Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases, Recent: l.n.recent,
+		Time:   l.n.time,
 		Format: func() int { return int(l.journal.format.Load()) },
 	}
 	if !l.n.o.CommitLeases {

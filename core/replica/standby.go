@@ -24,7 +24,7 @@ func (n *Node) startStandby() {
 		return
 	}
 	started := n.now()
-	b.index = engine.NewStandby(n.store.Load(), n.o.Clock, func(jobs int) {
+	b.index = engine.NewStandby(n.store.Load(), standbyClock{n}, func(jobs int) {
 		n.log.Info("ready to lead", "jobs", jobs, "took_ms", n.now().Sub(started).Milliseconds())
 	})
 }

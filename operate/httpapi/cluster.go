@@ -87,6 +87,7 @@ var (
 	warmDesc      = describe("cluster_index_warm", "1 if the index of all jobs is in memory, so that this node serves at once as a leader.")
 	indexJobsDesc = describe("cluster_index_jobs", "Jobs in the index of this node while it follows.")
 	indexLagDesc  = describe("cluster_index_lag_entries", "Entries that this node has applied and that are not in its index yet.")
+	clockDesc     = describe("cluster_clock_skew_seconds", "By how many seconds the clock of this node is ahead.")
 	relayingDesc  = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
 	relayedDesc   = describe("cluster_proxied_connections_total", "Connections of clients that were passed on to the leader.")
 )
@@ -106,6 +107,7 @@ func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	s.gauge(warmDesc, truth(c.Warm))
 	s.gauge(indexJobsDesc, float64(c.IndexJobs))
 	s.gauge(indexLagDesc, float64(c.IndexLag))
+	s.gauge(clockDesc, c.ClockSkew.Seconds())
 	s.gauge(relayingDesc, float64(c.Relaying))
 	s.counter(relayedDesc, c.Relayed)
 }

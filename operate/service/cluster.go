@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"broker/frontends/access"
 )
@@ -38,6 +39,7 @@ type ClusterNode struct {
 	Format      int     `json:"format" doc:"newest format of entries that its program can read; 0: unknown"`
 	Warm        bool    `json:"warm" doc:"the index of all jobs is in memory, so the node can serve as a leader at once"`
 	IndexLag    uint64  `json:"index_lag" doc:"applied entries that are not in its index yet"`
+	ClockSkew   float64 `json:"clock_skew_s" doc:"seconds by which its clock is ahead of the cluster's time"`
 }
 
 // ClusterNumbers are the numbers of the node for metrics.
@@ -48,10 +50,11 @@ type ClusterNumbers struct {
 	Applied            uint64
 	Lag                uint64 // entries that the cluster has committed and this node has not applied
 	LogBytes           uint64
-	Format             int    // current format of entries
-	Warm               bool   // as in ClusterNode
-	IndexJobs          int    // jobs in the index of a follower
-	IndexLag           uint64 // as in ClusterNode
+	Format             int           // current format of entries
+	Warm               bool          // as in ClusterNode
+	IndexJobs          int           // jobs in the index of a follower
+	IndexLag           uint64        // as in ClusterNode
+	ClockSkew          time.Duration // as in ClusterNode
 	DiskLow            bool
 	Elections          uint64 // won
 	Relayed            uint64 // connections passed on to the leader

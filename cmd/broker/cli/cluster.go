@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,8 +29,11 @@ func clusterCommand() *cobra.Command {
 		listCommand(&cobra.Command{
 			Use: "status", Short: "list the nodes",
 			Long: "List the nodes of a cluster: their roles, their position in the log, whether they have the index of all jobs in memory and serve\n" +
-				"at once as a leader, and when they last answered the asked node.",
-		}, "cluster", "nodes", []string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "LAST CONTACT", "VERSION"}, clusterRow),
+				"at once as a leader, by how much their clocks differ from the cluster's time, and when they last\n" +
+				"answered the asked node.",
+		}, "cluster", "nodes", []string{
+			"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "CLOCK", "LAST CONTACT", "VERSION",
+		}, clusterRow),
 		clusterChange("add ID=HOST:PORT", "let a node join",
 			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+
 				"included) and --join. Nodes get their votes in pairs, so that the number of voters stays odd.",
@@ -81,5 +85,23 @@ func clusterRow(n *service.ClusterNode) []string {
 		warm = "yes"
 	}
 	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
-	return []string{n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, contact, n.Version}
+	return []string{
+		n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, clockText(n.ClockSkew), contact,
+		n.Version,
+	}
 }
+
+// clockText shows by how many seconds a clock differs.
+func clockText(skew float64) string {
+	d := time.Duration(skew * float64(time.Second)).Round(100 * time.Millisecond)
+	switch {
+	case d > shownSkew:
+		return "+" + d.String()
+	case d < -shownSkew:
+		return d.String()
+	}
+	return "ok"
+}
+
+// shownSkew is the largest difference of a clock that is fine.
+const shownSkew = 2 * time.Second

@@ -96,6 +96,10 @@ func (w *world) open() error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
+	if ahead := e.Now().Sub(w.clk.Now()); ahead > 0 { // the time does not go back behind the last commit
+		w.note("clock set by %v while the broker was down", ahead)
+		w.clk.set(ahead)
+	}
 	w.engine, w.clients, w.sealing, w.durable, w.shadow = e, nil, nil, nil, nil
 	w.refusing = false
 	w.observer = e.Open(core.ClientOptions{Wake: func() {}})
