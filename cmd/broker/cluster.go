@@ -246,7 +246,7 @@ func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop boo
 			if e.graceful {
 				t.drainJobs()
 			}
-			return true, nil
+			return true, e.cause
 		case on := <-k.drainRequests:
 			t.api.Drain(on, on && t.config.DrainRejectsNewJobs)
 		}

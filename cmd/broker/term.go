@@ -38,6 +38,8 @@ type term struct {
 	schedules  scheduleLoader
 	tracing    *otlp.Exporter  // nil: no spans are sent
 	pusher     *push.Pusher    // nil until clients are served
+	qlessLoad  chan struct{}   // closed when the load of Qless's state has ended; nil: there was none
+	closing    atomic.Bool     // stopQlessLoad was called
 	archive    *archive.Writer // nil: there is none
 	sending    sync.Mutex      // held while a backup is sent
 }
@@ -95,11 +97,6 @@ func (t *term) serveClients() error {
 	t.applyPolicies(&config.Config{}, &t.config)
 	t.applyKeepDone(nil, t.config.KeepDone)
 	t.frontends = t.buildFrontends()
-	if t.config.Qless.Listen != "off" {
-		if err := t.frontends.qless.Start(); err != nil {
-			return fmt.Errorf("start qless: %w", err)
-		}
-	}
 	if err := t.serveSQS(); err != nil {
 		return err
 	}
@@ -131,9 +128,38 @@ func (t *term) serveClients() error {
 	if err != nil {
 		return err
 	}
+	if t.config.Qless.Listen != "off" {
+		t.loadQless()
+	}
 	t.openPush()
 	t.api.Ready(t.backend())
 	return nil
+}
+
+// loadQless loads the state of Qless while all other clients are served. A load that fails ends the program.
+func (t *term) loadQless() {
+	done := make(chan struct{})
+	t.qlessLoad = done
+	go func() {
+		defer close(done)
+		begin := time.Now()
+		switch err := t.frontends.qless.Start(); {
+		case err == nil:
+			t.log.Info().Dur("took_ms", time.Since(begin)).Msg("qless serves its clients")
+		case !t.engine.Stopped() && !t.closing.Load():
+			t.requestShutdown(shutdown{cause: fmt.Errorf("load the state of qless: %w", err)})
+		}
+	}()
+}
+
+// stopQlessLoad ends a load that is running.
+func (t *term) stopQlessLoad() {
+	if t.qlessLoad == nil {
+		return
+	}
+	t.closing.Store(true)
+	t.frontends.qless.Stop()
+	<-t.qlessLoad
 }
 
 // notifyFaktoryClients waits a short time, in which Faktory clients get the shutdown error with their next request.
@@ -215,6 +241,7 @@ func (t *term) close(ctx context.Context, spansFor time.Duration) error {
 	t.sqs.stop(ctx)
 	t.server.Stop(ctx)
 	<-pushed
+	t.stopQlessLoad()
 	t.closeTracing(spansFor)
 	return t.engine.Shutdown()
 }
@@ -229,6 +256,7 @@ func (t *term) abandon() {
 	<-t.closePush(now)
 	t.server.Stop(now)
 	t.service.Close()
+	t.stopQlessLoad()
 	t.closeTracing(0)
 	_ = t.engine.Shutdown() // nothing is left to lose
 }

@@ -10,14 +10,21 @@ import (
 const attachAtOnce = 1000
 
 // attach finds the broker's job for each loaded job, and updates the model where they differ.
-func (f *Frontend) attach() {
+func (f *Frontend) attach() error {
+	f.loading.attaching, f.pending.lost = true, false // all jobs are listed now
 	cursor := uint64(0)
 	for {
-		r := f.one(&core.ListJobs{Cursor: cursor, Limit: attachAtOnce, NoBody: true})
+		r, err := f.page(&core.ListJobs{Cursor: cursor, Limit: attachAtOnce, NoBody: true})
+		if err != nil {
+			return err
+		}
 		for i := range r.Jobs {
 			f.attachJob(&r.Jobs[i])
 		}
 		f.model.jobs.pack()
+		if len(f.pending.seqs) > eventBuffer {
+			f.sync()
+		}
 		if cursor = r.Cursor; cursor == 0 {
 			break
 		}
@@ -30,6 +37,10 @@ func (f *Frontend) attach() {
 		}
 		f.model.jobs.pack()
 	}
+	if f.broker.Stopped() {
+		return errStopped
+	}
+	return nil
 }
 
 // attachJob records the broker's state of a job. If the job is unknown or different, sync compares it later.
@@ -92,7 +103,7 @@ func (f *Frontend) endMissing() {
 		for _, jid := range part {
 			if j := f.model.jobs.get(jid); j != nil {
 				t.edit(j)
-				t.ended(j, nil)
+				t.ended(j, f.loading.endOf(jid))
 			}
 		}
 		if err := t.commit(); err != nil {

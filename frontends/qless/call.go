@@ -16,9 +16,6 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 	if err != nil {
 		return nil, 0, err
 	}
-	if f.failed != nil {
-		return nil, 0, core.ErrStopped
-	}
 	for range maxAttempts {
 		f.sync()
 		t := f.newTx(now)

@@ -1,7 +1,6 @@
 package qless
 
 import (
-	"fmt"
 	"strings"
 
 	"broker/core"
@@ -83,26 +82,6 @@ func parseStatKey(s string) (statKey, bool) {
 	day, queue, ok := strings.Cut(s, "/")
 	at, isNumber := parseNumber(day)
 	return statKey{at, queue}, ok && isNumber
-}
-
-// load reads all documents.
-func (f *Frontend) load() error {
-	after := ""
-	for {
-		r := f.one(&core.ReadDocuments{Prefix: docPrefix, After: after, Limit: 5000})
-		if r.Kind != core.Answered {
-			return fmt.Errorf("read documents behind %q: %w", after, r.Err)
-		}
-		if len(r.Documents) == 0 {
-			return nil
-		}
-		for _, d := range r.Documents {
-			if err := f.model.restore(d.Name, d.Value); err != nil {
-				return fmt.Errorf("document %q: %w", d.Name, err)
-			}
-			after = d.Name
-		}
-	}
 }
 
 // restore adds a stored document to the model.

@@ -23,9 +23,11 @@ type Frontend struct {
 	broker core.Broker
 	opts   Options
 
+	ready    atomic.Bool // Start has loaded the state
+	stopping atomic.Bool // Stop was called
+
 	mu      sync.Mutex // guards the fields below; one command runs at a time
-	started bool
-	failed  error // the reason why the front-end cannot serve commands
+	loading *loading   // while Start runs
 	model   *model
 	client  core.ClientID // the broker client that runs all commands
 	replies []core.Reply
@@ -42,7 +44,8 @@ type Frontend struct {
 
 var _ frontends.Frontend = (*Frontend)(nil)
 
-// New makes a front-end on a broker. Start must have returned before the first client connects.
+// New makes a front-end on a broker. Until Start has returned, clients get the error LOADING for commands that need
+// the state.
 func New(b core.Broker, o Options) *Frontend {
 	o.Options = o.WithDefaults()
 	f := &Frontend{broker: b, opts: o, model: newModel()}
@@ -53,22 +56,28 @@ func New(b core.Broker, o Options) *Frontend {
 	return f
 }
 
-// Start reads the stored data and subscribes to events of the broker. Later calls do nothing.
+// Start reads the stored data and subscribes to events of the broker. It must be called once; clients may be
+// connected. The error is errStopped after Stop, or when the broker has stopped.
 func (f *Frontend) Start() error {
 	f.lock()
 	defer f.unlock()
-	if f.started {
-		return f.failed
-	}
-	f.started = true
 	own := core.ClientOptions{Protocol: core.Qless, Unlisted: true, Wake: f.waiters.wake(f.broker)}
 	f.client = access.Admit(f.broker, own, access.Credentials{Login: access.Everyone}) // permissions are checked before a command runs
+	f.loading = &loading{ends: map[string]core.Event{}}
 	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
-	if f.failed = f.load(); f.failed == nil {
-		f.attach()
+	if err := f.load(); err != nil {
+		return err
 	}
-	return f.failed
+	if err := f.attach(); err != nil {
+		return err
+	}
+	f.loading = nil
+	f.ready.Store(true)
+	return nil
 }
+
+// Stop makes a Start that is running return soon. Any goroutine may call it.
+func (f *Frontend) Stop() { f.stopping.Store(true) }
 
 // lock locks the model for one command.
 func (f *Frontend) lock() { f.mu.Lock() }

@@ -24,26 +24,26 @@ var redisCommands = map[string]redisCommand{
 	"evalsha":      {Run: evalsha, Min: 3},
 	"eval":         {Run: eval, Min: 3},
 	"script":       {Run: script, Min: 2},
-	"subscribe":    {Run: subscribe, Min: 2, Subscribed: true, Roles: reading},
-	"unsubscribe":  {Run: unsubscribe, Min: 1, Subscribed: true},
-	"psubscribe":   {Run: psubscribe, Min: 2, Subscribed: true, Roles: reading},
-	"punsubscribe": {Run: punsubscribe, Min: 1, Subscribed: true},
-	"publish":      {Run: publish, Min: 3, Max: 3, Roles: []access.Role{access.Operate}},
+	"subscribe":    {Run: subscribe, Min: 2, Subscribed: true, Roles: reading, WhileLoading: true},
+	"unsubscribe":  {Run: unsubscribe, Min: 1, Subscribed: true, WhileLoading: true},
+	"psubscribe":   {Run: psubscribe, Min: 2, Subscribed: true, Roles: reading, WhileLoading: true},
+	"punsubscribe": {Run: punsubscribe, Min: 1, Subscribed: true, WhileLoading: true},
+	"publish":      {Run: publish, Min: 3, Max: 3, Roles: []access.Role{access.Operate}, WhileLoading: true},
 	"ping":         {Run: (*session).Ping, Min: 1, Max: 2, Subscribed: true},
-	"echo":         {Run: (*session).Echo, Min: 2, Max: 2},
-	"info":         {Run: info, Min: 1, Roles: reading},
+	"echo":         {Run: (*session).Echo, Min: 2, Max: 2, WhileLoading: true},
+	"info":         {Run: info, Min: 1, Roles: reading, WhileLoading: true},
 	"multi":        {Run: multi, Min: 1, Max: 1, Immediate: true},
 	"exec":         {Run: exec, Min: 1, Max: 1, Immediate: true},
-	"discard":      {Run: discard, Min: 1, Max: 1, Immediate: true},
+	"discard":      {Run: discard, Min: 1, Max: 1, Immediate: true, WhileLoading: true},
 	"zcard":        {Run: zcard, Min: 2, Max: 2, Roles: reading},
 	"zscore":       {Run: zscore, Min: 3, Max: 3, Roles: reading},
-	"hello":        {Run: (*session).Hello, Min: 1, Open: true, Immediate: true},
-	"client":       {Run: (*session).ClientCommand, Min: 2},
-	"select":       {Run: (*session).Select, Min: 2, Max: 2},
-	"auth":         {Run: (*session).Auth, Min: 2, Max: 3, Open: true, Immediate: true},
+	"hello":        {Run: (*session).Hello, Min: 1, Open: true, Immediate: true, WhileLoading: true},
+	"client":       {Run: (*session).ClientCommand, Min: 2, WhileLoading: true},
+	"select":       {Run: (*session).Select, Min: 2, Max: 2, WhileLoading: true},
+	"auth":         {Run: (*session).Auth, Min: 2, Max: 3, Open: true, Immediate: true, WhileLoading: true},
 	"flushdb":      {Run: flushdb, Min: 1, Max: 2, Roles: []access.Role{access.Admin}},
-	"quit":         {Run: (*session).Quit, Min: 1, Open: true, Subscribed: true, Immediate: true},
-	"reset":        {Run: reset, Min: 1, Max: 1, Open: true, Subscribed: true, Immediate: true},
+	"quit":         {Run: (*session).Quit, Min: 1, Open: true, Subscribed: true, Immediate: true, WhileLoading: true},
+	"reset":        {Run: reset, Min: 1, Max: 1, Open: true, Subscribed: true, Immediate: true, WhileLoading: true},
 }
 
 // evalsha sha numkeys key... arg...
@@ -160,13 +160,16 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	f := s.front
-	leave := s.enter()
-	jobs, queues, workers := f.model.jobs.len(), f.model.seen.len(), f.model.workers.len()
-	leave()
+	loading, jobs, queues, workers := 1, 0, 0, 0
+	if f.ready.Load() {
+		leave := s.enter()
+		loading, jobs, queues, workers = 0, f.model.jobs.len(), f.model.seen.len(), f.model.workers.len()
+		leave()
+	}
 	text := fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
-		"# Persistence\r\nloading:0\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
+		"# Persistence\r\nloading:%d\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
 		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Qless\r\njobs:%d\r\nqueues:%d\r\nworkers:%d\r\n",
-		resp.RedisVersion, f.calls.Load(), f.messages.Dropped(), jobs, queues, workers)
+		resp.RedisVersion, loading, f.calls.Load(), f.messages.Dropped(), jobs, queues, workers)
 	return redcon.AppendBulkString(b, text), 0
 }
 

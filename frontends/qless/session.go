@@ -41,8 +41,12 @@ func (s *session) Feed(in []byte) int {
 // serve runs one command, or queues it in a transaction. No command makes the client wait, so more is always true.
 func (s *session) serve(args []string) (more bool) {
 	c, name, refusal := resp.Find(redisCommands, &s.Connection, args)
-	if refusal == "" && !s.mayRun(c) {
+	switch {
+	case refusal != "":
+	case !s.mayRun(c):
 		refusal = resp.NoPermission(name)
+	case !c.WhileLoading && !s.front.ready.Load():
+		refusal = resp.Loading
 	}
 	switch {
 	case refusal != "":

@@ -8,11 +8,11 @@ import "broker/core"
 
 // Tick implements frontends.Frontend.
 func (f *Frontend) Tick(now core.Instant) {
-	f.lock()
-	defer f.unlock()
-	if !f.started || f.failed != nil || f.broker.Stopped() {
+	if !f.ready.Load() || f.broker.Stopped() {
 		return
 	}
+	f.lock()
+	defer f.unlock()
 	f.sync()
 	wall := seconds(now)
 	later := max(wall, f.model.lastNow)

@@ -41,6 +41,8 @@ func (f *Frontend) noteEvent(ev *core.Event) {
 	case ev.Kind == core.EventCancelRequested:
 		n.stops = append(n.stops, ev.Seq)
 		return
+	case f.loading != nil && f.loading.note(f, ev):
+		return
 	case ev.Over:
 		if !f.model.jobs.hasSeq(ev.Seq) {
 			delete(n.ends, ev.Seq)

@@ -17,6 +17,10 @@ type Command[S any] struct {
 	Subscribed bool // allowed while the client is subscribed
 	Immediate  bool // not queued in a transaction
 
+	// WhileLoading is set for commands that do not use the state of the front-end: they are allowed before it is
+	// loaded.
+	WhileLoading bool
+
 	// Roles are the sufficient roles; none: every client may send the command. The front-end says for which queues the client needs
 	// the role.
 	Roles []access.Role

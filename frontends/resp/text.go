@@ -6,6 +6,9 @@ import (
 	"broker/core"
 )
 
+// Loading is the error of Redis for commands that need its data before that is loaded. Clients know its first word.
+const Loading = "LOADING Redis is loading the dataset in memory"
+
 // RedisVersion is the version that INFO reports. Some clients require a minimum version.
 const RedisVersion = "7.0.15"
 
