@@ -250,9 +250,12 @@ func (s *Batches) Leave(h uint32) {
 	s.memberGone(h, false, func(g *Batch) { g.Total-- })
 }
 
-// check releases the due callbacks of a batch and of its ancestors.
+// check releases the due callbacks of a batch and of its ancestors. The caller has changed the batch, so its parent
+// may be due, too. An older ancestor is due only if the batch below it has changed here.
 func (s *Batches) check(g *Batch) {
-	for ; g != nil; g = s.byNumber[g.Parent] {
+	for first, changed := true, true; g != nil && changed; first, g = false, s.byNumber[g.Parent] {
+		s.table.Touched++
+		complete, success := g.Complete, g.Success
 		if g.completeIsDue() {
 			s.mutate(g, func() { g.Complete = s.callbackDue(g.CompleteJob) })
 			s.releaseCallback(g.CompleteJob)
@@ -266,6 +269,7 @@ func (s *Batches) check(g *Batch) {
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
 			s.mutate(g, func() { s.setDeadline(g, s.table.Now.Add(retainFinished)) })
 		}
+		changed = first || complete != g.Complete || success != g.Success
 	}
 }
 
