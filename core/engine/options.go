@@ -52,6 +52,8 @@ type Options struct {
 	// ManualTimers and ManualCommits are for tests that call Tick and Flush themselves.
 	ManualTimers  bool
 	ManualCommits bool
+
+	LinkStep int // for tests: how many dependents of a job that ends are told at once; zero: the usual number
 }
 
 // Wakeup is how many sleeping workers to wake; zero: one per job; negative: all that could take the job.
@@ -119,6 +121,6 @@ func (o *Options) machine(now core.Instant) machine.Options {
 		MaxUnstored: unstored, Format: format,
 		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
-		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: now,
+		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: now, LinkStep: o.LinkStep,
 	}
 }

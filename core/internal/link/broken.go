@@ -20,6 +20,7 @@ func (l *Links) breaks(e *table.Entry, x *table.Optional, pred uint64, success b
 	}
 	if x.OnBroken != core.BrokenWaits {
 		l.breaking = append(l.breaking, Breach{e.Seq, pred})
+		l.table.Linked += len(x.Waiting) // the decision cuts these links
 	}
 	if e.Has(table.Broken) {
 		return false
@@ -49,35 +50,45 @@ func (l *Links) Died(h uint32) {
 	}
 }
 
-// next returns the next job that a death breaks; false: there is none. The list of breakable dependents is the list
-// of jobs that are left: the caller of NextBroken decides about a job before it asks for the next one, and the job
-// does not wait any more.
-func (l *Links) next(d *death) (Breach, bool) {
+// next returns the next job that a death breaks. Without one, it climbs to the parent, and returns no job; more is
+// false if there is no parent to be closed either. The list of breakable dependents is the list of those that are
+// left: the caller decides about a job before the next call, and the job does not wait any more.
+func (l *Links) next(d *death) (b Breach, more bool) {
+	l.table.Touched++
 	if h := l.table.Handle(d.of); h == 0 || l.table.At(h).State != core.Dead {
 		return Breach{}, false
 	}
-	for {
-		l.table.Touched++
-		x := l.table.Optional(l.table.Handle(d.at))
-		if x == nil {
-			return Breach{}, false
-		}
-		h := x.Successors.FirstBreakable()
-		if child := x.Children.FirstBreakable(); child != 0 && d.at == d.of {
-			h = child
-		}
-		if h != 0 {
-			return Breach{l.table.At(h).Seq, d.at}, true
-		}
-		if x.Parent == 0 || x.IsClosed || l.table.Handle(x.Parent) == 0 {
-			return Breach{}, false
-		}
-		d.at = x.Parent
+	x := l.table.Optional(l.table.Handle(d.at))
+	if x == nil {
+		return Breach{}, false
 	}
+	if h := l.breakable(x, d); h != 0 {
+		return Breach{l.table.At(h).Seq, d.at}, true
+	}
+	if !l.climbs(x) {
+		return Breach{}, false
+	}
+	d.at = x.Parent
+	return Breach{}, true
 }
 
-// NextBroken takes the first broken job; false: there is none. The caller decides about the job before it calls
-// NextBroken again.
+// breakable returns a job that a death breaks, among the dependents of x, which is at d.at; zero: there is none.
+func (l *Links) breakable(x *table.Optional, d *death) uint32 {
+	if d.at == d.of {
+		if h := x.Children.FirstBreakable(); h != 0 {
+			return h
+		}
+	}
+	return x.Successors.FirstBreakable()
+}
+
+// climbs reports whether a death breaks jobs that wait for the parent of x.
+func (l *Links) climbs(x *table.Optional) bool {
+	return x.Parent != 0 && !x.IsClosed && l.table.Handle(x.Parent) != 0
+}
+
+// NextBroken takes the first broken job; false: there is none, or a later step finds the rest. The caller decides
+// about the job before it calls NextBroken again.
 func (l *Links) NextBroken() (Breach, bool) {
 	if len(l.breaking) > 0 {
 		b := l.breaking[0]
@@ -85,13 +96,30 @@ func (l *Links) NextBroken() (Breach, bool) {
 		return b, true
 	}
 	for len(l.deaths) > 0 {
-		if b, found := l.next(&l.deaths[0]); found {
+		d := &l.deaths[0]
+		if l.spent() {
+			l.laterDeath(*d)
+			l.deaths = l.deaths[1:]
+			continue
+		}
+		b, more := l.next(d)
+		if b.Seq != 0 {
 			return b, true
 		}
-		l.deaths = l.deaths[1:]
+		if !more {
+			l.deaths = l.deaths[1:]
+		}
 	}
 	l.breaking, l.deaths = nil, nil
 	return Breach{}, false
+}
+
+// laterDeath leaves what a death breaks for later, if it may break anything.
+func (l *Links) laterDeath(d death) {
+	x := l.table.Optional(l.table.Handle(d.at))
+	if x != nil && (l.breakable(x, &d) != 0 || l.climbs(x)) {
+		l.later(&rest{restKey: restKey{d.of, ofDeath}, death: d})
+	}
 }
 
 // HasBroken reports whether NextBroken may find a job.

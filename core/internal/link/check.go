@@ -25,6 +25,9 @@ func (l *Links) NewCheck(fail func(format string, args ...any)) *Check {
 func (c *Check) Job(e *table.Entry, x *table.Optional) {
 	l := c.l
 	for _, seq := range x.Waiting {
+		if l.restFor(x, seq) != nil {
+			continue // End checks the lists of rests
+		}
 		p := l.table.Handle(seq)
 		if p == 0 {
 			c.fail("job %d waits for job %d, which is gone", e.Seq, seq)
@@ -36,8 +39,8 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 		}
 	}
 	c.named += len(x.Waiting)
-	c.list(e, x.Successors, func(y *table.Optional) bool { return y.Parent != e.Seq })
-	c.list(e, x.Children, func(y *table.Optional) bool { return y.Parent == e.Seq })
+	c.list(e.Seq, x.Successors, false)
+	c.list(e.Seq, x.Children, true)
 	if !slices.IsSorted(x.Waiting) {
 		c.fail("job %d waits for %v, out of order", e.Seq, x.Waiting)
 	}
@@ -47,22 +50,24 @@ func (c *Check) Job(e *table.Entry, x *table.Optional) {
 	if x.Parent != 0 && !x.IsClosed && l.table.Handle(x.Parent) != 0 {
 		c.open[x.Parent]++
 	}
-	if e.State == core.Done && !e.Has(table.KeepsOutcome) && x.OpenChildren == 0 {
+	if x.ClosesLater && (e.State != core.Done || x.IsClosed || l.rests[restKey{e.Seq, ofClosing}] == nil) {
+		c.fail("job %d is %v, closed: %v, and to be closed later", e.Seq, e.State, x.IsClosed)
+	}
+	if e.State == core.Done && !e.Has(table.KeepsOutcome) && x.OpenChildren == 0 && !x.ClosesLater {
 		c.fail("job %d is done, stays for its children and has none", e.Seq)
 	}
-	if e.State == core.Done && x.OpenChildren == 0 && !x.IsClosed {
+	if e.State == core.Done && x.OpenChildren == 0 && !x.IsClosed && !x.ClosesLater {
 		c.fail("job %d is done, has no open children and is not closed", e.Seq)
 	}
 }
 
-// list checks that the jobs in a list of dependents of a job wait for it. belongs reports whether such a job belongs
-// in this list.
-func (c *Check) list(e *table.Entry, list *table.Dependents, belongs func(y *table.Optional) bool) {
+// list checks that the jobs in a list of dependents of a job wait for it, as its children or as its successors.
+func (c *Check) list(of uint64, list *table.Dependents, children bool) {
 	live, all := 0, 0
 	list.Each(func(h uint32) bool {
 		d, y := c.l.table.At(h), c.l.table.Optional(h)
-		if _, waits := slices.BinarySearch(y.Waiting, e.Seq); !waits || !belongs(y) {
-			c.fail("job %d lists job %d, which does not wait for it, or in another way", e.Seq, d.Seq)
+		if _, waits := slices.BinarySearch(y.Waiting, of); !waits || (y.Parent == of) != children {
+			c.fail("job %d lists job %d, which does not wait for it, or in another way", of, d.Seq)
 		}
 		if y.KeepsLinks != (d.State == core.Dead) {
 			c.fail("job %d is %v and keeps its dependencies: %v", d.Seq, d.State, y.KeepsLinks)
@@ -73,13 +78,23 @@ func (c *Check) list(e *table.Entry, list *table.Dependents, belongs func(y *tab
 		return true
 	})
 	if list.Len() != all || list.Live() != live {
-		c.fail("job %d counts %d and %d dependents, has %d and %d", e.Seq, list.Len(), list.Live(), all, live)
+		c.fail("job %d counts %d and %d dependents, has %d and %d", of, list.Len(), list.Live(), all, live)
 	}
 	c.listed += all
 }
 
-// End compares each job's count of open children with the real number.
-func (c *Check) End() {
+// End compares each job's count of open children with the real number, checks what is left for later steps, and
+// returns the number of deadlines in use.
+func (c *Check) End() (timers int) {
+	for _, r := range c.l.queue {
+		if c.l.rests[r.restKey] != r {
+			c.fail("what is left of job %d is not found", r.of)
+		}
+		c.list(r.of, r.jobs, r.kind == ofChildren)
+	}
+	if len(c.l.queue) != len(c.l.rests) {
+		c.fail("%d ends are left in a queue, %d are found", len(c.l.queue), len(c.l.rests))
+	}
 	if c.named != c.listed {
 		c.fail("jobs wait for %d jobs, and %d know of it", c.named, c.listed)
 	}
@@ -92,4 +107,8 @@ func (c *Check) End() {
 			c.fail("job %d counts %d open children, has %d", e.Seq, counts, c.open[e.Seq])
 		}
 	})
+	if c.l.timer != 0 {
+		timers++
+	}
+	return timers
 }

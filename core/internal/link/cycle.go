@@ -2,12 +2,12 @@ package link
 
 import "broker/core/internal/table"
 
-// A search for a cycle follows at most maxWalk links in each direction. It begins with firstWalk, so that a search
-// that ends soon in one direction does not go far in the other.
-const (
-	firstWalk = 64
-	maxWalk   = 16_384
-)
+// MaxWalk is how many links a search for a cycle follows at most in each direction.
+const MaxWalk = 16_384
+
+// firstWalk is how many links it follows first, so that it does not go far in one direction if it ends soon in the
+// other.
+const firstWalk = 64
 
 // step is a job on the path between dependent jobs. Towards the dependents, a parent of another job on the path must
 // be closed, but need not be done; towards the dependencies, the parent of a job must be finished, but need not be
@@ -77,7 +77,7 @@ func (l *Links) wouldCreateCycle(seq uint64, named []uint64) bool {
 	for _, pred := range named {
 		isNamed[pred] = true
 	}
-	for links := firstWalk; links <= maxWalk; links *= 4 {
+	for links := firstWalk; links <= MaxWalk; links *= 4 {
 		down, up := newWalk(links), newWalk(links+len(named))
 		down.add(step{seq: seq})
 		for _, pred := range named {

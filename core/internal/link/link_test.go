@@ -30,9 +30,13 @@ func (f *fixture) Joining(uint64) []uint64 { return nil }
 // Awaiting implements Host.
 func (f *fixture) Awaiting(uint64) []uint64 { return nil }
 
+// TakesSteps implements Host.
+func (f *fixture) TakesSteps() bool { return true }
+
 func setup(t *testing.T) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
-	f.links = New(f.table.Table, f)
+	f.links = New(f.table.Table, f, 0)
+	f.links.AtOnce(true)
 	f.table.Queue("q")
 	return f
 }
@@ -339,7 +343,7 @@ func TestSearchForACycleFindsWhatAnUnlimitedSearchFinds(t *testing.T) {
 func TestSearchForACycleEndsInEitherDirection(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	const jobs = 3 * maxWalk
+	const jobs = 3 * MaxWalk
 	head := f.submit(core.Job{})
 	chain := []uint64{head}
 	for range jobs {
@@ -355,9 +359,9 @@ func TestSearchForACycleEndsInEitherDirection(t *testing.T) {
 	}{
 		{"a job without dependents, behind a long chain", alone, last, false, 10},
 		{"a job with many dependents, on a job without dependencies", head, alone, false, 500},
-		{"the head of a chain on its second job", head, chain[1], true, 2 * maxWalk},
+		{"the head of a chain on its second job", head, chain[1], true, 2 * MaxWalk},
 		{"a job in the middle, on itself", middle, middle, true, 10},
-		{"too many links in both directions", middle, f.submit(core.Job{After: []uint64{last}}), true, 4 * maxWalk},
+		{"too many links in both directions", middle, f.submit(core.Job{After: []uint64{last}}), true, 4 * MaxWalk},
 	} {
 		f.table.Touched = 0
 		_, err := f.links.Resolve(f.table.At(f.table.Handle(c.of)), []core.Ref{{Seq: c.on}})

@@ -1,10 +1,12 @@
 package link
 
 import (
+	"cmp"
 	"slices"
 
 	"broker/core"
 	"broker/core/internal/table"
+	"broker/core/internal/timer"
 )
 
 // Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A
@@ -25,6 +27,7 @@ type Host interface {
 	Remove(h uint32)                  // the job was done, and was kept only for its children
 	Joining(seq uint64) []uint64      // the jobs that an atomic list makes wait for a job
 	Awaiting(seq uint64) []uint64     // the jobs that an atomic list makes a job wait for
+	TakesSteps() bool                 // every node that may lead next continues what is left; see rest.go
 }
 
 // Links are the links between jobs. Not safe for concurrent use.
@@ -34,11 +37,20 @@ type Links struct {
 	breaking []Breach            // broken dependencies; see NextBroken
 	deaths   []death             // deaths that may break dependencies; see NextBroken
 	unstored map[uint64][]uint64 // until Restored: the unstored dependencies of a restored job
+
+	step, usual int               // how much an operation or a step touches, approximately; see rest.go
+	rests       map[restKey]*rest // what ends and deaths have left
+	queue       []*rest           // the same, the oldest first
+	timer       timer.ID          // of the next step
 }
 
-// New returns the links for a table, which has no jobs yet.
-func New(t *table.Table, host Host) *Links {
-	return &Links{table: t, host: host, unstored: map[uint64][]uint64{}}
+// New returns the links for a table, which has no jobs yet. An operation or a step touches about as many jobs and
+// links as step says; zero: the usual number.
+func New(t *table.Table, host Host, step int) *Links {
+	step = cmp.Or(step, usualStep)
+	return &Links{
+		table: t, host: host, unstored: map[uint64][]uint64{}, step: step, usual: step, rests: map[restKey]*rest{},
+	}
 }
 
 // Attach attaches a new job to its dependencies and reports whether it must wait.
@@ -80,7 +92,7 @@ func (l *Links) End(h uint32, success bool) bool {
 	if x == nil {
 		return false
 	}
-	l.notify(&x.Children, h, success)
+	l.notify(&x.Children, h, ofChildren, success)
 	if success && x.OpenChildren > 0 {
 		return true
 	}
@@ -88,46 +100,81 @@ func (l *Links) End(h uint32, success bool) bool {
 	return false
 }
 
-// Closed notifies a job's successors and its parent that it is closed. It is called once.
+// Closed notifies a job's successors and its parent that it is closed. It is called once. A parent whose last child is
+// closed is closed too.
 func (l *Links) Closed(h uint32, success bool) {
+	for due := l.close(h, success); due != 0; due = l.closeDone(due) {
+		if l.spent() {
+			l.closeLater(due)
+			return
+		}
+	}
+}
+
+// closeLater leaves it to a later step to close a job.
+func (l *Links) closeLater(h uint32) {
+	l.table.Optional(h).ClosesLater = true
+	l.later(&rest{restKey: restKey{l.table.At(h).Seq, ofClosing}})
+}
+
+// Cancelled closes a done job that is removed before a step has closed it, or before its children are closed.
+func (l *Links) Cancelled(h uint32) {
+	x := l.table.Optional(h)
+	l.Closed(h, x != nil && x.ClosesLater && !x.ChildrenBroken)
+}
+
+// close is Closed for one job. It returns the parent if that is to be closed now, otherwise zero.
+func (l *Links) close(h uint32, success bool) (due uint32) {
 	x := l.table.Optional(h)
 	if x == nil || x.IsClosed {
-		return
+		return 0
 	}
-	x.IsClosed = true
-	l.notify(&x.Successors, h, success)
+	l.table.Touched++
+	x.IsClosed, x.ClosesLater = true, false
+	l.notify(&x.Successors, h, ofSuccessors, success)
 	p := l.table.Handle(x.Parent)
 	if x.Parent == 0 || p == 0 {
-		return
+		return 0
 	}
 	e, parent := l.table.At(p), l.table.EnsureOptional(p)
 	parent.OpenChildren--
 	parent.ChildrenBroken = parent.ChildrenBroken || !success
 	e.Set(table.Changed)
 	l.table.Touch(p, e)
-	if e.State == core.Done && parent.OpenChildren == 0 {
-		l.Closed(p, !parent.ChildrenBroken)
-		if !e.Has(table.KeepsOutcome) {
-			l.host.Remove(p)
-		}
+	if e.State != core.Done || parent.OpenChildren > 0 || parent.IsClosed {
+		return 0
 	}
+	return p
+}
+
+// closeDone closes a job that is done and whose children are closed. It returns the job's own parent if that is to be
+// closed now, otherwise zero.
+func (l *Links) closeDone(h uint32) (due uint32) {
+	due = l.close(h, !l.table.Optional(h).ChildrenBroken)
+	if !l.table.At(h).Has(table.KeepsOutcome) {
+		l.host.Remove(h)
+	}
+	return due
 }
 
 // wait adds a job that is not closed to the dependencies of job h. The caller sorts Waiting.
 func (l *Links) wait(h uint32, x *table.Optional, seq uint64) {
-	l.table.Touched++
+	l.table.Linked++
 	x.Waiting = append(x.Waiting, seq)
 	l.table.AddDependent(l.dependents(x, seq), h)
 }
 
 // leave removes job h from the dependents of job seq, and leaves Waiting to the caller.
 func (l *Links) leave(h uint32, x *table.Optional, seq uint64) {
-	l.table.Touched++
+	l.table.Linked++
 	l.table.DropDependent(l.dependents(x, seq), h)
 }
 
 // dependents returns the list that has the jobs which wait for job seq as job x does: its children or its successors.
 func (l *Links) dependents(x *table.Optional, seq uint64) **table.Dependents {
+	if r := l.restFor(x, seq); r != nil {
+		return &r.jobs
+	}
 	y := l.table.EnsureOptional(l.table.Handle(seq))
 	if seq == x.Parent {
 		return &y.Children
@@ -135,29 +182,49 @@ func (l *Links) dependents(x *table.Optional, seq uint64) **table.Dependents {
 	return &y.Successors
 }
 
-// notify tells the dependents in list that job p has ended.
-func (l *Links) notify(list **table.Dependents, p uint32, success bool) {
-	for (*list).Len() > 0 {
-		l.table.Touched++
-		h := (*list).First()
-		l.table.DropDependent(list, h)
-		l.predecessorEnded(h, p, success)
+// notify tells the dependents in list that job p has ended, and leaves the rest for later.
+func (l *Links) notify(list **table.Dependents, p uint32, kind restKind, success bool) {
+	if *list == nil {
+		return
+	}
+	e := l.table.At(p)
+	r := &rest{
+		restKey: restKey{e.Seq, kind}, jobs: *list,
+		restMeta: restMeta{Success: success, Unstored: e.Unstored() || l.table.Optional(p).WasUnstored},
+	}
+	*list = nil
+	for !l.spent() && l.notifyNext(r) {
+	}
+	if r.jobs != nil {
+		l.later(r)
 	}
 }
 
-// predecessorEnded removes job p from the dependencies of job h, which has left the list of p. After its last
-// dependency a blocked job is unblocked, unless a dependency ended without being done.
-func (l *Links) predecessorEnded(h, p uint32, success bool) {
-	e, x, pred := l.table.At(h), l.table.Optional(h), l.table.At(p)
-	i, _ := slices.BinarySearch(x.Waiting, pred.Seq)
+// notifyNext tells a dependent that the job has ended; false: none is left.
+func (l *Links) notifyNext(r *rest) bool {
+	h := r.jobs.First()
+	if h == 0 {
+		return false
+	}
+	l.table.Touched++
+	l.table.DropDependent(&r.jobs, h)
+	l.predecessorEnded(h, r)
+	return true
+}
+
+// predecessorEnded removes the job that has ended from the dependencies of job h, which has left its list. After its
+// last dependency a blocked job is unblocked, unless a dependency ended without being done.
+func (l *Links) predecessorEnded(h uint32, r *rest) {
+	e, x := l.table.At(h), l.table.Optional(h)
+	i, _ := slices.BinarySearch(x.Waiting, r.of)
 	x.Waiting = slices.Delete(x.Waiting, i, i+1)
 	if e.State != core.Blocked { // see Keep
 		x.Shortened = l.table.Open
 		return
 	}
-	breaks := l.breaks(e, x, pred.Seq, success)
+	breaks := l.breaks(e, x, r.of, r.Success)
 	released := len(x.Waiting) == 0 && !e.Has(table.Broken)
-	if breaks || released || pred.Unstored() || l.table.Optional(p).WasUnstored {
+	if breaks || released || r.Unstored {
 		l.table.RewriteStatus(h, e)
 	} else {
 		x.Shortened = l.table.Open
@@ -255,7 +322,9 @@ func (l *Links) RestoreChild(x *table.Optional) {
 		return
 	}
 	if p := l.table.Handle(x.Parent); p == 0 {
-		x.Parent = 0
+		if l.restFor(x, x.Parent) == nil {
+			x.Parent = 0
+		}
 	} else if !x.IsClosed {
 		l.table.EnsureOptional(p).OpenChildren++
 	}
@@ -270,6 +339,10 @@ func (l *Links) RestoreWaiting(h uint32, e *table.Entry, x *table.Optional) {
 		return
 	}
 	for _, seq := range waiting {
+		if l.restFor(x, seq) != nil {
+			l.wait(h, x, seq)
+			continue
+		}
 		p := l.table.Handle(seq)
 		if p == 0 {
 			if e.State == core.Blocked && slices.Contains(l.unstored[e.Seq], seq) {

@@ -38,6 +38,21 @@ func (m *Machine) decideBroken() {
 	}
 }
 
+// linksDue begins a step of the ends and deaths of jobs with many dependents.
+func (m *Machine) linksDue() {
+	if m.links.Due(m.stopped != nil) {
+		m.freshEffort()
+		m.continueLinks()
+	}
+}
+
+// continueLinks goes on with what ends and deaths have left, until the step is over.
+func (m *Machine) continueLinks() {
+	for m.stopped == nil && m.links.Continue() {
+		m.decideBroken()
+	}
+}
+
 // releaseFrom removes a dead job from the dependencies of a job. A job without other dependencies is unblocked.
 func (m *Machine) releaseFrom(h uint32, e *table.Entry, x *table.Optional, pred uint64) {
 	m.links.StopWaiting(h, x, func(seq uint64) bool { return seq == pred })
@@ -61,3 +76,11 @@ func (x linksHost) Joining(seq uint64) []uint64 { return x.m.list.WaitingFor(seq
 
 // Awaiting implements link.Host.
 func (x linksHost) Awaiting(seq uint64) []uint64 { return x.m.list.WaitsFor(seq) }
+
+// stepsFormat is the first format of entries that an end in steps may be in: older nodes do not continue it.
+const stepsFormat = 4
+
+// TakesSteps implements link.Host.
+func (x linksHost) TakesSteps() bool {
+	return x.m.opts.Format == nil || x.m.opts.Format() >= stepsFormat
+}

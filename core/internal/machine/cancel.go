@@ -43,6 +43,7 @@ func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry
 // cancelAll removes jobs, or asks their workers to stop; e is the job that the operation names first.
 func (m *Machine) cancelAll(c *client, op *core.Cancel, e *table.Entry, named []uint64) {
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, N: len(named), Commit: m.table.Promise()}
+	m.table.Touched += len(named)
 	for _, seq := range named {
 		if op.OnlyAsks(m.table.At(m.table.Handle(seq)).State) {
 			r.CancelRequested = true
@@ -201,7 +202,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	if e.State != core.Done {
 		m.links.End(h, false)
 	} else {
-		m.links.Closed(h, false)
+		m.links.Cancelled(h)
 	}
 	m.remove(h)
 }
@@ -254,6 +255,9 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.table.Promise()})
 }
 
+// purgeLook is how many jobs a page of a purge looks at for each job that it may remove.
+const purgeLook = 50
+
 // removals returns how many jobs or batches to remove for a requested limit.
 func removals(asked int) int {
 	if asked <= 0 {
@@ -275,6 +279,7 @@ func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 			r.Cursor = below
 			break
 		}
+		m.table.Touched++
 		m.batches.Forget(g)
 		for _, seq := range g.CallbackJobs() {
 			if h := m.table.Handle(seq); seq != 0 && h != 0 {
@@ -295,16 +300,18 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 			if removed == limit {
 				return removed, 1
 			}
+			m.table.Touched++
 			m.purgeJob(q.Ready.Front(), by)
 		}
 		return removed, 0
 	}
 	looked := 0
 	for h := uint32(op.Cursor) + 1; h <= m.table.LastHandle; h++ {
-		if removed == limit || looked == 50*limit {
+		if removed == limit || looked == purgeLook*limit || m.links.Spent(purgeLook*limit) {
 			return removed, uint64(h - 1)
 		}
 		looked++
+		m.table.Touched++
 		e := m.table.At(h)
 		if e.Seq == 0 || only != 0 && e.Queue != only || op.Origin != core.Internal && e.Origin != op.Origin ||
 			len(op.States) > 0 && !slices.Contains(op.States, e.State) {

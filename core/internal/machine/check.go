@@ -16,7 +16,7 @@ import (
 // the size of the machine. It recounts all counters and detects lost wake-ups: a client waits for a job although one is
 // available.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}}
+	c := checker{m: m, queues: map[uint32]*recount{}, err: m.overrun}
 	c.watchers = m.watchers.NewCheck(c.fail)
 	c.links = m.links.NewCheck(c.fail)
 	c.table, c.limits, c.batches = m.table.NewCheck(c.fail), m.limits.NewCheck(c.fail), m.batches.NewCheck(c.fail)
@@ -28,7 +28,7 @@ func (m *Machine) Check() error {
 	c.eachConsumer()
 	c.eachQueue()
 	c.timers += c.batches.End()
-	c.links.End()
+	c.timers += c.links.End()
 	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
 	c.timers += m.table.CheckWindows(c.fail)
 	c.timers += c.watchers.End()

@@ -105,6 +105,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		return
 	}
 	m.actor = c
+	m.freshEffort()
 	if c.subscriptions > 0 {
 		m.hub.Leave(c.slot)
 	}

@@ -22,7 +22,7 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 			return m.table.At(o.Handle).State == core.Leased
 		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket,
 			table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause, table.TimerUnfit,
-			table.TimerConsumer:
+			table.TimerConsumer, table.TimerLinks:
 			return true
 		}
 		return false

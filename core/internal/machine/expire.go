@@ -11,7 +11,8 @@ import (
 func (m *Machine) Tick(now core.Instant, budget int) bool {
 	m.setNow(now)
 	m.actor = nil
-	defer m.serveOffers()
+	m.freshEffort()
+	defer m.endTick(budget)
 	for ; budget > 0; budget-- {
 		o, due := m.table.Timers.Due(m.table.Now)
 		if !due {
@@ -26,10 +27,19 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 		if o.Kind == table.TimerSchedule {
 			budget -= scheduleCost - 1
 		}
+		if o.Kind == table.TimerLinks {
+			budget = 1 // a step is as long as a Tick may be
+		}
 		m.table.Timers.PopDue(m.table.Now)
 		m.due(o)
 	}
 	return true
+}
+
+// endTick completes a Tick.
+func (m *Machine) endTick(budget int) {
+	m.serveOffers()
+	m.judgeTick(budget)
 }
 
 // scheduleCost is how many ordinary deadlines the run of a schedule counts as: it computes times and admits a job.
@@ -74,6 +84,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.consumerTimeout(o.Handle)
 	case table.TimerWindow:
 		m.table.WindowTimeout(o.Handle)
+	case table.TimerLinks:
+		m.linksDue()
 	}
 }
 

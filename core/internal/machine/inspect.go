@@ -195,6 +195,7 @@ func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit in
 			return
 		}
 		looked++
+		m.table.Touched++
 		e := m.table.At(h)
 		if e.Seq == 0 || only != 0 && e.Queue != only || op.State != core.Gone && e.State != op.State {
 			continue

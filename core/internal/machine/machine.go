@@ -31,6 +31,7 @@ type Options struct {
 	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
 	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
 	SortStep     int           // cost of a step of laneSort; zero: usualSortStep
+	LinkStep     int           // jobs and links that the end of a job touches at once; zero: the usual number
 	MaxDetailed  int           // queues and types with measurements of their own; zero: core.MaxDetailed
 	Random       *rand.Rand
 	StartedAt    core.Instant
@@ -85,6 +86,7 @@ type Machine struct {
 	stopped       error                     // why nothing may change
 	list          *plan.List                // the current atomic list, usually nil
 	restoring     restoring
+	overrun       error // the first operation that did more than it may; see effort.go
 }
 
 // New returns an empty machine.
@@ -96,7 +98,7 @@ func New(o Options) *Machine {
 	m.table = table.New(o.table())
 	m.logs = joblog.New(m.table)
 	m.watchers = watch.New(m.table)
-	m.links = link.New(m.table, linksHost{m})
+	m.links = link.New(m.table, linksHost{m}, o.LinkStep)
 	m.batches = batch.New(m.table, m.unblock)
 	m.policies = policy.New(m.table, m.policyChanged)
 	m.schedules = schedule.New(m.table, schedulesHost{m})
@@ -127,6 +129,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 			m.failed(c, op.TagOf(), core.ErrDiskFull)
 			continue
 		}
+		m.freshEffort()
 		m.apply(c, op)
 		if c.fetching != nil {
 			if c.mustFetch() {
@@ -136,6 +139,9 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 		}
 		if len(m.offers) > 0 || m.links.HasBroken() {
 			m.serveOffers()
+		}
+		if m.table.Touched > freeEffort {
+			m.judge(op)
 		}
 	}
 	return len(ops)

@@ -167,6 +167,7 @@ func (p *player) options(c *coretest.Command) error {
 		"cache":  func(n int) { p.opts.CacheBytes = n },
 		"poison": func(n int) { p.opts.PoisonAfter = n },
 		"sort":   func(n int) { p.opts.SortStep = n },
+		"step":   func(n int) { p.opts.LinkStep = n },
 	} {
 		if v := c.Option(name); v != "" {
 			n, err := strconv.Atoi(v)

@@ -10,6 +10,7 @@ import (
 func (m *Machine) Quarantine(now core.Instant, seq uint64, reason string) bool {
 	m.setNow(now)
 	m.actor = nil
+	m.freshEffort()
 	defer m.serveOffers()
 	h := m.table.Handle(seq)
 	if h == 0 || m.stopped != nil || !m.table.At(h).State.Unfinished() {

@@ -308,6 +308,7 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 			if removed == limit {
 				return looked + 1
 			}
+			m.table.Touched++
 			m.purgeJob(list.Front(), by)
 		}
 	}
@@ -316,7 +317,8 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 	}
 	walk := m.table.ByState[core.Blocked].From(func(h uint32) bool { return m.table.At(h).Seq <= looked })
 	var found []uint64
-	for looks := 50 * limit; looks > 0 && removed+len(found) < limit; looks-- {
+	for looks := purgeLook * limit; looks > 0 && removed+len(found) < limit; looks-- {
+		m.table.Touched++
 		h := walk.Next()
 		if h == 0 {
 			looked = 0

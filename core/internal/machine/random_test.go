@@ -70,6 +70,9 @@ func newHistory(seed uint64) *history {
 	if seed%2 == 0 {
 		l.opts.SortStep = 1 + l.rng.IntN(100)
 	}
+	if seed%3 != 0 {
+		l.opts.LinkStep = 1 + int(seed%5)
+	}
 	l.setWeights()
 	l.m = l.boot()
 	l.connect()

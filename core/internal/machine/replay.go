@@ -10,6 +10,7 @@ import (
 	"broker/core"
 	"broker/core/internal/batch"
 	"broker/core/internal/limit"
+	"broker/core/internal/link"
 	"broker/core/internal/policy"
 	"broker/core/internal/record"
 	"broker/core/internal/schedule"
@@ -82,6 +83,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.schedules.RestorePosition(name, value)
 	case strings.HasPrefix(name, table.WindowPrefix):
 		err = m.table.RestoreWindow(value)
+	case strings.HasPrefix(name, link.Prefix):
+		err = m.links.RestoreRest(name, value)
 	case strings.HasPrefix(name, batch.Prefix):
 		err = m.batches.Restore(name, value)
 	default:
@@ -284,6 +287,8 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 
 // Restored links jobs and batches once all of them are restored.
 func (m *Machine) Restored() {
+	m.links.AtOnce(true)
+	defer m.links.AtOnce(false)
 	m.settlePlaces()
 	m.restoredQueues()
 	m.limits.RestoredShared()
@@ -316,6 +321,7 @@ func (m *Machine) Restored() {
 		}
 	}
 	m.decideBroken()
+	m.continueLinks()
 	m.schedules.Restored()
 	if m.table.LastPlace > m.table.Now { // the clock was set back before the restart
 		m.table.FirstPlace = m.table.LastPlace

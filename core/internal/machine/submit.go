@@ -187,7 +187,7 @@ func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	e := m.table.At(h)
 	x := m.table.Optional(h)
 	if e.State == core.Done && e.Has(table.KeptByQueue) {
-		return x == nil || x.OpenChildren == 0
+		return x == nil || x.OpenChildren == 0 && !x.ClosesLater
 	}
 	return e.State == core.Done && e.Origin.ReusesIDs() && j.Origin == e.Origin && x != nil && x.RetainFor != 0 && x.IsClosed
 }

@@ -42,7 +42,8 @@ type Position struct {
 //	2  as 1: a node can tell from its store which format is in force
 //	3  as 2: a node that wins an election waits until the lease of the previous leader has ended
 //	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Job.OnBroken, Job.Cost, Job.RerunOf, Job.Failure,
-//	    Status.Tally, Status.Moved, Status.StopAfter and Status.LogChunks
+//	    Status.Tally, Status.Moved, Status.StopAfter and Status.LogChunks;
+//	    ends of jobs that go on in later entries
 const NewestFormat = 4
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no

@@ -13,6 +13,7 @@ func (w *world) audit() error {
 	for _, c := range w.clients {
 		c.notReading = false // replies that were not fetched would look like leases without a holder
 	}
+	w.engine.Tick() // steps that the ends of jobs have left
 	if err := w.collect(); err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (w *world) audit() error {
 	if stats := w.ask(&core.ReadStats{}).Stats; stats.Jobs != states {
 		return fmt.Errorf("listed by state: %v, counted %v", states, stats.Jobs)
 	}
-	return cmp.Or(w.checkBroken(), w.auditStops(listed), w.auditQueues(listed))
+	return cmp.Or(w.checkLeft(), w.checkBroken(), w.auditStops(listed), w.auditQueues(listed))
 }
 
 // auditQueues compares the rows of queues, and their lists in order, with the list of all jobs.

@@ -56,7 +56,7 @@ func (w *world) brokenByCrash(was, is *core.JobInfo, before, after *snapshot) bo
 	if p.onBroken == core.BrokenFails && (is.State != core.Dead || is.Failure == nil || is.Failure.Type != core.DependencyFailed) {
 		return false
 	}
-	return w.spentAmong(was.Waiting, before, after, map[uint64]bool{})
+	return w.leftBefore(was, before) || w.spentAmong(was.Waiting, before, after, map[uint64]bool{})
 }
 
 // spentAmong reports whether a crash has lost or killed one of these jobs or one of their children.

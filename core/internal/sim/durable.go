@@ -322,7 +322,7 @@ func (w *world) compare(before, after *snapshot) error {
 		if err := samePast(seq, before.past[seq], after.past[seq]); err != nil && there {
 			return err
 		}
-		if unstored(&was) || !there && w.mayEnd(&was) {
+		if unstored(&was) || !there && (w.mayEnd(&was) || w.leftBefore(&was, before)) {
 			continue
 		}
 		if !there {

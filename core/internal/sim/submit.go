@@ -146,6 +146,12 @@ func (w *world) priority() int64 {
 
 // link sometimes makes a job depend on other jobs.
 func (w *world) link(j *core.Job) {
+	if w.focus != nil && !j.Ephemeral {
+		if j.After = []uint64{w.focus.seq}; w.rng.IntN(3) == 0 {
+			j.After, j.Parent = nil, w.focus.seq
+		}
+		return
+	}
 	if len(w.model.seqs) == 0 || j.Ephemeral || w.rng.IntN(5) != 0 {
 		return
 	}
@@ -161,8 +167,8 @@ func (w *world) link(j *core.Job) {
 // anyJob returns a submitted job, or nil. It prefers new jobs, which are more likely to exist.
 func (w *world) anyJob() *promise {
 	n := len(w.model.seqs)
-	if n == 0 {
-		return nil
+	if n == 0 || w.focus != nil {
+		return w.focus
 	}
 	return w.model.jobs[w.model.seqs[n-1-w.rng.IntN(min(n, 30))]]
 }

@@ -36,6 +36,8 @@ type world struct {
 	violation error     // the first one that was found where no error can be returned
 	log       []string
 	crashes   int
+	focus     *promise // anyJob returns it, and new jobs wait for it; nil: none
+	left      int      // how often the end of a job has left steps for later
 	stored    storeOf
 	shadow    *index.Index // follows the store, as on another node of a cluster; nil: none
 	compared  int          // how often the shadow was compared with a fresh start
@@ -92,6 +94,7 @@ func (w *world) open() error {
 	e, err := engine.Open(engine.Options{
 		Dir: "data", FS: w.disk.FS(), Clock: w.clk, Seed: 1, ManualTimers: true, ManualCommits: true,
 		Durability: w.mode, CacheBytes: cacheBytes, PoisonAfter: poisonAfter, Listener: w, Archive: &w.stored,
+		LinkStep: int(w.seed % 3), //nolint:gosec // small
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -185,6 +188,7 @@ func (w *world) acts() []act {
 		{3, w.slowSync},
 		{2, w.crash},
 		{1, w.damage},
+		{3, w.fan},
 		{1, w.failDisk},
 		{16, w.followStore},
 	}

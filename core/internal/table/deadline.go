@@ -20,6 +20,7 @@ const (
 	TimerWindow                // window: it ends
 	TimerUnfit                 // queue: more of its jobs are unfit than one search drops
 	TimerConsumer              // worker: it has not asked for jobs for long
+	TimerLinks                 // the next step of ended and dead jobs with many dependents
 
 	TimerKinds // their number
 )

@@ -42,6 +42,7 @@ type Optional struct {
 	IsClosed       bool        // its dependents have been notified
 	KeepsLinks     bool        // it is dead, and waits again for its dependencies if it leaves the dead set
 	WasUnstored    bool        // records of dependents may still say that it is unstored
+	ClosesLater    bool        // it is done, its children are closed, and a later step closes it
 	Batch          uint64      // batch of which it is a member
 	Tried          bool        // its batch has counted its first execution
 	CallbackFor    uint64      // batch whose callback it is

@@ -21,9 +21,9 @@ type Table struct {
 	Now    core.Instant
 	Timers timer.Heap
 
-	// Touched is how many jobs and links between jobs the current operation has looked at one after another. What
-	// takes logarithmic or constant time is not counted.
-	Touched int
+	// Touched is how many jobs the current operation has looked at one after another, and Linked how many links
+	// between jobs it has made or cut. What takes logarithmic or constant time is not counted.
+	Touched, Linked int
 
 	opts Options
 

@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"fmt"
+
+	"broker/core"
+	"broker/core/internal/link"
+)
+
+// All clients share one lock, so an operation must not do work that grows with the number of jobs. Besides steps of
+// constant or logarithmic time it may look at
+//
+//	freeEffort + 2 · LinkStep + 2 · (jobs that it names + rows that it asks for)
+//
+// jobs and links one after another (Table.Touched): effortOf. What is more is left for later operations or steps:
+// pages of a purge or a list, and rests of ends and deaths (package link). Counts are kept, not computed by a walk.
+// Links that are made or cut (Table.Linked) are not judged, since a client has paid for each by a submission, but they
+// count when a step or a page ends. Check returns the first operation that did more, so every test that calls Check
+// enforces the bound.
+
+// freeEffort is what every operation may touch.
+const freeEffort = 64
+
+// freshEffort starts the count of an operation, a Tick or the end of a client.
+func (m *Machine) freshEffort() { m.table.Touched, m.table.Linked = 0, 0 }
+
+// judge records an operation that has touched more than it may.
+func (m *Machine) judge(op core.Op) {
+	if most := m.effortOf(op); m.table.Touched > most && m.overrun == nil && (linksHost{m}).TakesSteps() {
+		m.overrun = fmt.Errorf("%T has touched %d jobs and links, and may touch %d", op, m.table.Touched, most)
+	}
+}
+
+// judgeTick is judge for a Tick with a budget of deadlines.
+func (m *Machine) judgeTick(budget int) {
+	if most := freeEffort + 2*m.links.Step() + 2*budget; m.table.Touched > most && m.overrun == nil {
+		m.overrun = fmt.Errorf("a Tick has touched %d jobs and links, and may touch %d", m.table.Touched, most)
+	}
+}
+
+// effortOf is how many jobs and links an operation may touch.
+func (m *Machine) effortOf(op core.Op) int {
+	asks := 0
+	switch op := op.(type) {
+	case *core.Atomic:
+		for _, one := range op.Ops {
+			asks += m.effortOf(one)
+		}
+	case *core.Move:
+		if asks = len(op.After); asks > 0 {
+			asks += 2 * link.MaxWalk
+		}
+	case *core.Cancel:
+		asks = len(op.Also)
+	case *core.Purge:
+		asks = purgeLook * removals(op.Limit)
+	case *core.PurgeBatches:
+		asks = removals(op.Limit)
+	case *core.DropQueue:
+		asks = purgeLook * removals(op.Limit)
+	case *core.ListJobs:
+		asks = m.effort.Look
+	}
+	return freeEffort + 2*m.links.Step() + 2*asks
+}
