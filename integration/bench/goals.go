@@ -15,6 +15,7 @@ type results struct {
 	idle    []idleResult
 	wakeUps []wakeUp
 	polls   []pollResult
+	fans    []fanResult
 }
 
 // match compares the broker with a peer.

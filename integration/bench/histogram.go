@@ -46,6 +46,9 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
+// longest is the largest value; zero: there is none.
+func (h *histogram) longest() time.Duration { return h.quantile(1 - 0.5/float64(max(h.total, 1))) }
+
 // clock records when each request in flight was sent; replies arrive in the same order.
 type clock struct {
 	sent []int64

@@ -21,7 +21,7 @@ type settings struct {
 	servers      *regexp.Regexp // names of the contenders that take part; nil: all
 
 	deep, queues, scheduled, keys, payloads, sleepers numbers
-	idle, wakes, polls                                int
+	idle, wakes, polls, fan                           int
 }
 
 func main() {
@@ -77,10 +77,11 @@ func studyFlags(s *settings) {
 		}
 		flag.Var(f.numbers, f.name, f.usage)
 	}
-	s.idle, s.wakes, s.polls = 20_000, 3000, 5000
+	s.idle, s.wakes, s.polls, s.fan = 20_000, 3000, 5000, 300_000
 	flag.Var((*number)(&s.idle), "idle", "g: idle connections")
 	flag.Var((*number)(&s.wakes), "wakes", "g, p: wake-ups a measurement")
 	flag.Var((*number)(&s.polls), "polls", "p: long polls of SQS")
+	flag.Var((*number)(&s.fan), "fan", "j: jobs that wait for one job")
 }
 
 // check rejects settings that would measure nothing.

@@ -21,6 +21,7 @@ func studies() []study {
 	return []study{
 		{"f", "deep queues", (*lab).deepQueues},
 		{"g", "connections that do nothing, and many that wait for one queue", (*lab).connections},
+		{"j", "other clients while one builds and breaks a fan of jobs", (*lab).fans},
 		{"h", "how the work of a job grows with what else there is", (*lab).growth},
 		{"p", "long polls of SQS that wait", (*lab).longPolls},
 	}

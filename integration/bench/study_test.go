@@ -15,7 +15,7 @@ func small(t *testing.T, protocol string) *lab {
 		settings: settings{
 			groups: []string{protocol}, durabilities: []string{"none"}, jobs: 800,
 			deep: numbers{1000, 3000}, queues: numbers{1, 30}, scheduled: numbers{0, 200}, keys: numbers{0, 200},
-			payloads: numbers{16, 300_000}, sleepers: numbers{2, 20}, idle: 50, wakes: 20,
+			payloads: numbers{16, 300_000}, sleepers: numbers{2, 20}, idle: 50, wakes: 20, fan: 2500,
 		},
 		scratch: t.TempDir(), binary: harness.Binary(t), facts: &results{},
 	}
@@ -32,7 +32,7 @@ func rows(printed string) int {
 
 func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
 	t.Parallel()
-	want := map[string]int{"f": 2 * 2 * 2, "g": 1 + 2, "h": 4 * 2}
+	want := map[string]int{"f": 2 * 2 * 2, "g": 1 + 2, "h": 4 * 2, "j": 1}
 	for _, p := range protocols() {
 		for _, s := range studies() {
 			if s.letter == "p" {
@@ -85,6 +85,13 @@ func plausible(t *testing.T, f *results) {
 	for _, c := range f.idle {
 		if c.held != c.wanted || c.sample == 0 || c.answered != c.sample || c.after <= 0 || c.opened.perSec <= 0 {
 			t.Errorf("idle %+v", c)
+		}
+	}
+	for _, r := range f.fans {
+		for _, b := range []bystanders{r.quiet, r.build, r.broken} {
+			if b.p50 <= 0 || b.p99 < b.p50 || b.most < b.p99 || b.took <= 0 {
+				t.Errorf("beside a fan of %d: %+v", r.dependents, b)
+			}
 		}
 	}
 	for _, w := range f.wakeUps {
