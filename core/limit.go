@@ -142,7 +142,7 @@ type LimitUse struct {
 	Taken  uint32    // slots
 	Ready  int       // jobs that could be leased if there were no limits
 	NextAt Instant   // when the rate allows the next lease; zero: now
-	Slots  []SlotUse // at most MaxSlotUses, the oldest lease first
+	Slots  []SlotUse // at most MaxSlotUses of the 20,000 oldest leases of all queues, the oldest first
 }
 
 // SlotUse is a leased job that counts against a limit.

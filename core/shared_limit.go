@@ -19,9 +19,11 @@ const (
 // MaxCost is the largest Job.Cost.
 const MaxCost = 1_000_000
 
-// PutSharedLimit sets a shared limit. If a limit of the same name exists, its current use still counts. Reply: Accepted, or Failed with
-// ErrInvalid (the text says why) or ErrFull (there are MaxSharedLimits). If the shared limits of queues change by this, their jobs are
-// sorted as after PutLimit; until that is done, no job under a shared limit is handed out.
+// PutSharedLimit sets a shared limit. If a limit of the same name exists, its current use still counts. Reply:
+// Accepted, or Failed with ErrInvalid (the text says why) or ErrFull (there are MaxSharedLimits). If the shared
+// limits of queues change by this, their jobs are sorted as after PutLimit; until that is done, no job under a shared
+// limit is handed out. Jobs of a type that no shared limit had before are looked for in steps: a queue with such jobs
+// hands them out without the limit until it is found, and their leases count from then on.
 type PutSharedLimit struct {
 	changing
 	Tag   uint64

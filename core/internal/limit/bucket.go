@@ -13,7 +13,8 @@ import (
 type bucket struct {
 	of        *lanes
 	name      limitName
-	number    uint32 // in Rules.buckets, for the timer
+	number    uint32 // in Rules.buckets, for the timer; another bucket may have it later
+	serial    uint64 // never reused
 	limit     core.Throttle
 	slots     uint32
 	perWorker map[uint64]uint32
@@ -46,7 +47,7 @@ func (r *Rules) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket
 	if x.former != nil && x.former.buckets[name] != nil {
 		b.paid, b.rateStored = x.former.buckets[name].paid, x.former.buckets[name].rateStored
 	}
-	b.number = r.buckets.Add(b)
+	b.number, b.serial = r.buckets.Add(b), r.nextSerial()
 	x.buckets[name] = b
 	r.takeRate(b)
 	return b

@@ -280,13 +280,17 @@ func (c *Check) sorting() {
 			need++
 		}
 	}
+	walks := 0
 	for _, q := range s.queues {
-		if !c.r.queues[q.queue].Sorting {
+		if q.queue == 0 {
+			continue
+		}
+		if walks++; !c.r.queues[q.queue].Sorting {
 			c.fail("queue %d needs no walk", q.queue)
 		}
 	}
-	if need != len(s.queues) || (s.timer != 0) != (need > 0 || s.retired) {
-		c.fail("%d queues need a walk, it is for %d, with a deadline: %v", need, len(s.queues), s.timer != 0)
+	if need != walks || (s.timer != 0) != (len(s.queues) > 0 || len(s.later) > 0 || s.retired) {
+		c.fail("%d queues need a walk, it is for %d, with a deadline: %v", need, walks, s.timer != 0)
 	}
 	c.count(s.timer != 0)
 	for b := range c.r.buckets.All() {

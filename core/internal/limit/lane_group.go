@@ -133,7 +133,7 @@ func constraintName(key *bucket, buckets []*bucket) string {
 		name = []byte("key ")
 	}
 	for _, b := range buckets {
-		name = binary.BigEndian.AppendUint32(name, b.number)
+		name = binary.BigEndian.AppendUint64(name, b.serial)
 	}
 	return string(name)
 }

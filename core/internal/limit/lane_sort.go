@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"broker/core"
@@ -27,12 +28,17 @@ type laneSort struct {
 	lap    int
 	timer  timer.ID // the next step
 
+	// later are queues that get other lanes because a shared limit has changed. See findTypes for types.
+	later []uint32
+	types map[string]bool
+
 	// Once no queue needs the walk, another walk removes the buckets of retired lanes.
 	retired bool
 	bucket  uint32 // number of the last bucket that was examined
 }
 
-// sorting is a queue whose jobs are sorted into lanes, and where the walk was when it joined.
+// sorting is a queue whose jobs are sorted into lanes, and where the walk was when it joined. Queue 0 stands for
+// laneSort.types.
 type sorting struct {
 	queue, from uint32
 	lap         int
@@ -45,8 +51,10 @@ const (
 	sortPause     = 300 * time.Microsecond // between two steps
 )
 
-// sortLanes gives a queue the lanes and the ordering of its current policy, and sorts its jobs into them.
-func (r *Rules) sortLanes(n uint32, q *Queue) {
+// sortLanes gives a queue the lanes and the ordering of its current policy, and sorts its jobs into them: at once if
+// that costs at most most. It returns the cost.
+func (r *Rules) sortLanes(n uint32, q *Queue, most int) (cost int) {
+	cost = sortInCost
 	old := q.lanes
 	var before *lanes
 	if before = old; old != nil && q.Sorting {
@@ -60,7 +68,7 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 	q.lanes = r.newLanes(n, q.policy, before)
 	leases := q.Limits.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
 	if old == nil && q.lanes == nil && !leases && !unordered && !q.Sorting {
-		return
+		return cost
 	}
 	s := &r.sort
 	if old != nil {
@@ -68,12 +76,15 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 		old.leaveAllShared()
 		s.retired, s.bucket = true, 0
 	}
-	s.drop(n)
+	if q.Sorting {
+		s.drop(n)
+	}
 	q.Sorting = true
 	switch inAll := q.Jobs(); {
 	case inAll == 0:
 		r.sorted(n)
-	case int(r.table.LastHandle)+sortInCost*inAll <= r.sortStep:
+	case int(r.table.LastHandle)+sortInCost*inAll <= most:
+		cost += int(r.table.LastHandle) + sortInCost*inAll
 		for h := uint32(1); h <= r.table.LastHandle; h++ {
 			if e := r.table.At(h); e.Seq != 0 && e.Queue == n {
 				r.sortIn(h, e, q)
@@ -81,12 +92,78 @@ func (r *Rules) sortLanes(n uint32, q *Queue) {
 		}
 		r.sorted(n)
 	default:
-		if len(s.queues) == 0 {
-			s.next, s.lap = 1, 0
-		}
-		s.queues = append(s.queues, sorting{queue: n, from: s.next, lap: s.lap})
+		s.add(n)
 	}
 	r.sortAgain()
+	return cost
+}
+
+// add begins the walk for a queue.
+func (s *laneSort) add(n uint32) {
+	if len(s.queues) == 0 {
+		s.next, s.lap = 1, 0
+	}
+	s.queues = append(s.queues, sorting{queue: n, from: s.next, lap: s.lap})
+}
+
+// findTypes finds the queues with jobs of types that come under a shared limit. Until the walk has seen all jobs, no
+// shared limit allows a lease, and jobs of these types in queues that the walk has not reached yet are handed out
+// without it; their leases count later.
+func (r *Rules) findTypes(types []string) {
+	if len(types) == 0 {
+		return
+	}
+	s := &r.sort
+	if s.types == nil {
+		s.types = map[string]bool{}
+	}
+	for _, typ := range types {
+		s.types[strings.Clone(typ)] = true
+	}
+	s.drop(0)
+	s.add(0)
+	r.shared.sorting[0] = true
+	if left := r.sortStep - int(r.table.LastHandle); left >= 0 {
+		for h := uint32(1); h <= r.table.LastHandle; h++ {
+			left -= r.findType(h, left)
+		}
+		s.drop(0)
+		r.foundTypes()
+	}
+	r.sortAgain()
+}
+
+// findType applies shared limits to the queue of a job if its type is searched for. It returns the cost; see sortLanes.
+func (r *Rules) findType(h uint32, most int) (cost int) {
+	e := r.table.At(h)
+	if e.Seq == 0 || e.Kind == 0 || !r.sort.types[r.table.TypeOf(e)] {
+		return 0
+	}
+	q := r.queues[e.Queue]
+	l := r.laneOf(h, q.lanes)
+	without := func(s *sharedLimit) bool { return !slices.Contains(l.buckets[ofShared:], s.bucket) }
+	switch {
+	case q.lanes == nil || !q.lanes.byType:
+	case l == nil: // it will be sorted
+		return 0
+	case !slices.ContainsFunc(r.shared.ofType[r.table.TypeOf(e)], without):
+		return 0
+	}
+	q.limitedTypes = true
+	return r.sortSharedQueue(e.Queue, most)
+}
+
+// foundTypes ends the search for types.
+func (r *Rules) foundTypes() {
+	r.sort.types = nil
+	r.sharedStepDone()
+}
+
+// sharedStepDone opens the shared limits again if no queue is left to which a change must be applied.
+func (r *Rules) sharedStepDone() {
+	if r.sort.types == nil && len(r.sort.later) == 0 {
+		r.countedShared(0)
+	}
 }
 
 // drop ends the walk for a queue.
@@ -105,7 +182,7 @@ func (r *Rules) sortAgain() {
 	if len(s.queues) == 0 && sortInCost*int(r.buckets.Last()) <= r.sortStep {
 		r.dropRetired()
 	}
-	switch more := len(s.queues) > 0 || s.retired; {
+	switch more := len(s.queues) > 0 || len(s.later) > 0 || s.retired; {
 	case more && s.timer == 0:
 		s.timer = r.table.Timers.Add(r.table.Now.Add(sortPause), timer.Owner{Kind: table.TimerSort})
 	case !more: // little work is left
@@ -120,16 +197,30 @@ func (r *Rules) SortTimeout() {
 	if len(s.queues) == 0 {
 		r.dropRetired()
 	}
-	for cost := 0; len(s.queues) > 0 && cost < r.sortStep; {
+	cost := 0
+	for len(s.later) > 0 && cost < r.sortStep {
+		n := s.later[0]
+		s.later = s.later[1:]
+		cost += r.sortSharedQueue(n, r.sortStep-cost)
+		r.sharedStepDone()
+	}
+	for len(s.queues) > 0 && cost < r.sortStep {
 		if s.hasSeenAll(&s.queues[0]) {
 			n := s.queues[0].queue
-			s.queues = s.queues[1:]
-			r.sorted(n)
+			if s.queues = s.queues[1:]; n == 0 {
+				r.foundTypes()
+			} else {
+				r.sorted(n)
+			}
+			cost += sortInCost
 			continue
 		}
 		if s.next > r.table.LastHandle {
 			s.next, s.lap = 1, s.lap+1
 			continue
+		}
+		if s.types != nil { // before the job is sorted: its queue may join the walk here
+			cost += 2 + r.findType(s.next, r.sortStep-cost)
 		}
 		if e := r.table.At(s.next); e.Seq != 0 && r.queues[e.Queue].Sorting {
 			r.sortIn(s.next, e, r.queues[e.Queue])

@@ -98,11 +98,15 @@ type slotHolders struct {
 	byBucket map[*bucket][]core.SlotUse
 }
 
+// maxHolderLooks is how many leased jobs a list of the holders of slots examines, the oldest lease first.
+const maxHolderLooks = 20_000
+
 // holdersIn goes through the leased jobs only once, regardless of the number of limits, types and keys.
 func (r *Rules) holdersIn(n uint32) slotHolders {
 	held := slotHolders{byBucket: map[*bucket][]core.SlotUse{}}
 	walk := r.table.ByState[core.Leased].From(nil)
-	for h := walk.Next(); h != 0; h = walk.Next() {
+	for h, looks := walk.Next(), 0; h != 0 && looks < maxHolderLooks; h = walk.Next() {
+		looks++
 		e := r.table.At(h)
 		x := r.limitsOf(h)
 		if e.Queue != n || x == nil {

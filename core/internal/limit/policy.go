@@ -132,7 +132,7 @@ func (r *Rules) applyPolicy(n uint32, q *Queue, store bool) core.Commit {
 		r.storePolicy(q)
 		commit = r.table.Promise()
 	}
-	r.sortLanes(n, q)
+	r.sortLanes(n, q, r.sortStep)
 	if q.policy.empty() {
 		q.policy = nil
 	}

@@ -17,6 +17,7 @@ type Rules struct {
 	queues      []*Queue // by number, from 1
 	limitedJobs slot.Map[jobLimits]
 	buckets     slot.Map[bucket] // of all queues
+	serial      uint64           // of the newest bucket
 	shared      sharedLimits
 	sort        laneSort
 	orders      orders
@@ -31,6 +32,14 @@ type Rules struct {
 func New(t *table.Table, host Host, sortStep int) *Rules {
 	return &Rules{
 		table: t, host: host, sortStep: cmp.Or(sortStep, usualSortStep), queues: make([]*Queue, 1), rates: map[string]core.Instant{},
-		shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
+		shared: sharedLimits{
+			byName: map[string]*sharedLimit{}, ofQueue: map[string][]*sharedLimit{},
+			ofType: map[string][]*sharedLimit{}, sorting: map[uint32]bool{},
+		},
 	}
+}
+
+func (r *Rules) nextSerial() uint64 {
+	r.serial++
+	return r.serial
 }

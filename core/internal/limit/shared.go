@@ -52,15 +52,16 @@ func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
 		return 0, err
 	}
 	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
-	before := r.shared.byName[l.Name]
+	before, added := r.shared.byName[l.Name], r.newTypes(l.Types)
 	s := r.setShared(l)
 	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + l.Name, Value: table.Encode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
 	commit := r.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
 		r.hasRoom(s.bucket)
-	} else {
-		r.sortShared(r.queuesOf(before, s))
+		return commit, nil
 	}
+	r.findTypes(added)
+	r.sortShared(r.queuesUnder(s))
 	return commit, nil
 }
 
@@ -110,25 +111,44 @@ func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 		s.bucket.limit = l.Throttle
 	} else {
 		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{}}
-		s.bucket.number = r.buckets.Add(s.bucket)
+		s.bucket.number, s.bucket.serial = r.buckets.Add(s.bucket), r.nextSerial()
 		r.takeRate(s.bucket)
 	}
+	r.unindexShared(r.shared.byName[l.Name])
 	r.shared.byName[l.Name] = s
-	r.indexShared()
+	for _, queue := range s.Queues {
+		index(r.shared.ofQueue, queue, s)
+	}
+	for _, typ := range s.Types {
+		index(r.shared.ofType, typ, s)
+	}
 	return s
 }
 
-// indexShared rebuilds the lists of limits by queue and by type.
-func (r *Rules) indexShared() {
-	r.shared.ofQueue, r.shared.ofType = map[string][]*sharedLimit{}, map[string][]*sharedLimit{}
-	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
-		s := r.shared.byName[name]
-		for _, queue := range s.Queues {
-			r.shared.ofQueue[queue] = append(r.shared.ofQueue[queue], s)
-		}
-		for _, typ := range s.Types {
-			r.shared.ofType[typ] = append(r.shared.ofType[typ], s)
-		}
+// index adds a limit to the limits of a queue or type, which are in the order of their names.
+func index(lists map[string][]*sharedLimit, of string, s *sharedLimit) {
+	byName := func(o *sharedLimit, name string) int { return strings.Compare(o.Name, name) }
+	at, _ := slices.BinarySearchFunc(lists[of], s.Name, byName)
+	lists[of] = slices.Insert(lists[of], at, s)
+}
+
+// unindexShared removes a limit from the lists of limits by queue and type; nil: none.
+func (r *Rules) unindexShared(s *sharedLimit) {
+	if s == nil {
+		return
+	}
+	for _, queue := range s.Queues {
+		unindex(r.shared.ofQueue, queue, s)
+	}
+	for _, typ := range s.Types {
+		unindex(r.shared.ofType, typ, s)
+	}
+}
+
+func unindex(lists map[string][]*sharedLimit, of string, s *sharedLimit) {
+	lists[of] = slices.DeleteFunc(lists[of], func(o *sharedLimit) bool { return o == s })
+	if len(lists[of]) == 0 {
+		delete(lists, of)
 	}
 }
 
@@ -139,59 +159,79 @@ func (r *Rules) RemoveShared(name string) (core.Commit, error) {
 		return 0, core.ErrNoLimit
 	}
 	delete(r.shared.byName, name)
-	r.indexShared()
+	r.unindexShared(s)
 	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + s.Name})
 	commit := r.table.Promise()
-	affected := r.queuesOf(s)
+	affected := r.queuesUnder(s)
 	r.dropBucket(s.bucket)
 	s.bucket.limit = core.Throttle{} // jobs may keep slots of this limit until they are sorted
 	r.sortShared(affected)
 	return commit, nil
 }
 
-// queuesOf returns the queues with jobs under one of the limits, in the order of their numbers. It ignores nil limits. For limits of
-// types, it walks over all jobs.
-func (r *Rules) queuesOf(limits ...*sharedLimit) []uint32 {
-	found := map[uint32]bool{}
-	types := map[string]bool{}
-	for _, s := range limits {
-		if s == nil {
-			continue
+// newTypes returns the types that no shared limit has, but some jobs, apart from jobs in the queue of that name.
+func (r *Rules) newTypes(types []string) (added []string) {
+	for _, typ := range types {
+		if len(r.shared.ofType[typ]) == 0 && r.table.Types.NumberOf(typ) != 0 {
+			added = append(added, typ)
 		}
-		for _, queue := range s.Queues {
-			if n := r.table.QueueNumber(queue); n != 0 {
+	}
+	return added
+}
+
+// queuesUnder returns the queues that are or may come under a limit, in the order of their numbers: those that it
+// names, also by their usual type, and those with lanes of its types. findTypes finds the queues with jobs of types
+// that no limit had.
+func (r *Rules) queuesUnder(s *sharedLimit) []uint32 {
+	found := map[uint32]bool{}
+	for _, queue := range s.Queues {
+		found[r.table.QueueNumber(queue)] = true
+	}
+	for _, typ := range s.Types {
+		n := r.table.QueueNumber(typ)
+		if found[n] = true; n != 0 && r.queues[n].Jobs() > 0 {
+			r.queues[n].limitedTypes = true
+		}
+		for _, o := range r.shared.ofType[typ] {
+			for n := range o.bucket.users {
 				found[n] = true
 			}
 		}
-		for _, typ := range s.Types {
-			types[typ] = true
-		}
 	}
-	if len(types) > 0 {
-		r.table.EachJob(func(_ uint32, e *table.Entry) {
-			if q := r.queues[e.Queue]; !(found[e.Queue] && q.limitedTypes) && types[r.table.TypeOf(e)] {
-				found[e.Queue], q.limitedTypes = true, true
-			}
-		})
+	for n := range s.bucket.users {
+		found[n] = true
 	}
+	delete(found, 0)
 	return slices.Sorted(maps.Keys(found))
 }
 
-// sortShared applies shared limits to some queues.
+// sortShared applies shared limits to some queues: to as many as a step allows now, to the others in further steps.
 func (r *Rules) sortShared(queues []uint32) {
-	for _, n := range queues {
-		if q := r.queues[n]; q != nil {
-			if r.sortLanes(n, q); q.Sorting {
-				r.shared.sorting[n] = true
-			}
+	left := r.sortStep
+	for i, n := range queues {
+		if left <= 0 {
+			r.sort.later = append(r.sort.later, queues[i:]...)
+			r.shared.sorting[0] = true
+			r.sortAgain()
+			return
 		}
+		left -= r.sortSharedQueue(n, left)
 	}
-	for _, n := range queues {
-		if q := r.queues[n]; q != nil {
-			r.host.Offer(n)
-			r.host.DropIdle(n)
-		}
+}
+
+// sortSharedQueue applies shared limits to a queue, and returns the cost.
+func (r *Rules) sortSharedQueue(n uint32, most int) (cost int) {
+	q := r.queues[n]
+	if q == nil {
+		return 1
 	}
+	cost = r.sortLanes(n, q, most)
+	if q.Sorting {
+		r.shared.sorting[n] = true
+	}
+	r.host.Offer(n)
+	r.host.DropIdle(n)
+	return cost
 }
 
 // countedShared opens the shared buckets again once the leases of all queues are counted.
@@ -220,7 +260,7 @@ func (r *Rules) needLanes(n uint32, typ string) {
 	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(r.shared.ofQueue[q.Name]) > 0 {
 		q.limitedTypes = q.limitedTypes || byType
 		q.Joining = true // the queue may have no job yet
-		r.sortLanes(n, q)
+		r.sortLanes(n, q, r.sortStep)
 		q.Joining = false
 	}
 }
@@ -267,14 +307,31 @@ func (r *Rules) RestoreShared(name string, value []byte) error {
 	return nil
 }
 
-// RestoredShared applies the restored limits.
+// RestoredShared applies the restored limits. It walks over all jobs, because no client waits yet.
 func (r *Rules) RestoredShared() {
 	var all []*sharedLimit
+	found := map[uint32]bool{}
 	for _, l := range r.restoredLimits {
 		all = append(all, r.setShared(l))
 	}
 	r.restoredLimits = nil
-	r.sortShared(r.queuesOf(all...))
+	for _, s := range all {
+		for _, queue := range s.Queues {
+			if n := r.table.QueueNumber(queue); n != 0 {
+				found[n] = true
+			}
+		}
+	}
+	if len(r.shared.ofType) > 0 {
+		r.table.EachJob(func(_ uint32, e *table.Entry) {
+			if q := r.queues[e.Queue]; !q.limitedTypes && len(r.shared.ofType[r.table.TypeOf(e)]) > 0 {
+				found[e.Queue], q.limitedTypes = true, true
+			}
+		})
+	}
+	for _, n := range slices.Sorted(maps.Keys(found)) {
+		r.sortSharedQueue(n, r.sortStep)
+	}
 }
 
 // ListShared lists all shared limits, or only the limit called only.
@@ -297,14 +354,19 @@ func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	if !slots {
 		return row
 	}
-	walk := r.table.ByState[core.Leased].From(nil)
-	for h := walk.Next(); h != 0 && len(row.Use.Slots) < core.MaxSlotUses; h = walk.Next() {
+	walk, left := r.table.ByState[core.Leased].From(nil), b.slots
+	for looks := 0; left > 0 && len(row.Use.Slots) < core.MaxSlotUses && looks < maxHolderLooks; looks++ {
+		h := walk.Next()
+		if h == 0 {
+			break
+		}
 		x := r.limitsOf(h)
 		if x == nil || x.lane == nil {
 			continue
 		}
 		if slices.ContainsFunc(x.lane.slots, func(slot laneSlot) bool { return slot.bucket == b }) {
 			row.Use.Slots = append(row.Use.Slots, r.slotUse(r.table.At(h)))
+			left -= min(left, r.table.CostOf(h))
 		}
 	}
 	return row
