@@ -19,7 +19,7 @@ import (
 // long. An operation goes on until it has touched as much as a step may; the rest is left for later steps. A step
 // begins when TimerLinks is due.
 //
-//	operation ─▶ some dependents ─▶ rest, meta entry      TimerLinks ─▶ Due, Continue … Continue ─▶ no entry
+//	operation: some dependents ─▶ rest, meta entry; TimerLinks: Due, Continue, … ─▶ no entry
 //
 // A dependent that is left does not change before its turn: it is blocked, and still waits for the job. The job may be
 // gone by then, so its rest has the list of the dependents that are left. The meta entry is in the batch of the end or
