@@ -171,6 +171,8 @@ type JobInfo struct {
 	Key    string
 	Behind int
 
+	Wait *Wait // Inspect: of a ready job with the reason WaitLimit or WaitOrder
+
 	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
 	Waiting      []uint64 // Blocked, or Dead with BrokenFails: the jobs it waits for
 	Dependents   int      // jobs that wait for this one; counted for Inspect with Dependents only

@@ -117,7 +117,7 @@ func TestAJobIsEditedAndRunAgain(t *testing.T) {
 		chromedp.Click(`button[value="edit-run"]`))
 	b.wants("The job is changed and ready.")
 	b.wants("corrected")
-	b.wants("no worker is asking for jobs of this queue")
+	b.wants("No worker asks for jobs of this queue")
 	for form, want := range map[string]string{"hex": "5b 22 63 6f", "text": `["corrected"]`} {
 		b.run(chromedp.Click(`#body a[href*="body=` + form + `"]`))
 		b.wants(want)

@@ -51,15 +51,15 @@ func TestWaitingJobsSayWhy(t *testing.T) {
 	api(t, broker, "DELETE", "/jobs/"+lost, "")
 
 	for _, one := range []struct{ id, want string }{
-		{first, "It is ready behind 1 job of its queue; no worker is asking for jobs of this queue."},
+		{first, "It is ready behind 1 job of its queue. No worker asks for jobs of this queue."},
 		{third, "It is ready behind 2 jobs of its queue"},
-		{paused, "Its queue is paused: resume the queue, and it runs."},
-		{throttled, "It is the next job of its queue, of which at most 1 may run at once; 1 is running."},
-		{rated, "It is the next job of its queue, and a limit is reached"},
-		{busy, "the workers of the queue are busy with 1 job."},
-		{retrying, "It has failed once; the next try is due in"},
+		{paused, "It is ready behind 1 job of its queue. The queue is paused"},
+		{throttled, "At most 1 job of the queue may run at once, and 1 is running."},
+		{rated, "At most 0.001 jobs of the queue may start a second: the next may start in 16 min"},
+		{busy, "Its 1 worker is busy with 1 job: seq:"},
+		{retrying, "It has failed 1 time; the next try is due in"},
 		{push(`{"queue":"later","delay_s":7200}`), "It is due in 1 h 5"},
-		{blocked, "It is blocked until 1 job that it comes after is done: job "},
+		{blocked, "It comes after 1 job: seq:"},
 		{broken, "A job that it comes after is gone without being done"},
 	} {
 		b.open("/jobs/" + one.id)

@@ -1,36 +1,32 @@
 package console
 
-import "broker/operate/service"
+import (
+	"strings"
 
-// diagnose describes the condition of a queue in a sentence or two, and what blocks it. A limit may hold back the next job.
-func diagnose(q *service.Queue, draining, limited bool) string {
+	"broker/operate/service"
+)
+
+// diagnose describes the condition of a queue in some sentences, and why its next job waits.
+func diagnose(q *service.Queue) string {
 	waiting := plural(q.Ready, "job") + " " + map[bool]string{true: "waits", false: "wait"}[q.Ready == 1]
 	if q.OldestS >= 1 {
 		waiting += ", the oldest for " + seconds(q.OldestS)
 	}
-	switch {
-	case draining:
-		return "The broker is draining and hands out no job: " + waiting + "."
-	case q.Paused && q.PausedAt != nil:
-		by := "Paused"
-		if q.PausedBy != "" && q.PausedBy != anonymous {
-			by += " by " + q.PausedBy
-		}
-		return by + " at " + clockTime(q.PausedAt) + " UTC: " + waiting + "."
-	case q.Paused:
-		return "Paused: " + waiting + "."
-	case q.Ready == 0:
-		return idleSentence(q)
-	case q.Workers == 0 && q.Leased == 0:
-		return "No worker asks for jobs of this queue: " + waiting + "."
-	case q.Throttle != nil && q.Throttle.Concurrency > 0 && q.Leased >= int(q.Throttle.Concurrency):
-		return "At most " + num(q.Throttle.Concurrency) + " of its jobs may run at once, and so many do: " + waiting + "."
-	case limited:
-		return "A limit is reached: " + plural(q.Leased, "job") + " " + isAre(q.Leased) + " running, and " + waiting + "."
-	case q.OutRate == 0 && q.Leased > 0:
-		return waiting + ". " + plural(q.Leased, "job") + " " + isAre(q.Leased) + " running, and none has ended in the last minute."
+	waiting += ". "
+	why := ""
+	if q.Wait != nil {
+		why = q.Wait.Text
 	}
-	return waiting + ". " + paceSentence(q)
+	switch {
+	case q.Ready == 0:
+		return strings.TrimSpace(idleSentence(q) + " " + why)
+	case q.Wait != nil && (q.Wait.Reason != "worker" || q.Workers+q.Leased == 0):
+		return waiting + why
+	case q.OutRate == 0 && q.Leased > 0:
+		running := plural(q.Leased, "job") + " " + isAre(q.Leased) + " running, and none has ended in the last minute. "
+		return strings.TrimSpace(waiting + running + why)
+	}
+	return strings.TrimSpace(waiting + paceSentence(q) + " " + why)
 }
 
 // idleSentence describes a queue without waiting jobs.
@@ -38,6 +34,9 @@ func idleSentence(q *service.Queue) string {
 	switch {
 	case q.Leased > 0:
 		return "Nothing waits; " + plural(q.Leased, "job") + " " + isAre(q.Leased) + " running."
+	case q.Blocked > 0:
+		wait := map[bool]string{true: " waits", false: " wait"}[q.Blocked == 1]
+		return plural(q.Blocked, "job") + wait + " for other jobs."
 	case q.Retrying > 0:
 		return "Nothing waits; " + plural(q.Retrying, "failed job") + " will be tried again."
 	case q.Scheduled > 0:

@@ -125,6 +125,11 @@ func (r *request) worst() (queues []service.Queue, err error) {
 			}
 		}
 	}
+	for i := range queues {
+		if queues[i].Wait, err = r.service.QueueWait(r.Context(), r.caller, &queues[i]); err != nil {
+			return nil, err
+		}
+	}
 	return queues, nil
 }
 

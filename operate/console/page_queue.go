@@ -97,12 +97,11 @@ func (r *request) setActive(d *queueData, q *service.Queue) error {
 		if err != nil {
 			return err
 		}
-		d.Limited = part.state == "ready" && len(list.Jobs) > 0 && list.Jobs[0].Reason == "limit"
 		d.Table.Jobs = append(d.Table.Jobs, list.Jobs...)
 	}
-	draining, err := r.service.IsDraining()
-	d.Doing = diagnose(q, draining, d.Limited)
-	return err
+	d.Limited = q.Wait != nil && q.Wait.Reason == "limit"
+	d.Doing = diagnose(q)
+	return nil
 }
 
 // workersOf returns the workers that take jobs of a queue or hold some, among the first thousand workers.

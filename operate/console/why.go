@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"errors"
-	"time"
 
 	"broker/operate/service"
 )
@@ -18,29 +17,24 @@ var waitReasons = map[string]string{
 // waitsFor returns a short text that explains why a job does not run.
 func waitsFor(j service.Job) string { return cmp.Or(waitReasons[j.Reason], j.Reason) }
 
-// whyItWaits returns a sentence that explains why a job does not run; empty if it runs or has ended.
+// whyItWaits returns sentences that explain why a job does not run; empty if it runs or has ended.
 func (r *request) whyItWaits(j *service.Job) (string, error) {
-	switch j.Reason {
-	case "":
+	switch {
+	case j.Wait == nil:
 		return "", nil
-	case "paused":
-		return "Its queue is paused: resume the queue, and it runs.", nil
-	case "draining":
-		return "The broker is draining: it hands out no job until that ends.", nil
-	case "time":
-		return dueSentence(j, r.console.options.Now()), nil
-	case "jobs":
-		return "It is blocked until " + plural(len(j.Waiting), "job") + " that it comes after " + isAre(len(j.Waiting)) + " done:", nil
-	case "batch":
-		return "It is the callback of a batch and waits for the batch's jobs.", nil
-	case "broken":
-		return "A job that it comes after is gone without being done, so it would wait for good: run it now, or cancel it.", nil
-	case "order":
-		return "It is behind " + plural(j.Behind, "earlier job") + " of the key " + j.Key + ", which " + isAre(j.Behind) + " not done yet: the queue hands out the jobs of a key in order.", nil
-	case "worker", "limit":
-		return r.readySentence(j)
+	case j.State != "ready" || j.Reason == "order":
+		return j.Wait.Text, nil
 	}
-	return j.Reason, nil
+	ahead, exact, err := r.jobsAhead(j)
+	switch {
+	case err != nil:
+		return "", err
+	case ahead == 0:
+		return j.Wait.Text, nil
+	case !exact:
+		return "It is ready behind " + num(ahead) + " or more jobs of its queue. " + j.Wait.Text, nil
+	}
+	return "It is ready behind " + plural(ahead, "job") + " of its queue. " + j.Wait.Text, nil
 }
 
 // times formats a number of times.
@@ -59,45 +53,6 @@ func isAre(n int) string {
 		return "is"
 	}
 	return "are"
-}
-
-func dueSentence(j *service.Job, now time.Time) string {
-	if j.RunAt == nil {
-		return "It is not due yet."
-	}
-	in := span(max(j.RunAt.Sub(now), 0).Round(time.Second))
-	if j.State == "retrying" {
-		return "It has failed " + times(j.Fails) + "; the next try is due in " + in + "."
-	}
-	return "It is due in " + in + ", at " + clockTime(j.RunAt) + " UTC."
-}
-
-// readySentence explains why a ready job does not run.
-func (r *request) readySentence(j *service.Job) (string, error) {
-	q, err := r.service.Queue(r.Context(), r.caller, j.Queue)
-	if err != nil {
-		return "", ignoreRefusal(err)
-	}
-	ahead, exact, err := r.jobsAhead(j)
-	if err != nil {
-		return "", err
-	}
-	place := "It is the next job of its queue"
-	switch {
-	case !exact:
-		place = "It is ready behind " + num(ahead) + " or more jobs of its queue"
-	case ahead > 0:
-		place = "It is ready behind " + plural(ahead, "job") + " of its queue"
-	}
-	switch {
-	case j.Reason == "limit" && q.Throttle != nil && q.Throttle.Concurrency > 0:
-		return place + ", of which at most " + num(q.Throttle.Concurrency) + " may run at once; " + num(q.Leased) + " " + isAre(q.Leased) + " running.", nil
-	case j.Reason == "limit":
-		return place + ", and a limit is reached: it runs when a slot is free.", nil
-	case q.Leased > 0:
-		return place + "; the workers of the queue are busy with " + plural(q.Leased, "job") + ".", nil
-	}
-	return place + "; no worker is asking for jobs of this queue.", nil
 }
 
 // jobsAhead counts the ready jobs of the queue that are handed out before a job.

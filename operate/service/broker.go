@@ -110,22 +110,6 @@ func (s *Service) DrainState(caller Caller) (Drain, error) {
 	return s.drain(c)
 }
 
-// IsDraining is DrainState for pages about one queue. Their readers may see why the queue hands out no jobs.
-func (s *Service) IsDraining() (bool, error) {
-	c := s.openUnlisted()
-	defer c.Close()
-	d, err := s.drain(c)
-	return d.Draining, err
-}
-
-func (s *Service) drain(c *session) (Drain, error) {
-	r, err := c.ask(&core.ReadStats{})
-	if err != nil {
-		return Drain{}, err
-	}
-	return Drain{Draining: r.Stats.Draining, Leased: r.Stats.Jobs[core.Leased]}, nil
-}
-
 // Reload reads the settings again.
 func (s *Service) Reload(ctx context.Context, caller Caller) error {
 	if err := caller.mayAll(access.Admin); err != nil {
@@ -221,4 +205,12 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 		v.Sockets = s.o.Connections()
 	}
 	return v, nil
+}
+
+func (s *Service) drain(c *session) (Drain, error) {
+	r, err := c.ask(&core.ReadStats{})
+	if err != nil {
+		return Drain{}, err
+	}
+	return Drain{Draining: r.Stats.Draining, Leased: r.Stats.Jobs[core.Leased]}, nil
 }

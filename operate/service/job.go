@@ -21,6 +21,7 @@ type Job struct {
 	Type        string     `json:"type" doc:"type of the job; the queue's name if the client gave none"`
 	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
 	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,order,time,jobs,batch,broken" doc:"the reason for the wait"`
+	Wait        *Wait      `json:"wait,omitempty" doc:"explains the reason; only where one job is shown"`
 	Behind      int        `json:"behind,omitempty" doc:"in an ordered queue: number of earlier jobs of its key that have not ended; only where one job is shown"`
 	Key         string     `json:"key,omitempty" doc:"in an ordered queue: its key; only where one job is shown"`
 	Priority    int64      `json:"priority" doc:"higher first; 0 is normal"`

@@ -24,6 +24,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 			view.RerunOf = text(first.Job.Identity())
 		}
 	}
+	view.Wait = s.wait(c, info)
 	view.Timeline = timelineOf(info.Timeline)
 	if view.Failure != nil {
 		view.Failure.Backtrace = info.Failure.Backtrace

@@ -36,6 +36,7 @@ type Queue struct {
 	Sharing   *Sharing           `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
 	Policy    *policytext.Policy `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
 	Redrive   *Redrive           `json:"redrive,omitempty" doc:"set over SQS; only where one queue is shown"`
+	Wait      *Wait              `json:"wait,omitempty" doc:"why its next job waits; only where one queue is shown"`
 	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
 }
 
@@ -123,6 +124,9 @@ func (s *Service) queue(ctx context.Context, c *session, name string) (Queue, er
 		}
 	}
 	q.Policy = policy
+	if err == nil {
+		q.Wait, err = s.queueWait(ctx, c, name, &q)
+	}
 	if q.Paused {
 		q.PausedBy, q.PausedAt = s.pausedBy(name)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -44,8 +43,7 @@ func jobCommand() *cobra.Command {
 				if i > 0 {
 					_, _ = fmt.Fprintln(cmd.OutOrStdout()) // the next line reports it
 				}
-				unserved := j.Reason == "worker" && c.unserved(cmd.Context(), j.Queue)
-				_, err = io.WriteString(cmd.OutOrStdout(), jobText(&j, unserved))
+				_, err = io.WriteString(cmd.OutOrStdout(), jobText(&j))
 				err = Failed(err)
 			}
 			if err != nil {
@@ -57,15 +55,8 @@ func jobCommand() *cobra.Command {
 	return cmd
 }
 
-// unserved reports whether it is known that no worker asks for jobs of a queue, or runs one.
-func (c *client) unserved(ctx context.Context, name string) bool {
-	var q service.Queue
-	_, err := c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(name), nil, nil, &q)
-	return err == nil && q.Name == name && q.Workers+q.Leased == 0
-}
-
-// jobText is a job for people, on several lines. unserved: see client.unserved.
-func jobText(j *service.Job, unserved bool) string {
+// jobText is a job for people, on several lines.
+func jobText(j *service.Job) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -74,7 +65,9 @@ func jobText(j *service.Job, unserved bool) string {
 	}
 	line("id", j.ID)
 	line("state", j.State)
-	line("waits for", waitsFor(j, unserved))
+	if j.Wait != nil {
+		line("waits", oneLine(j.Wait.Text, 400))
+	}
 	line("queue", oneLine(j.Queue, 200))
 	if j.Type != j.Queue {
 		line("type", oneLine(j.Type, 200))
@@ -122,32 +115,6 @@ func jobText(j *service.Job, unserved bool) string {
 		}
 	}
 	return b.String()
-}
-
-// waitsFor describes what a job waits for.
-func waitsFor(j *service.Job, unserved bool) string {
-	switch j.Reason {
-	case "worker":
-		if unserved {
-			return "a worker; none is asking for it"
-		}
-		return "a free worker"
-	case "paused":
-		return "its queue, which is paused"
-	case "draining":
-		return "the broker, which is draining"
-	case "limit":
-		return "a limit on jobs that run"
-	case "order":
-		return plural(j.Behind, "earlier job") + " of the key " + oneLine(j.Key, 60)
-	case "time":
-		return "its time"
-	case "jobs":
-		return strings.TrimSpace("other jobs: " + strings.Join(j.After, ", "))
-	case "batch":
-		return "its batch"
-	}
-	return j.Reason
 }
 
 // uniqueLabel is a unique key as its client gave it. The API shows the marks of keys from Gearman and Workq clients.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,6 +99,16 @@ func failureText(j *service.Job) string {
 	return " (" + oneLine(j.Failure.Message, 200) + ")"
 }
 
+// whyWaits says why a job does not run; empty: it runs, or that is not known.
+func (c *client) whyWaits(ctx context.Context, j *service.Job) string {
+	var now service.Job
+	_, err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape(j.ID), nil, nil, &now)
+	if err != nil || now.Wait == nil {
+		return ""
+	}
+	return oneLine(strings.TrimSuffix(now.Wait.Text, "."), 400)
+}
+
 // showOutcome prints the result of a job, or returns an error if there is none.
 func showOutcome(cmd *cobra.Command, c *client, j *service.Job, waited time.Duration, out format) error {
 	o := j.Outcome
@@ -110,8 +121,8 @@ func showOutcome(cmd *cobra.Command, c *client, j *service.Job, waited time.Dura
 				text += "; its next try is at " + at
 			}
 		}
-		if j.State == "ready" && c.unserved(cmd.Context(), j.Queue) {
-			text += "; no worker is asking for jobs of queue " + oneLine(j.Queue, 60)
+		if why := c.whyWaits(cmd.Context(), j); why != "" {
+			text += "; why: " + why
 		}
 		return Failed(errors.New(text + "; it goes on without this command"))
 	case !o.Success:

@@ -203,7 +203,7 @@ func (m *topModel) detailLines() []string {
 	if m.data.job == nil {
 		return nil
 	}
-	return strings.Split(strings.TrimRight(jobText(m.data.job, false), "\n"), "\n")
+	return strings.Split(strings.TrimRight(jobText(m.data.job), "\n"), "\n")
 }
 
 func rate(perS float64) string {

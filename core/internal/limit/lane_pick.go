@@ -240,13 +240,25 @@ func (r *Rules) fullBucket(buckets []*bucket, cost uint32) *bucket {
 
 // limited reports whether limits prevent the lease of the first job of a lane, or of a job with cost 1, now.
 func (r *Rules) limited(q *Queue, l *lane) bool {
-	cost := uint32(1)
+	_, _, limited := r.limiting(q, l)
+	return limited
+}
+
+// limiting returns the limit that prevents the lease of the first job of a lane, or of a job with cost 1, now: a
+// bucket, or nil for the slots of the whole queue. cost is the cost of that job.
+func (r *Rules) limiting(q *Queue, l *lane) (b *bucket, cost uint32, limited bool) {
+	cost = 1
 	if l.ready.Len() > 0 {
 		cost = r.table.CostOf(l.ready.Front())
 	}
-	whole := q.lanes.whole
-	return whole != nil && r.isFull(whole, cost) || exceeds(q.slots, cost, q.Limits.Leased) ||
-		r.fullBucket(l.buckets, cost) != nil
+	if whole := q.lanes.whole; whole != nil && r.isFull(whole, cost) {
+		return whole, cost, true
+	}
+	if exceeds(q.slots, cost, q.Limits.Leased) {
+		return nil, cost, true
+	}
+	b = r.fullBucket(l.buckets, cost)
+	return b, cost, b != nil
 }
 
 // workerHasRoom reports whether the limits per worker allow a client to get a job of a lane.

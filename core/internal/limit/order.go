@@ -360,6 +360,23 @@ func (r *Rules) OutOfTurn(h uint32, e *table.Entry) bool {
 	return number != 0 && r.table.Older(x.slots[number].head, h)
 }
 
+// Holder returns the earliest job of the key of a job in an ordered queue that has not ended; zero: none, or the job
+// itself.
+func (r *Rules) Holder(h uint32, e *table.Entry) uint32 {
+	x := r.queues[e.Queue].order
+	if x == nil {
+		return 0
+	}
+	number := x.chains[r.table.TagKey(h, x.key.Tag)]
+	if p := r.orderPlaceOf(h, x); p != nil {
+		number = p.chain &^ chainReady
+	}
+	if number == 0 || x.slots[number].head == h {
+		return 0
+	}
+	return x.slots[number].head
+}
+
 // isOpen reports whether a ready job may be handed out if limits allow it. In an ordered queue, the job must have its
 // place.
 func (r *Rules) isOpen(q *Queue, h uint32) bool {

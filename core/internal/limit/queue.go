@@ -119,7 +119,39 @@ func (r *Rules) JoinQueue(h uint32, e *table.Entry, typ string) {
 
 // KeepsBack reports whether limits prevent the lease of a ready job now.
 func (r *Rules) KeepsBack(q *Queue, h uint32) bool {
-	return q.lanes != nil && r.limited(q, r.limitsOf(h).lane.lane)
+	if q.lanes == nil {
+		return q.Reached() || !r.Fits(q, h)
+	}
+	return q.Reached() || r.limited(q, r.limitsOf(h).lane.lane)
+}
+
+// Reached returns the limit that prevents the lease of a ready job now; nil: there is none, or shared limits are being
+// counted.
+func (r *Rules) Reached(q *Queue, h uint32) *core.LimitReached {
+	var b *bucket
+	cost, limited := r.table.CostOf(h), false
+	if q.lanes != nil && !q.Reached() {
+		b, cost, limited = r.limiting(q, r.limitsOf(h).lane.lane)
+	} else {
+		limited = r.KeepsBack(q, h)
+	}
+	switch {
+	case !limited:
+		return nil
+	case b == nil:
+		return &core.LimitReached{Throttle: q.Limits.Throttle, Taken: q.slots}
+	}
+	hit := &core.LimitReached{
+		Shared: b.of == nil, Scope: b.name.scope, Name: b.name.name, Throttle: b.limit, Taken: b.slots,
+	}
+	switch {
+	case exceeds(b.slots, cost, b.limit.Leased):
+	case b.limit.Rate > 0 && r.roomAt(b, cost) > r.table.Now:
+		hit.NextAt = r.roomAt(b, cost)
+	default:
+		return nil
+	}
+	return hit
 }
 
 // StartHandOut begins a hand-out of several jobs.

@@ -30,6 +30,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	if info.State.Unfinished() {
 		info.Behind, info.Key = m.limits.Behind(h, m.table.At(h))
 	}
+	info.Wait = m.waitOf(h, info.Reason)
 	if op.Timeline {
 		info.Timeline = m.table.TimelineOf(h)
 	}
@@ -115,7 +116,7 @@ func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
 			return core.WaitDraining
 		case q.paused:
 			return core.WaitPaused
-		case q.Reached(), q.Sorting:
+		case q.Sorting:
 			return core.WaitLimit
 		case m.limits.OutOfTurn(h, e):
 			return core.WaitOrder
@@ -137,6 +138,23 @@ func (m *Machine) waitReason(h uint32, e *table.Entry) core.WaitReason {
 	case core.Gone, core.Leased, core.Done, core.Dead:
 	}
 	return core.WaitNone
+}
+
+// waitOf returns what keeps a ready job back.
+func (m *Machine) waitOf(h uint32, reason core.WaitReason) *core.Wait {
+	e := m.table.At(h)
+	switch reason { //nolint:exhaustive // the others say all
+	case core.WaitLimit:
+		if q := m.queues[e.Queue]; !q.Sorting {
+			return &core.Wait{Limit: m.limits.Reached(&q.Queue, h)}
+		}
+		return &core.Wait{}
+	case core.WaitOrder:
+		if first := m.limits.Holder(h, e); first != 0 {
+			return &core.Wait{Holder: m.table.At(first).Seq, HolderState: m.table.At(first).State}
+		}
+	}
+	return nil
 }
 
 // maxPage is the maximum number of rows of a list.
