@@ -36,3 +36,14 @@ func TestEntryDoesNotGrow(t *testing.T) {
 		t.Errorf("a page of entries wastes memory: %d bytes more than pages of the allocator", got)
 	}
 }
+
+// TestOptionalFitsIn240Bytes: Go allocates 240 bytes for anything from 225 on.
+func TestOptionalFitsIn240Bytes(t *testing.T) {
+	t.Parallel()
+	if got := unsafe.Sizeof(Optional{}); got > 240 {
+		t.Errorf("an Optional has %d bytes", got)
+	}
+	if got := unsafe.Sizeof(Dependents{}); got > 32 {
+		t.Errorf("Dependents have %d bytes", got)
+	}
+}
