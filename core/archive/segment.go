@@ -20,11 +20,14 @@ const frameHead = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendFrame appends a framed entry.
+// appendFrame appends a framed entry, which was committed and so is one that its format can carry.
 func appendFrame(dst []byte, e *record.Entry) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, frameHead)...)
-	dst = record.AppendEntry(dst, e)
+	dst, err := record.AppendEntry(dst, e)
+	if err != nil {
+		panic("archive: a committed entry cannot be encoded: " + err.Error())
+	}
 	entry := dst[start+frameHead:]
 	binary.BigEndian.PutUint32(dst[start:], uint32(len(entry)))
 	binary.BigEndian.PutUint32(dst[start+4:], crc32.Checksum(entry, castagnoli))

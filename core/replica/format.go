@@ -5,18 +5,21 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"broker/core/internal/record"
 )
 
 // Nodes are upgraded one after another, so a leader writes entries in the newest format that all members can read:
 //
 //   - Every node reports the newest format it can read, in its greetings and its status.
-//   - A leader starts with the format of the last entry of its store, or with a newer one if all members report in time that they can
-//     read it. So the first entries of a new cluster already have the newest format. Later it changes to a newer format once all
-//     members, including learners, have reported in the same round that they can read it. A member that does not answer may run an older
-//     program.
-//   - Every entry carries its format, and the store of every node keeps the format of the last entry. The format of a cluster never
-//     goes back. A program that is too old for it is refused by other nodes, cannot open the store, and stops when it gets such an
-//     entry.
+//   - The first leader of a cluster starts with the newest format that it reads, since all nodes that found a cluster
+//     have the same version. Every other leader starts with the format of the last entry of its store, or with a
+//     newer one if all members report in time that they can read it. Later it changes to a newer format once all
+//     members, including learners, have reported in the same round that they can read it. A member that does not
+//     answer may run an older program.
+//   - Every entry carries its format, and the store of every node keeps the format of the last entry. The format of a
+//     cluster never goes back. A program that is too old for it is refused by other nodes, cannot open the store, and
+//     stops when it gets such an entry.
 
 // oldestFormat is the format that other nodes must be able to read. Raise it when support for an old format is
 // dropped.
@@ -33,8 +36,12 @@ func (n *Node) formats() formats {
 	return formats{Reads: n.o.newestFormat, Needs: max(oldestFormat, n.formatInForce()), Version: n.o.Version}
 }
 
-// formatInForce is the format of the last entry of this node's store.
-func (n *Node) formatInForce() int { return max(1, n.store.Load().Position().Format) }
+// formatInForce is the format that every member must read: that of the last entry of this node's store, or a newer
+// one that the store needed before it became part of a cluster.
+func (n *Node) formatInForce() int {
+	s := n.store.Load()
+	return max(s.Position().Format, s.Format())
+}
 
 // raiseFormat makes a leader write a newer format once all members can read it. all has their latest status.
 func (n *Node) raiseFormat(all map[string]*Status) {
@@ -65,10 +72,15 @@ func (n *Node) readByAll(all map[string]*Status) int {
 // firstFormatWithin is how long a new leader waits for members to report the formats they read.
 const firstFormatWithin = 300 * time.Millisecond
 
-// firstFormat is the format with which a leader starts; last is the format of the last entry in its store.
-func (n *Node) firstFormat(last int) int {
-	if last >= n.o.newestFormat {
+// firstFormat is the format with which a leader starts; at is the last entry of its store. All nodes that found a
+// cluster have the same version, so its first leader needs no answers.
+func (n *Node) firstFormat(at record.Position) int {
+	last := n.formatInForce()
+	switch {
+	case last >= n.o.newestFormat:
 		return last
+	case at.Epoch == 0:
+		return n.o.newestFormat
 	}
 	return max(last, n.readByAll(n.askOthers(context.Background(), firstFormatWithin, nil)))
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,6 +77,47 @@ func TestANewClusterBeginsWithTheNewestFormat(t *testing.T) {
 	submit(t, e, 0, 1, 10)
 	if got := n.formatInForce(); got != record.NewestFormat {
 		t.Errorf("the first entries have format %d", got)
+	}
+	shutdown(t, e)
+}
+
+// What was in a store before it became part of a cluster counts too: all members must be able to read it.
+func TestContentOfTheFirstStoreSetsTheFormat(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.change = func(o *Options) {
+		if o.ID == "n2" {
+			o.newestFormat = 3
+		}
+	}
+	alone, err := engine.Open(engine.Options{Dir: c.dirs["n1"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &core.Job{Queue: "q", OnBroken: core.BrokenFails}
+	if r := core.DoOnce(alone, core.HTTP, &core.Submit{Job: job})[0]; r.Kind != core.Submitted {
+		t.Fatal(r.Err)
+	}
+	shutdown(t, alone)
+	var enough context.CancelFunc // the other nodes keep waiting
+	c.opening, enough = context.WithCancel(t.Context())
+	refused := 0
+	c.openAll(func(_ string, err error) {
+		if strings.Contains(err.Error(), "which needs format 4: upgrade n2") {
+			refused++
+		}
+		enough()
+	}, "n1", "n2", "n3")
+	enough()
+	if refused == 0 {
+		t.Error("a program that cannot read the store founded a cluster with it")
+	}
+	c.opening, c.change = t.Context(), nil
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	submit(t, e, 0, 1, 10)
+	if n.formatInForce() != record.NewestFormat {
+		t.Errorf("format %d is in force", n.formatInForce())
 	}
 	shutdown(t, e)
 }

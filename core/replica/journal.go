@@ -33,23 +33,20 @@ func (j *journal) Append(e *record.Entry) error {
 		return engine.ErrReplaced
 	}
 	e.Epoch, e.Chain, e.Format = j.epoch, j.chain, int(j.format.Load())
-	j.buf = record.AppendEntry(j.buf[:0], e)
+	var err error
+	if j.buf, err = record.AppendEntry(j.buf[:0], e); err != nil {
+		return j.fail(e, err)
+	}
 	chain := record.ChainOf(j.buf)
 	parts, done := cut(j.buf, e.Position), make(chan error, 1)
 	go func() { done <- j.replicate(parts) }() // ends with raft at the latest; only a hanging disk delays it
-	var err error
 	select {
 	case err = <-done:
 	case <-j.over:
 		err = errLeadEnded
 	}
 	if err != nil {
-		j.ended.Store(true)
-		select {
-		case j.failed <- j:
-		default: // failed is nil, or still holds an earlier journal
-		}
-		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
+		return j.fail(e, err)
 	}
 	if cap(j.buf) > maxIdleBuf {
 		j.buf = nil
@@ -57,6 +54,16 @@ func (j *journal) Append(e *record.Entry) error {
 	j.chain = chain
 	j.committedFormat.Store(int32(e.Format))
 	return nil
+}
+
+// fail ends the journal with the error of an entry.
+func (j *journal) fail(e *record.Entry, err error) error {
+	j.ended.Store(true)
+	select {
+	case j.failed <- j:
+	default: // failed is nil, or still holds an earlier journal
+	}
+	return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
 }
 
 // errLeadEnded ends the wait for an entry when the node stops leading.

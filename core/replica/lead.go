@@ -84,7 +84,7 @@ func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 	at := n.store.Load().Position()
 	now := n.resumeTime(at.At)
 	j := &journal{raft: n.raft, epoch: term, chain: at.Chain, over: make(chan struct{})}
-	j.format.Store(int32(n.firstFormat(at.Format)))
+	j.format.Store(int32(n.firstFormat(at)))
 	return j, at, j.Append(&record.Entry{
 		Position: record.Position{Number: at.Number + 1, At: now}, Prev: at.Number, Batch: &record.CommitBatch{},
 	})

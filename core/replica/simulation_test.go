@@ -66,8 +66,11 @@ func (j *fakeJournal) Append(e *record.Entry) error {
 	if j.ended {
 		return engine.ErrReplaced
 	}
-	e.Epoch, e.Chain = j.epoch, j.chain
-	b := record.AppendEntry(nil, e)
+	e.Epoch, e.Chain, e.Format = j.epoch, j.chain, record.NewestFormat
+	b, err := record.AppendEntry(nil, e)
+	if err != nil {
+		return err
+	}
 	w := j.m.w
 	fate := w.random.IntN(40)
 	switch {

@@ -17,7 +17,7 @@ const raised = "all nodes read a newer format"
 // then, and an older one follows it. No node gets an entry that its program cannot read, nothing acknowledged is lost, and there is no
 // way back afterwards.
 func TestClusterIsUpgradedUnderLoad(t *testing.T) {
-	older := harness.BinaryBefore(t, "core/internal/record/entry.go", "^const NewestFormat = ")
+	older := harness.BinaryBefore(t, "core/internal/record/format.go", "^const NewestFormat = ")
 	c := prepare(t, nil, "")
 	for _, n := range c.nodes {
 		n.Use(older)

@@ -41,7 +41,10 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 func (m *Machine) checkAll(c *client, ops []core.Op) int {
 	list := m.list
 	for i, one := range ops {
-		if list.Err = list.Next(one); list.Err == nil {
+		if list.Err = m.formatRefusal(one); list.Err == nil {
+			list.Err = list.Next(one)
+		}
+		if list.Err == nil {
 			m.apply(c, one)
 		}
 		if list.Err != nil {

@@ -78,7 +78,7 @@ func (x linksHost) Joining(seq uint64) []uint64 { return x.m.list.WaitingFor(seq
 func (x linksHost) Awaiting(seq uint64) []uint64 { return x.m.list.WaitsFor(seq) }
 
 // stepsFormat is the first format of entries that an end in steps may be in: older nodes do not continue it.
-const stepsFormat = 4
+const stepsFormat = 5
 
 // TakesSteps implements link.Host.
 func (x linksHost) TakesSteps() bool {

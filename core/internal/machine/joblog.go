@@ -8,15 +8,10 @@ import (
 	"broker/core/internal/table"
 )
 
-// logFormat is the first format of entries that records which jobs have logs. With an older format, the next leader would start
-// the logs again.
-const logFormat = 4
-
 // Reasons to refuse lines.
 var (
-	errOldFormat = fmt.Errorf("%w: jobs have logs once all nodes of the cluster have said that they know them", core.ErrInvalid)
-	errInMemory  = fmt.Errorf("%w: a job that is in memory only has no log", core.ErrInvalid)
-	errLogLines  = fmt.Errorf("%w: more than %d lines for a log", core.ErrInvalid, core.MaxLogLines)
+	errInMemory = fmt.Errorf("%w: a job that is in memory only has no log", core.ErrInvalid)
+	errLogLines = fmt.Errorf("%w: more than %d lines for a log", core.ErrInvalid, core.MaxLogLines)
 )
 
 // appendLog appends lines to the log of a job.
@@ -30,8 +25,6 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 		err = errLogLines
 	case e.Unstored(), !m.opts.Persist:
 		err = errInMemory
-	case m.opts.Format != nil && m.opts.Format() < logFormat:
-		err = errOldFormat
 	case m.lacksRoom():
 		err = core.ErrDiskFull
 	}

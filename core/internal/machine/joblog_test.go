@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -108,30 +107,5 @@ func checkLog(t *testing.T, name string, documents []core.MetaEntry, total int) 
 	}
 	if kept < min(total, core.LogChunks) || gaps == 0 && kept != total {
 		t.Errorf("%s: only %d lines of %d kept", name, kept, total)
-	}
-}
-
-// While a node of the cluster may not know logs, lines are refused: as the leader, that node would not keep them.
-func TestLinesAreRefusedInOlderFormats(t *testing.T) {
-	t.Parallel()
-	p := newPlayer()
-	format := 3
-	p.opts.Format = func() int { return format }
-	p.boot()
-	worker := p.m.OpenClient(0, core.ClientOptions{Protocol: core.HTTP})
-	do := func(op core.Op) core.Reply {
-		p.store.apply(p.m, p.clk.Now(), worker, op)
-		replies, _ := p.store.take(p.m, worker)
-		return replies[len(replies)-1]
-	}
-	seq := do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}}).Seq
-	do(&core.Lease{Tag: 2, Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"})
-	line := &core.AppendLog{Tag: 3, Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Lines: []string{"x"}}
-	if r := do(line); r.Kind != core.Failed || !errors.Is(r.Err, core.ErrInvalid) {
-		t.Errorf("in format 3: %+v", r)
-	}
-	format = 4
-	if r := do(line); r.Kind != core.Accepted {
-		t.Errorf("in format 4: %v", r.Err)
 	}
 }

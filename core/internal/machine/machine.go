@@ -129,6 +129,10 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 			m.failed(c, op.TagOf(), core.ErrDiskFull)
 			continue
 		}
+		if err := m.formatRefusal(op); err != nil {
+			m.failed(c, op.TagOf(), err)
+			continue
+		}
 		m.freshEffort()
 		m.apply(c, op)
 		if c.fetching != nil {

@@ -22,6 +22,8 @@ type memStore struct {
 	timeline map[uint64]map[uint16]core.TimelineEntry
 
 	documents map[string][]byte
+
+	check func(*record.CommitBatch) error // of every batch; nil: the newest format must carry it
 }
 
 func newMemStore() *memStore {
@@ -33,6 +35,13 @@ func newMemStore() *memStore {
 
 // put applies a batch and returns a line for each of its records.
 func (s *memStore) put(b *record.CommitBatch) (lines []string, err error) {
+	check := s.check
+	if check == nil {
+		check = func(b *record.CommitBatch) error { return encodable(b, record.NewestFormat) }
+	}
+	if err := check(b); err != nil {
+		return nil, err
+	}
 	seen := map[uint64]bool{}
 	for i := range b.Changes {
 		c := &b.Changes[i]

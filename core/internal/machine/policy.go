@@ -64,6 +64,9 @@ func (m *Machine) atEnd(e *table.Entry) atEnd {
 	if p == nil || e.Own(core.PolicyExhausted) {
 		return atEnd{exhausted: e.Exhausted}
 	}
+	if p.MoveTo != "" && !m.stores(movesFormat) {
+		return atEnd{exhausted: core.ExhaustedBury, byPolicy: true}
+	}
 	if p.MoveTo == m.queues[e.Queue].Name { // the policy of a type: the job has already moved there
 		return atEnd{exhausted: core.ExhaustedBury, byPolicy: true}
 	}

@@ -20,9 +20,13 @@ type Sealed struct {
 // durable, then calls Committed. into is emptied and reused.
 func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
+	m.table.StoreLeaseEnds = m.stores(leaseEndFormat)
 	m.table.Seal(&into.Sealed)
 	into.Waiters, m.waitsOpen = append(into.Waiters[:0], m.waitsOpen...), m.waitsOpen[:0]
-	b.Meta = m.limits.SealRates(m.schedules.Seal(m.batches.Seal(b.Meta)))
+	b.Meta = m.schedules.Seal(m.batches.Seal(b.Meta))
+	if rates := m.limits.SealRates(b.Meta); m.stores(ratesFormat) {
+		b.Meta = rates
+	}
 	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.table.Open%64 == 0) {
 		b.Meta = m.sealStats(b.Meta)
 	}

@@ -145,7 +145,9 @@ func (m *Machine) setEntry(h uint32, e *table.Entry, n *core.Job, set *core.JobC
 
 // chosen records that a client has chosen a value, so that no policy replaces it.
 func (m *Machine) chosen(e *table.Entry, n *core.Job, member core.PolicyFields) {
-	n.Own |= member
+	if m.stores(ownFormat) {
+		n.Own |= member
+	}
 	e.Extra |= table.ExtraFlags(member)
 }
 

@@ -36,7 +36,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullTimelineEntry()))
 
 	var st record.Status
-	if err := record.DecodeStatus(record.AppendStatus(nil, 77, recordtest.FullStatus()), 77, &st); err != nil {
+	if err := record.DecodeStatus(encodedStatus(nil, 77, recordtest.FullStatus()), 77, &st); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, &st, recordtest.FullStatus())
@@ -50,6 +50,18 @@ func TestEveryFieldIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSame(t, &e, recordtest.FullTimelineEntry())
+}
+
+// encodedJob is AppendJob without the format.
+func encodedJob(dst []byte, j *core.Job, stored record.Parts) []byte {
+	b, _ := record.AppendJob(dst, j, stored)
+	return b
+}
+
+// encodedStatus is AppendStatus without the format.
+func encodedStatus(dst []byte, seq uint64, s *record.Status) []byte {
+	b, _ := record.AppendStatus(dst, seq, s)
+	return b
 }
 
 func wantSame(t *testing.T, got, want any) {
@@ -86,7 +98,8 @@ func TestEncodedJobsDecodeUnchanged(t *testing.T) {
 			want := recordtest.FullJob()
 			change(want)
 			got := new(core.Job)
-			size, _, err := record.DecodeJob(record.AppendJob([]byte("before"), want, 0)[len("before"):], want.Seq, got, nil, nil)
+			b := encodedJob([]byte("before"), want, 0)[len("before"):]
+			size, _, err := record.DecodeJob(b, want.Seq, got, nil, nil)
 			if err != nil || size != 0 {
 				t.Fatal(size, err)
 			}
@@ -99,7 +112,7 @@ func TestLargeBodyIsOnlyCounted(t *testing.T) {
 	t.Parallel()
 	j := recordtest.FullJob()
 	j.Body = make([]byte, record.InlineBytes+1)
-	b := record.AppendJob(nil, j, 0)
+	b := encodedJob(nil, j, 0)
 	if len(b) > 200 {
 		t.Errorf("record of %d bytes holds the body", len(b))
 	}
@@ -113,11 +126,11 @@ func TestLargeBodyIsOnlyCounted(t *testing.T) {
 func TestPlainJobTakesFewBytes(t *testing.T) {
 	t.Parallel()
 	j := &core.Job{Queue: "resize", Type: "resize", Body: make([]byte, 100), Origin: core.Gearman, CreatedAt: 1_790_000_000_000_000}
-	if n := len(record.AppendJob(nil, j, 0)) - len(j.Queue) - len(j.Body); n > 12 {
+	if n := len(encodedJob(nil, j, 0)) - len(j.Queue) - len(j.Body); n > 12 {
 		t.Errorf("%d bytes beside queue and body", n)
 	}
 	st := &record.Status{State: core.Leased, Attempts: 1, ReadyAt: j.CreatedAt, LeasedAt: j.CreatedAt + 90_000, Placed: true}
-	if n := len(record.AppendStatus(nil, 1, st)); n > 18 {
+	if n := len(encodedStatus(nil, 1, st)); n > 18 {
 		t.Errorf("%d bytes of status", n)
 	}
 }
@@ -127,15 +140,16 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job, first := new(core.Job), recordtest.FullJob()
 	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder, first.Tallies, first.Own, first.OnBroken, first.Cost, first.RerunOf, first.Failure = nil, "", 0, "", false, 0, 0, 0, 0, 0, nil
-	wantHex(t, "job", record.AppendJob(nil, first, 0), jobV1)
+	wantHex(t, "job", encodedJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
 	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue, status.Group = 0, 0, false, 0, false, ""
-	status.Unstored, status.Tally, status.Moved, status.StopAfter, status.LogChunks = nil, nil, nil, 0, 0
-	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
+	status.Unstored, status.Tally, status.Moved = nil, nil, nil
+	status.StopAfter, status.LogChunks, status.LeaseUntil = 0, 0, 0
+	wantHex(t, "status", encodedStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""
 	wantHex(t, "outcome", record.AppendOutcome(nil, outcome), outcomeV1)
@@ -169,7 +183,7 @@ func TestTruncatedRecordsAreRefused(t *testing.T) {
 	t.Parallel()
 	j := recordtest.FullJob()
 	j.Body = nil // a truncated body is not detected: it ends the record
-	whole := record.AppendJob(nil, j, 0)
+	whole := encodedJob(nil, j, 0)
 	for n := range len(whole) {
 		if _, _, err := record.DecodeJob(whole[:n], 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTruncated) {
 			t.Errorf("job cut at %d of %d: %v", n, len(whole), err)
@@ -178,7 +192,7 @@ func TestTruncatedRecordsAreRefused(t *testing.T) {
 	if _, _, err := record.DecodeJob(append(whole, 0), 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTrailing) {
 		t.Errorf("job with one byte more: %v", err)
 	}
-	whole = record.AppendStatus(nil, 77, recordtest.FullStatus())
+	whole = encodedStatus(nil, 77, recordtest.FullStatus())
 	for n := range len(whole) {
 		if err := record.DecodeStatus(whole[:n], 77, new(record.Status)); !errors.Is(err, record.ErrTruncated) {
 			t.Errorf("status cut at %d of %d: %v", n, len(whole), err)
@@ -241,7 +255,7 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 	job.Failure = nil // few jobs are submitted with one
 	buf := make([]byte, 0, 4096)
 	got := testing.AllocsPerRun(100, func() {
-		buf = record.AppendFailure(record.AppendStatus(record.AppendJob(buf[:0], job, 0), 77, st), e)
+		buf = record.AppendFailure(encodedStatus(encodedJob(buf[:0], job, 0), 77, st), e)
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)
@@ -252,8 +266,9 @@ func TestDecodingInAScanDoesNotAllocate(t *testing.T) {
 	j := recordtest.FullJob()
 	j.ID, j.After, j.Tags = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil, nil // lists take memory
 	j.Failure = nil
-	b, known, room := record.AppendJob(nil, j, 0), record.NewInterner(), new([36]byte)
-	status, st, job := record.AppendStatus(nil, 77, recordtest.FullStatus()), &record.Status{Waiting: make([]uint64, 8), Unstored: make([]uint64, 8)}, new(core.Job)
+	b, known, room := encodedJob(nil, j, 0), record.NewInterner(), new([36]byte)
+	status, job := encodedStatus(nil, 77, recordtest.FullStatus()), new(core.Job)
+	st := &record.Status{Waiting: make([]uint64, 8), Unstored: make([]uint64, 8)}
 	got := testing.AllocsPerRun(100, func() {
 		if _, _, err := record.DecodeJob(b, 77, job, known, room); err != nil {
 			t.Error(err)
@@ -269,9 +284,9 @@ func TestDecodingInAScanDoesNotAllocate(t *testing.T) {
 
 // FuzzDecode: no input makes a decoder panic, and accepted input is encoded and decoded to the same value.
 func FuzzDecode(f *testing.F) {
-	f.Add(record.AppendJob(nil, recordtest.FullJob(), 0))
-	f.Add(record.AppendJob(nil, recordtest.FullJob(), record.Rewritten))
-	f.Add(record.AppendStatus(nil, 77, recordtest.FullStatus()))
+	f.Add(encodedJob(nil, recordtest.FullJob(), 0))
+	f.Add(encodedJob(nil, recordtest.FullJob(), record.Rewritten))
+	f.Add(encodedStatus(nil, 77, recordtest.FullStatus()))
 	f.Add(record.AppendFailure(nil, recordtest.FullFailure()))
 	f.Add(record.AppendOutcome(nil, recordtest.FullOutcome()))
 	f.Add(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()))
@@ -281,7 +296,7 @@ func FuzzDecode(f *testing.F) {
 		job, job2 := new(core.Job), new(core.Job)
 		size, stored, err := record.DecodeJob(b, 77, job, nil, nil)
 		if err == nil && size == 0 && len(job.Body) <= record.InlineBytes {
-			_, again, err := record.DecodeJob(record.AppendJob(nil, job, stored), 77, job2, nil, nil)
+			_, again, err := record.DecodeJob(encodedJob(nil, job, stored), 77, job2, nil, nil)
 			if err != nil || again&record.Rewritten != stored&record.Rewritten {
 				t.Errorf("job %+v: stored %b, again %b, %v", job, stored, again, err)
 			}
@@ -290,7 +305,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		st, st2 := new(record.Status), new(record.Status)
 		if err := record.DecodeStatus(b, 77, st); err == nil {
-			if err := record.DecodeStatus(record.AppendStatus(nil, 77, st), 77, st2); err != nil {
+			if err := record.DecodeStatus(encodedStatus(nil, 77, st), 77, st2); err != nil {
 				t.Errorf("status %+v: %v", st, err)
 			}
 			st.Waiting, st2.Waiting = notNil(st.Waiting), notNil(st2.Waiting)
@@ -360,7 +375,7 @@ func FuzzJob(f *testing.F) {
 			RetainUntil: core.Instant(^at), RetainFor: time.Duration(at),
 		}
 		got := new(core.Job)
-		if _, _, err := record.DecodeJob(record.AppendJob(nil, want, 0), seq, got, nil, nil); err != nil {
+		if _, _, err := record.DecodeJob(encodedJob(nil, want, 0), seq, got, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		emptyIsNil(want)

@@ -3,7 +3,6 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -34,17 +33,6 @@ type Position struct {
 	Index  uint64       // in the replicated log; zero: the store is not replicated
 	Chain  uint64       // hash of the last replicated entry, which contains the previous Chain: equal Chains mean equal histories
 }
-
-// NewestFormat is the newest format of entries that this program reads. The first byte of an entry is its format, so a program
-// that does not know the format notices at once. The leader of a cluster writes the newest format that all members read.
-//
-//	1  the first
-//	2  as 1: a node can tell from its store which format is in force
-//	3  as 2: a node that wins an election waits until the lease of the previous leader has ended
-//	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Job.OnBroken, Job.Cost, Job.RerunOf, Job.Failure,
-//	    Status.Tally, Status.Moved, Status.StopAfter and Status.LogChunks;
-//	    ends of jobs that go on in later entries
-const NewestFormat = 4
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
 // newer engine has taken over.
@@ -121,18 +109,32 @@ const (
 	changeKnown = 1<<iota - 1
 )
 
-// AppendEntry encodes e.
-func AppendEntry(dst []byte, e *Entry) []byte {
+// AppendEntry encodes e. If the format of the entry cannot carry all of it, the error is an ErrOldFormat.
+func AppendEntry(dst []byte, e *Entry) ([]byte, error) {
+	format := max(e.Format, 1)
 	dst = appendPlace(dst, e.Position)
 	dst = binary.AppendUvarint(dst, e.Number-e.Prev)
 	dst = binary.BigEndian.AppendUint64(dst, e.Chain)
 	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Changes)))
 	var buf []byte
 	for i := range e.Batch.Changes {
-		dst, buf = appendChange(dst, e.Format, &e.Batch.Changes[i], buf)
+		needs := 0
+		if dst, buf, needs = appendChange(dst, &e.Batch.Changes[i], buf); needs > format {
+			return nil, tooNew(fmt.Sprintf("job %d", e.Batch.Changes[i].Seq), needs, format)
+		}
+	}
+	for i := range e.Batch.Meta {
+		if needs := MetaFormat(&e.Batch.Meta[i]); needs > format {
+			return nil, tooNew(fmt.Sprintf("metadata entry %q", e.Batch.Meta[i].Name), needs, format)
+		}
+	}
+	for i := range e.Batch.Documents {
+		if needs := DocumentFormat(&e.Batch.Documents[i]); needs > format {
+			return nil, tooNew(fmt.Sprintf("document %q", e.Batch.Documents[i].Name), needs, format)
+		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Meta)+len(e.Batch.Documents)))
-	return appendNamed(appendNamed(dst, e.Batch.Meta, 0), e.Batch.Documents, namedDocument)
+	return appendNamed(appendNamed(dst, e.Batch.Meta, 0), e.Batch.Documents, namedDocument), nil
 }
 
 // Kinds of named values. On disk.
@@ -155,8 +157,9 @@ func appendNamed(dst []byte, all []core.MetaEntry, kind uint64) []byte {
 	return dst
 }
 
-// appendChange encodes ch for readers of a format; buf is memory for its parts.
-func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) {
+// appendChange encodes ch; buf is memory for its parts. It returns the first format that can carry ch.
+func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte, format int) {
+	format = 1
 	f := flag(ch.Gone, changeGone) | flag(ch.Job != nil, changeJob) | flag(ch.KeepBody, changeKeepBody) |
 		flag(ch.Status != nil, changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome) |
 		flag(len(ch.Timeline) > 0, changeTimeline) | flag(ch.TimelineSlots != 0, changeSlots)
@@ -164,14 +167,15 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 		dst = binary.AppendUvarint(dst, n)
 	}
 	if ch.Job != nil {
-		buf = AppendJob(buf[:0], jobFor(format, ch.Job), ch.Stored)
+		buf, format = AppendJob(buf[:0], ch.Job, ch.Stored)
 		if dst = appendBytes(dst, buf); HasOwnBody(ch.Job) {
 			dst = append(dst, ch.Job.Body...) // its size is in the record
 		}
 	}
 	if ch.Status != nil {
-		buf = AppendStatus(buf[:0], ch.Seq, statusFor(format, ch.Status))
-		dst = appendBytes(dst, buf)
+		needs := 0
+		buf, needs = AppendStatus(buf[:0], ch.Seq, ch.Status)
+		dst, format = appendBytes(dst, buf), max(format, needs)
 	}
 	if ch.Failure != nil {
 		buf = AppendFailure(buf[:0], ch.Failure)
@@ -191,28 +195,7 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 	if f&changeSlots != 0 {
 		dst = binary.AppendUvarint(dst, uint64(ch.TimelineSlots))
 	}
-	return dst, buf
-}
-
-// jobFor returns a job without fields that readers of a format do not know.
-func jobFor(format int, j *core.Job) *core.Job {
-	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.RerunOf == 0 && j.Failure == nil && j.Priority == int64(int32(j.Priority)) {
-		return j
-	}
-	older := *j
-	older.OnBroken, older.Cost, older.RerunOf, older.Failure = core.BrokenWaits, 0, 0, nil
-	older.SeqOrder, older.Tallies, older.Own, older.Priority = false, 0, 0, min(max(j.Priority, math.MinInt32), math.MaxInt32)
-	return &older
-}
-
-// statusFor is like jobFor.
-func statusFor(format int, s *Status) *Status {
-	if format >= 4 || s.Tally == nil && s.Moved == nil && s.StopAfter == 0 && s.LogChunks == 0 {
-		return s
-	}
-	older := *s
-	older.Tally, older.Moved, older.StopAfter, older.LogChunks = nil, nil, 0, 0
-	return &older
+	return dst, buf, format
 }
 
 // DecodeEntry is the inverse of AppendEntry. The batch is a view of b, which must not change while it is used.

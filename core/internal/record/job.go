@@ -67,9 +67,9 @@ const (
 // HasOwnBody reports whether the body of j is stored under a key of its own.
 func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
 
-// AppendJob encodes j without its Seq, which is in the key. Instants are encoded relative to CreatedAt. In stored,
-// only Rewritten matters.
-func AppendJob(dst []byte, j *core.Job, stored Parts) []byte {
+// AppendJob encodes j without its Seq, which is in the key, and returns the first format that can carry j. Instants
+// are encoded relative to CreatedAt. In stored, only Rewritten matters.
+func AppendJob(dst []byte, j *core.Job, stored Parts) ([]byte, int) {
 	id, isUUID := packUUID(j.ID)
 	f := jobFields(j, isUUID) | flag(stored&Rewritten != 0, jobRewritten)
 	dst = append(dst, Version)
@@ -101,7 +101,7 @@ func AppendJob(dst []byte, j *core.Job, stored Parts) []byte {
 	if f&jobBody != 0 {
 		dst = append(dst, j.Body...)
 	}
-	return dst
+	return dst, formatOfJob(f | pseudoFields(j))
 }
 
 func jobFields(j *core.Job, isUUID bool) uint64 {

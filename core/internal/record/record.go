@@ -100,13 +100,16 @@ type Status struct {
 	LeasedAt  core.Instant // Retrying: when it failed
 	FailedAt  core.Instant // of the first failure
 	LeaseFor  time.Duration
-	Worker    string
-	Group     string         // Retrying, Dead: failure group
-	Waiting   []uint64       // Blocked: its dependencies and its parent; jobs in it that are closed by now are done
-	Unstored  []uint64       // jobs in Waiting that are not stored: if one is missing, it was lost and not done
-	Progress  *core.Progress // nil: none was reported
-	Tally     *core.Tally    // nil: nothing was counted
-	Moved     *Moved         // nil: it has not moved by a rule
+	// LeaseUntil is the end of the lease if that is not LeaseFor after LeasedAt, because the lease was extended or
+	// shortened; otherwise zero. It is on the clock of LeasedAt.
+	LeaseUntil core.Instant
+	Worker     string
+	Group      string         // Retrying, Dead: failure group
+	Waiting    []uint64       // Blocked: its dependencies and its parent; jobs in it that are closed by now are done
+	Unstored   []uint64       // jobs in Waiting that are not stored: if one is missing, it was lost and not done
+	Progress   *core.Progress // nil: none was reported
+	Tally      *core.Tally    // nil: nothing was counted
+	Moved      *Moved         // nil: it has not moved by a rule
 }
 
 // Moved is the part of a status of a job that has moved to another queue by a rule.

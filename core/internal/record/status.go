@@ -50,6 +50,7 @@ const (
 	statusStopAfter
 	statusLogChunks
 	statusMovedFrom // From, After
+	statusLeaseUntil
 
 	statusKnown = 1<<iota - 1
 
@@ -57,8 +58,8 @@ const (
 	statusProgress = statusNum | statusDen | statusVerbatim | statusText | statusUpdatedAt
 )
 
-// AppendStatus encodes s; seq is the number of its job.
-func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
+// AppendStatus encodes s, and returns the first format that can carry it; seq is the number of its job.
+func AppendStatus(dst []byte, seq uint64, s *Status) ([]byte, int) {
 	f := statusFields(s)
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
@@ -112,7 +113,10 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusMovedFrom != 0 {
 		dst = binary.AppendUvarint(appendText(dst, s.Moved.From), uint64(s.Moved.After))
 	}
-	return dst
+	if f&statusLeaseUntil != 0 {
+		dst = binary.AppendVarint(dst, int64(s.LeaseUntil-s.LeasedAt))
+	}
+	return dst, formatOfStatus(f)
 }
 
 func statusFields(s *Status) uint64 {
@@ -129,7 +133,7 @@ func statusFields(s *Status) uint64 {
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
 		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
 		tallyFields(s.Tally) | flag(s.StopAfter != 0, statusStopAfter) | flag(s.LogChunks != 0, statusLogChunks) |
-		movedFields(s.Moved)
+		movedFields(s.Moved) | flag(s.LeaseUntil != 0, statusLeaseUntil)
 }
 
 func movedFields(m *Moved) uint64 {
@@ -268,6 +272,9 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	}
 	if f&statusMovedFrom != 0 {
 		s.Moved.From, s.Moved.After = d.text(), d.uint32()
+	}
+	if f&statusLeaseUntil != 0 {
+		s.LeaseUntil = s.LeasedAt + core.Instant(d.varint())
 	}
 	return d.close()
 }

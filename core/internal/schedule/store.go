@@ -57,8 +57,9 @@ type positionMeta struct {
 func (s *schedule) encode() []byte {
 	bare := *s.Job
 	bare.Seq, bare.Body = 0, nil
+	job, _ := record.AppendJob(nil, &bare, 0)
 	return table.Encode(scheduleMeta{
-		Cron: s.Cron, Zone: s.Zone, Every: s.Every, Offset: s.Offset, Job: record.AppendJob(nil, &bare, 0), Body: s.Job.Body,
+		Cron: s.Cron, Zone: s.Zone, Every: s.Every, Offset: s.Offset, Job: job, Body: s.Job.Body,
 		Backlog: s.Backlog, Missed: s.Missed, MaxMissed: s.MaxMissed, Paused: s.Paused, FromConfig: s.FromConfig,
 	})
 }

@@ -67,6 +67,7 @@ func (s *Store) copyTo(dir string) error {
 				return err
 			}
 		}
+		format := s.commit.format.Load() // the copy may have a newer one; then its next start completes the file
 		if err := s.db.Checkpoint(whole); err != nil {
 			return err
 		}
@@ -79,7 +80,8 @@ func (s *Store) copyTo(dir string) error {
 		if err := integrity.TrimNewestLog(s.fs, whole); err != nil {
 			return err
 		}
-		if err := errors.Join(integrity.WriteForCopy(s.fs, whole), integrity.WriteFormatFile(s.fs, whole)); err != nil {
+		err := integrity.WriteForCopy(s.fs, whole)
+		if err = errors.Join(err, integrity.WriteFormatFile(s.fs, whole, format)); err != nil {
 			return err
 		}
 		return reaches(Options{Dir: whole, FS: s.disk, ReadOnly: true, copying: true}, atLeast)

@@ -1,15 +1,14 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"broker/core/internal/record"
-	"broker/core/internal/store/integrity"
 )
 
 // committer passes batches to Pebble on a goroutine of its own. A failure may block this goroutine forever; callers
@@ -21,8 +20,13 @@ type committer struct {
 	followers []*Follower
 	buf       []byte // for encoding, reused
 	key       jobKey
+	needs     int // format of the entry being encoded
 	work      chan *pebble.Batch
 	done      chan error // one result for each batch, unless the latch trips
+
+	format atomic.Uint64 // of the store, as on disk
+	// seen is a format that something in the store needs: at most that of the store, unless an older broker wrote it.
+	seen atomic.Uint64
 }
 
 // start runs the goroutine; stop ends it.
@@ -62,6 +66,7 @@ func (s *Store) Append(e *record.Entry) error {
 	if err == nil {
 		c.last = e.Position
 		c.note(e.Batch)
+		err = s.formatCommitted()
 	}
 	return err
 }
@@ -72,8 +77,19 @@ func (c *committer) fill(pb *pebble.Batch, e *record.Entry, to record.Position) 
 		return fmt.Errorf("entry %d of epoch %d, after %d, to a store at %d of epoch %d: %w", e.Number, e.Epoch, e.Prev,
 			c.last.Number, c.last.Epoch, ErrSequence)
 	}
+	if c.needs = 0; c.seen.Load() > c.format.Load() {
+		c.needs = int(c.seen.Load())
+	}
 	if err := c.encode(pb, e.Batch); err != nil {
 		return err
+	}
+	if c.needs > record.NewestFormat {
+		return fmt.Errorf("entry %d has a part that no format lists: %w", e.Number, record.ErrOldFormat)
+	}
+	if uint64(c.needs) > c.format.Load() {
+		if err := c.setFormat(pb, uint64(c.needs)); err != nil {
+			return err
+		}
 	}
 	return c.setPosition(pb, to)
 }
@@ -108,15 +124,6 @@ func (s *Store) readPosition() error {
 	}
 	s.commit.cluster = string(value)
 	return s.damage("read the id of the cluster", err)
-}
-
-// writeVersion writes the format version of the store.
-func (c *committer) writeVersion(s *Store) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return s.apply(func(pb *pebble.Batch) error {
-		return pb.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, integrity.FormatVersion), nil)
-	})
 }
 
 // apply fills a batch and waits until it is durable. The caller holds the committer's lock.
@@ -181,11 +188,13 @@ func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 		}
 	}
 	for i := range b.Meta {
+		c.needs = max(c.needs, record.MetaFormat(&b.Meta[i]))
 		if err := c.putNamed(pb, appendMetaKey(c.buf[:0], b.Meta[i].Name), b.Meta[i].Value); err != nil {
 			return err
 		}
 	}
 	for i := range b.Documents {
+		c.needs = max(c.needs, record.DocumentFormat(&b.Documents[i]))
 		if err := c.putNamed(pb, appendDocumentKey(c.buf[:0], b.Documents[i].Name), b.Documents[i].Value); err != nil {
 			return err
 		}
@@ -201,7 +210,9 @@ func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 		}
 	}
 	if ch.Status != nil {
-		c.buf = record.AppendStatus(c.buf[:0], ch.Seq, ch.Status)
+		needs := 0
+		c.buf, needs = record.AppendStatus(c.buf[:0], ch.Seq, ch.Status)
+		c.needs = max(c.needs, needs)
 		if err := c.set(pb, c.key.of(spaceJob, ch.Seq, partStatus), c.buf); err != nil {
 			return err
 		}
@@ -239,7 +250,9 @@ func (c *committer) putJob(pb *pebble.Batch, ch *record.Change) (err error) {
 	if err != nil {
 		return err
 	}
-	c.buf = record.AppendJob(c.buf[:0], ch.Job, ch.Stored)
+	needs := 0
+	c.buf, needs = record.AppendJob(c.buf[:0], ch.Job, ch.Stored)
+	c.needs = max(c.needs, needs)
 	return c.set(pb, c.key.of(spaceJob, ch.Seq, partJob), c.buf)
 }
 

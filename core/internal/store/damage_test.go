@@ -390,12 +390,13 @@ func TestCheckFindsDamage(t *testing.T) {
 	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 2*record.InlineBytes)}, record.Change{Seq: 2, Job: job(2, 1), Failure: recordtest.FullFailure()},
 		record.Change{Seq: 3, Job: job(3, 2*record.InlineBytes)}, record.Change{Seq: 4, Job: job(4, 2*record.InlineBytes)})
 	var k jobKey
+	status, _ := record.AppendStatus(nil, 9, recordtest.FullStatus())
 	err := s.apply(func(b *pebble.Batch) error {
 		return errors.Join(
-			b.Set(k.of(spaceJob, 9, partStatus), record.AppendStatus(nil, 9, recordtest.FullStatus()), nil), // of no job
-			b.Set(k.of(spaceBody, 8, partJob), []byte("x"), nil),                                            // of no job
-			b.Delete(k.of(spaceBody, 1, partJob), nil),                                                      // wanted
-			b.Set(k.of(spaceBody, 3, partJob), []byte("x"), nil),                                            // too short
+			b.Set(k.of(spaceJob, 9, partStatus), status, nil),    // of no job
+			b.Set(k.of(spaceBody, 8, partJob), []byte("x"), nil), // of no job
+			b.Delete(k.of(spaceBody, 1, partJob), nil),           // wanted
+			b.Set(k.of(spaceBody, 3, partJob), []byte("x"), nil), // too short
 			b.Set(k.of(spaceJob, 2, partFailure), []byte("noise"), nil),
 			b.Set([]byte("j odd key that is too long"), nil, nil),
 		)

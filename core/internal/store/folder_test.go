@@ -24,7 +24,8 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 	newer := map[string]func(*testing.T, *testDisk){
 		"format file": func(t *testing.T, d *testDisk) {
 			t.Helper()
-			writeFile(t, d, d.PathJoin(testDir, integrity.FormatFile), fmt.Sprintf("broker store, format %d\n", integrity.FormatVersion+1))
+			text := fmt.Sprintf("broker store, format %d\n", record.NewestFormat+1)
+			writeFile(t, d, d.PathJoin(testDir, integrity.FormatFile), text)
 		},
 		"tables": func(t *testing.T, d *testDisk) {
 			t.Helper()
@@ -37,7 +38,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 			t.Helper()
 			s := mustOpen(t, d)
 			err := s.apply(func(b *pebble.Batch) error {
-				return b.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, integrity.FormatVersion+1), nil)
+				return b.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, record.NewestFormat+1), nil)
 			})
 			if err := errors.Join(err, s.Close()); err != nil {
 				t.Fatal(err)
@@ -78,7 +79,7 @@ func TestFormatFile(t *testing.T) {
 	disk := newDisk()
 	mustClose(t, mustOpen(t, disk))
 	path := disk.PathJoin(testDir, integrity.FormatFile)
-	if got := string(disk.contents(t, path)); got != fmt.Sprintf("broker store, format %d\n", integrity.FormatVersion) {
+	if got := string(disk.contents(t, path)); got != fmt.Sprintf("broker store, format %d\n", integrity.BaseFormat) {
 		t.Errorf("%q", got)
 	}
 	writeFile(t, disk, path, "scribble")

@@ -14,7 +14,7 @@ import (
 // second run ended with kill -9. It has no later additions to format 2, such as schedules, timelines and positions of entries.
 func TestStoreOfEveryFormatIsRead(t *testing.T) {
 	t.Parallel()
-	for n := 1; n <= integrity.FormatVersion; n++ {
+	for n := 1; n <= integrity.BaseFormat; n++ {
 		t.Run(fmt.Sprint("format ", n), func(t *testing.T) {
 			t.Parallel()
 			name := fmt.Sprintf("testdata/format%d", n)

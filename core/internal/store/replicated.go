@@ -38,6 +38,7 @@ func (s *Store) Apply(entry []byte, index uint64) error {
 	if err == nil {
 		c.last = to
 		c.note(e.Batch)
+		err = s.formatCommitted()
 	}
 	return err
 }
@@ -53,6 +54,7 @@ func (s *Store) Replay(e *record.Entry) error {
 	err := s.apply(func(pb *pebble.Batch) error { return c.fill(pb, e, to) })
 	if err == nil {
 		c.last = to
+		err = s.formatCommitted()
 	}
 	return err
 }

@@ -9,16 +9,28 @@ import (
 	"broker/core/internal/record"
 )
 
+// mustEncode encodes an entry that its format can carry.
+func mustEncode(e *record.Entry) []byte {
+	b, err := record.AppendEntry(nil, e)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
 // chained makes the encodings of n entries that follow one another, each with one job.
 func chained(n int) [][]byte {
 	var all [][]byte
 	chain := uint64(0)
 	for i := range n {
 		e := &record.Entry{
-			Position: record.Position{Epoch: 2, Number: uint64(i + 1), At: 7, Chain: chain}, Prev: uint64(i),
+			Position: record.Position{
+				Format: record.NewestFormat, Epoch: 2, Number: uint64(i + 1), At: 7, Chain: chain,
+			},
+			Prev:  uint64(i),
 			Batch: &record.CommitBatch{Changes: []record.Change{{Seq: uint64(i + 1), Job: job(uint64(i+1), 900)}}},
 		}
-		b := record.AppendEntry(nil, e)
+		b := mustEncode(e)
 		chain = record.ChainOf(b)
 		all = append(all, b)
 	}
@@ -94,7 +106,7 @@ func TestMemberWithAnotherHistoryIsFound(t *testing.T) {
 	other := &record.Entry{
 		Position: record.Position{Epoch: 2, Number: 2, Chain: 4711}, Prev: 1, Batch: &record.CommitBatch{},
 	}
-	if err := s.Apply(record.AppendEntry(nil, other), 3); !errors.Is(err, ErrDiverged) {
+	if err := s.Apply(mustEncode(other), 3); !errors.Is(err, ErrDiverged) {
 		t.Error(err)
 	}
 	if err := s.Apply(entries[2], 3); !errors.Is(err, ErrSequence) {

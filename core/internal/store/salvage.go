@@ -95,6 +95,11 @@ func (v *salvage) copyTo(fsys vfs.FS, dir string) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, v.to.Close()) }()
+		if format := v.from.commit.format.Load(); format > v.to.commit.format.Load() {
+			if err := errors.Join(v.to.commit.writeFormat(v.to, format), v.to.writeFormatFile()); err != nil {
+				return err
+			}
+		}
 		for _, space := range []byte{spaceJob, spaceBody, spaceMeta, spaceDocument} {
 			if err := errors.Join(v.space(space), v.write()); err != nil {
 				return err
@@ -131,7 +136,8 @@ func (v *salvage) breakLost() error {
 		}
 		if len(status.Unstored) > before {
 			slices.Sort(status.Unstored)
-			err = v.copy(it.Key(), record.AppendStatus(nil, seq, &status))
+			value, _ := record.AppendStatus(nil, seq, &status)
+			err = v.copy(it.Key(), value)
 		}
 	}
 	if err := errors.Join(err, it.Close()); err != nil {

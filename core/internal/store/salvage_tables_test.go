@@ -70,7 +70,7 @@ func TestSalvageWithoutANewerTableCopiesTheOlderOnes(t *testing.T) {
 	for seq := uint64(1); seq <= 100; seq++ {
 		changes = append(changes, record.Change{Seq: seq, Job: job(seq, 100)})
 		status := recordtest.FullStatus()
-		status.Waiting, status.Unstored = []uint64{50, 150}, nil
+		status.Waiting, status.Unstored, status.LeaseUntil = []uint64{50, 150}, nil, 0 // the format of the store stays
 		later = append(later, record.Change{Seq: seq + 50, Job: job(seq+50, 100), Status: status})
 	}
 	mustCommit(t, s, changes...)
@@ -91,7 +91,7 @@ func TestSalvageWithoutANewerTableCopiesTheOlderOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := recordtest.FullStatus()
-	status.Waiting, status.Unstored = []uint64{50, 149}, nil
+	status.Waiting, status.Unstored, status.LeaseUntil = []uint64{50, 149}, nil, 0
 	mustCommit(t, s, record.Change{Seq: 200, Job: job(200, 100), Status: status})
 	live := disk
 	disk = live.crash(1, 100)

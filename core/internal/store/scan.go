@@ -32,6 +32,7 @@ func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float6
 	}
 	sc := scanner{s: s, it: it, each: each, names: record.NewInterner()}
 	err = sc.run(ctx, progress)
+	s.commit.saw(sc.needs)
 	return errors.Join(err, s.damage("scan jobs", it.Close()))
 }
 
@@ -49,6 +50,8 @@ type scanner struct {
 
 	// Copies for the views in job and status, because Pebble reuses its memory when the iterator moves.
 	jobBuf, statusBuf []byte
+
+	needs int // format that a job needs
 }
 
 func (sc *scanner) run(ctx context.Context, progress func(uint64, float64)) error {
@@ -127,6 +130,7 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 		if err != nil {
 			return err
 		}
+		sc.needs = max(sc.needs, record.StoredJobFormat(sc.jobBuf, &sc.job))
 		*r = record.Record{Job: &sc.job, BodyBytes: len(sc.job.Body), Stored: stored}
 		if size > 0 {
 			r.BodyBytes = size
@@ -142,6 +146,7 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 		if err := record.DecodeStatus(sc.statusBuf, seq, &sc.status); err != nil {
 			return err
 		}
+		sc.needs = max(sc.needs, record.StoredStatusFormat(sc.statusBuf))
 		detach(&sc.status)
 		r.Status = &sc.status
 		r.Stored |= record.HasStatus
@@ -187,7 +192,9 @@ func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) err
 		if isInternal(it.Key()) {
 			continue
 		}
-		if err := each(string(it.Key()[1:]), value); err != nil {
+		name := string(it.Key()[1:])
+		s.commit.saw(record.MetaFormat(&core.MetaEntry{Name: name, Value: value}))
+		if err := each(name, value); err != nil {
 			return err
 		}
 	}

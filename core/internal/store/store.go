@@ -166,7 +166,7 @@ func (s *Store) open(o Options) (err error) {
 	if !o.ReadOnly {
 		s.commit.start(s)
 	}
-	for _, read := range []func() error{func() error { return s.checkVersion(found) }, s.readPosition} {
+	for _, read := range []func() error{func() error { return s.checkFormat(found) }, s.readPosition} {
 		var damage *DamageError
 		if err := read(); err != nil && !(o.salvaging && errors.As(err, &damage)) {
 			return err
@@ -200,15 +200,16 @@ func (s *Store) openError(err error) error {
 // tablesInError finds the numbers of missing and cut tables, which are only in the text of Pebble's error.
 var tablesInError = regexp.MustCompile(`L\d: (\d{6,}): `)
 
-// checkVersion checks the 'v' key, or writes it and FORMAT to a new store.
-func (s *Store) checkVersion(found integrity.DirState) error {
+// checkFormat checks the 'v' key, or writes it and FORMAT to a new store.
+func (s *Store) checkFormat(found integrity.DirState) error {
+	s.commit.format.Store(found.Format) // of a store that is salvaged, it may be all that remains
 	value, err := s.get([]byte{spaceVersion})
 	switch {
 	case errors.Is(err, ErrMissing):
 		if err := s.checkNew(found); err != nil {
 			return err
 		}
-		if err := s.commit.writeVersion(s); err != nil {
+		if err := s.commit.writeFormat(s, integrity.BaseFormat); err != nil {
 			return err
 		}
 		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next one.
@@ -225,16 +226,18 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 		if err := integrity.CheckFormat(n); err != nil {
 			return fmt.Errorf("store folder %s: %w", s.dir, err)
 		}
-		if n < integrity.FormatVersion && !s.readOnly {
-			if err := s.commit.writeVersion(s); err != nil { // the upgrade: every record of an older format is valid in this one
+		s.commit.format.Store(max(n, found.Format))
+		if n < integrity.BaseFormat && !s.readOnly {
+			// The upgrade: every record of an older format is valid in this one.
+			if err := s.commit.writeFormat(s, integrity.BaseFormat); err != nil {
 				return err
 			}
 		}
 	}
-	if s.readOnly || found.Format == integrity.FormatVersion {
+	if s.readOnly || found.Format == s.commit.format.Load() {
 		return nil
 	}
-	return s.latch.Run("write "+integrity.FormatFile, func() error { return integrity.WriteFormatFile(s.fs, s.dir) })
+	return s.writeFormatFile()
 }
 
 // checkNew distinguishes a store that was never used from one that lost its log.

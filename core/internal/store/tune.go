@@ -21,7 +21,7 @@ const (
 const maxCompactions = 2
 
 // pebbleFormat is the format of Pebble's own files. Its logs have offsets, which distinguish a hole from a torn tail. Older
-// brokers cannot read files of a newer format, so raising it raises integrity.FormatVersion too.
+// brokers cannot read files of a newer format, so raising it raises integrity.BaseFormat too.
 const pebbleFormat = pebble.FormatTableFormatV6
 
 // tuned configures Pebble for a queue. Keys arrive in order, and most are soon removed in the same order. Values are

@@ -26,7 +26,7 @@ func wantFormat1(t *testing.T, s *Store) {
 // wantUpgraded fails if an older broker would still open the store.
 func wantUpgraded(t *testing.T, disk *testDisk, s *Store) {
 	t.Helper()
-	if v, err := s.get([]byte{spaceVersion}); err != nil || v[0] != integrity.FormatVersion {
+	if v, err := s.get([]byte{spaceVersion}); err != nil || v[0] != integrity.BaseFormat {
 		t.Errorf("version %d, %v", v, err)
 	}
 	text := string(disk.contents(t, disk.PathJoin(testDir, integrity.FormatFile)))

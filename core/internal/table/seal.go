@@ -109,6 +109,10 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 	}
 	if e.State == core.Leased {
 		s.LeasedAt, s.LeaseFor, s.StopAfter = e.LeasedAt, e.LeaseSpan(), t.stops[e.Seq]
+		until := t.Timers.At(e.StateTimer)
+		if t.StoreLeaseEnds && e.HolderKind != core.HeldByConn && until != s.LeasedAt.Add(s.LeaseFor) {
+			s.LeaseUntil = until
+		}
 		s.Holder, s.HolderFrom = e.HolderKind, e.HolderFrom
 		if e.HolderKind == core.HeldByWorker {
 			s.Worker = t.Workers.NameOf(e.Holder)

@@ -27,6 +27,8 @@ type Table struct {
 
 	opts Options
 
+	StoreLeaseEnds bool // the format of the open batch has record.Status.LeaseUntil
+
 	bySeq      seqIndex
 	byID       map[Digest]uint32
 	byUnique   map[Digest]uint32

@@ -33,6 +33,7 @@ func FullStatus() *record.Status {
 		Progress:   &core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
 		EpochAhead: 5, LostLeases: 6, Entries: 14, KeptByQueue: true, Group: "group", Unstored: []uint64{1},
 		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19}, Moved: &record.Moved{Queue: "moved", From: "source", After: 21}, StopAfter: 20, LogChunks: 3,
+		LeaseUntil: 1_790_000_000_000_022,
 	}
 }
 

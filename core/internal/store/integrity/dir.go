@@ -18,8 +18,8 @@ import (
 	"broker/core/internal/store/atomicfile"
 )
 
-// FormatVersion is the version of keys and records that the store's doc.go describes.
-const FormatVersion = 2
+// BaseFormat is the format of a store with nothing in it that needs a newer one (record.Features).
+const BaseFormat = 2
 
 // Files of the folder that are not Pebble's, beside GUARD.
 const (
@@ -110,17 +110,17 @@ func readFormatFile(fsys vfs.FS, path string) (uint64, error) {
 	return n, nil
 }
 
-// CheckFormat refuses a format version that is newer than this code.
+// CheckFormat refuses a format that is newer than this code.
 func CheckFormat(n uint64) error {
-	if n > FormatVersion {
-		return fmt.Errorf("store of format %d, this broker knows %d: %w", n, FormatVersion, record.ErrNewerFormat)
+	if n > record.NewestFormat {
+		return fmt.Errorf("store of format %d, this broker knows %d: %w", n, record.NewestFormat, record.ErrNewerFormat)
 	}
 	return nil
 }
 
 // WriteFormatFile creates or replaces FORMAT.
-func WriteFormatFile(fsys vfs.FS, dir string) error {
-	return atomicfile.Write(fsys, dir, FormatFile, fmt.Sprintf("%s%d\n", formatText, FormatVersion))
+func WriteFormatFile(fsys vfs.FS, dir string, format uint64) error {
+	return atomicfile.Write(fsys, dir, FormatFile, fmt.Sprintf("%s%d\n", formatText, format))
 }
 
 // LockDir locks the folder for this process.
