@@ -53,6 +53,8 @@ func (r cronReader) entry(table map[string]any) Cron {
 	c.Schedule = r.text("schedule", take(table, "schedule"))
 	if _, err := crontab.Parse(c.Schedule, time.UTC); err != nil {
 		r.complain(r.prefix+"schedule", "%q: %v", c.Schedule, err)
+	} else if err := crontab.CheckSteps(c.Schedule); err != nil {
+		r.complain(r.prefix+"schedule", "%q: %v", c.Schedule, err)
 	}
 	c.Name = r.text("name", take(table, "name"))
 	if c.Missed = r.text("missed", take(table, "missed")); !slices.Contains([]string{"", "skip", "one", "all"}, c.Missed) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -58,6 +59,35 @@ func Parse(text string, local *time.Location) (Schedule, error) {
 		return nil, errors.New("never due")
 	}
 	return c, nil
+}
+
+// fieldSpans are the numbers of values of the fields, and their names, seconds first.
+var fieldSpans = []struct {
+	name   string
+	values int
+}{{"second", 60}, {"minute", 60}, {"hour", 24}, {"day of the month", 31}, {"month", 12}, {"day of the week", 7}}
+
+// CheckSteps refuses a step that is longer than its field, such as */90 in the minutes: it means the first value only.
+// Schedules that were stored before keep that meaning, so Parse accepts it.
+func CheckSteps(text string) error {
+	fields := strings.Fields(text)
+	if len(fields) > 0 && strings.Contains(fields[0], "=") { // a time zone
+		fields = fields[1:]
+	}
+	if len(fields) < 5 || len(fields) > len(fieldSpans) {
+		return nil // a word such as @daily
+	}
+	spans := fieldSpans[len(fieldSpans)-len(fields):]
+	for i, field := range fields {
+		for part := range strings.SplitSeq(field, ",") {
+			_, step, _ := strings.Cut(part, "/")
+			if n, err := strconv.Atoi(step); err == nil && n > spans[i].values {
+				of := spans[i]
+				return fmt.Errorf("the step %d is longer than the field %s, which has %d values", n, of.name, of.values)
+			}
+		}
+	}
+	return nil
 }
 
 // cutZone cuts the time zone off the front. The library could do it, but it panics if no field follows, and it must not

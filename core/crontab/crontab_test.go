@@ -135,3 +135,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestStepsLongerThanTheirFieldAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, refused := range map[string]bool{
+		"*/90 * * * *": true, "TZ=UTC 0 */25 * * *": true, "0,*/61 * * * *": true, "*/90 * * * * *": true,
+		"0 0 1-31/40 * *": true, "*/60 * * * *": false, "*/59 * * * *": false, "0 0 * * 1-5": false,
+		"@daily": false, "@every 90m": false, "": false,
+	} {
+		if err := CheckSteps(text); (err != nil) != refused {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -74,6 +74,14 @@ func actionOf(value string) service.Action {
 	return a
 }
 
+// wordOf is the reverse of actionOf: it returns the key of the words for an action.
+func wordOf(a service.Action) service.JobAction {
+	if a.Action == service.ActionCancel && a.Running == service.RunningSignal {
+		return actionStop
+	}
+	return a.Action
+}
+
 type confirmData struct {
 	Question, Button, Consequence, Problem string
 	Matched, Gone                          int
@@ -208,7 +216,7 @@ func (r *request) startBulk(action service.Action, selection service.Selection, 
 	case op.Error != "":
 		return nil, errors.New(op.Error)
 	}
-	note := plural(op.Changed, "job") + " " + bulkWords[action.Action].done + "."
+	note := plural(op.Changed, "job") + " " + bulkWords[wordOf(action)].done + "."
 	if op.Skipped > 0 {
 		note += " " + plural(op.Skipped, "job") + " had changed or gone meanwhile and stayed as they were."
 	}

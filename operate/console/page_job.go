@@ -162,7 +162,9 @@ func changeJob(r *request) (*view, error) {
 		return r.back("jobs/"+pathEscape(copied), "This is the job that was submitted again.")
 	}
 	if c, ok := jobConsequences[service.JobAction(do)]; ok {
-		if v := r.ask(question{Title: c.verb + " this job?", Consequence: c.consequence, Button: c.verb + " the job", Path: at, Back: at}); v != nil {
+		title, button := c.verb+" the job "+r.jobTitle(id)+"?", c.verb+" the job"
+		v := r.ask(question{Title: title, Consequence: c.consequence, Button: button, Path: at, Back: at})
+		if v != nil {
 			return v, nil
 		}
 	}
@@ -184,6 +186,15 @@ func changeJob(r *request) (*view, error) {
 		return r.back(at, "The job is in the dead set.")
 	}
 	return r.back(at, "The job is ready.")
+}
+
+// jobTitle names a job by its type and id.
+func (r *request) jobTitle(id string) string {
+	j, err := r.service.Job(r.Context(), r.caller, id)
+	if err != nil {
+		return id
+	}
+	return j.Type + " " + j.ID
 }
 
 // editJob saves the form that edits a job. It shows errors in the form, which keeps its values.

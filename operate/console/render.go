@@ -36,7 +36,8 @@ func loadPages(c *Console) (*pages, error) {
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
 		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
 		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "relative": isRelative, "invalid": markInvalid, "slow": isSlow, "pending": pendingText, "jobName": jobName, "protoName": protocolLabel, "fewer": func(n int, of uint32) bool { return n < int(of) },
-		"runs": func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
+		"shownState": shownState,
+		"runs":       func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
 	if err != nil {
@@ -208,6 +209,18 @@ func plural(n any, noun string) string {
 		return text + " entries"
 	}
 	return text + " " + noun + "s"
+}
+
+// shownState is the state of a job on pages: a job that is kept after a bad end is failed, cancelled or expired, and
+// not done.
+func shownState(j service.Job) string {
+	switch {
+	case j.State != "done" || !j.Failed:
+		return j.State
+	case j.Outcome != nil && (j.Outcome.Cause == "cancelled" || j.Outcome.Cause == "expired"):
+		return j.Outcome.Cause
+	}
+	return "failed"
 }
 
 // stateLabel returns the displayed name of a state.

@@ -137,13 +137,24 @@ func (f *FilterField) values(of *JobFilter) []string {
 	return nil
 }
 
-// ParseInstant reads a time in the format of forms and the API (UTC if it has no zone), or a duration before now; with a minus,
+// ParseInstant reads a time in the format of forms and the API (UTC if it has no zone), a time of day
+// (UTC; the last one before now), or a duration before now; with a minus,
 // after now.
 func ParseInstant(text string, now time.Time) (time.Time, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, true
+		}
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} { // the last time that clocks showed it
+		if t, err := time.Parse(layout, text); err == nil {
+			now = now.UTC()
+			at := now.Truncate(24 * time.Hour).Add(t.Sub(t.Truncate(24 * time.Hour)))
+			if at.After(now) {
+				at = at.Add(-24 * time.Hour)
+			}
+			return at, true
 		}
 	}
 	ahead := strings.HasPrefix(text, "-")

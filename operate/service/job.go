@@ -21,6 +21,7 @@ type Job struct {
 	Type        string     `json:"type" doc:"type of the job; the queue's name if the client gave none"`
 	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
 	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,order,time,jobs,batch,broken" doc:"the reason for the wait"`
+	Failed      bool       `json:"failed,omitempty" doc:"it is kept after its end, and was not completed"`
 	Wait        *Wait      `json:"wait,omitempty" doc:"explains the reason; only where one job is shown"`
 	Behind      int        `json:"behind,omitempty" doc:"in an ordered queue: number of earlier jobs of its key that have not ended; only where one job is shown"`
 	Key         string     `json:"key,omitempty" doc:"in an ordered queue: its key; only where one job is shown"`
@@ -136,6 +137,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	if info.Reason != core.WaitNone {
 		v.Reason = info.Reason.String()
 	}
+	v.Failed = info.DoneFailed
 	v.Behind, v.Key = info.Behind, text(info.Key)
 	for _, seq := range info.Waiting {
 		v.Waiting = append(v.Waiting, seqName(seq))

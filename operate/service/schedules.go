@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/crontab"
 	"broker/frontends/access"
 )
 
@@ -147,6 +148,9 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	}
 	if err := caller.may(access.Operate, change.Job.Queue); err != nil {
 		return Schedule{}, err
+	}
+	if err := crontab.CheckSteps(change.Cron); err != nil {
+		return Schedule{}, invalid("body.cron", "%v", err)
 	}
 	every, err := span("body.every_s", change.EveryS)
 	if err != nil {

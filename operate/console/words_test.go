@@ -1,0 +1,80 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/operate/service"
+)
+
+func TestQuestionsNameTheJob(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	id := f.submits(service.Submission{Queue: "q", Type: "Mail"})
+	f.leases("q")
+	f.wants(f.post("/jobs/"+id, url.Values{"do": {"stop"}}), "Stop the job Mail "+id+"?")
+}
+
+func TestStoppedJobIsNotShownAsDone(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	kept := 3600.0
+	id := f.submits(service.Submission{Queue: "q", RetainForS: &kept})
+	lease := f.leases("q")
+	stop := service.Action{Action: service.ActionCancel, Running: service.RunningSignal}
+	if err := f.service.Act(t.Context(), f.caller, id, stop, nil); err != nil {
+		t.Fatal(err)
+	}
+	failure := service.FailOptions{Message: "stopped half-way"}
+	if err := f.service.Fail(t.Context(), f.caller, lease.Token, failure); err != nil {
+		t.Fatal(err)
+	}
+	page := f.get("/jobs/" + id)
+	f.wants(page, `<span class="state state-cancelled">cancelled</span>`)
+	f.wants(f.get("/jobs?state=done"), `<span class="state state-failed">failed</span>`)
+}
+
+func TestBulkStopSaysThatWorkersWereAsked(t *testing.T) {
+	t.Parallel()
+	if got := bulkWords[wordOf(actionOf("stop"))].done; got != "asked to stop, or removed" {
+		t.Errorf("the answer to stop is %q", got)
+	}
+	if got := bulkWords[wordOf(actionOf("cancel"))].done; got != "cancelled" {
+		t.Errorf("the answer to cancel is %q", got)
+	}
+}
+
+func TestReadersOfFewQueuesAreToldWhatTheySee(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.submits(service.Submission{Queue: "billing.a"})
+	f.console = consoleAs(t, f.service, principalOf(t, ""))
+	f.wants(f.get("/queues"), "There is no queue that you may see. The role read")
+}
+
+func TestTimesOfDayAreRanges(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.advance(5*time.Hour + 30*time.Minute)
+	f.dies("Early", "no")
+	f.advance(3 * time.Hour)
+	f.dies("Late", "no")
+	page := f.get("/dead?died_from=05:00&died_to=06:00")
+	f.wants(page, "Early")
+	if strings.Contains(page, "Late") {
+		t.Error("a job that died at 8:30 is listed")
+	}
+}
+
+func TestStepLongerThanItsFieldIsRefused(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	_, err := f.service.PutSchedule(t.Context(), f.caller, service.ScheduleChange{
+		Name: "s", Cron: "*/90 * * * *", Job: service.Submission{Queue: "q"},
+	}, true)
+	if err == nil || !strings.Contains(err.Error(), "the step 90 is longer than the field minute") {
+		t.Error(err)
+	}
+}
