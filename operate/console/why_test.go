@@ -197,3 +197,18 @@ func TestEveryReasonIsNamedEverywhere(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitOfKeysNeedsKeys(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.submits(service.Submission{Queue: "q", Tags: []string{"customer:acme"}})
+	limit := service.LimitSpec{Queue: "q", Scope: "key", Concurrency: 1}
+	_, err := f.service.PutLimit(t.Context(), f.caller, limit)
+	if err == nil || !strings.Contains(err.Error(), `key_tag "customer" to use the tag customer as key`) {
+		t.Errorf("a limit without effect: %v", err)
+	}
+	f.sharesBy(service.SharingNone)
+	if _, err := f.service.PutLimit(t.Context(), f.caller, limit); err != nil {
+		t.Errorf("a limit of a queue with keys: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"broker/core"
@@ -218,6 +219,11 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 	if err != nil {
 		return nil, err
 	}
+	if scope == core.ScopeKey {
+		if err := s.keyRefusal(ctx, caller, spec.Queue); err != nil {
+			return nil, err
+		}
+	}
 	slotFor, err := span("body.slot_for_s", spec.SlotForS)
 	if err != nil {
 		return nil, err
@@ -230,6 +236,37 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 	}
 	return s.Limits(ctx, caller, spec.Queue)
 }
+
+// keyRefusal refuses a limit of keys for a queue whose jobs have no key, where it would have no effect. It offers a
+// tag that jobs of the queue have.
+func (s *Service) keyRefusal(ctx context.Context, caller Caller, queue string) error {
+	if err := caller.may(access.Operate, queue); err != nil {
+		return err
+	}
+	c := s.open(caller)
+	defer c.Close()
+	if s.sharing(c, queue) != nil {
+		return nil
+	}
+	name := "tenant"
+	r, err := c.call(ctx, &core.Find{Filter: core.Filter{Queues: []string{queue}}, Limit: taggedLook, Brief: true})
+	if err != nil {
+		return err
+	}
+	for i := range r.Jobs {
+		for _, tag := range r.Jobs[i].Tags {
+			if before, _, named := strings.Cut(tag, ":"); named && before != "" {
+				name = text(before)
+				break
+			}
+		}
+	}
+	return invalid("body.scope", "jobs of the queue %s have no key, so the limit would have no effect; set the key, "+
+		"for example key_tag %q to use the tag %s as key", text(queue), name, name)
+}
+
+// taggedLook is the number of jobs whose tags are read for an offer.
+const taggedLook = 20
 
 // RemoveLimit removes a limit of a queue. Without a queue, or with the scope shared, it removes the shared limit with this
 // name.
