@@ -19,13 +19,18 @@ const beanstalkPort = "11300"
 // normalPriority is the priority of most beanstalkd jobs, where 0 is the most urgent. It becomes priority 0 here.
 const normalPriority = 1024
 
+// knownFor is how long a moved job is known here, also after its end. An import that was killed between a submission
+// and the deletion at the source finds the job when it is started again within that time, so the job does not run
+// twice.
+const knownFor = 24 * time.Hour
+
 // longestLease is the longest lease that the API accepts: 100 years. beanstalkd allows 136.
 const longestLease = 100 * 365 * 24 * 60 * 60
 
 // Submitter submits jobs to this broker over its HTTP API.
 type Submitter interface {
-	// Submit submits jobs. It skips jobs whose id exists already, because an interrupted import has moved them. It returns the
-	// errors of refused jobs by index. All other jobs are durable.
+	// Submit submits jobs. It skips jobs whose id or unique key exists already, because an interrupted import has
+	// moved them. It returns the errors of refused jobs by index. All other jobs are durable.
 	Submit(ctx context.Context, jobs []map[string]any) (refused map[int]string, err error)
 	// Kill moves jobs to the dead set.
 	Kill(ctx context.Context, ids []string) error
@@ -55,7 +60,7 @@ type beanstalk struct {
 func OpenBeanstalk(s Servers, to Submitter) (Source, error) {
 	conn, _, err := s.dial(s.Source, beanstalkPort)
 	if err != nil {
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, atSource(err)
 	}
 	b := &beanstalk{
 		beanstalkConn: newBeanstalkConn(conn), to: to, now: time.Now, window: firstWindow, watch: "default",
@@ -64,7 +69,7 @@ func OpenBeanstalk(s Servers, to Submitter) (Source, error) {
 	stats, err := b.stats("stats")
 	if err != nil {
 		b.Close()
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, atSource(err)
 	}
 	b.server = stats["id"]
 	return b, nil
@@ -268,7 +273,7 @@ func (b *beanstalk) transfer(ctx context.Context, taken []*beanstalkJob) (Batch,
 	}
 	refused, err := b.to.Submit(ctx, jobs)
 	if err != nil {
-		return batch, fmt.Errorf("this broker: %w", err)
+		return batch, atBroker(err)
 	}
 	var accepted []*beanstalkJob
 	var dead []string
@@ -285,7 +290,7 @@ func (b *beanstalk) transfer(ctx context.Context, taken []*beanstalkJob) (Batch,
 	}
 	if len(dead) > 0 {
 		if err := b.to.Kill(ctx, dead); err != nil {
-			return batch, fmt.Errorf("this broker: %w", err)
+			return batch, atBroker(err)
 		}
 	}
 	return batch, b.remove(accepted, &batch)
@@ -330,7 +335,10 @@ func (b *beanstalk) submission(j *beanstalkJob) map[string]any {
 		n, _ := strconv.ParseInt(j.stats[name], 10, 64) // zero if the job no longer exists
 		return n
 	}
-	job := map[string]any{"queue": j.tube, "id": b.id(j)}
+	id := b.id(j)
+	job := map[string]any{
+		"queue": j.tube, "id": id, "unique_key": id, "unique_until": "window", "unique_for_s": int(knownFor.Seconds()),
+	}
 	if j.stats["pri"] != "" {
 		job["priority"] = normalPriority - number("pri")
 	}

@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -18,14 +20,52 @@ const dialTimeout = 10 * time.Second
 const replyTimeout = time.Minute
 
 // promptConn is a connection to a server that replies at once.
-type promptConn struct{ net.Conn }
+type promptConn struct {
+	net.Conn
+	begun bool // data has arrived
+}
+
+// errHTTP means that a server speaks HTTP, so the port is a wrong one.
+var errHTTP = errors.New("the port speaks HTTP; name the port of the server's own protocol")
 
 // Read implements net.Conn. It fails if no data arrives within replyTimeout.
-func (c promptConn) Read(b []byte) (int, error) {
+func (c *promptConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(replyTimeout)); err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.begun {
+		c.begun = true
+		if bytes.HasPrefix(b[:n], []byte("HTTP/")) {
+			return 0, errHTTP
+		}
+	}
+	return n, err
+}
+
+// sideError is an error of one of the two servers.
+type sideError struct {
+	side string
+	err  error
+}
+
+// Error implements error.
+func (e *sideError) Error() string { return e.side + ": " + e.err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e *sideError) Unwrap() error { return e.err }
+
+// atSource marks an error as one of the source, unless a side is named already.
+func atSource(err error) error { return atSide("source", err) }
+
+// atBroker marks an error as one of this broker.
+func atBroker(err error) error { return atSide("this broker", err) }
+
+func atSide(side string, err error) error {
+	if named := (*sideError)(nil); err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &sideError{side, err}
 }
 
 // Servers are the two servers of an import.
@@ -52,7 +92,7 @@ func (s *Servers) dial(address, defaultPort string) (net.Conn, *url.URL, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return promptConn{conn}, u, nil
+	return &promptConn{Conn: conn}, u, nil
 }
 
 // dialPatient connects to an address: HOST, HOST:PORT, a URL with a host, or unix:PATH.
@@ -96,12 +136,12 @@ func notAnAddress(address string) error {
 func (s *Servers) dialBoth(port string) (from, to net.Conn, urls [2]*url.URL, err error) {
 	from, urls[0], err = s.dial(s.Source, port)
 	if err != nil {
-		return nil, nil, urls, fmt.Errorf("source: %w", err)
+		return nil, nil, urls, atSource(err)
 	}
 	to, urls[1], err = s.dial(s.Target, port)
 	if err != nil {
 		_ = from.Close() // nothing was sent
-		return nil, nil, urls, fmt.Errorf("this broker: %w", err)
+		return nil, nil, urls, atBroker(err)
 	}
 	if from.RemoteAddr().String() == to.RemoteAddr().String() && from.RemoteAddr().Network() == to.RemoteAddr().Network() {
 		_, _ = from.Close(), to.Close() // nothing was sent

@@ -59,11 +59,11 @@ func OpenFaktory(s Servers, resume bool) (Source, error) {
 	}
 	if err := greet(f.from, urls[0], importerWID); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, atSource(err)
 	}
 	if err := greet(f.to.conn, urls[1], ""); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("this broker: %w", err)
+		return nil, atBroker(err)
 	}
 	return f, nil
 }
@@ -71,6 +71,9 @@ func OpenFaktory(s Servers, resume bool) (Source, error) {
 // greet sends HELLO, as a worker if wid is set. The password comes from the address, else from FAKTORY_PASSWORD.
 func greet(c *respConn, address *url.URL, wid string) error {
 	hi, err := c.text()
+	if errors.Is(err, errClosed) {
+		return fmt.Errorf("%w before it greeted; is this the port of Faktory's protocol?", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -116,6 +119,14 @@ func (f *faktory) Reason(queue, state string) string {
 		return f.others("with workers: import again when they are done")
 	}
 	return f.others("not shown by Faktory's protocol: import from its Redis")
+}
+
+// staying says why jobs of a queue and state cannot be moved over the protocol; empty: they can.
+func (f *faktory) staying(queue, state string) string {
+	if state == Ready {
+		return ""
+	}
+	return f.Reason(queue, state)
 }
 
 // Finish implements Source.

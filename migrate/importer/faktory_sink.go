@@ -34,11 +34,11 @@ func (s *faktorySink) push(jobs []*faktoryJob) (refused map[int]string, err erro
 	case errors.As(err, &refusal): // one bad job makes the whole command fail
 		return s.pushHalves(jobs)
 	case err != nil:
-		return nil, fmt.Errorf("this broker: %w", err)
+		return nil, atBroker(err)
 	}
 	var byJID map[string]string
 	if err := json.Unmarshal([]byte(text), &byJID); err != nil {
-		return nil, fmt.Errorf("this broker: %w", err)
+		return nil, atBroker(err)
 	}
 	refused = make(map[int]string)
 	for i, j := range jobs {
@@ -77,7 +77,7 @@ func (s *faktorySink) kill(jids []string) error {
 		}
 		s.conn.line("MUTATE", line)
 		if _, err := s.conn.text(); err != nil {
-			return fmt.Errorf("this broker: %w", err)
+			return atBroker(err)
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func (s *faktorySink) pause(queues ...string) error {
 	}
 	s.conn.line(append([]string{"QUEUE", "PAUSE"}, queues...)...)
 	_, err := s.conn.text()
-	return err
+	return atBroker(err)
 }
 
 // faktoryJob is a job of the source.

@@ -277,13 +277,13 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 	}
 	reasons := make(map[*gearmanJob]string)
 	if err := g.submitBackground(background, reasons); err != nil {
-		return batch, fmt.Errorf("this broker: %w", err)
+		return batch, atBroker(err)
 	}
 	moved := make(map[string]int)
 	for _, j := range jobs {
 		if j.foreground {
 			if err := g.submitForeground(ctx, j, reasons); err != nil {
-				return batch, fmt.Errorf("this broker: %w", err)
+				return batch, atBroker(err)
 			}
 		}
 		reason, no := reasons[j]

@@ -104,18 +104,26 @@ type Options struct {
 	Pause       func(context.Context, time.Duration)
 }
 
-// Look reports the jobs of a source without moving any.
+// Look reports the jobs of a source without moving any. Rows of jobs that an import of this kind cannot move have a
+// reason.
 func Look(s Source) (Report, error) {
 	var t tally
 	counts, err := s.Count()
 	if err != nil {
-		return Report{}, err
+		return Report{}, atSource(err)
 	}
 	paused, err := s.Paused()
 	t.add(counts, func(r *Row, n int) { r.Before += n; r.Left += n })
+	if limited, is := s.(interface {
+		staying(queue, state string) string
+	}); is {
+		for _, row := range t.rows {
+			row.Reason = limited.staying(row.Queue, row.State)
+		}
+	}
 	r := t.report()
 	r.Paused = paused
-	return r, err
+	return r, atSource(err)
 }
 
 // Run moves all jobs of a source. Even with an error, the report shows all jobs moved so far. With Follow, the end of ctx is
@@ -124,11 +132,11 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	var t tally
 	before, err := s.Count()
 	if err != nil {
-		return Report{}, err
+		return Report{}, atSource(err)
 	}
 	paused, err := s.Paused()
 	if err != nil {
-		return Report{}, err
+		return Report{}, atSource(err)
 	}
 	t.add(before, func(r *Row, n int) { r.Before += n })
 	err = move(ctx, s, o, &t)
@@ -145,11 +153,16 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	}
 	left, countErr := s.Count()
 	if countErr != nil {
-		return t.report(), errors.Join(err, countErr)
+		r := t.report()
+		r.forgetLeft()
+		if err == nil { // otherwise the source is gone, and err has said so
+			err = atSource(countErr)
+		}
+		return r, err
 	}
 	t.add(left, func(r *Row, n int) { r.Left += n })
 	for _, row := range t.rows {
-		explain(s, row)
+		explain(s, row, err != nil)
 	}
 	later, pausedErr := s.Paused()
 	r := t.report()
@@ -161,13 +174,26 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	return r, err
 }
 
-// explain sets the reason why jobs of a row are left.
-func explain(s Source, r *Row) {
+// Reasons why jobs are left after an import that has failed. Until its connection is closed, the source counts the
+// jobs that it had taken as jobs of a worker.
+const (
+	reasonFailed      = "the import ended before it moved them: import again"
+	reasonFailedTaken = "with workers, or taken by this import, which gives them back: import again"
+)
+
+// explain sets the reason why jobs of a row are left. failed: the import has ended with an error.
+func explain(s Source, r *Row, failed bool) {
 	var reasons []string
 	if r.Refused > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d refused by this broker", r.Refused))
 	}
-	if r.Left > r.Refused {
+	switch {
+	case r.Left <= r.Refused:
+	case failed && r.State == Leased:
+		reasons = append(reasons, reasonFailedTaken)
+	case failed:
+		reasons = append(reasons, reasonFailed)
+	default:
 		reasons = append(reasons, s.Reason(r.Queue, r.State))
 	}
 	r.Reason = strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), ", ")
@@ -205,6 +231,7 @@ func move(ctx context.Context, s Source, o Options, t *tally) error {
 			return err
 		}
 		batch, err := s.Move(begun)
+		err = atSource(err)
 		t.add(batch.Moved, func(r *Row, n int) { r.Moved += n })
 		if batch.jobs() > 0 {
 			inARow = 0

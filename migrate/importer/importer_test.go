@@ -2,6 +2,8 @@ package importer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -138,5 +140,123 @@ func TestPasswordsAreNotPartOfErrors(t *testing.T) {
 	_, _, err := new(Servers).dialPatient("tcp://:s/ecret@127.0.0.1:7419", FaktoryPort)
 	if err == nil || strings.Contains(err.Error(), "ecret") || !strings.Contains(err.Error(), "%40") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// failing is a source whose Move fails. Its count at the end fails too if gone is set.
+type failing struct {
+	interrupted
+	gone   bool
+	counts int
+}
+
+var errMove, errCount = errors.New("broken"), errors.New("broken pipe")
+
+func (s *failing) Move(context.Context) (Batch, error) {
+	return Batch{Moved: []Count{{"q", Ready, 1}}}, errMove
+}
+
+func (s *failing) Count() ([]Count, error) {
+	if s.counts++; s.counts > 1 && s.gone {
+		return nil, errCount
+	}
+	return []Count{{"q", Ready, 3}, {"q", Leased, 2}}, nil
+}
+
+func (s *failing) Reason(string, string) string { return "came while the import ran: import again" }
+
+func TestReportOfAFailedImportClaimsNothing(t *testing.T) {
+	t.Parallel()
+	run := func(s *failing) (Report, error) {
+		return Run(t.Context(), s, Options{Progress: func(int, int) {}, Pause: func(context.Context, time.Duration) {}})
+	}
+	r, err := run(&failing{gone: true})
+	if !r.LeftUnknown || r.Left != 0 || r.Moved != 1 || r.Rows[0].Reason != reasonUnknown {
+		t.Errorf("without a source: %+v", r)
+	}
+	if !errors.Is(err, errMove) || errors.Is(err, errCount) {
+		t.Errorf("without a source: %v", err)
+	}
+	r, err = run(&failing{})
+	if !errors.Is(err, errMove) || r.LeftUnknown || r.Left != 5 {
+		t.Errorf("with a source: %+v, %v", r, err)
+	}
+	if len(r.Rows) != 2 || r.Rows[0].Reason != reasonFailedTaken || r.Rows[1].Reason != reasonFailed {
+		t.Errorf("reasons: %+v", r.Rows)
+	}
+}
+
+func TestErrorsNameTheirSide(t *testing.T) {
+	t.Parallel()
+	closing := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer(t, l, func(net.Conn) {})
+	}
+	http := serve(t, "", "HTTP/1.1 400 Bad Request\r\n\r\n")
+	for name, c := range map[string]struct {
+		open func() (Source, error)
+		want string
+	}{
+		"beanstalkd that is a web server": {
+			func() (Source, error) { return OpenBeanstalk(Servers{Source: http}, nil) },
+			"source: stats: the port speaks HTTP; name the port of the server's own protocol",
+		},
+		"faktory that closes": {
+			func() (Source, error) { return OpenFaktory(Servers{Source: closing(), Target: closing()}, false) },
+			"source: the server closed the connection before it greeted; is this the port of Faktory's protocol?",
+		},
+		"broker that closes": {
+			func() (Source, error) {
+				return OpenRedis(Servers{Source: serve(t, "", "+PONG\r\n"), Target: closing()}, false)
+			},
+			"this broker: the server closed the connection before it greeted; is this the port of Faktory's protocol?",
+		},
+	} {
+		if _, err := c.open(); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := Run(t.Context(), &failing{gone: true}, Options{
+		Progress: func(int, int) {}, Pause: func(context.Context, time.Duration) {},
+	})
+	if err == nil || err.Error() != "source: broken" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDryRunSaysWhatFaktorysProtocolCannotMove(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	faktory := answer(t, l, func(c net.Conn) {
+		info := `{"faktory":{"queues":{"q":2},"sets":{"scheduled":1,"retries":0,"dead":3,"working":1}}}`
+		for _, reply := range []string{"+HI {\"v\":2}\r\n", "+OK\r\n", fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)} {
+			_, _ = io.WriteString(c, reply)
+			if _, err := c.Read(make([]byte, 4096)); err != nil {
+				return
+			}
+		}
+	})
+	s, err := OpenFaktory(Servers{Source: faktory, Target: serve(t, "+HI {\"v\":2}\r\n", "+OK\r\n")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := Look(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	for _, row := range r.Rows {
+		reasons[row.State] = row.Reason
+	}
+	if redis := "not shown by Faktory's protocol: import from its Redis"; reasons[Ready] != "" ||
+		reasons[Scheduled] != redis || reasons[Dead] != redis || !strings.Contains(reasons[Leased], "with workers") {
+		t.Errorf("%q", reasons)
 	}
 }

@@ -104,10 +104,13 @@ func (c *gearmanConn) text(command string) ([]string, error) {
 	}
 }
 
+// errClosed means that a server has ended a connection.
+var errClosed = errors.New("the server closed the connection")
+
 // lost returns an error that explains the end of a connection.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the server closed the connection")
+		return errClosed
 	}
 	return err
 }

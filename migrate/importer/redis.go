@@ -49,25 +49,25 @@ const queuePrefix = "q:"
 func OpenRedis(s Servers, leased bool) (Source, error) {
 	from, u, err := s.dial(s.Source, redisPort)
 	if err != nil {
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, atSource(err)
 	}
 	r := &redis{from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased, refused: make(map[string]bool), skip: make(map[string]int), paused: make(map[string]bool)}
 	to, toURL, err := s.dial(s.Target, FaktoryPort)
 	if err != nil {
 		r.Close()
-		return nil, fmt.Errorf("this broker: %w", err)
+		return nil, atBroker(err)
 	}
 	r.to = &faktorySink{newRESPConn(to)}
 	if password, set := u.User.Password(); set {
 		r.from.array("AUTH", password)
 		if _, err := r.from.text(); err != nil {
 			r.Close()
-			return nil, fmt.Errorf("source: %w", err)
+			return nil, atSource(err)
 		}
 	}
 	if err := greet(r.to.conn, toURL, ""); err != nil {
 		r.Close()
-		return nil, fmt.Errorf("this broker: %w", err)
+		return nil, atBroker(err)
 	}
 	return r, nil
 }

@@ -134,7 +134,7 @@ func (r *relay) wait(ctx context.Context) error {
 	for len(r.jobs) > 0 {
 		select {
 		case <-r.ended:
-			return fmt.Errorf("this broker: %w", r.err)
+			return atBroker(r.err)
 		default:
 		}
 		if ctx.Err() != nil {

@@ -32,6 +32,20 @@ type Report struct {
 	Left    int      `json:"left"`
 	Refused int      `json:"refused,omitempty"`
 	Paused  []string `json:"paused,omitempty"` // queues that are paused at the source
+
+	// LeftUnknown: the source did not say how many jobs are left. Then Left is zero everywhere.
+	LeftUnknown bool `json:"left_unknown,omitempty"`
+}
+
+// reasonUnknown is the reason of rows whose jobs could not be counted.
+const reasonUnknown = "not known: the source did not answer"
+
+// forgetLeft records that it is not known how many jobs are left.
+func (r *Report) forgetLeft() {
+	r.LeftUnknown, r.Left = true, 0
+	for i := range r.Rows {
+		r.Rows[i].Left, r.Rows[i].Reason = 0, reasonUnknown
+	}
 }
 
 // Refused is a job that this broker has refused. It stays at the source.

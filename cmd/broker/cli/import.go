@@ -160,10 +160,16 @@ func printReport(cmd *cobra.Command, r *importer.Report, out format) error {
 		return PrintValue(cmd, r)
 	}
 	t := table{header: []string{"QUEUE", "STATE", "-BEFORE", "-MOVED", "-LEFT", "WHY LEFT"}}
-	for _, row := range r.Rows {
-		t.add(oneLine(row.Queue, 60), row.State, count(row.Before), count(row.Moved), count(row.Left), row.Reason)
+	left := func(n int) string {
+		if r.LeftUnknown {
+			return "?"
+		}
+		return count(n)
 	}
-	t.add("total", "", count(r.Before), count(r.Moved), count(r.Left), "")
+	for _, row := range r.Rows {
+		t.add(oneLine(row.Queue, 60), row.State, count(row.Before), count(row.Moved), left(row.Left), row.Reason)
+	}
+	t.add("total", "", count(r.Before), count(r.Moved), left(r.Left), "")
 	if err := t.print(cmd.OutOrStdout()); err != nil {
 		return err
 	}
@@ -225,7 +231,7 @@ type submitter struct {
 func (s *submitter) Submit(ctx context.Context, jobs []map[string]any) (map[int]string, error) {
 	_, err := s.client.call(ctx, http.MethodPost, "jobs", nil, map[string]any{"jobs": jobs}, nil)
 	switch {
-	case err == nil, len(jobs) == 1 && hasCode(err, "duplicate_id"):
+	case err == nil, len(jobs) == 1 && hasCode(err, "duplicate_id", "not_unique"): // it waits here, or has ended here
 		return nil, nil
 	case !isRefusal(err):
 		return nil, err
