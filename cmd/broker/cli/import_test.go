@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An import that is started again finds the jobs which it has moved before: by their id while they wait, by their unique key once they
-// have ended.
+// An import that is started again finds the jobs which it has moved before: by their id while they wait, by their
+// unique key once they have ended.
 func TestImportSkipsJobsThatItHasMovedBefore(t *testing.T) {
 	t.Parallel()
 	for code, skipped := range map[string]bool{"duplicate_id": true, "not_unique": true, "queue_full": false} {

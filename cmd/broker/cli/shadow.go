@@ -53,7 +53,11 @@ func ChangeShadow(cmd *cobra.Command, at, action string, queues []string) error 
 	}
 	w := cmd.OutOrStdout()
 	if action == switchover.ActionCutOver {
-		Say(w, "new jobs of %s go to the broker at %s\nmove the waiting ones: %s\n", listed(queues), s.Broker, importLine(s, queues))
+		line := importLine(s, queues)
+		Say(w, "new jobs of %s go to the broker at %s\nmove the waiting ones: %s\n", listed(queues), s.Broker, line)
+		if strings.Contains(line, unknownPort) {
+			Say(w, "%s is the port of that broker's http.listen, %s unless it was set\n", unknownPort, defaultPort)
+		}
 		return nil
 	}
 	Say(w, "new jobs of %s go to the old server at %s again; workers get the jobs of both\nend imports of these queues, if some still run\n", listed(queues), s.Server)
@@ -122,6 +126,10 @@ func callShadow(ctx context.Context, method, at string, body io.Reader) (s switc
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
+// unknownPort stands for the port of the broker's HTTP API in a command. The shadow knows the broker's beanstalkd
+// port only, and a guess could move the jobs into another broker.
+const unknownPort = "HTTP_PORT"
+
 // importLine is the command that moves the waiting jobs of queues from the old server.
 func importLine(s switchover.Status, queues []string) string {
 	from, to := s.Protocol, "--to "+s.Broker
@@ -133,7 +141,7 @@ func importLine(s switchover.Status, queues []string) string {
 		if err != nil || host == "" {
 			host = "127.0.0.1"
 		}
-		to = "--server http://" + net.JoinHostPort(host, defaultPort)
+		to = "--server http://" + net.JoinHostPort(host, unknownPort)
 	}
 	return fmt.Sprintf("broker import --from %s %s %s --queues %s --follow", from, s.Server, to, shellWord(strings.Join(queues, ",")))
 }
