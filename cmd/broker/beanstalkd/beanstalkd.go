@@ -66,6 +66,10 @@ func Main(args []string, stdout, stderr io.Writer, version string, run func(Laun
 		cli.Say(stderr, "beanstalkd: %s is not a folder\n", o.data)
 		return exitData
 	}
+	if log := foreignBinlog(o.data); log != "" {
+		cli.Say(stderr, "beanstalkd: %s\n", fmt.Sprintf(binlogRefusal, log, o.data))
+		return exitData
+	}
 	c, err := o.settings()
 	failed := cli.ExitFailed // the exit code of an error
 	if err == nil {
@@ -92,6 +96,30 @@ func Main(args []string, stdout, stderr io.Writer, version string, run func(Laun
 		return exitUser
 	}
 	return failed
+}
+
+// binlogRefusal explains why the broker does not start on the binlog of a real beanstalkd. Its arguments are the file
+// and the folder.
+const binlogRefusal = `%s is the binlog of a beanstalkd, which this program cannot read.
+To move its jobs, start that beanstalkd on another port (beanstalkd -l 127.0.0.1 -p 11301 -b %s),
+and this program with another folder for -b and BROKER_HTTP_LISTEN=127.0.0.1:7420 in its environment. Then run
+  broker import --from beanstalkd 127.0.0.1:11301
+If its jobs are not needed, remove the binlog files`
+
+// foreignBinlog is a binlog file of a real beanstalkd in a folder that has no store of the broker; empty: there is
+// none.
+func foreignBinlog(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
+		return ""
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "binlog.[0-9]*")) // the pattern is valid
+	if len(logs) == 0 {
+		return ""
+	}
+	return logs[0]
 }
 
 // settings translates the options. Other settings can be set in the environment.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,6 +40,31 @@ func TestOptionsMatchTheReference(t *testing.T) {
 		if code != 0 {
 			t.Errorf("%v: exit code %d: %s", args, code, &out)
 		}
+	}
+}
+
+func TestBinlogOfARealBeanstalkdIsNamedWithItsImport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() (code int, text string) {
+		var out bytes.Buffer
+		code = Main([]string{"-b", dir}, &out, &out, "v", func(Launch) error { return nil })
+		return code, out.String()
+	}
+	write("binlog.17")
+	code, text := run()
+	if code != exitData || !strings.Contains(text, filepath.Join(dir, "binlog.17")+" is the binlog of a beanstalkd") ||
+		!strings.Contains(text, "broker import --from beanstalkd 127.0.0.1:11301") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	write("FORMAT") // of a store that is there already
+	if code, text := run(); code != 0 {
+		t.Errorf("beside a store: exit code %d: %s", code, text)
 	}
 }
 

@@ -202,3 +202,37 @@ func TestGearmandRetriesItsPortForTwentySeconds(t *testing.T) {
 		t.Setenv("BROKER_BIND_RETRY", "0s") // next time
 	}
 }
+
+func TestQueueFileThatIsNotReadIsNamedWithItsImport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, log := filepath.Join(dir, "gearman.db"), filepath.Join(dir, "log")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	warned := func() bool {
+		_ = os.Remove(log) // of the run before
+		code, _, errs := runMain("-q", "libsqlite3", "--libsqlite3-db", db, "-l", log)
+		if !strings.Contains(errs, "started") {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "file="+db) && strings.Contains(string(text), importHint)
+	}
+	if warned() {
+		t.Error("a warning without a file")
+	}
+	write(db, "SQLite format 3")
+	if !warned() {
+		t.Error("no warning of a file with jobs")
+	}
+	write(filepath.Join(db+".broker", "FORMAT"), "1")
+	if warned() {
+		t.Error("a warning beside a store")
+	}
+}

@@ -156,6 +156,27 @@ func (g *launcher) logQueue() {
 		line.Str("queue_type", kind).Strs("not_used", ignored)
 	}
 	line.Msg("jobs are kept in the broker's own store")
+	if file := g.unreadQueue(); file != "" {
+		g.log.Log().Str(zerolog.LevelFieldName, zerolog.LevelWarnValue).Str("file", file).Str("import", importHint).
+			Msg("jobs in this queue file of gearmand are not read; start gearmand on it and import them")
+	}
+}
+
+// importHint is how the jobs of a queue file are moved.
+const importHint = "gearmand -p 4740 with the options of the queue, then broker import --from gearmand 127.0.0.1:4740"
+
+// unreadQueue is the file of a queue plug-in that has content while the broker has no store yet; empty: there is none.
+func (g *launcher) unreadQueue() string {
+	if _, err := os.Stat(filepath.Join(g.config.Data, "FORMAT")); err == nil {
+		return "" // the jobs may have been moved long ago
+	}
+	for _, option := range []string{"libsqlite3-db", "libtokyocabinet-file"} {
+		file := g.options[option]
+		if info, err := os.Stat(file); file != "" && err == nil && info.Size() > 0 {
+			return file
+		}
+	}
+	return ""
 }
 
 // isPlugin reports whether the option configures a queue plug-in.
