@@ -283,7 +283,7 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			}
 		case keyChildren, keyHeirs, keyOpen: // children and heirs survive a failed attempt of the parent
 		case keyCounter:
-			if s.front.removeCounter(k) {
+			if s.removeCounter(k) {
 				removed++
 			}
 		default:

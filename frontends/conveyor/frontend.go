@@ -6,6 +6,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 	"broker/frontends/resp"
 )
 
@@ -43,6 +44,7 @@ var _ frontends.Frontend = (*Frontend)(nil)
 // New makes a front-end on a broker.
 func New(b core.Broker, o Options) *Frontend {
 	f := &Frontend{broker: b, opts: o.WithDefaults()}
+	f.checkIns.pool, f.counters.pool = access.NewPool(maxCheckIns), access.NewPool(maxCounters)
 	f.server = resp.Server{Broker: b, Protocol: core.Conveyor, Messages: &f.messages, Options: f.opts}
 	return f
 }

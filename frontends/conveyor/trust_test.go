@@ -100,15 +100,105 @@ func TestActiveQueuesContainPermittedQueuesOnly(t *testing.T) {
 
 func TestOneOffNamespacesDoNotLeakMemory(t *testing.T) {
 	t.Parallel()
-	var checkIns checkIns
+	checkIns, by := checkIns{pool: access.NewPool(2)}, owner{holder: access.NamedHolder("", false)}
 	for i := range 1000 {
 		key := strconv.Itoa(i)
-		if !checkIns.set(key, "w", 1) || checkIns.set(key, "w", 2) || !checkIns.remove(key, "w") || checkIns.remove(key, "w") {
+		if !checkIns.set(key, "w", by, 1) || checkIns.set(key, "w", by, 2) ||
+			!checkIns.remove(key, "w", by) || checkIns.remove(key, "w", by) {
 			t.Fatal(key)
 		}
 	}
-	if len(checkIns.sets) > 0 || checkIns.size != 0 {
-		t.Errorf("%d sets, size %d", len(checkIns.sets), checkIns.size)
+	if len(checkIns.sets) > 0 {
+		t.Errorf("%d sets", len(checkIns.sets))
+	}
+}
+
+// setupTenants opens a stage with two tenants, which may work on queues with their own prefixes, and a reader of all.
+func setupTenants(t *testing.T) (a, b, reader client) {
+	t.Helper()
+	control := &access.Control{}
+	entry := func(name string, grants ...access.Grant) access.Entry {
+		return access.Entry{Name: name, TokenSHA256: access.HashToken(name), Grants: grants}
+	}
+	tenant := func(name string) access.Entry {
+		queues := []string{name + ".*"}
+		work, read := access.Grant{Role: access.Consume, Queues: queues}, access.Grant{Role: access.Read, Queues: queues}
+		return entry(name, work, read)
+	}
+	control.Load([]access.Entry{tenant("a"), tenant("b"), entry("reader", access.Grant{Role: access.Read})})
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.NewGuard(b, control, core.Conveyor, ""), Options{Access: control})
+	})
+	login := func(name string) client {
+		c := dial(t, s, name)
+		c.want("OK", "AUTH", name, name)
+		return c
+	}
+	return login("a"), login("b"), login("reader")
+}
+
+// A principal changes only its own entries of workers and queues, and does not see the workers of others.
+func TestCheckInsBelongToTheirPrincipals(t *testing.T) {
+	t.Parallel()
+	a, b, reader := setupTenants(t)
+	for set, name := range map[string]string{"conv:workers:active": "worker", "conv:queues:active": "a.jobs"} {
+		a.want("1", "ZADD", set, "10", name)
+		b.want("0", "ZREM", set, name)
+		b.want("0", "ZREMRANGEBYSCORE", set, "-inf", "+inf")
+		b.want("1", "ZADD", set, "1", name)
+		reader.want(name, "ZRANGEBYSCORE", set, "10", "+inf")
+		reader.want("1", "ZCARD", set)
+		b.want("1", "ZREM", set, name)
+		b.want("", "ZRANGE", set, "0", "-1")
+		a.want(name, "ZRANGE", set, "0", "-1")
+		a.want("1", "ZREMRANGEBYSCORE", set, "-inf", "+inf")
+		reader.want("0", "ZCARD", set)
+	}
+}
+
+func TestCountersBelongToTheirPrincipals(t *testing.T) {
+	t.Parallel()
+	a, b, reader := setupTenants(t)
+	a.want("1", "INCR", "conv:hist:day")
+	a.want("2", "INCR", "conv:hist:day")
+	b.want("1", "INCR", "conv:hist:day")
+	b.want("1", "GET", "conv:hist:day")
+	reader.want("3", "GET", "conv:hist:day")
+	b.want("1", "DEL", "conv:hist:day")
+	b.want("0", "EXPIRE", "conv:hist:day", "0")
+	b.want("OK", "SET", "conv:hist:day", "40")
+	reader.want("42", "GET", "conv:hist:day")
+	a.want("2", "GET", "conv:hist:day")
+}
+
+// One principal leaves places for the workers of others.
+func TestPrincipalsShareTheRegistries(t *testing.T) {
+	t.Parallel()
+	pool := access.NewPool(10)
+	names := checkIns{pool: pool}
+	loud, quiet := owner{"loud", access.NamedHolder("loud", false)}, owner{"quiet", access.NamedHolder("quiet", false)}
+	added := 0
+	for i := range 20 {
+		if names.set("k", strconv.Itoa(i), loud, 1) {
+			added++
+		}
+	}
+	if added != 5 || !names.set("k", "w", quiet, 1) {
+		t.Errorf("%d names of one principal", added)
+	}
+	numbers := counters{pool: access.NewPool(10)}
+	added = 0
+	for i := range 20 {
+		if numbers.add(strconv.Itoa(i), loud, 1) != nil {
+			added++
+		}
+	}
+	if added != 5 || numbers.add("n", quiet, 1) == nil {
+		t.Errorf("%d counters of one principal", added)
+	}
+	numbers.expire(1)
+	if len(numbers.numbers) > 0 || numbers.pool.Take(loud.holder, 5) != nil {
+		t.Error("expired counters keep their places")
 	}
 }
 

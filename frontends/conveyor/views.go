@@ -260,7 +260,7 @@ func zrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 		return redcon.AppendInt(b, removed), newest
 	case keyWorkers, keyQueues:
-		return redcon.AppendInt(b, int64(s.front.removeMembers(k, args[2:]))), 0
+		return redcon.AppendInt(b, int64(s.removeMembers(k, args[2:]))), 0
 	}
 	return refuseKey(b, args[1])
 }
@@ -350,7 +350,7 @@ func zremrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit)
 	case !ok:
 		return resp.Refuse(b, "ERR min or max is not a float")
 	}
-	return redcon.AppendInt(b, int64(s.front.removeMembers(k, s.members(k, low, high)))), 0
+	return redcon.AppendInt(b, int64(s.removeMembers(k, s.members(k, low, high)))), 0
 }
 
 func appendStrings(b []byte, all []string) []byte {
