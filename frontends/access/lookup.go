@@ -61,8 +61,25 @@ func (c *client) mayJob(b core.Broker, p *Principal, ref *core.Ref, r Role) bool
 	if !p.MaySome(r) {
 		return false
 	}
-	queue, found := c.queueOf(b, ref)
+	queue, found := c.knownQueueOf(b, p, ref)
 	return !found || p.May(r, queue)
+}
+
+// knownQueueOf is queueOf for a principal. A job in a queue for which the principal has no role is not found: the
+// operation is bound to a job that does not exist, so its reply does not tell whether this one does.
+func (c *client) knownQueueOf(b core.Broker, p *Principal, ref *core.Ref) (queue string, found bool) {
+	queue, found = c.queueOf(b, ref)
+	if found && !p.Knows(queue) {
+		c.lookups.jobs[len(c.lookups.jobs)-1].seq = Nowhere
+		return "", false
+	}
+	return queue, found
+}
+
+// mayLinkTo is mayJob for a job that another one is to wait for. Its number stays in the submission.
+func (c *client) mayLinkTo(b core.Broker, p *Principal, seq uint64) bool {
+	queue, found := c.queueOf(b, &core.Ref{Seq: seq})
+	return p.MaySome(Produce) && (!found || p.May(Produce, queue))
 }
 
 // mayBatch is MayBatch for the batch that an operation names.

@@ -107,3 +107,34 @@ func TestBatchThatAnotherClientOpensMeanwhileIsNotCommitted(t *testing.T) {
 		t.Errorf("the batch of another client: %+v", i.Batch)
 	}
 }
+
+// A job of a queue for which a client has no role is answered like a job that does not exist.
+func TestAJobOfAForeignQueueIsNotFound(t *testing.T) {
+	t.Parallel()
+	_, do, other := racingFixture(t)
+	other(&core.Submit{Tag: 1, Job: &core.Job{ID: "there", Queue: "foreign"}})
+	for name, op := range map[string]func(core.Ref) core.Op{
+		"cancel":      func(r core.Ref) core.Op { return &core.Cancel{Tag: 7, Ref: r} },
+		"cancel also": func(r core.Ref) core.Op { return &core.Cancel{Tag: 7, Ref: r, Also: []core.Ref{r}} },
+		"complete":    func(r core.Ref) core.Op { return &core.Complete{Tag: 7, Ref: r, Authority: core.ByAnyone} },
+		"inspect":     func(r core.Ref) core.Op { return &core.Inspect{Tag: 7, Ref: r} },
+		"await":       func(r core.Ref) core.Op { return &core.Await{Tag: 7, Ref: r} },
+		"lease by id": func(r core.Ref) core.Op { return &core.LeaseJob{Tag: 7, Ref: r, ByConn: true} },
+		"enqueue":     func(r core.Ref) core.Op { return &core.Enqueue{Tag: 7, Ref: r} },
+	} {
+		there, never := do(op(core.Ref{ID: "there"})), do(op(core.Ref{ID: "never"}))
+		same := len(there) == 1 && len(never) == 1 && there[0].Kind == never[0].Kind
+		if !same || !errors.Is(there[0].Err, never[0].Err) {
+			t.Errorf("%s: %+v, of a job that does not exist %+v", name, there, never)
+		}
+	}
+	if i := other(&core.Inspect{Tag: 1, Ref: core.Ref{ID: "there"}}); i.Kind != core.Inspected {
+		t.Errorf("the job has changed: %+v", i)
+	}
+	// Another job may not wait for it.
+	seq := other(&core.Inspect{Tag: 1, Ref: core.Ref{ID: "there"}}).Seq
+	r := do(&core.Submit{Tag: 7, Job: &core.Job{Queue: "own", After: []uint64{seq}}})
+	if len(r) != 1 || !errors.Is(r[0].Err, core.ErrForbidden) {
+		t.Errorf("a job that waits for it: %+v", r)
+	}
+}

@@ -136,7 +136,7 @@ func (c *client) mayInspect(b core.Broker, p *Principal, op *core.Inspect) bool 
 	if !p.MaySome(Read) && !p.MaySome(Produce) && !p.MaySome(Consume) {
 		return false
 	}
-	queue, found := c.queueOf(b, &op.Ref)
+	queue, found := c.knownQueueOf(b, p, &op.Ref)
 	return !found || p.May(Read, queue) || p.May(Produce, queue) || op.Brief && p.May(Consume, queue)
 }
 
@@ -145,7 +145,7 @@ func (c *client) mayLink(b core.Broker, p *Principal, job *core.Job) bool {
 	if p.MayAll(Produce) {
 		return true
 	}
-	return (job.Parent == 0 || c.mayJob(b, p, &core.Ref{Seq: job.Parent}, Produce)) &&
-		!slices.ContainsFunc(job.After, func(seq uint64) bool { return !c.mayJob(b, p, &core.Ref{Seq: seq}, Produce) }) &&
+	return (job.Parent == 0 || c.mayLinkTo(b, p, job.Parent)) &&
+		!slices.ContainsFunc(job.After, func(seq uint64) bool { return !c.mayLinkTo(b, p, seq) }) &&
 		(job.Batch == 0 || c.mayBatch(b, p, Produce, &job.Batch))
 }

@@ -71,6 +71,11 @@ func (p *Principal) May(r Role, queue string) bool {
 	return false
 }
 
+// Knows reports whether the principal has any role for a queue. Jobs of other queues do not exist for it.
+func (p *Principal) Knows(queue string) bool {
+	return slices.ContainsFunc([]Role{Read, Produce, Consume, Operate}, func(r Role) bool { return p.May(r, queue) })
+}
+
 // MayAll reports whether the principal has a role without limits: for every queue and for requests that belong to no queue.
 func (p *Principal) MayAll(r Role) bool {
 	for _, g := range *p.grants.Load() {

@@ -104,7 +104,7 @@ func TestLogNeedsTheRoleForItsQueue(t *testing.T) {
 	path := fmt.Sprint("/api/v1/jobs/", job["id"], "/log")
 	f.call("GET", path, nil, as("reader")).want(200)
 	f.call("GET", path, nil, as("worker")).problem(403, "forbidden")
-	f.call("GET", path, nil, as("other")).problem(403, "forbidden")
+	f.call("GET", path, nil, as("other")).problem(404, "job_not_found")
 }
 
 func TestJobInMemoryHasNoLog(t *testing.T) {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -156,10 +157,52 @@ func TestJobsWaitOnlyForJobsOfQueuesWithRights(t *testing.T) {
 	other := f.call("POST", "/api/v1/jobs", `{"queue":"mail.a"}`, as("root")).want(201)["id"].(string)
 	own := f.call("POST", "/api/v1/jobs", `{"queue":"shop.a"}`, as("shop")).want(201)["id"].(string)
 	for _, link := range []string{`"after":["` + other + `"]`, `"after":["` + own + `","` + other + `"]`, `"parent":"` + other + `"`} {
-		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("shop")).problem(403, "forbidden")
+		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("shop")).problem(422, "invalid_request")
 		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("both")).want(201)
 	}
 	f.call("POST", "/api/v1/jobs", `{"queue":"shop.b","after":["`+own+`"]}`, as("shop")).want(201)
+}
+
+// The answers about a job that a client may not see are those about a job that does not exist. The timeline of a moved
+// job names only the queues that the client may read.
+func TestAnswersDoNotTellWhetherAForeignJobExists(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
+		"shop": {"produce:shop.*", "consume:shop.*", "operate:shop.*"}, "root": {"admin"},
+	})})
+	f.call("POST", "/api/v1/jobs", `{"queue":"secret.orders","id":"there"}`, as("root")).want(201)
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/api/v1/jobs/JOB", ""},
+		{"GET", "/api/v1/jobs/JOB/body", ""},
+		{"DELETE", "/api/v1/jobs/JOB", ""},
+		{"PATCH", "/api/v1/jobs/JOB", `{"priority":1}`},
+		{"GET", "/api/v1/workflows/JOB", ""},
+		{"POST", "/api/v1/jobs", `{"queue":"shop.a","after":["JOB"]}`},
+	} {
+		var body any
+		if c.body != "" {
+			body = strings.ReplaceAll(c.body, "JOB", "there")
+		}
+		there := f.call(c.method, strings.ReplaceAll(c.path, "JOB", "there"), body, as("shop"))
+		if c.body != "" {
+			body = strings.ReplaceAll(c.body, "JOB", "never")
+		}
+		never := f.call(c.method, strings.ReplaceAll(c.path, "JOB", "never"), body, as("shop"))
+		want := strings.ReplaceAll(string(never.text), "never", "there")
+		if string(there.text) != want || there.status != never.status {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, there.status, there.text, never.status, want)
+		}
+	}
+	f.call("PATCH", "/api/v1/jobs/there", `{"queue":"shop.a"}`, as("root")).want(200)
+	f.call("PATCH", "/api/v1/jobs/there", `{"queue":"shop.b"}`, as("root")).want(200)
+	shown := f.call("GET", "/api/v1/jobs/there", nil, as("shop")).want(200)
+	if text := fmt.Sprint(shown["timeline"]); strings.Contains(text, "secret") || !strings.Contains(text, "shop.b") {
+		t.Errorf("the timeline is %s", text)
+	}
+	all := f.call("GET", "/api/v1/jobs/there", nil, as("root")).want(200)
+	if text := fmt.Sprint(all["timeline"]); !strings.Contains(text, "secret.orders") {
+		t.Errorf("for an administrator the timeline is %s", text)
+	}
 }
 
 // A client that knows the password is an administrator, and no other client has its name.

@@ -106,5 +106,5 @@ func TestWorkflowOmitsQueuesThatTheCallerMayNotRead(t *testing.T) {
 	if flow := f.call("GET", "/api/v1/workflows/top", nil, as("some")).want(200); flow["total"] != 1.0 {
 		t.Errorf("%v", flow)
 	}
-	f.call("GET", "/api/v1/workflows/below", nil, as("some")).problem(403, "forbidden")
+	f.call("GET", "/api/v1/workflows/below", nil, as("some")).problem(404, "job_not_found")
 }

@@ -59,9 +59,14 @@ func (c Caller) may(r access.Role, queue string) error {
 }
 
 // mayOf is may for the queue of something that the caller has named, such as a job. The error does not name the queue.
-func (c Caller) mayOf(r access.Role, queue, what string) error {
+// A caller without any role for the queue gets the error for something that does not exist, so it does not learn
+// whether this one does. missing may be nil, if the caller knows it already.
+func (c Caller) mayOf(r access.Role, queue, what string, missing error) error {
 	if c.may(r, queue) == nil {
 		return nil
+	}
+	if p := c.Current(); missing != nil && p.MaySome(r) && !p.Knows(queue) {
+		return missing
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for the queue of this " + what}
 }

@@ -25,7 +25,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 		}
 	}
 	view.Wait = s.wait(c, info)
-	view.Timeline = timelineOf(info.Timeline)
+	view.Timeline = timelineOf(info.Timeline, caller)
 	if view.Failure != nil {
 		view.Failure.Backtrace = info.Failure.Backtrace
 	}
@@ -45,7 +45,7 @@ func (s *Service) inspect(ctx context.Context, c *session, r access.Role, name s
 	if err != nil {
 		return nil, err
 	}
-	if err := c.caller.mayOf(r, reply.Info.Queue, "job"); err != nil {
+	if err := c.caller.mayOf(r, reply.Info.Queue, "job", refusal(core.ErrNotFound)); err != nil {
 		return nil, err
 	}
 	if err := c.committed(ctx, reply.Commit); err != nil {

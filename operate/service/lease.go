@@ -273,7 +273,7 @@ func (s *Service) heldLease(ctx context.Context, c *session, token string) (t le
 	}
 	r, err := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
 	if err == nil {
-		if err := c.caller.mayOf(access.Consume, r.Info.Queue, "job"); err != nil {
+		if err := c.caller.mayOf(access.Consume, r.Info.Queue, "job", nil); err != nil {
 			return t, 0, err
 		}
 		if r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt {

@@ -131,7 +131,10 @@ func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Sch
 	if err != nil {
 		return Schedule{}, err
 	}
-	return scheduleOf(e), caller.mayOf(access.Read, e.Job.Queue, "schedule")
+	if err := caller.mayOf(access.Read, e.Job.Queue, "schedule", noSchedule(name)); err != nil {
+		return Schedule{}, err
+	}
+	return scheduleOf(e), nil
 }
 
 // PutSchedule makes a schedule. Unless create is set, it replaces a schedule with the same name.
@@ -208,9 +211,13 @@ func (s *Service) schedule(ctx context.Context, c *session, name string) (*core.
 		return nil, err
 	}
 	if len(r.Schedules) == 0 || r.Schedules[0].Name != name {
-		return nil, &Error{Code: CodeScheduleNotFound, Detail: "there is no schedule " + name}
+		return nil, noSchedule(name)
 	}
 	return &r.Schedules[0], nil
+}
+
+func noSchedule(name string) error {
+	return &Error{Code: CodeScheduleNotFound, Detail: "there is no schedule " + name}
 }
 
 // mayChangeSchedule checks that a schedule exists, and that the caller may operate its queue.
@@ -219,7 +226,7 @@ func (s *Service) mayChangeSchedule(ctx context.Context, c *session, name string
 	if err != nil {
 		return err
 	}
-	return c.caller.mayOf(access.Operate, e.Job.Queue, "schedule")
+	return c.caller.mayOf(access.Operate, e.Job.Queue, "schedule", noSchedule(name))
 }
 
 // PauseSchedule pauses or resumes a schedule.

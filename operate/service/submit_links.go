@@ -60,11 +60,12 @@ func (s *Service) seqOf(c *session, r access.Role, name, field string) (uint64, 
 		return 0, invalid(field, "%v", err)
 	}
 	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
+	missing := invalid(field, "there is no job %q", name)
 	if IsCode(err, CodeJobNotFound) {
-		return 0, invalid(field, "there is no job %q", name)
+		return 0, missing
 	}
 	if err == nil {
-		err = c.caller.mayOf(r, reply.Info.Queue, "job")
+		err = c.caller.mayOf(r, reply.Info.Queue, "job", missing)
 	}
 	return reply.Seq, err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // TimelineEntry is an event of a job, or a note of a client.
@@ -22,7 +23,8 @@ type TimelineEntry struct {
 	Fields   json.RawMessage `json:"fields,omitempty" doc:"noted: data of the client"`
 }
 
-func timelineOf(t *core.Timeline) []TimelineEntry {
+// timelineOf shows the entries of a timeline. It names only queues that the caller may read.
+func timelineOf(t *core.Timeline, caller Caller) []TimelineEntry {
 	if t == nil {
 		return nil
 	}
@@ -32,6 +34,12 @@ func timelineOf(t *core.Timeline) []TimelineEntry {
 		all[i] = TimelineEntry{
 			Number: e.Number, At: timeOf(e.At), Kind: eventKindName(e.Kind), Worker: text(e.Worker), Address: e.Address,
 			Queue: text(e.Queue), Detail: text(e.Detail), Group: e.Group, Text: text(e.Text),
+		}
+		if e.Queue != "" && caller.may(access.Read, e.Queue) != nil {
+			all[i].Queue = ""
+		}
+		if e.Kind == core.EventMoved && caller.may(access.Read, e.Detail) != nil { // the previous queue
+			all[i].Detail = ""
 		}
 		if e.Protocol != core.Internal {
 			all[i].Protocol = e.Protocol.String()
