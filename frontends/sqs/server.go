@@ -195,14 +195,14 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	now := q.front.broker.Now()
 	p, secret := control.BySQSKey(s.key)
 	if p == nil {
-		control.Logins().Failed(r.RemoteAddr, "", now)
+		control.Logins().Failed(r.RemoteAddr, s.key, now)
 		return nil, refuse(unknownKey, "The security token included in the request is invalid.")
 	}
 	if body, err = readBody(r); err != nil {
 		return nil, err
 	}
 	if err := s.check(r, body, secret, now.Time()); err != nil {
-		control.Logins().Failed(r.RemoteAddr, p.Name(), now)
+		control.Logins().Failed(r.RemoteAddr, s.key, now)
 		return nil, err
 	}
 	q.from.principal = p

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,36 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	f.clock.Advance(4 * time.Second)
 	login("wrong").problem(401, "unauthorized")
 	login("wrong").problem(429, "too_many_failed_logins")
+}
+
+// Wrong secrets for one name are slowed down from all addresses, whether or not a principal has the name. The right one
+// still passes.
+func TestFailedLoginsOfOneNameAreSlowedDown(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"shop", "nobody-has-this-name"} {
+		f := setupAPI(t, Options{Access: principals(t, map[string][]string{"shop": {"read"}})})
+		handler := f.server.HTTP().Handler
+		status := func(i int, secret string) int {
+			r := httptest.NewRequest(http.MethodGet, "/api/v1/queues", nil)
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:5", i)
+			r.SetBasicAuth(name, secret)
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			return w.Code
+		}
+		for i := range 200 {
+			want := http.StatusUnauthorized
+			if i >= access.LoginBurst {
+				want = http.StatusTooManyRequests
+			}
+			if got := status(i, "wrong"); got != want {
+				t.Fatalf("%s, wrong secret %d: %d, want %d", name, i, got, want)
+			}
+		}
+		if got := status(201, "shop"); got != http.StatusOK {
+			t.Errorf("%s: the right secret gets %d", name, got)
+		}
+	}
 }
 
 // Audit entries, lease tokens and jobs survive a restart.

@@ -63,11 +63,12 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 			"nobody may use this port until http.password, http.tls_client_ca or principals are set")
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
+		name := ""
 		secret, ok := bearer(header)
 		if !ok {
-			_, secret, _ = r.BasicAuth() // the password; the user name does not matter
+			name, secret, _ = r.BasicAuth() // a right password is accepted with any user name
 		}
-		return s.bySecret(r, secret)
+		return s.bySecret(r, name, secret)
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if p := s.options.Access.ByCertificate(r.TLS.VerifiedChains[0][0]); p != nil {

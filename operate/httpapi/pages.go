@@ -40,7 +40,7 @@ func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller
 	if s.options.Locked {
 		return who, http.StatusUnauthorized
 	}
-	principal, refused := s.bySecret(r, secret)
+	principal, refused := s.bySecret(r, "", secret)
 	if refused != nil {
 		return who, refused.Status
 	}
@@ -56,9 +56,9 @@ func Status(err error) int {
 	return cmp.Or(statuses[e.Code], http.StatusConflict)
 }
 
-// bySecret checks a token or a password. A correct secret always passes, because clients with wrong secrets may share the
-// address.
-func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *Problem) {
+// bySecret checks a token or a password. A correct secret always passes, because clients with wrong secrets may share
+// the address or the name. name is the user name that the client gives; empty: none.
+func (s *Server) bySecret(r *http.Request, name, secret string) (*access.Principal, *Problem) {
 	if secret != "" {
 		if p := s.options.Access.ByToken(secret); p != nil {
 			return p, nil
@@ -70,9 +70,8 @@ func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *P
 	if s.options.Password == "" && !s.options.Access.Enabled() {
 		return withoutCredentials(r, access.Everyone)
 	}
-	// Failures are not counted by user name, because the user name of basic authentication does not matter.
-	if wait := s.options.Access.Logins().Failed(r.RemoteAddr, "", s.options.Now()); wait > 0 {
-		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
+	if wait := s.options.Access.Logins().Failed(r.RemoteAddr, name, s.options.Now()); wait > 0 {
+		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address or name")
 		p.retryAfterS = int(wait.Seconds()) + 1
 		return nil, p
 	}
