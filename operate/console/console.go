@@ -26,6 +26,9 @@ type Options struct {
 	// is false if the request needs a login.
 	Authenticate func(*http.Request) (caller service.Caller, ok bool)
 
+	// Admit reports whether a caller may have one more connection. If not, it has written the response. Nil: it may.
+	Admit func(http.ResponseWriter, *http.Request, service.Caller) bool
+
 	// Check finds the caller for a password or token, subject to the limit of failed logins. status is the reason for a refusal.
 	Check func(r *http.Request, secret string) (caller service.Caller, status int)
 
@@ -181,6 +184,9 @@ func (c *Console) authenticated(next http.Handler) http.Handler {
 				to += "?" + url.Values{"to": {strings.TrimPrefix(r.URL.RequestURI(), "/")}}.Encode()
 			}
 			http.Redirect(w, r, to, http.StatusSeeOther)
+			return
+		}
+		if admit := c.options.Admit; admit != nil && !admit(w, r, caller) {
 			return
 		}
 		caller.Via = "console"

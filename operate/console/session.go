@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"broker/frontends/access"
 	"broker/operate/service"
 )
 
@@ -23,6 +24,7 @@ const sessionCookie = "broker_session"
 // session is a login in a browser.
 type session struct {
 	caller service.Caller
+	holder access.Holder
 	began  time.Time
 	used   time.Time
 }
@@ -31,34 +33,57 @@ type session struct {
 type sessions struct {
 	now func() time.Time
 
-	mu       sync.Mutex // guards bySecret
+	mu       sync.Mutex // guards the fields below
+	pool     *access.Pool
 	bySecret map[string]*session
 }
 
-// start begins a session and returns its secret.
+// start begins a session and returns its secret. If the caller has its share of sessions, its session that was not used
+// for longest ends.
 func (s *sessions) start(caller service.Caller) string {
-	secret, now := rand.Text(), s.now()
+	secret, now, holder := rand.Text(), s.now(), caller.Holder()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.bySecret) >= maxSessions || s.bySecret == nil {
-		s.dropOld(now)
+	if s.bySecret == nil {
+		s.bySecret, s.pool = make(map[string]*session), access.NewPool(maxSessions)
 	}
-	s.bySecret[secret] = &session{caller: caller, began: now, used: now}
+	if s.pool.Take(holder, 1) != nil {
+		s.makeRoom(holder, now)
+	}
+	s.bySecret[secret] = &session{caller: caller, holder: holder, began: now, used: now}
 	return secret
 }
 
-// dropOld makes room: it removes expired sessions, and if that is not enough, all sessions.
-func (s *sessions) dropOld(now time.Time) {
-	kept := make(map[string]*session)
+// makeRoom takes a place for a holder: that of an expired session, else that of a session of the holder, else that of
+// any holder. It ends the session that was not used for longest. The caller holds mu.
+func (s *sessions) makeRoom(h access.Holder, now time.Time) {
+	var own, any string
 	for secret, one := range s.bySecret {
-		if one.alive(now) {
-			kept[secret] = one
+		switch {
+		case !one.alive(now):
+			s.drop(secret)
+		case one.holder == h && (own == "" || one.used.Before(s.bySecret[own].used)):
+			own = secret
+		case any == "" || one.used.Before(s.bySecret[any].used):
+			any = secret
 		}
 	}
-	if len(kept) >= maxSessions {
-		clear(kept)
+	if s.pool.Take(h, 1) == nil {
+		return
 	}
-	s.bySecret = kept
+	if own == "" { // nothing is free: the administrators have what the others may not take
+		own = any
+	}
+	s.drop(own)
+	s.pool.Restore(h, 1)
+}
+
+// drop ends a session. The caller holds mu.
+func (s *sessions) drop(secret string) {
+	if one := s.bySecret[secret]; one != nil {
+		s.pool.Return(one.holder, 1)
+		delete(s.bySecret, secret)
+	}
 }
 
 func (s *session) alive(now time.Time) bool {
@@ -92,7 +117,7 @@ func (s *sessions) end(r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.bySecret, cookie.Value)
+	s.drop(cookie.Value)
 }
 
 // loginData is the data of the login page.

@@ -32,8 +32,22 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			refused.write(w)
 			return
 		}
+		if !s.admits(w, r, principal) {
+			return
+		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.caller(r, principal))))
 	})
+}
+
+// admits reports whether the principal of a request may have one more connection. If not, it has written the response.
+func (s *Server) admits(w http.ResponseWriter, r *http.Request, p *access.Principal) bool {
+	full := s.limiter.admit(r, p)
+	if full == nil {
+		return true
+	}
+	w.Header().Set("Connection", "close")
+	full.write(w)
+	return false
 }
 
 // restricted is guarded for requests that belong to no queue and need a role.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,13 +15,18 @@ import (
 	"github.com/rs/zerolog"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // seat is a connection that records when it is closed.
 type seat struct {
 	net.Conn
+	from   string
 	closed bool
 }
+
+// RemoteAddr implements net.Conn.
+func (s *seat) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(s.from), Port: 5} }
 
 // Close implements net.Conn.
 func (s *seat) Close() error {
@@ -28,45 +34,96 @@ func (s *seat) Close() error {
 	return nil
 }
 
-func TestBusyConnectionsAreNotReplaced(t *testing.T) {
+func enter(l *connLimiter, from string) *seat {
+	s := &seat{from: from}
+	l.connState(s, http.StateNew)
+	return s
+}
+
+func closedOf(seats []*seat) (n int) {
+	for _, s := range seats {
+		if s.closed {
+			n++
+		}
+	}
+	return n
+}
+
+// Newcomers displace connections without a login, those of the address with the most first, also busy ones.
+func TestGuestsDisplaceGuestsOnly(t *testing.T) {
 	t.Parallel()
-	l := newConnLimiter(2)
-	enter := func() *seat {
-		s := &seat{}
-		l.connState(s, http.StateNew)
-		return s
+	const limit = 4
+	l := newConnLimiter(limit)
+	tenant := access.NamedHolder("tenant", false)
+	idle := enter(l, "192.0.2.7")
+	if !l.take(idle, tenant) {
+		t.Fatal("a principal gets no connection")
 	}
-	first, second := enter(), enter()
-	l.count(first, 1)
-	l.count(second, 1)
-	third := enter()
-	if first.closed || second.closed || third.closed || !l.count(third, 1) {
-		t.Fatal("with two busy connections a third is not let in for health alone")
+	var slow []*seat
+	for range 3 * guestConns {
+		s := enter(l, "192.0.2.66")
+		l.count(s, 1)
+		slow = append(slow, s)
 	}
-	l.connState(third, http.StateClosed)
-	l.count(second, -1)
-	fourth := enter()
-	if !second.closed || fourth.closed || l.count(fourth, 0) {
-		t.Fatal("a connection that was answered does not make room for a new one")
+	checks := []*seat{enter(l, "192.0.2.1"), enter(l, "192.0.2.2")}
+	if idle.closed {
+		t.Error("the idle connection of a principal is displaced")
 	}
-	l.connState(first, http.StateClosed)
-	l.connState(fourth, http.StateClosed)
-	fifth, sixth := enter(), enter()
-	if fifth.closed || sixth.closed || l.count(fifth, 0) || l.count(sixth, 0) {
-		t.Fatal("no room, though all have left")
+	if n := closedOf(checks); n > 0 {
+		t.Errorf("%d health checks of other addresses are displaced", n)
+	}
+	if left := len(slow) - closedOf(slow); left != limit+guestConns-3 {
+		t.Errorf("%d connections of one address stay", left)
+	}
+	for i, s := range slow {
+		if s.closed != (i < closedOf(slow)) {
+			t.Fatal("not the oldest connections are displaced")
+		}
+	}
+	if !l.take(checks[0], access.NamedHolder("root", true)) || len(l.conns) != limit+guestConns {
+		t.Error("an administrator is not let in beside them")
 	}
 }
 
-func TestConnectionsBeyondTheReserveAreClosed(t *testing.T) {
+// A principal above its share loses its own idle connections. If all are busy, it gets no more.
+func TestPrincipalsShareTheConnections(t *testing.T) {
 	t.Parallel()
-	l := newConnLimiter(1)
-	for i := range 1 + reservedConns + 5 {
-		s := &seat{}
-		l.connState(s, http.StateNew)
-		l.count(s, 1)
-		if s.closed != (i > reservedConns) {
-			t.Fatalf("connection %d: closed is %v", i, s.closed)
+	l := newConnLimiter(8)
+	tenant, other := access.NamedHolder("tenant", false), access.NamedHolder("other", false)
+	root := access.NamedHolder("root", true)
+	login := func(h access.Holder) (*seat, bool) {
+		s := enter(l, "192.0.2.1")
+		return s, l.take(s, h)
+	}
+	var all []*seat
+	for range 6 {
+		s, ok := login(tenant)
+		if !ok {
+			t.Fatal("an idle connection makes no room for another of its principal")
 		}
+		all = append(all, s)
+	}
+	if n := closedOf(all); n != 2 || !all[0].closed || !all[1].closed {
+		t.Errorf("%d connections are closed, want the two oldest", n)
+	}
+	for _, s := range all[2:] {
+		l.count(s, 1)
+	}
+	if _, ok := login(tenant); ok {
+		t.Error("one principal has more than half of the connections")
+	}
+	for _, h := range []access.Holder{other, root, root} {
+		s, ok := login(h)
+		if !ok {
+			t.Fatal("nothing is left for other principals")
+		}
+		l.count(s, 1)
+	}
+	for _, s := range all {
+		l.connState(s, http.StateClosed)
+	}
+	if _, ok := login(tenant); !ok {
+		t.Error("closed connections keep their places")
 	}
 }
 
@@ -130,7 +187,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		default:
 		}
 	}
-	for range 2 * reservedConns {
+	for range 2 * guestConns {
 		if got := ask("/healthz"); got != http.StatusOK {
 			t.Fatalf("/healthz: %d", got)
 		}
@@ -207,4 +264,114 @@ func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 	makesRoom(silent, "the one that never spoke")
 	makesRoom(half, "the one whose body does not come")
 	request(kept)
+}
+
+// serveLimited serves the API of a real service with a limit of connections, to principals and a password.
+func serveLimited(t *testing.T, limit int, p map[string][]string) (dial func() net.Conn) {
+	t.Helper()
+	f := setupAPI(t, Options{MaxConns: limit, Password: "right", Access: principals(t, p)})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := f.server.HTTP()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		_ = s.Close() // the test is over
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return func() net.Conn {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // it may be closed already
+		return c
+	}
+}
+
+// requestAs is a request with a token or password.
+func requestAs(secret, line, body string) string {
+	return fmt.Sprintf("%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, secret, len(body), body)
+}
+
+// statusOf sends a request and returns the status of its response.
+func statusOf(t *testing.T, c net.Conn, request string) int {
+	t.Helper()
+	_ = c.SetDeadline(deadlineIn(time.Minute))
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close() // only the status matters
+	return resp.StatusCode
+}
+
+func TestClientsWithoutALoginDoNotCloseThePortToOthers(t *testing.T) {
+	t.Parallel()
+	const limit = 8
+	for name, request := range map[string]string{
+		"half a body":   "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf",
+		"a slow reader": strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
+		"silence":       "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dial := serveLimited(t, limit, map[string][]string{"tenant": {"consume"}})
+			kept := dial()
+			if got := statusOf(t, kept, requestAs("right", "GET /api/v1/queues", "")); got != http.StatusOK {
+				t.Fatalf("status %d", got)
+			}
+			for range limit + guestConns + 40 {
+				c := dial()
+				_ = c.(*net.TCPConn).SetReadBuffer(4096) // a hint
+				_, _ = io.WriteString(c, request)        // it may be displaced already
+			}
+			if got := statusOf(t, kept, requestAs("right", "GET /api/v1/queues", "")); got != http.StatusOK {
+				t.Errorf("an idle connection with the right password: %d", got)
+			}
+			if got := statusOf(t, dial(), requestAs("right", "GET /api/v1/queues", "")); got != http.StatusOK {
+				t.Errorf("a new connection with the right password: %d", got)
+			}
+		})
+	}
+}
+
+func TestLongPollsOfOnePrincipalLeaveConnectionsForOthers(t *testing.T) {
+	t.Parallel()
+	const limit = 8
+	dial := serveLimited(t, limit, map[string][]string{"tenant": {"consume"}, "other": {"consume"}})
+	poll := requestAs("tenant", "POST /api/v1/queues/q/lease?wait=60s", "{}")
+	refused := make(chan int, limit)
+	for range limit {
+		c := dial()
+		_ = c.SetDeadline(deadlineIn(time.Minute))
+		go func() { // ends with the connection
+			if _, err := io.WriteString(c, poll); err != nil {
+				return
+			}
+			if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				refused <- resp.StatusCode
+				_ = resp.Body.Close() // only the status matters
+			}
+		}()
+	}
+	for range limit / 2 {
+		if status := <-refused; status != http.StatusServiceUnavailable {
+			t.Errorf("a long poll above the share: %d", status)
+		}
+	}
+	for _, who := range []string{"right", "other"} {
+		got := statusOf(t, dial(), requestAs(who, "POST /api/v1/queues/q/lease", "{}"))
+		if got != http.StatusNoContent {
+			t.Errorf("%s: %d", who, got)
+		}
+	}
 }

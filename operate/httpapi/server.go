@@ -70,6 +70,7 @@ type Server struct {
 	progress     atomic.Pointer[progress]
 	stopping     atomic.Bool
 	pages        []Pages
+	limiter      *connLimiter
 	document     func() []byte // of serveDocument
 }
 
@@ -88,7 +89,7 @@ func New(o Options) *Server {
 		o.Access = &access.Control{}
 	}
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
-	s := &Server{options: o, startTimeout: startTimeout}
+	s := &Server{options: o, startTimeout: startTimeout, limiter: newConnLimiter(o.MaxConns)}
 	s.progress.Store(&progress{})
 	s.metrics = newMetrics(o.Version, &s.backend, o.Access)
 	if o.Cluster != nil {
@@ -137,13 +138,12 @@ func (s *Server) HTTP() *http.Server {
 			mux.Handle(pattern, p.Handler)
 		}
 	}
-	limiter := newConnLimiter(s.options.MaxConns)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           limiter.limited(compressed(limitReads(s.routed(mux)))),
+		Handler:           s.limiter.counted(compressed(limitReads(s.routed(mux)))),
 		Protocols:         &protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 		ReadHeaderTimeout: 10 * time.Second,
@@ -151,8 +151,8 @@ func (s *Server) HTTP() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ConnState:         limiter.connState,
-		ConnContext:       limiter.connContext,
+		ConnState:         s.limiter.connState,
+		ConnContext:       s.limiter.connContext,
 		ErrorLog:          log.New(libraryLog{s.options.Log}, "", 0),
 	}
 }

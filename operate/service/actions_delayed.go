@@ -31,7 +31,7 @@ func (s *Service) startDelayed(ctx context.Context, c *session, o Operation, a A
 	if o.Matched > MaxDelayed {
 		return o, errTooManyDelayed
 	}
-	held, holder := o.Matched, c.caller.holder()
+	held, holder := o.Matched, c.caller.Holder()
 	if err := s.operations.hold(holder, held); err != nil {
 		return o, err
 	}

@@ -13,7 +13,7 @@ func TestPendingActionsTogetherHaveALimitedNumberOfJobs(t *testing.T) {
 	submitMany(t, e, "q", 10)
 	a := Action{Action: ActionKill, Delay: time.Hour}
 	sel := Selection{Filter: &JobFilter{Queues: []string{"q"}}}
-	if err := s.operations.hold(everyone.holder(), maxAllDelayed-15); err != nil {
+	if err := s.operations.hold(everyone.Holder(), maxAllDelayed-15); err != nil {
 		t.Fatal(err)
 	}
 	first, err := s.StartAction(t.Context(), everyone, a, sel)
@@ -29,13 +29,13 @@ func TestPendingActionsTogetherHaveALimitedNumberOfJobs(t *testing.T) {
 	if _, err := s.WaitOperation(t.Context(), everyone, first.ID, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.operations.hold(everyone.holder(), 16); err == nil {
+	if err := s.operations.hold(everyone.Holder(), 16); err == nil {
 		t.Error("more jobs than were held are free")
 	}
-	if err := s.operations.hold(everyone.holder(), 15); err != nil {
+	if err := s.operations.hold(everyone.Holder(), 15); err != nil {
 		t.Errorf("the jobs of the cancelled action are still counted: %v", err)
 	}
-	s.operations.delayed.Return(everyone.holder(), 15)
+	s.operations.delayed.Return(everyone.Holder(), 15)
 	if _, err := s.StartAction(t.Context(), everyone, a, sel); err != nil {
 		t.Errorf("after a cancellation: %v", err)
 	}

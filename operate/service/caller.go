@@ -29,8 +29,8 @@ func (c Caller) Name() string {
 	return c.Principal.Name()
 }
 
-// holder is the holder of the caller's places in pools.
-func (c Caller) holder() access.Holder {
+// Holder is the holder of the caller's places in pools.
+func (c Caller) Holder() access.Holder {
 	return access.NamedHolder(c.Name(), c.mayAll(access.Admin) == nil)
 }
 

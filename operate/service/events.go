@@ -130,7 +130,7 @@ type EventListener struct {
 // Events starts to listen. If after is the id of an event, it begins with the events after that one, as far as the broker still
 // has them. The caller must close the listener.
 func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventListener, error) {
-	l := &EventListener{hub: &s.events, caller: caller, holder: caller.holder()}
+	l := &EventListener{hub: &s.events, caller: caller, holder: caller.Holder()}
 	if err := s.setEventFilter(l, &f); err != nil {
 		return nil, err
 	}

@@ -207,7 +207,7 @@ func (s *Service) useKey(caller Caller, key string, subs []Submission) (u *usedK
 		}
 		return u, true, nil
 	}
-	holder := caller.holder()
+	holder := caller.Holder()
 	if err := k.take(owner, holder, now); err != nil {
 		return nil, false, err
 	}

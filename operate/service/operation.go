@@ -137,7 +137,7 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	if o.State == "" {
 		o.State = opRunning
 	}
-	holder := caller.holder()
+	holder := caller.Holder()
 	if err := l.take(o.State, holder); err != nil {
 		return Operation{}, err
 	}
