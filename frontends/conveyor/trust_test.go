@@ -122,8 +122,8 @@ func setupTenants(t *testing.T) (a, b, reader client) {
 	}
 	tenant := func(name string) access.Entry {
 		queues := []string{name + ".*"}
-		work, read := access.Grant{Role: access.Consume, Queues: queues}, access.Grant{Role: access.Read, Queues: queues}
-		return entry(name, work, read)
+		work := access.Grant{Role: access.Consume, Queues: queues}
+		return entry(name, work, access.Grant{Role: access.Read, Queues: queues})
 	}
 	control.Load([]access.Entry{tenant("a"), tenant("b"), entry("reader", access.Grant{Role: access.Read})})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
