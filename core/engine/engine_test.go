@@ -115,3 +115,37 @@ func TestParkedLeaseGetsTheNextJob(t *testing.T) {
 		t.Fatalf("parked lease got %+v", r)
 	}
 }
+
+// However often a broker crashes, a lease ends at its time. A lease that has ended while the broker was down ends at
+// the start.
+func TestLeaseEndsAtItsTimeOverRestarts(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	c := d.client(core.HTTP)
+	leased := func(queue string, span time.Duration) uint64 {
+		d.one(c, &core.Submit{Job: &core.Job{Queue: queue, LeaseFor: span}})
+		return d.one(c, &core.Lease{Queues: []string{queue}, Holder: core.HeldByWorker, Worker: "w"}).Seq
+	}
+	short, extended := leased("short", 7*time.Second), leased("extended", 7*time.Second)
+	d.one(c, &core.Report{
+		Ref: core.Ref{Seq: extended}, Authority: core.ByLeased, Heartbeat: true,
+		ExtendUntil: d.clk.Now().Add(15 * time.Second),
+	})
+	d.Flush()
+	for at := 1; at <= 16; at++ {
+		d.shutdown()
+		d.clk.Advance(time.Second)
+		d.open(nil)
+		d.Tick()
+		d.Flush()
+		for seq, end := range map[uint64]int{short: 7, extended: 15} {
+			want := core.Leased
+			if at >= end {
+				want = core.Ready
+			}
+			if i := d.one(d.client(core.HTTP), &core.Inspect{Ref: core.Ref{Seq: seq}}).Info; i.State != want {
+				t.Fatalf("after %d s the job leased for %d s is %v", at, end, i.State)
+			}
+		}
+	}
+}

@@ -113,8 +113,7 @@ func (x *Index) finish() (*machine.Machine, error) {
 	return m, nil
 }
 
-// TakeOver makes a machine that was kept up to date ready for an engine. Leases that continue get their full time
-// again.
+// TakeOver makes a machine that was kept up to date ready for an engine. Leases continue until their ends.
 func (x *Index) TakeOver(ctx context.Context, o machine.Options) (*machine.Machine, error) {
 	x.options = o
 	x.machine.SetOptions(o)

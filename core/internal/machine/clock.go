@@ -27,10 +27,21 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		}
 		return false
 	}, by)
+	m.storeLeases()
 	m.shiftPauses(by)
 	m.shiftConsumers(by)
 	m.limits.ClockSet(by)
 	if by < 0 {
 		m.schedules.ClockSetBack()
+	}
+}
+
+// storeLeases stores the ends of leases again, because they have moved with the clock.
+func (m *Machine) storeLeases() {
+	for _, seq := range m.Leased() {
+		h := m.table.Handle(seq)
+		if e := m.table.At(h); e.HolderKind != core.HeldByConn && e.Has(table.Changed) {
+			m.table.Touch(h, e)
+		}
 	}
 }

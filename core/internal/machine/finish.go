@@ -433,7 +433,7 @@ func (m *Machine) moveLeaseEnd(h uint32, e *table.Entry, op *core.Report) {
 	}
 	m.table.Timers.Remove(&e.StateTimer)
 	e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
-	e.Granted = table.Millis(max(until.Sub(m.table.Now), time.Millisecond)) // granted again after a restart, without the elapsed time
+	e.Granted = table.Millis(max(until.Sub(m.table.Now), time.Millisecond))
 }
 
 // sendData sends bytes of a running job to its watching clients.

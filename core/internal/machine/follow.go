@@ -75,7 +75,8 @@ func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 // Jobs returns the number of jobs.
 func (m *Machine) Jobs() int { return m.table.Live }
 
-// Leased lists the jobs whose leases continue. A start gives them their full time again.
+// Leased lists the jobs whose leases continue, to be restored again by a start: with another clock they may end
+// earlier.
 func (m *Machine) Leased() []uint64 {
 	seqs := make([]uint64, 0, m.table.ByState[core.Leased].Len())
 	for _, h := range m.table.ByState[core.Leased].Slice(0, cap(seqs), nil) {

@@ -20,7 +20,7 @@ import (
 //   - counts of releases, timeouts, burials and kicks: jobs that were submitted earlier never have them
 //   - moves by a policy of the configuration file: the job is dead in its own queue
 //   - used rates: after a restart, a rate starts with its whole burst
-//   - ends of extended leases
+//   - ends of extended leases: see leaseEnd
 
 // Formats with which the features that no client asks for begin.
 const (

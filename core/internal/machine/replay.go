@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"broker/core"
 	"broker/core/internal/batch"
@@ -248,7 +247,20 @@ func (m *Machine) restoreKept(h uint32, e *table.Entry, s *record.Status) {
 	e.Set(table.KeptByQueue | table.KeepsOutcome)
 }
 
-// restoreLease restarts a lease with its full duration. A lease that a connection held has ended with the connection and
+// leaseEnd returns when a restored lease ends: when it was to end before the restart. It is not longer than a new
+// lease, whatever happened to the clock. A lease that has ended in the meantime ends at the first Tick.
+func (m *Machine) leaseEnd(e *table.Entry, s *record.Status) core.Instant {
+	full, end := m.table.Now.Add(e.LeaseSpan()), s.LeaseUntil
+	if end == 0 {
+		end = s.LeasedAt.Add(e.LeaseSpan())
+		if end <= m.table.Now && !m.stores(leaseEndFormat) {
+			return full // perhaps it was extended: the format in force cannot tell
+		}
+	}
+	return min(end, full)
+}
+
+// restoreLease continues a lease until its end. A lease that a connection held has ended with the connection and
 // counts as an attempt.
 func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 	if s.Holder == core.HeldByConn {
@@ -281,8 +293,7 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 	if e.Granted == 0 {
 		e.Granted = table.Millis(m.opts.DefaultLease)
 	}
-	until := m.table.Now.Add(time.Duration(e.Granted) * time.Millisecond)
-	e.StateTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerState, Handle: h})
+	e.StateTimer = m.table.Timers.Add(m.leaseEnd(e, s), timer.Owner{Kind: table.TimerState, Handle: h})
 }
 
 // Restored links jobs and batches once all of them are restored.

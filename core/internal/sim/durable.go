@@ -298,6 +298,12 @@ func (w *world) lasting(i *core.JobInfo) core.State {
 	return i.State
 }
 
+// leaseOver reports whether a lease has ended by what the clock shows now: it was set, or time passed before the
+// restart.
+func (w *world) leaseOver(was *core.JobInfo) bool {
+	return was.State == core.Leased && was.LeaseUntil != 0 && was.LeaseUntil <= w.clk.Now()
+}
+
 // sameAsBefore checks, after a crash, that the state is that of the last durable commit, or of the commit being written.
 // Only changes by time are allowed.
 func (w *world) sameAsBefore(durable, sealed *snapshot) error {
@@ -322,7 +328,7 @@ func (w *world) compare(before, after *snapshot) error {
 		if err := samePast(seq, before.past[seq], after.past[seq]); err != nil && there {
 			return err
 		}
-		if unstored(&was) || !there && (w.mayEnd(&was) || w.leftBefore(&was, before)) {
+		if unstored(&was) || !there && (w.mayEnd(&was) || w.leftBefore(&was, before)) || w.leaseOver(&was) {
 			continue
 		}
 		if !there {

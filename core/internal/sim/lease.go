@@ -88,8 +88,8 @@ func (w *world) extended(p *promise, by time.Duration) {
 	}
 }
 
-// leaseAfterCrash checks that a restarted lease has the full length of a grant or of an extension, regardless of the time
-// before the restart. Which of them is stored depends on the commit.
+// leaseAfterCrash checks that a lease lasts at most for the full length of a grant or of an extension after a
+// restart. How much of it is left depends on the last commit and the clock.
 func (w *world) leaseAfterCrash(p *promise, i *core.JobInfo) error {
 	p.leased, p.holder, p.leaseUntil = i.State == core.Leased, 0, 0
 	if !p.leased {
@@ -106,10 +106,10 @@ func (w *world) leaseAfterCrash(p *promise, i *core.JobInfo) error {
 	for _, r := range w.model.requests { // the client may not have learned of its lease
 		known = append(known, r.span)
 	}
-	if !slices.Contains(known, span) {
+	if most := slices.Max(known); span < 0 || span > most {
 		return fmt.Errorf("job %d is leased for another %v after a restart, its leases were for %v", p.seq, span, known)
 	}
-	p.leaseUntil, p.spans = now.Add(span), []time.Duration{span}
+	p.leaseUntil = now.Add(span)
 	return nil
 }
 
