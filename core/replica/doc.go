@@ -12,7 +12,7 @@
 //	raft/node.json       which member of which cluster this folder belongs to; without it the node is new
 //	raft/log/            entries, term and vote
 //	raft/snapshots/      last durable entry of the store when the log was cut; a received copy until it is installed
-//	raft/incoming/       a received copy that is being installed; INSTALL beside it says that it is complete
+//	raft/INSTALL         the newest received copy replaces the store
 //	raft/outgoing/       copies that are being sent
 //
 // # Beginning

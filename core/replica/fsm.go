@@ -70,7 +70,8 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 // Restore implements raft.FSM: it replaces the store with the received copy.
 func (f *fsm) Restore(from io.ReadCloser) error {
 	f.parts.drop()
-	err := f.n.install(from)
+	_ = from.Close() // it is empty: the copy was unpacked as it arrived
+	err := f.n.install()
 	if err != nil {
 		f.broken = err
 		f.n.fail(fmt.Errorf("install the copy of the leader's store: %w", err))

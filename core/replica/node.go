@@ -26,7 +26,7 @@ const (
 	nodeFile     = "node.json"
 	logDir       = "log"
 	snapshotsDir = "snapshots"
-	incomingDir  = "incoming"
+	incomingDir  = "incoming" // of a copy that an older program was installing
 	outgoingDir  = "outgoing"
 )
 

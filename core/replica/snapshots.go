@@ -31,8 +31,10 @@ type snapshots struct {
 
 // Names of the files of a snapshot.
 const (
-	metaFile = "meta.json"
-	dataFile = "data"
+	metaFile     = "meta.json"
+	storeDir     = "store"           // a received copy, unpacked, until it is installed
+	installedDir = "store.installed" // a received copy that was installed, until it is removed
+	dataFile     = "data"            // a received copy as an older program kept it
 )
 
 // snapshotMeta is meta.json.
@@ -47,11 +49,7 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c r
 	k := &sink{s: s, dir: filepath.Join(s.dir, id), meta: snapshotMeta{SnapshotMeta: raft.SnapshotMeta{
 		Version: version, ID: id, Index: index, Term: term, Configuration: c, ConfigurationIndex: at,
 	}}, ended: make(chan struct{})}
-	if err := os.MkdirAll(k.dir+unfinished, 0o700); err != nil {
-		return nil, err
-	}
-	var err error
-	if k.file, err = os.OpenFile(filepath.Join(k.dir+unfinished, dataFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
+	if err := os.MkdirAll(filepath.Join(k.dir+unfinished, storeDir), 0o700); err != nil {
 		return nil, err
 	}
 	s.n.running.Go(func() { k.watch(callTimeout) }) // ends with the sink
@@ -99,9 +97,9 @@ func (s *snapshots) all() ([]snapshotMeta, error) {
 	return all, nil
 }
 
-// received returns the path of a received snapshot that is not installed yet.
+// received returns the folder of a received copy that is not installed yet.
 func (s *snapshots) received(id string) (path string, there bool) {
-	path = filepath.Join(s.dir, id, dataFile)
+	path = filepath.Join(s.dir, id, storeDir)
 	_, err := os.Stat(path)
 	return path, err == nil
 }
@@ -117,17 +115,8 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 		return nil, nil, fmt.Errorf("snapshot %s: %w", id, os.ErrNotExist)
 	}
 	meta := all[i].SnapshotMeta
-	if path, there := s.received(id); there {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		info, err := f.Stat()
-		if err != nil {
-			return nil, nil, errors.Join(err, f.Close())
-		}
-		meta.Size = info.Size()
-		return &meta, f, nil
+	if _, there := s.received(id); there {
+		return &meta, io.NopCloser(bytes.NewReader(nil)), nil // fsm.Restore installs the folder
 	}
 	held := s.n.retain.hold(meta.Index, s.n.lease.now)
 	held.ReadCloser, meta.Size, err = s.copyStore()
@@ -165,9 +154,11 @@ type sink struct {
 	s    *snapshots
 	dir  string
 	meta snapshotMeta
-	file *os.File
 	head []byte // the beginning
 	done bool
+
+	unpacking *io.PipeWriter // of a received copy; nil: not yet, or a snapshot of this node's own store
+	unpacked  chan error     // result of unpack
 
 	received atomic.Uint64 // pieces
 	own      atomic.Bool   // it is a snapshot of this node's own store, known from its first bytes
@@ -194,6 +185,9 @@ func (k *sink) watch(patience time.Duration) {
 	}
 }
 
+// errCancelled is the result of a copy that raft has cancelled.
+var errCancelled = errors.New("the copy was cancelled")
+
 // end marks the copy as finished.
 func (k *sink) end() {
 	k.done = true
@@ -210,7 +204,33 @@ func (k *sink) Write(p []byte) (int, error) {
 		k.head = append(k.head, p[:min(room, len(p))]...)
 		k.own.Store(bytes.HasPrefix(k.head, []byte(localSnapshot)))
 	}
-	return k.file.Write(p)
+	if k.own.Load() {
+		return len(p), nil
+	}
+	if k.unpacking == nil {
+		k.unpack()
+	}
+	return k.unpacking.Write(p)
+}
+
+// unpack unpacks what is written from now on. So a copy takes its own space once.
+func (k *sink) unpack() {
+	r, w := io.Pipe()
+	k.unpacking, k.unpacked = w, make(chan error, 1)
+	go func() { // ends with the sink
+		err := unpack(r, filepath.Join(k.dir+unfinished, storeDir))
+		_ = r.CloseWithError(cmp.Or(err, io.ErrClosedPipe)) // the sender gets the error
+		k.unpacked <- err
+	}()
+}
+
+// endUnpack waits for the end of unpack. It returns an error if the copy is not complete.
+func (k *sink) endUnpack(why error) error {
+	if k.unpacking == nil {
+		return nil
+	}
+	_ = k.unpacking.CloseWithError(why) // always nil
+	return <-k.unpacked
 }
 
 // Cancel implements raft.SnapshotSink.
@@ -219,7 +239,8 @@ func (k *sink) Cancel() error {
 		return nil
 	}
 	k.end()
-	return errors.Join(k.file.Close(), os.RemoveAll(k.dir+unfinished))
+	_ = k.endUnpack(errCancelled) // that is its result
+	return os.RemoveAll(k.dir + unfinished)
 }
 
 // Close implements io.Closer: it makes the snapshot durable.
@@ -236,18 +257,18 @@ func (k *sink) Close() error {
 
 func (k *sink) finish() error {
 	work := k.dir + unfinished
-	err := k.file.Sync()
-	if err = errors.Join(err, k.file.Close()); err != nil {
+	err := k.endUnpack(nil)
+	if err != nil {
 		return err
 	}
 	if at, own := bytes.CutPrefix(k.head, []byte(localSnapshot)); own {
 		if k.meta.Position, err = record.DecodePosition(at); err != nil {
 			return err
 		}
-		if err := os.Remove(filepath.Join(work, dataFile)); err != nil {
+		if err := os.Remove(filepath.Join(work, storeDir)); err != nil {
 			return err
 		}
-	} else if !bytes.HasPrefix(k.head, []byte(packMagic)) {
+	} else if k.unpacking == nil {
 		return errPack
 	}
 	text, err := json.Marshal(k.meta)
@@ -293,7 +314,7 @@ func (s *snapshots) sweep() error {
 		dir := filepath.Join(s.dir, e.Name())
 		_, err := os.Stat(filepath.Join(dir, metaFile))
 		if filepath.Ext(e.Name()) != unfinished && !errors.Is(err, os.ErrNotExist) {
-			continue
+			dir = filepath.Join(dir, installedDir)
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			return err
