@@ -22,6 +22,7 @@ func (c *cluster) api(i int, method, path, body string, into any) error {
 	if err != nil {
 		return err
 	}
+	c.nodes[i].Authorize(req)
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,12 +14,13 @@ import (
 
 // BrokerOptions of a broker. The zero value is the default configuration.
 type BrokerOptions struct {
-	Binary     string
-	Durability string   // empty: the default
-	Password   string   // empty: none
-	Config     string   // content of a settings file; empty: no file
-	Args       []string // more arguments of serve
-	Env        []string // added to the environment
+	Binary       string
+	Durability   string   // empty: the default
+	Password     string   // empty: none
+	HTTPPassword string   // password of the HTTP API, which is in Config; empty: Password
+	Config       string   // content of a settings file; empty: no file
+	Args         []string // more arguments of serve
+	Env          []string // added to the environment
 }
 
 // ReadyWait is how long Start waits. It is long because the machine may be busy.
@@ -118,6 +120,13 @@ func (b *BrokerServer) WaitReady(atMost time.Duration) error {
 	}
 }
 
+// Authorize adds the password to a request to the HTTP port.
+func (b *BrokerServer) Authorize(r *http.Request) {
+	if password := cmp.Or(b.opts.HTTPPassword, b.opts.Password); password != "" {
+		r.SetBasicAuth("", password)
+	}
+}
+
 // Get sends a GET request to the broker's HTTP port.
 func (b *BrokerServer) Get(path string) (status int, body string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -126,9 +135,7 @@ func (b *BrokerServer) Get(path string) (status int, body string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	if b.opts.Password != "" {
-		req.SetBasicAuth("", b.opts.Password)
-	}
+	b.Authorize(req)
 	// One connection per request: a kept-alive one may lead to a broker that was killed meanwhile.
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
