@@ -186,8 +186,13 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 // end removes an unfinished job that was cancelled or has expired. Watching clients are notified, and no job waits for
 // it any more.
 func (m *Machine) end(h uint32, outcome *core.Outcome) {
+	m.detach(h, m.table.At(h))
+	m.endDetached(h, outcome)
+}
+
+// endDetached is end for a job that was detached.
+func (m *Machine) endDetached(h uint32, outcome *core.Outcome) {
 	e := m.table.At(h)
-	m.detach(h, e)
 	switch outcome.Cause {
 	case core.Cancelled:
 		m.recordFinal(h, e, core.EventCancelled, "")

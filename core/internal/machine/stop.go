@@ -39,7 +39,7 @@ func (m *Machine) endStopped(h uint32, by core.Protocol) {
 		m.recordFinal(h, e, core.EventCancelled, "")
 		m.finish(h, outcome, outcome)
 	default:
-		m.end(h, outcome)
+		m.endDetached(h, outcome)
 	}
 }
 
