@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -26,7 +27,8 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [DIR]",
 		Short: "check a stopped store or an archive, and show its content",
 		Long: "Read every record of a stopped store, and show its content and any damage. Nothing is changed.\n" +
-			"For an archive, read every file and show which moments can be restored.\n\n" +
+			"For an archive, read every file and show which moments can be restored;\n" +
+			"with --verify-at, prove one moment.\n\n" +
 			"With --salvage, copy the readable part of a damaged store to a new one. Jobs whose records are lost are left\n" +
 			"out, jobs whose bodies are lost go to the dead set when a worker asks for them. A backup or an archive is better.",
 		Example: "  broker doctor /var/lib/broker\n  broker doctor --salvage /var/lib/broker-new /var/lib/broker",
@@ -34,6 +36,7 @@ func doctorCommand() *cobra.Command {
 	}
 	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
 	salvage := cmd.Flags().String("salvage", "", "copy the readable part of a damaged store to this folder, which must not exist")
+	verifyAt := cmd.Flags().String("verify-at", "", "of an archive: whether restore --at of this `TIME` is exact")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadSettings(sources())
 		if err != nil {
@@ -43,8 +46,16 @@ func doctorCommand() *cobra.Command {
 		if len(args) == 1 {
 			dir = args[0]
 		}
-		if archive.IsArchive(dir) {
+		if err := checkFolder(dir); err != nil {
+			return err
+		}
+		switch {
+		case archive.IsArchive(dir) && *verifyAt != "":
+			return verifyArchive(cmd, dir, *verifyAt)
+		case archive.IsArchive(dir):
 			return checkArchive(cmd, dir, asJSON())
+		case *verifyAt != "":
+			return cli.UsageError(fmt.Errorf("--verify-at is for an archive, and %s is none", dir))
 		}
 		lost := false
 		if *salvage != "" {
@@ -72,6 +83,16 @@ func doctorCommand() *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// checkFolder refuses a copy that is still packed.
+func checkFolder(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return nil // a missing folder is reported by the reader
+	}
+	return cli.UsageError(
+		fmt.Errorf("%s is a file; unpack it: mkdir DIR && tar -xf %s -C DIR && broker doctor DIR", path, path))
 }
 
 // salvageStore copies the readable part of a damaged store, and reports whether data is lost.

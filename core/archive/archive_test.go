@@ -64,7 +64,10 @@ func TestStoppedBrokerContinuesItsTimeline(t *testing.T) {
 func TestCrashBeforeTheLastEntriesWereShippedBeginsATimeline(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.push(2)
+	f.caughtUp()
+	f.push(1)
+	between := f.clk.Now() - 1
+	f.push(1)
 	f.caughtUp()
 	before := f.clk.Now()
 	f.push(2)
@@ -77,8 +80,10 @@ func TestCrashBeforeTheLastEntriesWereShippedBeginsATimeline(t *testing.T) {
 	if bases, _ := f.files(); len(bases) != 2 {
 		t.Errorf("base copies: %q", bases)
 	}
-	for moment, notes := range map[core.Instant]int{0: 0, before: 1, lost: 1, f.clk.Now(): 0} {
-		if r := f.restore(moment); len(r.Notes) != notes {
+	for moment, exact := range map[core.Instant]bool{
+		0: true, between: true, before: false, lost: false, f.clk.Now(): false,
+	} {
+		if r := f.restore(moment); r.Proof.Exact != exact {
 			t.Errorf("restored %v: %+v", moment.Time(), r)
 		}
 	}
@@ -199,15 +204,42 @@ func TestRestoreYieldsTheStoreAtThatTime(t *testing.T) {
 			f.clk.Advance(longestTimelinePause)
 			f.caughtUp()
 			f.restore(0)
+			exact := 0
 			for _, m := range moments {
 				r := f.restore(m.at)
+				v, err := Verify(t.Context(), f.dir, m.at, nil)
+				if err != nil || v.Proof != r.Proof || v.Number != r.Number {
+					t.Errorf("verified %+v, %v; restored %+v", v, err, r)
+				}
+				f.proves(r, m.at)
+				if r.Proof.Exact {
+					exact++
+				}
 				for number, at := range f.sealed {
 					if number > r.Number && at < m.covered {
 						t.Errorf("entry %d of %d is missing at %d, which was covered up to %d", number, at, m.at, m.covered)
 					}
 				}
 			}
+			if exact < len(moments)/3 {
+				t.Errorf("only %d of %d moments are proven", exact, len(moments))
+			}
 		})
+	}
+}
+
+// proves checks what a restore of a moment claims: it is exact only if no commit up to the moment is missing, and a
+// gap that it names has the missing ones.
+func (f *fixture) proves(r *Restored, moment core.Instant) {
+	f.t.Helper()
+	for number, at := range f.sealed {
+		switch p := r.Proof; {
+		case number <= r.Number || at > moment:
+		case p.Exact:
+			f.t.Errorf("entry %d of %d is missing at %d: %+v", number, at, moment, r)
+		case p.From != r.At || at < p.From:
+			f.t.Errorf("entry %d of %d is not in the gap of %+v", number, at, r)
+		}
 	}
 }
 
@@ -316,7 +348,7 @@ func TestCheckFindsGapsAndDamage(t *testing.T) {
 	check := func(ranges int, damage ...string) {
 		t.Helper()
 		r, err := Check(context.Background(), f.dir, nil)
-		if err != nil || len(r.Ranges) != ranges || len(r.Damage) != len(damage) {
+		if err != nil || len(r.Ranges) != ranges || len(r.Damage) != len(damage) || len(r.Gaps) != ranges-1 {
 			t.Fatalf("%+v, %v; wanted %d ranges", r, err, ranges)
 		}
 		for i, d := range damage {
@@ -330,13 +362,70 @@ func TestCheckFindsGapsAndDamage(t *testing.T) {
 	damage(t, bases[1], 0.5)
 	check(2, bases[1])
 	damage(t, segments[0], 0.4)
-	check(3, bases[1], segments[0])
+	check(3, bases[1], segments[0], "the entries between 9 and 13 are missing")
 	if err := os.Remove(segments[0]); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Check(context.Background(), f.dir, nil)
 	if err != nil || len(r.Ranges) < 3 {
 		t.Errorf("without its first segment: %+v, %v", r, err)
+	}
+}
+
+func TestCheckFindsRemovedFiles(t *testing.T) {
+	t.Parallel()
+	archive := func() *fixture { // one timeline with three copies and four logs
+		f := newFixture(t)
+		f.ship.o.BaseEvery = time.Minute
+		f.options.BaseEvery = time.Minute
+		f.caughtUp()
+		for range 3 {
+			f.push(4)
+			f.caughtUp()
+			f.close(false)
+			f.clk.Advance(time.Hour)
+			f.open()
+		}
+		f.push(1)
+		f.caughtUp()
+		return f
+	}
+	const orphan = "the base copy before it is missing"
+	type files = []string
+	for name, c := range map[string]struct {
+		remove func(bases, segments files) files
+		want   string
+	}{
+		"the first copy":               {func(b, _ files) files { return b[:1] }, orphan},
+		"all copies but the newest":    {func(b, _ files) files { return b[:len(b)-1] }, orphan},
+		"the log between two copies":   {func(_, s files) files { return s[1:2] }, "missing"},
+		"the logs before a later copy": {func(_, s files) files { return s[:2] }, "the entries between"},
+		"the first copy and its log":   {func(b, s files) files { return files{b[0], s[0]} }, ""},
+		"nothing":                      {func(_, _ files) files { return nil }, ""},
+		"copies but the newest, logs":  {func(b, s files) files { return append(b[:2], s[:2]...) }, ""},
+	} {
+		f := archive()
+		bases, segments := f.files()
+		for _, path := range c.remove(slices.Clone(bases), slices.Clone(segments)) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := Check(t.Context(), f.dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := strings.Join(r.Damage, "; "); (found == "") != (c.want == "") || !strings.Contains(found, c.want) {
+			t.Errorf("without %s: damage %q, want %q; files %q %q", name, found, c.want, bases, segments)
+		}
+		for number, at := range f.sealed { // whatever is missing, no restore claims to be exact
+			v, err := Verify(t.Context(), f.dir, at, nil)
+			if err == nil {
+				f.proves(v, at)
+			} else if !errors.Is(err, ErrTooEarly) {
+				t.Errorf("without %s: verify entry %d: %v", name, number, err)
+			}
+		}
 	}
 }
 

@@ -13,8 +13,13 @@ import (
 type Report struct {
 	Bytes  uint64
 	Ranges []Range  // points in time that can be restored, in order
+	Gaps   []Gap    // between them, in order
 	Damage []string // missing or damaged data
 }
+
+// Gap is a time of which no state can be restored: the archive lacks the commits after From up to To. A broker that
+// crashes before it has shipped its last commits leaves one; so do removed files.
+type Gap struct{ From, To core.Instant }
 
 // Range is a part of an archive without a gap.
 type Range struct {
@@ -32,8 +37,8 @@ func Check(ctx context.Context, dir string, progress func(entries uint64)) (*Rep
 		return nil, err
 	}
 	c := checker{ctx: ctx, progress: progress, report: &Report{Bytes: totalBytes(all)}}
-	for _, t := range all {
-		if err := c.timeline(t); err != nil {
+	for i, t := range all {
+		if err := c.timeline(t, i+1 == len(all)); err != nil {
 			return nil, err
 		}
 	}
@@ -46,14 +51,16 @@ type checker struct {
 	progress func(uint64)
 	report   *Report
 	entries  uint64
+	last     uint64 // number of the last entry of the last range
 }
 
 // timeline checks a timeline. After a gap, it continues with the next base copy.
-func (c *checker) timeline(t *timeline) error {
+func (c *checker) timeline(t *timeline, newest bool) error {
 	whole, err := c.bases(t)
 	if err != nil {
 		return err
 	}
+	c.orphans(t, whole, newest)
 	for i := 0; i < len(whole); {
 		b := whole[i]
 		r := Range{Timeline: t.dir, From: b.at, To: b.at, Bases: 1}
@@ -65,14 +72,46 @@ func (c *checker) timeline(t *timeline) error {
 		if err := w.run(c.ctx, b.number, c.entry); err != nil {
 			return err
 		}
+		inside := i > 0
 		for i++; i < len(whole) && whole[i].number <= w.last.Number; i++ {
 			r.Bases++
 		}
 		r.Entries, r.To = w.entries, max(r.To, w.last.At)
+		c.gap(&r, b.number, inside)
+		c.last = max(w.last.Number, b.number)
 		c.report.Ranges = append(c.report.Ranges, r)
 		c.report.Damage = append(c.report.Damage, w.notes...)
 	}
 	return nil
+}
+
+// gap records a gap before a range that begins with the base copy after entry number. Inside a timeline, only damage
+// or removed files make one.
+func (c *checker) gap(r *Range, number uint64, inside bool) {
+	if len(c.report.Ranges) == 0 || number <= c.last {
+		return
+	}
+	before := c.report.Ranges[len(c.report.Ranges)-1].To
+	c.report.Gaps = append(c.report.Gaps, Gap{From: before, To: r.From})
+	if inside {
+		c.report.Damage = append(c.report.Damage,
+			fmt.Sprintf("%s: the entries between %d and %d are missing", r.Timeline, c.last+1, number))
+	}
+}
+
+// orphans finds the segments of a timeline that follow no intact base copy. The newest timeline may be without its
+// first copy for a while.
+func (c *checker) orphans(t *timeline, whole []base, newest bool) {
+	n := len(t.segs)
+	if len(whole) > 0 {
+		n = t.from(whole[0].number)
+	} else if newest && len(t.bases) == 0 {
+		n = 0
+	}
+	for _, g := range t.segs[:n] {
+		c.report.Damage = append(c.report.Damage,
+			g.path+": the base copy before it is missing, so its entries cannot be restored")
+	}
 }
 
 // bases verifies the base copies of a timeline and returns the intact ones.

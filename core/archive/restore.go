@@ -31,7 +31,8 @@ type Restored struct {
 	Number  uint64       // of the last entry
 	At      core.Instant // when it was sealed
 	Entries uint64       // applied to the base copy
-	Notes   []string     // for operators: damaged files that were not needed, and gaps in the archive
+	Proof   Proof        // whether this is the state of the requested moment
+	Notes   []string     // for operators: damaged files
 }
 
 // Errors of Restore.
@@ -45,6 +46,7 @@ var (
 const restoring = ".restoring"
 
 // Restore creates a store from an archive: the state after the last intact entry up to a point in time.
+// Restored.Proof says whether entries between the two are missing.
 func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	all, err := timelines(o.From)
 	if err != nil {
@@ -71,7 +73,9 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	if err := os.MkdirAll(filepath.Dir(work), 0o700); err != nil {
 		return nil, err
 	}
-	r, err := restore(ctx, &o, all, moment, work)
+	r, err := choose(o.From, all, moment, func(r *Restored, t *timeline, b base) (*walk, error) {
+		return r.fromBase(ctx, &o, &walk{t: t, until: moment}, b, work)
+	})
 	if err == nil {
 		err = errors.Join(os.Rename(work, o.To), syncDir(filepath.Dir(work)))
 	}
@@ -99,64 +103,86 @@ func checkFree(dir string) error {
 	return nil
 }
 
-// restore creates the store in the folder work from the newest intact base copy. If a timeline has none, the timeline before it is
-// used: its end is the last state before the moment that can be restored.
-func restore(ctx context.Context, o *RestoreOptions, all []*timeline, moment core.Instant, work string) (*Restored, error) {
+// choose finds the newest intact base copy for a moment and calls use with it, which replays the entries after it. If
+// use returns errBase, the copy before it is used. If a timeline has no intact copy, the timeline before it is used:
+// its end is the last state before the moment that can be restored.
+func choose(
+	dir string, all []*timeline, moment core.Instant, use func(*Restored, *timeline, base) (*walk, error),
+) (*Restored, error) {
 	var damaged error
 	r := &Restored{}
-	for {
-		t, bases := at(all, moment)
+	for left := all; ; {
+		t, bases := at(left, moment)
 		if t == nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", o.From, ErrEmpty), damaged)
+			return nil, errors.Join(fmt.Errorf("%s: %w", dir, ErrEmpty), damaged)
 		}
+		here := slices.Index(all, t)
 		for _, b := range bases {
-			err := r.fromBase(ctx, o, t, b, moment, work)
-			if err == nil {
-				r.noteGap(all[slices.Index(all, t)+1:], moment)
-			}
-			if !errors.Is(err, errBase) {
-				return r, err
+			w, err := use(r, t, b)
+			switch {
+			case err == nil:
+				r.Base = b.path
+				r.Notes = append(r.Notes, w.notes...)
+				r.Proof = r.prove(w, all[here+1:], moment)
+				return r, nil
+			case !errors.Is(err, errBase):
+				return nil, err
 			}
 			damaged = errors.Join(damaged, err)
 			r.Notes = append(r.Notes, err.Error()+"; the base copy before it is used")
 		}
-		all = all[:slices.Index(all, t)]
+		left = all[:here]
 	}
 }
 
-// noteGap warns if the moment is in a gap before the next timeline. That begins with a copy of a store that had more commits.
-func (r *Restored) noteGap(later []*timeline, moment core.Instant) {
-	for _, t := range later {
-		if len(t.bases) == 0 {
-			continue
-		}
-		if b := t.bases[0]; b.number > r.Number && moment > r.At && moment < b.at {
-			r.Notes = append(r.Notes, fmt.Sprintf("the archive lacks the commits between %s and %s", r.At.Time().Format(timeFormat), b.at.Time().Format(timeFormat)))
-		}
-		return
+// Verify reads what a restore of a moment would read, without writing a store. Zero is the newest state.
+func Verify(ctx context.Context, dir string, moment core.Instant, progress func(entries uint64)) (*Restored, error) {
+	all, err := timelines(dir)
+	if err != nil {
+		return nil, err
 	}
+	if moment == 0 {
+		moment = endOfTime
+	}
+	if t, _ := at(all, moment); t == nil {
+		if first := earliest(all); first != 0 {
+			return nil, fmt.Errorf("%w: it begins at %s", ErrTooEarly, first.Time().Format(timeFormat))
+		}
+	}
+	return choose(dir, all, moment, func(r *Restored, t *timeline, b base) (*walk, error) {
+		if err := readBase(ctx, b.path, ""); err != nil {
+			return nil, err
+		}
+		w := &walk{t: t, until: moment}
+		err := w.run(ctx, b.number, func(*record.Entry) error {
+			if r.Entries++; r.Entries%1024 == 0 && progress != nil {
+				progress(r.Entries)
+			}
+			return nil
+		})
+		r.Number, r.At = w.last.Number, max(b.at, w.last.At)
+		return w, err
+	})
 }
 
 // fromBase creates the store from a base copy and the entries after it. The error is errBase, and the folder does not exist, if
 // the copy is damaged.
-func (r *Restored) fromBase(ctx context.Context, o *RestoreOptions, t *timeline, b base, moment core.Instant, work string) error {
+func (r *Restored) fromBase(ctx context.Context, o *RestoreOptions, w *walk, b base, work string) (*walk, error) {
 	if err := os.Mkdir(work, 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	if err := readBase(ctx, b.path, work); err != nil {
-		return errors.Join(err, os.RemoveAll(work))
+		return nil, errors.Join(err, os.RemoveAll(work))
 	}
-	r.Base = b.path
-	return r.replay(ctx, o, t, moment, work)
+	return w, r.replay(ctx, o, w, work)
 }
 
 // replay applies the entries after the base copy.
-func (r *Restored) replay(ctx context.Context, o *RestoreOptions, t *timeline, moment core.Instant, work string) error {
+func (r *Restored) replay(ctx context.Context, o *RestoreOptions, w *walk, work string) error {
 	s, err := store.Open(store.Options{Dir: work, Replicated: true, MemTableBytes: 64 << 20})
 	if err != nil {
 		return err
 	}
-	w := walk{t: t, until: moment}
 	at := s.Position()
 	err = w.run(ctx, at.Number, func(e *record.Entry) error {
 		if err := s.Replay(e); err != nil {
@@ -169,7 +195,6 @@ func (r *Restored) replay(ctx context.Context, o *RestoreOptions, t *timeline, m
 	})
 	at = s.Position()
 	r.Number, r.At = at.Number, at.At
-	r.Notes = append(r.Notes, w.notes...)
 	if err == nil {
 		err = errors.Join(s.Flush(), s.Leave())
 	}

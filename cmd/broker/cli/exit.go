@@ -24,6 +24,7 @@ const (
 	ExitJobFailed   = 8  // run: the job ended, but not with success
 	ExitLeft        = 9  // import: jobs are left at the source
 	ExitDifferent   = 10 // replay: replies differ
+	ExitEarly       = 11 // restore, doctor --verify-at: the archive does not prove the state of the moment
 )
 
 // ExitCodes lists the meaning of each code, for the manual pages and the documentation.
@@ -42,6 +43,7 @@ var ExitCodes = []struct {
 	{ExitJobFailed, "`run`, `work`: a job ended without success"},
 	{ExitLeft, "`import`: jobs are left at the source; the table says why"},
 	{ExitDifferent, "`replay`: replies differ from those in the recording"},
+	{ExitEarly, "`restore`, `doctor --verify-at`: commits before the moment are missing, or may be missing"},
 }
 
 // ExitError is an error with an exit code. With an empty Err nothing is printed, because the command has already printed its
