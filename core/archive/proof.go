@@ -2,14 +2,14 @@ package archive
 
 import "broker/core"
 
-// Proof says whether a state is that of the requested moment. It is exact if the archive shows that no commit up to the moment is
-// missing: by the next commit, which was made later, or by a base copy that continues with it. Of the newest state no more is required
-// than that the archive shows no later commit.
+// Proof says whether a state is that of the requested moment. It is exact if the archive shows that no commit up to
+// the moment is missing: by the next commit, which was made later, or by a base copy that continues with it. Of the
+// newest state no more is required than that the archive shows no later commit.
 type Proof struct {
 	Exact bool
 
-	// From is the last commit in the state. Without Exact, the archive lacks the commits after it, up to To. Zero: the archive ends
-	// there, so it does not show whether there were more.
+	// From is the last commit in the state. Without Exact, the archive lacks the commits after it, up to To. Zero:
+	// the archive ends there, so it does not show whether there were more.
 	From, To core.Instant
 }
 
@@ -50,8 +50,9 @@ func (r *Restored) prove(w *walk, later []*timeline, moment core.Instant) Proof 
 	return p
 }
 
-// start returns the number of the first entry after the first base copy of a timeline, and the time of the copy. Without a copy, because
-// it is not complete or is missing, they come from the first segment. Zero: there are no files.
+// start returns the number of the first entry after the first base copy of a timeline, and the time of the copy.
+// Without a copy, because it is not complete or is missing, they come from the first segment. Zero: there are no
+// files.
 func (t *timeline) start() (first uint64, at core.Instant) {
 	switch {
 	case len(t.bases) > 0:

@@ -37,15 +37,20 @@ type client struct {
 }
 
 // connection holds the flags that select the broker of a command.
-type connection struct{ server, token, context string }
+type connection struct {
+	server, token, context string
 
-// addConnection adds --server, --token and --context to a command.
+	tls tlsFiles
+}
+
+// addConnection adds --server, --token, --context and the flags of TLS to a command.
 func addConnection(cmd *cobra.Command) *connection {
 	c := &connection{}
 	flags := cmd.Flags()
 	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]; also BROKER_URL (default "+defaultServer+")")
 	flags.StringVar(&c.token, "token", "", "bearer `TOKEN`; also BROKER_TOKEN")
 	flags.StringVar(&c.context, "context", "", "the broker that 'broker context' knows by this `NAME`; also BROKER_CONTEXT")
+	c.tls.add(flags)
 	return c
 }
 
@@ -55,7 +60,15 @@ func (c *connection) open() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(cmp.Or(one.Server, defaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
+	client, err := newClient(cmp.Or(one.Server, defaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
+	if err != nil {
+		return nil, err
+	}
+	files := c.tls
+	if files == (tlsFiles{}) {
+		files = one.TLS
+	}
+	return client, client.useTLS(files)
 }
 
 // run makes a RunE of a function that talks to the broker.
@@ -157,6 +170,9 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err
+		}
+		if refused := tlsProblem(c.name, err); refused != nil {
+			return nil, refused
 		}
 		if lostAnswer(err) {
 			return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf("%w: %w", errLostAnswer, err)}
@@ -271,7 +287,9 @@ func problemOf(resp *http.Response) error {
 	if err != nil || json.Unmarshal(text, p) != nil || p.Title == "" && p.Detail == "" {
 		p.Detail = strings.TrimSpace(resp.Status + " " + strings.TrimSpace(string(text)))
 	}
-	p.Status = resp.StatusCode
+	if p.Status = resp.StatusCode; p.Status == http.StatusUnauthorized {
+		p.Detail = cmp.Or(p.Detail, p.Title) + "; name it with --token, BROKER_TOKEN or a context"
+	}
 	return &ExitError{Code: codeFor(p.Status), Err: p}
 }
 

@@ -25,6 +25,8 @@ type contexts struct {
 type namedContext struct {
 	Server string `toml:"server"`
 	Token  string `toml:"token,omitempty"`
+
+	TLS tlsFiles `toml:"tls,omitempty"`
 }
 
 // contextFile is the path of the file.
@@ -139,10 +141,15 @@ func addContextCommand() *cobra.Command {
 	var one namedContext
 	cmd.Flags().StringVar(&one.Server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]")
 	cmd.Flags().StringVar(&one.Token, "token", "", "bearer `TOKEN`")
+	one.TLS.add(cmd.Flags())
 	_ = cmd.MarkFlagRequired("server") // exists
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if _, err := newClient(one.Server, one.Token); err != nil {
+		c, err := newClient(one.Server, one.Token)
+		if err != nil {
 			return err
+		}
+		if err := errors.Join(one.TLS.absolute(), c.useTLS(one.TLS)); err != nil {
+			return Failed(err)
 		}
 		return changeContexts(cmd, func(c *contexts) (string, error) {
 			c.Contexts[args[0]] = one

@@ -82,6 +82,24 @@ func TestCommandsTalkToTheChosenContext(t *testing.T) {
 	}
 }
 
+func TestContextsKeepTheFilesOfTLS(t *testing.T) {
+	noContexts(t)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"queues": []}`))
+	}))
+	t.Cleanup(server.Close)
+	ca := authorityOf(t, server)
+	t.Chdir(filepath.Dir(ca))
+	out, err := executed(t, "context", "add", "prod", "--server", server.URL, "--tls-ca", filepath.Base(ca))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Chdir("/")
+	if out, err := executed(t, "queues"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestContextsAreRefusedWithTheReason(t *testing.T) {
 	noContexts(t)
 	for _, test := range []struct {

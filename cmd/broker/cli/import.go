@@ -49,7 +49,6 @@ func importCommand() *cobra.Command {
 	queues := flags.StringSlice("queues", nil, "move only the jobs of these `QUEUES`, separated by commas")
 	dry := flags.Bool("dry-run", false, "say what is at the source, and move nothing")
 	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: also move paused queues: they are resumed at the source while it hands out jobs; they are paused here")
-	secure := addImportTLS(cmd)
 	skip := flags.String("skip-refused", "", "append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
 	_ = cmd.MarkFlagRequired("from") // exists
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
@@ -60,7 +59,9 @@ func importCommand() *cobra.Command {
 		case "beanstalk":
 			*from = "beanstalkd"
 		}
-		source, err := openSource(cmd, conn, secure, sourceChoice{from: *from, source: args[0], to: *to, leased: *leased, resume: *resume})
+		source, err := openSource(cmd, conn, sourceChoice{
+			from: *from, source: args[0], to: *to, leased: *leased, resume: *resume,
+		})
 		if err != nil {
 			return Failed(err)
 		}
@@ -117,7 +118,7 @@ type sourceChoice struct {
 }
 
 // openSource connects to a source and to this broker.
-func openSource(cmd *cobra.Command, conn *connection, secure *importTLS, c sourceChoice) (importer.Source, error) {
+func openSource(cmd *cobra.Command, conn *connection, c sourceChoice) (importer.Source, error) {
 	isRedis := strings.HasPrefix(c.source, "redis://") || strings.HasPrefix(c.source, "rediss://") ||
 		strings.HasPrefix(c.source, "unix:") && strings.HasSuffix(c.source, ".sock")
 	switch {
@@ -134,7 +135,7 @@ func openSource(cmd *cobra.Command, conn *connection, secure *importTLS, c sourc
 	}
 	servers := importer.Servers{Source: c.source, Target: cmp.Or(c.to, "127.0.0.1:"+port)}
 	var err error
-	if servers.TLS, err = secure.config(&servers); err != nil {
+	if servers.TLS, err = conn.importTLS(&servers, c.from == "beanstalkd"); err != nil {
 		return nil, err
 	}
 	switch c.from {
@@ -146,7 +147,12 @@ func openSource(cmd *cobra.Command, conn *connection, secure *importTLS, c sourc
 		}
 		return importer.OpenFaktory(servers, c.resume)
 	case "beanstalkd":
-		client, err := conn.open()
+		plain := *conn
+		plain.tls = tlsFiles{} // they may be for SOURCE only
+		client, err := plain.open()
+		if err == nil && client.base.Scheme == "https" {
+			err = client.useTLS(conn.tls)
+		}
 		if err != nil {
 			return nil, err
 		}
