@@ -211,7 +211,7 @@ func (s *Service) queueWait(ctx context.Context, c *session, name string, q *Que
 		}
 		one, err := c.call(ctx, &core.Inspect{Ref: core.Ref{Seq: r.Jobs[0].Seq}, Brief: true})
 		if IsCode(err, CodeJobNotFound) {
-			return nil, nil //nolint:nilnil // it has ended in the meantime
+			return nil, nil
 		}
 		if err != nil {
 			return nil, err
@@ -222,7 +222,7 @@ func (s *Service) queueWait(ctx context.Context, c *session, name string, q *Que
 		}
 		return w, nil
 	}
-	return nil, nil //nolint:nilnil // no job waits
+	return nil, nil
 }
 
 // countOf is a number with a noun.

@@ -50,7 +50,7 @@ func (l *limited) submitted(j core.Job) uint64 {
 // fanOf submits many jobs that wait for others.
 func (l *limited) fanOf(after ...uint64) {
 	for i := range many {
-		l.submitted(core.Job{After: after, OnBroken: core.OnBroken(i % 4)}) //nolint:gosec // small
+		l.submitted(core.Job{After: after, OnBroken: core.OnBroken(i % 4)})
 	}
 }
 

@@ -29,16 +29,16 @@ func newFan(t *testing.T, seed uint64, step int) *fan {
 	f := &fan{T: t, clk: coretest.NewClock(), store: newMemStore()}
 	f.opts = machine.Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 1 << 20, LinkStep: step,
-		StartedAt: f.clk.Now(), Random: rand.New(rand.NewPCG(1, 1)), //nolint:gosec // repeatable
+		StartedAt: f.clk.Now(), Random: rand.New(rand.NewPCG(1, 1)),
 	}
 	f.m = machine.New(f.opts)
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(seed, 1))
 	f.submit(&core.Job{RetainFor: time.Hour})
 	f.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"})
 	f.submit(&core.Job{Parent: 1})
 	f.submit(&core.Job{})
 	for range 24 {
-		j := &core.Job{OnBroken: core.OnBroken(random.IntN(4))} //nolint:gosec // small
+		j := &core.Job{OnBroken: core.OnBroken(random.IntN(4))}
 		switch kind := random.IntN(5); {
 		case kind == 0 || seed%4 == 0: // children only
 			j.Parent = 2

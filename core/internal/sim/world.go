@@ -94,7 +94,7 @@ func (w *world) open() error {
 	e, err := engine.Open(engine.Options{
 		Dir: "data", FS: w.disk.FS(), Clock: w.clk, Seed: 1, ManualTimers: true, ManualCommits: true,
 		Durability: w.mode, CacheBytes: cacheBytes, PoisonAfter: poisonAfter, Listener: w, Archive: &w.stored,
-		LinkStep: int(w.seed % 3), //nolint:gosec // small
+		LinkStep: int(w.seed % 3),
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)

@@ -89,7 +89,7 @@ func (d *Dependents) FirstBreakable() uint32 {
 func (t *Table) AddDependent(d **Dependents, h uint32) {
 	list := t.Optional(h).listOf()
 	if *d == nil {
-		*d = &Dependents{one: h, kind: uint8(list)} //nolint:gosec // small
+		*d = &Dependents{one: h, kind: uint8(list)}
 		return
 	}
 	if one := (*d).one; one != 0 {
