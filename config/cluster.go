@@ -19,6 +19,7 @@ type Cluster struct {
 	Join            bool          `toml:"join" doc:"the node joins an existing cluster, after broker cluster add; it never starts a new one"`
 	Listen          string        `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
 	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a message from the leader before they elect another one"`
+	KeepLog         Size          `toml:"keep_log" doc:"log kept for nodes that lag; 0: as the store, at least 1 GiB"`
 	LeaseCommit     string        `toml:"lease_commit" doc:"when a lease is replicated to a majority of the nodes: after the job is handed out (faster; the leader relies on its clock to know that no other node leads) or before (no clock matters, but workers that take one job at a time wait longer)"`
 	TLSCert         string        `toml:"tls_cert" doc:"certificate chain in PEM with which nodes authenticate to each other; required unless all nodes are on loopback"`
 	TLSKey          string        `toml:"tls_key" doc:"private key in PEM"`
@@ -89,6 +90,7 @@ const (
 func (c *Config) checkCluster(v *checker) {
 	k := c.Cluster
 	v.duration("cluster.election_timeout", k.ElectionTimeout, minElection, maxElection)
+	v.size("cluster.keep_log", k.KeepLog, 0, 1<<20*GiB)
 	if k.LeaseCommit != LeaseAfter && k.LeaseCommit != LeaseBefore {
 		v.complain("cluster.lease_commit", "%q is not %s or %s", k.LeaseCommit, LeaseAfter, LeaseBefore)
 	}

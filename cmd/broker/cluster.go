@@ -136,6 +136,7 @@ func (k *clusterNode) open(ctx context.Context) error {
 		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security, ElectionTimeout: c.ElectionTimeout,
 		CommitLeases: c.LeaseCommit == config.LeaseBefore,
 		MinFreeDisk:  uint64(k.config.MinFreeDisk),
+		KeepLogBytes: uint64(c.KeepLog),
 		Version:      buildVersion(), Clock: processClock(), Client: k.gate.FromMember, Log: nodeLog(k.log), Content: service.ContentOf,
 		LeaderChanged: k.gate.LeaderChanged,
 	}
@@ -387,6 +388,7 @@ func (k *clusterNode) numbers() service.ClusterNumbers {
 		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Lag
 		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Reachable
 		c.DiskLow, c.Format = s.DiskLow, s.Format
+		c.CopiesSent, c.CopiesRepeated = s.CopiesSent, s.CopiesRepeated
 		c.Warm, c.IndexJobs, c.IndexLag, c.ClockSkew = s.Warm, s.IndexJobs, s.IndexLag, s.ClockSkew
 	}
 	return c

@@ -37,6 +37,10 @@ type Status struct {
 	IndexLag  uint64    `json:"index_lag"`        // of a follower: entries in its store that its index does not have yet
 	Now       time.Time `json:"now"`              // by its wall clock
 
+	Copies         map[string]int `json:"copies,omitempty"` // of a leader: to members that have not caught up
+	CopiesSent     uint64         `json:"copies_sent"`      // since its start
+	CopiesRepeated uint64         `json:"copies_repeated"`  // of these, to members that had not caught up after one
+
 	Time      core.Instant  `json:"time,omitempty"`       // of the cluster; zero: it does not know it
 	ClockSkew time.Duration `json:"clock_skew,omitempty"` // by how much its wall clock is ahead of Time
 }
@@ -54,6 +58,7 @@ type NodeInfo struct {
 	Warm        bool    `json:"warm"`
 	IndexLag    uint64  `json:"index_lag"`
 	ClockSkew   float64 `json:"clock_skew_s"` // by how much its wall clock is ahead of the cluster's time
+	Copies      int     `json:"copies"`       // of the store that the leader has sent to it since it had last caught up
 }
 
 // Overview is the cluster as a node sees it.
@@ -69,6 +74,7 @@ type peerStatus struct {
 	at     time.Time     // zero: it has never answered
 	warned time.Time     // last warning about its clock
 	skew   time.Duration // by how much its wall clock is ahead of this node's
+	copies int           // sent to it since it had last caught up
 	failed int           // failed calls of watchMembers in a row
 }
 
@@ -151,6 +157,7 @@ func (n *Node) status() Status {
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
 	s.Warm, s.IndexJobs, s.IndexLag = n.warmth()
+	s.Copies, s.CopiesSent, s.CopiesRepeated = n.copiesSent(), n.copies.Load(), n.repeatedCopies.Load()
 	if n.time.Known() {
 		s.Time, s.ClockSkew = n.time.Now(), n.time.Offset()
 	}
@@ -297,6 +304,9 @@ func (n *Node) Overview(ctx context.Context) Overview {
 			i.Applied, i.Version, i.Format = s.Applied, s.Version, s.Reads
 		}
 		i.Lag = end - min(end, i.Applied)
+		if l := all[o.Leader]; l != nil {
+			i.Copies = l.Copies[m.ID]
+		}
 		o.Nodes = append(o.Nodes, i)
 	}
 	return o

@@ -66,7 +66,10 @@ type Node struct {
 	diskLow   atomic.Bool // less than MinFreeDisk is free
 	leads     chan *Leadership
 	elections atomic.Uint64
-	journal   atomic.Pointer[journal] // of the last Leadership
+
+	copies, repeatedCopies atomic.Uint64 // sent to other members
+
+	journal atomic.Pointer[journal] // of the last Leadership
 
 	failed    chan error // capacity 1
 	closed    chan struct{}
@@ -288,6 +291,7 @@ func (n *Node) start() error {
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
 		}),
 		isWanted: n.isReplicatingTo, now: n.lease.now, onHeartbeat: n.renewLease, done: n.stream.done.Done(),
+		onCopy: n.copyBegins, onEntries: n.endCopies,
 	}
 	r, err := raft.NewRaft(n.raftConfig(), n.fsm, n.logs, n.logs, n.snaps, n.trans)
 	if err != nil {

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -65,6 +66,18 @@ func TestOneCopyIsEnoughWhileClientsWrite(t *testing.T) {
 			if again := copies.Load() > 1; again != (keep == 1) {
 				t.Errorf("%d copies", copies.Load())
 			}
+			s, _ := leader.Status()
+			if s.CopiesSent == 0 || (s.CopiesRepeated > 0) != (keep == 1) {
+				t.Errorf("the leader counts %d copies, %d of them repeated", s.CopiesSent, s.CopiesRepeated)
+			}
+			eventually(t, func() string { // it has caught up
+				for _, i := range leader.Overview(t.Context()).Nodes {
+					if i.Copies > 0 {
+						return fmt.Sprintf("%s is getting copy %d", i.ID, i.Copies)
+					}
+				}
+				return ""
+			})
 		})
 	}
 }

@@ -17,6 +17,8 @@ type transport struct {
 	*raft.NetworkTransport
 
 	now         func() moment
+	onCopy      func(id raft.ServerID)                           // a copy of the store is sent to the member
+	onEntries   func(id raft.ServerID)                           // the member has accepted entries
 	onHeartbeat func(term uint64, id raft.ServerID, sent moment) // the member has answered a heartbeat that was sent then
 	isWanted    func(term uint64, to raft.ServerID) bool         // this node leads in that term, and the member still belongs to the cluster
 	done        <-chan struct{}                                  // closed when this node is being closed
@@ -48,12 +50,15 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *r
 	err := t.NetworkTransport.AppendEntries(id, to, in, out)
 	if err != nil {
 		t.wait(next, in.Term, id)
+	} else if out.Success {
+		t.onEntries(id)
 	}
 	return err
 }
 
 // InstallSnapshot implements raft.Transport.
 func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, in *raft.InstallSnapshotRequest, out *raft.InstallSnapshotResponse, data io.Reader) error {
+	t.onCopy(id)
 	next := t.nextBeat(id)
 	err := t.NetworkTransport.InstallSnapshot(id, to, in, out, data)
 	if err != nil {

@@ -57,6 +57,7 @@ func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 					tr := &transport{
 						NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil)),
 						isWanted:         func(uint64, raft.ServerID) bool { return wanted.Load() }, done: done,
+						onCopy: func(raft.ServerID) {},
 					}
 					defer func() { _ = tr.Close() }()
 					result := make(chan error, 1)

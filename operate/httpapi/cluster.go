@@ -88,6 +88,8 @@ var (
 	indexJobsDesc = describe("cluster_index_jobs", "Jobs in the index of this node while it follows.")
 	indexLagDesc  = describe("cluster_index_lag_entries", "Entries that this node has applied and that are not in its index yet.")
 	clockDesc     = describe("cluster_clock_skew_seconds", "By how many seconds the clock of this node is ahead.")
+	copiesDesc    = describe("cluster_copies_total", "Copies of the store that this node has sent to other nodes.")
+	repeatedDesc  = describe("cluster_repeated_copies_total", "Copies for nodes that had not caught up.")
 	relayingDesc  = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
 	relayedDesc   = describe("cluster_proxied_connections_total", "Connections of clients that were passed on to the leader.")
 )
@@ -108,6 +110,8 @@ func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	s.gauge(indexJobsDesc, float64(c.IndexJobs))
 	s.gauge(indexLagDesc, float64(c.IndexLag))
 	s.gauge(clockDesc, c.ClockSkew.Seconds())
+	s.counter(copiesDesc, c.CopiesSent)
+	s.counter(repeatedDesc, c.CopiesRepeated)
 	s.gauge(relayingDesc, float64(c.Relaying))
 	s.counter(relayedDesc, c.Relayed)
 }

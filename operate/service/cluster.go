@@ -40,6 +40,7 @@ type ClusterNode struct {
 	Warm        bool    `json:"warm" doc:"the index of all jobs is in memory, so the node can serve as a leader at once"`
 	IndexLag    uint64  `json:"index_lag" doc:"applied entries that are not in its index yet"`
 	ClockSkew   float64 `json:"clock_skew_s" doc:"seconds by which its clock is ahead of the cluster's time"`
+	Copies      int     `json:"copies" doc:"copies of the store sent to it since it had last caught up"`
 }
 
 // ClusterNumbers are the numbers of the node for metrics.
@@ -55,6 +56,8 @@ type ClusterNumbers struct {
 	IndexJobs          int           // jobs in the index of a follower
 	IndexLag           uint64        // as in ClusterNode
 	ClockSkew          time.Duration // as in ClusterNode
+	CopiesSent         uint64        // copies of the store that this node has sent
+	CopiesRepeated     uint64        // of these, to nodes that had not caught up after the one before
 	DiskLow            bool
 	Elections          uint64 // won
 	Relayed            uint64 // connections passed on to the leader
