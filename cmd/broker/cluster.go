@@ -336,8 +336,8 @@ func (k *clusterNode) hooks() *service.Cluster {
 			}
 			return k.asMember(func(n *replica.Node) error { return n.Add(replica.Member{ID: m.ID, Address: m.Address}) })
 		},
-		Remove: func(ctx context.Context, id string) error {
-			return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id) })
+		Remove: func(ctx context.Context, id string, handsOver func() error) error {
+			return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id, handsOver) })
 		},
 		Successor: func(ctx context.Context, id string) (to string, err error) {
 			err = k.asMember(func(n *replica.Node) error {

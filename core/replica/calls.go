@@ -18,6 +18,7 @@ const (
 	opStatus = "status"
 	opYield  = "yield"
 	opGone   = "gone"
+	opRemove = "remove"
 )
 
 // request is one call.
@@ -25,7 +26,7 @@ type request struct {
 	Op      string `json:"op"`
 	Cluster string `json:"cluster,omitempty"` // found
 	List    string `json:"list,omitempty"`    // found
-	Member  Member `json:"member,omitzero"`   // admit
+	Member  Member `json:"member,omitzero"`   // admit, remove
 	Leader  string `json:"leader,omitempty"`  // gone
 	Term    uint64 `json:"term,omitempty"`    // yield: of the caller, which has given up its lease
 }
@@ -120,6 +121,8 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 		defer cancel()
 		f := n.checkLeader(ctx, r.Leader)
 		return &response{Findings: &f}, nil
+	case opRemove:
+		return &response{}, n.Remove(context.Background(), r.Member.ID, func() error { return errNotLeader })
 	case opStatus:
 		s := n.status()
 		return &response{Status: &s}, nil

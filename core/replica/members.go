@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -462,13 +463,12 @@ func (n *Node) Add(m Member) error {
 	return n.raft.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.Address), 0, callTimeout).Error()
 }
 
-// Remove removes a node from the cluster. It fails if the remaining voters could not continue without it.
-func (n *Node) Remove(ctx context.Context, id string) error {
+// Remove removes a node from the cluster. It fails if the remaining voters could not continue without it. If it is
+// this node, another one becomes the leader and removes it; handsOver is called before that, and its error refuses
+// the removal.
+func (n *Node) Remove(ctx context.Context, id string, handsOver func() error) error {
 	if !n.isRunning() || n.raft.State() != raft.Leader {
 		return errNotLeader
-	}
-	if id == n.o.ID {
-		return fmt.Errorf("node %s leads: hand the lead over first", id)
 	}
 	all := n.askOthers(ctx, statusWithin, nil)
 	left, alive, member, voter := 0, 0, false, false
@@ -490,5 +490,43 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 	case voter && alive <= left/2:
 		return fmt.Errorf("without node %s only %d of %d voters are reachable, and no majority", id, alive, left)
 	}
+	if id == n.o.ID {
+		return n.leave(ctx, handsOver)
+	}
 	return n.raft.RemoveServer(raft.ServerID(id), 0, callTimeout).Error()
 }
+
+// leave hands the lead over, and lets the next leader remove this node.
+func (n *Node) leave(ctx context.Context, handsOver func() error) error {
+	to, err := n.Successor(ctx, "")
+	if err == nil {
+		err = handsOver()
+	}
+	if err != nil {
+		return err
+	}
+	// From here on, the request is completed, even if its client's connection ends with the lead.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*callTimeout)
+	defer cancel()
+	if err := n.Transfer(ctx, to); err != nil {
+		return err
+	}
+	for {
+		err := errNoLeader
+		if m, there := find(n.Members(), n.LeaderID()); there && m.ID != n.o.ID {
+			_, err = n.call(ctx, m, &request{Op: opRemove, Member: n.self}, callTimeout)
+		}
+		var refused *callError
+		removed := errors.As(err, &refused) && refused.text == errNotMember.Error() // by an earlier call
+		if err == nil || removed {
+			return nil
+		}
+		n.sleep(leaveAgain)
+		if ctx.Err() != nil {
+			return fmt.Errorf("node %s no longer leads, and is a member still; try again: %w", n.o.ID, err)
+		}
+	}
+}
+
+// leaveAgain is between two requests of a node that wants to be removed.
+const leaveAgain = 50 * time.Millisecond

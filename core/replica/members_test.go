@@ -129,3 +129,38 @@ func TestNodeWithAStoreTakesTheMembersFromIt(t *testing.T) {
 		_ = n.Close() // the test has failed
 	}
 }
+
+// A leader that is removed hands the lead over, and the next leader removes it. Nothing is lost.
+func TestLeaderThatIsRemovedHandsOver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, lead, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	c.caughtUp()
+	refused := errors.New("it cannot be noted")
+	err := n.Remove(t.Context(), n.o.ID, func() error { return refused })
+	if !errors.Is(err, refused) || !n.IsLeader() {
+		t.Errorf("a removal that cannot be noted: %v", err)
+	}
+	noted := 0
+	if err := n.Remove(t.Context(), n.o.ID, func() error { noted++; return nil }); err != nil || noted != 1 {
+		t.Fatalf("noted %d times, %v", noted, err)
+	}
+	<-lead.Lost()
+	e.Abandon()
+	shutdown(t, e)
+	if err := <-n.Failed(); !errors.Is(err, ErrRemoved) {
+		t.Errorf("the removed node ends with %v", err)
+	}
+	c.stop(n.o.ID)
+	next, _, e := c.leader()
+	if members := next.Members(); len(members) != 2 || next == n {
+		t.Errorf("%s leads the members %v", next.o.ID, members)
+	}
+	if got := jobs(t, e); got != 10 {
+		t.Errorf("%d jobs", got)
+	}
+	submit(t, e, 10, 1, 10)
+	shutdown(t, e)
+}

@@ -47,8 +47,13 @@ func fakeCluster(changes *[]string, err error) *service.Cluster {
 				Role: "follower", DiskLow: true, Serving: true, Format: 2, Warm: true, IndexJobs: 7, IndexLag: 3,
 			}
 		},
-		Add:    func(id, address string) error { return note("add %s %s", id, address) },
-		Remove: func(_ context.Context, id string) error { return note("remove %s", id) },
+		Add: func(id, address string) error { return note("add %s %s", id, address) },
+		Remove: func(_ context.Context, id string, handsOver func() error) error {
+			if id == "n1" {
+				return errors.Join(handsOver(), note("remove %s", id))
+			}
+			return note("remove %s", id)
+		},
 		Successor: func(_ context.Context, id string) (string, error) {
 			return cmp.Or(id, "n3"), err
 		},

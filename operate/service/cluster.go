@@ -15,8 +15,8 @@ type Cluster struct {
 	Numbers  func() ClusterNumbers
 
 	Add       func(id, address string) error
-	Remove    func(ctx context.Context, id string) error
-	Successor func(ctx context.Context, id string) (string, error) // the node with that id if it can lead; empty: any node that can
+	Remove    func(ctx context.Context, id string, handsOver func() error) error // handsOver: before the leader goes
+	Successor func(ctx context.Context, id string) (string, error)               // the node if it can lead; empty: any
 	Transfer  func(ctx context.Context, to string) error
 }
 
@@ -94,7 +94,14 @@ func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change Clust
 	case ClusterAdd:
 		err = s.o.Cluster.Add(change.Node, change.Address)
 	case ClusterRemove:
-		err = s.o.Cluster.Remove(ctx, change.Node)
+		noted := false // the leader has no open store after it was removed
+		err = s.o.Cluster.Remove(ctx, change.Node, func() error {
+			noted = true
+			return s.noteClusterChange(ctx, caller, change)
+		})
+		if noted && err == nil {
+			return nil
+		}
 	case ClusterTransfer:
 		return s.transferLead(ctx, caller, change)
 	default:

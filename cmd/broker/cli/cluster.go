@@ -45,7 +45,8 @@ func clusterCommand() *cobra.Command {
 				}
 				return map[string]string{"id": id, "address": address}, nil
 			}),
-		clusterChange("remove ID", "remove a node", "Take a node out of the cluster. The leader cannot be removed: hand the lead over first.",
+		clusterChange("remove ID", "remove a node",
+			"Take a node out of the cluster. If it leads, it first hands the lead over.",
 			"cluster/remove", "the node is removed", byID),
 		clusterChange("transfer [ID]", "hand the lead over", "Hand the lead to a node; without ID to any. Clients are disconnected and connect again.",
 			"cluster/transfer", "the lead is handed over", byID),
