@@ -56,6 +56,11 @@ func (o *Outbox) Written() uint64 { return o.sent + uint64(len(o.buf)) }
 // Held is the number of replies that wait for a commit.
 func (o *Outbox) Held() int { return len(o.gates) - o.next }
 
+// Due reports whether the first held reply may be sent now that committed is durable.
+func (o *Outbox) Due(committed core.Commit) bool {
+	return o.next < len(o.gates) && o.gates[o.next].commit <= committed
+}
+
 // Sendable returns the first bytes, as far as they may be sent when committed is durable. They stay valid until the next write.
 // Call Sent with the number of bytes taken.
 func (o *Outbox) Sendable(committed core.Commit) []byte {

@@ -177,7 +177,9 @@ func (t *term) notifyFaktoryClients() {
 func (t *term) connections() map[string]service.Connections {
 	all := make(map[string]service.Connections)
 	for name, c := range t.server.Counts() {
-		all[name] = service.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused, Dismissed: c.Dismissed}
+		all[name] = service.Connections{
+			Open: c.Open, Accepted: c.Accepted, Refused: c.Refused, Dismissed: c.Dismissed, Late: c.Late,
+		}
 	}
 	for name, d := range t.denied {
 		c := all[name]

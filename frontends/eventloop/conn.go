@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"broker/core"
 	"broker/frontends"
 )
 
@@ -54,6 +55,7 @@ type conn struct {
 	allowance int
 
 	unsent        int  // bytes of pending output at the last measurement
+	listed        bool // on the loop's list of conns that hold replies
 	backpressured bool // the session and its input wait until less output is pending
 	paused        bool // the socket is not being read
 
@@ -286,6 +288,9 @@ func (c *conn) flush() {
 		c.refuseUncommitted()
 	}
 	p := c.out.Sendable(c.srv.broker.Committed())
+	if !c.listed && c.out.Held() > 0 {
+		c.listed, c.loop.held = true, append(c.loop.held, c)
+	}
 	if len(p) == 0 {
 		return
 	}
@@ -294,6 +299,18 @@ func (c *conn) flush() {
 	if err != nil {
 		c.drop()
 	}
+}
+
+// wakeLate makes up for a wake-up that did not come: a reply is held although its commit is durable. durable was the
+// newest durable commit one tick ago, so that a commit whose wake-ups are still on their way does not count. It
+// reports whether the conn holds replies.
+func (c *conn) wakeLate(durable core.Commit) (holds bool) {
+	if c.phase == serving && !c.marked.Load() && c.out.Due(durable) {
+		c.group.late.Add(1)
+		c.Wake()
+	}
+	c.listed = c.phase != gone && c.out.Held() > 0
+	return c.listed
 }
 
 // refuseUncommitted replaces replies whose commit will never be durable.

@@ -90,6 +90,31 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 	})
 }
 
+// A reply that is held is sent by the ticker if nothing wakes its connection after the commit. This counts as a fault;
+// a wake-up that came does not.
+func TestAMissedWakeUpCostsAReplyTwoTicks(t *testing.T) {
+	t.Parallel()
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("hold 1 first\n")
+		eventually(t, "session", func() bool { return f.toy.opened.Load() == 1 })
+		f.broker.committed.Store(1)
+		f.toy.wakeAll()
+		c.want("first")
+		ticks := f.toy.ticks.Load()
+		c.send("hold 2 second\necho third\n")
+		eventually(t, "three ticks", func() bool { return f.toy.ticks.Load() >= ticks+3 })
+		if n := f.Counts()["toy"].Late; n != 0 {
+			t.Fatalf("%d replies are counted as late before their commit", n)
+		}
+		f.broker.committed.Store(2)
+		c.want("second", "third")
+		if n := f.Counts()["toy"].Late; n != 1 {
+			t.Errorf("%d replies are counted as late", n)
+		}
+	})
+}
+
 func TestHeldRepliesAreRefusedWhenTheStoreFails(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {

@@ -1,8 +1,11 @@
 package eventloop
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"broker/core"
 )
 
 // scratchBytes is the size of a loop's space for joining messages that are split over two reads.
@@ -30,6 +33,7 @@ type loop struct {
 	conns   map[*conn]struct{}
 	closing map[*conn]struct{} // half-closed, leaving or lingering
 	unread  map[*conn]struct{} // paused; their peers are polled
+	held    []*conn            // that have held replies since the last tick
 	scratch []byte
 
 	loginDue map[*conn]struct{} // their clients must log in
@@ -179,6 +183,12 @@ func (l *loop) watchPeers() {
 	for c := range l.unread {
 		c.watchPeer()
 	}
+}
+
+// wakeLate wakes the conns whose replies are held although durable, the newest durable commit one tick ago, covers
+// them.
+func (l *loop) wakeLate(durable core.Commit) {
+	l.held = slices.DeleteFunc(l.held, func(c *conn) bool { return !c.wakeLate(durable) })
 }
 
 // stopSessions closes the sessions of all conns; their output is still sent.

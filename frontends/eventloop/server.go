@@ -67,6 +67,7 @@ type group struct {
 	accepted  atomic.Uint64
 	refused   atomic.Uint64
 	dismissed atomic.Uint64
+	late      atomic.Uint64
 }
 
 // Server owns the listening sockets, the loops and all connections.
@@ -179,6 +180,7 @@ type Count struct {
 	Open              int
 	Accepted, Refused uint64
 	Dismissed         uint64 // because the client had no right: see frontends.Admitter
+	Late              uint64 // replies that the ticker sent because nobody had woken their connection
 }
 
 // Counts reports connections by the name of the front-end. It may be called from any goroutine after Serve.
@@ -187,7 +189,7 @@ func (s *Server) Counts() map[string]Count {
 	for name, g := range s.groups {
 		counts[name] = Count{
 			Open: int(g.open.Load()), Accepted: g.accepted.Load(), Refused: g.refused.Load(),
-			Dismissed: g.dismissed.Load(),
+			Dismissed: g.dismissed.Load(), Late: g.late.Load(),
 		}
 	}
 	return counts
@@ -289,6 +291,7 @@ func (s *Server) runTicker() {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
 	nextTick := time.Now().Add(tickEvery)
+	durable := s.broker.Committed()
 	for {
 		select {
 		case <-s.running.Done():
@@ -300,7 +303,10 @@ func (s *Server) runTicker() {
 		if !now.Before(nextTick) {
 			nextTick = now.Add(tickEvery)
 			s.tick()
+			before := durable
+			durable = s.broker.Committed()
 			s.eachLoop(func(l *loop) {
+				l.wakeLate(before)
 				l.checkTimeouts(now)
 				l.checkLogins(now)
 				l.watchPeers()

@@ -9,7 +9,9 @@ package harness
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,12 +169,30 @@ func Prepare(t testing.TB, o Options) *Broker {
 			return
 		}
 		ended := b.Exited()
+		if !ended {
+			b.checkPunctual()
+		}
 		b.Process.Kill()
 		if t.Failed() {
 			t.Logf("log of the broker (exited before the test: %v):\n%s", ended, b.Output())
 		}
 	})
 	return b
+}
+
+// lateReplies matches a count of replies that left late because nothing had woken their connection.
+var lateReplies = regexp.MustCompile(`(?m)^broker_late_replies_total\S* [^0].*`)
+
+// checkPunctual fails the test if the broker forgot to wake a connection whose reply was durable. A broker whose
+// metrics the test may not read, because of their port or their rights, is not asked.
+func (b *Broker) checkPunctual() {
+	status, metrics, err := b.Get("/metrics")
+	if err != nil || status != http.StatusOK {
+		return
+	}
+	for _, late := range lateReplies.FindAllString(metrics, -1) {
+		b.t.Errorf("a reply waited although its commit was durable: %s", late)
+	}
 }
 
 // Crash kills the broker with SIGKILL.

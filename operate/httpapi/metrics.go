@@ -69,6 +69,8 @@ var (
 	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
 	dismissedDesc = describe("dismissed_connections_total",
 		"Connections closed because their client had no right and sent too much or did not log in.", "protocol")
+	lateDesc = describe("late_replies_total",
+		"Replies that were held for a commit and left late, because nothing had woken their connection.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
 	damagedDesc   = describe("damaged_jobs_total", "Jobs that the store could not read.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
@@ -177,6 +179,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		s.counter(refusedDesc, c.Refused, protocol)
 		s.counter(deniedDesc, c.Denied, protocol)
 		s.counter(dismissedDesc, c.Dismissed, protocol)
+		s.counter(lateDesc, c.Late, protocol)
 	}
 	if b.Syncs != nil {
 		if l := b.Syncs(); l.Count > 0 {

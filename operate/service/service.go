@@ -59,6 +59,7 @@ type Connections struct {
 	Refused   uint64 `json:"refused" doc:"closed because of the connection limit"`
 	Denied    uint64 `json:"denied" doc:"rejected by the allow-list"`
 	Dismissed uint64 `json:"dismissed" doc:"closed because the client had no right and sent too much or did not log in"`
+	Late      uint64 `json:"-"` // replies that left late: nothing had woken their connection
 }
 
 // FaktoryWorker is a connected Faktory worker process.
