@@ -399,6 +399,13 @@ type InspectQueue struct {
 	Queue string
 }
 
+// LastCommit asks which commit makes everything durable that has been decided so far. It changes nothing, and a commit
+// is made only if there is something to store. Reply: Accepted with Commit; zero if everything is durable.
+type LastCommit struct {
+	reading
+	Tag uint64
+}
+
 // ReadStats requests the counters. Reply: Counted.
 type ReadStats struct {
 	reading
@@ -493,6 +500,7 @@ func (o *ListJobs) TagOf() uint64        { return o.Tag }
 func (o *ListQueues) TagOf() uint64      { return o.Tag }
 func (o *ListQueueValues) TagOf() uint64 { return o.Tag }
 func (o *InspectQueue) TagOf() uint64    { return o.Tag }
+func (o *LastCommit) TagOf() uint64      { return o.Tag }
 func (o *ReadStats) TagOf() uint64       { return o.Tag }
 func (o *ReadMeta) TagOf() uint64        { return o.Tag }
 func (o *WriteMeta) TagOf() uint64       { return o.Tag }

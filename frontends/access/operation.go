@@ -49,7 +49,7 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	case *core.Rerun:
 		return c.mayJob(b, p, &op.Ref, Produce)
 	case *core.SendData, *core.Release, *core.Sleep, *core.CancelLease, *core.CancelWaits, *core.NameClient,
-		*core.ReadMeta, *core.WriteMeta:
+		*core.ReadMeta, *core.WriteMeta, *core.LastCommit:
 		return true // concerns only the client's own jobs, or the front-end itself
 	case *core.HoldQueue: // it only keeps a queue name, which takes memory, and reveals nothing
 		return op.Free || p.May(Produce, op.Queue) || p.May(Consume, op.Queue) || p.May(Read, op.Queue)

@@ -291,9 +291,9 @@ func (q *request) createLocked(c *client.Client, in *createQueueInput, fifo bool
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
-		// Its creation, or its last change, may not be durable yet. Writing no documents waits for all changes before it; a
-		// commit of another request would not wake this one.
-		return client.Latest(c.AskAll(&core.WriteDocuments{Tag: 1})), nil
+		// Its creation, or its last change, may not be durable yet. A commit of another request would not wake this
+		// one.
+		return client.Latest(c.AskAll(&core.LastCommit{Tag: 1})), nil
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
 		return 0, err

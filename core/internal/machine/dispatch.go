@@ -127,6 +127,8 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.listQueueValues(c, op)
 	case *core.InspectQueue:
 		m.inspectQueue(c, op)
+	case *core.LastCommit:
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.lastCommit()})
 	case *core.ReadStats:
 		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
 	case *core.ReadMeta:

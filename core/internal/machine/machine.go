@@ -294,6 +294,14 @@ func (m *Machine) Changed() bool {
 	return m.table.HasChanges() || m.batches.HasChanges() || m.schedules.HasChanges() || m.limits.HasRates()
 }
 
+// lastCommit is the commit on which everything depends that is not durable yet; zero: there is nothing.
+func (m *Machine) lastCommit() core.Commit {
+	if m.Changed() || m.Awaited() {
+		return m.table.Promise()
+	}
+	return m.table.Pending(m.table.Open - 1)
+}
+
 // Changes is the approximate number of changes in the open batch.
 func (m *Machine) Changes() int { return m.table.Changes() }
 

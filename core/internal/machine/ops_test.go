@@ -195,6 +195,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.WriteMeta{Tag: tag, Entries: r.meta()}
 	case "read-mark":
 		op = &core.ReadMeta{Tag: tag, Name: c.Word(2)}
+	case "last-commit":
+		op = &core.LastCommit{Tag: tag}
 	case "read-stats":
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun", "resubmit", "annotate", "log":

@@ -13,7 +13,7 @@ const metaName = "sim/entry"
 func (w *world) read() error {
 	c, tag := w.anyClient(), w.newTag()
 	var op core.Op
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(11) {
 	case 0:
 		op = &core.ListJobs{Tag: tag, State: core.States[w.rng.IntN(len(core.States))], Limit: 1 + w.rng.IntN(20)}
 	case 1:
@@ -32,6 +32,8 @@ func (w *world) read() error {
 		op = &core.WriteMeta{Tag: tag, Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
 	case 7:
 		op = &core.ListLimits{Tag: tag}
+	case 9:
+		op = &core.LastCommit{Tag: tag}
 	case 8:
 		op = &core.ListPolicies{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2))}
 	}
@@ -42,5 +44,10 @@ func (w *world) read() error {
 		return nil
 	}
 	w.note("client %d asks %T", c.id, op)
-	return w.do(c, op, tag, nil)
+	before, last := w.newest, core.Commit(0)
+	err := w.do(c, op, tag, func(r core.Reply) { last = r.Commit })
+	if _, asks := op.(*core.LastCommit); asks && err == nil && last < before && before > w.engine.Committed() {
+		err = fmt.Errorf("commit %d makes everything durable, but an earlier reply waits for commit %d", last, before)
+	}
+	return err
 }

@@ -43,6 +43,7 @@ type world struct {
 	compared  int          // how often the shadow was compared with a fresh start
 
 	announced core.Commit // the newest commit when the engine was last running
+	newest    core.Commit // the newest commit of a reply since then
 }
 
 // client is one connection.
@@ -104,7 +105,7 @@ func (w *world) open() error {
 		w.clk.set(ahead)
 	}
 	w.engine, w.clients, w.sealing, w.durable, w.shadow = e, nil, nil, nil, nil
-	w.refusing = false
+	w.refusing, w.newest = false, 0
 	w.observer = e.Open(core.ClientOptions{Wake: func() {}})
 	w.listen()
 	for range 6 {
@@ -246,6 +247,7 @@ func (w *world) look(seq uint64) *core.JobInfo {
 // do runs one operation with a tag, and handles all replies for every client that listens. The immediate reply is passed to seen.
 func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) error {
 	for _, r := range w.engine.Do(c.id, []core.Op{op}, nil) {
+		w.newest = max(w.newest, r.Commit)
 		if r.Tag == tag {
 			w.checkReply(op, &r)
 		} else {
