@@ -49,9 +49,14 @@ type Broker interface {
 }
 
 // DoOnce applies ops for a client that exists only during this call, and returns the immediate replies. It is for work
-// without a connection.
+// without a connection, and for decisions that reveal nothing. The replies have no commit: nobody would be woken for
+// it. Whoever answers with what may not be durable yet asks as the client that waits for the answer.
 func DoOnce(b Broker, p Protocol, ops ...Op) []Reply {
 	client := b.Open(ClientOptions{Protocol: p, Wake: func() {}})
 	defer b.Close(client)
-	return b.Do(client, ops, nil)
+	replies := b.Do(client, ops, nil)
+	for i := range replies {
+		replies[i].Commit = 0
+	}
+	return replies
 }

@@ -41,7 +41,8 @@ func (l *lookups) reset() {
 	*l = lookups{jobs: l.jobs[:0], batches: l.batches[:0]}
 }
 
-// queueOf returns the queue that a job is in.
+// queueOf returns the queue that a job is in. Nothing waits for the commit of what it reads: a refusal promises
+// nothing, and an operation that is allowed is answered by the core, also if there is no such job.
 func (c *client) queueOf(b core.Broker, ref *core.Ref) (queue string, found bool) {
 	for _, reply := range core.DoOnce(b, core.Internal, &core.Inspect{Ref: *ref, Brief: true}) {
 		if reply.Kind == core.Inspected {

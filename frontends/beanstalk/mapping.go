@@ -173,7 +173,9 @@ func answerKickJob(_ *session, b []byte, _ *pending, _ *core.Reply) ([]byte, boo
 	return append(b, kicked...), true
 }
 
-// answerReserveJob reads the job that the connection now holds, without a check of the principal's rights.
+// answerReserveJob reads the job that the connection now holds, without a check of the principal's rights. It asks as
+// a client of its own, because the replies of the session's client are being answered. The answer waits for the commit
+// of the lease, which covers the job as it was leased. Only a change of the job since then is not covered.
 func answerReserveJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
 		if job.Kind == core.Inspected && job.Info.Job != nil {

@@ -200,11 +200,11 @@ const maxAncestors = 100
 // it.
 func (s *session) rememberClosing(namespace string, ref core.Ref) {
 	f := s.front
-	r := f.whole(ref)
+	r := s.whole(ref)
 	for n := 0; r != nil && n <= maxAncestors; n++ {
 		j := closingJob{raw: f.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), queue: r.Info.Queue}
 		name := namespace + ":" + r.Job.Identity()
-		if r = f.whole(core.Ref{Seq: r.Job.Parent}); r != nil {
+		if r = s.whole(core.Ref{Seq: r.Job.Parent}); r != nil {
 			j.parent = namespace + ":" + r.Job.Identity()
 		}
 		f.mu.Lock()
@@ -231,8 +231,8 @@ func get(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // activeJob returns a job that was popped and is not closed; nil: none.
 func (s *session) activeJob(k key) (raw []byte, commit core.Commit) {
-	if known := s.inspect(k.name); known != nil && isActive(known.Info) { // with the session's client, which is woken at the commit
-		r := s.front.whole(core.Ref{Seq: known.Seq})
+	if known := s.inspect(k.name); known != nil && isActive(known.Info) {
+		r := s.whole(core.Ref{Seq: known.Seq})
 		if r == nil || !s.mayHave(r.Info.Queue) {
 			return nil, 0
 		}
@@ -254,16 +254,15 @@ func (s *session) mayHave(queue string) bool {
 }
 
 // whole returns a job with its body, without a check of rights; nil if it does not exist.
-func (f *Frontend) whole(ref core.Ref) *core.Reply {
+func (s *session) whole(ref core.Ref) *core.Reply {
 	if ref == (core.Ref{}) {
 		return nil
 	}
-	for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Conveyor, &core.Inspect{Tag: 1, Ref: ref}) {
-		if r.Kind == core.Inspected && r.Job != nil {
-			return &r
-		}
+	r := *s.unguarded(&core.Inspect{Tag: 1, Ref: ref})
+	if r.Kind != core.Inspected || r.Job == nil {
+		return nil
 	}
-	return nil
+	return &r
 }
 
 // isActive reports whether a job runs, or has run and waits for its children.

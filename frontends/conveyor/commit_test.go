@@ -45,3 +45,49 @@ func TestALoginKeepsTheRepliesThatWait(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// That there is nothing is also an answer: it waits until the removal is durable.
+func TestThatAJobIsGoneWaitsForItsCommit(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, plain, frontendtest.NeverCommits)
+	flush := s.Broker.(interface{ Flush() }).Flush
+	worker := dial(t, s, "worker")
+	for _, words := range [][]string{
+		{"LPUSH", "conv:queue:q", jobIn(1, "q", "x").encode()},
+		{"BRPOP", "conv:queue:q", "0"},
+		{"SADD", "conv:worker:active:w", idOf(1)},
+	} {
+		worker.SendBytes(encodeCommand(words...))
+		flush()
+		worker.next()
+	}
+	worker.SendBytes(encodeCommand("SREM", "conv:jobs:active", idOf(1)))
+	worker.SendBytes(encodeCommand("DEL", "conv:job:"+idOf(1)))
+	asked := []struct {
+		client
+		words []string
+		want  string
+	}{
+		{words: []string{"GET", "conv:job:" + idOf(1)}, want: "nil"},
+		{words: []string{"SPOP", "conv:worker:active:w"}, want: "nil"},
+		{words: []string{"SMEMBERS", "conv:jobs:active"}, want: ""},
+		{words: []string{"SCARD", "conv:job:" + idOf(1) + ":active"}, want: "0"},
+		{words: []string{"SCARD", "conv:jobs:active"}, want: "0"},
+		{words: []string{"ZREM", "conv:scheduled", jobIn(1, "q", "x").encode()}, want: "0"},
+		{words: []string{"LRANGE", "conv:failed", "0", "-1"}, want: ""},
+	}
+	for i := range asked {
+		a := &asked[i]
+		a.client = dial(t, s, a.words[0])
+		a.SendBytes(encodeCommand(a.words...))
+		if got := a.Unheld(); len(got) > 0 {
+			t.Errorf("%q is answered with %q before its commit", a.words, got)
+		}
+	}
+	flush()
+	for _, a := range asked {
+		if got := a.next(); got != a.want {
+			t.Errorf("%q is answered with %q, want %q", a.words, got, a.want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ type session struct {
 	tag     uint64 // of the last lease
 	waiting *pop   // the BRPOP that waits for its reply; nil: none
 	replies []core.Reply
+	asked   core.Commit // the newest one of the replies from which the command makes its answer
 
 	pipelines map[string]uint32 // jobs whose failure or restart has begun, by uuid, with the epochs of their leases
 	popped    map[string]bool   // jobs that SPOP has returned
@@ -53,8 +54,9 @@ func (s *session) serve(args []string) (more bool) {
 		s.reply(redcon.AppendError(nil, refusal), 0)
 		return true
 	}
+	s.asked = 0
 	b, commit := c.Run(s, nil, args)
-	s.reply(b, commit)
+	s.reply(b, max(commit, s.asked))
 	return s.waiting == nil
 }
 
@@ -71,11 +73,21 @@ func (s *session) hasRole(roles []access.Role) bool {
 	return false
 }
 
-// ask runs an operation that is answered at once.
-func (s *session) ask(op core.Op) *core.Reply {
-	s.replies = s.front.broker.Do(s.Client, []core.Op{op}, s.replies[:0])
+// ask runs an operation that is answered at once. The answer of the command waits for the commit of the reply, also if
+// it says that there is nothing.
+func (s *session) ask(op core.Op) *core.Reply { return s.askOf(s.front.broker, op) }
+
+// unguarded is ask for what the front-end needs for its own work, whatever the rights of the principal. It asks as the
+// session's client too: that is the client which the commit wakes.
+func (s *session) unguarded(op core.Op) *core.Reply {
+	return s.askOf(access.Unguarded(s.front.broker), op)
+}
+
+func (s *session) askOf(b core.Broker, op core.Op) *core.Reply {
+	s.replies = b.Do(s.Client, []core.Op{op}, s.replies[:0])
 	for i := range s.replies {
 		if r := &s.replies[i]; r.Tag == op.TagOf() {
+			s.asked = max(s.asked, r.Commit)
 			return r
 		}
 	}

@@ -69,7 +69,7 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if k.kind != keyWorkerJobs {
 		return refuseKey(b, args[1])
 	}
-	for _, i := range s.front.jobsOf(k.name) {
+	for _, i := range s.jobsOf(k.name) {
 		if i.Job == nil || s.popped[i.Job.Identity()] || !access.AllowedFor(s.front.broker, s.Client, access.Consume, i.Queue) {
 			continue
 		}
@@ -86,14 +86,12 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // jobsOf returns the first thousand jobs that a worker holds. A page may be short: if a connection also has the worker's name, the core
 // searches all leases.
-func (f *Frontend) jobsOf(worker string) (jobs []core.JobInfo) {
+func (s *session) jobsOf(worker string) (jobs []core.JobInfo) {
 	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
 	for {
 		next := ""
-		for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Internal, op) {
-			if r.Kind == core.Listed {
-				jobs, next = append(jobs, r.Jobs...), r.NextCursor
-			}
+		if r := s.unguarded(op); r.Kind == core.Listed {
+			jobs, next = append(jobs, r.Jobs...), r.NextCursor
 		}
 		if op.Cursor, op.Limit = next, maxRange-len(jobs); next == "" || op.Limit <= 0 {
 			return jobs
@@ -104,7 +102,7 @@ func (f *Frontend) jobsOf(worker string) (jobs []core.JobInfo) {
 // extendLeases extends the leases of a worker that has checked in.
 func (s *session) extendLeases(worker string) {
 	until := s.front.broker.Now().Add(leaseFor)
-	for _, i := range s.front.jobsOf(worker) {
+	for _, i := range s.jobsOf(worker) {
 		s.ask(&core.Report{
 			Tag: 1, Ref: core.Ref{Seq: i.Seq}, If: core.Condition{Worker: worker}, Authority: core.ByLeased, Heartbeat: true, ExtendUntil: until,
 		})

@@ -39,6 +39,7 @@ type report struct {
 	queues   int
 	enqueued int64
 	inQueues sets // counts of the namespace, if there is one
+	commit   core.Commit
 }
 
 // sets holds the sizes of the sorted sets of the reference server.
@@ -57,10 +58,16 @@ func (f *Frontend) newReport() *report {
 
 // step implements task.
 func (t *report) step(s *session) bool {
-	if !t.addPage(s.ask, s.nextTag()) {
+	ask := func(op core.Op) core.Reply {
+		r := s.ask(op)
+		t.commit = max(t.commit, r.Commit)
+		return r
+	}
+	if !t.addPage(ask, s.nextTag()) {
 		return false
 	}
-	s.bulk(t.finish(s.ask(&core.ReadStats{Tag: s.nextTag()}).Stats), 0)
+	stats := ask(&core.ReadStats{Tag: s.nextTag()}).Stats
+	s.bulk(t.finish(stats), t.commit)
 	return true
 }
 

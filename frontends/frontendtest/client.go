@@ -97,6 +97,12 @@ func (c *Client) Rest() []byte {
 	return p
 }
 
+// Unheld returns the unread bytes that have been sent without waiting for a commit.
+func (c *Client) Unheld() []byte {
+	c.stage.turn()
+	return c.received
+}
+
 // WantSilence settles the stage and fails the test if there are unread bytes.
 func (c *Client) WantSilence() {
 	c.stage.t.Helper()
