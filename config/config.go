@@ -3,7 +3,7 @@ package config
 import "time"
 
 // Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in docs/settings.md;
-// the unit tag is the unit of a number without one, where the type is a duration; guards:"access" marks the settings that
+// the unit tag is the unit of a number without one, where the type is a duration; marks the settings that
 // control access, which a reload changes together or not at all.
 type Config struct {
 	Data                string        `toml:"data" doc:"folder of the store"`
@@ -58,15 +58,15 @@ type Log struct {
 
 // HTTP is the port of the console, the API, health checks and metrics.
 type HTTP struct {
-	Listen      string   `toml:"listen" doc:"host:port, unix:/path, or off; an address that other hosts can reach requires a password or tls_client_ca" guards:"access"`
-	Allow       []string `toml:"allow" doc:"addresses and networks whose clients may connect; empty: all" guards:"access"`
-	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only" guards:"access"`
-	TLSKey      string   `toml:"tls_key" doc:"private key in PEM" guards:"access"`
-	TLSClientCA string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them" guards:"access"`
+	Listen      string   `toml:"listen" doc:"host:port, unix:/path, or off; an address that other hosts can reach requires a password or tls_client_ca"`
+	Allow       []string `toml:"allow" doc:"addresses and networks whose clients may connect; empty: all"`
+	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
+	TLSKey      string   `toml:"tls_key" doc:"private key in PEM"`
+	TLSClientCA string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
 	MaxBody     Size     `toml:"max_body" doc:"largest request with jobs or results"`
-	Principal   string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they are refused" guards:"access"`
-	Profiling   bool     `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/" guards:"access"`
-	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file" guards:"access"`
+	Principal   string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they are refused"`
+	Profiling   bool     `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/"`
+	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file"`
 }
 
 // HTTPLocked reports that HTTP admits no clients, because Faktory clients need a password but no setting protects HTTP. HTTP
@@ -78,15 +78,15 @@ func (c *Config) HTTPLocked() bool {
 
 // Protocol holds the settings that all protocol front-ends have in common.
 type Protocol struct {
-	Listen         string   `toml:"listen" doc:"host:port or unix:/path, or several separated by commas, or off" guards:"access"`
-	Namespace      string   `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols" guards:"access"`
+	Listen         string   `toml:"listen" doc:"host:port or unix:/path, or several separated by commas, or off"`
+	Namespace      string   `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols"`
 	MaxBody        Size     `toml:"max_body" doc:"largest job body that clients may send"`
 	MaxConnections int      `toml:"max_connections" doc:"limit of open connections; 0: no limit"`
-	Principal      string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they have no rights" guards:"access"`
-	Allow          []string `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may" guards:"access"`
-	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only" guards:"access"`
-	TLSKey         string   `toml:"tls_key" doc:"private key in PEM" guards:"access"`
-	TLSClientCA    string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them" guards:"access"`
+	Principal      string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they have no rights"`
+	Allow          []string `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may"`
+	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
+	TLSKey         string   `toml:"tls_key" doc:"private key in PEM"`
+	TLSClientCA    string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
 }
 
 // Workq is the Workq port.
@@ -101,27 +101,27 @@ type Gearman struct {
 	HandlePrefix  string `toml:"handle_prefix" doc:"prefix of job handles; empty: H: and the host name"`
 	WorkerWakeup  int    `toml:"worker_wakeup" doc:"sleeping workers to wake for a job: 0: one per waiting job; -1: all; N: at most N"`
 	Exceptions    bool   `toml:"exceptions" doc:"send exceptions also to clients that did not request them"`
-	AllowShutdown bool   `toml:"allow_shutdown" doc:"any client may stop the broker with the text command shutdown" guards:"access"`
+	AllowShutdown bool   `toml:"allow_shutdown" doc:"any client may stop the broker with the text command shutdown"`
 }
 
 // Faktory is the Faktory port.
 type Faktory struct {
 	Protocol
-	Password string `toml:"password" doc:"password for Faktory clients; a value that starts with a slash names a file; also read from FAKTORY_PASSWORD; HTTP is closed until http.password, http.tls_client_ca or principals are set too" guards:"access"`
-	Flush    string `toml:"flush" doc:"jobs that FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off" guards:"access"`
+	Password string `toml:"password" doc:"password for Faktory clients; a value that starts with a slash names a file; also read from FAKTORY_PASSWORD; HTTP is closed until http.password, http.tls_client_ca or principals are set too"`
+	Flush    string `toml:"flush" doc:"jobs that FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off"`
 }
 
 // Qless is the port for Qless clients. To them it looks like a Redis server.
 type Qless struct {
 	Protocol
-	Password   string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file" guards:"access"`
-	AllowFlush bool   `toml:"allow_flush" doc:"any client may remove all Qless data and jobs with FLUSHDB; for tests" guards:"access"`
+	Password   string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file"`
+	AllowFlush bool   `toml:"allow_flush" doc:"any client may remove all Qless data and jobs with FLUSHDB; for tests"`
 }
 
 // Conveyor is the port for Conveyor clients. To them it looks like a Redis server.
 type Conveyor struct {
 	Protocol
-	Password string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file" guards:"access"`
+	Password string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file"`
 }
 
 // Beanstalk is the port for clients of beanstalkd.

@@ -14,8 +14,6 @@ type Setting struct {
 	Path string // with dots, as in the file
 	Doc  string
 
-	GuardsAccess bool // it controls access, or is needed for that
-
 	value reflect.Value
 	unit  string
 }
@@ -36,7 +34,7 @@ func leaves(prefix string, v reflect.Value) []Setting {
 		case value.Kind() == reflect.Slice && value.Type() != listType, value.Kind() == reflect.Map:
 		default:
 			all = append(all, Setting{
-				Path: path, Doc: field.Tag.Get("doc"), value: value, unit: field.Tag.Get("unit"), GuardsAccess: field.Tag.Get("guards") == "access",
+				Path: path, Doc: field.Tag.Get("doc"), value: value, unit: field.Tag.Get("unit"),
 			})
 		}
 	}

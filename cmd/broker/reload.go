@@ -34,8 +34,8 @@ func (p *process) forbidReloads() {
 // errNotServing is the answer to a reload before or after clients are served.
 var errNotServing = errors.New("reload waits until clients are served")
 
-// reload reads the settings and the certificates again and applies what can change while clients are served. If the settings
-// are invalid, or if the access settings cannot all change now, no setting changes.
+// reload reads the settings and the certificates again and applies them. If a setting is invalid, or has changed and
+// needs a restart, no setting changes.
 func (p *process) reload() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
@@ -63,25 +63,25 @@ func (p *process) readAgain() (config.Config, error) {
 	}
 	fresh, err := p.reread()
 	if err == nil {
-		err = p.checkAccess(&fresh)
+		err = p.checkReloadable(&fresh)
 	}
 	return fresh, err
 }
 
-// accessError names access settings that cannot change at run time.
-type accessError struct{ settings []string }
+// restartError names settings that cannot change at run time.
+type restartError struct{ settings []string }
 
-func (e *accessError) Error() string {
-	return "settings that guard access need a restart, nothing was changed: " + strings.Join(e.settings, ", ")
+func (e *restartError) Error() string {
+	return "settings need a restart, nothing was changed: " + strings.Join(e.settings, ", ")
 }
 
-// checkAccess refuses a reload if only a part of the new access rules could apply before a restart. Examples: a password
-// replaces principals, or a new address comes with new principals. It also refuses to remove the last principal, because then
-// every client may do everything. A file that is read while it is being written may look like that.
-func (p *process) checkAccess(fresh *config.Config) error {
+// checkReloadable refuses a reload if only a part of the changed settings could apply before a restart. Examples: a
+// password replaces principals, or a new address comes with new principals. It also refuses to remove the last principal,
+// because then every client may do everything. A file that is read while it is being written may look like that.
+func (p *process) checkReloadable(fresh *config.Config) error {
 	var later []string
 	for _, s := range fresh.Changed(&p.config) {
-		if s.GuardsAccess && !p.reloadable(s.Path, fresh) {
+		if !p.reloadable(s.Path, fresh) {
 			later = append(later, s.Path)
 		}
 	}
@@ -91,7 +91,7 @@ func (p *process) checkAccess(fresh *config.Config) error {
 	if later == nil {
 		return nil
 	}
-	return &accessError{later}
+	return &restartError{later}
 }
 
 // readSettings reads all sources and checks what package config cannot check.
@@ -119,8 +119,9 @@ func readSettings(sources config.Sources) (config.Config, error) {
 
 // logProblems writes a line for each problem.
 func (p *process) logProblems(err error) {
-	if refused := (*accessError)(nil); errors.As(err, &refused) {
-		p.log.Error().Strs("settings", refused.settings).Msg("reload refused: settings that guard access need a restart, keeping the old settings")
+	if refused := (*restartError)(nil); errors.As(err, &refused) {
+		p.log.Error().Strs("settings", refused.settings).
+			Msg("reload refused: settings need a restart, keeping the old settings")
 		return
 	}
 	problems := []error{err}
@@ -133,13 +134,9 @@ func (p *process) logProblems(err error) {
 	p.log.Error().Msg("reload failed, keeping the old settings")
 }
 
-// apply applies the changed settings as far as possible, and logs which of them need a restart.
+// apply applies the changed settings, which checkReloadable has passed.
 func (p *process) apply(fresh *config.Config) {
 	for _, s := range fresh.Changed(&p.config) {
-		if !p.reloadable(s.Path, fresh) {
-			p.log.Warn().Str("setting", s.Path).Msg("setting changed, takes effect after a restart")
-			continue
-		}
 		s.CopyTo(&p.config)
 		p.log.Info().Str("setting", s.Path).Msg("setting changed")
 	}

@@ -54,13 +54,15 @@ func TestReloadNeverWidensAccess(t *testing.T) {
 			`"settings":["http.tls_cert","http.tls_key","http.tls_client_ca","principal"]`,
 		},
 		{"profiles", httpAt("profiling = true\n") + shop, `"settings":["http.profiling"]`},
+		{"a data folder", fmt.Sprintf("data = %q\n", t.TempDir()) + before, `"settings":["data"]`},
+		{"a default lease", "default_lease = \"2h\"\n" + before, `"settings":["default_lease"]`},
 		{"a password of Faktory", "[faktory]\npassword = \"p\"\n" + before, `"settings":["faktory.password"]`},
 	} {
 		at := len(p.output.String())
 		write(c.settings + "[log]\nlevel = \"debug\"\n[throttles.q]\nconcurrency = 1\n")
 		p.signal(syscall.SIGHUP)
 		eventually(t, c.name+": the end of the reload", func() bool {
-			return strings.Contains(p.output.String()[at:], `reload refused: settings that guard access need a restart`) ||
+			return strings.Contains(p.output.String()[at:], `reload refused: settings need a restart`) ||
 				strings.Contains(p.output.String()[at:], "settings reloaded")
 		})
 		said := p.output.String()[at:]

@@ -81,7 +81,7 @@ func reloadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "reload the settings of the broker",
-		Long:  "Reload the settings of the broker, like SIGHUP. The log lists the changed settings, and the settings that need a restart.",
+		Long:  "Reload the settings of the broker, like SIGHUP. The log lists the changed settings. If a changed setting needs a restart, the reload is refused and nothing changes.",
 		Args:  noArgs,
 	}
 	conn := addConnection(cmd)
