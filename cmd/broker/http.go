@@ -65,7 +65,8 @@ func (p *process) serveHTTP() {
 	}
 	pages, err := console.New(console.Options{
 		Cluster: cluster, Ports: ports,
-		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
+		Service: p.api.Service, Version: buildVersion(), Status: httpapi.Status,
+		Authenticate: p.api.Caller, Admit: p.api.Admit, Check: p.api.CheckSecret,
 		API: p.api.Document,
 		Now: func() time.Time { return p.clock().Now().Time() },
 		Failed: func(page string, err error) {

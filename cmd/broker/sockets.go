@@ -7,7 +7,7 @@ import "syscall"
 const reservedFiles = 1200
 
 // maxHTTPSockets limits the connections of the HTTP port.
-const maxHTTPSockets = 512
+const maxHTTPSockets = 1024
 
 // socketLimits are the numbers of descriptors that connections may use.
 type socketLimits struct {
@@ -20,7 +20,7 @@ func divideDescriptors(granted int) socketLimits {
 	if granted == 0 {
 		return socketLimits{http: maxHTTPSockets}
 	}
-	web := max(1, min(maxHTTPSockets, granted/16))
+	web := max(1, min(maxHTTPSockets, granted/8))
 	return socketLimits{clients: max(granted-reservedFiles, granted/2) - web, http: web}
 }
 

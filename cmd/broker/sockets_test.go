@@ -5,7 +5,7 @@ import "testing"
 func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 	t.Parallel()
 	for granted, want := range map[int]socketLimits{
-		0: {0, 512}, 64: {28, 4}, 1024: {448, 64}, 4096: {2640, 256}, 65536: {63824, 512},
+		0: {0, 1024}, 64: {24, 8}, 1024: {384, 128}, 4096: {2384, 512}, 65536: {63312, 1024},
 	} {
 		got := divideDescriptors(granted)
 		if got != want {

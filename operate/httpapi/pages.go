@@ -35,6 +35,11 @@ func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
 	return s.caller(r, principal), refused == nil
 }
 
+// Admit reports whether a caller may have one more connection. If not, it has written the response.
+func (s *Server) Admit(w http.ResponseWriter, r *http.Request, caller service.Caller) bool {
+	return s.admits(w, r, caller.Current())
+}
+
 // CheckSecret finds the caller for a password or token from a form. If there is none, the status is the reason.
 func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller, status int) {
 	if s.options.Locked {
