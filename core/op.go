@@ -1,6 +1,8 @@
 package core
 
-import "time"
+import (
+	"time"
+)
 
 // Op is one request to the broker. Every operation has a Tag, a number chosen by the caller. Each reply to the
 // operation carries it, including replies that come much later (a result, a job for a waiting lease).
@@ -511,3 +513,143 @@ func (o *ListBatches) TagOf() uint64     { return o.Tag }
 func (o *PurgeBatches) TagOf() uint64    { return o.Tag }
 func (*Register) TagOf() uint64          { return 0 }
 func (*Unregister) TagOf() uint64        { return 0 }
+
+// Atomic applies all operations in one commit, or none of them. It first checks every operation, in order, against the state
+// before the list; each operation has its own conditions and rules. Reply: Accepted, with the replies of the operations in
+// Replies, in order; or Failed with the error of the first refused operation; Index is its position in the list.
+//
+// It may hold Submit, Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail,
+// Report, Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and
+// Annotates may name the same job; an operation of another kind must be the last one in the list that names a job, even as a
+// dependency or parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job
+// that the list cancels before it.
+type Atomic struct {
+	changing
+	Tag uint64
+	Ops []Op
+}
+
+// TagOf implements Op.
+func (o *Atomic) TagOf() uint64 { return o.Tag }
+
+// Resubmit submits a copy of an ended job that is kept, to run it again. The copy has the same queue, body, type, tags, priority, unique
+// key and policy. It gets a new ID from the core, and has no links to other jobs, no batch, no schedule and no ReadyAt. Its other times
+// are as far from now as the original's times were from its submission. Job.RerunOf names the original.
+//
+// Reply: Submitted as after Submit, or Failed as for Submit, and with ErrNotFound, ErrConflict, or ErrInvalid: the job has not ended,
+// or its body is damaged. For a job that still runs, use Rerun.
+type Resubmit struct {
+	changing
+	Tag uint64
+	Ref Ref
+	If  Condition
+}
+
+// TagOf implements Op.
+func (o *Resubmit) TagOf() uint64 { return o.Tag }
+
+// Rerun requests one more run of a leased job after its current run, as if the same job had been submitted again. When the
+// current run is done or has failed for good, the job becomes ready again with no attempts and no failures, and joins the
+// queue then. If the current run ends otherwise (a retry, a released or expired lease), the next run counts as the requested
+// one. Several Reruns during one run request only one more run. A job with UniqueStart holds its key again from now until its
+// next start.
+//
+// Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased (the run has ended: submit again), ErrNotUnique
+// (another job has taken the key, which was free since the start) or ErrInvalid (ephemeral jobs). Set If.Epoch to name a
+// particular run.
+type Rerun struct {
+	changing
+	Tag uint64
+	Ref Ref
+	If  Condition
+}
+
+// TagOf implements Op.
+func (o *Rerun) TagOf() uint64 { return o.Tag }
+
+// LeaseJob leases one particular job to a worker with an id, or to the connection of the client. It ignores the order of
+// the queue: it is for callers that choose the job themselves. The job must be ready, scheduled, retrying or leased, or
+// dead if Dead is set. A current lease ends and does not count as lost. LeaseJob ignores pauses and limits of the queue;
+// the caller has to respect them. Reply: Accepted, with the grant in Lease, or Failed with ErrNotFound, ErrConflict,
+// ErrFinished, ErrDraining, or ErrInvalid: a blocked job, a worker without LeaseFor, both a worker and ByConn, or neither.
+type LeaseJob struct {
+	changing
+	Tag      uint64
+	Ref      Ref
+	If       Condition
+	Worker   string
+	ByConn   bool          // the lease ends with the connection
+	LeaseFor time.Duration // ByConn, zero: the job's own
+	Dead     bool
+}
+
+// TagOf implements Op.
+func (o *LeaseJob) TagOf() uint64 { return o.Tag }
+
+// HoldQueue keeps a queue while the client is open, and creates it if necessary. A HoldQueue with Free takes back one
+// HoldQueue without it. There is no reply.
+type HoldQueue struct {
+	reading
+	Queue string
+	Free  bool
+}
+
+// TagOf implements Op.
+func (*HoldQueue) TagOf() uint64 { return 0 }
+
+// MoveSpent sets what happens to the jobs of a queue that were leased often and are not done: instead of one lease more, for a worker of
+// any protocol, they move to another queue. There they keep their counts, and JobInfo.MovedFrom names the queue. Jobs with MaxAttempts
+// or LeaseEndFail and ephemeral jobs stay. The queue need not exist. Reply: Accepted, or Failed with ErrInvalid.
+type MoveSpent struct {
+	changing
+	Tag   uint64
+	Queue string
+	Rule  SpentRule // zero: none
+}
+
+// SpentRule says which jobs move, and where.
+type SpentRule struct {
+	Leases uint32 `json:"leases"` // in this queue, at least 1
+	To     string `json:"to"`     // another queue
+
+	// ExpiresIn is the time from the submission, or with FromMove from the move, until a job that expires expires in the other queue; zero:
+	// as before. It does not apply to a job whose outcome is kept.
+	ExpiresIn time.Duration `json:"expires_in,omitempty"`
+	FromMove  bool          `json:"from_move,omitempty"`
+}
+
+// TagOf implements Op.
+func (o *MoveSpent) TagOf() uint64 { return o.Tag }
+
+// IsValid reports whether the rule may be set.
+func (o *MoveSpent) IsValid() bool {
+	r := &o.Rule
+	return o.Queue != "" && len(o.Queue) <= MaxQueueName && (*r == SpentRule{} ||
+		r.Leases > 0 && r.To != "" && r.To != o.Queue && len(r.To) <= MaxQueueName && r.ExpiresIn >= 0)
+}
+
+// WriteDocuments stores named documents. They are kept on disk only, not in memory, so there may be many and they may be
+// large, unlike meta entries. A nil Value removes one. Names start with the owner's name and a slash. In an Atomic, they
+// are stored in the same commit as the other operations. Reply: Accepted.
+type WriteDocuments struct {
+	changing
+	Tag       uint64
+	Documents []MetaEntry
+}
+
+// ReadDocuments lists the documents whose names start with Prefix and come after After, in byte order of their names, as of
+// a recent commit. Reply: Answered with Documents; an empty page is the last one. With durability none, no documents are
+// stored or listed.
+type ReadDocuments struct {
+	reading
+	Tag    uint64
+	Prefix string
+	After  string
+	Limit  int // at most 10,000; zero: 1,000. A page also ends when it is large.
+}
+
+// TagOf implements Op.
+func (o *WriteDocuments) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (o *ReadDocuments) TagOf() uint64 { return o.Tag }

@@ -505,3 +505,177 @@ func (m *Machine) laneFront(q *jobQueue, who limit.Asker) uint32 {
 	m.dropRest(q)
 	return 0
 }
+
+// assignMany leases several jobs to a client without a waiting lease. There must be at least one job.
+func (m *Machine) assignMany(c *client, op *core.Lease) {
+	rest := *op
+	from, bodies := len(c.replies), 0
+	m.limits.StartHandOut()
+	for taken := 0; taken < op.Max; taken++ {
+		n, limit := m.pick(c, &rest)
+		if n == 0 {
+			break
+		}
+		bodies += int(m.table.At(m.front(m.queues[n], c, op)).BodyBytes)
+		if taken > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
+			break
+		}
+		m.assign(c, &rest, n, limit)
+		if op.Pick == core.PickInOrder && rest.Queues != nil { // earlier queues have no jobs
+			for m.table.QueueNumber(rest.Queues[0]) != n {
+				rest.Queues = rest.Queues[1:]
+			}
+		}
+	}
+	m.limits.EndHandOut()
+	more := 0
+	for i := len(c.replies) - 1; i >= from; i-- {
+		if r := &c.replies[i]; r.Tag == op.Tag && (r.Kind == core.Assigned || r.Kind == core.Reading) {
+			r.N = more
+			more++
+		}
+	}
+}
+
+// enough reports whether a lease could get as many jobs as it waits for. It applies limits that several keys or types share to
+// each of them separately. It examines the jobs themselves only if there are enough of them.
+func (m *Machine) enough(c *client, op *core.Lease) bool {
+	return m.missing(c, op, false) <= 0 && m.missing(c, op, true) <= 0
+}
+
+// missing returns how many jobs a lease still lacks. With fit, jobs that must not be handed out are dropped instead of counted.
+func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
+	missing := op.Min
+	look := func(n uint32) {
+		if q := m.queues[n]; n != 0 && missing > 0 && m.runnable(q) != 0 && m.slotFor(q, c, op) {
+			missing -= m.availableTo(q, c, op, missing, fit)
+		}
+	}
+	m.visitMark++
+	switch {
+	case c.parked:
+		m.waiters.Each(c.waitEntries, look)
+	case op.Queues == nil:
+		for _, a := range c.abilities {
+			look(a.queue)
+		}
+	default:
+		for _, name := range op.Queues {
+			if n := m.table.QueueNumber(name); n != 0 && !m.visited(n) {
+				look(n)
+			}
+		}
+	}
+	return missing
+}
+
+// availableTo returns how many jobs of a queue a client could get now; it stops once the count exceeds above.
+func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int, fit bool) (n int) {
+	woken := 0
+	if c.parked && m.opts.Wakeup < 0 {
+		woken = int(q.woken) // each will take a job; see nextWaiter
+	}
+	above += woken
+	if fit {
+		var unfit []uint32
+		n, unfit = m.limits.CountFit(&q.Queue, askerFor(c, op), above, m.unfit)
+		for _, h := range unfit {
+			m.dropUnfit(h)
+		}
+		if len(unfit) >= limit.MaxStale {
+			m.dropRest(q)
+		}
+	} else {
+		n = m.limits.OpenFor(&q.Queue, askerFor(c, op), above)
+	}
+	return min(max(q.Room(n)-woken, 0), m.limits.RoomForWorker(&q.Queue, askerFor(c, op)))
+}
+
+// leaseJob leases a particular job to a worker with an id or to a connection.
+func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil {
+		err = m.leaseJobRefusal(h, e, op)
+	}
+	if m.rejected(c, op.Tag, e, err) {
+		return
+	}
+	stops := e.Has(table.Stopping)
+	m.takeForLease(h, e)
+	m.move(e, core.Leased)
+	if stops {
+		e.Set(table.Stopping) // the next worker is asked to stop too; grant sets the time
+	}
+	e.Attempts++
+	m.meters.Leased(&m.queues[e.Queue].metered, e.Kind, m.table.Now-e.WaitsSince(m.table.Now))
+	m.limits.LeasedAnyway(&m.queues[e.Queue].Queue, h, e)
+	m.grantJob(c, op, h, e)
+	if x := m.table.Optional(h); x != nil && x.UniqueStart && !e.Has(table.Unlocked) {
+		m.unlock(h)
+	}
+	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
+	m.queues[e.Queue].counts.of(c.protocol).leased++
+	e.Set(table.Changed)
+	m.table.Touch(h, e)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.ChangeCommit(e)})
+	m.record(h, e, core.EventLeased, "")
+}
+
+// grantJob grants the lease.
+func (m *Machine) grantJob(c *client, op *core.LeaseJob, h uint32, e *table.Entry) {
+	if !op.ByConn {
+		m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, table.Millis(op.LeaseFor))
+		return
+	}
+	m.worksNow(c)
+	lease := &core.Lease{Holder: core.HeldByConn}
+	span := m.leaseFor(e)
+	if op.LeaseFor != 0 {
+		span = table.Millis(op.LeaseFor)
+	}
+	m.grant(c, lease, h, e, span)
+}
+
+func (m *Machine) leaseJobRefusal(h uint32, e *table.Entry, op *core.LeaseJob) error {
+	switch e.State {
+	case core.Ready, core.Scheduled, core.Retrying, core.Leased:
+	case core.Dead:
+		if !op.Dead {
+			return core.ErrFinished
+		}
+	case core.Done:
+		return core.ErrFinished
+	case core.Gone, core.Blocked:
+		return core.ErrInvalid
+	}
+	switch {
+	case op.ByConn == (op.Worker != ""), op.LeaseFor < 0, op.LeaseFor == 0 && !op.ByConn:
+		return core.ErrInvalid
+	case m.draining:
+		return core.ErrDraining
+	case m.limits.OutOfTurn(h, e):
+		return core.ErrOutOfTurn
+	}
+	return nil
+}
+
+// takeForLease makes a job ready and takes it out of its queue's list.
+func (m *Machine) takeForLease(h uint32, e *table.Entry) {
+	if e.State == core.Ready {
+		m.limits.RemoveReady(&m.queues[e.Queue].Queue, h)
+		return
+	}
+	if e.State == core.Leased {
+		m.unhold(h, e)
+		m.count(e.Origin, e.HolderFrom, func(t *core.Totals) { t.Released++ })
+		m.timeOutRuns(e)
+		m.table.ForgetProgress(h, e)
+	} else {
+		m.detach(h, e)
+	}
+	if e.State == core.Dead {
+		m.leaveDeadSet(h, e)
+		m.links.Unlink(h)
+	}
+	m.move(e, core.Ready)
+}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"broker/core"
@@ -63,4 +64,53 @@ func (m *Machine) shiftPauses(by core.Instant) {
 			m.storeQueue(q)
 		}
 	}
+}
+
+// holdQueue is HoldQueue: the client holds a queue, or frees it.
+func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
+	if !op.Free {
+		n, q := m.queueNamed(op.Queue)
+		q.holders++
+		c.holding = append(c.holding, n)
+		return
+	}
+	if i := slices.Index(c.holding, m.table.QueueNumber(op.Queue)); i >= 0 {
+		m.free(c.holding[i])
+		c.holding = slices.Delete(c.holding, i, i+1)
+	}
+}
+
+// releaseHeldQueues frees the queues that a leaving client holds.
+func (m *Machine) releaseHeldQueues(c *client) {
+	for _, n := range c.holding {
+		m.free(n)
+	}
+	c.holding = nil
+}
+
+// free ends the hold of a client on a queue.
+func (m *Machine) free(n uint32) {
+	m.queues[n].holders--
+	m.dropIdle(n)
+}
+
+// drain stops or resumes handing out jobs, and admitting them.
+func (m *Machine) drain(c *client, op *core.Drain) {
+	m.draining, m.shut = op.On, op.RefuseJobs
+	m.stats.Draining, m.stats.Refusing = m.draining, m.shut
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
+	for _, n := range m.table.SortedQueues() { // a queue may be removed when its last job expires
+		m.offer(n)
+	}
+}
+
+// closedTo returns why ephemeral or stored jobs are refused now, or nil.
+func (m *Machine) closedTo(ephemeral bool) error {
+	switch {
+	case m.shut:
+		return core.ErrDraining
+	case ephemeral:
+		return nil
+	}
+	return m.refuse
 }
