@@ -3,8 +3,8 @@ package frontends
 import (
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Admission is what a session knows about the rights of its client.

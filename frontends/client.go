@@ -3,8 +3,8 @@ package frontends
 import (
 	"crypto/x509"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // CertifiedConn is a Conn whose client may have sent a certificate.

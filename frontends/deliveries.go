@@ -1,8 +1,8 @@
 package frontends
 
 import (
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Deliveries remembers the jobs that a session has written until their bytes are sent. A session whose leases outlive the

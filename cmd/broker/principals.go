@@ -3,8 +3,8 @@ package main
 import (
 	"slices"
 
+	"broker/access"
 	"broker/config"
-	"broker/frontends/access"
 )
 
 // principalEntries returns the principals of the validated settings.

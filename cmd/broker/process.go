@@ -12,8 +12,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"broker/access"
 	"broker/config"
-	"broker/frontends/access"
 	"broker/frontends/eventloop"
 	"broker/operate/hostile"
 	"broker/operate/httpapi"

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"broker/access"
 	"broker/config"
 	"broker/core"
-	"broker/frontends/access"
 	"broker/frontends/faktory"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // verb is the number of a command, for its counter.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // A commit wakes the client whose replies depend on it. Had a command asked as another client, nothing would wake the

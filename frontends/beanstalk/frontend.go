@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // Options of the front-end; zero values mean the defaults.

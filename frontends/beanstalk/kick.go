@@ -3,8 +3,8 @@ package beanstalk
 import (
 	"math"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // kicking is a kick that runs. After each step it waits until the jobs are durable, so that no large commit holds up

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // usualPri is the pri of jobs of normal priority.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 func TestListsOfManyTubesServeOthersInBetween(t *testing.T) {

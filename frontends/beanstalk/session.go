@@ -1,9 +1,9 @@
 package beanstalk
 
 import (
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // session is one connection.

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 func (s *session) statsJob(p *pipeline, a *args) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // lpush key value...

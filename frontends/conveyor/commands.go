@@ -1,8 +1,8 @@
 package conveyor
 
 import (
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/access"
+	"broker/frontends/shared/resp"
 )
 
 // command is a row of the table of commands. A client needs one of the roles for at least one queue. The broker also checks the

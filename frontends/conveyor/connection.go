@@ -5,9 +5,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {

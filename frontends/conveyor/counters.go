@@ -7,9 +7,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // counters are numbers that clients count for their charts, by namespace and key. Each principal counts for itself;

@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // Errors for invalid commands of clients.

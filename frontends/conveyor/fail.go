@@ -1,8 +1,8 @@
 package conveyor
 
 import (
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // A failure and a restart are pipelines of several commands. The first deletes the job, and the last puts it into another list.

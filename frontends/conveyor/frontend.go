@@ -4,10 +4,10 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // Options of the front-end.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // pop is a BRPOP that waits for its reply.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // owner is the principal to whom an entry of the registries belongs, and the holder of its place.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // session is one connection.

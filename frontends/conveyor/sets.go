@@ -6,8 +6,8 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // scard key

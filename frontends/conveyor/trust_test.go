@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/frontendtest"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // setupFor opens a stage whose clients are a principal with the given grants.

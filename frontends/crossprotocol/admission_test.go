@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/beanstalk"
 	"broker/frontends/frontendtest"
 )

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/faktory"
 	"broker/frontends/frontendtest"
 	"broker/frontends/gearman"

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/beanstalk"
 	"broker/frontends/conveyor"
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )

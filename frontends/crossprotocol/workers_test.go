@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 	"broker/operate/console"
 	"broker/operate/service"
 )

@@ -1,8 +1,8 @@
 package faktory
 
 import (
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // allowed reports whether the client has a role for all queues. If not, it answers the request with an error.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // batchIDs makes batch ids from batch numbers and reads them. Clients keep ids, so these forms never change:

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // command describes how a verb is handled.

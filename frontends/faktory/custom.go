@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // applyCustom reads the members of custom that the broker uses and ignores all others. It returns errors to the client, because

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // jobState is the part of a job's JSON that changes after submission.

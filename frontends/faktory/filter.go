@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"broker/core"
-	"broker/frontends/glob"
+	"broker/frontends/shared/glob"
 )
 
 // all reports whether the filter matches every job.

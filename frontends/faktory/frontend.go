@@ -7,9 +7,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // faktoryVersion is the Faktory version that INFO reports. Clients require at least 1.8.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // info: INFO.

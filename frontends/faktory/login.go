@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // login checks the password hash of one HELLO. It costs thousands of rounds of SHA-256 for each configured password. So it runs

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/frontends/frontendtest"
 )
 

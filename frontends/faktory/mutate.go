@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // The argument of MUTATE.

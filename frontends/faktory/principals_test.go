@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/frontendtest"
 )
 

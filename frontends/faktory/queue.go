@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // wildcard names all queues.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // fetchFor is the time that FETCH waits for a job. Clients time out after five seconds.

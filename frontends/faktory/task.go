@@ -4,8 +4,8 @@ import (
 	"net"
 	"sync"
 
+	"broker/access"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // task is a long command that runs in steps, so that other connections are served in between. step reports whether the

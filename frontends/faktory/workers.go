@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // silentFor is the maximum time between two heartbeats of a worker.

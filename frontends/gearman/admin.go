@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/gearman/packet"
 )
 

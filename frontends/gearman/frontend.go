@@ -4,9 +4,9 @@ import (
 	"net"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/gearman/packet"
 )
 

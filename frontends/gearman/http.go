@@ -8,7 +8,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/gearman/packet"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // httpReadTimeout is the maximum pause between two parts of a request.

@@ -3,8 +3,8 @@ package gearman
 import (
 	"encoding/hex"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // A listing is written in pages, so that a long listing does not delay other connections and memory holds only the part that

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 	"broker/frontends/gearman/packet"
 )
 

@@ -1,8 +1,8 @@
 package gearman
 
 import (
+	"broker/access"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/gearman/packet"
 )
 

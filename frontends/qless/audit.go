@@ -3,8 +3,8 @@ package qless
 import (
 	"strings"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // audited lists the calls that are written to the audit log, by operation: the operators' changes to queues, jobs and settings.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/frontendtest"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // auditStage returns a stage with two principals, and the audit log. "boss" may do everything, "worker" may only work.

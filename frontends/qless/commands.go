@@ -1,6 +1,6 @@
 package qless
 
-import "broker/frontends/access"
+import "broker/access"
 
 // command is one operation of the script.
 type command struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"broker/core"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // scriptError is an error of the script, in the words of Redis and with the name of the script.

@@ -3,7 +3,7 @@ package qless
 import (
 	"cmp"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 func queueAt(i int) func(*model, args) []string {

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/frontendtest"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"broker/frontends/frontendtest"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 func TestSubscriptionsAreBoundedInNumberAndBytes(t *testing.T) {

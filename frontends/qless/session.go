@@ -5,7 +5,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // session is one connection.

@@ -15,7 +15,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 // scriptStart is the part of the script that the front-end needs to recognize it.

@@ -4,7 +4,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
-	"broker/frontends/resp"
+	"broker/frontends/shared/resp"
 )
 
 func multi(s *session, b []byte, _ []string) ([]byte, core.Commit) {

@@ -3,7 +3,7 @@ package sqs
 import (
 	"slices"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // command describes an action of the API.

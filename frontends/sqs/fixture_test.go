@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core/coretest"
 	"broker/core/engine"
-	"broker/frontends/access"
 )
 
 // fixture is a front-end on a real engine with a memory disk and a clock that the test moves.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Options of the front-end.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"broker/core"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // Message attributes for the exchange with other protocols.

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/client"
-	"broker/frontends/access"
 )
 
 // States of a move task, which are stored on disk.

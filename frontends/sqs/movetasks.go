@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/client"
-	"broker/frontends/access"
 )
 
 // taskName is what a task handle contains: it is the base64 of its JSON, as in SQS.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // taskDocuments counts the stored move tasks.

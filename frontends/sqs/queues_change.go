@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/client"
-	"broker/frontends/access"
 )
 
 type setAttributesInput struct {

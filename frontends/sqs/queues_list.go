@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // maxListed is the maximum length of a page of queues.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/client"
-	"broker/frontends/access"
 )
 
 // Limits of a message.

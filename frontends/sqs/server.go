@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // maxRequestBytes limits the body of a request. JSON needs up to six bytes for a byte of a message, forms three.

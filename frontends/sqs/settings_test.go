@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 func TestWordsOfAttributesMayHaveAnyCase(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 const (

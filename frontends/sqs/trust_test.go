@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // presign makes a URL that works without the secret.

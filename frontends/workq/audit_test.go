@@ -3,9 +3,9 @@ package workq
 import (
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 	"broker/frontends/frontendtest"
 )
 

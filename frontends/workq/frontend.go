@@ -3,9 +3,9 @@ package workq
 import (
 	"strings"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // Options of the front-end; zero values mean the defaults.

@@ -1,9 +1,9 @@
 package workq
 
 import (
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // session is one connection: the state of its parser, and the command that it is blocked on.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

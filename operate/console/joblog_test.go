@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 

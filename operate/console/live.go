@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -3,7 +3,7 @@ package console
 import (
 	"strings"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 	"broker/operate/service"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 

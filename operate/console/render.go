@@ -18,7 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

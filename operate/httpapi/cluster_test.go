@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // guestConns is the number of connections above the limit. They are for clients that have not logged in: health checks

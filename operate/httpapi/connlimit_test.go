@@ -14,8 +14,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // seat is a connection that records when it is closed.

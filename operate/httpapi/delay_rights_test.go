@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 func TestActionWithADelayEndsWithTheRightToIt(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // Types that inputs embed are exported, because huma sets the fields of exported types only.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // profiles serves the profiles that go tool pprof reads from a running program, but not its command line, which may contain a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"broker/frontends/access"
+	"broker/access"
 	"broker/operate/service"
 )
 

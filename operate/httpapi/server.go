@@ -10,9 +10,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/clock"
-	"broker/frontends/access"
 	"broker/operate/service"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"broker/core"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // kinds are the events at which spans begin or end.

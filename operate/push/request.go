@@ -21,7 +21,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // Headers of a request.

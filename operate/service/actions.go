@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // JobAction is an action on jobs.

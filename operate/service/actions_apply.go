@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // bulkPage is the number of jobs that a bulk action changes in one commit. bulkBytes limits their bodies, if the broker has to read

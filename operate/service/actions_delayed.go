@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // maxDelay is the longest delay of an action. MaxDelayed is the maximum number of jobs of a delayed action, and maxPending the

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // pageResult is the result of the operations of a page.

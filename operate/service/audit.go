@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // AuditEntry describes a change and who made it.

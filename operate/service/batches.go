@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Batch is a batch of jobs.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Backup copies the store to a new folder on the broker's host.

@@ -1,7 +1,7 @@
 package service
 
 import (
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // Caller is the client that makes a call.

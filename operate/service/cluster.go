@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // Cluster shows and changes the cluster of which the broker is a node. Any goroutine may call its functions. They also work

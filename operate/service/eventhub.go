@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/client"
-	"broker/frontends/access"
 )
 
 // eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its own

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // Event is an event of a job, a queue or a worker.

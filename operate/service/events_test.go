@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
-	"broker/frontends/access"
 )
 
 // setup opens a service on a real engine.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // JobFilter selects jobs. All conditions that are set must hold.

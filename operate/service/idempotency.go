@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // An idempotency key makes a submission safe to repeat: a second submission with the key returns the jobs of the first.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Earlier versions stored the keys in a ring of meta entries, without their owners.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
-	"broker/frontends/access"
 )
 
 // keyFixture is a service whose clock and whose number of keys the test sets.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // Job is a job in the format of the API, the command line and the web pages. Empty members are left out.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // LogLine is a line of the log of a job.

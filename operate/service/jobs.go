@@ -3,8 +3,8 @@ package service
 import (
 	"context"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Job shows one job with its body and outcome, cut to a readable size.

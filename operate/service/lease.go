@@ -8,9 +8,9 @@ import (
 	"net"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/client"
-	"broker/frontends/access"
 )
 
 // LeaseOptions are the parameters of a lease.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // LeaseResult is the result of a request for one of several leases.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Limit limits the leases of a queue, of each type or key in a queue, or of several queues and types together.

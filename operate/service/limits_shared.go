@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // sharedScope is the Limit.Scope of a limit for several queues and types.

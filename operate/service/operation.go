@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Operation is a change that runs in the background, such as a retry of a million jobs.

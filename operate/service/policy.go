@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/policytext"
-	"broker/frontends/access"
 )
 
 // policy returns the policy of a queue or type; nil if there is none.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/policytext"
-	"broker/frontends/access"
 )
 
 // Queue is a queue with its counters.

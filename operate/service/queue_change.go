@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // QueueChange changes settings of a queue. Nil members do not change.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // QueueFilter selects and orders queues.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/crontab"
-	"broker/frontends/access"
 )
 
 // Schedule is a job that the broker submits repeatedly.

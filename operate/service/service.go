@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Options of the service. Any goroutine may call the functions. A nil function is not available.

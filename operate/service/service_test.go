@@ -3,7 +3,7 @@ package service
 import (
 	"testing"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // TestFirstPrincipalsRevokeTheRightsOfRunningRequests makes requests of a client that was everyone when they arrived.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Storage is the state of the store. Counts are since the broker started.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // Submission is a job to be submitted.

@@ -3,8 +3,8 @@ package service
 import (
 	"fmt"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // brokenWords are the values of on_broken.

@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // SupportPart is a file of a support bundle that the program adds.

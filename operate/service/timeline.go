@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // TimelineEntry is an event of a job, or a note of a client.

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 // JobUpdate changes fields of a job. Nil fields do not change.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Wait explains why a job does not run now.

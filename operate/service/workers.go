@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Worker is a connection, or a worker that holds its jobs by name and not by connection: a Faktory worker, a Workq or HTTP

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 	"broker/operate/service"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // Server is what the connections of a front-end share.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // subscriberBytes limits the messages that wait for one subscriber. Further messages are dropped and counted.

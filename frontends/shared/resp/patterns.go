@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"broker/frontends/access"
-	"broker/frontends/glob"
+	"broker/access"
+	"broker/frontends/shared/glob"
 )
 
 // Every publication is compared with the patterns of all clients while other clients wait. Patterns whose only

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"broker/frontends/access"
+	"broker/access"
 )
 
 // The hub and the list of each client stay consistent as clients subscribe and leave.

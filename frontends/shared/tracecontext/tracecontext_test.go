@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"broker/frontends/tracecontext"
+	"broker/frontends/shared/tracecontext"
 )
 
 const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

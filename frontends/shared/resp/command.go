@@ -3,8 +3,8 @@ package resp
 import (
 	"strings"
 
+	"broker/access"
 	"broker/core"
-	"broker/frontends/access"
 )
 
 // Command is a row of the table of commands of a front-end, whose sessions are S.

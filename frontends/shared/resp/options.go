@@ -1,6 +1,6 @@
 package resp
 
-import "broker/frontends/access"
+import "broker/access"
 
 // Options are the options of every front-end of this package; zero values mean the defaults.
 type Options struct {

@@ -1,6 +1,6 @@
 package resp
 
-import "broker/frontends/access"
+import "broker/access"
 
 // login is the result of AUTH.
 type login struct {
