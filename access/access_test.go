@@ -93,7 +93,9 @@ func TestCredentialsFindPrincipals(t *testing.T) {
 		{Name: "shop", TokenSHA256: HashToken("secret"), Grants: []Grant{{Role: Produce}}},
 		{Name: "mailer", TLSSubject: "mailer.example", FaktoryPassword: "pw"},
 	})
-	shop, mailer := c.ByToken("secret"), c.ByCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "mailer.example"}})
+	shop, mailer := c.ByToken("secret"), c.ByCertificate(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "mailer.example"},
+	})
 	if shop == nil || shop.Name() != "shop" || !shop.May(Produce, "q") {
 		t.Errorf("by token: %v", shop)
 	}
@@ -115,7 +117,10 @@ func TestCredentialsFindPrincipals(t *testing.T) {
 func TestReloadChangesPrincipalsInUse(t *testing.T) {
 	t.Parallel()
 	var c Control
-	c.Load([]Entry{{Name: "shop", TokenSHA256: HashToken("one"), Grants: []Grant{{Role: Produce}}}, {Name: "old", Grants: []Grant{{Role: Admin}}}})
+	c.Load([]Entry{
+		{Name: "shop", TokenSHA256: HashToken("one"), Grants: []Grant{{Role: Produce}}},
+		{Name: "old", Grants: []Grant{{Role: Admin}}},
+	})
 	shop, old := c.ByToken("one"), c.Default("old")
 	c.Load([]Entry{{Name: "shop", TokenSHA256: HashToken("one"), Grants: []Grant{{Role: Consume}}}})
 	if shop.May(Produce, "q") || !shop.May(Consume, "q") || c.ByToken("one") != shop {

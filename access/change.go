@@ -19,8 +19,8 @@ type Change struct {
 // Audit receives the changes for the audit log; nil: there is none. It is called from any goroutine.
 type Audit func(Change)
 
-// Note adds a change that a client has made over a connection. It takes the connection instead of an address, because RemoteAddr
-// may allocate.
+// Note adds a change that a client has made over a connection. It takes the connection instead of an address, because
+// RemoteAddr may allocate.
 func (a Audit) Note(b core.Broker, client core.ClientID, conn interface{ RemoteAddr() net.Addr }, c Change) {
 	if a == nil {
 		return

@@ -14,10 +14,10 @@ import (
 // Sessions count their tags up from one, so none of them uses it.
 const guardTag = math.MaxUint64
 
-// Guard is a core.Broker for the connections of one protocol. It rejects operations that the principal of a connection may not
-// run. A rejected operation is answered Failed with core.ErrForbidden, in its place among the other replies; an operation
-// without a reply stays without one. If principals are configured, a client that was opened without Admit is Nobody. For its
-// own work a front-end uses the broker that Unguarded returns, or a client that it admits as Everyone.
+// Guard is a core.Broker for the connections of one protocol. It rejects operations that the principal of a connection
+// may not run. A rejected operation is answered Failed with core.ErrForbidden, in its place among the other replies; an
+// operation without a reply stays without one. If principals are configured, a client that was opened without Admit is
+// Nobody. For its own work a front-end uses the broker that Unguarded returns, or a client that it admits as Everyone.
 type Guard struct {
 	core.Broker
 	control  *Control
@@ -101,8 +101,8 @@ func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
 	return g.control.Default("")
 }
 
-// Allowed checks a role of a client for a request that is not a core operation. If the client lacks the role, it counts a
-// refusal.
+// Allowed checks a role of a client for a request that is not a core operation. If the client lacks the role, it counts
+// a refusal.
 func Allowed(b core.Broker, id core.ClientID, r Role) bool {
 	return countRefused(b, PrincipalOf(b, id).MayAll(r))
 }
@@ -209,8 +209,8 @@ func (c *client) check(b core.Broker, p *Principal, op core.Op) bool {
 	return c.allows(b, p, op)
 }
 
-// refuse counts a rejected operation and appends its reply, if the operation has one. HoldQueue is not counted, because no client
-// asks for it.
+// refuse counts a rejected operation and appends its reply, if the operation has one. HoldQueue is not counted, because
+// no client asks for it.
 func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	if _, isHold := op.(*core.HoldQueue); !isHold {
 		g.control.CountRefusal(g.protocol)
@@ -237,8 +237,8 @@ func (g *Guard) follow(id core.ClientID, ops []core.Op) {
 	}
 }
 
-// dropLostQueues removes the registrations for queues that the principal may no longer consume, and appends the client's
-// replies that arrive in the process.
+// dropLostQueues removes the registrations for queues that the principal may no longer consume, and appends the
+// client's replies that arrive in the process.
 func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into []core.Reply) []core.Reply {
 	for queue := range c.queues {
 		if !p.May(Consume, queue) {
@@ -249,8 +249,8 @@ func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal, into [
 	return into
 }
 
-// withhold releases assigned jobs whose queue the principal may no longer consume, because a reload changed its rights while the
-// lease waited. It checks the replies from index from on.
+// withhold releases assigned jobs whose queue the principal may no longer consume, because a reload changed its rights
+// while the lease waited. It checks the replies from index from on.
 func (g *Guard) withhold(id core.ClientID, c *client, p *Principal, replies []core.Reply, from int) []core.Reply {
 	if c.leaseBy == c.table {
 		return replies

@@ -27,7 +27,8 @@ func TestClientWithoutAdmissionMayDoNothing(t *testing.T) {
 	id := g.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() {}})
 	do := func(op core.Op) core.Reply { return g.Do(id, []core.Op{op}, nil)[0] }
 	for _, op := range []core.Op{
-		&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}}, &core.Lease{Tag: 1, Queues: []string{"q"}}, &core.ReadStats{Tag: 1},
+		&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}}, &core.Lease{Tag: 1, Queues: []string{"q"}},
+		&core.ReadStats{Tag: 1},
 		&core.Drain{Tag: 1, On: true}, &core.Inspect{Tag: 1, Ref: core.Ref{ID: "x"}},
 	} {
 		if r := do(op); r.Kind != core.Failed || !errors.Is(r.Err, core.ErrForbidden) {
@@ -43,8 +44,8 @@ func TestClientWithoutAdmissionMayDoNothing(t *testing.T) {
 	}
 }
 
-// The same rule applies on every port as on HTTP: a client that makes a job or batch wait for a new job also needs rights for
-// that job or batch.
+// The same rule applies on every port as on HTTP: a client that makes a job or batch wait for a new job also needs
+// rights for that job or batch.
 func TestGuardChecksEveryQueueThatASubmissionTouches(t *testing.T) {
 	t.Parallel()
 	produce := func(patterns ...string) []Grant { return []Grant{{Role: Produce, Queues: patterns}} }

@@ -17,25 +17,26 @@ const (
 	maxLoginName = 64 // bytes of a name
 )
 
-// Logins counts the failed logins of all ports: by address, and by the name that the client gave, if any. IPv6 addresses count
-// by /64 network, because one host usually has a whole /64. A correct secret always passes, because many clients may share an
-// address and only some of them may have a wrong secret. So a front-end checks the secret first and calls Failed after a
-// failure:
+// Logins counts the failed logins of all ports: by address, and by the name that the client gave, if any. IPv6
+// addresses count by /64 network, because one host usually has a whole /64. A correct secret always passes, because
+// many clients may share an address and only some of them may have a wrong secret. So a front-end checks the secret
+// first and calls Failed after a failure:
 //
 //	if right(secret) { admit }
 //	if wait := control.Logins().Failed(addr, name, now); wait > 0 { "too many failed logins" } else { "wrong secret" }
 //
-// If the check is expensive (Faktory's hash rounds), the front-end first calls Wait. Clients that must wait are checked too,
-// but after all others. Only a wrong secret is a failed login, not a missing one. Any goroutine may use Logins. The zero value
-// is ready to use; nil counts nothing.
+// If the check is expensive (Faktory's hash rounds), the front-end first calls Wait. Clients that must wait are checked
+// too, but after all others. Only a wrong secret is a failed login, not a missing one. Any goroutine may use Logins.
+// The zero value is ready to use; nil counts nothing.
 type Logins struct {
 	mu    sync.Mutex              // guards the fields below
 	free  map[string]core.Instant // when an address or name has all its attempts back
 	swept core.Instant            // when expired entries were last removed
 }
 
-// Wait is the time that a client must wait before its next failed login; zero: no wait. from is the client's address with or
-// without a port. Unix sockets and an empty address never wait: the mode of the socket file controls access. name may be empty.
+// Wait is the time that a client must wait before its next failed login; zero: no wait. from is the client's address
+// with or without a port. Unix sockets and an empty address never wait: the mode of the socket file controls access.
+// name may be empty.
 func (l *Logins) Wait(from, name string, now core.Instant) time.Duration {
 	if l == nil {
 		return 0
@@ -72,8 +73,8 @@ func (l *Logins) waitLocked(key string, now core.Instant) time.Duration {
 	return max(l.free[key].Sub(now)-(LoginBurst-1)*loginEvery, 0)
 }
 
-// makeRoomLocked makes room for one more entry. It scans all entries at most once per loginEvery, so that a flood from many
-// addresses stays cheap. In between, it removes an arbitrary entry.
+// makeRoomLocked makes room for one more entry. It scans all entries at most once per loginEvery, so that a flood from
+// many addresses stays cheap. In between, it removes an arbitrary entry.
 func (l *Logins) makeRoomLocked(now core.Instant) {
 	if l.free == nil {
 		l.free = make(map[string]core.Instant)

@@ -17,12 +17,24 @@ func TestFailedLoginsAreCountedByAddressNetworkAndName(t *testing.T) {
 		limited          bool
 		otherFrom, other string
 	}{
-		{"one address", func(int) (string, string) { return "192.0.2.1:9", "" }, "192.0.2.1", "", true, "192.0.2.2", ""},
-		{"many ports", func(i int) (string, string) { return fmt.Sprintf("192.0.2.1:%d", i+1), "" }, "192.0.2.1:99", "", true, "192.0.2.2", ""},
-		{"mapped", func(int) (string, string) { return "[::ffff:192.0.2.1]:9", "" }, "192.0.2.1", "", true, "[::ffff:192.0.2.2]:9", ""},
-		{"one network of IPv6", func(i int) (string, string) { return fmt.Sprintf("[2001:db8::%x]:9", i+1), "" }, "[2001:db8::ffff]:9", "", true, "[2001:db8:0:1::1]:9", ""},
-		{"a zone", func(int) (string, string) { return "[fe80::1%eth0]:9", "" }, "[fe80::2%eth1]:9", "", true, "[2001:db8::1]:9", ""},
-		{"one name from everywhere", func(i int) (string, string) { return fmt.Sprintf("192.0.2.%d:9", i+1), "shop" }, "198.51.100.1:9", "shop", true, "198.51.100.1:9", "mailer"},
+		{"one address", func(int) (string, string) {
+			return "192.0.2.1:9", ""
+		}, "192.0.2.1", "", true, "192.0.2.2", ""},
+		{"many ports", func(i int) (string, string) {
+			return fmt.Sprintf("192.0.2.1:%d", i+1), ""
+		}, "192.0.2.1:99", "", true, "192.0.2.2", ""},
+		{"mapped", func(int) (string, string) {
+			return "[::ffff:192.0.2.1]:9", ""
+		}, "192.0.2.1", "", true, "[::ffff:192.0.2.2]:9", ""},
+		{"one network of IPv6", func(i int) (string, string) {
+			return fmt.Sprintf("[2001:db8::%x]:9", i+1), ""
+		}, "[2001:db8::ffff]:9", "", true, "[2001:db8:0:1::1]:9", ""},
+		{"a zone", func(int) (string, string) {
+			return "[fe80::1%eth0]:9", ""
+		}, "[fe80::2%eth1]:9", "", true, "[2001:db8::1]:9", ""},
+		{"one name from everywhere", func(i int) (string, string) {
+			return fmt.Sprintf("192.0.2.%d:9", i+1), "shop"
+		}, "198.51.100.1:9", "shop", true, "198.51.100.1:9", "mailer"},
 		{"a unix socket", func(int) (string, string) { return "", "shop" }, "", "shop", false, "@", "shop"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"broker/core"
 )
 
-// lookups are the jobs and batches that the operation being checked names. The rights are checked before the core runs the
-// operation, so another client could meanwhile give the name to another job. Therefore an operation is bound to what was checked
-// before it runs: to the number of the job, or to a number that no job has.
+// lookups are the jobs and batches that the operation being checked names. The rights are checked before the core runs
+// the operation, so another client could meanwhile give the name to another job. Therefore an operation is bound to
+// what was checked before it runs: to the number of the job, or to a number that no job has.
 type lookups struct {
 	jobs    []lookup
 	batches []*uint64 // that do not exist
@@ -92,10 +92,10 @@ func (c *client) mayBatch(b core.Broker, p *Principal, r Role, number *uint64) b
 	return may
 }
 
-// MayBatch reports whether a principal may use a batch in a role. It may if it opened the batch, or if it has the role for the
-// queues of the callbacks, because the time at which a batch is committed, reopened or filled decides when its callbacks run. The
-// same must hold for the parents of the batch. If the batch does not exist, may is true for a principal that has the role for some
-// queue, which then learns that there is no such batch.
+// MayBatch reports whether a principal may use a batch in a role. It may if it opened the batch, or if it has the role
+// for the queues of the callbacks, because the time at which a batch is committed, reopened or filled decides when its
+// callbacks run. The same must hold for the parents of the batch. If the batch does not exist, may is true for a
+// principal that has the role for some queue, which then learns that there is no such batch.
 func MayBatch(b core.Broker, p *Principal, r Role, number uint64) (may, found bool) {
 	if p.MayAll(r) {
 		return true, true

@@ -34,11 +34,14 @@ func racingFixture(t *testing.T) (b *racing, do func(ops ...core.Op) []core.Repl
 	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is stored
 	c := &Control{}
 	c.Load([]Entry{{Name: "shop", Grants: []Grant{
-		{Role: Produce, Queues: []string{"in", "own"}}, {Role: Consume, Queues: []string{"own"}}, {Role: Operate, Queues: []string{"own"}},
+		{Role: Produce, Queues: []string{"in", "own"}},
+		{Role: Consume, Queues: []string{"own"}},
+		{Role: Operate, Queues: []string{"own"}},
 	}}})
 	b = &racing{Broker: e}
 	g := NewGuard(b, c, core.Workq, "")
-	b.client = Admit(g, core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default("shop")})
+	b.client = Admit(g, core.ClientOptions{Protocol: core.Workq, Wake: func() {}},
+		Credentials{Login: c.Default("shop")})
 	do = func(ops ...core.Op) []core.Reply { return g.Do(b.client, ops, nil) }
 	return b, do, func(op core.Op) core.Reply { return core.DoOnce(e, core.Internal, op)[0] }
 }
@@ -48,7 +51,8 @@ func TestRightsAreCheckedAfterEarlierOperationsOfTheCall(t *testing.T) {
 	_, do, other := racingFixture(t)
 	r := do(&core.Submit{Tag: 1, Job: &core.Job{ID: "x", Queue: "in"}}, &core.Cancel{Tag: 2, Ref: core.Ref{ID: "x"}},
 		&core.Submit{Tag: 3, Job: &core.Job{ID: "y", Queue: "own"}}, &core.Cancel{Tag: 4, Ref: core.Ref{ID: "y"}})
-	if len(r) != 4 || r[0].Kind != core.Submitted || !errors.Is(r[1].Err, core.ErrForbidden) || r[2].Kind != core.Submitted || r[3].Kind != core.Accepted {
+	if len(r) != 4 || r[0].Kind != core.Submitted || !errors.Is(r[1].Err, core.ErrForbidden) ||
+		r[2].Kind != core.Submitted || r[3].Kind != core.Accepted {
 		t.Errorf("%+v", r)
 	}
 	if i := other(&core.Inspect{Tag: 1, Ref: core.Ref{ID: "x"}}); i.Kind != core.Inspected {

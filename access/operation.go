@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// allows reports whether a principal may run an operation. An operation on a job needs rights for the queue of the job. If the
-// job does not exist, the operation passes and the core rejects it: see lookups.
+// allows reports whether a principal may run an operation. An operation on a job needs rights for the queue of the job.
+// If the job does not exist, the operation passes and the core rejects it: see lookups.
 func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	switch op := op.(type) {
 	case *core.Submit:
@@ -17,7 +17,8 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	case *core.OpenBatch:
 		op.Owner = p.Name()
 		return p.MaySome(Produce) && (op.Complete == nil || p.May(Produce, op.Complete.Queue)) &&
-			(op.Success == nil || p.May(Produce, op.Success.Queue)) && (op.Parent == 0 || c.mayBatch(b, p, Produce, &op.Parent))
+			(op.Success == nil || p.May(Produce, op.Success.Queue)) &&
+			(op.Parent == 0 || c.mayBatch(b, p, Produce, &op.Parent))
 	case *core.CloseBatch:
 		return c.mayBatch(b, p, Produce, &op.Batch)
 	case *core.InspectBatch:

@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// Principal is a person or program with rights. A reload of the settings changes the rights but keeps the Principal, so open
-// connections get the new rights.
+// Principal is a person or program with rights. A reload of the settings changes the rights but keeps the Principal, so
+// open connections get the new rights.
 type Principal struct {
 	name   string
 	grants atomic.Pointer[[]Grant]
@@ -18,8 +18,8 @@ type Principal struct {
 // Everyone may do everything. It is the principal of all clients if no principals are configured.
 var Everyone = newPrincipal("", []Grant{{Role: Admin}})
 
-// Names for clients that are not principals of the settings. No configured principal may have such a name: the audit log
-// distinguishes clients by name, and operations, pages and idempotency keys belong to a name.
+// Names for clients that are not principals of the settings. No configured principal may have such a name: the audit
+// log distinguishes clients by name, and operations, pages and idempotency keys belong to a name.
 const (
 	NameAnonymous  = "anonymous" // a client without credentials
 	passwordSuffix = ".password" // follows the name of a port: http.password, faktory.password
@@ -64,7 +64,8 @@ func (p *Principal) May(r Role, queue string) bool {
 		if !g.Role.includes(r) {
 			continue
 		}
-		if g.Queues == nil || slices.ContainsFunc(g.Queues, func(pattern string) bool { return core.MatchQueue(pattern, queue) }) {
+		if g.Queues == nil ||
+			slices.ContainsFunc(g.Queues, func(pattern string) bool { return core.MatchQueue(pattern, queue) }) {
 			return true
 		}
 	}
@@ -76,7 +77,8 @@ func (p *Principal) Knows(queue string) bool {
 	return slices.ContainsFunc([]Role{Read, Produce, Consume, Operate}, func(r Role) bool { return p.May(r, queue) })
 }
 
-// MayAll reports whether the principal has a role without limits: for every queue and for requests that belong to no queue.
+// MayAll reports whether the principal has a role without limits: for every queue and for requests that belong to no
+// queue.
 func (p *Principal) MayAll(r Role) bool {
 	for _, g := range *p.grants.Load() {
 		if g.Role.includes(r) && g.Queues == nil {

@@ -73,7 +73,9 @@ func TestFirstPrincipalsApplyToConnectedWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after []core.Op
 	}{
-		"a lease that waits": {before: []core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByConn, Deadline: 1 << 60}}},
+		"a lease that waits": {before: []core.Op{&core.Lease{
+			Tag: 7, Queues: []string{"q"}, Holder: core.HeldByConn, Deadline: 1 << 60,
+		}}},
 		"a registration": {
 			before: []core.Op{&core.Register{Queue: "q"}},
 			after:  []core.Op{&core.Lease{Tag: 7, Holder: core.HeldByConn}},

@@ -33,8 +33,8 @@ func (r Role) includes(other Role) bool {
 	return r == other || r == Admin || r == Operate && other == Read
 }
 
-// Grant is a role for the queues whose names match one of the patterns. Without patterns it covers every queue, and requests
-// that belong to no queue.
+// Grant is a role for the queues whose names match one of the patterns. Without patterns it covers every queue, and
+// requests that belong to no queue.
 type Grant struct {
 	Role   Role
 	Queues []string

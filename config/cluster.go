@@ -71,7 +71,8 @@ func ParseMember(text string) (Member, error) {
 	if id == "" || len(id) > maxNodeID || strings.ContainsFunc(id, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)
 	}) {
-		return Member{}, fmt.Errorf("node id %q is not one to %d letters, digits, dots, dashes and underscores", id, maxNodeID)
+		return Member{},
+			fmt.Errorf("node id %q is not one to %d letters, digits, dots, dashes and underscores", id, maxNodeID)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || port == "0" {
@@ -101,7 +102,8 @@ func (c *Config) checkCluster(v *checker) {
 	own := slices.IndexFunc(members, func(m Member) bool { return m.ID == k.Node })
 	switch {
 	case len(k.Members) == 0:
-		v.complain("cluster.members", "are missing: --node requires --cluster, the same list on every node, such as n1=10.0.0.1:7431,n2=10.0.0.2:7431,n3=10.0.0.3:7431")
+		v.complain("cluster.members",
+			"are missing: --node requires --cluster, the same list on every node, such as n1=10.0.0.1:7431,n2=10.0.0.2:7431,n3=10.0.0.3:7431")
 	case err != nil:
 		v.complain("cluster.members", "%v", err)
 	case k.Node == "":
@@ -110,7 +112,8 @@ func (c *Config) checkCluster(v *checker) {
 		v.complain("cluster.node", "%s is not one of the members %s", k.Node, strings.Join(k.Members, ","))
 	}
 	if c.Durability != "sync" {
-		v.complain("durability", "%s does not go with a cluster, which acknowledges what a majority has synced: use sync", c.Durability)
+		v.complain("durability",
+			"%s does not go with a cluster, which acknowledges what a majority has synced: use sync", c.Durability)
 	}
 	if k.Listen != "" {
 		v.listen("cluster.listen", k.Listen)
@@ -132,14 +135,16 @@ func (c *Config) checkClusterTLS(v *checker, members []Member) {
 	}
 	for _, m := range members {
 		if !(Address{Network: "tcp", Address: m.Address}).Loopback() {
-			v.complain("cluster.tls_cert", "is missing: other hosts can reach the nodes (%s); without certificates nodes call each other on loopback only", m.Address)
+			v.complain("cluster.tls_cert",
+				"is missing: other hosts can reach the nodes (%s); without certificates nodes call each other on loopback only",
+				m.Address)
 			return
 		}
 	}
 }
 
-// TLS loads the certificate files for calls between nodes in both directions; nil if none are set. The names in certificates do
-// not matter: every program with a certificate of the CA counts as a node.
+// TLS loads the certificate files for calls between nodes in both directions; nil if none are set. The names in
+// certificates do not matter: every program with a certificate of the CA counts as a node.
 func (c Cluster) TLS() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil

@@ -2,9 +2,9 @@ package config
 
 import "time"
 
-// Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in docs/settings.md;
-// the unit tag is the unit of a number without one, where the type is a duration; marks the settings that
-// control access, which a reload changes together or not at all.
+// Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in
+// docs/settings.md; the unit tag is the unit of a number without one, where the type is a duration; marks the settings
+// that control access, which a reload changes together or not at all.
 type Config struct {
 	Data                string        `toml:"data" doc:"folder of the store"`
 	Durability          string        `toml:"durability" doc:"sync: changes are on disk before they are acknowledged; relaxed: they are on disk within sync_interval; none: memory only"`
@@ -69,9 +69,9 @@ type HTTP struct {
 	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file"`
 }
 
-// HTTPLocked reports that HTTP admits no clients, because Faktory clients need a password but no setting protects HTTP. HTTP
-// does not accept Faktory's password: an eavesdropper can try to guess it from Faktory's hash, and HTTP would give him all
-// rights.
+// HTTPLocked reports that HTTP admits no clients, because Faktory clients need a password but no setting protects HTTP.
+// HTTP does not accept Faktory's password: an eavesdropper can try to guess it from Faktory's hash, and HTTP would give
+// him all rights.
 func (c *Config) HTTPLocked() bool {
 	return c.Faktory.Password != "" && c.HTTP.Password == "" && c.HTTP.TLSClientCA == "" && len(c.Principals) == 0
 }
@@ -214,6 +214,9 @@ func Default() Config {
 
 		Beanstalk: Beanstalk{Protocol: Protocol{Listen: "off", MaxBody: 65_535}},
 
-		SQS: SQS{Protocol: Protocol{Listen: "off", MaxBody: MiB}, Account: "000000000000", Region: "us-east-1", MaxInFlight: 120_000},
+		SQS: SQS{
+			Protocol: Protocol{Listen: "off", MaxBody: MiB}, Account: "000000000000", Region: "us-east-1",
+			MaxInFlight: 120_000,
+		},
 	}
 }

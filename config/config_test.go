@@ -137,7 +137,9 @@ b = {}
 "*" = {for = "24h", count = 5}
 d = {count = -1}
 `)
-	_, err := Load(Sources{File: file, Env: []string{"BROKER_LOG_LEVEL=loud"}, Flags: map[string]string{"workq.max_connections": "many"}})
+	_, err := Load(Sources{
+		File: file, Env: []string{"BROKER_LOG_LEVEL=loud"}, Flags: map[string]string{"workq.max_connections": "many"},
+	})
 	if err == nil {
 		t.Fatal("all of that was accepted")
 	}
@@ -345,7 +347,9 @@ func TestAllowLists(t *testing.T) {
 		list []string
 		want string
 	}{
-		{c.Workq.Allow, "[10.1.0.0/16 ::1/128]"}, {c.Gearman.Allow, "[127.0.0.1/32 10.0.0.0/8]"}, {c.Faktory.Allow, "[]"},
+		{c.Workq.Allow, "[10.1.0.0/16 ::1/128]"},
+		{c.Gearman.Allow, "[127.0.0.1/32 10.0.0.0/8]"},
+		{c.Faktory.Allow, "[]"},
 	} {
 		prefixes, err := ParseAllow(test.list)
 		if got := fmt.Sprint(prefixes); err != nil || got != test.want {

@@ -57,7 +57,8 @@ func (r cronReader) entry(table map[string]any) Cron {
 		r.complain(r.prefix+"schedule", "%q: %v", c.Schedule, err)
 	}
 	c.Name = r.text("name", take(table, "name"))
-	if c.Missed = r.text("missed", take(table, "missed")); !slices.Contains([]string{"", "skip", "one", "all"}, c.Missed) {
+	if c.Missed = r.text("missed",
+		take(table, "missed")); !slices.Contains([]string{"", "skip", "one", "all"}, c.Missed) {
 		r.complain(r.prefix+"missed", "%q is not skip, one or all (%s)", c.Missed, r.source)
 	}
 	if v := take(table, "backlog"); v != nil {

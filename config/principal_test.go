@@ -28,7 +28,8 @@ roles = []
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("secret")))
-	if p := c.Principals[0]; p.Name != "shop" || p.Token != want || p.FaktoryPassword != "pw" || fmt.Sprint(p.Roles) != "[produce:mail.*,sms read]" {
+	if p := c.Principals[0]; p.Name != "shop" || p.Token != want || p.FaktoryPassword != "pw" ||
+		fmt.Sprint(p.Roles) != "[produce:mail.*,sms read]" {
 		t.Errorf("%+v", p)
 	}
 	if p := c.Principals[1]; p.TLSSubject != "CN=viewer,O=Example" || c.HTTP.Principal != "viewer" {
@@ -61,7 +62,9 @@ func TestBadPrincipals(t *testing.T) {
 func TestSourcesOfSettings(t *testing.T) {
 	t.Parallel()
 	file := write(t, "broker.toml", "[http]\nlisten = \"127.0.0.1:1\"\n")
-	c, err := Load(Sources{File: file, Env: []string{"BROKER_DATA=/x"}, Flags: map[string]string{"workq.listen": "127.0.0.1:2"}})
+	c, err := Load(Sources{
+		File: file, Env: []string{"BROKER_DATA=/x"}, Flags: map[string]string{"workq.listen": "127.0.0.1:2"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,9 +127,11 @@ func checkPushURL(text string) error {
 // checkPushHeader refuses headers that the broker sets itself, and invalid headers.
 func checkPushHeader(name, value string) error {
 	switch {
-	case slices.Contains([]string{"Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Expect"}, name), strings.HasPrefix(name, "Broker-"):
+	case slices.Contains([]string{"Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Expect"}, name),
+		strings.HasPrefix(name, "Broker-"):
 		return errors.New("is set by the broker")
-	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }):
+	case name == "" || strings.ContainsFunc(name,
+		func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }):
 		return fmt.Errorf("%q is not the name of a header", name)
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 		return errors.New("the value contains a control character")

@@ -28,8 +28,8 @@ type Sharing struct {
 	Weights map[string]int `toml:"weights"`
 }
 
-// UniqueKey is a value of Sharing.Key: the part of the unique key before the first colon. TagKey is the prefix of the other
-// values; the name of a tag follows.
+// UniqueKey is a value of Sharing.Key: the part of the unique key before the first colon. TagKey is the prefix of the
+// other values; the name of a tag follows.
 const (
 	UniqueKey = "unique"
 	TagKey    = "tag:"
@@ -90,7 +90,8 @@ func (c *Config) checkQueueLimits(v *checker) {
 		case (l.Type == "") == (l.Key == ""):
 			v.complain(setting, "must have either type or key")
 		}
-		if slices.ContainsFunc(c.QueueLimits[:i], func(o QueueLimit) bool { return o.Queue == l.Queue && o.Type == l.Type && o.Key == l.Key }) {
+		if slices.ContainsFunc(c.QueueLimits[:i],
+			func(o QueueLimit) bool { return o.Queue == l.Queue && o.Type == l.Type && o.Key == l.Key }) {
 			v.complain(setting, "occurs twice")
 		}
 	}

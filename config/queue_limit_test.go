@@ -53,7 +53,10 @@ ordered = true
 	if !reflect.DeepEqual(c.QueueLimits, want) {
 		t.Errorf("limits: %+v", c.QueueLimits)
 	}
-	if s := []Sharing{{Queue: "mail", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 3}}, {Queue: "orders", Key: "tag:customer", Ordered: true}}; !reflect.DeepEqual(c.Sharings, s) {
+	if s := []Sharing{
+		{Queue: "mail", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 3}},
+		{Queue: "orders", Key: "tag:customer", Ordered: true},
+	}; !reflect.DeepEqual(c.Sharings, s) {
 		t.Errorf("sharings: %+v", c.Sharings)
 	}
 }
@@ -77,7 +80,8 @@ func TestProblemsInQueueLimitsAreReported(t *testing.T) {
 		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\n[[sharing]]\nqueue = \"q\"\nkey = \"unique\"": "sharing[1].queue: \"q\" has another",
 		"[[queue_limit]]\nqueue = \"q\"\ntype = \"T\"\n[[queue_limit]]\nqueue = \"q\"\ntype = \"T\"": "queue_limit[1]: occurs twice",
 	} {
-		if _, err := Load(Sources{File: write(t, "broker.toml", text)}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(Sources{File: write(t, "broker.toml", text)}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

@@ -35,7 +35,8 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	c.checkHTTP(&v)
 	c.checkPrincipals(&v)
 	if off {
-		v.complain("workq.listen", "%s and http are all off: there is nothing to serve", strings.Join(allWireNames(), ", "))
+		v.complain("workq.listen", "%s and http are all off: there is nothing to serve",
+			strings.Join(allWireNames(), ", "))
 	}
 	c.checkGearman(&v)
 	c.checkCluster(&v)
@@ -74,7 +75,8 @@ func (c *Config) checkStore(v *checker) {
 	v.duration("bind_retry", c.BindRetry, 0, maxBindRetry)
 }
 
-// checkHTTP prevents opening the port to other hosts by accident, because every client that can connect may change everything.
+// checkHTTP prevents opening the port to other hosts by accident, because every client that can connect may change
+// everything.
 func (c *Config) checkHTTP(v *checker) {
 	h := c.HTTP
 	v.listen("http.listen", h.Listen)
@@ -90,7 +92,8 @@ func (c *Config) checkHTTP(v *checker) {
 	}
 	for _, a := range addresses {
 		if !a.Loopback() {
-			v.complain("http.listen", "other hosts can reach %s: set http.password, http.tls_client_ca or principals", a)
+			v.complain("http.listen", "other hosts can reach %s: set http.password, http.tls_client_ca or principals",
+				a)
 		}
 	}
 }
@@ -121,7 +124,8 @@ func (c *Config) checkSQS(v *checker) {
 	if s.Region == "" || strings.ContainsAny(s.Region, ":/") {
 		v.complain("sqs.region", "%q is not the name of a region", s.Region)
 	}
-	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasSuffix(s.URL, "/")) {
+	if u, err := url.Parse(s.URL); s.URL != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasSuffix(s.URL, "/")) {
 		v.complain("sqs.url", "%q is not a URL such as https://queues.example.com", s.URL)
 	}
 }
@@ -239,7 +243,8 @@ func (v *checker) route(setting string, r Route) {
 	v.oneOf(setting+".from", r.From, allWireNames()...)
 	v.word(setting+".set.queue", r.Set.Queue, 255)
 	if r.Match == (Target{}) {
-		v.complain(setting, "matches nothing: match.queue%s is missing", map[bool]string{true: " or match.type"}[hasTypes(r.From)])
+		v.complain(setting, "matches nothing: match.queue%s is missing",
+			map[bool]string{true: " or match.type"}[hasTypes(r.From)])
 	}
 	if r.Set == (Target{}) {
 		v.complain(setting, "changes nothing: set.queue or set.type is missing")

@@ -24,15 +24,15 @@ type ClientOptions struct {
 	Unlisted bool
 }
 
-// Broker is the interface of the core for front-ends. All methods may be called from any goroutine, but only one goroutine
-// at a time may use a client.
+// Broker is the interface of the core for front-ends. All methods may be called from any goroutine, but only one
+// goroutine at a time may use a client.
 type Broker interface {
 	// Open registers a client.
 	Open(ClientOptions) ClientID
 
 	// Do applies ops in order and appends all replies that are waiting for the client to into, in the order of the
-	// decisions: older pushes may come first, and the reply of a waiting operation comes with a later call. Call it without
-	// ops to fetch replies after Wake.
+	// decisions: older pushes may come first, and the reply of a waiting operation comes with a later call. Call it
+	// without ops to fetch replies after Wake.
 	Do(client ClientID, ops []Op, into []Reply) []Reply
 
 	// Close removes a client: its waiting lease and its watches end, and leases held by its connection are released.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Update changes fields of an unfinished or dead job; fields that are nil stay unchanged. A current lease continues as it was
-// granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict, ErrFinished,
-// ErrDiskFull (a new body), or ErrInvalid: an invalid value, or ReadyAt for a job that is leased or dead.
+// Update changes fields of an unfinished or dead job; fields that are nil stay unchanged. A current lease continues as
+// it was granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict,
+// ErrFinished, ErrDiskFull (a new body), or ErrInvalid: an invalid value, or ReadyAt for a job that is leased or dead.
 type Update struct {
 	changing
 	Tag uint64
@@ -23,8 +23,8 @@ type JobChange struct {
 	Tags     *[]string
 	Body     *Body
 
-	// ReadyAt moves a waiting job to the position of that instant in its queue; a future instant delays it. A pointer to
-	// zero means now.
+	// ReadyAt moves a waiting job to the position of that instant in its queue; a future instant delays it. A pointer
+	// to zero means now.
 	ReadyAt *Instant
 
 	ExpiresAt   *Instant // if the outcome was kept until the old time, it is kept until the new one
@@ -73,11 +73,12 @@ type Body struct {
 	Format Format
 }
 
-// Move moves a job to a queue. The job keeps its identity, so jobs that depend on it still do. If the job is leased, Move
-// ends the lease, which requires Authority. A dead job becomes unfinished again. Afterwards the job is blocked, scheduled
-// or ready, depending on After and ReadyAt. Reply as for Update, and Failed with ErrNotLeased or ErrNotHolder as Complete,
-// ErrFull, ErrNotUnique (the unique key is taken in that queue), or ErrInvalid: After is too long,
-// names a job that was never assigned, or would make the job depend on itself; or the job is a callback that waits for its batch.
+// Move moves a job to a queue. The job keeps its identity, so jobs that depend on it still do. If the job is leased,
+// Move ends the lease, which requires Authority. A dead job becomes unfinished again. Afterwards the job is blocked,
+// scheduled or ready, depending on After and ReadyAt. Reply as for Update, and Failed with ErrNotLeased or ErrNotHolder
+// as Complete, ErrFull, ErrNotUnique (the unique key is taken in that queue), or ErrInvalid: After is too long, names a
+// job that was never assigned, or would make the job depend on itself; or the job is a callback that waits for its
+// batch.
 type Move struct {
 	changing
 	Tag       uint64
@@ -90,10 +91,10 @@ type Move struct {
 	Set       JobChange
 }
 
-// TransferLease transfers a lease from a connection or a worker to a worker with an id; the connection may close afterwards.
-// The lease starts again, for LeaseFor or, if that is zero, for the usual time. Reply: Accepted, with the new grant in
-// Lease, or Failed with ErrNotFound, ErrNotLeased (also if Epoch is not the epoch of the current lease), or ErrInvalid
-// without a worker.
+// TransferLease transfers a lease from a connection or a worker to a worker with an id; the connection may close
+// afterwards. The lease starts again, for LeaseFor or, if that is zero, for the usual time. Reply: Accepted, with the
+// new grant in Lease, or Failed with ErrNotFound, ErrNotLeased (also if Epoch is not the epoch of the current lease),
+// or ErrInvalid without a worker.
 type TransferLease struct {
 	changing
 	Tag      uint64
@@ -116,17 +117,19 @@ const (
 // CancelRunning says what Cancel does to a leased job.
 type CancelRunning uint8
 
-// RunningRemove: the job is removed like any other. RunningSignal: the worker keeps the job and is asked to stop: replies to Report
-// say so, as do EventCancelRequested and Filter.CancelRequested. The job ends with Cause Cancelled once the worker fails it or its
-// lease ends in another way. A completion, a Bury and a Move to another queue still work as usual.
+// RunningRemove: the job is removed like any other. RunningSignal: the worker keeps the job and is asked to stop:
+// replies to Report say so, as do EventCancelRequested and Filter.CancelRequested. The job ends with Cause Cancelled
+// once the worker fails it or its lease ends in another way. A completion, a Bury and a Move to another queue still
+// work as usual.
 const (
 	RunningRemove CancelRunning = iota
 	RunningSignal
 )
 
-// Cancel removes the job in any state, together with the jobs in Also. Watchers get Ended with Cause Cancelled. Unknown names in Also
-// are ignored, and If applies to Ref only. Reply: Accepted, with the number of removed jobs in N and, with RunningSignal,
-// CancelRequested if workers were asked to stop; or Failed with ErrNotFound, ErrConflict or ErrHasDependents.
+// Cancel removes the job in any state, together with the jobs in Also. Watchers get Ended with Cause Cancelled. Unknown
+// names in Also are ignored, and If applies to Ref only. Reply: Accepted, with the number of removed jobs in N and,
+// with RunningSignal, CancelRequested if workers were asked to stop; or Failed with ErrNotFound, ErrConflict or
+// ErrHasDependents.
 type Cancel struct {
 	changing
 	Tag        uint64
@@ -140,9 +143,9 @@ type Cancel struct {
 // OnlyAsks reports whether a job in this state is not removed, but its worker is asked to stop.
 func (o *Cancel) OnlyAsks(state State) bool { return o.Running == RunningSignal && state == Leased }
 
-// Enqueue makes a scheduled, retrying, blocked or dead job ready now. A job that is dead with BrokenFails becomes blocked instead if
-// a dependency is no longer dead and not yet done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, or ErrInvalid in other
-// states.
+// Enqueue makes a scheduled, retrying, blocked or dead job ready now. A job that is dead with BrokenFails becomes
+// blocked instead if a dependency is no longer dead and not yet done. Reply: Accepted, or Failed with ErrNotFound,
+// ErrConflict, or ErrInvalid in other states.
 type Enqueue struct {
 	changing
 	Tag uint64

@@ -1,7 +1,7 @@
 package core
 
-// ListClients lists open clients of Protocol (Internal: of all protocols), in the order of their numbers, starting after
-// After. Reply: Answered with Clients; NextClient is not zero while there are more.
+// ListClients lists open clients of Protocol (Internal: of all protocols), in the order of their numbers, starting
+// after After. Reply: Answered with Clients; NextClient is not zero while there are more.
 type ListClients struct {
 	reading
 	Tag      uint64
@@ -19,8 +19,8 @@ type ListWorkers struct {
 	Limit int // at most 1,000; zero: 100
 }
 
-// DisconnectClient closes a client's connection and so releases the leases held by the connection. Reply: Accepted, or Failed
-// with ErrNotFound, or ErrInvalid for a client that has no connection.
+// DisconnectClient closes a client's connection and so releases the leases held by the connection. Reply: Accepted, or
+// Failed with ErrNotFound, or ErrInvalid for a client that has no connection.
 type DisconnectClient struct {
 	reading
 	Tag    uint64

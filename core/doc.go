@@ -1,7 +1,7 @@
 // Package core defines what a job is, which operations clients may request, and what they get back.
 //
-// A front-end translates its protocol into operations ([Op]) and passes them to the [Broker]; the broker returns replies
-// ([Reply]) in the order of its decisions. This package knows no protocol, disk or clock.
+// A front-end translates its protocol into operations ([Op]) and passes them to the [Broker]; the broker returns
+// replies ([Reply]) in the order of its decisions. This package knows no protocol, disk or clock.
 //
 //	           Submit
 //	 ┌───────────┼────────────┐
@@ -21,6 +21,6 @@
 //
 // # Ownership
 //
-// The core owns every *Job that an operation passes to it, and nothing changes it afterwards, so that any number of sessions
-// may read the same *Job at the same time. Byte slices in replies are read-only.
+// The core owns every *Job that an operation passes to it, and nothing changes it afterwards, so that any number of
+// sessions may read the same *Job at the same time. Byte slices in replies are read-only.
 package core

@@ -44,7 +44,8 @@ var ErrOutOfTurn = fmt.Errorf("%w: earlier jobs of its key have not ended", ErrI
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
-	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState, ErrConflict, ErrHasDependents,
+	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState, ErrConflict,
+	ErrHasDependents,
 	ErrNoSchedule, ErrNoLimit, ErrConfigured, ErrForbidden,
 }
 

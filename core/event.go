@@ -32,7 +32,8 @@ const (
 
 // EventKinds lists all kinds.
 var EventKinds = [...]EventKind{
-	EventSubmitted, EventReady, EventLeased, EventProgress, EventDone, EventFailed, EventRetrying, EventDead, EventCancelled,
+	EventSubmitted, EventReady, EventLeased, EventProgress, EventDone, EventFailed, EventRetrying, EventDead,
+	EventCancelled,
 	EventMoved, EventReleased, EventLeaseExpired, EventChanged, EventExpired, EventQueuePaused, EventQueueResumed,
 	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted, EventCancelRequested, EventLogged,
 }
@@ -50,10 +51,10 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// Subscribe requests events, filtered by kinds, queues, types, job and whether the job has a trace; an empty filter matches
-// all. Reply: Accepted, or Failed with ErrInvalid (more than MaxSubscriptions of a client, an unknown kind); then an EventReply
-// for each event, once its commit is on disk. While Buffer events wait to be fetched by Do, further ones are dropped and
-// counted.
+// Subscribe requests events, filtered by kinds, queues, types, job and whether the job has a trace; an empty filter
+// matches all. Reply: Accepted, or Failed with ErrInvalid (more than MaxSubscriptions of a client, an unknown kind);
+// then an EventReply for each event, once its commit is on disk. While Buffer events wait to be fetched by Do, further
+// ones are dropped and counted.
 type Subscribe struct {
 	reading
 	Tag         uint64

@@ -2,10 +2,11 @@ package core
 
 // Filter selects jobs: a job must match every field that is set. The zero Filter matches every job.
 type Filter struct {
-	States       []State
-	Queues       []string // one of these
-	QueuePrefix  string
-	Within       []string // queues that match one of these patterns; nil: all. Holds what the client may see, so that counts respect it too
+	States      []State
+	Queues      []string // one of these
+	QueuePrefix string
+	// queues that match one of these patterns; nil: all. Holds what the client may see, so that counts respect it too
+	Within       []string
 	Types        []string
 	Origins      []Protocol
 	Worker       string   // leased to the worker with this id, or by a connection with this name
@@ -14,8 +15,9 @@ type Filter struct {
 	FailureGroup string   // group of the last failure; retrying and dead jobs only
 	Batch        uint64
 	Parent       uint64
-	Workflow     uint64   // this job, or the jobs of this batch, and everything below: children, jobs that still wait for them, batches
-	UniqueKeys   []string // holds one of these unique keys
+	// this job, or the jobs of this batch, and everything below: children, jobs that still wait for them, batches
+	Workflow   uint64
+	UniqueKeys []string // holds one of these unique keys
 
 	// NoErrorClass and NoFailureGroup match jobs without an error class or a failure group. They cannot be combined
 	// with ErrorClass and FailureGroup.
@@ -42,7 +44,8 @@ type Filter struct {
 // NeedsRecords reports whether the filter has conditions that only the jobs' records can answer. The index then finds
 // the candidates, and their records are read, up to a number of bytes per call.
 func (f *Filter) NeedsRecords() bool {
-	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.Text != "" || f.BodyText != "" || f.Anywhere != ""
+	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.Text != "" || f.BodyText != "" ||
+		f.Anywhere != ""
 }
 
 // OnlyStatesAndQueues reports whether the filter has no conditions except states and queues.
@@ -53,7 +56,8 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 // OnlyGroup reports whether the filter has no conditions except a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.Workflow == 0 && len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
+		f.Parent == 0 && f.Workflow == 0 && len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested &&
+		f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }
 
@@ -61,7 +65,8 @@ func (f *Filter) OnlyGroup() bool {
 func (f *Filter) OnlyTags() bool {
 	rest := *f
 	rest.Tags = nil
-	return rest.OnlyStatesAndQueues() && len(f.States) == 0 && len(f.Queues) == 0 && f.QueuePrefix == "" && f.Within == nil
+	return rest.OnlyStatesAndQueues() && len(f.States) == 0 && len(f.Queues) == 0 && f.QueuePrefix == "" &&
+		f.Within == nil
 }
 
 // Range is the span of time from From up to but not including To; zero is open.
@@ -73,9 +78,9 @@ func (r Range) Contains(i Instant) bool { return i >= r.From && (r.To == 0 || i 
 // Order is the order of a list of jobs. It also decides which states the list contains.
 type Order uint8
 
-// The orders. OrderCreated: all jobs, as they were submitted. OrderQueue: ready jobs, queue by queue, in the order in which
-// they will be handed out. OrderDue: scheduled and retrying jobs, by the time they become ready. OrderLeased: leased jobs,
-// by the start of the lease. OrderDied: dead jobs. OrderFinished: kept jobs that are done.
+// The orders. OrderCreated: all jobs, as they were submitted. OrderQueue: ready jobs, queue by queue, in the order in
+// which they will be handed out. OrderDue: scheduled and retrying jobs, by the time they become ready. OrderLeased:
+// leased jobs, by the start of the lease. OrderDied: dead jobs. OrderFinished: kept jobs that are done.
 const (
 	OrderCreated Order = iota
 	OrderQueue
@@ -104,13 +109,14 @@ func (o Order) States() []State {
 	return nil
 }
 
-// Find lists jobs by page, without their bodies. Reply: Listed with Jobs, and NextCursor unless this is the last page; or
-// Failed with ErrInvalid for a cursor of another order, or a filter that asks for states that the order does not have.
+// Find lists jobs by page, without their bodies. Reply: Listed with Jobs, and NextCursor unless this is the last page;
+// or Failed with ErrInvalid for a cursor of another order, or a filter that asks for states that the order does not
+// have.
 //
-// A page holds Limit jobs unless it is the last page or Stopped is set. Stopped means that the call has reached its scan
-// limit; the next call continues from NextCursor. Across the pages of a list, a job that does not change appears exactly
-// once, whatever happens to other jobs. A job that leaves its place and returns in the meantime is not listed again, except
-// in OrderQueue if its priority has changed.
+// A page holds Limit jobs unless it is the last page or Stopped is set. Stopped means that the call has reached its
+// scan limit; the next call continues from NextCursor. Across the pages of a list, a job that does not change appears
+// exactly once, whatever happens to other jobs. A job that leaves its place and returns in the meantime is not listed
+// again, except in OrderQueue if its priority has changed.
 //
 // With WithCount, Count is the number of jobs that match if CountExact is set, otherwise a lower bound.
 type Find struct {

@@ -2,18 +2,18 @@ package core
 
 import "time"
 
-// Retention says how long and how many finished jobs of a queue stay readable, beyond what a job asks for itself. Zero in
-// one field means no limit; the zero Retention keeps no jobs.
+// Retention says how long and how many finished jobs of a queue stay readable, beyond what a job asks for itself. Zero
+// in one field means no limit; the zero Retention keeps no jobs.
 type Retention struct {
 	For   time.Duration
 	Count int
 }
 
-// KeepDone sets the Retention of a queue, or, if Queue is empty, of all queues without a Retention of their own; the zero
-// Retention removes it. Jobs that end as done or failed from now on stay as Done, with their outcome, and can be inspected,
-// found and cancelled. A submission with the id of such a job replaces it. Jobs beyond Count are removed at once, the oldest
-// first; For applies to jobs that finish from now on. It is not stored: callers set it at each start. Reply: Accepted, or
-// Failed with ErrInvalid.
+// KeepDone sets the Retention of a queue, or, if Queue is empty, of all queues without a Retention of their own; the
+// zero Retention removes it. Jobs that end as done or failed from now on stay as Done, with their outcome, and can be
+// inspected, found and cancelled. A submission with the id of such a job replaces it. Jobs beyond Count are removed at
+// once, the oldest first; For applies to jobs that finish from now on. It is not stored: callers set it at each start.
+// Reply: Accepted, or Failed with ErrInvalid.
 type KeepDone struct {
 	changing
 	Tag       uint64
@@ -21,8 +21,8 @@ type KeepDone struct {
 	Retention Retention
 }
 
-// ListFinished lists the jobs that ended most recently, the newest first: of all queues, of one queue, or one job. The process
-// remembers the last MaxFinished of them. Reply: Answered with Finished.
+// ListFinished lists the jobs that ended most recently, the newest first: of all queues, of one queue, or one job. The
+// process remembers the last MaxFinished of them. Reply: Answered with Finished.
 type ListFinished struct {
 	reading
 	Tag    uint64

@@ -9,9 +9,9 @@ import (
 // MaxHandleBytes is the length of the longest job handle that clients can store.
 const MaxHandleBytes = 63
 
-// HandleFormat writes and parses job handles. A handle consists of the prefix of this broker, a colon, and the Seq of the job
-// in decimal. Every job has a handle, and like a Seq it is never reused. If a handle would be too long, the prefix is
-// shortened at its end; the digits are never cut. The zero value has the prefix "H:".
+// HandleFormat writes and parses job handles. A handle consists of the prefix of this broker, a colon, and the Seq of
+// the job in decimal. Every job has a handle, and like a Seq it is never reused. If a handle would be too long, the
+// prefix is shortened at its end; the digits are never cut. The zero value has the prefix "H:".
 type HandleFormat struct{ prefix string } // with its colon
 
 // NewHandleFormat returns the format of handles that start with prefix, usually "H:" and the host name.

@@ -8,9 +8,9 @@ import (
 // Histogram counts durations. The width of a bucket is at most a sixteenth of its lower bound, so quantiles are
 // accurate to 4 %. The zero Histogram is empty and ready for use. Histograms can be merged.
 //
-// It uses memory only for the powers of two that have occurred, so thousands of histograms can be kept. Add allocates only
-// for the first duration in a power of two. (HdrHistogram reserves the whole range; DDSketch computes a logarithm per
-// value.)
+// It uses memory only for the powers of two that have occurred, so thousands of histograms can be kept. Add allocates
+// only for the first duration in a power of two. (HdrHistogram reserves the whole range; DDSketch computes a logarithm
+// per value.)
 type Histogram struct {
 	count   uint64
 	micros  uint64 // sum of all
@@ -114,8 +114,8 @@ func (h *Histogram) Reset() {
 	}
 }
 
-// Quantiles sets into to the durations that these shares (0 to 1, in ascending order) of all durations do not exceed. Each result is the
-// middle of a bucket, or zero if nothing was counted.
+// Quantiles sets into to the durations that these shares (0 to 1, in ascending order) of all durations do not exceed.
+// Each result is the middle of a bucket, or zero if nothing was counted.
 func (h *Histogram) Quantiles(into []time.Duration, parts ...float64) {
 	clear(into)
 	if h.count == 0 {

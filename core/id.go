@@ -6,10 +6,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Ids derived from job numbers. A job without a client's id has a UUIDv7 derived from its Seq and creation time, and a job
-// whose id is not a UUIDv4 has a UUIDv4-shaped alias derived from its Seq. Both can be mapped back to the Seq, so they need
-// no memory and no index. The Seq is scrambled so that the ids of consecutive jobs look different. Constant marks
-// distinguish these ids from ids of clients. Clients store these ids, so the marks and the scrambling never change.
+// Ids derived from job numbers. A job without a client's id has a UUIDv7 derived from its Seq and creation time, and a
+// job whose id is not a UUIDv4 has a UUIDv4-shaped alias derived from its Seq. Both can be mapped back to the Seq, so
+// they need no memory and no index. The Seq is scrambled so that the ids of consecutive jobs look different. Constant
+// marks distinguish these ids from ids of clients. Clients store these ids, so the marks and the scrambling never
+// change.
 const (
 	mintMark  = 0xadc      // 10 bits of mark in rand_a of a UUIDv7, above the 2 uppermost bits of the mixed Seq
 	aliasHead = 0x5b1d9e37 // the first 32 bits of an alias

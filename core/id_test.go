@@ -29,7 +29,9 @@ func TestMintedIDsAndAliasesMapBackToTheSeq(t *testing.T) {
 
 func TestClientIDsAreNotTakenForMintedIDs(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{"", "short", "6ba7b810-9dad-41d1-80b4-00c04fd430c4", "5B1D9E37-0000-41a6-80c3-000000000000"} {
+	for _, id := range []string{
+		"", "short", "6ba7b810-9dad-41d1-80b4-00c04fd430c4", "5B1D9E37-0000-41a6-80c3-000000000000",
+	} {
 		if _, ok := ParseAlias(id); ok {
 			t.Errorf("%q taken for an alias", id)
 		}

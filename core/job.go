@@ -62,8 +62,8 @@ func ProtocolNames() []string {
 // QueueLifetime says how long the broker remembers a queue that was created only by submitting jobs to it.
 type QueueLifetime uint8
 
-// QueueWhileUsed: until some minutes after its last job. QueueUntilRestart: until the process ends. QueueForGood: after a
-// restart too, if one of its jobs was stored. QueueWhileHeld: while it has jobs or HoldQueue keeps it.
+// QueueWhileUsed: until some minutes after its last job. QueueUntilRestart: until the process ends. QueueForGood: after
+// a restart too, if one of its jobs was stored. QueueWhileHeld: while it has jobs or HoldQueue keeps it.
 const (
 	QueueWhileUsed QueueLifetime = iota
 	QueueUntilRestart
@@ -85,8 +85,8 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 	return QueueUntilRestart
 }
 
-// ReusesIDs reports whether clients of the protocol may reuse the ID of one of their finished jobs that is kept only for
-// its outcome. The new job replaces the finished one.
+// ReusesIDs reports whether clients of the protocol may reuse the ID of one of their finished jobs that is kept only
+// for its outcome. The new job replaces the finished one.
 func (p Protocol) ReusesIDs() bool { return p == Faktory }
 
 // ReturnsBehind reports whether a job of a client of the protocol that becomes ready again after a lease without an
@@ -132,13 +132,13 @@ const (
 	LeaseEndFail
 )
 
-// OnBroken says what happens to a job when a job it waits for, or a child of that job, ends without being done or is dead.
-// Stored; never renumbered.
+// OnBroken says what happens to a job when a job it waits for, or a child of that job, ends without being done or is
+// dead. Stored; never renumbered.
 type OnBroken uint8
 
-// BrokenWaits: the job waits until a client releases it, or until the dead job is put back and done. BrokenReleases: the job runs as
-// if the dependency did not exist. BrokenFails: the job is dead, with the failure DependencyFailed. BrokenDrops: the job is
-// cancelled.
+// BrokenWaits: the job waits until a client releases it, or until the dead job is put back and done. BrokenReleases:
+// the job runs as if the dependency did not exist. BrokenFails: the job is dead, with the failure DependencyFailed.
+// BrokenDrops: the job is cancelled.
 const (
 	BrokenWaits OnBroken = iota
 	BrokenReleases
@@ -149,8 +149,9 @@ const (
 // UniquePolicy says what happens to a second submission with the same queue and UniqueKey. Stored; never renumbered.
 type UniquePolicy uint8
 
-// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique. UniqueReplace, which is never stored: if the existing
-// job waits, it takes body, attributes, tags, priority and ReadyAt from the new job, and the reply names it; otherwise ErrNotUnique.
+// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique. UniqueReplace, which is never stored:
+// if the existing job waits, it takes body, attributes, tags, priority and ReadyAt from the new job, and the reply
+// names it; otherwise ErrNotUnique.
 const (
 	UniqueNone UniquePolicy = iota
 	UniqueCoalesce
@@ -171,7 +172,8 @@ type Job struct {
 	Body       []byte
 	Tags       []string // at most MaxTags of MaxTagBytes
 	Attributes []byte   // the front-end's own fields, opaque to the core
-	Trace      string   // trace that the job is part of; front-ends define its form, opaque to the core; at most MaxTraceBytes
+	// trace that the job is part of; front-ends define its form, opaque to the core; at most MaxTraceBytes
+	Trace string
 
 	Priority    int64         // higher first, 0 is normal; from MinPriority to MaxPriority
 	CreatedAt   Instant       // zero in a submission: now
@@ -188,12 +190,12 @@ type Job struct {
 	MaxFails    uint32 // failures after which it is exhausted; zero and one: the first is final
 	PriorFails  uint32 // failures counted before this submission
 
-	// Cost is how much a lease of the job counts in limits of concurrent leases and of rates; zero: 1. A job with a Cost above a limit is
-	// leased when no other lease counts against the limit, or uses the whole burst.
+	// Cost is how much a lease of the job counts in limits of concurrent leases and of rates; zero: 1. A job with a
+	// Cost above a limit is leased when no other lease counts against the limit, or uses the whole burst.
 	Cost uint32
 
-	// Timeline, if not zero, keeps a timeline of the job from its submission on. It is the maximum number of entries, from
-	// 2 to MaxTimeline: the first entry and the most recent ones.
+	// Timeline, if not zero, keeps a timeline of the job from its submission on. It is the maximum number of entries,
+	// from 2 to MaxTimeline: the first entry and the most recent ones.
 	Timeline uint16
 
 	Format    Format
@@ -202,29 +204,30 @@ type Job struct {
 	Exhausted Exhausted // what happens at MaxFails
 	LeaseEnd  LeaseEnd  // what happens when a lease expires
 
-	// Own says which of MaxAttempts, MaxFails, Backoff, Exhausted, LeaseFor, ExpiresAt and RetainFor the client has chosen. The others
-	// are defaults of its protocol, which a JobPolicy replaces.
+	// Own says which of MaxAttempts, MaxFails, Backoff, Exhausted, LeaseFor, ExpiresAt and RetainFor the client has
+	// chosen. The others are defaults of its protocol, which a JobPolicy replaces.
 	Own PolicyFields
 
 	Unique      UniquePolicy
 	UniqueStart bool // the key is free once the job is leased
 	Ephemeral   bool // a client waits for it on a connection; never stored, removed with the last such client
 
-	// ScheduledOrder is Workq's order among jobs of equal priority: plain jobs first, then scheduled ones by their time.
-	// Otherwise a job joins the end of the queue when it becomes due.
+	// ScheduledOrder is Workq's order among jobs of equal priority: plain jobs first, then scheduled ones by their
+	// time. Otherwise a job joins the end of the queue when it becomes due.
 	ScheduledOrder bool
 
-	// SeqOrder keeps the job's place among jobs of equal priority, however often it is delayed, leased or dead: by Seq among jobs
-	// with SeqOrder, by the time of submission among other jobs. The core sets CreatedAt. It excludes ScheduledOrder.
-	// In an ordered queue the key of a job that returns behind others (Protocol.ReturnsBehind) moves, and the job
-	// keeps its place in the key.
+	// SeqOrder keeps the job's place among jobs of equal priority, however often it is delayed, leased or dead: by Seq
+	// among jobs with SeqOrder, by the time of submission among other jobs. The core sets CreatedAt. It excludes
+	// ScheduledOrder. In an ordered queue the key of a job that returns behind others (Protocol.ReturnsBehind) moves,
+	// and the job keeps its place in the key.
 	SeqOrder bool
 
 	Tallies  Tallies  // what JobInfo.Tally counts
 	OnBroken OnBroken // what happens when a dependency cannot be done; not for ephemeral jobs
 
-	UniqueKey   string        // one live job per queue and key, see UniqueLabel; empty: none
-	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: the key is free once the job is gone
+	UniqueKey string // one live job per queue and key, see UniqueLabel; empty: none
+	// the key is free after this instant even if the job still exists; zero: the key is free once the job is gone
+	UniqueUntil Instant
 	RetainUntil Instant       // the outcome is kept until then (Workq ttl)
 	RetainFor   time.Duration // the outcome is kept for this long after the end
 
@@ -286,7 +289,8 @@ func (j *Job) InQueue(queue string) {
 // Kept reports whether the outcome is kept after the end of the job.
 func (j *Job) Kept() bool { return j.RetainUntil != 0 || j.RetainFor != 0 }
 
-// The prefixes of unique keys that clients of Gearman and Workq give, which keep their key spaces apart. Stored; never changed.
+// The prefixes of unique keys that clients of Gearman and Workq give, which keep their key spaces apart. Stored; never
+// changed.
 const (
 	GearmanKey = "\x02u"
 	WorkqKey   = "\x01"

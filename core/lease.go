@@ -5,9 +5,9 @@ import "time"
 // Pick says how a lease chooses among queues with ready jobs.
 type Pick uint8
 
-// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at the
-// head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if all jobs were in one
-// queue.
+// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority
+// at the head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if all jobs
+// were in one queue.
 const (
 	PickInOrder Pick = iota
 	PickAtRandom
@@ -15,14 +15,15 @@ const (
 	PickFirst
 )
 
-// Lease requests one or more jobs. Reply: Assigned for each job (see also Late), with the number of jobs that follow in N; or
-// NothingReady (if Deadline is zero), or TimedOut at Deadline. A client has at most one waiting lease; a second one is Failed with
-// ErrBusy. If Max or Min is negative or more than MaxLeases, the reply is Failed with ErrInvalid.
+// Lease requests one or more jobs. Reply: Assigned for each job (see also Late), with the number of jobs that follow in
+// N; or NothingReady (if Deadline is zero), or TimedOut at Deadline. A client has at most one waiting lease; a second
+// one is Failed with ErrBusy. If Max or Min is negative or more than MaxLeases, the reply is Failed with ErrInvalid.
 type Lease struct {
 	changing
-	Tag      uint64
-	Queues   []string // nil: the queues that the client has registered; empty but not nil: no queue, the lease only waits
-	Pick     Pick     // applies again for each job
+	Tag uint64
+	// nil: the queues that the client has registered; empty but not nil: no queue, the lease only waits
+	Queues   []string
+	Pick     Pick // applies again for each job
 	Holder   Holder
 	Worker   string        // id of the worker, kept with the lease; HeldByWorker only
 	Deadline Instant       // wait until then; zero: do not wait
@@ -34,20 +35,20 @@ type Lease struct {
 	// lease takes fewer jobs.
 	Min int
 
-	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or TimedOut
-	// follows in a later call. Until then CancelLease gives the job back.
+	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or
+	// TimedOut follows in a later call. Until then CancelLease gives the job back.
 	Late bool
 
-	// KeepQueues keeps the queues for some minutes after the lease has waited on them, as if they had had a job. Otherwise a
-	// queue that exists only because leases wait on it disappears with the last of these leases.
+	// KeepQueues keeps the queues for some minutes after the lease has waited on them, as if they had had a job.
+	// Otherwise a queue that exists only because leases wait on it disappears with the last of these leases.
 	KeepQueues bool
 }
 
 // MaxLeases is the maximum number of jobs that one lease may take.
 const MaxLeases = 1_000
 
-// CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There is no
-// reply if no lease waits.
+// CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There
+// is no reply if no lease waits.
 type CancelLease struct{ reading }
 
 // CancelWaits ends everything that the client waits for, as if it had left: its waiting lease, its sleep, its waits

@@ -16,8 +16,8 @@ const (
 	ScopeKey
 )
 
-// QueueLimit bounds the leases of a queue, of each type in it, or of each key in it. Jobs beyond the limit wait; other jobs
-// of the queue are leased before them.
+// QueueLimit bounds the leases of a queue, of each type in it, or of each key in it. Jobs beyond the limit wait; other
+// jobs of the queue are leased before them.
 type QueueLimit struct {
 	Queue string
 	Scope LimitScope
@@ -26,15 +26,16 @@ type QueueLimit struct {
 	// each type or key that has no limit of its own.
 	Name string
 
-	Throttle        // zero, with a Name: this type or key has no limit
-	FromConfig bool // set by the configuration file at each start, not stored; only operations with FromConfig change it
+	Throttle // zero, with a Name: this type or key has no limit
+	// set by the configuration file at each start, not stored; only operations with FromConfig change it
+	FromConfig bool
 }
 
 // KeyKind says where the keys of jobs come from. On disk; never renumbered.
 type KeyKind uint8
 
-// KeyTag: the rest of the job's first tag that starts with JobKey.Tag and a colon. KeyUnique: the part of UniqueKey before
-// the first colon, or all of it. A job without either has the empty key.
+// KeyTag: the rest of the job's first tag that starts with JobKey.Tag and a colon. KeyUnique: the part of UniqueKey
+// before the first colon, or all of it. A job without either has the empty key.
 const (
 	KeyNone KeyKind = iota
 	KeyTag
@@ -52,13 +53,14 @@ type Sharing struct {
 	Queue string
 	Key   JobKey
 
-	// Fair hands out jobs to the keys in turn, instead of by priority and age of all jobs; within a key priority and age
-	// decide. A key gets as many turns as its weight, which is 1 unless Weights says otherwise.
+	// Fair hands out jobs to the keys in turn, instead of by priority and age of all jobs; within a key priority and
+	// age decide. A key gets as many turns as its weight, which is 1 unless Weights says otherwise.
 	Fair    bool
 	Weights map[string]uint32
 
-	// Ordered hands out a job only when all earlier jobs (by Seq) of its key in the queue have ended or are handed out together
-	// with it. Dead jobs count as ended. Jobs without a key are not ordered. It needs a KeyTag, and excludes Fair.
+	// Ordered hands out a job only when all earlier jobs (by Seq) of its key in the queue have ended or are handed out
+	// together with it. Dead jobs count as ended. Jobs without a key are not ordered. It needs a KeyTag, and excludes
+	// Fair.
 	Ordered bool
 
 	FromConfig bool // as in QueueLimit
@@ -89,10 +91,10 @@ func (s *Sharing) Check() error {
 	return nil
 }
 
-// PutLimit sets a limit of a queue. Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (the queue has
-// MaxLimits), or ErrConfigured (the limit is the configuration's, and FromConfig is not set). With KeyUnique, jobs that
-// already waited before the first limit on keys was set, and whose payload is not in memory, have the empty key until the
-// next start.
+// PutLimit sets a limit of a queue. Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (the queue
+// has MaxLimits), or ErrConfigured (the limit is the configuration's, and FromConfig is not set). With KeyUnique, jobs
+// that already waited before the first limit on keys was set, and whose payload is not in memory, have the empty key
+// until the next start.
 //
 // If the queue has many jobs, they are sorted by type and key in the background, which takes about two seconds for a
 // million jobs. Until that is done, the queue hands out no job, so that no limit is exceeded.
@@ -120,8 +122,9 @@ type ShareQueue struct {
 	Sharing Sharing
 }
 
-// ListLimits lists the limits and the sharing of queues in byte order of their names: of Queue, or of the first Limit (zero:
-// all) queues after After. With a Queue, the use of each limit is listed too. Reply: Answered with Limits and Sharings.
+// ListLimits lists the limits and the sharing of queues in byte order of their names: of Queue, or of the first Limit
+// (zero: all) queues after After. With a Queue, the use of each limit is listed too. Reply: Answered with Limits and
+// Sharings.
 type ListLimits struct {
 	reading
 	Tag   uint64
@@ -133,7 +136,9 @@ type ListLimits struct {
 // LimitInfo is a limit and, if ListLimits names one queue, its current use.
 type LimitInfo struct {
 	QueueLimit
-	Uses []LimitUse // by name; with more than MaxLimitUses types or keys, those with the most slots taken, then with the most ready jobs
+	// by name; with more than MaxLimitUses types or keys, those with the most slots taken, then with the most ready
+	// jobs
+	Uses []LimitUse
 }
 
 // LimitUse is the current use of the limit of one queue, type or key.
@@ -178,8 +183,8 @@ func (o *RemoveLimit) TagOf() uint64 { return o.Tag }
 func (o *ShareQueue) TagOf() uint64  { return o.Tag }
 func (o *ListLimits) TagOf() uint64  { return o.Tag }
 
-// SharedLimit bounds the leases of several queues and types together: all jobs of its queues, and all jobs of its types in any queue.
-// Each job counts once, with its Cost. Limits of single queues hold too.
+// SharedLimit bounds the leases of several queues and types together: all jobs of its queues, and all jobs of its types
+// in any queue. Each job counts once, with its Cost. Limits of single queues hold too.
 type SharedLimit struct {
 	Name   string
 	Queues []string
@@ -215,8 +220,8 @@ type RemoveSharedLimit struct {
 	Name string
 }
 
-// ListSharedLimits lists the shared limits in byte order of their names: the limit called Name with its current use, or all
-// limits. Reply: Answered with SharedLimits.
+// ListSharedLimits lists the shared limits in byte order of their names: the limit called Name with its current use, or
+// all limits. Reply: Answered with SharedLimits.
 type ListSharedLimits struct {
 	reading
 	Tag  uint64

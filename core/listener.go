@@ -2,8 +2,8 @@ package core
 
 import "time"
 
-// Listener receives events that operators should know about. Its methods are called outside the broker's lock and must not
-// block. Embed NopListener to implement only some of them.
+// Listener receives events that operators should know about. Its methods are called outside the broker's lock and must
+// not block. Embed NopListener to implement only some of them.
 type Listener interface {
 	// Recovered reports the jobs found at start, by state, and how long recovery took.
 	Recovered(jobs [len(States) + 1]int, took time.Duration)

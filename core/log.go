@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// AppendLog appends lines to the log of a leased job. The log keeps the first and the last lines, at most MaxLogLines lines with
-// MaxLogBytes of text. It survives retries and is removed with the job. Lines longer than MaxLogLine are cut. Reply: Accepted, with
-// CancelRequested if the worker is asked to stop, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder, ErrDiskFull, or
-// ErrInvalid: more than MaxLogLines lines, or a job that is in memory only.
+// AppendLog appends lines to the log of a leased job. The log keeps the first and the last lines, at most MaxLogLines
+// lines with MaxLogBytes of text. It survives retries and is removed with the job. Lines longer than MaxLogLine are
+// cut. Reply: Accepted, with CancelRequested if the worker is asked to stop, or Failed with ErrNotFound, ErrConflict,
+// ErrNotLeased, ErrNotHolder, ErrDiskFull, or ErrInvalid: more than MaxLogLines lines, or a job that is in memory only.
 type AppendLog struct {
 	changing
 	Tag       uint64
@@ -31,7 +31,8 @@ const (
 	MaxLogLine  = LogChunkBytes
 )
 
-// A log is stored as documents, each with a chunk of its lines. The first chunks stay; a new chunk replaces the oldest of the others.
+// A log is stored as documents, each with a chunk of its lines. The first chunks stay; a new chunk replaces the oldest
+// of the others.
 const (
 	LogChunks     = 20
 	LogFirst      = LogChunks / 2 // chunks that stay
@@ -103,7 +104,8 @@ func decodeLogChunk(b []byte) (c LogChunk, err error) {
 	numbers := [2]uint64{}
 	for i := range numbers {
 		n := 0
-		if numbers[i], n = binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)])); n <= 0 || numbers[i] > 1<<32-1 {
+		if numbers[i], n = binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)])); n <= 0 ||
+			numbers[i] > 1<<32-1 {
 			return c, errLogChunk
 		}
 		text = text[n:]
@@ -148,7 +150,8 @@ func LogLines(chunks []LogChunk, after uint32) (lines []LogLine) {
 		if c.First > next && c.First-1 > after && len(c.Lines) > 0 {
 			missing := c.First - max(next, after+1)
 			lines = append(lines, LogLine{
-				Number: c.First - 1, At: c.Lines[0].At, Missing: missing, Text: fmt.Sprintf("… %d lines are missing …", missing),
+				Number: c.First - 1, At: c.Lines[0].At, Missing: missing,
+				Text: fmt.Sprintf("… %d lines are missing …", missing),
 			})
 		}
 		for _, l := range c.Lines {

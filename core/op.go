@@ -16,8 +16,8 @@ type Op interface {
 	// TagOf returns the operation's Tag, or zero for an operation without a reply.
 	TagOf() uint64
 
-	// ReadOnly reports whether the operation changes no stored data. The broker still answers read-only operations after
-	// the store has failed and while it shuts down.
+	// ReadOnly reports whether the operation changes no stored data. The broker still answers read-only operations
+	// after the store has failed and while it shuts down.
 	ReadOnly() bool
 }
 
@@ -153,8 +153,9 @@ type Report struct {
 	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease is extended to this time if it would end earlier; zero: unchanged
-	LeaseUntil  Instant // the lease ends then, even if that is earlier than before; at once if it has passed; zero: unchanged
-	Heartbeat   bool    // the report only extends the lease; Progress is ignored
+	// the lease ends then, even if that is earlier than before; at once if it has passed; zero: unchanged
+	LeaseUntil Instant
+	Heartbeat  bool // the report only extends the lease; Progress is ignored
 }
 
 // Progress is Num of Den. Text is the worker's description.
@@ -260,8 +261,8 @@ type LimitQueue struct {
 
 // Limits are the limits of a queue; zero is no limit.
 type Limits struct {
-	// A submission of high, normal or low priority is refused while the queue has this many or more unfinished jobs of all
-	// priorities, including running ones.
+	// A submission of high, normal or low priority is refused while the queue has this many or more unfinished jobs of
+	// all priorities, including running ones.
 	MaxHigh, MaxNormal, MaxLow uint32
 
 	Throttle
@@ -349,8 +350,8 @@ type ListJobs struct {
 	Limit  int // at most 1,000; zero: 100
 	Brief  bool
 
-	// NoBody is for lists that need more than Brief, but not Body, Failure and Outcome. Parts of these three that are not
-	// in memory are not read. A page by Cursor ends early after many reads.
+	// NoBody is for lists that need more than Brief, but not Body, Failure and Outcome. Parts of these three that are
+	// not in memory are not read. A page by Cursor ends early after many reads.
 	NoBody bool
 }
 
@@ -514,15 +515,16 @@ func (o *PurgeBatches) TagOf() uint64    { return o.Tag }
 func (*Register) TagOf() uint64          { return 0 }
 func (*Unregister) TagOf() uint64        { return 0 }
 
-// Atomic applies all operations in one commit, or none of them. It first checks every operation, in order, against the state
-// before the list; each operation has its own conditions and rules. Reply: Accepted, with the replies of the operations in
-// Replies, in order; or Failed with the error of the first refused operation; Index is its position in the list.
+// Atomic applies all operations in one commit, or none of them. It first checks every operation, in order, against the
+// state before the list; each operation has its own conditions and rules. Reply: Accepted, with the replies of the
+// operations in Replies, in order; or Failed with the error of the first refused operation; Index is its position in
+// the list.
 //
-// It may hold Submit, Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail,
-// Report, Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and
-// Annotates may name the same job; an operation of another kind must be the last one in the list that names a job, even as a
-// dependency or parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job
-// that the list cancels before it.
+// It may hold Submit, Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail, Report, Annotate, Release,
+// LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and Annotates may name
+// the same job; an operation of another kind must be the last one in the list that names a job, even as a dependency or
+// parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job that the
+// list cancels before it.
 type Atomic struct {
 	changing
 	Tag uint64
@@ -532,12 +534,13 @@ type Atomic struct {
 // TagOf implements Op.
 func (o *Atomic) TagOf() uint64 { return o.Tag }
 
-// Resubmit submits a copy of an ended job that is kept, to run it again. The copy has the same queue, body, type, tags, priority, unique
-// key and policy. It gets a new ID from the core, and has no links to other jobs, no batch, no schedule and no ReadyAt. Its other times
-// are as far from now as the original's times were from its submission. Job.RerunOf names the original.
+// Resubmit submits a copy of an ended job that is kept, to run it again. The copy has the same queue, body, type, tags,
+// priority, unique key and policy. It gets a new ID from the core, and has no links to other jobs, no batch, no
+// schedule and no ReadyAt. Its other times are as far from now as the original's times were from its submission.
+// Job.RerunOf names the original.
 //
-// Reply: Submitted as after Submit, or Failed as for Submit, and with ErrNotFound, ErrConflict, or ErrInvalid: the job has not ended,
-// or its body is damaged. For a job that still runs, use Rerun.
+// Reply: Submitted as after Submit, or Failed as for Submit, and with ErrNotFound, ErrConflict, or ErrInvalid: the job
+// has not ended, or its body is damaged. For a job that still runs, use Rerun.
 type Resubmit struct {
 	changing
 	Tag uint64
@@ -548,15 +551,15 @@ type Resubmit struct {
 // TagOf implements Op.
 func (o *Resubmit) TagOf() uint64 { return o.Tag }
 
-// Rerun requests one more run of a leased job after its current run, as if the same job had been submitted again. When the
-// current run is done or has failed for good, the job becomes ready again with no attempts and no failures, and joins the
-// queue then. If the current run ends otherwise (a retry, a released or expired lease), the next run counts as the requested
-// one. Several Reruns during one run request only one more run. A job with UniqueStart holds its key again from now until its
-// next start.
+// Rerun requests one more run of a leased job after its current run, as if the same job had been submitted again. When
+// the current run is done or has failed for good, the job becomes ready again with no attempts and no failures, and
+// joins the queue then. If the current run ends otherwise (a retry, a released or expired lease), the next run counts
+// as the requested one. Several Reruns during one run request only one more run. A job with UniqueStart holds its key
+// again from now until its next start.
 //
-// Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased (the run has ended: submit again), ErrNotUnique
-// (another job has taken the key, which was free since the start) or ErrInvalid (ephemeral jobs). Set If.Epoch to name a
-// particular run.
+// Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased (the run has ended: submit again),
+// ErrNotUnique (another job has taken the key, which was free since the start) or ErrInvalid (ephemeral jobs). Set
+// If.Epoch to name a particular run.
 type Rerun struct {
 	changing
 	Tag uint64
@@ -567,11 +570,12 @@ type Rerun struct {
 // TagOf implements Op.
 func (o *Rerun) TagOf() uint64 { return o.Tag }
 
-// LeaseJob leases one particular job to a worker with an id, or to the connection of the client. It ignores the order of
-// the queue: it is for callers that choose the job themselves. The job must be ready, scheduled, retrying or leased, or
-// dead if Dead is set. A current lease ends and does not count as lost. LeaseJob ignores pauses and limits of the queue;
-// the caller has to respect them. Reply: Accepted, with the grant in Lease, or Failed with ErrNotFound, ErrConflict,
-// ErrFinished, ErrDraining, or ErrInvalid: a blocked job, a worker without LeaseFor, both a worker and ByConn, or neither.
+// LeaseJob leases one particular job to a worker with an id, or to the connection of the client. It ignores the order
+// of the queue: it is for callers that choose the job themselves. The job must be ready, scheduled, retrying or leased,
+// or dead if Dead is set. A current lease ends and does not count as lost. LeaseJob ignores pauses and limits of the
+// queue; the caller has to respect them. Reply: Accepted, with the grant in Lease, or Failed with ErrNotFound,
+// ErrConflict, ErrFinished, ErrDraining, or ErrInvalid: a blocked job, a worker without LeaseFor, both a worker and
+// ByConn, or neither.
 type LeaseJob struct {
 	changing
 	Tag      uint64
@@ -597,9 +601,10 @@ type HoldQueue struct {
 // TagOf implements Op.
 func (*HoldQueue) TagOf() uint64 { return 0 }
 
-// MoveSpent sets what happens to the jobs of a queue that were leased often and are not done: instead of one lease more, for a worker of
-// any protocol, they move to another queue. There they keep their counts, and JobInfo.MovedFrom names the queue. Jobs with MaxAttempts
-// or LeaseEndFail and ephemeral jobs stay. The queue need not exist. Reply: Accepted, or Failed with ErrInvalid.
+// MoveSpent sets what happens to the jobs of a queue that were leased often and are not done: instead of one lease
+// more, for a worker of any protocol, they move to another queue. There they keep their counts, and JobInfo.MovedFrom
+// names the queue. Jobs with MaxAttempts or LeaseEndFail and ephemeral jobs stay. The queue need not exist. Reply:
+// Accepted, or Failed with ErrInvalid.
 type MoveSpent struct {
 	changing
 	Tag   uint64
@@ -612,8 +617,8 @@ type SpentRule struct {
 	Leases uint32 `json:"leases"` // in this queue, at least 1
 	To     string `json:"to"`     // another queue
 
-	// ExpiresIn is the time from the submission, or with FromMove from the move, until a job that expires expires in the other queue; zero:
-	// as before. It does not apply to a job whose outcome is kept.
+	// ExpiresIn is the time from the submission, or with FromMove from the move, until a job that expires expires in
+	// the other queue; zero: as before. It does not apply to a job whose outcome is kept.
 	ExpiresIn time.Duration `json:"expires_in,omitempty"`
 	FromMove  bool          `json:"from_move,omitempty"`
 }
@@ -628,18 +633,18 @@ func (o *MoveSpent) IsValid() bool {
 		r.Leases > 0 && r.To != "" && r.To != o.Queue && len(r.To) <= MaxQueueName && r.ExpiresIn >= 0)
 }
 
-// WriteDocuments stores named documents. They are kept on disk only, not in memory, so there may be many and they may be
-// large, unlike meta entries. A nil Value removes one. Names start with the owner's name and a slash. In an Atomic, they
-// are stored in the same commit as the other operations. Reply: Accepted.
+// WriteDocuments stores named documents. They are kept on disk only, not in memory, so there may be many and they may
+// be large, unlike meta entries. A nil Value removes one. Names start with the owner's name and a slash. In an Atomic,
+// they are stored in the same commit as the other operations. Reply: Accepted.
 type WriteDocuments struct {
 	changing
 	Tag       uint64
 	Documents []MetaEntry
 }
 
-// ReadDocuments lists the documents whose names start with Prefix and come after After, in byte order of their names, as of
-// a recent commit. Reply: Answered with Documents; an empty page is the last one. With durability none, no documents are
-// stored or listed.
+// ReadDocuments lists the documents whose names start with Prefix and come after After, in byte order of their names,
+// as of a recent commit. Reply: Answered with Documents; an empty page is the last one. With durability none, no
+// documents are stored or listed.
 type ReadDocuments struct {
 	reading
 	Tag    uint64

@@ -2,8 +2,8 @@ package core
 
 import "strings"
 
-// MatchQueue reports whether the name of a queue matches a pattern, in which * stands for any bytes. Linear in both: after each
-// star, the first position that matches is the best one.
+// MatchQueue reports whether the name of a queue matches a pattern, in which * stands for any bytes. Linear in both:
+// after each star, the first position that matches is the best one.
 func MatchQueue(pattern, name string) bool {
 	head, pattern, starred := strings.Cut(pattern, "*")
 	rest, ok := strings.CutPrefix(name, head)

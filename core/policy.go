@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// JobPolicy replaces protocol defaults for the jobs of a queue or type. It applies to fields that the client has not chosen itself
-// (Job.Own). For each field, the policy of the type overrides the policy of the queue. ExpiresIn, RetainFor and Unstored are read when a
-// job is submitted. All other fields are read when they are needed, so changes apply to waiting jobs too. No policy applies to ephemeral
-// jobs.
+// JobPolicy replaces protocol defaults for the jobs of a queue or type. It applies to fields that the client has not
+// chosen itself (Job.Own). For each field, the policy of the type overrides the policy of the queue. ExpiresIn,
+// RetainFor and Unstored are read when a job is submitted. All other fields are read when they are needed, so changes
+// apply to waiting jobs too. No policy applies to ephemeral jobs.
 type JobPolicy struct {
 	Has PolicyFields // the fields that are set
 
 	MaxAttempts uint32 // like MaxFails, for jobs that set neither of the two
 	MaxFails    uint32
-	Backoff     BackoffRule   // between a failure and the next try
-	Exhausted   Exhausted     // what happens to a job that has used up its attempts or failures; ignored with MoveTo
-	MoveTo      string        // with PolicyExhausted: the queue to which such a job moves instead; its counts restart at zero
-	LeaseFor    time.Duration // for jobs without Job.LeaseFor
-	ExpiresIn   time.Duration // for jobs without Job.ExpiresAt
-	RetainFor   time.Duration // for jobs without Job.RetainFor and Job.RetainUntil
+	Backoff     BackoffRule // between a failure and the next try
+	Exhausted   Exhausted   // what happens to a job that has used up its attempts or failures; ignored with MoveTo
+	// with PolicyExhausted: the queue to which such a job moves instead; its counts restart at zero
+	MoveTo    string
+	LeaseFor  time.Duration // for jobs without Job.LeaseFor
+	ExpiresIn time.Duration // for jobs without Job.ExpiresAt
+	RetainFor time.Duration // for jobs without Job.RetainFor and Job.RetainUntil
 
-	// Unstored (PolicyDurability) keeps the jobs in memory only: their changes do not wait for the disk, and a crash or restart loses them.
-	// A job is stored nevertheless if it depends on other jobs, is in a batch, is submitted with Submit.Window, Submit.Meta or in an
-	// Atomic, or moves to a queue without Unstored.
+	// Unstored (PolicyDurability) keeps the jobs in memory only: their changes do not wait for the disk, and a crash or
+	// restart loses them. A job is stored nevertheless if it depends on other jobs, is in a batch, is submitted with
+	// Submit.Window, Submit.Meta or in an Atomic, or moves to a queue without Unstored.
 	Unstored bool
 }
 
 // PolicyFields is a set of fields of a policy. Stored; never renumbered.
 type PolicyFields uint8
 
-// The fields. Jobs may set the fields in JobFields themselves; PolicyExpiresIn and PolicyRetainFor only matter when a job is
-// submitted, for zero values that the client has chosen.
+// The fields. Jobs may set the fields in JobFields themselves; PolicyExpiresIn and PolicyRetainFor only matter when a
+// job is submitted, for zero values that the client has chosen.
 const (
 	PolicyMaxAttempts PolicyFields = 1 << iota
 	PolicyMaxFails
@@ -60,7 +61,8 @@ type BackoffRule struct {
 // BackoffKind says how a delay grows. Stored; never renumbered.
 type BackoffKind uint8
 
-// BackoffConstant: Base. BackoffLinear: Base times the number of failures. BackoffExponential: Base, doubled with each failure.
+// BackoffConstant: Base. BackoffLinear: Base times the number of failures. BackoffExponential: Base, doubled with each
+// failure.
 const (
 	BackoffConstant BackoffKind = iota
 	BackoffLinear
@@ -97,7 +99,8 @@ func (r *BackoffRule) After(fails uint32, random float64) time.Duration {
 
 // Valid reports whether a policy may have this rule.
 func (r *BackoffRule) Valid() bool {
-	if r.Kind > BackoffSpans || !(r.Jitter >= 0 && r.Jitter <= 1) || len(r.Spans) > MaxBackoffSpans || (r.Kind == BackoffSpans) != (len(r.Spans) > 0) {
+	if r.Kind > BackoffSpans || !(r.Jitter >= 0 && r.Jitter <= 1) || len(r.Spans) > MaxBackoffSpans ||
+		(r.Kind == BackoffSpans) != (len(r.Spans) > 0) {
 		return false
 	}
 	for _, d := range append([]time.Duration{r.Base, r.Max}, r.Spans...) {
@@ -144,21 +147,22 @@ const (
 	PolicyOfType
 )
 
-// PutPolicy changes the policy of a queue or type: fields of Set replace existing ones, fields of Remove are cleared. Reply:
-// Accepted, or Failed with ErrInvalid (the text says why), ErrFull (there are MaxPolicies), or ErrConfigured (the policy is the
-// configuration's, and FromConfig is not set).
+// PutPolicy changes the policy of a queue or type: fields of Set replace existing ones, fields of Remove are cleared.
+// Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (there are MaxPolicies), or ErrConfigured
+// (the policy is the configuration's, and FromConfig is not set).
 type PutPolicy struct {
 	changing
-	Tag        uint64
-	Scope      PolicyScope
-	Name       string
-	Set        JobPolicy
-	Remove     PolicyFields
-	FromConfig bool // set by the configuration file at each start, not stored; only operations with FromConfig change it
+	Tag    uint64
+	Scope  PolicyScope
+	Name   string
+	Set    JobPolicy
+	Remove PolicyFields
+	// set by the configuration file at each start, not stored; only operations with FromConfig change it
+	FromConfig bool
 }
 
-// ListPolicies lists the policies of Scope in byte order of their names, starting after After, at most Limit (zero: all).
-// With a Name, it lists only the policy of that name. Reply: Answered with Policies.
+// ListPolicies lists the policies of Scope in byte order of their names, starting after After, at most Limit (zero:
+// all). With a Name, it lists only the policy of that name. Reply: Answered with Policies.
 type ListPolicies struct {
 	reading
 	Tag   uint64

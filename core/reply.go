@@ -48,9 +48,12 @@ type Reply struct {
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
 	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
-	N      int    // Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more replies of the lease follow
+	// Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more replies of the lease follow
+	N int
 
-	Job      *Job      // Assigned, Inspected; Ended if the core still has it; Submitted: see Submit.Window; Failed: the callback that makes a batch invalid
+	// Assigned, Inspected; Ended if the core still has it; Submitted: see Submit.Window; Failed: the callback that
+	// makes a batch invalid
+	Job      *Job
 	Lease    Grant     // Assigned
 	Progress *Progress // Progressed
 	Data     []byte    // DataSent, Warned, MetaReply; Ended: the bytes of the completion, without earlier chunks
@@ -138,7 +141,8 @@ type JobInfo struct {
 	LeasedAt   Instant
 	Worker     string   // id of the worker that holds the lease
 	HeldOver   Protocol // of the client that leased it; Internal: not leased
-	HeldFrom   string   // address of the connection that holds the lease; empty: the lease belongs to a worker id, or the job is not leased
+	// address of the connection that holds the lease; empty: the lease belongs to a worker id, or the job is not leased
+	HeldFrom   string
 	Attempts   uint32
 	Fails      uint32
 	Tally      Tally

@@ -40,8 +40,8 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// moves has the allowed transitions as sets with a bit for each state. Every unfinished state allows Done and Dead, because a late
-// completion counts and a client may kill a job. A dead job can be put back.
+// moves has the allowed transitions as sets with a bit for each state. Every unfinished state allows Done and Dead,
+// because a late completion counts and a client may kill a job. A dead job can be put back.
 var moves = [...]uint16{
 	Gone:      anyOf(Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead), // the last three on recovery
 	Scheduled: anyOf(Ready, Blocked, Retrying, Done, Dead, Gone),

@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// CutText returns at most the first limit bytes of s, or fewer if a UTF-8 character would be cut in half. A shortened string is a
-// copy, so that keeping it does not keep the rest of a client's request in memory. Shortened bytes are a part of s.
+// CutText returns at most the first limit bytes of s, or fewer if a UTF-8 character would be cut in half. A shortened
+// string is a copy, so that keeping it does not keep the rest of a client's request in memory. Shortened bytes are a
+// part of s.
 func CutText[T string | []byte](s T, limit int) T {
 	if len(s) <= limit {
 		return s

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Timeline is the history of a job. It begins with the first unusual event, so a job that is submitted, leased and done has no
-// timeline, unless Job.Timeline requests one. At most Length entries are kept: the first First entries and the most recent
-// ones.
+// Timeline is the history of a job. It begins with the first unusual event, so a job that is submitted, leased and done
+// has no timeline, unless Job.Timeline requests one. At most Length entries are kept: the first First entries and the
+// most recent ones.
 type Timeline struct {
 	Entries       []TimelineEntry // in order
 	Count         int             // entries so far, including those in the middle that are missing in Entries
@@ -30,8 +30,8 @@ type TimelineEntry struct {
 	Fields   []byte   // Noted: data of the client, in its own form
 }
 
-// MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text, MaxNoteBytes the size limit
-// of a note.
+// MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text, MaxNoteBytes the size
+// limit of a note.
 const (
 	MaxTimeline     = 1000
 	MaxTimelineText = 1 << 10
@@ -60,8 +60,8 @@ func (t *Timeline) Trim() {
 	t.Entries = slices.DeleteFunc(t.Entries, func(e TimelineEntry) bool { return !t.Keeps(e.Number) })
 }
 
-// Annotate appends a note to a job's timeline. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrDiskFull, or
-// ErrInvalid: more than MaxNoteBytes, or an ephemeral job.
+// Annotate appends a note to a job's timeline. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrDiskFull,
+// or ErrInvalid: more than MaxNoteBytes, or an ephemeral job.
 type Annotate struct {
 	changing
 	Tag    uint64

@@ -7,21 +7,24 @@ import (
 
 // IsValid reports whether Max, Min, MaxBytes and LeaseFor are valid.
 func (o *Lease) IsValid() bool {
-	return o.Max >= 0 && o.Max <= MaxLeases && o.Min >= 0 && o.Min <= max(o.Max, 1) && o.MaxBytes >= 0 && o.LeaseFor >= 0
+	return o.Max >= 0 && o.Max <= MaxLeases && o.Min >= 0 && o.Min <= max(o.Max, 1) && o.MaxBytes >= 0 &&
+		o.LeaseFor >= 0
 }
 
-// IsValid reports whether a submission is valid before a job gets the number next. An ephemeral job needs a waiting client and cannot
-// be in a batch, because batches are stored. All dependencies must have existed.
+// IsValid reports whether a submission is valid before a job gets the number next. An ephemeral job needs a waiting
+// client and cannot be in a batch, because batches are stored. All dependencies must have existed.
 func (o *Submit) IsValid(next uint64) bool {
 	j := o.Job
-	if len(j.Queue) > MaxQueueName || len(j.ID) > MaxIDBytes || len(j.After) > MaxAfter || len(j.Trace) > MaxTraceBytes ||
+	if len(j.Queue) > MaxQueueName || len(j.ID) > MaxIDBytes || len(j.After) > MaxAfter ||
+		len(j.Trace) > MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
 		j.SeqOrder && j.ScheduledOrder || j.Tallies > AllTallies || j.Own > JobFields ||
 		j.Failure != nil && j.PriorFails == 0 ||
 		j.Cost > MaxCost || j.OnBroken > BrokenDrops || j.OnBroken != BrokenWaits && j.Ephemeral {
 		return false
 	}
-	if j.Unique == UniqueReplace && (j.Ephemeral || j.UniqueKey == "") || o.DebounceMs > 0 && j.Unique != UniqueReplace {
+	if j.Unique == UniqueReplace && (j.Ephemeral || j.UniqueKey == "") ||
+		o.DebounceMs > 0 && j.Unique != UniqueReplace {
 		return false
 	}
 	if o.Window != 0 && (j.Ephemeral || j.Unique == UniqueNone || j.UniqueKey == "") {
@@ -54,7 +57,8 @@ func validPriority(p int64) bool { return p >= MinPriority && p <= MaxPriority }
 
 // validTags reports whether a job may have these tags.
 func validTags(tags []string) bool {
-	return len(tags) <= MaxTags && !slices.ContainsFunc(tags, func(t string) bool { return t == "" || len(t) > MaxTagBytes })
+	return len(tags) <= MaxTags &&
+		!slices.ContainsFunc(tags, func(t string) bool { return t == "" || len(t) > MaxTagBytes })
 }
 
 // Limits of the core; front-ends have stricter limits of their own.

@@ -13,7 +13,8 @@ type CertifiedConn interface {
 	PeerCertificate() *x509.Certificate
 }
 
-// OpenClient opens the broker's client for a connection. login is the principal whose password the client has shown; nil: none.
+// OpenClient opens the broker's client for a connection. login is the principal whose password the client has shown;
+// nil: none.
 func OpenClient(b core.Broker, p core.Protocol, c Conn, login *access.Principal) core.ClientID {
 	o := core.ClientOptions{Protocol: p, Wake: c.Wake, Close: c.Abort}
 	if a := c.RemoteAddr(); a != nil {

@@ -5,8 +5,8 @@ import (
 	"broker/core"
 )
 
-// Deliveries remembers the jobs that a session has written until their bytes are sent. A session whose leases outlive the
-// connection needs it: a job that was never sent to the client must go to another worker.
+// Deliveries remembers the jobs that a session has written until their bytes are sent. A session whose leases outlive
+// the connection needs it: a job that was never sent to the client must go to another worker.
 type Deliveries struct{ jobs []delivery }
 
 // delivery is one job.
@@ -31,8 +31,8 @@ func (d *Deliveries) forget(written uint64, unsent int) {
 	d.jobs = d.jobs[:copy(d.jobs, d.jobs[n:])]
 }
 
-// Release releases the leases on jobs that were not completely sent. unsent is the number of unsent bytes. A session calls it
-// from HandleUnsent.
+// Release releases the leases on jobs that were not completely sent. unsent is the number of unsent bytes. A session
+// calls it from HandleUnsent.
 func (d *Deliveries) Release(b core.Broker, p core.Protocol, out *Outbox, unsent int) {
 	d.forget(out.Written(), unsent)
 	if len(d.jobs) == 0 {

@@ -25,7 +25,8 @@ type gate struct {
 // Buf is the space to append a reply to; give the result to Put (or Hold).
 func (o *Outbox) Buf() []byte { return o.buf }
 
-// Put takes back the buffer that Buf returned, with a reply appended. The reply waits for commit; zero: it waits for none.
+// Put takes back the buffer that Buf returned, with a reply appended. The reply waits for commit; zero: it waits for
+// none.
 func (o *Outbox) Put(b []byte, commit core.Commit) {
 	start := len(o.buf)
 	o.buf = b
@@ -61,8 +62,8 @@ func (o *Outbox) Due(committed core.Commit) bool {
 	return o.next < len(o.gates) && o.gates[o.next].commit <= committed
 }
 
-// Sendable returns the first bytes, as far as they may be sent when committed is durable. They stay valid until the next write.
-// Call Sent with the number of bytes taken.
+// Sendable returns the first bytes, as far as they may be sent when committed is durable. They stay valid until the
+// next write. Call Sent with the number of bytes taken.
 func (o *Outbox) Sendable(committed core.Commit) []byte {
 	for o.next < len(o.gates) && o.gates[o.next].commit <= committed {
 		o.next++

@@ -6,16 +6,16 @@ import (
 	"broker/core"
 )
 
-// Pipeline collects the requests that a session reads in one turn, sends them to the broker in one call, and answers them in
-// their order.
+// Pipeline collects the requests that a session reads in one turn, sends them to the broker in one call, and answers
+// them in their order.
 //
 //	requests   echo │ submit │ submit │ grab │ echo      one R each: the data that the protocol needs to answer
 //	tags        41  │   42   │   43   │  44  │  45
 //	ops             │ Submit │ Submit │ Lease│           an echo needs no broker
 //	replies         │   42   │   43   │  44  │           sometimes also a push for an older request
 //
-// A session takes a pipeline from a Pool for one call of Feed or Deliver, so that idle connections hold none. The zero value is
-// ready after Begin.
+// A session takes a pipeline from a Pool for one call of Feed or Deliver, so that idle connections hold none. The zero
+// value is ready after Begin.
 type Pipeline[R any] struct {
 	requests []pipelined[R]
 	ops      []core.Op
@@ -42,8 +42,8 @@ type pipelined[R any] struct {
 
 // Responder writes answers. Sessions implement it.
 type Responder[R any] interface {
-	// Respond answers a request of the pipeline. reply is nil for a request that Local added. If a request has several replies,
-	// Respond is called for each. If its reply comes later, Respond is not called.
+	// Respond answers a request of the pipeline. reply is nil for a request that Local added. If a request has several
+	// replies, Respond is called for each. If its reply comes later, Respond is not called.
 	Respond(request *R, reply *core.Reply)
 
 	// Push writes a reply to a request of an earlier pipeline.
@@ -90,8 +90,8 @@ func (p *Pipeline[R]) Last() (request *R, tag uint64, op core.Op) {
 	return request, tag, op
 }
 
-// Run sends the operations to the broker and answers all requests, except requests whose reply comes later. Without requests it
-// fetches the replies that Wake announced. Call Reset afterwards.
+// Run sends the operations to the broker and answers all requests, except requests whose reply comes later. Without
+// requests it fetches the replies that Wake announced. Call Reset afterwards.
 func (p *Pipeline[R]) Run(b core.Broker, client core.ClientID, s Responder[R]) {
 	p.replies = b.Do(client, p.ops, p.replies[:0])
 	first := *p.tags - uint64(len(p.requests)) + 1
@@ -139,7 +139,8 @@ func (p *Pipeline[R]) Reset() {
 // OpPool hands out operations that are reused from one round of a pipeline to the next.
 type OpPool[T any] struct{ items []T }
 
-// Next returns a zero operation. Its address stays valid: when the slice grows, earlier operations stay in the old array.
+// Next returns a zero operation. Its address stays valid: when the slice grows, earlier operations stay in the old
+// array.
 func (p *OpPool[T]) Next() *T {
 	var zero T
 	p.items = append(p.items, zero)

@@ -40,7 +40,8 @@ func TestARepeatedSubmissionIsOneJobAlsoAfterACrash(t *testing.T) {
 	status, code := repeated(t, b, "order-17", `{"queue": "mail", "args": [18]}`)
 	equal(t, "another job with the key", fmt.Sprint(status, code), "422idempotency_key_reused")
 	jobs := api(t, b, "GET", "/jobs?sort=created")["jobs"].([]any)
-	equal(t, "jobs", fmt.Sprint(jobs[0].(map[string]any)["id"], jobs[1].(map[string]any)["id"], len(jobs)), fmt.Sprint(first, other, 2))
+	equal(t, "jobs", fmt.Sprint(jobs[0].(map[string]any)["id"], jobs[1].(map[string]any)["id"], len(jobs)),
+		fmt.Sprint(first, other, 2))
 }
 
 func TestAnETagHoldsUntilTheJobChanges(t *testing.T) {
@@ -51,7 +52,10 @@ func TestAnETagHoldsUntilTheJobChanges(t *testing.T) {
 	show := apiCase{method: "GET", path: path}
 	resp, _ := show.ask(t, b)
 	etag := resp.Header.Get("ETag")
-	change := apiCase{name: "first change", method: "PATCH", path: path, body: `{"priority": 5}`, header: map[string]string{"If-Match": etag}}
+	change := apiCase{
+		name: "first change", method: "PATCH", path: path, body: `{"priority": 5}`,
+		header: map[string]string{"If-Match": etag},
+	}
 	resp, text := change.ask(t, b)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("ETag") == etag {
 		t.Fatalf("%d %s, ETag %s after %s", resp.StatusCode, text, resp.Header.Get("ETag"), etag)
@@ -80,7 +84,8 @@ func TestOperationsInterruptedByACrashAreListed(t *testing.T) {
 	op := api(t, b, "POST", "/job-actions", `{"action": "kill", "filter": {"queue": "q"}}`)
 	b.Crash()
 	b.Restart()
-	equal(t, "a finished operation after the crash", api(t, b, "GET", "/operations/"+done["id"].(string))["state"], any("done"))
+	equal(t, "a finished operation after the crash", api(t, b, "GET", "/operations/"+done["id"].(string))["state"],
+		any("done"))
 	after := api(t, b, "GET", "/operations/"+op["id"].(string))
 	dead := api(t, b, "GET", "/jobs?state=dead&count=true&limit=1")["count"].(float64)
 	switch after["state"] {
@@ -140,20 +145,24 @@ func TestHTTP2IsSpokenWithAndWithoutTLS(t *testing.T) {
 	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	plain := harness.Start(t, harness.Options{})
-	secure := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
+	secure := harness.Prepare(t,
+		harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
 	check(t, secure.Spawn())
 	awaitReady(t, secure.Process, 0)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	protocols.SetHTTP2(true)
-	client := &http.Client{Transport: &http.Transport{Protocols: &protocols, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	client := &http.Client{Transport: &http.Transport{
+		Protocols: &protocols, TLSClientConfig: &tls.Config{RootCAs: pool},
+	}}
 	for _, url := range []string{"http://" + plain.HTTP, "https://" + secure.HTTP} {
 		resp, err := client.Get(url + "/api/v1/queues")
 		check(t, err)
 		text, err := io.ReadAll(resp.Body)
 		check(t, err)
 		_ = resp.Body.Close() // it was read
-		equal(t, url, fmt.Sprintln(resp.StatusCode, resp.Proto, strings.TrimSpace(string(text))), "200 HTTP/2.0 {\"queues\":[]}\n")
+		equal(t, url, fmt.Sprintln(resp.StatusCode, resp.Proto, strings.TrimSpace(string(text))),
+			"200 HTTP/2.0 {\"queues\":[]}\n")
 	}
 }
 
@@ -165,7 +174,9 @@ func TestPagesForbidScriptsOfOthers(t *testing.T) {
 		page := apiCase{method: "GET", path: path}
 		resp, _ := page.ask(t, b)
 		policy := resp.Header.Get("Content-Security-Policy")
-		if resp.StatusCode != 200 || !strings.Contains(policy, "default-src 'none'") && !strings.Contains(policy, "default-src 'self'") || strings.Contains(policy, "unsafe-eval") {
+		if resp.StatusCode != 200 ||
+			!strings.Contains(policy, "default-src 'none'") && !strings.Contains(policy, "default-src 'self'") ||
+			strings.Contains(policy, "unsafe-eval") {
 			t.Errorf("%s: %d, policy %q", path, resp.StatusCode, policy)
 		}
 		equal(t, "type sniffing of "+path, resp.Header.Get("X-Content-Type-Options"), "nosniff")

@@ -20,7 +20,8 @@ import (
 // api sends a request to the HTTP API; it must succeed.
 func api(t *testing.T, b *harness.Broker, method, path string, body ...string) map[string]any {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1"+path, strings.NewReader(strings.Join(body, "")))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1"+path,
+		strings.NewReader(strings.Join(body, "")))
 	check(t, err)
 	req.Close = true
 	req.SetBasicAuth("", b.Password)
@@ -67,7 +68,8 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	host, err := os.Hostname()
 	check(t, err)
 	for member, want := range map[string]any{
-		"name": "fleet-1", "state": "running", "hostname": host, "pid": os.Getpid(), "labels": "[golang]", "connections": 1,
+		"name": "fleet-1", "state": "running", "hostname": host, "pid": os.Getpid(), "labels": "[golang]",
+		"connections": 1,
 	} {
 		equal(t, member, fmt.Sprint(row[member]), fmt.Sprint(want))
 	}

@@ -134,7 +134,8 @@ func TestArchiveHasEverythingThatIsOlderThanItsLag(t *testing.T) {
 	}
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "archive")
-	b := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"300ms\"\nbase_every = \"1m\"\n", archive)})
+	b := harness.Prepare(t,
+		harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"300ms\"\nbase_every = \"1m\"\n", archive)})
 	b.Restart()
 	for round := range rounds {
 		awaitArchive(t, b)
@@ -158,7 +159,8 @@ func TestArchiveHasEverythingThatIsOlderThanItsLag(t *testing.T) {
 		}
 		for _, body := range want {
 			if !found[body] {
-				t.Fatalf("round %d: %.20s was acknowledged at %v, asked for a lag of %v at %v, and is missing", round, body, l.acked[body], lag, asked)
+				t.Fatalf("round %d: %.20s was acknowledged at %v, asked for a lag of %v at %v, and is missing", round,
+					body, l.acked[body], lag, asked)
 			}
 		}
 		t.Logf("round %d: lag %v, %d jobs older, %d newer, %d restored", round, lag, len(want), more, len(found))
@@ -190,7 +192,8 @@ func TestArchiveRestoresAMoment(t *testing.T) {
 	}
 	awaitArchive(t, b)
 	a := archiveOf(t, b)
-	if a.Dir != archive || a.Commits < 20 || a.Shipped == 0 || a.Bytes == 0 || a.BaseCopies == 0 || a.Error != "" || a.Failures != 0 {
+	if a.Dir != archive || a.Commits < 20 || a.Shipped == 0 || a.Bytes == 0 || a.BaseCopies == 0 || a.Error != "" ||
+		a.Failures != 0 {
 		t.Errorf("/storage says of the archive: %+v", a)
 	}
 	if a.Earliest.IsZero() || a.Earliest.After(moments[0].at) || a.BaseAt.IsZero() {
@@ -231,12 +234,14 @@ func TestFullArchiveDoesNotSlowClientsAndCatchesUp(t *testing.T) {
 	t.Parallel()
 	disk := harness.NewSmallDisk(t, 256<<10)
 	archive := filepath.Join(disk.Dir, "archive")
-	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"100ms\"\nmax_queue = \"1 MiB\"\n", archive)})
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf(
+		"[archive]\ndir = %q\nevery = \"100ms\"\nmax_queue = \"1 MiB\"\n", archive)})
 	l := beginArchivedLoad(t, b, "full")
 	harness.Eventually(t, func() string {
 		_, body, err := b.Get("/metrics")
 		check(t, err)
-		if !strings.Contains(body, "broker_archive_overflows_total 1") || !strings.Contains(body, "broker_archive_failing 1") {
+		if !strings.Contains(body, "broker_archive_overflows_total 1") ||
+			!strings.Contains(body, "broker_archive_failing 1") {
 			return "the archive is not full yet"
 		}
 		return ""
@@ -279,7 +284,8 @@ func TestExplainSaysWhyAJobRanFirst(t *testing.T) {
 	r := brokerCommand(t, "explain", "--from", archive, "fast", "slow")
 	equal(t, "exit code: "+r.Stderr, r.Code, 0)
 	for _, want := range []string{
-		"job fast, type orders, queue orders\n", "leased by worker \"w1\"", "job slow was ready too, with a lower priority (0, not 5)",
+		"job fast, type orders, queue orders\n", "leased by worker \"w1\"",
+		"job slow was ready too, with a lower priority (0, not 5)",
 		"1 with a higher priority, 0 that were ready before it, 0 behind it (fast)",
 	} {
 		if !strings.Contains(r.Stdout, want) {
@@ -293,7 +299,8 @@ func TestExplainSaysWhyAJobRanFirst(t *testing.T) {
 			Events []struct{ What string }
 		}
 	}
-	if err := json.Unmarshal([]byte(r.Stdout), &answer); err != nil || len(answer.Jobs) != 1 || len(answer.Jobs[0].Events) < 2 {
+	if err := json.Unmarshal([]byte(r.Stdout), &answer); err != nil || len(answer.Jobs) != 1 ||
+		len(answer.Jobs[0].Events) < 2 {
 		t.Errorf("JSON: %v, %s", err, r.Stdout)
 	}
 	r = brokerCommand(t, "explain", "--from", archive, "nobody")

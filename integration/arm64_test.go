@@ -13,8 +13,8 @@ import (
 	"broker/integration/server"
 )
 
-// TestARM64 runs the program that is released for arm64 in an emulator: it starts, runs a job and stops. Alignment, memory order
-// and assembly differ from amd64. Building it takes minutes, so this is for make nightly.
+// TestARM64 runs the program that is released for arm64 in an emulator: it starts, runs a job and stops. Alignment,
+// memory order and assembly differ from amd64. Building it takes minutes, so this is for make nightly.
 func TestARM64(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)

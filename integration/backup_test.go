@@ -17,7 +17,9 @@ import (
 )
 
 // post sends a POST request to the HTTP API.
-func post(t testing.TB, b *harness.Broker, path, body string, change ...func(*http.Request)) (status int, answer string) {
+func post(
+	t testing.TB, b *harness.Broker, path, body string, change ...func(*http.Request),
+) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.HTTP+path, strings.NewReader(body))
 	check(t, err)
@@ -146,7 +148,8 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 			Sound bool
 			Jobs  map[string]int
 		}
-		if r := brokerCommand(t, "doctor", "-o", "json", dir); json.Unmarshal([]byte(r.Stdout), &report) != nil || !report.Sound || len(report.Jobs) == 0 {
+		if r := brokerCommand(t, "doctor", "-o", "json", dir); json.Unmarshal([]byte(r.Stdout), &report) != nil ||
+			!report.Sound || len(report.Jobs) == 0 {
 			t.Errorf("doctor -o json: exit code %d, %s", r.Code, r.Stdout)
 		}
 		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "no damage"} {
@@ -192,7 +195,8 @@ func checkTarBackups(t *testing.T, b *harness.Broker, flags []string) string {
 	r = brokerCommand(t, append([]string{"backup", file, "--password", "s3cret"}, flags...)...)
 	equal(t, "exit code of a second tar file", r.Code, 7)
 	config := filepath.Join(t.TempDir(), "broker.toml")
-	check(t, os.WriteFile(config, []byte(fmt.Sprintf("data = %q\n[http]\nlisten = %q\npassword = \"s3cret\"\n", b.Data, b.HTTP)), 0o600))
+	check(t, os.WriteFile(config,
+		[]byte(fmt.Sprintf("data = %q\n[http]\nlisten = %q\npassword = \"s3cret\"\n", b.Data, b.HTTP)), 0o600))
 	r = brokerCommand(t, "backup", "-", "--config", config)
 	equal(t, "exit code of a tar file to the standard output: "+r.Stderr, r.Code, 0)
 	written := filepath.Join(t.TempDir(), "stdout.tar")

@@ -30,8 +30,14 @@ func TestBeanstalkFlowsOfPublishedClients(t *testing.T) {
 		name, need, flows string
 		argv              []string
 	}{
-		{"pheanstalk", "php-pheanstalk", "bodies life order tubes stats ttr", []string{"php", "php/pheanstalk.php", "HOST", "PORT"}},
-		{"Laravel", "php-laravel", "works retries gives-up later raw", []string{"php", "php/laravel.php", "HOST", "PORT"}},
+		{
+			"pheanstalk", "php-pheanstalk", "bodies life order tubes stats ttr",
+			[]string{"php", "php/pheanstalk.php", "HOST", "PORT"},
+		},
+		{
+			"Laravel", "php-laravel", "works retries gives-up later raw",
+			[]string{"php", "php/laravel.php", "HOST", "PORT"},
+		},
 		{"Beaneater", "ruby-beaneater", "puts processes clears lists", []string{"ruby", "ruby/beaneater.rb", "ADDR"}},
 		{"jackd", "node", "bodies life tubes waits", []string{"node", "node/jackd.js", "HOST", "PORT"}},
 	} {
@@ -76,7 +82,9 @@ func TestGoBeanstalk(t *testing.T) {
 	check(t, c.Bury(got, 7))
 	stats, err := c.StatsJob(id)
 	check(t, err)
-	equal(t, "stats", fmt.Sprint([]string{stats["state"], stats["pri"], stats["reserves"], stats["releases"], stats["buries"]}), "[buried 7 2 1 1]")
+	equal(t, "stats",
+		fmt.Sprint([]string{stats["state"], stats["pri"], stats["reserves"], stats["releases"], stats["buries"]}),
+		"[buried 7 2 1 1]")
 	n, err := tube.Kick(9)
 	check(t, err)
 	equal(t, "kicked jobs", n, 1)
@@ -100,7 +108,8 @@ func TestGoBeanstalk(t *testing.T) {
 	equal(t, "tubes", fmt.Sprint(tubes), "[default go other]")
 }
 
-// Programs keep what the broker counts over a restart: Laravel decides by the attempts of a job whether it runs it again.
+// Programs keep what the broker counts over a restart: Laravel decides by the attempts of a job whether it runs it
+// again.
 func TestBeanstalkCountersOutliveKills(t *testing.T) {
 	t.Parallel()
 	b, addr := startBeanstalkPort(t)

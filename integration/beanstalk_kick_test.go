@@ -13,8 +13,8 @@ import (
 	"broker/integration/harness"
 )
 
-// longestWaitInKick limits the put and reserve of a bystander. It is generous, because the machine may be busy; the actual value
-// is logged.
+// longestWaitInKick limits the put and reserve of a bystander. It is generous, because the machine may be busy; the
+// actual value is logged.
 const longestWaitInKick = time.Second
 
 // A kick of very many jobs holds up no other client of the same event loop.
@@ -63,7 +63,8 @@ func TestBeanstalkKickOfManyJobsDoesNotBlockOthers(t *testing.T) {
 	harness.CheckDuration(t, "a put and a reserve during a kick", longest, longestWaitInKick)
 }
 
-// buryMany puts, reserves and buries jobs. Workers run the requests in rounds, so that neither side has to keep many replies.
+// buryMany puts, reserves and buries jobs. Workers run the requests in rounds, so that neither side has to keep many
+// replies.
 func buryMany(t *testing.T, conn net.Conn, in *bufio.Reader, jobs int) {
 	t.Helper()
 	const round = 1000

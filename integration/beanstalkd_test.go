@@ -14,8 +14,8 @@ import (
 	"broker/integration/server"
 )
 
-// beanstalkdScripts are what one connection sends. The replies of both servers must be the same; each script ends with a command
-// whose reply is END.
+// beanstalkdScripts are what one connection sends. The replies of both servers must be the same; each script ends with
+// a command whose reply is END.
 var beanstalkdScripts = []string{
 	"put 1024 0 60 5\r\nhello\r\npeek 1\r\nreserve\r\nrelease 1 10 0\r\nstats-job 1\r\nreserve\r\nbury 1 7\r\npeek-buried\r\nkick 1\r\nstats-job 1\r\ndelete 1\r\npeek 1\r\n",
 	"list-tube-used\r\nlist-tubes-watched\r\nuse foo\r\nwatch foo\r\nwatch foo\r\nignore bar\r\nignore default\r\nignore foo\r\nstats-tube foo\r\nstats-tube nope\r\npause-tube nope 1\r\npause-tube foo 2\r\npause-tube foo 0\r\n",
@@ -30,7 +30,9 @@ var beanstalkdScripts = []string{
 var ownStats = regexp.MustCompile(`(?m)^broker-version: .*\n`)
 
 // changingStats are the lines of stats that depend on more than the script; the size of a document follows from them.
-var changingStats = regexp.MustCompile(`(?m)^(OK|(pid|version|rusage-.time|uptime|binlog.*|id|hostname|os|platform|age|time-left|total-.*|current-.*|cmd-.*|job-timeouts)):? .*$`)
+var changingStats = regexp.MustCompile(
+	`(?m)^(OK|(pid|version|rusage-.time|uptime|binlog.*|id|hostname|os|platform|age|time-left|total-.*|current-.*|cmd-.*|job-timeouts)):? .*$`,
+)
 
 // A client cannot tell the broker from beanstalkd: raw bytes, as one connection after the other sends them.
 func TestBrokerRepliesAsBeanstalkdDoes(t *testing.T) {
@@ -57,7 +59,9 @@ func startBeanstalkd(t *testing.T) (addr string) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "beanstalkd")
 	check(t, os.Symlink(harness.Binary(t), link))
-	p, err := server.Launch(server.Spec{Name: "beanstalkd", Argv: []string{link, "-l", host, "-p", port}, Dir: dir, Logs: dir})
+	p, err := server.Launch(server.Spec{
+		Name: "beanstalkd", Argv: []string{link, "-l", host, "-p", port}, Dir: dir, Logs: dir,
+	})
 	check(t, err)
 	t.Cleanup(p.Kill)
 	check(t, server.WaitListening(p, addr, harness.Patience))

@@ -16,7 +16,8 @@ import (
 	"broker/integration/harness"
 )
 
-var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts of the command line with what the commands print")
+var updateTranscripts = flag.Bool("update", false,
+	"rewrite the transcripts of the command line with what the commands print")
 
 // Texts that differ from run to run, and their placeholders in transcripts.
 var unstable = []struct {
@@ -30,7 +31,9 @@ var unstable = []struct {
 	{regexp.MustCompile(`(\d+ms|\d+s|0s|\d+m\d\ds) ago`), "<ago>"},
 	{regexp.MustCompile(`in \d+(s|m\d\ds|h\d\dm)`), "in <span>"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "<address>"},
-	{regexp.MustCompile(`(<ago>|<time>|in <span>|WHEN|SINCE|NEXT) {2,}`), "$1  "}, // columns as wide as what they stand for
+	{
+		regexp.MustCompile(`(<ago>|<time>|in <span>|WHEN|SINCE|NEXT) {2,}`), "$1  ",
+	}, // columns as wide as what they stand for
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
 }
 
@@ -55,7 +58,8 @@ func TestCommandLineTranscripts(t *testing.T) {
 				return
 			}
 			if got != string(want) {
-				t.Errorf("%s (run with -update, and read the difference):\n%s", file, firstDifference(string(want), got))
+				t.Errorf("%s (run with -update, and read the difference):\n%s", file,
+					firstDifference(string(want), got))
 			}
 		})
 	}
@@ -73,7 +77,8 @@ func playTranscript(t *testing.T, transcript string) string {
 		case strings.HasPrefix(line, "$ "):
 			out.WriteString(line)
 			out.WriteString(runShell(t, "cd "+dir+"; "+strings.TrimPrefix(line, "$ "), []string{
-				"PATH=" + dir + ":" + os.Getenv("PATH"), "BROKER_URL=http://" + b.HTTP, "BROKER_TOKEN=" + b.Password, "TZ=UTC", "HOME=" + dir,
+				"PATH=" + dir + ":" + os.Getenv("PATH"), "BROKER_URL=http://" + b.HTTP, "BROKER_TOKEN=" + b.Password,
+				"TZ=UTC", "HOME=" + dir,
 				"BROKER=" + b.HTTP,
 			}))
 		case strings.HasPrefix(line, "#"):
@@ -112,7 +117,8 @@ func firstDifference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range w {
 		if i >= len(g) || w[i] != g[i] {
-			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i+1, w[i], strings.Join(g[min(i, len(g)):min(i+3, len(g))], "\n     "))
+			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i+1, w[i],
+				strings.Join(g[min(i, len(g)):min(i+3, len(g))], "\n     "))
 		}
 	}
 	return "more was printed: " + strings.Join(g[len(w):], "\n")
@@ -123,7 +129,8 @@ func TestAnIdleWorkerThatStopsIsNoErrorOfTheBroker(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
-	w := harness.Spawn(t, harness.Command{Argv: []string{harness.Binary(t), "work", "idle", "--server", b.HTTP, "--", "cat"}})
+	w := harness.Spawn(t,
+		harness.Command{Argv: []string{harness.Binary(t), "work", "idle", "--server", b.HTTP, "--", "cat"}})
 	harness.Eventually(t, func() string {
 		if _, text, err := b.Get("/api/v1/workers"); err != nil || !strings.Contains(text, "idle") {
 			return fmt.Sprint("it does not wait yet: ", text, err)

@@ -27,7 +27,9 @@ func TestErrorNamesThePortInUse(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"workq", "gearman", "faktory", "http"} {
 		b := harness.Prepare(t, harness.Options{})
-		addr := map[string]string{"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP}[protocol]
+		addr := map[string]string{
+			"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP,
+		}[protocol]
 		taken, err := net.Listen("tcp", addr)
 		check(t, err)
 		r := brokerCommand(t, b.Argv()[1:]...)
@@ -44,8 +46,11 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "bad.toml")
-	check(t, os.WriteFile(config, []byte("durability = \"sometimes\"\nno_such_setting = 1\n[gearman]\nlisten = \"nonsense\"\n"), 0o600))
-	for _, args := range [][]string{{"check-config", "--config", config}, {"serve", "--config", config, "--data", dir}} {
+	check(t, os.WriteFile(config,
+		[]byte("durability = \"sometimes\"\nno_such_setting = 1\n[gearman]\nlisten = \"nonsense\"\n"), 0o600))
+	for _, args := range [][]string{
+		{"check-config", "--config", config}, {"serve", "--config", config, "--data", dir},
+	} {
 		r := brokerCommand(t, args...)
 		equal(t, args[0]+": exit code", r.Code, 1)
 		for _, word := range []string{"durability", "no_such_setting", "gearman"} {
@@ -54,7 +59,8 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 			}
 		}
 	}
-	r := brokerCommand(t, "serve", "--data", dir, "--durability", "sometimes", "--workq", "nonsense", "--faktory", "127.0.0.1:99999")
+	r := brokerCommand(t, "serve", "--data", dir, "--durability", "sometimes", "--workq", "nonsense", "--faktory",
+		"127.0.0.1:99999")
 	equal(t, "flags: exit code", r.Code, 1)
 	for _, word := range []string{"durability", "workq", "faktory"} {
 		if !strings.Contains(r.Stdout+r.Stderr, word) {

@@ -51,7 +51,8 @@ func conveyorJob(t *testing.T, c *conveyorclient.Client, queue string) *conveyor
 	return j
 }
 
-// A family outlives kills of the broker between any two steps, and the failure of one of its children: the heir runs once, last.
+// A family outlives kills of the broker between any two steps, and the failure of one of its children: the heir runs
+// once, last.
 func TestConveyorFamilyOutlivesKills(t *testing.T) {
 	t.Parallel()
 	b, c := startConveyor(t)
@@ -174,7 +175,8 @@ func TestConveyorJobFailsFinally(t *testing.T) {
 	}
 }
 
-// Clients of Conveyor and of Faktory run each other's jobs, with a kill of the broker while they wait and while they run.
+// Clients of Conveyor and of Faktory run each other's jobs, with a kill of the broker while they wait and while they
+// run.
 func TestConveyorAndFaktoryRunEachOthersJobs(t *testing.T) {
 	t.Parallel()
 	b, c := startConveyor(t)
@@ -194,7 +196,9 @@ func TestConveyorAndFaktoryRunEachOthersJobs(t *testing.T) {
 	_, err := c.Finish(ctx, got)
 	check(t, err)
 
-	sent, other := &conveyorclient.Job{Queue: "main", Payload: []byte("from Conveyor")}, &conveyorclient.Job{Queue: "other"}
+	sent, other := &conveyorclient.Job{
+		Queue: "main", Payload: []byte("from Conveyor"),
+	}, &conveyorclient.Job{Queue: "other"}
 	check(t, c.Add(ctx, sent))
 	again()
 	worker := dialFaktory(t, b)

@@ -102,8 +102,8 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	}
 }
 
-// faktoryStates creates a scheduled, a retrying, a dead and a reserved job, and a paused queue. Like the functions below it
-// returns a function that checks all of them after the crash.
+// faktoryStates creates a scheduled, a retrying, a dead and a reserved job, and a paused queue. Like the functions
+// below it returns a function that checks all of them after the crash.
 func faktoryStates(t *testing.T, b *harness.Broker) (after func()) {
 	t.Helper()
 	fkt := dialFaktory(t, b)

@@ -30,7 +30,8 @@ func reloadable(t *testing.T, settings string) (b *harness.Broker, rewrite func(
 		check(t, b.Signal(syscall.SIGHUP))
 		harness.Eventually(t, func() string {
 			said := b.Output()
-			if n := strings.Count(said, "settings reloaded") + strings.Count(said, "reload failed") + strings.Count(said, "reload refused"); n < times {
+			if n := strings.Count(said, "settings reloaded") + strings.Count(said, "reload failed") +
+				strings.Count(said, "reload refused"); n < times {
 				return fmt.Sprintf("settings were read %d times again, not %d", n, times)
 			}
 			return ""
@@ -109,9 +110,9 @@ func fetchRaw(t *testing.T, c *faktory.Client, queue string) string {
 	return ""
 }
 
-// TestCrashDoesNotRepeatACronRun kills the broker at odd moments. Each job is submitted within the second in which it was
-// due; after a start only the latest missed run is made up for. So two jobs in one second are a repeated run, except where a
-// job that was due at the end of a second was submitted at the start of the next.
+// TestCrashDoesNotRepeatACronRun kills the broker at odd moments. Each job is submitted within the second in which it
+// was due; after a start only the latest missed run is made up for. So two jobs in one second are a repeated run,
+// except where a job that was due at the end of a second was submitted at the start of the next.
 func TestCrashDoesNotRepeatACronRun(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: everySecond("crashed")})
@@ -176,7 +177,8 @@ func TestBadCronEntryStopsTheStart(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	path := filepath.Join(t.TempDir(), "bad.toml")
-	check(t, os.WriteFile(path, []byte(strings.Replace(everySecond("no such name"), "* * * * * *", "@never", 1)), 0o600))
+	check(t,
+		os.WriteFile(path, []byte(strings.Replace(everySecond("no such name"), "* * * * * *", "@never", 1)), 0o600))
 	r := harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "check-config", "--config", path}})
 	if r.Code != 1 || !strings.Contains(r.Stderr, "cron[0].schedule") {
 		t.Errorf("check-config: %+v", r)
@@ -190,7 +192,8 @@ func TestBadCronEntryStopsTheStart(t *testing.T) {
 
 func TestReloadNamesSettingsThatNeedARestart(t *testing.T) {
 	t.Parallel()
-	b, rewrite := reloadable(t, "[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"b\"}\n")
+	b, rewrite := reloadable(t,
+		"[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"b\"}\n")
 	gearman := harness.DialGearman(t, b)
 	submitTo := func(function, queue string) {
 		t.Helper()

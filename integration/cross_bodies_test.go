@@ -23,7 +23,10 @@ func bodyCases(t *testing.T) []bodyCase {
 	binary := strings.Repeat("\xff\x00\r\n", largest/4)
 	array := `["` + text[:largest-4] + `"]`
 	return []bodyCase{
-		{"array", `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`, `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`, "json"},
+		{
+			"array", `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`,
+			`[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`, "json",
+		},
 		{"text", "plain ünïcode\r\nof two lines", `["plain ünïcode\r\nof two lines"]`, "text"},
 		{"binary", "\xff\x00\xfe", `["/wD+"]`, "base64"},
 		{"empty", "", `[""]`, "text"},
@@ -33,8 +36,8 @@ func bodyCases(t *testing.T) []bodyCase {
 	}
 }
 
-// TestBodiesInEveryDirection checks the body that clients of each protocol send as workers of each protocol receive it, and
-// the result, which is the same body, as the client receives it.
+// TestBodiesInEveryDirection checks the body that clients of each protocol send as workers of each protocol receive it,
+// and the result, which is the same body, as the client receives it.
 func TestBodiesInEveryDirection(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
@@ -60,7 +63,8 @@ func TestBodiesInEveryDirection(t *testing.T) {
 			continue
 		}
 		for _, to := range []string{"workq", "gearman"} {
-			reply, err := d.faktory.Generic(fmt.Sprintf(`PUSH {"jid":%q,"queue":"of-faktory","jobtype":"T","args":%s}`, newID(), e.body))
+			reply, err := d.faktory.Generic(fmt.Sprintf(`PUSH {"jid":%q,"queue":"of-faktory","jobtype":"T","args":%s}`,
+				newID(), e.body))
 			check(t, err)
 			equal(t, "push", reply, "OK")
 			same(t, e.name+" from faktory to "+to, d.takeAndEcho(t, b, to, "of-faktory"), e.body)

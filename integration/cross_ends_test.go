@@ -26,7 +26,9 @@ func open(t *testing.T, b *harness.Broker) clients {
 }
 
 // submitEach submits one job by each protocol to a queue, with a lease.
-func (d clients) submitEach(t *testing.T, queue string, lease time.Duration) (handle string, wq workqclient.Job, fkt *faktory.Job) {
+func (d clients) submitEach(
+	t *testing.T, queue string, lease time.Duration,
+) (handle string, wq workqclient.Job, fkt *faktory.Job) {
 	t.Helper()
 	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, queue, "", "from gearman")
 	check(t, err)
@@ -154,7 +156,8 @@ func TestCancelNotifiesAllWaiters(t *testing.T) {
 	wantIs(t, <-answer, workqclient.ErrNotFound)
 
 	// Faktory discards a scheduled Gearman job; Gearman does not list it any more.
-	check(t, d.gearman.Send(gearmanclient.SubmitJobEpoch, "doomed-3", "", fmt.Sprint(time.Now().Add(time.Hour).Unix()), "x"))
+	check(t,
+		d.gearman.Send(gearmanclient.SubmitJobEpoch, "doomed-3", "", fmt.Sprint(time.Now().Add(time.Hour).Unix()), "x"))
 	p, err = d.gearman.Expect(gearmanclient.JobCreated, harness.Patience)
 	check(t, err)
 	awaitSets(t, d.faktory, "scheduled 1")

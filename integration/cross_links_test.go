@@ -61,8 +61,8 @@ func TestSuccessorsWaitForTheChildrenOfTheirPredecessor(t *testing.T) {
 	check(t, d.faktory.Ack(last.Jid))
 }
 
-// TestBrokenJoinRunsOnceItIsReleased: a join waits for three jobs of three protocols. One of them fails for good: the join
-// stays blocked, is shown as broken, and runs once it is released.
+// TestBrokenJoinRunsOnceItIsReleased: a join waits for three jobs of three protocols. One of them fails for good: the
+// join stays blocked, is shown as broken, and runs once it is released.
 func TestBrokenJoinRunsOnceItIsReleased(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)

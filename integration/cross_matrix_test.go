@@ -83,7 +83,8 @@ func submitFaktory(later bool) func(*testing.T, *harness.Broker, string, string)
 		if later {
 			at = fmt.Sprintf(`,"at":%q`, shortly().UTC().Format(time.RFC3339))
 		}
-		reply, err := c.Generic(fmt.Sprintf(`PUSH {"jid":%q,"jobtype":%q,"queue":%q,"args":%s%s}`, id, queue, queue, body, at))
+		reply, err := c.Generic(fmt.Sprintf(`PUSH {"jid":%q,"jobtype":%q,"queue":%q,"args":%s%s}`, id, queue, queue,
+			body, at))
 		check(t, err)
 		equal(t, "push", reply, "OK")
 		return func(t *testing.T) outcome {
@@ -140,8 +141,8 @@ func workqOutcome(r workqclient.Result) outcome {
 	return outcome{message: string(r.Body)}
 }
 
-// runner starts a worker of one protocol for a queue, and returns a function that waits for the job and returns the body
-// that the worker received.
+// runner starts a worker of one protocol for a queue, and returns a function that waits for the job and returns the
+// body that the worker received.
 type runner struct {
 	name   string
 	isJSON bool
@@ -254,8 +255,8 @@ func TestEveryProtocolRunsTheJobsOfEveryOther(t *testing.T) {
 	}
 }
 
-// crossOne sends one job from one protocol to another one, and its result back. The body is "body-0", as a string or as an
-// array of one argument.
+// crossOne sends one job from one protocol to another one, and its result back. The body is "body-0", as a string or as
+// an array of one argument.
 func crossOne(t *testing.T, b *harness.Broker, s submitter, r runner, queue string, succeed bool) {
 	t.Helper()
 	body := "body-"

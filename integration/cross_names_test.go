@@ -16,7 +16,8 @@ import (
 // jobNames are the ids of one job in the three protocols.
 type jobNames struct{ handle, workq, jid string }
 
-// scheduledOf submits a job by each protocol that is due in an hour, so that Faktory can discard it, and returns its ids.
+// scheduledOf submits a job by each protocol that is due in an hour, so that Faktory can discard it, and returns its
+// ids.
 func (d clients) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string) jobNames {
 	t.Helper()
 	at := shortly().Add(60 * 60 * 1e9)
@@ -47,8 +48,8 @@ func (d clients) scheduledOf(t *testing.T, b *harness.Broker, origin, queue stri
 	return names
 }
 
-// TestJobIsCancelledByEachOfItsIDs: Workq's delete, Gearman's cancel job, Faktory's discard and HTTP cancel jobs of every
-// origin.
+// TestJobIsCancelledByEachOfItsIDs: Workq's delete, Gearman's cancel job, Faktory's discard and HTTP cancel jobs of
+// every origin.
 func TestJobIsCancelledByEachOfItsIDs(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)

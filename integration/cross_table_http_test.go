@@ -10,7 +10,8 @@ import (
 
 // http sends a request to the API.
 func (c *tableCell) http(method, path, body string) httpAnswer {
-	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+c.b.HTTP+"/api/v1"+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+c.b.HTTP+"/api/v1"+path,
+		strings.NewReader(body))
 	if err != nil {
 		panic(err) // the cell's own constants
 	}

@@ -75,7 +75,8 @@ func tableWorkqRun(c *tableCell) func(patient bool) string {
 		ttr, wait = tableMortal, tableMortal/2
 	}
 	c.name = c.id
-	return c.waitWith(fmt.Sprintf("run %s %s %d %d 2\r\nhi\r\n", c.id, c.queue, ttr.Milliseconds(), wait.Milliseconds()))
+	return c.waitWith(fmt.Sprintf("run %s %s %d %d 2\r\nhi\r\n", c.id, c.queue, ttr.Milliseconds(),
+		wait.Milliseconds()))
 }
 
 // waitWith sends a command whose reply is the outcome.
@@ -107,7 +108,8 @@ func tableGearmanSilent(later bool) func(c *tableCell) func(patient bool) string
 	return func(c *tableCell) func(patient bool) string {
 		var err error
 		if later {
-			check(c.t, c.clients.gearman.Send(gearmanclient.SubmitJobEpoch, c.queue, "", fmt.Sprint(shortly().Unix()), "hi"))
+			check(c.t,
+				c.clients.gearman.Send(gearmanclient.SubmitJobEpoch, c.queue, "", fmt.Sprint(shortly().Unix()), "hi"))
 			var p gearmanclient.Packet
 			p, err = c.clients.gearman.Expect(gearmanclient.JobCreated, harness.Patience)
 			c.name = string(p.Data)

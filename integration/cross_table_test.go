@@ -103,8 +103,8 @@ func wordsOf(t *testing.T, page string) map[string][3]string {
 	return words
 }
 
-// TestEveryCellOfTheSharingTable verifies every cell of the table in docs/sharing.md, all at the same time. The cells of
-// Faktory jobs whose lease expires take a minute: Faktory has no shorter lease.
+// TestEveryCellOfTheSharingTable verifies every cell of the table in docs/sharing.md, all at the same time. The cells
+// of Faktory jobs whose lease expires take a minute: Faktory has no shorter lease.
 func TestEveryCellOfTheSharingTable(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -168,7 +168,8 @@ func (c *tableCell) run(want string, words map[string][3]string) {
 		if c.worker.take(c, false) != nil {
 			c.t.Fatal("a worker received the job")
 		}
-		equal(c.t, "cell", fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.awaitState("gone", words)), want)
+		equal(c.t, "cell",
+			fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.awaitState("gone", words)), want)
 		return
 	}
 	w := c.worker.take(c, true)
@@ -227,7 +228,8 @@ func (c *tableCell) silentFor() time.Duration {
 // read reads the job over HTTP.
 func (c *tableCell) read() (row tableRow, found bool) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.b.HTTP+"/api/v1/jobs/"+c.name, nil)
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.b.HTTP+"/api/v1/jobs/"+c.name,
+		nil)
 	check(c.t, err)
 	resp, err := http.DefaultClient.Do(req)
 	check(c.t, err)
@@ -236,8 +238,8 @@ func (c *tableCell) read() (row tableRow, found bool) {
 	return row, resp.StatusCode == http.StatusOK
 }
 
-// awaitState waits until the job has the expected state and returns its state. The words of every protocol must be those of the
-// table.
+// awaitState waits until the job has the expected state and returns its state. The words of every protocol must be
+// those of the table.
 func (c *tableCell) awaitState(want string, words map[string][3]string) string {
 	c.t.Helper()
 	var row tableRow

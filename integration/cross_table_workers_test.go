@@ -80,7 +80,8 @@ func tableLeaseByFaktory(c *tableCell, must bool) *tableWorker {
 		return nil
 	}
 	job := fetchSoon(c.t, w, c.queue)
-	equal(c.t, "what the Faktory worker is handed", fmt.Sprint(job.Jid, job.Type, job.Args), fmt.Sprint(c.row.ID, c.queue, "[hi]"))
+	equal(c.t, "what the Faktory worker is handed", fmt.Sprint(job.Jid, job.Type, job.Args),
+		fmt.Sprint(c.row.ID, c.queue, "[hi]"))
 	return &tableWorker{hangup: w.Close, finish: func(ok bool) string {
 		if ok {
 			c.faktoryOK(fmt.Sprintf(`ACK {"jid":%q,"result":"done"}`, job.Jid))

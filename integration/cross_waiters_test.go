@@ -42,9 +42,9 @@ func (h *handOuts) of(name string) func(body string) {
 	}
 }
 
-// TestMixedWaitersGetEveryJobExactlyOnce submits jobs by three protocols to nine workers of three protocols, which are idle
-// half of the time and overloaded the other half. Every job is handed out once. The order of the workers can only be
-// checked with a fake clock, as frontends/crossprotocol does.
+// TestMixedWaitersGetEveryJobExactlyOnce submits jobs by three protocols to nine workers of three protocols, which are
+// idle half of the time and overloaded the other half. Every job is handed out once. The order of the workers can only
+// be checked with a fake clock, as frontends/crossprotocol does.
 func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -57,7 +57,8 @@ func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	h := &handOuts{seen: make(map[string]int, jobs), workers: make(map[string]*workerShare)}
 	var workers sync.WaitGroup // the test waits for them
 	for i := range each {
-		gearman, fkt, wq := h.of(fmt.Sprint("gearman-", i)), h.of(fmt.Sprint("faktory-", i)), h.of(fmt.Sprint("workq-", i))
+		gearman, fkt, wq := h.of(fmt.Sprint("gearman-",
+			i)), h.of(fmt.Sprint("faktory-", i)), h.of(fmt.Sprint("workq-", i))
 		workers.Go(func() { gearmanUntilStop(t, b, gearman) })
 		workers.Go(func() { faktoryUntilStop(t, b, fkt) })
 		workers.Go(func() { workqUntilStop(t, b, wq) })
@@ -110,8 +111,8 @@ func (h *handOuts) checkShares(t *testing.T, jobs int, took time.Duration) {
 	}
 }
 
-// submitMixed submits jobs by the three protocols in turn: a part one by one, so that workers wait for jobs; then as many
-// in bulk, so that jobs wait for workers; and so on.
+// submitMixed submits jobs by the three protocols in turn: a part one by one, so that workers wait for jobs; then as
+// many in bulk, so that jobs wait for workers; and so on.
 func submitMixed(t *testing.T, b *harness.Broker, jobs int) {
 	t.Helper()
 	const bulk = 300

@@ -42,9 +42,11 @@ func TestFixedShapesWithCurl(t *testing.T) {
 	}
 	equal(t, "version", fmt.Sprint(ask("200", "/openapi.json")["openapi"]), "3.1.0")
 
-	job := ask("201", "-d", `{"queue": "mail", "type": "letter", "args": ["ann"], "priority": 3, "max_fails": 2, "tags": ["t"]}`, "/jobs")
+	job := ask("201", "-d",
+		`{"queue": "mail", "type": "letter", "args": ["ann"], "priority": 3, "max_fails": 2, "tags": ["t"]}`, "/jobs")
 	equal(t, "the job", fmt.Sprintln(job["state"], job["queue"], job["type"], job["priority"]), "ready mail letter 3\n")
-	many := ask("201", "-d", `{"jobs": [{"queue": "mail", "body": "text"}, {"queue": "mail", "body_base64": "AAE="}]}`, "/jobs")
+	many := ask("201", "-d", `{"jobs": [{"queue": "mail", "body": "text"}, {"queue": "mail", "body_base64": "AAE="}]}`,
+		"/jobs")
 	equal(t, "many", len(many["jobs"].([]any)), 2)
 	page := ask("200", "/jobs?queue=mail&state=ready&limit=2")
 	equal(t, "first page", len(page["jobs"].([]any)), 2)
@@ -80,10 +82,14 @@ func TestFixedShapesWithCurl(t *testing.T) {
 	equal(t, "unknown job", ask("404", "/jobs/none")["code"], any("job_not_found"))
 	equal(t, "unknown path", ask("404", "/nothing")["code"], any("route_not_found"))
 	equal(t, "wrong method", ask("405", "-X", "PUT", "/jobs")["code"], any("method_not_allowed"))
-	equal(t, "wrong type", ask("415", "-H", "Content-Type: text/xml", "-d", "<x/>", "/jobs")["code"], any("unsupported_media_type"))
+	equal(t, "wrong type", ask("415", "-H", "Content-Type: text/xml", "-d", "<x/>", "/jobs")["code"],
+		any("unsupported_media_type"))
 	equal(t, "no JSON", ask("400", "-d", "{", "/jobs")["code"], any("invalid_json"))
-	equal(t, "another site", ask("403", "-H", "Origin: http://elsewhere.example", "-d", `{"queue": "q"}`, "/jobs")["code"], any("cross_origin"))
-	events := harness.Exec(t, harness.Command{Argv: []string{"curl", "-sN", "-m", "2", "http://" + b.HTTP + "/api/v1/events?queue=mail"}})
+	equal(t, "another site",
+		ask("403", "-H", "Origin: http://elsewhere.example", "-d", `{"queue": "q"}`, "/jobs")["code"],
+		any("cross_origin"))
+	events := harness.Exec(t,
+		harness.Command{Argv: []string{"curl", "-sN", "-m", "2", "http://" + b.HTTP + "/api/v1/events?queue=mail"}})
 	if !strings.HasPrefix(events.Stdout, ": events\n") {
 		t.Errorf("the stream begins with %q", events.Stdout)
 	}

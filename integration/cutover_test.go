@@ -28,7 +28,8 @@ type cutOverCase struct {
 	upstream         func(t *testing.T, b *harness.Broker) (address string, importFlags []string)
 	// start starts a broker, and returns its port for the protocol.
 	start func(t *testing.T) (b *harness.Broker, address string)
-	// produce submits a job, and returns once it is acknowledged. foreground producers wait for its result where there is one.
+	// produce submits a job, and returns once it is acknowledged. foreground producers wait for its result where there
+	// is one.
 	producer func(t *testing.T, address string, foreground bool) (submit func(body string) error, end io.Closer)
 	// worker serves until its connection ends.
 	worker func(t *testing.T, address string, ran func(body string)) (serve func() error, end io.Closer)
@@ -38,7 +39,10 @@ const cutOverQueue = "orders"
 
 var cutOvers = []cutOverCase{
 	{"gearman", "gearmand", startGearmandSource, startPort(gearmanOf), gearmanOrders, gearmanOrderWorker},
-	{"faktory", "faktory", startFaktorySource, startPort(func(b *harness.Broker) string { return b.Faktory }), faktoryOrders, faktoryOrderWorker},
+	{
+		"faktory", "faktory", startFaktorySource, startPort(func(b *harness.Broker) string { return b.Faktory }),
+		faktoryOrders, faktoryOrderWorker,
+	},
 	{"beanstalkd", "beanstalkd", startBeanstalkSource, startBeanstalkPort, beanstalkOrders, beanstalkOrderWorker},
 }
 
@@ -252,7 +256,8 @@ func (l *cutOverLoad) end() {
 	l.work.Wait()
 }
 
-// check waits until all jobs ran, and reports those that ran more often than that. held is how many may still be reserved.
+// check waits until all jobs ran, and reports those that ran more often than that. held is how many may still be
+// reserved.
 func (l *cutOverLoad) check(most int, held func() int) {
 	l.t.Helper()
 	l.stop.Store(true)
@@ -283,7 +288,8 @@ func (l *cutOverLoad) check(most int, held func() int) {
 // shadowTool runs broker shadow cut-over, roll-back or status.
 func shadowTool(t *testing.T, page string, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), harness.Binary(t), append(append([]string{"shadow"}, args...), "--at", page)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), harness.Binary(t),
+		append(append([]string{"shadow"}, args...), "--at", page)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
@@ -379,7 +385,10 @@ func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
 }
 
 // cutOverApps are the queues of the apps that are recorded elsewhere.
-var cutOverApps = map[string]string{"gearman command": "rev", "Gearman in Perl": "reverse,fails,progress", "Faktory in Go": "numbers", "beanstalkd": "mail"}
+var cutOverApps = map[string]string{
+	"gearman command": "rev", "Gearman in Perl": "reverse,fails,progress", "Faktory in Go": "numbers",
+	"beanstalkd": "mail",
+}
 
 // The same apps find no difference at a proxy that may cut their queues over, nor once it has.
 func TestAppsGoOnAfterACutOver(t *testing.T) {

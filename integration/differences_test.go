@@ -68,8 +68,8 @@ var faktoryDifferences = []difference{
 	},
 }
 
-// observeJoinedJob takes gearmand's answer from the longest of several pauses: it drops the job some time after it has closed
-// the connection of the client that left, and nothing shows when.
+// observeJoinedJob takes gearmand's answer from the longest of several pauses: it drops the job some time after it has
+// closed the connection of the client that left, and nothing shows when.
 func observeJoinedJob(t *testing.T, address string) string {
 	for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Second, 5 * time.Second} {
 		if !joinedJobRuns(t, address, fmt.Sprintf("joined-%v", pause), pause) {
@@ -224,7 +224,8 @@ func observeUnique(t *testing.T, address string) string {
 
 func observeBadQueue(t *testing.T, address string) string {
 	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	return replyWords(openFaktorySession(t, address).call(`PUSH {"jid":"bad-queue","jobtype":"A","queue":"a/b","args":[],"at":"` + at + `"}`))
+	return replyWords(openFaktorySession(t,
+		address).call(`PUSH {"jid":"bad-queue","jobtype":"A","queue":"a/b","args":[],"at":"` + at + `"}`))
 }
 
 func observeResult(t *testing.T, address string) string {
@@ -240,8 +241,8 @@ const (
 	differencesEnd   = "<!-- end of differences -->"
 )
 
-// TestDeliberateDifferences plays what the broker does in another way than gearmand and Faktory on these servers and on the
-// broker, and checks that docs/faq.md says so.
+// TestDeliberateDifferences plays what the broker does in another way than gearmand and Faktory on these servers and on
+// the broker, and checks that docs/faq.md says so.
 func TestDeliberateDifferences(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)

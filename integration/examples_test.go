@@ -22,12 +22,30 @@ type example struct {
 
 // The examples that are played with all others of this list: those of the ports that are open by default.
 var examples = []example{
-	{name: "php", folder: "php", needs: []string{"php", "php-gearman"}, producer: []string{"php", "producer.php"}, worker: []string{"php", "worker.php"}},
-	{name: "perl", folder: "perl", needs: []string{"perl", "perl-gearman"}, producer: []string{"perl", "producer.pl"}, worker: []string{"perl", "worker.pl"}},
-	{name: "python", folder: "python", needs: []string{"python3"}, producer: []string{"python3", "producer.py"}, worker: []string{"python3", "worker.py"}},
-	{name: "go", folder: "go", producer: []string{"go", "run", "./producer"}, worker: []string{"go", "run", "./worker"}},
-	{name: "node", folder: "node", node: true, producer: []string{"node", "producer.js"}, worker: []string{"node", "worker.js"}},
-	{name: "ruby", folder: "ruby", needs: []string{"ruby"}, producer: []string{"ruby", "producer.rb"}, worker: []string{"ruby", "worker.rb"}},
+	{
+		name: "php", folder: "php", needs: []string{"php", "php-gearman"}, producer: []string{"php", "producer.php"},
+		worker: []string{"php", "worker.php"},
+	},
+	{
+		name: "perl", folder: "perl", needs: []string{"perl", "perl-gearman"},
+		producer: []string{"perl", "producer.pl"}, worker: []string{"perl", "worker.pl"},
+	},
+	{
+		name: "python", folder: "python", needs: []string{"python3"}, producer: []string{"python3", "producer.py"},
+		worker: []string{"python3", "worker.py"},
+	},
+	{
+		name: "go", folder: "go", producer: []string{"go", "run", "./producer"},
+		worker: []string{"go", "run", "./worker"},
+	},
+	{
+		name: "node", folder: "node", node: true, producer: []string{"node", "producer.js"},
+		worker: []string{"node", "worker.js"},
+	},
+	{
+		name: "ruby", folder: "ruby", needs: []string{"ruby"}, producer: []string{"ruby", "producer.rb"},
+		worker: []string{"ruby", "worker.rb"},
+	},
 	{
 		name: "shell", folder: "shell", needs: []string{"curl", "gearman"},
 		producer: []string{"./producer.sh"}, worker: []string{"./worker.sh"},
@@ -69,7 +87,8 @@ var optionalExamples = []example{
 // The messages of celeryExample are for its own workers only.
 var celeryExample = example{
 	name: "python-celery", folder: "python", needs: []string{"python3-celery"}, portFlag: "--sqs",
-	producer: []string{"python3", "celery_producer.py"}, worker: []string{"celery", "-A", "celery_app", "worker", "--pool=solo"},
+	producer: []string{"python3", "celery_producer.py"},
+	worker:   []string{"celery", "-A", "celery_app", "worker", "--pool=solo"},
 }
 
 // need skips the test if the example cannot run here.
@@ -114,7 +133,8 @@ func startFor(t *testing.T, e *example) *playing {
 		p.env = append(p.env, "BROKER_URL=http://"+p.HTTP)
 	}
 	p.env = append(p.env, "GEARMAN_SERVER="+p.Gearman, "FAKTORY_URL="+p.FaktoryURL(),
-		"NODE_PATH="+filepath.Join(filepath.Dir(harness.Script(t, "node")), "node", "node_modules"), "NODE_NO_WARNINGS=1")
+		"NODE_PATH="+filepath.Join(filepath.Dir(harness.Script(t, "node")), "node", "node_modules"),
+		"NODE_NO_WARNINGS=1")
 	return p
 }
 
@@ -152,7 +172,8 @@ func (p *playing) work(t *testing.T, e *example) *harness.Child {
 func (p *playing) wantGreeted(t *testing.T, worker *harness.Child, producer *example, name string) {
 	t.Helper()
 	producer.need(t)
-	if printed := harness.Run(t, p.command(t, producer, append(slices.Clone(producer.producer), name)...)); printed == "" {
+	if printed := harness.Run(t,
+		p.command(t, producer, append(slices.Clone(producer.producer), name)...)); printed == "" {
 		t.Errorf("the producer of %s prints nothing", producer.name)
 	}
 	worker.AwaitLines(1, func(line string) bool { return strings.HasSuffix(line, "Hello, "+name) })

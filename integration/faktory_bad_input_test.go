@@ -21,15 +21,23 @@ func (l *faktoryLink) alive(jid string) {
 // badRequests maps the start of an error reply to requests that it refuses.
 var badRequests = map[string][]string{
 	"-ERR invalid JSON": {
-		`PUSH {"jid":"12345678","jobtype":"x","args":[1,2`, `PUSH {"jid":"123456`, `PUSH `, `PUSH [1]`, `PUSH "job"`, `PUSH 17`,
-		"PUSH {\"jid\":\"12345678\",\"jobtype\":\"\xc3\x28\",\"args\":[]}", "PUSH \xff\xfe", `PUSH ` + strings.Repeat("[", 20_000),
-		`PUSH {"jid":"12345678","jobtype":"x","args":[` + strings.Repeat(`{"a":`, 20_000) + `1` + strings.Repeat("}", 20_000) + `]}`,
+		`PUSH {"jid":"12345678","jobtype":"x","args":[1,2`, `PUSH {"jid":"123456`, `PUSH `, `PUSH [1]`, `PUSH "job"`,
+		`PUSH 17`,
+		"PUSH {\"jid\":\"12345678\",\"jobtype\":\"\xc3\x28\",\"args\":[]}", "PUSH \xff\xfe",
+		`PUSH ` + strings.Repeat("[", 20_000),
+		`PUSH {"jid":"12345678","jobtype":"x","args":[` + strings.Repeat(`{"a":`, 20_000) + `1` +
+			strings.Repeat("}", 20_000) + `]}`,
 		`PUSH {"jid":12345678}`, `PUSH {"jobtype":{}}`, `PUSH {"queue":[]}`, `PUSH {"args":{}}`, `PUSH {"args":"x"}`,
-		`PUSH {"retry":"25"}`, `PUSH {"retry":1.5}`, `PUSH {"retry":1e400}`, `PUSH {"reserve_for":"9"}`, `PUSH {"reserve_for":[]}`,
-		`PUSH {"at":17}`, `PUSH {"created_at":{}}`, `PUSH {"enqueued_at":1}`, `PUSH {"backtrace":"x"}`, `PUSH {"custom":[]}`,
-		`PUSH {"custom":"x"}`, `PUSH {"failure":[]}`, `PUSH {"failure":{"retry_count":"x"}}`, `PUSH {"failure":{"backtrace":"x"}}`,
-		`PUSHB {"jid":"12345678"}`, `PUSHB [{"jid":"12345678"`, `PUSHB [1]`, `PUSHB "x"`, `PUSHB [{"jid":1}]`, "PUSHB [\"\xff\"]",
-		`BATCH NEW {`, `BATCH NEW []`, `BATCH NEW {"success":7}`, `BATCH NEW {"description":7}`, "BATCH NEW {\"description\":\"\xff\"}",
+		`PUSH {"retry":"25"}`, `PUSH {"retry":1.5}`, `PUSH {"retry":1e400}`, `PUSH {"reserve_for":"9"}`,
+		`PUSH {"reserve_for":[]}`,
+		`PUSH {"at":17}`, `PUSH {"created_at":{}}`, `PUSH {"enqueued_at":1}`, `PUSH {"backtrace":"x"}`,
+		`PUSH {"custom":[]}`,
+		`PUSH {"custom":"x"}`, `PUSH {"failure":[]}`, `PUSH {"failure":{"retry_count":"x"}}`,
+		`PUSH {"failure":{"backtrace":"x"}}`,
+		`PUSHB {"jid":"12345678"}`, `PUSHB [{"jid":"12345678"`, `PUSHB [1]`, `PUSHB "x"`, `PUSHB [{"jid":1}]`,
+		"PUSHB [\"\xff\"]",
+		`BATCH NEW {`, `BATCH NEW []`, `BATCH NEW {"success":7}`, `BATCH NEW {"description":7}`,
+		"BATCH NEW {\"description\":\"\xff\"}",
 		"MUTATE {\"cmd\":\"\xff\"}",
 	},
 	"-ERR jobs must have": {
@@ -38,7 +46,8 @@ var badRequests = map[string][]string{
 	},
 	"-ERR jobs cannot be reserved": {`PUSH {"jid":"12345678","jobtype":"x","args":[],"reserve_for":86401}`},
 	"-ERR cannot get": {
-		`PUSH {"jid":"12345678","jobtype":"x","args":[],"queue":"a b"}`, `PUSH {"jid":"12345678","jobtype":"x","args":[],"queue":"ü"}`,
+		`PUSH {"jid":"12345678","jobtype":"x","args":[],"queue":"a b"}`,
+		`PUSH {"jid":"12345678","jobtype":"x","args":[],"queue":"ü"}`,
 		`PUSH {"jid":"12345678","jobtype":"x","args":[],"queue":"` + strings.Repeat("q", 100_000) + `"}`,
 	},
 	"-ERR invalid timestamp": {
@@ -57,11 +66,16 @@ var badRequests = map[string][]string{
 		`PUSH {"jid":"12345678","jobtype":"x","args":[],"custom":{"bid":[]}}`,
 		`BATCH COMMIT`, `BATCH OPEN b-1`, `BATCH STATUS nonsense`, `BATCH NEW {"parent_bid":"b-1"}`,
 	},
-	"-ERR invalid ACK":       {`ACK {`, `ACK {}`, `ACK []`, `ACK {"jid":1}`, "ACK {\"jid\":\"\xff\"}", `ACK x`},
-	"-ERR invalid FAIL":      {`FAIL {`, `FAIL []`, `FAIL {"jid":1}`, `FAIL {"jid":"x","message":{}}`, `FAIL {"jid":"x","backtrace":"x"}`, "FAIL \xff"},
-	"-ERR missing JID":       {`FAIL {}`, `FAIL null`, `TRACK SET {}`, `TRACK GET`},
-	"-ERR Job not found":     {`FAIL {"jid":"nobody-knows"}`, `TRACK SET {"jid":"nobody-knows"}`},
-	"-ERR invalid BEAT":      {`BEAT {`, `BEAT []`, `BEAT {"wid":1}`, `BEAT {"rss_kb":"x"}`, `BEAT {"current_state":1}`, "BEAT \xff"},
+	"-ERR invalid ACK": {`ACK {`, `ACK {}`, `ACK []`, `ACK {"jid":1}`, "ACK {\"jid\":\"\xff\"}", `ACK x`},
+	"-ERR invalid FAIL": {
+		`FAIL {`, `FAIL []`, `FAIL {"jid":1}`, `FAIL {"jid":"x","message":{}}`, `FAIL {"jid":"x","backtrace":"x"}`,
+		"FAIL \xff",
+	},
+	"-ERR missing JID":   {`FAIL {}`, `FAIL null`, `TRACK SET {}`, `TRACK GET`},
+	"-ERR Job not found": {`FAIL {"jid":"nobody-knows"}`, `TRACK SET {"jid":"nobody-knows"}`},
+	"-ERR invalid BEAT": {
+		`BEAT {`, `BEAT []`, `BEAT {"wid":1}`, `BEAT {"rss_kb":"x"}`, `BEAT {"current_state":1}`, "BEAT \xff",
+	},
 	"-ERR unknown worker":    {`BEAT {}`, `BEAT null`, `BEAT {"wid":"nobody"}`},
 	"-ERR invalid TRACK SET": {`TRACK SET`, `TRACK SET {"percent":"x"}`, `TRACK SET {"jid":1}`},
 	"-ERR internal error":    {`PUSH`, `PUSHB`, `ACK`, `FAIL`, `BEAT`, `QUEUE`, `QUEUE PAUSE`, `BATCH`, `TRACK`},
@@ -69,11 +83,15 @@ var badRequests = map[string][]string{
 	"-ERR QUEUE LATENCY":     {`QUEUE LATENCY *`},
 	"-ERR must call fetch":   {`FETCH`},
 	"-ERR invalid format":    {`MUTATE`},
-	"-ERR json":              {`MUTATE []`, `MUTATE {"cmd":1}`, `MUTATE {"cmd":"kill","target":1}`, `MUTATE {"filter":{"jids":"x"}}`},
-	"-ERR unexpected end":    {`MUTATE {`},
-	"-ERR unknown mutate":    {`MUTATE {}`, `MUTATE {"cmd":"KILL","target":"dead"}`},
-	"-ERR invalid target":    {`MUTATE {"cmd":"kill"}`, `MUTATE {"cmd":"clear","target":"queues"}`},
-	"-ERR unknown command":   {`HELLO {"v":2}`, `push {}`, ``, ` `, "PUSH\t{}", "\x00\x01", `GET / HTTP/1.1`, strings.Repeat("X", 100_000)},
+	"-ERR json": {
+		`MUTATE []`, `MUTATE {"cmd":1}`, `MUTATE {"cmd":"kill","target":1}`, `MUTATE {"filter":{"jids":"x"}}`,
+	},
+	"-ERR unexpected end": {`MUTATE {`},
+	"-ERR unknown mutate": {`MUTATE {}`, `MUTATE {"cmd":"KILL","target":"dead"}`},
+	"-ERR invalid target": {`MUTATE {"cmd":"kill"}`, `MUTATE {"cmd":"clear","target":"queues"}`},
+	"-ERR unknown command": {
+		`HELLO {"v":2}`, `push {}`, ``, ` `, "PUSH\t{}", "\x00\x01", `GET / HTTP/1.1`, strings.Repeat("X", 100_000),
+	},
 }
 
 func TestFaktoryBadInputGetsAnError(t *testing.T) {
@@ -128,7 +146,8 @@ func TestFaktoryClientThatStopsReading(t *testing.T) {
 	const jobs, size = 400, 256 << 10 // a hundred megabytes
 	body := strings.Repeat("x", size)
 	for i := range jobs {
-		other.expect("OK", fmt.Sprintf("PUSH {\"jid\":\"large-%03d\",\"queue\":\"large\",\"jobtype\":\"x\",\"args\":[%q]}\r\n", i, body), 1)
+		other.expect("OK", fmt.Sprintf(
+			"PUSH {\"jid\":\"large-%03d\",\"queue\":\"large\",\"jobtype\":\"x\",\"args\":[%q]}\r\n", i, body), 1)
 	}
 	before, err := server.ResidentBytes(b.PID())
 	check(t, err)

@@ -21,7 +21,8 @@ func TestScheduledAndRetryingJobsDoNotSlowPushAndFetch(t *testing.T) {
 	burden := sizeOf(t, "FAKTORY_BURDEN", usualBacklog)
 	// Without waiting for commits: whether a burst just misses a commit may double the time of a PUSH.
 	relaxed := harness.Options{Durability: "relaxed"}
-	brokers := []*harness.Broker{harness.Start(t, relaxed), harness.Start(t, relaxed)} // the second one has the scheduled and retrying jobs
+	// the second one has the scheduled and retrying jobs
+	brokers := []*harness.Broker{harness.Start(t, relaxed), harness.Start(t, relaxed)}
 	begin := time.Now()
 	addBacklog(t, brokers[1], burden)
 	t.Logf("%d scheduled and %d retrying jobs took %v", burden, burden, time.Since(begin).Round(time.Millisecond))
@@ -86,7 +87,8 @@ func addBacklog(t testing.TB, b *harness.Broker, count int) {
 		bulk := func(kind, more string) {
 			text := []byte("PUSHB [")
 			for i := range n {
-				text = fmt.Appendf(text, `{"jid":"%s-%d","queue":"%s","jobtype":"x","args":[%d,"0123456789abcdef"],%s},`,
+				text = fmt.Appendf(text,
+					`{"jid":"%s-%d","queue":"%s","jobtype":"x","args":[%d,"0123456789abcdef"],%s},`,
 					kind, base+i, kind, i, more)
 			}
 			text[len(text)-1] = ']'
@@ -94,11 +96,13 @@ func addBacklog(t testing.TB, b *harness.Broker, count int) {
 		}
 		bulk("scheduled", `"at":"`+at+`"`)
 		// A job that has failed ten times waits for hours.
-		bulk("failed", `"failure":{"retry_count":10,"remaining":10,"failed_at":"2026-01-01T00:00:00Z","message":"m","errtype":"e"}`)
+		bulk("failed",
+			`"failure":{"retry_count":10,"remaining":10,"failed_at":"2026-01-01T00:00:00Z","message":"m","errtype":"e"}`)
 		l.expect(`"queue":"failed"`, strings.Repeat("FETCH failed\r\n", n), n)
 		var fails strings.Builder
 		for i := range n {
-			fmt.Fprintf(&fails, "FAIL {\"jid\":\"failed-%d\",\"errtype\":\"Broken\",\"message\":\"it broke\"}\r\n", base+i)
+			fmt.Fprintf(&fails, "FAIL {\"jid\":\"failed-%d\",\"errtype\":\"Broken\",\"message\":\"it broke\"}\r\n",
+				base+i)
 		}
 		l.expect("OK", fails.String(), n)
 	}

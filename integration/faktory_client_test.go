@@ -25,7 +25,8 @@ func TestOfficialClientPushesAndWorks(t *testing.T) {
 		check(t, c.Push(job)) // again, as after a lost reply
 		got, err := c.Fetch("default", "images")
 		check(t, err)
-		if got.Jid != job.Jid || got.Type != "Resize" || got.ReserveFor != 90 || *got.Retry != 25 || got.CreatedAt != job.CreatedAt ||
+		if got.Jid != job.Jid || got.Type != "Resize" || got.ReserveFor != 90 || *got.Retry != 25 ||
+			got.CreatedAt != job.CreatedAt ||
 			got.EnqueuedAt == "" || got.Custom["tenant"] != "x" || got.Args[1] != "ü" {
 			t.Errorf("fetched %+v", got)
 		}
@@ -39,7 +40,8 @@ func TestOfficialClientPushesAndWorks(t *testing.T) {
 		check(t, c.Ack(got.Jid))
 		info, err := c.CurrentState()
 		check(t, err)
-		if info.Data.TotalProcessed != 2 || info.Data.TotalFailures != 1 || info.Server.Description != "Faktory Enterprise" ||
+		if info.Data.TotalProcessed != 2 || info.Data.TotalFailures != 1 ||
+			info.Server.Description != "Faktory Enterprise" ||
 			info.Server.Version != "1.10.0" || info.Server.Connections != 1 {
 			t.Errorf("state %+v", info)
 		}
@@ -49,7 +51,9 @@ func TestOfficialClientPushesAndWorks(t *testing.T) {
 func TestOfficialClientManagesQueuesAndSets(t *testing.T) {
 	t.Parallel()
 	c := dialFaktory(t, startShared(t))
-	jobs := []*faktory.Job{faktory.NewJob("A", 1), faktory.NewJob("A", 2), faktory.NewJob("B", 3), {Jid: "12345678", Type: "B"}}
+	jobs := []*faktory.Job{
+		faktory.NewJob("A", 1), faktory.NewJob("A", 2), faktory.NewJob("B", 3), {Jid: "12345678", Type: "B"},
+	}
 	refused, err := c.PushBulk(jobs)
 	check(t, err)
 	if len(refused) != 1 || refused["12345678"] != "jobs must have an args parameter" {
@@ -157,7 +161,8 @@ func TestOfficialClientRunsBatches(t *testing.T) {
 	}
 	st, err := c.BatchStatus(b.Bid)
 	check(t, err)
-	if st.Total != 4 || st.Pending != 0 || st.Failed != 0 || st.CompleteState != "2" || st.SuccessState != "2" || st.Description != "nightly" {
+	if st.Total != 4 || st.Pending != 0 || st.Failed != 0 || st.CompleteState != "2" || st.SuccessState != "2" ||
+		st.Description != "nightly" {
 		t.Errorf("status %+v", st)
 	}
 }

@@ -258,7 +258,8 @@ func TestFaktoryReservationOutlivesItsConnection(t *testing.T) {
 	equal(t, "processed", fktState(t, other).Data.TotalProcessed, uint64(1))
 }
 
-// A FETCH waits for no sync. A broker that is killed right after it may not know of the reservation; the worker's report counts.
+// A FETCH waits for no sync. A broker that is killed right after it may not know of the reservation; the worker's
+// report counts.
 func TestFaktoryReportsCountWhenACrashHasTakenTheReservation(t *testing.T) {
 	t.Parallel()
 	b := start(t)
@@ -293,7 +294,8 @@ func TestFaktoryNumbersAreNeverRewritten(t *testing.T) {
 	b := start(t)
 	c := dialFaktory(t, b)
 	const args = `[9007199254740993,123456789012345678901234567890,1.10,1e400,-0,"ü\u0000\ud83d\ude00",{"z":1,"a":[{}]}]`
-	reply, err := c.Generic(`PUSH {"jid":"numbers-1","queue":"exact","jobtype":"x","args":` + args + `,"custom":{"big":18446744073709551616}}`)
+	reply, err := c.Generic(`PUSH {"jid":"numbers-1","queue":"exact","jobtype":"x","args":` + args +
+		`,"custom":{"big":18446744073709551616}}`)
 	check(t, err)
 	equal(t, "push", reply, "OK")
 	raw, err := c.Generic("FETCH exact")

@@ -149,7 +149,8 @@ func (l *ledger) audit(t *testing.T, runs map[string]*executions, killedAt, back
 		if len(r.done) > 1 && !e.twice {
 			repeated++
 			if inFlight := r.started[0] <= backAt && r.done[0] >= killedAt-500; !inFlight {
-				t.Errorf("%s was done twice although the kill does not explain it: %v, killed at %d", what, r.done, killedAt)
+				t.Errorf("%s was done twice although the kill does not explain it: %v, killed at %d", what, r.done,
+					killedAt)
 			}
 		}
 	}
@@ -167,7 +168,8 @@ func (l *ledger) auditBatches(t *testing.T, c *faktory.Client, runs map[string]*
 	for _, b := range l.batches {
 		st, err := c.BatchStatus(b.bid)
 		check(t, err)
-		got := fmt.Sprintf("total %d, pending %d, complete %s, success %s", st.Total, st.Pending, st.CompleteState, st.SuccessState)
+		got := fmt.Sprintf("total %d, pending %d, complete %s, success %s", st.Total, st.Pending, st.CompleteState,
+			st.SuccessState)
 		equal(t, "batch "+b.bid, got, fmt.Sprintf("total %d, pending 0, complete 2, success 2", len(b.members)))
 		complete, success := runs[b.complete], runs[b.success]
 		if complete == nil || success == nil || len(success.started) == 0 || len(complete.done) == 0 {

@@ -152,8 +152,8 @@ func (f *fleet) restart() {
 	f.b.Restart()
 }
 
-// releaseStranded fails jobs that no worker will finish: those reserved before the restart whose replies were lost. In long
-// runs they are left to expire after a minute.
+// releaseStranded fails jobs that no worker will finish: those reserved before the restart whose replies were lost. In
+// long runs they are left to expire after a minute.
 func (f *fleet) releaseStranded() {
 	f.t.Helper()
 	if f.patient || time.Now().UnixMilli() < f.backAt+3000 { // the Go worker repeats its reports within two seconds
@@ -248,7 +248,8 @@ func (f *fleet) check() {
 	}
 	equal(t, "INFO's dead", d.Sets["dead"], uint64(len(dead)))
 	if ok := d.TotalProcessed - d.TotalFailures; ok < ended || ok > ended+twice {
-		t.Errorf("INFO reports %d processed jobs, %d of them failures; %d jobs had to succeed", d.TotalProcessed, d.TotalFailures, ended)
+		t.Errorf("INFO reports %d processed jobs, %d of them failures; %d jobs had to succeed", d.TotalProcessed,
+			d.TotalFailures, ended)
 	}
 	// Orphaned jobs have failed once more: by releaseStranded, or because they expired.
 	least, most := uint64(l.fails()), uint64(l.fails()+f.helped)

@@ -106,7 +106,8 @@ func TestGearadminReadsTheServer(t *testing.T) {
 	matches(`[A-Z]+\n`, "--server-verbose")
 	matches(fmt.Sprintf("%d\n", b.PID()), "--getpid")
 	matches("held\t2\t1\t1\nother\t1\t0\t0\n\\.\n|other\t1\t0\t0\nheld\t2\t1\t1\n\\.\n", "--status")
-	matches("held\t1\t0\t0\t1\nother\t0\t0\t1\t0\n\\.\n|other\t0\t0\t1\t0\nheld\t1\t0\t0\t1\n\\.\n", "--priority-status")
+	matches("held\t1\t0\t0\t1\nother\t0\t0\t1\t0\n\\.\n|other\t0\t0\t1\t0\nheld\t1\t0\t0\t1\n\\.\n",
+		"--priority-status")
 	matches(`.*\d+ 127\.0\.0\.1 \S+ : held\n.*\.\n`, "--workers")
 	matches(`(H:\S+:\d+\t\d+\t\d+\t[01]\n){3}\.\n`, "--show-jobs")
 	for _, unique := range []string{"running", "waiting-high", "waiting-low"} {

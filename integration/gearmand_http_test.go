@@ -81,7 +81,10 @@ func TestGearmandHTTPAnswersLikeGearmand(t *testing.T) {
 		{"not background", "POST /f HTTP/1.1\r\nX-Gearman-Background: yes\r\n" + length + "\r\nabc", "f", "result"},
 		{"unique", "POST /f HTTP/1.1\r\nx-gearman-unique: u 1\r\n" + length + "\r\nabc", "f", "result"},
 		{"high", "POST /f HTTP/1.1\r\nX-Gearman-Priority: high\r\n" + length + "\r\nabc", "f", "result"},
-		{"unknown values", "POST /f HTTP/1.1\r\nX-Gearman-Priority: urgent\r\nX-Other: y\r\n" + length + "\r\nabc", "f", "result"},
+		{
+			"unknown values", "POST /f HTTP/1.1\r\nX-Gearman-Priority: urgent\r\nX-Other: y\r\n" + length + "\r\nabc",
+			"f", "result",
+		},
 		{"function with slashes", "POST //a/b HTTP/1.1\r\n" + length + "\r\nabc", "a/b", "result"},
 		{"function without slash", "POST f HTTP/1.1\r\n" + length + "\r\nabc", "f", "result"},
 		{"function with query", "POST /a%20b?c=d HTTP/1.1\r\n" + length + "\r\nabc", "a%20b?c=d", "result"},
@@ -93,7 +96,8 @@ func TestGearmandHTTPAnswersLikeGearmand(t *testing.T) {
 		equal(t, test.name+": job", gotJob, wantJob)
 		if strings.Contains(test.request, "HTTP/1.1") { // gearmand answers in HTTP/1.0
 			want = strings.Replace(want, "HTTP/1.0 200 OK\r\n", "HTTP/1.1 200 OK\r\nConnection: close\r\n", 1)
-			want = strings.Replace(want, "HTTP/1.0 404 NOT_FOUND\r\n", "HTTP/1.1 404 NOT_FOUND\r\nConnection: close\r\n", 1)
+			want = strings.Replace(want, "HTTP/1.0 404 NOT_FOUND\r\n",
+				"HTTP/1.1 404 NOT_FOUND\r\nConnection: close\r\n", 1)
 		}
 		equal(t, test.name+": answer", got, want)
 	}

@@ -25,7 +25,9 @@ func startGearmand(t *testing.T, dir string, args ...string) (*server.Process, s
 		t.Fatal(err)
 	}
 	argv := append([]string{link, "--listen=" + host, "--port=" + port, "--log-file=stderr"}, args...)
-	p, err := server.Launch(server.Spec{Name: "gearmand", Argv: argv, Dir: dir, Logs: dir, Env: []string{"BROKER_DATA=" + filepath.Join(dir, "data")}})
+	p, err := server.Launch(server.Spec{
+		Name: "gearmand", Argv: argv, Dir: dir, Logs: dir, Env: []string{"BROKER_DATA=" + filepath.Join(dir, "data")},
+	})
 	check(t, err)
 	t.Cleanup(p.Kill)
 	check(t, server.WaitListening(p, addr, harness.Patience))
@@ -41,13 +43,17 @@ func TestGearmandByItsOwnNameAndCommandLine(t *testing.T) {
 	host, port := server.Split(addr)
 	tool := func(stdin string, argv ...string) string {
 		t.Helper()
-		return harness.Run(t, harness.Command{Argv: append([]string{argv[0], "-h", host, "-p", port}, argv[1:]...), Stdin: stdin})
+		return harness.Run(t,
+			harness.Command{Argv: append([]string{argv[0], "-h", host, "-p", port}, argv[1:]...), Stdin: stdin})
 	}
 	equal(t, "version", tool("", "gearadmin", "--server-version"), "1.1.20\n")
 	pid, err := os.ReadFile(pidFile)
 	check(t, err)
-	equal(t, "pid file and getpid", strings.TrimSpace(string(pid)), strings.TrimSpace(tool("", "gearadmin", "--getpid")))
-	harness.Spawn(t, harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-w", "-f", "upper", "--", "tr", "a-z", "A-Z"}})
+	equal(t, "pid file and getpid", strings.TrimSpace(string(pid)),
+		strings.TrimSpace(tool("", "gearadmin", "--getpid")))
+	harness.Spawn(t, harness.Command{Argv: []string{
+		"gearman", "-h", host, "-p", port, "-w", "-f", "upper", "--", "tr", "a-z", "A-Z",
+	}})
 	equal(t, "a job", tool("hello", "gearman", "-f", "upper"), "HELLO")
 
 	// Two attempts, then the job fails.
@@ -79,7 +85,9 @@ func TestGearmandByItsOwnNameAndCommandLine(t *testing.T) {
 
 func TestGearmandRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"positional"}, {"--log", "x"}, {"--verbose=LOUD"}, {"--config-file=/does/not/exist"}} {
+	for _, args := range [][]string{
+		{"positional"}, {"--log", "x"}, {"--verbose=LOUD"}, {"--config-file=/does/not/exist"},
+	} {
 		r := brokerCommand(t, append([]string{"gearmand"}, args...)...)
 		equal(t, args[0]+": exit code", r.Code, 1)
 		equal(t, args[0]+": a reason is given", strings.TrimSpace(r.Stderr+r.Stdout) != "", true)

@@ -93,7 +93,8 @@ func nodeClient(t *testing.T, b *harness.Broker, args ...string) []harness.Event
 func gearmanCLI(t *testing.T, b *harness.Broker, stdin string, args ...string) string {
 	t.Helper()
 	host, port := server.Split(b.Gearman)
-	return harness.Run(t, harness.Command{Argv: append([]string{"gearman", "-h", host, "-p", port}, args...), Stdin: stdin})
+	return harness.Run(t,
+		harness.Command{Argv: append([]string{"gearman", "-h", host, "-p", port}, args...), Stdin: stdin})
 }
 
 func gearadmin(t *testing.T, b *harness.Broker, args ...string) harness.Result {

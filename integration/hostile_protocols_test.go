@@ -35,7 +35,8 @@ func exchange(address, text string) {
 // postTo posts JSON and ignores errors.
 func postTo(t *testing.T, address, path, target, body string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path,
+		strings.NewReader(body))
 	check(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	if target != "" {
@@ -54,15 +55,19 @@ func postTo(t *testing.T, address, path, target, body string) {
 func TestHostileBrokerIsHostileInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for protocol, submit := range map[string]func(t *testing.T, address string){
-		"workq":     func(_ *testing.T, at string) { exchange(at, "add "+uuid.NewString()+" mail 1000 60000 1\r\nx\r\n") },
+		"workq": func(_ *testing.T, at string) {
+			exchange(at, "add "+uuid.NewString()+" mail 1000 60000 1\r\nx\r\n")
+		},
 		"beanstalk": func(_ *testing.T, at string) { exchange(at, "put 1 0 60 1\r\nx\r\n") },
 		"gearman": func(_ *testing.T, at string) {
 			body := "mail\x00\x00x"
-			exchange(at, "\x00REQ"+string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 18), uint32(len(body))))+body)
+			header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 18), uint32(len(body)))
+			exchange(at, "\x00REQ"+string(header)+body)
 		},
 		"faktory": func(t *testing.T, at string) {
 			t.Helper()
-			c, err := harness.OpenFaktory(&harness.Broker{BrokerServer: &server.BrokerServer{Faktory: at}}, 3*time.Second)
+			c, err := harness.OpenFaktory(&harness.Broker{BrokerServer: &server.BrokerServer{Faktory: at}},
+				3*time.Second)
 			check(t, err)
 			defer func() { _ = c.Close() }() // the connection may be lost
 			_ = c.Push(faktory.NewJob("mail", 1))

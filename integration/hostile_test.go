@@ -24,7 +24,9 @@ type hostileFault struct {
 func startHostile(t *testing.T, faults string) *harness.Broker {
 	t.Helper()
 	at := startHostileAt(t, faults)
-	return &harness.Broker{BrokerServer: &server.BrokerServer{Gearman: at["gearman"], Faktory: at["faktory"], HTTP: at["http"]}}
+	return &harness.Broker{BrokerServer: &server.BrokerServer{
+		Gearman: at["gearman"], Faktory: at["faktory"], HTTP: at["http"],
+	}}
 }
 
 // startHostileAt is startHostile with the addresses of all protocols.
@@ -72,7 +74,9 @@ func TestHostileBrokersWithTheSameSeedBehaveAlike(t *testing.T) {
 		refused, lost := 0, 0
 		for n := range 12 {
 			host, port := server.Split(b.Gearman)
-			r := harness.Exec(t, harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-b", "-f", "rev"}, Stdin: fmt.Sprint("body", n)})
+			r := harness.Exec(t, harness.Command{
+				Argv: []string{"gearman", "-h", host, "-p", port, "-b", "-f", "rev"}, Stdin: fmt.Sprint("body", n),
+			})
 			switch {
 			case strings.Contains(r.Stderr, "Job queue is full"):
 				refused++
@@ -90,7 +94,8 @@ func TestHostileBrokersWithTheSameSeedBehaveAlike(t *testing.T) {
 			return n
 		}
 		if refused == 0 || lost == 0 || refused != count("busy") || lost != count("drop") {
-			t.Errorf("clients were refused %d times and lost %d connections, the broker says %+v", refused, lost, runs[i])
+			t.Errorf("clients were refused %d times and lost %d connections, the broker says %+v", refused, lost,
+				runs[i])
 		}
 	}
 	if !slices.Equal(runs[0], runs[1]) {
@@ -117,6 +122,9 @@ func TestHostileBrokerDeliversTwiceToFaktoryWorker(t *testing.T) {
 		check(t, c.Ack(got.Jid))
 	}
 	equal(t, "faults", hostileFaults(t, b), []hostileFault{
-		{Fault: "duplicate", Protocol: "faktory", Queue: "mails", Submission: 1, Detail: "completion acknowledged and lost: delivered again"},
+		{
+			Fault: "duplicate", Protocol: "faktory", Queue: "mails", Submission: 1,
+			Detail: "completion acknowledged and lost: delivered again",
+		},
 	})
 }

@@ -29,7 +29,8 @@ type importedJob struct {
 // brokerJSON is the output of a command.
 func brokerJSON(t *testing.T, b *harness.Broker, args ...string) *json.Decoder {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), harness.Binary(t), append([]string{args[0], "-o", "json", "--server", "http://" + b.HTTP}, args[1:]...)...).Output()
+	out, err := exec.CommandContext(t.Context(), harness.Binary(t),
+		append([]string{args[0], "-o", "json", "--server", "http://" + b.HTTP}, args[1:]...)...).Output()
 	check(t, err)
 	return json.NewDecoder(bytes.NewReader(out))
 }

@@ -20,7 +20,8 @@ import (
 
 // These tests show that an import reports every job that it leaves behind.
 
-// TestImportOfRefusedJobsGoesOn has a job among others that the broker refuses. It stays at the source and is listed, at each rerun.
+// TestImportOfRefusedJobsGoesOn has a job among others that the broker refuses. It stays at the source and is listed,
+// at each rerun.
 func TestImportOfRefusedJobsGoesOn(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -30,11 +31,15 @@ func TestImportOfRefusedJobsGoesOn(t *testing.T) {
 		states string // of the rows with refused jobs
 		hidden int    // scheduled jobs that the protocol does not show
 	}{
-		"gearmand":           {importSources[0], fillRefusedGearman, "[ready]", 0},
-		"faktory":            {importSources[1], fillRefusedFaktory, "[ready]", 3},
-		"redis of faktory":   {importSources[2], func(t *testing.T, a string) { fillRefusedFaktory(t, faktoryOf(a)) }, "[scheduled ready]", 0},
-		"redis of faktory 9": {importSources[3], func(t *testing.T, a string) { fillRefusedFaktory(t, faktoryOf(a)) }, "[scheduled ready]", 0},
-		"beanstalkd":         {importSources[4], fillRefusedBeanstalk, "[dead ready scheduled]", 0},
+		"gearmand": {importSources[0], fillRefusedGearman, "[ready]", 0},
+		"faktory":  {importSources[1], fillRefusedFaktory, "[ready]", 3},
+		"redis of faktory": {importSources[2], func(t *testing.T, a string) {
+			fillRefusedFaktory(t, faktoryOf(a))
+		}, "[scheduled ready]", 0},
+		"redis of faktory 9": {importSources[3], func(t *testing.T, a string) {
+			fillRefusedFaktory(t, faktoryOf(a))
+		}, "[scheduled ready]", 0},
+		"beanstalkd": {importSources[4], fillRefusedBeanstalk, "[dead ready scheduled]", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,8 +237,8 @@ func TestImportOfPausedFaktoryQueues(t *testing.T) {
 	}
 }
 
-// TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled kills imports by SIGKILL and by two signals, of which the second one ends the
-// program at once.
+// TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled kills imports by SIGKILL and by two signals, of which the
+// second one ends the program at once.
 func TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -272,7 +277,8 @@ func TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled(t *testing.T) {
 	equal(t, "paused here", pausedHere(t, b, "numbers"), true)
 }
 
-// TestImportFromAFaktoryStoreOfBothLayouts has a store that 1.9 has filled and 1.10 goes on with: 1.10 does not see the older jobs.
+// TestImportFromAFaktoryStoreOfBothLayouts has a store that 1.9 has filled and 1.10 goes on with: 1.10 does not see the
+// older jobs.
 func TestImportFromAFaktoryStoreOfBothLayouts(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -306,8 +312,8 @@ func TestImportFromAFaktoryStoreOfBothLayouts(t *testing.T) {
 	equal(t, "order", fmt.Sprint(got), "[0 1 2 3 4 5]")
 }
 
-// TestImportOfForegroundJobsOfSeveralFunctions has clients that wait for jobs of two functions. Both get their results, although the
-// function of the first job is drained before the second one is imported.
+// TestImportOfForegroundJobsOfSeveralFunctions has clients that wait for jobs of two functions. Both get their results,
+// although the function of the first job is drained before the second one is imported.
 func TestImportOfForegroundJobsOfSeveralFunctions(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -411,8 +417,10 @@ func TestImportOfChosenQueuesLeavesTheOthers(t *testing.T) {
 			b := start(t)
 			address, to := s.start(t, b)
 			s.fill(t, address, jobs)
-			equal(t, "moved of another queue", runImport(t, b, s.name, address, append(to, "--queues", "other")...).Moved, 0)
-			equal(t, "moved of the queue", runImport(t, b, s.name, address, append(to, "--queues", "other,numbers")...).Moved, jobs)
+			equal(t, "moved of another queue",
+				runImport(t, b, s.name, address, append(to, "--queues", "other")...).Moved, 0)
+			equal(t, "moved of the queue",
+				runImport(t, b, s.name, address, append(to, "--queues", "other,numbers")...).Moved, jobs)
 		})
 	}
 }

@@ -27,7 +27,8 @@ type importSource struct {
 	start func(t *testing.T, b *harness.Broker) (address string, to []string)
 	// fill submits n jobs with the numbers 0 to n-1 as their bodies or first arguments.
 	fill func(t *testing.T, address string, n int)
-	// ordered says that the jobs keep their order if an import is killed. Elsewhere those that it had taken go to the end.
+	// ordered says that the jobs keep their order if an import is killed. Elsewhere those that it had taken go to the
+	// end.
 	ordered bool
 	// reserves says that the server does not notice that an import is killed, but waits until its reservations end.
 	reserves bool
@@ -210,8 +211,8 @@ func endImport(t *testing.T, code int, cmd *exec.Cmd) (r importReport) {
 	return r
 }
 
-// TestImportThatIsKilledLosesNothing kills imports with SIGKILL and starts them again, until all jobs are here, each of them
-// once, since repeated submissions are recognised.
+// TestImportThatIsKilledLosesNothing kills imports with SIGKILL and starts them again, until all jobs are here, each of
+// them once, since repeated submissions are recognised.
 func TestImportThatIsKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -262,8 +263,8 @@ func killImports(t *testing.T, s importSource, jobs, kills int) {
 	checkImported(t, b, s, r, jobs)
 }
 
-// checkImported checks that the jobs with the numbers below n are here, each of them once. Those that a killed import had
-// fetched from a Faktory server may still be reserved there.
+// checkImported checks that the jobs with the numbers below n are here, each of them once. Those that a killed import
+// had fetched from a Faktory server may still be reserved there.
 func checkImported(t *testing.T, b *harness.Broker, s importSource, r importReport, n int) {
 	t.Helper()
 	reserved := 0
@@ -315,7 +316,9 @@ func TestImportFromGearmand(t *testing.T) {
 	c, err := gearmanclient.Dial(address)
 	check(t, err)
 	defer func() { _ = c.Close() }() // every request was answered
-	for i, kind := range []gearmanclient.Type{gearmanclient.SubmitJobLowBg, gearmanclient.SubmitJobBg, gearmanclient.SubmitJobHighBg} {
+	for i, kind := range []gearmanclient.Type{
+		gearmanclient.SubmitJobLowBg, gearmanclient.SubmitJobBg, gearmanclient.SubmitJobHighBg,
+	} {
 		_, err := c.Submit(kind, "mixed", fmt.Sprint("unique", i), "body\x00"+fmt.Sprint(i))
 		check(t, err)
 	}
@@ -397,7 +400,8 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	check(t, c.PauseQueues("plain"))
 
 	r := runPartialImport(t, b, "faktory", address, to...)
-	equal(t, "report", r.text(), "(all) dead 1 1 0\n(all) leased 1 0 1\n(all) retrying 1 1 0\n(all) scheduled 1 1 0\nplain ready 1 1 0\n")
+	equal(t, "report", r.text(),
+		"(all) dead 1 1 0\n(all) leased 1 0 1\n(all) retrying 1 1 0\n(all) scheduled 1 1 0\nplain ready 1 1 0\n")
 	equal(t, "paused queues", fmt.Sprint(r.Paused), "[plain]")
 	r = runImport(t, b, "faktory", address, append(to, "--leased")...)
 	equal(t, "report", r.text(), "(all) leased 1 1 0\n")
@@ -409,7 +413,8 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 		equal(t, "arguments of "+j.Type, fmt.Sprint(j.Args[0]), "<a>")
 	}
 	for typ, want := range map[string]string{
-		"Dies": "failing dead 1", "Retries": "failing scheduled 1", "Later": "plain scheduled 0", "Now": "plain ready 0", "Held": "held ready 0",
+		"Dies": "failing dead 1", "Retries": "failing scheduled 1", "Later": "plain scheduled 0",
+		"Now": "plain ready 0", "Held": "held ready 0",
 	} {
 		j := got[typ]
 		equal(t, typ, fmt.Sprintf("%s %s %d", j.Queue, j.State, j.Fails), want)
@@ -463,7 +468,8 @@ func TestImportFromBeanstalkd(t *testing.T) {
 	}
 	slices.Sort(got)
 	equal(t, "jobs", strings.Join(got, "\n"), strings.Join([]string{
-		`broken dead -4294966271 "buried" 60`, `mail ready 0 "" 90`, `mail ready 1023 "urgent" 60`, `mail scheduled 0 "later" 60`,
+		`broken dead -4294966271 "buried" 60`, `mail ready 0 "" 90`, `mail ready 1023 "urgent" 60`,
+		`mail scheduled 0 "later" 60`,
 	}, "\n"))
 }
 

@@ -19,7 +19,8 @@ func tlsProxy(t *testing.T, pair *tls.Certificate, behind string) (address strin
 	if path, is := strings.CutPrefix(behind, "unix:"); is {
 		network, behind = "unix", path
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12})
+	l, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12})
 	check(t, err)
 	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
 	go func() {                         // ends with the listener

@@ -16,7 +16,8 @@ import (
 	"broker/integration/server"
 )
 
-// optionalPorts are the ports that are off unless a flag opens them, with a request that every client may send, and the start of its reply.
+// optionalPorts are the ports that are off unless a flag opens them, with a request that every client may send, and the
+// start of its reply.
 var optionalPorts = map[string]struct{ request, reply string }{
 	"beanstalk": {"list-tube-used\r\n", "USING default\r\n"},
 	"conveyor":  {"PING\r\n", "+PONG\r\n"},
@@ -24,7 +25,8 @@ var optionalPorts = map[string]struct{ request, reply string }{
 	"sqs":       {"GET /?Action=ListQueues HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n"},
 }
 
-// startOptionalPorts starts a broker with all of them open. settings are those of each of their sections, rest follows them.
+// startOptionalPorts starts a broker with all of them open. settings are those of each of their sections, rest follows
+// them.
 func startOptionalPorts(t *testing.T, settings, rest string) (b *harness.Broker, addresses map[string]string) {
 	t.Helper()
 	harness.BrokerOnly(t)
@@ -55,7 +57,8 @@ func TestOptionalPortsSpeakTLSAndDemandCertificates(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)
 	otherCert, otherKey, _ := selfSigned(t)
-	_, addresses := startOptionalPorts(t, fmt.Sprintf("tls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), "")
+	_, addresses := startOptionalPorts(t,
+		fmt.Sprintf("tls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), "")
 	for name, port := range optionalPorts {
 		for what, config := range map[string]*tls.Config{
 			"a certificate of the authority":     {Certificates: []tls.Certificate{signedBy(t, cert, key)}},
@@ -90,11 +93,13 @@ func TestOptionalPortsHaveAllowLists(t *testing.T) {
 			check(t, err)
 			equal(t, fmt.Sprintf("%s from 127.0.0.%d", name, from), answerOf(c, port.request, port.reply), want)
 		}
-		if line := fmt.Sprintf("broker_denied_connections_total{protocol=%q} 1\n", name); !strings.Contains(metricsOf(t, b), line) {
+		if line := fmt.Sprintf("broker_denied_connections_total{protocol=%q} 1\n",
+			name); !strings.Contains(metricsOf(t, b), line) {
 			t.Errorf("the metrics have no %s", line)
 		}
 	}
-	if line := `broker_sqs_requests_total{action="ListQueues",outcome="done"} 1` + "\n"; !strings.Contains(metricsOf(t, b), line) {
+	if line := `broker_sqs_requests_total{action="ListQueues",outcome="done"} 1` +
+		"\n"; !strings.Contains(metricsOf(t, b), line) {
 		t.Errorf("the metrics have no %s", line)
 	}
 }
@@ -122,8 +127,8 @@ func dialAsker(t *testing.T, address string) func(request string) string {
 	return asker(t, conn)
 }
 
-// The certificate of a beanstalkd client and the token of a Conveyor client name its principal. Other clients are the principal of the
-// section.
+// The certificate of a beanstalkd client and the token of a Conveyor client name its principal. Other clients are the
+// principal of the section.
 func TestPrincipalsOfBeanstalkAndConveyor(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -161,7 +166,8 @@ roles = ["produce:mail.*", "consume:mail.*"]
 	})
 	pair, err := tls.LoadX509KeyPair(clientCert, clientKey)
 	check(t, err)
-	conn, err := tls.Dial("tcp", addrs["beanstalk"], &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	conn, err := tls.Dial("tcp", addrs["beanstalk"],
+		&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	check(t, err)
 	bean := asker(t, conn)
 	equal(t, "use", bean("use mail.a\r\n"), "USING mail.a")
@@ -190,7 +196,8 @@ roles = ["produce:mail.*", "consume:mail.*"]
 	text, err := io.ReadAll(resp.Body)
 	check(t, err)
 	for name, refusals := range map[string]int{"beanstalk": 3, "conveyor": 1} {
-		if line := fmt.Sprintf("broker_forbidden_total{protocol=%q} %d\n", name, refusals); !strings.Contains(string(text), line) {
+		if line := fmt.Sprintf("broker_forbidden_total{protocol=%q} %d\n", name,
+			refusals); !strings.Contains(string(text), line) {
 			t.Errorf("the metrics have no %s", line)
 		}
 	}

@@ -28,7 +28,8 @@ func dialCertified(t *testing.T, address, cert, key string, pool *x509.CertPool)
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	check(t, err)
-	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	conn, err := tls.Dial("tcp", address,
+		&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	check(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // every reply was read
 	return &certified{t: t, conn: conn, in: bufio.NewReader(conn)}
@@ -74,7 +75,8 @@ func TestPrincipalsOfEveryProtocol(t *testing.T) {
 	clientCert, clientKey, _ := certificateOf(t, "mailer.example")
 	var tlsSettings strings.Builder
 	for _, protocol := range []string{"workq", "gearman"} {
-		fmt.Fprintf(&tlsSettings, "[%s]\ntls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", protocol, cert, key, clientCert)
+		fmt.Fprintf(&tlsSettings, "[%s]\ntls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", protocol, cert, key,
+			clientCert)
 	}
 	settings := func(roles string) string {
 		return tlsSettings.String() + fmt.Sprintf(`
@@ -119,13 +121,16 @@ roles = [%s]
 
 	rewrite(settings(`"operate"`))
 	equal(t, "maxqueue after the reload", gm.ask("maxqueue mail.a 5\r\n"), "OK")
-	equal(t, "produce after the reload", wq.ask("add "+id+"3 mail.a 1000 60000 1\r\nx\r\n"), "-CLIENT-ERROR Not allowed")
+	equal(t, "produce after the reload", wq.ask("add "+id+"3 mail.a 1000 60000 1\r\nx\r\n"),
+		"-CLIENT-ERROR Not allowed")
 
 	entry := askAs(t, b, "root-token", "/audit?limit=1")["entries"].([]any)[0].(map[string]any)
-	equal(t, "audit", fmt.Sprintln(entry["who"], entry["via"], entry["action"], entry["target"]), "mailer gearman queue.limit mail.a\n")
+	equal(t, "audit", fmt.Sprintln(entry["who"], entry["via"], entry["action"], entry["target"]),
+		"mailer gearman queue.limit mail.a\n")
 	equal(t, "delete", wq.ask("delete "+id+"1\r\n"), "+OK")
 	entry = askAs(t, b, "root-token", "/audit?limit=1")["entries"].([]any)[0].(map[string]any)
-	equal(t, "audit", fmt.Sprintln(entry["who"], entry["via"], entry["action"], entry["target"]), "mailer workq job.delete "+id+"1\n")
+	equal(t, "audit", fmt.Sprintln(entry["who"], entry["via"], entry["action"], entry["target"]),
+		"mailer workq job.delete "+id+"1\n")
 	worker := askAs(t, b, "root-token", "/workers?protocol=workq")["workers"].([]any)[0].(map[string]any)
 	equal(t, "identity", fmt.Sprint(worker["identity"]), "CN=mailer.example")
 }

@@ -23,7 +23,9 @@ type pushed struct {
 }
 
 // receiver accepts pushed jobs; reply answers them.
-func receiver(t *testing.T, reply func(p pushed, w http.ResponseWriter, r *http.Request)) (url string, requests chan pushed) {
+func receiver(
+	t *testing.T, reply func(p pushed, w http.ResponseWriter, r *http.Request),
+) (url string, requests chan pushed) {
 	t.Helper()
 	requests = make(chan pushed, 1000)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,8 +69,10 @@ func TestKilledBrokerPushesAgainWithTheNextAttempt(t *testing.T) {
 		}
 		<-r.Context().Done()
 	})
-	b := harness.Start(t, harness.Options{Config: strings.Replace(pushTarget("mail", url), "timeout = 1", `timeout = "2s"`, 1)})
-	sendHTTP(t, b, http.MethodPatch, "queues/mail", `{"policy": {"backoff": [1]}}`) // a lost lease is a failure of a job over HTTP
+	b := harness.Start(t,
+		harness.Options{Config: strings.Replace(pushTarget("mail", url), "timeout = 1", `timeout = "2s"`, 1)})
+	sendHTTP(t, b, http.MethodPatch, "queues/mail",
+		`{"policy": {"backoff": [1]}}`) // a lost lease is a failure of a job over HTTP
 	id := submitHTTP(t, b, `{"queue": "mail", "args": [1], "retain_for_s": 600}`)
 	for _, attempt := range []string{"1", "2"} {
 		p := nextPushed(t, requests)
@@ -100,7 +104,8 @@ func submitHTTP(t *testing.T, b *harness.Broker, job string) string {
 // sendHTTP sends a request that must succeed.
 func sendHTTP(t *testing.T, b *harness.Broker, method, path, body string) []byte {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1/"+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1/"+path,
+		strings.NewReader(body))
 	check(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
@@ -131,8 +136,13 @@ func TestReloadChangesPushTargets(t *testing.T) {
 	submitHTTP(t, b, `{"queue": "bad", "body": "d", "max_fails": 1}`)
 	equal(t, "body", nextPushed(t, requests).body, "d")
 	for path, wants := range map[string][]string{
-		"/workers": {"push:two", url, "1 done, 0 failed", "push:bad", "0 done, 1 failed", "HTTP 418: 418 I&#39;m a teapot"},
-		"/metrics": {`broker_push_requests_total{outcome="done",target="two"} 1`, `broker_push_requests_total{outcome="failed",target="bad"} 1`},
+		"/workers": {
+			"push:two", url, "1 done, 0 failed", "push:bad", "0 done, 1 failed", "HTTP 418: 418 I&#39;m a teapot",
+		},
+		"/metrics": {
+			`broker_push_requests_total{outcome="done",target="two"} 1`,
+			`broker_push_requests_total{outcome="failed",target="bad"} 1`,
+		},
 	} {
 		harness.Eventually(t, func() string {
 			status, body, err := b.Get(path)
@@ -170,8 +180,10 @@ func TestReceiversOfTheDocumentation(t *testing.T) {
 		file, path string
 		argv       func(file, host, port string) []string
 	}{
-		"php": {"jobs.php", "/jobs.php", func(file, host, port string) []string { return []string{"php", "-S", host + ":" + port, file} }},
-		"js":  {"jobs.js", "/", func(file, _, _ string) []string { return []string{"node", file} }},
+		"php": {"jobs.php", "/jobs.php", func(file, host, port string) []string {
+			return []string{"php", "-S", host + ":" + port, file}
+		}},
+		"js": {"jobs.js", "/", func(file, _, _ string) []string { return []string{"node", file} }},
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
@@ -185,13 +197,18 @@ func TestReceiversOfTheDocumentation(t *testing.T) {
 			address, err := server.FreeAddr()
 			check(t, err)
 			host, port := server.Split(address)
-			harness.Spawn(t, harness.Command{Argv: c.argv(file, host, port), Env: []string{"BROKER_SECRET=s3cret", "PORT=" + port}})
+			harness.Spawn(t,
+				harness.Command{Argv: c.argv(file, host, port), Env: []string{"BROKER_SECRET=s3cret", "PORT=" + port}})
 			target := pushTarget("mail", "http://"+address+c.path)
 			b := harness.Start(t, harness.Options{Config: target + "secret = \"s3cret\"\n" +
 				strings.ReplaceAll(target, "mail", "wrong") + "secret = \"another\"\n"})
-			r := harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "run", "mail", "[1,2]", "--server", b.HTTP, "--timeout", "1m"}})
+			r := harness.Exec(t, harness.Command{Argv: []string{
+				harness.Binary(t), "run", "mail", "[1,2]", "--server", b.HTTP, "--timeout", "1m",
+			}})
 			equal(t, "result", r.Stdout, "mail: 3")
-			r = harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "run", "wrong", "[1]", "--retries", "0", "--server", b.HTTP, "--timeout", "1m"}})
+			r = harness.Exec(t, harness.Command{Argv: []string{
+				harness.Binary(t), "run", "wrong", "[1]", "--retries", "0", "--server", b.HTTP, "--timeout", "1m",
+			}})
 			if r.Code != 8 || !strings.Contains(r.Stderr, "wrong signature") {
 				t.Errorf("a wrong signature: exit code %d, %s", r.Code, r.Stderr)
 			}

@@ -9,8 +9,8 @@ import (
 	"broker/integration/server"
 )
 
-// qlessClients are programs on published clients of Redis that play the flows of Qless clients. Each takes the address and
-// the password, and the flows that it prints are those that held.
+// qlessClients are programs on published clients of Redis that play the flows of Qless clients. Each takes the address
+// and the password, and the flows that it prints are those that held.
 var qlessClients = []struct {
 	name  string
 	argv  func(t *testing.T) []string
@@ -47,16 +47,19 @@ func TestQlessFlowsOfPublishedRedisClients(t *testing.T) {
 			cert, key, _ := selfSigned(t)
 			for _, way := range []struct{ name, config, ca, password string }{
 				{name: "plain"},
-				{"TLS and a password", fmt.Sprintf("[qless]\npassword = \"secret\"\ntls_cert = %q\ntls_key = %q\n", cert, key), cert, "secret"},
+				{"TLS and a password", fmt.Sprintf("[qless]\npassword = \"secret\"\ntls_cert = %q\ntls_key = %q\n",
+					cert, key), cert, "secret"},
 				{name: "a namespace", config: "[qless]\nnamespace = \"n.\"\n"},
 			} {
 				t.Run(way.name, func(t *testing.T) {
 					t.Parallel()
 					addr, err := server.FreeAddr()
 					check(t, err)
-					harness.Start(t, harness.Options{Durability: "none", Config: way.config, Args: []string{"--qless", addr}})
+					harness.Start(t,
+						harness.Options{Durability: "none", Config: way.config, Args: []string{"--qless", addr}})
 					printed := harness.Run(t, harness.Command{
-						Argv: append(argv[:len(argv):len(argv)], addr, way.password), Env: []string{"REDIS_CA=" + way.ca},
+						Argv: append(argv[:len(argv):len(argv)], addr, way.password),
+						Env:  []string{"REDIS_CA=" + way.ca},
 					})
 					equal(t, "flows", strings.Join(strings.Fields(printed), " "), strings.Join(client.flows, " "))
 				})

@@ -57,7 +57,10 @@ func TestQlessHoldsAMillionJobs(t *testing.T) {
 	const jobs, mostBytes, mostTime = 1_000_000, 1200 << 20, 2 * time.Minute
 	begin := time.Now()
 	c.pipeline(jobs, func(i int) []string {
-		return []string{"put", "1700000000.5", "me", "deep", fmt.Sprintf("0123456789abcdef-%010d", i), "module.Klass", `{"user":12345,"note":"hello"}`, "0"}
+		return []string{
+			"put", "1700000000.5", "me", "deep", fmt.Sprintf("0123456789abcdef-%010d", i), "module.Klass",
+			`{"user":12345,"note":"hello"}`, "0",
+		}
 	})
 	t.Logf("%d puts in %v", jobs, time.Since(begin))
 	small := func(when string) {
@@ -95,13 +98,17 @@ func TestQlessWithThousandsOfTagsAndRecurringJobs(t *testing.T) {
 	c := dialQlessCalls(t, addr)
 	const tags, recurring = 10_000, 1000
 	c.pipeline(tags, func(i int) []string {
-		return []string{"put", "1700000000", "me", "tagged", fmt.Sprint("tagged-", i), "K", "{}", "0", "tags", fmt.Sprintf(`["t%d","all"]`, i)}
+		return []string{
+			"put", "1700000000", "me", "tagged", fmt.Sprint("tagged-", i), "K", "{}", "0", "tags",
+			fmt.Sprintf(`["t%d","all"]`, i),
+		}
 	})
 	c.pipeline(recurring, func(i int) []string {
 		return []string{"recur", "1700000000", "again", fmt.Sprint("rec-", i), "K", "{}", "interval", "1000000000", "0"}
 	})
 	for name, words := range map[string][]string{
-		"tag get": {"tag", "get", "all", "5000", "25"}, "tag top": {"tag", "top"}, "a pop of 1,000 recurring jobs": {"pop", "again", "w", "1000"},
+		"tag get": {"tag", "get", "all", "5000", "25"}, "tag top": {"tag", "top"},
+		"a pop of 1,000 recurring jobs": {"pop", "again", "w", "1000"},
 	} {
 		begin := time.Now()
 		text := c.do(words[0], words[1:]...)

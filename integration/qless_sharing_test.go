@@ -88,7 +88,10 @@ func TestQlessJobsQueuesAndWorkersAreSeenFromOutside(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{"queues"}, "seen"}, {[]string{"jobs", "--queue", "seen"}, "two"}, {[]string{"job", held.Jid}, "Look"}, {[]string{"workers"}, "host-7"},
+		{[]string{"queues"}, "seen"},
+		{[]string{"jobs", "--queue", "seen"}, "two"},
+		{[]string{"job", held.Jid}, "Look"},
+		{[]string{"workers"}, "host-7"},
 	} {
 		r := brokerCommand(t, append(row.words, "--server", "http://"+b.HTTP)...)
 		if r.Code != 0 || !strings.Contains(r.Stdout, row.want) {
@@ -101,7 +104,8 @@ func TestQlessJobsQueuesAndWorkersAreSeenFromOutside(t *testing.T) {
 	_, metrics, err := b.Get("/metrics")
 	check(t, err)
 	for _, line := range []string{
-		`broker_submitted_jobs_total{protocol="qless",queue="seen"} 3`, `broker_leased_jobs_total{protocol="qless",queue="seen"} 2`,
+		`broker_submitted_jobs_total{protocol="qless",queue="seen"} 3`,
+		`broker_leased_jobs_total{protocol="qless",queue="seen"} 2`,
 		`broker_held_jobs{protocol="qless"} 2`,
 	} {
 		if !strings.Contains(metrics, line) {

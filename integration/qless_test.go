@@ -91,7 +91,8 @@ func (l *qlessLedger) worker(addr string, number int) error {
 	name := "worker-" + strconv.Itoa(number)
 	for n := 0; ; n++ {
 		jid := fmt.Sprintf("job-%d-%d", number, n)
-		if got, err := c.call("put", name, "crash", jid, "K", `{"n":1}`, "0", "tags", `["t"]`); err != nil || got != jid {
+		if got, err := c.call("put", name, "crash", jid, "K", `{"n":1}`, "0", "tags", `["t"]`); err != nil ||
+			got != jid {
 			return nil
 		}
 		l.note(l.put, jid)

@@ -51,9 +51,12 @@ var recordings = []recorded{
 	{"gearman command", "gearman", upstreamGearmand, func(t *testing.T, address string) {
 		harness.Need(t, "gearman")
 		host, port := server.Split(address)
-		worker := harness.Spawn(t, harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-w", "-f", "rev", "--", "rev"}})
+		worker := harness.Spawn(t,
+			harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-w", "-f", "rev", "--", "rev"}})
 		for i := range 10 {
-			r := harness.Exec(t, harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-f", "rev"}, Stdin: fmt.Sprintf("abc%d\n", i)})
+			r := harness.Exec(t, harness.Command{
+				Argv: []string{"gearman", "-h", host, "-p", port, "-f", "rev"}, Stdin: fmt.Sprintf("abc%d\n", i),
+			})
 			equal(t, "result", strings.TrimSpace(r.Stdout), fmt.Sprintf("%dcba", i))
 		}
 		worker.Kill()
@@ -62,8 +65,10 @@ var recordings = []recorded{
 		needPerl(t)
 		b := &harness.Broker{BrokerServer: &server.BrokerServer{Gearman: address}}
 		perlWorker(t, b, "reverse=reverse", "fails=fail", "progress=progress")
-		equal(t, "result", string(only(t, perlClient(t, b, "hello", "do", "high", "reverse"), "complete").Data), "olleh")
-		equal(t, "events", kinds(perlClient(t, b, "x", "do", "normal", "progress")), "status data warning data status complete")
+		equal(t, "result", string(only(t, perlClient(t, b, "hello", "do", "high", "reverse"), "complete").Data),
+			"olleh")
+		equal(t, "events", kinds(perlClient(t, b, "x", "do", "normal", "progress")),
+			"status data warning data status complete")
 		equal(t, "events", kinds(perlClient(t, b, "x", "do", "normal", "fails")), "fail")
 	}, gearmanOf, 6},
 	{"Gearman in PHP", "gearman", upstreamGearmand, func(t *testing.T, address string) {
@@ -81,23 +86,33 @@ var recordings = []recorded{
 	}, recordFaktory, func(b *harness.Broker) string { return b.Faktory }, 80},
 	{"beanstalkd", "beanstalkd", upstreamBeanstalkd, recordBeanstalk, nil, 120},
 	// beanstalkd sometimes loses the end of a ttr, and the client then waits in vain.
-	{"pheanstalk", "beanstalkd", upstreamBeanstalkd, published("php-pheanstalk", "php", "php/pheanstalk.php", "HOST", "PORT", "ttr"), nil, 80},
-	{"Laravel", "beanstalkd", upstreamBeanstalkd, published("php-laravel", "php", "php/laravel.php", "HOST", "PORT"), nil, 40},
+	{
+		"pheanstalk", "beanstalkd", upstreamBeanstalkd,
+		published("php-pheanstalk", "php", "php/pheanstalk.php", "HOST", "PORT", "ttr"), nil, 80,
+	},
+	{"Laravel", "beanstalkd", upstreamBeanstalkd, published("php-laravel", "php", "php/laravel.php", "HOST",
+		"PORT"), nil, 40},
 	{"jackd", "beanstalkd", upstreamBeanstalkd, published("node", "node", "node/jackd.js", "HOST", "PORT"), nil, 40},
-	{"Qless in Python", "qless", upstreamQless, published("python3-redis", "/usr/bin/python3", "python/redis_qless.py", "ADDR"), nil, 300},
-	{"Workq in Go", "workq", startOwn(func(b *harness.Broker) string { return b.Workq }), func(t *testing.T, address string) {
-		c, err := workqclient.Dial(address)
-		check(t, err)
-		defer func() { _ = c.Close() }() // every command was answered
-		for i := range 20 {
-			job := wqJob("ping", fmt.Sprint(i))
-			check(t, c.Add(job))
-			leased, err := c.Lease(time.Second, "ping")
+	{
+		"Qless in Python", "qless", upstreamQless,
+		published("python3-redis", "/usr/bin/python3", "python/redis_qless.py", "ADDR"), nil, 300,
+	},
+	{
+		"Workq in Go", "workq", startOwn(func(b *harness.Broker) string { return b.Workq }),
+		func(t *testing.T, address string) {
+			c, err := workqclient.Dial(address)
 			check(t, err)
-			equal(t, "job", leased.ID, job.ID)
-			check(t, c.Complete(job.ID, []byte("pong")))
-		}
-	}, func(b *harness.Broker) string { return b.Workq }, 60},
+			defer func() { _ = c.Close() }() // every command was answered
+			for i := range 20 {
+				job := wqJob("ping", fmt.Sprint(i))
+				check(t, c.Add(job))
+				leased, err := c.Lease(time.Second, "ping")
+				check(t, err)
+				equal(t, "job", leased.ID, job.ID)
+				check(t, c.Complete(job.ID, []byte("pong")))
+			}
+		}, func(b *harness.Broker) string { return b.Workq }, 60,
+	},
 }
 
 // published runs a program on a published client.
@@ -203,7 +218,8 @@ func TestRecordedAppsGetTheSameReplies(t *testing.T) {
 			listen, err := server.FreeAddr()
 			check(t, err)
 			rec := harness.Spawn(t, harness.Command{Argv: []string{
-				harness.Binary(t), "record", "--protocol", app.protocol, "--upstream", app.upstream(t), "--listen", listen, "--file", file,
+				harness.Binary(t), "record", "--protocol", app.protocol, "--upstream", app.upstream(t), "--listen",
+				listen, "--file", file,
 			}})
 			rec.AwaitLines(1, func(line string) bool { return strings.HasPrefix(line, "recording ") })
 			app.app(t, listen)

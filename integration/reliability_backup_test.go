@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBackupLinksTablesAndDoctorChangesNothing: a backup on the same file system hard-links the immutable tables and copies
-// everything else; doctor changes no byte of a store.
+// TestBackupLinksTablesAndDoctorChangesNothing: a backup on the same file system hard-links the immutable tables and
+// copies everything else; doctor changes no byte of a store.
 func TestBackupLinksTablesAndDoctorChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)

@@ -40,14 +40,15 @@ func endsAfter(t *testing.T, address, bytes string) time.Duration {
 	return time.Since(begin)
 }
 
-// TestHandshakesHaveDeadlines: greetings, TLS handshakes and HTTP headers have deadlines. A request may take longer than all
-// of them.
+// TestHandshakesHaveDeadlines: greetings, TLS handshakes and HTTP headers have deadlines. A request may take longer
+// than all of them.
 func TestHandshakesHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
-	secure := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
+	secure := harness.Prepare(t,
+		harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
 	check(t, secure.Spawn())
 	harness.Eventually(t, func() string {
 		c, err := tls.Dial("tcp", secure.HTTP, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
@@ -63,8 +64,14 @@ func TestHandshakesHaveDeadlines(t *testing.T) {
 		deadline             time.Duration
 	}{
 		{"Faktory's greeting", b.Faktory, "HELLO {\"wid\":\"" + strings.Repeat("x", 100), 2 * time.Second},
-		{"a TLS handshake", b.Gearman, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100), 10 * time.Second},
-		{"a TLS handshake of HTTP", secure.HTTP, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100), 10 * time.Second},
+		{
+			"a TLS handshake", b.Gearman, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100),
+			10 * time.Second,
+		},
+		{
+			"a TLS handshake of HTTP", secure.HTTP,
+			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100), 10 * time.Second,
+		},
 		{"an HTTP header", b.HTTP, "GET / HTTP/1.1\r\nX-Long: " + strings.Repeat("x", 100), 10 * time.Second},
 	} {
 		all.Go(func() { // ends with the connection
@@ -86,8 +93,8 @@ func TestHandshakesHaveDeadlines(t *testing.T) {
 	all.Wait()
 }
 
-// TestHTTPHasConnectionsOfItsOwn: HTTP gets a sixteenth of the descriptors. One more connection closes the least recently
-// used one; the other ports are not affected.
+// TestHTTPHasConnectionsOfItsOwn: HTTP gets a sixteenth of the descriptors. One more connection closes the least
+// recently used one; the other ports are not affected.
 func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const granted, most = 160, 160 / 16
@@ -125,6 +132,7 @@ func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 func withDescriptors(t *testing.T, granted int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "few")
-	check(t, os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700))
+	check(t, os.WriteFile(path,
+		fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700))
 	return path
 }

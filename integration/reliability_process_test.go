@@ -128,8 +128,8 @@ func TestStoreOfANewerVersionIsLeftAsItIs(t *testing.T) {
 	equal(t, "jobs", drainInOrder(t, b, "kept"), []string{"x"})
 }
 
-// TestMissingStoreFileStopsTheStart removes each file of a store in turn: the start either names the file and the remedy, or
-// recovers every job.
+// TestMissingStoreFileStopsTheStart removes each file of a store in turn: the start either names the file and the
+// remedy, or recovers every job.
 func TestMissingStoreFileStopsTheStart(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
@@ -189,8 +189,8 @@ func copied(t *testing.T, data string) string {
 	return to
 }
 
-// TestDescriptorsThatRunOut lets clients use all descriptors for connections: the next client is refused in its protocol,
-// and the store, which needs descriptors too, keeps working.
+// TestDescriptorsThatRunOut lets clients use all descriptors for connections: the next client is refused in its
+// protocol, and the store, which needs descriptors too, keeps working.
 func TestDescriptorsThatRunOut(t *testing.T) {
 	t.Parallel()
 	const granted = 200
@@ -232,8 +232,8 @@ func TestDescriptorsThatRunOut(t *testing.T) {
 	equal(t, "jobs", len(drainInOrder(t, b, "stored")), 50)
 }
 
-// TestOutputCausedByOthersIsLimited: a Gearman worker is also the client of a job whose worker sends it data endlessly. It
-// does not read, is cut off at the limit, and its own job goes to the next worker.
+// TestOutputCausedByOthersIsLimited: a Gearman worker is also the client of a job whose worker sends it data endlessly.
+// It does not read, is cut off at the limit, and its own job goes to the next worker.
 func TestOutputCausedByOthersIsLimited(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"1 MiB\"\n"})

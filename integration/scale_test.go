@@ -172,7 +172,8 @@ func TestClientsThatDoNotReadCostBoundedMemory(t *testing.T) {
 	writers.Wait()
 	after, err := server.ResidentBytes(b.PID())
 	check(t, err)
-	if grown, most := after-before, int64(deaf*packet*packets/8); grown > most { // an eighth of what the clients tried to send
+	// an eighth of what the clients tried to send
+	if grown, most := after-before, int64(deaf*packet*packets/8); grown > most {
 		t.Errorf("%d clients that do not read cost %d MiB", deaf, grown>>20)
 	}
 	handle, err := bystander.Submit(gearmanclient.SubmitJob, "large", "", "x")

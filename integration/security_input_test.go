@@ -75,7 +75,10 @@ func TestAnnouncedSizesAllocateNoMemory(t *testing.T) {
 		{"a Gearman packet whose end is beyond 4 GiB", b.Gearman, gearmanHeader(1<<32-12) + "x", "ARGUMENT_TOO_LARGE"},
 		{"the largest Gearman packet, announced", b.Gearman, gearmanHeader(64 << 20), ""},
 		{"a Workq body of 2 GiB", b.Workq, "add " + uuid + " q 1000 60000 2147483648\r\nx", "-CLIENT-ERROR"},
-		{"a Workq body beyond all numbers", b.Workq, "add " + uuid + " q 1000 60000 9223372036854775807\r\nx", "-CLIENT-ERROR"},
+		{
+			"a Workq body beyond all numbers", b.Workq, "add " + uuid + " q 1000 60000 9223372036854775807\r\nx",
+			"-CLIENT-ERROR",
+		},
 		{"the largest Workq body, announced", b.Workq, "add " + uuid + " q 1000 60000 1048576\r\n", ""},
 		{"half a greeting", b.Faktory, "HELLO {\"wid\":\"", ""},
 	} {
@@ -140,9 +143,13 @@ func TestNothingIsDoneBeforeHello(t *testing.T) {
 	const push = "PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"queue\":\"q\",\"args\":[]}\r\n"
 	for _, password := range []string{"", "secret"} {
 		b := harness.Start(t, harness.Options{Durability: "none", Password: password})
-		requests := []string{push, "INFO\r\n", "FETCH q\r\n", "FLUSH\r\n", "BEAT {\"wid\":\"w\"}\r\n", "END\r\n", "QUEUE PAUSE q\r\n", "\r\n"}
+		requests := []string{
+			push, "INFO\r\n", "FETCH q\r\n", "FLUSH\r\n", "BEAT {\"wid\":\"w\"}\r\n", "END\r\n", "QUEUE PAUSE q\r\n",
+			"\r\n",
+		}
 		if password != "" {
-			requests = append(requests, "HELLO {\"v\":2}\r\n", "HELLO {\"v\":2,\"pwdhash\":\"secret\"}\r\n", "HELLO {\"v\":1,\"pwdhash\":\"\"}\r\n")
+			requests = append(requests, "HELLO {\"v\":2}\r\n", "HELLO {\"v\":2,\"pwdhash\":\"secret\"}\r\n",
+				"HELLO {\"v\":1,\"pwdhash\":\"\"}\r\n")
 		}
 		for _, request := range requests {
 			s := dialRawConn(t, b.Faktory)
@@ -181,7 +188,8 @@ func TestClientNamesCannotForgeLogLines(t *testing.T) {
 	s.wantLine("+HI")
 	text, err := json.Marshal(strings.ToValidUTF8(name, ""))
 	check(t, err)
-	s.send(fmt.Sprintf("HELLO {\"v\":2,\"wid\":%s,\"hostname\":%s,\"username\":%s,\"labels\":[%s]}\r\n", text, text, text, text))
+	s.send(fmt.Sprintf("HELLO {\"v\":2,\"wid\":%s,\"hostname\":%s,\"username\":%s,\"labels\":[%s]}\r\n", text, text,
+		text, text))
 	s.wantLine("+OK")
 	s.send(fmt.Sprintf("PUSH {\"jid\":%s,\"jobtype\":%s,\"args\":[%s]}\r\n", text, text, text))
 	s.wantLine("+OK")
@@ -206,7 +214,8 @@ func TestClientNamesCannotForgeLogLines(t *testing.T) {
 	}
 	for line := range strings.Lines(log) {
 		var entry struct{ Time, Message string }
-		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Message == "" || strings.ContainsRune(line, 0x1b) {
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Message == "" ||
+			strings.ContainsRune(line, 0x1b) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
@@ -238,11 +247,15 @@ func TestHTTPForOtherHostsRequiresAuthentication(t *testing.T) {
 	cert, key, _ := selfSigned(t)
 	dir := t.TempDir()
 	secured := filepath.Join(dir, "secured.toml")
-	check(t, os.WriteFile(secured, fmt.Appendf(nil, "[http]\ntls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), 0o600))
-	for _, address := range []string{":7420", "0.0.0.0:7420", "[::]:7420", "192.0.2.1:7420", "127.0.0.1:7420,0.0.0.0:7421"} {
+	check(t, os.WriteFile(secured,
+		fmt.Appendf(nil, "[http]\ntls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), 0o600))
+	for _, address := range []string{
+		":7420", "0.0.0.0:7420", "[::]:7420", "192.0.2.1:7420", "127.0.0.1:7420,0.0.0.0:7421",
+	} {
 		r := brokerCommand(t, "serve", "--data", filepath.Join(dir, "data"), "--http", address)
 		equal(t, address+": exit code", r.Code, 1)
-		if !strings.Contains(r.Stderr, "http.listen: other hosts can reach ") || !strings.Contains(r.Stderr, "http.password") {
+		if !strings.Contains(r.Stderr, "http.listen: other hosts can reach ") ||
+			!strings.Contains(r.Stderr, "http.password") {
 			t.Errorf("%s: %s", address, r.Stderr)
 		}
 		for _, with := range [][]string{{"--password", "secret"}, {"--config", secured}} {
@@ -280,8 +293,10 @@ func TestGarbageOnAnyPortDoesNotAffectOthers(t *testing.T) {
 	b := start(t)
 	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	garbage := []string{
-		strings.Repeat("\x00", 4096), strings.Repeat("A", 2<<20), strings.Repeat("\r\n", 1000), "\x00REQ\xff\xff\xff\xff\xff\xff\xff\xff",
-		"HELLO {" + strings.Repeat("{\"a\":", 100_000) + "\r\n", "PUSH {}\r\n", "add x y z\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		strings.Repeat("\x00", 4096), strings.Repeat("A", 2<<20), strings.Repeat("\r\n", 1000),
+		"\x00REQ\xff\xff\xff\xff\xff\xff\xff\xff",
+		"HELLO {" + strings.Repeat("{\"a\":", 100_000) + "\r\n", "PUSH {}\r\n", "add x y z\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
 		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HELLO {\"v\":2}\r\nPUSH [[[[\r\nFETCH\r\nEND\r\n",
 	}
 	for _, addr := range []string{b.Gearman, b.Workq, b.Faktory, b.HTTP} {

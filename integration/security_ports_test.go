@@ -34,7 +34,8 @@ func startEncrypted(t *testing.T, cert, key, clientCA string) *harness.Broker {
 	return b
 }
 
-// awaitReady is what a broker has logged, from an offset, when it has said that it is ready: clients are served a moment earlier.
+// awaitReady is what a broker has logged, from an offset, when it has said that it is ready: clients are served a
+// moment earlier.
 func awaitReady(t *testing.T, p *server.Process, from int) (log string) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -115,7 +116,9 @@ func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
 		dir, err := os.MkdirTemp("", "brk") // socket paths must be short
 		check(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		argv := []string{"sh", "-c", "umask " + umask + `; exec "$0" "$@"`, harness.Binary(t), "serve", "--data", t.TempDir()}
+		argv := []string{
+			"sh", "-c", "umask " + umask + `; exec "$0" "$@"`, harness.Binary(t), "serve", "--data", t.TempDir(),
+		}
 		for _, protocol := range protocols {
 			argv = append(argv, "--"+protocol, "unix:"+filepath.Join(dir, protocol))
 		}

@@ -80,8 +80,8 @@ func address(t *testing.T, text string) string {
 // inOwnNetwork tells the test binary that it was started again in its own network namespace.
 const inOwnNetwork = "BROKER_TEST_OWN_NETWORK"
 
-// The default ports may be in use on this machine, so the program runs in a network namespace of its own without routes:
-// there it must bind the four default addresses, no others, and connect to nobody.
+// The default ports may be in use on this machine, so the program runs in a network namespace of its own without
+// routes: there it must bind the four default addresses, no others, and connect to nobody.
 func TestDefaultsListenOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -114,7 +114,8 @@ func defaultsInOwnNetwork(t *testing.T) {
 	t.Helper()
 	bringLoopbackUp(t)
 	p, err := server.Launch(server.Spec{
-		Name: "broker", Argv: []string{harness.Binary(t), "serve", "--data", filepath.Join(t.TempDir(), "data")}, Logs: t.TempDir(),
+		Name: "broker", Argv: []string{harness.Binary(t), "serve", "--data", filepath.Join(t.TempDir(), "data")},
+		Logs: t.TempDir(),
 	})
 	check(t, err)
 	defer p.Kill()
@@ -188,7 +189,8 @@ func TestDataFolderReadableByOthersIsLogged(t *testing.T) {
 		check(t, os.MkdirAll(b.Data, 0o700))
 		check(t, os.Chmod(b.Data, mode))
 		check(t, b.BrokerServer.Start())
-		equal(t, fmt.Sprintf("mode %o is told", mode), strings.Contains(awaitReady(t, b.Process, 0), "data directory is readable by other users"), told)
+		equal(t, fmt.Sprintf("mode %o is told", mode),
+			strings.Contains(awaitReady(t, b.Process, 0), "data directory is readable by other users"), told)
 		b.Crash()
 	}
 }

@@ -75,12 +75,21 @@ func TestEveryProtocolCanDemandClientCertificates(t *testing.T) {
 			config *tls.Config
 			want   bool
 		}{
-			{"a certificate of the authority", &tls.Config{Certificates: []tls.Certificate{signedBy(t, cert, key)}}, true},
+			{
+				"a certificate of the authority", &tls.Config{Certificates: []tls.Certificate{signedBy(t, cert, key)}},
+				true,
+			},
 			{"no certificate", &tls.Config{}, false},
-			{"a certificate of another authority", &tls.Config{Certificates: []tls.Certificate{signedBy(t, otherCert, otherKey)}}, false},
+			{
+				"a certificate of another authority",
+				&tls.Config{Certificates: []tls.Certificate{signedBy(t, otherCert, otherKey)}}, false,
+			},
 			{
 				"TLS 1.1",
-				&tls.Config{Certificates: []tls.Certificate{signedBy(t, cert, key)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+				&tls.Config{
+					Certificates: []tls.Certificate{signedBy(t, cert, key)}, MinVersion: tls.VersionTLS10,
+					MaxVersion: tls.VersionTLS11,
+				},
 				false,
 			},
 		} {
@@ -137,10 +146,13 @@ func TestHTTPOverTLSWithAnAllowList(t *testing.T) {
 	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	b := harness.Prepare(t, harness.Options{
-		Password: "s3cret", Config: fmt.Sprintf("[http]\nallow = [\"127.0.0.1\"]\ntls_cert = %q\ntls_key = %q\n", cert, key),
+		Password: "s3cret",
+		Config:   fmt.Sprintf("[http]\nallow = [\"127.0.0.1\"]\ntls_cert = %q\ntls_key = %q\n", cert, key),
 	})
 	check(t, b.Spawn())
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true,
+	}}
 	harness.Eventually(t, func() string {
 		resp, err := client.Get("https://" + b.HTTP + "/readyz")
 		if err != nil {
@@ -205,7 +217,8 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	check(t, os.WriteFile(secret, []byte("t0p-s3cret\n"), 0o600))
 	b := harness.Start(t, harness.Options{
 		Config: fmt.Sprintf(
-			"[log]\nlevel = \"debug\"\n[faktory]\npassword = \"w0rd-s3cret\"\n[http]\nprofiling = true\npassword = %q\n", secret),
+			"[log]\nlevel = \"debug\"\n[faktory]\npassword = \"w0rd-s3cret\"\n[http]\nprofiling = true\npassword = %q\n",
+			secret),
 	})
 	b.Password = "w0rd-s3cret" // of Faktory's clients
 	fkt := dialFaktory(t, b)
@@ -232,7 +245,8 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 		equal(t, path, resp.StatusCode, http.StatusOK)
 		return string(text)
 	}
-	r := brokerCommand(t, "check-config", "--config", filepath.Join(filepath.Dir(b.Data), "broker.toml"), "--password", "w0rd-s3cret")
+	r := brokerCommand(t, "check-config", "--config", filepath.Join(filepath.Dir(b.Data), "broker.toml"), "--password",
+		"w0rd-s3cret")
 	bad := brokerCommand(t, "serve", "--data", "", "--password", "w0rd-s3cret", "--workq", "nonsense")
 	equal(t, "exit code with invalid settings", bad.Code, 1)
 	for what, text := range map[string]string{

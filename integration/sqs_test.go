@@ -34,10 +34,18 @@ func TestSQSFlowsOfPublishedClients(t *testing.T) {
 		argv         []string
 		need, flows  string
 	}{
-		{"boto3 by Query", "", []string{"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "query"}, "python3-boto3", boto3Flows},
-		{"boto3 by JSON", "", []string{"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "json"}, "python3-boto3", boto3Flows},
-		{"boto3 with keys", keys, []string{"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "query", "AKIASHOP", "se/cr+et"}, "python3-boto3", boto3Flows},
-		{"boto3 by JSON with keys", keys, []string{"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "json", "AKIASHOP", "se/cr+et"}, "python3-boto3", boto3Flows},
+		{"boto3 by Query", "", []string{
+			"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "query",
+		}, "python3-boto3", boto3Flows},
+		{"boto3 by JSON", "", []string{
+			"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "json",
+		}, "python3-boto3", boto3Flows},
+		{"boto3 with keys", keys, []string{
+			"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "query", "AKIASHOP", "se/cr+et",
+		}, "python3-boto3", boto3Flows},
+		{"boto3 by JSON with keys", keys, []string{
+			"/usr/bin/python3", "python/sqs_boto3.py", "ADDR", "json", "AKIASHOP", "se/cr+et",
+		}, "python3-boto3", boto3Flows},
 		{"client-sqs and sqs-consumer", "", []string{"node", "node/sqs.mjs", "ADDR"}, "node", "sends consumes closes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,11 +77,13 @@ func TestCeleryOnSQS(t *testing.T) {
 		if len(done) == 20 && len(again) >= 2 && len(dies) >= 2 {
 			return ""
 		}
-		return fmt.Sprintf("%d tasks ran, the one that is retried %d times, the one that kills its worker %d times", len(done), len(again), len(dies))
+		return fmt.Sprintf("%d tasks ran, the one that is retried %d times, the one that kills its worker %d times",
+			len(done), len(again), len(dies))
 	})
 }
 
-// Nothing that was acknowledged is lost over kills, nothing that was deleted comes back, and each group keeps its order.
+// Nothing that was acknowledged is lost over kills, nothing that was deleted comes back, and each group keeps its
+// order.
 func TestSQSMessagesSurviveKills(t *testing.T) {
 	t.Parallel()
 	b, addr := startSQS(t, "")

@@ -39,7 +39,10 @@ func TestTopInATerminal(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
-	env := []string{"BROKER_URL=http://" + b.HTTP, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "BROKER=" + harness.Binary(t)}
+	env := []string{
+		"BROKER_URL=http://" + b.HTTP, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color",
+		"BROKER=" + harness.Binary(t),
+	}
 	runShell(t, `$BROKER push emails '["a"]' --type SendEmail && $BROKER push reports x`, env)
 
 	cmd := exec.CommandContext(t.Context(), harness.Binary(t), "top", "--interval", "100ms")

@@ -51,8 +51,8 @@ func collector(t *testing.T) (url string, spans <-chan span) {
 	return s.URL, received
 }
 
-// TestTracesCrossProtocols follows a trace from curl to a Faktory worker, and from a Faktory client to an HTTP worker, and
-// reads the spans that the broker sends of both.
+// TestTracesCrossProtocols follows a trace from curl to a Faktory worker, and from a Faktory client to an HTTP worker,
+// and reads the spans that the broker sends of both.
 func TestTracesCrossProtocols(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -61,7 +61,8 @@ func TestTracesCrossProtocols(t *testing.T) {
 	b := harness.Start(t, harness.Options{Config: "[tracing]\nendpoint = \"" + url + "\"\n"})
 	c := dialFaktory(t, b)
 
-	status, _, pushed := curl(t, b, "-H", "traceparent: "+traceparent, "-H", "tracestate: a=1", "-d", `{"queue":"from-http","args":[1]}`, "/jobs")
+	status, _, pushed := curl(t, b, "-H", "traceparent: "+traceparent, "-H", "tracestate: a=1", "-d",
+		`{"queue":"from-http","args":[1]}`, "/jobs")
 	equal(t, "status of the submission", status, "201")
 	job, err := c.Fetch("from-http")
 	check(t, err)
@@ -81,7 +82,8 @@ func TestTracesCrossProtocols(t *testing.T) {
 	wantSpans(t, spans, "from-faktory", own.Jid, "Error")
 
 	harness.Eventually(t, func() string {
-		if text := metricsOf(t, b); !strings.Contains(text, "broker_spans_sent_total 6\n") || !strings.Contains(text, "broker_spans_dropped_total 0\n") {
+		if text := metricsOf(t, b); !strings.Contains(text, "broker_spans_sent_total 6\n") ||
+			!strings.Contains(text, "broker_spans_dropped_total 0\n") {
 			return "not all spans are counted"
 		}
 		return ""
@@ -123,8 +125,9 @@ func wantSpans(t *testing.T, spans <-chan span, queue, id, status string) {
 	}
 }
 
-// TestTracingExampleOfTheDocumentation runs the commands that the documentation gives, with the endpoint in the environment and a
-// collector in the place of Jaeger. Jaeger's image listens for OTLP over HTTP on 4318, OTLP's own port.
+// TestTracingExampleOfTheDocumentation runs the commands that the documentation gives, with the endpoint in the
+// environment and a collector in the place of Jaeger. Jaeger's image listens for OTLP over HTTP on 4318, OTLP's own
+// port.
 func TestTracingExampleOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -140,8 +143,10 @@ func TestTracingExampleOfTheDocumentation(t *testing.T) {
 	}
 	url, spans := collector(t)
 	b := harness.Start(t, harness.Options{Env: []string{"BROKER_TRACING_ENDPOINT=" + url}})
-	clients = strings.NewReplacer("localhost:7420", b.HTTP, "broker healthcheck", harness.Binary(t)+" healthcheck", "broker work", harness.Binary(t)+" work").Replace(clients)
-	out := harness.Run(t, harness.Command{Argv: []string{"sh", "-ec", clients}, Env: []string{"BROKER_URL=http://" + b.HTTP}})
+	clients = strings.NewReplacer("localhost:7420", b.HTTP, "broker healthcheck", harness.Binary(t)+" healthcheck",
+		"broker work", harness.Binary(t)+" work").Replace(clients)
+	out := harness.Run(t,
+		harness.Command{Argv: []string{"sh", "-ec", clients}, Env: []string{"BROKER_URL=http://" + b.HTTP}})
 	var submitted struct{ ID string }
 	check(t, json.NewDecoder(strings.NewReader(out)).Decode(&submitted))
 	wantSpans(t, spans, "mail", submitted.ID, "Unset")

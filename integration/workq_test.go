@@ -15,7 +15,8 @@ import (
 // wqJob is a job with long times.
 func wqJob(name, body string, flags ...string) workqclient.Job {
 	return workqclient.Job{
-		ID: newID(), Name: name, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: []byte(body), Flags: flags,
+		ID: newID(), Name: name, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: []byte(body),
+		Flags: flags,
 	}
 }
 
@@ -144,7 +145,12 @@ func TestWorkqLeaseOrderIsPriorityThenArrival(t *testing.T) {
 	b := startShared(t)
 	c := harness.DialWorkq(t, b)
 	for _, j := range []struct{ body, priority string }{
-		{"normal 1", "0"}, {"low", "-7"}, {"high", "2147483647"}, {"normal 2", "0"}, {"lowest", "-2147483648"}, {"above", "+1"},
+		{"normal 1", "0"},
+		{"low", "-7"},
+		{"high", "2147483647"},
+		{"normal 2", "0"},
+		{"lowest", "-2147483648"},
+		{"above", "+1"},
 	} {
 		check(t, c.Add(wqJob("ordered", j.body, "-priority="+j.priority)))
 	}
@@ -317,7 +323,8 @@ func TestWorkqBytesMayArriveInAnyPieces(t *testing.T) {
 	b := startShared(t)
 	c := harness.DialWorkq(t, b)
 	job := wqJob("split", "")
-	all := fmt.Sprintf("add %s split 60000 60000 6\r\nab\r\ncd\r\nlease split 0\r\ncomplete %s 2\r\nok\r\n", job.ID, job.ID)
+	all := fmt.Sprintf("add %s split 60000 60000 6\r\nab\r\ncd\r\nlease split 0\r\ncomplete %s 2\r\nok\r\n", job.ID,
+		job.ID)
 	for i := range len(all) {
 		check(t, c.Send([]byte(all[i:i+1])))
 	}

@@ -19,10 +19,13 @@ func (p *process) announce() {
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
 	}, c.HTTP.Password != "")
 	if c.HTTPLocked() && c.HTTP.Listen != "off" {
-		p.log.Warn().Msg("http is closed except for health checks and the documentation, as faktory.password is set: set http.password, http.tls_client_ca or principals")
+		p.log.Warn().Msg(
+			"http is closed except for health checks and the documentation, as faktory.password is set: set http.password, http.tls_client_ca or principals",
+		)
 	}
 	if info, err := os.Stat(c.Data); err == nil && c.Durability != "none" && info.Mode().Perm()&0o077 != 0 {
-		p.log.Warn().Str("data", c.Data).Stringer("mode", info.Mode().Perm()).Msg("data directory is readable by other users")
+		p.log.Warn().Str("data", c.Data).Stringer("mode",
+			info.Mode().Perm()).Msg("data directory is readable by other users")
 	}
 	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
 }
@@ -38,7 +41,8 @@ func (p *process) announceFrontend(name string, s config.Protocol, password bool
 		panic(err) // the settings are validated
 	}
 	for _, a := range addresses {
-		p.log.Info().Str("frontend", name).Stringer("address", a).Bool("password", password).Bool("tls", s.TLSCert != "").
+		p.log.Info().Str("frontend", name).Stringer("address", a).Bool("password", password).Bool("tls",
+			s.TLSCert != "").
 			Bool("client_certificates", s.TLSClientCA != "").Strs("allow", s.Allow).Msg("listening")
 		if !a.Loopback() && !password && s.TLSClientCA == "" && len(s.Allow) == 0 {
 			p.log.Warn().Str("frontend", name).Stringer("address", a).

@@ -15,8 +15,8 @@ import (
 	"broker/core/engine"
 )
 
-// scratchFolder is the folder for copies of the store for the archive. It is inside the data folder, which is writable and on
-// the same file system as the store.
+// scratchFolder is the folder for copies of the store for the archive. It is inside the data folder, which is writable
+// and on the same file system as the store.
 const scratchFolder = "archiving"
 
 // newArchive makes the writer that ships the commits of an engine; nil: no archive.
@@ -71,7 +71,8 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().Var(from, "from", "folder of the archive")
 	cmd.Flags().Var(to, "to", "folder of the new store; it must not exist, or be empty")
 	allow = cmd.Flags().Bool("allow-gap", false, "succeed also if the store is of an earlier moment than --at")
-	cmd.Flags().Var(at, "at", "the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a duration before now such as 15m")
+	cmd.Flags().Var(at, "at",
+		"the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a duration before now such as 15m")
 	return cmd
 }
 
@@ -191,7 +192,10 @@ func checkArchive(cmd *cobra.Command, dir string, asJSON bool) error {
 	if err != nil {
 		return cli.Failed(err)
 	}
-	answer := archiveReport{Archive: dir, Sound: len(x.Damage) == 0 && len(x.Ranges) > 0, Bytes: x.Bytes, Ranges: []archiveRange{}, Damage: x.Damage}
+	answer := archiveReport{
+		Archive: dir, Sound: len(x.Damage) == 0 && len(x.Ranges) > 0, Bytes: x.Bytes, Ranges: []archiveRange{},
+		Damage: x.Damage,
+	}
 	for _, r := range x.Ranges {
 		answer.Ranges = append(answer.Ranges, archiveRange{
 			Timeline: r.Timeline, From: r.From.Time(), To: r.To.Time(), BaseCopies: r.Bases, Commits: r.Entries,
@@ -215,7 +219,8 @@ func printArchive(cmd *cobra.Command, a *archiveReport) {
 	out := cmd.OutOrStdout()
 	cli.Say(out, "archive %s\n%d bytes\n", a.Archive, a.Bytes)
 	for _, r := range a.Ranges {
-		cli.Say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)), counted(uint64(r.BaseCopies), "base copy", "base copies"),
+		cli.Say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)),
+			counted(uint64(r.BaseCopies), "base copy", "base copies"),
 			counted(r.Commits, "commit", "commits"))
 	}
 	for _, g := range a.Gaps {

@@ -13,7 +13,8 @@ import (
 func TestChangesByClientsAreLoggedForDebuggingOnly(t *testing.T) {
 	t.Parallel()
 	for via, level := range map[string]string{
-		"workq": "debug", "gearman": "debug", "faktory": "debug", "qless": "debug", "http": "info", "console": "info", "": "info",
+		"workq": "debug", "gearman": "debug", "faktory": "debug", "qless": "debug", "http": "info", "console": "info",
+		"": "info",
 	} {
 		var out bytes.Buffer
 		p := &process{log: zerolog.New(&out)}

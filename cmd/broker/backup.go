@@ -22,8 +22,8 @@ import (
 	"broker/operate/service"
 )
 
-// backupCommand copies the store. If a broker uses the store, that broker sends the copy; otherwise the command copies it
-// directly.
+// backupCommand copies the store. If a broker uses the store, that broker sends the copy; otherwise the command copies
+// it directly.
 func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DIR|FILE.tar|-",
@@ -61,9 +61,9 @@ func backupCommand() *cobra.Command {
 // isTar reports whether a backup goes to a tar file.
 func isTar(to string) bool { return to == "-" || strings.HasSuffix(to, ".tar") }
 
-// runBackup gets the backup from a named broker, from a local store that no broker uses, or from the broker that uses the local
-// store. If there is no visible local store, it asks the local broker, because the store may be in a folder that only the
-// broker can see.
+// runBackup gets the backup from a named broker, from a local store that no broker uses, or from the broker that uses
+// the local store. If there is no visible local store, it asks the local broker, because the store may be in a folder
+// that only the broker can see.
 func runBackup(cmd *cobra.Command, from config.Sources, remote *cli.Backup, to string) error {
 	if remote.Named() {
 		return receiveBackup(cmd, remote, cli.LocalBroker{}, to)
@@ -170,8 +170,8 @@ func localBroker(c *config.Config) (cli.LocalBroker, error) {
 	}, nil
 }
 
-// trustOwnCertificate trusts exactly the certificate in the settings, with any name, because the running broker uses the same
-// settings.
+// trustOwnCertificate trusts exactly the certificate in the settings, with any name, because the running broker uses
+// the same settings.
 func trustOwnCertificate(h *config.HTTP) *tls.Config {
 	own, err := h.TLS()
 	if err != nil || own == nil {
@@ -206,8 +206,8 @@ func (t *term) backup(dir string) error {
 	return storeError(err)
 }
 
-// streamFolder is the folder for the copy of a store that is sent to a client. It is next to the store, where the broker can
-// write and files can be hard links.
+// streamFolder is the folder for the copy of a store that is sent to a client. It is next to the store, where the
+// broker can write and files can be hard links.
 func streamFolder(data string) string {
 	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+".backup-stream")
 }
@@ -237,7 +237,9 @@ func (b *sentBackup) Close() error {
 // sendBackup copies the store while it is in use, to be sent to a client. One copy is sent at a time.
 func (t *term) sendBackup() (service.BackupStream, error) {
 	if !t.sending.TryLock() {
-		return nil, &service.Error{Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete"}
+		return nil, &service.Error{
+			Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete",
+		}
 	}
 	tar, dir, err := t.copyToSend()
 	if err != nil {

@@ -13,12 +13,15 @@ import (
 
 // beanstalkdCommand runs the broker with beanstalkd's command line.
 func beanstalkdCommand(args []string, stdout, stderr io.Writer) int {
-	return beanstalkd.Main(args, stdout, stderr, buildVersion(), func(l beanstalkd.Launch) error { return serveBeanstalkd(l, stderr) })
+	return beanstalkd.Main(args, stdout, stderr, buildVersion(),
+		func(l beanstalkd.Launch) error { return serveBeanstalkd(l, stderr) })
 }
 
-// serveBeanstalkd runs the broker with beanstalkd's signals. Sockets of systemd replace the address of the command line.
+// serveBeanstalkd runs the broker with beanstalkd's signals. Sockets of systemd replace the address of the command
+// line.
 func serveBeanstalkd(l beanstalkd.Launch, stderr io.Writer) error {
-	p := newProcess(&l.Config, newLogger(l.Config.Log, stderr), launch{refuseOnly: true, onBound: l.OnBound, onReady: l.OnReady})
+	p := newProcess(&l.Config, newLogger(l.Config.Log, stderr),
+		launch{refuseOnly: true, onBound: l.OnBound, onReady: l.OnReady})
 	if files := activation.Files(true); len(files) > 0 {
 		p.sockets = activated{"beanstalk": files}
 		sources, err := p.sockets.override(func() config.Sources { return config.Sources{Flags: map[string]string{}} })

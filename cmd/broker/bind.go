@@ -12,8 +12,8 @@ import (
 // bindRetryEvery is how long to wait between two attempts while another process holds an address or the store.
 const bindRetryEvery = 100 * time.Millisecond
 
-// listen binds every address before the store is opened, so that a conflict is reported at once and without side effects. With
-// bind_retry it waits for the process that still holds an address, so that restarts may overlap.
+// listen binds every address before the store is opened, so that a conflict is reported at once and without side
+// effects. With bind_retry it waits for the process that still holds an address, so that restarts may overlap.
 func (p *process) listen() (stopped bool, err error) {
 	logged := false
 	for {
@@ -77,8 +77,8 @@ func (p *process) closeSockets() {
 	}
 }
 
-// openEngine opens the engine. With bind_retry it waits for the process that still holds the store, because a stopping broker
-// releases its addresses before its store.
+// openEngine opens the engine. With bind_retry it waits for the process that still holds the store, because a stopping
+// broker releases its addresses before its store.
 func (t *term) openEngine() (*engine.Engine, error) {
 	logged := false
 	for {

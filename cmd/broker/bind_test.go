@@ -14,10 +14,15 @@ func TestRestartsMayOverlapWithBindRetry(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func(address, port, dir string) []string{
 		"broker": func(address, _, dir string) []string {
-			return []string{"serve", "--data", dir, "--gearman", address, "--workq", "off", "--faktory", "off", "--http", "off"}
+			return []string{
+				"serve", "--data", dir, "--gearman", address, "--workq", "off", "--faktory", "off", "--http", "off",
+			}
 		},
 		"gearmand": func(_, port, dir string) []string {
-			return []string{"-l", "stderr", "--verbose", "INFO", "-L", "127.0.0.1", "-p", port, "-q", "libsqlite3", "--libsqlite3-db=" + dir}
+			return []string{
+				"-l", "stderr", "--verbose", "INFO", "-L", "127.0.0.1", "-p", port, "-q", "libsqlite3",
+				"--libsqlite3-db=" + dir,
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +51,9 @@ func TestBindRetryWaitsForTheStore(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	serve := func(address string) []string {
-		return []string{"serve", "--data", data, "--gearman", address, "--workq", "off", "--faktory", "off", "--http", "off"}
+		return []string{
+			"serve", "--data", data, "--gearman", address, "--workq", "off", "--faktory", "off", "--http", "off",
+		}
 	}
 	address, _ := freeAddress(t)
 	other, _ := freeAddress(t)
@@ -85,7 +92,8 @@ func TestSignalEndsBindRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }() // the test is over
-	r := start(t, []string{"BROKER_BIND_RETRY=1h"}, "broker", "serve", "--durability", "none", "--gearman", taken.Addr().String(),
+	r := start(t, []string{"BROKER_BIND_RETRY=1h"}, "broker", "serve", "--durability", "none", "--gearman",
+		taken.Addr().String(),
 		"--workq", "off", "--faktory", "off", "--http", "off")
 	eventually(t, "the wait", func() bool { return strings.Contains(r.output.String(), "address in use, retrying") })
 	r.signal(syscall.SIGTERM)
@@ -96,8 +104,10 @@ func TestBindRetryIgnoresOtherErrors(t *testing.T) {
 	t.Parallel()
 	inUse := fmt.Errorf("listen gearman :4730: %w", syscall.EADDRINUSE)
 	for want, errs := range map[bool][]error{
-		true:  {inUse, errors.Join(inUse), errors.Join(errors.Join(inUse, inUse), inUse)},
-		false: {nil, syscall.EACCES, errors.Join(inUse, syscall.EACCES), errors.Join(errors.Join(syscall.EACCES), inUse)},
+		true: {inUse, errors.Join(inUse), errors.Join(errors.Join(inUse, inUse), inUse)},
+		false: {
+			nil, syscall.EACCES, errors.Join(inUse, syscall.EACCES), errors.Join(errors.Join(syscall.EACCES), inUse),
+		},
 	} {
 		for _, err := range errs {
 			if got := isInUse(err); got != want {

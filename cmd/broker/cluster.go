@@ -112,7 +112,8 @@ func maxRelays() int {
 func (k *clusterNode) serveNodes() {
 	k.http.Handler = k.gate.Handler(k.http.Handler)
 	go func() { // ends when the tunnel is closed
-		if err := k.http.Serve(k.gate.Tunnel()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		if err := k.http.Serve(k.gate.Tunnel()); !errors.Is(err, http.ErrServerClosed) &&
+			!errors.Is(err, net.ErrClosed) {
 			k.log.Error().Err(err).Msg("http server failed")
 		}
 	}()
@@ -133,11 +134,13 @@ func (k *clusterNode) open(ctx context.Context) error {
 		return err
 	}
 	o := replica.Options{
-		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security, ElectionTimeout: c.ElectionTimeout,
-		CommitLeases: c.LeaseCommit == config.LeaseBefore,
-		MinFreeDisk:  uint64(k.config.MinFreeDisk),
-		KeepLogBytes: uint64(c.KeepLog),
-		Version:      buildVersion(), Clock: processClock(), Client: k.gate.FromMember, Log: nodeLog(k.log), Content: service.ContentOf,
+		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security,
+		ElectionTimeout: c.ElectionTimeout,
+		CommitLeases:    c.LeaseCommit == config.LeaseBefore,
+		MinFreeDisk:     uint64(k.config.MinFreeDisk),
+		KeepLogBytes:    uint64(c.KeepLog),
+		Version:         buildVersion(), Clock: processClock(), Client: k.gate.FromMember, Log: nodeLog(k.log),
+		Content:       service.ContentOf,
 		LeaderChanged: k.gate.LeaderChanged,
 	}
 	for _, m := range members {
@@ -318,7 +321,9 @@ func (k *clusterNode) hooks() *service.Cluster {
 			if n := k.node.Load(); n != nil {
 				o = n.Overview(ctx)
 			}
-			shown := service.ClusterOverview{Leader: o.Leader, Format: o.Format, Nodes: make([]service.ClusterNode, len(o.Nodes))}
+			shown := service.ClusterOverview{
+				Leader: o.Leader, Format: o.Format, Nodes: make([]service.ClusterNode, len(o.Nodes)),
+			}
 			for i, n := range o.Nodes {
 				shown.Nodes[i] = service.ClusterNode(n)
 			}
@@ -334,7 +339,9 @@ func (k *clusterNode) hooks() *service.Cluster {
 			if err != nil {
 				return err
 			}
-			return k.asMember(func(n *replica.Node) error { return n.Add(replica.Member{ID: m.ID, Address: m.Address}) })
+			return k.asMember(func(n *replica.Node) error {
+				return n.Add(replica.Member{ID: m.ID, Address: m.Address})
+			})
 		},
 		Remove: func(ctx context.Context, id string, handsOver func() error) error {
 			return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id, handsOver) })

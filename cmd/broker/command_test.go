@@ -39,14 +39,21 @@ func TestCommandLine(t *testing.T) {
 		{"serve --nonsense", cli.ExitUsage, "", "unknown flag: --nonsense"},
 		{"serve extra", cli.ExitUsage, "", `unknown command "extra" for "broker serve"`},
 		{"check-config", cli.ExitOK, "settings are valid", ""},
-		{"check-config --workq off --gearman 127.0.0.1:1", cli.ExitOK, "gearman.listen 127.0.0.1:1 BROKER_GEARMAN_LISTEN", ""},
+		{
+			"check-config --workq off --gearman 127.0.0.1:1", cli.ExitOK,
+			"gearman.listen 127.0.0.1:1 BROKER_GEARMAN_LISTEN", "",
+		},
 		{"check-config --config " + bad, cli.ExitFailed, "", "colour: unknown setting (" + bad + ")\ndurability: "},
-		{"serve --durability x --workq y", cli.ExitFailed, "", "durability: \"x\" is not sync, relaxed or none\nworkq.listen: "},
+		{
+			"serve --durability x --workq y", cli.ExitFailed, "",
+			"durability: \"x\" is not sync, relaxed or none\nworkq.listen: ",
+		},
 		{"check-config --config /nowhere", cli.ExitFailed, "", "/nowhere: no such file"},
 	} {
 		code, stdout, stderr := runCommand(strings.Fields(test.args)...)
 		oneSpace := strings.Join(strings.Fields(stdout), " ") // columns may have any width
-		if code != test.code || !strings.Contains(oneSpace, strings.TrimSpace(test.stdout)) || !strings.Contains(stderr, test.stderr) {
+		if code != test.code || !strings.Contains(oneSpace, strings.TrimSpace(test.stdout)) ||
+			!strings.Contains(stderr, test.stderr) {
 			t.Errorf("broker %s: exit %d\n%s%s", test.args, code, stdout, stderr)
 		}
 	}

@@ -52,7 +52,8 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 		{"http", c.HTTP.Listen, &at.HTTP},
 	} {
 		if _, _, err := net.SplitHostPort(a.listen); err != nil {
-			return cli.UsageError(fmt.Errorf("--%s %s: the clients of the demo need this port: expected HOST:PORT", a.flag, a.listen))
+			return cli.UsageError(fmt.Errorf("--%s %s: the clients of the demo need this port: expected HOST:PORT",
+				a.flag, a.listen))
 		}
 		*a.to = a.listen
 	}
@@ -75,7 +76,9 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 			return err
 		}
 		clients.Store(shop)
-		cli.Say(cmd.OutOrStdout(), "The console is at http://%s/\nInterrupt the command to end the demo; its store in %s is then removed.\n", at.HTTP, c.Data)
+		cli.Say(cmd.OutOrStdout(),
+			"The console is at http://%s/\nInterrupt the command to end the demo; its store in %s is then removed.\n",
+			at.HTTP, c.Data)
 		return nil
 	}
 	return p.run()

@@ -20,7 +20,8 @@ func detachCommand() *cobra.Command {
 			if err != nil {
 				return cli.Failed(err)
 			}
-			cli.Say(cmd.OutOrStdout(), "%s is a store of its own now; %d entries of its log were applied\n", args[0], applied)
+			cli.Say(cmd.OutOrStdout(), "%s is a store of its own now; %d entries of its log were applied\n", args[0],
+				applied)
 			return nil
 		},
 	}

@@ -12,7 +12,8 @@ import (
 	"broker/cmd/broker/cli"
 )
 
-// TestCommandLineIsDocumented checks that docs/cli.md names every command, and every command has a group and a short text.
+// TestCommandLineIsDocumented checks that docs/cli.md names every command, and every command has a group and a short
+// text.
 func TestCommandLineIsDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/cli.md")
@@ -20,7 +21,8 @@ func TestCommandLineIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range newRoot(io.Discard, io.Discard).Commands() {
-		if !strings.Contains(string(page), "broker "+cmd.Name()) && !strings.Contains(string(page), "`"+cmd.Name()+"`") {
+		if !strings.Contains(string(page), "broker "+cmd.Name()) &&
+			!strings.Contains(string(page), "`"+cmd.Name()+"`") {
 			t.Errorf("docs/cli.md does not name broker %s", cmd.Name())
 		}
 		checkTexts(t, cmd)

@@ -35,7 +35,8 @@ func doctorCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 	}
 	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
-	salvage := cmd.Flags().String("salvage", "", "copy the readable part of a damaged store to this folder, which must not exist")
+	salvage := cmd.Flags().String("salvage", "",
+		"copy the readable part of a damaged store to this folder, which must not exist")
 	verifyAt := cmd.Flags().String("verify-at", "", "of an archive: whether restore --at of this `TIME` is exact")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadSettings(sources())
@@ -124,8 +125,10 @@ func unreadable(err error) error {
 // printReportJSON prints the report for programs. The exit code shows damage, as without -o json.
 func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report) error {
 	answer := doctorReport{
-		Store: dir, Sound: x.Sound(), Bytes: x.Bytes, Bodies: x.Bodies, MetaEntries: x.MetaEntries, Documents: x.Documents,
-		Jobs: map[string]int{}, Queues: []doctorQueue{}, Damage: x.Damage, Leftovers: x.Orphans, MoreFindings: x.More,
+		Store: dir, Sound: x.Sound(), Bytes: x.Bytes, Bodies: x.Bodies, MetaEntries: x.MetaEntries,
+		Documents: x.Documents,
+		Jobs:      map[string]int{}, Queues: []doctorQueue{}, Damage: x.Damage, Leftovers: x.Orphans,
+		MoreFindings: x.More,
 	}
 	for _, s := range core.States {
 		if x.Stats != nil && x.Stats.Jobs[s] > 0 {
@@ -133,7 +136,8 @@ func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report) error {
 		}
 	}
 	for i := range x.Queues {
-		answer.Queues = append(answer.Queues, doctorQueue{Name: x.Queues[i].Name, Jobs: jobsIn(&x.Queues[i]), Paused: x.Queues[i].Paused})
+		answer.Queues = append(answer.Queues,
+			doctorQueue{Name: x.Queues[i].Name, Jobs: jobsIn(&x.Queues[i]), Paused: x.Queues[i].Paused})
 	}
 	if x.Inconsistency != nil {
 		answer.Inconsistency = x.Inconsistency.Error()
@@ -168,7 +172,8 @@ type doctorQueue struct {
 
 // printContents lists the content of the store.
 func printContents(w io.Writer, x *engine.Report) {
-	cli.Say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes, x.Bodies, x.MetaEntries, x.Documents)
+	cli.Say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes,
+		x.Bodies, x.MetaEntries, x.Documents)
 	if x.Stats == nil {
 		return
 	}
@@ -197,7 +202,8 @@ func printContents(w io.Writer, x *engine.Report) {
 		if q.Paused {
 			paused = " (paused)"
 		}
-		cli.Say(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t %s\n", q.Ready(), q.Scheduled, q.Blocked, q.Leased, q.Retrying, q.Done, q.Dead,
+		cli.Say(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t %s\n", q.Ready(), q.Scheduled, q.Blocked, q.Leased, q.Retrying,
+			q.Done, q.Dead,
 			q.Name+paused)
 	}
 	_ = table.Flush() // see cli.Say

@@ -38,7 +38,9 @@ func explainCommand() *cobra.Command {
 			if o.Dir = cmp.Or(o.Dir, c.Archive.Dir); o.Dir == "" {
 				return cli.UsageError(errors.New("archive.dir is not set: name the archive with --from"))
 			}
-			o.Limits, o.Sharings = slices.Collect(maps.Values(limitsOf(&c))), slices.Collect(maps.Values(sharingsOf(&c)))
+			o.Limits, o.Sharings = slices.Collect(
+				maps.Values(limitsOf(&c)),
+			), slices.Collect(maps.Values(sharingsOf(&c)))
 		}
 		r, err := explain.Jobs(cmd.Context(), o)
 		switch {
@@ -80,7 +82,9 @@ type explainedEvent struct {
 func explainedOf(r *explain.Report) explained {
 	answer := explained{Jobs: []explainedJob{}, Notes: r.Notes}
 	for _, s := range r.Jobs {
-		j := explainedJob{Asked: s.Asked, Found: s.ID != "", ID: s.ID, Queue: s.Queue, Type: s.Type, Events: []explainedEvent{}}
+		j := explainedJob{
+			Asked: s.Asked, Found: s.ID != "", ID: s.ID, Queue: s.Queue, Type: s.Type, Events: []explainedEvent{},
+		}
 		for _, e := range s.Events {
 			j.Events = append(j.Events, explainedEvent{At: e.At.Time(), Commit: e.Commit, What: e.What, Why: e.Why})
 		}

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// exitOnFailure ends the program some time after the store has failed, so that a supervisor starts it again, possibly on
-// another host.
+// exitOnFailure ends the program some time after the store has failed, so that a supervisor starts it again, possibly
+// on another host.
 type exitOnFailure struct {
 	core.NopListener
 	after time.Duration // zero: never
@@ -25,8 +25,8 @@ func (x exitOnFailure) StoreFailed(err error) {
 	})
 }
 
-// exitOnFailure returns the listener according to the settings. In a cluster the process does not exit, because other nodes
-// take over.
+// exitOnFailure returns the listener according to the settings. In a cluster the process does not exit, because other
+// nodes take over.
 func (p *process) exitOnFailure() core.Listener {
 	x := exitOnFailure{after: p.config.ExitAfterFailure, exit: p.requestShutdown}
 	if p.config.Cluster.Enabled() {

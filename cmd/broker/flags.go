@@ -41,8 +41,8 @@ var flagSettings = []flagSetting{
 	{"password", "faktory.password http.password", "PW", "password for Faktory and HTTP clients"},
 }
 
-// settingFlags adds the flags of flagSettings to a command. It returns the sources of the settings, which are complete once the
-// command line is parsed.
+// settingFlags adds the flags of flagSettings to a command. It returns the sources of the settings, which are complete
+// once the command line is parsed.
 func settingFlags(cmd *cobra.Command) func() config.Sources {
 	flags := cmd.Flags()
 	file := &textFlag{kind: "FILE"}

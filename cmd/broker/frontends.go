@@ -71,12 +71,14 @@ func (t *term) buildFrontends() frontendSet {
 		"qless":   q,
 		"beanstalk": beanstalk.New(guard(core.Beanstalk, c.Beanstalk.Principal), beanstalk.Options{
 			MaxBodyBytes: int(c.Beanstalk.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Beanstalk.Namespace, Route: t.routes.of("beanstalk", c), Audit: t.auditChange, Version: version,
+			Namespace: c.Beanstalk.Namespace, Route: t.routes.of("beanstalk", c), Audit: t.auditChange,
+			Version: version,
 		}),
 		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
 			Access: t.access, Audit: t.auditChange,
-			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Conveyor.Namespace, Route: t.routes.of("conveyor", c),
+			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody),
+			MaxOutputBytes: int(c.Limits.OutputBytes),
+			Namespace:      c.Conveyor.Namespace, Route: t.routes.of("conveyor", c),
 		}),
 	}}
 	set.sqs = sqs.New(guard(core.SQS, c.SQS.Principal), sqs.Options{
@@ -84,8 +86,9 @@ func (t *term) buildFrontends() frontendSet {
 		Panicked: func(value any, stack []byte) {
 			t.log.Error().Str("frontend", "sqs").Any("panic", value).Bytes("stack", stack).Msg("request panicked")
 		},
-		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight, MaxBodyBytes: int(c.SQS.MaxBody),
-		Namespace: c.SQS.Namespace, Route: t.routes.of("sqs", c),
+		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight,
+		MaxBodyBytes: int(c.SQS.MaxBody),
+		Namespace:    c.SQS.Namespace, Route: t.routes.of("sqs", c),
 	})
 	if t.gearmanHTTP != "" {
 		set.byName[gearmanHTTPName] = g.HTTP()

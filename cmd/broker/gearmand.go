@@ -20,7 +20,8 @@ func gearmandCommand(args []string, stdout, stderr io.Writer) int {
 // serveGearmand runs the broker with gearmand's signals.
 func serveGearmand(l gearmand.Launch) error {
 	p := newProcess(&l.Config, l.Log, launch{
-		verbosity: l.Verbosity, clientCertOptional: true, gearmanHTTP: l.HTTPAddress, onBound: l.OnBound, onReady: l.OnReady,
+		verbosity: l.Verbosity, clientCertOptional: true, gearmanHTTP: l.HTTPAddress, onBound: l.OnBound,
+		onReady: l.OnReady,
 	})
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },

@@ -40,8 +40,10 @@ func (p *process) listenHTTP() error {
 		for _, ln := range lns {
 			if secured != nil {
 				ln = tls.NewListener(ln, &tls.Config{
-					MinVersion:         tls.VersionTLS12,
-					GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secured.current.Load(), nil },
+					MinVersion: tls.VersionTLS12,
+					GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+						return secured.current.Load(), nil
+					},
 				})
 			}
 			p.httpListeners = append(p.httpListeners, ln)
@@ -55,7 +57,8 @@ func (p *process) serveHTTP() {
 	p.loadPrincipals()
 	cluster := p.cluster.hooks()
 	p.api = httpapi.New(httpapi.Options{
-		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTP.Password, Locked: p.config.HTTPLocked(),
+		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTP.Password,
+		Locked:           p.config.HTTPLocked(),
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
@@ -77,9 +80,12 @@ func (p *process) serveHTTP() {
 		panic(err) // the templates are part of the program
 	}
 	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns(), Missing: pages.Missing()})
-	p.api.AddPages(httpapi.Pages{Patterns: []string{docsite.Pattern}, Handler: docsite.Handler(docs.Files, func(err error) {
-		p.log.Error().Err(err).Msg("documentation cannot be rendered")
-	})})
+	p.api.AddPages(httpapi.Pages{
+		Patterns: []string{docsite.Pattern},
+		Handler: docsite.Handler(docs.Files, func(err error) {
+			p.log.Error().Err(err).Msg("documentation cannot be rendered")
+		}),
+	})
 	if p.faults != nil {
 		p.api.AddPages(httpapi.Pages{Patterns: []string{hostile.Pattern}, Handler: p.faults.Log})
 	}
@@ -98,8 +104,10 @@ func (p *process) serveHTTP() {
 func (t *term) openService() (err error) {
 	t.service, err = service.New(service.Options{
 		Broker:  t.broker,
-		Handles: t.handleFormat(), MaxBodyBytes: int(t.config.HTTP.MaxBody), DrainRejectsNewJobs: t.config.DrainRejectsNewJobs,
-		Audited: t.logAudit, Connections: t.connections, Workers: t.workers, SetWorkerState: t.frontends.faktory.SetWorkerState, Push: t.pushTargets,
+		Handles: t.handleFormat(), MaxBodyBytes: int(t.config.HTTP.MaxBody),
+		DrainRejectsNewJobs: t.config.DrainRejectsNewJobs,
+		Audited:             t.logAudit, Connections: t.connections, Workers: t.workers,
+		SetWorkerState: t.frontends.faktory.SetWorkerState, Push: t.pushTargets,
 		BatchName: t.frontends.faktory.BatchName, ParseBatchName: t.frontends.faktory.ParseBatchName,
 		OpenBatch:      t.frontends.faktory.OpenBatch,
 		BackupProgress: t.backupProgress, Storage: t.storage, CheckStore: t.checkStore,
@@ -109,8 +117,8 @@ func (t *term) openService() (err error) {
 	return err
 }
 
-// logAudit logs each entry of the audit log. Changes by clients of the wire protocols are frequent and made by programs, so
-// they are logged at level debug only.
+// logAudit logs each entry of the audit log. Changes by clients of the wire protocols are frequent and made by
+// programs, so they are logged at level debug only.
 func (p *process) logAudit(e service.AuditEntry) {
 	level := zerolog.InfoLevel
 	for _, protocol := range core.Protocols {
@@ -118,7 +126,8 @@ func (p *process) logAudit(e service.AuditEntry) {
 			level = zerolog.DebugLevel
 		}
 	}
-	line := p.log.WithLevel(level).Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via", e.Via).Str("remote", e.Address).
+	line := p.log.WithLevel(level).Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via",
+		e.Via).Str("remote", e.Address).
 		Int("jobs", e.Jobs)
 	if e.TraceID != "" {
 		line.Str("trace_id", e.TraceID)

@@ -25,9 +25,13 @@ func limitsOf(c *config.Config) map[limitName]core.QueueLimit {
 		if name.name == config.Each {
 			name.name = ""
 		}
-		all[name] = core.QueueLimit{Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true, Throttle: core.Throttle{
-			Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout, Rate: t.Rate, Burst: uint32(t.Burst),
-		}}
+		all[name] = core.QueueLimit{
+			Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true,
+			Throttle: core.Throttle{
+				Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout, Rate: t.Rate,
+				Burst: uint32(t.Burst),
+			},
+		}
 	}
 	for queue, t := range c.Throttles {
 		add(limitName{queue: queue}, t)
@@ -46,7 +50,9 @@ func limitsOf(c *config.Config) map[limitName]core.QueueLimit {
 func sharingsOf(c *config.Config) map[string]core.Sharing {
 	all := make(map[string]core.Sharing)
 	for _, s := range c.Sharings {
-		to := core.Sharing{Queue: s.Queue, Key: core.JobKey{Kind: core.KeyUnique}, Fair: s.Fair, Ordered: s.Ordered, FromConfig: true}
+		to := core.Sharing{
+			Queue: s.Queue, Key: core.JobKey{Kind: core.KeyUnique}, Fair: s.Fair, Ordered: s.Ordered, FromConfig: true,
+		}
 		if tag, is := strings.CutPrefix(s.Key, config.TagKey); is {
 			to.Key = core.JobKey{Kind: core.KeyTag, Tag: tag}
 		}
@@ -75,7 +81,8 @@ func (t *term) applyLimits(old, fresh *config.Config) {
 		l, wanted := after[name]
 		switch had, known := before[name]; {
 		case !wanted:
-			set(name.queue, "limit removed", &core.RemoveLimit{Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true})
+			set(name.queue, "limit removed",
+				&core.RemoveLimit{Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true})
 		case !known || had != l:
 			set(name.queue, "limit set", &core.PutLimit{Limit: l})
 		}

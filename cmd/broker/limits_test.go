@@ -16,7 +16,9 @@ import (
 
 func TestLimitsFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,16 +30,19 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 		a := core.DoOnce(e, core.Internal, &core.ListLimits{})[0].Answer
 		var got []string
 		for _, l := range a.Limits {
-			got = append(got, fmt.Sprintf("%s/%d/%s %d %v %d %v", l.Queue, l.Scope, l.Name, l.Leased, l.Rate, l.Burst, l.FromConfig))
+			got = append(got,
+				fmt.Sprintf("%s/%d/%s %d %v %d %v", l.Queue, l.Scope, l.Name, l.Leased, l.Rate, l.Burst, l.FromConfig))
 		}
 		for _, s := range a.Sharings {
-			got = append(got, fmt.Sprintf("%s %v %v %v %v%s", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig, map[bool]string{true: " ordered"}[s.Ordered]))
+			got = append(got, fmt.Sprintf("%s %v %v %v %v%s", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig,
+				map[bool]string{true: " ordered"}[s.Ordered]))
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	core.DoOnce(e, core.Internal, &core.PutLimit{Limit: core.QueueLimit{Queue: "other", Throttle: core.Throttle{Leased: 9}}})
+	core.DoOnce(e, core.Internal,
+		&core.PutLimit{Limit: core.QueueLimit{Queue: "other", Throttle: core.Throttle{Leased: 9}}})
 	first := &config.Config{
 		Throttles: map[string]config.Throttle{"q": {Concurrency: 2, Rate: 0.5, Burst: 3}},
 		QueueLimits: []config.QueueLimit{
@@ -47,7 +52,8 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 		Sharings: []config.Sharing{{Queue: "q", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 2}}},
 	}
 	p.applyLimits(&config.Config{}, first)
-	want("other/0/ 9 0 0 false", "q/0/ 2 0.5 3 true", "q/1/ 1 0 0 true", "q/2/acme 5 0 0 true", "q {1 tenant} true map[acme:2] true")
+	want("other/0/ 9 0 0 false", "q/0/ 2 0.5 3 true", "q/1/ 1 0 0 true", "q/2/acme 5 0 0 true",
+		"q {1 tenant} true map[acme:2] true")
 	log.Reset()
 	p.applyLimits(first, first)
 	if log.Len() != 0 {

@@ -20,8 +20,8 @@ import (
 	"broker/operate/docsite"
 )
 
-// buildCommands are commands for the build only; released programs do not have them. man writes the manual pages, the shell
-// completions and the documentation site.
+// buildCommands are commands for the build only; released programs do not have them. man writes the manual pages, the
+// shell completions and the documentation site.
 func buildCommands() []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "man DIR",
@@ -78,7 +78,9 @@ func writeManual(cmd *cobra.Command, dir string, date time.Time) error {
 		}
 	}
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	header := doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "broker", Manual: "broker", Date: &date}
+	header := doc.GenManHeader{
+		Title: strings.ToUpper(name), Section: "1", Source: "broker", Manual: "broker", Date: &date,
+	}
 	var page bytes.Buffer
 	if err := doc.GenMan(cmd, &header, &page); err != nil {
 		return err
@@ -112,17 +114,23 @@ func manSections(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// manOf returns the variables that a command reads, and its exit codes. gearmand and beanstalkd have those of the original servers.
+// manOf returns the variables that a command reads, and its exit codes. gearmand and beanstalkd have those of the original
+// servers.
 func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
 	for _, c := range cli.ExitCodes {
 		exits = append(exits, [2]string{strconv.Itoa(c.Code), c.Meaning})
 	}
-	settings := [2]string{"BROKER_…", "every setting; \"broker check-config\" lists the names, and settings.md explains them"}
+	settings := [2]string{
+		"BROKER_…", "every setting; \"broker check-config\" lists the names, and settings.md explains them",
+	}
 	switch {
 	case cmd.Name() == "gearmand":
 		environment = [][2]string{
 			{"GEARMAND_PORT", "the port, unless --port names another than 4730"},
-			{"GEARMAND_CA_CERTIFICATE, GEARMAND_SERVER_PEM, GEARMAND_SERVER_KEY", "files for --ssl, in place of its options"},
+			{
+				"GEARMAND_CA_CERTIFICATE, GEARMAND_SERVER_PEM, GEARMAND_SERVER_KEY",
+				"files for --ssl, in place of its options",
+			},
 			{"BROKER_DATA", "folder of the jobs"},
 			settings,
 		}
@@ -145,7 +153,9 @@ func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
 		}
 	}
 	if cmd.Flags().Lookup("config") != nil {
-		environment = append(environment, [2]string{"BROKER_CONFIG", "the settings file, unless --config is given"}, settings)
+		environment = append(environment, [2]string{
+			"BROKER_CONFIG", "the settings file, unless --config is given",
+		}, settings)
 	}
 	return environment, exits
 }
@@ -155,7 +165,8 @@ func manOptions(cmd *cobra.Command) string {
 	var help bytes.Buffer
 	cmd.SetOut(&help)
 	_ = cmd.RunE(cmd, []string{map[string]string{"gearmand": "--help", "beanstalkd": "-h"}[cmd.Name()]}) // only prints
-	return ".SH OPTIONS\n.nf\n" + strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(help.String()) + ".fi\n"
+	return ".SH OPTIONS\n.nf\n" +
+		strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(help.String()) + ".fi\n"
 }
 
 // writeSite writes the documentation in HTML.

@@ -54,13 +54,16 @@ func (t *term) applyPolicies(old, fresh *config.Config) {
 		if had, known := before[name]; known == wanted && reflect.DeepEqual(had, set) {
 			continue
 		}
-		op := &core.PutPolicy{Scope: name.scope, Name: name.name, Set: set, Remove: core.AllPolicyFields, FromConfig: true}
+		op := &core.PutPolicy{
+			Scope: name.scope, Name: name.name, Set: set, Remove: core.AllPolicyFields, FromConfig: true,
+		}
 		if r := core.DoOnce(t.engine, core.Internal, op)[0]; r.Err != nil {
 			t.log.Error().Err(r.Err).Str("of", name.name).Msg("policy refused")
 			continue
 		}
 		done := map[bool]string{true: "policy set", false: "policy removed"}[wanted]
-		t.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[name.scope], name.name).Msg(done)
+		t.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[name.scope],
+			name.name).Msg(done)
 	}
 }
 

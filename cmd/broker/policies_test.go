@@ -19,7 +19,9 @@ import (
 
 func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,17 +33,21 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 		var got []string
 		for _, scope := range []core.PolicyScope{core.PolicyOfQueue, core.PolicyOfType} {
 			for _, row := range core.DoOnce(e, core.Internal, &core.ListPolicies{Scope: scope})[0].Policies {
-				got = append(got, fmt.Sprintf("%d/%s has %d: fails %d, lease %v, to %q, %v", scope, row.Name, row.Has, row.MaxFails, row.LeaseFor, row.MoveTo, row.FromConfig))
+				got = append(got, fmt.Sprintf("%d/%s has %d: fails %d, lease %v, to %q, %v", scope, row.Name, row.Has,
+					row.MaxFails, row.LeaseFor, row.MoveTo, row.FromConfig))
 			}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	core.DoOnce(e, core.Internal, &core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyLeaseFor, LeaseFor: 1e9}})
+	core.DoOnce(e, core.Internal,
+		&core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyLeaseFor, LeaseFor: 1e9}})
 	first := &config.Config{
-		QueuePolicies: []config.Policy{{Name: "q", Members: []byte(`{"max_fails": 5, "on_exhausted": {"move": "dead"}}`)}},
-		TypePolicies:  []config.Policy{{Name: "T", Members: []byte(`{"lease_for_s": 60}`)}},
+		QueuePolicies: []config.Policy{{
+			Name: "q", Members: []byte(`{"max_fails": 5, "on_exhausted": {"move": "dead"}}`),
+		}},
+		TypePolicies: []config.Policy{{Name: "T", Members: []byte(`{"lease_for_s": 60}`)}},
 	}
 	p.applyPolicies(&config.Config{}, first)
 	want(`0/q has 10: fails 5, lease 0s, to "dead", true`, `1/T has 16: fails 0, lease 1m0s, to "", true`)
@@ -53,7 +59,9 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	second := &config.Config{QueuePolicies: []config.Policy{{Name: "q", Members: []byte(`{"max_fails": 6}`)}}}
 	p.applyPolicies(first, second)
 	want(`0/q has 2: fails 6, lease 0s, to "", true`)
-	if r := core.DoOnce(e, core.Internal, &core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 1}})[0]; r.Kind != core.Failed {
+	if r := core.DoOnce(e, core.Internal, &core.PutPolicy{
+		Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 1},
+	})[0]; r.Kind != core.Failed {
 		t.Errorf("a policy of the file was changed at run time: %+v", r)
 	}
 	p.applyPolicies(second, &config.Config{})

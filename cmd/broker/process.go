@@ -101,7 +101,8 @@ func (p *process) watchSignals(actions map[os.Signal]func()) {
 	}()
 }
 
-// requestDrain stops or resumes handing out jobs; before clients are served, the request waits. Any goroutine may call it.
+// requestDrain stops or resumes handing out jobs; before clients are served, the request waits. Any goroutine may call
+// it.
 func (p *process) requestDrain(on bool) {
 	select {
 	case p.drainRequests <- on:

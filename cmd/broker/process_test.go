@@ -41,7 +41,8 @@ var programs = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	if out, err := exec.Command("../../packaging/program.sh", runtime.GOARCH, filepath.Join(dir, "broker")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../packaging/program.sh", runtime.GOARCH,
+		filepath.Join(dir, "broker")).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return dir, os.Symlink("broker", filepath.Join(dir, "gearmand"))
@@ -181,7 +182,8 @@ func TestGearmandServesAndStops(t *testing.T) {
 	t.Parallel()
 	address, port := freeAddress(t)
 	pid := filepath.Join(t.TempDir(), "g.pid")
-	r := start(t, nil, "gearmand", "-L", "127.0.0.1", "-p", port, "-P", pid, "-l", "stderr", "--job-handle-prefix", "X", "--verbose", "INFO")
+	r := start(t, nil, "gearmand", "-L", "127.0.0.1", "-p", port, "-P", pid, "-l", "stderr", "--job-handle-prefix", "X",
+		"--verbose", "INFO")
 	c := dialGearman(t, address)
 	if got := c.ask("version"); got != "OK 1.1.20" {
 		t.Errorf("version: %s", got)
@@ -293,7 +295,8 @@ func TestGearmandKeepsJobsAfterAKill(t *testing.T) {
 			}
 			r.signal(syscall.SIGKILL)
 			<-r.done
-			if out := r.output.String(); !strings.Contains(out, "own store") || len(env) == 0 && !strings.Contains(out, "--libsqlite3-db") {
+			if out := r.output.String(); !strings.Contains(out, "own store") ||
+				len(env) == 0 && !strings.Contains(out, "--libsqlite3-db") {
 				t.Errorf("the log does not say where the jobs are: %s", out)
 			}
 			r = start(t, env, "gearmand", args...)
@@ -326,7 +329,8 @@ func TestGearmandSpeaksTLSOnlyWhenAsked(t *testing.T) {
 	cert, key, roots := writeCertificate(t, t.TempDir(), 1)
 	for name, start := range map[string]func(port string) *startedProgram{
 		"options": func(port string) *startedProgram {
-			return start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--ssl", "--ssl-ca-file", cert,
+			return start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--ssl", "--ssl-ca-file",
+				cert,
 				"--ssl-certificate", cert, "--ssl-key", key)
 		},
 		"environment": func(port string) *startedProgram {
@@ -428,7 +432,8 @@ func TestHUPReloadsCertificates(t *testing.T) {
 	cert, key, _ := writeCertificate(t, dir, 1)
 	address, _ := freeAddress(t)
 	r := start(t, []string{"BROKER_WORKQ_TLS_CERT=" + cert, "BROKER_WORKQ_TLS_KEY=" + key},
-		"broker", "serve", "--durability", "none", "--workq", address, "--gearman", "off", "--faktory", "off", "--http", "off")
+		"broker", "serve", "--durability", "none", "--workq", address, "--gearman", "off", "--faktory", "off", "--http",
+		"off")
 	serial := func() int64 {
 		c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 // copyPoll is the interval at which the progress of a copy is measured.
 const copyPoll = 200 * time.Millisecond
 
-// showCopy shows the progress of a backup on a terminal until the returned function is called. It compares the sizes of the
-// store and of its unfinished copy. If it cannot read the folders, it shows nothing.
+// showCopy shows the progress of a backup on a terminal until the returned function is called. It compares the sizes of
+// the store and of its unfinished copy. If it cannot read the folders, it shows nothing.
 func showCopy(cmd *cobra.Command, store, dir string) (stop func()) {
 	bar := cli.NewBar(cmd, folderBytes(store), cli.BarBytes)
 	stopped, ended := make(chan struct{}), make(chan struct{})

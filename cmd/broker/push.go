@@ -31,7 +31,8 @@ func (t *term) setPush() {
 	for i := range t.config.Pushes {
 		c := &t.config.Pushes[i]
 		targets[i] = push.Target{
-			Name: c.Name, Queues: c.Queues, URL: c.URL, Concurrency: c.Concurrency, Rate: c.Rate, Timeout: c.Timeout, Secret: c.Secret,
+			Name: c.Name, Queues: c.Queues, URL: c.URL, Concurrency: c.Concurrency, Rate: c.Rate, Timeout: c.Timeout,
+			Secret:  c.Secret,
 			Headers: c.Headers, CA: c.CAPEM,
 		}
 	}
@@ -64,9 +65,12 @@ func (t *term) pushTargets() []service.PushTarget {
 	for i := range all {
 		s := &all[i]
 		targets[i] = service.PushTarget{
-			Name: s.Name, URL: withoutQuery(s.URL), Queues: s.Queues, Worker: s.Worker(), Concurrency: s.Concurrency, RatePerS: s.Rate,
-			InFlight: s.InFlight, Done: s.Counts[push.Done], Failed: s.Counts[push.Failed], Deferred: s.Counts[push.Deferred],
-			Unreachable: s.Counts[push.Unreachable], Late: s.Counts[push.Late], Seconds: s.Seconds, LastError: s.LastError,
+			Name: s.Name, URL: withoutQuery(s.URL), Queues: s.Queues, Worker: s.Worker(), Concurrency: s.Concurrency,
+			RatePerS: s.Rate,
+			InFlight: s.InFlight, Done: s.Counts[push.Done], Failed: s.Counts[push.Failed],
+			Deferred:    s.Counts[push.Deferred],
+			Unreachable: s.Counts[push.Unreachable], Late: s.Counts[push.Late], Seconds: s.Seconds,
+			LastError:   s.LastError,
 			LastErrorAt: instantOrNil(s.LastErrorAt), PausedUntil: instantOrNil(s.PausedUntil),
 		}
 	}

@@ -8,10 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// measureRaft adds the metrics that raft keeps of itself, which begin with raft_. The library finds their sink in a global variable.
+// measureRaft adds the metrics that raft keeps of itself, which begin with raft_. The library finds their sink in a
+// global variable.
 func measureRaft(registry prometheus.Registerer) error {
 	// A metric that did not change for a minute belongs to a role or a node of before.
-	sink, err := raftmetrics.NewPrometheusSinkFrom(raftmetrics.PrometheusOpts{Registerer: registry, Expiration: time.Minute})
+	sink, err := raftmetrics.NewPrometheusSinkFrom(raftmetrics.PrometheusOpts{
+		Registerer: registry, Expiration: time.Minute,
+	})
 	if err != nil {
 		return err
 	}

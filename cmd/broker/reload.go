@@ -76,8 +76,9 @@ func (e *restartError) Error() string {
 }
 
 // checkReloadable refuses a reload if only a part of the changed settings could apply before a restart. Examples: a
-// password replaces principals, or a new address comes with new principals. It also refuses to remove the last principal,
-// because then every client may do everything. A file that is read while it is being written may look like that.
+// password replaces principals, or a new address comes with new principals. It also refuses to remove the last
+// principal, because then every client may do everything. A file that is read while it is being written may look like
+// that.
 func (p *process) checkReloadable(fresh *config.Config) error {
 	var later []string
 	for _, s := range fresh.Changed(&p.config) {
@@ -104,7 +105,8 @@ func readSettings(sources config.Sources) (config.Config, error) {
 	for i, principal := range c.Principals {
 		if access.IsReserved(principal.Name) {
 			errs = append(errs, config.Problem{
-				Setting: fmt.Sprintf("principal[%d].name", i), Text: strconv.Quote(principal.Name) + " is the name of clients without a principal",
+				Setting: fmt.Sprintf("principal[%d].name", i),
+				Text:    strconv.Quote(principal.Name) + " is the name of clients without a principal",
 			})
 		}
 	}
@@ -187,8 +189,8 @@ func (p *process) applyPrincipals(fresh *config.Config) {
 	p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
 }
 
-// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port, and a port cannot stop
-// asking for client certificates.
+// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port, and a port
+// cannot stop asking for client certificates.
 func (p *process) reloadable(path string, fresh *config.Config) bool {
 	if path == "log.level" {
 		return p.reread != nil
@@ -222,8 +224,8 @@ func (p *process) reloadCertificates() {
 	}
 }
 
-// applyKeepDone sets how long queues keep finished jobs. It always sets the entry for all other queues, because that entry
-// removes the jobs of queues that no longer keep any.
+// applyKeepDone sets how long queues keep finished jobs. It always sets the entry for all other queues, because that
+// entry removes the jobs of queues that no longer keep any.
 func (t *term) applyKeepDone(old, fresh map[string]config.KeepDone) {
 	op := func(queue string, k config.KeepDone) core.Op {
 		return &core.KeepDone{Queue: queue, Retention: core.Retention{For: k.For, Count: k.Count}}

@@ -26,10 +26,12 @@ func TestReloadNeverWidensAccess(t *testing.T) {
 		}
 	}
 	write(before)
-	p := start(t, nil, "broker", "serve", "--config", settings, "--durability", "none", "--workq", "off", "--gearman", "off", "--faktory", "off")
+	p := start(t, nil, "broker", "serve", "--config", settings, "--durability", "none", "--workq", "off", "--gearman",
+		"off", "--faktory", "off")
 	eventually(t, "ready", func() bool { return strings.Contains(p.output.String(), `"message":"ready"`) })
 	status := func(token string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+port+"/api/v1/settings", http.NoBody)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+port+"/api/v1/settings",
+			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,13 +46,20 @@ func TestReloadNeverWidensAccess(t *testing.T) {
 		return resp.StatusCode
 	}
 	for _, c := range []struct{ name, settings, says string }{
-		{"a password in place of the principals", httpAt("password = \"p\"\n"), `"settings":["http.password","principal"]`},
+		{
+			"a password in place of the principals", httpAt("password = \"p\"\n"),
+			`"settings":["http.password","principal"]`,
+		},
 		{"another address", fmt.Sprintf("[http]\nlisten = %q\n", other) + shop, `"settings":["http.listen"]`},
 		{"the principals are gone", httpAt(""), `"settings":["principal"]`},
-		{"an allow list in place of the principals", httpAt("allow = [\"10.0.0.0/8\"]\n"), `"settings":["http.allow","principal"]`},
+		{
+			"an allow list in place of the principals", httpAt("allow = [\"10.0.0.0/8\"]\n"),
+			`"settings":["http.allow","principal"]`,
+		},
 		{"a default principal", httpAt("principal = \"shop\"\n") + shop, `"settings":["http.principal"]`},
 		{
-			"TLS in place of the principals", httpAt(fmt.Sprintf("tls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert)),
+			"TLS in place of the principals",
+			httpAt(fmt.Sprintf("tls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert)),
 			`"settings":["http.tls_cert","http.tls_key","http.tls_client_ca","principal"]`,
 		},
 		{"profiles", httpAt("profiling = true\n") + shop, `"settings":["http.profiling"]`},
@@ -66,7 +75,8 @@ func TestReloadNeverWidensAccess(t *testing.T) {
 				strings.Contains(p.output.String()[at:], "settings reloaded")
 		})
 		said := p.output.String()[at:]
-		if line := lineWith(said, "reload refused"); !strings.Contains(line, c.says) || strings.Count(said, `"level":"error"`) != 1 {
+		if line := lineWith(said, "reload refused"); !strings.Contains(line, c.says) ||
+			strings.Count(said, `"level":"error"`) != 1 {
 			t.Errorf("%s: the log says %s", c.name, said)
 		}
 		if strings.Contains(said, "settings reloaded") || strings.Contains(said, "setting changed") {
@@ -82,7 +92,8 @@ func TestReloadNeverWidensAccess(t *testing.T) {
 	at := len(p.output.String())
 	write(strings.ReplaceAll(before, "admin", "produce"))
 	p.signal(syscall.SIGHUP)
-	eventually(t, "principals to change", func() bool { return strings.Contains(p.output.String()[at:], "settings reloaded") })
+	eventually(t, "principals to change",
+		func() bool { return strings.Contains(p.output.String()[at:], "settings reloaded") })
 	if got := status("secret"); got != http.StatusForbidden {
 		t.Errorf("with other roles the principal gets status %d", got)
 	}
@@ -106,7 +117,8 @@ func TestFailedReloadDoesNotSaySettingsReloaded(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, "")
 	for _, broken := range []string{"[log\n", "[log]\nlevel = \"loud\"\n"} {
-		if said := r.rewrite(broken); strings.Contains(said, "settings reloaded") || !strings.Contains(said, "reload failed, keeping the old settings") {
+		if said := r.rewrite(broken); strings.Contains(said, "settings reloaded") ||
+			!strings.Contains(said, "reload failed, keeping the old settings") {
 			t.Errorf("the log says %s", said)
 		}
 	}

@@ -51,13 +51,15 @@ func (r *reloadFixture) rewrite(settings string) string {
 	r.times++
 	eventually(r.t, "the settings to be read again", func() bool {
 		said := r.output.String()
-		return strings.Count(said, "settings reloaded")+strings.Count(said, "reload failed")+strings.Count(said, "reload refused") == r.times
+		answers := strings.Count(said, "settings reloaded") + strings.Count(said, "reload failed") +
+			strings.Count(said, "reload refused")
+		return answers == r.times
 	})
 	return r.output.String()[before:]
 }
 
-// serial returns the serial number of the certificate that a new connection gets; 0 if the connection fails. shown is the
-// client's certificate.
+// serial returns the serial number of the certificate that a new connection gets; 0 if the connection fails. shown is
+// the client's certificate.
 func (r *reloadFixture) serial(shown ...tls.Certificate) int64 {
 	c, err := tls.Dial("tcp", r.workq, &tls.Config{InsecureSkipVerify: true, Certificates: shown})
 	if err != nil {
@@ -99,7 +101,9 @@ func TestReloadReadsCertificatesFromNewPaths(t *testing.T) {
 	// A mistake in another setting keeps all settings, but the certificate files are read again.
 	writeCertificate(t, dirs[1], 3)
 	said := r.rewrite(secured(cert, key, "min_free_disk = \"lots\"\n[log]\nlevel = \"loud\""))
-	for _, words := range []string{`min_free_disk: `, `log.level: \"loud\"`, "reload failed, keeping the old settings"} {
+	for _, words := range []string{
+		`min_free_disk: `, `log.level: \"loud\"`, "reload failed, keeping the old settings",
+	} {
 		if !strings.Contains(said, words) {
 			t.Errorf("%s is not in the log: %s", words, said)
 		}
@@ -185,7 +189,8 @@ func TestCronUsesTheTimeZoneOfTheProcess(t *testing.T) {
 	}
 	address, port := freeAddress(t)
 	gearman, _ := freeAddress(t)
-	start(t, []string{"TZ=Asia/Tokyo"}, "broker", "serve", "--config", settings, "--durability", "none", "--workq", "off",
+	start(t, []string{"TZ=Asia/Tokyo"}, "broker", "serve", "--config", settings, "--durability", "none", "--workq",
+		"off",
 		"--gearman", gearman, "--faktory", "off", "--http", address)
 	var answer struct {
 		Schedules []struct {
@@ -200,7 +205,8 @@ func TestCronUsesTheTimeZoneOfTheProcess(t *testing.T) {
 			return false
 		}
 		defer func() { _ = resp.Body.Close() }() // it was read
-		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Schedules) == 2 && !answer.Schedules[1].LastAt.IsZero()
+		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Schedules) == 2 &&
+			!answer.Schedules[1].LastAt.IsZero()
 	})
 	first := answer.Schedules[0]
 	if first.Cron != "0 9 * * *" || first.Type != "T" || first.Queue != "mornings" || !first.LastAt.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"broker/cmd/broker/cli"
 )
 
-// newRoot is the command line: the commands that run or inspect a broker on this machine, and the commands of package cli,
-// which call a running broker.
+// newRoot is the command line: the commands that run or inspect a broker on this machine, and the commands of package
+// cli, which call a running broker.
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "broker",
@@ -42,7 +42,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	)
 	for _, c := range []*cobra.Command{
 		serveCommand(), demoCommand(), testCommand(), shadowCommand(), checkConfigCommand(),
-		emulation("gearmand", "Gearman", gearmandCommand), emulation("beanstalkd", "beanstalkd", beanstalkdCommand), versionCommand(),
+		emulation("gearmand", "Gearman", gearmandCommand), emulation("beanstalkd", "beanstalkd", beanstalkdCommand),
+		versionCommand(),
 	} {
 		c.GroupID = cli.GroupServer
 		root.AddCommand(c)
@@ -64,8 +65,9 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 // emulation makes a command of broker from the command line of another server.
 func emulation(server, clients string, run func(args []string, stdout, stderr io.Writer) int) *cobra.Command {
 	return &cobra.Command{
-		Use:                server,
-		Short:              "serve " + clients + " clients with " + server + "'s command line; so does a link of that name",
+		Use: server,
+		Short: "serve " + clients + " clients with " + server +
+			"'s command line; so does a link of that name",
 		DisableFlagParsing: true, // run follows the server's own rules
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if code := run(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {

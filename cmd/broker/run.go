@@ -55,7 +55,8 @@ func serveCommand() *cobra.Command {
 
 // serve runs a broker. On SIGHUP it reads the settings from sources again.
 func serve(c *config.Config, sources func() config.Sources, sockets activated) error {
-	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{sockets: sockets, reread: func() (config.Config, error) { return readSettings(sources()) }})
+	p := newProcess(c, newLogger(c.Log, os.Stderr),
+		launch{sockets: sockets, reread: func() (config.Config, error) { return readSettings(sources()) }})
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },
 		syscall.SIGINT:  func() { p.requestShutdown(shutdown{}) },

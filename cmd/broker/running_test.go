@@ -40,7 +40,9 @@ func (o *transcript) String() string {
 
 func start(t *testing.T, env []string, name string, args ...string) *startedProgram {
 	t.Helper()
-	r := &startedProgram{t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{})}
+	r := &startedProgram{
+		t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{}),
+	}
 	// Other programs may fill the disk of the tests.
 	r.Dir = t.TempDir()
 	r.Env = append(os.Environ(), "BROKER_MIN_FREE_DISK=0")

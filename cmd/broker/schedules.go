@@ -60,8 +60,8 @@ func (l *scheduleLoader) load(entries []config.Cron) {
 	}
 }
 
-// schedule makes a schedule from an entry. An entry without a name is identified by its job's type and its times. twins counts
-// equal entries.
+// schedule makes a schedule from an entry. An entry without a name is identified by its job's type and its times. twins
+// counts equal entries.
 func (l *scheduleLoader) schedule(c *config.Cron, twins map[string]int) (core.Schedule, error) {
 	s := core.Schedule{
 		Name: c.Name, Cron: c.Schedule, Zone: "Local", FromConfig: true,

@@ -28,7 +28,9 @@ type scheduleFixture struct {
 func newScheduleFixture(t *testing.T) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{T: t, clock: coretest.NewClock()}
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +68,13 @@ func TestSchedulesFollowTheConfiguration(t *testing.T) {
 	f := newScheduleFixture(t)
 	f.ask(&core.PutSchedule{Schedule: core.Schedule{Name: "other", Cron: "0 * * * *", Job: &core.Job{Queue: "q"}}})
 	hourly := config.Cron{Schedule: "0 * * * *", Type: "T", Unit: []byte("[]")}
-	named := config.Cron{Name: "named", Schedule: "*/5 * * * *", Type: "T", Unit: []byte("[1]"), Missed: "one", Backlog: 3}
+	named := config.Cron{
+		Name: "named", Schedule: "*/5 * * * *", Type: "T", Unit: []byte("[1]"), Missed: "one", Backlog: 3,
+	}
 	f.loader.load([]config.Cron{hourly, hourly, named})
 	all := f.want("T 0 * * * *", "T 0 * * * * (2)", "named", "other")
-	if s := all[2]; s.Missed != core.MissedOne || s.Backlog != 3 || !s.FromConfig || s.Zone != "Local" || string(s.Job.Body) != "[1]" {
+	if s := all[2]; s.Missed != core.MissedOne || s.Backlog != 3 || !s.FromConfig || s.Zone != "Local" ||
+		string(s.Job.Body) != "[1]" {
 		t.Errorf("stored: %+v", s)
 	}
 	if !strings.Contains(f.log.String(), `"added":3,"changed":0,"removed":0`) {

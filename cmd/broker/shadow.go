@@ -52,7 +52,8 @@ func shadowCommand() *cobra.Command {
 			"replies. Clients only see the replies of their server. If the comparison fails or falls behind, it ends, and clients\n" +
 			"are still served. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
 			"are " + strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
-			"With --to, queues of " + strings.Join(switchover.Protocols(), ", ") + " can be cut over to a broker while clients work, and\n" +
+			"With --to, queues of " + strings.Join(switchover.Protocols(), ", ") +
+			" can be cut over to a broker while clients work, and\n" +
 			"rolled back: broker shadow cut-over QUEUE, or broker shadow --cut-over QUEUE, changes the shadow that runs on this machine.",
 		Example: "  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --report shadow.json\n" +
 			"  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --to 127.0.0.1:4740",
@@ -63,12 +64,15 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&f.upstream, "upstream", "", "`HOST:PORT` of the server")
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` for the clients")
 	flags.StringVar(&f.http, "http", shadowPage, "`HOST:PORT` of the page, or off")
-	flags.StringVar(&f.report, "report", "", "write the report to `FILE` as JSON, and to FILE.html as a page, every ten seconds and at the end")
+	flags.StringVar(&f.report, "report", "",
+		"write the report to `FILE` as JSON, and to FILE.html as a page, every ten seconds and at the end")
 	flags.Uint64Var(&f.memory, "memory", shadowMemory, "`MIB` of memory above which the comparison is dropped")
 	flags.StringVar(&f.to, "to", "", "`HOST:PORT` of the broker to which queues can be cut over")
 	flags.StringVar(&f.password, "to-password", "", "the broker's `PASSWORD` for Faktory; also FAKTORY_PASSWORD")
-	flags.StringSliceVar(&f.cutOver, "cut-over", nil, "with --to: cut these `QUEUES` over from the start, separated by commas; alone: of the running shadow")
-	flags.StringSliceVar(&f.rollBack, "roll-back", nil, "with --to: `QUEUES` of which the broker may still have jobs; alone: roll back queues of the running shadow")
+	flags.StringSliceVar(&f.cutOver, "cut-over", nil,
+		"with --to: cut these `QUEUES` over from the start, separated by commas; alone: of the running shadow")
+	flags.StringSliceVar(&f.rollBack, "roll-back", nil,
+		"with --to: `QUEUES` of which the broker may still have jobs; alone: roll back queues of the running shadow")
 	flags.SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.protocol+f.upstream+f.listen+f.to == "" && len(f.cutOver)+len(f.rollBack) > 0 {
@@ -85,7 +89,9 @@ func shadowCommand() *cobra.Command {
 
 // check validates the flags of a new shadow.
 func (f *shadowFlags) check() error {
-	for _, flag := range []struct{ name, value string }{{"protocol", f.protocol}, {"upstream", f.upstream}, {"listen", f.listen}} {
+	for _, flag := range []struct{ name, value string }{
+		{"protocol", f.protocol}, {"upstream", f.upstream}, {"listen", f.listen},
+	} {
 		if flag.value == "" {
 			return fmt.Errorf("--%s is required", flag.name)
 		}
@@ -162,7 +168,10 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 	var watch sync.WaitGroup
 	watch.Go(func() { watchShadow(ctx, compare, broker, out, f) })
 	cli.Say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
-	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare, Unreachable: func(err error) { cli.Say(out, "the server cannot be reached: %v\n", err) }}
+	proxy := wiretap.Proxy{
+		Server: f.upstream, Watcher: compare,
+		Unreachable: func(err error) { cli.Say(out, "the server cannot be reached: %v\n", err) },
+	}
 	if switches != nil {
 		proxy.Join = switches.Join
 	}
@@ -179,7 +188,8 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 		return nil, nil
 	}
 	s, err := switchover.NewSwitch(switchover.Options{
-		Protocol: f.protocol, Server: f.upstream, Broker: f.to, Password: cmp.Or(f.password, os.Getenv("FAKTORY_PASSWORD")),
+		Protocol: f.protocol, Server: f.upstream, Broker: f.to,
+		Password: cmp.Or(f.password, os.Getenv("FAKTORY_PASSWORD")),
 		Changed: func(queues []string, to switchover.State) {
 			compare.Drop("queues were cut over")
 			what := "cut over"
@@ -199,7 +209,9 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 }
 
 // serveShadowPage serves the page until stop is called.
-func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, switches *switchover.Switch, out io.Writer) (stop func(), err error) {
+func serveShadowPage(
+	f *shadowFlags, compare *wiretap.Comparer, switches *switchover.Switch, out io.Writer,
+) (stop func(), err error) {
 	if f.http == "off" {
 		return func() {}, nil
 	}

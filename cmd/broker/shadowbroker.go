@@ -30,7 +30,8 @@ type shadowBroker struct {
 func shadowFrontend(protocol string, b core.Broker) (frontends.Frontend, error) {
 	switch protocol {
 	case "gearman":
-		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: gearmanNoJobDelay}), nil
+		return gearman.New(b,
+			gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: gearmanNoJobDelay}), nil
 	case "faktory":
 		return faktory.New(b, faktory.Options{}), nil
 	case "workq":

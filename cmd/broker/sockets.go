@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// reservedFiles is the number of descriptors that connections must leave, because the store fails permanently if it cannot open
-// a file.
+// reservedFiles is the number of descriptors that connections must leave, because the store fails permanently if it
+// cannot open a file.
 const reservedFiles = 1200
 
 // maxHTTPSockets limits the connections of the HTTP port.

@@ -47,7 +47,9 @@ func (t *term) sqsActions() []httpapi.SQSAction {
 	counts := t.frontends.sqs.Actions()
 	all := make([]httpapi.SQSAction, len(counts))
 	for i, c := range counts {
-		all[i] = httpapi.SQSAction{Name: c.Action, Done: c.Done, Refused: c.Refused, Failed: c.Failed, Seconds: c.Took.Seconds()}
+		all[i] = httpapi.SQSAction{
+			Name: c.Action, Done: c.Done, Refused: c.Refused, Failed: c.Failed, Seconds: c.Took.Seconds(),
+		}
 	}
 	return all
 }

@@ -12,7 +12,8 @@ import (
 func (p *process) supportParts() []service.SupportPart {
 	return []service.SupportPart{
 		{Name: "version.txt", Write: func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s%s %s/%s, %d processors\n", versionLine(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+			_, err := fmt.Fprintf(w, "%s%s %s/%s, %d processors\n", versionLine(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH, runtime.NumCPU())
 			return err
 		}},
 		{Name: "metrics.txt", Write: p.api.WriteMetrics},

@@ -16,12 +16,12 @@ import (
 	"broker/config"
 )
 
-// activated holds the listening sockets from systemd, by front-end. They replace the addresses of its listen setting. systemd
-// keeps them open during a restart, so clients wait instead of being refused.
+// activated holds the listening sockets from systemd, by front-end. They replace the addresses of its listen setting.
+// systemd keeps them open during a restart, so clients wait instead of being refused.
 type activated map[string][]*os.File
 
-// activatedSockets takes over the sockets that systemd passed to this process. FileDescriptorName in a socket unit is the name
-// of the front-end.
+// activatedSockets takes over the sockets that systemd passed to this process. FileDescriptorName in a socket unit is
+// the name of the front-end.
 func activatedSockets() (activated, error) {
 	sockets := make(activated)
 	names := config.ListenerNames()
@@ -29,7 +29,8 @@ func activatedSockets() (activated, error) {
 	for _, f := range activation.Files(true) {
 		name := f.Name()
 		if !slices.Contains(names, name) {
-			errs = append(errs, fmt.Errorf("socket from systemd: FileDescriptorName is %q, not one of %s", name, strings.Join(names, ", ")))
+			errs = append(errs, fmt.Errorf("socket from systemd: FileDescriptorName is %q, not one of %s", name,
+				strings.Join(names, ", ")))
 			continue
 		}
 		sockets[name] = append(sockets[name], f)

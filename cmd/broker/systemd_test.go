@@ -18,7 +18,8 @@ func activate(t *testing.T, names string, sockets []*os.File, env []string, args
 	// LISTEN_PID must be the id of the process itself, which only that process knows.
 	script := `export LISTEN_PID=$$; exec "$@"`
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", program(t, "broker"), "serve"}, args...)...)
-	cmd.Env = append(os.Environ(), "BROKER_MIN_FREE_DISK=0", "LISTEN_FDNAMES="+names, "LISTEN_FDS="+string(rune('0'+len(sockets))))
+	cmd.Env = append(os.Environ(), "BROKER_MIN_FREE_DISK=0", "LISTEN_FDNAMES="+names,
+		"LISTEN_FDS="+string(rune('0'+len(sockets))))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.ExtraFiles = sockets
 	var output bytes.Buffer
@@ -79,9 +80,13 @@ func TestSocketsFromSystemdSurviveARestart(t *testing.T) {
 	address, tcp := listeningSocket(t, "tcp", "127.0.0.1:0")
 	path, unix := listeningSocket(t, "unix", filepath.Join(dir, "gearman.sock"))
 	notify, next := notifySocket(t)
-	args := []string{"--data", filepath.Join(dir, "data"), "--gearman", "127.0.0.1:1", "--workq", "off", "--faktory", "off", "--http", "off"}
+	args := []string{
+		"--data", filepath.Join(dir, "data"), "--gearman", "127.0.0.1:1", "--workq", "off", "--faktory", "off",
+		"--http", "off",
+	}
 	run := func() *exec.Cmd {
-		cmd, output := activate(t, "gearman:gearman", []*os.File{tcp, unix}, []string{"NOTIFY_SOCKET=" + notify}, args...)
+		cmd, output := activate(t, "gearman:gearman", []*os.File{tcp, unix}, []string{"NOTIFY_SOCKET=" + notify},
+			args...)
 		if got := next(); got != "READY=1" {
 			t.Fatalf("notified %q\n%s", got, output)
 		}
@@ -137,7 +142,8 @@ func TestSocketsFromSystemdAreCheckedLikeSettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, output := activate(t, c.fdName, []*os.File{c.socket}, nil, "--data", filepath.Join(t.TempDir(), "data"))
+			cmd, output := activate(t, c.fdName, []*os.File{c.socket}, nil, "--data",
+				filepath.Join(t.TempDir(), "data"))
 			if err := cmd.Wait(); err == nil || !strings.Contains(output.String(), c.want) {
 				t.Errorf("exit %v, output %q; want an error with %q", err, output, c.want)
 			}

@@ -19,8 +19,8 @@ import (
 	"broker/operate/service"
 )
 
-// term holds the parts that live as long as an open store: until the program stops or, in a cluster, until this node no longer
-// leads.
+// term holds the parts that live as long as an open store: until the program stops or, in a cluster, until this node no
+// longer leads.
 type term struct {
 	*process
 
@@ -71,8 +71,10 @@ func (p *process) endTerm() {
 func (t *term) engineOptions() engine.Options {
 	c := &t.config
 	return engine.Options{
-		Dir:              c.Data,
-		Durability:       map[string]engine.Durability{"sync": engine.Sync, "relaxed": engine.Relaxed, "none": engine.None}[c.Durability],
+		Dir: c.Data,
+		Durability: map[string]engine.Durability{
+			"sync": engine.Sync, "relaxed": engine.Relaxed, "none": engine.None,
+		}[c.Durability],
 		SyncEvery:        c.SyncInterval,
 		CacheBytes:       int(c.CacheBytes),
 		DefaultLease:     c.DefaultLease,
@@ -118,12 +120,14 @@ func (t *term) serveClients() error {
 	}
 	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
 	if n := maxConns["faktory"]; n > 0 {
-		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never send HELLO.
+		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never
+		// send HELLO.
 		maxConns["faktory"] = n + n/8 + 16
 	}
 	err := t.server.Serve(eventloop.Options{
 		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.handoffs(), MaxConns: maxConns,
-		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes), Loops: loops, Log: t.log,
+		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes), Loops: loops,
+		Log: t.log,
 	})
 	if err != nil {
 		return err
@@ -228,8 +232,8 @@ func (t *term) busy(client core.ClientID) bool {
 	return false
 }
 
-// stopLeasing ends the waits of API requests and hands out no more jobs. So jobs of closed connections do not go to connections
-// that are closed next.
+// stopLeasing ends the waits of API requests and hands out no more jobs. So jobs of closed connections do not go to
+// connections that are closed next.
 func (t *term) stopLeasing() {
 	if t.service != nil {
 		t.service.Close()

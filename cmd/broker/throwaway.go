@@ -15,7 +15,8 @@ func addressFlags(cmd *cobra.Command, names []string) {
 	for _, f := range flagSettings {
 		if slices.Contains(names, f.flag) {
 			about, _, _ := strings.Cut(f.about, ":") // one address, on a port
-			cmd.Flags().Var(&textFlag{kind: "HOST:PORT"}, f.flag, about+" (default: as for serve, or another port if that port is in use)")
+			cmd.Flags().Var(&textFlag{kind: "HOST:PORT"}, f.flag,
+				about+" (default: as for serve, or another port if that port is in use)")
 		}
 	}
 }

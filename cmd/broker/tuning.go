@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// spareProcessors is the number by which GOMAXPROCS exceeds the number of processors. An event loop keeps its P during system
-// calls, where it spends most of its time. Without spare Ps the committer would wait until a loop pauses, and all clients wait
-// for the committer. The kernel schedules the threads better.
+// spareProcessors is the number by which GOMAXPROCS exceeds the number of processors. An event loop keeps its P during
+// system calls, where it spends most of its time. Without spare Ps the committer would wait until a loop pauses, and
+// all clients wait for the committer. The kernel schedules the threads better.
 const spareProcessors = 2
 
-// gearmanNoJobDelay is as long as several round trips of a client on the same machine, but too short for people to notice.
+// gearmanNoJobDelay is as long as several round trips of a client on the same machine, but too short for people to
+// notice.
 const gearmanNoJobDelay = 500 * time.Microsecond
 
-// processors is the number of processors without the spare ones. The first call raises GOMAXPROCS, unless the environment
-// sets it.
+// processors is the number of processors without the spare ones. The first call raises GOMAXPROCS, unless the
+// environment sets it.
 var processors = sync.OnceValue(func() int {
 	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -27,10 +28,10 @@ var processors = sync.OnceValue(func() int {
 	return n
 })
 
-// Go's garbage collector runs when the heap has grown by a percentage of the live bytes. That does not fit a broker. With empty
-// queues it has almost no live bytes and would collect many times a second. With millions of waiting jobs it would keep
-// hundreds of megabytes of garbage, although a collection is cheap because its index contains no pointers. So each collection
-// sets the percentage that allows garbageBytes of garbage.
+// Go's garbage collector runs when the heap has grown by a percentage of the live bytes. That does not fit a broker.
+// With empty queues it has almost no live bytes and would collect many times a second. With millions of waiting jobs it
+// would keep hundreds of megabytes of garbage, although a collection is cheap because its index contains no pointers.
+// So each collection sets the percentage that allows garbageBytes of garbage.
 const (
 	garbageBytes  = 48 << 20
 	minLiveBytes  = 4 << 20 // the minimum heap that Go assumes

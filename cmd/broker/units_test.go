@@ -47,11 +47,13 @@ func readUnit(t *testing.T, name string) unit {
 func TestUnitsAreSandboxed(t *testing.T) {
 	t.Parallel()
 	both := map[string][]string{
-		"NoNewPrivileges": {"yes"}, "CapabilityBoundingSet": {""}, "AmbientCapabilities": {""}, "ProtectSystem": {"strict"},
-		"ProtectHome": {"yes"}, "PrivateTmp": {"yes"}, "PrivateDevices": {"yes"}, "ProtectClock": {"yes"},
+		"NoNewPrivileges": {"yes"}, "CapabilityBoundingSet": {""}, "AmbientCapabilities": {""},
+		"ProtectSystem": {"strict"},
+		"ProtectHome":   {"yes"}, "PrivateTmp": {"yes"}, "PrivateDevices": {"yes"}, "ProtectClock": {"yes"},
 		"ProtectControlGroups": {"yes"}, "ProtectHostname": {"yes"}, "ProtectKernelLogs": {"yes"},
 		"ProtectKernelModules": {"yes"}, "ProtectKernelTunables": {"yes"},
-		"RestrictAddressFamilies": {"AF_INET AF_INET6 AF_UNIX"}, "RestrictNamespaces": {"yes"}, "RestrictRealtime": {"yes"},
+		"RestrictAddressFamilies": {"AF_INET AF_INET6 AF_UNIX"}, "RestrictNamespaces": {"yes"},
+		"RestrictRealtime": {"yes"},
 		"RestrictSUIDSGID": {"yes"}, "LockPersonality": {"yes"}, "MemoryDenyWriteExecute": {"yes"},
 		"SystemCallArchitectures": {"native"}, "SystemCallFilter": {"@system-service", "~@privileged @resources"},
 		"SystemCallErrorNumber": {"EPERM"}, "UMask": {"0077"}, "StateDirectoryMode": {"0700"}, "LimitCORE": {"0"},
@@ -60,7 +62,9 @@ func TestUnitsAreSandboxed(t *testing.T) {
 		"User": {"broker"}, "PrivateUsers": {"yes"}, "ProtectProc": {"invisible"}, "ProcSubset": {"pid"},
 		"RemoveIPC": {"yes"}, "StateDirectory": {"broker"},
 	}
-	for name, wants := range map[string][]unit{"broker.service": {both, own}, "gearman-job-server.service": {both, {"User": {"gearman"}}}} {
+	for name, wants := range map[string][]unit{
+		"broker.service": {both, own}, "gearman-job-server.service": {both, {"User": {"gearman"}}},
+	} {
 		u := readUnit(t, name)
 		for _, want := range wants {
 			for key, values := range want {
@@ -70,7 +74,9 @@ func TestUnitsAreSandboxed(t *testing.T) {
 			}
 		}
 		// These would weaken the sandbox.
-		for _, key := range []string{"ReadWritePaths", "BindPaths", "ExecStartPre", "ExecStartPost", "PermissionsStartOnly"} {
+		for _, key := range []string{
+			"ReadWritePaths", "BindPaths", "ExecStartPre", "ExecStartPost", "PermissionsStartOnly",
+		} {
 			if len(u[key]) > 0 {
 				t.Errorf("%s: %s=%q", name, key, u[key])
 			}
@@ -136,7 +142,8 @@ func TestPackagedSettingsShowTheDefaults(t *testing.T) {
 	}
 	var active []string
 	for line := range strings.Lines(string(text)) {
-		if setting, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(setting, " ") && strings.Contains(setting, " = ") {
+		if setting, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(setting, " ") &&
+			strings.Contains(setting, " = ") {
 			line = setting
 		}
 		active = append(active, line)

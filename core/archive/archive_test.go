@@ -99,7 +99,8 @@ func TestFullQueueEndsTheTimelineAndABaseCopyClosesTheGap(t *testing.T) {
 	f.push(50)
 	f.step()
 	st := f.ship.Status()
-	if st.Overflows != 1 || st.Queued > 2000 || st.Lag < 49*time.Millisecond || !strings.Contains(st.Error, "no space") {
+	if st.Overflows != 1 || st.Queued > 2000 || st.Lag < 49*time.Millisecond ||
+		!strings.Contains(st.Error, "no space") {
 		t.Fatalf("while the folder is full: %+v", st)
 	}
 	f.broken = false
@@ -217,7 +218,8 @@ func TestRestoreYieldsTheStoreAtThatTime(t *testing.T) {
 				}
 				for number, at := range f.sealed {
 					if number > r.Number && at < m.covered {
-						t.Errorf("entry %d of %d is missing at %d, which was covered up to %d", number, at, m.at, m.covered)
+						t.Errorf("entry %d of %d is missing at %d, which was covered up to %d", number, at, m.at,
+							m.covered)
 					}
 				}
 			}
@@ -268,7 +270,8 @@ func TestRestoreRefusesInvalidOptions(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.dir, markFile), []byte("broker archive 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(context.Background(), RestoreOptions{From: f.dir, To: filepath.Join(other, "x")}); !errors.Is(err, errNewerArchive) {
+	if _, err := Restore(context.Background(),
+		RestoreOptions{From: f.dir, To: filepath.Join(other, "x")}); !errors.Is(err, errNewerArchive) {
 		t.Errorf("newer archive: %v", err)
 	}
 }
@@ -323,7 +326,9 @@ func TestPruningKeepsEveryStateWithinKeep(t *testing.T) {
 		t.Errorf("earliest moment: %v, wanted before %v", st.Earliest.Time(), oldest.Time())
 	}
 	slices.Sort(bases)
-	if _, err := Restore(context.Background(), RestoreOptions{From: f.dir, To: filepath.Join(t.TempDir(), "x"), At: moments[0]}); !errors.Is(err, ErrTooEarly) {
+	if _, err := Restore(context.Background(), RestoreOptions{
+		From: f.dir, To: filepath.Join(t.TempDir(), "x"), At: moments[0],
+	}); !errors.Is(err, ErrTooEarly) {
 		t.Errorf("restore a pruned moment: %v", err)
 	}
 }

@@ -40,7 +40,9 @@ func packBase(ctx context.Context, out io.Writer, dir string) error {
 		}
 		_, _ = fmt.Fprintf(&sums, "%s  %s\n", hex.EncodeToString(sum), e.Name()) // memory
 	}
-	if err := archive.WriteHeader(&tar.Header{Name: sumsFile, Mode: 0o600, Size: int64(sums.Len()), Format: tar.FormatUSTAR}); err != nil {
+	if err := archive.WriteHeader(&tar.Header{
+		Name: sumsFile, Mode: 0o600, Size: int64(sums.Len()), Format: tar.FormatUSTAR,
+	}); err != nil {
 		return err
 	}
 	if _, err := archive.Write(sums.Bytes()); err != nil {
@@ -63,7 +65,9 @@ func packFile(ctx context.Context, to *tar.Writer, path string) ([]byte, error) 
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file of a store", path)
 	}
-	head := &tar.Header{Name: info.Name(), Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX}
+	head := &tar.Header{
+		Name: info.Name(), Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX,
+	}
 	if err := to.WriteHeader(head); err != nil {
 		return nil, err
 	}

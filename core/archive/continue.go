@@ -8,8 +8,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// end returns the position of the last entry of a timeline: the last entry in its segments, or that of the newest base copy,
-// which has no Chain.
+// end returns the position of the last entry of a timeline: the last entry in its segments, or that of the newest base
+// copy, which has no Chain.
 func (t *timeline) end() (record.Position, error) {
 	b := t.bases[len(t.bases)-1]
 	last := record.Position{Number: b.number, At: b.at}
@@ -29,8 +29,8 @@ func (t *timeline) end() (record.Position, error) {
 	return last, nil
 }
 
-// continues reports whether the next entry of the engine follows the timeline. In a cluster, entries that the previous leader has not
-// shipped are still in the replicated log; continues ships them.
+// continues reports whether the next entry of the engine follows the timeline. In a cluster, entries that the previous
+// leader has not shipped are still in the replicated log; continues ships them.
 func (s *shipper) continues(t *timeline) (bool, error) {
 	last, err := t.end()
 	if err != nil {

@@ -72,7 +72,8 @@ func TestRestoreUsesAnOlderTimelineIfTheNewestHasNoIntactCopy(t *testing.T) {
 	}
 	check(os.Truncate(bases[0], 1000))
 	_, err := Restore(context.Background(), RestoreOptions{From: f.dir, To: filepath.Join(t.TempDir(), "x")})
-	if !errors.Is(err, ErrEmpty) || !strings.Contains(err.Error(), bases[0]) || !strings.Contains(err.Error(), bases[1]) {
+	if !errors.Is(err, ErrEmpty) || !strings.Contains(err.Error(), bases[0]) ||
+		!strings.Contains(err.Error(), bases[1]) {
 		t.Errorf("no copy is intact: %v", err)
 	}
 }
@@ -116,7 +117,8 @@ func TestTornSegmentEndsWithItsLastWholeEntry(t *testing.T) {
 		if err := os.WriteFile(segment, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := f.restore(0); len(r.Notes) > 0 || r.Entries > 5 || cut == len(whole) && r.Entries != 5 || cut < len(whole) && r.Entries == 5 {
+		if r := f.restore(0); len(r.Notes) > 0 || r.Entries > 5 || cut == len(whole) && r.Entries != 5 ||
+			cut < len(whole) && r.Entries == 5 {
 			t.Errorf("cut at %d: restored %+v", cut, r)
 		}
 	}

@@ -57,7 +57,10 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	tmp := t.TempDir()
-	f := &fixture{t: t, clk: coretest.NewClock(), data: filepath.Join(tmp, "data"), dir: filepath.Join(tmp, "archive"), states: map[uint64]string{}, sealed: map[uint64]core.Instant{}}
+	f := &fixture{
+		t: t, clk: coretest.NewClock(), data: filepath.Join(tmp, "data"), dir: filepath.Join(tmp, "archive"),
+		states: map[uint64]string{}, sealed: map[uint64]core.Instant{},
+	}
 	f.options = Options{Dir: f.dir, Scratch: filepath.Join(tmp, "data", "archiving"), Clock: f.clk}
 	f.open()
 	t.Cleanup(func() { f.close(false) })
@@ -74,7 +77,9 @@ func (f *fixture) open() {
 		real, err := createFile(path)
 		return &flaky{file: real, f: f}, err
 	}
-	e, err := engine.Open(engine.Options{Dir: f.data, Clock: f.clk, Archive: f.ship, Seed: 1, ManualTimers: true, ManualCommits: true})
+	e, err := engine.Open(engine.Options{
+		Dir: f.data, Clock: f.clk, Archive: f.ship, Seed: 1, ManualTimers: true, ManualCommits: true,
+	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -249,13 +254,18 @@ func randomOp(rng *rand.Rand, held *[]uint64) core.Op {
 	queue := fmt.Sprintf("q%d", rng.IntN(3))
 	switch n := rng.IntN(10); {
 	case n < 4:
-		j := &core.Job{Queue: queue, Origin: core.Faktory, Body: []byte(strings.Repeat("b", rng.IntN(3000))), MaxFails: 3, LeaseFor: time.Minute}
+		j := &core.Job{
+			Queue: queue, Origin: core.Faktory, Body: []byte(strings.Repeat("b", rng.IntN(3000))), MaxFails: 3,
+			LeaseFor: time.Minute,
+		}
 		j.Priority = int64(rng.IntN(3))
 		return &core.Submit{Job: j}
 	case n < 7:
 		return &core.Lease{Queues: []string{queue}, Holder: core.HeldByWorker, Worker: "w"}
 	case len(*held) == 0:
-		return &core.WriteDocuments{Documents: []core.MetaEntry{{Name: "d" + queue, Value: []byte(fmt.Sprint(rng.Uint32()))}}}
+		return &core.WriteDocuments{Documents: []core.MetaEntry{{
+			Name: "d" + queue, Value: []byte(fmt.Sprint(rng.Uint32())),
+		}}}
 	}
 	i := rng.IntN(len(*held))
 	ref := core.Ref{Seq: (*held)[i]}

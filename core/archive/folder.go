@@ -126,8 +126,9 @@ func readTimeline(dir string, began core.Instant) (*timeline, error) {
 		}
 		path := filepath.Join(dir, e.Name())
 		if m := baseName.FindStringSubmatch(e.Name()); m != nil {
-			number, _ := strconv.ParseUint(m[1], 10, 64) // 20 digits: a larger number belongs to a foreign file and becomes the maximum
-			at, _ := strconv.ParseInt(m[2], 10, 64)      // also at most the maximum
+			// 20 digits: a larger number belongs to a foreign file and becomes the maximum
+			number, _ := strconv.ParseUint(m[1], 10, 64)
+			at, _ := strconv.ParseInt(m[2], 10, 64) // also at most the maximum
 			t.bases = append(t.bases, base{path: path, number: number, at: core.Instant(at), bytes: info.Size()})
 		} else if m := segmentName.FindStringSubmatch(e.Name()); m != nil {
 			first, _ := strconv.ParseUint(m[1], 10, 64)
@@ -147,8 +148,8 @@ func (t *timeline) from(number uint64) int {
 	return 0
 }
 
-// at returns the timeline for a point in time, and its base copies up to then, the newest first. It returns nil if the archive
-// does not reach back that far.
+// at returns the timeline for a point in time, and its base copies up to then, the newest first. It returns nil if the
+// archive does not reach back that far.
 func at(all []*timeline, moment core.Instant) (*timeline, []base) {
 	for _, t := range slices.Backward(all) {
 		if t.began > moment {

@@ -17,8 +17,8 @@ type Visitor interface {
 	Entry(e *record.Entry) error
 }
 
-// Walk passes all entries of an archive to a visitor, in order. It unpacks the copies of the store in the folder for temporary files,
-// one at a time. The notes say where entries are missing.
+// Walk passes all entries of an archive to a visitor, in order. It unpacks the copies of the store in the folder for
+// temporary files, one at a time. The notes say where entries are missing.
 func Walk(ctx context.Context, dir string, v Visitor) (notes []string, err error) {
 	all, err := timelines(dir)
 	if err != nil {

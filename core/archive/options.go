@@ -9,8 +9,9 @@ import (
 
 // Options of a Writer; zero values mean the defaults.
 type Options struct {
-	Dir     string // of the archive; created if missing
-	Scratch string // folder only for short-lived copies of the store; on the same file system, so that files can be linked
+	Dir string // of the archive; created if missing
+	// folder only for short-lived copies of the store; on the same file system, so that files can be linked
+	Scratch string
 
 	Every         time.Duration // longest time until a commit is shipped; 1 s
 	BaseEvery     time.Duration // between base copies; 24 h

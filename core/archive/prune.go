@@ -27,7 +27,8 @@ func (s *shipper) prune() error {
 		return err
 	}
 	if last := newest(all); last != nil && s.based && last.dir != s.dir {
-		s.w.o.Log(slog.LevelError, "another broker writes to this archive too: each needs a folder of its own", "dir", s.w.o.Dir, "timeline", last.dir)
+		s.w.o.Log(slog.LevelError, "another broker writes to this archive too: each needs a folder of its own", "dir",
+			s.w.o.Dir, "timeline", last.dir)
 	}
 	writing := ""
 	if s.copying != nil {
@@ -100,7 +101,8 @@ func removeIncomplete(dir, writing string, now core.Instant) (removed int) {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		info, err := e.Info()
-		if err == nil && path != writing && strings.HasSuffix(e.Name(), unfinished) && now.Sub(core.InstantOf(info.ModTime())) > abandonedAfter &&
+		if err == nil && path != writing && strings.HasSuffix(e.Name(), unfinished) &&
+			now.Sub(core.InstantOf(info.ModTime())) > abandonedAfter &&
 			os.Remove(path) == nil {
 			removed++
 		}

@@ -165,8 +165,8 @@ func Verify(ctx context.Context, dir string, moment core.Instant, progress func(
 	})
 }
 
-// fromBase creates the store from a base copy and the entries after it. The error is errBase, and the folder does not exist, if
-// the copy is damaged.
+// fromBase creates the store from a base copy and the entries after it. The error is errBase, and the folder does not
+// exist, if the copy is damaged.
 func (r *Restored) fromBase(ctx context.Context, o *RestoreOptions, w *walk, b base, work string) (*walk, error) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return nil, err

@@ -114,8 +114,8 @@ func (r *segmentReader) next() (*record.Entry, error) {
 	return record.DecodeEntry(r.buf)
 }
 
-// torn decides what a length beyond the end of the segment means: the writer has stopped within an entry, or the length is damaged. Whole
-// entries follow only damage.
+// torn decides what a length beyond the end of the segment means: the writer has stopped within an entry, or the length
+// is damaged. Whole entries follow only damage.
 func (r *segmentReader) torn() error {
 	r.left = 0
 	rest, err := io.ReadAll(io.LimitReader(r.in, segmentBytes))

@@ -157,8 +157,8 @@ func (s *shipper) enter() error {
 	return nil
 }
 
-// checkFiles ends the timeline if its files are gone, for example because the folder was removed, or another volume was mounted. Without
-// this check, the entries would go to a file that has no name.
+// checkFiles ends the timeline if its files are gone, for example because the folder was removed, or another volume was
+// mounted. Without this check, the entries would go to a file that has no name.
 func (s *shipper) checkFiles() error {
 	if s.dir == "" {
 		return nil
@@ -271,8 +271,8 @@ func (s *shipper) closeSegment() {
 	s.seg = nil
 }
 
-// newTimeline ends the timeline and begins a new one. The new base copy contains all entries that were dropped. If the folder is
-// too slow for base copies, the next timeline waits for a while.
+// newTimeline ends the timeline and begins a new one. The new base copy contains all entries that were dropped. If the
+// folder is too slow for base copies, the next timeline waits for a while.
 func (s *shipper) newTimeline() error {
 	now := s.w.o.Clock.Now()
 	if s.dir != "" && !s.based {

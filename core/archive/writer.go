@@ -13,8 +13,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// Writer ships the commits of one engine. It is the engine's Shipper: Begin once, then Add, then End once. Status may be called
-// at any time, on any goroutine.
+// Writer ships the commits of one engine. It is the engine's Shipper: Begin once, then Add, then End once. Status may
+// be called at any time, on any goroutine.
 type Writer struct {
 	o      Options
 	create func(path string) (file, error)
@@ -44,7 +44,8 @@ type queue struct {
 func New(o Options) *Writer {
 	o = o.withDefaults()
 	w := &Writer{
-		o: o, create: createFile, stop: func() {}, done: make(chan struct{}), full: make(chan struct{}, 1), status: core.Archive{Dir: o.Dir},
+		o: o, create: createFile, stop: func() {}, done: make(chan struct{}), full: make(chan struct{}, 1),
+		status: core.Archive{Dir: o.Dir},
 	}
 	w.shipper.w = w
 	return w

@@ -145,7 +145,8 @@ func TestAskKeepsRepliesOfOperationsThatWait(t *testing.T) {
 	if r, err := c.Ask(&core.Submit{Tag: 8, Job: &core.Job{Queue: "other"}}); err != nil || r.Tag != 8 {
 		t.Errorf("the answer has tag %d, error %v", r.Tag, err)
 	}
-	if r, err := c.NextOf(t.Context(), func(r *core.Reply) bool { return r.Tag == 7 }); err != nil || r.Kind != core.Ended {
+	if r, err := c.NextOf(t.Context(), func(r *core.Reply) bool { return r.Tag == 7 }); err != nil ||
+		r.Kind != core.Ended {
 		t.Errorf("reply %v, error %v", r.Kind, err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Setting the clock and suspending the machine look the same: the wall clock jumps and the monotonic clock does not. The
-// test changes the wall clock reading of began, but not its monotonic reading. So it is not parallel.
+// Setting the clock and suspending the machine look the same: the wall clock jumps and the monotonic clock does not.
+// The test changes the wall clock reading of began, but not its monotonic reading. So it is not parallel.
 func TestMonotonicTimeIgnoresClockChanges(t *testing.T) {
 	const seconds = 30 // where a time.Time with a monotonic reading has the seconds of its wall clock
 	_, before := System{}.Read()

@@ -65,8 +65,8 @@ func (c *Command) unused() string {
 	return ""
 }
 
-// PlayScripts plays every file that matches glob, each section as a subtest with a new player from setup. With update it rewrites
-// the files with the actual results.
+// PlayScripts plays every file that matches glob, each section as a subtest with a new player from setup. With update
+// it rewrites the files with the actual results.
 func PlayScripts(t *testing.T, glob string, update bool, setup func(testing.TB) Player) {
 	t.Helper()
 	files, err := filepath.Glob(glob)

@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// Allocations of each step of a job's life, without those of the caller. The tests run alone, because allocations of other goroutines
-// would count.
+// Allocations of each step of a job's life, without those of the caller. The tests run alone, because allocations of
+// other goroutines would count.
 
 // lives has the operations for a batch of jobs, so that the steps do not allocate them.
 type lives struct {
@@ -27,7 +27,8 @@ const livesBatch = 64
 
 func newLives(t *testing.T, d engine.Durability) *lives {
 	t.Helper()
-	l := &lives{w: newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Durability = d })}
+	l := &lives{w: newRecorder(t, storetest.NewDisk(), coretest.NewClock(),
+		func(o *engine.Options) { o.Durability = d })}
 	l.worker = l.w.fixture.client(core.Gearman)
 	l.w.Do(l.worker, []core.Op{&core.Register{Queue: "q"}}, nil)
 	l.jobs = make([]core.Job, livesBatch)

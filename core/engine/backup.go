@@ -55,12 +55,13 @@ func BackupStopped(data, dir string) error { return store.CopyStopped(store.Opti
 // Salvaged is what Salvage has copied.
 type Salvaged = store.Salvaged
 
-// Salvage copies everything that can be read from a damaged, stopped store to a folder that must not exist. progress is called
-// from time to time with the number of keys read.
+// Salvage copies everything that can be read from a damaged, stopped store to a folder that must not exist. progress is
+// called from time to time with the number of keys read.
 func Salvage(ctx context.Context, data, dir string, fsys store.FS, progress func(keys uint64)) (Salvaged, error) {
-	return store.Salvage(ctx, store.Options{Dir: data, FS: fsys}, dir, func(name string, value []byte, lost *store.LostJobs) []byte {
-		return batch.Mend(name, value, lost.Has, lost.Behind)
-	}, progress)
+	return store.Salvage(ctx, store.Options{Dir: data, FS: fsys}, dir,
+		func(name string, value []byte, lost *store.LostJobs) []byte {
+			return batch.Mend(name, value, lost.Has, lost.Behind)
+		}, progress)
 }
 
 // BackupTar is a copy of a store that is sent as a tar file.
@@ -69,8 +70,8 @@ type BackupTar = store.Tar
 // OpenBackupTar opens a copy of a store in order to send it.
 func OpenBackupTar(dir string) (*BackupTar, error) { return store.OpenTar(dir) }
 
-// ReceiveBackup writes a copy sent as a BackupTar to a folder, which must not exist. The folder gets its name only when the
-// copy is complete.
+// ReceiveBackup writes a copy sent as a BackupTar to a folder, which must not exist. The folder gets its name only when
+// the copy is complete.
 func ReceiveBackup(r io.Reader, dir string) error { return store.ReceiveCopy(r, dir) }
 
 // Report lists the contents of a store and the problems found in it.
@@ -86,8 +87,8 @@ type Report struct {
 // Sound reports whether everything was read and is consistent.
 func (r *Report) Sound() bool { return len(r.Damage) == 0 && r.Inconsistency == nil }
 
-// Inspect reads a stopped store completely and changes nothing. The error is only for failures to read it; problems of the
-// store are in the Report. progress is called from time to time with the number of keys read.
+// Inspect reads a stopped store completely and changes nothing. The error is only for failures to read it; problems of
+// the store are in the Report. progress is called from time to time with the number of keys read.
 func Inspect(ctx context.Context, data string, fsys store.FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"broker/core/engine"
 )
 
-// BenchmarkJobLife is one job's submission, lease and completion in batches of 64, as a busy Gearman connection does it.
+// BenchmarkJobLife is one job's submission, lease and completion in batches of 64, as a busy Gearman connection does
+// it.
 func BenchmarkJobLife(b *testing.B) {
 	for name, durability := range map[string]engine.Durability{"sync": engine.Sync, "none": engine.None} {
 		b.Run(name, func(b *testing.B) {
@@ -27,7 +28,9 @@ func BenchmarkJobLife(b *testing.B) {
 			for n := 0; n < b.N; n += batch {
 				ops := make([]core.Op, batch)
 				for i := range ops {
-					ops[i] = &core.Submit{Job: &core.Job{Queue: "q", Body: append([]byte(nil), body...), Origin: core.Gearman}}
+					ops[i] = &core.Submit{Job: &core.Job{
+						Queue: "q", Body: append([]byte(nil), body...), Origin: core.Gearman,
+					}}
 				}
 				replies = e.Do(client, ops, replies[:0])
 				for i := range ops {
@@ -43,8 +46,8 @@ func BenchmarkJobLife(b *testing.B) {
 	}
 }
 
-// BenchmarkNewQueue is the first job of a new queue. Names that come in order are appended to lists of names, others are
-// inserted.
+// BenchmarkNewQueue is the first job of a new queue. Names that come in order are appended to lists of names, others
+// are inserted.
 func BenchmarkNewQueue(b *testing.B) {
 	for order, scatter := range map[string]uint32{"names in order": 1, "names in no order": 2654435761} {
 		b.Run(order, func(b *testing.B) {

@@ -23,7 +23,8 @@ func TestDisconnectClosesTheConnection(t *testing.T) {
 	if r := d.one(operator, &core.DisconnectClient{Client: victim}); r.Kind != core.Accepted || closed != 1 {
 		t.Fatalf("%+v, closed %d times", r, closed)
 	}
-	if r := d.one(operator, &core.DisconnectClient{Client: victim}); !errors.Is(r.Err, core.ErrNotFound) || closed != 1 {
+	if r := d.one(operator, &core.DisconnectClient{Client: victim}); !errors.Is(r.Err, core.ErrNotFound) ||
+		closed != 1 {
 		t.Errorf("a client that is gone: %+v, closed %d times", r, closed)
 	}
 	if r := d.one(operator, &core.DisconnectClient{Client: operator}); !errors.Is(r.Err, core.ErrInvalid) {

@@ -65,25 +65,26 @@ func (e *Engine) linger() bool {
 	}
 }
 
-// A sync uses as much processor time as about ten jobs, so under load, a broker on few cores does a tenth more work if batches
-// are twice as large. Delays longer than groupDelayPeriod bring no further gain.
+// A sync uses as much processor time as about ten jobs, so under load, a broker on few cores does a tenth more work if
+// batches are twice as large. Delays longer than groupDelayPeriod bring no further gain.
 const (
 	groupDelayFrom   = 64 // changes in a batch; smaller ones are never delayed
 	groupDelayPeriod = 1500 * time.Microsecond
 	groupDelayStep   = 250 * time.Microsecond
 )
 
-// An entry of a replicated log takes three syncs and several calls, so smaller batches are worth a delay too. The delay starts when
-// the previous batch was committed. With very small batches, a few clients that wait for each reply would only wait longer.
+// An entry of a replicated log takes three syncs and several calls, so smaller batches are worth a delay too. The delay
+// starts when the previous batch was committed. With very small batches, a few clients that wait for each reply would
+// only wait longer.
 const (
 	replicatedFrom      = 16
 	replicatedDelay     = 300 * time.Microsecond
 	replicatedDelayStep = 100 * time.Microsecond
 )
 
-// groupDelay lets the open batch grow to the size of the last batch, if that was large, for at most groupDelayPeriod since the
-// last batch was sealed. Clients that wait for each reply lose nothing: once all of them have sent their next request, the batch
-// has reached that size.
+// groupDelay lets the open batch grow to the size of the last batch, if that was large, for at most groupDelayPeriod
+// since the last batch was sealed. Clients that wait for each reply lose nothing: once all of them have sent their next
+// request, the batch has reached that size.
 func (e *Engine) groupDelay() {
 	last := e.sizes.sealed.Load()
 	switch replicated := e.opts.Replicated != nil; {
@@ -183,8 +184,8 @@ func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 	return now, true
 }
 
-// settle lets the machine drop its copies of data that is now durable. It returns the wakes of clients whose replies began to
-// depend on the batch after it was sealed.
+// settle lets the machine drop its copies of data that is now durable. It returns the wakes of clients whose replies
+// began to depend on the batch after it was sealed.
 func (e *Engine) settle(s *machine.Sealed) []func() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,8 +211,8 @@ func wakeAll(wakes []func()) {
 	}
 }
 
-// fail stops the engine for good, because memory is ahead of the disk by an unknown amount. The engine accepts no more changes
-// but still answers reads.
+// fail stops the engine for good, because memory is ahead of the disk by an unknown amount. The engine accepts no more
+// changes but still answers reads.
 func (e *Engine) fail(err error) {
 	if !e.stopped.CompareAndSwap(false, true) {
 		return

@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// Content names the data that users would lose if the store were replaced, such as "jobs and schedules"; empty: no such data. also
-// does the same for one metadata entry of the front-ends; it may be nil.
+// Content names the data that users would lose if the store were replaced, such as "jobs and schedules"; empty: no such
+// data. also does the same for one metadata entry of the front-ends; it may be nil.
 func Content(s *store.Store, also func(name string) string) (string, error) {
 	var kinds []string
 	add := func(kind string) {

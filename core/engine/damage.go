@@ -8,8 +8,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// A job that the store cannot read must not stop other jobs. When it is about to be leased, it moves to the dead set, and the
-// worker gets another job. Inspecting it shows the reason in place of the damaged parts.
+// A job that the store cannot read must not stop other jobs. When it is about to be leased, it moves to the dead set,
+// and the worker gets another job. Inspecting it shows the reason in place of the damaged parts.
 
 // damageReports are the damaged jobs that were reported to the listener.
 type damageReports struct {
@@ -20,8 +20,8 @@ type damageReports struct {
 // maxDamageReports limits them. If a store has more damaged jobs, the others are not reported one by one.
 const maxDamageReports = 10_000
 
-// isDamage reports whether an error means that the store is damaged and this engine can continue. The leader of a cluster does
-// not continue: other nodes have the job intact, and one of them takes over.
+// isDamage reports whether an error means that the store is damaged and this engine can continue. The leader of a
+// cluster does not continue: other nodes have the job intact, and one of them takes over.
 func (e *Engine) isDamage(err error) bool {
 	var d *store.DamageError
 	return err != nil && e.opts.Replicated == nil && errors.As(err, &d)

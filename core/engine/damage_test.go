@@ -33,7 +33,9 @@ func TestDamagedBodyStopsNoOtherJob(t *testing.T) {
 	c := d.client(core.Faktory)
 	var seqs []uint64
 	for range 3 {
-		r := d.one(c, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory, MaxFails: 5}})
+		r := d.one(c, &core.Submit{Job: &core.Job{
+			Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory, MaxFails: 5,
+		}})
 		seqs = append(seqs, r.Seq)
 	}
 	d.Flush()
@@ -45,7 +47,8 @@ func TestDamagedBodyStopsNoOtherJob(t *testing.T) {
 	}
 	d.open(change)
 	c = d.client(core.Faktory)
-	if i := d.one(c, &core.Inspect{Ref: core.Ref{Seq: seqs[0]}}).Info; i == nil || i.Job == nil || !strings.Contains(i.Damage, "body of job") {
+	if i := d.one(c, &core.Inspect{Ref: core.Ref{Seq: seqs[0]}}).Info; i == nil || i.Job == nil ||
+		!strings.Contains(i.Damage, "body of job") {
 		t.Fatalf("a damaged job is shown as %+v", i)
 	}
 	for _, i := range d.one(c, &core.ListJobs{Queue: "q", State: core.Ready, Limit: 10}).Jobs {
@@ -54,7 +57,9 @@ func TestDamagedBodyStopsNoOtherJob(t *testing.T) {
 		}
 	}
 	priority := int64(3)
-	if r := d.one(c, &core.Update{Ref: core.Ref{Seq: seqs[0]}, Set: core.JobChange{Priority: &priority}}); !errors.Is(r.Err, core.ErrDamaged) {
+	if r := d.one(c, &core.Update{
+		Ref: core.Ref{Seq: seqs[0]}, Set: core.JobChange{Priority: &priority},
+	}); !errors.Is(r.Err, core.ErrDamaged) {
 		t.Errorf("a change is answered %+v", r)
 	}
 	lease := &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}
@@ -75,7 +80,8 @@ func TestDamagedBodyStopsNoOtherJob(t *testing.T) {
 	c = d.client(core.Faktory)
 	for _, seq := range seqs[:2] {
 		i := d.one(c, &core.Inspect{Ref: core.Ref{Seq: seq}}).Info
-		if i == nil || i.State != core.Dead || i.Failure == nil || i.Failure.Type != core.Damaged || i.Failure.Message == "" || i.Damage == "" {
+		if i == nil || i.State != core.Dead || i.Failure == nil || i.Failure.Type != core.Damaged ||
+			i.Failure.Message == "" || i.Damage == "" {
 			t.Errorf("job %d is %+v", seq, i)
 		}
 	}

@@ -34,7 +34,9 @@ func TestDocumentsAreKeptOnDisk(t *testing.T) {
 	d.one(c, &core.WriteDocuments{Documents: []core.MetaEntry{
 		{Name: "a/1", Value: []byte("one")}, {Name: "a/2", Value: []byte("two")}, {Name: "b/1", Value: []byte("other")},
 	}})
-	r := d.one(c, &core.WriteDocuments{Documents: []core.MetaEntry{{Name: "a/1", Value: []byte("uno")}, {Name: "a/3", Value: []byte{}}}})
+	r := d.one(c, &core.WriteDocuments{Documents: []core.MetaEntry{
+		{Name: "a/1", Value: []byte("uno")}, {Name: "a/3", Value: []byte{}},
+	}})
 	if r.Kind != core.Accepted || r.Commit == 0 {
 		t.Fatalf("write: %+v", r)
 	}
@@ -54,7 +56,8 @@ func TestDocumentsAreStoredWithTheOtherOperationsOfTheirList(t *testing.T) {
 	d := setup(t, nil)
 	c := d.client(core.Faktory)
 	doc := &core.WriteDocuments{Documents: []core.MetaEntry{{Name: "d", Value: []byte("x")}}}
-	r := d.one(c, &core.Atomic{Ops: []core.Op{doc, &core.Complete{Ref: core.Ref{ID: "nobody"}, Authority: core.ByAnyone}}})
+	r := d.one(c,
+		&core.Atomic{Ops: []core.Op{doc, &core.Complete{Ref: core.Ref{ID: "nobody"}, Authority: core.ByAnyone}}})
 	if r.Kind != core.Failed {
 		t.Fatalf("refused list: %+v", r)
 	}

@@ -80,7 +80,8 @@ func TestRecordsPerJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			listener := &recordingListener{}
-			w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
+			w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(),
+				func(o *engine.Options) { o.Listener = listener })
 			defer w.shutdown()
 			var got []int
 			step := func(op core.Op) {
@@ -189,12 +190,15 @@ func TestColdPayloadsAreReadBack(t *testing.T) {
 	w.flush()
 	for i := range jobs {
 		r := w.one(w.client, &core.Inspect{Ref: core.Ref{ID: fmt.Sprint("job ", i)}, Brief: true})
-		w.one(w.client, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Failure: &core.Failure{Message: fmt.Sprint("no ", i)}})
+		w.one(w.client, &core.Fail{
+			Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Failure: &core.Failure{Message: fmt.Sprint("no ", i)},
+		})
 	}
 	w.flush()
 	for i := range jobs {
 		r := w.one(w.client, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"})
-		if r.Lease.Failure == nil || r.Lease.Failure.Message != fmt.Sprint("no ", i) || !bytes.Equal(r.Job.Body, body(i)) {
+		if r.Lease.Failure == nil || r.Lease.Failure.Message != fmt.Sprint("no ", i) ||
+			!bytes.Equal(r.Job.Body, body(i)) {
 			t.Fatalf("job %d was handed out again with failure %+v", i, r.Lease.Failure)
 		}
 		w.one(w.client, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Result: body(i)})
@@ -205,7 +209,8 @@ func TestColdPayloadsAreReadBack(t *testing.T) {
 		if r := w.one(w.client, &core.Await{Ref: ref}); r.Outcome == nil || !bytes.Equal(r.Outcome.Result, body(i)) {
 			t.Fatalf("job %d ended as %+v", i, r.Outcome)
 		}
-		if info := w.one(w.client, &core.Inspect{Ref: ref}).Info; info.Outcome == nil || !bytes.Equal(info.Job.Body, body(i)) {
+		if info := w.one(w.client, &core.Inspect{Ref: ref}).Info; info.Outcome == nil ||
+			!bytes.Equal(info.Job.Body, body(i)) {
 			t.Fatalf("job %d is known as %+v", i, info)
 		}
 	}

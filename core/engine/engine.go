@@ -60,8 +60,9 @@ var _ core.Broker = (*Engine)(nil)
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	e := &Engine{
-		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: notify.NewSignal(), ticks: notify.NewSignal(),
-		done: make(chan struct{}), time: o.time(),
+		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: notify.NewSignal(),
+		ticks: notify.NewSignal(),
+		done:  make(chan struct{}), time: o.time(),
 	}
 	if o.Durability == None {
 		e.machine = machine.New(o.machine(e.time.Now()))
@@ -146,10 +147,10 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	return into, d
 }
 
-// crashOnPanic ends the process after a panic of the machine under the lock. Every function that takes the lock on a client's
-// goroutine defers crashOnPanic after the unlock, so no other goroutine gets the lock before the process ends. An event loop recovers
-// from panics of a session, but this panic is a broken invariant: the machine must not be used any more. The store has everything
-// that was acknowledged.
+// crashOnPanic ends the process after a panic of the machine under the lock. Every function that takes the lock on a
+// client's goroutine defers crashOnPanic after the unlock, so no other goroutine gets the lock before the process ends.
+// An event loop recovers from panics of a session, but this panic is a broken invariant: the machine must not be used
+// any more. The store has everything that was acknowledged.
 func crashOnPanic() {
 	r := recover()
 	if r == nil {

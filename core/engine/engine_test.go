@@ -72,7 +72,9 @@ func TestAcknowledgedJobIsThereAfterRestart(t *testing.T) {
 	t.Parallel()
 	d := setup(t, nil)
 	c := d.client(core.Faktory)
-	r := d.one(c, &core.Submit{Job: &core.Job{ID: "job-number-1", Queue: "q", Body: []byte("[1]"), Format: core.Args, Origin: core.Faktory}})
+	r := d.one(c, &core.Submit{Job: &core.Job{
+		ID: "job-number-1", Queue: "q", Body: []byte("[1]"), Format: core.Args, Origin: core.Faktory,
+	}})
 	if r.Kind != core.Submitted || r.Commit == 0 {
 		t.Fatalf("submit: %+v", r)
 	}
@@ -90,13 +92,15 @@ func TestAcknowledgedJobIsThereAfterRestart(t *testing.T) {
 	if got.Kind != core.Assigned || got.Job == nil || got.Job.ID != "job-number-1" || string(got.Job.Body) != "[1]" {
 		t.Fatalf("lease after restart: %+v", got)
 	}
-	if r := d.one(c, &core.Complete{Ref: core.Ref{ID: "job-number-1"}, Authority: core.ByLeased}); r.Kind != core.Accepted {
+	if r := d.one(c,
+		&core.Complete{Ref: core.Ref{ID: "job-number-1"}, Authority: core.ByLeased}); r.Kind != core.Accepted {
 		t.Fatalf("complete: %+v", r)
 	}
 	d.shutdown()
 	d.open(nil)
 	c = d.client(core.Faktory)
-	if r := d.one(c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}); r.Kind != core.NothingReady {
+	if r := d.one(c,
+		&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}); r.Kind != core.NothingReady {
 		t.Fatalf("finished job came back: %+v", r)
 	}
 }
@@ -106,7 +110,9 @@ func TestParkedLeaseGetsTheNextJob(t *testing.T) {
 	d := setup(t, nil)
 	worker, client := d.client(core.Workq), d.client(core.Gearman)
 	until := d.clk.Now().Add(time.Second)
-	if r := d.Do(worker, []core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByNobody, Deadline: until}}, nil); len(r) != 0 {
+	if r := d.Do(worker,
+		[]core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByNobody, Deadline: until}},
+		nil); len(r) != 0 {
 		t.Fatalf("lease answered at once: %+v", r)
 	}
 	d.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte("x"), Origin: core.Gearman}})

@@ -247,7 +247,8 @@ func TestNearlyFullDiskRejectsOnlyNewJobs(t *testing.T) {
 func TestReadAfterShutdownDoesNotStopTheStore(t *testing.T) {
 	t.Parallel()
 	listener := &recordingListener{}
-	w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, listener })
+	w := newRecorder(t, storetest.NewDisk(), coretest.NewClock(),
+		func(o *engine.Options) { o.CacheBytes, o.Listener = 1, listener })
 	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("body")}})
 	w.flush()
 	w.shutdown()

@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// fetch reads the data that an operation needs, without the lock, and supplies it to the machine. If a job was removed in the
-// meantime, it supplies nil. After a failed read, the engine stops and the operation fails.
+// fetch reads the data that an operation needs, without the lock, and supplies it to the machine. If a job was removed
+// in the meantime, it supplies nil. After a failed read, the engine stops and the operation fails.
 func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 	for _, times := range wants.Times {
 		parsed, err := times.Parse()

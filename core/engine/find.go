@@ -22,7 +22,10 @@ const (
 
 // scan answers a Find with conditions that need records.
 func (e *Engine) scan(id core.ClientID, r *core.Reply, op *core.Find) error {
-	s := scanner{e: e, op: op, reply: r, limit: op.Limit, cursor: op.Cursor, text: strings.ToLower(op.Filter.Text), anywhere: strings.ToLower(op.Filter.Anywhere)}
+	s := scanner{
+		e: e, op: op, reply: r, limit: op.Limit, cursor: op.Cursor, text: strings.ToLower(op.Filter.Text),
+		anywhere: strings.ToLower(op.Filter.Anywhere),
+	}
 	if s.limit <= 0 {
 		s.limit = 100
 	}
@@ -131,9 +134,12 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 	id := i.Job.Identity()
 	shown := func(wanted string) bool { // in the fields that lists show
 		contains := func(text string) bool { return strings.Contains(strings.ToLower(text), wanted) }
-		return contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)
+		return contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) ||
+			contains(failure.Message)
 	}
-	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && (!f.NoErrorClass || failure.Type == "") && strings.HasPrefix(id, f.IDPrefix) &&
-		(s.text == "" || shown(s.text)) && (s.anywhere == "" || shown(s.anywhere) || bytes.Contains(bytes.ToLower(i.Job.Body), []byte(s.anywhere))) &&
+	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && (!f.NoErrorClass || failure.Type == "") &&
+		strings.HasPrefix(id, f.IDPrefix) &&
+		(s.text == "" || shown(s.text)) &&
+		(s.anywhere == "" || shown(s.anywhere) || bytes.Contains(bytes.ToLower(i.Job.Body), []byte(s.anywhere))) &&
 		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
 }

@@ -67,10 +67,22 @@ func TestFindLooksIntoRecords(t *testing.T) {
 				want   string
 			}{
 				{"a failure's type", core.Filter{ErrorClass: "Timeout"}, "id-3 id-9 id-15 id-21 id-27 id-33 id-39"},
-				{"no type of a failure", core.Filter{NoErrorClass: true, IDPrefix: "id-1"}, "id-1 id-10 id-11 id-13 id-14 id-16 id-17 id-19"},
+				{
+					"no type of a failure",
+					core.Filter{NoErrorClass: true, IDPrefix: "id-1"},
+					"id-1 id-10 id-11 id-13 id-14 id-16 id-17 id-19",
+				},
 				{"text of a failure", core.Filter{Text: "number 12 went"}, "id-12"},
-				{"an id", core.Filter{IDPrefix: "id-2"}, "id-2 id-20 id-21 id-22 id-23 id-24 id-25 id-26 id-27 id-28 id-29"},
-				{"text of an id, in a state", core.Filter{Text: "ID-1", States: []core.State{core.Dead}}, "id-12 id-15 id-18"},
+				{
+					"an id",
+					core.Filter{IDPrefix: "id-2"},
+					"id-2 id-20 id-21 id-22 id-23 id-24 id-25 id-26 id-27 id-28 id-29",
+				},
+				{
+					"text of an id, in a state",
+					core.Filter{Text: "ID-1", States: []core.State{core.Dead}},
+					"id-12 id-15 id-18",
+				},
 				{"a body", core.Filter{BodyText: "0017"}, "id-17"},
 				{"nothing", core.Filter{BodyText: "no such body"}, ""},
 			} {
@@ -104,7 +116,8 @@ func TestListsDoNotReadBodies(t *testing.T) {
 	t.Parallel()
 	d, c := fill(t, nil, 6, 2000)
 	for _, i := range d.one(c, &core.Find{}).Jobs {
-		if i.Job == nil || i.Job.Body != nil || i.BodyBytes != 2000 || i.Type != "Type" || i.Fails > 0 && i.Failure == nil {
+		if i.Job == nil || i.Job.Body != nil || i.BodyBytes != 2000 || i.Type != "Type" ||
+			i.Fails > 0 && i.Failure == nil {
 			t.Errorf("%+v, job %+v", i, i.Job)
 		}
 	}

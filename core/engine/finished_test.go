@@ -8,7 +8,8 @@ import (
 	"broker/core/engine"
 )
 
-// TestFinishedJobsAreReadAfterARestart keeps the jobs of a queue, with bodies, outcomes and timelines that are only on disk.
+// TestFinishedJobsAreReadAfterARestart keeps the jobs of a queue, with bodies, outcomes and timelines that are only on
+// disk.
 func TestFinishedJobsAreReadAfterARestart(t *testing.T) {
 	t.Parallel()
 	d := setup(t, func(o *engine.Options) { o.CacheBytes = 1 })
@@ -16,13 +17,19 @@ func TestFinishedJobsAreReadAfterARestart(t *testing.T) {
 	c := d.client(core.Faktory)
 	d.one(c, keep)
 	for _, id := range []string{"a", "b", "c", "d"} {
-		r := d.one(c, &core.Submit{Job: &core.Job{ID: id, Queue: "q", Body: []byte("body " + id), Origin: core.Faktory, Timeline: 10}})
+		r := d.one(c, &core.Submit{Job: &core.Job{
+			ID: id, Queue: "q", Body: []byte("body " + id), Origin: core.Faktory, Timeline: 10,
+		}})
 		d.one(c, &core.Annotate{Ref: core.Ref{Seq: r.Seq}, Text: "note " + id})
 		d.Flush()
 		if id == "c" {
-			d.one(c, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Failure: &core.Failure{Type: "E"}, Final: true})
+			d.one(c, &core.Fail{
+				Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Failure: &core.Failure{Type: "E"}, Final: true,
+			})
 		} else {
-			d.one(c, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Result: []byte("result " + id)})
+			d.one(c, &core.Complete{
+				Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Result: []byte("result " + id),
+			})
 		}
 		d.Flush()
 	}
@@ -38,7 +45,8 @@ func TestFinishedJobsAreReadAfterARestart(t *testing.T) {
 			if r.Info == nil || r.Info.State != core.Done || string(r.Job.Body) != "body "+id || r.Info.Outcome == nil {
 				t.Fatalf("%s: %+v", id, r.Info)
 			}
-			if o := r.Info.Outcome; id == "c" && (o.Success || o.Failure.Type != "E") || id != "c" && string(o.Result) != "result "+id {
+			if o := r.Info.Outcome; id == "c" && (o.Success || o.Failure.Type != "E") ||
+				id != "c" && string(o.Result) != "result "+id {
 				t.Errorf("outcome of %s: %+v", id, o)
 			}
 			if e := r.Info.Timeline.Entries; len(e) != 3 || e[1].Text != "note "+id {

@@ -9,12 +9,12 @@ import (
 // hangLooks is how many checks in a row must see the same commit before it counts as hanging.
 const hangLooks = 8
 
-// commitWatch is the commit that is being written. A hanging disk returns no error: without a limit, clients would wait until
-// the process ends.
+// commitWatch is the commit that is being written. A hanging disk returns no error: without a limit, clients would wait
+// until the process ends.
 type commitWatch struct{ running atomic.Uint64 } // number of the commit; zero: none
 
-// watchCommits fails the engine when one commit has taken HangAfter. It counts checks instead of comparing times, so that
-// a pause of the whole process does not look like a hanging disk.
+// watchCommits fails the engine when one commit has taken HangAfter. It counts checks instead of comparing times, so
+// that a pause of the whole process does not look like a hanging disk.
 func (e *Engine) watchCommits() {
 	defer e.running.Done()
 	ticker := time.NewTicker(e.opts.HangAfter / hangLooks)

@@ -34,7 +34,8 @@ func TestHangingDiskStopsTheEngine(t *testing.T) {
 	if failures, _ := listener.counts(); failures != 1 {
 		t.Errorf("the listener got %d failures", failures)
 	}
-	if got := w.Do(c, []core.Op{&core.Submit{Tag: 2, Job: &core.Job{Queue: "q", Origin: core.Workq}}}, nil); !errors.Is(got[0].Err, core.ErrStopped) {
+	if got := w.Do(c, []core.Op{&core.Submit{Tag: 2, Job: &core.Job{Queue: "q", Origin: core.Workq}}},
+		nil); !errors.Is(got[0].Err, core.ErrStopped) {
 		t.Errorf("a submission got %+v", got)
 	}
 	if got := w.Do(c, []core.Op{&core.InspectQueue{Tag: 3, Queue: "q"}}, nil); got[0].Kind != core.Queues {

@@ -8,8 +8,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// Journal makes entries durable in order; each entry names its predecessor. Append returns once the entry is durable and
-// applied to the store; any error is final. The journal of a single broker is the store.
+// Journal makes entries durable in order; each entry names its predecessor. Append returns once the entry is durable
+// and applied to the store; any error is final. The journal of a single broker is the store.
 type Journal interface {
 	Append(e *record.Entry) error
 }
@@ -22,8 +22,8 @@ type Shipper interface {
 	End()                                // called after the last Add; s is closed next
 }
 
-// Recent calls each with the encodings of the known entries after a number, in order. They may include entries of leaders that were
-// replaced. Any goroutine may call it until the store is closed.
+// Recent calls each with the encodings of the known entries after a number, in order. They may include entries of
+// leaders that were replaced. Any goroutine may call it until the store is closed.
 type Recent func(after uint64, each func(entry []byte) error) error
 
 // Replicated is what a cluster member provides to the engine while it leads.
@@ -36,8 +36,8 @@ type Replicated struct {
 	Time *clock.Slewed
 
 	// Holds reports that, by the clock, no other member can lead yet. Then this engine was the only leader for all its
-	// decisions before the call. If Holds is nil or returns false, only a commit can confirm that. Any goroutine may call it;
-	// it is called for each round of replies.
+	// decisions before the call. If Holds is nil or returns false, only a commit can confirm that. Any goroutine may
+	// call it; it is called for each round of replies.
 	Holds func() bool
 
 	// Recent reads the replicated log.

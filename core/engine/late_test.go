@@ -29,7 +29,9 @@ func openOnSlowDisk(t *testing.T, n int) *slowDiskEngine {
 	c.fixture = setup(t, func(o *engine.Options) { o.FS = disk.FS() })
 	client := c.client(core.Faktory)
 	for range n {
-		c.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory, MaxFails: 5}})
+		c.one(client, &core.Submit{Job: &core.Job{
+			Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory, MaxFails: 5,
+		}})
 	}
 	c.Flush()
 	c.shutdown()
@@ -85,13 +87,14 @@ func TestReadsForOneClientDoNotDelayOthers(t *testing.T) {
 	if r.Job == nil || len(r.Job.Body) != 10_000 || r.Lease.Attempts != 1 {
 		t.Errorf("%+v, job %+v", r, r.Job)
 	}
-	if r := c.one(c.worker, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased}); r.Kind != core.Accepted {
+	if r := c.one(c.worker,
+		&core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased}); r.Kind != core.Accepted {
 		t.Errorf("complete: %+v", r)
 	}
 }
 
-// If a client gives back a job that is being read for it, the next client gets the job, at its old place and with its old
-// number of attempts.
+// If a client gives back a job that is being read for it, the next client gets the job, at its old place and with its
+// old number of attempts.
 func TestJobsThatAreBeingReadCanBeGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, giveUp := range map[string]func(c *slowDiskEngine){
@@ -147,8 +150,8 @@ func TestJobsThatAreBeingReadCanBeRemoved(t *testing.T) {
 	}
 }
 
-// While a leased job is being read, another client may fail it again. The lease must not show the later failure: it is not the
-// failure of the previous try, and its commit may not be durable.
+// While a leased job is being read, another client may fail it again. The lease must not show the later failure: it is
+// not the failure of the previous try, and its commit may not be durable.
 func TestLeasesDoNotShowLaterFailures(t *testing.T) {
 	t.Parallel()
 	c := openOnSlowDisk(t, 1)
@@ -156,7 +159,8 @@ func TestLeasesDoNotShowLaterFailures(t *testing.T) {
 	fail := func(message string) {
 		t.Helper()
 		op := &core.Fail{
-			Ref: core.Ref{Seq: seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: message}, RetryAt: c.Now().Add(time.Millisecond),
+			Ref: core.Ref{Seq: seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: message},
+			RetryAt: c.Now().Add(time.Millisecond),
 		}
 		if r := c.one(c.client(core.Faktory), op); r.Kind != core.Accepted {
 			t.Fatalf("fail: %+v", r)

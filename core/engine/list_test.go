@@ -17,7 +17,8 @@ func TestListsWithoutBodiesReadNoBodiesAndEndPagesEarly(t *testing.T) {
 	const jobs, attributeBytes = 20, 200 << 10
 	for range jobs {
 		w.one(w.client, &core.Submit{Job: &core.Job{
-			Queue: "q", Origin: core.Faktory, Body: make([]byte, 10<<10), Attributes: bytes.Repeat([]byte{1}, attributeBytes),
+			Queue: "q", Origin: core.Faktory, Body: make([]byte, 10<<10),
+			Attributes: bytes.Repeat([]byte{1}, attributeBytes),
 		}})
 	}
 	w.flush()
@@ -25,7 +26,8 @@ func TestListsWithoutBodiesReadNoBodiesAndEndPagesEarly(t *testing.T) {
 	for cursor := uint64(0); ; pages++ {
 		r := w.one(w.client, &core.ListJobs{Cursor: cursor, Limit: 1000, NoBody: true})
 		for _, i := range r.Jobs {
-			if seen++; i.Seq != uint64(seen) || i.Job == nil || i.Job.Body != nil || len(i.Job.Attributes) != attributeBytes {
+			if seen++; i.Seq != uint64(seen) || i.Job == nil || i.Job.Body != nil ||
+				len(i.Job.Attributes) != attributeBytes {
 				t.Fatalf("row %d is job %d: %d bytes of body, want none", seen, i.Seq, len(i.Job.Body))
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"broker/core/engine"
 )
 
-// TestWaitingJobsCostAnIndexOnly fills a store and opens it again: the bodies go to disk and stay there. Not parallel: it measures
-// memory, and the race detector needs a lot of it.
+// TestWaitingJobsCostAnIndexOnly fills a store and opens it again: the bodies go to disk and stay there. Not parallel:
+// it measures memory, and the race detector needs a lot of it.
 func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 	const jobs, size, burst, most = 25_000, 4 << 10, 500, 400
 	const memTables = 40 << 20 // what the store allocates for them, whatever is in them; less than half of all bodies
@@ -34,12 +34,14 @@ func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 	for range jobs / burst {
 		var ops []core.Op
 		for range burst {
-			ops = append(ops, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: bytes.Repeat([]byte{7}, size)}})
+			ops = append(ops,
+				&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: bytes.Repeat([]byte{7}, size)}})
 		}
 		e.Do(c, ops, nil)
 		e.Flush()
 	}
-	if grown := coretest.LiveBytes() - empty; grown > jobs*size*3/4 { // an index, the cache and what is on its way to the disk
+	// an index, the cache and what is on its way to the disk
+	if grown := coretest.LiveBytes() - empty; grown > jobs*size*3/4 {
 		t.Errorf("%d bytes of bodies cost %d bytes of memory", jobs*size, grown)
 	} else {
 		t.Logf("%d bytes before they were all on disk", grown)

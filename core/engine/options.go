@@ -31,8 +31,9 @@ type Options struct {
 	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
 	DefaultLease     time.Duration // for a job without LeaseFor that no connection holds; 30 minutes
 	MinFreeDiskBytes uint64        // new jobs are refused while less space is free; zero: never
-	PoisonAfter      int           // leases of a job in a row that may end without a reply, at most 255; negative: no limit
-	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
+	// leases of a job in a row that may end without a reply, at most 255; negative: no limit
+	PoisonAfter int
+	Wakeup      Wakeup // how many sleeping Gearman workers a job wakes
 
 	// Replicated makes the engine the leader of a cluster: it uses the store and the journal of its member, and closes
 	// neither. No reply then comes from a replaced leader: see confirm.go. Dir and FS are not used, Durability must be
@@ -95,8 +96,8 @@ func (w Wakeup) machine() int {
 	return int(w)
 }
 
-// replicatedUnstored limits the bytes that a leader accepts before they are on disk. Until then a batch is in memory about five
-// times: as records, as an entry, in parts for the followers, in the log, and when a node applies it.
+// replicatedUnstored limits the bytes that a leader accepts before they are on disk. Until then a batch is in memory
+// about five times: as records, as an entry, in parts for the followers, in the log, and when a node applies it.
 const replicatedUnstored = 192 << 20
 
 // time returns the time of the jobs.
@@ -119,7 +120,8 @@ func (o *Options) machine(now core.Instant) machine.Options {
 	}
 	return machine.Options{
 		MaxUnstored: unstored, Format: format,
-		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
+		Persist: o.Durability != None, Await: o.Durability == Sync,
+		AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
 		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: now, LinkStep: o.LinkStep,
 	}

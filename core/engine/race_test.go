@@ -14,9 +14,9 @@ import (
 	"broker/core/notify"
 )
 
-// TestConcurrentClientsFinishEveryAcknowledgedJob lets producers, workers of all kinds, watchers and an administrator work at the same time, with
-// real timers and commits. Every acknowledged job is done, no job runs after its end was acknowledged, and every wait
-// ends.
+// TestConcurrentClientsFinishEveryAcknowledgedJob lets producers, workers of all kinds, watchers and an administrator
+// work at the same time, with real timers and commits. Every acknowledged job is done, no job runs after its end was
+// acknowledged, and every wait ends.
 func TestConcurrentClientsFinishEveryAcknowledgedJob(t *testing.T) {
 	t.Parallel()
 	for name, durability := range map[string]engine.Durability{"sync": engine.Sync, "none": engine.None} {
@@ -24,7 +24,8 @@ func TestConcurrentClientsFinishEveryAcknowledgedJob(t *testing.T) {
 			t.Parallel()
 			c := &crowd{t: t, jobs: 300, done: make(chan struct{}), ended: map[uint64]int{}}
 			e, err := engine.Open(engine.Options{
-				Dir: "data", FS: storetest.NewDisk().FS(), Durability: durability, CacheBytes: 30_000, Clock: clock.System{},
+				Dir: "data", FS: storetest.NewDisk().FS(), Durability: durability, CacheBytes: 30_000,
+				Clock: clock.System{},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -127,7 +128,9 @@ func (c *crowd) produce(i int) {
 		}
 	}
 	for n := range c.jobs {
-		j := &core.Job{Queue: fmt.Sprint("q", n%3), Origin: core.Protocols[1+i%3], Body: make([]byte, n), LeaseFor: time.Minute}
+		j := &core.Job{
+			Queue: fmt.Sprint("q", n%3), Origin: core.Protocols[1+i%3], Body: make([]byte, n), LeaseFor: time.Minute,
+		}
 		op := &core.Submit{Tag: 1, Job: j}
 		switch n % 5 {
 		case 0:
@@ -163,7 +166,10 @@ func (c *crowd) consume(i int) {
 			c.Close(m.id)
 			m = c.join(p)
 		}
-		op := &core.Lease{Tag: 1, Queues: []string{"q0", "q1", "q2"}, Pick: core.Pick(n % 3), Worker: fmt.Sprint(i), Deadline: c.Now().Add(50 * time.Millisecond)}
+		op := &core.Lease{
+			Tag: 1, Queues: []string{"q0", "q1", "q2"}, Pick: core.Pick(n % 3), Worker: fmt.Sprint(i),
+			Deadline: c.Now().Add(50 * time.Millisecond),
+		}
 		op.Holder = []core.Holder{core.HeldByNobody, core.HeldByConn, core.HeldByWorker}[i%3]
 		r, ok := m.ask(op, func(core.Reply) {})
 		if !ok || r.Kind != core.Assigned {
@@ -174,8 +180,10 @@ func (c *crowd) consume(i int) {
 			m.ask(&core.Fail{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Authority: claim}, func(core.Reply) {})
 			continue
 		}
-		m.Do(m.id, []core.Op{&core.SendData{Tag: 2, Ref: core.Ref{Seq: r.Seq}, Authority: claim, Data: []byte("x")}}, nil)
-		if a, _ := m.ask(&core.Complete{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Authority: claim}, func(core.Reply) {}); a.Kind == core.Accepted {
+		m.Do(m.id, []core.Op{&core.SendData{Tag: 2, Ref: core.Ref{Seq: r.Seq}, Authority: claim, Data: []byte("x")}},
+			nil)
+		if a, _ := m.ask(&core.Complete{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Authority: claim},
+			func(core.Reply) {}); a.Kind == core.Accepted {
 			c.end(r.Seq)
 		}
 	}

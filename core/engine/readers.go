@@ -6,12 +6,12 @@ import (
 	"broker/core"
 )
 
-// maxReaders limits how many leased jobs are read at the same time. A few readers get more from a disk than one reader; more
-// readers would only delay commits.
+// maxReaders limits how many leased jobs are read at the same time. A few readers get more from a disk than one reader;
+// more readers would only delay commits.
 const maxReaders = 4
 
-// readers read the bodies of leased jobs for clients that accept a delay (core.Lease.Late), so that event loops do not wait for
-// the disk. They start when there are jobs to read and end when there are none.
+// readers read the bodies of leased jobs for clients that accept a delay (core.Lease.Late), so that event loops do not
+// wait for the disk. They start when there are jobs to read and end when there are none.
 type readers struct {
 	mu      sync.Mutex // guards queue, running and closed
 	queue   []lateJob

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// reclaimer frees disk space while the disk is nearly full. In that state no new jobs arrive, and the removals of completed
-// jobs are too small to trigger a compaction. So the reclaimer compacts each time a quarter of the jobs is gone, which keeps
-// the cost of compaction in proportion to its effect.
+// reclaimer frees disk space while the disk is nearly full. In that state no new jobs arrive, and the removals of
+// completed jobs are too small to trigger a compaction. So the reclaimer compacts each time a quarter of the jobs is
+// gone, which keeps the cost of compaction in proportion to its effect.
 type reclaimer struct {
 	jobs int // in the store at the last compaction; used by the disk check only
 	busy atomic.Bool

@@ -16,7 +16,10 @@ import (
 func entangled(d *fixture, rounds int) {
 	c := d.client(core.Faktory)
 	job := func(n int) *core.Job {
-		return &core.Job{Queue: fmt.Sprint("q", n%7), Body: fmt.Appendf(nil, `["%032x"]`, rand.Uint64()), Format: core.Args, Origin: core.Faktory, MaxFails: 3}
+		return &core.Job{
+			Queue: fmt.Sprint("q", n%7), Body: fmt.Appendf(nil, `["%032x"]`, rand.Uint64()), Format: core.Args,
+			Origin: core.Faktory, MaxFails: 3,
+		}
 	}
 	before := uint64(0)
 	for n := range rounds {
@@ -44,7 +47,10 @@ func entangled(d *fixture, rounds int) {
 		case 0:
 			d.one(c, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Result: []byte("done")})
 		case 1:
-			d.one(c, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: "broken"}, Final: true})
+			d.one(c, &core.Fail{
+				Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: "broken"},
+				Final: true,
+			})
 		}
 		d.Flush()
 	}
@@ -57,7 +63,8 @@ func total(s *core.Stats) (jobs int) {
 	return jobs
 }
 
-// A wrong bit loses some jobs, with their batches, dependencies and unique keys. All other jobs run in the salvaged store.
+// A wrong bit loses some jobs, with their batches, dependencies and unique keys. All other jobs run in the salvaged
+// store.
 func TestSalvagedStoreServesTheRemainingJobs(t *testing.T) {
 	t.Parallel()
 	disk := storetest.NewDisk()
@@ -80,12 +87,16 @@ func TestSalvagedStoreServesTheRemainingJobs(t *testing.T) {
 		t.Logf("%q", v.Lost)
 		x, err := engine.Inspect(t.Context(), "salvaged", damaged.FS(), nil)
 		if err != nil || !x.Sound() || total(x.Stats) != int(v.Jobs) {
-			t.Fatalf("round %d: %d jobs copied, %d found, damage %q, %v, %v", round, v.Jobs, total(x.Stats), x.Damage, x.Inconsistency, err)
+			t.Fatalf("round %d: %d jobs copied, %d found, damage %q, %v, %v", round, v.Jobs, total(x.Stats), x.Damage,
+				x.Inconsistency, err)
 		}
 		d.open(func(o *engine.Options) { o.FS, o.Dir = damaged.FS(), "salvaged" })
 		c := d.client(core.Faktory)
 		for ran := 0; ; ran++ {
-			r := d.one(c, &core.Lease{Queues: []string{"q0", "q1", "q2", "q3", "q4", "q5", "q6", "kept"}, Holder: core.HeldByWorker, Worker: "w"})
+			r := d.one(c, &core.Lease{
+				Queues: []string{"q0", "q1", "q2", "q3", "q4", "q5", "q6", "kept"}, Holder: core.HeldByWorker,
+				Worker: "w",
+			})
 			if r.Kind != core.Assigned {
 				if ran < int(v.Jobs)/2 {
 					t.Errorf("round %d: only %d of %d jobs ran, then %+v", round, ran, v.Jobs, r)

@@ -40,11 +40,12 @@ type StandbyProgress struct {
 // Progress may be called from any goroutine.
 func (b *Standby) Progress() StandbyProgress { return *b.progress.Load() }
 
-// NewStandby starts to read a store. loaded is called on another goroutine, with the number of jobs, once all jobs are read. The
-// Standby must be stopped before the store is closed.
+// NewStandby starts to read a store. loaded is called on another goroutine, with the number of jobs, once all jobs are
+// read. The Standby must be stopped before the store is closed.
 func NewStandby(s *store.Store, c clock.Clock, loaded func(jobs int)) *Standby {
 	b := &Standby{
-		index: index.New(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}), done: make(chan struct{}),
+		index: index.New(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 	b.progress.Store(&StandbyProgress{})
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -85,7 +86,8 @@ func (b *Standby) run(loaded func(jobs int)) {
 // errTaken is returned to a second engine that uses the same Standby.
 var errTaken = errors.New("the standby has been used or stopped")
 
-// machine waits until the index is complete and returns the machine for an engine. Nothing may be applied to the store meanwhile.
+// machine waits until the index is complete and returns the machine for an engine. Nothing may be applied to the store
+// meanwhile.
 func (b *Standby) machine(o machine.Options) (m *machine.Machine, _ error) {
 	err := errTaken
 	b.once.Do(func() {

@@ -13,7 +13,9 @@ import (
 
 func TestStorageCountsAndChecksStoredJobs(t *testing.T) {
 	t.Parallel()
-	e, err := Open(Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := Open(Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +24,9 @@ func TestStorageCountsAndChecksStoredJobs(t *testing.T) {
 	const jobs = 500
 	ops := make([]core.Op, jobs)
 	for i := range ops {
-		ops[i] = &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, Body: []byte(strings.Repeat("x", 10_000))}}
+		ops[i] = &core.Submit{Job: &core.Job{
+			Queue: "q", Origin: core.Faktory, Body: []byte(strings.Repeat("x", 10_000)),
+		}}
 	}
 	e.Do(c, ops, nil)
 	e.Flush()
@@ -47,7 +51,9 @@ func TestStorageCountsAndChecksStoredJobs(t *testing.T) {
 // Jobs with bodies of their own come and go while the store is checked: none of them may look like an orphan.
 func TestCheckStoreSeesOneState(t *testing.T) {
 	t.Parallel()
-	e, err := Open(Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := Open(Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +70,9 @@ func TestCheckStoreSeesOneState(t *testing.T) {
 		for ctx.Err() == nil {
 			ops := make([]core.Op, 20)
 			for i := range ops {
-				ops[i] = &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, Body: []byte(strings.Repeat("x", 10_000))}}
+				ops[i] = &core.Submit{Job: &core.Job{
+					Queue: "q", Origin: core.Faktory, Body: []byte(strings.Repeat("x", 10_000)),
+				}}
 			}
 			e.Do(c, ops, nil)
 			e.Flush()
@@ -73,7 +81,8 @@ func TestCheckStoreSeesOneState(t *testing.T) {
 		}
 	})
 	for range 20 {
-		if r, err := e.CheckStore(t.Context(), func(float64) {}); err != nil || len(r.Damage) > 0 || len(r.Orphans) > 0 {
+		if r, err := e.CheckStore(t.Context(), func(float64) {}); err != nil || len(r.Damage) > 0 ||
+			len(r.Orphans) > 0 {
 			t.Errorf("report %+v, %v", r, err)
 		}
 	}

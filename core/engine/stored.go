@@ -9,9 +9,9 @@ import (
 	"broker/core/internal/store"
 )
 
-// The machine decides without the store and lists the data that its replies still need (machine.Work). This file reads that
-// data outside the lock, so it may be newer than the decision. A reply never shows newer data, because that might not be
-// durable yet.
+// The machine decides without the store and lists the data that its replies still need (machine.Work). This file reads
+// that data outside the lock, so it may be newer than the decision. A reply never shows newer data, because that might
+// not be durable yet.
 
 // complete adds the data that only the store has to a reply.
 func (e *Engine) complete(id core.ClientID, r *core.Reply, w *machine.Work) {
@@ -70,8 +70,8 @@ func (e *Engine) completeStored(id core.ClientID, r *core.Reply, w *machine.Work
 // parts are the parts of a job that a reply shows besides its head.
 type parts struct{ body, outcome, failure bool }
 
-// readJob adds parts of a job to what the machine knows about it. It returns approximately how many bytes it read; ErrMissing if
-// the job is gone. If only an outcome or a failure is gone, the job has changed after the decision.
+// readJob adds parts of a job to what the machine knows about it. It returns approximately how many bytes it read;
+// ErrMissing if the job is gone. If only an outcome or a failure is gone, the job has changed after the decision.
 func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 	if i.Job == nil {
 		i.Job, err = e.readPayload(i.Seq, want.body)
@@ -91,7 +91,8 @@ func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 		return read, nil
 	}
 	switch {
-	case i.State == core.Done && i.Outcome == nil && i.Kept && (want.outcome || want.failure && i.DoneFailed && i.Failure == nil):
+	case i.State == core.Done && i.Outcome == nil && i.Kept &&
+		(want.outcome || want.failure && i.DoneFailed && i.Failure == nil):
 		var o *core.Outcome
 		if o, err = e.store.Outcome(i.Seq); err == nil {
 			i.Failure, read = o.Failure, read+128+len(o.Result)
@@ -173,8 +174,8 @@ func (e *Engine) readTimeline(i *core.JobInfo) error {
 // headsReadBytes is how much to read for one page of jobs without bodies.
 const headsReadBytes = 1 << 20
 
-// readListed adds parts of the jobs to a list. A job that cannot be read keeps a nil Job. A list of heads ends early after
-// headsReadBytes.
+// readListed adds parts of the jobs to a list. A job that cannot be read keeps a nil Job. A list of heads ends early
+// after headsReadBytes.
 func (e *Engine) readListed(r *core.Reply, want parts) {
 	read := 0
 	for k := range r.Jobs {
@@ -187,8 +188,8 @@ func (e *Engine) readListed(r *core.Reply, want parts) {
 	}
 }
 
-// lost replaces a reply whose job could not be read: the job was removed after the decision, the engine has shut down, or the
-// store is damaged.
+// lost replaces a reply whose job could not be read: the job was removed after the decision, the engine has shut down,
+// or the store is damaged.
 func (e *Engine) lost(r *core.Reply, err error) core.Reply {
 	if errors.Is(err, store.ErrClosed) {
 		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}

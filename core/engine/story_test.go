@@ -12,8 +12,8 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// A story is a short sequence of operations. After each of them, the recorder records the state that clients can see, and the commit
-// that acknowledges it. After a crash, each thing must have its last acknowledged state or a later one.
+// A story is a short sequence of operations. After each of them, the recorder records the state that clients can see,
+// and the commit that acknowledges it. After a crash, each thing must have its last acknowledged state or a later one.
 type story struct {
 	name string
 	play func(*recorder)
@@ -38,7 +38,8 @@ var stories = []story{
 	}},
 	{"a job fails, retries, dies and is put back", func(w *recorder) {
 		w.submit(&core.Job{
-			Origin: core.Faktory, ID: "jid", MaxFails: 2, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, DeadFor: core.DeadFor,
+			Origin: core.Faktory, ID: "jid", MaxFails: 2, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury,
+			DeadFor: core.DeadFor,
 		})
 		w.flush()
 		w.lease(core.HeldByWorker)
@@ -58,7 +59,8 @@ var stories = []story{
 		large := []byte(strings.Repeat("large ", 20_000))
 		for range 2 {
 			w.submit(&core.Job{
-				Origin: core.Workq, Body: large, LeaseFor: time.Minute, RetainUntil: w.clk.Now().Add(time.Hour), ExpiresAt: w.clk.Now().Add(time.Hour),
+				Origin: core.Workq, Body: large, LeaseFor: time.Minute, RetainUntil: w.clk.Now().Add(time.Hour),
+				ExpiresAt: w.clk.Now().Add(time.Hour),
 			})
 		}
 		w.flush()
@@ -88,7 +90,8 @@ var stories = []story{
 	}},
 	{"a batch runs its callbacks", func(w *recorder) {
 		w.do(&core.OpenBatch{
-			Complete: &core.Job{Queue: "callbacks", Origin: core.Faktory}, Success: &core.Job{Queue: "callbacks", Origin: core.Faktory},
+			Complete: &core.Job{Queue: "callbacks", Origin: core.Faktory},
+			Success:  &core.Job{Queue: "callbacks", Origin: core.Faktory},
 		})
 		w.submit(&core.Job{Origin: core.Faktory, Batch: 1})
 		w.flush()
@@ -193,7 +196,9 @@ func (w *recorder) look(commit core.Commit) {
 
 // sights returns the state of everything that a story knows of.
 func (d *fixture) sights() map[string]string {
-	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.observer(), &core.ReadMeta{Name: "test/mark"}).Data)}
+	all := map[string]string{
+		"queue": "nothing", "mark": string(d.one(d.observer(), &core.ReadMeta{Name: "test/mark"}).Data),
+	}
 	if all["mark"] == "" {
 		all["mark"] = "nothing"
 	}
@@ -246,7 +251,8 @@ func (w *recorder) compare(d *fixture, committed core.Commit) error {
 			found = found || s.look == now[thing]
 		}
 		if !found {
-			return fmt.Errorf("%s is %q; it was promised by commit %d of %d to be %q; all that was seen: %v", thing, now[thing],
+			return fmt.Errorf("%s is %q; it was promised by commit %d of %d to be %q; all that was seen: %v", thing,
+				now[thing],
 				sights[promised].commit, committed, sights[promised].look, sights)
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// TestStoreOfEveryFormatIsServed starts on stores that older brokers left behind (store/testdata/format*.txt lists them), at the
-// time of their last write: every job is there, and the index is consistent. The numbers are those that the older broker showed.
+// TestStoreOfEveryFormatIsServed starts on stores that older brokers left behind (store/testdata/format*.txt lists
+// them), at the time of their last write: every job is there, and the index is consistent. The numbers are those that
+// the older broker showed.
 func TestStoreOfEveryFormatIsServed(t *testing.T) {
 	t.Parallel()
 	for format, c := range map[int]struct {
@@ -18,7 +19,8 @@ func TestStoreOfEveryFormatIsServed(t *testing.T) {
 		jobs      map[core.State]int
 	}{
 		1: {1795330585_000000, map[core.State]int{
-			core.Scheduled: 6, core.Blocked: 10, core.Ready: 210, core.Leased: 9, core.Retrying: 6, core.Done: 48, core.Dead: 2,
+			core.Scheduled: 6, core.Blocked: 10, core.Ready: 210, core.Leased: 9, core.Retrying: 6, core.Done: 48,
+			core.Dead: 2,
 		}},
 		2: {1795355795_000000, map[core.State]int{
 			core.Scheduled: 20, core.Ready: 294, core.Leased: 12, core.Retrying: 12, core.Done: 10, core.Dead: 8,
@@ -27,7 +29,8 @@ func TestStoreOfEveryFormatIsServed(t *testing.T) {
 		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
 			t.Parallel()
 			disk := coretest.MemoryFS()
-			if err := storetest.Unpack(disk, "/data", fmt.Sprintf("../internal/store/testdata/format%d.tar.gz", format)); err != nil {
+			if err := storetest.Unpack(disk, "/data",
+				fmt.Sprintf("../internal/store/testdata/format%d.tar.gz", format)); err != nil {
 				t.Fatal(err)
 			}
 			clock := coretest.NewClock()

@@ -39,7 +39,9 @@ type Event struct {
 }
 
 // ErrUnknown means that none of the jobs is in the archive.
-var ErrUnknown = errors.New("the archive knows no such job; jobs that were submitted and removed within one commit are not in it")
+var ErrUnknown = errors.New(
+	"the archive knows no such job; jobs that were submitted and removed within one commit are not in it",
+)
 
 // Options say what to explain.
 type Options struct {
@@ -205,8 +207,8 @@ func (t *explainer) setting(e *record.Entry, m core.MetaEntry) {
 	}
 }
 
-// becomeReady adds to the history of a subject that it has become ready, because its time came or a dependency ended. No entry
-// records this.
+// becomeReady adds to the history of a subject that it has become ready, because its time came or a dependency ended.
+// No entry records this.
 func (t *explainer) becomeReady(x *subject, at record.Position) {
 	j := t.world.jobs[x.seq]
 	if !x.live || j == nil || x.last.state == core.Ready || t.world.stateOf(j) != core.Ready {
@@ -240,7 +242,8 @@ func (t *explainer) change(e *record.Entry, ch *record.Change) {
 	for _, x := range t.subjects {
 		if x.seq == ch.Seq {
 			t.report(x, e, ch, &before, after)
-		} else if cur := w.jobs[x.seq]; ran && cur != nil && cur.queue == before.queue && w.stateOf(cur) == core.Ready && !x.counted[ch.Seq] {
+		} else if cur := w.jobs[x.seq]; ran && cur != nil && cur.queue == before.queue &&
+			w.stateOf(cur) == core.Ready && !x.counted[ch.Seq] {
 			x.counted[ch.Seq] = true
 			x.overtakers.add(&before, cur)
 		}
@@ -256,7 +259,9 @@ func (x *subject) note(j *job, w *world) {
 
 // add adds an event to the history.
 func (x *subject) add(at record.Position, what string, why ...string) {
-	x.history.Events = append(x.history.Events, Event{At: at.At, Commit: at.Number, What: what, Why: slices.DeleteFunc(why, func(s string) bool { return s == "" })})
+	x.history.Events = append(x.history.Events, Event{
+		At: at.At, Commit: at.Number, What: what, Why: slices.DeleteFunc(why, func(s string) bool { return s == "" }),
+	})
 }
 
 // report adds the meaning of a change to the history of its subject. after is nil if the job is gone.
@@ -277,7 +282,8 @@ func (t *explainer) report(x *subject, e *record.Entry, ch *record.Change, befor
 		x.live = false
 		switch before.state {
 		case core.Ready:
-			x.add(e.Position, "ended: it ran under a lease that its connection guards, or was removed", append(t.waited(x), t.others(x)...)...)
+			x.add(e.Position, "ended: it ran under a lease that its connection guards, or was removed",
+				append(t.waited(x), t.others(x)...)...)
 		case core.Leased:
 			x.add(e.Position, "ended: worker "+quoted(before.worker)+" finished it, or it was removed")
 		case core.Gone, core.Scheduled, core.Blocked, core.Retrying, core.Done, core.Dead:
@@ -298,7 +304,8 @@ func (t *explainer) report(x *subject, e *record.Entry, ch *record.Change, befor
 	case state != before.state, ch.Failure != nil:
 		t.moved(x, e, ch, after, state)
 	case before.priority != after.priority:
-		x.add(e.Position, fmt.Sprintf("priority changed from %d to %d", before.priority, after.priority), t.queueOf(after)...)
+		x.add(e.Position, fmt.Sprintf("priority changed from %d to %d", before.priority, after.priority),
+			t.queueOf(after)...)
 	}
 }
 
@@ -361,7 +368,8 @@ func (t *explainer) waited(x *subject) (why []string) {
 			p.higher, p.earlier, p.later)
 		why = append(why, text+" ("+strings.Join(p.names, ", ")+more(p.higher+p.earlier+p.later-len(p.names))+")")
 		if p.later > 0 {
-			why = append(why, "those behind it passed it because a limit, a fair turn or its worker's choice of types and queues let them")
+			why = append(why,
+				"those behind it passed it because a limit, a fair turn or its worker's choice of types and queues let them")
 		}
 	}
 	return append(why, t.world.limitsOf(&x.last)...)
@@ -384,7 +392,8 @@ func (t *explainer) others(x *subject) (why []string) {
 		case j.queue != x.last.queue:
 			why = append(why, "job "+o.history.Asked+" was ready in another queue, "+j.queue+": the worker did not ask for that one, or named it later")
 		case j.priority < x.last.priority:
-			why = append(why, fmt.Sprintf("job %s was ready too, with a lower priority (%d, not %d)", o.history.Asked, j.priority, x.last.priority))
+			why = append(why, fmt.Sprintf("job %s was ready too, with a lower priority (%d, not %d)", o.history.Asked,
+				j.priority, x.last.priority))
 		case ahead(&x.last, j):
 			why = append(why, "job "+o.history.Asked+" was ready too, but since "+moment(j.readyAt)+" only")
 		default:

@@ -36,8 +36,12 @@ func newHistory(t *testing.T) *history {
 	t.Helper()
 	h := &history{t: t, clk: coretest.NewClock(), dir: filepath.Join(t.TempDir(), "archive"), seqs: map[string]uint64{}}
 	data := filepath.Join(t.TempDir(), "data")
-	w := archive.New(archive.Options{Dir: h.dir, Scratch: filepath.Join(data, "archiving"), Every: time.Millisecond, Clock: h.clk})
-	e, err := engine.Open(engine.Options{Dir: data, Clock: h.clk, Seed: 1, Archive: w, ManualTimers: true, ManualCommits: true})
+	w := archive.New(archive.Options{
+		Dir: h.dir, Scratch: filepath.Join(data, "archiving"), Every: time.Millisecond, Clock: h.clk,
+	})
+	e, err := engine.Open(engine.Options{
+		Dir: data, Clock: h.clk, Seed: 1, Archive: w, ManualTimers: true, ManualCommits: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +149,10 @@ func TestExplainFollowsFailuresLimitsAndDependencies(t *testing.T) {
 	h.submit("first", "q", nil)
 	h.submit("second", "q", func(j *core.Job) { j.After = []uint64{h.seqs["first"]} })
 	h.lease("w1", "q")
-	h.do(&core.Fail{Ref: core.Ref{Seq: h.seqs["first"]}, Authority: core.ByLeased, Failure: &core.Failure{Message: "no such host"}, RetryAt: h.clk.Now().Add(5 * time.Second)})
+	h.do(&core.Fail{
+		Ref: core.Ref{Seq: h.seqs["first"]}, Authority: core.ByLeased, Failure: &core.Failure{Message: "no such host"},
+		RetryAt: h.clk.Now().Add(5 * time.Second),
+	})
 	h.do(&core.PauseQueue{Queue: "q", Paused: true})
 	h.clk.Advance(time.Minute)
 	h.e.Tick()
@@ -159,7 +166,10 @@ func TestExplainFollowsFailuresLimitsAndDependencies(t *testing.T) {
 func TestExplainNamesLimitsAcrossQueues(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.do(&core.PutSharedLimit{Limit: core.SharedLimit{Name: "api", Queues: []string{"mail", "sync"}, Types: []string{"Call"}, Throttle: core.Throttle{Leased: 3, Rate: 10}}})
+	h.do(&core.PutSharedLimit{Limit: core.SharedLimit{
+		Name: "api", Queues: []string{"mail", "sync"}, Types: []string{"Call"},
+		Throttle: core.Throttle{Leased: 3, Rate: 10},
+	}})
 	h.submit("small", "mail", nil)
 	h.submit("large", "sync", func(j *core.Job) { j.Cost = 2 })
 	h.submit("by-type", "other", func(j *core.Job) { j.Type = "Call" })
@@ -180,7 +190,8 @@ func TestExplainNamesLimitsOfTheSettings(t *testing.T) {
 	h.submit("one", "mail", nil)
 	h.submit("two", "other", nil)
 	h.limits = []core.QueueLimit{
-		{Queue: "mail", Throttle: core.Throttle{Leased: 3}}, {Queue: "mail", Scope: core.ScopeType, Name: "Call", Throttle: core.Throttle{Rate: 2}},
+		{Queue: "mail", Throttle: core.Throttle{Leased: 3}},
+		{Queue: "mail", Scope: core.ScopeType, Name: "Call", Throttle: core.Throttle{Rate: 2}},
 	}
 	const line = "    limits of the queue in the present settings: 2 leases a second (type Call); at most 3 leased\n"
 	if text := h.explain("one", "two"); strings.Count(text, line) != 1 {
@@ -195,10 +206,12 @@ func TestExplainKnowsNumbersAndRefusesUnknownJobs(t *testing.T) {
 	if text := h.explain(fmt.Sprint("#", h.seqs["named"])); !strings.Contains(text, "(named) in q") {
 		t.Errorf("by number:\n%s", text)
 	}
-	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: h.dir, Jobs: []string{"nobody"}}); !errors.Is(err, explain.ErrUnknown) {
+	if _, err := explain.Jobs(context.Background(),
+		explain.Options{Dir: h.dir, Jobs: []string{"nobody"}}); !errors.Is(err, explain.ErrUnknown) {
 		t.Errorf("unknown job: %v", err)
 	}
-	if _, err := explain.Jobs(context.Background(), explain.Options{Dir: t.TempDir(), Jobs: []string{"named"}}); !errors.Is(err, archive.ErrNoArchive) {
+	if _, err := explain.Jobs(context.Background(),
+		explain.Options{Dir: t.TempDir(), Jobs: []string{"named"}}); !errors.Is(err, archive.ErrNoArchive) {
 		t.Errorf("no archive: %v", err)
 	}
 }

@@ -57,7 +57,8 @@ func (w *world) limits(queue string) (all []string) {
 	}
 	for _, l := range k.Limits {
 		text := limitText(&core.QueueLimit{
-			Scope: l.Scope, Name: string(l.Name), Throttle: core.Throttle{Leased: l.Leased, LeasedPerWorker: l.PerWorker, Rate: l.Rate},
+			Scope: l.Scope, Name: string(l.Name),
+			Throttle: core.Throttle{Leased: l.Leased, LeasedPerWorker: l.PerWorker, Rate: l.Rate},
 		})
 		if text != "" {
 			all = append(all, text)

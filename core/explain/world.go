@@ -40,7 +40,9 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{jobs: map[uint64]*job{}, meta: map[string][]byte{}, shared: map[string]*shared{}, names: map[string]string{}}
+	return &world{
+		jobs: map[uint64]*job{}, meta: map[string][]byte{}, shared: map[string]*shared{}, names: map[string]string{},
+	}
 }
 
 // load fills the world from a store.

@@ -35,7 +35,9 @@ type backoffJSON struct {
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
-var backoffKinds = [...]string{core.BackoffConstant: "constant", core.BackoffLinear: "linear", core.BackoffExponential: "exponential"}
+var backoffKinds = [...]string{
+	core.BackoffConstant: "constant", core.BackoffLinear: "linear", core.BackoffExponential: "exponential",
+}
 
 // Error says which member is wrong.
 type Error struct {
@@ -49,7 +51,8 @@ func wrong(field, format string, args ...any) *Error {
 	return &Error{Field: field, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads the members of a policy; null removes a member. at is the path of the policy in the input. Errors are of type *Error.
+// Parse reads the members of a policy; null removes a member. at is the path of the policy in the input. Errors are of
+// type *Error.
 func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.PolicyFields, err error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil || members == nil {
@@ -80,7 +83,8 @@ func Check(at string, scope core.PolicyScope, name string, set *core.JobPolicy) 
 	case name == "" || len(name) > core.MaxQueueName:
 		return wrong(at, "a policy needs the name of a queue or type, of at most %d bytes", core.MaxQueueName)
 	case len(set.MoveTo) > core.MaxQueueName || scope == core.PolicyOfQueue && set.MoveTo == name:
-		return wrong(at+".on_exhausted", "on_exhausted.move must name another queue, with at most %d bytes", core.MaxQueueName)
+		return wrong(at+".on_exhausted", "on_exhausted.move must name another queue, with at most %d bytes",
+			core.MaxQueueName)
 	}
 	return nil
 }
@@ -134,7 +138,8 @@ func readSpan(into *time.Duration, field string, value json.RawMessage) (err err
 // span converts a number of seconds, which may be zero, to a duration.
 func span(field string, seconds float64) (time.Duration, error) {
 	if !(seconds >= 0 && seconds <= core.MaxBackoff.Seconds()) {
-		return 0, wrong(field, "%s must be a number of seconds between 0 and %.0f", memberOf(field), core.MaxBackoff.Seconds())
+		return 0, wrong(field, "%s must be a number of seconds between 0 and %.0f", memberOf(field),
+			core.MaxBackoff.Seconds())
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
@@ -170,7 +175,8 @@ func readBackoff(p *core.JobPolicy, field string, value json.RawMessage) (err er
 		}
 	}
 	if !known {
-		return wrong(field, "backoff must be a list of seconds, or an object with kind constant, linear or exponential, base_s, max_s and jitter")
+		return wrong(field,
+			"backoff must be a list of seconds, or an object with kind constant, linear or exponential, base_s, max_s and jitter")
 	}
 	if p.Backoff.Base, err = span(field+".base_s", rule.BaseS); err != nil {
 		return err
@@ -184,7 +190,8 @@ func readBackoff(p *core.JobPolicy, field string, value json.RawMessage) (err er
 
 func validBackoff(p *core.JobPolicy, field string) error {
 	if !p.Backoff.Valid() {
-		return wrong(field, "a backoff has 1 to %d waits of at most ten years, and jitter between 0 and 1", core.MaxBackoffSpans)
+		return wrong(field, "a backoff has 1 to %d waits of at most ten years, and jitter between 0 and 1",
+			core.MaxBackoffSpans)
 	}
 	return nil
 }
@@ -210,7 +217,8 @@ func readOnExhausted(p *core.JobPolicy, field string, value json.RawMessage) err
 func readDurability(p *core.JobPolicy, field string, value json.RawMessage) error {
 	var word string
 	if json.Unmarshal(value, &word) != nil || word != none {
-		return wrong(field, `durability must be "none", or null: jobs are as durable as the broker's setting durability says`)
+		return wrong(field,
+			`durability must be "none", or null: jobs are as durable as the broker's setting durability says`)
 	}
 	p.Unstored = true
 	return nil

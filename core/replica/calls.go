@@ -145,7 +145,8 @@ func (n *Node) admit(m Member) (*response, error) {
 			continue
 		}
 		if string(s.Address) != m.Address {
-			return nil, finalError{fmt.Errorf("%w: the cluster knows node %s at %s, not at %s", errListsDiffer, m.ID, s.Address, m.Address)}
+			return nil, finalError{fmt.Errorf("%w: the cluster knows node %s at %s, not at %s", errListsDiffer, m.ID,
+				s.Address, m.Address)}
 		}
 		if s.Suffrage == raft.Voter {
 			n.log.Warn("a member comes back with an empty folder, it has no vote until it has caught up", "node", m.ID)
@@ -155,5 +156,6 @@ func (n *Node) admit(m Member) (*response, error) {
 		}
 		return &response{Cluster: n.clusterID()}, nil
 	}
-	return nil, finalError{fmt.Errorf("node %s is not a member of this cluster: run broker cluster add %s first", m.ID, m)}
+	return nil,
+		finalError{fmt.Errorf("node %s is not a member of this cluster: run broker cluster add %s first", m.ID, m)}
 }

@@ -18,7 +18,10 @@ var contents = []struct {
 	{"schedules", []core.Op{&core.PutSchedule{Schedule: core.Schedule{
 		Name: "nightly", Every: time.Hour, Job: &core.Job{Queue: "q", Type: "q"},
 	}}}},
-	{"limits of queues", []core.Op{&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 3}}}}},
+	{
+		"limits of queues",
+		[]core.Op{&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 3}}}},
+	},
 	{"settings of queues", []core.Op{&core.CreateQueue{Queue: "q"}, &core.PauseQueue{Queue: "q", Paused: true}}},
 	{"batches", []core.Op{&core.OpenBatch{Description: "import"}}},
 	{"documents", []core.Op{&core.WriteDocuments{Documents: []core.MetaEntry{{Name: "d", Value: []byte("v")}}}}},

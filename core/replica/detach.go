@@ -11,9 +11,9 @@ import (
 	"broker/core/internal/store"
 )
 
-// Detach turns the store of a stopped member into the store of a single broker. It is for clusters whose majority is lost.
-// It applies all entries of the member's log: the last ones may not have been committed, but no committed entry that this
-// member had is left out. The log is kept beside the store. Detach returns the number of applied entries.
+// Detach turns the store of a stopped member into the store of a single broker. It is for clusters whose majority is
+// lost. It applies all entries of the member's log: the last ones may not have been committed, but no committed entry
+// that this member had is left out. The log is kept beside the store. Detach returns the number of applied entries.
 func Detach(dir string) (applied int, err error) {
 	n := &Node{o: Options{Dir: dir}.withDefaults()}
 	n.log = newLogger(n.o.Log)

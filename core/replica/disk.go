@@ -19,8 +19,8 @@ func (n *Node) checkFree() {
 	}
 }
 
-// transferIfDiskLow transfers leadership to a member with more disk space, because a leader with a full disk refuses new jobs. If
-// all disks are nearly full, this node stays the leader.
+// transferIfDiskLow transfers leadership to a member with more disk space, because a leader with a full disk refuses
+// new jobs. If all disks are nearly full, this node stays the leader.
 func (n *Node) transferIfDiskLow(all map[string]*Status) {
 	if !n.diskLow.Load() {
 		return

@@ -1,7 +1,7 @@
 // Package replica replicates a store to several nodes: the members of a cluster. One member leads; its engine appends
 // entries to a Journal. Append returns once a majority has synced the entry and the leader's store has applied it.
-// hashicorp/raft does consensus, elections and the order of the entries. This package defines the meaning of the entries,
-// the stores and the folders.
+// hashicorp/raft does consensus, elections and the order of the entries. This package defines the meaning of the
+// entries, the stores and the folders.
 //
 //	engine ─▶ journal ─▶ raft log (Log, synced) ══ majority ══▶ fsm ─▶ store (no log of its own)
 //
@@ -17,8 +17,8 @@
 //
 // # Beginning
 //
-// A node without node.json never starts to vote on its own: it might have voted or acknowledged entries before its folder
-// was lost. It asks all members in its list:
+// A node without node.json never starts to vote on its own: it might have voted or acknowledged entries before its
+// folder was lost. It asks all members in its list:
 //
 //   - If all of them are reachable and new, one of them founds the cluster: the node whose store has content,
 //     otherwise the first in the list. The content of its store is index 1 of the log, which the other nodes get as a
@@ -28,17 +28,17 @@
 //
 // # Large entries
 //
-// An entry is sent in parts of partBytes, because the leader syncs in its main loop and must not miss a heartbeat. The entry
-// is applied when its last part is. No snapshot is taken between two parts.
+// An entry is sent in parts of partBytes, because the leader syncs in its main loop and must not miss a heartbeat. The
+// entry is applied when its last part is. No snapshot is taken between two parts.
 //
 // # One leader at a time
 //
-// Decisions that a leader makes without a commit are valid because of its lease (lease.go): no other member leads before the lease ends,
-// and the next leader waits for that.
+// Decisions that a leader makes without a commit are valid because of its lease (lease.go): no other member leads
+// before the lease ends, and the next leader waits for that.
 //
 // # Ready to lead
 //
-// While a node follows, a Standby of the engine keeps the index of its store (standby.go). When the node becomes the leader,
-// its engine takes that index. After it stops leading, and after a copy of the store is installed, a new Standby starts to
-// read.
+// While a node follows, a Standby of the engine keeps the index of its store (standby.go). When the node becomes the
+// leader, its engine takes that index. After it stops leading, and after a copy of the store is installed, a new
+// Standby starts to read.
 package replica

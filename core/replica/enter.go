@@ -77,7 +77,8 @@ func (n *Node) isRunning() bool {
 // enter makes a new node a member: of a new cluster that it founds with the other nodes, or of an existing one.
 func (n *Node) enter(ctx context.Context) error {
 	if of := n.store.Load().Cluster(); of != "" {
-		return n.explain(fmt.Errorf("the store in %s is part of cluster %s, but the log that belongs to it is missing", n.o.Dir, of))
+		return n.explain(fmt.Errorf("the store in %s is part of cluster %s, but the log that belongs to it is missing",
+			n.o.Dir, of))
 	}
 	n.log.Info("waiting for the other nodes", "members", listText(n.o.Members))
 	reported := n.now()
@@ -120,7 +121,8 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 			return n.tryJoin(ctx, &own, &h)
 		}
 		if h.List != own.List {
-			return "", fmt.Errorf("%w: node %s was started with %s, this one with %s", errListsDiffer, h.Node, h.List, own.List)
+			return "", fmt.Errorf("%w: node %s was started with %s, this one with %s", errListsDiffer, h.Node, h.List,
+				own.List)
 		}
 		if err := n.checkVersion(h.Node, h.Version); err != nil {
 			return "", err
@@ -128,8 +130,9 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 	}
 	switch {
 	case len(n.o.Members)%2 == 0 && !n.o.Join:
-		return "", fmt.Errorf("%w, and --cluster lists %d: list an odd number, or start this node with --join if the cluster"+
-			" exists", errEvenVoters, len(n.o.Members))
+		return "",
+			fmt.Errorf("%w, and --cluster lists %d: list an odd number, or start this node with --join if the cluster"+
+				" exists", errEvenVoters, len(n.o.Members))
 	case len(silent) > 0:
 		return "no answer of " + silent[0], nil
 	case n.o.Join:
@@ -198,8 +201,9 @@ func chooseFounder(members []Member, hellos []hello) (string, error) {
 				first = m.ID
 			}
 			if h.Content != "" && full != nil {
-				return "", fmt.Errorf("node %s has %s of its own and node %s has %s: start all nodes but one with empty folders",
-					full.Node, full.Content, h.Node, h.Content)
+				return "",
+					fmt.Errorf("node %s has %s of its own and node %s has %s: start all nodes but one with empty folders",
+						full.Node, full.Content, h.Node, h.Content)
 			}
 			if h.Content != "" {
 				full = h
@@ -228,12 +232,13 @@ func (n *Node) found(ctx context.Context) error {
 		if m.ID == n.o.ID {
 			continue
 		}
-		if _, err := n.call(ctx, m, &request{Op: opFound, Cluster: cluster, List: listText(n.o.Members)}, callTimeout); err != nil {
+		if _, err := n.call(ctx, m, &request{Op: opFound, Cluster: cluster, List: listText(n.o.Members)},
+			callTimeout); err != nil {
 			return fmt.Errorf("found a cluster: %w", err)
 		}
 	}
-	// From here on, a crash must not make the store unusable, since it may be the only copy. So node.json records that founding has
-	// begun.
+	// From here on, a crash must not make the store unusable, since it may be the only copy. So node.json records that
+	// founding has begun.
 	begun := identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members), Begun: true}
 	if err := n.writeIdentity(begun, isNew); err != nil {
 		return fmt.Errorf("found a cluster: %w", err)
@@ -256,12 +261,14 @@ func (n *Node) finishFounding(cluster string) error {
 			return fmt.Errorf("found a cluster: %w", err)
 		}
 	}
-	n.log.Info("cluster founded", "cluster", cluster, "members", listText(n.o.Members), "entries", n.store.Load().Position().Number)
+	n.log.Info("cluster founded", "cluster", cluster, "members", listText(n.o.Members), "entries",
+		n.store.Load().Position().Number)
 	return nil
 }
 
-// resumeFounding continues founding after a crash. The other nodes have promised to follow this node, and wait for it, because no
-// other cluster can be founded without it. If this node's store has not joined yet, nothing has happened, and this node is new.
+// resumeFounding continues founding after a crash. The other nodes have promised to follow this node, and wait for it,
+// because no other cluster can be founded without it. If this node's store has not joined yet, nothing has happened,
+// and this node is new.
 func (n *Node) resumeFounding() (known bool, err error) {
 	cluster := n.identity.Cluster
 	if of := n.store.Load().Cluster(); of == cluster {
@@ -275,7 +282,8 @@ func (n *Node) resumeFounding() (known bool, err error) {
 func (n *Node) writeFirst() error {
 	var c raft.Configuration
 	for _, m := range n.o.Members {
-		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Address)})
+		c.Servers = append(c.Servers,
+			raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Address)})
 	}
 	sink, err := n.snaps.Create(1, 1, 1, c, 1, nil)
 	if err != nil {
@@ -293,8 +301,8 @@ func (n *Node) writeFirst() error {
 	return errors.Join(s.SetUint64([]byte("CurrentTerm"), 1), l.Close())
 }
 
-// checkVersion refuses to found a cluster with a node of another version: the founder and the copy that the other nodes get are
-// chosen before the nodes know which formats all programs can read.
+// checkVersion refuses to found a cluster with a node of another version: the founder and the copy that the other nodes
+// get are chosen before the nodes know which formats all programs can read.
 func (n *Node) checkVersion(id, version string) error {
 	if version == n.o.Version {
 		return nil
@@ -330,11 +338,13 @@ func (n *Node) promise(r *request, g *greeting) error {
 // tryJoin asks the leader of an existing cluster to admit this node.
 func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err error) {
 	if own.Content != "" {
-		return "", fmt.Errorf("this node has %s of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
-			own.Content, of.Cluster, of.Node, n.o.Dir)
+		return "",
+			fmt.Errorf("this node has %s of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
+				own.Content, of.Cluster, of.Node, n.o.Dir)
 	}
 	if !n.o.Join && own.List != of.List && own.List != of.Members {
-		return "", fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", errListsDiffer, of.Members, own.List)
+		return "",
+			fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", errListsDiffer, of.Members, own.List)
 	}
 	for _, m := range n.o.Members {
 		if m.ID == n.o.ID {
@@ -344,7 +354,8 @@ func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err e
 		var refused *callError
 		switch {
 		case err == nil:
-			n.log.Info("admitted to the cluster; this node gets a copy of the leader's store", "cluster", r.Cluster, "leader", m.ID)
+			n.log.Info("admitted to the cluster; this node gets a copy of the leader's store", "cluster", r.Cluster,
+				"leader", m.ID)
 			return "", n.setIdentity(r.Cluster, founding)
 		case errors.As(err, &refused) && refused.final:
 			return "", err
@@ -355,7 +366,8 @@ func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err e
 	return waits, nil
 }
 
-// checkNeighbors fails the node if a listed node belongs to another cluster. It does not wait for nodes that do not answer.
+// checkNeighbors fails the node if a listed node belongs to another cluster. It does not wait for nodes that do not
+// answer.
 func (n *Node) checkNeighbors(ctx context.Context) {
 	hellos, _, err := n.askAll(ctx)
 	if err != nil {
@@ -363,7 +375,8 @@ func (n *Node) checkNeighbors(ctx context.Context) {
 	}
 	for _, h := range hellos {
 		if h.Stage == isMember.String() && h.Cluster != n.clusterID() {
-			n.fail(fmt.Errorf("folder %s is that of a member of cluster %s, but node %s belongs to cluster %s", n.o.Dir, n.clusterID(),
+			n.fail(fmt.Errorf("folder %s is that of a member of cluster %s, but node %s belongs to cluster %s", n.o.Dir,
+				n.clusterID(),
 				h.Node, h.Cluster))
 		}
 	}

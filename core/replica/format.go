@@ -51,7 +51,8 @@ func (n *Node) raiseFormat(all map[string]*Status) {
 	}
 	if lowest := n.readByAll(all); lowest > max(1, int(j.format.Load())) {
 		j.format.Store(int32(lowest))
-		n.log.Info("all nodes read a newer format; new entries use it, and older programs are refused", "format", lowest)
+		n.log.Info("all nodes read a newer format; new entries use it, and older programs are refused", "format",
+			lowest)
 	}
 }
 
@@ -90,9 +91,11 @@ func tooOld(own, other formats, ownID, otherID string) string {
 	const text = "the program of node %s (%s) is too old for node %s (%s), which needs format %d: upgrade %s"
 	switch {
 	case own.Reads < other.Needs:
-		return fmt.Sprintf(text, ownID, cmp.Or(own.Version, "unknown"), otherID, cmp.Or(other.Version, "unknown"), other.Needs, ownID)
+		return fmt.Sprintf(text, ownID, cmp.Or(own.Version, "unknown"), otherID, cmp.Or(other.Version, "unknown"),
+			other.Needs, ownID)
 	case other.Reads < own.Needs:
-		return fmt.Sprintf(text, otherID, cmp.Or(other.Version, "unknown"), ownID, cmp.Or(own.Version, "unknown"), own.Needs, otherID)
+		return fmt.Sprintf(text, otherID, cmp.Or(other.Version, "unknown"), ownID, cmp.Or(own.Version, "unknown"),
+			own.Needs, otherID)
 	}
 	return ""
 }

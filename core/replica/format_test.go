@@ -45,7 +45,8 @@ func TestEntryOfANewerFormatAsksForAnUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := <-n.Failed()
-		if text := err.Error(); !strings.Contains(text, "upgrade the program of this node") || strings.Contains(text, "empty folder") {
+		if text := err.Error(); !strings.Contains(text, "upgrade the program of this node") ||
+			strings.Contains(text, "empty folder") {
 			t.Errorf("% x: %v", data, err)
 		}
 		e.Abandon()
@@ -122,8 +123,8 @@ func TestContentOfTheFirstStoreSetsTheFormat(t *testing.T) {
 	shutdown(t, e)
 }
 
-// A cluster is upgraded one node after another. Its leader writes the format that the oldest program reads, until all members,
-// including those that did not answer at first, have reported that they read the newer format.
+// A cluster is upgraded one node after another. Its leader writes the format that the oldest program reads, until all
+// members, including those that did not answer at first, have reported that they read the newer format.
 func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
@@ -175,7 +176,8 @@ func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	if o, err := c.open(leader); err == nil {
 		c.nodes[leader] = o
 		t.Error("a program that does not read the format in force became a member")
-	} else if !strings.Contains(err.Error(), fmt.Sprintf("which needs format %d: upgrade %s", record.NewestFormat, leader)) {
+	} else if !strings.Contains(err.Error(),
+		fmt.Sprintf("which needs format %d: upgrade %s", record.NewestFormat, leader)) {
 		t.Error(err)
 	}
 	for id := range c.nodes {

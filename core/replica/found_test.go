@@ -11,8 +11,8 @@ import (
 	"broker/core/engine"
 )
 
-// Three new nodes of two versions found no cluster. One of them reports why, whichever node would be the founder. With one
-// version, the same folders form a cluster.
+// Three new nodes of two versions found no cluster. One of them reports why, whichever node would be the founder. With
+// one version, the same folders form a cluster.
 func TestClusterIsFoundedWithOneVersion(t *testing.T) {
 	t.Parallel()
 	for _, other := range []string{"n1", "n3"} {
@@ -26,7 +26,8 @@ func TestClusterIsFoundedWithOneVersion(t *testing.T) {
 		c.opening, enough = context.WithCancel(t.Context())
 		refused := 0
 		c.openAll(func(_ string, err error) {
-			if errors.Is(err, errVersionsDiffer) && strings.Contains(err.Error(), "v1.2.0") && strings.Contains(err.Error(), "v1.3.0") {
+			if errors.Is(err, errVersionsDiffer) && strings.Contains(err.Error(), "v1.2.0") &&
+				strings.Contains(err.Error(), "v1.3.0") {
 				refused++
 			}
 			enough()

@@ -40,7 +40,8 @@ func (f *fsm) Apply(l *raft.Log) any {
 	case err == nil:
 		f.n.unflushed.Add(1)
 		return nil
-	case errors.Is(err, store.ErrSequence), errors.Is(err, errParts): // an entry of a replaced leader: all members skip it
+	case errors.Is(err, store.ErrSequence),
+		errors.Is(err, errParts): // an entry of a replaced leader: all members skip it
 		return err
 	}
 	f.broken = fmt.Errorf("apply index %d of the log: %w", l.Index, err)
@@ -48,8 +49,8 @@ func (f *fsm) Apply(l *raft.Log) any {
 	return f.broken
 }
 
-// StoreConfiguration implements raft.ConfigurationStore. raft stores the list of members itself. This method makes raft count
-// changes of the list as applied, so that a snapshot may follow such a change.
+// StoreConfiguration implements raft.ConfigurationStore. raft stores the list of members itself. This method makes raft
+// count changes of the list as applied, so that a snapshot may follow such a change.
 func (f *fsm) StoreConfiguration(uint64, raft.Configuration) {}
 
 // errBetweenParts delays a snapshot: the log must not be cut between the parts of an entry.
@@ -88,7 +89,8 @@ type flushed struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *flushed) Persist(sink raft.SnapshotSink) error {
-	if _, err := sink.Write([]byte(localSnapshot)); err != nil { // first the kind of snapshot, because the flush takes time
+	// first the kind of snapshot, because the flush takes time
+	if _, err := sink.Write([]byte(localSnapshot)); err != nil {
 		return err
 	}
 	if err := s.store.Flush(); err != nil {

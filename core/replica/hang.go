@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// A disk may hang: it stops answering without an error. raft's main loop then waits for the disk, but its heartbeats go on, so the other
-// nodes would follow a leader that cannot do anything. When the log or the store of a node has been busy with one entry for hangFor, the
-// node stops leading and ends raft's calls to other members. They elect another leader, and this node follows it once its disk answers.
-// If the disk still does not answer after hangEnds, the node fails.
+// A disk may hang: it stops answering without an error. raft's main loop then waits for the disk, but its heartbeats go
+// on, so the other nodes would follow a leader that cannot do anything. When the log or the store of a node has been
+// busy with one entry for hangFor, the node stops leading and ends raft's calls to other members. They elect another
+// leader, and this node follows it once its disk answers. If the disk still does not answer after hangEnds, the node
+// fails.
 const (
 	hangFor   = 2 * time.Second
 	hangEnds  = 30 * time.Second
@@ -58,7 +59,8 @@ func (n *Node) watchHang() {
 		n.hangs.Store(hangs)
 		if hangs {
 			n.stream.closeAll(n.stream.open)
-			n.log.Error("the disk of this node does not answer; the node does not lead until it does", "for_ms", took.Milliseconds())
+			n.log.Error("the disk of this node does not answer; the node does not lead until it does", "for_ms",
+				took.Milliseconds())
 		} else {
 			n.log.Info("the disk of this node answers again")
 		}

@@ -9,8 +9,8 @@ import (
 	"broker/core"
 )
 
-// A leader whose disk hangs stops leading and ends its engine while it still waits for the disk. Another node leads; this node follows once
-// its disk answers.
+// A leader whose disk hangs stops leading and ends its engine while it still waits for the disk. Another node leads;
+// this node follows once its disk answers.
 func TestLeaderWithAHangingDiskStepsDown(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

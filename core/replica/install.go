@@ -12,8 +12,8 @@ import (
 // installMark is a file which says that the newest received copy replaces the store.
 const installMark = "INSTALL"
 
-// install replaces the store with a received copy. A crash at any point leaves either the old store, or a mark that makes
-// the next start complete the replacement.
+// install replaces the store with a received copy. A crash at any point leaves either the old store, or a mark that
+// makes the next start complete the replacement.
 func (n *Node) install() error {
 	n.log.Info("copy of the leader's store received, installing it")
 	n.stopStandby()

@@ -11,8 +11,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// journal is the engine.Journal of a leader for one term. Any error ends it, because it is then unknown whether the entry
-// is committed. One goroutine appends at a time.
+// journal is the engine.Journal of a leader for one term. Any error ends it, because it is then unknown whether the
+// entry is committed. One goroutine appends at a time.
 type journal struct {
 	raft  *raft.Raft
 	epoch uint64 // raft's term

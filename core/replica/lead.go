@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// watchLead begins and ends Leaderships as raft wins and loses elections. If the journal fails while the node still leads,
-// a new Leadership begins, because it is unknown whether the failed entry is committed.
+// watchLead begins and ends Leaderships as raft wins and loses elections. If the journal fails while the node still
+// leads, a new Leadership begins, because it is unknown whether the failed entry is committed.
 func (n *Node) watchLead() {
 	var current *Leadership
 	end := func() {
@@ -32,7 +32,8 @@ func (n *Node) watchLead() {
 		case <-n.hangsChanged:
 			if n.hangs.Load() {
 				end()
-			} else if current == nil && n.raft.State() == raft.Leader { // the other members could not elect another leader
+			} else if current == nil &&
+				n.raft.State() == raft.Leader { // the other members could not elect another leader
 				current = n.begin(n.lease.now())
 			}
 		case j := <-n.ended: // for example after a transfer that did not succeed
@@ -49,9 +50,9 @@ func (n *Node) watchLead() {
 	}
 }
 
-// begin waits until the store has all entries committed earlier, and appends the entry that opens the epoch. From then on, no entry of
-// an earlier engine can be applied. Then it waits until the leases of earlier leaders have ended. It returns nil if the node no longer
-// leads.
+// begin waits until the store has all entries committed earlier, and appends the entry that opens the epoch. From then
+// on, no entry of an earlier engine can be applied. Then it waits until the leases of earlier leaders have ended. It
+// returns nil if the node no longer leads.
 func (n *Node) begin(won moment) *Leadership {
 	n.elections.Add(1)
 	started := n.now()
@@ -61,7 +62,8 @@ func (n *Node) begin(won moment) *Leadership {
 		switch {
 		case err == nil:
 			n.awaitLease(term, won)
-			n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms", n.now().Sub(started).Milliseconds())
+			n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms",
+				n.now().Sub(started).Milliseconds())
 			return n.newLeadership(j)
 		case errors.Is(err, store.ErrSequence): // the previous leader appended an entry before, and has now stopped
 		case n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term: // raft accepts no entries during a transfer

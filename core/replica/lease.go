@@ -19,11 +19,12 @@ import (
 //	leader     sent ───────────── leaseFor ──────────────▶ the lease ends
 //	follower     └▶ answers        votes for another ──▶ won ─────── waitFor ───────▶ the next leader begins
 //
-// A member that votes in a newer term no longer answers heartbeats of older terms, and any two majorities have a member in common. So
-// heartbeats that a majority has answered were sent before the next leader won. The next leader decides nothing until the lease of
-// such a heartbeat must have ended. Votes, restarts, transfers and clock changes do not matter. Only the speed of clocks does: the
-// next leader's clock may be faster by an eighth. The lease does not depend on a setting, because settings of nodes may differ. If
-// answers take longer than the lease, every reply waits for a commit instead.
+// A member that votes in a newer term no longer answers heartbeats of older terms, and any two majorities have a member
+// in common. So heartbeats that a majority has answered were sent before the next leader won. The next leader decides
+// nothing until the lease of such a heartbeat must have ended. Votes, restarts, transfers and clock changes do not
+// matter. Only the speed of clocks does: the next leader's clock may be faster by an eighth. The lease does not depend
+// on a setting, because settings of nodes may differ. If answers take longer than the lease, every reply waits for a
+// commit instead.
 const (
 	leaseFor = 150 * time.Millisecond
 	waitFor  = leaseFor + leaseFor/8
@@ -113,8 +114,8 @@ func (l *lease) giveUp(term uint64) {
 	l.until.Store(nil)
 }
 
-// holds reports that no other member can lead now. It is false until an entry of leaseFormat is committed, because until
-// then a member may run an older program that does not wait.
+// holds reports that no other member can lead now. It is false until an entry of leaseFormat is committed, because
+// until then a member may run an older program that does not wait.
 func (l *Leadership) holds() bool {
 	j := l.journal
 	return !j.ended.Load() && j.committedFormat.Load() >= leaseFormat && l.n.lease.holds(j.epoch)
@@ -130,8 +131,8 @@ func (n *Node) awaitLease(term uint64, won moment) {
 	}
 }
 
-// yield gives up the lease of this node for the rest of its term, and informs the member that is to lead next. Without that
-// information, the next leader waits.
+// yield gives up the lease of this node for the rest of its term, and informs the member that is to lead next. Without
+// that information, the next leader waits.
 func (n *Node) yield(ctx context.Context, to Member) {
 	j := n.journal.Load()
 	if j == nil || j.ended.Load() {

@@ -74,8 +74,8 @@ func TestLeaseStartsWhenAMajorityWasAsked(t *testing.T) {
 	want(true, 8, "the next term")
 }
 
-// A leader that transfers leadership gives up its lease first, so the next leader does not wait for it. A leader that died has not
-// given it up, so the next leader waits.
+// A leader that transfers leadership gives up its lease first, so the next leader does not wait for it. A leader that
+// died has not given it up, so the next leader waits.
 func TestNextLeaderWaitsUnlessTheLeaseWasGivenUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

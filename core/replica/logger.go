@@ -10,8 +10,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger writes messages of raft and of the node to Options.Log. The node logs the important events of raft itself. So raft's own
-// messages get level debug, except its errors; errors that repeat while a member does not answer are debug messages too.
+// logger writes messages of raft and of the node to Options.Log. The node logs the important events of raft itself. So
+// raft's own messages get level debug, except its errors; errors that repeat while a member does not answer are debug
+// messages too.
 type logger struct {
 	hclog.Logger // provides the methods that are not overridden; it writes nothing
 	write        func(level slog.Level, text string, fields ...any)
@@ -32,11 +33,13 @@ func (l *logger) Error(text string, fields ...any) { l.write(slog.LevelError, te
 // raftLogger lowers the level of raft's messages.
 type raftLogger struct{ *logger }
 
-// repeated are errors that raft logs again and again while a member does not answer, has fallen behind the log, or is new.
-// watchMembers reports once that a member does not answer.
+// repeated are errors that raft logs again and again while a member does not answer, has fallen behind the log, or is
+// new. watchMembers reports once that a member does not answer.
 var repeated = []string{
-	"failed to heartbeat to", "failed to appendEntries to", "failed to pipeline appendEntries", "failed to start pipeline replication to",
-	"failed to make requestVote RPC", "failed to decode incoming command", "failed to flush response", "failed to get log",
+	"failed to heartbeat to", "failed to appendEntries to", "failed to pipeline appendEntries",
+	"failed to start pipeline replication to",
+	"failed to make requestVote RPC", "failed to decode incoming command", "failed to flush response",
+	"failed to get log",
 }
 
 // Log implements hclog.Logger.

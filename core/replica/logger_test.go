@@ -20,7 +20,8 @@ func (l *logged) of(id string) func(slog.Level, string, ...any) {
 		if level >= slog.LevelInfo {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.lines = append(l.lines, strings.TrimSuffix(fmt.Sprintln(append([]any{id, level, text}, fields...)...), "\n"))
+			l.lines = append(l.lines,
+				strings.TrimSuffix(fmt.Sprintln(append([]any{id, level, text}, fields...)...), "\n"))
 		}
 	}
 }
@@ -37,8 +38,8 @@ func (l *logged) count(text string) (n int) {
 	return n
 }
 
-// A node that does not answer causes one line in the log of each other node, however long it is away, and one line when it
-// is back.
+// A node that does not answer causes one line in the log of each other node, however long it is away, and one line when
+// it is back.
 func TestNodeThatDoesNotAnswerIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var log logged

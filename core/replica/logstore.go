@@ -55,15 +55,17 @@ func (s *logStore) LastIndex() (uint64, error) {
 // IsMonotonic implements raft.MonotonicLogStore: the log has no gaps.
 func (s *logStore) IsMonotonic() bool { return true }
 
-// anchorType marks the entry that a snapshot ends with: its term is known, its content is in the snapshot. It is never stored.
+// anchorType marks the entry that a snapshot ends with: its term is known, its content is in the snapshot. It is never
+// stored.
 const anchorType raft.LogType = 255
 
 // GetLog implements raft.LogStore.
 //
-// raft checks the entry before the entries that a leader sends. If that entry is the last one of a snapshot and this node's log
-// has later entries, raft looks for it in the log and does not find it. A former leader whose last entries were not replicated
-// would refuse the entries of every new leader, get a copy, and refuse again. So while a node follows, GetLog returns that entry,
-// without its content. A leader does not return it, because it would send it to other members.
+// raft checks the entry before the entries that a leader sends. If that entry is the last one of a snapshot and this
+// node's log has later entries, raft looks for it in the log and does not find it. A former leader whose last entries
+// were not replicated would refuse the entries of every new leader, get a copy, and refuse again. So while a node
+// follows, GetLog returns that entry, without its content. A leader does not return it, because it would send it to
+// other members.
 func (s *logStore) GetLog(index uint64, into *raft.Log) error {
 	if s.fromRecent(index, into) {
 		return nil
@@ -173,7 +175,8 @@ func (s *logStore) DeleteRange(low, high uint64) error {
 			return nil
 		}
 	}
-	s.forget(low) // a conflict removes the end; if the beginning is removed, the remaining entries can be read from disk
+	// a conflict removes the end; if the beginning is removed, the remaining entries can be read from disk
+	s.forget(low)
 	return s.log.Remove(low, high)
 }
 

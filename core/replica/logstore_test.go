@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// A former leader has entries after its snapshot that no other member has. It must know the last entry of the snapshot, or it
-// refuses all entries of every other leader, and a copy does not help.
+// A former leader has entries after its snapshot that no other member has. It must know the last entry of the snapshot,
+// or it refuses all entries of every other leader, and a copy does not help.
 func TestFollowerKnowsTheTermOfItsSnapshot(t *testing.T) {
 	t.Parallel()
 	l, err := store.OpenLog(store.Options{FS: coretest.MemoryFS(), Dir: "log"})

@@ -137,8 +137,8 @@ func (n *Node) servedBy(id string) bool {
 // currentFor is how long an answer of another member is considered current.
 const currentFor = 5 * time.Second
 
-// lag is how many entries this node has yet to apply. A node that does not get all entries does not know of the later ones.
-// So it also considers what other members have committed by their last answers; they are asked once a second.
+// lag is how many entries this node has yet to apply. A node that does not get all entries does not know of the later
+// ones. So it also considers what other members have committed by their last answers; they are asked once a second.
 func (n *Node) lag(own *Status) uint64 {
 	end := own.Committed
 	n.mu.Lock()
@@ -152,8 +152,10 @@ func (n *Node) lag(own *Status) uint64 {
 func (n *Node) status() Status {
 	_, leader := n.raft.LeaderWithID()
 	s := Status{
-		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(), Applied: n.raft.AppliedIndex(),
-		Last: n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(), DiskLow: n.diskLow.Load(), Elections: n.elections.Load(),
+		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(),
+		Applied: n.raft.AppliedIndex(),
+		Last:    n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(),
+		DiskLow: n.diskLow.Load(), Elections: n.elections.Load(),
 		Members: n.Members(), Version: n.o.Version, Now: n.now(),
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
@@ -399,9 +401,9 @@ func (n *Node) Removed(ctx context.Context) bool {
 	return removed(n.o.ID, n.LeaderID(), n.raft.CurrentTerm(), all)
 }
 
-// removed reports whether a leader in all no longer lists the node id as a member. If the node follows a leader, only that leader's
-// answer in the same term counts. A node that was removed before it started follows no leader, because no member calls it; then any
-// leader whose term is not older counts.
+// removed reports whether a leader in all no longer lists the node id as a member. If the node follows a leader, only
+// that leader's answer in the same term counts. A node that was removed before it started follows no leader, because no
+// member calls it; then any leader whose term is not older counts.
 func removed(id, leader string, term uint64, all map[string]*Status) bool {
 	for _, l := range all {
 		if l.Role != "leader" || len(l.Members) == 0 {
@@ -419,8 +421,8 @@ func removed(id, leader string, term uint64, all map[string]*Status) bool {
 // votesWithin is how many entries a node may be behind and still get a vote.
 const votesWithin = 256
 
-// promoteLearners gives votes to members that have caught up, if that makes the number of voters odd: an even number of voters
-// tolerates no more failures than one voter less.
+// promoteLearners gives votes to members that have caught up, if that makes the number of voters odd: an even number of
+// voters tolerates no more failures than one voter less.
 func (n *Node) promoteLearners(all map[string]*Status) {
 	voters := 0
 	var able []raft.Server

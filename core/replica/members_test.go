@@ -15,12 +15,16 @@ import (
 // A follower that gets no entries has applied all entries that it knows to be committed, and still lags behind.
 func TestLagCountsEntriesCommittedByOthers(t *testing.T) {
 	t.Parallel()
-	n := &Node{peers: map[string]*peerStatus{"n2": {status: Status{Committed: 50}}, "n3": {status: Status{Committed: 7}}}}
+	n := &Node{peers: map[string]*peerStatus{
+		"n2": {status: Status{Committed: 50}}, "n3": {status: Status{Committed: 7}},
+	}}
 	for _, c := range []struct {
 		own  Status
 		want uint64
 	}{
-		{Status{Committed: 10, Applied: 10}, 40}, {Status{Committed: 60, Applied: 55}, 5}, {Status{Committed: 60, Applied: 60}, 0},
+		{Status{Committed: 10, Applied: 10}, 40},
+		{Status{Committed: 60, Applied: 55}, 5},
+		{Status{Committed: 60, Applied: 60}, 0},
 	} {
 		if got := n.lag(&c.own); got != c.want {
 			t.Errorf("lag of %+v is %d, not %d", c.own, got, c.want)
@@ -48,7 +52,8 @@ func TestNodeLearnsFromALeaderThatItWasRemoved(t *testing.T) {
 		"a leader that gives no list":       {"", Status{Role: "leader", Term: 7}, false},
 	} {
 		c.status.Node = "n1"
-		if got := removed("n2", c.leader, 7, map[string]*Status{"n1": &c.status, "n2": {Node: "n2", Role: "candidate", Members: with}}); got != c.want {
+		if got := removed("n2", c.leader, 7,
+			map[string]*Status{"n1": &c.status, "n2": {Node: "n2", Role: "candidate", Members: with}}); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

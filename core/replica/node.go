@@ -43,20 +43,21 @@ type Node struct {
 	stage    stage
 	peers    map[string]*peerStatus // the other members, by id
 
-	store        atomic.Pointer[store.Store]
-	standby      standby
-	lease        lease
-	time         *clock.Slewed // of the cluster
-	hangs        atomic.Bool   // the disk hangs
-	yielded      atomic.Uint64 // term whose leader has given up its lease
-	logs         *logStore
-	snaps        *snapshots
-	retain       retention
-	fsm          *fsm
-	trans        *transport
-	raft         *raft.Raft // nil until start; set while mu is held
-	notify       chan bool
-	ended        chan *journal             // journals that have failed; capacity 1, as more failures carry no more information
+	store   atomic.Pointer[store.Store]
+	standby standby
+	lease   lease
+	time    *clock.Slewed // of the cluster
+	hangs   atomic.Bool   // the disk hangs
+	yielded atomic.Uint64 // term whose leader has given up its lease
+	logs    *logStore
+	snaps   *snapshots
+	retain  retention
+	fsm     *fsm
+	trans   *transport
+	raft    *raft.Raft // nil until start; set while mu is held
+	notify  chan bool
+	// journals that have failed; capacity 1, as more failures carry no more information
+	ended        chan *journal
 	hangsChanged chan struct{}             // capacity 1
 	left         chan string               // ids of leaders whose connection to this node has ended; capacity 1
 	anchored     atomic.Pointer[raft.Raft] // same as raft, for anchor
@@ -148,7 +149,8 @@ func (n *Node) open(ctx context.Context) (err error) {
 		return err
 	}
 	if !known || n.identity.Begun { // founding has begun, or the folder is new
-		if err := errors.Join(os.RemoveAll(n.dir(logDir)), os.RemoveAll(n.dir(snapshotsDir)), os.RemoveAll(n.dir(installMark)),
+		if err := errors.Join(os.RemoveAll(n.dir(logDir)), os.RemoveAll(n.dir(snapshotsDir)),
+			os.RemoveAll(n.dir(installMark)),
 			os.MkdirAll(n.dir(snapshotsDir), 0o700)); err != nil {
 			return err
 		}
@@ -198,7 +200,8 @@ func (n *Node) readIdentity() (known bool, err error) {
 		return false, fmt.Errorf("%s: %w", n.dir(nodeFile), err)
 	}
 	if n.identity.Node != n.o.ID {
-		return false, fmt.Errorf("folder %s belongs to node %s of the cluster, not to %s", n.o.Dir, n.identity.Node, n.o.ID)
+		return false,
+			fmt.Errorf("folder %s belongs to node %s of the cluster, not to %s", n.o.Dir, n.identity.Node, n.o.ID)
 	}
 	n.stage = founding
 	return true, nil
@@ -230,8 +233,8 @@ func (n *Node) clusterID() string {
 	return n.identity.Cluster
 }
 
-// checkStore refuses a store other than the one this node had as a member. If the store were older than its log says, the
-// node would treat entries as applied that are not.
+// checkStore refuses a store other than the one this node had as a member. If the store were older than its log says,
+// the node would treat entries as applied that are not.
 func (n *Node) checkStore() error {
 	s := n.store.Load()
 	at := s.Position()
@@ -244,7 +247,8 @@ func (n *Node) checkStore() error {
 		if of == "" && len(all) == 0 && content == "" {
 			return nil // it has never received data
 		}
-		return n.explain(fmt.Errorf("the store in %s is of cluster %q, the node of %q", n.o.Dir, of, n.identity.Cluster))
+		return n.explain(fmt.Errorf("the store in %s is of cluster %q, the node of %q", n.o.Dir, of,
+			n.identity.Cluster))
 	}
 	all, err := n.snaps.all()
 	if err != nil || len(all) == 0 {
@@ -262,7 +266,8 @@ func (n *Node) explain(err error) error {
 	if errors.Is(err, record.ErrNewerFormat) {
 		return fmt.Errorf("%w; upgrade the program of this node, its store is good", err)
 	}
-	return fmt.Errorf("%w; to refill this node from the others, move %s away and start the node with an empty folder", err, n.o.Dir)
+	return fmt.Errorf("%w; to refill this node from the others, move %s away and start the node with an empty folder",
+		err, n.o.Dir)
 }
 
 // anchor returns the last entry of the newest snapshot while this node does not lead.
@@ -280,11 +285,16 @@ func (n *Node) anchor() (index, term uint64, ok bool) {
 
 // start starts raft on the log of this node.
 func (n *Node) start() error {
-	l, err := store.OpenLog(store.Options{Dir: n.dir(logDir), Warn: func(text string) { n.log.Warn("log warning", "detail", text) }})
+	l, err := store.OpenLog(store.Options{
+		Dir: n.dir(logDir), Warn: func(text string) { n.log.Warn("log warning", "detail", text) },
+	})
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().monotonic }, beforeWrite: n.o.beforeWrite, anchor: n.anchor}
+	n.logs = &logStore{
+		log: l, now: func() time.Duration { return n.lease.now().monotonic }, beforeWrite: n.o.beforeWrite,
+		anchor: n.anchor,
+	}
 	n.logs.removable = n.removable
 	n.trans = &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
@@ -365,7 +375,8 @@ func (n *Node) observe(observed <-chan raft.Observation) {
 				if l.LeaderID == "" {
 					n.log.Warn("this node knows no leader of the cluster")
 				} else {
-					n.log.Info("leader", "node", string(l.LeaderID), "address", string(l.LeaderAddr), "term", n.raft.CurrentTerm())
+					n.log.Info("leader", "node", string(l.LeaderID), "address", string(l.LeaderAddr), "term",
+						n.raft.CurrentTerm())
 				}
 			}
 			n.o.LeaderChanged()
@@ -434,7 +445,8 @@ type Leadership struct {
 // Attach sets the options of an engine that serves as the leader's.
 func (l *Leadership) Attach(o *engine.Options) {
 	r := &engine.Replicated{
-		Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases, Recent: l.n.recent,
+		Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases,
+		Recent: l.n.recent,
 		Time:   l.n.time,
 		Format: func() int { return int(l.journal.format.Load()) },
 	}

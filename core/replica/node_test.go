@@ -230,7 +230,9 @@ func submit(t *testing.T, e *engine.Engine, from, n, bodyBytes int) {
 	client := e.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	defer e.Close(client)
 	for i := range n {
-		job := &core.Job{ID: fmt.Sprint("job-", from+i), Queue: "q", Type: "q", Body: bytes.Repeat([]byte("x"), bodyBytes)}
+		job := &core.Job{
+			ID: fmt.Sprint("job-", from+i), Queue: "q", Type: "q", Body: bytes.Repeat([]byte("x"), bodyBytes),
+		}
 		r := e.Do(client, []core.Op{&core.Submit{Job: job}}, nil)
 		if len(r) != 1 || r[0].Err != nil {
 			t.Fatalf("%+v", r)
@@ -280,8 +282,8 @@ func (c *cluster) follower(leader *Node) string {
 	panic("a cluster of one")
 }
 
-// catchUpByCopy stops a node, submits jobs with the numbers from from to 400, which are too many for the log, and starts the
-// node again.
+// catchUpByCopy stops a node, submits jobs with the numbers from from to 400, which are too many for the log, and
+// starts the node again.
 func (c *cluster) catchUpByCopy(victim string, leader *Node, e *engine.Engine, from int) {
 	c.t.Helper()
 	c.stop(victim)
@@ -435,7 +437,8 @@ func TestLogIsCut(t *testing.T) {
 	shutdown(t, e)
 }
 
-// If the majority is lost, the store of one node becomes the store of a single broker, and a new cluster can start with it.
+// If the majority is lost, the store of one node becomes the store of a single broker, and a new cluster can start with
+// it.
 func TestDetachedNodeHasAllJobs(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

@@ -34,12 +34,12 @@ type Options struct {
 
 	Clock clock.Monotonic // nil: the system's clock
 
-	// Client is called with a client's connection that another member forwards; client is the client's address, frontend
-	// the name of the front-end. Client owns the connection. Any goroutine may call it.
+	// Client is called with a client's connection that another member forwards; client is the client's address,
+	// frontend the name of the front-end. Client owns the connection. Any goroutine may call it.
 	Client func(conn net.Conn, frontend, client string)
 
-	// Content names the data that a metadata entry of the front-ends belongs to if users would miss it, otherwise it returns an empty
-	// text. It may be nil.
+	// Content names the data that a metadata entry of the front-ends belongs to if users would miss it, otherwise it
+	// returns an empty text. It may be nil.
 	Content func(name string) string
 
 	// LeaderChanged is called when the leader changes or is lost. Any goroutine may call it; it must not block.
@@ -89,8 +89,8 @@ const defaultMaxLog = 64 << 20
 // minKeepLog is the least limit of a log that other members need.
 const minKeepLog = 1 << 30
 
-// defaultFlush is the number of entries after which the store is flushed. After a crash, entries that were not flushed are applied
-// again, which takes about 30 µs per entry. If all nodes have crashed, clients wait for that.
+// defaultFlush is the number of entries after which the store is flushed. After a crash, entries that were not flushed
+// are applied again, which takes about 30 µs per entry. If all nodes have crashed, clients wait for that.
 const defaultFlush = 10_000
 
 func (o Options) withDefaults() Options {

@@ -48,7 +48,8 @@ func packFiles(dir string) (files []packFile, size int64, err error) {
 		files = append(files, packFile{e.Name(), info.Size()})
 		size += 1 + int64(len(e.Name())) + 8 + info.Size() + 4
 	}
-	slices.SortFunc(files, func(a, b packFile) int { return cmp.Compare(a.size, b.size) }) // errors of small files show first
+	// errors of small files show first
+	slices.SortFunc(files, func(a, b packFile) int { return cmp.Compare(a.size, b.size) })
 	return files, size, nil
 }
 

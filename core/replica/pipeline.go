@@ -6,9 +6,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// pipeline is raft's pipeline of calls to one member, but it ends at the first call that the member refuses. raft reads no more results
-// then. If it has just sent another call, the calls before it wait for a reader of their results, and raft waits for a place in the
-// pipeline: the member would get heartbeats but no entries until another node leads.
+// pipeline is raft's pipeline of calls to one member, but it ends at the first call that the member refuses. raft reads
+// no more results then. If it has just sent another call, the calls before it wait for a reader of their results, and
+// raft waits for a place in the pipeline: the member would get heartbeats but no entries until another node leads.
 type pipeline struct {
 	raft.AppendPipeline
 	results chan raft.AppendFuture

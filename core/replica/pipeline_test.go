@@ -84,7 +84,9 @@ func TestLargeCallsAreSentInParts(t *testing.T) {
 	}
 	entries[7].Data = make([]byte, 2*maxCallBytes) // it fits into no call, and goes alone
 	sent := &sentCalls{}
-	in := &raft.AppendEntriesRequest{Term: 9, PrevLogEntry: 100, PrevLogTerm: 3, Entries: entries, LeaderCommitIndex: 90}
+	in := &raft.AppendEntriesRequest{
+		Term: 9, PrevLogEntry: 100, PrevLogTerm: 3, Entries: entries, LeaderCommitIndex: 90,
+	}
 	if _, err := (&pipeline{AppendPipeline: sent}).AppendEntries(in, &raft.AppendEntriesResponse{}); err != nil {
 		t.Fatal(err)
 	}

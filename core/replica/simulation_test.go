@@ -17,8 +17,8 @@ import (
 )
 
 // The simulation runs engines on a log that does what a network and a lost lead can do to an entry: it arrives, arrives
-// twice, arrives late, never arrives, or arrives although its leader gets no result. A second leader takes over while the
-// first still believes that it leads. After every step all that was acknowledged must hold.
+// twice, arrives late, never arrives, or arrives although its leader gets no result. A second leader takes over while
+// the first still believes that it leads. After every step all that was acknowledged must hold.
 
 // world has some members, a log that all of them will see, and the replies that clients got.
 type world struct {
@@ -147,7 +147,8 @@ func (m *member) lead() {
 		at := m.store.Position()
 		j := &fakeJournal{m: m, epoch: w.term, chain: at.Chain}
 		err := j.Append(&record.Entry{
-			Position: record.Position{Number: at.Number + 1, At: w.clk.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
+			Position: record.Position{Number: at.Number + 1, At: w.clk.Now()}, Prev: at.Number,
+			Batch: &record.CommitBatch{},
 		})
 		if err != nil {
 			w.term++
@@ -209,8 +210,8 @@ func (w *world) look(m *member) {
 	}
 }
 
-// tell records that a job was handed to a worker. A lease that was replied before its commit may be lost with its leader, so the next
-// leader may hand the job out again. The previous leader never does.
+// tell records that a job was handed to a worker. A lease that was replied before its commit may be lost with its
+// leader, so the next leader may hand the job out again. The previous leader never does.
 func (w *world) tell(m *member, id string) {
 	w.counts.leases++
 	if before := w.held[id]; before != 0 && (!w.byClock || m.epoch <= before) {
@@ -228,7 +229,9 @@ func (w *world) step(m *member) {
 	case 0:
 		w.jobs++
 		id := fmt.Sprint("job-", w.jobs)
-		r, ok := m.do(&core.Submit{Job: &core.Job{ID: id, Queue: "q", Type: "q", Origin: core.Faktory, Body: []byte(id)}})
+		r, ok := m.do(&core.Submit{Job: &core.Job{
+			ID: id, Queue: "q", Type: "q", Origin: core.Faktory, Body: []byte(id),
+		}})
 		if ok && r.Kind == core.Submitted {
 			w.acked[id] = false
 			w.counts.acks++
@@ -272,7 +275,8 @@ func (w *world) check(m *member) {
 		if ended && there {
 			w.t.Fatalf("%s is back, %v, after its end was acknowledged", id, r.Info.State)
 		}
-		if !ended && !there && w.held[id] == 0 { // the end of a held job may be committed although no client got the reply
+		// the end of a held job may be committed although no client got the reply
+		if !ended && !there && w.held[id] == 0 {
 			w.t.Fatalf("%s was acknowledged and is lost: %+v", id, r)
 		}
 	}
@@ -283,7 +287,8 @@ func TestEveryAppendOutcomeKeepsAcknowledgedJobs(t *testing.T) {
 	var all counts
 	for seed := range uint64(40) {
 		w := &world{
-			t: t, random: rand.New(rand.NewPCG(seed, 7)), clk: coretest.NewClock(), acked: map[string]bool{}, held: map[string]uint64{},
+			t: t, random: rand.New(rand.NewPCG(seed, 7)), clk: coretest.NewClock(), acked: map[string]bool{},
+			held:    map[string]uint64{},
 			byClock: seed%2 == 1,
 		}
 		for range 3 {

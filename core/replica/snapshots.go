@@ -21,8 +21,8 @@ import (
 // keptSnapshots is how many snapshots are kept.
 const keptSnapshots = 2
 
-// snapshots is raft's list of snapshots. A snapshot of this node's own store only records the last durable entry; the store
-// is copied when a follower needs a copy. A received snapshot is kept until it is installed.
+// snapshots is raft's list of snapshots. A snapshot of this node's own store only records the last durable entry; the
+// store is copied when a follower needs a copy. A received snapshot is kept until it is installed.
 type snapshots struct {
 	n    *Node
 	dir  string
@@ -44,7 +44,9 @@ type snapshotMeta struct {
 }
 
 // Create implements raft.SnapshotStore.
-func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+func (s *snapshots) Create(
+	version raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport,
+) (raft.SnapshotSink, error) {
 	id := fmt.Sprintf("%020d-%d-%d", index, term, s.n.now().UnixNano())
 	k := &sink{s: s, dir: filepath.Join(s.dir, id), meta: snapshotMeta{SnapshotMeta: raft.SnapshotMeta{
 		Version: version, ID: id, Index: index, Term: term, Configuration: c, ConfigurationIndex: at,
@@ -165,8 +167,8 @@ type sink struct {
 	ended    chan struct{} // closed when done
 }
 
-// watch gives up a copy when no more of it has arrived for a while. raft reads the copy in its main loop: if the leader has
-// stopped or is cut off, this node would otherwise neither vote nor follow another leader.
+// watch gives up a copy when no more of it has arrived for a while. raft reads the copy in its main loop: if the leader
+// has stopped or is cut off, this node would otherwise neither vote nor follow another leader.
 func (k *sink) watch(patience time.Duration) {
 	tick := time.NewTicker(patience)
 	defer tick.Stop()

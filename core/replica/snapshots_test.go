@@ -14,8 +14,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// A snapshot of a node's own store takes as long as the flush of the store, even right after a change of members, whose index no entry
-// of the store has. It must not be mistaken for a stalled copy, so no connection is closed.
+// A snapshot of a node's own store takes as long as the flush of the store, even right after a change of members, whose
+// index no entry of the store has. It must not be mistaken for a stalled copy, so no connection is closed.
 func TestSlowLocalSnapshotClosesNoConnection(t *testing.T) {
 	t.Parallel()
 	n := &Node{o: Options{Clock: clock.System{}, Dir: t.TempDir()}.withDefaults(), closed: make(chan struct{})}

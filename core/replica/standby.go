@@ -6,8 +6,8 @@ import (
 	"broker/core/engine"
 )
 
-// standby holds the index of this node's store while another node leads, so that an engine starts at once when this node
-// wins an election.
+// standby holds the index of this node's store while another node leads, so that an engine starts at once when this
+// node wins an election.
 type standby struct {
 	mu      sync.Mutex // guards the fields below
 	index   *engine.Standby
@@ -48,8 +48,8 @@ func (n *Node) closeStandby() {
 	n.stopStandby()
 }
 
-// warmth reports whether an engine of this node has the index of all jobs, or could get it at once, and by how many entries the
-// index is behind the store.
+// warmth reports whether an engine of this node has the index of all jobs, or could get it at once, and by how many
+// entries the index is behind the store.
 func (n *Node) warmth() (warm bool, jobs int, lag uint64) {
 	b := &n.standby
 	b.mu.Lock()

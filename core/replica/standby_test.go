@@ -119,8 +119,8 @@ func TestLeadershipChangesKeepAcknowledgedJobs(t *testing.T) {
 	shutdown(t, e)
 }
 
-// submitUntil submits jobs, some of them in parts, and returns how many were acknowledged. half is closed after some of them,
-// or when the engine stops.
+// submitUntil submits jobs, some of them in parts, and returns how many were acknowledged. half is closed after some of
+// them, or when the engine stops.
 func submitUntil(e *engine.Engine, prefix string, half, stop chan struct{}) (acked int) {
 	client := e.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	var waiting []core.Commit

@@ -10,10 +10,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// When a process dies, its connections close, so its followers need not wait for a missing heartbeat. A follower whose connection from
-// the leader has ended calls the leader. If no process listens there, or the process does not lead, the follower asks the other voters
-// whether they find the same. If a majority agrees, the voter with the longest log begins an election at once; with equal logs, the
-// first by id does. A leader that still runs only loses its leadership: the next leader waits for its lease to end.
+// When a process dies, its connections close, so its followers need not wait for a missing heartbeat. A follower whose
+// connection from the leader has ended calls the leader. If no process listens there, or the process does not lead, the
+// follower asks the other voters whether they find the same. If a majority agrees, the voter with the longest log
+// begins an election at once; with equal logs, the first by id does. A leader that still runs only loses its
+// leadership: the next leader waits for its lease to end.
 
 const (
 	goneWithin = 250 * time.Millisecond // time limit of a call that checks the leader
@@ -86,7 +87,8 @@ func (n *Node) electSuccessor(ctx context.Context, leader string) bool {
 		if id := string(s.ID); id != n.o.ID && id != leader {
 			asked++
 			go func() { // ends within goneWithin
-				r, err := n.call(ctx, Member{ID: id, Address: string(s.Address)}, &request{Op: opGone, Leader: leader}, 2*goneWithin)
+				r, err := n.call(ctx, Member{ID: id, Address: string(s.Address)}, &request{Op: opGone, Leader: leader},
+					2*goneWithin)
 				if err != nil || r.Findings == nil {
 					replies <- reply{id: id}
 					return
@@ -136,7 +138,8 @@ func (n *Node) campaign() {
 	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
 		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(n.o.ID), Addr: []byte(n.self.Address),
 	}}
-	if err := n.trans.TimeoutNow(raft.ServerID(n.o.ID), raft.ServerAddress(n.self.Address), request, &raft.TimeoutNowResponse{}); err != nil {
+	if err := n.trans.TimeoutNow(raft.ServerID(n.o.ID), raft.ServerAddress(n.self.Address), request,
+		&raft.TimeoutNowResponse{}); err != nil {
 		n.log.Warn("no election could be begun", "error", err.Error())
 	}
 }

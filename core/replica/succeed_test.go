@@ -17,8 +17,8 @@ func (c *cluster) die(id string) {
 	c.stop(id)
 }
 
-// When the leader's process dies, another node leads long before the election timeout. When only a connection ends, the leader
-// stays.
+// When the leader's process dies, another node leads long before the election timeout. When only a connection ends, the
+// leader stays.
 func TestDeadLeaderIsSucceededAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")

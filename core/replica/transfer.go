@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Transfer transfers leadership to another member; empty: to the first member that answers and can lead. raft accepts no
-// entries during a transfer, so members that cannot lead are not tried.
+// Transfer transfers leadership to another member; empty: to the first member that answers and can lead. raft accepts
+// no entries during a transfer, so members that cannot lead are not tried.
 func (n *Node) Transfer(ctx context.Context, to string) error {
 	s, err := n.successor(ctx, to)
 	if err != nil || string(s.ID) == n.o.ID {

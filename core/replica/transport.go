@@ -9,19 +9,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport is raft's transport with a different behaviour after failed calls. raft doubles its wait after each failed call, up
-// to 10 s. In that time it does not notice that heartbeats reach the member again: the member would look healthy without getting
-// entries, and a cluster that needs it for a majority would stop. So a failed call returns only once a heartbeat is answered,
-// and raft counts one failure instead of many. Heartbeats are repeated every 0.3 s.
+// transport is raft's transport with a different behaviour after failed calls. raft doubles its wait after each failed
+// call, up to 10 s. In that time it does not notice that heartbeats reach the member again: the member would look
+// healthy without getting entries, and a cluster that needs it for a majority would stop. So a failed call returns only
+// once a heartbeat is answered, and raft counts one failure instead of many. Heartbeats are repeated every 0.3 s.
 type transport struct {
 	*raft.NetworkTransport
 
-	now         func() moment
-	onCopy      func(id raft.ServerID)                           // a copy of the store is sent to the member
-	onEntries   func(id raft.ServerID)                           // the member has accepted entries
-	onHeartbeat func(term uint64, id raft.ServerID, sent moment) // the member has answered a heartbeat that was sent then
-	isWanted    func(term uint64, to raft.ServerID) bool         // this node leads in that term, and the member still belongs to the cluster
-	done        <-chan struct{}                                  // closed when this node is being closed
+	now       func() moment
+	onCopy    func(id raft.ServerID) // a copy of the store is sent to the member
+	onEntries func(id raft.ServerID) // the member has accepted entries
+	// the member has answered a heartbeat that was sent then
+	onHeartbeat func(term uint64, id raft.ServerID, sent moment)
+	// this node leads in that term, and the member still belongs to the cluster
+	isWanted func(term uint64, to raft.ServerID) bool
+	done     <-chan struct{} // closed when this node is being closed
 
 	mu    sync.Mutex // guards beats
 	beats map[raft.ServerID]chan struct{}
@@ -33,7 +35,9 @@ var _ raft.WithPreVote = (*transport)(nil)
 const wantedEvery = 100 * time.Millisecond
 
 // AppendEntries implements raft.Transport.
-func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *raft.AppendEntriesRequest, out *raft.AppendEntriesResponse) error {
+func (t *transport) AppendEntries(
+	id raft.ServerID, to raft.ServerAddress, in *raft.AppendEntriesRequest, out *raft.AppendEntriesResponse,
+) error {
 	if isHeartbeat(in) {
 		sent := t.now()
 		err := t.NetworkTransport.AppendEntries(id, to, in, out)
@@ -57,7 +61,10 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *r
 }
 
 // InstallSnapshot implements raft.Transport.
-func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, in *raft.InstallSnapshotRequest, out *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t *transport) InstallSnapshot(
+	id raft.ServerID, to raft.ServerAddress, in *raft.InstallSnapshotRequest, out *raft.InstallSnapshotResponse,
+	data io.Reader,
+) error {
 	t.onCopy(id)
 	next := t.nextBeat(id)
 	err := t.NetworkTransport.InstallSnapshot(id, to, in, out, data)

@@ -32,10 +32,12 @@ func (u unreachable) Dial(raft.ServerAddress, time.Duration) (net.Conn, error) {
 func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 	t.Parallel()
 	entries := func(tr *transport) error {
-		return tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7}, &raft.AppendEntriesResponse{})
+		return tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7},
+			&raft.AppendEntriesResponse{})
 	}
 	snapshot := func(tr *transport) error {
-		return tr.InstallSnapshot("n2", "n2", &raft.InstallSnapshotRequest{Term: 1}, &raft.InstallSnapshotResponse{}, bytes.NewReader(nil))
+		return tr.InstallSnapshot("n2", "n2", &raft.InstallSnapshotRequest{Term: 1}, &raft.InstallSnapshotResponse{},
+			bytes.NewReader(nil))
 	}
 	for name, call := range map[string]func(*transport) error{"entries": entries, "a snapshot": snapshot} {
 		for why, end := range map[string]func(tr *transport, wanted *atomic.Bool, done chan struct{}){
@@ -44,8 +46,11 @@ func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 				wanted.Store(false)
 				<-time.After(wantedEvery)
 			},
-			"the end of a node":  func(_ *transport, _ *atomic.Bool, done chan struct{}) { close(done) },
-			"a late heartbeat":   func(tr *transport, _ *atomic.Bool, _ chan struct{}) { <-time.After(time.Hour); tr.beat("n2") },
+			"the end of a node": func(_ *transport, _ *atomic.Bool, done chan struct{}) { close(done) },
+			"a late heartbeat": func(tr *transport, _ *atomic.Bool, _ chan struct{}) {
+				<-time.After(time.Hour)
+				tr.beat("n2")
+			},
 			"a second heartbeat": func(tr *transport, _ *atomic.Bool, _ chan struct{}) { tr.beat("n3"); tr.beat("n2") },
 		} {
 			t.Run(name+", "+why, func(t *testing.T) {
@@ -55,8 +60,9 @@ func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 					wanted.Store(true)
 					done := make(chan struct{})
 					tr := &transport{
-						NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil)),
-						isWanted:         func(uint64, raft.ServerID) bool { return wanted.Load() }, done: done,
+						NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second,
+							bytes.NewBuffer(nil)),
+						isWanted: func(uint64, raft.ServerID) bool { return wanted.Load() }, done: done,
 						onCopy: func(raft.ServerID) {},
 					}
 					defer func() { _ = tr.Close() }()
@@ -85,10 +91,12 @@ func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 
 func TestHeartbeatsFailAtOnce(t *testing.T) {
 	t.Parallel()
-	tr := &transport{NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil))}
+	tr := &transport{NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second,
+		bytes.NewBuffer(nil))}
 	tr.now = (&lease{clock: clock.System{}}).now
 	defer func() { _ = tr.Close() }()
-	if err := tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{}); err == nil {
+	if err := tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1},
+		&raft.AppendEntriesResponse{}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -105,11 +113,14 @@ func TestStalledCopyIsGivenUp(t *testing.T) {
 	stalled, end := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		sent <- n.trans.NetworkTransport.InstallSnapshot(raft.ServerID(m.ID), raft.ServerAddress(m.Address), &raft.InstallSnapshotRequest{
-			RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte(n.o.ID), Addr: []byte(n.self.Address)}, SnapshotVersion: 1,
-			Term: n.raft.CurrentTerm(), LastLogIndex: n.raft.LastIndex() + 1000, LastLogTerm: n.raft.CurrentTerm(),
-			Configuration: raft.EncodeConfiguration(configuration), ConfigurationIndex: 1, Size: 1 << 20,
-		}, &raft.InstallSnapshotResponse{}, io.MultiReader(strings.NewReader(packMagic), stalled))
+		sent <- n.trans.NetworkTransport.InstallSnapshot(raft.ServerID(m.ID), raft.ServerAddress(m.Address),
+			&raft.InstallSnapshotRequest{
+				RPCHeader:       raft.RPCHeader{ProtocolVersion: 3, ID: []byte(n.o.ID), Addr: []byte(n.self.Address)},
+				SnapshotVersion: 1,
+				Term:            n.raft.CurrentTerm(), LastLogIndex: n.raft.LastIndex() + 1000,
+				LastLogTerm:   n.raft.CurrentTerm(),
+				Configuration: raft.EncodeConfiguration(configuration), ConfigurationIndex: 1, Size: 1 << 20,
+			}, &raft.InstallSnapshotResponse{}, io.MultiReader(strings.NewReader(packMagic), stalled))
 	}()
 	received := filepath.Join(c.nodes[m.ID].dir(snapshotsDir), "*"+unfinished)
 	eventually(t, func() string {
@@ -134,8 +145,9 @@ func TestStalledCopyIsGivenUp(t *testing.T) {
 func TestEntriesOfACallAreLimitedByBytes(t *testing.T) {
 	t.Parallel()
 	tr := &transport{
-		NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil)),
-		isWanted:         func(uint64, raft.ServerID) bool { return false },
+		NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second,
+			bytes.NewBuffer(nil)),
+		isWanted: func(uint64, raft.ServerID) bool { return false },
 	}
 	defer func() { _ = tr.Close() }()
 	in := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7}

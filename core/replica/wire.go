@@ -160,7 +160,8 @@ func (n *Node) accept(conn net.Conn) {
 		a.Error = n.objection(&g)
 	}
 	if a.Error != "" {
-		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "node", g.From, "reason", a.Error)
+		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "node", g.From, "reason",
+			a.Error)
 		_ = writeFrame(conn, "", a) // closed anyway
 		_ = conn.Close()
 		return
@@ -224,7 +225,10 @@ type stream struct {
 }
 
 func newStream(n *Node) *stream {
-	s := &stream{n: n, conns: make(chan net.Conn, 16), open: make(map[*streamConn]struct{}), accepted: make(map[*streamConn]struct{})}
+	s := &stream{
+		n: n, conns: make(chan net.Conn, 16), open: make(map[*streamConn]struct{}),
+		accepted: make(map[*streamConn]struct{}),
+	}
 	s.done, s.end = context.WithCancel(context.Background())
 	return s
 }

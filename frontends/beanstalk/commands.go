@@ -150,7 +150,9 @@ func (s *session) remove(p *pipeline, a *args) {
 		p.Ask(op)
 	}
 	if mayCancel {
-		p.Ask(&core.Cancel{Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead)})
+		p.Ask(&core.Cancel{
+			Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead),
+		})
 	}
 }
 
@@ -167,8 +169,9 @@ func (s *session) release(p *pipeline, a *args) {
 		return
 	}
 	op := &core.Move{
-		Tag: p.expect(pending{answer: answerRelease, seq: id}), Ref: core.Ref{Seq: id}, If: core.InState(core.Leased), Authority: core.ByHolder,
-		Set: core.JobChange{Priority: l.changed(pri)},
+		Tag: p.expect(pending{answer: answerRelease, seq: id}), Ref: core.Ref{Seq: id}, If: core.InState(core.Leased),
+		Authority: core.ByHolder,
+		Set:       core.JobChange{Priority: l.changed(pri)},
 	}
 	if delay > 0 {
 		op.ReadyAt = s.front.broker.Now().Add(seconds(delay))
@@ -194,7 +197,9 @@ func (s *session) bury(p *pipeline, a *args) {
 	}
 	ref, dead := core.Ref{Seq: id}, core.ExhaustedBury
 	p.Ask(&core.Atomic{Tag: p.expect(pending{answer: answerBury, seq: id}), Ops: []core.Op{
-		&core.Update{Ref: ref, If: core.InState(core.Leased), Set: core.JobChange{Priority: l.changed(pri), Exhausted: &dead}},
+		&core.Update{
+			Ref: ref, If: core.InState(core.Leased), Set: core.JobChange{Priority: l.changed(pri), Exhausted: &dead},
+		},
 		&core.Fail{Ref: ref, Authority: core.ByHolder, Final: true, Failure: &core.Failure{Type: "Buried"}},
 	}})
 }
@@ -210,7 +215,9 @@ func (s *session) touch(p *pipeline, a *args) {
 		return
 	}
 	op := p.Reports.Next()
-	*op = core.Report{Tag: p.expect(pending{answer: answerTouch, seq: ref.Seq}), Ref: ref, Authority: core.ByHolder, Heartbeat: true}
+	*op = core.Report{
+		Tag: p.expect(pending{answer: answerTouch, seq: ref.Seq}), Ref: ref, Authority: core.ByHolder, Heartbeat: true,
+	}
 	if l.span > 0 {
 		op.LeaseUntil = s.front.broker.Now().Add(l.span)
 	}
@@ -310,7 +317,8 @@ func (s *session) ignore(p *pipeline, a *args) {
 func (s *session) kickJob(p *pipeline, a *args) {
 	if ref, ok := s.id(p, a, verbKickJob); ok {
 		p.Ask(&core.Enqueue{
-			Tag: p.expect(pending{answer: answerKickJob}), Ref: ref, If: core.InState(core.Dead, core.Scheduled, core.Retrying),
+			Tag: p.expect(pending{answer: answerKickJob}), Ref: ref,
+			If: core.InState(core.Dead, core.Scheduled, core.Retrying),
 		})
 	}
 }

@@ -24,7 +24,8 @@ func TestEachCommandAsksAsTheClientOfItsConnection(t *testing.T) {
 		c.ReadUntil("\r\n")
 		opened := calls.opened
 		for _, command := range []string{
-			"stats", "stats-tube default", "list-tubes", "pause-tube default 0", "pause-tube none 5", "kick 1", "peek-ready",
+			"stats", "stats-tube default", "list-tubes", "pause-tube default 0", "pause-tube none 5", "kick 1",
+			"peek-ready",
 			"peek-delayed", "peek-buried", "stats-job 1", "kick-job 1", "peek 1",
 		} {
 			c.Send(command + "\r\n")

@@ -2,10 +2,10 @@
 //
 // # Framing
 //
-// A request is a line of at most 224 bytes that ends with CRLF; put has a body after it. A verb is lower case and ends at one
-// space. Numbers are decimal digits, with any number of spaces before them; names have one space. A line that is too long is
-// skipped. The body of a refused put is skipped, so that a payload is never parsed as commands; a body without its CRLF ends the
-// connection.
+// A request is a line of at most 224 bytes that ends with CRLF; put has a body after it. A verb is lower case and ends
+// at one space. Numbers are decimal digits, with any number of spaces before them; names have one space. A line that is
+// too long is skipped. The body of a refused put is skipped, so that a payload is never parsed as commands; a body
+// without its CRLF ends the connection.
 //
 //	put <pri> <delay> <ttr> <bytes>   INSERTED <id>
 //	reserve, reserve-with-timeout     RESERVED <id> <bytes>, body
@@ -39,6 +39,6 @@
 //
 // # Deviations
 //
-// The end of a ttr is exact. Waiting reserves are served in order. Ids are never reused. A job is buried after twenty lost
-// leases in a row (poison_after).
+// The end of a ttr is exact. Waiting reserves are served in order. Ids are never reused. A job is buried after twenty
+// lost leases in a row (poison_after).
 package beanstalk

@@ -24,8 +24,8 @@ type Options struct {
 	// nil.
 	Audit access.Audit
 
-	// Route maps the queue and type of a submitted job to other ones. A mapped queue name gets no namespace prefix. Nil:
-	// no change.
+	// Route maps the queue and type of a submitted job to other ones. A mapped queue name gets no namespace prefix.
+	// Nil: no change.
 	Route func(queue, typ string) (string, string)
 
 	Version string // of the broker, for stats
@@ -36,8 +36,8 @@ const (
 	defaultBodyBytes   = 65_535
 	defaultOutputBytes = 16 << 20
 
-	// maxWatched limits the watched tubes of one connection. Each is a queue while it is watched. Each reserve checks all
-	// of them.
+	// maxWatched limits the watched tubes of one connection. Each is a queue while it is watched. Each reserve checks
+	// all of them.
 	maxWatched = 1_024
 )
 

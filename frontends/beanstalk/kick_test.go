@@ -94,7 +94,8 @@ func TestKickServesOthersInBetween(t *testing.T) {
 	if n := kicker.Feed([]byte(put)); n != len(put) {
 		t.Errorf("%d bytes of input are taken after the kick", n)
 	}
-	if got, want := string(c.out.Buf()), fmt.Sprintf("KICKED %d\r\nINSERTED %d\r\nKICKED 0\r\n", jobs, jobs+6); got != want {
+	if got, want := string(c.out.Buf()), fmt.Sprintf("KICKED %d\r\nINSERTED %d\r\nKICKED 0\r\n", jobs,
+		jobs+6); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -119,7 +120,8 @@ func TestKickOfJobsThatAreBuriedAgainEnds(t *testing.T) {
 	turns := 1
 	for ; c.out.Len() == 0 && turns < 10; turns++ {
 		c.await(t)
-		ready := core.DoOnce(s.Broker, core.Internal, &core.ListJobs{Queue: "default", State: core.Ready, Limit: 1000, Brief: true})[0]
+		ready := core.DoOnce(s.Broker, core.Internal,
+			&core.ListJobs{Queue: "default", State: core.Ready, Limit: 1000, Brief: true})[0]
 		for i := range ready.Jobs {
 			core.DoOnce(s.Broker, core.Internal, &core.Bury{Ref: core.Ref{Seq: ready.Jobs[i].Seq}})
 		}

@@ -25,7 +25,8 @@ func priOf(priority int64) uint64 {
 // newJob makes the job of a put.
 func (s *session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
 	job := &core.Job{
-		Origin: core.Beanstalk, Queue: s.usedQueue(), Body: bytes.Clone(body), Priority: priorityOf(pri), LeaseFor: leaseFor(ttr), Own: core.PolicyLeaseFor,
+		Origin: core.Beanstalk, Queue: s.usedQueue(), Body: bytes.Clone(body), Priority: priorityOf(pri),
+		LeaseFor: leaseFor(ttr), Own: core.PolicyLeaseFor,
 		Exhausted: core.ExhaustedBury, SeqOrder: true, Tallies: core.TallyMoves,
 	}
 	if delay > 0 {
@@ -82,7 +83,8 @@ func attributesOf(j *core.Job) (a attributes) {
 	return a
 }
 
-// ttrOf returns the ttr of a job of any protocol, in seconds. An attribute is out of date if another client has changed the lease.
+// ttrOf returns the ttr of a job of any protocol, in seconds. An attribute is out of date if another client has changed
+// the lease.
 func ttrOf(j *core.Job) uint64 {
 	if a := attributesOf(j); j.LeaseFor == maxLease && a.TTR > 0 {
 		return a.TTR
@@ -139,8 +141,8 @@ func answerFirst(_ *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool)
 	return appendJob(b, "FOUND", r.Jobs[0].Seq, r.Jobs[0].Job.Body), true
 }
 
-// answerDelete handles up to two replies: to Complete, if the client held the job, and to Cancel, for jobs without a lease,
-// unless the client is a worker that may not delete others.
+// answerDelete handles up to two replies: to Complete, if the client held the job, and to Cancel, for jobs without a
+// lease, unless the client is a worker that may not delete others.
 func answerDelete(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
 	if _, held := s.held[p.seq]; held {
 		delete(s.held, p.seq)
@@ -177,7 +179,8 @@ func answerKickJob(_ *session, b []byte, _ *pending, _ *core.Reply) ([]byte, boo
 // a client of its own, because the replies of the session's client are being answered. The answer waits for the commit
 // of the lease, which covers the job as it was leased. Only a change of the job since then is not covered.
 func answerReserveJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
-	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
+	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal,
+		&core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
 		if job.Kind == core.Inspected && job.Info.Job != nil {
 			s.leased(r.Seq, &r.Lease, job.Info.Job)
 			return appendJob(b, "RESERVED", r.Seq, job.Info.Job.Body), true

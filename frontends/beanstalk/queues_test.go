@@ -14,7 +14,8 @@ func TestListsOfManyTubesServeOthersInBetween(t *testing.T) {
 	s, _ := setupCounting(t, Options{}, noGuard)
 	const tubes = 2*queuesOfStep + 3
 	for i := range tubes {
-		core.DoOnce(s.Broker, core.Beanstalk, &core.Submit{Job: &core.Job{Queue: fmt.Sprint("tube-", i), Priority: 1 << 31}})
+		core.DoOnce(s.Broker, core.Beanstalk,
+			&core.Submit{Job: &core.Job{Queue: fmt.Sprint("tube-", i), Priority: 1 << 31}})
 	}
 	c, asking := openTurned(s)
 	other := s.Dial("bystander")
@@ -59,7 +60,9 @@ func TestStatsOfJobsInQueuesWithOtherNamesStayReadable(t *testing.T) {
 	t.Parallel()
 	s, _ := setupCounting(t, Options{}, noGuard)
 	c := s.Dial("asker")
-	for queue, want := range map[string]string{"a: b\nstate: x": `"a_ b_state_ x"`, "größe": `"gr__e"`, "1e5": `"1e5"`, "10.1/2": "10.1/2"} {
+	for queue, want := range map[string]string{
+		"a: b\nstate: x": `"a_ b_state_ x"`, "größe": `"gr__e"`, "1e5": `"1e5"`, "10.1/2": "10.1/2",
+	} {
 		r := core.DoOnce(s.Broker, core.HTTP, &core.Submit{Tag: 1, Job: &core.Job{Queue: queue}})
 		c.Send(fmt.Sprintf("stats-job %d\r\n", r[0].Seq))
 		if got := c.ReadUntil("\n\r\n"); !strings.Contains(got, "\ntube: "+want+"\nstate: ready\n") {

@@ -61,8 +61,8 @@ func (s *session) noteSoon(until core.Instant) {
 	}
 }
 
-// soon is a time at or before the start of the last second of the client's next ending lease; zero if there is none. When that
-// time comes, soon is recomputed exactly, without ended leases.
+// soon is a time at or before the start of the last second of the client's next ending lease; zero if there is none.
+// When that time comes, soon is recomputed exactly, without ended leases.
 func (s *session) soon(now core.Instant) core.Instant {
 	if s.soonAt == 0 || now < s.soonAt {
 		return s.soonAt
@@ -95,8 +95,8 @@ func (s *session) stillHolds(seq uint64) bool {
 	return false
 }
 
-// answerReserve writes the job, DEADLINE_SOON or TIMED_OUT. It waits again if the wait ended because of a lease that the client
-// has lost or extended in the meantime.
+// answerReserve writes the job, DEADLINE_SOON or TIMED_OUT. It waits again if the wait ended because of a lease that
+// the client has lost or extended in the meantime.
 func answerReserve(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
 	now := s.front.broker.Now()
 	switch soon := s.soon(now); {

@@ -439,7 +439,8 @@ func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more
 	}
 	for cursor := ""; ; {
 		op := &core.Find{
-			Filter: core.Filter{Queues: []string{queue}, States: order.States()}, Order: order, Limit: limit, Cursor: cursor, Brief: true,
+			Filter: core.Filter{Queues: []string{queue}, States: order.States()}, Order: order, Limit: limit,
+			Cursor: cursor, Brief: true,
 		}
 		for _, r := range s.unguarded(op) {
 			commit = max(commit, r.Commit)

@@ -51,8 +51,10 @@ var dialect = frontendtest.Dialect{
 	Ping: []byte("stats-tube never-used\r\n"),
 	Pong: func(c *frontendtest.Client) { c.Want("NOT_FOUND\r\n") },
 	Garbage: [][]byte{
-		nil, []byte("\n"), []byte("\r\n"), []byte(" \r\n"), []byte("put\r\n"), []byte("reserve 1\r\n"), []byte("put 0 0 0 -1\r\n"),
-		[]byte("put 0 0 0 99999999999999999999\r\n"), []byte("\x00\xff\xfe\r\n"), []byte(strings.Repeat("x", 1000) + "\r\n"), []byte("put 0 0 0 10\r\nabc"),
+		nil, []byte("\n"), []byte("\r\n"), []byte(" \r\n"), []byte("put\r\n"), []byte("reserve 1\r\n"),
+		[]byte("put 0 0 0 -1\r\n"),
+		[]byte("put 0 0 0 99999999999999999999\r\n"), []byte("\x00\xff\xfe\r\n"),
+		[]byte(strings.Repeat("x", 1000) + "\r\n"), []byte("put 0 0 0 10\r\nabc"),
 	},
 	Oversize: []byte("put 0 0 1 2000000\r\n"),
 	Released: true,

@@ -78,7 +78,9 @@ func (s *session) statsTube(p *pipeline, a *args) {
 	if !ok {
 		return
 	}
-	p.Ask(&core.InspectQueue{Tag: p.expect(pending{answer: answerStatsTube, tube: name, left: 1}), Queue: s.front.queue(name)})
+	p.Ask(&core.InspectQueue{
+		Tag: p.expect(pending{answer: answerStatsTube, tube: name, left: 1}), Queue: s.front.queue(name),
+	})
 }
 
 // endless is the shown length of a pause without an end.

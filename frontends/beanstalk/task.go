@@ -1,9 +1,10 @@
 package beanstalk
 
-// task is a long command. It runs in steps, one in each turn of the event loop, so that other connections are served in between.
-// The connection reads no further command until the task is answered.
+// task is a long command. It runs in steps, one in each turn of the event loop, so that other connections are served in
+// between. The connection reads no further command until the task is answered.
 type task interface {
-	// step does the next part. It reports whether the command is answered; if not, it has made sure that another turn comes.
+	// step does the next part. It reports whether the command is answered; if not, it has made sure that another turn
+	// comes.
 	step(s *session) (over bool)
 
 	// stop answers the command with what is done so far.

@@ -65,7 +65,8 @@ func TestReserveOfManyShortLeasesAsksForOne(t *testing.T) {
 func TestDeletesOfUnleasedJobsAreAudited(t *testing.T) {
 	t.Parallel()
 	var noted []string
-	s, _ := setupCounting(t, Options{Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) }}, noGuard)
+	s, _ := setupCounting(t, Options{Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) }},
+		noGuard)
 	c := s.Dial("worker")
 	c.Send("put 0 0 60 1\r\nx\r\nput 1 0 60 1\r\ny\r\nreserve\r\ndelete 1\r\ndelete 2\r\n")
 	c.Want("INSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nDELETED\r\n")
@@ -107,8 +108,12 @@ func TestWorkerThatDeletesItsJobIsNotRefused(t *testing.T) {
 	t.Parallel()
 	s, control := workerStage(t)
 	c := s.Dial("worker")
-	c.Send("use own\r\nwatch own\r\nignore default\r\nput 0 0 1 1\r\nx\r\nput 1 0 1 1\r\ny\r\nreserve\r\ndelete 1\r\nreserve\r\n")
-	c.Want("USING own\r\nWATCHING 2\r\nWATCHING 1\r\nINSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nRESERVED 2 1\r\ny\r\n")
+	c.Send(
+		"use own\r\nwatch own\r\nignore default\r\nput 0 0 1 1\r\nx\r\nput 1 0 1 1\r\ny\r\nreserve\r\ndelete 1\r\nreserve\r\n",
+	)
+	c.Want(
+		"USING own\r\nWATCHING 2\r\nWATCHING 1\r\nINSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nRESERVED 2 1\r\ny\r\n",
+	)
 	if n := control.Refusals(core.Beanstalk); n != 0 {
 		t.Errorf("%d refusals were counted", n)
 	}

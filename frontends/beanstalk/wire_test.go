@@ -8,7 +8,8 @@ import (
 func TestNamesAreQuotedOnlyWhereYAMLReadsSomethingElse(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"mail": "mail", "123": `"123"`, "1e5": `"1e5"`, "true": `"true"`, "No": `"No"`, "0x1f": `"0x1f"`, "a1": "a1", "1a": "1a",
+		"mail": "mail", "123": `"123"`, "1e5": `"1e5"`, "true": `"true"`, "No": `"No"`, "0x1f": `"0x1f"`, "a1": "a1",
+		"1a":         "1a",
 		"2001-01-01": `"2001-01-01"`, ".5": `".5"`, "1_000": `"1_000"`, "v1.2": "v1.2", "null": `"null"`,
 	} {
 		if got := quoted(name); got != want {

@@ -22,8 +22,8 @@ func (d *dictionary) count(key string, n int) { d.number(key, uint64(max(n, 0)))
 // name is text for the name of a tube.
 func (d *dictionary) name(key, value string) { d.text(key, quoted(value)) }
 
-// quoted puts quotes around a name that YAML would not read as text. Other names have no quotes, because simple parsers do not
-// remove them.
+// quoted puts quotes around a name that YAML would not read as text. Other names have no quotes, because simple parsers
+// do not remove them.
 func quoted(name string) string {
 	_, number := strconv.ParseFloat(strings.ReplaceAll(name, "_", ""), 64)
 	_, integer := strconv.ParseInt(name, 0, 64)

@@ -43,9 +43,11 @@ func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, max(length, int64(len(args)-2))), newest
 }
 
-// lengthIfAllowed is the length of a list for a client that may read it; zero for others, so that they only learn what they have pushed.
+// lengthIfAllowed is the length of a list for a client that may read it; zero for others, so that they only learn what
+// they have pushed.
 func (s *session) lengthIfAllowed(k key) int64 {
-	if k.kind == keyQueue && !access.PrincipalOf(s.front.broker, s.Client).May(access.Read, s.front.queueOf(k.namespace, k.name)) {
+	if k.kind == keyQueue &&
+		!access.PrincipalOf(s.front.broker, s.Client).May(access.Read, s.front.queueOf(k.namespace, k.name)) {
 		return 0
 	}
 	length, _ := s.length(k) // zero if it is not known
@@ -96,8 +98,8 @@ func (s *session) inspect(uuid string) *core.Reply {
 	return &found
 }
 
-// requeue handles LPUSH of an existing job to a queue: the end of a restart, or the release of a waiting job. Otherwise the
-// client repeats its push.
+// requeue handles LPUSH of an existing job to a queue: the end of a restart, or the release of a waiting job. Otherwise
+// the client repeats its push.
 func (s *session) requeue(e *envelope, known *core.Reply) core.Reply {
 	ref := core.Ref{Seq: known.Seq}
 	switch known.Info.State {
@@ -168,7 +170,8 @@ func (s *session) schedule(k key, score float64, value string) (isNew bool, r co
 		return s.retry(&e, known, due)
 	case core.Scheduled, core.Retrying:
 		return false, *s.ask(&core.Update{
-			Tag: 1, Ref: core.Ref{Seq: known.Seq}, If: core.InState(known.Info.State), Set: core.JobChange{ReadyAt: &due},
+			Tag: 1, Ref: core.Ref{Seq: known.Seq}, If: core.InState(known.Info.State),
+			Set: core.JobChange{ReadyAt: &due},
 		})
 	case core.Gone, core.Blocked, core.Ready, core.Done, core.Dead:
 	}

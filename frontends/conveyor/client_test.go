@@ -47,7 +47,8 @@ func (m message) encode() string {
 	text(fieldQueue, m.queue)
 	text(fieldPayload, m.payload)
 	if !m.runAt.IsZero() {
-		at := protowire.AppendVarint(protowire.AppendTag(nil, fieldSeconds, protowire.VarintType), uint64(m.runAt.Unix()))
+		at := protowire.AppendVarint(protowire.AppendTag(nil, fieldSeconds, protowire.VarintType),
+			uint64(m.runAt.Unix()))
 		b = protowire.AppendBytes(protowire.AppendTag(b, fieldRunAt, protowire.BytesType), at)
 	}
 	text(fieldParent, m.parent)
@@ -82,7 +83,8 @@ func dial(t *testing.T, s *frontendtest.Stage, name string) client {
 	return client{t, s.Dial(name)}
 }
 
-// do sends a command and returns its reply as text: a bulk string unchanged, nil as "nil", an array separated by spaces.
+// do sends a command and returns its reply as text: a bulk string unchanged, nil as "nil", an array separated by
+// spaces.
 func (c client) do(words ...string) string {
 	c.t.Helper()
 	c.SendBytes(encodeCommand(words...))
@@ -167,7 +169,8 @@ func uuidOf(t *testing.T, raw string) string {
 	return e.uuid
 }
 
-// closeJob ends a job step by step, like the worker's client, and reports whether the job and its ancestors were closed.
+// closeJob ends a job step by step, like the worker's client, and reports whether the job and its ancestors were
+// closed.
 func (c client) closeJob(worker, raw string) bool {
 	c.t.Helper()
 	e, err := parseEnvelope([]byte(raw))

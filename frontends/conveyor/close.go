@@ -44,9 +44,9 @@ func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(removed)), newest
 }
 
-// complete ends a job as done. That releases its children. Its heirs are released in the commit in which the last child is
-// closed. A job does not change if another worker holds it, if it has ended, or if it waits; a waiting job changes only by a
-// late report of its worker. The reply's Seq is zero if nothing changed.
+// complete ends a job as done. That releases its children. Its heirs are released in the commit in which the last child
+// is closed. A job does not change if another worker holds it, if it has ended, or if it waits; a waiting job changes
+// only by a late report of its worker. The reply's Seq is zero if nothing changed.
 func (s *session) complete(k key, uuid, worker string) core.Reply {
 	known := s.inspect(uuid)
 	if known == nil {
@@ -68,7 +68,8 @@ func (s *session) complete(k key, uuid, worker string) core.Reply {
 	ref := core.Ref{Seq: known.Seq}
 	s.rememberClosing(k.namespace, ref)
 	r := *s.ask(&core.Complete{
-		Tag: 1, Ref: ref, If: core.Condition{States: []core.State{i.State}, Epoch: i.Epoch, HasEpoch: true}, Authority: core.ByAnyone,
+		Tag: 1, Ref: ref, If: core.Condition{States: []core.State{i.State}, Epoch: i.Epoch, HasEpoch: true},
+		Authority: core.ByAnyone,
 	})
 	if r.Kind != core.Failed {
 		r.Seq = known.Seq
@@ -163,7 +164,8 @@ func (c *closingJobs) leave(name string) (found bool) {
 	return found
 }
 
-// leaveActive records that a client has removed a job from the set of active jobs. It reports whether no other has done so before.
+// leaveActive records that a client has removed a job from the set of active jobs. It reports whether no other has done
+// so before.
 func (c *closingJobs) leaveActive(name string) bool {
 	j, found := c.jobs[name]
 	if !found || j.left {
@@ -196,13 +198,15 @@ func (c *closingJobs) expire(now core.Instant) {
 // maxAncestors is the maximum number of ancestors that a client may read after the end of a job.
 const maxAncestors = 100
 
-// rememberClosing keeps the jobs that a client will read after the end of a job: the job, and its ancestors, which may end with
-// it.
+// rememberClosing keeps the jobs that a client will read after the end of a job: the job, and its ancestors, which may
+// end with it.
 func (s *session) rememberClosing(namespace string, ref core.Ref) {
 	f := s.front
 	r := s.whole(ref)
 	for n := 0; r != nil && n <= maxAncestors; n++ {
-		j := closingJob{raw: f.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), queue: r.Info.Queue}
+		j := closingJob{
+			raw: f.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), queue: r.Info.Queue,
+		}
 		name := namespace + ":" + r.Job.Identity()
 		if r = s.whole(core.Ref{Seq: r.Job.Parent}); r != nil {
 			j.parent = namespace + ":" + r.Job.Identity()

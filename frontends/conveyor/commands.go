@@ -5,8 +5,8 @@ import (
 	"broker/frontends/shared/resp"
 )
 
-// command is a row of the table of commands. A client needs one of the roles for at least one queue. The broker also checks the
-// queues of changed jobs.
+// command is a row of the table of commands. A client needs one of the roles for at least one queue. The broker also
+// checks the queues of changed jobs.
 type command = resp.Command[*session]
 
 // Sufficient roles of a command.

@@ -11,8 +11,9 @@ import (
 )
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
-	return redcon.AppendBulkString(b, fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
-		"# Stats\r\npubsub_dropped:%d\r\n", resp.RedisVersion, s.front.messages.Dropped())), 0
+	return redcon.AppendBulkString(b,
+		fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
+			"# Stats\r\npubsub_dropped:%d\r\n", resp.RedisVersion, s.front.messages.Dropped())), 0
 }
 
 // publish channel message: a worker reports the end of a run.
@@ -32,8 +33,8 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(n)), 0
 }
 
-// mayAnnounce reports whether a message is about a job that the client may work on: by the queue that the message names, and by the
-// queue of the job, if it exists.
+// mayAnnounce reports whether a message is about a job that the client may work on: by the queue that the message
+// names, and by the queue of the job, if it exists.
 func (s *session) mayAnnounce(p *access.Principal, namespace, message string) bool {
 	if p.MayAll(access.Consume) {
 		return true
@@ -45,7 +46,8 @@ func (s *session) mayAnnounce(p *access.Principal, namespace, message string) bo
 	if !p.May(access.Consume, s.front.queueOf(namespace, e.queue)) {
 		return false
 	}
-	for _, r := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{ID: e.uuid}, Brief: true}) {
+	for _, r := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal,
+		&core.Inspect{Ref: core.Ref{ID: e.uuid}, Brief: true}) {
 		if r.Kind == core.Inspected && r.Info != nil && !p.May(access.Consume, r.Info.Queue) {
 			return false
 		}
@@ -53,7 +55,8 @@ func (s *session) mayAnnounce(p *access.Principal, namespace, message string) bo
 	return true
 }
 
-// anyName stands for all queues of a namespace: a client may read it only if it may read all of them. Events need that right.
+// anyName stands for all queues of a namespace: a client may read it only if it may read all of them. Events need that
+// right.
 const anyName = "\x00"
 
 // subscribe channel...

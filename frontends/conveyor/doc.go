@@ -2,8 +2,8 @@
 //
 // # Steps
 //
-// Conveyor's clients store their jobs in Redis with plain commands on keys of known patterns (keys.go). This package recognizes
-// the steps behind these commands and turns them into operations on the broker's jobs:
+// Conveyor's clients store their jobs in Redis with plain commands on keys of known patterns (keys.go). This package
+// recognizes the steps behind these commands and turns them into operations on the broker's jobs:
 //
 //	LPUSH N:queue:Q job                      submit                                 add.go
 //	LPUSH N:job:P:children job               submit with a parent
@@ -21,15 +21,15 @@
 //
 // Other commands and keys are refused. commands.go has the table.
 //
-// On Redis, clients do the remaining work with more commands. Here the broker does it, in the commit of the step that causes
-// it: it releases children when their parent has run, heirs when a job and its children are closed, and scheduled jobs when
-// they are due. So the commands for this work (RPOP, ZRANGEBYSCORE) never find a job.
+// On Redis, clients do the remaining work with more commands. Here the broker does it, in the commit of the step that
+// causes it: it releases children when their parent has run, heirs when a job and its children are closed, and
+// scheduled jobs when they are due. So the commands for this work (RPOP, ZRANGEBYSCORE) never find a job.
 //
 // # Jobs
 //
-// A job is a protobuf message (wire.go). Its payload is the body for workers of other protocols. The bytes around it are stored
-// as attributes, so that Conveyor's workers get the same bytes back. The field retry of a failed job contains the number of
-// failures.
+// A job is a protobuf message (wire.go). Its payload is the body for workers of other protocols. The bytes around it
+// are stored as attributes, so that Conveyor's workers get the same bytes back. The field retry of a failed job
+// contains the number of failures.
 //
 //	Conveyor                    broker
 //	uuid                        id
@@ -42,6 +42,6 @@
 //	predecessor_uuid            after
 //	failed list                 dead set
 //
-// Registered workers and queues, counters, and jobs being closed are in memory only (registry.go). A restart loses charts but
-// no jobs.
+// Registered workers and queues, counters, and jobs being closed are in memory only (registry.go). A restart loses
+// charts but no jobs.
 package conveyor

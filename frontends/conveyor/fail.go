@@ -5,19 +5,21 @@ import (
 	"broker/core"
 )
 
-// A failure and a restart are pipelines of several commands. The first deletes the job, and the last puts it into another list.
+// A failure and a restart are pipelines of several commands. The first deletes the job, and the last puts it into
+// another list.
 //
 //	DEL job:U │ DEL job:U:onComplete │ DEL job:U:children │ SREM jobs:active U │ ZADD scheduled    the job failed and is retried
 //	                                                                           │ LPUSH failed      the job failed finally
 //	                                                                           │ LPUSH queue:Q     its worker has died
 //
-// Nothing changes before the last command. If the client disconnects in between, its session releases the job, so nothing is
-// lost.
+// Nothing changes before the last command. If the client disconnects in between, its session releases the job, so
+// nothing is lost.
 
 // maxPipelines limits the jobs of a session between the first and the last command.
 const maxPipelines = 10_000
 
-// beginPipeline records that the failure or restart of a running job has begun. It returns false if the job is not running.
+// beginPipeline records that the failure or restart of a running job has begun. It returns false if the job is not
+// running.
 func (s *session) beginPipeline(uuid string) bool {
 	known := s.inspect(uuid)
 	if known == nil || known.Info.State != core.Leased || len(s.pipelines) >= maxPipelines ||

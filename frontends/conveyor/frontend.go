@@ -15,7 +15,8 @@ type Options = resp.Options
 
 // Limits.
 const (
-	// defaultNamespace is the namespace of clients that choose none. Its queues have the names that other protocols see.
+	// defaultNamespace is the namespace of clients that choose none. Its queues have the names that other protocols
+	// see.
 	defaultNamespace = "conv"
 
 	// leaseFor is the time without check-ins after which a worker loses its jobs. Workers check in every 15 seconds.
@@ -25,8 +26,8 @@ const (
 	maxFails = 3
 )
 
-// Frontend makes sessions and holds their shared data other than jobs. A restart loses this data, which is harmless: workers
-// check in again, and counters are only for charts.
+// Frontend makes sessions and holds their shared data other than jobs. A restart loses this data, which is harmless:
+// workers check in again, and counters are only for charts.
 type Frontend struct {
 	broker   core.Broker
 	opts     Options

@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// queueOf is the broker's name for a client's queue. Queues of the default namespace are shared under their own names; other
-// namespaces are separate.
+// queueOf is the broker's name for a client's queue. Queues of the default namespace are shared under their own names;
+// other namespaces are separate.
 func (f *Frontend) queueOf(namespace, name string) string {
 	if namespace != defaultNamespace {
 		name = namespace + ":" + name
@@ -55,7 +55,8 @@ func (f *Frontend) jobOf(e *envelope, namespace, queue string) *core.Job {
 	return j
 }
 
-// encodeJob encodes a job for clients. fails is its number of failures, which workers of other protocols may have changed.
+// encodeJob encodes a job for clients. fails is its number of failures, which workers of other protocols may have
+// changed.
 func (f *Frontend) encodeJob(namespace string, j *core.Job, queue, typ string, fails uint32) []byte {
 	if j.Origin == core.Conveyor {
 		if raw, ok := encodeRaw(j.Attributes, j.Body); ok {

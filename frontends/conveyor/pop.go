@@ -136,8 +136,8 @@ func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendInt(b, int64(added)), newest
 }
 
-// confirm assigns the lease of a popped job to the worker. From then on its check-ins extend the lease. isNew is false if the worker
-// has it already.
+// confirm assigns the lease of a popped job to the worker. From then on its check-ins extend the lease. isNew is false
+// if the worker has it already.
 func (s *session) confirm(worker, uuid string) (r *core.Reply, isNew bool) {
 	known := s.inspect(uuid)
 	refused := func(err error) (*core.Reply, bool) { return &core.Reply{Kind: core.Failed, Err: err}, false }

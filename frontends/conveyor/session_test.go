@@ -21,7 +21,8 @@ func TestJobBytesComeBackUnchanged(t *testing.T) {
 	for i, raw := range []string{
 		jobIn(1, "q", "payload").encode(),
 		jobIn(2, "q", "").encode(),
-		message{uuid: idOf(3), typ: "T", queue: "q", payload: "\x00\xff", maxRetries: 7}.encode() + "\xa2\x06\x03new", // an unknown field
+		// an unknown field
+		message{uuid: idOf(3), typ: "T", queue: "q", payload: "\x00\xff", maxRetries: 7}.encode() + "\xa2\x06\x03new",
 	} {
 		c.want("1", "LPUSH", "conv:queue:q", raw)
 		if got := c.take("w", "q"); got != raw {
@@ -80,7 +81,8 @@ func TestFailedChildKeepsItsLinks(t *testing.T) {
 	parent := jobIn(1, "q", "parent").encode()
 	c.do("LPUSH", "conv:queue:q", parent)
 	c.take("w", "q")
-	c.do("LPUSH", "conv:job:"+idOf(1)+":onComplete", message{uuid: idOf(3), typ: "h", queue: "heir", predecessor: idOf(1)}.encode())
+	c.do("LPUSH", "conv:job:"+idOf(1)+":onComplete",
+		message{uuid: idOf(3), typ: "h", queue: "heir", predecessor: idOf(1)}.encode())
 	m := message{uuid: idOf(2), typ: "c", queue: "child", parent: idOf(1)}
 	c.do("LPUSH", "conv:job:"+idOf(1)+":children", m.encode())
 	c.closeJob("w", parent)
@@ -286,15 +288,18 @@ var dialect = frontendtest.Dialect{
 		return frontendtest.Leased{ID: e.uuid, Queue: queue, Body: string(e.payload)}, true
 	},
 	Complete: func(c *frontendtest.Client, job frontendtest.Leased) {
-		c.SendBytes(append(encodeCommand("SREM", "conv:jobs:active", job.ID), encodeCommand("DEL", "conv:job:"+job.ID)...))
+		c.SendBytes(append(encodeCommand("SREM", "conv:jobs:active", job.ID),
+			encodeCommand("DEL", "conv:job:"+job.ID)...))
 		readReply(c)
 		readReply(c)
 	},
 	Ping: encodeCommand("PING"),
 	Pong: func(c *frontendtest.Client) { c.Want("+PONG\r\n") },
 	Garbage: [][]byte{
-		nil, []byte("\r\n"), []byte("*-1\r\n"), []byte("*1\r\n$-1\r\n"), []byte("BRPOP\r\n"), []byte("BRPOP conv:queue:q x\r\n"),
-		[]byte("LPUSH conv:queue:q notajob\r\n"), []byte("LPUSH nokey x\r\n"), []byte("SREM conv:jobs:active\r\n"), []byte("DEL a b c\r\n"),
+		nil, []byte("\r\n"), []byte("*-1\r\n"), []byte("*1\r\n$-1\r\n"), []byte("BRPOP\r\n"),
+		[]byte("BRPOP conv:queue:q x\r\n"),
+		[]byte("LPUSH conv:queue:q notajob\r\n"), []byte("LPUSH nokey x\r\n"), []byte("SREM conv:jobs:active\r\n"),
+		[]byte("DEL a b c\r\n"),
 		[]byte("ZADD conv:scheduled x y\r\n"), []byte("LRANGE conv:failed 0 99999999999999999999\r\n"),
 	},
 	Oversize: []byte("*3\r\n$5\r\nLPUSH\r\n$12\r\nconv:queue:q\r\n$99999999\r\n"),

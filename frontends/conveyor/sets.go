@@ -70,7 +70,8 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		return refuseKey(b, args[1])
 	}
 	for _, i := range s.jobsOf(k.name) {
-		if i.Job == nil || s.popped[i.Job.Identity()] || !access.AllowedFor(s.front.broker, s.Client, access.Consume, i.Queue) {
+		if i.Job == nil || s.popped[i.Job.Identity()] ||
+			!access.AllowedFor(s.front.broker, s.Client, access.Consume, i.Queue) {
 			continue
 		}
 		uuid := i.Job.Identity()
@@ -84,8 +85,8 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendNull(b), 0
 }
 
-// jobsOf returns the first thousand jobs that a worker holds. A page may be short: if a connection also has the worker's name, the core
-// searches all leases.
+// jobsOf returns the first thousand jobs that a worker holds. A page may be short: if a connection also has the
+// worker's name, the core searches all leases.
 func (s *session) jobsOf(worker string) (jobs []core.JobInfo) {
 	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
 	for {
@@ -104,7 +105,8 @@ func (s *session) extendLeases(worker string) {
 	until := s.front.broker.Now().Add(leaseFor)
 	for _, i := range s.jobsOf(worker) {
 		s.ask(&core.Report{
-			Tag: 1, Ref: core.Ref{Seq: i.Seq}, If: core.Condition{Worker: worker}, Authority: core.ByLeased, Heartbeat: true, ExtendUntil: until,
+			Tag: 1, Ref: core.Ref{Seq: i.Seq}, If: core.Condition{Worker: worker}, Authority: core.ByLeased,
+			Heartbeat: true, ExtendUntil: until,
 		})
 	}
 }

@@ -18,16 +18,16 @@ func TestTranscripts(t *testing.T) {
 	frontendtest.Script{Stage: setup, Encode: encodeLine}.PlayAll(t, "testdata")
 }
 
-// encodeLine turns a line of a transcript into bytes. A line that starts with a letter is a command: words separated by spaces.
-// Any other line is a sequence of replies:
+// encodeLine turns a line of a transcript into bytes. A line that starts with a letter is a command: words separated by
+// spaces. Any other line is a sequence of replies:
 //
 //	+OK  :1  *2  *-1   as they are
 //	-ERR some text     to the end of the line
 //	=word              a bulk string
 //	_                  a null bulk string
 //
-// A word may have Go escapes. id(7) is the uuid of the seventh job. job(7,QUEUE,PAYLOAD) is the encoded job. After the payload,
-// parent=7, after=7, retry=1, max=1 and at=SECOND may follow. A line that starts with raw: contains raw bytes.
+// A word may have Go escapes. id(7) is the uuid of the seventh job. job(7,QUEUE,PAYLOAD) is the encoded job. After the
+// payload, parent=7, after=7, retry=1, max=1 and at=SECOND may follow. A line that starts with raw: contains raw bytes.
 func encodeLine(text string) ([]byte, error) {
 	if raw, found := strings.CutPrefix(text, "raw:"); found {
 		return frontendtest.Unescape(raw)

@@ -47,7 +47,8 @@ func TestEventsOfANamespaceNeedReadOnAllItsQueues(t *testing.T) {
 func TestPublishNeedsConsumeOnTheQueueOfTheJob(t *testing.T) {
 	t.Parallel()
 	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"alpha"}})
-	core.DoOnce(access.Unguarded(s.Broker), core.Conveyor, &core.Submit{Job: &core.Job{ID: jobIn(2, "", "").uuid, Queue: "secret"}})
+	core.DoOnce(access.Unguarded(s.Broker), core.Conveyor,
+		&core.Submit{Job: &core.Job{ID: jobIn(2, "", "").uuid, Queue: "secret"}})
 	c := dial(t, s, "c")
 	for _, e := range []struct {
 		name, message string
@@ -90,7 +91,8 @@ func TestPublisherWithoutReadSeesNoSubscribers(t *testing.T) {
 
 func TestActiveQueuesContainPermittedQueuesOnly(t *testing.T) {
 	t.Parallel()
-	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"a*"}}, access.Grant{Role: access.Read, Queues: []string{"a*"}})
+	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"a*"}},
+		access.Grant{Role: access.Read, Queues: []string{"a*"}})
 	c := dial(t, s, "c")
 	c.want("2", "ZADD", "conv:queues:active", "1", "alpha", "1", "secret")
 	c.want("alpha", "ZRANGE", "conv:queues:active", "0", "-1")
@@ -242,14 +244,17 @@ func TestRangeOfLargeJobsIsRefused(t *testing.T) {
 func TestCheckInFindsLeasesBesideConnectionsWithTheWorkersName(t *testing.T) {
 	t.Parallel()
 	var b core.Broker
-	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend { b = broker; return New(b, Options{}) }, frontendtest.InMemory)
+	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend { b = broker; return New(b, Options{}) },
+		frontendtest.InMemory)
 	id := b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})
 	for range 21 {
 		ops := make([]core.Op, 1000)
 		for i := range ops {
 			ops[i] = &core.Submit{Job: &core.Job{Queue: "other"}}
 		}
-		b.Do(id, append(ops, &core.Lease{Queues: []string{"other"}, Holder: core.HeldByWorker, Worker: "x", LeaseFor: time.Hour, Max: 1000}), nil)
+		b.Do(id, append(ops, &core.Lease{
+			Queues: []string{"other"}, Holder: core.HeldByWorker, Worker: "x", LeaseFor: time.Hour, Max: 1000,
+		}), nil)
 	}
 	c := dial(t, s, "c")
 	c.do("LPUSH", "conv:queue:q", jobIn(1, "q", "payload").encode())
@@ -271,7 +276,8 @@ func TestCheckInFindsLeasesBesideConnectionsWithTheWorkersName(t *testing.T) {
 func TestOrdinaryCommandsAreNotCountedAsRefused(t *testing.T) {
 	t.Parallel()
 	alpha := []string{"alpha"}
-	s := setupFor(t, access.Grant{Role: access.Produce, Queues: alpha}, access.Grant{Role: access.Consume, Queues: alpha})
+	s := setupFor(t, access.Grant{Role: access.Produce, Queues: alpha},
+		access.Grant{Role: access.Consume, Queues: alpha})
 	c, job := dial(t, s, "c"), jobIn(1, "alpha", "x").encode()
 	c.want("1", "LPUSH", "conv:queue:alpha", job)
 	c.want("0", "PUBLISH", "conv:events", job)

@@ -132,14 +132,16 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		return resp.Refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
 	}
 	if k.kind == keyFailed {
-		return s.appendPart(b, k.namespace, core.Find{Filter: s.filterOf(k.namespace, core.Dead), Order: core.OrderDied, Desc: true}, from, to)
+		return s.appendPart(b, k.namespace,
+			core.Find{Filter: s.filterOf(k.namespace, core.Dead), Order: core.OrderDied, Desc: true}, from, to)
 	}
 	if from >= to {
 		return redcon.AppendArray(b, 0), 0
 	}
 	// The broker's list begins with the oldest.
 	r := s.ask(&core.ListJobs{
-		Tag: 1, Queue: s.front.queueOf(k.namespace, k.name), State: core.Ready, Offset: n - to, Limit: to - from, Brief: true,
+		Tag: 1, Queue: s.front.queueOf(k.namespace, k.name), State: core.Ready, Offset: n - to, Limit: to - from,
+		Brief: true,
 	})
 	if r.Kind != core.Listed {
 		return redcon.AppendArray(b, 0), 0
@@ -241,7 +243,8 @@ func (s *session) cancel(value string, as core.Condition) (n int64, commit core.
 	case r.Kind == core.Failed:
 		return 0, 0, r.Err
 	}
-	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: e.uuid})
+	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn,
+		access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: e.uuid})
 	return 1, r.Commit, nil
 }
 

@@ -27,8 +27,8 @@ const (
 // errEnvelope means that a job cannot be parsed.
 var errEnvelope = errors.New("the value is not a job of Conveyor")
 
-// envelope is a job in the format of clients. The payload is the input of the worker's function. All other bytes are returned
-// to clients unchanged.
+// envelope is a job in the format of clients. The payload is the input of the worker's function. All other bytes are
+// returned to clients unchanged.
 //
 //	raw:  before │ header │ payload │ after
 //
@@ -103,7 +103,8 @@ func (e *envelope) setBytes(number protowire.Number, b []byte) (err error) {
 	return err
 }
 
-// parseTimestamp reads a google.protobuf.Timestamp. Times before 1970, such as Go's zero time, are no time: the job is due in any case.
+// parseTimestamp reads a google.protobuf.Timestamp. Times before 1970, such as Go's zero time, are no time: the job is
+// due in any case.
 func parseTimestamp(b []byte) (time.Time, error) {
 	var seconds, nanos int64
 	for len(b) > 0 {
@@ -151,8 +152,8 @@ func (e *envelope) attributes() []byte {
 	return append(b, e.after...)
 }
 
-// encodeRaw encodes a job from attributes and a payload. With the original payload the result equals the bytes that the client
-// sent. ok is false if the attributes do not come from the function attributes.
+// encodeRaw encodes a job from attributes and a payload. With the original payload the result equals the bytes that the
+// client sent. ok is false if the attributes do not come from the function attributes.
 func encodeRaw(attributes, payload []byte) (raw []byte, ok bool) {
 	if len(attributes) == 0 || attributes[0] != attributesVersion {
 		return nil, false
@@ -209,11 +210,12 @@ func withRetry(raw []byte, retry uint32) []byte {
 
 // withUUID sets the uuid of an encoded job.
 func withUUID(raw []byte, uuid string) []byte {
-	return withField(raw, fieldUUID, protowire.AppendString(protowire.AppendTag(nil, fieldUUID, protowire.BytesType), uuid))
+	return withField(raw, fieldUUID,
+		protowire.AppendString(protowire.AppendTag(nil, fieldUUID, protowire.BytesType), uuid))
 }
 
-// withField sets a field of an encoded job in the same way as Conveyor's client: fields are in the order of their numbers, and
-// zero is not written.
+// withField sets a field of an encoded job in the same way as Conveyor's client: fields are in the order of their
+// numbers, and zero is not written.
 func withField(raw []byte, field protowire.Number, encoded []byte) []byte {
 	at := 0
 	for at < len(raw) {

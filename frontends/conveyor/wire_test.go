@@ -53,7 +53,9 @@ func TestEncodedJobContainsItsChangedBody(t *testing.T) {
 
 func TestMalformedJobsAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, raw := range []string{"x", "\x0a\x05u", "\x2a\x02\x08", "\x2a\x02\x10\xff", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
+	for _, raw := range []string{
+		"x", "\x0a\x05u", "\x2a\x02\x08", "\x2a\x02\x10\xff", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+	} {
 		if _, err := parseEnvelope([]byte(raw)); err == nil {
 			t.Errorf("%q was read", raw)
 		}
@@ -76,7 +78,8 @@ func FuzzEnvelope(f *testing.F) {
 		if !ok {
 			t.Fatal("attributes cannot be read")
 		}
-		if again, err := parseEnvelope(changed); err != nil || !bytes.Equal(again.payload, other) && len(other) != len(e.payload) {
+		if again, err := parseEnvelope(changed); err != nil ||
+			!bytes.Equal(again.payload, other) && len(other) != len(e.payload) {
 			t.Fatalf("with another payload: %q, %v", changed, err)
 		}
 	})

@@ -7,7 +7,8 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// A batch whose only job is cancelled with another protocol runs both callbacks, one after the other, like an empty batch.
+// A batch whose only job is cancelled with another protocol runs both callbacks, one after the other, like an empty
+// batch.
 func TestBatchWithoutItsCancelledJobRunsBothCallbacks(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, frontendtest.InMemory)

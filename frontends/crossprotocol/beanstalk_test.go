@@ -36,7 +36,8 @@ func TestBeanstalkWorkerRunsJobsOfWorkqClients(t *testing.T) {
 		worker.Send("watch q\r\nreserve\r\n")
 		worker.Want("WATCHING 2\r\nRESERVED 1 5\r\nhello\r\n")
 		worker.Send("stats-job 1\r\n")
-		if stats := worker.Rest(); !strings.Contains(string(stats), "\npri: 1017\n") || !strings.Contains(string(stats), "\nttr: 60\n") {
+		if stats := worker.Rest(); !strings.Contains(string(stats), "\npri: 1017\n") ||
+			!strings.Contains(string(stats), "\nttr: 60\n") {
 			t.Errorf("%s", stats)
 		}
 		worker.Send(c.commands)
@@ -170,7 +171,8 @@ func beanstalkWorker(t *testing.T, o origin, end int) string {
 	return fmt.Sprintf("body: `%s`; client: %s; job: %s", body, report(), e.state(seq))
 }
 
-// TestBeanstalkSharingTable runs every cell of the tables about beanstalkd and compares the results with docs/sharing.md.
+// TestBeanstalkSharingTable runs every cell of the tables about beanstalkd and compares the results with
+// docs/sharing.md.
 func TestBeanstalkSharingTable(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -178,6 +180,7 @@ func TestBeanstalkSharingTable(t *testing.T) {
 		names = append(names, end.name)
 	}
 	sharingSection(t, section{
-		name: "beanstalkd", submitted: "beanstalkd job", works: "beanstalkd worker", ends: names, submit: beanstalkSubmitted, work: beanstalkWorker,
+		name: "beanstalkd", submitted: "beanstalkd job", works: "beanstalkd worker", ends: names,
+		submit: beanstalkSubmitted, work: beanstalkWorker,
 	})
 }

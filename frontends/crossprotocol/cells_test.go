@@ -73,7 +73,8 @@ func workqAdd(scheduled bool) func(e *env, o jobTimes) func() string {
 		c, waiter := e.dial(e.workq), e.dial(e.workq)
 		if scheduled {
 			at := e.workq.Clock.Now().Add(delay).Time().Format("2006-01-02T15:04:05Z")
-			c.Send(fmt.Sprintf("schedule %s %s %d %d %s 2\r\nhi\r\n", id, queue, o.ttr.Milliseconds(), o.ttl.Milliseconds(), at))
+			c.Send(fmt.Sprintf("schedule %s %s %d %d %s 2\r\nhi\r\n", id, queue, o.ttr.Milliseconds(),
+				o.ttl.Milliseconds(), at))
 		} else {
 			c.Send(fmt.Sprintf("add %s %s %d %d 2\r\nhi\r\n", id, queue, o.ttr.Milliseconds(), o.ttl.Milliseconds()))
 		}
@@ -170,7 +171,9 @@ func schedule(e *env, scheduled bool) string {
 
 func faktoryBatch(e *env, o jobTimes) func() string {
 	c := e.dialFaktory("")
-	c.Send(`BATCH NEW {"success":{"jobtype":"S","args":[],"queue":"callbacks"},"complete":{"jobtype":"C","args":[],"queue":"callbacks"}}` + "\r\n")
+	c.Send(
+		`BATCH NEW {"success":{"jobtype":"S","args":[],"queue":"callbacks"},"complete":{"jobtype":"C","args":[],"queue":"callbacks"}}` +
+			"\r\n")
 	bid := e.bulk(c)
 	c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":%q,\"queue\":%q,\"args\":[\"hi\"],\"custom\":{\"bid\":%q%s}}\r\n",
 		id, queue, queue, bid, expiry(o)))
@@ -197,7 +200,12 @@ func faktoryBatch(e *env, o jobTimes) func() string {
 }
 
 func workerKinds() []workerKind {
-	return []workerKind{{"Gearman worker", takeByGearman}, {"Faktory worker", takeByFaktory}, {"Workq worker", takeByWorkq}, {"HTTP worker", takeByHTTP}}
+	return []workerKind{
+		{"Gearman worker", takeByGearman},
+		{"Faktory worker", takeByFaktory},
+		{"Workq worker", takeByWorkq},
+		{"HTTP worker", takeByHTTP},
+	}
 }
 
 func takeByGearman(e *env) *worker {
@@ -241,7 +249,8 @@ func takeByFaktory(e *env) *worker {
 		if ok {
 			other.Send(fmt.Sprintf("ACK {\"jid\":%q,\"result\":\"done\"}\r\n", jid))
 		} else {
-			other.Send(fmt.Sprintf("FAIL {\"jid\":%q,\"errtype\":\"Broken\",\"message\":\"no way\",\"backtrace\":[]}\r\n", jid))
+			other.Send(fmt.Sprintf(
+				"FAIL {\"jid\":%q,\"errtype\":\"Broken\",\"message\":\"no way\",\"backtrace\":[]}\r\n", jid))
 		}
 		return reply(other)
 	}}
@@ -288,7 +297,10 @@ var ends = []struct {
 		}
 		return "", false
 	}, jobTimes{ttr, ttl}},
-	{"lease expired", func(e *env, _ *worker) (string, bool) { e.advance(lateness); return "", true }, jobTimes{ttr, ttl}},
+	{"lease expired", func(e *env, _ *worker) (string, bool) {
+		e.advance(lateness)
+		return "", true
+	}, jobTimes{ttr, ttl}},
 	{"cancelled", func(e *env, _ *worker) (string, bool) {
 		c := e.dial(e.workq)
 		name := e.jobID
@@ -299,7 +311,10 @@ var ends = []struct {
 		c.Want("+OK\r\n")
 		return "", true
 	}, jobTimes{ttr, ttl}},
-	{"expired", func(e *env, _ *worker) (string, bool) { e.advance(5 * time.Hour); return "", true }, jobTimes{2 * shortTTL, shortTTL}},
+	{"expired", func(e *env, _ *worker) (string, bool) {
+		e.advance(5 * time.Hour)
+		return "", true
+	}, jobTimes{2 * shortTTL, shortTTL}},
 }
 
 // cell runs one job and returns the text of its table cell.
@@ -397,7 +412,9 @@ func compare(t *testing.T, table string) {
 		oldLines, lines := strings.Split(old, "\n"), strings.Split(table, "\n")
 		for i := range lines {
 			if i >= len(oldLines) || lines[i] != oldLines[i] {
-				t.Fatalf("docs/sharing.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", lines[i])
+				t.Fatalf(
+					"docs/sharing.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s",
+					lines[i])
 			}
 		}
 		t.Fatal("docs/sharing.md has more cells than the test")

@@ -104,7 +104,10 @@ func conveyorSubmitted(t *testing.T, k workerKind, end int) string {
 		t.Fatal("no worker gets the job")
 	}
 	answered, late := ends[end].run(e, w)
-	parts := []string{"waiting: " + c.do("LLEN", "conv:queue:"+queue)[1:], "failed: " + c.do("LLEN", "conv:failed")[1:], "job: " + e.state(e.jobSeq)}
+	parts := []string{
+		"waiting: " + c.do("LLEN", "conv:queue:"+queue)[1:], "failed: " + c.do("LLEN", "conv:failed")[1:],
+		"job: " + e.state(e.jobSeq),
+	}
 	if answered != "" && answered != "nothing" && answered != "`+OK`" && answered != "`204`" {
 		parts = append(parts, "worker: "+answered)
 	}
@@ -168,6 +171,7 @@ func TestConveyorSharingTable(t *testing.T) {
 		names = append(names, end.name)
 	}
 	sharingSection(t, section{
-		name: "conveyor", submitted: "Conveyor job", works: "Conveyor worker", ends: names, submit: conveyorSubmitted, work: conveyorWorker,
+		name: "conveyor", submitted: "Conveyor job", works: "Conveyor worker", ends: names, submit: conveyorSubmitted,
+		work: conveyorWorker,
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"broker/operate/service"
 )
 
-// inBubble runs a cell in a synctest bubble, because waiting requests have their own goroutines. e.settle returns once all of
-// them wait.
+// inBubble runs a cell in a synctest bubble, because waiting requests have their own goroutines. e.settle returns once
+// all of them wait.
 func inBubble(t *testing.T, run func(*testing.T) string) (text string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { text = run(t) })
@@ -45,7 +45,8 @@ func (e *env) api() http.Handler {
 // ask sends a request to the API.
 func (e *env) ask(ctx context.Context, method, path, body string) httpAnswer {
 	w := httptest.NewRecorder()
-	e.api().ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/api/v1"+path, strings.NewReader(body)))
+	e.api().ServeHTTP(w,
+		httptest.NewRequestWithContext(ctx, method, "http://localhost/api/v1"+path, strings.NewReader(body)))
 	a, err := readAnswer(w.Code, w.Body.Bytes())
 	if err != nil {
 		e.t.Errorf("%s %s: %v", method, path, err)

@@ -21,8 +21,8 @@ type scenario struct {
 	run  func(e *env, n int)
 }
 
-// textScenario sends each text on a new connection, one after the other. In the texts NNNNNNNN is replaced by the number of
-// the run and TIME by the time in an hour. No command may be refused.
+// textScenario sends each text on a new connection, one after the other. In the texts NNNNNNNN is replaced by the
+// number of the run and TIME by the time in an hour. No command may be refused.
 func textScenario(door func(*env, int) *frontendtest.Client, clients ...string) func(*env, int) {
 	return func(e *env, n int) {
 		for _, text := range clients {
@@ -143,7 +143,8 @@ func gearmanScenarios() []scenario {
 			w.Hangup()
 		}},
 		{"gearman: status requests", func(e *env, n int) {
-			c, _ := sendPackets(e, packet(getStatus, fmt.Sprint("H:host:", n+1_000_000)), packet(getStatusUnique, fmt.Sprint("unique-", n)),
+			c, _ := sendPackets(e, packet(getStatus, fmt.Sprint("H:host:", n+1_000_000)),
+				packet(getStatusUnique, fmt.Sprint("unique-", n)),
 				packet(echoReq, fmt.Sprint("echo-", n)), packet(optionReq, "exceptions"))
 			c.Hangup()
 		}},
@@ -157,7 +158,8 @@ func workqScenarios() []scenario {
 		add    = "add " + first + " q 60000 3600000 2 "
 	)
 	return []scenario{
-		{"workq: done", textScenario(dialWorkq, add+"\r\nhi\r\n", "lease q 0\r\ncomplete "+first+" 2\r\nhi\r\nresult "+first+" 0\r\n")},
+		{"workq: done", textScenario(dialWorkq, add+"\r\nhi\r\n",
+			"lease q 0\r\ncomplete "+first+" 2\r\nhi\r\nresult "+first+" 0\r\n")},
 		{"workq: failed", textScenario(dialWorkq, add+"-max-attempts=2\r\nhi\r\n",
 			"lease q 0\r\nfail "+first+" 2\r\nhi\r\nlease q 0\r\nfail "+first+" 2\r\nhi\r\n")},
 		{"workq: deleted", textScenario(dialWorkq, add+"-priority=3\r\nhi\r\ndelete "+first+"\r\n")},
@@ -165,11 +167,16 @@ func workqScenarios() []scenario {
 		{"workq: never finished", textScenario(dialWorkq, add+"-max-attempts=1\r\nhi\r\nlease q 0\r\n")},
 		{"workq: scheduled", textScenario(dialWorkq,
 			"schedule "+first+" q 60000 3600000 TIME 2\r\nhi\r\ndelete "+first+"\r\n")},
-		{"workq: unique, linked", textScenario(dialWorkq, "add "+first+" q 60000 3600000 2 -unique=key-NNNNNNNN -type=type-NNNNNNNN\r\nhi\r\n"+
-			"add "+second+" q 60000 3600000 2 -after="+first+" -parent="+first+"\r\nhi\r\n"+
-			"lease q 0\r\ncomplete "+first+" 0\r\n\r\nlease q 0\r\ncomplete "+second+" 0\r\n\r\n")},
-		{"workq: linked to a failed job", textScenario(dialWorkq, "add "+first+" q 60000 3600000 2 -max-attempts=1\r\nhi\r\n"+
-			"add "+second+" q 60000 3600000 2 -after="+first+"\r\nhi\r\nlease q 0\r\nfail "+first+" 0\r\n\r\ndelete "+second+"\r\n")},
+		{"workq: unique, linked", textScenario(dialWorkq,
+			"add "+first+" q 60000 3600000 2 -unique=key-NNNNNNNN -type=type-NNNNNNNN\r\nhi\r\n"+
+				"add "+second+" q 60000 3600000 2 -after="+first+" -parent="+first+"\r\nhi\r\n"+
+				"lease q 0\r\ncomplete "+first+" 0\r\n\r\nlease q 0\r\ncomplete "+second+" 0\r\n\r\n")},
+		{
+			"workq: linked to a failed job",
+			textScenario(dialWorkq, "add "+first+" q 60000 3600000 2 -max-attempts=1\r\nhi\r\n"+
+				"add "+second+" q 60000 3600000 2 -after="+first+"\r\nhi\r\n"+
+				"lease q 0\r\nfail "+first+" 0\r\n\r\ndelete "+second+"\r\n"),
+		},
 		{"workq: names without jobs", textScenario(dialWorkq, "lease name-NNNNNNNN other-NNNNNNNN 1000\r\n")},
 		{"workq: names with jobs", textScenario(dialWorkq,
 			"add "+first+" name-NNNNNNNN 60000 3600000 2\r\nhi\r\nlease name-NNNNNNNN 0\r\ncomplete "+first+" 0\r\n\r\n")},
@@ -203,16 +210,21 @@ func faktoryScenarios() []scenario {
 		{"faktory: failed and done", textScenario(dialFaktoryWorker, push+fetch+fail+requeue+fetch+ack)},
 		{"faktory: failed permanently", textScenario(dialFaktoryWorker, with(`"retry":0`)+fetch+fail)},
 		{"faktory: failed and discarded", textScenario(dialFaktoryWorker, with(`"retry":-1`)+fetch+fail)},
-		{"faktory: retried, then killed", textScenario(dialFaktoryWorker, with(`"retry":1`)+fetch+fail+"MUTATE {\"cmd\":\"kill\",\"target\":\"retries\"}\r\n")},
+		{"faktory: retried, then killed", textScenario(dialFaktoryWorker,
+			with(`"retry":1`)+fetch+fail+"MUTATE {\"cmd\":\"kill\",\"target\":\"retries\"}\r\n")},
 		{"faktory: scheduled", textScenario(dialFaktoryWorker,
 			with(`"at":"2099-01-01T00:00:00Z"`)+"MUTATE {\"cmd\":\"discard\",\"target\":\"scheduled\"}\r\n")},
-		{"faktory: unique", textScenario(dialFaktoryWorker, with(`"custom":{"unique_for":60,"unique_until":"start"}`)+fetch+ack)},
+		{
+			"faktory: unique",
+			textScenario(dialFaktoryWorker, with(`"custom":{"unique_for":60,"unique_until":"start"}`)+fetch+ack),
+		},
 		{"faktory: unique lock outlives the job", textScenario(dialFaktoryWorker, with(`"custom":{"unique_for":600}`)+
 			"MUTATE {\"cmd\":\"clear\",\"target\":\"retries\"}\r\n"+fetch+ack)},
 		{"faktory: tracked", textScenario(dialFaktoryWorker, with(`"custom":{"track":1}`)+fetch+
 			"TRACK SET {\"jid\":\"jid-NNNNNNNN\",\"percent\":5,\"desc\":\"d\"}\r\n"+ack+"TRACK GET jid-NNNNNNNN\r\n")},
 		{"faktory: expires", func(e *env, n int) { // dropped when a worker asks for a job
-			textScenario(dialFaktoryWorker, with(`"custom":{"expires_in":60}`), strings.ReplaceAll(push, "jid-", "jid-after-"))(e, n)
+			textScenario(dialFaktoryWorker, with(`"custom":{"expires_in":60}`),
+				strings.ReplaceAll(push, "jid-", "jid-after-"))(e, n)
 			e.advance(time.Hour)
 			textScenario(dialFaktoryWorker, fetch+strings.ReplaceAll(ack, "jid-", "jid-after-"))(e, n)
 		}},
@@ -221,8 +233,11 @@ func faktoryScenarios() []scenario {
 			e.advance(time.Hour)
 			textScenario(dialFaktoryWorker, requeue+fetch+ack)(e, n)
 		}},
-		{"faktory: queue comes and goes", textScenario(dialFaktoryWorker, strings.ReplaceAll(push, `"q"`, `"q-NNNNNNNN"`)+
-			"QUEUE PAUSE q-NNNNNNNN\r\nQUEUE RESUME q-NNNNNNNN\r\nFETCH q-NNNNNNNN\r\n"+ack+"QUEUE REMOVE q-NNNNNNNN\r\n")},
+		{
+			"faktory: queue comes and goes",
+			textScenario(dialFaktoryWorker, strings.ReplaceAll(push, `"q"`, `"q-NNNNNNNN"`)+
+				"QUEUE PAUSE q-NNNNNNNN\r\nQUEUE RESUME q-NNNNNNNN\r\nFETCH q-NNNNNNNN\r\n"+ack+"QUEUE REMOVE q-NNNNNNNN\r\n"),
+		},
 		{"faktory: batch", batchScenario(true)},
 		{"faktory: batch never committed", batchScenario(false)},
 	}
@@ -234,7 +249,8 @@ func batchScenario(commits bool) func(*env, int) {
 		c := e.dialFaktory(fmt.Sprintf("worker-%08d", n))
 		c.Send(`BATCH NEW {"success":{"jobtype":"S","args":[],"queue":"q"},"description":"d"}` + "\r\n")
 		bid := e.bulk(c)
-		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"t\",\"args\":[],\"queue\":\"q\",\"custom\":{\"bid\":%q}}\r\n", jid(n), bid))
+		c.Send(fmt.Sprintf(
+			"PUSH {\"jid\":%q,\"jobtype\":\"t\",\"args\":[],\"queue\":\"q\",\"custom\":{\"bid\":%q}}\r\n", jid(n), bid))
 		c.Want("+OK\r\n")
 		jobs := 1
 		if commits {
@@ -268,15 +284,19 @@ func (d scenario) repeat(e *env, from, times int) {
 	}
 }
 
-// TestFinishedScenariosKeepNoMemory repeats each scenario. Each round doubles the number of runs, so that a table that is never
-// cleared must grow in every round; memory that is allocated once can only fail one round. Not parallel: it measures memory.
+// TestFinishedScenariosKeepNoMemory repeats each scenario. Each round doubles the number of runs, so that a table that
+// is never cleared must grow in every round; memory that is allocated once can only fail one round. Not parallel: it
+// measures memory.
 func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 	const first, last = core.MaxFinished, 8 * core.MaxFinished // the broker remembers this many finished jobs
 	const most = 12                                            // bytes a run: less than the smallest possible leak
 	for _, d := range scenarios() {
 		t.Run(d.name, func(t *testing.T) {
 			e := newEnv(t, frontendtest.InMemory)
-			e.do(&core.PutLimit{Limit: core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}, FromConfig: true}}) // so that leases are counted by worker
+			// so that leases are counted by worker
+			e.do(&core.PutLimit{Limit: core.QueueLimit{
+				Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}, FromConfig: true,
+			}})
 			d.repeat(e, 0, first)
 			var seen []string
 			for times := first; times <= last; times *= 2 {

@@ -29,7 +29,8 @@ func (e *env) submitAs(protocol core.Protocol, queue string, n int) jobNames {
 		e.one(c, jobCreated)
 	case core.Faktory:
 		c := e.dialFaktory("")
-		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[],\"custom\":{\"track\":1}}\r\n", own, queue))
+		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[],\"custom\":{\"track\":1}}\r\n",
+			own, queue))
 		c.Want("+OK\r\n")
 	case core.Internal:
 	}
@@ -208,8 +209,10 @@ func TestProgressIsReadAcrossProtocols(t *testing.T) {
 func TestPausedThrottledAndFullQueuesInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for what, hold := range map[string]core.Op{
-		"pause":    &core.PauseQueue{Queue: "q", Paused: true},
-		"throttle": &core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1}, FromConfig: true}},
+		"pause": &core.PauseQueue{Queue: "q", Paused: true},
+		"throttle": &core.PutLimit{Limit: core.QueueLimit{
+			Queue: "q", Throttle: core.Throttle{Leased: 1}, FromConfig: true,
+		}},
 	} {
 		e := newEnv(t, frontendtest.InMemory)
 		e.submitAs(core.Workq, "q", 1)

@@ -52,12 +52,14 @@ func (e *env) takesNothing(k workerKind) {
 	}
 }
 
-// In an ordered queue the second job of a key waits for the first one, whichever protocol runs it, and also while the first
-// waits for its retry.
+// In an ordered queue the second job of a key waits for the first one, whichever protocol runs it, and also while the
+// first waits for its retry.
 func TestJobsOfAKeyKeepTheirOrderForWorkersOfEveryProtocol(t *testing.T) {
 	t.Parallel()
 	meet(t, func(e *env, first, second workerKind) {
-		e.do(&core.ShareQueue{Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: "k"}, Ordered: true}})
+		e.do(&core.ShareQueue{Sharing: core.Sharing{
+			Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: "k"}, Ordered: true,
+		}})
 		one := e.admit(core.Job{ID: "order-0001", Tags: []string{"k:a"}})
 		two := e.admit(core.Job{ID: "order-0002", Tags: []string{"k:a"}})
 		w := e.takes(first, one, "order-0001")
@@ -81,9 +83,13 @@ func TestJobsThatAWorkerHasAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	meet(t, func(e *env, first, second workerKind) {
 		replace := func(body string) core.Reply {
-			return e.do(&core.Submit{Job: &core.Job{Queue: queue, Body: []byte(body), Format: core.Args, UniqueKey: "k", Unique: core.UniqueReplace}})
+			return e.do(&core.Submit{Job: &core.Job{
+				Queue: queue, Body: []byte(body), Format: core.Args, UniqueKey: "k", Unique: core.UniqueReplace,
+			}})
 		}
-		seq := e.admit(core.Job{ID: "order-0001", Body: []byte(`["old"]`), Format: core.Args, UniqueKey: "k", Unique: core.UniqueRefuse})
+		seq := e.admit(core.Job{
+			ID: "order-0001", Body: []byte(`["old"]`), Format: core.Args, UniqueKey: "k", Unique: core.UniqueRefuse,
+		})
 		if r := replace(`["new"]`); r.Seq != seq || !r.Existing {
 			e.t.Fatalf("while it waits: %+v", r)
 		}

@@ -28,11 +28,14 @@ func load(t *testing.T, c *access.Control, roles string) {
 }
 
 // guarded opens a stage whose clients are the principal p with these roles, and a connection to it.
-func guarded(t *testing.T, p core.Protocol, roles string, maker frontendtest.Maker) (*access.Control, *frontendtest.Client) {
+func guarded(
+	t *testing.T, p core.Protocol, roles string, maker frontendtest.Maker,
+) (*access.Control, *frontendtest.Client) {
 	t.Helper()
 	c := &access.Control{}
 	load(t, c, roles)
-	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return maker(access.NewGuard(b, c, p, "p")) }, frontendtest.InMemory)
+	stage := frontendtest.Open(t,
+		func(b core.Broker) frontends.Frontend { return maker(access.NewGuard(b, c, p, "p")) }, frontendtest.InMemory)
 	return c, stage.Dial("client")
 }
 
@@ -91,7 +94,8 @@ func TestFaktoryPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 		"HELLO {\"v\":2}\r\n", "+OK\r\n",
 		job("a", "mail"), "+OK\r\n",
 		job("b", "other"), refused,
-		`PUSHB [{"jid":"c12345678","jobtype":"t","queue":"other","args":[]}]`+"\r\n", "$27\r\n{\"c12345678\":\"not allowed\"}\r\n",
+		`PUSHB [{"jid":"c12345678","jobtype":"t","queue":"other","args":[]}]`+"\r\n",
+		"$27\r\n{\"c12345678\":\"not allowed\"}\r\n",
 		"FETCH mail\r\n", refused,
 		`ACK {"jid":"a12345678"}`+"\r\n", refused,
 		`FAIL {"jid":"a12345678"}`+"\r\n", refused,

@@ -135,7 +135,8 @@ func qlessWorker(t *testing.T, o origin, end int) string {
 	if reply := qlessEnds[end].run(c, jid); strings.HasPrefix(reply, "-") {
 		t.Errorf("%s: %s", qlessEnds[end].name, reply)
 	}
-	return fmt.Sprintf("data: `%s`; get: %s; client: %s; job: %s", popped[0].Data, c.job(jid).State, report(), e.state(seq))
+	return fmt.Sprintf("data: `%s`; get: %s; client: %s; job: %s", popped[0].Data, c.job(jid).State, report(),
+		e.state(seq))
 }
 
 // TestQlessSharingTable runs every cell of the tables about Qless and compares the results with docs/sharing.md.
@@ -153,7 +154,8 @@ func TestQlessSharingTable(t *testing.T) {
 // compareSection compares tables with the part of docs/sharing.md between the markers of a section.
 func compareSection(t *testing.T, name, table string) {
 	t.Helper()
-	start := "<!-- " + name + ": written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
+	start := "<!-- " + name +
+		": written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
 	end := "\n<!-- end of " + name + " -->\n"
 	sections.Lock()
 	defer sections.Unlock()
@@ -170,7 +172,8 @@ func compareSection(t *testing.T, name, table string) {
 		return
 	}
 	if !*update {
-		t.Fatalf("docs/sharing.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", table)
+		t.Fatalf("docs/sharing.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s",
+			table)
 	}
 	if err := os.WriteFile(page, []byte(head+start+table+end+tail), 0o644); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ func (e *env) runAgain(seq uint64) uint64 {
 func TestJobsOfEveryProtocolRunAgain(t *testing.T) {
 	t.Parallel()
 	for _, o := range origins() {
-		if strings.Contains(o.name, "run") || strings.Contains(o.name, "foreground") || o.brief || strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") {
+		if strings.Contains(o.name, "run") || strings.Contains(o.name, "foreground") || o.brief ||
+			strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") {
 			continue
 		}
 		for _, k := range workerKinds() {
@@ -80,7 +81,8 @@ func TestQlessWorkerRunsAJobOfQlessAgain(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &popped); err != nil || len(popped) != 1 {
 		t.Fatalf("pop: %s", text)
 	}
-	if j := popped[0]; j.Jid == id || j.Data != `{"a":1}` || j.Klass != "klass" || j.Priority != 7 || fmt.Sprint(j.Tags) != "[t]" {
+	if j := popped[0]; j.Jid == id || j.Data != `{"a":1}` || j.Klass != "klass" || j.Priority != 7 ||
+		fmt.Sprint(j.Tags) != "[t]" {
 		t.Errorf("popped %+v", j)
 	}
 	c.call("complete", popped[0].Jid, "w", queue, `{}`)
@@ -122,7 +124,8 @@ func TestWorkersOfOtherServersRunTheirJobsAgain(t *testing.T) {
 	var none struct{}
 	s.call("CreateQueue", `"QueueName":"`+queue+`"`, &none)
 	var sent struct{ MessageID string }
-	s.call("SendMessage", `"MessageBody":"message","MessageAttributes":{"a":{"DataType":"String","StringValue":"v"}}`, &sent)
+	s.call("SendMessage", `"MessageBody":"message","MessageAttributes":{"a":{"DataType":"String","StringValue":"v"}}`,
+		&sent)
 	seq = e.newest(queue)
 	e.do(&core.Complete{Ref: core.Ref{Seq: seq}, Authority: core.ByAnyone})
 	e.runAgain(seq)
@@ -133,7 +136,8 @@ func TestWorkersOfOtherServersRunTheirJobsAgain(t *testing.T) {
 		}
 	}
 	s.call("ReceiveMessage", `"MessageAttributeNames":["All"]`, &out)
-	if len(out.Messages) != 1 || out.Messages[0].Body != "message" || out.Messages[0].MessageAttributes["a"].StringValue != "v" ||
+	if len(out.Messages) != 1 || out.Messages[0].Body != "message" ||
+		out.Messages[0].MessageAttributes["a"].StringValue != "v" ||
 		out.Messages[0].MessageID == sent.MessageID {
 		t.Errorf("sent %+v, received %+v", sent, out)
 	}

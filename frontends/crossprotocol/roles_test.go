@@ -21,8 +21,8 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// rolePort is a protocol whose commands are tested with each role. The commands are read from the tables in its source, so that
-// the test fails for a new command without a request here.
+// rolePort is a protocol whose commands are tested with each role. The commands are read from the tables in its source,
+// so that the test fails for a new command without a request here.
 type rolePort struct {
 	name     string
 	protocol core.Protocol
@@ -52,10 +52,17 @@ func roleWorld(t *testing.T, b core.Broker) {
 			t.Fatalf("%T: %v", op, r[0].Err)
 		}
 	}
-	do(&core.Submit{Tag: 1, Job: &core.Job{ID: leasedID, Queue: "leased", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")}})
+	do(&core.Submit{
+		Tag: 1,
+		Job: &core.Job{ID: leasedID, Queue: "leased", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")},
+	})
 	do(&core.Lease{Tag: 1, Queues: []string{"leased"}, Holder: core.HeldByWorker, Worker: "w"})
-	do(&core.Submit{Tag: 1, Job: &core.Job{ID: readyID, Queue: "q", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")}})
-	do(&core.Submit{Tag: 1, Job: &core.Job{ID: deadID, Queue: "q", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")}})
+	do(&core.Submit{
+		Tag: 1, Job: &core.Job{ID: readyID, Queue: "q", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")},
+	})
+	do(&core.Submit{
+		Tag: 1, Job: &core.Job{ID: deadID, Queue: "q", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")},
+	})
 	do(&core.Bury{Tag: 1, Ref: core.Ref{ID: deadID}})
 }
 
@@ -165,12 +172,14 @@ const (
 
 var roleNames = []string{"", "read", "produce", "consume", "operate", "admin"}
 
-// TestDocsSayWhichCommandsEachRoleMaySend sends every command of every protocol as a principal with each role and with none. It
-// compares the results with the table in docs/roles.md.
+// TestDocsSayWhichCommandsEachRoleMaySend sends every command of every protocol as a principal with each role and with
+// none. It compares the results with the table in docs/roles.md.
 func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
-	table.WriteString("| commands | no role | read | produce | consume | operate | admin |\n|---|---|---|---|---|---|---|\n")
+	table.WriteString(
+		"| commands | no role | read | produce | consume | operate | admin |\n|---|---|---|---|---|---|---|\n",
+	)
 	for _, p := range rolePorts() {
 		commands := commandsOf(t, p.folder, p.tables)
 		commands = slices.AppendSeq(commands, maps.Keys(p.requests)) // also commands whose role depends on a subcommand
@@ -209,7 +218,8 @@ func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 		t.Fatal("the page has no markers for the table of commands")
 	case old == table.String():
 	case !*update:
-		t.Fatalf("docs/roles.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", &table)
+		t.Fatalf("docs/roles.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s",
+			&table)
 	default:
 		if err := os.WriteFile(rolePage, []byte(head+roleStart+table.String()+roleEnd+tail), 0o644); err != nil {
 			t.Fatal(err)
@@ -219,7 +229,8 @@ func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 
 // shownCommand is the protocol's name of a command. Packets of Gearman are Go identifiers in the source.
 func shownCommand(name string) string {
-	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) || strings.ToUpper(name[:1]) == name[:1] {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) ||
+		strings.ToUpper(name[:1]) == name[:1] {
 		return name
 	}
 	var b strings.Builder

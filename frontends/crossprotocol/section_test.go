@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// section is the part of docs/sharing.md about a protocol: its jobs with the workers of others, and its workers with the jobs of others.
+// section is the part of docs/sharing.md about a protocol: its jobs with the workers of others, and its workers with
+// the jobs of others.
 type section struct {
 	name             string // name in its markers
 	submitted, works string // headings of the tables

@@ -9,8 +9,8 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// A message that workers of any protocol have taken as often as the redrive policy allows becomes a dead letter at the next request of
-// such a worker. No client of SQS receives from its queue.
+// A message that workers of any protocol have taken as often as the redrive policy allows becomes a dead letter at the
+// next request of such a worker. No client of SQS receives from its queue.
 func TestMessageBecomesADeadLetterByWorkersOfEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for _, k := range workerKinds() {
@@ -55,7 +55,8 @@ func TestMessageBecomesADeadLetterByWorkersOfEveryProtocol(t *testing.T) {
 				c.call("ReceiveMessage", `"AttributeNames":["All"],"QueueUrl":"dead"`, &got)
 				text := ""
 				for _, m := range got.Messages {
-					text += fmt.Sprint(m.Body, " ", m.Attributes["ApproximateReceiveCount"], " ", m.Attributes["DeadLetterQueueSourceArn"])
+					text += fmt.Sprint(m.Body, " ", m.Attributes["ApproximateReceiveCount"], " ",
+						m.Attributes["DeadLetterQueueSourceArn"])
 				}
 				if text != "hi 3 arn:aws:sqs:us-east-1:000000000000:"+queue {
 					t.Errorf("dead letters: %s", text)

@@ -79,7 +79,9 @@ var sqsEnds = []struct {
 	name string
 	run  func(c sqsClient, handle string)
 }{
-	{"delete", func(c sqsClient, handle string) { c.call("DeleteMessage", `"ReceiptHandle":"`+handle+`"`, &struct{}{}) }},
+	{"delete", func(c sqsClient, handle string) {
+		c.call("DeleteMessage", `"ReceiptHandle":"`+handle+`"`, &struct{}{})
+	}},
 	{"visibility 0", func(c sqsClient, handle string) {
 		c.call("ChangeMessageVisibility", `"VisibilityTimeout":0,"ReceiptHandle":"`+handle+`"`, &struct{}{})
 		c.e.advance(time.Millisecond)
@@ -116,6 +118,7 @@ func TestSQSSharingTable(t *testing.T) {
 		names = append(names, end.name)
 	}
 	sharingSection(t, section{
-		name: "sqs", submitted: "SQS message", works: "SQS receiver", ends: names, submit: sqsMessage, work: sqsReceiver,
+		name: "sqs", submitted: "SQS message", works: "SQS receiver", ends: names, submit: sqsMessage,
+		work: sqsReceiver,
 	})
 }

@@ -12,7 +12,8 @@ import (
 // askToStop asks the worker of a job to stop.
 func (e *env) askToStop(seq uint64) {
 	e.t.Helper()
-	if r := e.do(&core.Cancel{Ref: core.Ref{Seq: seq}, Running: core.RunningSignal}); r.Kind != core.Accepted || !r.CancelRequested {
+	if r := e.do(&core.Cancel{Ref: core.Ref{Seq: seq}, Running: core.RunningSignal}); r.Kind != core.Accepted ||
+		!r.CancelRequested {
 		e.t.Fatalf("%+v", r)
 	}
 }
@@ -93,7 +94,9 @@ func TestWorkersOfEveryProtocolCanEndAJobWithARequestedCancel(t *testing.T) {
 	for _, k := range workerKinds() {
 		for _, success := range []bool{true, false} {
 			e := newEnv(t, frontendtest.InMemory)
-			seq := e.do(&core.Submit{Job: &core.Job{Queue: queue, ID: id, MaxFails: 9, Origin: core.Faktory, RetainFor: ttl}}).Seq
+			seq := e.do(&core.Submit{Job: &core.Job{
+				Queue: queue, ID: id, MaxFails: 9, Origin: core.Faktory, RetainFor: ttl,
+			}}).Seq
 			e.jobSeq, e.jobID = seq, id
 			w := k.take(e)
 			if w == nil {

@@ -80,8 +80,8 @@ func between(text, from, to string) string {
 	return middle
 }
 
-// TestLongestWaitingWorkerGetsTheJob submits 100,000 jobs of every origin, one at a time, to nine workers of three protocols
-// that wait again after each job. Each job must go to the worker that has waited longest.
+// TestLongestWaitingWorkerGetsTheJob submits 100,000 jobs of every origin, one at a time, to nine workers of three
+// protocols that wait again after each job. Each job must go to the worker that has waited longest.
 func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, frontendtest.InMemory)
@@ -106,7 +106,8 @@ func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 			g.SendBytes(packet(submitJobBg, queue, "", body))
 			e.one(g, jobCreated)
 		default:
-			f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[%q]}\r\n", jid(n), queue, body))
+			f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[%q]}\r\n", jid(n), queue,
+				body))
 			f.Want("+OK\r\n")
 		}
 		turn := line[0]

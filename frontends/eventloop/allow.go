@@ -24,8 +24,8 @@ func (a *allowListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admits reports whether a client at an address may connect. It calls Denied if not. Clients on a unix socket have no address;
-// the file's permissions restrict them.
+// admits reports whether a client at an address may connect. It calls Denied if not. Clients on a unix socket have no
+// address; the file's permissions restrict them.
 func (l Listener) admits(a net.Addr) bool {
 	if l.Allow == nil || allows(l.Allow, a) {
 		return true

@@ -31,8 +31,9 @@ func Attach(listeners []Listener) *Server {
 	return s
 }
 
-// Pass serves a connection of a front-end and takes ownership of it. remote is the address of the client, if the client is not
-// the other end of the connection. If the front-end does not exist, Pass closes the connection and returns false.
+// Pass serves a connection of a front-end and takes ownership of it. remote is the address of the client, if the client
+// is not the other end of the connection. If the front-end does not exist, Pass closes the connection and returns
+// false.
 func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
 	g := s.groups[name]
 	if g == nil || s.stopping.Load() {

@@ -8,8 +8,8 @@ import (
 // writePiece limits one write, in bytes, so that the size of a long backlog decreases steadily.
 const writePiece = 256 << 10
 
-// backlog writes the output that a socket did not take at once. Its goroutine runs only while there is output: it ends when all
-// is written, at the first error, or when the writer is closed.
+// backlog writes the output that a socket did not take at once. Its goroutine runs only while there is output: it ends
+// when all is written, at the first error, or when the writer is closed.
 type backlog struct {
 	mu     sync.Mutex // guards the fields below
 	queue  []byte
@@ -76,8 +76,8 @@ func (b *backlog) drain(w io.WriteCloser, done func()) {
 	}
 }
 
-// take returns the queued bytes. If the queue is empty, the goroutine must end. take decides that under the lock, so that no
-// byte can be queued afterwards.
+// take returns the queued bytes. If the queue is empty, the goroutine must end. take decides that under the lock, so
+// that no byte can be queued afterwards.
 func (b *backlog) take(spare []byte) ([]byte, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

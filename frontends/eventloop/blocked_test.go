@@ -33,8 +33,8 @@ func TestInputBehindABlockedCommandWaits(t *testing.T) {
 	}, limits(1<<20, roomyLimit), withheld)
 }
 
-// A kernel whose buffer is full accepts nothing more, not even the end of a connection. Therefore the client sends small
-// pieces, each after the server has read the last one, until the server stops reading. Then it sends one more.
+// A kernel whose buffer is full accepts nothing more, not even the end of a connection. Therefore the client sends
+// small pieces, each after the server has read the last one, until the server stops reading. Then it sends one more.
 func TestPeerOfAPausedSocketIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*client){
@@ -50,7 +50,10 @@ func TestPeerOfAPausedSocketIsChecked(t *testing.T) {
 					c.send(burst[sent : sent+10_000])
 					sent += 10_000
 					eventually(t, "read", func() bool {
-						return f.count(func(c *conn) bool { paused = c.paused; return paused || c.in.len() == sent }) == 1
+						return f.count(func(c *conn) bool {
+							paused = c.paused
+							return paused || c.in.len() == sent
+						}) == 1
 					})
 				}
 				c.send("echo unread\n")

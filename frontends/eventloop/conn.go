@@ -23,8 +23,9 @@ const (
 
 // Limits of one turn.
 const (
-	flushAt   = 256 << 10              // bytes of output that are collected before they are written
-	feedPiece = 1 << 10                // bytes of input in the first piece that is fed; each following piece is twice as large
+	flushAt = 256 << 10 // bytes of output that are collected before they are written
+	// bytes of input in the first piece that is fed; each following piece is twice as large
+	feedPiece = 1 << 10
 	feedTime  = 250 * time.Microsecond // time for feeding input; the rest is left for the next turn
 )
 
@@ -46,12 +47,12 @@ type conn struct {
 	eof            bool   // the peer has closed its sending side
 	refusal        []byte // Refusal of the closed session
 
-	// startedIdle: no output was pending when the session was last called. The output since then is allowed, regardless of
-	// its size.
+	// startedIdle: no output was pending when the session was last called. The output since then is allowed, regardless
+	// of its size.
 	startedIdle bool
 
-	// allowance is the number of bytes by which one reply to an idle connection exceeds the output limit. It is added to
-	// the limit until no output is pending.
+	// allowance is the number of bytes by which one reply to an idle connection exceeds the output limit. It is added
+	// to the limit until no output is pending.
 	allowance int
 
 	unsent        int  // bytes of pending output at the last measurement
@@ -64,7 +65,8 @@ type conn struct {
 
 	loginBy time.Time // when a client that has not logged in is dismissed
 
-	lastUnsent int       // pending output when it last changed, and the time of that change: a leaving client that takes
+	// pending output when it last changed, and the time of that change: a leaving client that takes
+	lastUnsent int
 	lastMoved  time.Time // nothing for too long is dropped
 
 	inTurn  atomic.Bool // the loop is serving it

@@ -20,7 +20,9 @@ import (
 )
 
 // eachTransport runs test over each kind of connection.
-func eachTransport(t *testing.T, test func(t *testing.T, f *fixture, dial func(*testing.T) *client), settings ...setting) {
+func eachTransport(
+	t *testing.T, test func(t *testing.T, f *fixture, dial func(*testing.T) *client), settings ...setting,
+) {
 	t.Run("tcp", func(t *testing.T) {
 		t.Parallel()
 		f := setup(t, settings...)
@@ -453,7 +455,9 @@ func TestAddressInUseIsReportedByName(t *testing.T) {
 	f := setup(t)
 	taken := f.Addrs()[0].String()
 	free := Listener{Name: "other", Network: "tcp", Address: "127.0.0.1:0"}
-	_, err := Bind([]Listener{free, {Name: "toy", Network: "tcp", Address: taken}, {Name: "third", Network: "tcp", Address: "127.0.0.1:x"}})
+	_, err := Bind([]Listener{
+		free, {Name: "toy", Network: "tcp", Address: taken}, {Name: "third", Network: "tcp", Address: "127.0.0.1:x"},
+	})
 	want := "listen toy " + taken + ": address already in use\nlisten third 127.0.0.1:x: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s…", err, want)

@@ -78,8 +78,8 @@ func (s *Server) loopOf(el gnet.EventLoop) *loop {
 			_ = el.Execute(context.Background(), r) // fails only when the loop and all its conns have ended
 		}
 		l.schedule = func() { execute(run) }
-		// gnet runs up to 256 scheduled functions before it returns to the sockets. A goroutine schedules this one, so that
-		// gnet sees it after it has polled.
+		// gnet runs up to 256 scheduled functions before it returns to the sockets. A goroutine schedules this one, so
+		// that gnet sees it after it has polled.
 		l.scheduleLater = func() { go execute(runLater) } // ends at once
 		s.byGnet[el] = l
 		s.loops = append(s.loops, l)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Handoff is a net.Listener for another server, such as net/http's. This package accepts, counts and limits the connections as
-// usual; the other server reads and writes them. Close the Handoff before the Server stops.
+// Handoff is a net.Listener for another server, such as net/http's. This package accepts, counts and limits the
+// connections as usual; the other server reads and writes them. Close the Handoff before the Server stops.
 type Handoff struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -2,8 +2,8 @@ package eventloop
 
 import "sync"
 
-// keepInput is the size of the buffer that a conn without unread input keeps. It is small, because there may be ten thousand
-// idle connections.
+// keepInput is the size of the buffer that a conn without unread input keeps. It is small, because there may be ten
+// thousand idle connections.
 const keepInput = 1 << 10
 
 // inbuf holds the input that a session has not consumed.
@@ -34,8 +34,8 @@ func (i *inbuf) clear() {
 	i.b = i.b[:0]
 }
 
-// append appends a copy of p. The buffer grows with the bytes received, never with a length that a header announces, and
-// by at most half of its size.
+// append appends a copy of p. The buffer grows with the bytes received, never with a length that a header announces,
+// and by at most half of its size.
 func (i *inbuf) append(p []byte) {
 	if i.off > 0 && i.off >= i.len() {
 		i.b = i.b[:copy(i.b, i.b[i.off:])]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestInputBufferKeepsBytes appends and consumes pieces of random sizes in two buffers, so that blocks change owners, and
-// compares the content with a plain slice.
+// TestInputBufferKeepsBytes appends and consumes pieces of random sizes in two buffers, so that blocks change owners,
+// and compares the content with a plain slice.
 func TestInputBufferKeepsBytes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// This package opens the sockets of all ports, including HTTP and TLS. It detects a dead peer after 60 s and six probes of 10
-// s.
+// This package opens the sockets of all ports, including HTTP and TLS. It detects a dead peer after 60 s and six probes
+// of 10 s.
 func TestAcceptedSocketsHaveKeepalive(t *testing.T) {
 	t.Parallel()
 	lns, err := Listener{Name: "toy", Network: "tcp", Address: "127.0.0.1:0"}.Open()
@@ -31,7 +31,9 @@ func TestAcceptedSocketsHaveKeepalive(t *testing.T) {
 	}
 	for option, want := range map[int]int{syscall.TCP_KEEPIDLE: 60, syscall.TCP_KEEPINTVL: 10, syscall.TCP_KEEPCNT: 6} {
 		got := 0
-		if e := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option) }); e != nil || err != nil {
+		if e := raw.Control(func(fd uintptr) {
+			got, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option)
+		}); e != nil || err != nil {
 			t.Fatal(e, err)
 		}
 		if got != want {
@@ -39,7 +41,10 @@ func TestAcceptedSocketsHaveKeepalive(t *testing.T) {
 		}
 	}
 	on := 0
-	_ = raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }) // as above
+	// as above
+	_ = raw.Control(func(fd uintptr) {
+		on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+	})
 	if err != nil || on != 1 {
 		t.Errorf("keepalive is %d, %v", on, err)
 	}

@@ -30,17 +30,17 @@ type Listener struct {
 	Network string // "tcp" or "unix"
 	Address string // host:port, or the path of the socket
 
-	// Socket is a listening socket that another process has bound, such as systemd; nil: Open binds Address. It stays open
-	// across restarts of the broker, so that clients wait instead of failing.
+	// Socket is a listening socket that another process has bound, such as systemd; nil: Open binds Address. It stays
+	// open across restarts of the broker, so that clients wait instead of failing.
 	Socket *os.File
 
-	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no TLS. It
-	// returns the same configuration until the certificates change, because clients can only resume TLS sessions of the same
-	// configuration.
+	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no
+	// TLS. It returns the same configuration until the certificates change, because clients can only resume TLS
+	// sessions of the same configuration.
 	TLS func() *tls.Config
 
-	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called for every rejected client with
-	// its address, from the accepting goroutine.
+	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called for every rejected client
+	// with its address, from the accepting goroutine.
 	Allow  []netip.Prefix
 	Denied func(net.Addr)
 }
@@ -51,8 +51,8 @@ type bound struct {
 	ln net.Listener
 }
 
-// Bind binds all addresses, or none: then the error names each address that failed and its front-end. From then on clients may
-// connect. They are served once Serve is called.
+// Bind binds all addresses, or none: then the error names each address that failed and its front-end. From then on
+// clients may connect. They are served once Serve is called.
 func Bind(listeners []Listener) (*Server, error) {
 	s := newServer()
 	var errs []error
@@ -72,7 +72,8 @@ func Bind(listeners []Listener) (*Server, error) {
 	return s, nil
 }
 
-// Open opens the sockets of l, all or none. Bind calls it. A caller may also call it directly and serve the sockets itself.
+// Open opens the sockets of l, all or none. Bind calls it. A caller may also call it directly and serve the sockets
+// itself.
 func (l Listener) Open() ([]net.Listener, error) {
 	lns, err := l.listen()
 	if err == nil {

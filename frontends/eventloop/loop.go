@@ -11,12 +11,13 @@ import (
 // scratchBytes is the size of a loop's space for joining messages that are split over two reads.
 const scratchBytes = 128 << 10
 
-// loop is a single-threaded event loop that drives conns: one of gnet's, or one of this package for TLS. Everything that mu
-// does not guard is used on the loop only: on gnet's goroutine, or in a turn.
+// loop is a single-threaded event loop that drives conns: one of gnet's, or one of this package for TLS. Everything
+// that mu does not guard is used on the loop only: on gnet's goroutine, or in a turn.
 type loop struct {
 	turn sync.Mutex // held by the goroutine that serves a loop for TLS
 
-	// schedule requests one call of run, soon. scheduleLater requests one call of runLater after the sockets were polled.
+	// schedule requests one call of run, soon. scheduleLater requests one call of runLater after the sockets were
+	// polled.
 	schedule, scheduleLater func()
 
 	mu             sync.Mutex // guards the fields up to the blank line
@@ -86,8 +87,9 @@ func (l *loop) enter() {
 	l.mu.Unlock()
 }
 
-// exit follows enter. It serves the conns that have been marked since. Most were marked by the input just handled: a job for a
-// waiting worker, a result for a waiting client. Serving them here saves the system calls that would wake the loop.
+// exit follows enter. It serves the conns that have been marked since. Most were marked by the input just handled: a
+// job for a waiting worker, a result for a waiting client. Serving them here saves the system calls that would wake the
+// loop.
 func (l *loop) exit() {
 	l.mu.Lock()
 	l.inRead = false

@@ -8,8 +8,9 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// gnet reads from a socket whenever it is readable; reading cannot be suspended. To pause a client, its connection is removed
-// from gnet. A copy of the descriptor remains, which is not read. To resume, the copy is given to the same loop again.
+// gnet reads from a socket whenever it is readable; reading cannot be suspended. To pause a client, its connection is
+// removed from gnet. A copy of the descriptor remains, which is not read. To resume, the copy is given to the same loop
+// again.
 
 // pause implements transport.
 func (w *tcpTransport) pause() bool {

@@ -5,8 +5,8 @@ import "broker/frontends"
 // peerState is the kernel's view of the peer of a socket that is not being read.
 type peerState uint8
 
-// In this order: the peer may still send; it has closed its sending side; it has closed the connection; the connection is
-// broken.
+// In this order: the peer may still send; it has closed its sending side; it has closed the connection; the connection
+// is broken.
 const (
 	peerThere peerState = iota
 	peerEnded
@@ -14,8 +14,8 @@ const (
 	peerBroken
 )
 
-// inputBlocked reports that too much input is held, because a command waits for its reply or for the next turn. Then no more
-// input should be read.
+// inputBlocked reports that too much input is held, because a command waits for its reply or for the next turn. Then no
+// more input should be read.
 func (c *conn) inputBlocked() bool {
 	if c.in.len() <= min(maxHeldInput, c.maxInput()) {
 		return false
@@ -35,8 +35,8 @@ func (c *conn) pauseIfBlocked() bool {
 	return c.paused
 }
 
-// keepHalfClosed offers the unread input to the session of a half-closed connection. It reports whether the session must stay
-// open, because replies to its client are pending.
+// keepHalfClosed offers the unread input to the session of a half-closed connection. It reports whether the session
+// must stay open, because replies to its client are pending.
 func (c *conn) keepHalfClosed() bool {
 	p, may := c.session.(frontends.HalfCloseWaiter)
 	for may && c.phase == serving && !c.closeRequested && !c.backpressured {

@@ -10,8 +10,9 @@ import (
 // idleRecords is the size of the buffer that an idle recordConn keeps.
 const idleRecords = 4 << 10
 
-// recordConn is the connection below a tls.Conn. After the handshake its Write does not block: the socket takes as much as it
-// can at once, and the backlog writes the rest. The records of one send are collected, so that they cost one system call.
+// recordConn is the connection below a tls.Conn. After the handshake its Write does not block: the socket takes as much
+// as it can at once, and the backlog writes the rest. The records of one send are collected, so that they cost one
+// system call.
 type recordConn struct {
 	net.Conn
 	raw     syscall.RawConn
@@ -79,13 +80,14 @@ func (r *recordConn) flush() (lost int, err error) {
 	r.collects = false
 	if err = r.write(); err != nil {
 		r.forgetWritten()
-		lost, r.unwritten, r.pieces = r.unwritten, 0, nil // all are of this send: it would have been the backlog's otherwise
+		// all are of this send: it would have been the backlog's otherwise
+		lost, r.unwritten, r.pieces = r.unwritten, 0, nil
 	}
 	return lost, err
 }
 
-// maxOverhead limits the records in excess of twice their output. Above it pending reports the records, because a peer makes
-// crypto/tls send messages of its own and does not read them.
+// maxOverhead limits the records in excess of twice their output. Above it pending reports the records, because a peer
+// makes crypto/tls send messages of its own and does not read them.
 const maxOverhead = 64 << 10
 
 // pending is how many bytes of output are not written, before encryption. A piece counts until all of it is written.
@@ -99,7 +101,8 @@ func (r *recordConn) pending() (bytes int, failed bool) {
 	return r.unwritten, failed
 }
 
-// forgetWritten forgets the pieces that are written. It returns the size of the backlog, and whether writing has failed.
+// forgetWritten forgets the pieces that are written. It returns the size of the backlog, and whether writing has
+// failed.
 func (r *recordConn) forgetWritten() (rest int, failed bool) {
 	rest, failed = r.backlog.state()
 	written := r.total - uint64(rest+len(r.records))
@@ -155,7 +158,8 @@ func (r *recordConn) write() error {
 	return nil
 }
 
-// writeNow writes as many records as the socket takes at once. It returns true, since the caller must not wait for the socket.
+// writeNow writes as many records as the socket takes at once. It returns true, since the caller must not wait for the
+// socket.
 func (r *recordConn) writeNow(fd uintptr) bool {
 	for r.taken < len(r.records) {
 		n, err := syscall.Write(int(fd), r.records[r.taken:])

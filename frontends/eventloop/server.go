@@ -21,11 +21,12 @@ import (
 
 // Timing of the loops. Clients must not rely on any of it.
 const (
-	tickEvery         = 250 * time.Millisecond // interval of Frontend.Tick
-	leavingEvery      = 2 * time.Millisecond   // check of conns whose last replies wait for a commit
-	acceptPause       = 100 * time.Millisecond // after a failed accept, such as one without free descriptors
-	stallTimeout      = 30 * time.Second       // for a leaving client that reads none of its last replies
-	lingerTimeout     = 2 * time.Second        // for a client that keeps its side open after the broker has closed its own
+	tickEvery    = 250 * time.Millisecond // interval of Frontend.Tick
+	leavingEvery = 2 * time.Millisecond   // check of conns whose last replies wait for a commit
+	acceptPause  = 100 * time.Millisecond // after a failed accept, such as one without free descriptors
+	stallTimeout = 30 * time.Second       // for a leaving client that reads none of its last replies
+	// for a client that keeps its side open after the broker has closed its own
+	lingerTimeout     = 2 * time.Second
 	stopLingerTimeout = 100 * time.Millisecond // the same while the server stops
 )
 
@@ -39,8 +40,8 @@ type Options struct {
 	// Handoffs take the connections of listeners without an entry in Frontends, by the name of the listeners.
 	Handoffs map[string]*Handoff
 
-	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. The reply to
-	// further clients comes from the front-end's method Overflow() []byte, if it has one.
+	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. The reply
+	// to further clients comes from the front-end's method Overflow() []byte, if it has one.
 	MaxConns map[string]int
 
 	// MaxSockets limits the file descriptors of all connections, so that some are left for the store; zero: no limit. A
@@ -375,8 +376,8 @@ func (s *Server) StopAccepting() {
 	})
 }
 
-// Stop stops accepting and closes all sessions. Their output, including replies that wait for a commit, is sent until ctx is
-// done. The rest is dropped. The broker must still be running.
+// Stop stops accepting and closes all sessions. Their output, including replies that wait for a commit, is sent until
+// ctx is done. The rest is dropped. The broker must still be running.
 func (s *Server) Stop(ctx context.Context) {
 	s.StopAccepting()
 	if s.client == nil {
@@ -395,8 +396,8 @@ func (s *Server) shutDown(ctx context.Context) {
 	s.goroutines.Wait()
 }
 
-// drainAll waits until all connections are closed or ctx is done. It stops the sessions repeatedly, because a connection that
-// was accepted just before may not have had a session the first time.
+// drainAll waits until all connections are closed or ctx is done. It stops the sessions repeatedly, because a
+// connection that was accepted just before may not have had a session the first time.
 func (s *Server) drainAll(ctx context.Context) {
 	tick := time.NewTicker(leavingEvery)
 	defer tick.Stop()

@@ -30,8 +30,8 @@ func (s *Server) hasTLS() bool {
 	return false
 }
 
-// startTLSLoop starts a loop for TLS connections. The goroutine that holds its turn serves it: the reader of a connection that has
-// input, or else a goroutine of the loop, which ends with s.running.
+// startTLSLoop starts a loop for TLS connections. The goroutine that holds its turn serves it: the reader of a
+// connection that has input, or else a goroutine of the loop, which ends with s.running.
 func (s *Server) startTLSLoop() {
 	l := newLoop()
 	kick, kickLater := notify.NewSignal(), notify.NewSignal()
@@ -55,8 +55,8 @@ func (s *Server) startTLSLoop() {
 	})
 }
 
-// addTLSConn starts the reader of a connection. The reader ends when the peer or the conn closes the socket. Connections with
-// the same configuration share its session ticket keys, so that clients can resume their sessions.
+// addTLSConn starts the reader of a connection. The reader ends when the peer or the conn closes the socket.
+// Connections with the same configuration share its session ticket keys, so that clients can resume their sessions.
 func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 	w := &tlsTransport{nc: nc, drained: c.Wake, goOn: make(chan struct{}, 1)}
 	below := nc
@@ -79,11 +79,13 @@ func (s *Server) startTLS(w *tlsTransport, c *conn) {
 	s.goroutines.Go(func() { w.read(c) })
 }
 
-// tlsTransport is a TLS connection. A reader goroutine waits for input and serves the conn with it, in the turn of the conn's loop.
+// tlsTransport is a TLS connection. A reader goroutine waits for input and serves the conn with it, in the turn of the
+// conn's loop.
 type tlsTransport struct {
-	nc      net.Conn
-	tc      *tls.Conn
-	records *recordConn // below tc; nil if tc existed before, as between nodes: then each send is written by the backlog's goroutine
+	nc net.Conn
+	tc *tls.Conn
+	// below tc; nil if tc existed before, as between nodes: then each send is written by the backlog's goroutine
+	records *recordConn
 	backlog backlog
 	drained func()
 
@@ -98,7 +100,8 @@ func (w *tlsTransport) read(c *conn) {
 	err := w.tc.HandshakeContext(ctx)
 	cancel()
 	if err != nil {
-		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).Msg("tls handshake failed")
+		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote",
+			c.remoteText()).Msg("tls handshake failed")
 		_ = w.nc.Close() // there is no TLS session to end
 		c.srv.release(c.group)
 		return

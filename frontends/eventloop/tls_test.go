@@ -77,8 +77,8 @@ func (k *keys) serial(c *client) string {
 	return c.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// Clients that reconnect resume their TLS session. After the certificates have been replaced they cannot, so that the server
-// checks their certificates again.
+// Clients that reconnect resume their TLS session. After the certificates have been replaced they cannot, so that the
+// server checks their certificates again.
 func TestTLSSessionsAreResumed(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

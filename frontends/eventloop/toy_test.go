@@ -298,7 +298,9 @@ func overUnix(t *testing.T) setting {
 func setup(t *testing.T, settings ...setting) *fixture {
 	t.Helper()
 	f := &fixture{
-		toy:    &toy{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}, sessions: map[*toySession]struct{}{}},
+		toy: &toy{
+			limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}, sessions: map[*toySession]struct{}{},
+		},
 		broker: &toyBroker{},
 		log:    &syncBuffer{},
 	}

@@ -19,8 +19,8 @@ type transport interface {
 	// finish tells the peer that no more bytes will come; pending must be zero.
 	finish()
 
-	// hangup is called when the peer has closed its sending side. The socket is closed when hangup returns, unless keep is
-	// true: then it must stay writable.
+	// hangup is called when the peer has closed its sending side. The socket is closed when hangup returns, unless keep
+	// is true: then it must stay writable.
 	hangup(keep bool) error
 
 	// peer reports the state of the peer of a socket that is paused or half-closed.
@@ -35,8 +35,8 @@ type transport interface {
 	close()
 }
 
-// tcpTransport is a socket on one of gnet's loops, TCP or unix. gnet reads; writes go directly to the socket, because gnet
-// discards its output buffer when the peer closes its sending side.
+// tcpTransport is a socket on one of gnet's loops, TCP or unix. gnet reads; writes go directly to the socket, because
+// gnet discards its output buffer when the peer closes its sending side.
 type tcpTransport struct {
 	srv     *Server
 	gc      gnet.Conn      // nil after hangup

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// On a single loop, several connections always have more work, and one connection sends a request now and then. It must be
-// served between any two turns of the others, no matter how they wake.
+// On a single loop, several connections always have more work, and one connection sends a request now and then. It must
+// be served between any two turns of the others, no matter how they wake.
 func TestConnThatWakesItselfYieldsToOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.Loops = 1 })
@@ -57,8 +57,8 @@ func (s *slowSession) Feed(in []byte) int {
 	return len(in)
 }
 
-// Input that takes long to process is fed in many turns, in order. During that time the client stays connected, but its socket
-// is not read.
+// Input that takes long to process is fed in many turns, in order. During that time the client stays connected, but its
+// socket is not read.
 func TestSlowInputIsFedInTurns(t *testing.T) {
 	t.Parallel()
 	c, _ := quietConn()

@@ -27,5 +27,6 @@ func (s *session) allowedForAll(r access.Role, names []string) bool {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(action, target string) {
-	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{Protocol: core.Faktory, Action: action, Target: target})
+	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn,
+		access.Change{Protocol: core.Faktory, Action: action, Target: target})
 }

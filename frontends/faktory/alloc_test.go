@@ -19,8 +19,9 @@ func TestAllocationsOfAJob(t *testing.T) {
 		var pushes, acks []byte
 		for i := range together {
 			jid := fmt.Sprintf("%016d", round*together+i)
-			pushes = fmt.Appendf(pushes, "PUSH {\"jid\":%q,\"queue\":\"default\",\"jobtype\":\"SomeJob\",\"args\":[1,%q],"+
-				"\"created_at\":\"2030-01-01T00:00:00.123456789Z\",\"retry\":25}\r\n", jid, body)
+			pushes = fmt.Appendf(pushes,
+				"PUSH {\"jid\":%q,\"queue\":\"default\",\"jobtype\":\"SomeJob\",\"args\":[1,%q],"+
+					"\"created_at\":\"2030-01-01T00:00:00.123456789Z\",\"retry\":25}\r\n", jid, body)
 			acks = fmt.Appendf(acks, "ACK {\"jid\":%q}\r\n", jid)
 		}
 		if said := c.Send("push", together, pushes); bytes.Count(said, []byte("+OK\r\n")) != together {

@@ -16,8 +16,8 @@ import (
 //	b-q4t6zk2m0x9hc1e7-1z      the prefix of the store, and the number in base 36
 //	b-000000000001z            13 digits without a prefix: batches of stores that older versions created
 //
-// The prefix is random, so that an id from another store never names a batch of this one. It is stored with the first batch of
-// a store.
+// The prefix is random, so that an id from another store never names a batch of this one. It is stored with the first
+// batch of a store.
 type batchIDs struct {
 	mu     sync.RWMutex // guards the fields below; held while the broker stores the first prefix
 	prefix string
@@ -72,8 +72,8 @@ func (f *Frontend) BatchName(number uint64) string { return f.bids.format(number
 // ParseBatchName is the inverse of BatchName.
 func (f *Frontend) ParseBatchName(bid string) (number uint64, ok bool) { return f.bids.parse(bid) }
 
-// OpenBatch opens a batch by calling do, for clients of any protocol. With the first batch of a store, it also stores the
-// prefix. Other batches wait until that is done.
+// OpenBatch opens a batch by calling do, for clients of any protocol. With the first batch of a store, it also stores
+// the prefix. Other batches wait until that is done.
 func (f *Frontend) OpenBatch(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply {
 	ids := &f.bids
 	ids.mu.RLock()

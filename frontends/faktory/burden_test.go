@@ -64,7 +64,8 @@ func TestLongLinesTakeBoundedMemory(t *testing.T) {
 	}
 	line := []byte(many("{}", maxBulk+1))
 	if cost := allocated(func() {
-		if _, err := newWorkUnits(line, &workUnit{}); err == nil || err.Error() != "more than 100000 jobs in one PUSHB" {
+		if _, err := newWorkUnits(line, &workUnit{}); err == nil ||
+			err.Error() != "more than 100000 jobs in one PUSHB" {
 			t.Errorf("too many jobs: %v", err)
 		}
 	}); cost > 1<<20 {
@@ -189,7 +190,8 @@ func TestInfoReadsManyQueuesInSteps(t *testing.T) {
 	on := New(spy, Options{}).Open(conn).(*session)
 	on.Feed([]byte("HELLO {}\r\n"))
 	for i := range queues {
-		on.Feed(fmt.Appendf(nil, "PUSH {\"jid\":\"job-%04d\",\"jobtype\":\"x\",\"args\":[],\"queue\":\"q%04d\"}\r\n", i, i))
+		on.Feed(fmt.Appendf(nil, "PUSH {\"jid\":\"job-%04d\",\"jobtype\":\"x\",\"args\":[],\"queue\":\"q%04d\"}\r\n", i,
+			i))
 	}
 	on.Feed([]byte("INFO\r\n"))
 	steps := 1
@@ -201,7 +203,9 @@ func TestInfoReadsManyQueuesInSteps(t *testing.T) {
 	}
 	_, answer, _ := strings.Cut(string(conn.out.Buf()), "$")
 	_, answer, _ = strings.Cut(answer, "\r\n")
-	for _, want := range []string{`"queues":{"q0000":1,"q0001":1,`, `,"q2000":1},"sets":{`, `"total_enqueued":2001,"total_queues":2001}`} {
+	for _, want := range []string{
+		`"queues":{"q0000":1,"q0001":1,`, `,"q2000":1},"sets":{`, `"total_enqueued":2001,"total_queues":2001}`,
+	} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("the answer lacks %s", want)
 		}

@@ -141,8 +141,8 @@ func (s *session) failJob(p *pipeline, arg []byte) {
 	p.fail(jid, failure)
 }
 
-// beat: BEAT {wid, current_state?, rss_kb?}. The answer may tell a worker to go quiet, to terminate, or to stop some of its
-// jobs.
+// beat: BEAT {wid, current_state?, rss_kb?}. The answer may tell a worker to go quiet, to terminate, or to stop some of
+// its jobs.
 func (s *session) beat(_ *pipeline, arg []byte) {
 	var beat heartbeat
 	if json.Unmarshal(arg, &beat) != nil {
@@ -171,7 +171,8 @@ func (s *session) answerBeat(wid string, state workerState) {
 	s.bulk(beatAnswer(state, jobs), commit)
 }
 
-// beatAnswer encodes the answer to a heartbeat: the state that the worker should take, and the jobs that it should stop.
+// beatAnswer encodes the answer to a heartbeat: the state that the worker should take, and the jobs that it should
+// stop.
 func beatAnswer(state workerState, stop []core.JobInfo) []byte {
 	var answer struct {
 		State  string   `json:"state,omitempty"`
@@ -196,14 +197,17 @@ type stopQuery struct {
 	replies []core.Reply
 }
 
-// jobsToStop returns the cancelled jobs that a worker still runs. The client may act for the worker, so it needs no right to
-// read.
+// jobsToStop returns the cancelled jobs that a worker still runs. The client may act for the worker, so it needs no
+// right to read.
 func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
 	if s.stops == nil {
 		s.stops = &stopQuery{}
 	}
 	q := s.stops
-	q.find = core.Find{Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased, Limit: maxCancelled}
+	q.find = core.Find{
+		Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased,
+		Limit: maxCancelled,
+	}
 	q.ops[0] = &q.find
 	q.replies = access.Unguarded(s.front.broker).Do(s.client, q.ops[:], q.replies[:0])
 	for _, r := range q.replies {

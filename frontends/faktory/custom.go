@@ -11,8 +11,8 @@ import (
 	"broker/frontends/shared/tracecontext"
 )
 
-// applyCustom reads the members of custom that the broker uses and ignores all others. It returns errors to the client, because
-// an invalid lock or deadline must not be ignored silently.
+// applyCustom reads the members of custom that the broker uses and ignores all others. It returns errors to the client,
+// because an invalid lock or deadline must not be ignored silently.
 func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
 	c := customReader{front: f, job: job, startsAt: max(now, job.ReadyAt)}
 	s := scanner{data: u.custom}

@@ -25,21 +25,22 @@
 //
 //	VERB SP argument CRLF        a bare LF is accepted; the argument is JSON or words
 //
-// Replies are +OK, -CODE text, $length bulk and $-1, in the order of the requests. All requests that arrive together are
-// passed to the broker in one call.
+// Replies are +OK, -CODE text, $length bulk and $-1, in the order of the requests. All requests that arrive together
+// are passed to the broker in one call.
 //
 // # JSON
 //
-// A job's args, its custom object and its unknown members are stored as the bytes that the client sent: numbers are never
-// converted. The scanner in scan.go reads a job in one pass. encoding/json only produces the error texts for a bad job, because
-// clients know these texts. Members without a field in core.Job are stored in Job.Attributes as a JSON object.
+// A job's args, its custom object and its unknown members are stored as the bytes that the client sent: numbers are
+// never converted. The scanner in scan.go reads a job in one pass. encoding/json only produces the error texts for a
+// bad job, because clients know these texts. Members without a field in core.Job are stored in Job.Attributes as a JSON
+// object.
 //
 // # Limits
 //
-// PUSH, PUSHB and ACK lines may be as long as Options.MaxLine, all others 1 MiB. A job has at most 1,000 unknown members, a
-// jobtype at most 1,024 bytes, a PUSHB at most 100,000 jobs, a pattern of MUTATE at most 256 bytes. Errors in lines beyond
-// 64 KiB are not explained. PUSHB, MUTATE, FLUSH and QUEUE REMOVE run in bounded steps; other connections are served
-// between them.
+// PUSH, PUSHB and ACK lines may be as long as Options.MaxLine, all others 1 MiB. A job has at most 1,000 unknown
+// members, a jobtype at most 1,024 bytes, a PUSHB at most 100,000 jobs, a pattern of MUTATE at most 256 bytes. Errors
+// in lines beyond 64 KiB are not explained. PUSHB, MUTATE, FLUSH and QUEUE REMOVE run in bounded steps; other
+// connections are served between them.
 //
 // # Intended differences from the reference
 //

@@ -36,8 +36,8 @@ func (s *session) pushResult(job *core.Job, r *core.Reply) (core.Commit, error) 
 // errJobChanged means that the existing job has ended or has been leased since the push was refused.
 var errJobChanged = errors.New("job has changed since the push")
 
-// repeat handles a PUSH with the jid of the job seq. epoch is the lease that this job had when the push was refused; zero:
-// none.
+// repeat handles a PUSH with the jid of the job seq. epoch is the lease that this job had when the push was refused;
+// zero: none.
 func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, error) {
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
 	if r.Kind != core.Inspected {
@@ -93,7 +93,8 @@ func changedOr(err error) error {
 
 // holdsUniqueLock reports whether a job holds its unique lock.
 func (s *session) holdsUniqueLock(job *core.Job, info *core.JobInfo) bool {
-	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.front.broker.Now() && !(job.UniqueStart && info.Attempts > 0)
+	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.front.broker.Now() &&
+		!(job.UniqueStart && info.Attempts > 0)
 }
 
 // sameJob reports whether two pushed jobs are identical: a client that lost the reply sends the same job again.
@@ -101,8 +102,8 @@ func sameJob(a, b *core.Job) bool {
 	return sameTarget(a, b) && sameJSON(a.Attributes, b.Attributes)
 }
 
-// sameWork reports whether a push describes the same work as a job. A worker may push a job that it has fetched. Such a job has
-// additional members, which sameWork ignores. A push for a later time is not the same work.
+// sameWork reports whether a push describes the same work as a job. A worker may push a job that it has fetched. Such a
+// job has additional members, which sameWork ignores. A push for a later time is not the same work.
 func sameWork(push, job *core.Job) bool {
 	if push.ReadyAt != 0 || !sameTarget(push, job) {
 		return false

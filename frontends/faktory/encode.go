@@ -78,8 +78,8 @@ type attributes struct {
 	rest []byte // unknown members, with the commas between them
 }
 
-// readAttributes parses the attributes of jobs from Faktory clients and of the broker's own jobs, which have the same form.
-// Attributes of other front-ends are ignored.
+// readAttributes parses the attributes of jobs from Faktory clients and of the broker's own jobs, which have the same
+// form. Attributes of other front-ends are ignored.
 func readAttributes(job *core.Job) (at attributes) {
 	if len(job.Attributes) == 0 || job.Origin != core.Faktory && job.Origin != core.Internal {
 		return at
@@ -137,7 +137,8 @@ func (at *attributes) prior() *pushedFailure {
 	return f
 }
 
-// appendFailure writes the last failure. prior is the failure that the job was pushed with, if any; it counts as the first.
+// appendFailure writes the last failure. prior is the failure that the job was pushed with, if any; it counts as the
+// first.
 func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure) []byte {
 	count := int64(max(f.Count, 1)) - 1
 	remaining := retry
@@ -177,7 +178,8 @@ func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure)
 	return append(b, '}')
 }
 
-// failureTexts returns a failure's type and message. Workers of other protocols send bytes only, which become the message.
+// failureTexts returns a failure's type and message. Workers of other protocols send bytes only, which become the
+// message.
 func failureTexts(f *core.Failure) (errtype, message string) {
 	errtype, message = f.Type, f.Message
 	if message == "" {

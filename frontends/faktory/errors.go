@@ -9,8 +9,8 @@ import (
 	"broker/core"
 )
 
-// wireErrors maps errors of the core to error codes and texts. NAME stands for the name in the request. Clients raise an
-// exception on ERR and return any other code to their program.
+// wireErrors maps errors of the core to error codes and texts. NAME stands for the name in the request. Clients raise
+// an exception on ERR and return any other code to their program.
 var wireErrors = []struct {
 	kind error
 	text string

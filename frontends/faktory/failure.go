@@ -8,7 +8,8 @@ import (
 	"broker/core"
 )
 
-// pushedFailure is the failure in a pushed job. A job has one if it comes from another server, where it has already failed.
+// pushedFailure is the failure in a pushed job. A job has one if it comes from another server, where it has already
+// failed.
 type pushedFailure struct {
 	failedAt              []byte // decoded; nil if absent
 	retryCount, remaining int64  // within 32 bits
@@ -17,7 +18,8 @@ type pushedFailure struct {
 	backtrace        [][]byte // at most maxBacktrace lines as sent; views of the object
 }
 
-// read parses the object and checks its members like the reference server. It returns false for a value of the wrong type.
+// read parses the object and checks its members like the reference server. It returns false for a value of the wrong
+// type.
 func (f *pushedFailure) read(raw []byte) bool {
 	s := scanner{data: raw}
 	return s.members(0, func(name, value []byte) bool {

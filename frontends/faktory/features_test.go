@@ -52,7 +52,8 @@ func TestFaktoryWorkerRunsJobOfAnotherProtocol(t *testing.T) {
 	g := newOtherClient(s, core.Gearman)
 	w := dial(s, "worker", "w1")
 
-	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("hello"), Origin: core.Gearman, Ephemeral: true}, core.WatchStream)
+	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("hello"), Origin: core.Gearman, Ephemeral: true},
+		core.WatchStream)
 	w.Send("FETCH reverse\r\n")
 	job := object(t, w)
 	if job["jobtype"] != "reverse" || fmt.Sprint(job["args"]) != "[hello]" || job["retry"] != json.Number("0") ||
@@ -66,7 +67,8 @@ func TestFaktoryWorkerRunsJobOfAnotherProtocol(t *testing.T) {
 	}
 
 	// FAIL ends the job as failed, because its own retry policy says so.
-	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("again"), Origin: core.Gearman, Ephemeral: true}, core.WatchStream)
+	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("again"), Origin: core.Gearman, Ephemeral: true},
+		core.WatchStream)
 	w.Send("FETCH reverse\r\n")
 	job = object(t, w)
 	w.Send(fmt.Sprintf("FAIL {\"jid\":%q,\"errtype\":\"E\",\"message\":\"m\"}\r\n", job["jid"]))
@@ -88,7 +90,10 @@ func TestWorkerOfAnotherProtocolRunsFaktoryJob(t *testing.T) {
 	if len(r) != 1 || r[0].Kind != core.Assigned || string(r[0].Job.Body) != "[1, 2.50]" {
 		t.Fatalf("leased %+v", r)
 	}
-	g.do(&core.Fail{Ref: core.Ref{Seq: r[0].Seq}, Authority: core.ByHolder, Failure: &core.Failure{Exception: true, Data: []byte("oops")}})
+	g.do(&core.Fail{
+		Ref: core.Ref{Seq: r[0].Seq}, Authority: core.ByHolder,
+		Failure: &core.Failure{Exception: true, Data: []byte("oops")},
+	})
 	p.Send("INFO\r\n")
 	if got := at(object(t, p), "faktory", "sets", "retries"); got != number(1) {
 		t.Errorf("%v in retries: the policy is the job's", got)
@@ -103,12 +108,17 @@ func TestWorkerOfAnotherProtocolRunsFaktoryJob(t *testing.T) {
 func TestResultOfTrackedJobIsKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ result, want string }{
-		{`"text"`, "text"}, {`{"a":[1.50]}`, `{"a":[1.50]}`}, {`null`, "null"}, {`12345678901234567890`, "12345678901234567890"},
+		{`"text"`, "text"},
+		{`{"a":[1.50]}`, `{"a":[1.50]}`},
+		{`null`, "null"},
+		{`12345678901234567890`, "12345678901234567890"},
 	} {
 		s := setup(t)
 		n := newOtherClient(s, core.Workq)
 		p := dial(s, "client", "")
-		p.Send("PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[],\"custom\":{\"track\":1}}\r\nFETCH default\r\n")
+		p.Send(
+			"PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[],\"custom\":{\"track\":1}}\r\nFETCH default\r\n",
+		)
 		p.Want("+OK\r\n")
 		object(t, p)
 		p.Send("ACK {\"jid\":\"12345678\",\"result\":" + c.result + "}\r\n")
@@ -160,16 +170,21 @@ func TestClientsDoNotSeeTheNamespace(t *testing.T) {
 	s, f := stageWith(t, Options{Namespace: "f."})
 	n := newOtherClient(s, core.Workq)
 	n.submit(t, &core.Job{ID: "theirs-1", Queue: "q", Origin: core.Workq}, core.WatchNone)
-	n.submit(t, &core.Job{ID: "theirs-2", Queue: "q", Origin: core.Workq, ReadyAt: s.Broker.Now().Add(time.Hour)}, core.WatchNone)
+	n.submit(t, &core.Job{ID: "theirs-2", Queue: "q", Origin: core.Workq, ReadyAt: s.Broker.Now().Add(time.Hour)},
+		core.WatchNone)
 	n.submit(t, &core.Job{ID: "theirs-3", Queue: "f.q", Body: []byte("x"), Origin: core.Workq}, core.WatchNone)
 	p := dial(s, "client", "")
-	p.Send("PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[],\"at\":\"2031-01-01T00:00:00Z\"}\r\nINFO\r\n")
+	p.Send(
+		"PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[],\"at\":\"2031-01-01T00:00:00Z\"}\r\nINFO\r\n",
+	)
 	p.Want("+OK\r\n")
 	info := object(t, p)
-	if got := fmt.Sprintf("%v %v", at(info, "faktory", "queues"), at(info, "faktory", "sets", "scheduled")); got != "map[q:1] 1" {
+	if got := fmt.Sprintf("%v %v", at(info, "faktory", "queues"),
+		at(info, "faktory", "sets", "scheduled")); got != "map[q:1] 1" {
 		t.Errorf("sees %s", got)
 	}
-	if got := string(f.Info()); !strings.Contains(got, `"queues":{"q":1},"sets":{"dead":0,"retries":0,"scheduled":1,"working":0}`) {
+	if got := string(f.Info()); !strings.Contains(got,
+		`"queues":{"q":1},"sets":{"dead":0,"retries":0,"scheduled":1,"working":0}`) {
 		t.Errorf("Info tells %s", got)
 	}
 	p.Send("FETCH q\r\n")
@@ -200,7 +215,8 @@ func TestLongCommandsRunInPages(t *testing.T) {
 	for n := 0; n < jobs; n += 500 {
 		var b strings.Builder
 		for i := n; i < n+500; i++ {
-			fmt.Fprintf(&b, `,{"jid":"page-%06d","queue":"q%d","jobtype":"T%d","args":[],"at":"2031-01-01T00:00:00Z"}`, i, i%3, i%2)
+			fmt.Fprintf(&b, `,{"jid":"page-%06d","queue":"q%d","jobtype":"T%d","args":[],"at":"2031-01-01T00:00:00Z"}`,
+				i, i%3, i%2)
 		}
 		p.Send("PUSHB [" + b.String()[1:] + "]\r\n")
 		p.Want("$2\r\n{}\r\n")
@@ -216,13 +232,16 @@ func TestLongCommandsRunInPages(t *testing.T) {
 	p.Send("MUTATE {\"cmd\":\"discard\",\"target\":\"scheduled\",\"filter\":{\"jobtype\":\"T1\"}}\r\n")
 	p.Want("+OK\r\n")
 	scheduled(jobs / 2)
-	p.Send("MUTATE {\"cmd\":\"requeue\",\"target\":\"scheduled\",\"filter\":{\"regexp\":\"*\\\"queue\\\":\\\"q[01]\\\"*\"}}\r\n")
+	p.Send(
+		"MUTATE {\"cmd\":\"requeue\",\"target\":\"scheduled\",\"filter\":{\"regexp\":\"*\\\"queue\\\":\\\"q[01]\\\"*\"}}\r\n",
+	)
 	p.Want("+OK\r\n")
 	scheduled(417)
 	p.Send("QUEUE REMOVE q0 q1\r\nMUTATE {\"cmd\":\"clear\",\"target\":\"scheduled\"}\r\nINFO\r\n")
 	p.Want("+OK\r\n+OK\r\n")
 	info := object(t, p)
-	if got := fmt.Sprintf("%v %v", at(info, "faktory", "sets", "scheduled"), at(info, "faktory", "total_enqueued")); got != "0 0" {
+	if got := fmt.Sprintf("%v %v", at(info, "faktory", "sets", "scheduled"),
+		at(info, "faktory", "total_enqueued")); got != "0 0" {
 		t.Errorf("left over: %s", got)
 	}
 }
@@ -325,7 +344,8 @@ func TestDetachedCommandsAreBounded(t *testing.T) {
 		s.Advance(time.Second)
 	}
 	p.Send("INFO\r\n")
-	if got, want := at(object(t, p), "faktory", "queues", "default"), number(pushes*bulkPage+3*(jobs-bulkPage)); got != want {
+	if got, want := at(object(t, p), "faktory", "queues",
+		"default"), number(pushes*bulkPage+3*(jobs-bulkPage)); got != want {
 		t.Errorf("%v jobs were pushed, want %v", got, want)
 	}
 	if f.detached.count != 0 || f.detached.bytes != maxDetachedBytes {
@@ -347,11 +367,13 @@ func TestManyJobsByNameAreMutatedInPages(t *testing.T) {
 		jobs = append(jobs, fmt.Sprintf(`{"jid":"name-%06d","jobtype":"T","args":[],"at":"2031-01-01T00:00:00Z"}`, i))
 		jids = append(jids, fmt.Sprintf(`"name-%06d"`, i))
 	}
-	p.Send("PUSHB [" + strings.Join(jobs, ",") + "]\r\nMUTATE {\"cmd\":\"kill\",\"target\":\"scheduled\",\"filter\":{\"jids\":[" +
+	p.Send("PUSHB [" + strings.Join(jobs, ",") +
+		"]\r\nMUTATE {\"cmd\":\"kill\",\"target\":\"scheduled\",\"filter\":{\"jids\":[" +
 		strings.Join(jids[:450], ",") + "]}}\r\nINFO\r\n")
 	p.Want("$2\r\n{}\r\n+OK\r\n")
 	info := object(t, p)
-	if got := fmt.Sprintf("%v %v", at(info, "faktory", "sets", "scheduled"), at(info, "faktory", "sets", "dead")); got != "50 450" {
+	if got := fmt.Sprintf("%v %v", at(info, "faktory", "sets", "scheduled"),
+		at(info, "faktory", "sets", "dead")); got != "50 450" {
 		t.Errorf("scheduled and dead: %s", got)
 	}
 }

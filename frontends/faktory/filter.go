@@ -19,8 +19,8 @@ type jobPattern struct {
 	jsonGlob *glob.Pattern // nil: any job
 }
 
-// pattern compiles the filter; nil if it matches every job. As in the reference server, the jobtype is a pattern if there is no
-// regexp, and an exact text otherwise. The error is sent to the client.
+// pattern compiles the filter; nil if it matches every job. As in the reference server, the jobtype is a pattern if
+// there is no regexp, and an exact text otherwise. The error is sent to the client.
 func (filter *jobFilter) pattern() (p *jobPattern, err error) {
 	if filter.all() {
 		return nil, nil
@@ -47,8 +47,8 @@ func (f *Frontend) appendCompactJob(b []byte, info *core.JobInfo) []byte {
 	return appendCompact(b[:start], b[start:]) // in place, because the text only gets shorter
 }
 
-// mutateScan walks over a set and changes the matching jobs. Lists and types come from the index. It reads a job only to match
-// its JSON, one job at a time.
+// mutateScan walks over a set and changes the matching jobs. Lists and types come from the index. It reads a job only
+// to match its JSON, one job at a time.
 type mutateScan struct {
 	pattern *jobPattern // nil: every job matches
 	from    core.State

@@ -15,8 +15,8 @@ import (
 // faktoryVersion is the Faktory version that INFO reports. Clients require at least 1.8.
 const faktoryVersion = "1.10.0"
 
-// description is the server's description in INFO. Published clients use batches, tracking and unique jobs only if they see
-// this text.
+// description is the server's description in INFO. Published clients use batches, tracking and unique jobs only if they
+// see this text.
 const description = "Faktory Enterprise"
 
 // defaultMaxLine fits the largest default body of the other protocols, with the JSON around it.
@@ -108,8 +108,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Overflow is the output for a connection above the connection limit: a greeting and then an error. The client reads the error
-// as the answer to its HELLO.
+// Overflow is the output for a connection above the connection limit: a greeting and then an error. The client reads
+// the error as the answer to its HELLO.
 func (f *Frontend) Overflow() []byte {
 	return redcon.AppendError(challenge{}.appendGreeting(nil), "ERR too many connections")
 }

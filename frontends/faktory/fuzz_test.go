@@ -30,11 +30,15 @@ func FuzzSession(f *testing.F) {
 	const hello = "HELLO {\"wid\":\"w\",\"v\":2}\r\n"
 	for _, seed := range []string{
 		"", "GET / HTTP/1.1\r\n\r\n", hello + "INFO\nEND\nINFO\n",
-		hello + "PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[1]}\r\nFETCH default\r\nACK {\"jid\":\"12345678\"}\r\n",
-		hello + "PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[],\"custom\":{\"unique_for\":60,\"track\":1}}\r\nFETCH default\r\n" +
+		hello +
+			"PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[1]}\r\nFETCH default\r\nACK {\"jid\":\"12345678\"}\r\n",
+		hello +
+			"PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[],\"custom\":{\"unique_for\":60,\"track\":1}}\r\nFETCH default\r\n" +
 			"FAIL {\"jid\":\"12345678\"}\r\nMUTATE {\"cmd\":\"requeue\",\"target\":\"retries\",\"filter\":{\"regexp\":\"*x*\"}}\r\nINFO\r\n",
-		hello + "BATCH NEW {\"complete\":{\"jobtype\":\"x\",\"args\":[]}}\r\nBATCH COMMIT b-0000000000001\r\nBATCH STATUS b-0000000000001\r\n",
-		hello + "QUEUE PAUSE a\r\nQUEUE REMOVE *\r\nFLUSH\r\nTRACK GET x\r\nTRACK SET {\"jid\":\"x\"}\r\nBEAT {\"wid\":\"w\",\"current_state\":\"quiet\"}\r\nFETCH a\r\n",
+		hello +
+			"BATCH NEW {\"complete\":{\"jobtype\":\"x\",\"args\":[]}}\r\nBATCH COMMIT b-0000000000001\r\nBATCH STATUS b-0000000000001\r\n",
+		hello +
+			"QUEUE PAUSE a\r\nQUEUE REMOVE *\r\nFLUSH\r\nTRACK GET x\r\nTRACK SET {\"jid\":\"x\"}\r\nBEAT {\"wid\":\"w\",\"current_state\":\"quiet\"}\r\nFETCH a\r\n",
 		hello + "PUSHB [{\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[],\"at\":\"2031-01-01T00:00:00Z\"},null]\r\n",
 	} {
 		f.Add([]byte(seed), 3)

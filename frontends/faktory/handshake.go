@@ -39,8 +39,8 @@ type hello struct {
 // helloStart is the start of the first line.
 var helloStart = []byte("HELLO {")
 
-// parseHello reads the first line. It replaces invalid UTF-8, because a host name may contain any bytes. The error is sent to
-// the client.
+// parseHello reads the first line. It replaces invalid UTF-8, because a host name may contain any bytes. The error is
+// sent to the client.
 func parseHello(line []byte) (hello, error) {
 	if !bytes.HasPrefix(line, helloStart) {
 		return hello{}, errors.New("expected HELLO {...} as the first command")

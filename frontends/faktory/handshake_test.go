@@ -13,7 +13,9 @@ func TestGreetingHasNoSpaces(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	c := newChallenge(0xfedcba9876543210, 17)
-	if got, want := string(c.appendGreeting(nil)), "+HI {\"v\":2,\"i\":4017,\"s\":\"7f6e5d4c3b2a1908\"}\r\n"; got != want {
+	if got, want := string(
+		c.appendGreeting(nil),
+	), "+HI {\"v\":2,\"i\":4017,\"s\":\"7f6e5d4c3b2a1908\"}\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -60,17 +62,20 @@ func TestHello(t *testing.T) {
 	t.Parallel()
 	h, err := parseHello([]byte(
 		`HELLO {"hostname":"h","wid":"w","pid":12,"labels":["a"],"username":"u","pwdhash":"p","v":2,"other":[1]}`))
-	if err != nil || h.Hostname != "h" || h.WID != "w" || h.PID != 12 || h.Labels[0] != "a" || h.V != 2 || h.PwdHash != "p" {
+	if err != nil || h.Hostname != "h" || h.WID != "w" || h.PID != 12 || h.Labels[0] != "a" || h.V != 2 ||
+		h.PwdHash != "p" {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if _, err := parseHello([]byte(`HELLO {}`)); err != nil {
 		t.Errorf("an empty hello was refused: %v", err)
 	}
-	if h, err = parseHello([]byte("HELLO {\"hostname\":\"b\xfcro\",\"wid\":\"\xff\"}")); err != nil || h.Hostname != "b\ufffdro" || h.WID != "\ufffd" {
+	if h, err = parseHello([]byte("HELLO {\"hostname\":\"b\xfcro\",\"wid\":\"\xff\"}")); err != nil ||
+		h.Hostname != "b\ufffdro" || h.WID != "\ufffd" {
 		t.Errorf("bytes that are no UTF-8: %+v, %v", h, err)
 	}
 	for _, line := range []string{
-		"", "GET / HTTP/1.1", "HELLO", "HELLO  {}", "hello {}", "HELLO []", `HELLO {"wid":1}`, `HELLO {"v":"2"}`, "HELLO {",
+		"", "GET / HTTP/1.1", "HELLO", "HELLO  {}", "hello {}", "HELLO []", `HELLO {"wid":1}`, `HELLO {"v":"2"}`,
+		"HELLO {",
 		"HELLO {} x", "HELLO {\xff}", `HELLO {"wid":"` + strings.Repeat("w", 2000) + `"}`,
 	} {
 		if _, err := parseHello([]byte(line)); err == nil {

@@ -30,8 +30,8 @@ func (f *Frontend) Info() []byte {
 	return t.finish(ask(&core.ReadStats{}).Stats)
 }
 
-// report is an answer to INFO in progress, with its members in the order of the reference server. There may be hundreds of
-// thousands of queues, so each step adds one page of queues.
+// report is an answer to INFO in progress, with its members in the order of the reference server. There may be hundreds
+// of thousands of queues, so each step adds one page of queues.
 type report struct {
 	front    *Frontend
 	json     []byte
@@ -73,7 +73,9 @@ func (t *report) step(s *session) bool {
 
 // addPage adds the next page of queues and reports whether it was the last one. ask runs an operation with this tag.
 func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
-	list := core.ListQueueValues{Tag: tag, Prefix: t.front.opts.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
+	list := core.ListQueueValues{
+		Tag: tag, Prefix: t.front.opts.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady,
+	}
 	page := queueValues(ask, list)
 	for _, q := range page {
 		t.json = appendQuoted(appendComma(t.json), q.Name[len(t.front.opts.Namespace):])
@@ -82,7 +84,8 @@ func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
 	}
 	if t.front.opts.Namespace != "" {
 		for of, size := range map[core.QueueMeasure]*int64{
-			core.QueueScheduled: &t.inQueues.scheduled, core.QueueRetrying: &t.inQueues.retries, core.QueueDead: &t.inQueues.dead,
+			core.QueueScheduled: &t.inQueues.scheduled, core.QueueRetrying: &t.inQueues.retries,
+			core.QueueDead: &t.inQueues.dead,
 		} {
 			list.Of = of
 			for _, q := range queueValues(ask, list) {
@@ -193,8 +196,8 @@ func residentBytes() (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// Health is the part of INFO that the reference server publishes over HTTP without a password. Its cost does not depend on the
-// number of queues. Any goroutine may call it.
+// Health is the part of INFO that the reference server publishes over HTTP without a password. Its cost does not depend
+// on the number of queues. Any goroutine may call it.
 func (f *Frontend) Health() []byte {
 	b := append([]byte(nil), '{')
 	b = appendInstantMember(b, "now", f.broker.Now())

@@ -11,8 +11,8 @@ import (
 	"broker/frontends"
 )
 
-// login checks the password hash of one HELLO. It costs thousands of rounds of SHA-256 for each configured password. So it runs
-// on a goroutine of loginQueue, not on the event loop.
+// login checks the password hash of one HELLO. It costs thousands of rounds of SHA-256 for each configured password. So
+// it runs on a goroutine of loginQueue, not on the event loop.
 type login struct {
 	conn        frontends.Conn
 	challenge   challenge
@@ -38,8 +38,8 @@ func (l *login) run(o *Options) {
 	l.conn.Wake()
 }
 
-// byPassword finds the principal whose password the client has proved to know. The password of the front-end itself gives all
-// rights.
+// byPassword finds the principal whose password the client has proved to know. The password of the front-end itself
+// gives all rights.
 func (l *login) byPassword(o *Options) (*access.Principal, bool) {
 	if o.Password != "" && l.challenge.accepts(l.hello, o.Password) {
 		return access.PasswordOf(core.Faktory), true
@@ -48,13 +48,14 @@ func (l *login) byPassword(o *Options) (*access.Principal, bool) {
 	return p, p != nil
 }
 
-// admitsWithoutPassword reports whether a client needs no password, because none is required or its certificate identifies it.
+// admitsWithoutPassword reports whether a client needs no password, because none is required or its certificate
+// identifies it.
 func (o *Options) admitsWithoutPassword(c *x509.Certificate) bool {
 	return o.Password == "" || o.Access.ByCertificate(c) != nil
 }
 
-// loginQueues check logins. Logins from addresses with too many failures have their own queue, so that they cannot delay
-// others.
+// loginQueues check logins. Logins from addresses with too many failures have their own queue, so that they cannot
+// delay others.
 type loginQueues struct {
 	prompt, throttled loginQueue
 }

@@ -45,8 +45,8 @@ func intern(last *string, name []byte) string {
 	return *last
 }
 
-// newPushedJob checks a work unit, in the same order as the reference server, and makes a job from it. The error is sent to the
-// client. The job shares no memory with the request line.
+// newPushedJob checks a work unit, in the same order as the reference server, and makes a job from it. The error is
+// sent to the client. The job shares no memory with the request line.
 func (f *Frontend) newPushedJob(u *workUnit, n *names, now core.Instant) (submission, error) {
 	if len(u.jid) < minJID || len(u.jid) > core.MaxIDBytes {
 		return submission{}, errors.New("jobs must have a reasonable jid parameter")
@@ -140,8 +140,8 @@ func parseTimestamp(name, text string) (time.Time, error) {
 	return t, nil
 }
 
-// leaseFor is the duration of a reservation. Short and missing values follow the rules of the reference server. check has
-// already refused long ones.
+// leaseFor is the duration of a reservation. Short and missing values follow the rules of the reference server. check
+// has already refused long ones.
 func (u *workUnit) leaseFor() time.Duration {
 	if u.reserveFor == 0 {
 		return defaultReserve
@@ -160,8 +160,8 @@ func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
 	return uint32(min(u.retry, math.MaxUint32-1)) + 1, core.ExhaustedBury
 }
 
-// own returns the policy fields that the client has set. retry 0 or -1 also sets the exhausted policy: it decides whether the
-// job goes to the dead set.
+// own returns the policy fields that the client has set. retry 0 or -1 also sets the exhausted policy: it decides
+// whether the job goes to the dead set.
 func (u *workUnit) own() (own core.PolicyFields) {
 	if u.reserveFor != 0 {
 		own |= core.PolicyLeaseFor

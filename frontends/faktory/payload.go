@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// workUnit is a job in the form that a client sends. Its slices are parts of the request line or decoded copies. nil means that
-// a member is absent or null, or empty where that is equivalent.
+// workUnit is a job in the form that a client sends. Its slices are parts of the request line or decoded copies. nil
+// means that a member is absent or null, or empty where that is equivalent.
 type workUnit struct {
 	jid, queue, jobtype []byte // decoded
 	createdAt, at       []byte // decoded
@@ -226,8 +226,8 @@ func setRaw(dst *[]byte, value []byte, open byte) bool {
 	return true
 }
 
-// The types of the reference server. encoding/json decodes invalid jobs into them, only to get the error messages that clients
-// know.
+// The types of the reference server. encoding/json decodes invalid jobs into them, only to get the error messages that
+// clients know.
 type (
 	referenceJob struct {
 		Retry      *int              `json:"retry"`
@@ -260,7 +260,8 @@ var (
 	errShape = errors.New("invalid JSON: not a job")
 )
 
-// maxExplained is the longest text that explain decodes, in bytes. Decoding may need twenty times the memory of the text.
+// maxExplained is the longest text that explain decodes, in bytes. Decoding may need twenty times the memory of the
+// text.
 const maxExplained = 64 << 10
 
 // explain returns the reference server's error for a text that the scanner has refused.
@@ -279,14 +280,15 @@ func explain(arg []byte, shape any) error {
 var referenceTerms = strings.NewReplacer(
 	"faktory.referenceJob", "client.Job", "faktory.referenceFailure", "client.Failure",
 	"referenceJob.", "Job.", "referenceFailure.", "Failure.",
-	"faktory.mutation", "client.Operation", "faktory.jobFilter", "client.JobFilter", "faktory.target", "client.Structure",
+	"faktory.mutation", "client.Operation", "faktory.jobFilter", "client.JobFilter", "faktory.target",
+	"client.Structure",
 	"mutation.", "Operation.", "jobFilter.", "JobFilter.",
 	"faktory.batchDefinition", "client.Batch", "batchDefinition.", "Batch.",
 	"faktory.hello", "client.ClientData", "hello.", "ClientData.",
 )
 
-// appendAttributes writes the members for which core.Job has no field, as an object in the order of a fetched job. It writes
-// nothing if there are none. The object is stored, so the meaning of its members must never change.
+// appendAttributes writes the members for which core.Job has no field, as an object in the order of a fetched job. It
+// writes nothing if there are none. The object is stored, so the meaning of its members must never change.
 func (u *workUnit) appendAttributes(b []byte) []byte {
 	start := len(b)
 	b = append(b, '{')

@@ -19,7 +19,9 @@ func TestFailureOfFetchedJob(t *testing.T) {
 	}{
 		{
 			"first", `"retry":3`,
-			core.Failure{Type: "E", Message: "m", Backtrace: []string{"a", "b\""}, FailedAt: now, NextAt: next, Count: 1},
+			core.Failure{
+				Type: "E", Message: "m", Backtrace: []string{"a", "b\""}, FailedAt: now, NextAt: next, Count: 1,
+			},
 			`{"failed_at":"2030-01-01T00:00:00Z","next_at":"2030-01-01T00:01:00Z","message":"m","errtype":"E","backtrace":["a","b\""],"retry_count":0,"remaining":3}`,
 		},
 		{
@@ -45,7 +47,8 @@ func TestFailureOfFetchedJob(t *testing.T) {
 		{
 			"bytes of another protocol", ``,
 			core.Failure{FailedAt: now, Count: 1, Exception: true, Data: []byte("oops\xff")},
-			`{"failed_at":"2030-01-01T00:00:00Z","message":"oops` + "\ufffd" + `","errtype":"unknown","retry_count":0,"remaining":25}`,
+			`{"failed_at":"2030-01-01T00:00:00Z","message":"oops` + "\ufffd" +
+				`","errtype":"unknown","retry_count":0,"remaining":25}`,
 		},
 	} {
 		f := &Frontend{}
@@ -125,7 +128,8 @@ func TestAckAndFailAreParsed(t *testing.T) {
 	lines := `"` + strings.Repeat("l", 20_000) + `"` + strings.Repeat(`,"l"`, 60)
 	jid, failure, err := parseFail([]byte(
 		`{"jid":"j","errtype":"  E` + long + ` ","message":"` + long + `","backtrace":[` + lines + `]}`))
-	if err != nil || jid != "j" || len(failure.Backtrace) != 50 || len(failure.Type) > 100 || len(failure.Message) != 1000 ||
+	if err != nil || jid != "j" || len(failure.Backtrace) != 50 || len(failure.Type) > 100 ||
+		len(failure.Message) != 1000 ||
 		!strings.HasPrefix(failure.Type, "Eé") || len(failure.Backtrace[0]) != maxTraceLine {
 		t.Errorf("%q %+v %v", jid, failure, err)
 	}

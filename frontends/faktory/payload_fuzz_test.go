@@ -19,7 +19,8 @@ func FuzzWorkUnit(f *testing.F) {
 		}
 		var ref referenceJob
 		if err := json.Unmarshal(text, &ref); err == nil { // fails only for numbers that overflow a float
-			if ref.Jid != job.ID || ref.Type != job.Type || ref.Queue != "" && ref.Queue != job.Queue || ref.Args == nil {
+			if ref.Jid != job.ID || ref.Type != job.Type || ref.Queue != "" && ref.Queue != job.Queue ||
+				ref.Args == nil {
 				t.Errorf("%s\nwas read as %+v, the reference reads %+v", text, job, ref)
 			}
 		}
@@ -28,7 +29,8 @@ func FuzzWorkUnit(f *testing.F) {
 			t.Fatalf("%s\nbecame %s", text, out)
 		}
 		again := mustBuild(t, front, string(out))
-		if !bytes.Equal(job.Body, again.Body) || job.ID != again.ID || job.Type != again.Type || job.Queue != again.Queue ||
+		if !bytes.Equal(job.Body, again.Body) || job.ID != again.ID || job.Type != again.Type ||
+			job.Queue != again.Queue ||
 			job.MaxFails != again.MaxFails || job.LeaseFor != again.LeaseFor || job.Priority != again.Priority ||
 			job.UniqueKey != again.UniqueKey || job.Batch != again.Batch || job.PriorFails != again.PriorFails {
 			t.Errorf("%s\ncame back as %s", text, out)

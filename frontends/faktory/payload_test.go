@@ -58,18 +58,48 @@ func TestInvalidJobsGetTheErrorsOfTheReference(t *testing.T) {
 		{`"x"`, `invalid JSON: json: cannot unmarshal string into Go value of type client.Job`},
 		{`{"jid":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.jid of type string`},
 		{`{"queue":[]}`, `invalid JSON: json: cannot unmarshal array into Go struct field Job.queue of type string`},
-		{`{"jobtype":{}}`, `invalid JSON: json: cannot unmarshal object into Go struct field Job.jobtype of type string`},
-		{`{"args":{}}`, `invalid JSON: json: cannot unmarshal object into Go struct field Job.args of type []interface {}`},
-		{`{"args":"x"}`, `invalid JSON: json: cannot unmarshal string into Go struct field Job.args of type []interface {}`},
+		{
+			`{"jobtype":{}}`,
+			`invalid JSON: json: cannot unmarshal object into Go struct field Job.jobtype of type string`,
+		},
+		{
+			`{"args":{}}`,
+			`invalid JSON: json: cannot unmarshal object into Go struct field Job.args of type []interface {}`,
+		},
+		{
+			`{"args":"x"}`,
+			`invalid JSON: json: cannot unmarshal string into Go struct field Job.args of type []interface {}`,
+		},
 		{`{"retry":1.5}`, `invalid JSON: json: cannot unmarshal number 1.5 into Go struct field Job.retry of type int`},
 		{`{"retry":true}`, `invalid JSON: json: cannot unmarshal bool into Go struct field Job.retry of type int`},
-		{`{"reserve_for":"9"}`, `invalid JSON: json: cannot unmarshal string into Go struct field Job.reserve_for of type int`},
-		{`{"backtrace":1e3}`, `invalid JSON: json: cannot unmarshal number 1e3 into Go struct field Job.backtrace of type int`},
-		{`{"custom":[]}`, `invalid JSON: json: cannot unmarshal array into Go struct field Job.custom of type map[string]interface {}`},
-		{`{"failure":[]}`, `invalid JSON: json: cannot unmarshal array into Go struct field Job.failure of type client.Failure`},
-		{`{"failure":{"retry_count":"1"}}`, `invalid JSON: json: cannot unmarshal string into Go struct field Failure.failure.retry_count of type int`},
-		{`{"created_at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.created_at of type string`},
-		{`{"enqueued_at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.enqueued_at of type string`},
+		{
+			`{"reserve_for":"9"}`,
+			`invalid JSON: json: cannot unmarshal string into Go struct field Job.reserve_for of type int`,
+		},
+		{
+			`{"backtrace":1e3}`,
+			`invalid JSON: json: cannot unmarshal number 1e3 into Go struct field Job.backtrace of type int`,
+		},
+		{
+			`{"custom":[]}`,
+			`invalid JSON: json: cannot unmarshal array into Go struct field Job.custom of type map[string]interface {}`,
+		},
+		{
+			`{"failure":[]}`,
+			`invalid JSON: json: cannot unmarshal array into Go struct field Job.failure of type client.Failure`,
+		},
+		{
+			`{"failure":{"retry_count":"1"}}`,
+			`invalid JSON: json: cannot unmarshal string into Go struct field Failure.failure.retry_count of type int`,
+		},
+		{
+			`{"created_at":1}`,
+			`invalid JSON: json: cannot unmarshal number into Go struct field Job.created_at of type string`,
+		},
+		{
+			`{"enqueued_at":1}`,
+			`invalid JSON: json: cannot unmarshal number into Go struct field Job.enqueued_at of type string`,
+		},
 		{`{"at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.at of type string`},
 		{"{\"jid\":\"\xff2345678\"}", `invalid JSON: invalid UTF-8`},
 
@@ -83,15 +113,27 @@ func TestInvalidJobsGetTheErrorsOfTheReference(t *testing.T) {
 		{`{"jid":"12345678","jobtype":"T"}`, `jobs must have an args parameter`},
 		{`{"jid":"12345678","jobtype":"T","args":null}`, `jobs must have an args parameter`},
 		{`{"jid":"12345678","jobtype":"T","args":[],"args":null}`, `jobs must have an args parameter`},
-		{`{"jid":"12345678","args":[],"jobtype":"` + strings.Repeat("T", 1025) + `"}`, `jobtype must not be longer than 1024 bytes`},
+		{
+			`{"jid":"12345678","args":[],"jobtype":"` + strings.Repeat("T", 1025) + `"}`,
+			`jobtype must not be longer than 1024 bytes`,
+		},
 		{unit(strings.Repeat(`"x":0,`, 1000) + `"x":0`), `jobs must not have more than 1000 unknown members`},
 		{unit(`"reserve_for":86401,"at":"x","queue":"a b"`), `jobs cannot be reserved for more than one day`},
-		{unit(`"at":"x","queue":"a b"`), `invalid timestamp for 'at': "x": parsing time "x" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "x" as "2006"`},
-		{unit(`"at":"` + strings.Repeat("9", 65) + `"`), `invalid timestamp for 'at': "` + strings.Repeat("9", 64) + `"…`},
+		{
+			unit(`"at":"x","queue":"a b"`),
+			`invalid timestamp for 'at': "x": parsing time "x" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "x" as "2006"`,
+		},
+		{
+			unit(`"at":"` + strings.Repeat("9", 65) + `"`),
+			`invalid timestamp for 'at': "` + strings.Repeat("9", 64) + `"…`,
+		},
 		{unit(`"queue":"a b"`), `cannot get "a b" queue: ` + queueRule},
 		{unit(`"queue":"ü"`), `cannot get "ü" queue: ` + queueRule},
 		{unit(`"queue":"a b","at":"2031-01-01T00:00:00Z"`), `cannot get "a b" queue: ` + queueRule},
-		{unit(`"queue":"` + strings.Repeat("q", 513) + `"`), `cannot get "` + strings.Repeat("q", 32) + `" queue: queue names must not be longer than 512 bytes`},
+		{
+			unit(`"queue":"` + strings.Repeat("q", 513) + `"`),
+			`cannot get "` + strings.Repeat("q", 32) + `" queue: queue names must not be longer than 512 bytes`,
+		},
 
 		// Members of custom.
 		{unit(`"custom":{"unique_for":"soon"}`), `invalid value for 'unique_for': "soon": must be a number of seconds`},
@@ -104,10 +146,16 @@ func TestInvalidJobsGetTheErrorsOfTheReference(t *testing.T) {
 		{unit(`"custom":{"unique_for":"0x10"}`), `invalid value for 'unique_for': "0x10": must be a number of seconds`},
 		{unit(`"custom":{"unique_for":true}`), `invalid value for 'unique_for': true: must be a number of seconds`},
 		{unit(`"custom":{"expires_in":"1h"}`), `invalid value for 'expires_in': "1h": must be a number of seconds`},
-		{unit(`"custom":{"unique_for":60,"unique_until":"end"}`), `invalid value for 'unique_until': "end": must be "success" or "start"`},
+		{
+			unit(`"custom":{"unique_for":60,"unique_until":"end"}`),
+			`invalid value for 'unique_until': "end": must be "success" or "start"`,
+		},
 		{unit(`"custom":{"expires_in":[]}`), `invalid value for 'expires_in': []: must be a number of seconds`},
 		{unit(`"custom":{"expires_at":5}`), `invalid timestamp for 'expires_at': 5`},
-		{unit(`"custom":{"expires_at":"5"}`), `invalid timestamp for 'expires_at': "5": parsing time "5" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "5" as "2006"`},
+		{
+			unit(`"custom":{"expires_at":"5"}`),
+			`invalid timestamp for 'expires_at': "5": parsing time "5" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "5" as "2006"`,
+		},
 		{unit(`"custom":{"bid":"b-nonsense"}`), `no such batch b-nonsense: No such batch is known here`},
 		{unit(`"custom":{"bid":7}`), `no such batch 7: No such batch is known here`},
 	} {
@@ -125,49 +173,94 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		change        func(*core.Job)
 	}{
 		{"defaults", ``, func(*core.Job) {}},
-		{"nulls", `"queue":null,"retry":null,"custom":null,"at":null,"reserve_for":null,"backtrace":null,"failure":null`, func(*core.Job) {}},
-		{"names in any case", `"QUEUE":"q","ReTry":1`, func(j *core.Job) { j.Queue, j.MaxFails, j.Own = "q", 2, core.PolicyMaxFails }},
+		{
+			"nulls",
+			`"queue":null,"retry":null,"custom":null,"at":null,"reserve_for":null,"backtrace":null,"failure":null`,
+			func(*core.Job) {},
+		},
+		{"names in any case", `"QUEUE":"q","ReTry":1`, func(j *core.Job) {
+			j.Queue, j.MaxFails, j.Own = "q", 2, core.PolicyMaxFails
+		}},
 		{"names with escapes", `"q\u0075eue":"\u0071"`, func(j *core.Job) { j.Queue = "q" }},
 		{"the last of two members wins", `"queue":"p","queue":"q"`, func(j *core.Job) { j.Queue = "q" }},
-		{"reserve_for", `"reserve_for":90`, func(j *core.Job) { j.LeaseFor, j.Own = 90*time.Second, core.PolicyLeaseFor }},
-		{"short reserve_for", `"reserve_for":59`, func(j *core.Job) { j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor }},
-		{"negative reserve_for", `"reserve_for":-1`, func(j *core.Job) { j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor }},
-		{"reserve_for that is too small for a duration", `"reserve_for":-9223372037`, func(j *core.Job) { j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor }},
-		{"smallest reserve_for", `"reserve_for":-9223372036854775808`, func(j *core.Job) { j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor }},
-		{"longest reserve_for", `"reserve_for":86400`, func(j *core.Job) { j.LeaseFor, j.Own = 24*time.Hour, core.PolicyLeaseFor }},
+		{"reserve_for", `"reserve_for":90`, func(j *core.Job) {
+			j.LeaseFor, j.Own = 90*time.Second, core.PolicyLeaseFor
+		}},
+		{"short reserve_for", `"reserve_for":59`, func(j *core.Job) {
+			j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor
+		}},
+		{"negative reserve_for", `"reserve_for":-1`, func(j *core.Job) {
+			j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor
+		}},
+		{"reserve_for that is too small for a duration", `"reserve_for":-9223372037`, func(j *core.Job) {
+			j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor
+		}},
+		{"smallest reserve_for", `"reserve_for":-9223372036854775808`, func(j *core.Job) {
+			j.LeaseFor, j.Own = time.Minute, core.PolicyLeaseFor
+		}},
+		{"longest reserve_for", `"reserve_for":86400`, func(j *core.Job) {
+			j.LeaseFor, j.Own = 24*time.Hour, core.PolicyLeaseFor
+		}},
 		{"retry 0", `"retry":0`, func(j *core.Job) {
 			j.MaxFails, j.Exhausted, j.Own = 1, core.ExhaustedFinish, core.PolicyMaxFails|core.PolicyExhausted
 		}},
-		{"retry -1", `"retry":-1`, func(j *core.Job) { j.MaxFails, j.Own = 1, core.PolicyMaxFails|core.PolicyExhausted }},
+		{"retry -1", `"retry":-1`, func(j *core.Job) {
+			j.MaxFails, j.Own = 1, core.PolicyMaxFails|core.PolicyExhausted
+		}},
 		{"retry 3", `"retry":3`, func(j *core.Job) { j.MaxFails, j.Own = 4, core.PolicyMaxFails }},
-		{"retry beyond 32 bits", `"retry":9000000000`, func(j *core.Job) { j.MaxFails, j.Own = 1<<32-1, core.PolicyMaxFails }},
-		{"at in the future", `"at":"2030-01-01T01:00:10.5+01:00"`, func(j *core.Job) { j.ReadyAt = now + 10*second + second/2 }},
+		{"retry beyond 32 bits", `"retry":9000000000`, func(j *core.Job) {
+			j.MaxFails, j.Own = 1<<32-1, core.PolicyMaxFails
+		}},
+		{"at in the future", `"at":"2030-01-01T01:00:10.5+01:00"`, func(j *core.Job) {
+			j.ReadyAt = now + 10*second + second/2
+		}},
 		{"at in the past", `"at":"2029-01-01T00:00:00Z"`, func(*core.Job) {}},
-		{"a failure from elsewhere", `"failure":{"retry_count":2,"remaining":3}`, func(j *core.Job) { j.PriorFails, j.Failure = 3, &core.Failure{} }},
+		{"a failure from elsewhere", `"failure":{"retry_count":2,"remaining":3}`, func(j *core.Job) {
+			j.PriorFails, j.Failure = 3, &core.Failure{}
+		}},
 		{
 			"a failure from elsewhere with all members",
 			`"failure":{"FAILED_AT":"2020-01-01T00:00:00Z","next_at":"soon","message":" boom ","errtype":"E\u0021","backtrace":["a",null,"\"b\""]}`,
 			func(j *core.Job) {
 				j.PriorFails = 1
 				j.Failure = &core.Failure{
-					Type: "E!", Message: "boom", Backtrace: []string{"a", `"b"`}, FailedAt: core.InstantOf(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
+					Type: "E!", Message: "boom", Backtrace: []string{"a", `"b"`},
+					FailedAt: core.InstantOf(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
 				}
 			},
 		},
-		{"a failure that is too long", `"failure":{"errtype":"` + strings.Repeat("E", 101) + `","message":"` + strings.Repeat("m", 1001) + `"}`, func(j *core.Job) {
-			j.PriorFails, j.Failure = 1, &core.Failure{Type: strings.Repeat("E", 100), Message: strings.Repeat("m", 1000)}
+		{
+			"a failure that is too long",
+			`"failure":{"errtype":"` + strings.Repeat("E", 101) + `","message":"` + strings.Repeat("m", 1001) + `"}`,
+			func(j *core.Job) {
+				j.PriorFails, j.Failure = 1, &core.Failure{
+					Type: strings.Repeat("E", 100), Message: strings.Repeat("m", 1000),
+				}
+			},
+		},
+		{
+			"a failure with counts out of range",
+			`"failure":{"retry_count":9223372036854775807,"remaining":9223372036854775807}`, func(j *core.Job) {
+				j.PriorFails, j.Failure = 1<<31, &core.Failure{}
+			},
+		},
+		{"a failure with negative counts", `"failure":{"retry_count":-7}`, func(j *core.Job) {
+			j.PriorFails, j.Failure = 1, &core.Failure{}
 		}},
-		{"a failure with counts out of range", `"failure":{"retry_count":9223372036854775807,"remaining":9223372036854775807}`, func(j *core.Job) {
-			j.PriorFails, j.Failure = 1<<31, &core.Failure{}
-		}},
-		{"a failure with negative counts", `"failure":{"retry_count":-7}`, func(j *core.Job) { j.PriorFails, j.Failure = 1, &core.Failure{} }},
 		{"priority", `"custom":{"priority":-5}`, func(j *core.Job) { j.Priority = -5 }},
 		{"priority beyond 32 bits", `"custom":{"priority":99999999999}`, func(j *core.Job) { j.Priority = 1<<31 - 1 }},
 		{"priority that is not an integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},
-		{"trace", `"custom":{"tracestate":"a=1","traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`, func(j *core.Job) {
-			j.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=1"
-		}},
-		{"invalid trace is carried and has no meaning", `"custom":{"traceparent":"00-00-00-01","tracestate":"a=1"}`, func(*core.Job) {}},
+		{
+			"trace",
+			`"custom":{"tracestate":"a=1","traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`,
+			func(j *core.Job) {
+				j.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=1"
+			},
+		},
+		{
+			"invalid trace is carried and has no meaning", `"custom":{"traceparent":"00-00-00-01","tracestate":"a=1"}`,
+			func(*core.Job) {},
+		},
 		{"trace that is not text", `"custom":{"traceparent":7,"tracestate":[]}`, func(*core.Job) {}},
 		{"tags", `"custom":{"tags":["a:b","vip"]}`, func(j *core.Job) { j.Tags = []string{"a:b", "vip"} }},
 		{
@@ -198,13 +291,18 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now.Add(longestSpan)
 		}},
 		{"unique for no time", `"custom":{"unique_for":0}`, func(*core.Job) {}},
-		{"expires_at", `"custom":{"expires_at":"2030-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = now + 60*second }},
+		{"expires_at", `"custom":{"expires_at":"2030-01-01T00:01:00Z"}`, func(j *core.Job) {
+			j.StartBefore = now + 60*second
+		}},
 		{"expired already", `"custom":{"expires_at":"1950-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = 1 }},
 		{"expires_in", `"custom":{"expires_in":30}`, func(j *core.Job) { j.StartBefore = now + 30*second }},
 		{"expired long ago", `"custom":{"expires_in":-1e999}`, func(j *core.Job) { j.StartBefore = 1 }},
-		{"expires_at before expires_in", `"custom":{"expires_at":"2030-01-01T00:01:00Z","expires_in":30}`, func(j *core.Job) {
-			j.StartBefore = now + 60*second
-		}},
+		{
+			"expires_at before expires_in", `"custom":{"expires_at":"2030-01-01T00:01:00Z","expires_in":30}`,
+			func(j *core.Job) {
+				j.StartBefore = now + 60*second
+			},
+		},
 		{"tracked", `"custom":{"track":1}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
 		{"tracked, as a bool", `"custom":{"track":true}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
 		{"not tracked", `"custom":{"track":0}`, func(*core.Job) {}},
@@ -297,14 +395,16 @@ func TestFetchedJobEqualsThePushedOne(t *testing.T) {
 			`{"retry":25,"jid":"12345678","queue":"default","jobtype":"T","enqueued_at":"2030-01-01T00:00:00Z","args":[]}`,
 		},
 		{
-			`{"args":[12345678901234567890,1.0,-0.10e+5,1E400,"ü\u00fc\ud83d\ude42",{"b":1,"a":2,"b":3},` + deep + `],` +
+			`{"args":[12345678901234567890,1.0,-0.10e+5,1E400,"ü\u00fc\ud83d\ude42",{"b":1,"a":2,"b":3},` + deep +
+				`],` +
 				`"x":{"y":[1e99]},"jobtype":"Grüße \"T\"","jid":"1234\n5678","queue":"q.1-_A","retry":3,` +
 				`"custom":{"z":12345678901234567890,"a":[]},"created_at":"any text","at":"2020-01-01T00:00:00+01:00",` +
 				`"reserve_for":7,"backtrace":2,"enqueued_at":"gone","priority":9}`,
 			`{"retry":3,"custom":{"z":12345678901234567890,"a":[]},"jid":"1234\n5678","queue":"q.1-_A",` +
 				`"jobtype":"Grüße \"T\"","created_at":"any text","enqueued_at":"2030-01-01T00:00:00Z",` +
 				`"at":"2020-01-01T00:00:00+01:00",` +
-				`"args":[12345678901234567890,1.0,-0.10e+5,1E400,"ü\u00fc\ud83d\ude42",{"b":1,"a":2,"b":3},` + deep + `],` +
+				`"args":[12345678901234567890,1.0,-0.10e+5,1E400,"ü\u00fc\ud83d\ude42",{"b":1,"a":2,"b":3},` + deep +
+				`],` +
 				`"reserve_for":7,"backtrace":2,"x":{"y":[1e99]},"priority":9}`,
 		},
 		{
@@ -377,8 +477,12 @@ func TestTraceReachesTheWorkerInCustom(t *testing.T) {
 		{"traceparent", parent, `"custom":{"traceparent":"` + parent + `"},`},
 		{"both", parent + ` a="1"`, `"custom":{"traceparent":"` + parent + `","tracestate":"a=\"1\""},`},
 	} {
-		job := &core.Job{ID: "job-00000001", Queue: "q", Type: "t", Body: []byte("[]"), Format: core.Args, Origin: core.HTTP, Trace: c.trace}
-		want := `{"retry":0,` + c.want + `"jid":"job-00000001","queue":"q","jobtype":"t","enqueued_at":"2030-01-01T00:00:00Z","args":[]}`
+		job := &core.Job{
+			ID: "job-00000001", Queue: "q", Type: "t", Body: []byte("[]"), Format: core.Args, Origin: core.HTTP,
+			Trace: c.trace,
+		}
+		want := `{"retry":0,` + c.want +
+			`"jid":"job-00000001","queue":"q","jobtype":"t","enqueued_at":"2030-01-01T00:00:00Z","args":[]}`
 		if got := fetched(&Frontend{}, job); got != want {
 			t.Errorf("%s\n got %s\nwant %s", c.name, got, want)
 		}

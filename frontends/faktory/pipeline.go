@@ -156,7 +156,8 @@ func (s *session) Push(r *core.Reply) {
 	switch r.Kind { //nolint:exhaustive // a lease has no other replies
 	case core.Assigned:
 		p := s.pipeline
-		p.json = s.front.appendJob(p.json[:0], r.Job, jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
+		p.json = s.front.appendJob(p.json[:0], r.Job,
+			jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
 		s.bulk(p.json, r.Commit)
 		s.deliveries.Add(s.conn.Out(), r)
 	case core.Failed:

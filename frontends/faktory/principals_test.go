@@ -89,13 +89,17 @@ func TestWorkersStayAcrossAReloadOfPrincipals(t *testing.T) {
 	t.Parallel()
 	s, control := withPrincipals(t, nil)
 	old := dial(s, "old", "w1")
-	control.Load([]access.Entry{{Name: "mailer", FaktoryPassword: "mailer", Grants: []access.Grant{{Role: access.Consume}}}})
+	control.Load([]access.Entry{{
+		Name: "mailer", FaktoryPassword: "mailer", Grants: []access.Grant{{Role: access.Consume}},
+	}})
 	old.Send("BEAT {\"wid\":\"w1\"}\r\n")
 	old.Want("+OK\r\n")
 	fresh := sendHello(s, "fresh", "mailer", "w2")
 	fresh.Want("+OK\r\n")
 	control.Load([]access.Entry{{Name: "other", FaktoryPassword: "x"}})
-	control.Load([]access.Entry{{Name: "mailer", FaktoryPassword: "mailer", Grants: []access.Grant{{Role: access.Consume}}}})
+	control.Load([]access.Entry{{
+		Name: "mailer", FaktoryPassword: "mailer", Grants: []access.Grant{{Role: access.Consume}},
+	}})
 	again := sendHello(s, "again", "mailer", "w2")
 	again.Want("+OK\r\n")
 }
@@ -105,7 +109,8 @@ func TestAWorkerIsAskedToStopItsJobWithoutTheRoleRead(t *testing.T) {
 	t.Parallel()
 	s, control := withPrincipals(t, map[string]access.Role{"worker": access.Consume, "other": access.Consume})
 	b := access.Unguarded(s.Broker)
-	job := core.Ref{Seq: core.DoOnce(b, core.Internal, &core.Submit{Tag: 1, Job: &core.Job{ID: "j1", Queue: "q", Body: []byte("[]"), Format: core.Args}})[0].Seq}
+	job := core.Ref{Seq: core.DoOnce(b, core.Internal,
+		&core.Submit{Tag: 1, Job: &core.Job{ID: "j1", Queue: "q", Body: []byte("[]"), Format: core.Args}})[0].Seq}
 	c, other := sendHello(s, "worker", "worker", "w1"), sendHello(s, "other", "other", "w2")
 	c.Want("+OK\r\n")
 	other.Want("+OK\r\n")

@@ -33,7 +33,9 @@ func (s *session) queue(_ *pipeline, arg []byte) {
 		if all && !s.allowed(access.Operate) || !all && !s.allowedForAll(access.Operate, names) {
 			return
 		}
-		s.noteChange(map[string]string{"PAUSE": "queue.pause", "RESUME": "queue.resume", "REMOVE": "queue.remove"}[verb], strings.Join(names, " "))
+		s.noteChange(map[string]string{
+			"PAUSE": "queue.pause", "RESUME": "queue.resume", "REMOVE": "queue.remove",
+		}[verb], strings.Join(names, " "))
 		if all {
 			names = s.queueNames()
 		} else {

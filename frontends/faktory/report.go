@@ -19,8 +19,8 @@ const (
 	maxTraceLine = 8 << 10
 )
 
-// parseAck reads the argument of ACK. As in the reference server, all members must be strings. The exception is the extension
-// result: a string counts as its text, any other value as its JSON.
+// parseAck reads the argument of ACK. As in the reference server, all members must be strings. The exception is the
+// extension result: a string counts as its text, any other value as its JSON.
 func parseAck(arg []byte) (jid string, result []byte, ok bool) {
 	if !utf8.Valid(arg) {
 		return "", nil, false
@@ -48,8 +48,8 @@ func parseAck(arg []byte) (jid string, result []byte, ok bool) {
 	return jid, result, ok && found && s.atEnd()
 }
 
-// parseFail reads the argument of FAIL and cuts it to the limits. It replaces invalid UTF-8, because an error message may
-// contain any bytes, and because after an error the job would stay reserved. The error is sent to the client.
+// parseFail reads the argument of FAIL and cuts it to the limits. It replaces invalid UTF-8, because an error message
+// may contain any bytes, and because after an error the job would stay reserved. The error is sent to the client.
 func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 	var fail struct {
 		JID       string   `json:"jid"`

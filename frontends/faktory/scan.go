@@ -10,8 +10,8 @@ import (
 // maxDepth bounds nested arrays and objects, as in encoding/json.
 const maxDepth = 10_000
 
-// scanner reads JSON strictly (RFC 8259) and converts nothing. Its methods return false or nil at the first wrong byte; pos is
-// undefined after that. The caller must have checked that the text is valid UTF-8.
+// scanner reads JSON strictly (RFC 8259) and converts nothing. Its methods return false or nil at the first wrong byte;
+// pos is undefined after that. The caller must have checked that the text is valid UTF-8.
 type scanner struct {
 	data []byte
 	pos  int
@@ -45,7 +45,8 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// value skips a value of any type and returns its bytes; nil if it is malformed. depth is the depth of the container around it.
+// value skips a value of any type and returns its bytes; nil if it is malformed. depth is the depth of the container
+// around it.
 func (s *scanner) value(depth int) []byte {
 	c := s.space()
 	start := s.pos
@@ -70,8 +71,8 @@ func (s *scanner) value(depth int) []byte {
 	return s.data[start:s.pos:s.pos]
 }
 
-// container reads the array or object at pos, and calls visit, if there is one, for each element. name is the raw name of a
-// member, with its quotes; nil in an array. If visit returns false, container stops and returns false.
+// container reads the array or object at pos, and calls visit, if there is one, for each element. name is the raw name
+// of a member, with its quotes; nil in an array. If visit returns false, container stops and returns false.
 func (s *scanner) container(depth int, visit func(name, value []byte) bool) bool {
 	if depth > maxDepth {
 		return false
@@ -190,10 +191,11 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// members calls visit with the decoded name and the raw value of each member of an object. If visit returns false, it stops and
-// returns false. depth is the depth of the container around the object.
+// members calls visit with the decoded name and the raw value of each member of an object. If visit returns false, it
+// stops and returns false. depth is the depth of the container around the object.
 func (s *scanner) members(depth int, visit func(name, value []byte) bool) bool {
-	return s.space() == '{' && s.container(depth+1, func(name, value []byte) bool { return visit(decodeString(name), value) })
+	return s.space() == '{' &&
+		s.container(depth+1, func(name, value []byte) bool { return visit(decodeString(name), value) })
 }
 
 // elements is members for an array.
@@ -201,8 +203,8 @@ func (s *scanner) elements(depth int, visit func(value []byte) bool) bool {
 	return s.space() == '[' && s.container(depth+1, func(_, value []byte) bool { return visit(value) })
 }
 
-// decodeString decodes a valid JSON string with its quotes. The result is part of raw if there are no escapes. Lone surrogates
-// become U+FFFD.
+// decodeString decodes a valid JSON string with its quotes. The result is part of raw if there are no escapes. Lone
+// surrogates become U+FFFD.
 func decodeString(raw []byte) []byte {
 	raw = raw[1 : len(raw)-1]
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -289,7 +291,8 @@ func appendQuoted[T string | []byte](b []byte, s T) []byte {
 		size := 1
 		if c >= utf8.RuneSelf {
 			var r rune
-			if r, size = utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))])); r != utf8.RuneError || size > 1 {
+			if r, size = utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))])); r != utf8.RuneError ||
+				size > 1 {
 				i += size
 				continue
 			}

@@ -160,8 +160,8 @@ func (s *session) fetchNothing() {
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return []byte("-" + errorText(core.ErrStopped, "") + "\r\n") }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long command
-// is still answered.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long
+// command is still answered.
 func (s *session) WaitsHalfClosed() bool {
 	if s.login != nil || s.fetch.reading {
 		return true // a job that was read from memory would have been sent already
@@ -193,7 +193,8 @@ func (s *session) Dismiss(text string) {
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.fetch.tag != 0 || s.running != nil || s.login != nil }
 
-// Stop implements frontends.Stopper: a parked FETCH gets no job, so that the client asks again and learns of the shutdown.
+// Stop implements frontends.Stopper: a parked FETCH gets no job, so that the client asks again and learns of the
+// shutdown.
 func (s *session) Stop() { s.giveUpFetch() }
 
 // giveUpFetch answers a parked FETCH with no job.
@@ -263,7 +264,8 @@ func (s *session) admit(h hello, p *access.Principal) {
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
 	s.openClient(p)
 	if h.WID != "" {
-		s.worker, s.workerID = s.front.workers.join(s, h, access.PrincipalOf(s.front.broker, s.client), s.front.broker.Now()), h.WID
+		s.worker, s.workerID = s.front.workers.join(s, h, access.PrincipalOf(s.front.broker, s.client),
+			s.front.broker.Now()), h.WID
 		if s.worker == nil {
 			s.refuseWorker()
 			return
@@ -327,8 +329,8 @@ func (s *session) nextTag() uint64 {
 	return s.tag
 }
 
-// ask runs one operation and returns its reply. Do not use it for leases, because their reply may come later. The pipeline must
-// be empty.
+// ask runs one operation and returns its reply. Do not use it for leases, because their reply may come later. The
+// pipeline must be empty.
 func (s *session) ask(op core.Op) core.Reply {
 	tag := s.tag // nextTag gave it to op
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}

@@ -80,15 +80,16 @@ func at(m map[string]any, path ...string) any {
 
 func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
-// suiteDialect describes Faktory for the test suite of all front-ends. The suite does not test expired leases here, because
-// they count as failures with a back-off.
+// suiteDialect describes Faktory for the test suite of all front-ends. The suite does not test expired leases here,
+// because they count as failures with a back-off.
 func suiteDialect(t *testing.T) frontendtest.Dialect {
 	return frontendtest.Dialect{
 		New:   plain,
 		Greet: greet,
 		SubmitRequest: func(n int, queue, body string) []byte {
 			args, _ := json.Marshal([]string{body})
-			return fmt.Appendf(nil, "PUSH {\"jid\":\"suite-%06d\",\"queue\":%q,\"jobtype\":\"work\",\"args\":%s}\r\n", n, queue, args)
+			return fmt.Appendf(nil, "PUSH {\"jid\":\"suite-%06d\",\"queue\":%q,\"jobtype\":\"work\",\"args\":%s}\r\n",
+				n, queue, args)
 		},
 		SubmitReply: func(c *frontendtest.Client, _ int) { c.Want("+OK\r\n") },
 		Lease: func(c *frontendtest.Client, queue string) (frontendtest.Leased, bool) {
@@ -111,7 +112,8 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 		Garbage: [][]byte{
 			[]byte("PUSH"), []byte("PUSH {"), []byte("PUSH {\"jid\":\"\xff\xfe\"}"), []byte("PUSHB [[[[[["),
 			[]byte("FETCH " + strings.Repeat("q", 5000)), []byte("ACK []"), []byte("FAIL 1"), []byte("BEAT \"x\""),
-			[]byte("MUTATE {\"cmd\":\"kill\",\"target\":\"dead\",\"filter\":{\"regexp\":\"[[[***\"}}"), []byte("QUEUE REMOVE"),
+			[]byte("MUTATE {\"cmd\":\"kill\",\"target\":\"dead\",\"filter\":{\"regexp\":\"[[[***\"}}"),
+			[]byte("QUEUE REMOVE"),
 			[]byte("BATCH COMMIT b-zzzzzzzzzzzzz"), []byte("TRACK SET {}"), []byte("HELLO {}"), []byte("\x00\x01\x02"),
 		},
 		Oversize: []byte("PUSH {\"jid\":\""),

@@ -32,8 +32,8 @@ func (s *session) proceed() {
 	s.conn.Wake()
 }
 
-// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference server. If there
-// are too many, a command stops where it is: its client never got an answer to rely on.
+// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference server.
+// If there are too many, a command stops where it is: its client never got an answer to rely on.
 type detachedTasks struct {
 	mu    sync.Mutex // guards the fields below; never held while the broker is called
 	tasks []detachedTask
@@ -65,8 +65,8 @@ func (d *detachedTasks) reserve(bytes int) bool {
 	return true
 }
 
-// detach keeps a command running after its connection has closed, with the rights of the same principal. Any goroutine may call
-// it.
+// detach keeps a command running after its connection has closed, with the rights of the same principal. Any goroutine
+// may call it.
 func (f *Frontend) detach(t task, p *access.Principal) {
 	if _, reads := t.(*report); reads { // its answer has no reader
 		return

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// Template builds the template for the jobs of a schedule: the job that PUSH would submit for a work unit, with durations
-// instead of times. The work unit needs no jid. Any goroutine may call it.
+// Template builds the template for the jobs of a schedule: the job that PUSH would submit for a work unit, with
+// durations instead of times. The work unit needs no jid. Any goroutine may call it.
 func (f *Frontend) Template(unit []byte) (*core.Job, error) {
 	later, err := f.templateAt(unit, core.InstantOf(time.Unix(1, 0)))
 	if err != nil {

@@ -41,7 +41,8 @@ func TestScheduledJobEqualsAPushedOne(t *testing.T) {
 			t.Errorf("%s is %s, not %s", name, text, want)
 		}
 	}
-	if jid := fmt.Sprint(got["jid"]); len(jid) < minJID || fmt.Sprint(at(got, "custom", "x")) != "1" || got["created_at"] == nil {
+	if jid := fmt.Sprint(got["jid"]); len(jid) < minJID || fmt.Sprint(at(got, "custom", "x")) != "1" ||
+		got["created_at"] == nil {
 		t.Errorf("fetched %v", got)
 	}
 }

@@ -32,7 +32,8 @@ func (s *session) trackGet(p *pipeline, jid string) {
 		return
 	}
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
-	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // only the store has the outcome
+	// only the store has the outcome
+	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil {
 		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
 	}
 	if errors.Is(r.Err, core.ErrForbidden) {
@@ -128,8 +129,8 @@ func (s *session) trackSet(arg []byte) {
 	s.ok(r.Commit)
 }
 
-// log appends a new description to the log of a job. Jobs that are not running or exist only in memory have no log; their
-// progress is still set.
+// log appends a new description to the log of a job. Jobs that are not running or exist only in memory have no log;
+// their progress is still set.
 func (s *session) log(ref core.Ref, text string) core.Commit {
 	r := s.ask(&core.AppendLog{Tag: s.nextTag(), Ref: ref, Authority: core.ByLeased, Lines: []string{text}})
 	return r.Commit

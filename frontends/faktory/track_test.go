@@ -22,7 +22,9 @@ func TestDescriptionsOfTrackSetAreLinesOfTheLog(t *testing.T) {
 	set(`,"desc":"before it runs"`)
 	w.Send("FETCH default\r\n")
 	object(t, w)
-	for _, members := range []string{`,"desc":"one"`, `,"percent":10`, `,"percent":20,"desc":"one"`, `,"desc":"two"`, `,"desc":""`, `,"desc":"one"`} {
+	for _, members := range []string{
+		`,"desc":"one"`, `,"percent":10`, `,"percent":20,"desc":"one"`, `,"desc":"two"`, `,"desc":""`, `,"desc":"one"`,
+	} {
 		set(members)
 	}
 	other := newOtherClient(s, core.HTTP)

@@ -22,8 +22,8 @@ const maxCommandLine = 1 << 20
 // jobVerbs start the lines that contain jobs or results.
 var jobVerbs = [][]byte{[]byte("PUSH "), []byte("PUSHB "), []byte("ACK ")}
 
-// lineReader cuts request lines from the input of one connection. It keeps no input, only its position, so that it searches a
-// long line once even if the line arrives in many pieces.
+// lineReader cuts request lines from the input of one connection. It keeps no input, only its position, so that it
+// searches a long line once even if the line arrives in many pieces.
 type lineReader struct {
 	max      int  // maximum bytes of a line without its end
 	jobMax   int  // the same for a line that starts with one of jobVerbs, if greater
@@ -31,9 +31,9 @@ type lineReader struct {
 	skipping bool // dropping the rest of a line that is too long
 }
 
-// next returns the first line of in without its end, and the number n of used bytes. errShort means that there is no whole line
-// yet; n then counts dropped input. next returns lineTooLong once for each line above its limit, as early as possible. Later
-// calls drop the rest of the line.
+// next returns the first line of in without its end, and the number n of used bytes. errShort means that there is no
+// whole line yet; n then counts dropped input. next returns lineTooLong once for each line above its limit, as early as
+// possible. Later calls drop the rest of the line.
 func (r *lineReader) next(in []byte) (line []byte, n int, err error) {
 	end := bytes.IndexByte(in[min(r.seen, len(in)):], '\n')
 	if end < 0 {

@@ -47,7 +47,10 @@ func TestLinesEndInCRLFOrLF(t *testing.T) {
 		{"too long, then on", "123456789\r\nok\r\n", []string{"line is longer than 8 bytes", "ok"}},
 		{"much too long", strings.Repeat("x", 50) + "\nok\n", []string{"line is longer than 8 bytes", "ok"}},
 		{"too long without end", strings.Repeat("x", 50), []string{"line is longer than 8 bytes"}},
-		{"jobs may be longer", "PUSH 67890123456\r\nACK 5678\nPUSHB 7890\n", []string{"PUSH 67890123456", "ACK 5678", "PUSHB 7890"}},
+		{
+			"jobs may be longer", "PUSH 67890123456\r\nACK 5678\nPUSHB 7890\n",
+			[]string{"PUSH 67890123456", "ACK 5678", "PUSHB 7890"},
+		},
 		{"a job that is too long", "PUSH 678901234567\r\nINFO\n", []string{"line is longer than 16 bytes", "INFO"}},
 		{"a verb that starts like one", "PUSHX 789\r\nINFO\n", []string{"line is longer than 8 bytes", "INFO"}},
 	} {

@@ -33,7 +33,9 @@ func TestPasswordIsChecked(t *testing.T) {
 		{"right", func(salt string, n int) string {
 			return fmt.Sprintf(`{"pwdhash":%q,"v":2}`, passwordHash("secret", salt, n))
 		}, true},
-		{"right for version 1", func(salt string, _ int) string { return fmt.Sprintf(`{"pwdhash":%q}`, passwordHash("secret", salt, 1)) }, true},
+		{"right for version 1", func(salt string, _ int) string {
+			return fmt.Sprintf(`{"pwdhash":%q}`, passwordHash("secret", salt, 1))
+		}, true},
 		{"wrong", func(salt string, n int) string {
 			return fmt.Sprintf(`{"pwdhash":%q,"v":2}`, passwordHash("secreT", salt, n))
 		}, false},
@@ -49,7 +51,8 @@ func TestPasswordIsChecked(t *testing.T) {
 		}
 		line := conn.ReadUntil("\r\n")
 		text, ok := strings.CutPrefix(line, "+HI ")
-		if err := json.Unmarshal([]byte(text), &hi); !ok || err != nil || hi.V != 2 || hi.I < 4000 || hi.I > 8095 || salts[hi.S] {
+		if err := json.Unmarshal([]byte(text), &hi); !ok || err != nil || hi.V != 2 || hi.I < 4000 || hi.I > 8095 ||
+			salts[hi.S] {
 			t.Fatalf("%s: greeted with %q (%v)", c.name, line, err)
 		}
 		salts[hi.S] = true
@@ -129,7 +132,8 @@ func TestLongLinesAreForJobsOnly(t *testing.T) {
 	c.Want("+OK\r\n")
 	c.Send("FETCH default\r\n")
 	object(t, c)
-	c.SendIn(256<<10, []byte(`ACK {"jid":"12345678","result":"`+long+"\"}\r\nPUSHB [null"+strings.Repeat(",null", 300_000)+"]\r\n"))
+	c.SendIn(256<<10,
+		[]byte(`ACK {"jid":"12345678","result":"`+long+"\"}\r\nPUSHB [null"+strings.Repeat(",null", 300_000)+"]\r\n"))
 	c.Want("+OK\r\n-ERR more than 100000 jobs in one PUSHB\r\n")
 }
 
@@ -150,8 +154,10 @@ func TestWorkersAreListedAndStopped(t *testing.T) {
 		t.Fatalf("%+v", rows)
 	}
 	w := rows[1]
-	if w.WID != "w1" || w.Hostname != "h" || w.PID != 7 || w.Username != "u" || w.Labels[0] != "x" || w.ProtocolVersion != 2 ||
-		w.State != "running" || w.Connections != 2 || w.RSSKB != 99 || w.BeatAt.Sub(w.StartedAt) != time.Second || w.RemoteAddr == "" {
+	if w.WID != "w1" || w.Hostname != "h" || w.PID != 7 || w.Username != "u" || w.Labels[0] != "x" ||
+		w.ProtocolVersion != 2 ||
+		w.State != "running" || w.Connections != 2 || w.RSSKB != 99 || w.BeatAt.Sub(w.StartedAt) != time.Second ||
+		w.RemoteAddr == "" {
 		t.Errorf("%+v", w)
 	}
 

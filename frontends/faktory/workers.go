@@ -79,14 +79,15 @@ type registry struct {
 	reaped int64
 }
 
-// mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose any of
-// them, so all connections of its owner may use its id. Operators may use the id of any worker. registry.mu must be held.
+// mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose
+// any of them, so all connections of its owner may use its id. Operators may use the id of any worker. registry.mu must
+// be held.
 func (w *worker) mayBeUsedBy(p *access.Principal) bool {
 	return p == w.owner || p.Name() != "" && p.Name() == w.owner.Name() || p.MayAll(access.Operate)
 }
 
-// join adds s, a connection of p, to the connections of the worker that h names. It returns nil if that worker belongs to
-// another principal.
+// join adds s, a connection of p, to the connections of the worker that h names. It returns nil if that worker belongs
+// to another principal.
 func (r *registry) join(s *session, h hello, p *access.Principal, now core.Instant) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +120,8 @@ type heartbeat struct {
 	RSSKB        int64  `json:"rss_kb"`
 }
 
-// beat records a heartbeat that s, a connection of p, has sent, and returns the worker's state. The error is core.ErrNotFound or
-// core.ErrForbidden.
+// beat records a heartbeat that s, a connection of p, has sent, and returns the worker's state. The error is
+// core.ErrNotFound or core.ErrForbidden.
 func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.Instant) (workerState, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,8 +186,9 @@ func (f *Frontend) Workers() []WorkerInfo {
 	for wid, w := range r.byID {
 		row := WorkerInfo{
 			WID: wid, Hostname: w.hello.Hostname, Username: w.hello.Username, PID: w.hello.PID, Labels: w.hello.Labels,
-			ProtocolVersion: w.hello.V, State: workerState(w.state.Load()).String(), StartedAt: w.startedAt, BeatAt: w.beatAt,
-			RSSKB: w.rssKB, Connections: len(w.conns),
+			ProtocolVersion: w.hello.V, State: workerState(w.state.Load()).String(), StartedAt: w.startedAt,
+			BeatAt: w.beatAt,
+			RSSKB:  w.rssKB, Connections: len(w.conns),
 		}
 		for s := range w.conns {
 			if addr := s.conn.RemoteAddr(); addr != nil && (row.RemoteAddr == "" || addr.String() < row.RemoteAddr) {
@@ -199,8 +201,9 @@ func (f *Frontend) Workers() []WorkerInfo {
 	return out
 }
 
-// SetWorkerState asks a worker to go quiet or to terminate. The answer to its next heartbeat says so; from now on it gets no
-// jobs. The error is core.ErrNotFound for an unknown worker and core.ErrInvalid for any other state. Any goroutine may call it.
+// SetWorkerState asks a worker to go quiet or to terminate. The answer to its next heartbeat says so; from now on it
+// gets no jobs. The error is core.ErrNotFound for an unknown worker and core.ErrInvalid for any other state. Any
+// goroutine may call it.
 func (f *Frontend) SetWorkerState(wid, state string) error {
 	to := parseWorkerState(state)
 	if to == running {

@@ -9,8 +9,9 @@ import (
 	"broker/frontends"
 )
 
-// Counter feeds a session on a broker without storage and counts the allocations of each step, by the session, the engine
-// and the machine together. Tests that use it must not run in parallel: allocations are counted for the whole process.
+// Counter feeds a session on a broker without storage and counts the allocations of each step, by the session, the
+// engine and the machine together. Tests that use it must not run in parallel: allocations are counted for the whole
+// process.
 type Counter struct {
 	t       testing.TB
 	session frontends.Session
@@ -46,8 +47,8 @@ func (c *Counter) Rounds(counted int) iter.Seq[int] {
 	}
 }
 
-// Send feeds requests to the session and returns its replies, which are valid until the next call. The allocations count for the
-// named step and number of requests. Without a name they do not count.
+// Send feeds requests to the session and returns its replies, which are valid until the next call. The allocations
+// count for the named step and number of requests. Without a name they do not count.
 func (c *Counter) Send(step string, requests int, in []byte) []byte {
 	c.t.Helper()
 	var before, after runtime.MemStats

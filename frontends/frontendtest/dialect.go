@@ -17,8 +17,8 @@ type Dialect struct {
 	// Greet completes the handshake of a new connection. Nil: there is none.
 	Greet func(*Client)
 
-	// SubmitRequest is a request that submits a durable job, the n-th of the test, with a lease of LeaseFor. SubmitReply
-	// reads its positive reply.
+	// SubmitRequest is a request that submits a durable job, the n-th of the test, with a lease of LeaseFor.
+	// SubmitReply reads its positive reply.
 	SubmitRequest func(n int, queue, body string) []byte
 	SubmitReply   func(c *Client, n int)
 

@@ -2,8 +2,8 @@
 //
 // # Stage
 //
-// A [Stage] is a broker on a memory disk, a fake clock and the front-end under test. [Stage.Dial] opens a connection; the
-// goroutine of the test does the work of the event loop:
+// A [Stage] is a broker on a memory disk, a fake clock and the front-end under test. [Stage.Dial] opens a connection;
+// the goroutine of the test does the work of the event loop:
 //
 //	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) })
 //	c := stage.Dial("producer")
@@ -11,8 +11,8 @@
 //	c.Want("-NOT-FOUND\r\n")
 //	stage.Advance(time.Second)      // moves the clock; the broker does what is due
 //
-// Commits happen on a goroutine of the broker, so Want waits for the bytes, up to a limit. The stage overwrites the input slice
-// when Feed returns, so a session that keeps a part of it fails at once.
+// Commits happen on a goroutine of the broker, so Want waits for the bytes, up to a limit. The stage overwrites the
+// input slice when Feed returns, so a session that keeps a part of it fails at once.
 //
 // # Transcripts
 //
@@ -29,15 +29,15 @@
 //	hangup    producer                                   the client closes the connection
 //	restart                                              the broker restarts on the same disk; all connections end
 //
-// Connections open when they are first named. An undefined ${name} in received text matches anything up to the next literal
-// text, and keeps this value from then on; ${} matches anything. At the end of a transcript all received bytes must have been
-// read. In whole mode, consecutive sends of one connection are fed together, which tests pipelining. A protocol whose packets
-// are written by name sets Encode in [Script].
+// Connections open when they are first named. An undefined ${name} in received text matches anything up to the next
+// literal text, and keeps this value from then on; ${} matches anything. At the end of a transcript all received bytes
+// must have been read. In whole mode, consecutive sends of one connection are fed together, which tests pipelining. A
+// protocol whose packets are written by name sets Encode in [Script].
 //
 // # Suite
 //
-// [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol. The HTTP API has no
-// sessions. Its test puts an HTTP server behind a session to run the suite.
+// [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol. The HTTP API
+// has no sessions. Its test puts an HTTP server behind a session to run the suite.
 //
 // [SplitFuzz] feeds random input whole and in pieces, and compares the replies.
 package frontendtest

@@ -10,8 +10,8 @@ import (
 // Setting changes the options of the broker of a stage.
 type Setting func(*engine.Options)
 
-// Open builds a stage on a real engine with a memory disk. Timers fire in Stage.Advance only, and random choices are the same
-// in every run.
+// Open builds a stage on a real engine with a memory disk. Timers fire in Stage.Advance only, and random choices are
+// the same in every run.
 func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
 	t.Helper()
 	clk := coretest.NewClock()

@@ -51,8 +51,8 @@ func parsePattern(text []byte) pattern {
 	}
 }
 
-// match compares the start of data with p. A capture takes the shortest text up to the next literal. On a full match it sets
-// vars and returns the number of bytes.
+// match compares the start of data with p. A capture takes the shortest text up to the next literal. On a full match it
+// sets vars and returns the number of bytes.
 func (p pattern) match(data []byte, vars bindings) (int, matching) {
 	found := bindings{}
 	at := 0

@@ -122,8 +122,8 @@ func (s *Stage) heldClient() *Client {
 	return nil
 }
 
-// until serves clients until done returns true, or returns false after waitLimit. Commits do not wake closed sessions. As in
-// the event loop, they are polled.
+// until serves clients until done returns true, or returns false after waitLimit. Commits do not wake closed sessions.
+// As in the event loop, they are polled.
 func (s *Stage) until(done func() bool) bool {
 	timeout := time.NewTimer(waitLimit)
 	defer timeout.Stop()

@@ -47,8 +47,8 @@ func transcripts(t testing.TB, dir string) []string {
 	return files
 }
 
-// TranscriptInputs returns the bytes that the transcripts in testdata send, as seeds for fuzzing: each send, and all sends of a
-// file together.
+// TranscriptInputs returns the bytes that the transcripts in testdata send, as seeds for fuzzing: each send, and all
+// sends of a file together.
 func TranscriptInputs(t testing.TB) [][]byte {
 	t.Helper()
 	var seeds [][]byte

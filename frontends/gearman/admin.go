@@ -44,7 +44,8 @@ var textCommands = []struct {
 	{"shutdown", 1, toOperate, (*session).shutdown},
 }
 
-// need is a role that a text command needs for all queues. Commands that change one queue or one job are checked by the broker.
+// need is a role that a text command needs for all queues. Commands that change one queue or one job are checked by the
+// broker.
 type need uint8
 
 const (
@@ -178,8 +179,9 @@ func (s *session) drop(words []string) {
 	}
 }
 
-// maxQueue sets the limits of a function: one for all priorities, or one each for high, normal and low. An omitted limit means
-// no limit. As in gearmand, the limits of an unknown function are ignored, and more than three limits close the connection.
+// maxQueue sets the limits of a function: one for all priorities, or one each for high, normal and low. An omitted
+// limit means no limit. As in gearmand, the limits of an unknown function are ignored, and more than three limits close
+// the connection.
 func (s *session) maxQueue(words []string) {
 	if len(words) < 2 {
 		s.incomplete("maxqueue")
@@ -228,8 +230,8 @@ func (s *session) appendLine(b []byte, p *pending) []byte {
 	return append(b, lineOK...)
 }
 
-// appendQueues appends the rows of status or prioritystatus. prioritystatus counts jobs that are not ready as normal: scheduled
-// Gearman jobs always have normal priority.
+// appendQueues appends the rows of status or prioritystatus. prioritystatus counts jobs that are not ready as normal:
+// scheduled Gearman jobs always have normal priority.
 func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities bool) []byte {
 	for i := range queues {
 		q := &queues[i]

@@ -11,7 +11,8 @@ import (
 	"broker/frontends/gearman/packet"
 )
 
-// Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are not.
+// Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are
+// not.
 func TestAllocationsOfAJob(t *testing.T) {
 	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
 	const together, rounds = 64, 60

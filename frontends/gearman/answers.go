@@ -36,7 +36,8 @@ func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 		return s.appendFailed(b, r, p)
 	case core.Accepted, core.Queues:
 		return s.appendLine(b, p)
-	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply, core.Answered, core.Reading, core.EventReply:
+	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply, core.Answered, core.Reading,
+		core.EventReply:
 		return b // never requested in the pipeline
 	}
 	return b
@@ -71,7 +72,8 @@ func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packet.Type) []b
 	return packet.End(appendField(b, j.Body), start)
 }
 
-// appendProgress appends the progress as the bytes from a Gearman worker, or as two numbers for a worker of another protocol.
+// appendProgress appends the progress as the bytes from a Gearman worker, or as two numbers for a worker of another
+// protocol.
 func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	if r.Progress.Verbatim != nil {
 		return s.appendWork(b, packet.WorkStatus, r.Seq, r.Progress.Verbatim)
@@ -82,8 +84,8 @@ func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	return packet.End(appendNumber(b, uint64(r.Progress.Den)), start)
 }
 
-// appendEnd appends the outcome of a job. The data is the data of the completion packet only: earlier chunks have been sent
-// already.
+// appendEnd appends the outcome of a job. The data is the data of the completion packet only: earlier chunks have been
+// sent already.
 func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 	if r.Outcome.Success {
 		return s.appendWork(b, packet.WorkComplete, r.Seq, r.Data)

@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// The unique key of a job, as it is stored: one byte for the protocol, so that clients of other protocols cannot use the same
-// key, one byte for the kind, then the unique value.
+// The unique key of a job, as it is stored: one byte for the protocol, so that clients of other protocols cannot use
+// the same key, one byte for the kind, then the unique value.
 const (
 	keyUnique   = core.GearmanKey // + the client's unique
 	keyWorkload = "\x02h"         // + SHA-256 of the workload, if the unique was -
@@ -52,8 +52,8 @@ func appendKey(b []byte, n *name, unique, workload []byte) []byte {
 	return append(append(b, keyUnique...), unique...)
 }
 
-// uniqueOf is the unique that workers receive: the client's unique, or the id of a job from another protocol. A NUL in such an
-// id would end the field, so it becomes %00.
+// uniqueOf is the unique that workers receive: the client's unique, or the id of a job from another protocol. A NUL in
+// such an id would end the field, so it becomes %00.
 func uniqueOf(j *core.Job) string {
 	if j.Origin != core.Gearman {
 		return strings.ReplaceAll(j.Identity(), "\x00", "%00")

@@ -124,7 +124,9 @@ func TestGearmanClientOfAFaktoryWorker(t *testing.T) {
 	for _, c := range []*frontendtest.Client{plain, curious} {
 		c.WantBytes(answer(packet.WorkStatus, "H:host:1", "40", "100"))
 	}
-	faktory.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "IOError", Message: "no disk"}})
+	faktory.do(&core.Fail{
+		Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "IOError", Message: "no disk"},
+	})
 	plain.WantBytes(answer(packet.WorkFail, "H:host:1"))
 	curious.WantBytes(answer(packet.WorkException, "H:host:1", "IOError: no disk"))
 
@@ -184,7 +186,8 @@ func TestRouteChangesTheQueue(t *testing.T) {
 		request(packet.SubmitJobBg, "ResizeImage", "u", "1"), request(packet.SubmitJobBg, "CropImage", "u", "2"),
 		request(packet.SubmitJobBg, "ResizeImage", "u", "3"), request(packet.SubmitJobBg, "other", "u", "4"))))
 	c.WantBytes([]byte(join(
-		answer(packet.JobCreated, "H:host:1"), answer(packet.JobCreated, "H:host:2"), answer(packet.JobCreated, "H:host:1"),
+		answer(packet.JobCreated, "H:host:1"), answer(packet.JobCreated, "H:host:2"),
+		answer(packet.JobCreated, "H:host:1"),
 		answer(packet.JobCreated, "H:host:3"))))
 	faktory := newStranger(t, s, core.Faktory)
 	for _, want := range []struct{ queue, typ string }{

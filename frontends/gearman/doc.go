@@ -35,20 +35,21 @@
 // # Improvements over gearmand
 //
 // Packets that make gearmand hang, crash or close silently get an ERROR; the connection is closed if framing is lost. A
-// workload above the limit is refused before it is received. The timeout of CAN_DO_TIMEOUT applies to each job, not to the
-// connection. A background job survives even if foreground clients joined and left it. A unique may have 64 bytes.
-// SUBMIT_JOB_SCHED works: the job runs once, at the next minute that matches all fields. An empty field or * matches any value.
+// workload above the limit is refused before it is received. The timeout of CAN_DO_TIMEOUT applies to each job, not to
+// the connection. A background job survives even if foreground clients joined and left it. A unique may have 64 bytes.
+// SUBMIT_JOB_SCHED works: the job runs once, at the next minute that matches all fields. An empty field or * matches
+// any value.
 //
-// Over HTTP, requests that gearmand drops without an answer get a status: 400, 405, 411, 413 or 431. A job that the broker
-// rejects gets 403 or 503. The answer waits for the end of the job, and its body is all data from the worker. In gearmand, the
-// first WORK_WARNING or WORK_STATUS is the answer, and WORK_DATA overwrites it. The answer for a failed job has the complete
-// handle. The answer to HEAD has no body.
+// Over HTTP, requests that gearmand drops without an answer get a status: 400, 405, 411, 413 or 431. A job that the
+// broker rejects gets 403 or 503. The answer waits for the end of the job, and its body is all data from the worker. In
+// gearmand, the first WORK_WARNING or WORK_STATUS is the answer, and WORK_DATA overwrites it. The answer for a failed
+// job has the complete handle. The answer to HEAD has no body.
 //
 // # Decisions
 //
-// The protocol does not specify the following. A name at the end of a packet ends at its first NUL, as in gearmand, since some
-// clients send one. Text after a NUL in a line is ignored for the same reason. A worker that sends a result above the limit
-// loses its connection, because the start of the next packet is unknown. Its job fails, because the next worker would send the
-// same result. GET_STATUS_UNIQUE does not find jobs that a route has moved to another queue: there, unique keys include the
-// function.
+// The protocol does not specify the following. A name at the end of a packet ends at its first NUL, as in gearmand,
+// since some clients send one. Text after a NUL in a line is ignored for the same reason. A worker that sends a result
+// above the limit loses its connection, because the start of the next packet is unknown. Its job fails, because the
+// next worker would send the same result. GET_STATUS_UNIQUE does not find jobs that a route has moved to another queue:
+// there, unique keys include the function.
 package gearman

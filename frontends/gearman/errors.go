@@ -39,8 +39,8 @@ var (
 // lineForbidden is errForbidden in the text protocol.
 const lineForbidden = "ERR NOT_ALLOWED Not+allowed+for+this+client\r\n"
 
-// wireErrors maps each error of the core to its ERROR packet and its line in the text protocol. The text of JOB_NOT_FOUND
-// depends on the packet that names the job.
+// wireErrors maps each error of the core to its ERROR packet and its line in the text protocol. The text of
+// JOB_NOT_FOUND depends on the packet that names the job.
 var wireErrors = []struct {
 	kind error
 	wireError
@@ -59,7 +59,11 @@ var wireErrors = []struct {
 	{core.ErrFull, wireError{codeQueue, "Job queue is full"}, "ERR QUEUE_ERROR Job+queue+is+full\r\n"},
 	{core.ErrDuplicate, wireError{codeQueue, "Job exists already"}, "ERR QUEUE_ERROR Job+exists+already\r\n"},
 	{core.ErrNotUnique, wireError{codeQueue, "Unique value is in use"}, "ERR QUEUE_ERROR Unique+value+is+in+use\r\n"},
-	{core.ErrInvalid, wireError{codeArguments, "Job is not valid"}, "ERR INVALID_ARGUMENTS Arguments+are+not+valid\r\n"},
+	{
+		core.ErrInvalid,
+		wireError{codeArguments, "Job is not valid"},
+		"ERR INVALID_ARGUMENTS Arguments+are+not+valid\r\n",
+	},
 	{
 		core.ErrDiskFull,
 		wireError{codeQueue, "Server disk is nearly full, no new jobs are taken"},
@@ -71,15 +75,23 @@ var wireErrors = []struct {
 	{core.ErrNoBatch, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
 	{core.ErrBatchState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
 	{core.ErrConflict, wireError{codeQueue, "Job has changed"}, "ERR QUEUE_ERROR Job+has+changed\r\n"},
-	{core.ErrHasDependents, wireError{codeQueue, "Other jobs wait for this job"}, "ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n"},
+	{
+		core.ErrHasDependents,
+		wireError{codeQueue, "Other jobs wait for this job"},
+		"ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n",
+	},
 	{core.ErrNoSchedule, wireError{codeQueue, "Schedule not found"}, "ERR QUEUE_ERROR Schedule+not+found\r\n"},
 	{core.ErrForbidden, errForbidden, lineForbidden},
 	{core.ErrNoLimit, wireError{codeQueue, "Limit not found"}, "ERR QUEUE_ERROR Limit+not+found\r\n"},
-	{core.ErrConfigured, wireError{codeQueue, "Set by the configuration file"}, "ERR QUEUE_ERROR Set+by+the+configuration+file\r\n"},
+	{
+		core.ErrConfigured,
+		wireError{codeQueue, "Set by the configuration file"},
+		"ERR QUEUE_ERROR Set+by+the+configuration+file\r\n",
+	},
 }
 
-// packetError is the ERROR packet for an error of the broker. notFound is the error of this packet type for an unknown job; nil
-// for a packet without a job.
+// packetError is the ERROR packet for an error of the broker. notFound is the error of this packet type for an unknown
+// job; nil for a packet without a job.
 func packetError(err error, notFound *wireError) wireError {
 	for i := range wireErrors {
 		if e := &wireErrors[i]; errors.Is(err, e.kind) {

@@ -100,13 +100,16 @@ func TestAnswersKeepTheOrderOfTheMessages(t *testing.T) {
 	}}
 	s, c := open(b, testOptions())
 	in := join(
-		request(packet.EchoReq, "1"), request(packet.SubmitJobBg, "f", "", "x"), "version\n", request(packet.CanDo, "f"), "create function f\n",
-		request(packet.GrabJob), request(packet.Unused), request(packet.PreSleep), request(packet.WorkComplete, "H:host:5", ""), request(packet.EchoReq, "2"))
+		request(packet.EchoReq, "1"), request(packet.SubmitJobBg, "f", "", "x"), "version\n",
+		request(packet.CanDo, "f"), "create function f\n",
+		request(packet.GrabJob), request(packet.Unused), request(packet.PreSleep),
+		request(packet.WorkComplete, "H:host:5", ""), request(packet.EchoReq, "2"))
 	if n := s.Feed([]byte(in)); n != len(in) {
 		t.Fatalf("used %d of %d", n, len(in))
 	}
 	want := join(
-		answer(packet.EchoRes, "1"), answer(packet.JobCreated, "H:host:5"), "OK 1.1.20\n", "OK\r\n", answer(packet.NoJob),
+		answer(packet.EchoRes, "1"), answer(packet.JobCreated, "H:host:5"), "OK 1.1.20\n", "OK\r\n",
+		answer(packet.NoJob),
 		answer(packet.Error, "INVALID_COMMAND", "Command not expected"), answer(packet.Noop),
 		answer(packet.Error, "JOB_NOT_FOUND", "Job given in work result not found"), answer(packet.EchoRes, "2"))
 	if got := c.taken(); got != want {
@@ -134,7 +137,8 @@ func TestReplyWaitsForItsCommit(t *testing.T) {
 		return []core.Reply{{Kind: core.Submitted, Tag: submit.Tag, Seq: 5, Commit: 3}}
 	}}
 	s, c := open(b, testOptions())
-	s.Feed([]byte(join(request(packet.EchoReq, "1"), request(packet.SubmitJobBg, "f", "", "x"), request(packet.EchoReq, "2"))))
+	s.Feed([]byte(join(request(packet.EchoReq, "1"), request(packet.SubmitJobBg, "f", "", "x"),
+		request(packet.EchoReq, "2"))))
 	if got, want := string(c.out.Sendable(2)), string(answer(packet.EchoRes, "1")); got != want {
 		t.Errorf("before the commit: %q, want %q", got, want)
 	}

@@ -12,8 +12,8 @@ import (
 
 // Options of the front-end. The zero value behaves like gearmand with its defaults.
 type Options struct {
-	// Audit receives the changes that operators make with text commands. It is called on an event loop and must not block. May
-	// be nil.
+	// Audit receives the changes that operators make with text commands. It is called on an event loop and must not
+	// block. May be nil.
 	Audit access.Audit
 
 	// Version is the answer to the text command version. Empty: 1.1.20.
@@ -44,16 +44,16 @@ type Options struct {
 	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
-	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
-	// change.
+	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix.
+	// Nil: no change.
 	Route func(queue, typ string) (string, string)
 
 	// RouteEpoch returns a new number whenever the routes change. Nil: they never change.
 	RouteEpoch func() uint64
 
-	// NoJobDelay delays NO_JOB for a worker that has just had work. Under load the next job usually comes within this time.
-	// That saves NO_JOB, PRE_SLEEP, NOOP and another grab: half of all packets of foreground jobs. An idle worker gets its
-	// answer at once, so that a worker of several servers does not wait for an idle one. Zero: no delay.
+	// NoJobDelay delays NO_JOB for a worker that has just had work. Under load the next job usually comes within this
+	// time. That saves NO_JOB, PRE_SLEEP, NOOP and another grab: half of all packets of foreground jobs. An idle worker
+	// gets its answer at once, so that a worker of several servers does not wait for an idle one. Zero: no delay.
 	NoJobDelay time.Duration
 
 	// Location is the time zone of SUBMIT_JOB_SCHED. Nil: the time zone of the host.
@@ -116,8 +116,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 // Tick implements frontends.Frontend. Gearman has no periodic work.
 func (f *Frontend) Tick(core.Instant) {}
 
-// Overflow is the reply to a connection above the connection limit. It is a packet, because most clients speak the binary
-// protocol and this client has not sent anything yet.
+// Overflow is the reply to a connection above the connection limit. It is a packet, because most clients speak the
+// binary protocol and this client has not sent anything yet.
 func (f *Frontend) Overflow() []byte {
 	return appendPacket(nil, packet.Error, codeQueue, "Too many connections")
 }

@@ -41,7 +41,8 @@ func (s *script) message() []byte {
 		return request(typ, s.one("exceptions", "x", ""))
 	case packet.CanDoTimeout:
 		return request(typ, function(), s.one("0", "1", "2000", "x"))
-	case packet.SubmitJob, packet.SubmitJobBg, packet.SubmitJobHigh, packet.SubmitJobHighBg, packet.SubmitJobLow, packet.SubmitJobLowBg:
+	case packet.SubmitJob, packet.SubmitJobBg, packet.SubmitJobHigh, packet.SubmitJobHighBg, packet.SubmitJobLow,
+		packet.SubmitJobLowBg:
 		return request(typ, function(), unique(), data())
 	case packet.SubmitJobEpoch:
 		return request(typ, function(), unique(), at, data())
@@ -58,7 +59,8 @@ func (s *script) message() []byte {
 	case packet.GetStatusUnique:
 		return request(typ, unique())
 	case packet.NumTypes:
-		return []byte(s.one("status", "prioritystatus", "workers", "show jobs", "show unique jobs", "version", "x") + "\r\n")
+		return []byte(s.one("status", "prioritystatus", "workers", "show jobs", "show unique jobs", "version",
+			"x") + "\r\n")
 	case packet.NumTypes + 1:
 		return []byte(s.one("cancel job "+handle(), "drop function "+function(), "create function "+function()) + "\n")
 	case packet.NumTypes + 2:
@@ -91,8 +93,8 @@ func wellFormed(p []byte) error {
 	return nil
 }
 
-// play runs the script of two clients and checks the broker after each step. At the end workers must be able to process all
-// remaining jobs, and the counters must match.
+// play runs the script of two clients and checks the broker after each step. At the end workers must be able to process
+// all remaining jobs, and the counters must match.
 func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
 	stage := frontendtest.Open(t, newMaker(func(o *Options) { o.JobRetries = 5 }), settings...)
 	check := func(step string) {
@@ -178,7 +180,8 @@ func FuzzSessions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) { play(t, &script{in: in}, frontendtest.InMemory) })
 }
 
-// The same with a store, so that replies wait for commits. The random seed is fixed, so that failures can be reproduced.
+// The same with a store, so that replies wait for commits. The random seed is fixed, so that failures can be
+// reproduced.
 func TestRandomSessionsOnAStore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -14,8 +14,8 @@ import (
 // httpReadTimeout is the maximum pause between two parts of a request.
 const httpReadTimeout = 10 * time.Second
 
-// HTTP serves gearmand's HTTP protocol: a request submits a job to its function, and the answer is the result. A connection
-// serves one request. It is a frontends.Frontend.
+// HTTP serves gearmand's HTTP protocol: a request submits a job to its function, and the answer is the result. A
+// connection serves one request. It is a frontends.Frontend.
 type HTTP struct {
 	front *Frontend
 
@@ -218,8 +218,8 @@ func (s *httpSession) refusal(status httpStatus) []byte {
 	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.front.opts.Version + "\r\nContent-Length: 0\r\n\r\n")
 }
 
-// statusLine is the first line of an answer in the HTTP version of the request. For HTTP/1.1 it includes the header that
-// announces the end of the connection; HTTP/1.0 implies it.
+// statusLine is the first line of an answer in the HTTP version of the request. For HTTP/1.1 it includes the header
+// that announces the end of the connection; HTTP/1.0 implies it.
 func (s *httpSession) statusLine(status httpStatus) string {
 	if s.http11 {
 		return "HTTP/1.1 " + string(status) + "\r\nConnection: close\r\n"

@@ -61,10 +61,13 @@ func TestHTTPForegroundJob(t *testing.T) {
 	t.Parallel()
 	s, w := setupHTTP(t, nil)
 	c := s.Dial("client")
-	c.Send("POST /f HTTP/1.1\r\nHost: x\r\ncontent-length:3\r\nX-Gearman-Unique: u\r\nX-Gearman-Priority: high\r\n\r\nabc")
+	c.Send(
+		"POST /f HTTP/1.1\r\nHost: x\r\ncontent-length:3\r\nX-Gearman-Unique: u\r\nX-Gearman-Priority: high\r\n\r\nabc",
+	)
 	c.WantSilence()
 	r := w.grab()
-	if j := r.Job; string(j.Body) != "abc" || uniqueOf(j) != "u" || j.Priority != 1 || !j.Ephemeral || j.Origin != core.Gearman {
+	if j := r.Job; string(j.Body) != "abc" || uniqueOf(j) != "u" || j.Priority != 1 || !j.Ephemeral ||
+		j.Origin != core.Gearman {
 		t.Errorf("job: %+v", j)
 	}
 	w.act(s, &core.SendData{Ref: core.Ref{Seq: r.Seq}, Data: []byte("one ")})
@@ -115,7 +118,9 @@ func TestHTTPHeadHasNoBody(t *testing.T) {
 	c := s.Dial("client")
 	c.Send("HEAD /f HTTP/1.1\r\n\r\n")
 	w.act(s, &core.Complete{Ref: core.Ref{Seq: w.grab().Seq}, Result: []byte("result")})
-	c.Want("HTTP/1.1 200 OK\r\nConnection: close\r\nX-Gearman-Job-Handle: H:host:1\r\nContent-Length: 6\r\nServer: Gearman/1.1.20\r\n\r\n")
+	c.Want(
+		"HTTP/1.1 200 OK\r\nConnection: close\r\nX-Gearman-Job-Handle: H:host:1\r\nContent-Length: 6\r\nServer: Gearman/1.1.20\r\n\r\n",
+	)
 	c.WantClosed()
 	c = s.Dial("monitor")
 	c.Send("HEAD / HTTP/1.1\r\n\r\n")
@@ -140,7 +145,10 @@ func TestHTTPRefusals(t *testing.T) {
 		{"POST /f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", http11, "411 LENGTH_REQUIRED"},
 		{"POST /f HTTP/1.1\r\nContent-Length: 262145\r\n\r\n", http11, "413 REQUEST_ENTITY_TOO_LARGE"},
 		{"GET /" + strings.Repeat("f", 65<<10), http10, "431 REQUEST_HEADER_FIELDS_TOO_LARGE"},
-		{"GET /f HTTP/1.1\r\nX: " + strings.Repeat("y", 65<<10) + "\r\n\r\n", http11, "431 REQUEST_HEADER_FIELDS_TOO_LARGE"},
+		{
+			"GET /f HTTP/1.1\r\nX: " + strings.Repeat("y", 65<<10) + "\r\n\r\n", http11,
+			"431 REQUEST_HEADER_FIELDS_TOO_LARGE",
+		},
 	} {
 		c := s.Dial("client")
 		c.Send(test.in)
@@ -185,7 +193,8 @@ func FuzzParseHTTP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, cut int) {
 		const maxBody = 1 << 10
 		r, status, done := parseHTTP(in, maxBody)
-		if done && status == "" && (len(r.workload) != r.length || r.length > maxBody || len(r.function) == 0 && !r.head) {
+		if done && status == "" &&
+			(len(r.workload) != r.length || r.length > maxBody || len(r.function) == 0 && !r.head) {
 			t.Errorf("accepted: %+v", r)
 		}
 		if cut < 0 || cut > len(in) {

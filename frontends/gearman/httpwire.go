@@ -34,8 +34,8 @@ type httpRequest struct {
 	traceparent, tracestate []byte
 }
 
-// parseHTTP parses a request. It is incomplete until done is true. A status other than zero rejects it, possibly before it is
-// complete.
+// parseHTTP parses a request. It is incomplete until done is true. A status other than zero rejects it, possibly before
+// it is complete.
 func parseHTTP(in []byte, maxBody int) (r httpRequest, status httpStatus, done bool) {
 	in = bytes.TrimLeft(in, "\r\n")
 	line, rest, ok := cutLine(in)
@@ -86,8 +86,8 @@ func cutLine(in []byte) (line, rest []byte, ok bool) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), rest, ok
 }
 
-// parseRequestLine parses the method and the function. As in gearmand, the function is the whole path without leading slashes,
-// including escapes and query.
+// parseRequestLine parses the method and the function. As in gearmand, the function is the whole path without leading
+// slashes, including escapes and query.
 func (r *httpRequest) parseRequestLine(line []byte) httpStatus {
 	method, rest, _ := bytes.Cut(line, []byte{' '})
 	path, version, ok := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// A listing is written in pages, so that a long listing does not delay other connections and memory holds only the part that
-// the client has not read.
+// A listing is written in pages, so that a long listing does not delay other connections and memory holds only the part
+// that the client has not read.
 const (
 	pageJobs  = 1000
 	pageBytes = 256 << 10
@@ -34,8 +34,8 @@ func (s *session) list(l *listing) {
 	s.page()
 }
 
-// page writes the next page, or all pages after EOF, and reports whether the listing is complete. If not, Deliver will be called
-// again.
+// page writes the next page, or all pages after EOF, and reports whether the listing is complete. If not, Deliver will
+// be called again.
 func (s *session) page() bool {
 	for {
 		if !s.eof && s.conn.Backpressured() {
@@ -88,12 +88,13 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 // nextQueues writes the next rows of status or prioritystatus.
 func (l *listing) nextQueues(s *session) (more bool) {
 	s.tag++
-	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.front.opts.Namespace, After: l.after, Limit: pageJobs}, func(r *core.Reply) {
-		s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
-		if more = len(r.Queues) == pageJobs; more {
-			l.after = r.Queues[pageJobs-1].Name
-		}
-	})
+	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.front.opts.Namespace, After: l.after, Limit: pageJobs},
+		func(r *core.Reply) {
+			s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
+			if more = len(r.Queues) == pageJobs; more {
+				l.after = r.Queues[pageJobs-1].Name
+			}
+		})
 	return more
 }
 
@@ -154,8 +155,8 @@ func writeUnique(_ *session, b []byte, j *core.JobInfo) []byte {
 	return append(b, "%2e"...)
 }
 
-// appendText appends a name or an id that a client has chosen. Control characters, which could forge lines and columns, are
-// written as % and two hex digits.
+// appendText appends a name or an id that a client has chosen. Control characters, which could forge lines and columns,
+// are written as % and two hex digits.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == 0x7f {

@@ -208,8 +208,8 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 	s.ask(op)
 }
 
-// failOversized fails a job whose result is too large, if this worker holds it. If the job were released instead, the next
-// worker would send the same result and lose its connection too.
+// failOversized fails a job whose result is too large, if this worker holds it. If the job were released instead, the
+// next worker would send the same result and lose its connection too.
 func (s *session) failOversized(m *message) {
 	seq, ok := s.front.opts.Handles.Parse(m.args[0])
 	if !ok {

@@ -11,13 +11,13 @@ type noJobDelay struct {
 	tag  uint64
 	busy bool // the worker has had a job since the last NO_JOB
 
-	// A worker that grabs again before the answer processes several jobs in parallel. Its grabs never wait: after NO_JOB it
-	// sleeps, and when woken it grabs as many jobs as it can process.
+	// A worker that grabs again before the answer processes several jobs in parallel. Its grabs never wait: after
+	// NO_JOB it sleeps, and when woken it grabs as many jobs as it can process.
 	parallel bool
 	grabbed  bool // a grab has arrived or waited since the input was last empty
 
-	// The grabs of a connection that also submits jobs never wait. Such a client may disconnect after its result, and some
-	// clients do not accept other packets then.
+	// The grabs of a connection that also submits jobs never wait. Such a client may disconnect after its result, and
+	// some clients do not accept other packets then.
 	submitted bool
 }
 
@@ -50,7 +50,8 @@ func (s *session) delayNoJob() {
 	}
 }
 
-// endDelay notes the answer to a grab. It returns the packet type of the grab that has waited for this answer, zero for none.
+// endDelay notes the answer to a grab. It returns the packet type of the grab that has waited for this answer, zero for
+// none.
 func (s *session) endDelay(r *core.Reply) (grab packet.Type) {
 	switch {
 	case r.Kind == core.Assigned:

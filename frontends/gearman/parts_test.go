@@ -19,7 +19,8 @@ func TestEveryCoreErrorHasARow(t *testing.T) {
 		for _, row := range wireErrors {
 			if errors.Is(row.kind, kind) {
 				rows++
-				if row.code == "" || row.message == "" || !strings.HasPrefix(row.line, "ERR ") || !strings.HasSuffix(row.line, "\r\n") {
+				if row.code == "" || row.message == "" || !strings.HasPrefix(row.line, "ERR ") ||
+					!strings.HasSuffix(row.line, "\r\n") {
 					t.Errorf("%v: row %+v", kind, row)
 				}
 			}
@@ -89,7 +90,9 @@ func TestAttributes(t *testing.T) {
 	if got := string(attribute(b, attrUnique)); got != "-" {
 		t.Errorf("unique %q", got)
 	}
-	for _, broken := range [][]byte{nil, {'r'}, {'r', 5, 'x'}, {'r', 0xff}, {'r', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}} {
+	for _, broken := range [][]byte{
+		nil, {'r'}, {'r', 5, 'x'}, {'r', 0xff}, {'r', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+	} {
 		if got := attribute(broken, attrReducer); got != nil {
 			t.Errorf("%x holds %q", broken, got)
 		}
@@ -167,7 +170,8 @@ func TestTimes(t *testing.T) {
 	}{
 		"0": {0, true}, "1700000000": {1_700_000_000_000_000, true}, "253402300799": {253402300799_000_000, true},
 		"253402300800": {253402300799_000_000, true}, "9223372036854775807": {253402300799_000_000, true},
-		"9223372036854775808": {}, "18446744073709551617": {}, "99999999999999999999999": {}, "": {}, "abc": {}, "-5": {}, "12x": {}, " 1": {},
+		"9223372036854775808": {}, "18446744073709551617": {}, "99999999999999999999999": {}, "": {}, "abc": {},
+		"-5": {}, "12x": {}, " 1": {},
 	} {
 		if at, ok := parseEpoch([]byte(in)); ok != want.ok || ok && at != want.at {
 			t.Errorf("epoch %q: %d, %v", in, at, ok)
@@ -210,7 +214,9 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", fields, got, ok, want)
 		}
 	}
-	for _, bad := range []string{"60||||", "|24|||", "||0||", "||32||", "|||0|", "|||13|", "||||7", "x||||", "-1||||", "1.5||||"} {
+	for _, bad := range []string{
+		"60||||", "|24|||", "||0||", "||32||", "|||0|", "|||13|", "||||7", "x||||", "-1||||", "1.5||||",
+	} {
 		f := strings.Split(bad, "|")
 		if _, ok := parseSchedule([]byte(f[0]), []byte(f[1]), []byte(f[2]), []byte(f[3]), []byte(f[4])); ok {
 			t.Errorf("%s is taken", bad)
@@ -220,7 +226,9 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("a 31st of April: %v", at)
 	}
 	whole := time.Date(2030, 1, 1, 12, 30, 0, 0, time.UTC)
-	if at, _ := (schedule{minute: 30, hour: anyValue, day: anyValue, month: anyValue, weekday: anyValue}).next(whole); at != whole {
+	if at, _ := (schedule{
+		minute: 30, hour: anyValue, day: anyValue, month: anyValue, weekday: anyValue,
+	}).next(whole); at != whole {
 		t.Errorf("a minute that begins now is put off until %v", at)
 	}
 }

@@ -43,7 +43,10 @@ func TestEveryRequestHasAnAnswerForARefusal(t *testing.T) {
 		{"register", request(packet.CanDo, "f"), nil},
 		{"unregister", request(packet.CantDo, "f"), nil},
 		{"get status", request(packet.GetStatus, "H:host:1"), answer(packet.StatusRes, "H:host:1", "0", "0", "0", "0")},
-		{"get status by unique", request(packet.GetStatusUnique, "u"), answer(packet.StatusResUnique, "u", "0", "0", "0", "0", "0")},
+		{
+			"get status by unique", request(packet.GetStatusUnique, "u"),
+			answer(packet.StatusResUnique, "u", "0", "0", "0", "0", "0"),
+		},
 		{"status", []byte("status\n"), []byte(".\n")},
 		{"create", []byte("create function f\n"), []byte(stopped)},
 		{"maxqueue", []byte("maxqueue f 1\n"), []byte(stopped)},

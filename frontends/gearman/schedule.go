@@ -17,8 +17,8 @@ func parseEpoch(b []byte) (core.Instant, bool) {
 	return core.Instant(min(n, maxEpoch)) * core.Instant(time.Second/time.Microsecond), ok
 }
 
-// parseTimeout parses the milliseconds of CAN_DO_TIMEOUT. Anything but a positive number means no timeout; the shortest is one
-// second, the longest 100 years.
+// parseTimeout parses the milliseconds of CAN_DO_TIMEOUT. Anything but a positive number means no timeout; the shortest
+// is one second, the longest 100 years.
 func parseTimeout(b []byte) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
 	ms, ok := frontends.ParseUint(b, uint64(longest/time.Millisecond))

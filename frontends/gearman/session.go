@@ -101,8 +101,8 @@ func (s *session) Refusal() []byte {
 	return appendPacket(nil, packet.Error, errServerStopped.code, errServerStopped.message)
 }
 
-// allowLate lets the last message of the pipeline wait for the disk, if it is a grab. Only the last message may wait, because
-// answers keep the order of messages.
+// allowLate lets the last message of the pipeline wait for the disk, if it is a grab. Only the last message may wait,
+// because answers keep the order of messages.
 func (s *session) allowLate() {
 	_, tag, op := s.pipeline.Last()
 	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag && !s.eof {
@@ -202,8 +202,8 @@ func (s *session) flush(drained bool) {
 	s.reset()
 }
 
-// nextGrabs is the number of jobs that the next round may lease, after a round that has written so many bytes. It keeps the
-// output small when a worker grabs many large jobs at once.
+// nextGrabs is the number of jobs that the next round may lease, after a round that has written so many bytes. It keeps
+// the output small when a worker grabs many large jobs at once.
 func nextGrabs(grabs, written int) int {
 	if written > largeOutput {
 		return 1

@@ -7,7 +7,8 @@ import (
 	"broker/frontends/gearman/packet"
 )
 
-// A message that starts with NUL is a packet; any other message is a line of text. LF ends it; a CR before LF is ignored.
+// A message that starts with NUL is a packet; any other message is a line of text. LF ends it; a CR before LF is
+// ignored.
 const (
 	// maxLineBytes limits a line of text, including its end.
 	maxLineBytes = 8 << 10
@@ -47,8 +48,8 @@ var (
 	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", message: "Line+too+long", lost: true}
 )
 
-// decode parses the first message of in and returns its length, 0 without an error if more bytes are needed. An error with n >
-// 0 does not lose framing. maxBody limits the workload: a larger workload is refused before it is received.
+// decode parses the first message of in and returns its length, 0 without an error if more bytes are needed. An error
+// with n > 0 does not lose framing. maxBody limits the workload: a larger workload is refused before it is received.
 func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	if len(in) == 0 {
 		return 0, nil
@@ -89,12 +90,13 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	return n, nil
 }
 
-// checkSize refuses a packet whose last field exceeds the limit of workloads. over is the number of bytes by which the whole
-// payload exceeds it. The size of the last field is known once the fields before it have been received. Each read searches them
-// again. That is cheap: they must end within the first over bytes, or the last field does not exceed the limit.
+// checkSize refuses a packet whose last field exceeds the limit of workloads. over is the number of bytes by which the
+// whole payload exceeds it. The size of the last field is known once the fields before it have been received. Each read
+// searches them again. That is cheap: they must end within the first over bytes, or the last field does not exceed the
+// limit.
 //
-// A result that is too large is refused once its job is known. m then holds the type and, as its first argument, the handle; a
-// malformed handle is empty.
+// A result that is too large is refused once its job is known. m then holds the type and, as its first argument, the
+// handle; a malformed handle is empty.
 func (m *message) checkSize(typ packet.Type, come []byte, over int, answer bool) *syntaxError {
 	l, far := typ.Layout(), over > maxFieldsBytes
 	if answer || !l.Request || l.Fields == 0 {
@@ -169,7 +171,8 @@ func appendField[T string | []byte](b []byte, f T) []byte { return append(append
 // appendNumber appends a NUL and n in decimal.
 func appendNumber(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 0), n, 10) }
 
-// leadingNumber parses a number like C's strtoul, clamped to 32 bits: white space, a plus, digits. Without digits it is 0.
+// leadingNumber parses a number like C's strtoul, clamped to 32 bits: white space, a plus, digits. Without digits it is
+// 0.
 func leadingNumber(b []byte) uint32 {
 	b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\n\v\f\r"), []byte{'+'})
 	n := uint64(0)

@@ -62,43 +62,96 @@ func TestDecode(t *testing.T) {
 		want string
 		left int
 	}{
-		"nothing":                {nil, "", 0},
-		"half a magic":           {[]byte("\x00RE"), "", 3},
-		"half a header":          {request(packet.GrabJob)[:11], "", 11},
-		"half a payload":         {request(packet.CanDo, "fun")[:14], "", 14},
-		"one field":              {request(packet.CanDo, "fun"), `CAN_DO ["fun"]` + "\n", 0},
-		"empty field":            {request(packet.CanDo, ""), `CAN_DO [""]` + "\n", 0},
-		"three fields":           {request(packet.SubmitJobBg, "f", "u", "d\x00ata"), `SUBMIT_JOB_BG ["f" "u" "d\x00ata"]` + "\n", 0},
-		"eight fields":           {request(packet.SubmitJobSched, "f", "u", "1", "2", "3", "4", "5", "d"), `SUBMIT_JOB_SCHED ["f" "u" "1" "2" "3" "4" "5" "d"]` + "\n", 0},
-		"payload of no use":      {request(packet.GrabJob, "junk"), "GRAB_JOB []\n", 0},
-		"no request":             {request(packet.StatusRes, "x"), "STATUS_RES []\n", 0},
-		"two at once":            {append(request(packet.GrabJob), request(packet.PreSleep)...), "GRAB_JOB []\nPRE_SLEEP []\n", 0},
-		"line":                   {[]byte("status\n"), "line \"status\"\n", 0},
-		"line with CR":           {[]byte("status\r\nver"), "line \"status\"\n", 3},
-		"only one CR goes":       {[]byte("status\r\r\n"), "line \"status\\r\"\n", 0},
-		"empty line":             {[]byte("\n"), "line \"\"\n", 0},
-		"line, packet, line":     {append(append([]byte("a\n"), request(packet.EchoReq, "x")...), "b\n"...), "line \"a\"\nECHO_REQ [\"x\"]\nline \"b\"\n", 0},
-		"answer magic":           {append(answer(packet.EchoReq, "x"), "a\n"...), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false lost=false\nline \"a\"\n", 0},
-		"bad magic":              {[]byte("\x00REX"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 4},
-		"bad magic, two bytes":   {[]byte("\x00X"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 2},
-		"type 0":                 {header(packet.RequestMagic, 0, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
-		"type 43":                {header(packet.RequestMagic, 43, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
-		"type above the sign":    {header(packet.RequestMagic, 0x80000001, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
-		"too few fields":         {request(packet.SubmitJob, "f", "u"), "error \"INVALID_ARGUMENTS\" \"Too few arguments for SUBMIT_JOB\" text=false " + lost, 15},
-		"size before its bytes":  {header(packet.RequestMagic, 7, 0xffffffff), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12},
-		"workload at the limit":  {request(packet.EchoReq, strings.Repeat("x", 100)), "ECHO_REQ [\"" + strings.Repeat("x", 100) + "\"]\n", 0},
-		"workload over it":       {request(packet.EchoReq, strings.Repeat("x", 101)), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 113},
-		"workload to come":       {append(header(packet.RequestMagic, 18, 104), "f\x00u\x00"...), "", 16},
-		"over it to come":        {append(header(packet.RequestMagic, 18, 105), "f\x00u\x00"...), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 16},
+		"nothing":        {nil, "", 0},
+		"half a magic":   {[]byte("\x00RE"), "", 3},
+		"half a header":  {request(packet.GrabJob)[:11], "", 11},
+		"half a payload": {request(packet.CanDo, "fun")[:14], "", 14},
+		"one field":      {request(packet.CanDo, "fun"), `CAN_DO ["fun"]` + "\n", 0},
+		"empty field":    {request(packet.CanDo, ""), `CAN_DO [""]` + "\n", 0},
+		"three fields": {
+			request(packet.SubmitJobBg, "f", "u", "d\x00ata"), `SUBMIT_JOB_BG ["f" "u" "d\x00ata"]` + "\n", 0,
+		},
+		"eight fields": {
+			request(packet.SubmitJobSched, "f", "u", "1", "2", "3", "4", "5", "d"),
+			`SUBMIT_JOB_SCHED ["f" "u" "1" "2" "3" "4" "5" "d"]` + "\n", 0,
+		},
+		"payload of no use": {request(packet.GrabJob, "junk"), "GRAB_JOB []\n", 0},
+		"no request":        {request(packet.StatusRes, "x"), "STATUS_RES []\n", 0},
+		"two at once": {
+			append(request(packet.GrabJob), request(packet.PreSleep)...), "GRAB_JOB []\nPRE_SLEEP []\n", 0,
+		},
+		"line":             {[]byte("status\n"), "line \"status\"\n", 0},
+		"line with CR":     {[]byte("status\r\nver"), "line \"status\"\n", 3},
+		"only one CR goes": {[]byte("status\r\r\n"), "line \"status\\r\"\n", 0},
+		"empty line":       {[]byte("\n"), "line \"\"\n", 0},
+		"line, packet, line": {
+			append(append([]byte("a\n"), request(packet.EchoReq, "x")...), "b\n"...),
+			"line \"a\"\nECHO_REQ [\"x\"]\nline \"b\"\n", 0,
+		},
+		"answer magic": {
+			append(answer(packet.EchoReq, "x"), "a\n"...),
+			"error \"INVALID_MAGIC\" \"Request magic expected\" text=false lost=false\nline \"a\"\n", 0,
+		},
+		"bad magic": {
+			[]byte("\x00REX"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 4,
+		},
+		"bad magic, two bytes": {
+			[]byte("\x00X"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 2,
+		},
+		"type 0": {
+			header(packet.RequestMagic, 0, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost,
+			12,
+		},
+		"type 43": {
+			header(packet.RequestMagic, 43, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost,
+			12,
+		},
+		"type above the sign": {
+			header(packet.RequestMagic, 0x80000001, 0),
+			"error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12,
+		},
+		"too few fields": {
+			request(packet.SubmitJob, "f", "u"),
+			"error \"INVALID_ARGUMENTS\" \"Too few arguments for SUBMIT_JOB\" text=false " + lost, 15,
+		},
+		"size before its bytes": {
+			header(packet.RequestMagic, 7, 0xffffffff),
+			"error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12,
+		},
+		"workload at the limit": {
+			request(packet.EchoReq, strings.Repeat("x", 100)), "ECHO_REQ [\"" + strings.Repeat("x", 100) + "\"]\n", 0,
+		},
+		"workload over it": {
+			request(packet.EchoReq, strings.Repeat("x", 101)),
+			"error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 113,
+		},
+		"workload to come": {append(header(packet.RequestMagic, 18, 104), "f\x00u\x00"...), "", 16},
+		"over it to come": {
+			append(header(packet.RequestMagic, 18, 105), "f\x00u\x00"...),
+			"error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 16,
+		},
 		"over it, not yet known": {append(header(packet.RequestMagic, 18, 105), "f\x00u"...), "", 15},
 		"long name, so within":   {append(header(packet.RequestMagic, 18, 105), "ff\x00u\x00"...), "", 17},
-		"one field over it":      {header(packet.RequestMagic, 1, 101), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12},
-		"payload without use":    {header(packet.RequestMagic, 9, 101), "", 12},
-		"far over, no handle":    {append(header(packet.RequestMagic, 13, 1<<20), "H:host:1"...), "", 20},
-		"far over, handle":       {append(header(packet.RequestMagic, 13, 1<<20), "H:host:1\x00"...), "error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 21},
-		"far over, never one":    {append(header(packet.RequestMagic, 13, 1<<20), strings.Repeat("x", 64)...), "error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 76},
-		"result to come":         {append(header(packet.RequestMagic, 13, 102), "x\x00"...), "", 14}, // its data is a hundred bytes
-		"line too long":          {bytes.Repeat([]byte("x"), maxLineBytes), "error \"UNKNOWN_COMMAND\" \"Line+too+long\" text=true " + lost, maxLineBytes},
+		"one field over it": {
+			header(packet.RequestMagic, 1, 101),
+			"error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12,
+		},
+		"payload without use": {header(packet.RequestMagic, 9, 101), "", 12},
+		"far over, no handle": {append(header(packet.RequestMagic, 13, 1<<20), "H:host:1"...), "", 20},
+		"far over, handle": {
+			append(header(packet.RequestMagic, 13, 1<<20), "H:host:1\x00"...),
+			"error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 21,
+		},
+		"far over, never one": {
+			append(header(packet.RequestMagic, 13, 1<<20), strings.Repeat("x", 64)...),
+			"error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 76,
+		},
+		// its data is a hundred bytes
+		"result to come": {append(header(packet.RequestMagic, 13, 102), "x\x00"...), "", 14},
+		"line too long": {
+			bytes.Repeat([]byte("x"), maxLineBytes), "error \"UNKNOWN_COMMAND\" \"Line+too+long\" text=true " + lost,
+			maxLineBytes,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +180,8 @@ func TestLeadingNumber(t *testing.T) {
 // FuzzDecode: input in pieces decodes like the whole input, slices stay within it, and requests are complete.
 func FuzzDecode(f *testing.F) {
 	f.Add(append(request(packet.SubmitJob, "f", "u", "data"), "status\r\n"...), uint8(3))
-	f.Add(append(answer(packet.EchoReq, "x"), request(packet.SubmitJobSched, "f", "u", "1", "2", "3", "4", "5", "d")...), uint8(1))
+	f.Add(append(answer(packet.EchoReq, "x"),
+		request(packet.SubmitJobSched, "f", "u", "1", "2", "3", "4", "5", "d")...), uint8(1))
 	f.Add(header(packet.RequestMagic, 0x80000000, 7), uint8(5))
 	f.Add([]byte("\x00RE"), uint8(1))
 	f.Fuzz(func(t *testing.T, in []byte, step uint8) {

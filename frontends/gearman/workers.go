@@ -12,15 +12,15 @@ import (
 // maxFunctions limits the registrations of one connection, including repeated ones.
 const maxFunctions = 1 << 16
 
-// workerRegistry lists the connections and their functions in the order of the text command workers. The broker has its own
-// index of workers.
+// workerRegistry lists the connections and their functions in the order of the text command workers. The broker has its
+// own index of workers.
 type workerRegistry struct {
 	mu      sync.Mutex
 	entries map[core.ClientID]*connEntry // mu guards the map and the entries
 }
 
-// connEntry is one connection. Functions are in the order of registration and may repeat. The slice is never modified in place,
-// so that snapshots can share it.
+// connEntry is one connection. Functions are in the order of registration and may repeat. The slice is never modified
+// in place, so that snapshots can share it.
 type connEntry struct {
 	client    core.ClientID
 	fd        int

@@ -51,8 +51,8 @@ func (t *tx) syncJob(n *found) {
 	}
 }
 
-// jobOf returns the job of the model for n. A job that the broker has removed is no longer in bySeq; jobOf searches the touched
-// jobs for it.
+// jobOf returns the job of the model for n. A job that the broker has removed is no longer in bySeq; jobOf searches the
+// touched jobs for it.
 func (t *tx) jobOf(n *found) *job {
 	if j := t.m.jobs.bySeq(n.seq); j != nil || n.info != nil {
 		return j
@@ -65,8 +65,8 @@ func (t *tx) jobOf(n *found) *job {
 	return nil
 }
 
-// adopt adds a job to the model that a client of another protocol has submitted. It returns nil if the job is in another name
-// space.
+// adopt adds a job to the model that a client of another protocol has submitted. It returns nil if the job is in
+// another name space.
 func (t *tx) adopt(n *found) *job {
 	i := n.info
 	name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace)
@@ -97,7 +97,9 @@ func (t *tx) adopt(n *found) *job {
 			j.tagged = append(slices.Clip(j.tagged), tagTime{tag, j.time})
 		}
 	}
-	j.broker = brokerJob{seq: n.seq, state: brokerState(i.State), queue: i.Queue, readyAt: i.ReadyAt, priority: i.Priority}
+	j.broker = brokerJob{
+		seq: n.seq, state: brokerState(i.State), queue: i.Queue, readyAt: i.ReadyAt, priority: i.Priority,
+	}
 	if i.State == core.Leased {
 		j.broker.leased, j.broker.epoch = true, i.Epoch
 	}
@@ -121,7 +123,8 @@ func (t *tx) markSynced(j *job) {
 func (t *tx) syncFields(j *job, n *found) {
 	i := n.info
 	t.edit(j)
-	if name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace); ok && t.before[j].broker.queue != "" && t.before[j].broker.queue != i.Queue {
+	if name, ok := strings.CutPrefix(i.Queue, t.front.opts.Namespace); ok && t.before[j].broker.queue != "" &&
+		t.before[j].broker.queue != i.Queue {
 		for kind, p := range j.places {
 			if p.in && p.queue != name {
 				t.enter(j, setKind(kind), name, p.score)
@@ -187,7 +190,8 @@ func (t *tx) syncScheduled(j *job, i *core.JobInfo) {
 		return
 	case j.state == depends && (i.ReadyAt >= never || len(j.dependencies) > 0):
 		return
-	case j.state == running && !t.hadForeignWorker(j) && t.before[j].broker.state == running && i.State == core.Scheduled:
+	case j.state == running && !t.hadForeignWorker(j) && t.before[j].broker.state == running &&
+		i.State == core.Scheduled:
 		return
 	}
 	if i.State == core.Retrying && j.state == running {
@@ -275,8 +279,8 @@ func (t *tx) untagQuietly(j *job) {
 	j.tagged = nil
 }
 
-// readData converts the body of a job from another protocol to JSON data. JSON objects and lists stay as they are. Other text
-// becomes a string, and other bytes become a string in base64.
+// readData converts the body of a job from another protocol to JSON data. JSON objects and lists stay as they are.
+// Other text becomes a string, and other bytes become a string in base64.
 func (f *Frontend) readData(j *job) {
 	if !j.unread {
 		return

@@ -34,7 +34,8 @@ func TestRefusedSyncIsRetried(t *testing.T) {
 	}, frontendtest.InMemory)
 	c := dial(t, s)
 	disk.full = true
-	core.DoOnce(disk.Broker, core.HTTP, &core.Submit{Job: &core.Job{ID: "other", Queue: "q", Type: "K", Body: []byte("{}")}})
+	core.DoOnce(disk.Broker, core.HTTP,
+		&core.Submit{Job: &core.Job{ID: "other", Queue: "q", Type: "K", Body: []byte("{}")}})
 	c.call("queues", "1", "q")
 	disk.full = false
 	if got := c.call("get", "2", "other"); !strings.Contains(got, `"klass":"K"`) {

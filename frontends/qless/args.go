@@ -36,8 +36,8 @@ func (a args) options() map[string]string {
 	return o
 }
 
-// input reads the arguments of a command. The first error is the reply, so that a command checks err once, after it has read
-// all arguments. What is read after an error has no meaning.
+// input reads the arguments of a command. The first error is the reply, so that a command checks err once, after it has
+// read all arguments. What is read after an error has no meaning.
 type input struct {
 	args
 	err error

@@ -50,8 +50,9 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	}
 	jid := info.Job.Identity()
 	seen := brokerJob{
-		seq: info.Seq, state: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt, priority: info.Priority,
-		leased: info.State == core.Leased,
+		seq: info.Seq, state: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt,
+		priority: info.Priority,
+		leased:   info.State == core.Leased,
 	}
 	if f.model.jobs.attach(jid, &seen) {
 		return
@@ -72,10 +73,12 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	}
 }
 
-// agrees reports whether the job in the broker equals the last known state, and whether the state in the model matches it.
+// agrees reports whether the job in the broker equals the last known state, and whether the state in the model matches
+// it.
 func (j *job) agrees(i *core.JobInfo) bool {
 	b := &j.broker
-	if i.Priority != b.priority || i.Queue != b.queue || brokerState(i.State) != b.state || b.leased != (i.State == core.Leased) {
+	if i.Priority != b.priority || i.Queue != b.queue || brokerState(i.State) != b.state ||
+		b.leased != (i.State == core.Leased) {
 		return false
 	}
 	switch i.State {

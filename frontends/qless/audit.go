@@ -7,8 +7,9 @@ import (
 	"broker/core"
 )
 
-// audited lists the calls that are written to the audit log, by operation: the operators' changes to queues, jobs and settings.
-// It leaves out calls that only change how jobs are found (tag, track), and calls of workers that end (worker.deregister).
+// audited lists the calls that are written to the audit log, by operation: the operators' changes to queues, jobs and
+// settings. It leaves out calls that only change how jobs are found (tag, track), and calls of workers that end
+// (worker.deregister).
 var audited = map[string]func(*Frontend, args) access.Change{
 	"pause":        onQueues("queue.pause"),
 	"unpause":      onQueues("queue.resume"),

@@ -22,9 +22,13 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	})
 	var changes []string
 	s = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{AllowFlush: true, Options: resp.Options{Access: control, Namespace: "ns:", Audit: func(c access.Change) {
-			changes = append(changes, strings.TrimSpace(fmt.Sprintln(c.Who, c.Protocol, c.Action, c.Target, c.Detail)))
-		}}})(access.NewGuard(b, control, core.Qless, "worker"))
+		return started(Options{
+			AllowFlush: true,
+			Options: resp.Options{Access: control, Namespace: "ns:", Audit: func(c access.Change) {
+				changes = append(changes,
+					strings.TrimSpace(fmt.Sprintln(c.Who, c.Protocol, c.Action, c.Target, c.Detail)))
+			}},
+		})(access.NewGuard(b, control, core.Qless, "worker"))
 	}, frontendtest.InMemory)
 	return s, func() []string {
 		all := changes
@@ -37,7 +41,9 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 func TestPasswordGrantsAllRights(t *testing.T) {
 	t.Parallel()
 	var who []string
-	for _, entries := range [][]access.Entry{nil, {{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Read}}}}} {
+	for _, entries := range [][]access.Entry{
+		nil, {{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Read}}}},
+	} {
 		control := &access.Control{}
 		control.Load(entries)
 		s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {

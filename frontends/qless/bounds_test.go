@@ -80,8 +80,8 @@ func TestOneCallReturnsALimitedAmountOfData(t *testing.T) {
 	}
 }
 
-// The work for a list must grow with its length, not with its square. It measures the allocations of the process, so it does not run
-// in parallel.
+// The work for a list must grow with its length, not with its square. It measures the allocations of the process, so it
+// does not run in parallel.
 func TestLongListsOfTagsAndDependenciesTakeLinearMemory(t *testing.T) {
 	_, c := setup(t, frontendtest.InMemory)
 	const length = 3000

@@ -26,7 +26,8 @@ type brokerJob struct {
 
 // Limits of the translation.
 const (
-	// leaseFor is the length of the broker's leases. It is very long, because the front-end ends leases itself, see sweep.go.
+	// leaseFor is the length of the broker's leases. It is very long, because the front-end ends leases itself, see
+	// sweep.go.
 	leaseFor = 1000 * time.Hour
 
 	// never is the due time of a job that waits for something the broker does not know.
@@ -79,7 +80,8 @@ type plan struct {
 	submits []step // run first: later operations need their jobs
 	rest    []step
 
-	// noDependencies makes blocked jobs wait for this front-end only, because the broker refuses jobs that wait for each other.
+	// noDependencies makes blocked jobs wait for this front-end only, because the broker refuses jobs that wait for
+	// each other.
 	noDependencies bool
 }
 
@@ -90,7 +92,8 @@ type step struct {
 	then brokerJob
 }
 
-// plan compares the model after the command with the state of the broker, and lists the operations that make both equal.
+// plan compares the model after the command with the state of the broker, and lists the operations that make both
+// equal.
 func (t *tx) plan(noDependencies bool) *plan {
 	p := &plan{noDependencies: noDependencies}
 	for _, j := range t.touched {
@@ -108,7 +111,8 @@ func (t *tx) planJob(p *plan, j *job) {
 		p.add(j, &core.Cancel{Ref: ref}, brokerJob{})
 	case j.gone:
 	case want == "" && live:
-		p.add(j, &core.Complete{Ref: ref, If: j.condition(), Authority: core.ByAnyone, Result: t.result(j)}, brokerJob{})
+		p.add(j, &core.Complete{Ref: ref, If: j.condition(), Authority: core.ByAnyone, Result: t.result(j)},
+			brokerJob{})
 	case want == "" || want == failed && !live:
 	case want == failed && j.broker.state != failed:
 		t.planFailure(p, j)
@@ -120,7 +124,8 @@ func (t *tx) planJob(p *plan, j *job) {
 		t.planSubmission(p, j, want)
 	case want == running:
 		t.planLease(p, j)
-	case t.syncing && (j.broker.leased || want == scheduled && j.broker.state == waiting): // leased by another client, or due by the clock
+	case t.syncing && (j.broker.leased ||
+		want == scheduled && j.broker.state == waiting): // leased by another client, or due by the clock
 	default:
 		t.planWait(p, j, want)
 	}
@@ -194,7 +199,8 @@ func (t *tx) planSubmission(p *plan, j *job, want string) {
 	n := &core.Job{
 		ID: j.jid, Queue: j.queue, Type: j.klass, Body: []byte(j.data), Origin: core.Qless, Tags: coreTags(j.tags),
 		Priority: corePriority(j.priority), MaxFails: 1, Exhausted: core.ExhaustedBury,
-		Own: core.PolicyMaxAttempts | core.PolicyMaxFails | core.PolicyBackoff | core.PolicyExhausted, // Qless counts retries itself
+		// Qless counts retries itself
+		Own: core.PolicyMaxAttempts | core.PolicyMaxFails | core.PolicyBackoff | core.PolicyExhausted,
 	}
 	then := brokerJob{state: want}
 	for kind := range jobSets {
@@ -264,7 +270,10 @@ func (t *tx) planLease(p *plan, j *job) {
 	then := j.broker
 	set, changed := t.changes(j)
 	if !t.syncing && t.respawned(j) {
-		move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set, Queue: t.front.coreQueue(j.queue)}
+		move := &core.Move{
+			Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set,
+			Queue: t.front.coreQueue(j.queue),
+		}
 		waits := brokerJob{seq: j.broker.seq, state: waiting, queue: move.Queue}
 		p.submits = append(p.submits, step{op: move, j: j, then: waits})
 		waits.state, waits.worker, waits.leased = running, j.worker, true
@@ -287,7 +296,8 @@ func (t *tx) planLease(p *plan, j *job) {
 	p.add(j, op, then)
 }
 
-// respawned reports whether a running job has replaced a job with the same jid that was blocked, failed or in another queue.
+// respawned reports whether a running job has replaced a job with the same jid that was blocked, failed or in another
+// queue.
 func (t *tx) respawned(j *job) bool {
 	was := t.before[j]
 	return j.broker.state == depends || j.broker.state == failed || was.queue != j.queue
@@ -320,7 +330,8 @@ func (t *tx) planWait(p *plan, j *job, want string) {
 	case scheduled:
 		move.ReadyAt = instant(at.score)
 	case depends:
-		if j.foreign && len(j.dependencies) == 0 && j.broker.state == depends { // the broker alone knows what it waits for
+		// the broker alone knows what it waits for
+		if j.foreign && len(j.dependencies) == 0 && j.broker.state == depends {
 			then.after, move.ReadyAt = j.broker.after, j.broker.readyAt
 			break
 		}
@@ -341,7 +352,8 @@ func (t *tx) planWait(p *plan, j *job, want string) {
 		if changed {
 			p.add(j, &core.Update{Ref: ref, Set: set}, old)
 		}
-	case want == waiting && old.state == scheduled && old.queue == then.queue && old.readyAt <= t.front.broker.Now() && !changed:
+	case want == waiting && old.state == scheduled && old.queue == then.queue && old.readyAt <= t.front.broker.Now() &&
+		!changed:
 		p.add(j, nil, then) // the broker has made it ready by now
 	case j.state == stalled && old.state == running && old.leased && !changed && move.Queue == "":
 		p.add(j, &core.Release{Ref: ref, Epoch: old.epoch}, then)
@@ -352,7 +364,9 @@ func (t *tx) planWait(p *plan, j *job, want string) {
 
 // conflicts reports whether an error means that the job in the broker has changed since its last known state.
 func conflicts(err error) bool {
-	for _, kind := range []error{core.ErrConflict, core.ErrNotFound, core.ErrFinished, core.ErrNotLeased, core.ErrDuplicate, core.ErrNotHolder} {
+	for _, kind := range []error{
+		core.ErrConflict, core.ErrNotFound, core.ErrFinished, core.ErrNotLeased, core.ErrDuplicate, core.ErrNotHolder,
+	} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// JSON values are nil (only outside tables), null, bool, float64, string, *table, and for encoding also []string and encoded.
+// JSON values are nil (only outside tables), null, bool, float64, string, *table, and for encoding also []string and
+// encoded.
 
 // encoded is JSON.
 type encoded []byte

@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// A document is a version byte and fields in a fixed order. Strings and lists start with their length. A number is the bits of
-// a float in an order that puts sign and exponent last, so that zero and small whole numbers take one or two bytes.
+// A document is a version byte and fields in a fixed order. Strings and lists start with their length. A number is the
+// bits of a float in an order that puts sign and exponent last, so that zero and small whole numbers take one or two
+// bytes.
 const docVersion = 2
 
 // errDocument means that a document cannot be read.
@@ -47,7 +48,8 @@ func (e *encoder) flags(all ...bool) {
 	e.byte(b)
 }
 
-// decoder reads the output of an encoder. Its texts are parts of the input string. After the first error all fields are zero.
+// decoder reads the output of an encoder. Its texts are parts of the input string. After the first error all fields are
+// zero.
 type decoder struct {
 	b   string
 	bad bool
@@ -159,7 +161,9 @@ func (j *job) appendDocument(b []byte) []byte {
 	for _, s := range [...]string{j.klass, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup} {
 		e.text(s)
 	}
-	for _, f := range [...]float64{j.priority, j.expires, j.retries, j.remaining, j.time, j.due, j.completedAt, j.failedAt} {
+	for _, f := range [...]float64{
+		j.priority, j.expires, j.retries, j.remaining, j.time, j.due, j.completedAt, j.failedAt,
+	} {
 		e.num(f)
 	}
 	e.flags(j.unread, j.hasDue, j.grace, j.completed, j.foreign, j.broker.foreignWorker, j.failure != nil)
@@ -201,8 +205,12 @@ func (j *job) appendDocument(b []byte) []byte {
 // readDocument is the inverse of appendDocument.
 func (j *job) readDocument(d *decoder) {
 	j.state = d.state()
-	j.klass, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup = d.name(), d.name(), d.name(), d.text(), own(d.text()), own(d.text())
-	for _, f := range [...]*float64{&j.priority, &j.expires, &j.retries, &j.remaining, &j.time, &j.due, &j.completedAt, &j.failedAt} {
+	j.klass, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup = d.name(), d.name(), d.name(), d.text(), own(
+		d.text(),
+	), own(d.text())
+	for _, f := range [...]*float64{
+		&j.priority, &j.expires, &j.retries, &j.remaining, &j.time, &j.due, &j.completedAt, &j.failedAt,
+	} {
 		*f = d.num()
 	}
 	hasFailure := false

@@ -105,8 +105,8 @@ func (t *tx) applied(steps []step, replies []core.Reply) {
 	}
 }
 
-// undoAccepted undoes accepted operations after the broker has refused another part of the command. It cancels submitted jobs
-// and marks all others for the next sync.
+// undoAccepted undoes accepted operations after the broker has refused another part of the command. It cancels
+// submitted jobs and marks all others for the next sync.
 func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
 	var cancels []core.Op
 	for i := range steps {

@@ -44,7 +44,8 @@ func (t *tx) setNewData(j *job, data any) error {
 // failJob marks a job as failed, as its worker reports.
 func (t *tx) failJob(j *job, worker, group, message string) {
 	t.edit(j)
-	t.publish("log", object("jid", j.jid, "event", "failed", "worker", worker, "group", group, "message", message).json())
+	t.publish("log",
+		object("jid", j.jid, "event", "failed", "worker", worker, "group", group, "message", message).json())
 	t.publishTracked("failed", j)
 	t.unhold(j, worker)
 	t.recordEvent(j, t.now, "failed", failedItem(worker, group))

@@ -62,7 +62,8 @@ func (f *Frontend) Start() error {
 	f.lock()
 	defer f.unlock()
 	own := core.ClientOptions{Protocol: core.Qless, Unlisted: true, Wake: f.waiters.wake(f.broker)}
-	f.client = access.Admit(f.broker, own, access.Credentials{Login: access.Everyone}) // permissions are checked before a command runs
+	// permissions are checked before a command runs
+	f.client = access.Admit(f.broker, own, access.Credentials{Login: access.Everyone})
 	f.loading = &loading{ends: map[string]core.Event{}}
 	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
 	if err := f.load(); err != nil {
@@ -93,7 +94,9 @@ func (f *Frontend) Name() string { return "qless" }
 
 // Limits implements frontends.Frontend.
 func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + resp.MaxCommandOverhead), MaxOutput: f.opts.MaxOutputBytes}
+	return frontends.Limits{
+		MaxInput: 2 * (f.opts.MaxBodyBytes + resp.MaxCommandOverhead), MaxOutput: f.opts.MaxOutputBytes,
+	}
 }
 
 // Open implements frontends.Frontend.

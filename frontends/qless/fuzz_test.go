@@ -24,7 +24,9 @@ func FuzzSession(f *testing.F) {
 }
 
 func FuzzJSON(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,2.5e3,"x\u00e9\n\/"],"b":{"c":null,"d":true}}`, `[]`, `0x1F`, `-inf`, `"\ud83d\ude00"`, `[[[[`} {
+	for _, seed := range []string{
+		`{"a":[1,2.5e3,"x\u00e9\n\/"],"b":{"c":null,"d":true}}`, `[]`, `0x1F`, `-inf`, `"\ud83d\ude00"`, `[[[[`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -51,7 +53,8 @@ func FuzzJSON(f *testing.F) {
 
 func FuzzDocuments(f *testing.F) {
 	j := &job{
-		jid: "j", klass: "K", state: "failed", queue: "q", tags: []string{"a", "b"}, failure: &failure{group: "g", message: "m"},
+		jid: "j", klass: "K", state: "failed", queue: "q", tags: []string{"a", "b"},
+		failure: &failure{group: "g", message: "m"},
 		history: []entry{{1, "put", queueItem("q")}}, holders: []holder{{"w", 2}}, tagged: []tagTime{{"a", 1}},
 	}
 	s := &statistics{retries: 1}

@@ -91,7 +91,8 @@ var jobKeys = [...]string{
 	"data", "tags", "history", "failure", "spawned_from_jid", "dependents", "dependencies",
 }
 
-// jobOrder has the indexes of jobKeys in the order of the JSON. Jobs are most of what is encoded, so they need no table each.
+// jobOrder has the indexes of jobKeys in the order of the JSON. Jobs are most of what is encoded, so they need no table
+// each.
 var jobOrder = func() (order []int) {
 	t := newTable(fieldCount(len(jobKeys)))
 	for i, key := range jobKeys {
@@ -116,7 +117,8 @@ func (m *model) appendJob(b []byte, j *job) ([]byte, error) {
 		spawnedFrom = false
 	}
 	values := [len(jobKeys)]any{
-		j.jid, j.klass, j.state, j.queue, j.worker, m.tracked.has(j.jid), j.priority, j.expires, j.retries, math.Floor(j.remaining),
+		j.jid, j.klass, j.state, j.queue, j.worker, m.tracked.has(j.jid), j.priority, j.expires, j.retries,
+		math.Floor(j.remaining),
 		j.data, j.tags, history, j.failure.object(), spawnedFrom, j.dependents, j.dependencies,
 	}
 	for i, k := range jobOrder {

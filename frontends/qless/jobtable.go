@@ -9,9 +9,9 @@ import (
 	"broker/core"
 )
 
-// jobTable holds all jobs. A job that no command uses is packed: its document and its state in the broker are one string
-// without pointers, so that a million jobs are little work for the garbage collector. A command opens the jobs that it uses,
-// and unlock packs them again. Frontend.mu guards the table.
+// jobTable holds all jobs. A job that no command uses is packed: its document and its state in the broker are one
+// string without pointers, so that a million jobs are little work for the garbage collector. A command opens the jobs
+// that it uses, and unlock packs them again. Frontend.mu guards the table.
 type jobTable struct {
 	packed map[string]string
 	open   map[string]*job
@@ -84,8 +84,8 @@ func (t *jobTable) pack() {
 	clear(t.open)
 }
 
-// A packed job that is not in the broker begins with two bytes: its Seq, which is zero, and whether it has a document. The
-// document follows; its first byte is the state.
+// A packed job that is not in the broker begins with two bytes: its Seq, which is zero, and whether it has a document.
+// The document follows; its first byte is the state.
 const unattached = 2
 
 // load stores a document without opening the job.
@@ -98,8 +98,8 @@ func (t *jobTable) load(jid string, document []byte) (packed string) {
 	return packed
 }
 
-// attach adds the state in the broker to a packed job. It returns false if the state differs from the document, or if it would
-// have to open the job to compare.
+// attach adds the state in the broker to a packed job. It returns false if the state differs from the document, or if
+// it would have to open the job to compare.
 func (t *jobTable) attach(jid string, b *brokerJob) bool {
 	p := t.packed[jid]
 	if len(p) <= unattached || p[0] != 0 || b.leased {

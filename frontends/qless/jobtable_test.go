@@ -13,17 +13,20 @@ import (
 // fullJob has a value in every field that is stored.
 func fullJob() *job {
 	return &job{
-		jid: "jid", klass: "K", state: running, queue: "q", worker: "w", data: `{"a":[1]}`, priority: -2.5, expires: 1700000060.25,
+		jid: "jid", klass: "K", state: running, queue: "q", worker: "w", data: `{"a":[1]}`, priority: -2.5,
+		expires: 1700000060.25,
 		retries: 5, remaining: -1, time: 1700000000.25, due: 1e18, hasDue: true, grace: true,
 		tags:    []string{"t", "u"},
 		history: []entry{{1700000000, "put", `{"q":"q"}`}, {1700000001, "done", ""}},
 		failure: &failure{group: "g", message: "m", worker: "w", when: math.Pi}, spawnedFrom: "r",
 		dependents: []string{"d"}, dependencies: []string{"e", "f"},
 		places:  [jobSets]place{waitingSet: {"q", math.Inf(1), true}, dependsSet: {"p", 0, true}},
-		holders: []holder{{"w", 1700000060.25}}, tagged: []tagTime{{"t", 7}}, completed: true, completedAt: 9, failedGroup: "g",
-		failedAt: 3, foreign: true, hasDocument: true,
+		holders: []holder{{"w", 1700000060.25}}, tagged: []tagTime{{"t", 7}}, completed: true, completedAt: 9,
+		failedGroup: "g",
+		failedAt:    3, foreign: true, hasDocument: true,
 		broker: brokerJob{
-			seq: 1 << 60, state: running, queue: "n.q", readyAt: never, after: []string{"e"}, worker: "w", epoch: 1 << 31,
+			seq: 1 << 60, state: running, queue: "n.q", readyAt: never, after: []string{"e"}, worker: "w",
+			epoch:  1 << 31,
 			leased: true, foreignWorker: true, priority: -3,
 		},
 	}

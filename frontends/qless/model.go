@@ -1,7 +1,7 @@
 package qless
 
-// model holds all data that Qless clients see. It is in memory. Data that the broker's jobs do not contain is also stored as
-// documents, in the commit of the change. Frontend.mu guards the model.
+// model holds all data that Qless clients see. It is in memory. Data that the broker's jobs do not contain is also
+// stored as documents, in the commit of the change. Frontend.mu guards the model.
 type model struct {
 	jobs      jobTable
 	recurring map[string]*recurringJob
@@ -34,8 +34,8 @@ func newModel() *model {
 // setKind is a kind of list that each queue has.
 type setKind uint8
 
-// The lists of a queue: waiting jobs by priority and age; running jobs by the end of their locks; scheduled jobs and recurring
-// definitions by their due time; blocked jobs by the time of their put.
+// The lists of a queue: waiting jobs by priority and age; running jobs by the end of their locks; scheduled jobs and
+// recurring definitions by their due time; blocked jobs by the time of their put.
 const (
 	waitingSet setKind = iota
 	lockSet

@@ -34,8 +34,8 @@ func jobQueues(i int) func(*model, args) []string {
 
 func allJobQueues(m *model, a args) []string { return m.queuesOf(a) }
 
-// putQueues returns the queues that a put affects: the new queue, the old queue of the job, and the queues of its dependencies,
-// because a job on which another job depends cannot be cancelled.
+// putQueues returns the queues that a put affects: the new queue, the old queue of the job, and the queues of its
+// dependencies, because a job on which another job depends cannot be cancelled.
 func putQueues(m *model, a args) []string {
 	queues := append(a.from(1).first(), m.queuesOf(a.from(2).first())...)
 	return append(queues, m.dependencyQueues(a.from(6))...)
@@ -125,7 +125,8 @@ func (s *session) mayCall(argv []string) bool {
 			return false
 		}
 	}
-	if routed := s.front.routedTo(argv[0], a); routed != "" && !access.AllowedFor(s.front.broker, s.Client, c.role, routed) {
+	if routed := s.front.routedTo(argv[0], a); routed != "" &&
+		!access.AllowedFor(s.front.broker, s.Client, c.role, routed) {
 		return false
 	}
 	return len(queues) > 0 || access.Allowed(s.front.broker, s.Client, c.role)

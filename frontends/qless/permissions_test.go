@@ -15,13 +15,17 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{
-		{Name: "producer", TokenSHA256: access.HashToken("p"), Grants: []access.Grant{{Role: access.Produce, Queues: []string{"a*"}}}},
+		{
+			Name: "producer", TokenSHA256: access.HashToken("p"),
+			Grants: []access.Grant{{Role: access.Produce, Queues: []string{"a*"}}},
+		},
 		{Name: "worker", TokenSHA256: access.HashToken("w"), Grants: []access.Grant{{Role: access.Consume}}},
 		{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Admin}}},
 		{Name: "watcher", Grants: []access.Grant{{Role: access.Read}}},
 	})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Options: resp.Options{Access: control}})(access.NewGuard(b, control, core.Qless, "watcher"))
+		return started(Options{Options: resp.Options{Access: control}})(access.NewGuard(b, control, core.Qless,
+			"watcher"))
 	}, frontendtest.InMemory)
 	clients := map[string]conn{"watcher": dial(t, s)}
 	for name, token := range map[string]string{"producer": "p", "worker": "w", "boss": "b"} {
@@ -85,7 +89,8 @@ func TestCallNeedsTheRoleForEveryAffectedQueue(t *testing.T) {
 	const recurring = "recur 1 yours daily K {} interval 60 0"
 	for _, call := range []string{
 		recurring, "recur 1 mine own K {} interval 60 0",
-		"put 1 me yours theirs K {} 0", "put 1 me yours broken K {} 0", "put 1 me mine job K {} 0", "put 1 me mine bad K {} 0",
+		"put 1 me yours theirs K {} 0", "put 1 me yours broken K {} 0", "put 1 me mine job K {} 0",
+		"put 1 me mine bad K {} 0",
 		"put 1 me mine blocker K {} 0", `put 1 me mine child K {} 0 depends ["blocker"]`,
 		`put 1 me mine held K {} 0 depends ["theirs"]`,
 	} {
@@ -134,7 +139,8 @@ func TestCallNeedsTheRoleForEveryAffectedQueue(t *testing.T) {
 func TestFailedAUTHCountsAsFailedLogin(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
-	s := frontendtest.Open(t, started(Options{Options: resp.Options{Access: control, Password: "secret"}}), frontendtest.InMemory)
+	s := frontendtest.Open(t, started(Options{Options: resp.Options{Access: control, Password: "secret"}}),
+		frontendtest.InMemory)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled."
 	c := conn{s.Dial("client"), t}
 	for i := range access.LoginBurst {

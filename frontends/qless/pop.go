@@ -98,8 +98,9 @@ func (t *tx) jobsJSON(jids []string) (string, error) {
 	return string(append(b, ']')), nil
 }
 
-// expireLocks handles the expired locks of a queue, the oldest first. It notifies the worker of each job once; the worker may
-// still finish the job during the grace period. It returns the jobs whose grace period has ended, which pop may hand out again.
+// expireLocks handles the expired locks of a queue, the oldest first. It notifies the worker of each job once; the
+// worker may still finish the job during the grace period. It returns the jobs whose grace period has ended, which pop
+// may hand out again.
 func (t *tx) expireLocks(queue string, count int, room *int) (jids []string) {
 	grace := t.m.config.numberOr("grace-period", 10)
 	for _, jid := range t.m.set(queue, lockSet).between(minusInf, t.now, 0, count) {
@@ -147,7 +148,8 @@ func (t *tx) exhaust(j *job, queue string) {
 	j.failure = &failure{group: group, message: message, when: t.now}
 	t.enterFailed(j, group)
 	t.publishTracked("failed", j)
-	t.publish("log", object("jid", j.jid, "event", "failed", "group", group, "worker", worker, "message", message).json())
+	t.publish("log",
+		object("jid", j.jid, "event", "failed", "group", group, "worker", worker, "message", message).json())
 	t.countFailure(queue)
 }
 

@@ -23,7 +23,8 @@ func TestSubscriptionsAreBoundedInNumberAndBytes(t *testing.T) {
 		t.Errorf("the rest and one more: %.80s", got)
 	}
 	c.do("PUNSUBSCRIBE")
-	if got := c.do("SUBSCRIBE", strings.Repeat("y", resp.MaxSubscriptionBytes-resp.MaxPattern+1)); !strings.HasSuffix(got, ":1]") {
+	if got := c.do("SUBSCRIBE",
+		strings.Repeat("y", resp.MaxSubscriptionBytes-resp.MaxPattern+1)); !strings.HasSuffix(got, ":1]") {
 		t.Errorf("once the pattern is gone: %.80s", got)
 	}
 }
@@ -46,7 +47,8 @@ func TestSubscribingAndLeavingTakeLinearTime(t *testing.T) {
 	stayer.do("PSUBSCRIBE", "n7")
 	leaver.SendBytes(request(append([]string{"UNSUBSCRIBE"}, names[:10]...)...))
 	for i := range 10 {
-		if got, want := leaver.reply(), fmt.Sprintf("[unsubscribe n%d :%d]", i, resp.MaxSubscriptions-i-1); got != want {
+		if got, want := leaver.reply(), fmt.Sprintf("[unsubscribe n%d :%d]", i,
+			resp.MaxSubscriptions-i-1); got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	}

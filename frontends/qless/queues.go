@@ -27,8 +27,10 @@ func (t *tx) counts(name string) *table {
 	t.promoteScheduled(name, -1)
 	size := func(kind setKind) float64 { return float64(t.m.set(name, kind).len()) }
 	return object(
-		"name", name, "waiting", size(waitingSet), "stalled", float64(expired), "running", size(lockSet)-float64(expired),
-		"scheduled", size(scheduledSet), "depends", size(dependsSet), "recurring", size(recurringSet), "paused", t.m.paused[name],
+		"name", name, "waiting", size(waitingSet), "stalled", float64(expired), "running",
+		size(lockSet)-float64(expired),
+		"scheduled", size(scheduledSet), "depends", size(dependsSet), "recurring", size(recurringSet), "paused",
+		t.m.paused[name],
 	)
 }
 

@@ -16,7 +16,8 @@ type recurringJob struct {
 // json returns the definition in the form that clients see.
 func (r *recurringJob) json() (any, error) {
 	return encode(object(
-		"jid", r.jid, "klass", r.klass, "state", "recur", "queue", r.queue, "priority", r.priority, "interval", r.interval,
+		"jid", r.jid, "klass", r.klass, "state", "recur", "queue", r.queue, "priority", r.priority, "interval",
+		r.interval,
 		"retries", r.retries, "count", r.count, "data", r.data, "tags", r.tags, "backlog", r.backlog,
 	))
 }
@@ -206,8 +207,8 @@ func recurUntag(t *tx, in *input) (any, error) {
 	return encode(r.tags)
 }
 
-// spawnDue creates the due jobs of recurring definitions, at most count. It creates all missed jobs, unless the option backlog
-// limits them.
+// spawnDue creates the due jobs of recurring definitions, at most count. It creates all missed jobs, unless the option
+// backlog limits them.
 func (t *tx) spawnDue(queue string, count int) {
 	made := 0
 	for _, jid := range t.m.set(queue, recurringSet).between(0, t.now, 0, count) {

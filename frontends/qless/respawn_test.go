@@ -8,21 +8,26 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// A recurring definition chooses the jids of its jobs, so a new job may replace a job that a client has put with the same jid.
-// The call that replaces it can pop the new job at once.
+// A recurring definition chooses the jids of its jobs, so a new job may replace a job that a client has put with the
+// same jid. The call that replaces it can pop the new job at once.
 func TestRecurringJobReplacesJobWithTheSameJID(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string][][]string{
 		"waiting in another queue": {{"put", "1", "me", "p", "r-1", "K", "{}", "0"}},
 		"scheduled":                {{"put", "1", "me", "q", "r-1", "K", "{}", "1000"}},
 		"blocked": {
-			{"put", "1", "me", "p", "on", "K", "{}", "0"}, {"put", "1", "me", "q", "r-1", "K", "{}", "0", "depends", `["on"]`},
+			{"put", "1", "me", "p", "on", "K", "{}", "0"},
+			{"put", "1", "me", "q", "r-1", "K", "{}", "0", "depends", `["on"]`},
 		},
 		"failed": {
-			{"put", "1", "me", "p", "r-1", "K", "{}", "0"}, {"pop", "1", "p", "w", "1"}, {"fail", "1", "r-1", "w", "g", "m"},
+			{"put", "1", "me", "p", "r-1", "K", "{}", "0"},
+			{"pop", "1", "p", "w", "1"},
+			{"fail", "1", "r-1", "w", "g", "m"},
 		},
 		"complete": {
-			{"put", "1", "me", "p", "r-1", "K", "{}", "0"}, {"pop", "1", "p", "w", "1"}, {"complete", "1", "r-1", "w", "p", "{}"},
+			{"put", "1", "me", "p", "r-1", "K", "{}", "0"},
+			{"pop", "1", "p", "w", "1"},
+			{"complete", "1", "r-1", "w", "p", "{}"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +38,8 @@ func TestRecurringJobReplacesJobWithTheSameJID(t *testing.T) {
 			}
 			c.call("recur", "1", "q", "r", "R", "[1]", "interval", "10", "0")
 			got := c.call("pop", "2", "q", "w2", "1")
-			if !strings.Contains(got, `"jid":"r-1"`) || !strings.Contains(got, `"klass":"R"`) || !strings.Contains(got, `"worker":"w2"`) {
+			if !strings.Contains(got, `"jid":"r-1"`) || !strings.Contains(got, `"klass":"R"`) ||
+				!strings.Contains(got, `"worker":"w2"`) {
 				t.Errorf("pop: %s", got)
 			}
 			f := s.Front.(*Frontend)
@@ -72,7 +78,8 @@ func TestFlushRemovesJobsOfOtherProtocols(t *testing.T) {
 	c := dial(t, s)
 	f := s.Front.(*Frontend)
 	c.want(":0", "length", "1", "q")
-	f.broker.Do(f.broker.Open(core.ClientOptions{Protocol: core.HTTP}), []core.Op{&core.Submit{Job: &core.Job{ID: "other", Queue: "q", Type: "q"}}}, nil)
+	f.broker.Do(f.broker.Open(core.ClientOptions{Protocol: core.HTTP}),
+		[]core.Op{&core.Submit{Job: &core.Job{ID: "other", Queue: "q", Type: "q"}}}, nil)
 	if got := c.do("FLUSHDB"); got != "OK" {
 		t.Fatal(got)
 	}
@@ -86,7 +93,11 @@ func TestBlockedJobsOfOtherProtocolsKeepTheirDependencies(t *testing.T) {
 	s, c := setup(t)
 	f := s.Front.(*Frontend)
 	client := f.broker.Open(core.ClientOptions{Protocol: core.HTTP})
-	for _, j := range []*core.Job{{ID: "first", Queue: "q"}, {ID: "second", Queue: "q", After: []uint64{1}}, {ID: "third", Queue: "q", After: []uint64{1}, OnBroken: core.BrokenFails}} {
+	for _, j := range []*core.Job{
+		{ID: "first", Queue: "q"},
+		{ID: "second", Queue: "q", After: []uint64{1}},
+		{ID: "third", Queue: "q", After: []uint64{1}, OnBroken: core.BrokenFails},
+	} {
 		j.Origin = core.HTTP
 		if r := f.broker.Do(client, []core.Op{&core.Submit{Job: j}}, nil); r[0].Kind != core.Submitted {
 			t.Fatalf("%+v", r)
@@ -96,7 +107,8 @@ func TestBlockedJobsOfOtherProtocolsKeepTheirDependencies(t *testing.T) {
 		t.Helper()
 		f := s.Front.(*Frontend)
 		for _, id := range []string{"second", "third"} {
-			if i := f.one(&core.Inspect{Ref: core.Ref{ID: id}}).Info; i == nil || i.State != core.Blocked || len(i.Waiting) != 1 {
+			if i := f.one(&core.Inspect{Ref: core.Ref{ID: id}}).Info; i == nil || i.State != core.Blocked ||
+				len(i.Waiting) != 1 {
 				t.Errorf("%s: %s is %+v", when, id, i)
 			}
 		}

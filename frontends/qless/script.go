@@ -37,12 +37,14 @@ func (s *scripts) load(text string) (sha, refusal string) {
 	sha = hex.EncodeToString(sum[:])
 	switch {
 	case isPlugin(text):
-		return sha, "ERR script " + sha + " is a plugin made of the library of Qless, which is not served: this server has the " +
+		return sha, "ERR script " + sha +
+			" is a plugin made of the library of Qless, which is not served: this server has the " +
 			"operations of the Qless script only"
 	case isQless(text):
 	case isSplitQless(text):
-		return sha, "ERR script " + sha + " is one of the separate scripts of Qless before 0.9, which are not served: " +
-			"use a client with the one script"
+		return sha,
+			"ERR script " + sha + " is one of the separate scripts of Qless before 0.9, which are not served: " +
+				"use a client with the one script"
 	default:
 		return sha, "ERR script " + sha + " is not served: this server runs the Qless script only"
 	}
@@ -67,8 +69,8 @@ func isQless(text string) bool {
 	return strings.Contains(text, "QlessAPI")
 }
 
-// isPlugin recognizes scripts that users of the clients write (LuaPlugin in Ruby): the library part of the Qless script,
-// without its operations, followed by code that uses the library.
+// isPlugin recognizes scripts that users of the clients write (LuaPlugin in Ruby): the library part of the Qless
+// script, without its operations, followed by code that uses the library.
 func isPlugin(text string) bool {
 	return strings.Contains(text, "QlessJob") && !strings.Contains(text, "QlessAPI")
 }

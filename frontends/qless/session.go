@@ -61,8 +61,8 @@ func (s *session) serve(args []string) (more bool) {
 	return true
 }
 
-// enter locks the shared data for a command and returns a function that unlocks it. A transaction holds the lock for all its
-// commands.
+// enter locks the shared data for a command and returns a function that unlocks it. A transaction holds the lock for
+// all its commands.
 func (s *session) enter() (leave func()) {
 	if s.inside {
 		return s.front.model.jobs.pack

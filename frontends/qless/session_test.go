@@ -69,8 +69,8 @@ func request(args ...string) []byte {
 	return b
 }
 
-// reply reads one reply and formats it: strings unchanged, integers with a colon, nil as (nil), errors with a minus, lists in
-// brackets.
+// reply reads one reply and formats it: strings unchanged, integers with a colon, nil as (nil), errors with a minus,
+// lists in brackets.
 func (c conn) reply() string {
 	c.t.Helper()
 	line := strings.TrimSuffix(c.ReadUntil("\r\n"), "\r\n")
@@ -126,7 +126,8 @@ var dialect = frontendtest.Dialect{
 	LeaseFor: 0,
 	SubmitRequest: func(n int, queue, body string) []byte {
 		data := string(appendText(nil, body))
-		return request("EVALSHA", scriptSHA, "0", "put", strconv.Itoa(n), "me", queue, "job-"+strconv.Itoa(n), "K", data, "0")
+		return request("EVALSHA", scriptSHA, "0", "put", strconv.Itoa(n), "me", queue, "job-"+strconv.Itoa(n), "K",
+			data, "0")
 	},
 	SubmitReply: func(c *frontendtest.Client, n int) {
 		jid := "job-" + strconv.Itoa(n)
@@ -157,8 +158,10 @@ var dialect = frontendtest.Dialect{
 	Ping: request("PING"),
 	Pong: func(c *frontendtest.Client) { c.Want("+PONG\r\n") },
 	Garbage: [][]byte{
-		[]byte("\r\n"), []byte("*\r\n"), []byte("*-2\r\n"), []byte("*1\r\n$-7\r\n"), []byte("*1\r\n:1\r\n"), []byte("$3\r\nfoo\r\n"),
-		[]byte("*99999999999\r\n"), []byte("*1\r\n$99999999999999\r\n"), []byte("GET \"x\r\n"), bytes.Repeat([]byte("x"), 70_000),
+		[]byte("\r\n"), []byte("*\r\n"), []byte("*-2\r\n"), []byte("*1\r\n$-7\r\n"), []byte("*1\r\n:1\r\n"),
+		[]byte("$3\r\nfoo\r\n"),
+		[]byte("*99999999999\r\n"), []byte("*1\r\n$99999999999999\r\n"), []byte("GET \"x\r\n"),
+		bytes.Repeat([]byte("x"), 70_000),
 		[]byte("*3\r\n$7\r\nEVALSHA\r\n$1\r\nx\r\n$1\r\n0\r\n"), []byte("\x00\xff\xfe\r\n"),
 	},
 	Oversize: []byte("*2\r\n$4\r\nPING\r\n$50000000\r\n"),
@@ -226,7 +229,10 @@ func TestRedisCommands(t *testing.T) {
 		{"SCRIPT NOPE", "-ERR unknown subcommand 'NOPE'. Try SCRIPT HELP."},
 		{"UNSUBSCRIBE", "[unsubscribe (nil) :0]"},
 		{"PUNSUBSCRIBE", "[punsubscribe (nil) :0]"},
-		{"AUTH secret", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"},
+		{
+			"AUTH secret",
+			"-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+		},
 		{"HELLO 3", "-ERR unknown command 'HELLO', with args beginning with: '3' "},
 		{"GET x y", "-ERR unknown command 'GET', with args beginning with: 'x' 'y' "},
 		{"PUBLISH a", "-ERR wrong number of arguments for 'publish' command"},
@@ -251,7 +257,10 @@ func TestRedisCommands(t *testing.T) {
 		{"NOPE", "-ERR unknown command 'NOPE', with args beginning with: "},
 		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
 		{"ZSCORE ql:q:q-recur r", "(nil)"},
-		{"EVALSHA " + scriptSHA + " 1 key get 1 x", "-ERR user_script:1: No Keys should be provided script: " + scriptSHA + ", on @user_script:1."},
+		{
+			"EVALSHA " + scriptSHA + " 1 key get 1 x",
+			"-ERR user_script:1: No Keys should be provided script: " + scriptSHA + ", on @user_script:1.",
+		},
 		{"EVALSHA " + scriptSHA + " 9 get", "-ERR Number of keys can't be greater than number of args"},
 		{"EVALSHA " + scriptSHA + " -1 get", "-ERR Number of keys can't be negative"},
 		{"EVALSHA " + scriptSHA + " x get", "-ERR value is not an integer or out of range"},
@@ -365,7 +374,8 @@ func TestTransactionRunsItsCommandsInOrder(t *testing.T) {
 	c.call("nope", "1")
 	c.call("length", "1", "q")
 	got := c.do("EXEC")
-	if !strings.HasPrefix(got, "[a :1 [{") || !strings.Contains(got, "jobs:1") || !strings.Contains(got, "Unknown command nope") || !strings.HasSuffix(got, " :1]") {
+	if !strings.HasPrefix(got, "[a :1 [{") || !strings.Contains(got, "jobs:1") ||
+		!strings.Contains(got, "Unknown command nope") || !strings.HasSuffix(got, " :1]") {
 		t.Errorf("exec: %s", got)
 	}
 	if !f.mu.TryLock() {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sortedSet keeps names in the order of their scores; names with equal scores are in alphabetical order. Its members are in
-// blocks, so that a change moves few members in memory.
+// sortedSet keeps names in the order of their scores; names with equal scores are in alphabetical order. Its members
+// are in blocks, so that a change moves few members in memory.
 type sortedSet struct {
 	scores map[string]float64 // empty for lists of jobs, because each job knows its own scores
 	blocks [][]member
@@ -42,7 +42,8 @@ func (z *sortedSet) has(name string) bool {
 
 // block is the index of the block where a member is or belongs.
 func (z *sortedSet) block(m member) int {
-	i, _ := slices.BinarySearchFunc(z.blocks, m, func(b []member, m member) int { return compareMembers(b[len(b)-1], m) })
+	i, _ := slices.BinarySearchFunc(z.blocks, m,
+		func(b []member, m member) int { return compareMembers(b[len(b)-1], m) })
 	return min(i, len(z.blocks)-1)
 }
 

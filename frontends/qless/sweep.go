@@ -2,9 +2,9 @@ package qless
 
 import "broker/core"
 
-// Qless locks end in a call, according to the caller's now. Other protocols do not send a now. For them, a lock ends and a
-// scheduled job becomes due by the wall clock or the last now of any caller, whichever is later. At that time Tick releases the
-// broker's lease. Qless clients do not see any effect of that.
+// Qless locks end in a call, according to the caller's now. Other protocols do not send a now. For them, a lock ends
+// and a scheduled job becomes due by the wall clock or the last now of any caller, whichever is later. At that time
+// Tick releases the broker's lease. Qless clients do not see any effect of that.
 
 // Tick implements frontends.Frontend.
 func (f *Frontend) Tick(now core.Instant) {
@@ -37,7 +37,8 @@ func (f *Frontend) Tick(now core.Instant) {
 func (f *Frontend) dueEarly(now core.Instant, later float64) (ops []core.Op) {
 	for _, name := range sortedKeys(f.model.queues) {
 		for _, jid := range f.model.set(name, scheduledSet).between(seconds(now), later, 0, atomicOps) {
-			if j := f.model.jobs.get(jid); j.broker.state == scheduled && j.broker.readyAt > now && j.broker.readyAt < never {
+			if j := f.model.jobs.get(jid); j.broker.state == scheduled && j.broker.readyAt > now &&
+				j.broker.readyAt < never {
 				ops = append(ops, &core.Enqueue{Ref: core.Ref{Seq: j.broker.seq}, If: core.InState(core.Scheduled)})
 				j.broker.readyAt, j.changed = now, true
 			}

@@ -8,13 +8,15 @@ import (
 	"broker/core"
 )
 
-// Clients of other protocols may submit, lease, finish and move jobs of the broker. The front-end subscribes to events. Before
-// the next command, it compares the jobs of the events with the model and applies the differences.
+// Clients of other protocols may submit, lease, finish and move jobs of the broker. The front-end subscribes to events.
+// Before the next command, it compares the jobs of the events with the model and applies the differences.
 
 // eventKinds are the events that may change the model.
 var eventKinds = []core.EventKind{
-	core.EventSubmitted, core.EventReady, core.EventLeased, core.EventDone, core.EventFailed, core.EventRetrying, core.EventDead,
-	core.EventCancelled, core.EventMoved, core.EventReleased, core.EventLeaseExpired, core.EventChanged, core.EventExpired,
+	core.EventSubmitted, core.EventReady, core.EventLeased, core.EventDone, core.EventFailed, core.EventRetrying,
+	core.EventDead,
+	core.EventCancelled, core.EventMoved, core.EventReleased, core.EventLeaseExpired, core.EventChanged,
+	core.EventExpired,
 	core.EventQueuePaused, core.EventQueueResumed, core.EventCancelRequested,
 }
 
@@ -71,8 +73,8 @@ const syncAtOnce = 5000
 
 // sync applies the changes of other clients to the model.
 //
-// It always sends a cheap operation to the broker first. A command may reply from the model alone, and the reply must then wait
-// for the commit of this operation: in a cluster, it proves that this node is still the leader.
+// It always sends a cheap operation to the broker first. A command may reply from the model alone, and the reply must
+// then wait for the commit of this operation: in a cluster, it proves that this node is still the leader.
 func (f *Frontend) sync() {
 	f.one(&core.ReadMeta{})
 	n := f.pending
@@ -95,7 +97,8 @@ func (f *Frontend) sync() {
 	f.askToStop(n.stops)
 }
 
-// askToStop sends workers the message that their job is cancelled. They keep the job until they fail it or the lock ends.
+// askToStop sends workers the message that their job is cancelled. They keep the job until they fail it or the lock
+// ends.
 func (f *Frontend) askToStop(seqs []uint64) {
 	for _, seq := range seqs {
 		if j := f.model.jobs.bySeq(seq); j != nil && j.worker != "" && !j.gone {
@@ -169,7 +172,8 @@ func (f *Frontend) allSeqs() []uint64 {
 	}
 }
 
-// inspect reads jobs from the broker. It leaves out unchanged jobs, and jobs that came and went without being in the model.
+// inspect reads jobs from the broker. It leaves out unchanged jobs, and jobs that came and went without being in the
+// model.
 func (f *Frontend) inspect(among []uint64, ends map[uint64]core.Event) []found {
 	var ops []core.Op
 	var seqs []uint64

@@ -2,13 +2,14 @@ package qless
 
 import "math/bits"
 
-// JSON objects have their members in the order in which Lua walks a table's hash part. It follows from the keys, the order
-// of their insertion and the size that the table was made with, so a table here places its keys as Lua 5.1 does:
+// JSON objects have their members in the order in which Lua walks a table's hash part. It follows from the keys, the
+// order of their insertion and the size that the table was made with, so a table here places its keys as Lua 5.1 does:
 //
 //	nodes    their number is a power of two; the main position of a key is its hash modulo that number
 //	free     a collision goes to the last free node before this one; if none is left, the nodes double and all keys are placed again
 //
-// A table that was parsed from JSON has either an array part or a hash part. It has both after keys were added to an array.
+// A table that was parsed from JSON has either an array part or a hash part. It has both after keys were added to an
+// array.
 type table struct {
 	array []any
 	nodes []node
@@ -94,7 +95,8 @@ func (t *table) insert(key string, value any) {
 			t.grow(key, value)
 			return
 		}
-		if other := t.mainPosition(t.nodes[at].key); other != at { // the key in this slot has another main position, so it moves
+		// the key in this slot has another main position, so it moves
+		if other := t.mainPosition(t.nodes[at].key); other != at {
 			for t.nodes[other].next != at+1 {
 				other = t.nodes[other].next - 1
 			}

@@ -7,8 +7,9 @@ import (
 	"broker/core"
 )
 
-// tx is the transaction of one command, which changes all or nothing. It changes the model at once and records how to undo each
-// change. When the command has succeeded, the documents, the operations on the broker's jobs and the messages follow.
+// tx is the transaction of one command, which changes all or nothing. It changes the model at once and records how to
+// undo each change. When the command has succeeded, the documents, the operations on the broker's jobs and the messages
+// follow.
 type tx struct {
 	front *Frontend
 	m     *model
@@ -30,7 +31,9 @@ type tx struct {
 type message struct{ channel, payload string }
 
 func (f *Frontend) newTx(now float64) *tx {
-	return &tx{front: f, m: f.model, now: now, before: map[*job]job{}, named: map[string]bool{}, newData: map[*job]bool{}}
+	return &tx{
+		front: f, m: f.model, now: now, before: map[*job]job{}, named: map[string]bool{}, newData: map[*job]bool{},
+	}
 }
 
 // rollback undoes all changes.

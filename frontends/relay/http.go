@@ -19,15 +19,15 @@ const httpFrontend = "http"
 // errNotMember is never shown; the client gets the error for a missing leader.
 var errNotMember = errors.New("this node is not a member of a cluster yet")
 
-// Headers with the identity of a request's client. They are only trusted on connections between nodes, and removed from all
-// other requests.
+// Headers with the identity of a request's client. They are only trusted on connections between nodes, and removed from
+// all other requests.
 const (
 	relayAddress = "Broker-Relay-Address"
 	relayCert    = "Broker-Relay-Certificate"
 )
 
-// Tunnel is a listener for the connections that other nodes open for requests. The HTTP server serves it in addition to its own
-// sockets.
+// Tunnel is a listener for the connections that other nodes open for requests. The HTTP server serves it in addition to
+// its own sockets.
 func (g *Gateway) Tunnel() net.Listener { return g.tunnel }
 
 // isLocalPath reports whether every node answers a path itself.
@@ -89,7 +89,9 @@ func asClient(r *http.Request) *http.Request {
 	}
 	if der, err := base64.StdEncoding.DecodeString(r.Header.Get(relayCert)); err == nil && len(der) > 0 {
 		if cert, err := x509.ParseCertificate(der); err == nil { // verified by the node that passes it on
-			r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}, PeerCertificates: []*x509.Certificate{cert}}
+			r.TLS = &tls.ConnectionState{
+				VerifiedChains: [][]*x509.Certificate{{cert}}, PeerCertificates: []*x509.Certificate{cert},
+			}
 		}
 	}
 	r.Header.Del(relayAddress)
@@ -129,7 +131,8 @@ func (g *Gateway) reverseProxy() *httputil.ReverseProxy {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte(`{"status":503,"code":"no_leader","title":"Service Unavailable",` +
-				`"detail":"the leader of the cluster does not answer; ask again"}` + "\n")) // fails if the client has disconnected
+				`"detail":"the leader of the cluster does not answer; ask again"}` +
+				"\n")) // fails if the client has disconnected
 		},
 	}
 }

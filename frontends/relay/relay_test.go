@@ -202,7 +202,8 @@ func TestRequestsAboutNodeStayThere(t *testing.T) {
 	f := setup(t)
 	url := f.web()
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/cluster", "/debug/pprof/"} {
-		if answer := f.get(url + path); !strings.HasPrefix(answer, "follower 127.0.0.1:") || strings.Contains(answer, "6.6.6.6") {
+		if answer := f.get(url + path); !strings.HasPrefix(answer, "follower 127.0.0.1:") ||
+			strings.Contains(answer, "6.6.6.6") {
 			t.Errorf("%s was answered by %q", path, answer)
 		}
 	}

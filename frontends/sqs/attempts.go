@@ -7,9 +7,9 @@ import (
 	"broker/core"
 )
 
-// If the reply to a receive on a FIFO queue is lost, the client repeats it with the same ReceiveRequestAttemptId and gets the
-// same messages, as long as they are in flight. Attempts are in memory only. After a restart a repeated receive gets the
-// messages only after their timeout.
+// If the reply to a receive on a FIFO queue is lost, the client repeats it with the same ReceiveRequestAttemptId and
+// gets the same messages, as long as they are in flight. Attempts are in memory only. After a restart a repeated
+// receive gets the messages only after their timeout.
 
 const (
 	attemptFor  = 5 * time.Minute
@@ -73,13 +73,14 @@ func (a *attempts) expire(now core.Instant) {
 	a.order = a.order[n:]
 }
 
-// repeat is the reply to a repeated receive: its messages that are still in flight, with a new visibility timeout; nil: none.
-// The reply is valid once the commit is on disk.
+// repeat is the reply to a repeated receive: its messages that are still in flight, with a new visibility timeout; nil:
+// none. The reply is valid once the commit is on disk.
 func (l *leasing) repeat(taken []core.Reply) (out *receiveOutput, commit core.Commit) {
 	for _, r := range taken {
 		info, err := l.c.Ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
 		commit = max(commit, info.Commit)
-		if err == nil && info.Info.State == core.Leased && info.Info.LeasedAt == r.Lease.LeasedAt && info.Info.Job != nil {
+		if err == nil && info.Info.State == core.Leased && info.Info.LeasedAt == r.Lease.LeasedAt &&
+			info.Info.Job != nil {
 			r.Job = info.Info.Job
 			l.taken = append(l.taken, r)
 		}

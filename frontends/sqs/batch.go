@@ -30,8 +30,10 @@ func checkEntries[E any](action string, entries []E, id func(*E) string) error {
 	for i := range entries {
 		name := id(&entries[i])
 		switch {
-		case name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) }):
-			return refuse(invalidEntryID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
+		case name == "" || len(name) > maxNameBytes ||
+			strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) }):
+			return refuse(invalidEntryID,
+				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
 		case seen[name]:
 			return refuse(idsNotDistinct, "Id %s repeated.", name)
 		}
@@ -83,7 +85,9 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 		m, err := q.check(of, &e.messageInput)
 		if err == nil && m.size() > min(of.number(maximumSize), q.front.opts.MaxBodyBytes) {
 			total += m.size()
-			err = refuse(invalidParameter, "One or more parameters cannot be validated. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
+			err = refuse(invalidParameter,
+				"One or more parameters cannot be validated. Reason: Message must be shorter than %d bytes.",
+				of.number(maximumSize))
 		}
 		if err != nil {
 			out.Failed = append(out.Failed, failed(e.ID, err))
@@ -93,7 +97,8 @@ func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
 		messages, ids = append(messages, m), append(ids, e.ID)
 	}
 	if total > maxBatchBytes {
-		return nil, refuse(batchTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxBatchBytes, total)
+		return nil, refuse(batchTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",
+			maxBatchBytes, total)
 	}
 	if len(messages) == 0 {
 		return out, nil
@@ -145,7 +150,9 @@ func (q *request) deleteMessageBatch(of *queue, in *deleteBatchInput) (any, erro
 }
 
 // finishBatch deletes messages or changes their visibility, and returns the entry of each in the reply.
-func (q *request) finishBatch(of *queue, wanted []messageChange, ids []string) (done []doneEntry, bad []failedEntry, err error) {
+func (q *request) finishBatch(
+	of *queue, wanted []messageChange, ids []string,
+) (done []doneEntry, bad []failedEntry, err error) {
 	errs, err := q.finish(of, wanted)
 	for i, id := range ids {
 		if errs[i] != nil {

@@ -100,7 +100,8 @@ func on[In any, P interface {
 
 // mayUse reports whether a caller may know that a queue exists.
 func (q *request) mayUse(name string) bool {
-	return slices.ContainsFunc(anyRole, func(r access.Role) bool { return q.from.principal.May(r, q.front.coreName(name)) })
+	return slices.ContainsFunc(anyRole,
+		func(r access.Role) bool { return q.from.principal.May(r, q.front.coreName(name)) })
 }
 
 // mayOne refuses a caller that has none of the roles for a queue.

@@ -67,7 +67,8 @@ func TestMissingQueueIsDurableForRequestsOnly(t *testing.T) {
 	}
 	drop()
 	before := f.engine.Committed()
-	if _, err := f.find("gone"); err == nil || errors.Is(err, client.ErrCommitTimeout) || f.engine.Committed() != before {
+	if _, err := f.find("gone"); err == nil || errors.Is(err, client.ErrCommitTimeout) ||
+		f.engine.Committed() != before {
 		t.Fatalf("it waits for the commit, or the queue exists: %v", err)
 	}
 	answered := make(chan int)

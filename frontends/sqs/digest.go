@@ -27,7 +27,8 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digestAttributes is the digest of attributes; empty: none. The input contains for each attribute, in the order of the names,
+// digestAttributes is the digest of attributes; empty: none. The input contains for each attribute, in the order of the
+// names,
 //
 //	length name length type kind length value
 //

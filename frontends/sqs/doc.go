@@ -1,4 +1,5 @@
-// Package sqs serves clients of Amazon SQS (API 2012-11-05) in both of its protocols: AWS JSON 1.0, and Query with XML replies.
+// Package sqs serves clients of Amazon SQS (API 2012-11-05) in both of its protocols: AWS JSON 1.0, and Query with XML
+// replies.
 //
 //	SQS                      the broker
 //	queue                    queue with the same name, from any protocol
@@ -19,6 +20,6 @@
 //	mapping.go               messages and jobs
 //	errors.go                errors, one row a kind
 //
-// Requests run on goroutines of net/http, each with its own broker client. A reply is sent after the commit of the data that it
-// contains. If the reply with a lease cannot be written, the lease is released.
+// Requests run on goroutines of net/http, each with its own broker client. A reply is sent after the commit of the data
+// that it contains. If the reply with a lease cannot be written, the lease is released.
 package sqs

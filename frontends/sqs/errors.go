@@ -8,7 +8,8 @@ import (
 	"broker/core"
 )
 
-// errorKind is an error of SQS: its name in JSON, its code in Query (also in the header x-amzn-query-error), and its status.
+// errorKind is an error of SQS: its name in JSON, its code in Query (also in the header x-amzn-query-error), and its
+// status.
 type errorKind struct {
 	name   string
 	code   string
@@ -110,8 +111,8 @@ var coreErrors = []struct {
 	{core.ErrForbidden, accessDenied},
 }
 
-// errorOf converts an error to an SQS error. An error that is not in the table is a fault of the broker, and its text is not
-// shown.
+// errorOf converts an error to an SQS error. An error that is not in the table is a fault of the broker, and its text
+// is not shown.
 func errorOf(err error) *apiError {
 	var e *apiError
 	if errors.As(err, &e) {

@@ -52,23 +52,79 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"unknown queue", "SendMessage", object{"QueueUrl": "none", "MessageBody": "m"}, queueDoesNotExist},
 		{"unknown queue by name", "GetQueueUrl", object{"QueueName": "none"}, queueDoesNotExist},
-		{"other attributes", "CreateQueue", object{"QueueName": "q", "Attributes": object{"DelaySeconds": "9"}}, queueNameExists},
+		{
+			"other attributes", "CreateQueue",
+			object{"QueueName": "q", "Attributes": object{"DelaySeconds": "9"}},
+			queueNameExists,
+		},
 		{"bad name", "CreateQueue", object{"QueueName": "a b"}, invalidParameter},
 		{"long name", "CreateQueue", object{"QueueName": strings.Repeat("a", 81)}, invalidParameter},
-		{"fifo without its suffix", "CreateQueue", object{"QueueName": "x", "Attributes": object{"FifoQueue": "true"}}, invalidParameter},
+		{
+			"fifo without its suffix", "CreateQueue",
+			object{"QueueName": "x", "Attributes": object{"FifoQueue": "true"}},
+			invalidParameter,
+		},
 		{"suffix without fifo", "CreateQueue", object{"QueueName": "x.fifo"}, invalidParameter},
-		{"fifo false", "CreateQueue", object{"QueueName": "x", "Attributes": object{"FifoQueue": "false"}}, invalidAttributeName},
-		{"unknown attribute", "CreateQueue", object{"QueueName": "x", "Attributes": object{"Foo": "1"}}, invalidAttributeName},
-		{"read-only attribute", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"QueueArn": "1"}}, invalidAttributeName},
-		{"attribute of fifo queues", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"ContentBasedDeduplication": "true"}}, invalidAttributeName},
-		{"fifo changed", "SetQueueAttributes", object{"QueueUrl": "f.fifo", "Attributes": object{"FifoQueue": "false"}}, invalidAttribute},
-		{"scope of a standard queue", "CreateQueue", object{"QueueName": "x", "Attributes": object{"DeduplicationScope": "queue"}}, invalidAttributeName},
-		{"out of range", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"VisibilityTimeout": "43201"}}, invalidAttribute},
-		{"no number", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"DelaySeconds": "x"}}, invalidAttribute},
-		{"unknown attribute asked for", "GetQueueAttributes", object{"QueueUrl": "q", "AttributeNames": []string{"Foo"}}, invalidAttributeName},
-		{"redrive to nowhere", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("none", "1")}, invalidParameter},
-		{"redrive to another type", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("f.fifo", "1")}, invalidParameter},
-		{"redrive not allowed", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1")}, invalidParameter},
+		{
+			"fifo false", "CreateQueue",
+			object{"QueueName": "x", "Attributes": object{"FifoQueue": "false"}},
+			invalidAttributeName,
+		},
+		{
+			"unknown attribute", "CreateQueue",
+			object{"QueueName": "x", "Attributes": object{"Foo": "1"}},
+			invalidAttributeName,
+		},
+		{
+			"read-only attribute", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": object{"QueueArn": "1"}},
+			invalidAttributeName,
+		},
+		{
+			"attribute of fifo queues", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": object{"ContentBasedDeduplication": "true"}},
+			invalidAttributeName,
+		},
+		{
+			"fifo changed", "SetQueueAttributes",
+			object{"QueueUrl": "f.fifo", "Attributes": object{"FifoQueue": "false"}},
+			invalidAttribute,
+		},
+		{
+			"scope of a standard queue", "CreateQueue",
+			object{"QueueName": "x", "Attributes": object{"DeduplicationScope": "queue"}},
+			invalidAttributeName,
+		},
+		{
+			"out of range", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": object{"VisibilityTimeout": "43201"}},
+			invalidAttribute,
+		},
+		{
+			"no number", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": object{"DelaySeconds": "x"}},
+			invalidAttribute,
+		},
+		{
+			"unknown attribute asked for", "GetQueueAttributes",
+			object{"QueueUrl": "q", "AttributeNames": []string{"Foo"}},
+			invalidAttributeName,
+		},
+		{
+			"redrive to nowhere", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": redrivePolicyOf("none", "1")},
+			invalidParameter,
+		},
+		{
+			"redrive to another type", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": redrivePolicyOf("f.fifo", "1")},
+			invalidParameter,
+		},
+		{
+			"redrive not allowed", "SetQueueAttributes",
+			object{"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1")},
+			invalidParameter,
+		},
 		{"redrive count", "SetQueueAttributes", object{
 			"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1001"),
 		}, invalidParameter},
@@ -90,39 +146,104 @@ func TestBadInput(t *testing.T) {
 		{"invisible too long", "ReceiveMessage", object{"QueueUrl": "q", "VisibilityTimeout": 43201}, invalidParameter},
 		{"delay", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "DelaySeconds": 901}, invalidParameter},
 		{"too long", "SendMessage", object{"QueueUrl": "q", "MessageBody": long}, invalidParameter},
-		{"longer than the queue allows", "SendMessage", object{"QueueUrl": "small", "MessageBody": strings.Repeat("x", 1025)}, invalidParameter},
-		{"eleven attributes", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": many}, invalidParameter},
-		{"reserved name", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": object{"AWS.x": object{"DataType": "String", "StringValue": "v"}}}, invalidParameter},
-		{"dot at the end", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": object{"x.": object{"DataType": "String", "StringValue": "v"}}}, invalidParameter},
-		{"unknown type", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("Text", "v")}, invalidParameter},
-		{"empty value", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("String", "")}, invalidParameter},
-		{"not a number", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("Number", "1x")}, invalidParameter},
+		{
+			"longer than the queue allows", "SendMessage",
+			object{"QueueUrl": "small", "MessageBody": strings.Repeat("x", 1025)},
+			invalidParameter,
+		},
+		{
+			"eleven attributes", "SendMessage",
+			object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": many},
+			invalidParameter,
+		},
+		{"reserved name", "SendMessage", object{
+			"QueueUrl": "q", "MessageBody": "m",
+			"MessageAttributes": object{"AWS.x": object{"DataType": "String", "StringValue": "v"}},
+		}, invalidParameter},
+		{"dot at the end", "SendMessage", object{
+			"QueueUrl": "q", "MessageBody": "m",
+			"MessageAttributes": object{"x.": object{"DataType": "String", "StringValue": "v"}},
+		}, invalidParameter},
+		{
+			"unknown type", "SendMessage",
+			object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("Text", "v")},
+			invalidParameter,
+		},
+		{
+			"empty value", "SendMessage",
+			object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("String", "")},
+			invalidParameter,
+		},
+		{
+			"not a number", "SendMessage",
+			object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("Number", "1x")},
+			invalidParameter,
+		},
 		{"no body", "SendMessage", object{"QueueUrl": "q"}, missingParameter},
 		{"empty body", "SendMessage", object{"QueueUrl": "q", "MessageBody": ""}, missingParameter},
 		{"no queue", "SendMessage", object{"MessageBody": "m"}, missingParameter},
-		{"no group", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageDeduplicationId": "d"}, missingParameter},
-		{"no deduplication id", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g"}, invalidParameter},
-		{"fifo and delay", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": "d", "DelaySeconds": 1}, invalidParameter},
-		{"group with a space", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "a b", "MessageDeduplicationId": "d"}, invalidParameter},
+		{
+			"no group", "SendMessage",
+			object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageDeduplicationId": "d"},
+			missingParameter,
+		},
+		{
+			"no deduplication id", "SendMessage",
+			object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g"},
+			invalidParameter,
+		},
+		{"fifo and delay", "SendMessage", object{
+			"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": "d",
+			"DelaySeconds": 1,
+		}, invalidParameter},
+		{"group with a space", "SendMessage", object{
+			"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "a b", "MessageDeduplicationId": "d",
+		}, invalidParameter},
 		{"control character", "SendMessage", object{"QueueUrl": "q", "MessageBody": "a\x01"}, invalidContents},
 		{"no handle", "DeleteMessage", object{"QueueUrl": "q", "ReceiptHandle": "x"}, invalidHandle},
 		{"handle missing", "DeleteMessage", object{"QueueUrl": "q"}, missingParameter},
-		{"visibility missing", "ChangeMessageVisibility", object{"QueueUrl": "q", "ReceiptHandle": "x"}, missingParameter},
-		{"control character in an attribute", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("String", "\x01")}, invalidParameter},
-		{"batch without a group", "SendMessageBatch", object{"QueueUrl": "f.fifo", "Entries": []object{{"Id": "a", "MessageBody": "m", "MessageDeduplicationId": "d"}}}, invalidParameter},
-		{"batch without a deduplication id", "SendMessageBatch", object{"QueueUrl": "f.fifo", "Entries": []object{{"Id": "a", "MessageBody": "m", "MessageGroupId": "g"}}}, invalidParameter},
+		{
+			"visibility missing", "ChangeMessageVisibility",
+			object{"QueueUrl": "q", "ReceiptHandle": "x"},
+			missingParameter,
+		},
+		{
+			"control character in an attribute", "SendMessage",
+			object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("String", "\x01")},
+			invalidParameter,
+		},
+		{"batch without a group", "SendMessageBatch", object{
+			"QueueUrl": "f.fifo", "Entries": []object{{"Id": "a", "MessageBody": "m", "MessageDeduplicationId": "d"}},
+		}, invalidParameter},
+		{"batch without a deduplication id", "SendMessageBatch", object{
+			"QueueUrl": "f.fifo", "Entries": []object{{"Id": "a", "MessageBody": "m", "MessageGroupId": "g"}},
+		}, invalidParameter},
 		{"empty batch", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{}}, emptyBatch},
 		{"eleven entries", "SendMessageBatch", object{"QueueUrl": "q", "Entries": eleven}, tooManyEntries},
-		{"same ids", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{entry("a"), entry("a")}}, idsNotDistinct},
+		{
+			"same ids", "SendMessageBatch",
+			object{"QueueUrl": "q", "Entries": []object{entry("a"), entry("a")}},
+			idsNotDistinct,
+		},
 		{"bad id", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{entry("a b")}}, invalidEntryID},
 		{"batch too long", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{
 			{"Id": "a", "MessageBody": long[:1<<19+1]}, {"Id": "b", "MessageBody": long[:1<<19]},
 		}}, batchTooLong},
-		{"label missing", "AddPermission", object{"QueueUrl": "q", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}}, missingParameter},
-		{"unknown action of a label", "AddPermission", object{"QueueUrl": "q", "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"Fly"}}, invalidParameter},
+		{
+			"label missing", "AddPermission",
+			object{"QueueUrl": "q", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}},
+			missingParameter,
+		},
+		{"unknown action of a label", "AddPermission", object{
+			"QueueUrl": "q", "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"Fly"},
+		}, invalidParameter},
 		{"label unknown", "RemovePermission", object{"QueueUrl": "q", "Label": "x"}, invalidParameter},
 		{"move from nowhere", "StartMessageMoveTask", object{"SourceArn": arn("none")}, resourceNotFound},
-		{"move to nowhere", "StartMessageMoveTask", object{"SourceArn": arn("dead"), "DestinationArn": arn("none")}, resourceNotFound},
+		{
+			"move to nowhere", "StartMessageMoveTask",
+			object{"SourceArn": arn("dead"), "DestinationArn": arn("none")},
+			resourceNotFound,
+		},
 		{"no dead-letter queue", "StartMessageMoveTask", object{"SourceArn": arn("q")}, invalidParameter},
 		{"bad task handle", "CancelMessageMoveTask", object{"TaskHandle": "!"}, invalidParameter},
 		{"task handle of something else", "CancelMessageMoveTask", object{"TaskHandle": "cTp4"}, invalidParameter},
@@ -191,15 +312,32 @@ func TestMalformedJSON(t *testing.T) {
 	}{
 		{"no JSON", `{`, serialization, "malformed"},
 		{"not an object", `[]`, serialization, "The value of request is a JSON array"},
-		{"a number for text", `{"QueueUrl":"q","MessageBody":5}`, serialization, "The value of MessageBody is a JSON number"},
-		{"text for a number", `{"QueueUrl":"q","MessageBody":"m","DelaySeconds":"1"}`, serialization, "The value of DelaySeconds is a JSON string"},
-		{"a fraction", `{"QueueUrl":"q","MessageBody":"m","DelaySeconds":1.5}`, serialization, "The value of DelaySeconds is a JSON number 1.5"},
-		{"not base64", `{"QueueUrl":"q","MessageBody":"m","MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"***"}}}`, serialization, "base64"},
+		{
+			"a number for text", `{"QueueUrl":"q","MessageBody":5}`, serialization,
+			"The value of MessageBody is a JSON number",
+		},
+		{
+			"text for a number", `{"QueueUrl":"q","MessageBody":"m","DelaySeconds":"1"}`, serialization,
+			"The value of DelaySeconds is a JSON string",
+		},
+		{
+			"a fraction", `{"QueueUrl":"q","MessageBody":"m","DelaySeconds":1.5}`, serialization,
+			"The value of DelaySeconds is a JSON number 1.5",
+		},
+		{
+			"not base64",
+			`{"QueueUrl":"q","MessageBody":"m","MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"***"}}}`,
+			serialization, "base64",
+		},
 		{"not UTF-8", "{\"QueueUrl\":\"q\",\"MessageBody\":\"\xff\"}", serialization, "UTF-8"},
 		{"half of a pair", `{"QueueUrl":"q","MessageBody":"\ud83d"}`, invalidContents, "surrogate"},
 		{"halves in the wrong order", `{"QueueUrl":"q","MessageBody":"\uDE00\uD83D"}`, invalidContents, "surrogate"},
 		{"half of a pair before text", `{"QueueUrl":"q","MessageBody":"\ud83dude00"}`, invalidContents, "surrogate"},
-		{"half of a pair in an attribute", `{"QueueUrl":"q","MessageBody":"m","MessageAttributes":{"a":{"DataType":"String","StringValue":"\ud83d"}}}`, invalidContents, "surrogate"},
+		{
+			"half of a pair in an attribute",
+			`{"QueueUrl":"q","MessageBody":"m","MessageAttributes":{"a":{"DataType":"String","StringValue":"\ud83d"}}}`,
+			invalidContents, "surrogate",
+		},
 	} {
 		status, header, out := f.postRaw("SendMessage", c.body)
 		want(t, c.name+": status", status, c.kind.status)
@@ -225,15 +363,38 @@ func TestErrorsOfQuery(t *testing.T) {
 		want       string
 	}{
 		{"no action", "/", nil, 404, "<UnknownOperationException/>"},
-		{"unknown action", "/", []string{"Action", "X"}, 400, "<Code>InvalidAction</Code><Message>The action X is not valid for this endpoint.</Message>"},
-		{"an action without a queue on a queue's path", "/000000000000/q", []string{"Action", "ListQueues"}, 400, "<Code>InvalidAction</Code>"},
-		{"unknown queue", "/", []string{"Action", "PurgeQueue", "QueueUrl", "none"}, 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code><Message>The specified queue does not exist for this wsdl version.</Message>"},
-		{"a number that is none", "/", []string{"Action", "ReceiveMessage", "QueueUrl", "q", "MaxNumberOfMessages", "x"}, 400, "<Code>InvalidParameterValue</Code>"},
+		{
+			"unknown action", "/",
+			[]string{"Action", "X"},
+			400,
+			"<Code>InvalidAction</Code><Message>The action X is not valid for this endpoint.</Message>",
+		},
+		{
+			"an action without a queue on a queue's path", "/000000000000/q",
+			[]string{"Action", "ListQueues"},
+			400,
+			"<Code>InvalidAction</Code>",
+		},
+		{
+			"unknown queue", "/",
+			[]string{"Action", "PurgeQueue", "QueueUrl", "none"},
+			400,
+			"<Code>AWS.SimpleQueueService.NonExistentQueue</Code><Message>The specified queue does not exist for this wsdl version.</Message>",
+		},
+		{"a number that is none", "/", []string{
+			"Action", "ReceiveMessage", "QueueUrl", "q", "MaxNumberOfMessages", "x",
+		}, 400, "<Code>InvalidParameterValue</Code>"},
 		{"no messages", "/000000000000/q", []string{"Action", "ReceiveMessage"}, 200, "<ReceiveMessageResult/>"},
-		{"missing parameter", "/", []string{"Action", "CreateQueue"}, 400, "<Type>Sender</Type><Code>MissingParameter</Code>"},
+		{
+			"missing parameter", "/",
+			[]string{"Action", "CreateQueue"},
+			400,
+			"<Type>Sender</Type><Code>MissingParameter</Code>",
+		},
 	} {
 		status, header, body := f.query(c.path, c.pairs...)
-		if status != c.status || !strings.Contains(body, c.want) || (header.Get("X-Amzn-Query-Error") == "") != (status == 200) {
+		if status != c.status || !strings.Contains(body, c.want) ||
+			(header.Get("X-Amzn-Query-Error") == "") != (status == 200) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 	}

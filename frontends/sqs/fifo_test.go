@@ -12,7 +12,8 @@ import (
 // fifo makes a FIFO queue with messages, whose groups are their first letters.
 func (f *fixture) fifo(messages string, attributes ...string) string {
 	f.t.Helper()
-	q := f.create("q.fifo", append([]string{"FifoQueue", "true", "ContentBasedDeduplication", "true"}, attributes...)...)
+	q := f.create("q.fifo",
+		append([]string{"FifoQueue", "true", "ContentBasedDeduplication", "true"}, attributes...)...)
 	for m := range strings.FieldsSeq(messages) {
 		f.send(q, m, "MessageGroupId", m[:1])
 	}
@@ -43,7 +44,8 @@ func TestReleasedMessageOfAGroupIsReceivedAlone(t *testing.T) {
 	q := f.fifo("a1 a2 a3 a4", "VisibilityTimeout", "10")
 	got := f.receive(q, "MaxNumberOfMessages", 3)
 	visible := func(m object, timeout int) {
-		f.do("ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": timeout})
+		f.do("ChangeMessageVisibility",
+			object{"QueueUrl": q, "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": timeout})
 		f.engine.Tick()
 	}
 	visible(got[1], 0)
@@ -69,7 +71,8 @@ func TestHandleOfAFIFOQueueExpiresByTheClock(t *testing.T) {
 	q := f.fifo("a1 a2", "VisibilityTimeout", "5")
 	got := f.receive(q)
 	finish := func(action string, m object) int {
-		status, _, _ := f.post(t.Context(), action, object{"QueueUrl": q, "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 9})
+		status, _, _ := f.post(t.Context(), action,
+			object{"QueueUrl": q, "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 9})
 		return status
 	}
 	f.clock.Advance(5*time.Second - time.Millisecond)
@@ -85,7 +88,9 @@ func TestDeadLetterUnblocksItsGroup(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("dead.fifo", "FifoQueue", "true")
-	q := f.fifo("a1 a2 a3", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}`, "VisibilityTimeout", "5")
+	q := f.fifo("a1 a2 a3", "RedrivePolicy",
+		`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":1}`,
+		"VisibilityTimeout", "5")
 	want(t, "first receive", bodies(f.receive(q, "MaxNumberOfMessages", 1)), "a1")
 	f.advance(6 * time.Second)
 	want(t, "the next one comes in place of the dead letter", bodies(f.receive(q, "MaxNumberOfMessages", 1)), "a2")
@@ -99,7 +104,8 @@ func TestWorkersOfOtherProtocolsKeepTheOrderOfGroups(t *testing.T) {
 	worker := f.engine.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() {}})
 	defer f.engine.Close(worker)
 	lease := func() (got string) {
-		for _, r := range f.engine.Do(worker, []core.Op{&core.Lease{Queues: []string{"q.fifo"}, Holder: core.HeldByNobody, LeaseFor: time.Minute}}, nil) {
+		for _, r := range f.engine.Do(worker,
+			[]core.Op{&core.Lease{Queues: []string{"q.fifo"}, Holder: core.HeldByNobody, LeaseFor: time.Minute}}, nil) {
 			if r.Kind == core.Assigned {
 				got = string(r.Job.Body)
 			}

@@ -46,7 +46,8 @@ type messageChange struct {
 
 // errNotAvailable is the error for a message that is deleted or held by another receiver.
 func errNotAvailable(handle string) error {
-	return badValue(shorten(handle), "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
+	return badValue(shorten(handle), "ReceiptHandle",
+		"Message does not exist or is not available for visibility timeout change.")
 }
 
 func errExpired(handle string) error {
@@ -71,7 +72,8 @@ func (q *request) finishOne(of *queue, c *client.Client, w messageChange) (core.
 		return core.Reply{}, missing("ReceiptHandle")
 	}
 	if w.visibility != nil && (*w.visibility < 0 || *w.visibility > maxVisibility) {
-		return core.Reply{}, badValue(*w.visibility, visibilityTimeout, "VisibilityTimeout must be an integer between 0 and 43200")
+		return core.Reply{},
+			badValue(*w.visibility, visibilityTimeout, "VisibilityTimeout must be an integer between 0 and 43200")
 	}
 	h, err := parseHandle(w.handle, q.front.coreName(of.Name))
 	switch {
@@ -83,10 +85,13 @@ func (q *request) finishOne(of *queue, c *client.Client, w messageChange) (core.
 	return q.changeOne(of, c, h, w)
 }
 
-// deleteOne deletes a message by any of its handles. In a FIFO queue only the handle of the current lease counts. Deleting a
-// message twice succeeds.
+// deleteOne deletes a message by any of its handles. In a FIFO queue only the handle of the current lease counts.
+// Deleting a message twice succeeds.
 func (q *request) deleteOne(of *queue, c *client.Client, h receiptHandle, w messageChange) (core.Reply, error) {
-	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.front.coreName(of.Name)}, Authority: core.ByAnyone}
+	op := &core.Complete{
+		Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.front.coreName(of.Name)},
+		Authority: core.ByAnyone,
+	}
 	if of.FIFO {
 		op.If.LeasedAt, op.If.Unended = h.leasedAt, true
 	}
@@ -108,12 +113,14 @@ func (q *request) hasLeft(of *queue, c *client.Client, h receiptHandle) bool {
 	return err != nil || r.Info.Queue != q.front.coreName(of.Name)
 }
 
-// changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a standard queue
-// the handle of an expired lease also counts, and makes the message invisible again.
+// changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a
+// standard queue the handle of an expired lease also counts, and makes the message invisible again.
 func (q *request) changeOne(of *queue, c *client.Client, h receiptHandle, w messageChange) (core.Reply, error) {
 	until := q.front.broker.Now().Add(seconds(*w.visibility))
 	here := core.Condition{Queue: q.front.coreName(of.Name)}
-	report := &core.Report{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until}
+	report := &core.Report{
+		Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until,
+	}
 	if of.FIFO {
 		report.If.LeasedAt, report.If.Unended = h.leasedAt, true
 	}
@@ -137,7 +144,8 @@ func (q *request) changeOne(of *queue, c *client.Client, h receiptHandle, w mess
 
 // gone reports whether an operation failed because another client has deleted or received the message.
 func gone(err error) bool {
-	return slices.ContainsFunc([]error{core.ErrNotFound, core.ErrFinished, core.ErrConflict, core.ErrNotLeased}, func(kind error) bool {
-		return errors.Is(err, kind)
-	})
+	return slices.ContainsFunc([]error{core.ErrNotFound, core.ErrFinished, core.ErrConflict, core.ErrNotLeased},
+		func(kind error) bool {
+			return errors.Is(err, kind)
+		})
 }

@@ -28,11 +28,16 @@ type fixture struct {
 
 func setup(t testing.TB, set ...func(*Options)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: coretest.NewClock(), opts: Options{Account: "000000000000", Region: "us-east-1", MaxInFlight: 1000}}
+	f := &fixture{
+		t: t, clock: coretest.NewClock(),
+		opts: Options{Account: "000000000000", Region: "us-east-1", MaxInFlight: 1000},
+	}
 	for _, s := range set {
 		s(&f.opts)
 	}
-	f.options = engine.Options{Dir: "data", FS: coretest.MemoryFS(), Durability: engine.Sync, Clock: f.clock, Seed: 1, ManualTimers: true}
+	f.options = engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Durability: engine.Sync, Clock: f.clock, Seed: 1, ManualTimers: true,
+	}
 	f.start()
 	t.Cleanup(f.shutDown)
 	return f
@@ -158,7 +163,10 @@ func (f *fixture) send(queue, body string, more ...any) object {
 // receive receives up to ten messages with all attributes.
 func (f *fixture) receive(queue string, more ...any) (messages []object) {
 	f.t.Helper()
-	in := object{"QueueUrl": queue, "MaxNumberOfMessages": 10, "AttributeNames": []string{"All"}, "MessageAttributeNames": []string{"All"}}
+	in := object{
+		"QueueUrl": queue, "MaxNumberOfMessages": 10, "AttributeNames": []string{"All"},
+		"MessageAttributeNames": []string{"All"},
+	}
 	for i := 0; i < len(more); i += 2 {
 		in[more[i].(string)] = more[i+1]
 	}
@@ -181,7 +189,8 @@ func bodies(messages []object) string {
 // attributesOf returns attributes of a queue.
 func (f *fixture) attributesOf(queue string) object {
 	f.t.Helper()
-	all, _ := f.do("GetQueueAttributes", object{"QueueUrl": queue, "AttributeNames": []string{"All"}})["Attributes"].(object)
+	all, _ := f.do("GetQueueAttributes",
+		object{"QueueUrl": queue, "AttributeNames": []string{"All"}})["Attributes"].(object)
 	return all
 }
 

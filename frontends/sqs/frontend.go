@@ -16,13 +16,16 @@ type Options struct {
 	// Panicked is called with the value and stack of a panic in a request. The client does not see them. May be nil.
 	Panicked func(value any, stack []byte)
 
-	DefaultPrincipal string                                   // for requests without credentials, if principals are configured
-	Account, Region  string                                   // parts of URLs and ARNs
-	URL              string                                   // start of queue URLs; empty: from the client's Host header
-	MaxInFlight      int                                      // received messages of a queue that are not deleted; 0: no limit
-	MaxBodyBytes     int                                      // of a message
-	Namespace        string                                   // prefix of queues, invisible to clients
-	Route            func(queue, typ string) (string, string) // maps the queue and type of a message; nil: no change
+	// for requests without credentials, if principals are configured
+	DefaultPrincipal string
+	Account, Region  string // parts of URLs and ARNs
+	// start of queue URLs; empty: from the client's Host header
+	URL string
+	// received messages of a queue that are not deleted; 0: no limit
+	MaxInFlight  int
+	MaxBodyBytes int                                      // of a message
+	Namespace    string                                   // prefix of queues, invisible to clients
+	Route        func(queue, typ string) (string, string) // maps the queue and type of a message; nil: no change
 }
 
 // Frontend serves requests. Create it with New, Start it once, and Close it.

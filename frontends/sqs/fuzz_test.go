@@ -8,9 +8,12 @@ import (
 
 // FuzzRequest decodes and checks arbitrary requests of both protocols with the largest parameter types: no panic.
 func FuzzRequest(f *testing.F) {
-	f.Add("/", "AmazonSQS.SendMessageBatch", `{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"m","MessageAttributes":{"k":{"DataType":"Number","StringValue":"1"}}}]}`)
-	f.Add("/000000000000/q", "", "Action=SendMessageBatch&SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1.MessageAttribute.1.Value.BinaryValue=AA==")
-	f.Add("/?Action=ReceiveMessage", "", "SendMessageBatchRequestEntry.1.DelaySeconds=x&SendMessageBatchRequestEntry.9999999999999999999.Id=b")
+	f.Add("/", "AmazonSQS.SendMessageBatch",
+		`{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"m","MessageAttributes":{"k":{"DataType":"Number","StringValue":"1"}}}]}`)
+	f.Add("/000000000000/q", "",
+		"Action=SendMessageBatch&SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1.MessageAttribute.1.Value.BinaryValue=AA==")
+	f.Add("/?Action=ReceiveMessage", "",
+		"SendMessageBatchRequestEntry.1.DelaySeconds=x&SendMessageBatchRequestEntry.9999999999999999999.Id=b")
 	f.Add("/", "AmazonSQS.X", `{"Entries":[null,{"MessageAttributes":{"":null}}]}`)
 	front := New(nil, Options{Account: "000000000000"})
 	f.Fuzz(func(t *testing.T, path, target, body string) {
@@ -30,7 +33,8 @@ func FuzzRequest(f *testing.F) {
 		q := &request{front: front, wire: w, from: caller{}}
 		for _, fifo := range []bool{false, true} {
 			for i := range in.Entries {
-				if m, err := q.check(&queue{FIFO: fifo}, &in.Entries[i].messageInput); err == nil && (m.body == "" || !validContents(m.body) || m.size() < len(m.body)) {
+				if m, err := q.check(&queue{FIFO: fifo}, &in.Entries[i].messageInput); err == nil &&
+					(m.body == "" || !validContents(m.body) || m.size() < len(m.body)) {
 					t.Errorf("accepted %q", m.body)
 				}
 			}
@@ -58,8 +62,10 @@ func FuzzReceiptHandle(f *testing.F) {
 
 // FuzzSignature reads arbitrary signatures: no panic.
 func FuzzSignature(f *testing.F) {
-	f.Add("AWS4-HMAC-SHA256 Credential=a/20260102/r/sqs/aws4_request, SignedHeaders=host, Signature=x", "20260102T030405Z", "a=b")
-	f.Add("", "", "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a/b/c/d/e&X-Amz-Expires=1&X-Amz-Date=x&X-Amz-SignedHeaders=host&X-Amz-Signature=y")
+	f.Add("AWS4-HMAC-SHA256 Credential=a/20260102/r/sqs/aws4_request, SignedHeaders=host, Signature=x",
+		"20260102T030405Z", "a=b")
+	f.Add("", "",
+		"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a/b/c/d/e&X-Amz-Expires=1&X-Amz-Date=x&X-Amz-SignedHeaders=host&X-Amz-Signature=y")
 	f.Fuzz(func(t *testing.T, authorization, date, query string) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.URL.RawQuery = query

@@ -18,7 +18,8 @@ func TestLifeOfAMessage(t *testing.T) {
 	sent := f.send(q, "one", "MessageAttributes", object{
 		"k": object{"DataType": "String", "StringValue": "v"}, "b": object{"DataType": "Binary", "BinaryValue": "AAE="},
 	})
-	want(t, "digest of the attributes", sent["MD5OfMessageAttributes"], "eb275886858fc7bc63216742c9bebbb1") // as boto3 computes it
+	// as boto3 computes it
+	want(t, "digest of the attributes", sent["MD5OfMessageAttributes"], "eb275886858fc7bc63216742c9bebbb1")
 	f.send(q, "two")
 	got := f.receive(q)
 	want(t, "received", bodies(got), "one two")
@@ -37,7 +38,8 @@ func TestLifeOfAMessage(t *testing.T) {
 	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first}) // also with an old handle, and twice
 	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first})
 	want(t, "left", bodies(f.receive(q)), "two")
-	status, _, out := f.post(context.Background(), "ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first, "VisibilityTimeout": 1})
+	status, _, out := f.post(context.Background(), "ChangeMessageVisibility",
+		object{"QueueUrl": q, "ReceiptHandle": first, "VisibilityTimeout": 1})
 	want(t, "visibility of a deleted message", status, 400)
 	want(t, "its type", out["__type"], "com.amazonaws.sqs#InvalidParameterValueException")
 
@@ -103,7 +105,8 @@ func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	dead := f.create("dead")
-	q := f.create("q", "VisibilityTimeout", "1", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":"2"}`)
+	q := f.create("q", "VisibilityTimeout", "1", "RedrivePolicy",
+		`{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":"2"}`)
 	sent := f.send(q, "m", "MessageAttributes", object{"k": object{"DataType": "Number", "StringValue": "1"}})
 	for range 2 {
 		want(t, "received", bodies(f.receive(q)), "m")
@@ -117,7 +120,8 @@ func TestDeadLetters(t *testing.T) {
 	want(t, "its count goes on", got[0]["Attributes"].(object)[sysCount], "3")
 	want(t, "its source", got[0]["Attributes"].(object)[sysDeadSource], "arn:aws:sqs:us-east-1:000000000000:q")
 	want(t, "its attributes", got[0]["MD5OfMessageAttributes"], sent["MD5OfMessageAttributes"])
-	f.do("ChangeMessageVisibility", object{"QueueUrl": dead, "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0})
+	f.do("ChangeMessageVisibility",
+		object{"QueueUrl": dead, "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0})
 
 	sources := f.do("ListDeadLetterSourceQueues", object{"QueueUrl": dead})["queueUrls"].([]any)
 	want(t, "sources", len(sources), 1)
@@ -161,10 +165,12 @@ func TestGroupsOfFIFOQueues(t *testing.T) {
 	want(t, "the rest of its group waits", bodies(f.receive(q)), "b1")
 	want(t, "it counts as visible", f.attributesOf(q)[countVisible], "1")
 	f.advance(6 * time.Second)
-	status, _, out := f.post(context.Background(), "DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first[0]["ReceiptHandle"]})
+	status, _, out := f.post(context.Background(), "DeleteMessage",
+		object{"QueueUrl": q, "ReceiptHandle": first[0]["ReceiptHandle"]})
 	want(t, "an expired handle", status, 400)
 	want(t, "its type", out["__type"], "com.amazonaws.sqs#InvalidParameterValueException")
-	status, _, _ = f.post(context.Background(), "ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first[0]["ReceiptHandle"], "VisibilityTimeout": 3})
+	status, _, _ = f.post(context.Background(), "ChangeMessageVisibility",
+		object{"QueueUrl": q, "ReceiptHandle": first[0]["ReceiptHandle"], "VisibilityTimeout": 3})
 	want(t, "visibility by an expired handle", status, 400)
 	f.restart()
 	again := f.receive(q, "MaxNumberOfMessages", 1)
@@ -335,8 +341,10 @@ func TestJobsOfOtherProtocolsAreMessages(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	core.DoOnce(f.engine, core.Faktory, &core.Submit{Job: &core.Job{
-		Queue: "mail", ID: "some-jid", Type: "Welcome", Body: []byte(`["x"]`), Format: core.Args, Origin: core.Faktory, MaxFails: 3,
-	}}, &core.Submit{Job: &core.Job{Queue: "mail", Body: []byte{0, 1}, Origin: core.Gearman}}, &core.Submit{Job: &core.Job{Queue: "mail", Origin: core.Gearman}})
+		Queue: "mail", ID: "some-jid", Type: "Welcome", Body: []byte(`["x"]`), Format: core.Args, Origin: core.Faktory,
+		MaxFails: 3,
+	}}, &core.Submit{Job: &core.Job{Queue: "mail", Body: []byte{0, 1}, Origin: core.Gearman}},
+		&core.Submit{Job: &core.Job{Queue: "mail", Origin: core.Gearman}})
 	got := f.receive("mail")
 	want(t, "count", len(got), 3)
 	attr := func(i int, name string) any {
@@ -357,9 +365,12 @@ func TestRedrivePolicyIsNotForJobsWithTheirOwnLimit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("dead")
-	q := f.create("q", "VisibilityTimeout", "1", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":1}`)
+	q := f.create("q", "VisibilityTimeout", "1", "RedrivePolicy",
+		`{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":1}`)
 	core.DoOnce(f.engine, core.Faktory,
-		&core.Submit{Job: &core.Job{Queue: "q", ID: "limited", Origin: core.Faktory, MaxFails: 3, LeaseEnd: core.LeaseEndFail}},
+		&core.Submit{Job: &core.Job{
+			Queue: "q", ID: "limited", Origin: core.Faktory, MaxFails: 3, LeaseEnd: core.LeaseEndFail,
+		}},
 		&core.Submit{Job: &core.Job{Queue: "q", ID: "unlimited", Origin: core.Beanstalk}},
 	)
 	want(t, "received", len(f.receive(q)), 2)

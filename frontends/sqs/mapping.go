@@ -48,12 +48,13 @@ func (c *carried) encode() []byte {
 	return b
 }
 
-// newJob makes the job of a message. It has no limit of attempts or failures: a message returns until it is deleted, its
-// retention ends, or a redrive policy moves it.
+// newJob makes the job of a message. It has no limit of attempts or failures: a message returns until it is deleted,
+// its retention ends, or a redrive policy moves it.
 func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 	job := &core.Job{
-		Queue: f.coreName(of.Name), Body: []byte(m.body), Origin: core.SQS, Format: core.Raw, Attributes: m.carried.encode(),
-		CreatedAt: now, ExpiresAt: now.Add(seconds(of.number(retentionPeriod))),
+		Queue: f.coreName(of.Name), Body: []byte(m.body), Origin: core.SQS, Format: core.Raw,
+		Attributes: m.carried.encode(),
+		CreatedAt:  now, ExpiresAt: now.Add(seconds(of.number(retentionPeriod))),
 		MaxAttempts: math.MaxUint32, MaxFails: math.MaxUint32, Tallies: core.TallyFirstLease,
 		Trace: tracecontext.Join(m.traceparent, ""),
 	}
@@ -120,7 +121,8 @@ func validContents(text string) bool {
 		return false
 	}
 	for _, r := range text {
-		if !(r == 0x9 || r == 0xA || r == 0xD || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000) {
+		if !(r == 0x9 || r == 0xA || r == 0xD || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD ||
+			r >= 0x10000) {
 			return false
 		}
 	}
@@ -140,7 +142,8 @@ func (f *Frontend) view(r *core.Reply, past history, in *receiveInput) message {
 	if job.Origin != core.SQS {
 		all = append(all, attribute{Name: attrFrom, Type: "String", Text: job.Origin.String()})
 	}
-	if job.Type != "" && job.Type != job.Queue && !slices.ContainsFunc(all, func(a attribute) bool { return a.Name == attrType }) {
+	if job.Type != "" && job.Type != job.Queue &&
+		!slices.ContainsFunc(all, func(a attribute) bool { return a.Name == attrType }) {
 		all = append(all, attribute{Name: attrType, Type: "String", Text: job.Type})
 	}
 	if encoding != "" {
@@ -190,7 +193,9 @@ const (
 	sysDeadSource = "DeadLetterQueueSourceArn"
 )
 
-var systemNames = []string{sysSender, sysSent, sysFirst, sysCount, sysTrace, sysGroup, sysDedup, sysSequence, sysDeadSource}
+var systemNames = []string{
+	sysSender, sysSent, sysFirst, sysCount, sysTrace, sysGroup, sysDedup, sysSequence, sysDeadSource,
+}
 
 // systemAttributes returns the requested system attributes.
 func (f *Frontend) systemAttributes(r *core.Reply, c *carried, past history, in *receiveInput) map[string]string {

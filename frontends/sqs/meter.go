@@ -15,7 +15,8 @@ type ActionCount struct {
 	Took                  time.Duration
 }
 
-// noAction stands for requests without a valid action, and for requests whose signature was refused before they were read.
+// noAction stands for requests without a valid action, and for requests whose signature was refused before they were
+// read.
 const noAction = "(none)"
 
 // meter counts requests by action. All actions are known in advance.
@@ -56,7 +57,8 @@ func (f *Frontend) Actions() []ActionCount {
 	var all []ActionCount
 	for action, a := range f.meter {
 		c := ActionCount{
-			Action: action, Done: a.done.Load(), Refused: a.refused.Load(), Failed: a.failed.Load(), Took: time.Duration(a.took.Load()),
+			Action: action, Done: a.done.Load(), Refused: a.refused.Load(), Failed: a.failed.Load(),
+			Took: time.Duration(a.took.Load()),
 		}
 		if c.Done+c.Refused+c.Failed > 0 {
 			all = append(all, c)

@@ -15,5 +15,6 @@ func TestActionsAreCounted(t *testing.T) {
 	f.postRaw("SendMessage", `{`)
 	f.postRaw("Frobnicate", `{}`)
 	f.query("/", "Action", "ListQueues")
-	want(t, "counts", fmt.Sprint(f.Actions()), "[{(none) 0 1 0 0s} {CreateQueue 1 0 0 0s} {ListQueues 1 0 0 0s} {SendMessage 1 2 0 0s}]")
+	want(t, "counts", fmt.Sprint(f.Actions()),
+		"[{(none) 0 1 0 0s} {CreateQueue 1 0 0 0s} {ListQueues 1 0 0 0s} {SendMessage 1 2 0 0s}]")
 }

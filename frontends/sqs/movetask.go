@@ -30,8 +30,8 @@ const (
 	maxAllTasks     = 1000 // of all queues, running and finished
 )
 
-// moveTask moves the messages of a dead-letter queue to other queues. Its state is a document. After a restart it continues
-// with the remaining messages.
+// moveTask moves the messages of a dead-letter queue to other queues. Its state is a document. After a restart it
+// continues with the remaining messages.
 type moveTask struct {
 	Handle      string `json:"handle"`
 	Source      string `json:"source"`
@@ -39,8 +39,8 @@ type moveTask struct {
 	Rate        int    `json:"rate,omitempty"`        // messages a second; 0: no limit
 	StartedAt   int64  `json:"started_at"`            // Unix milliseconds
 
-	// Sources are the allowed destinations if messages return to their original queues: the queues that the creator of the task
-	// may operate; nil: any.
+	// Sources are the allowed destinations if messages return to their original queues: the queues that the creator of
+	// the task may operate; nil: any.
 	Sources []string `json:"sources,omitempty"`
 
 	// Who is the principal that created the task. The task ends when the principal loses its rights.
@@ -86,7 +86,10 @@ func (f *Frontend) runTask(t *moveTask) {
 
 // moveAll moves the visible messages, oldest first, until it has moved all messages that existed at the start.
 func (f *Frontend) moveAll(c *client.Client, t *moveTask) (state, reason string) {
-	find := &core.Find{Tag: 1, Filter: core.Filter{Queues: []string{f.coreName(t.Source)}, States: []core.State{core.Ready}}, Limit: movePage}
+	find := &core.Find{
+		Tag: 1, Filter: core.Filter{Queues: []string{f.coreName(t.Source)}, States: []core.State{core.Ready}},
+		Limit: movePage,
+	}
 	for {
 		r, err := c.Ask(find)
 		if err != nil {
@@ -129,7 +132,8 @@ func (f *Frontend) pace(t *moveTask) {
 	}
 }
 
-// moveBack moves one message. A message that a receiver holds stays. It fails if the queue to which the message goes does not exist.
+// moveBack moves one message. A message that a receiver holds stays. It fails if the queue to which the message goes
+// does not exist.
 func (f *Frontend) moveBack(c *client.Client, t *moveTask, info *core.JobInfo) error {
 	to := info.MovedFrom
 	if t.Destination != "" {
@@ -137,8 +141,9 @@ func (f *Frontend) moveBack(c *client.Client, t *moveTask, info *core.JobInfo) e
 	}
 	var none uint32
 	op := &core.Move{
-		Tag: 1, Ref: core.Ref{Seq: info.Seq}, If: core.Condition{States: []core.State{core.Ready}, Queue: info.Queue}, Authority: core.ByAnyone,
-		Set: core.JobChange{Attempts: &none},
+		Tag: 1, Ref: core.Ref{Seq: info.Seq}, If: core.Condition{States: []core.State{core.Ready}, Queue: info.Queue},
+		Authority: core.ByAnyone,
+		Set:       core.JobChange{Attempts: &none},
 	}
 	if to == "" {
 		if sources := f.sourcesOf(t.Source); len(sources) == 1 {
@@ -149,7 +154,8 @@ func (f *Frontend) moveBack(c *client.Client, t *moveTask, info *core.JobInfo) e
 	switch {
 	case to == "": // its original queue is unknown
 	case to == info.Queue:
-	case t.Destination == "" && t.Sources != nil && !slices.Contains(t.Sources, to): // it now has another dead-letter queue
+	case t.Destination == "" && t.Sources != nil &&
+		!slices.Contains(t.Sources, to): // it now has another dead-letter queue
 	case !f.stillMay(t, name):
 	default:
 		if _, err := f.find(name); err != nil {
@@ -228,7 +234,9 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	if r := in.Rate; r != nil && (*r < 1 || *r > maxMoveRate) {
 		return nil, badValue(*r, "MaxNumberOfMessagesPerSecond", "Must be between 1 and 500.")
 	}
-	t := &moveTask{Source: source.Name, StartedAt: f.broker.Now().Time().UnixMilli(), State: taskRunning, Who: q.from.name()}
+	t := &moveTask{
+		Source: source.Name, StartedAt: f.broker.Now().Time().UnixMilli(), State: taskRunning, Who: q.from.name(),
+	}
 	if in.Rate != nil {
 		t.Rate = *in.Rate
 	}
@@ -278,7 +286,9 @@ func (q *request) byARN(arn, parameter string, role access.Role) (*queue, error)
 		return nil, missing(parameter)
 	}
 	if strings.Count(arn, ":") != 5 {
-		return nil, refuse(invalidParameter, "You must use this format to specify the %s: arn:<partition>:<service>:<region>:<account-id>:<resource-id>", parameter)
+		return nil, refuse(invalidParameter,
+			"You must use this format to specify the %s: arn:<partition>:<service>:<region>:<account-id>:<resource-id>",
+			parameter)
 	}
 	if err := q.front.may(q.from, role, arnName(arn)); err != nil {
 		return nil, err
@@ -340,8 +350,9 @@ func (f *Frontend) viewTask(t *moveTask) taskView {
 	defer t.mu.Unlock()
 	moved, toMove := t.Moved, t.ToMove
 	v := taskView{
-		Status: t.State, SourceARN: f.arnOf(t.Source), Rate: t.Rate, ApproximateMoved: &moved, ApproximateToMove: &toMove,
-		FailureReason: t.Reason, StartedTimestamp: t.StartedAt,
+		Status: t.State, SourceARN: f.arnOf(t.Source), Rate: t.Rate, ApproximateMoved: &moved,
+		ApproximateToMove: &toMove,
+		FailureReason:     t.Reason, StartedTimestamp: t.StartedAt,
 	}
 	if t.State == taskRunning {
 		v.TaskHandle = t.Handle

@@ -46,14 +46,15 @@ func (f *Frontend) sourceOf(handle string) (source string, ok bool) {
 	return arnName(name.Source), true
 }
 
-// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the oldest
-// finished tasks.
+// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the
+// oldest finished tasks.
 func (f *Frontend) addTask(c *client.Client, t *moveTask) (core.Commit, error) {
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	known := f.tasksOf(t.Source)
 	if len(known) > 0 && known[0].running() {
-		return 0, refuse(invalidParameter, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+		return 0, refuse(invalidParameter,
+			"There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 	}
 	if f.runningTasks() >= maxRunningTasks {
 		return 0, refuse(overLimit, "%d tasks are running. Wait until one is done, or cancel one.", maxRunningTasks)
@@ -83,7 +84,9 @@ func (f *Frontend) save(c *client.Client, t *moveTask) (core.Commit, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := c.Ask(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}}})
+	r, err := c.Ask(&core.WriteDocuments{
+		Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}},
+	})
 	if err == nil && t.isDropped() { // dropTasks may have removed the document before it was written again
 		return 0, f.removeTask(c, t)
 	}
@@ -113,7 +116,8 @@ func (f *Frontend) runningTasks() (n int) {
 	return n
 }
 
-// surplusTasks returns the finished tasks that a new task displaces: of its queue, whose tasks are known, and of all queues.
+// surplusTasks returns the finished tasks that a new task displaces: of its queue, whose tasks are known, and of all
+// queues.
 func (f *Frontend) surplusTasks(known []*moveTask) (surplus []*moveTask) {
 	if len(known) >= maxTasks {
 		surplus = slices.Clone(known[maxTasks-1:])
@@ -170,8 +174,8 @@ func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
 	return tasks
 }
 
-// loadTasks reads the stored tasks. It drops tasks of queues that no longer exist, and the oldest finished tasks if there are too
-// many.
+// loadTasks reads the stored tasks. It drops tasks of queues that no longer exist, and the oldest finished tasks if
+// there are too many.
 func (f *Frontend) loadTasks(c *client.Client) error {
 	err := f.eachDocument(c, taskDocs, func(value []byte) error {
 		t := &moveTask{}

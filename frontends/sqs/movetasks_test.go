@@ -29,7 +29,8 @@ func (f *fixture) redrive(dead string, messages int) (status int) {
 	for range messages {
 		f.send(url, "m")
 	}
-	status, _, _ = f.post(context.Background(), "StartMessageMoveTask", object{"SourceArn": f.arnOf(dead), "MaxNumberOfMessagesPerSecond": 1})
+	status, _, _ = f.post(context.Background(), "StartMessageMoveTask",
+		object{"SourceArn": f.arnOf(dead), "MaxNumberOfMessagesPerSecond": 1})
 	return status
 }
 
@@ -41,7 +42,9 @@ func (f *fixture) startMove(perSecond int) (dead, other string, start object) {
 	for range 3 {
 		f.send(dead, "m")
 	}
-	start = object{"SourceArn": f.arnOf("dead"), "DestinationArn": f.arnOf("other"), "MaxNumberOfMessagesPerSecond": perSecond}
+	start = object{
+		"SourceArn": f.arnOf("dead"), "DestinationArn": f.arnOf("other"), "MaxNumberOfMessagesPerSecond": perSecond,
+	}
 	f.do("StartMessageMoveTask", start)
 	return dead, other, start
 }
@@ -64,7 +67,8 @@ func TestDeletingAQueueDeletesItsMoveTasks(t *testing.T) {
 		want(t, "stored after the queue is deleted", f.taskDocuments(), 0)
 		want(t, "known after the queue is deleted", len(f.tasks), 0)
 		f.create(dead)
-		want(t, "tasks of the new queue", f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf(dead)})["Results"], nil)
+		want(t, "tasks of the new queue", f.do("ListMessageMoveTasks", object{"SourceArn": f.arnOf(dead)})["Results"],
+			nil)
 	}
 }
 
@@ -133,7 +137,9 @@ func TestMoveTaskEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 		everything := []access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Admin}}}}
 		control.Load(everything)
 		want(t, "start", f.redrive("dead", 20), 200)
-		control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Operate, Queues: []string{"other"}}}}, {Name: "else"}})
+		control.Load([]access.Entry{
+			{Name: "shop", Grants: []access.Grant{{Role: access.Operate, Queues: []string{"other"}}}}, {Name: "else"},
+		})
 		if restart {
 			f.restart()
 		}

@@ -188,7 +188,8 @@ func (f *Frontend) store(c *client.Client, q *queue, before ...core.Op) (core.Co
 		return 0, fmt.Errorf("encode queue %s: %w", q.Name, err)
 	}
 	ops := append(before, f.redriveRules(q)...)
-	ops = append(ops, &core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
+	ops = append(ops,
+		&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
 	replies := c.AskAll(ops...)
 	for _, r := range replies {
 		if r.Kind == core.Failed && !errors.Is(r.Err, core.ErrConfigured) {
@@ -236,7 +237,9 @@ const groupTag = "sqs.group"
 // share returns the operation that makes the core keep the order of groups, or let them take turns.
 func (f *Frontend) share(q *queue) core.Op {
 	key := core.JobKey{Kind: core.KeyTag, Tag: groupTag}
-	return &core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: f.coreName(q.Name), Key: key, Ordered: q.FIFO, Fair: !q.FIFO}}
+	return &core.ShareQueue{
+		Tag: 1, Sharing: core.Sharing{Queue: f.coreName(q.Name), Key: key, Ordered: q.FIFO, Fair: !q.FIFO},
+	}
 }
 
 type createQueueInput struct {
@@ -288,7 +291,8 @@ func (q *request) createLocked(c *client.Client, in *createQueueInput, fifo bool
 	if old := f.known(in.QueueName); old != nil {
 		for name, value := range in.Attributes {
 			if !sameSetting(name, old.get(name), value) {
-				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
+				return 0, refuse(queueNameExists,
+					"A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
 		// Its creation, or its last change, may not be durable yet. A commit of another request would not wake this
@@ -299,7 +303,9 @@ func (q *request) createLocked(c *client.Client, in *createQueueInput, fifo bool
 		return 0, err
 	}
 	now := f.broker.Now()
-	fresh := (&queue{Name: in.QueueName, Tags: in.Tags, CreatedAt: now.Time().Unix(), FIFO: fifo, PurgedAt: now}).with(in.Attributes, now)
+	fresh := (&queue{
+		Name: in.QueueName, Tags: in.Tags, CreatedAt: now.Time().Unix(), FIFO: fifo, PurgedAt: now,
+	}).with(in.Attributes, now)
 	ops := []core.Op{&core.CreateQueue{Tag: 1, Queue: f.coreName(in.QueueName)}}
 	if fifo {
 		ops = append(ops, f.share(fresh))

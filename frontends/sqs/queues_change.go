@@ -88,12 +88,18 @@ func (q *request) checkPolicies(name string, fifo bool, attributes map[string]st
 	dead, err := q.front.find(policy.target)
 	switch {
 	case err != nil:
-		return refuse(invalidParameter, "Value %s for parameter RedrivePolicy is invalid. Reason: Dead letter target does not exist.", shorten(value))
+		return refuse(invalidParameter,
+			"Value %s for parameter RedrivePolicy is invalid. Reason: Dead letter target does not exist.",
+			shorten(value))
 	case dead.FIFO != fifo:
-		return refuse(invalidParameter, "Value %s for parameter RedrivePolicy is invalid. Reason: Dead-letter queue must be same type of queue as the source.", shorten(value))
+		return refuse(invalidParameter,
+			"Value %s for parameter RedrivePolicy is invalid. Reason: Dead-letter queue must be same type of queue as the source.",
+			shorten(value))
 	}
 	if allow, set := parseRedriveAllow(dead.get(redriveAllow)); set && !allow.allows(name) {
-		return refuse(invalidParameter, "Value %s for parameter RedrivePolicy is invalid. Reason: Queue does not have permission to use the target as a dead-letter queue.", shorten(value))
+		return refuse(invalidParameter,
+			"Value %s for parameter RedrivePolicy is invalid. Reason: Queue does not have permission to use the target as a dead-letter queue.",
+			shorten(value))
 	}
 	return nil
 }
@@ -117,7 +123,10 @@ func (q *request) retain(of *queue) error {
 				continue
 			}
 			until := j.CreatedAt.Add(keep)
-			ops = append(ops, &core.Update{Tag: 1, Ref: core.Ref{Seq: j.Seq}, If: core.Condition{Queue: list.Queue}, Set: core.JobChange{ExpiresAt: &until}})
+			ops = append(ops, &core.Update{
+				Tag: 1, Ref: core.Ref{Seq: j.Seq}, If: core.Condition{Queue: list.Queue},
+				Set: core.JobChange{ExpiresAt: &until},
+			})
 		}
 		if len(ops) > 0 {
 			commit = max(commit, client.Latest(c.AskAll(ops...))) // a removed message needs no new end
@@ -187,8 +196,8 @@ type tagsOutput struct {
 
 func (q *request) listQueueTags(of *queue, _ *target) (any, error) { return &tagsOutput{of.Tags}, nil }
 
-// policyDocument is a Policy in the form of AddPermission. It is stored and shown but not enforced; rights come from the
-// broker's principals.
+// policyDocument is a Policy in the form of AddPermission. It is stored and shown but not enforced; rights come from
+// the broker's principals.
 type policyDocument struct {
 	Version   string
 	ID        string `json:"Id"`
@@ -219,7 +228,8 @@ func (q *request) addPermission(of *queue, in *addPermissionInput) (any, error) 
 	case len(in.Actions) == 0:
 		return nil, missing("Actions")
 	case len(in.Label) > maxNameBytes || strings.ContainsFunc(in.Label, func(r rune) bool { return !isWordRune(r) }):
-		return nil, badValue(shorten(in.Label), "Label", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
+		return nil, badValue(shorten(in.Label), "Label",
+			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
 	}
 	var who, what []string
 	for _, account := range in.AWSAccountIDs {
@@ -227,7 +237,8 @@ func (q *request) addPermission(of *queue, in *addPermissionInput) (any, error) 
 	}
 	for _, action := range in.Actions {
 		if action != "*" && (q.front.meter[action] == nil || action == noAction) {
-			return nil, badValue("SQS:"+shorten(action), "ActionName", "Please refer to the appropriate WSDL for a list of valid actions.")
+			return nil, badValue("SQS:"+shorten(action), "ActionName",
+				"Please refer to the appropriate WSDL for a list of valid actions.")
 		}
 		what = append(what, "SQS:"+action)
 	}
@@ -312,6 +323,7 @@ func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any
 // audit adds a change to the audit log.
 func (q *request) audit(action, name, detail string) {
 	q.front.opts.Audit(access.Change{
-		Who: q.from.name(), Address: q.from.address, Protocol: core.SQS, Action: action, Target: q.front.coreName(name), Detail: detail,
+		Who: q.from.name(), Address: q.from.address, Protocol: core.SQS, Action: action, Target: q.front.coreName(name),
+		Detail: detail,
 	})
 }

@@ -26,14 +26,15 @@ type listQueuesOutput struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// listQueues lists the queues of all protocols that the caller may see, in the order of their names. Without MaxResults a list
-// ends after 1,000.
+// listQueues lists the queues of all protocols that the caller may see, in the order of their names. Without MaxResults
+// a list ends after 1,000.
 func (q *request) listQueues(in *listQueuesInput) (any, error) {
 	limit, after, err := pageOf(in.MaxResults, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
-	if !q.from.principal.MaySome(access.Read) && !q.from.principal.MaySome(access.Produce) && !q.from.principal.MaySome(access.Consume) {
+	if !q.from.principal.MaySome(access.Read) && !q.from.principal.MaySome(access.Produce) &&
+		!q.from.principal.MaySome(access.Consume) {
 		return nil, q.front.forbid("*")
 	}
 	names, err := q.front.names(in.QueueNamePrefix, after, q.mayUse, limit+1)

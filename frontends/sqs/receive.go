@@ -31,7 +31,8 @@ type receiveInput struct {
 // wantsSystem reports whether the receiver has requested a system attribute.
 func (in *receiveInput) wantsSystem(name string) bool {
 	return slices.Contains(in.AttributeNames, name) || slices.Contains(in.AttributeNames, allAttributes) ||
-		slices.Contains(in.MessageSystemAttributeNames, name) || slices.Contains(in.MessageSystemAttributeNames, allAttributes)
+		slices.Contains(in.MessageSystemAttributeNames, name) ||
+		slices.Contains(in.MessageSystemAttributeNames, allAttributes)
 }
 
 type receiveOutput struct {
@@ -55,18 +56,20 @@ func (in *receiveInput) check(of *queue) error {
 		}
 	}
 	for _, name := range slices.Concat(in.AttributeNames, in.MessageSystemAttributeNames) {
-		if name != allAttributes && !slices.Contains(systemNames, name) && settingOf(name) == nil && !slices.Contains(readOnly, name) {
+		if name != allAttributes && !slices.Contains(systemNames, name) && settingOf(name) == nil &&
+			!slices.Contains(readOnly, name) {
 			return refuse(invalidAttributeName, "Unknown Attribute %s.", shorten(name))
 		}
 	}
 	if id := in.ReceiveRequestAttemptID; id != "" && (!of.FIFO || !validGroup(id)) {
-		return badValue(shorten(id), "ReceiveRequestAttemptId", "Only for FIFO queues; 1 to 128 alphanumeric and punctuation characters.")
+		return badValue(shorten(id), "ReceiveRequestAttemptId",
+			"Only for FIFO queues; 1 to 128 alphanumeric and punctuation characters.")
 	}
 	return nil
 }
 
-// receiveMessage leases messages. If there is none yet and the receiver waits for the first one, the result is the leasing: its conclude
-// returns the final result.
+// receiveMessage leases messages. If there is none yet and the receiver waits for the first one, the result is the
+// leasing: its conclude returns the final result.
 func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	if err := in.check(of); err != nil {
 		return nil, err
@@ -141,7 +144,8 @@ type leasing struct {
 	again bool         // taken by an earlier receive
 }
 
-// full reports whether the queue has reached its limit of messages in flight. If it nearly has, it lowers the limit of the receive.
+// full reports whether the queue has reached its limit of messages in flight. If it nearly has, it lowers the limit of
+// the receive.
 func (l *leasing) full() (bool, error) {
 	if l.q.front.opts.MaxInFlight == 0 {
 		return false, nil
@@ -161,8 +165,9 @@ func (l *leasing) request() {
 		wait = *l.in.WaitTimeSeconds
 	}
 	op := &core.Lease{
-		Tag: 1, Queues: []string{f.coreName(l.of.Name)}, Holder: core.HeldByNobody, LeaseFor: seconds(l.of.number(visibilityTimeout)),
-		Max: l.limit, MaxBytes: maxReplyBytes,
+		Tag: 1, Queues: []string{f.coreName(l.of.Name)}, Holder: core.HeldByNobody,
+		LeaseFor: seconds(l.of.number(visibilityTimeout)),
+		Max:      l.limit, MaxBytes: maxReplyBytes,
 	}
 	if l.in.VisibilityTimeout != nil {
 		op.LeaseFor = seconds(*l.in.VisibilityTimeout)
@@ -207,7 +212,8 @@ func (l *leasing) hide() {
 		r := &l.taken[i]
 		if timeout := l.visibility(r.Job); l.again || timeout == 0 || timeout != r.Lease.LeaseFor {
 			ops = append(ops, &core.Report{
-				Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Authority: core.ByLeased,
+				Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt},
+				Authority: core.ByLeased,
 				Heartbeat: true, LeaseUntil: now.Add(timeout),
 			})
 		}

@@ -12,7 +12,8 @@ func (f *fixture) take(queue string) (body string) {
 	f.t.Helper()
 	worker := f.engine.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
 	defer f.engine.Close(worker) // ends the lease
-	for _, r := range f.engine.Do(worker, []core.Op{&core.Lease{Queues: []string{queue}, Holder: core.HeldByConn}}, nil) {
+	for _, r := range f.engine.Do(worker, []core.Op{&core.Lease{Queues: []string{queue}, Holder: core.HeldByConn}},
+		nil) {
 		if r.Kind == core.Assigned {
 			body = string(r.Job.Body)
 		}
@@ -31,7 +32,8 @@ func TestDeadLetterOfOtherWorkersGoesBackToItsSource(t *testing.T) {
 	q := f.create("q", "RedrivePolicy", redriveTo("dead", "2"))
 	f.create("other", "RedrivePolicy", redriveTo("dead", "2"))
 	f.send(q, "m")
-	core.DoOnce(f.engine, core.Gearman, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("job")}})
+	core.DoOnce(f.engine, core.Gearman,
+		&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("job")}})
 	want(t, "taken", f.take("q"), "m")
 	want(t, "received", bodies(f.receive(q, "VisibilityTimeout", 0)), "m job")
 	want(t, "not earlier", f.attributesOf(dead)[countVisible], "0")
@@ -55,7 +57,9 @@ func TestRetentionOfDeadLetters(t *testing.T) {
 			suffix, attributes = ".fifo", []string{"FifoQueue", "true", "ContentBasedDeduplication", "true"}
 		}
 		dead := f.create("dead"+suffix, append([]string{"MessageRetentionPeriod", "600"}, attributes...)...)
-		q := f.create("q"+suffix, append([]string{"RedrivePolicy", redriveTo("dead"+suffix, "1"), "VisibilityTimeout", "50"}, attributes...)...)
+		q := f.create("q"+suffix, append([]string{
+			"RedrivePolicy", redriveTo("dead"+suffix, "1"), "VisibilityTimeout", "50",
+		}, attributes...)...)
 		f.do("SetQueueAttributes", object{"QueueUrl": dead, "Attributes": object{"MessageRetentionPeriod": "120"}})
 		in := object{"QueueUrl": q, "MessageBody": "m"}
 		if fifo {

@@ -54,7 +54,9 @@ func (q *request) sendMessage(of *queue, in *sendInput) (any, error) {
 		return nil, err
 	}
 	if size := m.size(); size > min(of.number(maximumSize), q.front.opts.MaxBodyBytes) {
-		return nil, refuse(invalidParameter, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
+		return nil, refuse(invalidParameter,
+			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.",
+			of.number(maximumSize))
 	}
 	results, err := q.send(of, []*outgoing{m})
 	if err != nil {
@@ -87,7 +89,8 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 			continue
 		}
 		if of.FIFO {
-			op.Job.UniqueKey, op.Job.Unique, op.Job.UniqueUntil = dedupKey(of, m), core.UniqueCoalesce, now.Add(dedupFor)
+			op.Job.UniqueKey, op.Job.Unique, op.Job.UniqueUntil = dedupKey(of,
+				m), core.UniqueCoalesce, now.Add(dedupFor)
 			op.Window = op.Job.UniqueUntil
 		}
 		ops, places = append(ops, op), append(places, i)
@@ -105,7 +108,8 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 		}
 		m := messages[i]
 		out := &sendOutput{
-			MD5OfMessageBody: digestOf(m.body), AttributesDigest: digestAttributes(m.carried.Attributes), SystemDigest: digestAttributes(m.system),
+			MD5OfMessageBody: digestOf(m.body), AttributesDigest: digestAttributes(m.carried.Attributes),
+			SystemDigest: digestAttributes(m.system),
 		}
 		if of.FIFO {
 			out.SequenceNumber = sequence(r.Seq)
@@ -184,11 +188,13 @@ func (q *request) check(of *queue, in *messageInput) (*outgoing, error) {
 	}
 	m := &outgoing{body: *in.MessageBody, delay: seconds(of.number(delaySeconds)), traceparent: traceParent(in)}
 	if !validContents(m.body) {
-		return nil, refuse(invalidContents, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.")
+		return nil, refuse(invalidContents,
+			"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.")
 	}
 	if d := in.DelaySeconds; d != nil {
 		if of.FIFO && *d > 0 {
-			return nil, badValue(*d, "DelaySeconds", "The request include parameter that is not valid for this queue type.")
+			return nil,
+				badValue(*d, "DelaySeconds", "The request include parameter that is not valid for this queue type.")
 		}
 		if *d < 0 || *d > maxDelay {
 			return nil, badValue(*d, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
@@ -227,13 +233,15 @@ func checkOrder(of *queue, m *outgoing, in *messageInput) error {
 			continue
 		}
 		if !validGroup(*p.value) {
-			return badValue(shorten(*p.value), p.name, p.name+" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+			return badValue(shorten(*p.value), p.name,
+				p.name+" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 		}
 		*p.to = *p.value
 	}
 	switch {
 	case !of.FIFO && in.MessageDedupID != nil:
-		return badValue(shorten(*in.MessageDedupID), sysDedup, "The request includes a parameter that is not valid for this queue type.")
+		return badValue(shorten(*in.MessageDedupID), sysDedup,
+			"The request includes a parameter that is not valid for this queue type.")
 	case !of.FIFO:
 		return nil
 	case in.MessageGroupID == nil:
@@ -248,11 +256,13 @@ func checkOrder(of *queue, m *outgoing, in *messageInput) error {
 }
 
 func noDedupID() error {
-	return refuse(invalidParameter, "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	return refuse(invalidParameter,
+		"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 }
 
 func validGroup(id string) bool {
-	return id != "" && len(id) <= maxGroupBytes && !strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
+	return id != "" && len(id) <= maxGroupBytes &&
+		!strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
 }
 
 // attributeNumber is the format of a Number value.
@@ -261,7 +271,8 @@ var attributeNumber = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{
 // checkAttributes checks message attributes and sorts them by name.
 func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 	if len(values) > maxAttributes {
-		return nil, refuse(invalidParameter, "Number of message attributes [%d] exceeds the allowed maximum [%d].", len(values), maxAttributes)
+		return nil, refuse(invalidParameter, "Number of message attributes [%d] exceeds the allowed maximum [%d].",
+			len(values), maxAttributes)
 	}
 	var all []attribute
 	for name, v := range values {
@@ -280,7 +291,9 @@ func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 		case v.DataType == "":
 			return wrong("must contain a non-empty type.")
 		case kind != "String" && kind != "Number" && kind != "Binary" || len(v.DataType) > maxAttributeBytes:
-			return wrong("has an invalid type. It must be String, Number or Binary, with a label of up to 256 bytes in all.")
+			return wrong(
+				"has an invalid type. It must be String, Number or Binary, with a label of up to 256 bytes in all.",
+			)
 		case kind == "Binary" && len(a.Binary) == 0, kind != "Binary" && a.Text == "":
 			return wrong("must contain a non-empty value of type '" + kind + "'.")
 		case kind == "Binary" && a.Text != "", kind != "Binary" && len(a.Binary) > 0:
@@ -301,7 +314,8 @@ func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
 // accepted, and no others, is not recorded.
 func validAttributeName(name string) bool {
 	lower := strings.ToLower(name)
-	return name != "" && len(name) <= maxAttributeBytes && name[0] != '.' && name[len(name)-1] != '.' && !strings.Contains(name, "..") &&
+	return name != "" && len(name) <= maxAttributeBytes && name[0] != '.' && name[len(name)-1] != '.' &&
+		!strings.Contains(name, "..") &&
 		!strings.HasPrefix(lower, "aws.") && !strings.HasPrefix(lower, "amazon.") &&
 		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' && !isLatinLetter(r) })
 }
@@ -309,14 +323,15 @@ func validAttributeName(name string) bool {
 // isLatinLetter reports whether a character outside ASCII is a letter of Latin-1 or Latin Extended-A.
 func isLatinLetter(r rune) bool { return r >= 'À' && r <= 'ſ' && r != '×' && r != '÷' }
 
-// checkSystem reads the trace header, the only system attribute that can be sent. Without one, the header of the request
-// counts.
+// checkSystem reads the trace header, the only system attribute that can be sent. Without one, the header of the
+// request counts.
 func (q *request) checkSystem(m *outgoing, values map[string]attributeValue) error {
 	if len(q.trace) <= maxTraceBytes && validContents(q.trace) {
 		m.carried.Trace = q.trace
 	}
 	for name, v := range values {
-		if name != sysTrace || v.StringValue == nil || v.DataType != "String" || len(*v.StringValue) > maxTraceBytes || !validContents(*v.StringValue) {
+		if name != sysTrace || v.StringValue == nil || v.DataType != "String" || len(*v.StringValue) > maxTraceBytes ||
+			!validContents(*v.StringValue) {
 			return badValue(shorten(name), "MessageSystemAttributes", "Only AWSTraceHeader of type String can be sent.")
 		}
 		m.carried.Trace = *v.StringValue

@@ -35,7 +35,8 @@ const firstBytes = 256 << 10
 // Server is the net/http server of the front-end.
 func (f *Frontend) Server() *http.Server {
 	return &http.Server{
-		Handler: f, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		Handler: f, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader,
 	}
 }
@@ -49,17 +50,19 @@ type request struct {
 	host  string // start of queue URLs
 	trace string // header X-Amzn-Trace-Id
 
-	// giveBack releases the leases in the reply; nil: none. It is called if the client has disconnected before the reply, or if the
-	// reply cannot be written. A client that has disconnected after the reply has its messages.
+	// giveBack releases the leases in the reply; nil: none. It is called if the client has disconnected before the
+	// reply, or if the reply cannot be written. A client that has disconnected after the reply has its messages.
 	giveBack func()
 }
 
 // ServeHTTP implements http.Handler.
 func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := f.broker.Now()
-	// client watches the request's context and the end of the front-end separately, because a combined context would cost a
-	// waiting poll two kilobytes.
-	q := &request{front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
+	// client watches the request's context and the end of the front-end separately, because a combined context would
+	// cost a waiting poll two kilobytes.
+	q := &request{
+		front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r),
+	}
 	result, err := q.serve(r)
 	if l, waits := result.(*leasing); waits {
 		_ = l.c.Wait(q.ctx) // here, where the stack is not deep; conclude sees the error again
@@ -95,8 +98,8 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve runs a request until it has its result or waits. A request that may wait runs on another goroutine: decoding needs a deep stack,
-// which the goroutine of the connection would keep while it waits.
+// serve runs a request until it has its result or waits. A request that may wait runs on another goroutine: decoding
+// needs a deep stack, which the goroutine of the connection would keep while it waits.
 func (q *request) serve(r *http.Request) (result any, err error) {
 	run := func() { result, err = q.guard(func() (any, error) { return q.start(r) }) }
 	if target := r.Header.Get("X-Amz-Target"); target != "" && target != targetHead+receiveAction {
@@ -143,10 +146,10 @@ func (q *request) start(r *http.Request) (any, error) {
 // errPanic is a panic in a request. No client sees its text.
 var errPanic = errors.New("panic")
 
-// fromPage reports whether a web page made the browser send this request. A hostile page could otherwise use a broker in the
-// visitor's network. Browsers do not send the origin of a GET over http to another host, or to their own host, which an attacker's
-// name server may give this address. So fromPage checks for a browser's User-Agent. Some programs (Celery) also call themselves
-// Mozilla, but they sign in a header, and they do not send a language as all browsers do.
+// fromPage reports whether a web page made the browser send this request. A hostile page could otherwise use a broker
+// in the visitor's network. Browsers do not send the origin of a GET over http to another host, or to their own host,
+// which an attacker's name server may give this address. So fromPage checks for a browser's User-Agent. Some programs
+// (Celery) also call themselves Mozilla, but they sign in a header, and they do not send a language as all browsers do.
 func fromPage(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Header.Get("Origin") != "" || site != "" && site != "none" ||
@@ -165,7 +168,8 @@ func (f *Frontend) hostURL(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// authenticate finds the principal of a request and reads its body. If the access key is unknown, it does not read the body.
+// authenticate finds the principal of a request and reads its body. If the access key is unknown, it does not read the
+// body.
 func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	control := q.front.opts.Access
 	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.front.opts.DefaultPrincipal)}

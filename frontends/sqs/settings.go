@@ -113,13 +113,15 @@ func checkSettings(attributes map[string]string, fifo bool) error {
 			}
 			attributes[name] = string(text) // a count that was text is shown as a number
 		}
-		if i := slices.IndexFunc(s.words, func(word string) bool { return strings.EqualFold(word, attributes[name]) }); i >= 0 {
+		if i := slices.IndexFunc(s.words,
+			func(word string) bool { return strings.EqualFold(word, attributes[name]) }); i >= 0 {
 			attributes[name] = s.words[i]
 		}
 		switch {
 		case s.valid(attributes[name]):
 		case name == fifoQueue:
-			return refuse(invalidAttribute, "Invalid value for the parameter %s. Reason: Modifying queue type is not supported.", name)
+			return refuse(invalidAttribute,
+				"Invalid value for the parameter %s. Reason: Modifying queue type is not supported.", name)
 		default:
 			return badAttribute(name)
 		}
@@ -242,7 +244,8 @@ func (p *redriveAllowPolicy) allows(source string) bool {
 // validQueueName reports whether clients may create a queue of that name.
 func validQueueName(name string) bool {
 	stem := strings.TrimSuffix(name, fifoSuffix)
-	return stem != "" && len(name) <= maxNameBytes && !strings.ContainsFunc(stem, func(r rune) bool { return !isWordRune(r) })
+	return stem != "" && len(name) <= maxNameBytes &&
+		!strings.ContainsFunc(stem, func(r rune) bool { return !isWordRune(r) })
 }
 
 // isWordRune reports whether a character may be part of a name.

@@ -37,7 +37,8 @@ func TestDefaultsOfEncryptionKeysAreNotShown(t *testing.T) {
 	f := setup(t)
 	q := f.create("q", "KmsMasterKeyId", "key", "KmsDataKeyReusePeriodSeconds", "600")
 	want(t, "set", f.attributesOf(q)["KmsDataKeyReusePeriodSeconds"], "600")
-	f.do("SetQueueAttributes", object{"QueueUrl": q, "Attributes": object{"KmsMasterKeyId": "", "KmsDataKeyReusePeriodSeconds": "300"}})
+	f.do("SetQueueAttributes",
+		object{"QueueUrl": q, "Attributes": object{"KmsMasterKeyId": "", "KmsDataKeyReusePeriodSeconds": "300"}})
 	want(t, "reuse", f.attributesOf(q)["KmsDataKeyReusePeriodSeconds"], nil)
 	want(t, "key", f.attributesOf(q)["KmsMasterKeyId"], nil)
 }
@@ -63,7 +64,8 @@ func TestChangesOfQueuesAreAudited(t *testing.T) {
 		o.Audit = func(c access.Change) { log = append(log, strings.TrimSpace(c.Action+" "+c.Target+" "+c.Detail)) }
 	})
 	q := f.create("q")
-	f.do("SetQueueAttributes", object{"QueueUrl": q, "Attributes": object{"DelaySeconds": "1", "VisibilityTimeout": "2"}})
+	f.do("SetQueueAttributes",
+		object{"QueueUrl": q, "Attributes": object{"DelaySeconds": "1", "VisibilityTimeout": "2"}})
 	f.do("TagQueue", object{"QueueUrl": q, "Tags": object{"b": "1", "a": "2"}})
 	f.do("UntagQueue", object{"QueueUrl": q, "TagKeys": []string{"b"}})
 	f.do("AddPermission", object{"QueueUrl": q, "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}})

@@ -63,7 +63,9 @@ func readSignature(r *http.Request) (*signature, error) {
 		if query.Get("X-Amz-Algorithm") != signAlgorithm {
 			return nil, refuse(incomplete, "Unsupported algorithm '%s'.", query.Get("X-Amz-Algorithm"))
 		}
-		credential, headers, s.digest = query.Get("X-Amz-Credential"), query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Signature")
+		credential, headers, s.digest = query.Get(
+			"X-Amz-Credential",
+		), query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Signature")
 		seconds, err := strconv.Atoi(query.Get("X-Amz-Expires"))
 		if err != nil || seconds <= 0 || time.Duration(seconds) > maxPresigned/time.Second {
 			return nil, refuse(incomplete, "X-Amz-Expires must be between 1 and 604800.")
@@ -88,7 +90,8 @@ func (s *signature) check(r *http.Request, body []byte, secret string, now time.
 		return refuse(wrongSignature, "The date or scope of the signature is not valid.")
 	}
 	if r.Header.Get("X-Amz-Target") != "" && !slices.Contains(s.headers, "x-amz-target") {
-		return refuse(wrongSignature, "The header X-Amz-Target must be signed.") // else a presigned URL allows any action
+		// else a presigned URL allows any action
+		return refuse(wrongSignature, "The header X-Amz-Target must be signed.")
 	}
 	if s.scope[2] != "sqs" {
 		return refuse(wrongSignature, "Credential should be scoped to correct service: 'sqs'.")
@@ -98,7 +101,8 @@ func (s *signature) check(r *http.Request, body []byte, secret string, now time.
 		life = s.expires
 	}
 	if now.Before(at.Add(-maxSkew)) || now.After(at.Add(life)) {
-		return refuse(wrongSignature, "Signature expired or not yet current: %s is not within the allowed time of %s.", s.at, now.UTC().Format(signTime))
+		return refuse(wrongSignature, "Signature expired or not yet current: %s is not within the allowed time of %s.",
+			s.at, now.UTC().Format(signTime))
 	}
 	sum := sha256.Sum256([]byte(s.canonical(r, body)))
 	text := signAlgorithm + "\n" + s.at + "\n" + strings.Join(s.scope, "/") + "\n" + hex.EncodeToString(sum[:])

@@ -19,7 +19,8 @@ var exampleTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // The signatures were made by botocore 1.29 at 2026-01-02T03:04:05Z.
 func exampleRequest() *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "http://queues.test/000000000000/my%20q?b=2&a=x%20y", strings.NewReader("Action=ListQueues"))
+	r := httptest.NewRequest(http.MethodPost, "http://queues.test/000000000000/my%20q?b=2&a=x%20y",
+		strings.NewReader("Action=ListQueues"))
 	r.Header.Set("Content-Type", formType)
 	r.Header.Set("X-Amz-Meta", "  a   b ")
 	r.Header.Set("X-Amz-Date", "20260102T030405Z")
@@ -29,9 +30,10 @@ func exampleRequest() *http.Request {
 }
 
 func examplePresigned() *http.Request {
-	return httptest.NewRequest(http.MethodGet, "http://queues.test/000000000000/q?Action=DeleteMessage&ReceiptHandle=a%2Bb%2F%3D&"+
-		"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20260102%2Feu-central-1%2Fsqs%2Faws4_request&X-Amz-Date=20260102T030405Z&"+
-		"X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=53bf673150fdc1b073a78c8528c0a55e187ed3ebbbdf5043fd1e6352c54b7245", nil)
+	return httptest.NewRequest(http.MethodGet,
+		"http://queues.test/000000000000/q?Action=DeleteMessage&ReceiptHandle=a%2Bb%2F%3D&"+
+			"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20260102%2Feu-central-1%2Fsqs%2Faws4_request&X-Amz-Date=20260102T030405Z&"+
+			"X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=53bf673150fdc1b073a78c8528c0a55e187ed3ebbbdf5043fd1e6352c54b7245", nil)
 }
 
 func TestSignaturesOfOtherPrograms(t *testing.T) {
@@ -46,13 +48,28 @@ func TestSignaturesOfOtherPrograms(t *testing.T) {
 		ok      bool
 	}{
 		{"header", exampleRequest, "Action=ListQueues", exampleSecret, at, true},
-		{"header, a quarter of an hour later", exampleRequest, "Action=ListQueues", exampleSecret, at.Add(maxSkew), true},
+		{
+			"header, a quarter of an hour later", exampleRequest, "Action=ListQueues", exampleSecret, at.Add(maxSkew),
+			true,
+		},
 		{"header, too late", exampleRequest, "Action=ListQueues", exampleSecret, at.Add(maxSkew + time.Second), false},
-		{"header, too early", exampleRequest, "Action=ListQueues", exampleSecret, at.Add(-maxSkew - time.Second), false},
+		{
+			"header, too early", exampleRequest, "Action=ListQueues", exampleSecret, at.Add(-maxSkew - time.Second),
+			false,
+		},
 		{"another body", exampleRequest, "Action=PurgeQueue", exampleSecret, at, false},
 		{"another secret", exampleRequest, "Action=ListQueues", "other", at, false},
-		{"another host", func() *http.Request { r := exampleRequest(); r.Host = "evil.test"; return r }, "Action=ListQueues", exampleSecret, at, false},
-		{"another path", func() *http.Request { r := exampleRequest(); r.URL.Path = "/x"; r.URL.RawPath = ""; return r }, "Action=ListQueues", exampleSecret, at, false},
+		{"another host", func() *http.Request {
+			r := exampleRequest()
+			r.Host = "evil.test"
+			return r
+		}, "Action=ListQueues", exampleSecret, at, false},
+		{"another path", func() *http.Request {
+			r := exampleRequest()
+			r.URL.Path = "/x"
+			r.URL.RawPath = ""
+			return r
+		}, "Action=ListQueues", exampleSecret, at, false},
 		{"presigned", examplePresigned, "", exampleSecret, at.Add(time.Minute), true},
 		{"presigned, expired", examplePresigned, "", exampleSecret, at.Add(time.Minute + time.Second), false},
 	} {
@@ -87,15 +104,27 @@ func TestRequestsMustBeSignedIfKeysAreConfigured(t *testing.T) {
 			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), exampleKey, "AKIDOTHER", 1))
 			return r
 		}, unknownKey},
-		{"wrong", func() *http.Request { r := exampleRequest(); r.Header.Set("X-Amz-Meta", "c"); return r }, wrongSignature},
-		{"another algorithm", func() *http.Request { r := exampleRequest(); r.Header.Set("Authorization", "AWS4-ECDSA x"); return r }, incomplete},
+		{"wrong", func() *http.Request {
+			r := exampleRequest()
+			r.Header.Set("X-Amz-Meta", "c")
+			return r
+		}, wrongSignature},
+		{"another algorithm", func() *http.Request {
+			r := exampleRequest()
+			r.Header.Set("Authorization", "AWS4-ECDSA x")
+			return r
+		}, incomplete},
 		{"incomplete", func() *http.Request {
 			r := exampleRequest()
 			r.Header.Set("Authorization", signAlgorithm+" Credential=a/b/c")
 			return r
 		}, incomplete},
 		{"no right", examplePresigned, accessDenied},
-		{"a page of a web site", func() *http.Request { r := exampleRequest(); r.Header.Set("Origin", "http://evil.test"); return r }, accessDenied},
+		{"a page of a web site", func() *http.Request {
+			r := exampleRequest()
+			r.Header.Set("Origin", "http://evil.test")
+			return r
+		}, accessDenied},
 	} {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, c.request())

@@ -3,8 +3,8 @@ package sqs
 // maxIdleStacks is how many goroutines wait for the next function.
 const maxIdleStacks = 16
 
-// stacks runs functions that need a deep stack, on goroutines whose stacks have grown before. A goroutine that will wait for a long time
-// does not call such functions itself, because its stack would stay large while it waits.
+// stacks runs functions that need a deep stack, on goroutines whose stacks have grown before. A goroutine that will
+// wait for a long time does not call such functions itself, because its stack would stay large while it waits.
 type stacks struct {
 	tasks  chan func()
 	idle   chan struct{}   // has an element for each goroutine that waits

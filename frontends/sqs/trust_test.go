@@ -40,7 +40,8 @@ func presign(t *testing.T, f *fixture, target, secret string) string {
 	for _, part := range scope {
 		key = sign(key, part)
 	}
-	q.Set("X-Amz-Signature", hex.EncodeToString(sign(key, signAlgorithm+"\n"+s.at+"\n"+strings.Join(scope, "/")+"\n"+hex.EncodeToString(sum[:]))))
+	q.Set("X-Amz-Signature", hex.EncodeToString(sign(key,
+		signAlgorithm+"\n"+s.at+"\n"+strings.Join(scope, "/")+"\n"+hex.EncodeToString(sum[:]))))
 	u.RawQuery = q.Encode()
 	return u.String()
 }
@@ -49,7 +50,8 @@ func TestPresignedURLAdmitsNoOtherAction(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{{
-		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret, Grants: []access.Grant{{Role: access.Admin}},
+		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret,
+		Grants: []access.Grant{{Role: access.Admin}},
 	}})
 	f := setup(t, func(o *Options) { o.Access = control })
 	core.DoOnce(f.engine, core.Internal, &core.Submit{Job: &core.Job{Queue: "orders", Body: []byte("m")}})
@@ -131,7 +133,8 @@ func TestWaitingReceiveEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 		control.Load(c.before)
 		got := make(chan int, 1)
 		go func() {
-			status, _, _ := f.post(context.Background(), "ReceiveMessage", object{"QueueUrl": "/orders", "WaitTimeSeconds": 20})
+			status, _, _ := f.post(context.Background(), "ReceiveMessage",
+				object{"QueueUrl": "/orders", "WaitTimeSeconds": 20})
 			got <- status
 		}()
 		for f.waiting("orders") == 0 {
@@ -159,9 +162,12 @@ func TestRouteToAForbiddenQueueIsRefused(t *testing.T) {
 		}
 	})
 	f.create("orders")
-	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"orders"}}}}})
+	control.Load([]access.Entry{{
+		Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"orders"}}},
+	}})
 	special := object{attrType: object{"DataType": "String", "StringValue": "special"}}
-	status, _, out := f.post(context.Background(), "SendMessage", object{"QueueUrl": "/orders", "MessageBody": "m", "MessageAttributes": special})
+	status, _, out := f.post(context.Background(), "SendMessage",
+		object{"QueueUrl": "/orders", "MessageBody": "m", "MessageAttributes": special})
 	want(t, fmt.Sprint("SendMessage: ", out), status, http.StatusForbidden)
 	out = f.do("SendMessageBatch", object{"QueueUrl": "/orders", "Entries": []object{
 		{"Id": "a", "MessageBody": "m"}, {"Id": "b", "MessageBody": "m", "MessageAttributes": special},
@@ -237,7 +243,9 @@ func TestFormsFromWebSitesAreRefused(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://10.0.0.5:9324/000000000000/q?Action=PurgeQueue", nil)
 		r.Header.Set("User-Agent", c.agent)
-		for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Authorization": c.signed, "Accept-Language": c.language} {
+		for header, value := range map[string]string{
+			"Sec-Fetch-Site": c.site, "Authorization": c.signed, "Accept-Language": c.language,
+		} {
 			if value != "" {
 				r.Header.Set(header, value)
 			}
@@ -252,7 +260,8 @@ func TestTraceHeaderHasTheLimitsOfTheAttribute(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	url := f.create("q")
-	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader(`{"QueueUrl":"`+url+`","MessageBody":"m"}`))
+	r := httptest.NewRequest(http.MethodPost, "http://queues.test/",
+		strings.NewReader(`{"QueueUrl":"`+url+`","MessageBody":"m"}`))
 	r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
 	r.Header.Set("X-Amzn-Trace-Id", strings.Repeat("x", maxTraceBytes+1))
 	f.ServeHTTP(httptest.NewRecorder(), r)
@@ -274,7 +283,8 @@ func TestHandleWithoutALeaseDeletesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.leasedAt = 0
-	status, _, out := f.post(context.Background(), "DeleteMessage", object{"QueueUrl": url, "ReceiptHandle": h.text("q.fifo")})
+	status, _, out := f.post(context.Background(), "DeleteMessage",
+		object{"QueueUrl": url, "ReceiptHandle": h.text("q.fifo")})
 	want(t, fmt.Sprint("status of ", out), status, http.StatusBadRequest)
 	want(t, "in flight", f.attributesOf(url)[countInFlight], "1")
 }
@@ -283,7 +293,9 @@ func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("q")
-	q := &request{front: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone}}
+	q := &request{
+		front: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone},
+	}
 	c := f.open(q.from)
 	defer c.Close()
 	f.changes.Lock()

@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a request, in bytes. A Query form has up to three bytes for each byte of a message, and binary values have base64.
+// Limits of a request, in bytes. A Query form has up to three bytes for each byte of a message, and binary values have
+// base64.
 const (
 	maxBatchBytes   = 1 << 20
 	requestOverhead = 1 << 20
@@ -42,7 +43,8 @@ type wireRequest struct {
 // readRequest finds the protocol and the action of a request.
 func readRequest(r *http.Request, body []byte) (*wireRequest, error) {
 	w := &wireRequest{pathURL: queuePath(r.URL.Path), queryJSON: acceptsJSON(r)}
-	if target := r.Header.Get("X-Amz-Target"); target != "" || strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") {
+	if target := r.Header.Get("X-Amz-Target"); target != "" ||
+		strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") {
 		w.isJSON, w.body = true, body
 		action, ok := strings.CutPrefix(target, targetHead)
 		if !ok || r.Method != http.MethodPost {
@@ -111,7 +113,8 @@ func decodeJSON(body []byte, into any) error {
 		if field == "" {
 			field = "request"
 		}
-		return refuse(serialization, "The value of %s is a JSON %s, which it cannot be.", shorten(field), shorten(wrong.Value))
+		return refuse(serialization, "The value of %s is a JSON %s, which it cannot be.", shorten(field),
+			shorten(wrong.Value))
 	}
 	if err != nil {
 		return refuse(serialization, "The request is malformed: %v", err)
@@ -119,8 +122,8 @@ func decodeJSON(body []byte, into any) error {
 	return nil
 }
 
-// maxParts is larger than any valid request: ten complete messages have a few hundred parts. net/url has a similar limit for
-// forms.
+// maxParts is larger than any valid request: ten complete messages have a few hundred parts. net/url has a similar
+// limit for forms.
 const maxParts = 10_000
 
 // manyParts reports whether a JSON text has too many lists, objects and members. It checks before they use memory.
@@ -139,8 +142,8 @@ func manyParts(text []byte) bool {
 	return parts > maxParts
 }
 
-// halfPair reports whether a JSON text contains an escaped lone surrogate, which is not a character. The decoder would silently
-// replace it.
+// halfPair reports whether a JSON text contains an escaped lone surrogate, which is not a character. The decoder would
+// silently replace it.
 func halfPair(text []byte) bool {
 	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
 		return false

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Query form is a tree: A.1.Name=x is the value of Name in element 1 of A. The fields of a request have a tag query:"…" with
-// the name of a list or map in a form, and for maps the names of keys and values.
+// A Query form is a tree: A.1.Name=x is the value of Name in element 1 of A. The fields of a request have a tag
+// query:"…" with the name of a list or map in a form, and for maps the names of keys and values.
 
 // maxFormDepth is deeper than any parameter.
 const maxFormDepth = 8

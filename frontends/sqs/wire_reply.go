@@ -41,7 +41,8 @@ func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string
 			b.WriteString("<" + w.action + "Result/>")
 		}
 	}
-	b.WriteString("<ResponseMetadata><RequestId>" + requestID + "</RequestId></ResponseMetadata></" + w.action + "Response>")
+	b.WriteString("<ResponseMetadata><RequestId>" + requestID + "</RequestId></ResponseMetadata></" + w.action +
+		"Response>")
 	return b.Bytes(), "text/xml", nil
 }
 
@@ -73,7 +74,8 @@ func (w *wireRequest) encodeError(e *apiError, requestID string) ([]byte, string
 		return body, queryJSONType, status
 	}
 	var b bytes.Buffer
-	b.WriteString(`<?xml version="1.0"?><ErrorResponse xmlns="` + xmlSpace + `"><Error><Type>` + e.fault() + "</Type><Code>" + e.kind.code + "</Code><Message>")
+	b.WriteString(`<?xml version="1.0"?><ErrorResponse xmlns="` + xmlSpace + `"><Error><Type>` + e.fault() +
+		"</Type><Code>" + e.kind.code + "</Code><Message>")
 	escape(&b, text)
 	b.WriteString("</Message></Error><RequestId>" + requestID + "</RequestId></ErrorResponse>")
 	return b.Bytes(), "text/xml", status

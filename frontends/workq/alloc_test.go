@@ -10,7 +10,8 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are not.
+// Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are
+// not.
 func TestAllocationsOfAJob(t *testing.T) {
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60

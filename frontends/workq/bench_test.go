@@ -21,8 +21,8 @@ func (c *bareConn) Abort()                 {}
 func (c *bareConn) RemoteAddr() net.Addr   { return nil }
 func (c *bareConn) FD() int                { return -1 }
 
-// BenchmarkAddLeaseComplete adds, leases and completes 64 jobs at a time on a broker without storage: the cost of session,
-// engine and machine.
+// BenchmarkAddLeaseComplete adds, leases and completes 64 jobs at a time on a broker without storage: the cost of
+// session, engine and machine.
 func BenchmarkAddLeaseComplete(b *testing.B) {
 	s := frontendtest.Open(b, plain, frontendtest.InMemory)
 	conn := &bareConn{}

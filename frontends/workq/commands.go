@@ -81,9 +81,9 @@ func (c *command) lineError(r *request) string {
 	return ""
 }
 
-// declaredBodies returns the possible sizes of the body after a line with too many arguments, the smaller one first. One is the
-// last argument: a space in a name makes one argument too many. If all numbers are in their places, the other is the argument
-// in the place of the size. A negative size means none.
+// declaredBodies returns the possible sizes of the body after a line with too many arguments, the smaller one first.
+// One is the last argument: a space in a name makes one argument too many. If all numbers are in their places, the
+// other is the argument in the place of the size. A negative size means none.
 func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	size, other = -1, -1
 	if n, ok := parseSize(r.args[len(r.args)-1]); ok {
@@ -102,9 +102,9 @@ func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	return min(size, other), max(size, other)
 }
 
-// guessedBody returns the likely size of the body after a line that lacks an argument: the last argument, or a negative number
-// if that is not a size. The missing argument may be the size itself. Then there is no body, so the session must not wait for
-// one.
+// guessedBody returns the likely size of the body after a line that lacks an argument: the last argument, or a negative
+// number if that is not a size. The missing argument may be the size itself. Then there is no body, so the session must
+// not wait for one.
 func (c *command) guessedBody(r *request) int64 {
 	if len(r.args) == 0 || len(r.args) >= c.args {
 		return -1
@@ -152,8 +152,8 @@ func (s *session) submit(p *pipeline, r *request, what submission) {
 	p.Ask(op)
 }
 
-// job returns the job that the first argument names. If the argument is not an id, it answers the command with an error and
-// good is false.
+// job returns the job that the first argument names. If the argument is not an id, it answers the command with an error
+// and good is false.
 func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 	id, good := parseID(r.args[0])
 	if !good || !id.valid {
@@ -201,8 +201,9 @@ func (s *session) lease(p *pipeline, r *request) {
 	op := p.Leases.Next()
 	*op = core.Lease{
 		Tag:    p.expect(pending{answer: answerLease, mayWait: true, large: true, isLease: true}),
-		Queues: queues, KeepQueues: true, Pick: core.PickAtRandom, Holder: core.HeldByNobody, Deadline: s.deadline(wait),
-		Late: !s.eof,
+		Queues: queues, KeepQueues: true, Pick: core.PickAtRandom, Holder: core.HeldByNobody,
+		Deadline: s.deadline(wait),
+		Late:     !s.eof,
 	}
 	p.Ask(op)
 }

@@ -43,8 +43,8 @@ const (
 	stopping      = "-SERVER-ERROR Shutting down" + crlf
 )
 
-// wireErrors maps each error of the core to its reply. A full queue and a full disk are server errors, so that clients try
-// again later.
+// wireErrors maps each error of the core to its reply. A full queue and a full disk are server errors, so that clients
+// try again later.
 var wireErrors = []struct {
 	kind error
 	text string

@@ -26,8 +26,8 @@ type Options struct {
 	// Audit reports which jobs clients have deleted. It is called on an event loop and must not block. May be nil.
 	Audit access.Audit
 
-	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
-	// change.
+	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix.
+	// Nil: no change.
 	Route func(queue, typ string) (string, string)
 }
 
@@ -42,8 +42,9 @@ const (
 	// maxSkip is the largest body that is skipped.
 	maxSkip = 64 << 20
 
-	// maxNames limits the different names in one lease. Each name may create a queue while the lease waits, so the maximum
-	// takes some milliseconds under the core's lock. A session keeps a list of up to maxKeptNames for its next lease.
+	// maxNames limits the different names in one lease. Each name may create a queue while the lease waits, so the
+	// maximum takes some milliseconds under the core's lock. A session keeps a list of up to maxKeptNames for its next
+	// lease.
 	maxNames     = 16_384
 	maxKeptNames = 1024
 
@@ -74,7 +75,8 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "workq" }
 
-// Limits implements frontends.Frontend. The unread input of a blocked connection has room for two commands of maximum size.
+// Limits implements frontends.Frontend. The unread input of a blocked connection has room for two commands of maximum
+// size.
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{MaxInput: 2 * f.maxCommand(), MaxOutput: f.opts.MaxOutputBytes}
 }

@@ -135,8 +135,8 @@ func (s *session) appendJob(b []byte, info *core.JobInfo) []byte {
 	return b
 }
 
-// countedFails is the number of fails. The reference server does not count a final first fail, so such a job reports zero here
-// too.
+// countedFails is the number of fails. The reference server does not count a final first fail, so such a job reports
+// zero here too.
 func countedFails(info *core.JobInfo) int64 {
 	if info.Job.Origin == core.Workq && info.Job.MaxFails <= 1 {
 		return 0
@@ -187,8 +187,8 @@ func answerQueues(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 	return b
 }
 
-// answerServer writes the counters of the server. The reference server announces two lines but writes three; this one announces
-// three.
+// answerServer writes the counters of the server. The reference server announces two lines but writes three; this one
+// announces three.
 func answerServer(_ *session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = append(appendOK(b, 1), "server 3"+crlf...)
 	b = appendNumber(b, "active-clients", int64(r.Stats.Clients[core.Workq]))

@@ -9,8 +9,8 @@ const (
 	chunkSize = 64 << 10
 )
 
-// listing is a reply to "inspect jobs" in progress. Job bodies may be large and on disk. The session reads and writes a few at
-// a time, so that other connections get their turn, and continues as the client reads.
+// listing is a reply to "inspect jobs" in progress. Job bodies may be large and on disk. The session reads and writes a
+// few at a time, so that other connections get their turn, and continues as the client reads.
 type listing struct {
 	jobs    []core.JobInfo // not written yet, without large bodies
 	commit  core.Commit    // must be durable before the reply is sent
@@ -63,14 +63,15 @@ func (s *session) proceed() {
 	}
 }
 
-// withBody reads the body of a job whose body was too large to keep. If the job has been removed since, its body is lost. The
-// job is then listed with an empty body, because the reply has already announced the number of jobs.
+// withBody reads the body of a job whose body was too large to keep. If the job has been removed since, its body is
+// lost. The job is then listed with an empty body, because the reply has already announced the number of jobs.
 func (s *session) withBody(info *core.JobInfo) *core.JobInfo {
 	if len(info.Job.Body) == info.BodyBytes {
 		return info
 	}
 	s.tag++
-	for _, r := range s.front.broker.Do(s.client, []core.Op{&core.Inspect{Tag: s.tag, Ref: core.Ref{Seq: info.Seq}}}, nil) {
+	for _, r := range s.front.broker.Do(s.client, []core.Op{&core.Inspect{Tag: s.tag, Ref: core.Ref{Seq: info.Seq}}},
+		nil) {
 		if r.Kind == core.Inspected && r.Info.Job != nil {
 			info.Job.Body = r.Info.Job.Body
 			s.listing.commit = max(s.listing.commit, r.Commit)

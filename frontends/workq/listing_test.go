@@ -57,7 +57,8 @@ func TestLargeListIsWrittenInSteps(t *testing.T) {
 	session := s.Front.Open(c)
 	in := []byte("inspect jobs q 0 100\r\ninspect queue never-used\r\n")
 	used := session.Feed(in)
-	if !session.(frontends.Blocker).Blocked() || session.Feed(in[used:]) != 0 || !session.(frontends.HalfCloseWaiter).WaitsHalfClosed() {
+	if !session.(frontends.Blocker).Blocked() || session.Feed(in[used:]) != 0 ||
+		!session.(frontends.HalfCloseWaiter).WaitsHalfClosed() {
 		t.Fatal("the next command does not wait for the list")
 	}
 	producer.Send("delete " + idOf(jobs-1) + "\r\n")

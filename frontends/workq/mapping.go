@@ -26,8 +26,8 @@ const (
 	maxTTL = 2_592_000_000
 )
 
-// newJob makes the job of a submission; until is the end of a run's wait. Like the reference server, it checks numbers before
-// ranges, so that a line with two mistakes gets the same reply.
+// newJob makes the job of a submission; until is the end of a run's wait. Like the reference server, it checks numbers
+// before ranges, so that a line with two mistakes gets the same reply.
 func (s *session) newJob(r *request, what submission) (job *core.Job, until core.Instant, wrong string) {
 	id, good := parseID(r.args[0])
 	if !good {
@@ -165,8 +165,8 @@ func (s *session) setQueue(job *core.Job, name []byte) {
 	job.Type = typ
 }
 
-// setExtensions applies the extension flags. A unique key starts with the number of the protocol, so that clients of other
-// protocols cannot use the same key.
+// setExtensions applies the extension flags. A unique key starts with the number of the protocol, so that clients of
+// other protocols cannot use the same key.
 func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
@@ -203,8 +203,8 @@ func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 	return ""
 }
 
-// lookUp returns the Seqs of the jobs in a list of ids. good: the ids are valid. found: all jobs exist. It first flushes the
-// earlier commands of the pipeline, because they may submit these jobs.
+// lookUp returns the Seqs of the jobs in a list of ids. good: the ids are valid. found: all jobs exist. It first
+// flushes the earlier commands of the pipeline, because they may submit these jobs.
 func (s *session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
 	for text := range bytes.SplitSeq(list, []byte{','}) {
@@ -225,8 +225,8 @@ func (s *session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found b
 	return seqs, true, !slices.Contains(seqs, 0)
 }
 
-// refs returns the possible meanings of an id, the most likely first: a UUID in any spelling, the exact id, a Gearman handle of
-// this broker.
+// refs returns the possible meanings of an id, the most likely first: a UUID in any spelling, the exact id, a Gearman
+// handle of this broker.
 func (f *Frontend) refs(text []byte) []core.Ref {
 	refs := make([]core.Ref, 0, 2)
 	id, isUUID := parseID(text)
@@ -251,8 +251,8 @@ func (s *session) queue(name []byte) string {
 	return s.queueOfName
 }
 
-// leaseQueues returns the core's names for the queues of a lease, each once, so that all queues have the same chance. The
-// session keeps the last list, because most workers always lease from the same queues. The core does not modify it.
+// leaseQueues returns the core's names for the queues of a lease, each once, so that all queues have the same chance.
+// The session keeps the last list, because most workers always lease from the same queues. The core does not modify it.
 func (s *session) leaseQueues(names [][]byte) []string {
 	if len(names) == len(s.queues) && s.sameNames(names) {
 		return s.queues
@@ -289,8 +289,8 @@ func failure(body []byte) *core.Failure {
 	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: bytes.Clone(body)}
 }
 
-// jobName is the id that Workq clients see. Jobs submitted by Workq clients always have a UUIDv4, which is used as it is. For
-// any other id it is the job's alias.
+// jobName is the id that Workq clients see. Jobs submitted by Workq clients always have a UUIDv4, which is used as it
+// is. For any other id it is the job's alias.
 func jobName(j *core.Job) string {
 	if j.ID != "" && (j.Origin == core.Workq || core.IsUUIDv4(j.ID)) {
 		return j.ID

@@ -121,8 +121,8 @@ func (s *session) runLine(p *pipeline, cmd command, known bool) {
 	}
 }
 
-// runWithBody runs a command whose line is the first n bytes of in, once its body is complete. A malformed line is answered at
-// once, and its body is skipped.
+// runWithBody runs a command whose line is the first n bytes of in, once its body is complete. A malformed line is
+// answered at once, and its body is skipped.
 func (s *session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
 	r := &p.request
 	if wrong := cmd.lineError(r); wrong != "" {
@@ -238,7 +238,8 @@ func (s *session) write(p *pending, r *core.Reply) {
 
 // noteDelete reports a deleted job for the audit log.
 func (s *session) noteDelete(id string) {
-	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{Protocol: core.Workq, Action: "job.delete", Target: id})
+	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn,
+		access.Change{Protocol: core.Workq, Action: "job.delete", Target: id})
 }
 
 // say writes an answer that needs no commit.
@@ -296,8 +297,8 @@ func (s *session) Dismiss(text string) {
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.waiting.tag != 0 || s.listing != nil }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client starts no run and gets no new job. It still gets
-// results, lists, and a job whose body is being read from disk.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client starts no run and gets no new job. It
+// still gets results, lists, and a job whose body is being read from disk.
 func (s *session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.isResult && !s.waiting.reading {
 		s.cancelWait(timedOut)

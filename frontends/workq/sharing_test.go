@@ -101,7 +101,9 @@ func TestOutcomesOfOtherWorkers(t *testing.T) {
 			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "E", Message: "why"}})
 		}, "0 3\r\nwhy\r\n"},
 		{"failed, with an exception's bytes", func(f otherClient, ref core.Ref) {
-			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Exception: true, Data: []byte("raw")}})
+			f.do(&core.Fail{
+				Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Exception: true, Data: []byte("raw")},
+			})
 		}, "0 3\r\nraw\r\n"},
 		{"failed, without a word", func(f otherClient, ref core.Ref) {
 			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased})
@@ -223,7 +225,8 @@ func TestUndeliveredJobIsReleased(t *testing.T) {
 	other.Send("lease q 0\r\n")
 	other.Want("+OK 1\r\n" + idOf(1) + " q 1000 1\r\n1\r\n")
 	other.Hangup() // the job was sent, so the client is gone together with the job
-	if got := newForeign(t, s, core.Gearman).do(&core.Inspect{Ref: core.Ref{ID: idOf(1)}}).Info; got.State != core.Leased ||
+	if got := newForeign(t, s,
+		core.Gearman).do(&core.Inspect{Ref: core.Ref{ID: idOf(1)}}).Info; got.State != core.Leased ||
 		got.Attempts != 1 {
 		t.Errorf("the job is %v after %d attempts, want leased after 1", got.State, got.Attempts)
 	}

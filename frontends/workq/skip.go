@@ -11,12 +11,13 @@ type skippedBody struct {
 type skipState uint8
 
 const (
-	skipNone   skipState = iota
-	skipExact            // the body of a line whose sizes are correct
-	skipWhole            // a body only if CRLF follows it; else the input is commands
-	skipLine             // a body only if the next line has this size; an argument is missing, so the number may not be the size
-	skipStream           // a body above the limit, discarded as it arrives
-	skipEnd              // the CRLF after skipStream, if there is one
+	skipNone  skipState = iota
+	skipExact           // the body of a line whose sizes are correct
+	skipWhole           // a body only if CRLF follows it; else the input is commands
+	// a body only if the next line has this size; an argument is missing, so the number may not be the size
+	skipLine
+	skipStream // a body above the limit, discarded as it arrives
+	skipEnd    // the CRLF after skipStream, if there is one
 )
 
 // skipBodyOf starts to skip the body after a malformed line that has enough arguments.

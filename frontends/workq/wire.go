@@ -24,8 +24,8 @@ type request struct {
 // flag is a token -key=value.
 type flag struct{ key, value []byte }
 
-// cutLine returns the first line of in without its end, and its length n with the end; n is 0 if the line is not complete.
-// The first from bytes are known to have no line end. A bare line ends in LF alone.
+// cutLine returns the first line of in without its end, and its length n with the end; n is 0 if the line is not
+// complete. The first from bytes are known to have no line end. A bare line ends in LF alone.
 func cutLine(in []byte, from int) (line []byte, n int, bare bool) {
 	at := bytes.IndexByte(in[from:], '\n')
 	if at < 0 {
@@ -49,9 +49,9 @@ const (
 	endLost
 )
 
-// cutBodyEnd parses the end of a body and returns its length. A wrong end has two bytes, as in the reference server, and the
-// next line follows. LF alone has one: the body was one byte shorter than announced, and the next line follows. If the body is
-// one byte too long, its CRLF is split and framing is lost.
+// cutBodyEnd parses the end of a body and returns its length. A wrong end has two bytes, as in the reference server,
+// and the next line follows. LF alone has one: the body was one byte shorter than announced, and the next line follows.
+// If the body is one byte too long, its CRLF is split and framing is lost.
 func cutBodyEnd(in []byte) (int, bodyEnd) {
 	switch {
 	case len(in) == 0:
@@ -75,8 +75,8 @@ func cutBodyEnd(in []byte) (int, bodyEnd) {
 // manyFlags is the number of flags above which an index finds repeated keys.
 const manyFlags = 16
 
-// parse splits line into tokens at spaces. A leading space or flag leaves the command word empty. The syntax of a leading flag
-// is checked too.
+// parse splits line into tokens at spaces. A leading space or flag leaves the command word empty. The syntax of a
+// leading flag is checked too.
 func (r *request) parse(line []byte) {
 	r.args, r.flags, r.badFlags, r.body = r.args[:0], r.flags[:0], false, nil
 	if r.word, line = nextToken(line); len(r.word) > 0 && r.word[0] == '-' {
@@ -108,8 +108,8 @@ func (r *request) parse(line []byte) {
 	}
 }
 
-// addFlag adds a flag. Empty keys and values, a second equals sign right after the first, and repeated keys are errors. seen is
-// the index of keys if there are many.
+// addFlag adds a flag. Empty keys and values, a second equals sign right after the first, and repeated keys are errors.
+// seen is the index of keys if there are many.
 func (r *request) addFlag(f flag, seen map[string]bool) {
 	if len(f.key) == 0 || len(f.value) == 0 || f.value[0] == '=' || r.given(f.key, seen) {
 		r.badFlags = true
@@ -175,8 +175,8 @@ func parseTime(b []byte) (time.Time, bool) {
 	return t, err == nil
 }
 
-// parseID parses a UUID in canonical form, in upper case, without hyphens, in braces or as a URN. Braces and URN are checked
-// here, since uuid.ParseBytes accepts any bytes for braces.
+// parseID parses a UUID in canonical form, in upper case, without hyphens, in braces or as a URN. Braces and URN are
+// checked here, since uuid.ParseBytes accepts any bytes for braces.
 func parseID(b []byte) (id jobID, ok bool) {
 	if core.IsUUIDv4(b) { // as nearly all are
 		return jobID{text: string(b), valid: true}, true
@@ -223,8 +223,8 @@ var nameBytes = func() (ok [256]bool) {
 	return ok
 }()
 
-// validWord reports whether text may be the value of an extension flag: 1 to 255 bytes without control characters and equals
-// signs. A token has no spaces.
+// validWord reports whether text may be the value of an extension flag: 1 to 255 bytes without control characters and
+// equals signs. A token has no spaces.
 func validWord(text []byte) bool {
 	if len(text) == 0 || len(text) > 255 {
 		return false
@@ -286,8 +286,8 @@ func appendTime(b []byte, key string, value time.Time) []byte {
 	return append(value.UTC().AppendFormat(appendKey(b, key), timeLayout), crlf...)
 }
 
-// appendName appends the name of a queue. Names from other protocols may contain spaces and control characters, which are
-// written as % and two hex digits.
+// appendName appends the name of a queue. Names from other protocols may contain spaces and control characters, which
+// are written as % and two hex digits.
 func appendName(b []byte, name string) []byte {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c == 0x7f {

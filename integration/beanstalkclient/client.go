@@ -27,7 +27,8 @@ const (
 
 // refusals are the error replies of the protocol.
 var refusals = map[string]bool{
-	"NOT_FOUND": true, "TIMED_OUT": true, "DEADLINE_SOON": true, "BAD_FORMAT": true, "UNKNOWN_COMMAND": true, "OUT_OF_MEMORY": true,
+	"NOT_FOUND": true, "TIMED_OUT": true, "DEADLINE_SOON": true, "BAD_FORMAT": true, "UNKNOWN_COMMAND": true,
+	"OUT_OF_MEMORY":  true,
 	"INTERNAL_ERROR": true, "JOB_TOO_BIG": true, "EXPECTED_CRLF": true, "DRAINING": true, "NOT_IGNORED": true,
 }
 
@@ -66,7 +67,8 @@ func (c *Client) Close() error { return c.conn.Close() }
 func (c *Client) Put(jobs ...Job) (ids []string, err error) {
 	var out []byte
 	for _, j := range jobs {
-		out = fmt.Appendf(out, "put %d %d %d %d\r\n%s\r\n", j.Pri, int(j.Delay.Seconds()), int(j.TTR.Seconds()), len(j.Body), j.Body)
+		out = fmt.Appendf(out, "put %d %d %d %d\r\n%s\r\n", j.Pri, int(j.Delay.Seconds()), int(j.TTR.Seconds()),
+			len(j.Body), j.Body)
 	}
 	if _, err := c.conn.Write(out); err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ func (beanstalk) producer(t *tally, inFlight int) session {
 
 func (beanstalk) worker(t *tally) session { return &beanstalkWorker{tally: t} }
 
-// beanstalkWorker reserves jobs, and sends each deletion with the next reservation in one write. It has one job in hand at a time:
-// a reservation that waits would hold back the deletions behind it.
+// beanstalkWorker reserves jobs, and sends each deletion with the next reservation in one write. It has one job in hand
+// at a time: a reservation that waits would hold back the deletions behind it.
 type beanstalkWorker struct{ tally *tally }
 
 func (w *beanstalkWorker) begin(c *conn) { c.out = append(c.out, "reserve\r\n"...) }

@@ -34,7 +34,8 @@ func TestEveryModeRunsAgainstEveryServer(t *testing.T) {
 					if err != nil {
 						t.Fatalf("mode %s: %v", m.letter, err)
 					}
-					if f.submitsPerSec <= 0 || (m.rate != bytesRate && (f.jobsPerSec <= 0 || f.p50 <= 0 || f.p99 < f.p50)) {
+					if f.submitsPerSec <= 0 ||
+						(m.rate != bytesRate && (f.jobsPerSec <= 0 || f.p50 <= 0 || f.p99 < f.p50)) {
 						t.Errorf("mode %s: %+v", m.letter, f)
 					}
 				}

@@ -21,7 +21,8 @@ func TestASignalLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(program, "-modes", "e", "-protocols", "workq", "-durability", "sync", "-jobs", "10000000", "-dir", dir)
+	cmd := exec.Command(program, "-modes", "e", "-protocols", "workq", "-durability", "sync", "-jobs", "10000000",
+		"-dir", dir)
 	cmd.Env = append(os.Environ(), "BROKER_BIN="+harness.Binary(t))
 	// Everything the program starts ends with it, even if this test is interrupted.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -66,7 +67,8 @@ func TestClosedOutputEndsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-modes", "e", "-protocols", "workq", "-durability", "none", "-jobs", "100", "-dir", dir)
+	cmd := exec.Command(program, "-modes", "e", "-protocols", "workq", "-durability", "none", "-jobs", "100", "-dir",
+		dir)
 	cmd.Env = append(os.Environ(), "BROKER_BIN="+harness.Binary(t))
 	cmd.Stdout = write
 	if err := read.Close(); err != nil {

@@ -20,7 +20,8 @@ type contender struct {
 	share float64
 	start func(dir string) (*running, error)
 	ours  bool
-	// cluster says that it is several servers with a copy of every job each. Such a peer is compared with others of the kind.
+	// cluster says that it is several servers with a copy of every job each. Such a peer is compared with others of the
+	// kind.
 	cluster bool
 	// only is the one contender that this peer is compared with; empty: all.
 	only string

@@ -10,8 +10,9 @@ import (
 // conveyorName is the group of Conveyor, whose clients use a Redis otherwise.
 const conveyorName = "conveyor"
 
-// conveyor adds, pops and closes jobs with the commands that Conveyor's client and worker send. A worker sends those of a close
-// together, with the next BRPOP; its own client sends one after the other, which costs the same on both sides of the comparison.
+// conveyor adds, pops and closes jobs with the commands that Conveyor's client and worker send. A worker sends those of
+// a close together, with the next BRPOP; its own client sends one after the other, which costs the same on both sides
+// of the comparison.
 type conveyor struct{}
 
 func (conveyor) greet() func(io.ReadWriter) error { return nil }

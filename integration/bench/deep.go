@@ -82,11 +82,15 @@ func (l *lab) depth(p protocol, queues, jobs int) (depth, error) {
 		func() (err error) { d.start, err = s.restart(); return err },
 		func() (err error) { d.started, err = s.resident(); return err },
 		func() (err error) {
-			d.lease, err = s.work(&tally{loadSize: usual, total: first, shape: shape, workerTally: workerTally{hold: true}})
+			d.lease, err = s.work(&tally{
+				loadSize: usual, total: first, shape: shape, workerTally: workerTally{hold: true},
+			})
 			return err
 		},
 		func() (err error) {
-			d.drain, err = s.work(&tally{loadSize: usual, total: jobs - first, shape: shape, workerTally: workerTally{first: first}})
+			d.drain, err = s.work(&tally{
+				loadSize: usual, total: jobs - first, shape: shape, workerTally: workerTally{first: first},
+			})
 			return err
 		},
 		func() error { return d.awaitRoom(s) },

@@ -8,8 +8,9 @@
 //
 //	go run -C integration ./bench -rounds 5 -modes a,c -durability sync
 //
-// A cluster of three brokers is measured beside a stream of NATS JetStream with three replicas and sync_interval always, which
-// is used as a work queue: publish, pull one, acknowledge, each answered by the servers. The first run builds the NATS server.
+// A cluster of three brokers is measured beside a stream of NATS JetStream with three replicas and sync_interval
+// always, which is used as a work queue: publish, pull one, acknowledge, each answered by the servers. The first run
+// builds the NATS server.
 //
 // Modes that compare, all with 256-byte bodies:
 //

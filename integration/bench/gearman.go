@@ -12,7 +12,8 @@ import (
 
 const (
 	gearmanHeader = 12
-	// gearmanFunctions is the number of functions up to which every worker registers all; above it, each registers a part.
+	// gearmanFunctions is the number of functions up to which every worker registers all; above it, each registers a
+	// part.
 	gearmanFunctions = 1000
 )
 

@@ -134,7 +134,10 @@ func (f *results) depthRows() []([]string) {
 	rows := [][]string{
 		{"10 million waiting jobs: start", "in 30 s", "not in this run: mode f", ""},
 		{"10 million waiting jobs: resident memory", "under 2,500 MB", "not in this run: mode f", ""},
-		{"10 million waiting jobs: lease", "median at most 1.5 times that of the least deep", "not in this run: mode f", ""},
+		{
+			"10 million waiting jobs: lease", "median at most 1.5 times that of the least deep",
+			"not in this run: mode f", "",
+		},
 	}
 	if len(f.depths) == 0 {
 		return rows
@@ -187,7 +190,8 @@ func (f *results) idleRow() []string {
 		return row
 	}
 	worst := slices.MaxFunc(f.idle, func(a, b idleResult) int { return int(a.after - b.after) })
-	row[2] = fmt.Sprintf("%s MB with %s over %s", thousands(float64(worst.after)/1e6), thousands(float64(worst.held)), worst.protocol)
+	row[2] = fmt.Sprintf("%s MB with %s over %s", thousands(float64(worst.after)/1e6), thousands(float64(worst.held)),
+		worst.protocol)
 	if worst.held >= connections {
 		row[3] = yes(worst.after < most)
 	}
@@ -198,7 +202,8 @@ func (f *results) pollRow() []string {
 	const polls, most = 5000, 100_000_000
 	row := []string{"5,000 long polls of SQS", "under 100 MB", "not in this run: mode p", ""}
 	for _, r := range f.polls {
-		row[2] = fmt.Sprintf("%s MB more with %s", thousands(float64(r.after-r.before)/1e6), thousands(float64(r.polls)))
+		row[2] = fmt.Sprintf("%s MB more with %s", thousands(float64(r.after-r.before)/1e6),
+			thousands(float64(r.polls)))
 		if r.polls >= polls {
 			row[3] = yes(r.after-r.before < most)
 		}

@@ -63,7 +63,9 @@ func (l *lab) growth(w io.Writer) error {
 		for _, p := range l.protocols() {
 			first := 0.0
 			for _, n := range s.values {
-				at := point{value: n, jobs: plainShape(), measured: max(l.jobs/2, 1), inFlight: 64, backlog: steadyBacklog}
+				at := point{
+					value: n, jobs: plainShape(), measured: max(l.jobs/2, 1), inFlight: 64, backlog: steadyBacklog,
+				}
 				s.point(n, &at)
 				if err := l.at(p, &at); err != nil {
 					return fmt.Errorf("%d %s over %s: %w", n, s.name, p.name, err)
@@ -92,7 +94,8 @@ func (l *lab) at(p protocol, at *point) error {
 		if err != nil {
 			return err
 		}
-		if at.waitedCost, err = s.submit(&tally{loadSize: usual, total: at.waits, shape: at.waiting}, at.inFlight); err != nil {
+		if at.waitedCost, err = s.submit(&tally{loadSize: usual, total: at.waits, shape: at.waiting},
+			at.inFlight); err != nil {
 			return err
 		}
 		after, err := s.resident()

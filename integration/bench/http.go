@@ -16,7 +16,8 @@ func (httpAPI) caller(*tally) session { return nil }
 
 // appendRequest adds a POST request.
 func appendRequest(b []byte, path, body string) []byte {
-	return fmt.Appendf(b, "POST /api/v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+	return fmt.Appendf(b, "POST /api/v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path,
+		len(body), body)
 }
 
 func (httpAPI) producer(t *tally, inFlight int) session {

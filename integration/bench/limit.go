@@ -84,7 +84,9 @@ func startSelf(dir, name string, env func(addr string) string) (*running, error)
 
 // serveSelf makes this process one of the servers that startSelf starts, if it was started as one.
 func serveSelf() {
-	for env, serve := range map[string]func(text string) error{limitEnv: limit, limitTLSEnv: limitTLS, tunnelEnv: tunnel} {
+	for env, serve := range map[string]func(text string) error{
+		limitEnv: limit, limitTLSEnv: limitTLS, tunnelEnv: tunnel,
+	} {
 		if text := os.Getenv(env); text != "" {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", env, serve(text))
 			os.Exit(1)

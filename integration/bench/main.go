@@ -32,17 +32,21 @@ func main() {
 	s.jobs = 200_000
 	flag.Var((*number)(&s.jobs), "jobs", "jobs a measurement; some modes and slow peers take a part of them")
 	flag.StringVar(&letters, "modes", "a,b,c,d,w,e", "which loads to run")
-	flag.StringVar(&names, "protocols", "gearman,workq,faktory,http,qless,beanstalk,conveyor,sqs", "which protocols to run")
+	flag.StringVar(&names, "protocols", "gearman,workq,faktory,http,qless,beanstalk,conveyor,sqs",
+		"which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
 	flag.IntVar(&usual.clients, "clients", usual.clients, "producers, and as many workers")
 	flag.IntVar(&usual.inHand, "in-hand", usual.inHand, "jobs that a Gearman worker has at a time")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
-	flag.StringVar(&s.before, "before", "", "an earlier program of the broker to compare with; today's then runs twice, to show the noise")
-	flag.Func("servers", "which servers to run, a regular expression such as 'limit|before|again|broker'", func(text string) (err error) {
-		s.servers, err = regexp.Compile(text)
-		return err
-	})
-	flag.StringVar(&profiles, "profiles", "", "folder for processor profiles of the broker in modes that compare, which peers then take no part in")
+	flag.StringVar(&s.before, "before", "",
+		"an earlier program of the broker to compare with; today's then runs twice, to show the noise")
+	flag.Func("servers", "which servers to run, a regular expression such as 'limit|before|again|broker'",
+		func(text string) (err error) {
+			s.servers, err = regexp.Compile(text)
+			return err
+		})
+	flag.StringVar(&profiles, "profiles", "",
+		"folder for processor profiles of the broker in modes that compare, which peers then take no part in")
 	studyFlags(&s)
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
@@ -132,7 +136,8 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(screen{}, "%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds, filesystem(dir), thousands(syncs))
+	_, _ = fmt.Fprintf(screen{}, "%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds,
+		filesystem(dir), thousands(syncs))
 	found := &results{missing: missing}
 	if err := compareAll(s, dir, built, found); err != nil {
 		return err

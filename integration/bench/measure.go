@@ -36,12 +36,19 @@ const bytesRate = "bytes/job"
 
 func modes() []mode {
 	return []mode{
-		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64, &usual), always},
-		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1, &usual), always},
-		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
+		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64,
+			&usual), always},
+		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1,
+			&usual), always},
+		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool {
+			return d.caller(newTally(0)) != nil
+		}},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
 		{"e", "memory of waiting jobs", 5, bytesRate, memory, costsMemory},
-		{"w", "64 producers and 64 workers, those of Gearman with 16 jobs in hand", 2, "jobs/s", background(64, &wide), hasManyClients},
+		{
+			"w", "64 producers and 64 workers, those of Gearman with 16 jobs in hand", 2, "jobs/s",
+			background(64, &wide), hasManyClients,
+		},
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // natsName is the contender of three NATS servers with a stream that all of them replicate.
 const natsName = "nats jetstream R3"
 
-// startNATS starts three NATS servers that sync every write, with a work queue and a pull consumer on it. Clients connect to
-// the leader of the stream, as they do to that of the broker's cluster.
+// startNATS starts three NATS servers that sync every write, with a work queue and a pull consumer on it. Clients
+// connect to the leader of the stream, as they do to that of the broker's cluster.
 func startNATS(binary, dir string) (*running, error) {
 	all, err := server.StartNATS(binary, dir, nodes)
 	if err != nil {
@@ -78,8 +78,8 @@ func natsQueue(addr string) (leader string, err error) {
 	return leader, nil
 }
 
-// natsAsk sends a request to JetStream until it is accepted, since the servers need a moment to find each other. It returns
-// the server that leads what was asked for.
+// natsAsk sends a request to JetStream until it is accepted, since the servers need a moment to find each other. It
+// returns the server that leads what was asked for.
 func natsAsk(conn net.Conn, in *bufio.Reader, api, body string) (leader string, err error) {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		_ = conn.SetDeadline(time.Now().Add(2 * time.Second)) // a broken connection fails the next call
@@ -140,7 +140,8 @@ func natsReply(in *bufio.Reader) ([]byte, error) {
 
 // natsGreet is the handshake.
 func natsGreet(rw io.ReadWriter) error {
-	if _, err := io.WriteString(rw, `CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}`+"\r\nPING\r\n"); err != nil {
+	if _, err := io.WriteString(rw,
+		`CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}`+"\r\nPING\r\n"); err != nil {
 		return err
 	}
 	var got []byte

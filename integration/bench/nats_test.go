@@ -29,7 +29,8 @@ func TestMessagesOfNATSAreReadPieceByPiece(t *testing.T) {
 			}
 			continue
 		}
-		if w := want[i]; m.kind != w.kind || m.headers != w.headers || string(m.reply) != w.reply || string(m.payload) != w.payload {
+		if w := want[i]; m.kind != w.kind || m.headers != w.headers || string(m.reply) != w.reply ||
+			string(m.payload) != w.payload {
 			t.Errorf("message %d is %+v, want %+v", i, m, w)
 		}
 		used += m.size

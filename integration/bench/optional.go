@@ -2,7 +2,8 @@ package main
 
 import "broker/integration/server"
 
-// optionalProtocol is a protocol whose port is off unless a flag opens it, with the servers that clients of it use otherwise.
+// optionalProtocol is a protocol whose port is off unless a flag opens it, with the servers that clients of it use
+// otherwise.
 type optionalProtocol struct {
 	name    string
 	flag    string
@@ -21,7 +22,8 @@ func optionalProtocols() []optionalProtocol {
 		{conveyorName, "--conveyor", conveyor{}, 0.2, func(missing map[string]string) []contender {
 			return []contender{
 				redisContender("redis", conveyor{}, missing),
-				redisContender("redis, every write synced", conveyor{}, missing, "--appendonly", "yes", "--appendfsync", "always"),
+				redisContender("redis, every write synced", conveyor{}, missing, "--appendonly", "yes", "--appendfsync",
+					"always"),
 			}
 		}, nil},
 		{sqsName, "--sqs", sqsTens, 0.5, func(map[string]string) []contender { return nil }, createQueue},
@@ -48,8 +50,9 @@ func optionalGroups(binary string, missing map[string]string, durabilities []str
 		g := group{name: d.name, contenders: d.peers(missing)}
 		for _, durability := range durabilities {
 			g.contenders = append(g.contenders, contender{
-				name: "broker " + durability, dialect: d.dialect, share: d.share, ours: true, missing: missing["broker"],
-				start: func(dir string) (*running, error) { return d.broker(binary, dir, durability) },
+				name: "broker " + durability, dialect: d.dialect, share: d.share, ours: true,
+				missing: missing["broker"],
+				start:   func(dir string) (*running, error) { return d.broker(binary, dir, durability) },
 			})
 		}
 		if d.name == sqsName {

@@ -31,9 +31,13 @@ func (l *lab) longPolls(w io.Writer) error {
 	}
 	l.facts.polls = append(l.facts.polls, r)
 	grid{
-		{"long polls", "resident before", "with them", "B/poll", "server µs/s asleep", "messages", "p50 from send to receiver", "p99"},
 		{
-			thousands(float64(r.polls)), mebibytes(r.before), mebibytes(r.after), thousands(float64(r.after-r.before) / float64(r.polls)),
+			"long polls", "resident before", "with them", "B/poll", "server µs/s asleep", "messages",
+			"p50 from send to receiver", "p99",
+		},
+		{
+			thousands(float64(r.polls)), mebibytes(r.before), mebibytes(r.after),
+			thousands(float64(r.after-r.before) / float64(r.polls)),
 			thousands(r.asleep), thousands(float64(l.wakes)), span(float64(r.p50)), span(float64(r.p99)),
 		},
 	}.print(w)
@@ -48,7 +52,8 @@ func (l *lab) poll() (r pollResult, err error) {
 	}
 	defer remove()
 	all := optionalProtocols()
-	run, err := all[slices.IndexFunc(all, func(d optionalProtocol) bool { return d.name == sqsName })].broker(l.binary, dir, "none")
+	run, err := all[slices.IndexFunc(all, func(d optionalProtocol) bool { return d.name == sqsName })].broker(l.binary,
+		dir, "none")
 	if err != nil {
 		return r, err
 	}

@@ -11,8 +11,9 @@ import (
 	"strconv"
 )
 
-// qless puts, pops and completes jobs as a Qless client does: three calls of EVALSHA a job. A plain Redis runs a trivial script in
-// place of the one of Qless. It keeps nothing: that is the lower bound of what these calls cost on a Redis.
+// qless puts, pops and completes jobs as a Qless client does: three calls of EVALSHA a job. A plain Redis runs a
+// trivial script in place of the one of Qless. It keeps nothing: that is the lower bound of what these calls cost on a
+// Redis.
 type qless struct{ script string }
 
 const (
@@ -59,7 +60,8 @@ func (q qless) producer(t *tally, inFlight int) session {
 	prefix := fmt.Sprintf("%08x-", rand.Uint32())
 	return &qlessProducer{newPipeline(t, inFlight, func(b []byte, n int) []byte {
 		now := fmt.Sprintf("1700000000.%06d", n%1e6) // jobs are popped in the order of their puts
-		return appendCommand(b, "EVALSHA", sha, "0", "put", now, "bench", t.queue(n), prefix+strconv.Itoa(n), "Bench", data, "0")
+		return appendCommand(b, "EVALSHA", sha, "0", "put", now, "bench", t.queue(n), prefix+strconv.Itoa(n), "Bench",
+			data, "0")
 	})}
 }
 
@@ -151,7 +153,8 @@ func (w *qlessWorker) feed(c *conn, b []byte) (int, error) {
 			c.stalled = true
 		default:
 			out := w.got(c)
-			*out = appendCommand(*out, "EVALSHA", w.sha, "0", "complete", qlessWorkerNow, qlessJid(text), "bench", w.queue, "{}")
+			*out = appendCommand(*out, "EVALSHA", w.sha, "0", "complete", qlessWorkerNow, qlessJid(text), "bench",
+				w.queue, "{}")
 			w.lease(c)
 		}
 		used += size

@@ -6,11 +6,12 @@ import (
 )
 
 // The system calls of a loop bypass the Go scheduler. A loop owns its thread, and there is one more P than loops, so
-// nothing waits for it. If the scheduler knew of every call, it would retake the P whenever a loop sleeps for 20 µs, and
-// its checks would use the cores that the servers need.
+// nothing waits for it. If the scheduler knew of every call, it would retake the P whenever a loop sleeps for 20 µs,
+// and its checks would use the cores that the servers need.
 
 func rawRead(fd int, b []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -18,7 +19,8 @@ func rawRead(fd int, b []byte) (int, error) {
 }
 
 func rawWrite(fd int, b []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -38,7 +40,8 @@ func rawEpollWait(epoll int, events []syscall.EpollEvent, millis int) (int, erro
 func cpuNanos(pid int) (int64, error) {
 	const ofAllThreads = 2 // the scheduler's own count; see clock_getcpuclockid(3)
 	var at syscall.Timespec
-	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(^pid<<3|ofAllThreads), uintptr(unsafe.Pointer(&at)), 0)
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(^pid<<3|ofAllThreads),
+		uintptr(unsafe.Pointer(&at)), 0)
 	if errno != 0 {
 		return 0, errno
 	}

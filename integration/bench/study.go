@@ -117,7 +117,8 @@ func (s *subject) submit(t *tally, inFlight int) (stepCost, error) {
 	})
 }
 
-// work leases and completes the tally's jobs. With hold it leases all of them first, and returns the rate of the leases.
+// work leases and completes the tally's jobs. With hold it leases all of them first, and returns the rate of the
+// leases.
 func (s *subject) work(t *tally) (stepCost, error) {
 	d := s.protocol.dialect
 	workers, err := connect(t, s.addr, d, func() session { return d.worker(t) })

@@ -67,8 +67,8 @@ func TestLongPollsAreMeasured(t *testing.T) {
 	}
 }
 
-// plausible checks the results for which zero would mean that nothing was measured. It ignores CPU time, which is counted
-// in steps of 10 ms and may be zero for short loads.
+// plausible checks the results for which zero would mean that nothing was measured. It ignores CPU time, which is
+// counted in steps of 10 ms and may be zero for short loads.
 func plausible(t *testing.T, f *results) {
 	t.Helper()
 	drained := 0.0
@@ -112,16 +112,24 @@ func TestGoalsListMeasuredAndMissingFigures(t *testing.T) {
 		bytes: map[string]float64{"gearman, broker none": 150, "workq, broker sync": 210},
 		depths: []depth{
 			{protocol: "gearman", queues: 1, jobs: 10_000, lease: stepCost{p50: 100}},
-			{protocol: "gearman", queues: 1, jobs: 10_000_000, lease: stepCost{p50: 160}, start: 25e9, full: 2_400_000_000},
+			{
+				protocol: "gearman", queues: 1, jobs: 10_000_000, lease: stepCost{p50: 160}, start: 25e9,
+				full: 2_400_000_000,
+			},
 		},
-		idle: []idleResult{{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1}},
+		idle: []idleResult{
+			{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1},
+		},
 	}
 	got := goalTable(f)
 	for _, want := range [][]string{
 		{"background jobs, 64 in flight", "broker none: 3.0× gearmand", "3.10×", "yes"},
 		{"background jobs, 64 in flight", "broker sync: 2.0× gearmand", "1.90×", "no"},
 		{"the same, every write synced", "broker sync: 5.0× beanstalkd -f 0", "beanstalkd is missing", ""},
-		{"Faktory push, fetch, ack", "broker sync: 5.0× faktory, redis", "not in this run: mode a, protocol faktory", ""},
+		{
+			"Faktory push, fetch, ack", "broker sync: 5.0× faktory, redis", "not in this run: mode a, protocol faktory",
+			"",
+		},
 		{"memory per waiting 256-byte job", "at most 200 B", "210 B at most (workq, broker sync)", "no"},
 		{"10 million waiting jobs: start", "in 30 s", "25.00 s at 10,000,000 jobs", "yes"},
 		{"10 million waiting jobs: resident memory", "under 2,500 MB", "2,400 MB at 10,000,000 jobs", "yes"},
@@ -184,7 +192,10 @@ func TestNumbersHaveUnits(t *testing.T) {
 
 func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
 	t.Parallel()
-	tally := &tally{loadSize: usual, total: 4, shape: shape{queues: []string{"a", "b", "c"}}, workerTally: workerTally{first: 5, hold: true}}
+	tally := &tally{
+		loadSize: usual, total: 4, shape: shape{queues: []string{"a", "b", "c"}},
+		workerTally: workerTally{first: 5, hold: true},
+	}
 	workers := []leaser{newLeaser(tally), newLeaser(tally)}
 	var c conn
 	var asked []string

@@ -18,10 +18,13 @@ type table struct {
 func newTable(m mode) *table {
 	t := &table{mode: m}
 	if m.rate == bytesRate {
-		t.rows = grid{{"protocol", "server", "server µs/job", "bytes/job", "submits/s", "load µs/job", "against: bytes; µs"}}
+		t.rows = grid{{
+			"protocol", "server", "server µs/job", "bytes/job", "submits/s", "load µs/job", "against: bytes; µs",
+		}}
 	} else {
 		t.rows = grid{{
-			"protocol", "server", "server µs/job", "jobs/s", "submits/s", "p50", "p99", "load µs/job", "against: " + m.rate + "; µs",
+			"protocol", "server", "server µs/job", "jobs/s", "submits/s", "p50", "p99", "load µs/job",
+			"against: " + m.rate + "; µs",
 		}}
 	}
 	return t
@@ -104,7 +107,8 @@ func (t *table) against(g group, results [][]figures, i int) string {
 		if len(results[k]) == 0 || !g.contenders[i].meets(peer) {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%.2f×; %.2f× %s", ratio(results, i, k, t.compared), ratio(results, i, k, cpuPerJob), peer.name))
+		parts = append(parts, fmt.Sprintf("%.2f×; %.2f× %s", ratio(results, i, k, t.compared),
+			ratio(results, i, k, cpuPerJob), peer.name))
 	}
 	return strings.Join(parts, ", ")
 }

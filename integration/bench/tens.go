@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// sqsName is the group of SQS: messages are sent, received and deleted by tens, as that protocol has it at most. What the same costs
-// over the HTTP API is beside it.
+// sqsName is the group of SQS: messages are sent, received and deleted by tens, as that protocol has it at most. What
+// the same costs over the HTTP API is beside it.
 const sqsName = "sqs"
 
 // ten is how many jobs are in a request.
@@ -36,13 +36,16 @@ var (
 	sqsTens = tensDialect{&tens{
 		name: "sqs", mark: `"ReceiptHandle":"`, refused: `"Failed":`,
 		send: func(b []byte, t *tally, n, jobs int) []byte {
-			return appendSQS(b, t, "SendMessageBatch", entries(jobs, func(i int) string { return `"MessageBody":"` + t.body + `"` }))
+			return appendSQS(b, t, "SendMessageBatch",
+				entries(jobs, func(i int) string { return `"MessageBody":"` + t.body + `"` }))
 		},
 		take: func(b []byte, t *tally) []byte {
-			return appendSQS(b, t, "ReceiveMessage", `"MaxNumberOfMessages":10,"WaitTimeSeconds":20,"VisibilityTimeout":3600`)
+			return appendSQS(b, t, "ReceiveMessage",
+				`"MaxNumberOfMessages":10,"WaitTimeSeconds":20,"VisibilityTimeout":3600`)
 		},
 		finish: func(b []byte, t *tally, leases [][]byte) []byte {
-			return appendSQS(b, t, "DeleteMessageBatch", entries(len(leases), func(i int) string { return `"ReceiptHandle":"` + string(leases[i]) + `"` }))
+			return appendSQS(b, t, "DeleteMessageBatch",
+				entries(len(leases), func(i int) string { return `"ReceiptHandle":"` + string(leases[i]) + `"` }))
 		},
 	}}
 	apiTens = tensDialect{&tens{
@@ -55,7 +58,8 @@ var (
 			return appendRequest(b, "leases", `{"queues":["`+t.queue(0)+`"],"max":10,"wait_s":20,"lease_for_s":3600}`)
 		},
 		finish: func(b []byte, _ *tally, leases [][]byte) []byte {
-			return appendRequest(b, "leases/complete", `{"leases":[{"lease":"`+string(bytes.Join(leases, []byte(`"},{"lease":"`)))+`"}]}`)
+			return appendRequest(b, "leases/complete",
+				`{"leases":[{"lease":"`+string(bytes.Join(leases, []byte(`"},{"lease":"`)))+`"}]}`)
 		},
 	}}
 )
@@ -75,8 +79,9 @@ func entries(n int, of func(i int) string) string {
 // appendSQS adds a request of SQS.
 func appendSQS(b []byte, t *tally, action, members string) []byte {
 	body := `{"QueueUrl":"` + t.queue(0) + `",` + members + "}"
-	return fmt.Appendf(b, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.%s\r\nContent-Type: application/x-amz-json-1.0\r\n"+
-		"Content-Length: %d\r\n\r\n%s", action, len(body), body)
+	return fmt.Appendf(b,
+		"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.%s\r\nContent-Type: application/x-amz-json-1.0\r\n"+
+			"Content-Length: %d\r\n\r\n%s", action, len(body), body)
 }
 
 // createQueue makes the queue of the load over SQS.

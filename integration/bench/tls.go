@@ -12,19 +12,20 @@ import (
 	"broker/integration/server"
 )
 
-// tlsName is the broker with clients over TLS. A process between the load program and the broker encrypts. Its processor time counts
-// neither as the broker's nor as the load's.
+// tlsName is the broker with clients over TLS. A process between the load program and the broker encrypts. Its
+// processor time counts neither as the broker's nor as the load's.
 const tlsName = "broker none, tls"
 
-// tunnelEnv makes a child process the one that encrypts. Its value has the address to listen on, the address of the server, and the
-// file of the server's certificate.
+// tunnelEnv makes a child process the one that encrypts. Its value has the address to listen on, the address of the
+// server, and the file of the server's certificate.
 const tunnelEnv = "BENCH_TUNNEL"
 
-// limitTLSName is the limit server with the TLS of Go's standard library, one goroutine for each connection: what a server in Go can
-// reach that encrypts.
+// limitTLSName is the limit server with the TLS of Go's standard library, one goroutine for each connection: what a
+// server in Go can reach that encrypts.
 const limitTLSName = "limit, tls"
 
-// limitTLSEnv makes a child process that server. Its value has the address to listen on, and the files of the certificate and its key.
+// limitTLSEnv makes a child process that server. Its value has the address to listen on, and the files of the
+// certificate and its key.
 const limitTLSEnv = "BENCH_LIMIT_TLS"
 
 // tlsBroker starts a broker with TLS and the process that encrypts.
@@ -33,7 +34,9 @@ func tlsBroker(binary, dir string) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := server.BrokerOptions{Binary: binary, Durability: "none", Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key)}
+	o := server.BrokerOptions{
+		Binary: binary, Durability: "none", Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key),
+	}
 	r, err := launch(dir, o, func(b *server.BrokerServer) string { return b.Gearman })
 	if err != nil {
 		return nil, err
@@ -47,7 +50,8 @@ func startLimitTLS(dir string) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := startSelf(dir, "limit", func(addr string) string { return fmt.Sprintf("%s=%s %s %s", limitTLSEnv, addr, cert, key) })
+	r, err := startSelf(dir, "limit",
+		func(addr string) string { return fmt.Sprintf("%s=%s %s %s", limitTLSEnv, addr, cert, key) })
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +148,7 @@ func tunnel(text string) error {
 
 // pass copies until one side has closed, and closes both.
 func pass(from, to net.Conn) {
-	_, _ = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, inSize)) // the end of either side is no error here
+	// the end of either side is no error here
+	_, _ = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, inSize))
 	_, _ = from.Close(), to.Close()
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// loadSize is the number of producers and of workers, and the number of jobs that a Gearman worker holds at a time: more than
-// one if it represents a pool behind one connection.
+// loadSize is the number of producers and of workers, and the number of jobs that a Gearman worker holds at a time:
+// more than one if it represents a pool behind one connection.
 type loadSize struct{ clients, inHand int }
 
 var (
@@ -17,7 +17,8 @@ var (
 
 const runLimit = 3 * time.Minute // and what the number of jobs adds to it
 
-// tally holds the counts of one measurement. The producers' loop owns the first group of fields, the workers' the second.
+// tally holds the counts of one measurement. The producers' loop owns the first group of fields, the workers' the
+// second.
 type tally struct {
 	shape
 	loadSize
@@ -32,8 +33,8 @@ type tally struct {
 	lastDone int64
 	workerTally
 
-	// backlog limits the number of unfinished jobs; zero: no limit. Without a limit the producers would finish long before
-	// the workers, and submitting and processing would not be measured at the same time.
+	// backlog limits the number of unfinished jobs; zero: no limit. Without a limit the producers would finish long
+	// before the workers, and submitting and processing would not be measured at the same time.
 	backlog int
 }
 

@@ -18,7 +18,8 @@ import (
 func (c *cluster) api(i int, method, path, body string, into any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.nodes[i].HTTP+"/api/v1"+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.nodes[i].HTTP+"/api/v1"+path,
+		strings.NewReader(body))
 	if err != nil {
 		return err
 	}

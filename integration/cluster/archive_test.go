@@ -66,7 +66,8 @@ func TestNewLeaderContinuesTheArchive(t *testing.T) {
 		harness.Run(t, harness.Command{Argv: argv})
 	}
 	var report struct{ Jobs map[string]int }
-	check(t, json.Unmarshal([]byte(harness.Run(t, harness.Command{Argv: []string{harness.Binary(t), "doctor", "-o", "json", to}})), &report))
+	check(t, json.Unmarshal([]byte(harness.Run(t,
+		harness.Command{Argv: []string{harness.Binary(t), "doctor", "-o", "json", to}})), &report))
 	if report.Jobs["ready"] != 65 {
 		t.Errorf("restored %v, not 65 jobs", report.Jobs)
 	}

@@ -25,15 +25,16 @@ token = "sha256:%x"
 roles = ["admin"]
 `, sha256.Sum256([]byte("secret-of-olga")))
 
-// Changes of the members, and hand-overs, are in the audit log with the principal, whichever node is asked and whichever leads
-// afterwards. Refused changes are not.
+// Changes of the members, and hand-overs, are in the audit log with the principal, whichever node is asked and
+// whichever leads afterwards. Refused changes are not.
 func TestChangesOfTheClusterAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	c := prepare(t, nil, administrator).start()
 	broker := func(i int, args ...string) harness.Result {
 		t.Helper()
 		return harness.Exec(t, harness.Command{
-			Argv: append([]string{harness.Binary(t)}, args...), Env: []string{"BROKER_URL=http://" + c.nodes[i].HTTP, "BROKER_TOKEN=secret-of-olga"},
+			Argv: append([]string{harness.Binary(t)}, args...),
+			Env:  []string{"BROKER_URL=http://" + c.nodes[i].HTTP, "BROKER_TOKEN=secret-of-olga"},
 		})
 	}
 	leader := c.leader()

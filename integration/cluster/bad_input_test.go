@@ -66,7 +66,8 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 	}
 	wrong := strings.Replace(c.list, "n2=127.0.0.1:", "n2=localhost:", 1)
 	refusedNode(t, "", node(wrong), "lists of members differ")
-	refusedNode(t, c.nodes[2].Data, []string{"--node", "n4", "--cluster", strings.Replace(c.list, "n3=", "n4=", 1)}, "belongs to node n3")
+	refusedNode(t, c.nodes[2].Data, []string{"--node", "n4", "--cluster", strings.Replace(c.list, "n3=", "n4=", 1)},
+		"belongs to node n3")
 	refusedNode(t, c.nodes[2].Data, nil, "part of a cluster")
 
 	if code := terminate(t, other.nodes[2]); code != 0 {

@@ -26,8 +26,8 @@ func TestOneNodeWithAClockAnHourAhead(t *testing.T) {
 	checkClocksThatDiffer(t, "1h")
 }
 
-// checkClocksThatDiffer shifts the clock of one node. That is reported. While the node leads, and when it has led, no job is
-// lost, none that is leased is handed out again, and a delay is as long as it should be.
+// checkClocksThatDiffer shifts the clock of one node. That is reported. While the node leads, and when it has led, no
+// job is lost, none that is leased is handed out again, and a delay is as long as it should be.
 func checkClocksThatDiffer(t *testing.T, shift string) {
 	t.Helper()
 	c := start(t) // with one version

@@ -15,7 +15,8 @@ func TestConsoleShowsTheCluster(t *testing.T) {
 	c.caughtUp()
 	leader := c.leader()
 	for i := range c.nodes {
-		c.awaitPage(i, fmt.Sprintf("n%d leads", leader+1), "<strong>n1</strong>", "<strong>n2</strong>", "<strong>n3</strong>",
+		c.awaitPage(i, fmt.Sprintf("n%d leads", leader+1), "<strong>n1</strong>", "<strong>n2</strong>",
+			"<strong>n3</strong>",
 			"state-leader", "state-follower", "1 node may fail, and clients are still served.")
 	}
 	lost := (leader + 1) % size
@@ -27,7 +28,8 @@ func TestConsoleShowsTheCluster(t *testing.T) {
 		c.nodes[i].Process.Kill()
 	}
 	harness.Eventually(t, func() string {
-		if status, page, err := c.nodes[lost].Get("/queues"); err != nil || status != 503 || !strings.Contains(page, "No node of the cluster serves clients now") {
+		if status, page, err := c.nodes[lost].Get("/queues"); err != nil || status != 503 ||
+			!strings.Contains(page, "No node of the cluster serves clients now") {
 			return fmt.Sprint("the page does not say what is missing: ", status, err, page)
 		}
 		return ""

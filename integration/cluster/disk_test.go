@@ -55,8 +55,8 @@ func (f *filler) remove() {
 	check(f.t, os.Remove(f.path))
 }
 
-// A node whose disk is full stops with a clear error, whether it leads or not. The others go on. It comes back once there is
-// space, and nothing is lost.
+// A node whose disk is full stops with a clear error, whether it leads or not. The others go on. It comes back once
+// there is space, and nothing is lost.
 func TestNodeWithAFullDiskStopsAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	c, f := onSmallDisk(t, 96*mib, "min_free_disk = 0\n")
@@ -96,7 +96,8 @@ func TestLeaderWithANearlyFullDiskHandsOver(t *testing.T) {
 	if v := c.metric(0, "broker_disk_low"); v != 1 {
 		t.Errorf("broker_disk_low is %v", v)
 	}
-	if _, body, err := c.nodes[0].Get("/healthz"); err != nil || !strings.Contains(body, "disk of this node nearly full") {
+	if _, body, err := c.nodes[0].Get("/healthz"); err != nil ||
+		!strings.Contains(body, "disk of this node nearly full") {
 		t.Errorf("health: %s %v", body, err)
 	}
 	time.Sleep(3 * time.Second) // it would be handed back once in a second

@@ -17,8 +17,8 @@ const (
 	finished
 )
 
-// operation is one operation on a job, from when it was sent until its reply came. One without a reply may take effect at any
-// time after it was sent, or never.
+// operation is one operation on a job, from when it was sent until its reply came. One without a reply may take effect
+// at any time after it was sent, or never.
 type operation struct {
 	kind      kind
 	job       string
@@ -96,7 +96,8 @@ func (h *history) verify(t *testing.T) (unseen []string) {
 		if !d.acked {
 			to = end
 		}
-		jobs[d.job] = append(jobs[d.job], porcupine.Operation{ClientId: d.client, Input: d, Call: d.from.UnixNano(), Return: to.UnixNano()})
+		jobs[d.job] = append(jobs[d.job],
+			porcupine.Operation{ClientId: d.client, Input: d, Call: d.from.UnixNano(), Return: to.UnixNano()})
 		seen[d.job] = seen[d.job] || d.kind == leased
 		promised[d.job] = promised[d.job] || d.kind == submitted && d.acked
 	}
@@ -134,14 +135,22 @@ func TestCheckerFindsInvalidHistories(t *testing.T) {
 		operations []operation
 		can        bool
 	}{
-		"in order":                        {[]operation{submit, lease(3, true), finish(5, true)}, true},
-		"leased after its end":            {[]operation{submit, lease(3, true), finish(5, true), lease(7, true)}, false},
-		"leased twice at once":            {[]operation{submit, lease(3, true), lease(5, true)}, false},
-		"leased twice over connections":   {[]operation{submit, lease(3, false), lease(5, false)}, true},
-		"leased after an end without ack": {[]operation{submit, lease(3, false), finish(5, false), lease(7, false)}, true},
-		"leased before it was submitted":  {[]operation{{kind: submitted, acked: true, from: at(8), to: at(9)}, lease(3, true)}, false},
-		"leased before the reply":         {[]operation{{kind: submitted, acked: true, from: at(1), to: at(9)}, lease(3, true)}, true},
-		"submitted without ack":           {[]operation{{kind: submitted, from: at(1)}, lease(3, true), finish(5, true)}, true},
+		"in order": {[]operation{submit, lease(3, true), finish(5, true)}, true},
+		"leased after its end": {
+			[]operation{submit, lease(3, true), finish(5, true), lease(7, true)}, false,
+		},
+		"leased twice at once":          {[]operation{submit, lease(3, true), lease(5, true)}, false},
+		"leased twice over connections": {[]operation{submit, lease(3, false), lease(5, false)}, true},
+		"leased after an end without ack": {
+			[]operation{submit, lease(3, false), finish(5, false), lease(7, false)}, true,
+		},
+		"leased before it was submitted": {
+			[]operation{{kind: submitted, acked: true, from: at(8), to: at(9)}, lease(3, true)}, false,
+		},
+		"leased before the reply": {
+			[]operation{{kind: submitted, acked: true, from: at(1), to: at(9)}, lease(3, true)}, true,
+		},
+		"submitted without ack": {[]operation{{kind: submitted, from: at(1)}, lease(3, true), finish(5, true)}, true},
 	} {
 		var ops []porcupine.Operation
 		for i := range c.operations {
@@ -150,7 +159,8 @@ func TestCheckerFindsInvalidHistories(t *testing.T) {
 			if !d.acked {
 				to = at(1000)
 			}
-			ops = append(ops, porcupine.Operation{ClientId: i, Input: d, Call: d.from.UnixNano(), Return: to.UnixNano()})
+			ops = append(ops,
+				porcupine.Operation{ClientId: i, Input: d, Call: d.from.UnixNano(), Return: to.UnixNano()})
 		}
 		if porcupine.CheckOperations(model, ops) != c.can {
 			t.Errorf("%s: %v", name, !c.can)

@@ -15,8 +15,8 @@ import (
 	"broker/integration/server"
 )
 
-// Submissions that join a waiting job of the same key. Gearman's clients submit, workers of Faktory take and acknowledge the end. An
-// acknowledged submission promises that a job of its key ends after it was sent.
+// Submissions that join a waiting job of the same key. Gearman's clients submit, workers of Faktory take and
+// acknowledge the end. An acknowledged submission promises that a job of its key ends after it was sent.
 
 const (
 	keys      = 12     // few, so that submissions join jobs
@@ -59,7 +59,8 @@ var keyModel = porcupine.Model{
 			}
 			return true, s // it joins
 		case keyLeased: // a lease may have died with its leader
-			return s.state == waiting && s.jid != o.jid || s.state == inHand && (s.jid == o.jid || s.jid == ""), keyState{inHand, o.jid}
+			return s.state == waiting && s.jid != o.jid || s.state == inHand && (s.jid == o.jid || s.jid == ""),
+				keyState{inHand, o.jid}
 		case keyFinished:
 			if s.state == inHand && s.jid == o.jid {
 				return true, keyState{ended, o.jid}
@@ -81,7 +82,8 @@ func keyHistoryCanBe(operations []*keyOperation, end time.Time) bool {
 		if !o.acked {
 			to = end
 		}
-		ops = append(ops, porcupine.Operation{ClientId: o.client, Input: o, Call: o.from.UnixNano(), Return: to.UnixNano()})
+		ops = append(ops,
+			porcupine.Operation{ClientId: o.client, Input: o, Call: o.from.UnixNano(), Return: to.UnixNano()})
 	}
 	return porcupine.CheckOperations(keyModel, ops)
 }
@@ -152,8 +154,8 @@ func (l *load) workKey(f *faktory, client int) error {
 	return err
 }
 
-// verifyKeys checks the history of each key once no job waits any more. A job that is still leased was handed out in a reply that never
-// arrived. It returns how many submissions have joined a job.
+// verifyKeys checks the history of each key once no job waits any more. A job that is still leased was handed out in a
+// reply that never arrived. It returns how many submissions have joined a job.
 func (l *load) verifyKeys(t *testing.T) (joined int) {
 	t.Helper()
 	from := time.Now()
@@ -170,7 +172,8 @@ func (l *load) verifyKeys(t *testing.T) (joined int) {
 	submissions, ends := 0, 0
 	for key, operations := range l.history.keys {
 		if !strings.Contains(left, key+`"`) {
-			operations = append(operations, &keyOperation{kind: keyGone, key: key, acked: true, from: from, to: time.Now()})
+			operations = append(operations,
+				&keyOperation{kind: keyGone, key: key, acked: true, from: from, to: time.Now()})
 		}
 		for _, o := range operations {
 			switch {
@@ -205,14 +208,17 @@ func TestCheckerFindsInvalidHistoriesOfKeys(t *testing.T) {
 		can        bool
 	}{
 		"two jobs in order": {[]*keyOperation{
-			do(keySubmitted, "", 1), do(keyLeased, "a", 3), do(keyFinished, "a", 5), do(keySubmitted, "", 7), do(keyLeased, "b", 9),
+			do(keySubmitted, "", 1), do(keyLeased, "a", 3), do(keyFinished, "a", 5), do(keySubmitted, "", 7),
+			do(keyLeased, "b", 9),
 			do(keyFinished, "b", 11), do(keyGone, "", 13),
 		}, true},
 		"joined and ended": {[]*keyOperation{
-			do(keySubmitted, "", 1), do(keySubmitted, "", 3), do(keyLeased, "a", 5), do(keyFinished, "a", 7), do(keyGone, "", 9),
+			do(keySubmitted, "", 1), do(keySubmitted, "", 3), do(keyLeased, "a", 5), do(keyFinished, "a", 7),
+			do(keyGone, "", 9),
 		}, true},
 		"joined what had ended": {[]*keyOperation{
-			do(keySubmitted, "", 1), do(keyLeased, "a", 3), do(keyFinished, "a", 5), do(keySubmitted, "", 7), do(keyGone, "", 9),
+			do(keySubmitted, "", 1), do(keyLeased, "a", 3), do(keyFinished, "a", 5), do(keySubmitted, "", 7),
+			do(keyGone, "", 9),
 		}, false},
 		"joined while the end was under way": {[]*keyOperation{
 			do(keySubmitted, "", 1), do(keyLeased, "a", 3), lost, do(keySubmitted, "", 7), do(keyGone, "", 20),

@@ -175,6 +175,7 @@ func (l *load) finish(t *testing.T) {
 			t.Errorf("job %s was acknowledged and is lost", id)
 		}
 	}
-	t.Logf("%d submissions, %d leases, %d ends acknowledged; %d lost", l.history.count(submitted), l.history.count(leased),
+	t.Logf("%d submissions, %d leases, %d ends acknowledged; %d lost", l.history.count(submitted),
+		l.history.count(leased),
 		l.history.count(finished), lost)
 }

@@ -43,8 +43,8 @@ func (c *cluster) join(through int) {
 	check(c.t, b.Start())
 }
 
-// Nodes are added and removed while clients work. A node that was added gets a vote as soon as the number of votes stays odd
-// with it; one that was removed stops and says so.
+// Nodes are added and removed while clients work. A node that was added gets a vote as soon as the number of votes
+// stays odd with it; one that was removed stops and says so.
 func TestMembersAreReplacedUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -66,7 +66,8 @@ func TestMembersAreReplacedUnderLoad(t *testing.T) {
 	code, err = c.nodes[1].Wait(harness.Patience)
 	check(t, err)
 	if n := strings.Count(c.nodes[1].Output(), "this node was removed from the cluster"); code == 0 || n != 2 {
-		t.Errorf("exit code %d of a removed node that was started again, which has said %d times why:\n%s", code, n, c.nodes[1].Tail())
+		t.Errorf("exit code %d of a removed node that was started again, which has said %d times why:\n%s", code, n,
+			c.nodes[1].Tail())
 	}
 	c.nodes[0].Process.Kill() // n4's vote counts now
 	l.goesOn("another node was killed")
@@ -92,7 +93,10 @@ func TestInvalidChangesOfMembersAreRefused(t *testing.T) {
 	id := func(i int) string { return fmt.Sprint("n", i+1) }
 	for _, r := range []struct{ path, body, words string }{
 		{"add", `{"id":"n2","address":"127.0.0.1:9"}`, "is a member already"},
-		{"add", `{"id":"n9","address":"` + strings.TrimPrefix(strings.Split(c.list, ",")[0], "n1=") + `"}`, "has that address already"},
+		{
+			"add", `{"id":"n9","address":"` + strings.TrimPrefix(strings.Split(c.list, ",")[0], "n1=") + `"}`,
+			"has that address already",
+		},
 		{"add", `{"id":"n9","address":"nowhere"}`, "is not host:port"},
 		{"remove", `{"id":"n9"}`, "no such node"},
 		{"transfer", `{"id":"n9"}`, "no such node"},
@@ -114,7 +118,8 @@ func TestInvalidChangesOfMembersAreRefused(t *testing.T) {
 	c.restart((leader + 1) % size)
 }
 
-// A node that lost its disk, while the log of the others was cut, gets a copy of the leader's store, and can lead with it.
+// A node that lost its disk, while the log of the others was cut, gets a copy of the leader's store, and can lead with
+// it.
 func TestEmptiedNodeGetsACopyOfTheStore(t *testing.T) {
 	t.Parallel()
 	c := start(t)

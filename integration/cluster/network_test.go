@@ -122,7 +122,8 @@ func (w *network) isolate(id string) {
 	}
 }
 
-// silence keeps whatever is sent from or to a node until heal: no connection ends, buffers fill, and new connections are accepted.
+// silence keeps whatever is sent from or to a node until heal: no connection ends, buffers fill, and new connections
+// are accepted.
 func (w *network) silence(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

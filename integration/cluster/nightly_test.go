@@ -38,7 +38,8 @@ func TestManyFaults(t *testing.T) {
 		}
 		l.finish(t)
 		for _, f := range faults {
-			t.Logf("%s, %d times: at most %v without an acknowledged submission", f.name, times[f.name], longest[f.name].Round(10*time.Millisecond))
+			t.Logf("%s, %d times: at most %v without an acknowledged submission", f.name, times[f.name],
+				longest[f.name].Round(10*time.Millisecond))
 		}
 		t.Logf("%d faults", done)
 		if t.Failed() {
@@ -47,8 +48,9 @@ func TestManyFaults(t *testing.T) {
 	}
 }
 
-// A node that lost a store of a gigabyte gets a copy while clients work. It says how long that takes, and how much slower they are: on a
-// machine that the three nodes share, the copy takes its processor time and disk from the leader as well.
+// A node that lost a store of a gigabyte gets a copy while clients work. It says how long that takes, and how much
+// slower they are: on a machine that the three nodes share, the copy takes its processor time and disk from the leader
+// as well.
 func TestCopyOfAGigabyteUnderLoad(t *testing.T) {
 	const jobs, bytes = 256_000, 4 << 10
 	c := start(t)

@@ -37,8 +37,8 @@ func (c *cluster) leaseOrdered() (l orderedLease) {
 	return l
 }
 
-// Jobs of a key run one after the other over the deaths of leaders: before and after, no job is handed out while an earlier one of its key
-// has not ended. What a worker has written to the log of its job stays, and it goes on writing.
+// Jobs of a key run one after the other over the deaths of leaders: before and after, no job is handed out while an
+// earlier one of its key has not ended. What a worker has written to the log of its job stays, and it goes on writing.
 func TestJobsOfAKeyKeepTheirOrderOverAFailover(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -56,7 +56,8 @@ func TestJobsOfAKeyKeepTheirOrderOverAFailover(t *testing.T) {
 		if l.Job.Body != fmt.Sprint(k, "/0") {
 			t.Fatalf("lease %d is of job %q", k, l.Job.Body)
 		}
-		harness.Eventually(t, func() string { // in the first seconds of a cluster there are no logs; the lease is stored with the line
+		// in the first seconds of a cluster there are no logs; the lease is stored with the line
+		harness.Eventually(t, func() string {
 			if err := c.api(c.follower(), "POST", "/leases/"+l.Lease+"/log", `{"lines":["before"]}`, nil); err != nil {
 				return err.Error()
 			}

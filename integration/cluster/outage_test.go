@@ -27,7 +27,8 @@ func (c *cluster) fillWith(jobs int, argument func(i int) string) {
 	for from := 0; from < jobs; from += together {
 		b.Reset()
 		for i := from; i < min(from+together, jobs); i++ {
-			fmt.Fprintf(&b, `,{"jid":"waiting-%08d","queue":"waiting-%d","jobtype":"T","args":["%s"]}`, i, i%10, argument(i))
+			fmt.Fprintf(&b, `,{"jid":"waiting-%08d","queue":"waiting-%d","jobtype":"T","args":["%s"]}`, i, i%10,
+				argument(i))
 		}
 		tries := 0
 		harness.Eventually(c.t, func() string {
@@ -130,7 +131,8 @@ func checkOutages(t *testing.T, jobs int, killed, planned time.Duration) {
 	}
 }
 
-// TestTimeWithoutServiceWhenTheLeaderEnds logs how long clients are without service; CLUSTER_JOBS is the number of waiting jobs.
+// TestTimeWithoutServiceWhenTheLeaderEnds logs how long clients are without service; CLUSTER_JOBS is the number of
+// waiting jobs.
 func TestTimeWithoutServiceWhenTheLeaderEnds(t *testing.T) {
 	if text := os.Getenv("CLUSTER_JOBS"); text != "" {
 		jobs, err := strconv.Atoi(text)
@@ -146,8 +148,8 @@ func TestTimeWithoutServiceWhenTheLeaderEnds(t *testing.T) {
 	checkOutages(t, 1_000_000, 4*time.Second, 500*time.Millisecond)
 }
 
-// TestKilledLeadersAreReplaced logs how long clients are without service when the leader is killed, with few jobs and default settings;
-// CLUSTER_KILLS is the number of kills. Only a nightly run limits the time.
+// TestKilledLeadersAreReplaced logs how long clients are without service when the leader is killed, with few jobs and
+// default settings; CLUSTER_KILLS is the number of kills. Only a nightly run limits the time.
 func TestKilledLeadersAreReplaced(t *testing.T) {
 	kills := 5
 	if harness.Nightly {

@@ -19,7 +19,8 @@ func TestLeaderPushesJobs(t *testing.T) {
 		requests <- r.Header.Get("Broker-Job-Id") + " " + r.Header.Get("Broker-Attempt")
 	}))
 	t.Cleanup(receiver.Close)
-	c := prepare(t, nil, fmt.Sprintf("\n[[push]]\nname = \"shop\"\nqueues = [\"mail\"]\nurl = %q\n", receiver.URL)).start()
+	c := prepare(t, nil,
+		fmt.Sprintf("\n[[push]]\nname = \"shop\"\nqueues = [\"mail\"]\nurl = %q\n", receiver.URL)).start()
 	seen := make(map[string]bool)
 	for range 2 {
 		leader := c.leader()

@@ -20,7 +20,8 @@ missed = "all"
     args = []
 `
 
-// Schedules run on the leader alone. Over a hand-over and two deaths of the leader, each run that was due has exactly one job.
+// Schedules run on the leader alone. Over a hand-over and two deaths of the leader, each run that was due has exactly
+// one job.
 func TestSchedulesRunOnceOverAFailover(t *testing.T) {
 	t.Parallel()
 	c := prepare(t, nil, cronEachSecond).start()
@@ -88,7 +89,8 @@ func (c *cluster) checkRuns(name string) {
 	}
 	// The first run is in the second in which its job was created.
 	if due := uint64(s.LastAt.Sub(oldest.Truncate(time.Second))/time.Second) + 1; due != s.Runs {
-		c.t.Errorf("schedule %s: %d runs were due from %v to %v, and %d took place", name, due, oldest, s.LastAt, s.Runs)
+		c.t.Errorf("schedule %s: %d runs were due from %v to %v, and %d took place", name, due, oldest, s.LastAt,
+			s.Runs)
 	}
 	if len(ids) != len(list.Jobs) {
 		c.t.Errorf("schedule %s: %d jobs with %d ids", name, len(list.Jobs), len(ids))

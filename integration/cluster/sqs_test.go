@@ -25,7 +25,8 @@ func TestSQSMessagesSurviveLeaders(t *testing.T) {
 	for i := range c.nodes {
 		addr, err := server.FreeAddr()
 		check(t, err)
-		c.nodes[i] = c.nodeOf(filepath.Join(dir, fmt.Sprint("n", i+1)), i, server.BrokerOptions{Args: []string{"--sqs", addr}})
+		c.nodes[i] = c.nodeOf(filepath.Join(dir, fmt.Sprint("n", i+1)), i,
+			server.BrokerOptions{Args: []string{"--sqs", addr}})
 		clients = append(clients, sqsclient.New(addr))
 	}
 	c.start()

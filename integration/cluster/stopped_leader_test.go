@@ -14,8 +14,9 @@ import (
 	"broker/integration/harness"
 )
 
-// A leader that stood still while another one took over finds requests in its sockets that change nothing as far as it knows:
-// submissions that join a waiting job, and heartbeats. It confirms none of them, since the jobs may have ended meanwhile.
+// A leader that stood still while another one took over finds requests in its sockets that change nothing as far as it
+// knows: submissions that join a waiting job, and heartbeats. It confirms none of them, since the jobs may have ended
+// meanwhile.
 func TestStoppedLeaderConfirmsNothingWhenItWakes(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"after", "before"} {
@@ -58,7 +59,8 @@ func TestStoppedLeaderConfirmsNothingWhenItWakes(t *testing.T) {
 				}
 			}
 			if acked > 0 {
-				t.Errorf("%d of %d submissions were acknowledged by a leader that had been replaced, and never run", acked, jobs)
+				t.Errorf("%d of %d submissions were acknowledged by a leader that had been replaced, and never run",
+					acked, jobs)
 			}
 			if status := <-late; status/100 == 2 {
 				t.Errorf("a heartbeat was answered %d by a leader that had been replaced", status)
@@ -67,8 +69,8 @@ func TestStoppedLeaderConfirmsNothingWhenItWakes(t *testing.T) {
 	}
 }
 
-// heartbeats leases a job through a node and returns what extends the lease over one connection: it returns the status of the answer, zero
-// without one.
+// heartbeats leases a job through a node and returns what extends the lease over one connection: it returns the status
+// of the answer, zero without one.
 func (c *cluster) heartbeats(i int) (lease string, beat func() int) {
 	c.t.Helper()
 	check(c.t, c.api(i, "POST", "/jobs", `{"queue":"held","args":[]}`, nil))
@@ -76,13 +78,16 @@ func (c *cluster) heartbeats(i int) (lease string, beat func() int) {
 		Lease string `json:"lease"`
 	}
 	check(c.t, c.api(i, "POST", "/queues/held/lease", "", &held))
-	check(c.t, c.api(i, "POST", "/jobs", `{"queue":"other","args":[]}`, nil)) // its commit has the lease too: the next leader knows it
+	check(c.t, c.api(i, "POST", "/jobs", `{"queue":"other","args":[]}`,
+		nil)) // its commit has the lease too: the next leader knows it
 	conn, err := net.Dial("tcp", c.nodes[i].HTTP)
 	check(c.t, err)
 	c.t.Cleanup(func() { _ = conn.Close() })
 	in := bufio.NewReader(conn)
 	return held.Lease, func() int {
-		if _, err := fmt.Fprintf(conn, "POST /api/v1/leases/%s/heartbeat HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", held.Lease, c.nodes[i].HTTP); err != nil {
+		if _, err := fmt.Fprintf(conn,
+			"POST /api/v1/leases/%s/heartbeat HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", held.Lease,
+			c.nodes[i].HTTP); err != nil {
 			return 0
 		}
 		resp, err := http.ReadResponse(in, nil)

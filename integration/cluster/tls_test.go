@@ -66,7 +66,8 @@ func (a *authority) node() string {
 		a.write("node.key", "EC PRIVATE KEY", text), filepath.Join(a.dir, "ca.pem"))
 }
 
-// With certificates between the nodes, clients are served through all of them; a node of another authority is not let in.
+// With certificates between the nodes, clients are served through all of them; a node of another authority is not let
+// in.
 func TestNodesKnowEachOtherByCertificate(t *testing.T) {
 	t.Parallel()
 	c := prepare(t, nil, newAuthority(t).node()).start()

@@ -13,9 +13,9 @@ import (
 // raised is what a leader logs when all members read a newer format.
 const raised = "all nodes read a newer format"
 
-// A cluster of the build before the present format of entries is upgraded under load, one node after the other; the first one leads
-// then, and an older one follows it. No node gets an entry that its program cannot read, nothing acknowledged is lost, and there is no
-// way back afterwards.
+// A cluster of the build before the present format of entries is upgraded under load, one node after the other; the
+// first one leads then, and an older one follows it. No node gets an entry that its program cannot read, nothing
+// acknowledged is lost, and there is no way back afterwards.
 func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 	older := harness.BinaryBefore(t, "core/internal/record/format.go", "^const NewestFormat = ")
 	c := prepare(t, nil, "")
@@ -52,7 +52,8 @@ func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 	terminate(t, c.nodes[i])
 	c.nodes[i].Use(older)
 	check(t, c.nodes[i].Spawn())
-	if code, err := c.nodes[i].Wait(harness.Patience); code == 0 || err != nil || !strings.Contains(c.nodes[i].Output(), "newer version of the broker") {
+	if code, err := c.nodes[i].Wait(harness.Patience); code == 0 || err != nil ||
+		!strings.Contains(c.nodes[i].Output(), "newer version of the broker") {
 		t.Errorf("the older program on a newer store: exit code %d, %v\n%s", code, err, c.nodes[i].Tail())
 	}
 	c.nodes[i].Use(harness.Binary(t))

@@ -60,7 +60,8 @@ func TestNodeOfAMuchLaterReleaseIsRefused(t *testing.T) {
 	conn, err := net.Dial("tcp", address)
 	check(t, err)
 	defer func() { _ = conn.Close() }() // the test is over
-	check(t, sendFrame(conn, greetingMagic, greeting{Kind: "call", From: "n2", To: "n1", Reads: 9, Needs: 8, Version: "v9.0.0"}))
+	check(t, sendFrame(conn, greetingMagic,
+		greeting{Kind: "call", From: "n2", To: "n1", Reads: 9, Needs: 8, Version: "v9.0.0"}))
 	var a greetingAnswer
 	check(t, receiveFrame(conn, 0, &a))
 	const want = "is too old for node n2 (v9.0.0), which needs format 8: upgrade n1"

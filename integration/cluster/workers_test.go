@@ -8,8 +8,8 @@ import (
 	"broker/integration/harness"
 )
 
-// The list of Faktory's workers is the same at every node, and a worker can be quieted and terminated through each of them,
-// wherever it is connected.
+// The list of Faktory's workers is the same at every node, and a worker can be quieted and terminated through each of
+// them, wherever it is connected.
 func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -82,8 +82,10 @@ func TestEveryNodeHasMetricsOfTheCluster(t *testing.T) {
 			return ""
 		})
 		for _, name := range []string{
-			`broker_cluster_role{role="leader"}`, `broker_cluster_role{role="follower"}`, "broker_cluster_term", "broker_cluster_applied_index",
-			"broker_cluster_lag_entries", "broker_cluster_log_bytes", "broker_cluster_elections_won_total", "broker_cluster_proxied_connections",
+			`broker_cluster_role{role="leader"}`, `broker_cluster_role{role="follower"}`, "broker_cluster_term",
+			"broker_cluster_applied_index",
+			"broker_cluster_lag_entries", "broker_cluster_log_bytes", "broker_cluster_elections_won_total",
+			"broker_cluster_proxied_connections",
 			"broker_cluster_proxied_connections_total", "broker_disk_low",
 		} {
 			if v := c.metric(i, name); v < 0 {
@@ -106,7 +108,8 @@ func TestEveryNodeHasMetricsOfTheCluster(t *testing.T) {
 		c.nodes[i].Process.Kill()
 	}
 	harness.Eventually(t, func() string {
-		if ready, led := c.metric(leader, "broker_ready"), c.metric(leader, "broker_cluster_has_leader"); ready != 0 || led != 0 {
+		if ready, led := c.metric(leader,
+			"broker_ready"), c.metric(leader, "broker_cluster_has_leader"); ready != 0 || led != 0 {
 			return fmt.Sprint("alone: ", ready, led)
 		}
 		return ""

@@ -1,6 +1,6 @@
-// Command collector decodes spans as an OpenTelemetry collector does, with the collector's own library. It reads a request of OTLP
-// over HTTP in JSON and prints its spans, one JSON object a line. It is a module of its own, because the broker does not need the
-// library.
+// Command collector decodes spans as an OpenTelemetry collector does, with the collector's own library. It reads a
+// request of OTLP over HTTP in JSON and prints its spans, one JSON object a line. It is a module of its own, because
+// the broker does not need the library.
 package main
 
 import (
@@ -52,9 +52,11 @@ func run(r io.Reader, w io.Writer) error {
 
 func decode(service string, s ptrace.Span) decoded {
 	return decoded{
-		Service: service, Name: s.Name(), Kind: s.Kind().String(), Trace: s.TraceID().String(), Span: s.SpanID().String(),
-		Parent: s.ParentSpanID().String(), State: s.TraceState().AsRaw(), Status: s.Status().Code().String(), Message: s.Status().Message(),
-		Flags: s.Flags(), Start: s.StartTimestamp().AsTime().UnixNano(), End: s.EndTimestamp().AsTime().UnixNano(),
+		Service: service, Name: s.Name(), Kind: s.Kind().String(), Trace: s.TraceID().String(),
+		Span:   s.SpanID().String(),
+		Parent: s.ParentSpanID().String(), State: s.TraceState().AsRaw(), Status: s.Status().Code().String(),
+		Message: s.Status().Message(),
+		Flags:   s.Flags(), Start: s.StartTimestamp().AsTime().UnixNano(), End: s.EndTimestamp().AsTime().UnixNano(),
 		Attributes: s.Attributes().AsRaw(),
 	}
 }

@@ -24,15 +24,18 @@ func TestQueuesAreOperated(t *testing.T) {
 	b.run(chromedp.Click("td.main a"))
 	b.wants("Its queue is paused")
 	b.open("/queues")
-	b.run(chromedp.Click(`input[value="emails"]`), chromedp.WaitEnabled(`button[value="resume"]`), chromedp.Click(`button[value="resume"]`))
+	b.run(chromedp.Click(`input[value="emails"]`), chromedp.WaitEnabled(`button[value="resume"]`),
+		chromedp.Click(`button[value="resume"]`))
 	b.wants("1 queue resumed.")
 	b.open("/queues/emails")
 	b.run(chromedp.SetValue(`input[name="normal"]`, "77"), chromedp.Click(`button[value="limit"]`))
 	b.wants("The limits are set.")
-	b.run(chromedp.Click("#edit summary"), chromedp.SetValue(`select[name="state"]`, "scheduled"), chromedp.SendKeys(`input[name="confirm"]`, "emails"),
+	b.run(chromedp.Click("#edit summary"), chromedp.SetValue(`select[name="state"]`, "scheduled"),
+		chromedp.SendKeys(`input[name="confirm"]`, "emails"),
 		chromedp.Click(`button[value="clear"]`))
 	b.wants("1 job removed.")
-	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`input[name="confirm"]`, "wrong"), chromedp.Click(`button[value="remove"]`))
+	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`input[name="confirm"]`, "wrong"),
+		chromedp.Click(`button[value="remove"]`))
 	b.refused("type the name of the queue")
 	b.open("/audit")
 	b.wants("queue.pause")
@@ -46,18 +49,21 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 
 	b.open("/dead")
 	b.wants("ImportRow")
-	b.run(chromedp.Click(`td input[name="id"]`), chromedp.WaitEnabled(`.bar button[value="retry"]`), chromedp.Click(`.bar button[value="retry"]`))
+	b.run(chromedp.Click(`td input[name="id"]`), chromedp.WaitEnabled(`.bar button[value="retry"]`),
+		chromedp.Click(`.bar button[value="retry"]`))
 	b.wants("1 job put back.")
 	b.wants("No dead jobs.")
 
 	b.open("/jobs?queue=emails&state=ready")
-	b.run(chromedp.Click("#select-all"), chromedp.WaitEnabled(`.bar button[value="priority"]`), chromedp.Click(`.bar button[value="priority"]`))
+	b.run(chromedp.Click("#select-all"), chromedp.WaitEnabled(`.bar button[value="priority"]`),
+		chromedp.Click(`.bar button[value="priority"]`))
 	b.wants("Change the priority of 5 jobs?")
 	b.run(chromedp.SendKeys(`input[name="priority"]`, "7"), chromedp.Click("main form section button"))
 	b.wants("5 jobs changed.")
 	b.open("/jobs?queue=emails&min_priority=7")
 	b.wants("5")
-	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="move"]`), chromedp.Click(`.bar button[value="move"]`))
+	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="move"]`),
+		chromedp.Click(`.bar button[value="move"]`))
 	b.wants("Move 5 jobs?")
 	b.run(chromedp.SendKeys(`input[name="queue"]`, "letters"), chromedp.Click("main form section button"))
 	b.wants("5 jobs moved.")
@@ -92,7 +98,8 @@ func TestManyJobsNeedTheirNumberTyped(t *testing.T) {
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/jobs?queue=bulk")
 	b.wants("1\u202f200")
-	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="delete"]`), chromedp.Click(`.bar button[value="delete"]`))
+	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="delete"]`),
+		chromedp.Click(`.bar button[value="delete"]`))
 	b.wants("Delete 1\u202f200 jobs?")
 	b.wants("Ten of 1\u202f200 jobs")
 	b.run(chromedp.SendKeys(`input[name="typed"]`, "12"), chromedp.Click("main form button.danger"))
@@ -113,7 +120,8 @@ func TestAJobIsEditedAndRunAgain(t *testing.T) {
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/jobs/" + oneJob(t, b.base, "dead"))
 	b.wants("TimeoutError")
-	b.run(chromedp.Click("#edit summary"), chromedp.SetValue(`textarea[name="body"]`, `["corrected"]`), chromedp.SetValue(`input[name="tags"]`, "again, fixed"),
+	b.run(chromedp.Click("#edit summary"), chromedp.SetValue(`textarea[name="body"]`, `["corrected"]`),
+		chromedp.SetValue(`input[name="tags"]`, "again, fixed"),
 		chromedp.Click(`button[value="edit-run"]`))
 	b.wants("The job is changed and ready.")
 	b.wants("corrected")
@@ -161,13 +169,15 @@ func TestBrokenJSONIsNotSavedAsTextUnasked(t *testing.T) {
 	b.refused("the body begins like JSON and is not valid")
 	save("late")
 	b.refused("the body was a JSON array of arguments and is not one now")
-	if got := shell(t, broker, "broker job "+id+" -o json"); !strings.Contains(strings.Join(strings.Fields(got), ""), `"args":["late"]`) {
+	if got := shell(t, broker,
+		"broker job "+id+" -o json"); !strings.Contains(strings.Join(strings.Fields(got), ""), `"args":["late"]`) {
 		t.Errorf("the job is changed: %s", got)
 	}
 	save("late", chromedp.Click(`input[name="as_text"]`))
 	b.wants("The job is changed.")
 	b.open("/submit")
-	b.run(chromedp.SendKeys(`input[name="queue"]`, "mails"), chromedp.SendKeys(`textarea[name="body"]`, `{"to": "ann",`), chromedp.Click(`button[value="submit"]`))
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "mails"),
+		chromedp.SendKeys(`textarea[name="body"]`, `{"to": "ann",`), chromedp.Click(`button[value="submit"]`))
 	b.refused("the body begins like JSON and is not valid")
 	var kept string
 	b.run(chromedp.Value(`textarea[name="body"]`, &kept))
@@ -189,7 +199,8 @@ func TestSubmissionWithAKnownKeyFindsOrChangesItsJob(t *testing.T) {
 		t.Helper()
 		b.open("/submit")
 		b.run(chromedp.SendKeys(`input[name="queue"]`, "index"), chromedp.SendKeys(`textarea[name="body"]`, body),
-			chromedp.SendKeys(`input[name="unique_key"]`, "doc-7"), chromedp.SetValue(`select[name="on_duplicate"]`, choice), chromedp.Click(`button[value="submit"]`))
+			chromedp.SendKeys(`input[name="unique_key"]`, "doc-7"),
+			chromedp.SetValue(`select[name="on_duplicate"]`, choice), chromedp.Click(`button[value="submit"]`))
 	}
 	submit("second", "")
 	b.refused("key")
@@ -211,12 +222,14 @@ func TestJobsAreSubmitted(t *testing.T) {
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/submit")
-	b.run(chromedp.SendKeys(`input[name="queue"]`, "greetings"), chromedp.SendKeys(`textarea[name="body"]`, `["hello"]`),
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "greetings"),
+		chromedp.SendKeys(`textarea[name="body"]`, `["hello"]`),
 		chromedp.SendKeys(`input[name="tags"]`, "a, b"), chromedp.Click(`button[value="submit"]`))
 	b.wants("The job is submitted.")
 	b.wants("hello")
 	b.open("/submit")
-	b.run(chromedp.SendKeys(`input[name="queue"]`, "echo"), chromedp.SendKeys(`textarea[name="body"]`, "ping"), chromedp.Click(`button[value="wait"]`))
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "echo"), chromedp.SendKeys(`textarea[name="body"]`, "ping"),
+		chromedp.Click(`button[value="wait"]`))
 	shell(t, broker, `broker work echo --count 1 -- sh -c 'echo pong' || broker work echo --drain -- sh -c 'echo pong'`)
 	b.wants("pong")
 	b.clean("submissions")
@@ -227,8 +240,10 @@ func TestSchedulesAreMadeAndChanged(t *testing.T) {
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/schedules")
-	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`input[name="name"]`, "nightly"), chromedp.SendKeys(`input[name="cron"]`, "99 * * * *"),
-		chromedp.SendKeys(`form input[name="queue"]`, "reports"), chromedp.SendKeys(`textarea[name="body"]`, `["all"]`), chromedp.Click(`button[value="create"]`))
+	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`input[name="name"]`, "nightly"),
+		chromedp.SendKeys(`input[name="cron"]`, "99 * * * *"),
+		chromedp.SendKeys(`form input[name="queue"]`, "reports"), chromedp.SendKeys(`textarea[name="body"]`, `["all"]`),
+		chromedp.Click(`button[value="create"]`))
 	b.refused("end of range (99)")
 	b.run(chromedp.SetValue(`input[name="cron"]`, "0 4 * * *"), chromedp.Click(`button[value="create"]`))
 	b.wants("The schedule nightly is created.")
@@ -254,7 +269,8 @@ func TestLimitsAreSetAndRemoved(t *testing.T) {
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/limits")
-	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`form.fields input[name="queue"]`, "emails"), chromedp.SetValue(`input[name="concurrency"]`, "2"),
+	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`form.fields input[name="queue"]`, "emails"),
+		chromedp.SetValue(`input[name="concurrency"]`, "2"),
 		chromedp.Click(`button[value="set"]`))
 	b.wants("The limit is set.")
 	b.wants("the whole queue")
@@ -314,15 +330,18 @@ func TestMainPathsWorkByKeyboard(t *testing.T) {
 		t.Errorf("the first stop is %q", focused)
 	}
 	b.run(chromedp.KeyEvent("/"))
-	b.eval(`document.querySelector('[data-jump]:focus').value = ''`, nil) // the slash of a real keyboard does not get there
+	b.eval(`document.querySelector('[data-jump]:focus').value = ''`,
+		nil) // the slash of a real keyboard does not get there
 	b.run(chromedp.KeyEvent("emails"), chromedp.KeyEvent(kb.Enter))
 	b.wants("Running and next jobs")
 	b.open("/jobs?state=dead")
-	b.run(chromedp.Focus(`td input[name="id"]`), chromedp.KeyEvent(" "), chromedp.WaitEnabled(`.bar button[value="retry"]`),
+	b.run(chromedp.Focus(`td input[name="id"]`), chromedp.KeyEvent(" "),
+		chromedp.WaitEnabled(`.bar button[value="retry"]`),
 		chromedp.Focus(`.bar button[value="retry"]`), chromedp.KeyEvent(kb.Enter))
 	b.wants("1 job put back.")
 	b.open("/jobs?queue=emails")
-	b.run(chromedp.Focus("#save-filter summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#filter-name"), chromedp.Focus("#filter-name"),
+	b.run(chromedp.Focus("#save-filter summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#filter-name"),
+		chromedp.Focus("#filter-name"),
 		chromedp.KeyEvent("my mails"), chromedp.KeyEvent(kb.Enter))
 	b.wants("my mails")
 	b.open("/jobs")
@@ -341,7 +360,8 @@ func TestColumnsAreChosen(t *testing.T) {
 		return text
 	}
 	b.open("/jobs")
-	b.run(chromedp.Click(`//summary[contains(., "Columns")]`), chromedp.Click(`input[name="column"][value="tries"]`), chromedp.Click(`input[name="column"][value="priority"]`),
+	b.run(chromedp.Click(`//summary[contains(., "Columns")]`), chromedp.Click(`input[name="column"][value="tries"]`),
+		chromedp.Click(`input[name="column"][value="priority"]`),
 		chromedp.Click(`//button[text()="Show these"]`), chromedp.WaitVisible(`//th[text()="Priority"]`))
 	b.open("/jobs?queue=emails")
 	if got := strings.Join(heads(), " "); got != "Job State Queue Updated Note Priority" {
@@ -368,7 +388,8 @@ func TestFilterErrorsNameTheField(t *testing.T) {
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	for query, want := range map[string]string{
-		"created_from=yesterday": "created from", "min_priority=high": "priority from", "state=asleep": "state", "origin=smtp": "submitted by", "sort=queue&state=dead": "sort",
+		"created_from=yesterday": "created from", "min_priority=high": "priority from", "state=asleep": "state",
+		"origin=smtp": "submitted by", "sort=queue&state=dead": "sort",
 	} {
 		b.open("/jobs?" + query)
 		var text string

@@ -14,7 +14,8 @@ import (
 // api sends a request to the HTTP API; it must succeed.
 func api(t *testing.T, b *harness.Broker, method, path, body string) map[string]any {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1"+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1"+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

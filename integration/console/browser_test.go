@@ -58,7 +58,8 @@ func startShared(program string) {
 	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ := chromedp.NewContext(allocated)
 	shared.ctx, shared.end = ctx, func() {
-		// Debian's chromium-headless-shell is a script that starts the browser: killing it would leave the browser running.
+		// Debian's chromium-headless-shell is a script that starts the browser: killing it would leave the browser
+		// running.
 		closing, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_ = chromedp.Cancel(closing)
@@ -72,13 +73,14 @@ func endShared() {
 	if shared.end != nil {
 		shared.end()
 	}
-	for deadline := time.Now().Add(10 * time.Second); shared.profile != "" && os.RemoveAll(shared.profile) != nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Second); shared.profile != "" && os.RemoveAll(shared.profile) != nil &&
+		time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// openBrowser opens a window without a past. Its pages are still, as if the user had chosen so: a refresh may move what a test
-// is about to click. The tests of live pages call live.
+// openBrowser opens a window without a past. Its pages are still, as if the user had chosen so: a refresh may move what
+// a test is about to click. The tests of live pages call live.
 func openBrowser(t *testing.T, base string) *browser {
 	t.Helper()
 	program := harness.Browser(t)
@@ -92,7 +94,9 @@ func openBrowser(t *testing.T, base string) *browser {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = target.DisposeBrowserContext(window).Do(control) }) // else it ends with the browser
-	id, err := target.CreateTarget("about:blank").WithBrowserContextID(window).WithNewWindow(true).WithWidth(1280).WithHeight(800).Do(control)
+	id, err := target.CreateTarget(
+		"about:blank",
+	).WithBrowserContextID(window).WithNewWindow(true).WithWidth(1280).WithHeight(800).Do(control)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,26 +122,32 @@ func openBrowser(t *testing.T, base string) *browser {
 				b.note("browser: " + e.Entry.Text + " " + e.Entry.URL)
 			}
 		case *network.EventRequestWillBeSent:
-			if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" && u.Scheme != "chrome" && u.Host != host {
+			if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" && u.Scheme != "chrome" &&
+				u.Host != host {
 				b.note("request to another host: " + e.Request.URL)
 			}
 		}
 	})
-	if err := chromedp.Run(tab, network.Enable(), log.Enable(), runtime.Enable(), chromedp.ActionFunc(b.still)); err != nil { // the window ends with this context
+	// the window ends with this context
+	if err := chromedp.Run(tab, network.Enable(), log.Enable(), runtime.Enable(),
+		chromedp.ActionFunc(b.still)); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
 func (b *browser) still(ctx context.Context) (err error) {
-	b.stills, err = page.AddScriptToEvaluateOnNewDocument(`if (location.protocol !== "about:") sessionStorage.setItem("live", "off")`).Do(ctx)
+	b.stills, err = page.AddScriptToEvaluateOnNewDocument(
+		`if (location.protocol !== "about:") sessionStorage.setItem("live", "off")`,
+	).Do(ctx)
 	return err
 }
 
 // live makes the pages live that are opened from now on.
 func (b *browser) live() {
 	b.t.Helper()
-	b.run(page.RemoveScriptToEvaluateOnNewDocument(b.stills), chromedp.Evaluate(`location.protocol !== "about:" && sessionStorage.removeItem("live")`, nil))
+	b.run(page.RemoveScriptToEvaluateOnNewDocument(b.stills),
+		chromedp.Evaluate(`location.protocol !== "about:" && sessionStorage.removeItem("live")`, nil))
 }
 
 func mustParse(t *testing.T, text string) *url.URL {
@@ -181,14 +191,16 @@ func (b *browser) clean(where string) {
 	b.problems = nil
 }
 
-// refused waits for the words of a refusal, and for the browser's console to report it. That report does not fail the test.
+// refused waits for the words of a refusal, and for the browser's console to report it. That report does not fail the
+// test.
 func (b *browser) refused(words string) {
 	b.t.Helper()
 	b.wants(words)
 	harness.Eventually(b.t, func() string {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		i := slices.IndexFunc(b.problems, func(p string) bool { return strings.Contains(p, "the server responded with a status of 4") })
+		i := slices.IndexFunc(b.problems,
+			func(p string) bool { return strings.Contains(p, "the server responded with a status of 4") })
 		if i < 0 {
 			return "the browser's console does not tell of a refusal"
 		}
@@ -235,12 +247,13 @@ func (b *browser) wantsInTime(text string) {
 	})
 }
 
-// lacks is empty if the page shows a text and has arrived to its end: a notice stands on top, and what a test looks at next
-// may follow far below.
+// lacks is empty if the page shows a text and has arrived to its end: a notice stands on top, and what a test looks at
+// next may follow far below.
 func (b *browser) lacks(text string) string {
 	var there bool
 	quoted := strings.ReplaceAll(text, `'`, `\'`)
-	err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.readyState !== 'loading' && document.body.innerText.includes('`+quoted+`')`, &there))
+	err := chromedp.Run(b.ctx, chromedp.Evaluate(
+		`document.readyState !== 'loading' && document.body.innerText.includes('`+quoted+`')`, &there))
 	if err != nil || !there { // an error: the page is being left just now
 		return "the page does not show " + text
 	}

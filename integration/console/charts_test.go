@@ -10,8 +10,8 @@ import (
 	"broker/integration/harness"
 )
 
-// TestASpanOfAChartLeadsToItsJobs draws a span with the pointer. The chart shows the time under the pointer, and has a mark for the pause of
-// the queue.
+// TestASpanOfAChartLeadsToItsJobs draws a span with the pointer. The chart shows the time under the pointer, and has a
+// mark for the pause of the queue.
 func TestASpanOfAChartLeadsToItsJobs(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
@@ -28,14 +28,16 @@ func TestASpanOfAChartLeadsToItsJobs(t *testing.T) {
 		}
 		return ""
 	})
-	if data := b.attribute(".chart", "data-chart"); !strings.Contains(data, "paused emails") || !strings.Contains(data, "broker started") {
+	if data := b.attribute(".chart", "data-chart"); !strings.Contains(data, "paused emails") ||
+		!strings.Contains(data, "broker started") {
 		t.Errorf("the chart has no marks: %s", data)
 	}
 	y := over.Y + over.H/2
 	b.run(chromedp.MouseEvent(input.MouseMoved, over.X+over.W*0.2, y))
 	b.wants("UTC")
 	b.run(chromedp.MouseEvent(input.MousePressed, over.X+over.W*0.2, y, chromedp.ButtonLeft),
-		chromedp.MouseEvent(input.MouseMoved, over.X+over.W*0.5, y, chromedp.ButtonLeft), chromedp.MouseEvent(input.MouseMoved, over.X+over.W*0.95, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseMoved, over.X+over.W*0.5, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseMoved, over.X+over.W*0.95, y, chromedp.ButtonLeft),
 		chromedp.MouseEvent(input.MouseReleased, over.X+over.W*0.95, y, chromedp.ButtonLeft))
 	b.wants("created from")
 	var at string

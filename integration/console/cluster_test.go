@@ -32,7 +32,8 @@ func startCluster(t *testing.T) (nodes []*server.BrokerServer) {
 			t.Fatal(err)
 		}
 		n, err := server.NewBroker(dir, server.BrokerOptions{
-			Binary: harness.Binary(t), Args: []string{"--node", fmt.Sprint("n", i+1), "--cluster", strings.Join(members, ",")},
+			Binary: harness.Binary(t),
+			Args:   []string{"--node", fmt.Sprint("n", i+1), "--cluster", strings.Join(members, ",")},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +76,8 @@ func (b *browser) nodeRows(wanted func([]nodeRow) bool) (rows []nodeRow) {
 	return rows
 }
 
-// oneLeads reports whether there are n nodes: a leader, which has no button, and followers without lag that may lead next.
+// oneLeads reports whether there are n nodes: a leader, which has no button, and followers without lag that may lead
+// next.
 func oneLeads(n int) func([]nodeRow) bool {
 	return func(rows []nodeRow) bool {
 		leaders, followers := 0, 0
@@ -101,7 +103,8 @@ func withRole(rows []nodeRow, role string) string {
 	return ""
 }
 
-// TestClusterIsShownAndChanged hands the lead over, and removes and adds a node, through the pages of a node that follows.
+// TestClusterIsShownAndChanged hands the lead over, and removes and adds a node, through the pages of a node that
+// follows.
 func TestClusterIsShownAndChanged(t *testing.T) {
 	t.Parallel()
 	nodes := startCluster(t)
@@ -118,7 +121,9 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 
 	rows = b.nodeRows(oneLeads(3))
 	leader := withRole(rows, "leader")
-	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, leader), chromedp.Click(`button[value="remove"]`))
+	b.run(chromedp.Click("#edit summary"),
+		chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, leader),
+		chromedp.Click(`button[value="remove"]`))
 	b.wants("Remove the node " + leader + "?")
 	b.run(chromedp.Click("main form button.danger"))
 	b.run(chromedp.WaitVisible("main .notice.bad"))
@@ -131,7 +136,8 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	var address string
 	b.nodeRows(oneLeads(3))
 	b.run(chromedp.Text(fmt.Sprintf(`//tr[td/strong="%s"]//td[@data-label="Address"]`, gone), &address),
-		chromedp.Click("#edit summary"), chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, gone), chromedp.Click(`button[value="remove"]`))
+		chromedp.Click("#edit summary"), chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, gone),
+		chromedp.Click(`button[value="remove"]`))
 	b.wants("Remove the node " + gone + "?")
 	b.run(chromedp.Click("main form button.danger"))
 	b.wants("The node is removed.")

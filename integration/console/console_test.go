@@ -51,7 +51,9 @@ func shell(t *testing.T, b *harness.Broker, line string) string {
 	}
 	r := harness.Exec(t, harness.Command{
 		Argv: []string{"bash", "-c", line},
-		Env:  []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "BROKER_URL=http://" + b.HTTP, "BROKER_TOKEN=" + b.Password},
+		Env: []string{
+			"PATH=" + dir + ":" + os.Getenv("PATH"), "BROKER_URL=http://" + b.HTTP, "BROKER_TOKEN=" + b.Password,
+		},
 	})
 	if r.Code != 0 {
 		t.Fatalf("%s: exit %d\n%s%s", line, r.Code, r.Stdout, r.Stderr)
@@ -111,7 +113,8 @@ func TestPagesAreLiveThoughScriptsComeSlowly(t *testing.T) {
 // awaitRefresh waits until the page gets the event of a change, and for as long as a refresh takes.
 func (b *browser) awaitRefresh() {
 	b.t.Helper()
-	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
+	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`,
+		nil)
 }
 
 // There is no later change whose refresh would show this one too.
@@ -136,7 +139,8 @@ func TestAChangeDuringASelectionIsShownAfterIt(t *testing.T) {
 	b.clean("a change below a selection")
 }
 
-// TestARefreshSparesASelection: the rows of a refresh that comes back after the user has selected one are in another order.
+// TestARefreshSparesASelection: the rows of a refresh that comes back after the user has selected one are in another
+// order.
 func TestARefreshSparesASelection(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
@@ -201,7 +205,8 @@ func TestFirstPageIsSmallAndSafe(t *testing.T) {
 	}
 	resp, total := get("/")
 	for _, want := range []string{"script-src 'self' 'nonce-", "frame-ancestors 'none'", "default-src 'none'"} {
-		if policy := resp.Header.Get("Content-Security-Policy"); !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
+		if policy := resp.Header.Get("Content-Security-Policy"); !strings.Contains(policy, want) ||
+			strings.Contains(policy, "unsafe") {
 			t.Errorf("the policy is %q", policy)
 		}
 	}

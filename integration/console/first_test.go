@@ -9,10 +9,13 @@ import (
 	"broker/integration/harness"
 )
 
-// TestAnEmptyStoreShowsProgramsThatWork copies the programs of each language from the overview, and runs them where it is installed.
+// TestAnEmptyStoreShowsProgramsThatWork copies the programs of each language from the overview, and runs them where it
+// is installed.
 func TestAnEmptyStoreShowsProgramsThatWork(t *testing.T) {
 	t.Parallel()
-	programs := map[string]string{"broker": "bash", "curl": "bash", "python": "python3", "node": "node", "ruby": "ruby", "php": "php"}
+	programs := map[string]string{
+		"broker": "bash", "curl": "bash", "python": "python3", "node": "node", "ruby": "ruby", "php": "php",
+	}
 	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,8 @@ import (
 	"broker/integration/harness"
 )
 
-// TestLogOfAJobIsShownLive appends lines while the page of a job is open: it shows the end of the log, unless somebody reads above.
+// TestLogOfAJobIsShownLive appends lines while the page of a job is open: it shows the end of the log, unless somebody
+// reads above.
 func TestLogOfAJobIsShownLive(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
@@ -21,7 +22,8 @@ func TestLogOfAJobIsShownLive(t *testing.T) {
 			line++
 			lines[i] = fmt.Sprintf(`"row <%d>"`, line)
 		}
-		api(t, broker, "POST", fmt.Sprintf("/leases/%s/log", lease["lease"]), `{"lines":[`+strings.Join(lines, ",")+`]}`)
+		api(t, broker, "POST", fmt.Sprintf("/leases/%s/log", lease["lease"]),
+			`{"lines":[`+strings.Join(lines, ",")+`]}`)
 	}
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.live()

@@ -24,12 +24,15 @@ const coveredCells = `(() => {
 	return [...below, ...under].map((e) => e.innerText.slice(0, 30));
 })()`
 
-// TestSheetsFitOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures there. Nothing covers rows or cells.
+// TestSheetsFitOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures
+// there. Nothing covers rows or cells.
 func TestSheetsFitOnTheScreen(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
-	shell(t, broker, `broker schedules add often beat x --cron '0 3 1 1 *' && for i in $(seq 20); do broker schedules run often; done`)
-	shell(t, broker, `broker push a-very-long-queue-name-that-was-made-of-the-path-of-a-class.Com.Example.Backend.Jobs.Nightly x --type Com.Example.Backend.Jobs.Nightly.ReconcileLedgers`)
+	shell(t, broker,
+		`broker schedules add often beat x --cron '0 3 1 1 *' && for i in $(seq 20); do broker schedules run often; done`)
+	shell(t, broker,
+		`broker push a-very-long-queue-name-that-was-made-of-the-path-of-a-class.Com.Example.Backend.Jobs.Nightly x --type Com.Example.Backend.Jobs.Nightly.ReconcileLedgers`)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	shot := func(name string) {
 		dir := os.Getenv("SHOTS")
@@ -44,12 +47,16 @@ func TestSheetsFitOnTheScreen(t *testing.T) {
 	}
 	for _, width := range widths {
 		b.run(emulation.SetDeviceMetricsOverride(width, 960, 1, width < 500))
-		for _, page := range []string{"jobs", "dead", "queues", "retrying", "workers", "schedules", "schedules/often", "queues/emails", "submit", "nosuch", ""} {
+		for _, page := range []string{
+			"jobs", "dead", "queues", "retrying", "workers", "schedules", "schedules/often", "queues/emails", "submit",
+			"nosuch", "",
+		} {
 			b.open("/" + page)
 			name := fmt.Sprintf("%s-%d", strings.ReplaceAll(page, "/", "-"), width)
 			shot(name)
 			var wide bool
-			b.eval(fmt.Sprintf(`document.documentElement.scrollWidth > %d`, width), &wide) // the window of a phone grows with its page
+			b.eval(fmt.Sprintf(`document.documentElement.scrollWidth > %d`, width),
+				&wide) // the window of a phone grows with its page
 			if wide {
 				t.Errorf("/%s is wider than %d", page, width)
 			}
@@ -102,7 +109,9 @@ func TestAPathWithoutAPageIsAPage(t *testing.T) {
 	b.refused("There is no such page")
 	b.run(chromedp.Click(`//main//a[text()="Queues"]`))
 	b.wants("emails")
-	if got := shell(t, broker, `curl -s "$BROKER_URL/nosuch"; curl -s -H 'Accept: text/html' "$BROKER_URL/api/v1/nosuch"`); strings.Count(got, "route_not_found") != 2 {
+	if got := shell(t, broker,
+		`curl -s "$BROKER_URL/nosuch"; curl -s -H 'Accept: text/html' "$BROKER_URL/api/v1/nosuch"`); strings.Count(got,
+		"route_not_found") != 2 {
 		t.Errorf("other clients get %s", got)
 	}
 }

@@ -16,13 +16,16 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	b := openBrowser(t, "http://"+broker.HTTP)
 	selectBoth := func() {
 		b.open("/queues")
-		b.run(chromedp.Click(`input[value="emails"]`), chromedp.Click(`input[value="imports"]`), chromedp.WaitEnabled(`button[value="clear"]`))
+		b.run(chromedp.Click(`input[value="emails"]`), chromedp.Click(`input[value="imports"]`),
+			chromedp.WaitEnabled(`button[value="clear"]`))
 	}
 	selectBoth()
-	b.run(chromedp.Click("#limits summary"), chromedp.SendKeys(`#limits input[name="concurrency"]`, "3"), chromedp.SendKeys(`#limits input[name="low"]`, "500\r"))
+	b.run(chromedp.Click("#limits summary"), chromedp.SendKeys(`#limits input[name="concurrency"]`, "3"),
+		chromedp.SendKeys(`#limits input[name="low"]`, "500\r"))
 	b.wants("Limits of 2 queues set.")
 	selectBoth()
-	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing select`, "tag"), chromedp.SendKeys(`#sharing input[name="tag"]`, "tenant"),
+	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing select`, "tag"),
+		chromedp.SendKeys(`#sharing input[name="tag"]`, "tenant"),
 		chromedp.SendKeys(`#sharing textarea`, "acme = 3"), chromedp.Click(`button[value="share"]`))
 	b.wants("Turns of the keys of 2 queues set.")
 	for _, queue := range []string{"emails", "imports"} {
@@ -34,12 +37,14 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 			t.Errorf("queue %s has %v", queue, q["max"])
 		}
 		sharing, ok := q["sharing"].(map[string]any)
-		if !ok || sharing["key_tag"] != "tenant" || sharing["fair"] != true || sharing["weights"].(map[string]any)["acme"] != 3.0 {
+		if !ok || sharing["key_tag"] != "tenant" || sharing["fair"] != true ||
+			sharing["weights"].(map[string]any)["acme"] != 3.0 {
 			t.Errorf("queue %s has %v", queue, q["sharing"])
 		}
 	}
 	b.open("/queues/emails")
-	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing textarea`, "acme"), chromedp.Click(`#sharing button`))
+	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing textarea`, "acme"),
+		chromedp.Click(`#sharing button`))
 	b.refused("such as acme = 3")
 	b.open("/queues/emails")
 	b.run(chromedp.Click("#sharing summary"))
@@ -68,7 +73,8 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 func TestLimitsShowTheHoldersOfSlotsAndKeys(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
-	shell(t, broker, `for i in $(seq 25); do broker push orders "$i" --unique "order:$i" --type Charge > /dev/null; done`)
+	shell(t, broker,
+		`for i in $(seq 25); do broker push orders "$i" --unique "order:$i" --type Charge > /dev/null; done`)
 	api(t, broker, "PUT", "/limits", `{"queue":"orders","scope":"queue","concurrency":2}`)
 	held := []string{}
 	for range 2 {
@@ -76,7 +82,8 @@ func TestLimitsShowTheHoldersOfSlotsAndKeys(t *testing.T) {
 		job := lease["job"].(map[string]any)
 		held = append(held, job["id"].(string))
 	}
-	shell(t, broker, `for i in $(seq 100 160); do curl -sf -X PUT -H 'Content-Type: application/json' -d "{\"queue\":\"q$i\",\"concurrency\":1}" "$BROKER_URL/api/v1/limits" > /dev/null; done`)
+	shell(t, broker,
+		`for i in $(seq 100 160); do curl -sf -X PUT -H 'Content-Type: application/json' -d "{\"queue\":\"q$i\",\"concurrency\":1}" "$BROKER_URL/api/v1/limits" > /dev/null; done`)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/limits")
 	b.wants("23 wait")

@@ -90,10 +90,13 @@ func TestCopiedCommandsSubmitTheJobAgain(t *testing.T) {
 	broker := harness.Start(t, harness.Options{})
 	id := pushJob(t, broker, `{"queue":"letters","type":"Send","args":["Ann's",{"n":1}]}`)
 	b := openBrowser(t, "http://"+broker.HTTP)
-	b.run(cdbrowser.GrantPermissions([]cdbrowser.PermissionType{cdbrowser.PermissionTypeClipboardReadWrite, cdbrowser.PermissionTypeClipboardSanitizedWrite}).WithOrigin(b.base).
+	b.run(cdbrowser.GrantPermissions([]cdbrowser.PermissionType{
+		cdbrowser.PermissionTypeClipboardReadWrite, cdbrowser.PermissionTypeClipboardSanitizedWrite,
+	}).WithOrigin(b.base).
 		WithBrowserContextID(b.window))
 	b.open("/jobs/" + id)
-	b.run(chromedp.Click("//summary[text()='Submit it again from a terminal']"), chromedp.WaitVisible(".copyline button"))
+	b.run(chromedp.Click("//summary[text()='Submit it again from a terminal']"),
+		chromedp.WaitVisible(".copyline button"))
 	var labels []string
 	b.eval(`[...document.querySelectorAll('.copyline .label')].map(l => l.textContent)`, &labels)
 	if strings.Join(labels, " ") != "curl broker gearman faktory" {

@@ -15,8 +15,8 @@ import (
 	"broker/integration/server"
 )
 
-// TestConsoleAtAMillionJobs measures the first page in a browser, and the processor time that open tabs cost the broker while
-// jobs come and go.
+// TestConsoleAtAMillionJobs measures the first page in a browser, and the processor time that open tabs cost the broker
+// while jobs come and go.
 func TestConsoleAtAMillionJobs(t *testing.T) {
 	broker := harness.Start(t, harness.Options{}) // not parallel: it measures durations
 	fill(t, broker, 1_000_000, 1000)
@@ -35,14 +35,17 @@ func TestConsoleAtAMillionJobs(t *testing.T) {
 	loaded := fastest(func(l pageLoad) float64 { return l.Loaded })
 	t.Logf("the first page: %d requests, %d bytes; the broker takes %v for the page and %v with its slowest part; loaded in %v",
 		first.Requests, first.Bytes, fastest(func(l pageLoad) float64 { return l.Served }), answered, loaded)
-	// A browser requests the parts side by side once it has the page. The rest is its own work on scripts and styles, which
-	// depends on the machine and not on the jobs.
+	// A browser requests the parts side by side once it has the page. The rest is its own work on scripts and styles,
+	// which depends on the machine and not on the jobs.
 	harness.CheckDuration(t, "the broker's share of the first page", answered, 50*time.Millisecond)
 	harness.CheckDuration(t, "the first page in the browser", loaded, 250*time.Millisecond)
 	if first.Bytes > mostBytes {
 		t.Errorf("the first page takes %d bytes", first.Bytes)
 	}
-	for _, path := range []string{"/queues", "/queues?sort=-ready", "/jobs", "/jobs?state=ready&queue=queue-0007", "/queues/queue-0007", "/limits", "/dead"} {
+	for _, path := range []string{
+		"/queues", "/queues?sort=-ready", "/jobs", "/jobs?state=ready&queue=queue-0007", "/queues/queue-0007",
+		"/limits", "/dead",
+	} {
 		begin := time.Now()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.base+path, http.NoBody)
 		if err != nil {
@@ -78,7 +81,8 @@ func TestConsoleAtAMillionJobs(t *testing.T) {
 	if share := with - alone; share > 0.05 {
 		t.Errorf("%d tabs take %.2f %% of a processor", n, 100*share)
 	}
-	if seconds := int64(measured / time.Second); open.events.Load() > n*(seconds+2) || open.events.Load() < n || open.failed.Load() > 0 {
+	if seconds := int64(measured / time.Second); open.events.Load() > n*(seconds+2) || open.events.Load() < n ||
+		open.failed.Load() > 0 {
 		t.Errorf("%d events, %d failed refreshes", open.events.Load(), open.failed.Load())
 	}
 }

@@ -63,8 +63,8 @@ func fill(t *testing.T, broker *harness.Broker, jobs, queues int) {
 	}
 }
 
-// push pushes jobs. The client gives up after five seconds, in which a busy machine may not get to answer: then the same jobs are
-// pushed again, and those that are known already are not doubled.
+// push pushes jobs. The client gives up after five seconds, in which a busy machine may not get to answer: then the
+// same jobs are pushed again, and those that are known already are not doubled.
 func push(t *testing.T, broker *harness.Broker, list []*faktory.Job) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -84,7 +84,8 @@ func push(t *testing.T, broker *harness.Broker, list []*faktory.Job) {
 	}
 }
 
-// tabs are open pages as far as the server sees them: an event stream each, and a request for the page after each event.
+// tabs are open pages as far as the server sees them: an event stream each, and a request for the page after each
+// event.
 type tabs struct{ events, refreshes, bytes, failed atomic.Int64 }
 
 // openTabs opens pages until the context ends. It returns when all streams are open.
@@ -137,7 +138,8 @@ func openTabs(ctx context.Context, t *testing.T, base, path string, n int) *tabs
 	return all
 }
 
-// TestFirstPageIsSmall counts the requests and bytes of the first page with a thousand queues, and of what tabs fetch later.
+// TestFirstPageIsSmall counts the requests and bytes of the first page with a thousand queues, and of what tabs fetch
+// later.
 func TestFirstPageIsSmall(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})

@@ -13,8 +13,8 @@ import (
 // cancelButton is the button of the notice that shows the progress of a change.
 const cancelButton = `main > .notice form[action="operations"] button[value="cancel"]`
 
-// TestALargeChangeIsCancelledFromItsNotice moves many jobs and cancels that from the page that shows the progress. A fast
-// machine may have moved all of them before the click: then the test repeats with more jobs.
+// TestALargeChangeIsCancelledFromItsNotice moves many jobs and cancels that from the page that shows the progress. A
+// fast machine may have moved all of them before the click: then the test repeats with more jobs.
 func TestALargeChangeIsCancelledFromItsNotice(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
@@ -52,12 +52,16 @@ func TestALargeChangeIsCancelledFromItsNotice(t *testing.T) {
 func (b *browser) moveAndCancel(broker *harness.Broker, jobs int) string {
 	b.t.Helper()
 	b.open("/jobs?queue=queue-0000")
-	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="move"]`), chromedp.Click(`.bar button[value="move"]`),
-		chromedp.WaitVisible(`input[name="typed"]`), chromedp.SendKeys(`main input[name="queue"]`, "elsewhere-"+fmt.Sprint(jobs)),
+	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="move"]`),
+		chromedp.Click(`.bar button[value="move"]`),
+		chromedp.WaitVisible(`input[name="typed"]`),
+		chromedp.SendKeys(`main input[name="queue"]`, "elsewhere-"+fmt.Sprint(jobs)),
 		chromedp.SendKeys(`input[name="typed"]`, fmt.Sprint(jobs)), chromedp.Click("main form section button"))
 	b.arrives("/jobs?queue=queue-0000")
 	var clicked bool
-	b.eval(fmt.Sprintf(`(() => { const cancel = document.querySelector('%s'); cancel?.click(); return cancel !== null; })()`, cancelButton), &clicked)
+	b.eval(fmt.Sprintf(
+		`(() => { const cancel = document.querySelector('%s'); cancel?.click(); return cancel !== null; })()`,
+		cancelButton), &clicked)
 	if clicked {
 		b.arrives("/operations")
 		b.wants("The operation ends after its present step.")
@@ -77,7 +81,8 @@ func (b *browser) moveAndCancel(broker *harness.Broker, jobs int) string {
 // countJobs counts the jobs of a queue; it may be absent.
 func countJobs(t *testing.T, broker *harness.Broker, queue string) int {
 	t.Helper()
-	n, ok := api(t, broker, "POST", "/job-actions", fmt.Sprintf(`{"action":"retry","filter":{"queue":[%q]},"dry_run":true}`, queue))["matched"].(float64)
+	n, ok := api(t, broker, "POST", "/job-actions",
+		fmt.Sprintf(`{"action":"retry","filter":{"queue":[%q]},"dry_run":true}`, queue))["matched"].(float64)
 	if !ok {
 		t.Fatal("the answer has no count")
 	}
@@ -93,8 +98,8 @@ func grouped(n int) string {
 	return text
 }
 
-// TestOverlongJobsAreMarked lets a job run longer than others of its queue have. A queue that has finished too few jobs marks
-// none, however long they run.
+// TestOverlongJobsAreMarked lets a job run longer than others of its queue have. A queue that has finished too few jobs
+// marks none, however long they run.
 func TestOverlongJobsAreMarked(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})

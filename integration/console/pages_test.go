@@ -27,8 +27,10 @@ var (
 
 // pages are those that every broker has.
 var pages = []string{
-	"/", "/queues", "/queues/payments", "/jobs", "/jobs?state=ready&queue=newsletter&text=reader-01", "/running", "/scheduled", "/retrying",
-	"/dead", "/finished", "/workers", "/schedules", "/batches", "/limits", "/submit", "/storage", "/cluster", "/operations", "/audit", "/settings", "/api",
+	"/", "/queues", "/queues/payments", "/jobs", "/jobs?state=ready&queue=newsletter&text=reader-01", "/running",
+	"/scheduled", "/retrying",
+	"/dead", "/finished", "/workers", "/schedules", "/batches", "/limits", "/submit", "/storage", "/cluster",
+	"/operations", "/audit", "/settings", "/api",
 }
 
 // inDocs are the pictures of docs, by page, as they look wide and in the scheme.
@@ -75,7 +77,8 @@ func oneJob(t *testing.T, url, state string) string {
 	t.Helper()
 	var list struct{ Jobs []struct{ ID string } }
 	harness.Eventually(t, func() string {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/jobs?limit=1&state="+state, http.NoBody)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/jobs?limit=1&state="+state,
+			http.NoBody)
 		if err != nil {
 			return err.Error()
 		}
@@ -119,7 +122,9 @@ func TestEveryPageInEverySize(t *testing.T) {
 		for _, look := range looks {
 			b.run(emulation.SetDeviceMetricsOverride(look.width, look.height, 1, false),
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-					{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}, // no colour is on its way
+					// no colour is on its way
+					{Name: "prefers-color-scheme", Value: look.scheme},
+					{Name: "prefers-reduced-motion", Value: "reduce"},
 				}))
 			if *pictures {
 				b.picture(filepath.Join(shots, fileName(name)+"-"+look.name+".png"), true)

@@ -21,7 +21,8 @@ import (
 // principal is a part of a settings file.
 func principal(name, roles string) string {
 	sum := sha256.Sum256([]byte(token(name)))
-	return fmt.Sprintf("[[principal]]\nname = %q\ntoken = \"sha256:%s\"\nroles = [%s]\n", name, hex.EncodeToString(sum[:]), roles)
+	return fmt.Sprintf("[[principal]]\nname = %q\ntoken = \"sha256:%s\"\nroles = [%s]\n", name,
+		hex.EncodeToString(sum[:]), roles)
 }
 
 func token(name string) string { return "token-of-" + name + "-0123456789" }
@@ -51,7 +52,8 @@ func (b *browser) offers() (entries, buttons []string) {
 func TestRolesLimitPages(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{
-		"reader": `"read"`, "producer": `"produce"`, "consumer": `"consume"`, "operator": `"operate"`, "admin": `"admin"`, "clerk": `"operate:mine"`,
+		"reader": `"read"`, "producer": `"produce"`, "consumer": `"consume"`, "operator": `"operate"`,
+		"admin": `"admin"`, "clerk": `"operate:mine"`,
 	}
 	config := ""
 	for name, roles := range names {
@@ -64,7 +66,8 @@ func TestRolesLimitPages(t *testing.T) {
 	}
 	all := "./ queues jobs running scheduled retrying dead finished submit workers schedules batches limits storage cluster operations audit settings api"
 	without := func(names ...string) string {
-		return strings.Join(slices.DeleteFunc(strings.Fields(all), func(e string) bool { return slices.Contains(names, e) }), " ")
+		return strings.Join(slices.DeleteFunc(strings.Fields(all),
+			func(e string) bool { return slices.Contains(names, e) }), " ")
 	}
 	some := "queues jobs running scheduled retrying dead limits api"
 	operating := "cancel check clear create delete disconnect edit edit-run kill limit move pause priority remove resume retry set share"
@@ -72,9 +75,14 @@ func TestRolesLimitPages(t *testing.T) {
 		"reader":   {without("submit", "audit", "settings"), "", operating + " submit backup"},
 		"producer": {strings.Replace(some, "dead", "dead submit", 1), "submit wait", operating + " backup"},
 		"consumer": {some, "", operating + " submit backup"},
-		"operator": {without("submit", "audit", "settings"), "pause limit share clear retry kill cancel delete move priority set create check", "submit backup"},
-		"clerk":    {some, "pause limit share clear retry kill cancel delete set", "submit backup check create disconnect"},
-		"admin":    {all, "pause limit share clear retry kill cancel delete set create check submit wait backup", ""},
+		"operator": {
+			without("submit", "audit", "settings"),
+			"pause limit share clear retry kill cancel delete move priority set create check", "submit backup",
+		},
+		"clerk": {
+			some, "pause limit share clear retry kill cancel delete set", "submit backup check create disconnect",
+		},
+		"admin": {all, "pause limit share clear retry kill cancel delete set create check submit wait backup", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openBrowser(t, "http://"+broker.HTTP)
@@ -124,7 +132,8 @@ func TestLoginLimitsGuesses(t *testing.T) {
 		return err
 	}))
 	i := slices.IndexFunc(cookies, func(c *network.Cookie) bool { return c.Name == "broker_session" })
-	if i < 0 || !cookies[i].HTTPOnly || cookies[i].SameSite != network.CookieSameSiteLax || cookies[i].Secure { // Secure is for TLS
+	// Secure is for TLS
+	if i < 0 || !cookies[i].HTTPOnly || cookies[i].SameSite != network.CookieSameSiteLax || cookies[i].Secure {
 		t.Errorf("the cookies are %+v", cookies)
 	}
 	stolen := cookies[max(i, 0)].Value

@@ -14,8 +14,8 @@ import (
 	"broker/integration/harness"
 )
 
-// TestNavigationAndActionsStayVisibleWhileScrolling scrolls a long list. The navigation, the bar of actions and the head of the table stay, and what has the focus
-// shows it.
+// TestNavigationAndActionsStayVisibleWhileScrolling scrolls a long list. The navigation, the bar of actions and the
+// head of the table stay, and what has the focus shows it.
 func TestNavigationAndActionsStayVisibleWhileScrolling(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
@@ -32,7 +32,9 @@ func TestNavigationAndActionsStayVisibleWhileScrolling(t *testing.T) {
 	}
 	var outline string
 	b.run(chromedp.Focus(`td a.name`), chromedp.KeyEvent(kb.Tab))
-	b.eval(`getComputedStyle(document.activeElement).outlineStyle + ' ' + getComputedStyle(document.activeElement).outlineWidth`, &outline)
+	b.eval(
+		`getComputedStyle(document.activeElement).outlineStyle + ' ' + getComputedStyle(document.activeElement).outlineWidth`,
+		&outline)
 	if outline != "solid 2px" {
 		t.Errorf("the focus shows as %q", outline)
 	}
@@ -48,7 +50,9 @@ func TestActionsOfWorkersAreReachableOnATablet(t *testing.T) {
 	b.open("/workers")
 	b.wants("resize")
 	var beyond []string
-	b.eval(`[...document.querySelectorAll('main button')].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.getAttribute('aria-label'))`, &beyond)
+	b.eval(
+		`[...document.querySelectorAll('main button')].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.getAttribute('aria-label'))`,
+		&beyond)
 	var wider bool
 	b.eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider)
 	if len(beyond) > 0 || wider {
@@ -68,7 +72,8 @@ func TestQueuesNamedWithDotsHavePages(t *testing.T) {
 		b.run(chromedp.Click(`//a[@class="name" and text()="` + name + `"]`))
 		b.wants("All jobs of this queue")
 		var heading, at string
-		b.run(chromedp.Evaluate(`document.querySelector("h1").innerText`, &heading), chromedp.Location(&at)) // the page may be refreshed meanwhile
+		b.run(chromedp.Evaluate(`document.querySelector("h1").innerText`, &heading),
+			chromedp.Location(&at)) // the page may be refreshed meanwhile
 		if u, err := url.Parse(at); err != nil || heading != name || !strings.HasPrefix(u.Path, "/queues/") {
 			t.Errorf("the page of %q is %q at %s", name, heading, at)
 		}
@@ -99,7 +104,9 @@ func TestLongBodiesAreFolded(t *testing.T) {
 		t.Error("a long line is not wrapped")
 	}
 	var whole int
-	b.eval(`fetch(document.querySelector('#body a[download]').href).then((r) => r.arrayBuffer()).then((a) => a.byteLength)`, &whole)
+	b.eval(
+		`fetch(document.querySelector('#body a[download]').href).then((r) => r.arrayBuffer()).then((a) => a.byteLength)`,
+		&whole)
 	if whole != 204800 {
 		t.Errorf("the download has %d bytes", whole)
 	}

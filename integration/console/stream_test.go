@@ -18,8 +18,8 @@ import (
 	"broker/integration/harness"
 )
 
-// TestTabsShareOneStream opens more tabs than a browser has connections to a host. All are live, over one event stream, which stays when the
-// tab that opened it is closed.
+// TestTabsShareOneStream opens more tabs than a browser has connections to a host. All are live, over one event stream,
+// which stays when the tab that opened it is closed.
 func TestTabsShareOneStream(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
@@ -71,7 +71,9 @@ func TestTabsShareOneStream(t *testing.T) {
 func (b *browser) another() *browser {
 	b.t.Helper()
 	control := cdp.WithExecutor(shared.ctx, chromedp.FromContext(shared.ctx).Browser)
-	id, err := target.CreateTarget("about:blank").WithBrowserContextID(b.window).WithNewWindow(true).WithWidth(1280).WithHeight(800).Do(control)
+	id, err := target.CreateTarget(
+		"about:blank",
+	).WithBrowserContextID(b.window).WithNewWindow(true).WithWidth(1280).WithHeight(800).Do(control)
 	if err != nil {
 		b.t.Fatal(err)
 	}

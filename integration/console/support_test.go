@@ -19,13 +19,19 @@ import (
 // TestSupportBundleIsDownloaded looks into the archive that the button of the settings sends.
 func TestSupportBundleIsDownloaded(t *testing.T) {
 	t.Parallel()
-	broker := harness.Start(t, harness.Options{Password: "s3cret-of-the-test", Config: "[[principal]]\nname = \"reader\"\nfaktory_password = \"0ther-secret\"\nroles = [\"read\"]\n"})
+	broker := harness.Start(t, harness.Options{
+		Password: "s3cret-of-the-test",
+		Config:   "[[principal]]\nname = \"reader\"\nfaktory_password = \"0ther-secret\"\nroles = [\"read\"]\n",
+	})
 	pushJob(t, broker, `{"queue":"letters","body":"the private text of a job"}`)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/settings")
-	b.run(chromedp.SendKeys(`input[name="secret"]`, "s3cret-of-the-test\r"), chromedp.WaitVisible(`form[action="support"] button`))
+	b.run(chromedp.SendKeys(`input[name="secret"]`, "s3cret-of-the-test\r"),
+		chromedp.WaitVisible(`form[action="support"] button`))
 	folder := t.TempDir()
-	b.run(cdbrowser.SetDownloadBehavior(cdbrowser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(folder).WithBrowserContextID(b.window),
+	b.run(cdbrowser.SetDownloadBehavior(
+		cdbrowser.SetDownloadBehaviorBehaviorAllow,
+	).WithDownloadPath(folder).WithBrowserContextID(b.window),
 		chromedp.Click(`form[action="support"] button`))
 	var found []string
 	harness.Eventually(t, func() string {
@@ -36,8 +42,10 @@ func TestSupportBundleIsDownloaded(t *testing.T) {
 	})
 	files := unpack(t, found[0])
 	for name, want := range map[string]string{
-		"summary.json": `"ready": 1`, "settings.json": `"http.listen"`, "storage.json": `"levels"`, "operations.json": `[`,
-		"queues.json": `"letters"`, "series.json": `"points"`, "goroutines.txt": "goroutine profile", "build.txt": "path\tbroker",
+		"summary.json": `"ready": 1`, "settings.json": `"http.listen"`, "storage.json": `"levels"`,
+		"operations.json": `[`,
+		"queues.json":     `"letters"`, "series.json": `"points"`, "goroutines.txt": "goroutine profile",
+		"build.txt":   "path\tbroker",
 		"version.txt": "processors", "metrics.txt": "broker_jobs", "log.txt": "ready",
 	} {
 		if !strings.Contains(files[name], want) {

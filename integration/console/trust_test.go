@@ -10,8 +10,8 @@ import (
 	"broker/integration/harness"
 )
 
-// startLarge starts a broker with 50,000 jobs and two kinds of failures of one type: 89 jobs that were killed and have no error
-// class, and 40 that failed with a class. 1,400 more dead jobs are of other queues.
+// startLarge starts a broker with 50,000 jobs and two kinds of failures of one type: 89 jobs that were killed and have
+// no error class, and 40 that failed with a class. 1,400 more dead jobs are of other queues.
 func startLarge(t *testing.T) *harness.Broker {
 	t.Helper()
 	b := harness.Start(t, harness.Options{})
@@ -32,13 +32,16 @@ func pushMany(t *testing.T, b *harness.Broker, queue string, n int) {
 	api(t, b, "POST", "/jobs", `{"jobs":[`+strings.TrimSuffix(strings.Repeat(job, n), ",")+`]}`)
 }
 
-// TestAGroupOfFailuresActsOnExactlyItsJobs deletes the failures without an error class. Those of the same type with one stay.
+// TestAGroupOfFailuresActsOnExactlyItsJobs deletes the failures without an error class. Those of the same type with one
+// stay.
 func TestAGroupOfFailuresActsOnExactlyItsJobs(t *testing.T) {
 	t.Parallel()
 	broker := startLarge(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/dead")
-	for _, want := range []string{"no error class", "exit status 1", "no answer", "1\u202f629", "1\u202f500", " min ago"} {
+	for _, want := range []string{
+		"no error class", "exit status 1", "no answer", "1\u202f629", "1\u202f500", " min ago",
+	} {
 		b.wants(want)
 	}
 	row := `//tr[contains(., "no error class") and contains(., "etl.nightly")]`
@@ -59,7 +62,8 @@ func TestAGroupOfFailuresActsOnExactlyItsJobs(t *testing.T) {
 	b.clean("groups of failures")
 }
 
-// TestCountsShowWhetherTheyAreExact looks at lists of which the broker knows the number, and at lists that it must search.
+// TestCountsShowWhetherTheyAreExact looks at lists of which the broker knows the number, and at lists that it must
+// search.
 func TestCountsShowWhetherTheyAreExact(t *testing.T) {
 	t.Parallel()
 	broker := startLarge(t)
@@ -87,7 +91,8 @@ func TestCountsShowWhetherTheyAreExact(t *testing.T) {
 // countMatching counts the jobs of a filter of the API.
 func countMatching(t *testing.T, broker *harness.Broker, filter string) int {
 	t.Helper()
-	n, ok := api(t, broker, "POST", "/job-actions", `{"action":"retry","filter":`+filter+`,"dry_run":true}`)["matched"].(float64)
+	n, ok := api(t, broker, "POST", "/job-actions",
+		`{"action":"retry","filter":`+filter+`,"dry_run":true}`)["matched"].(float64)
 	if !ok {
 		t.Fatal("the answer has no count")
 	}
@@ -134,7 +139,8 @@ func TestASearchKeepsTheColumns(t *testing.T) {
 	b.clean("columns")
 }
 
-// TestALivePageAgesWithoutEvents shows how long ago a job was submitted. Nothing happens afterwards, and the page still ages.
+// TestALivePageAgesWithoutEvents shows how long ago a job was submitted. Nothing happens afterwards, and the page still
+// ages.
 func TestALivePageAgesWithoutEvents(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
@@ -180,7 +186,8 @@ func TestALostConnectionIsShownBesideTheState(t *testing.T) {
 	})
 }
 
-// TestASearchSaysHowFarItGot looks for a text that no job has. Each page says how many jobs have been searched, and the last one that none matches.
+// TestASearchSaysHowFarItGot looks for a text that no job has. Each page says how many jobs have been searched, and the
+// last one that none matches.
 func TestASearchSaysHowFarItGot(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})

@@ -8,7 +8,8 @@ import (
 	"broker/integration/harness"
 )
 
-// TestADeletionCanBeUndone deletes jobs, goes to another page, and undoes the deletion there. A restart undoes one too, and says so.
+// TestADeletionCanBeUndone deletes jobs, goes to another page, and undoes the deletion there. A restart undoes one too,
+// and says so.
 func TestADeletionCanBeUndone(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
@@ -17,7 +18,8 @@ func TestADeletionCanBeUndone(t *testing.T) {
 	remove := func() {
 		t.Helper()
 		b.open("/jobs?queue=mail")
-		b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="delete"]`), chromedp.Click(`.bar button[value="delete"]`))
+		b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="delete"]`),
+			chromedp.Click(`.bar button[value="delete"]`))
 		b.wants("Delete 7 jobs?")
 		b.wants("until then this can be undone")
 		b.run(chromedp.Click("main form button.danger"))

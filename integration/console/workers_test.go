@@ -8,13 +8,14 @@ import (
 	"broker/integration/harness"
 )
 
-// TestFaktoryWorkersAreQuietedAndTerminated runs a worker on the official library, which learns what to do with its next
-// heartbeat.
+// TestFaktoryWorkersAreQuietedAndTerminated runs a worker on the official library, which learns what to do with its
+// next heartbeat.
 func TestFaktoryWorkersAreQuietedAndTerminated(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
 	worker := harness.Spawn(t, harness.Command{
-		Argv: []string{harness.Program(t, "integration/clients/goworker"), "mail=echo"}, Env: []string{"FAKTORY_URL=" + broker.FaktoryURL()},
+		Argv: []string{harness.Program(t, "integration/clients/goworker"), "mail=echo"},
+		Env:  []string{"FAKTORY_URL=" + broker.FaktoryURL()},
 	})
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.live()

@@ -1,5 +1,5 @@
-// Package conveyorclient sends what the client and the worker of Conveyor send, with the Redis library that they use. Their own
-// module is unknown to the checksum database of Go, without which nothing says that it is the published one.
+// Package conveyorclient sends what the client and the worker of Conveyor send, with the Redis library that they use.
+// Their own module is unknown to the checksum database of Go, without which nothing says that it is the published one.
 package conveyorclient
 
 import (
@@ -66,7 +66,8 @@ func (c *Client) Add(ctx context.Context, j *Job) error {
 func (c *Client) Pop(ctx context.Context, queues ...string) (*Job, error) {
 	keys := make([]string, len(queues))
 	for i, q := range queues {
-		if err := c.rdb.ZAdd(ctx, namespace+"queues:active", redis.Z{Score: float64(time.Now().Unix()), Member: q}).Err(); err != nil {
+		if err := c.rdb.ZAdd(ctx, namespace+"queues:active",
+			redis.Z{Score: float64(time.Now().Unix()), Member: q}).Err(); err != nil {
 			return nil, err
 		}
 		keys[i] = namespace + "queue:" + q
@@ -89,8 +90,8 @@ func (c *Client) Pop(ctx context.Context, queues ...string) (*Job, error) {
 	)
 }
 
-// Finish closes a job that has run: it, and each ancestor whose last open child it was. closed reports whether the family is
-// closed up to the oldest.
+// Finish closes a job that has run: it, and each ancestor whose last open child it was. closed reports whether the
+// family is closed up to the oldest.
 func (c *Client) Finish(ctx context.Context, j *Job) (closed bool, err error) {
 	if err := c.rdb.SRem(ctx, namespace+"worker:active:"+c.worker, j.UUID).Err(); err != nil {
 		return false, err
@@ -183,7 +184,8 @@ func (c *Client) Fail(ctx context.Context, id string) error {
 		result = "failure"
 		p.LPush(ctx, namespace+"failed", j.encode())
 	} else {
-		p.ZAdd(ctx, namespace+"scheduled", redis.Z{Score: float64(time.Now().Add(retryAfter).Unix()), Member: j.encode()})
+		p.ZAdd(ctx, namespace+"scheduled",
+			redis.Z{Score: float64(time.Now().Add(retryAfter).Unix()), Member: j.encode()})
 	}
 	if _, err := p.Exec(ctx); err != nil {
 		return err
@@ -239,14 +241,16 @@ func (c *Client) count(ctx context.Context, j *Job, result string) error {
 	return nil
 }
 
-// Housekeep sends what a worker sends from time to time: its check-in, the search for workers that are gone and for jobs that
-// are due.
+// Housekeep sends what a worker sends from time to time: its check-in, the search for workers that are gone and for
+// jobs that are due.
 func (c *Client) Housekeep(ctx context.Context) error {
 	now := time.Now()
-	if err := c.rdb.ZAdd(ctx, namespace+"workers:active", redis.Z{Score: float64(now.Unix()), Member: c.worker}).Err(); err != nil {
+	if err := c.rdb.ZAdd(ctx, namespace+"workers:active",
+		redis.Z{Score: float64(now.Unix()), Member: c.worker}).Err(); err != nil {
 		return err
 	}
-	due, err := c.rdb.ZRangeByScore(ctx, namespace+"scheduled", &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.Unix(), 10)}).Result()
+	due, err := c.rdb.ZRangeByScore(ctx, namespace+"scheduled",
+		&redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.Unix(), 10)}).Result()
 	if err != nil {
 		return err
 	}

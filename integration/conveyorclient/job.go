@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Job is a job as Conveyor knows it. On the wire it is a protobuf message with these fields in the order of their numbers.
+// Job is a job as Conveyor knows it. On the wire it is a protobuf message with these fields in the order of their
+// numbers.
 type Job struct {
 	UUID        string // 1
 	Type        string // 2

@@ -1,5 +1,5 @@
-// Package gearmanclient is a Gearman client that sends single packets. Tests use it for what other clients cannot do: many
-// submissions in flight, a connection that breaks at a given moment, packets in any order.
+// Package gearmanclient is a Gearman client that sends single packets. Tests use it for what other clients cannot do:
+// many submissions in flight, a connection that breaks at a given moment, packets in any order.
 package gearmanclient
 
 import (

@@ -2,8 +2,8 @@
 // kill the broker and restart it on the same data and ports, and prints the log when the test fails. It also runs the
 // third-party clients of the tests, and reports which package to install if one is missing.
 //
-// With BROKER_REFERENCE=1 the servers are gearmand and Faktory instead of the broker: that verifies the tests themselves.
-// Tests of features that those servers do not have are skipped.
+// With BROKER_REFERENCE=1 the servers are gearmand and Faktory instead of the broker: that verifies the tests
+// themselves. Tests of features that those servers do not have are skipped.
 package harness
 
 import (
@@ -22,8 +22,8 @@ import (
 	"broker/integration/server"
 )
 
-// Patience is how long a test waits for an event that must happen. It is long because the machine may be busy; a passing
-// test never waits that long.
+// Patience is how long a test waits for an event that must happen. It is long because the machine may be busy; a
+// passing test never waits that long.
 const Patience = 2 * time.Minute
 
 // Options of the broker. The zero value is the default configuration.
@@ -64,7 +64,8 @@ func Main(m *testing.M) int {
 // leastParallel is how many tests run at once, also on two processors, if they wait most of the time.
 const leastParallel = 4
 
-// MostlyWait says that the tests wait most of the time: for heartbeats, ends of leases, programs. It is called before Main.
+// MostlyWait says that the tests wait most of the time: for heartbeats, ends of leases, programs. It is called before
+// Main.
 func MostlyWait() {
 	parallel := flag.Lookup("test.parallel")
 	if n, err := strconv.Atoi(parallel.Value.String()); err == nil && n < leastParallel {
@@ -226,8 +227,8 @@ func (b *Broker) Terminate() (code int, took time.Duration) {
 	return code, time.Since(begin)
 }
 
-// CheckDuration reports an error if something took longer than limit, but only in make nightly: elsewhere the machine may
-// be busy.
+// CheckDuration reports an error if something took longer than limit, but only in make nightly: elsewhere the machine
+// may be busy.
 func CheckDuration(t testing.TB, what string, took, limit time.Duration) {
 	t.Helper()
 	if Nightly && took > limit {

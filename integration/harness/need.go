@@ -56,7 +56,10 @@ var probes = map[string][]string{
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
 
 	"php-pheanstalk": {"php", "-r", "require 'Pheanstalk/autoload.php';"},
-	"php-laravel":    {"php", "-r", "foreach (['Pheanstalk', 'Illuminate/Queue', 'Illuminate/Events'] as $p) require \"$p/autoload.php\";"},
+	"php-laravel": {
+		"php", "-r",
+		"foreach (['Pheanstalk', 'Illuminate/Queue', 'Illuminate/Events'] as $p) require \"$p/autoload.php\";",
+	},
 	"ruby-beaneater": {"ruby", "-e", `require "beaneater"`},
 
 	"python3-redis":  {"/usr/bin/python3", "-c", "import redis"}, // Debian's, whatever else is in PATH
@@ -64,8 +67,8 @@ var probes = map[string][]string{
 	"python3-celery": {"/usr/bin/python3", "-c", "import celery, kombu, boto3, pycurl"},
 }
 
-// Need skips the test if one of the tools is not installed; the reason names the package to install. With CI=true nothing
-// may be skipped: the test fails.
+// Need skips the test if one of the tools is not installed; the reason names the package to install. With CI=true
+// nothing may be skipped: the test fails.
 func Need(t testing.TB, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -75,7 +78,8 @@ func Need(t testing.TB, tools ...string) {
 	}
 }
 
-// Browser returns the path of Chromium, and skips the test if it is not installed. Its headless shell takes half of the processor time.
+// Browser returns the path of Chromium, and skips the test if it is not installed. Its headless shell takes half of the
+// processor time.
 func Browser(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium-headless-shell", "chromium"} {
@@ -176,7 +180,9 @@ func installNodeModules() error {
 
 // nodeModulesComplete reports whether each of the packages is there.
 func nodeModulesComplete(dir string) bool {
-	for _, name := range []string{"faktory-worker", "axe-core", "@apidevtools/swagger-parser", "redis", "sqs-consumer", "jackd"} {
+	for _, name := range []string{
+		"faktory-worker", "axe-core", "@apidevtools/swagger-parser", "redis", "sqs-consumer", "jackd",
+	} {
 		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil {
 			return false
 		}

@@ -12,9 +12,9 @@ import (
 	"broker/integration/server"
 )
 
-// BinaryBefore returns the path of a broker as it was before the last change of a line of a file that matches a pattern. It is built
-// from the history of the project and kept under .cache. A shallow clone of a folder reads the history there. Where there is none, the
-// test is skipped.
+// BinaryBefore returns the path of a broker as it was before the last change of a line of a file that matches a
+// pattern. It is built from the history of the project and kept under .cache. A shallow clone of a folder reads the
+// history there. Where there is none, the test is skipped.
 func BinaryBefore(t testing.TB, file, pattern string) string {
 	t.Helper()
 	root, err := server.Root()
@@ -43,7 +43,8 @@ func BinaryBefore(t testing.TB, file, pattern string) string {
 // errShallow says how to get the history.
 var errShallow = errors.New("this clone is shallow: run git fetch --unshallow")
 
-// history is a repository with the whole history: that of the project, or a copy of the folder that a shallow one was cloned from.
+// history is a repository with the whole history: that of the project, or a copy of the folder that a shallow one was
+// cloned from.
 func history(t testing.TB, root string) (repository string, err error) {
 	t.Helper()
 	shallow, err := git(root, "rev-parse", "--is-shallow-repository")
@@ -55,7 +56,8 @@ func history(t testing.TB, root string) (repository string, err error) {
 		return "", errShallow
 	}
 	origin = strings.TrimPrefix(origin, "file://")
-	if shallow, err := git(origin, "rev-parse", "--is-shallow-repository"); !filepath.IsAbs(origin) || err != nil || shallow == "true" {
+	if shallow, err := git(origin, "rev-parse", "--is-shallow-repository"); !filepath.IsAbs(origin) || err != nil ||
+		shallow == "true" {
 		return "", errShallow
 	}
 	repository = t.TempDir()

@@ -14,7 +14,8 @@ func repository(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	run := func(args ...string) {
 		t.Helper()
-		if _, err := git(dir, append([]string{"-c", "user.name=test", "-c", "user.email=test@localhost"}, args...)...); err != nil {
+		if _, err := git(dir,
+			append([]string{"-c", "user.name=test", "-c", "user.email=test@localhost"}, args...)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,7 +30,8 @@ func repository(t *testing.T) (dir string) {
 	return dir
 }
 
-// A clone of depth 1 finds earlier versions in the folder that it was cloned from; if that is not at hand, the error says what to do.
+// A clone of depth 1 finds earlier versions in the folder that it was cloned from; if that is not at hand, the error
+// says what to do.
 func TestShallowClonesFindEarlierVersions(t *testing.T) {
 	t.Parallel()
 	whole := repository(t)

@@ -21,18 +21,28 @@ var charts = []struct {
 	kinds  string // of the objects, in order
 }{
 	{"single", []string{"password=p"}, "ConfigMap Secret Service Service StatefulSet"},
-	{"existing secret", []string{"existingSecret=s", "storage.className=fast"}, "ConfigMap Service Service StatefulSet"},
+	{
+		"existing secret",
+		[]string{"existingSecret=s", "storage.className=fast"},
+		"ConfigMap Service Service StatefulSet",
+	},
 	{
 		"cluster",
-		[]string{"password=p", "cluster.enabled=true", "cluster.tlsSecret=tls", "serviceMonitor.enabled=true", "serviceMonitor.labels.a=b"},
+		[]string{
+			"password=p", "cluster.enabled=true", "cluster.tlsSecret=tls", "serviceMonitor.enabled=true",
+			"serviceMonitor.labels.a=b",
+		},
 		"ConfigMap PodDisruptionBudget Secret Service Service ServiceMonitor StatefulSet",
 	},
 	{
 		"everything else", []string{
-			"password=p", "podDisruptionBudget.enabled=true", "imagePullSecrets[0].name=x", "env[0].name=BROKER_LOG_LEVEL", "env[0].value=debug",
-			"podAnnotations.a=b", "nodeSelector.a=b", "tolerations[0].operator=Exists", "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a",
+			"password=p", "podDisruptionBudget.enabled=true", "imagePullSecrets[0].name=x",
+			"env[0].name=BROKER_LOG_LEVEL", "env[0].value=debug",
+			"podAnnotations.a=b", "nodeSelector.a=b", "tolerations[0].operator=Exists",
+			"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a",
 			"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
-			"service.type=LoadBalancer", "service.annotations.a=b", "archive.claim=jobs-archive", "protocols.sqs=true", "protocols.beanstalk=true",
+			"service.type=LoadBalancer", "service.annotations.a=b", "archive.claim=jobs-archive", "protocols.sqs=true",
+			"protocols.beanstalk=true",
 		}, "ConfigMap PodDisruptionBudget Secret Service Service StatefulSet",
 	},
 }
@@ -53,7 +63,9 @@ func withValues(argv, values []string) []string {
 // render is the chart with values.
 func render(t *testing.T, values []string) string {
 	t.Helper()
-	return run(t, withValues([]string{tool(t, "helm"), "template", "jobs", chart, "--namespace", "work", "--kube-version", kubeVersion}, values)...)
+	return run(t, withValues([]string{
+		tool(t, "helm"), "template", "jobs", chart, "--namespace", "work", "--kube-version", kubeVersion,
+	}, values)...)
 }
 
 func TestChartIsValid(t *testing.T) {
@@ -61,7 +73,8 @@ func TestChartIsValid(t *testing.T) {
 	schemas := t.TempDir()
 	run(t, "go", "run", "-C", "packaging/helm/schemas", ".", schemas)
 	validate := func(manifest string) (string, error) {
-		cmd := exec.Command(tool(t, "kubeconform"), "-strict", "-verbose", "-schema-location", schemas+"/{{.ResourceKind}}.json")
+		cmd := exec.Command(tool(t, "kubeconform"), "-strict", "-verbose", "-schema-location",
+			schemas+"/{{.ResourceKind}}.json")
 		cmd.Stdin = strings.NewReader(manifest)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -79,7 +92,9 @@ func TestChartIsValid(t *testing.T) {
 		if got := strings.Join(sorted(kinds), " "); got != c.kinds {
 			t.Errorf("%s: objects %s, want %s", c.name, got, c.kinds)
 		}
-		for _, wrong := range [][2]string{{"replicas:", "replica:"}, {"port: 4730", "port: gearman"}, {"  serviceName: jobs-nodes\n", ""}} {
+		for _, wrong := range [][2]string{
+			{"replicas:", "replica:"}, {"port: 4730", "port: gearman"}, {"  serviceName: jobs-nodes\n", ""},
+		} {
 			if out, err := validate(strings.Replace(manifest, wrong[0], wrong[1], 1)); err == nil {
 				t.Errorf("%s: %q in place of %q is not noticed:\n%s", c.name, wrong[1], wrong[0], out)
 			}
@@ -95,7 +110,8 @@ func TestChartRefusesInvalidValues(t *testing.T) {
 		{"password=p,cluster.enabled=true,cluster.tlsSecret=tls,cluster.nodes=2", "must be odd"},
 		{"password=p,protocols.redis=true", "protocols.redis is not one of beanstalk, conveyor, qless, sqs"},
 	} {
-		cmd := exec.Command(tool(t, "helm"), "template", "jobs", chart, "--kube-version", kubeVersion, "--set", c.values)
+		cmd := exec.Command(tool(t, "helm"), "template", "jobs", chart, "--kube-version", kubeVersion, "--set",
+			c.values)
 		cmd.Dir = projectRoot(t)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v, want %q\n%s", c.values, err, c.want, out)
@@ -107,7 +123,8 @@ func TestChartRefusesInvalidValues(t *testing.T) {
 func TestChartConfiguresTheBroker(t *testing.T) {
 	t.Parallel()
 	known := make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `(?:([a-z, ]+): )?([a-z_.]+)`").FindAllStringSubmatch(read(t, "docs/settings.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(?:([a-z, ]+): )?([a-z_.]+)`").FindAllStringSubmatch(read(t,
+		"docs/settings.md"), -1) {
 		for section := range strings.SplitSeq(m[1], ", ") {
 			name := strings.TrimPrefix(section+"_"+m[2], "_")
 			known["BROKER_"+strings.ToUpper(strings.ReplaceAll(name, ".", "_"))] = true
@@ -116,8 +133,10 @@ func TestChartConfiguresTheBroker(t *testing.T) {
 	manifest := render(t, charts[2].values)
 	with := render(t, charts[3].values)
 	for _, want := range []string{
-		`{name: BROKER_SQS_LISTEN, value: "0.0.0.0:9324"}`, `{name: sqs, containerPort: 9324}`, `{name: sqs, port: 9324, targetPort: sqs}`,
-		`{name: BROKER_BEANSTALK_LISTEN, value: "0.0.0.0:11300"}`, `{name: BROKER_ARCHIVE_DIR, value: /var/lib/broker-archive}`,
+		`{name: BROKER_SQS_LISTEN, value: "0.0.0.0:9324"}`, `{name: sqs, containerPort: 9324}`,
+		`{name: sqs, port: 9324, targetPort: sqs}`,
+		`{name: BROKER_BEANSTALK_LISTEN, value: "0.0.0.0:11300"}`,
+		`{name: BROKER_ARCHIVE_DIR, value: /var/lib/broker-archive}`,
 		`{name: archive, mountPath: /var/lib/broker-archive}`, `persistentVolumeClaim: {claimName: jobs-archive}`,
 	} {
 		if !strings.Contains(with, want) || strings.Contains(manifest, want) {

@@ -10,7 +10,8 @@ import (
 	"broker/integration/server"
 )
 
-// TestImageServes unpacks the image and runs it as a container engine does: its own root, user, environment and health check.
+// TestImageServes unpacks the image and runs it as a container engine does: its own root, user, environment and health
+// check.
 func TestImageServes(t *testing.T) {
 	harness.NeedRoot(t)
 	harness.Need(t, "gearman", "gearadmin")
@@ -32,7 +33,8 @@ func TestImageServes(t *testing.T) {
 	p, err := server.Launch(server.Spec{
 		Name: "container", Logs: t.TempDir(), Argv: append(inside, "serve"),
 		Env: []string{
-			"BROKER_DATA=/var/lib/broker/data", "BROKER_MIN_FREE_DISK=0", "BROKER_WORKQ_LISTEN=off", "BROKER_FAKTORY_LISTEN=off",
+			"BROKER_DATA=/var/lib/broker/data", "BROKER_MIN_FREE_DISK=0", "BROKER_WORKQ_LISTEN=off",
+			"BROKER_FAKTORY_LISTEN=off",
 			"BROKER_GEARMAN_LISTEN=" + gearman, "BROKER_HTTP_LISTEN=" + web,
 		},
 	})

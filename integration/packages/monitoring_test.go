@@ -22,7 +22,8 @@ func TestAlertRules(t *testing.T) {
 
 func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 	t.Parallel()
-	rules, tests, page := read(t, monitoring+"/broker.rules.yaml"), read(t, monitoring+"/broker.rules.test.yaml"), read(t, "docs/watching.md")
+	rules, tests, page := read(t,
+		monitoring+"/broker.rules.yaml"), read(t, monitoring+"/broker.rules.test.yaml"), read(t, "docs/watching.md")
 	alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1)
 	if len(alerts) == 0 {
 		t.Fatal("no alerts")
@@ -41,8 +42,8 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 	}
 }
 
-// TestMonitoringUsesMetricsThatExist compares the names in rules, dashboard and KEDA example with those of a broker that has
-// had jobs, and with the cluster's metrics as documented.
+// TestMonitoringUsesMetricsThatExist compares the names in rules, dashboard and KEDA example with those of a broker
+// that has had jobs, and with the cluster's metrics as documented.
 func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "gearman")
@@ -68,11 +69,15 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 			known[m[1]+"_bucket"], known[m[1]+"_sum"], known[m[1]+"_count"] = true, true, true
 		}
 	}
-	for _, name := range regexp.MustCompile("`(broker_cluster_\\w+)`").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+	for _, name := range regexp.MustCompile("`(broker_cluster_\\w+)`").FindAllStringSubmatch(read(t, "docs/metrics.md"),
+		-1) {
 		known[name[1]] = true
 	}
-	for _, file := range []string{"broker.rules.yaml", "broker.rules.test.yaml", "grafana-dashboard.json", "keda-scaledobject.yaml"} {
-		names := regexp.MustCompile(`\b(broker|process)_\w+`).FindAllString(read(t, filepath.Join(monitoring, file)), -1)
+	for _, file := range []string{
+		"broker.rules.yaml", "broker.rules.test.yaml", "grafana-dashboard.json", "keda-scaledobject.yaml",
+	} {
+		names := regexp.MustCompile(`\b(broker|process)_\w+`).FindAllString(read(t, filepath.Join(monitoring, file)),
+			-1)
 		if len(names) == 0 {
 			t.Errorf("%s names no metric", file)
 		}

@@ -41,14 +41,16 @@ func TestPackages(t *testing.T) {
 	t.Run("two builds are equal", func(t *testing.T) { wantEqualFiles(t, newer, build(t, "v1.2.0")) })
 	t.Run("lintian", func(t *testing.T) {
 		for _, name := range []string{"broker_*.deb", "broker-gearmand_*.deb", "broker-beanstalkd_*.deb"} {
-			if got := run(t, "lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", "--allow-root", find(t, newer, name)); got != "" {
+			if got := run(t, "lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", "--allow-root",
+				find(t, newer, name)); got != "" {
 				t.Errorf("%s:\n%s", name, got)
 			}
 		}
 	})
 	t.Run("life of an installation", func(t *testing.T) { testLife(t, older, newer) })
 	t.Run("warning while gearmand runs", func(t *testing.T) { testWarning(t, newer, "gearmand", server.StartGearmand) })
-	t.Run("warning while beanstalkd runs", func(t *testing.T) { testWarning(t, newer, "beanstalkd", server.StartBeanstalkd) })
+	t.Run("warning while beanstalkd runs",
+		func(t *testing.T) { testWarning(t, newer, "beanstalkd", server.StartBeanstalkd) })
 	t.Run("in place of gearmand", func(t *testing.T) { testGearmand(t, newer) })
 	t.Run("in place of beanstalkd", func(t *testing.T) { testBeanstalkd(t, newer) })
 	t.Run("rpm", func(t *testing.T) { testRPM(t, newer) })
@@ -91,7 +93,8 @@ func wantEqualFiles(t *testing.T, a, b string) {
 func testLife(t *testing.T, older, newer string) {
 	d := newDebian(t)
 	d.install(find(t, older, "broker_*.deb"))
-	if got := d.run("stat", "-c", "%U:%G %a", "/var/lib/broker", "/etc/broker/broker.toml"); got != "broker:broker 700\nroot:broker 640" {
+	if got := d.run("stat", "-c", "%U:%G %a", "/var/lib/broker",
+		"/etc/broker/broker.toml"); got != "broker:broker 700\nroot:broker 640" {
 		t.Errorf("owners and modes: %s", got)
 	}
 	if got := d.run("getent", "passwd", "broker"); !strings.HasSuffix(got, ":/usr/sbin/nologin") {
@@ -99,7 +102,8 @@ func testLife(t *testing.T, older, newer string) {
 	}
 	for _, f := range []string{
 		"/usr/share/man/man1/broker-serve.1.gz", "/usr/share/bash-completion/completions/broker",
-		"/lib/systemd/system/broker.service", "/lib/systemd/system/broker-gearman.socket", "/usr/share/doc/broker/third-party-licenses.gz",
+		"/lib/systemd/system/broker.service", "/lib/systemd/system/broker-gearman.socket",
+		"/usr/share/doc/broker/third-party-licenses.gz",
 	} {
 		if !d.exists(f) {
 			t.Errorf("%s is missing", f)
@@ -130,7 +134,8 @@ func testLife(t *testing.T, older, newer string) {
 	}
 }
 
-// testWarning runs what a package asks before it is installed, without and with a server that runs here and that it replaces.
+// testWarning runs what a package asks before it is installed, without and with a server that runs here and that it
+// replaces.
 func testWarning(t *testing.T, dir, program string, start func(dir string, args ...string) (*server.Peer, error)) {
 	control := t.TempDir()
 	run(t, "dpkg-deb", "--control", find(t, dir, "broker-"+program+"_*.deb"), control)
@@ -148,7 +153,8 @@ func testWarning(t *testing.T, dir, program string, start func(dir string, args 
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
-	if got := strings.Join(strings.Fields(ask()), " "); !strings.Contains(got, "import its jobs first") || !strings.Contains(got, "broker import") {
+	if got := strings.Join(strings.Fields(ask()), " "); !strings.Contains(got, "import its jobs first") ||
+		!strings.Contains(got, "broker import") {
 		t.Errorf("with %s: %q", program, got)
 	}
 }
@@ -161,15 +167,18 @@ func testGearmand(t *testing.T, dir string) {
 	if fields != "Provides: gearman-job-server\nConflicts: gearman-job-server\nReplaces: gearman-job-server" {
 		t.Errorf("fields:\n%s", fields)
 	}
-	if link := d.run("readlink", "/etc/systemd/system/multi-user.target.wants/gearman-job-server.service"); link != "/lib/systemd/system/gearman-job-server.service" {
+	if link := d.run("readlink",
+		"/etc/systemd/system/multi-user.target.wants/gearman-job-server.service"); link != "/lib/systemd/system/gearman-job-server.service" {
 		t.Errorf("the unit is enabled by %q", link)
 	}
-	if page := d.run("zcat", "/usr/share/man/man1/broker-gearmand.1.gz"); !strings.Contains(page, `\-\-job\-retries`) || !strings.Contains(page, "GEARMAND_PORT") {
+	if page := d.run("zcat", "/usr/share/man/man1/broker-gearmand.1.gz"); !strings.Contains(page, `\-\-job\-retries`) ||
+		!strings.Contains(page, "GEARMAND_PORT") {
 		t.Errorf("the manual page has no options or no environment:\n%s", page)
 	}
 	address := freeAddr(t)
 	host, port := server.Split(address)
-	p := d.start("gearman", "env", "BROKER_DATA=/var/lib/gearman/broker", "/usr/sbin/gearmand", "--listen="+host, "--port="+port,
+	p := d.start("gearman", "env", "BROKER_DATA=/var/lib/gearman/broker", "/usr/sbin/gearmand", "--listen="+host,
+		"--port="+port,
 		"--log-file=stderr", "--queue-type=libsqlite3")
 	waitListening(t, p, address)
 	run(t, "gearman", "-h", host, "-p", port, "-f", "kept", "-b", "payload")
@@ -182,7 +191,8 @@ func testGearmand(t *testing.T, dir string) {
 		t.Error("removing takes the program and leaves the jobs")
 	}
 	d.run("dpkg", "--purge", "broker-gearmand")
-	if d.exists("/var/lib/gearman") || d.exists("/etc/systemd/system/multi-user.target.wants/gearman-job-server.service") {
+	if d.exists("/var/lib/gearman") ||
+		d.exists("/etc/systemd/system/multi-user.target.wants/gearman-job-server.service") {
 		t.Error("the purge leaves something")
 	}
 }
@@ -191,11 +201,13 @@ func testGearmand(t *testing.T, dir string) {
 func testBeanstalkd(t *testing.T, dir string) {
 	d := newDebian(t)
 	d.install(find(t, dir, "broker_*.deb"), find(t, dir, "broker-beanstalkd_*.deb"))
-	fields := run(t, "dpkg-deb", "--field", find(t, dir, "broker-beanstalkd_*.deb"), "Provides", "Conflicts", "Replaces")
+	fields := run(t, "dpkg-deb", "--field", find(t, dir, "broker-beanstalkd_*.deb"), "Provides", "Conflicts",
+		"Replaces")
 	if fields != "Provides: beanstalkd\nConflicts: beanstalkd\nReplaces: beanstalkd" {
 		t.Errorf("fields:\n%s", fields)
 	}
-	if link := d.run("readlink", "/etc/systemd/system/multi-user.target.wants/beanstalkd.service"); link != "/lib/systemd/system/beanstalkd.service" {
+	if link := d.run("readlink",
+		"/etc/systemd/system/multi-user.target.wants/beanstalkd.service"); link != "/lib/systemd/system/beanstalkd.service" {
 		t.Errorf("the unit is enabled by %q", link)
 	}
 	address := freeAddr(t)

@@ -22,9 +22,10 @@ import (
 	"broker/integration/server"
 )
 
-// TestEveryQueryHasData lets a Prometheus scrape a broker that has traffic, and evaluates every query of the dashboard, the alerts,
-// the KEDA example and the documentation. Each returns a number with the labels that its legend shows. A misspelt name, label
-// or join returns nothing, which no check of the syntax finds. The broker is a cluster of one node: it has the cluster's metrics too.
+// TestEveryQueryHasData lets a Prometheus scrape a broker that has traffic, and evaluates every query of the dashboard,
+// the alerts, the KEDA example and the documentation. Each returns a number with the labels that its legend shows. A
+// misspelt name, label or join returns nothing, which no check of the syntax finds. The broker is a cluster of one
+// node: it has the cluster's metrics too.
 func TestEveryQueryHasData(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
@@ -33,7 +34,8 @@ func TestEveryQueryHasData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := harness.Start(t, harness.Options{Args: []string{"--node", "n1", "--cluster", "n1=" + node}, Config: archived(t)})
+	b := harness.Start(t,
+		harness.Options{Args: []string{"--node", "n1", "--cluster", "n1=" + node}, Config: archived(t)})
 	p := startPrometheus(t, b.HTTP)
 	worker, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
@@ -101,10 +103,12 @@ func queriesOf(t *testing.T, instance string) (queries []query) {
 			add("variable "+variable.Name, "count by ("+m[2]+") ("+metric+")", "{{"+m[2]+"}}")
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^ +query: (.*)$`).FindAllStringSubmatch(read(t, monitoring+"/keda-scaledobject.yaml"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ +query: (.*)$`).FindAllStringSubmatch(read(t,
+		monitoring+"/keda-scaledobject.yaml"), -1) {
 		add("keda-scaledobject.yaml", m[1], "")
 	}
-	for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+	for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(read(t,
+		"docs/metrics.md"), -1) {
 		for line := range strings.Lines(block[1]) {
 			expr, _, _ := strings.Cut(line, "#")
 			add("docs/metrics.md", unfiltered(strings.TrimSpace(expr)), "")
@@ -113,8 +117,8 @@ func queriesOf(t *testing.T, instance string) (queries []query) {
 	return queries
 }
 
-// unfiltered changes the comparisons of a query so that they return 0 for series which they would drop: an alert that does not
-// fire has a result then.
+// unfiltered changes the comparisons of a query so that they return 0 for series which they would drop: an alert that
+// does not fire has a result then.
 func unfiltered(expr string) string {
 	return regexp.MustCompile(` (==|!=|>=|<=|>|<) `).ReplaceAllString(expr, " $1 bool ")
 }
@@ -196,8 +200,8 @@ func (p prometheus) alerts() (queries []query, wrong string) {
 	return queries, ""
 }
 
-// evaluate asks for the present value of a query. It returns what is wrong with the answer: nothing if a series has a number and
-// all series have the labels of the legend.
+// evaluate asks for the present value of a query. It returns what is wrong with the answer: nothing if a series has a
+// number and all series have the labels of the legend.
 func (p prometheus) evaluate(t *testing.T, q query) string {
 	t.Helper()
 	var answer struct {

@@ -117,7 +117,8 @@ func (d debian) start(user string, argv ...string) *server.Process {
 func (d debian) configure() string {
 	d.t.Helper()
 	address := freeAddr(d.t)
-	settings := "workq.listen = \"off\"\nfaktory.listen = \"off\"\nhttp.listen = \"off\"\ngearman.listen = \"" + address + "\"\n"
+	settings := "workq.listen = \"off\"\nfaktory.listen = \"off\"\nhttp.listen = \"off\"\ngearman.listen = \"" +
+		address + "\"\n"
 	if err := os.WriteFile(d.path("/etc/broker/broker.toml"), []byte(settings), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
@@ -127,7 +128,8 @@ func (d debian) configure() string {
 // wantJobs starts the installed broker, submits some jobs, checks that there are three, and stops the broker.
 func (d debian) wantJobs(address string, submit int) {
 	d.t.Helper()
-	p := d.start("broker", "/usr/bin/broker", "serve", "--config", "/etc/broker/broker.toml", "--data", "/var/lib/broker/data")
+	p := d.start("broker", "/usr/bin/broker", "serve", "--config", "/etc/broker/broker.toml", "--data",
+		"/var/lib/broker/data")
 	waitListening(d.t, p, address)
 	host, port := server.Split(address)
 	for range submit {

@@ -15,18 +15,21 @@ func testRPM(t *testing.T, dir string) {
 		},
 		"broker-gearmand-1*.rpm": {"/usr/lib/systemd/system/gearman-job-server.service root root 100644"},
 		"broker-beanstalkd-1*.rpm": {
-			"/usr/lib/systemd/system/beanstalkd.service root root 100644", "/var/lib/beanstalkd/broker beanstalkd beanstalkd 40700",
+			"/usr/lib/systemd/system/beanstalkd.service root root 100644",
+			"/var/lib/beanstalkd/broker beanstalkd beanstalkd 40700",
 		},
 	} {
 		file := find(t, dir, pattern)
 		run(t, "rpm", "--checksig", "--nosignature", file)
-		lines := strings.Split(run(t, "rpm", "-qp", "--queryformat", `[%{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} %{FILEMODES:octal}\n]`, file), "\n")
+		lines := strings.Split(run(t, "rpm", "-qp", "--queryformat",
+			`[%{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} %{FILEMODES:octal}\n]`, file), "\n")
 		for _, line := range want {
 			if !slices.Contains(lines, line) {
 				t.Errorf("%s: no %q in\n%s", file, line, strings.Join(lines, "\n"))
 			}
 		}
-		if got := run(t, "rpm", "-qp", "--queryformat", "%{VERSION} %{ARCH} %{LICENSE}", file); got != "1.2.0 x86_64 Apache-2.0" {
+		if got := run(t, "rpm", "-qp", "--queryformat", "%{VERSION} %{ARCH} %{LICENSE}",
+			file); got != "1.2.0 x86_64 Apache-2.0" {
 			t.Errorf("%s: %s", file, got)
 		}
 		for _, script := range []string{"PREIN", "POSTIN", "PREUN", "POSTUN"} {
@@ -39,8 +42,8 @@ func testRPM(t *testing.T, dir string) {
 	}
 }
 
-// testRPMLife installs the package with rpm, upgrades it with jobs in the store and erases it. The scripts run in the root, which is
-// Debian's: rpm knows none of its packages, so that dependencies are not checked.
+// testRPMLife installs the package with rpm, upgrades it with jobs in the store and erases it. The scripts run in the
+// root, which is Debian's: rpm knows none of its packages, so that dependencies are not checked.
 func testRPMLife(t *testing.T, older, newer string) {
 	d := newDebian(t)
 	rpm := func(argv ...string) string {
@@ -48,7 +51,8 @@ func testRPMLife(t *testing.T, older, newer string) {
 		return run(t, append([]string{"rpm", "--force-debian", "--nodeps", "--root", d.dir}, argv...)...)
 	}
 	rpm("--install", find(t, older, "broker-1*.rpm"))
-	if got := d.run("stat", "-c", "%U:%G %a", "/var/lib/broker", "/etc/broker/broker.toml"); got != "broker:broker 700\nroot:broker 640" {
+	if got := d.run("stat", "-c", "%U:%G %a", "/var/lib/broker",
+		"/etc/broker/broker.toml"); got != "broker:broker 700\nroot:broker 640" {
 		t.Errorf("owners and modes: %s", got)
 	}
 	if got := rpm("--verify", "broker"); got != "" {
@@ -73,7 +77,8 @@ func testRPMLife(t *testing.T, older, newer string) {
 
 	rpm("--erase", "broker", "broker-gearmand", "broker-beanstalkd")
 	for f, want := range map[string]bool{
-		"/usr/bin/broker": false, "/usr/sbin/gearmand": false, "/usr/bin/beanstalkd": false, "/var/lib/broker/data": true, "/etc/broker/broker.toml.rpmsave": true,
+		"/usr/bin/broker": false, "/usr/sbin/gearmand": false, "/usr/bin/beanstalkd": false,
+		"/var/lib/broker/data": true, "/etc/broker/broker.toml.rpmsave": true,
 	} {
 		if d.exists(f) != want {
 			t.Errorf("%s exists after the package was erased: %v", f, !want)

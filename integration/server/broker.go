@@ -59,7 +59,8 @@ func (b *BrokerServer) Argv() []string {
 	if b.opts.Config != "" {
 		argv = append(argv, "--config", b.configPath())
 	}
-	argv = append(argv, "--data", b.Data, "--workq", b.Workq, "--gearman", b.Gearman, "--faktory", b.Faktory, "--http", b.HTTP)
+	argv = append(argv, "--data", b.Data, "--workq", b.Workq, "--gearman", b.Gearman, "--faktory", b.Faktory, "--http",
+		b.HTTP)
 	if b.opts.Durability != "" {
 		argv = append(argv, "--durability", b.opts.Durability)
 	}
@@ -79,7 +80,8 @@ func (b *BrokerServer) Start() error {
 	return b.WaitReady(ReadyWait)
 }
 
-// Spawn starts the process without waiting. The previous process must have ended, because nothing would stop it any more.
+// Spawn starts the process without waiting. The previous process must have ended, because nothing would stop it any
+// more.
 func (b *BrokerServer) Spawn() error {
 	if b.Process != nil && !b.Exited() {
 		return fmt.Errorf("start the broker: %w", errStillRunning)

@@ -48,7 +48,8 @@ func Broker(dir string) (string, error) {
 		return "", err
 	}
 	target := filepath.Join(dir, "broker")
-	if out, err := exec.Command(filepath.Join(root, "packaging", "program.sh"), runtime.GOARCH, target).CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join(root, "packaging", "program.sh"), runtime.GOARCH,
+		target).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the broker: %w\n%s", err, out)
 	}
 	return target, nil
@@ -60,8 +61,8 @@ const (
 	FaktoryOld = "v1.9.3"
 )
 
-// BuildFaktory compiles a version of the Faktory server. It is built with that module's go.mod, so that this module does not need the
-// server's dependencies.
+// BuildFaktory compiles a version of the Faktory server. It is built with that module's go.mod, so that this module
+// does not need the server's dependencies.
 func BuildFaktory(dir, version string) (string, error) {
 	module, err := moduleFolder()
 	if err != nil {

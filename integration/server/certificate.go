@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for the loopback address, which signs itself and may sign others, and its key as PEM files.
-// name is that of its owner.
+// Certificate writes a certificate for the loopback address, which signs itself and may sign others, and its key as PEM
+// files. name is that of its owner.
 func Certificate(dir, name string) (cert, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// natsModule is the NATS server that clusters are compared with. It is built with its own go.mod, so that this module does not
-// need its dependencies; the first build needs the Go proxy.
+// natsModule is the NATS server that clusters are compared with. It is built with its own go.mod, so that this module
+// does not need its dependencies; the first build needs the Go proxy.
 const natsModule = "github.com/nats-io/nats-server/v2@v2.15.2"
 
 // BuildNATS downloads and compiles the NATS server.
@@ -50,12 +50,15 @@ func StartNATS(binary, dir string, nodes int) (all []*Peer, err error) {
 			return all, err
 		}
 		settings := fmt.Sprintf("server_name: nats-%d\nlisten: %q\njetstream { store_dir: %q, sync_interval: always, max_file_store: 64GB }\n"+
-			"cluster { name: bench, listen: %q, routes: [%s] }\n", i+1, addrs[i], folder, addrs[nodes+i], strings.Join(routes, ", "))
+			"cluster { name: bench, listen: %q, routes: [%s] }\n", i+1, addrs[i], folder, addrs[nodes+i],
+			strings.Join(routes, ", "))
 		path := filepath.Join(folder, "nats.conf")
 		if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
 			return all, err
 		}
-		p, err := Launch(Spec{Name: fmt.Sprint("nats-", i+1), Argv: []string{binary, "-c", path}, Dir: folder, Logs: folder})
+		p, err := Launch(Spec{
+			Name: fmt.Sprint("nats-", i+1), Argv: []string{binary, "-c", path}, Dir: folder, Logs: folder,
+		})
 		if err != nil {
 			return all, err
 		}

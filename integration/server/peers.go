@@ -25,7 +25,8 @@ type Peer struct {
 func (p *Peer) Stop(atMost time.Duration) {
 	p.Process.Stop(atMost)
 	for _, pid := range p.Helpers {
-		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == "redis-server" {
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil &&
+			strings.TrimSpace(string(name)) == "redis-server" {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
 		}
 	}
@@ -62,7 +63,9 @@ func StartBeanstalkd(dir string, args ...string) (*Peer, error) {
 // StartRedis starts a Redis server that writes nothing to disk, unless args say so.
 func StartRedis(dir string, args ...string) (*Peer, error) {
 	return startPeer("redis-server", dir, func(host, port string) []string {
-		return append([]string{"--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"}, args...)
+		return append([]string{
+			"--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no",
+		}, args...)
 	})
 }
 
@@ -119,7 +122,9 @@ func StartFaktory(binary, dir, password string) (*Peer, error) {
 		binary, "-b", addr, "-w", web, "-e", "development", "-l", "warn",
 		"-d", filepath.Join(dir, "db"), "-c", filepath.Join(dir, "config"),
 	}
-	p, err := Launch(Spec{Name: "faktory", Argv: argv, Env: []string{"FAKTORY_PASSWORD=" + password}, Dir: dir, Logs: dir})
+	p, err := Launch(Spec{
+		Name: "faktory", Argv: argv, Env: []string{"FAKTORY_PASSWORD=" + password}, Dir: dir, Logs: dir,
+	})
 	if err != nil {
 		return nil, err
 	}

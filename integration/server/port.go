@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// Ports lie below the range that the kernel uses for outgoing connections: a broker that is killed and restarted must find
-// its ports free, whatever connections clients opened meanwhile.
+// Ports lie below the range that the kernel uses for outgoing connections: a broker that is killed and restarted must
+// find its ports free, whatever connections clients opened meanwhile.
 const (
 	firstPort = 12000
 	lastPort  = 29999
 )
 
-// blockSize is how many ports a test program takes at once, so that programs that run side by side never give the same one.
+// blockSize is how many ports a test program takes at once, so that programs that run side by side never give the same
+// one.
 const blockSize = 500
 
 // ports are those that this program may give.
@@ -25,8 +26,8 @@ var ports struct {
 	next, end int
 }
 
-// FreeAddr returns a loopback address on which nobody listens. It returns each address once, in this program and in others that
-// run beside it.
+// FreeAddr returns a loopback address on which nobody listens. It returns each address once, in this program and in
+// others that run beside it.
 func FreeAddr() (string, error) {
 	ports.mu.Lock()
 	defer ports.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package server starts servers as child processes on free loopback ports: the broker, and the servers it is compared with.
-// It does not import testing, because the benchmark program uses it too.
+// Package server starts servers as child processes on free loopback ports: the broker, and the servers it is compared
+// with. It does not import testing, because the benchmark program uses it too.
 package server
 
 import (

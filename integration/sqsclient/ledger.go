@@ -1,4 +1,5 @@
-// Package sqsclient keeps a ledger of what clients of SQS know about the messages of a FIFO queue, while brokers are killed.
+// Package sqsclient keeps a ledger of what clients of SQS know about the messages of a FIFO queue, while brokers are
+// killed.
 package sqsclient
 
 import (
@@ -47,12 +48,15 @@ type Ledger struct {
 // NewLedger makes a FIFO queue and its ledger.
 func NewLedger(ctx context.Context, c *sqs.Client, queue string) (*Ledger, error) {
 	made, err := c.CreateQueue(ctx, &sqs.CreateQueueInput{
-		QueueName: &queue, Attributes: map[string]string{"FifoQueue": "true", "VisibilityTimeout": strconv.Itoa(visibility)},
+		QueueName:  &queue,
+		Attributes: map[string]string{"FifoQueue": "true", "VisibilityTimeout": strconv.Itoa(visibility)},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]time.Time{}, tried: map[string]bool{}}, nil
+	return &Ledger{
+		url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]time.Time{}, tried: map[string]bool{},
+	}, nil
 }
 
 // Missing names a message that was sent and is not deleted yet; empty: there is none.
@@ -77,12 +81,14 @@ func (l *Ledger) Verdict() (sent int, wrong error) {
 	return len(l.sent), wrong
 }
 
-// Produce sends numbered messages of a group, one after the other, until ctx is done. If the outcome of a request is unknown,
-// the next of the clients sends the message again with its deduplication id.
+// Produce sends numbered messages of a group, one after the other, until ctx is done. If the outcome of a request is
+// unknown, the next of the clients sends the message again with its deduplication id.
 func (l *Ledger) Produce(ctx context.Context, group string, clients ...*sqs.Client) {
 	for n, at := 1, 0; ctx.Err() == nil; n++ {
 		body := group + "-" + strconv.Itoa(n)
-		in := &sqs.SendMessageInput{QueueUrl: l.url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &body}
+		in := &sqs.SendMessageInput{
+			QueueUrl: l.url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &body,
+		}
 		for {
 			if _, err := clients[at%len(clients)].SendMessage(context.WithoutCancel(ctx), in); err == nil {
 				break
@@ -102,7 +108,8 @@ func (l *Ledger) Consume(ctx context.Context, clients ...*sqs.Client) {
 		c := clients[at%len(clients)]
 		asked := time.Now()
 		got, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: l.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
+			QueueUrl: l.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1,
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
 		})
 		if err != nil {
 			at++
@@ -115,8 +122,8 @@ func (l *Ledger) Consume(ctx context.Context, clients ...*sqs.Client) {
 	}
 }
 
-// handle deletes a message that was received with a request sent at asked. While it waited behind others of its batch, its lease may
-// have ended and another consumer may have deleted it. It has not come back then.
+// handle deletes a message that was received with a request sent at asked. While it waited behind others of its batch,
+// its lease may have ended and another consumer may have deleted it. It has not come back then.
 func (l *Ledger) handle(ctx context.Context, m *types.Message, asked time.Time, clients ...*sqs.Client) {
 	group, number, _ := strings.Cut(*m.Body, "-")
 	n, _ := strconv.Atoi(number)
@@ -131,7 +138,8 @@ func (l *Ledger) handle(ctx context.Context, m *types.Message, asked time.Time, 
 	l.tried[*m.Body] = true
 	l.mu.Unlock()
 	for at := 0; ctx.Err() == nil; at++ {
-		_, err := clients[at%len(clients)].DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: l.url, ReceiptHandle: m.ReceiptHandle})
+		_, err := clients[at%len(clients)].DeleteMessage(ctx,
+			&sqs.DeleteMessageInput{QueueUrl: l.url, ReceiptHandle: m.ReceiptHandle})
 		if refused := smithy.APIError(nil); errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultClient {
 			return // the handle has expired: the message comes again
 		}

@@ -54,8 +54,8 @@ func awaitCopy(t testing.TB, dir string) {
 	}
 }
 
-// TestKillDuringABackup kills the broker, and the command on a stopped store, during a backup to another file system, where
-// tables cannot be linked.
+// TestKillDuringABackup kills the broker, and the command on a stopped store, during a backup to another file system,
+// where tables cannot be linked.
 func TestKillDuringABackup(t *testing.T) {
 	harness.BrokerOnly(t) // not parallel: the copy must still be in progress at the kill
 	const jobs = 600
@@ -67,7 +67,8 @@ func TestKillDuringABackup(t *testing.T) {
 	for round, kill := range []func(dir string){
 		func(dir string) {
 			go func() { // ends with the broker
-				resp, err := http.Post("http://"+b.HTTP+"/api/v1/backup", "application/json", strings.NewReader(fmt.Sprintf(`{"dir":%q}`, dir)))
+				resp, err := http.Post("http://"+b.HTTP+"/api/v1/backup", "application/json",
+					strings.NewReader(fmt.Sprintf(`{"dir":%q}`, dir)))
 				if err == nil {
 					_ = resp.Body.Close()
 				}
@@ -76,7 +77,8 @@ func TestKillDuringABackup(t *testing.T) {
 			b.Crash()
 		},
 		func(dir string) {
-			cmd := exec.CommandContext(t.Context(), harness.Binary(t), "backup", dir, "--data", b.Data, "--http", b.HTTP)
+			cmd := exec.CommandContext(t.Context(), harness.Binary(t), "backup", dir, "--data", b.Data, "--http",
+				b.HTTP)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			check(t, cmd.Start())
@@ -101,15 +103,18 @@ func TestKillDuringABackup(t *testing.T) {
 		for _, half := range []string{dir + ".unfinished", filepath.Join(dir+".unfinished", "store")} {
 			serve := []string{
 				"serve", "--data", half,
-				"--workq", "unix:" + filepath.Join(t.TempDir(), "w"), "--gearman", "off", "--faktory", "off", "--http", "off",
+				"--workq", "unix:" + filepath.Join(t.TempDir(), "w"), "--gearman", "off", "--faktory", "off", "--http",
+				"off",
 			}
 			for _, args := range [][]string{{"doctor", half}, serve} {
-				if r := command(t, args...); r.code != 1 || !strings.Contains(r.said, "a copy of a store that was interrupted") {
+				if r := command(t, args...); r.code != 1 ||
+					!strings.Contains(r.said, "a copy of a store that was interrupted") {
 					t.Errorf("round %d: %v: %+v", round, args, r)
 				}
 			}
 		}
-		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 || !strings.Contains(r.said, "interrupted; remove it") {
+		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 ||
+			!strings.Contains(r.said, "interrupted; remove it") {
 			t.Errorf("round %d: second backup to the same destination: %+v", round, r)
 		}
 		check(t, os.RemoveAll(dir+".unfinished"))

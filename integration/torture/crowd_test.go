@@ -85,8 +85,8 @@ func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
 	})
 }
 
-// stormRate is how many clients per second connect in the measured storm; without a limit the load program would take the
-// CPU time of the bystander and the broker.
+// stormRate is how many clients per second connect in the measured storm; without a limit the load program would take
+// the CPU time of the bystander and the broker.
 const stormRate = 10_000
 
 func TestStormOfConnections(t *testing.T) {

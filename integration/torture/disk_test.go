@@ -38,7 +38,9 @@ func bigJob(k *ledger, n int) (workqclient.Job, *record) {
 		binary.LittleEndian.PutUint64(noise[i:], rand.Uint64())
 	}
 	body := append([]byte(r.body+" "), noise...)
-	return workqclient.Job{ID: r.id, Name: waiting, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: body}, r
+	return workqclient.Job{
+		ID: r.id, Name: waiting, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: body,
+	}, r
 }
 
 // fill adds jobs until one is refused, and returns how many were accepted and the refusal.
@@ -93,7 +95,8 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	if refusal == nil || !strings.Contains(refusal.Error(), "Disk full") {
 		t.Fatalf("after %d jobs: %v", taken, refusal)
 	}
-	t.Logf("%d jobs of 60 KiB on a disk of 160 MiB with min_free_disk 48 MiB, %d MiB free: %v", taken, d.Free()/mib, refusal)
+	t.Logf("%d jobs of 60 KiB on a disk of 160 MiB with min_free_disk 48 MiB, %d MiB free: %v", taken, d.Free()/mib,
+		refusal)
 	status, body, err := b.Get("/healthz")
 	check(t, err)
 	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "disk nearly full")), fmt.Sprint(http.StatusOK, true))
@@ -119,7 +122,9 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 }
 
 // wantRefusals submits a job by Gearman and by Faktory; both must be refused.
-func wantRefusals(t *testing.T, b *harness.Broker, gearmanWords, faktoryWords string) (*gearmanclient.Client, *faktory.Client) {
+func wantRefusals(
+	t *testing.T, b *harness.Broker, gearmanWords, faktoryWords string,
+) (*gearmanclient.Client, *faktory.Client) {
 	t.Helper()
 	gearman := harness.DialGearman(t, b)
 	check(t, gearman.Send(gearmanclient.SubmitJobBg, "refused", "", "x"))
@@ -152,14 +157,16 @@ func TestFullDiskStopsTheBrokerAndLosesNothing(t *testing.T) {
 	// Reads still work; nothing is acknowledged any more.
 	status, body, err := b.Get("/healthz")
 	check(t, err)
-	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "store failed")), fmt.Sprint(http.StatusServiceUnavailable, true))
+	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "store failed")),
+		fmt.Sprint(http.StatusServiceUnavailable, true))
 	if !strings.Contains(b.Output(), "no space left on device") {
 		t.Error("the log does not name the reason")
 	}
 	gearman, _ := wantRefusals(t, b, "server has stopped", "storage has failed")
 	_, err = gearman.AdminList("status")
 	check(t, err)
-	if _, err := harness.DialWorkq(t, b).Lease(0, waiting); err == nil || !strings.Contains(err.Error(), "-SERVER-ERROR") {
+	if _, err := harness.DialWorkq(t, b).Lease(0, waiting); err == nil ||
+		!strings.Contains(err.Error(), "-SERVER-ERROR") {
 		t.Errorf("a job was handed out: %v", err)
 	}
 	code, took := b.Terminate()

@@ -35,9 +35,9 @@ const (
 	frontWorkers   = 2 // of each kind
 )
 
-// TestKilledWithBeanstalkdAndConveyor: whenever the broker is killed under a load of both protocols, no acknowledged job is lost, and
-// none is handed out after its end was acknowledged. In the end all of them can be run: those that workers have buried, delayed and
-// failed, the children of each parent, and its heir.
+// TestKilledWithBeanstalkdAndConveyor: whenever the broker is killed under a load of both protocols, no acknowledged
+// job is lost, and none is handed out after its end was acknowledged. In the end all of them can be run: those that
+// workers have buried, delayed and failed, the children of each parent, and its heir.
 func TestKilledWithBeanstalkdAndConveyor(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)

@@ -14,8 +14,8 @@ import (
 	"broker/integration/server"
 )
 
-// TestKilledAgainAndAgain: whenever the broker is killed, no acknowledged job is lost, and none is handed out after its end
-// was acknowledged.
+// TestKilledAgainAndAgain: whenever the broker is killed, no acknowledged job is lost, and none is handed out after its
+// end was acknowledged.
 func TestKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)

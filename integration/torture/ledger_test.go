@@ -120,8 +120,8 @@ func (b *ledger) started() {
 	b.life++
 }
 
-// unseen are the jobs that must be in the broker although no worker received them: neither finished nor drained just now.
-// Jobs whose end was sent when the broker was killed may exist or not.
+// unseen are the jobs that must be in the broker although no worker received them: neither finished nor drained just
+// now. Jobs whose end was sent when the broker was killed may exist or not.
 func (b *ledger) unseen() []*record {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -88,7 +88,8 @@ func submitWorkq(b *harness.Broker, k *ledger, tag string) {
 	for n := 0; ; n++ {
 		r := k.submitting(fmt.Sprintf("%s-%d", tag, n), uuid.NewString())
 		job := workqclient.Job{
-			ID: r.id, Name: queueOf(n), TTR: time.Minute, TTL: 6 * time.Hour, Wait: harness.Patience, Body: []byte(r.body),
+			ID: r.id, Name: queueOf(n), TTR: time.Minute, TTL: 6 * time.Hour, Wait: harness.Patience,
+			Body: []byte(r.body),
 		}
 		add := c.Add
 		if n%16 == 5 {
@@ -247,8 +248,8 @@ const (
 	ready
 )
 
-// checkLost finds every job that no worker received: it must be leased to a worker that died with the broker, retrying, or
-// not due.
+// checkLost finds every job that no worker received: it must be leased to a worker that died with the broker, retrying,
+// or not due.
 func (b *ledger) checkLost(broker *harness.Broker) {
 	gearman, err := gearmanclient.Dial(broker.Gearman)
 	check(b.t, err)

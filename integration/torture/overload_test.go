@@ -38,10 +38,14 @@ func TestConnectionLimitIsReportedAndReleased(t *testing.T) {
 	harness.BrokerOnly(t)
 	const limit = 20
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf(
-		"[workq]\nmax_connections = %d\n[gearman]\nmax_connections = %d\n[faktory]\nmax_connections = %d\n", limit, limit, limit)})
+		"[workq]\nmax_connections = %d\n[gearman]\nmax_connections = %d\n[faktory]\nmax_connections = %d\n", limit,
+		limit, limit)})
 	for protocol, test := range map[string]struct{ address, hello, welcome, refusal string }{
-		"workq":   {b.Workq, "lease q 0\r\n", "-TIMEOUT\r\n", "-SERVER-ERROR"},
-		"gearman": {b.Gearman, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x11\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x13"},
+		"workq": {b.Workq, "lease q 0\r\n", "-TIMEOUT\r\n", "-SERVER-ERROR"},
+		"gearman": {
+			b.Gearman, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x11\x00\x00\x00\x00",
+			"\x00RES\x00\x00\x00\x13",
+		},
 		"faktory": {b.Faktory, "HELLO {\"v\":2}\r\n", "+HI {\"v\":2}\r\n+OK\r\n", "-ERR"},
 	} {
 		var conns []net.Conn
@@ -49,7 +53,8 @@ func TestConnectionLimitIsReportedAndReleased(t *testing.T) {
 			c := dial(t, test.address)
 			_, err := io.WriteString(c, test.hello)
 			check(t, err)
-			welcome := make([]byte, len(test.welcome)) // all of it: a client of Faktory is counted when its HELLO is accepted
+			// all of it: a client of Faktory is counted when its HELLO is accepted
+			welcome := make([]byte, len(test.welcome))
 			_, err = io.ReadFull(c, welcome)
 			check(t, err)
 			equal(t, protocol, string(welcome), test.welcome)
@@ -107,7 +112,8 @@ func TestFullQueueRefusesJobsOfAllProtocols(t *testing.T) {
 	defer func() { _ = fkt.Close() }() // every reply was read
 	push := faktory.NewJob("x", 1)
 	push.Queue = "narrow"
-	if err := fkt.Push(push); err == nil || !strings.HasPrefix(err.Error(), "ERR ") || !strings.Contains(err.Error(), "full") {
+	if err := fkt.Push(push); err == nil || !strings.HasPrefix(err.Error(), "ERR ") ||
+		!strings.Contains(err.Error(), "full") {
 		t.Errorf("faktory: %v", err)
 	}
 	job.Name, push.Queue = "wide", "wide"
@@ -119,13 +125,15 @@ func TestFullQueueRefusesJobsOfAllProtocols(t *testing.T) {
 	check(t, err)
 }
 
-// TestConnectionsHaveKeepalive reads from the kernel that keepalive is enabled: a vanished peer is detected after 60 s and
-// six probes of 10 s.
+// TestConnectionsHaveKeepalive reads from the kernel that keepalive is enabled: a vanished peer is detected after 60 s
+// and six probes of 10 s.
 func TestConnectionsHaveKeepalive(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
-	for protocol, address := range map[string]string{"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP} {
+	for protocol, address := range map[string]string{
+		"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP,
+	} {
 		c := dial(t, address)
 		if protocol == "faktory" {
 			_, err := c.Read(make([]byte, 3)) // the greeting shows that the session is open

@@ -16,8 +16,8 @@ import (
 	"broker/integration/server"
 )
 
-// slowestProbe limits the p99 latency of the bystander. It is long because the load program shares two processors with the
-// broker; the actual value is logged.
+// slowestProbe limits the p99 latency of the bystander. It is long because the load program shares two processors with
+// the broker; the actual value is logged.
 const slowestProbe = 3 * time.Second
 
 // probe measures the effect of an overload: a bystander, which is a well-behaved client, submits jobs and measures the
@@ -76,8 +76,9 @@ func (p *probe) result() time.Duration {
 // bystanderOf is the environment variable that makes this program a bystander of the broker at that address.
 const bystanderOf = "TORTURE_BYSTANDER_OF"
 
-// runBystander runs the bystander until it is killed. It connects before the overload, because busy loops delay new connections.
-// A signal starts a measurement, the next one ends it. It replies to each with a line; the second one is the p99 latency.
+// runBystander runs the bystander until it is killed. It connects before the overload, because busy loops delay new
+// connections. A signal starts a measurement, the next one ends it. It replies to each with a line; the second one is
+// the p99 latency.
 func runBystander(address string) error {
 	c, err := gearmanclient.Dial(address)
 	if err != nil {

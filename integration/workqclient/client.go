@@ -81,7 +81,8 @@ type Result struct {
 
 // Add submits a job.
 func (c *Client) Add(j Job) error {
-	return c.expectOK("add %s %s %d %d %d%s", j.Body, j.ID, j.Name, j.TTR.Milliseconds(), j.TTL.Milliseconds(), len(j.Body), j.flags())
+	return c.expectOK("add %s %s %d %d %d%s", j.Body, j.ID, j.Name, j.TTR.Milliseconds(), j.TTL.Milliseconds(),
+		len(j.Body), j.flags())
 }
 
 // Schedule submits a job for later.
@@ -110,7 +111,8 @@ func (c *Client) Result(id string, wait time.Duration) (Result, error) {
 
 // Lease leases a job from one of the names; it waits for one.
 func (c *Client) Lease(wait time.Duration, names ...string) (Lease, error) {
-	if err := c.send(fmt.Sprintf("lease %s %d", strings.Join(names, " "), wait.Milliseconds()), nil, false); err != nil {
+	if err := c.send(fmt.Sprintf("lease %s %d", strings.Join(names, " "), wait.Milliseconds()), nil,
+		false); err != nil {
 		return Lease{}, err
 	}
 	if err := c.readOKCount(1, wait); err != nil {

@@ -38,9 +38,9 @@ type Submitter interface {
 	PauseQueue(ctx context.Context, queue string) error
 }
 
-// beanstalk moves the jobs of a beanstalkd. It reserves ready jobs in batches. It finds all others by their ids and leaves them
-// unchanged at the source until they are here: delayed jobs keep the rest of their delay, buried jobs go to the dead set, and
-// jobs of paused tubes to paused queues.
+// beanstalk moves the jobs of a beanstalkd. It reserves ready jobs in batches. It finds all others by their ids and
+// leaves them unchanged at the source until they are here: delayed jobs keep the rest of their delay, buried jobs go to
+// the dead set, and jobs of paused tubes to paused queues.
 type beanstalk struct {
 	*beanstalkConn
 	selection
@@ -130,7 +130,10 @@ func (b *beanstalk) allTubes() ([]tubeStats, error) {
 			continue
 		}
 		stats := statsOf(data)
-		t := tubeStats{name: name, jobs: make(map[string]int), paused: stats["pause-time-left"] != "0" && stats["pause-time-left"] != ""}
+		t := tubeStats{
+			name: name, jobs: make(map[string]int),
+			paused: stats["pause-time-left"] != "0" && stats["pause-time-left"] != "",
+		}
 		for state, word := range tubeStates {
 			n, err := strconv.Atoi(stats["current-jobs-"+word])
 			if err != nil {
@@ -296,7 +299,8 @@ func (b *beanstalk) transfer(ctx context.Context, taken []*beanstalkJob) (Batch,
 	return batch, b.remove(accepted, &batch)
 }
 
-// readStats reads the states of jobs. The state of a job that no longer exists stays empty; it is submitted with defaults.
+// readStats reads the states of jobs. The state of a job that no longer exists stays empty; it is submitted with
+// defaults.
 func (b *beanstalk) readStats(jobs []*beanstalkJob) error {
 	for _, j := range jobs {
 		b.send("stats-job %s", j.id)
@@ -362,5 +366,6 @@ func (b *beanstalk) submission(j *beanstalkJob) map[string]any {
 // id is the id of the job here. It is the same each time that this job of this beanstalkd process is submitted.
 func (b *beanstalk) id(j *beanstalkJob) string {
 	hash := sha256.Sum256(j.body)
-	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "beanstalkd %s %s %s %x", b.server, j.tube, j.id, hash)).String()
+	return uuid.NewSHA1(uuid.NameSpaceOID,
+		fmt.Appendf(nil, "beanstalkd %s %s %s %x", b.server, j.tube, j.id, hash)).String()
 }

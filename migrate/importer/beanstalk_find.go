@@ -129,7 +129,8 @@ func (b *beanstalk) scan(ctx context.Context, last, want int, hidden map[string]
 		}
 	}
 	slices.Reverse(jobs)
-	slices.SortStableFunc(jobs, func(a, b *beanstalkJob) int { // ready jobs in the order in which workers would get them
+	// ready jobs in the order in which workers would get them
+	slices.SortStableFunc(jobs, func(a, b *beanstalkJob) int {
 		if a.tube != b.tube || a.state != b.state {
 			return strings.Compare(a.tube+" "+a.state, b.tube+" "+b.state)
 		}

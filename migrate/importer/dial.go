@@ -127,7 +127,9 @@ func (s *Servers) dialPatient(address, defaultPort string) (net.Conn, *url.URL, 
 // notAnAddress is the error for an address. It leaves out what may be a password.
 func notAnAddress(address string) error {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
-		return fmt.Errorf("the address of %q is invalid: special characters of a password must be written as %%XX, such as %%40 for @", address[at+1:])
+		return fmt.Errorf(
+			"the address of %q is invalid: special characters of a password must be written as %%XX, such as %%40 for @",
+			address[at+1:])
 	}
 	return fmt.Errorf("%q is not an address: expected HOST:PORT, a URL or unix:/path", address)
 }
@@ -143,7 +145,8 @@ func (s *Servers) dialBoth(port string) (from, to net.Conn, urls [2]*url.URL, er
 		_ = from.Close() // nothing was sent
 		return nil, nil, urls, atBroker(err)
 	}
-	if from.RemoteAddr().String() == to.RemoteAddr().String() && from.RemoteAddr().Network() == to.RemoteAddr().Network() {
+	if from.RemoteAddr().String() == to.RemoteAddr().String() &&
+		from.RemoteAddr().Network() == to.RemoteAddr().Network() {
 		_, _ = from.Close(), to.Close() // nothing was sent
 		return nil, nil, urls, fmt.Errorf("source and target are both %s: an import would never end", from.RemoteAddr())
 	}

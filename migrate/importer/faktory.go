@@ -24,8 +24,8 @@ const beatEvery = 10 * time.Second
 // maxFetched limits a batch. If an import is killed, its fetched jobs return only when their reservations end.
 const maxFetched = 32
 
-// faktory moves the jobs in the queues of a Faktory server by fetching them like a worker. The protocol only gives access to
-// the queues. The source redis can read all jobs.
+// faktory moves the jobs in the queues of a Faktory server by fetching them like a worker. The protocol only gives
+// access to the queues. The source redis can read all jobs.
 type faktory struct {
 	selection
 
@@ -34,27 +34,29 @@ type faktory struct {
 	window window
 	beatAt time.Time
 
-	resume  bool            // paused queues of the source may be resumed for the moments in which jobs are fetched
-	resumed map[string]bool // queues that are paused at the source and moved nevertheless; true: they have been paused here
+	resume bool // paused queues of the source may be resumed for the moments in which jobs are fetched
+	// queues that are paused at the source and moved nevertheless; true: they have been paused here
+	resumed map[string]bool
 	paused  map[string]bool // other queues that returned no job although jobs wait in them
 
-	// returned are the jobs that this broker refused, by queue and jid. They go to the end of their queue at the source,
-	// because the protocol only returns the first job, and the others must be reachable.
+	// returned are the jobs that this broker refused, by queue and jid. They go to the end of their queue at the
+	// source, because the protocol only returns the first job, and the others must be reachable.
 	returned map[string]map[string]bool
 }
 
 // importerWID is the importer's id among the source's workers.
 const importerWID = "broker-import"
 
-// OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, paused queues are resumed at the
-// source for the moments in which jobs are fetched.
+// OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, paused queues are resumed at
+// the source for the moments in which jobs are fetched.
 func OpenFaktory(s Servers, resume bool) (Source, error) {
 	from, to, urls, err := s.dialBoth(FaktoryPort)
 	if err != nil {
 		return nil, err
 	}
 	f := &faktory{
-		from: newRESPConn(from), to: &faktorySink{newRESPConn(to)}, window: firstWindow, beatAt: time.Now(), resume: resume,
+		from: newRESPConn(from), to: &faktorySink{newRESPConn(to)}, window: firstWindow, beatAt: time.Now(),
+		resume:  resume,
 		resumed: make(map[string]bool), paused: make(map[string]bool), returned: make(map[string]map[string]bool),
 	}
 	if err := greet(f.from, urls[0], importerWID); err != nil {
@@ -102,8 +104,8 @@ func (f *faktory) Close() {
 	_ = f.to.conn.Close()
 }
 
-// Paused implements Source. The protocol does not show which queues are paused. The importer only knows queues that returned no
-// job although jobs wait in them.
+// Paused implements Source. The protocol does not show which queues are paused. The importer only knows queues that
+// returned no job although jobs wait in them.
 func (f *faktory) Paused() ([]string, error) {
 	return append(slices.Sorted(maps.Keys(f.paused)), slices.Sorted(maps.Keys(f.resumed))...), nil
 }
@@ -277,8 +279,8 @@ func (f *faktory) transfer(queue string, jobs []*faktoryJob) (Batch, error) {
 	return batch, nil
 }
 
-// fetchPaused is fetch for a paused queue. The queue is resumed and paused again by one write, so that it stays paused when the
-// importer is killed.
+// fetchPaused is fetch for a paused queue. The queue is resumed and paused again by one write, so that it stays paused
+// when the importer is killed.
 func (f *faktory) fetchPaused(queue string, n int) ([]*faktoryJob, error) {
 	f.from.line("QUEUE", "RESUME", queue)
 	f.sendFetch(queue, n)

@@ -15,15 +15,16 @@ import (
 // GearmanPort is the port of Gearman servers.
 const GearmanPort = "4730"
 
-// gearman moves the jobs of a gearmand. It takes them like a worker. If a client waits for the result of a job, the job is
-// submitted as a foreground job, and the result is passed back.
+// gearman moves the jobs of a gearmand. It takes them like a worker. If a client waits for the result of a job, the job
+// is submitted as a foreground job, and the result is passed back.
 //
-// gearmand shows whether a client waits for a job only by the job's unique. Nearly all clients send a unique. A job without one
-// is moved as a background job and fails at the source, so that a waiting client does not see a false success.
+// gearmand shows whether a client waits for a job only by the job's unique. Nearly all clients send a unique. A job
+// without one is moved as a background job and fails at the source, so that a waiting client does not see a false
+// success.
 //
-// gearmand does not show a worker the priority of a job, but hands out jobs of high priority first. So the importer reads the
-// number of jobs of each priority before each batch, and derives the priorities from that. This is exact as long as no other
-// client uses the queue.
+// gearmand does not show a worker the priority of a job, but hands out jobs of high priority first. So the importer
+// reads the number of jobs of each priority before each batch, and derives the priorities from that. This is exact as
+// long as no other client uses the queue.
 type gearman struct {
 	selection
 
@@ -34,8 +35,8 @@ type gearman struct {
 	functions       []string // functions left to drain
 	window          window
 
-	// registered are the functions registered at from. They stay registered until all jobs are done, because gearmand takes
-	// running foreground jobs away from a worker that unregisters their function.
+	// registered are the functions registered at from. They stay registered until all jobs are done, because gearmand
+	// takes running foreground jobs away from a worker that unregisters their function.
 	registered map[string]bool
 }
 
@@ -45,7 +46,10 @@ func OpenGearman(s Servers) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gearman{servers: s, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow, registered: make(map[string]bool)}
+	g := &gearman{
+		servers: s, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow,
+		registered: make(map[string]bool),
+	}
 	admin, _, err := s.dial(s.Source, GearmanPort)
 	if err != nil {
 		g.Close()
@@ -138,8 +142,8 @@ func (g *gearman) Move(ctx context.Context) (Batch, error) {
 	return Batch{}, nil
 }
 
-// Finish implements Source: it waits for the results of foreground jobs. The jobs that this broker refused return to their
-// queues.
+// Finish implements Source: it waits for the results of foreground jobs. The jobs that this broker refused return to
+// their queues.
 func (g *gearman) Finish(ctx context.Context) error {
 	var err error
 	for _, r := range append(g.large, g.relay) {
@@ -266,8 +270,8 @@ var (
 	submitForeground = map[int]packet.Type{1: packet.SubmitJobHigh, 0: packet.SubmitJob, -1: packet.SubmitJobLow}
 )
 
-// submit submits jobs to this broker and, once they are acknowledged, ends them at the source. It keeps refused jobs until
-// Finish, so that the source does not hand them out again.
+// submit submits jobs to this broker and, once they are acknowledged, ends them at the source. It keeps refused jobs
+// until Finish, so that the source does not hand them out again.
 func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, err error) {
 	var background []*gearmanJob
 	for _, j := range jobs {
@@ -308,8 +312,9 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 	return batch, g.await()
 }
 
-// submitBackground submits jobs and collects the errors of refused jobs. The broker closes the connection after a job that is
-// too large, sometimes before the importer has read the reply. If that happens twice at the same job, this job is too large.
+// submitBackground submits jobs and collects the errors of refused jobs. The broker closes the connection after a job
+// that is too large, sometimes before the importer has read the reply. If that happens twice at the same job, this job
+// is too large.
 func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]string) error {
 	alone := false
 	for len(jobs) > 0 {
@@ -358,8 +363,8 @@ func (g *gearman) trySubmit(jobs []*gearmanJob, reasons map[*gearmanJob]string) 
 	return answered, nil
 }
 
-// largeBody is the size above which a foreground job gets its own connection. If the broker closes it because the job is too
-// large, no other job loses its result.
+// largeBody is the size above which a foreground job gets its own connection. If the broker closes it because the job
+// is too large, no other job loses its result.
 const largeBody = 64 << 10
 
 // submitForeground submits a job whose client waits.

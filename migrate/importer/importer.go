@@ -15,8 +15,8 @@ type Source interface {
 	Count() ([]Count, error)
 	// Paused lists the queues that the importer knows to be paused.
 	Paused() ([]string, error)
-	// Move moves one batch and returns the moved jobs, also with an error. An empty batch without an error means that no more
-	// jobs can be moved now.
+	// Move moves one batch and returns the moved jobs, also with an error. An empty batch without an error means that
+	// no more jobs can be moved now.
 	Move(ctx context.Context) (Batch, error)
 	// Finish waits for jobs in progress, and returns jobs that could not be moved to the source.
 	Finish(ctx context.Context) error
@@ -84,8 +84,8 @@ func (w *window) adapt(bytes int) {
 // followPause is the time between two checks of a source without jobs to move.
 const followPause = time.Second
 
-// finishWithin limits how long an interrupted import waits for jobs in progress. Without the wait, a foreground job would run
-// again at the source.
+// finishWithin limits how long an interrupted import waits for jobs in progress. Without the wait, a foreground job
+// would run again at the source.
 const finishWithin = 10 * time.Second
 
 // maxRefusals is the number of refusals in a row that stops the import. The broker then probably refuses all jobs, for
@@ -126,8 +126,8 @@ func Look(s Source) (Report, error) {
 	return r, atSource(err)
 }
 
-// Run moves all jobs of a source. Even with an error, the report shows all jobs moved so far. With Follow, the end of ctx is
-// not an error.
+// Run moves all jobs of a source. Even with an error, the report shows all jobs moved so far. With Follow, the end of
+// ctx is not an error.
 func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	var t tally
 	before, err := s.Count()
@@ -199,8 +199,8 @@ func explain(s Source, r *Row, failed bool) {
 	r.Reason = strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), ", ")
 }
 
-// complete reports whether all jobs have been moved. With Follow, jobs may be left, because producers still submit to the
-// source.
+// complete reports whether all jobs have been moved. With Follow, jobs may be left, because producers still submit to
+// the source.
 func (o *Options) complete(r *Report) bool {
 	expected := 0
 	if o.SkipRefused {
@@ -241,7 +241,8 @@ func move(ctx context.Context, s Source, o Options, t *tally) error {
 			inARow++
 			err = errors.Join(err, o.Refused(j))
 			if inARow == maxRefusals {
-				err = errors.Join(err, fmt.Errorf("this broker refused %d jobs in a row, the last one because: %s", inARow, j.Reason))
+				err = errors.Join(err,
+					fmt.Errorf("this broker refused %d jobs in a row, the last one because: %s", inARow, j.Reason))
 				break
 			}
 		}

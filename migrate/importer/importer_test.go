@@ -86,7 +86,8 @@ func TestTallyAddsUpByQueueAndState(t *testing.T) {
 	sum.add([]Count{{"a", Dead, 1}}, func(r *Row, n int) { r.Left += n })
 	r := sum.report()
 	want := []Row{{Queue: "a", State: Dead, Before: 1, Left: 1}, {Queue: "b", State: Ready, Before: 3, Moved: 3}}
-	if len(r.Rows) != 2 || r.Rows[0] != want[0] || r.Rows[1] != want[1] || r.Before != 4 || r.Moved != 3 || r.Left != 1 {
+	if len(r.Rows) != 2 || r.Rows[0] != want[0] || r.Rows[1] != want[1] || r.Before != 4 || r.Moved != 3 ||
+		r.Left != 1 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -97,7 +97,8 @@ func (c *gearmanConn) text(command string) ([]string, error) {
 		if line == "." {
 			return lines, nil
 		}
-		if strings.HasPrefix(line, "ERR") || strings.HasPrefix(line, "UNKNOWN_COMMAND") || strings.HasPrefix(line, "-") {
+		if strings.HasPrefix(line, "ERR") || strings.HasPrefix(line, "UNKNOWN_COMMAND") ||
+			strings.HasPrefix(line, "-") {
 			return nil, fmt.Errorf("%s: the server refused: %s", command, line)
 		}
 		lines = append(lines, line)

@@ -17,16 +17,16 @@ import (
 // redisPort is the port of Redis servers.
 const redisPort = "6379"
 
-// deadDelay delays a dead job, so that it does not run between its submission and its move to the dead set. If the import is
-// killed in between, the next import moves it there.
+// deadDelay delays a dead job, so that it does not run between its submission and its move to the dead set. If the
+// import is killed in between, the next import moves it there.
 const deadDelay = 180 * 24 * time.Hour
 
-// redis moves the jobs of a Faktory server from its Redis: queued jobs, scheduled and retrying jobs with their times, and dead
-// jobs to the dead set here. It also pauses the paused queues here.
+// redis moves the jobs of a Faktory server from its Redis: queued jobs, scheduled and retrying jobs with their times,
+// and dead jobs to the dead set here. It also pauses the paused queues here.
 //
-// Faktory keeps each queue in a list; the last element is the next job. All other jobs are in sorted sets by time: scheduled,
-// retries, dead, and working for running jobs. Up to 1.9, the list has the name of the queue. From 1.10 on, its name starts
-// with q:. A store may have both, because 1.10 does not rename old lists.
+// Faktory keeps each queue in a list; the last element is the next job. All other jobs are in sorted sets by time:
+// scheduled, retries, dead, and working for running jobs. Up to 1.9, the list has the name of the queue. From 1.10 on,
+// its name starts with q:. A store may have both, because 1.10 does not rename old lists.
 type redis struct {
 	selection
 
@@ -44,14 +44,17 @@ type redis struct {
 // queuePrefix is the prefix of list names since Faktory 1.10.
 const queuePrefix = "q:"
 
-// OpenRedis connects to the Redis of a Faktory server and to this broker's Faktory port. With leased, jobs that workers of the
-// source are running move too. The source must not be running then.
+// OpenRedis connects to the Redis of a Faktory server and to this broker's Faktory port. With leased, jobs that workers
+// of the source are running move too. The source must not be running then.
 func OpenRedis(s Servers, leased bool) (Source, error) {
 	from, u, err := s.dial(s.Source, redisPort)
 	if err != nil {
 		return nil, atSource(err)
 	}
-	r := &redis{from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased, refused: make(map[string]bool), skip: make(map[string]int), paused: make(map[string]bool)}
+	r := &redis{
+		from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased, refused: make(map[string]bool),
+		skip: make(map[string]int), paused: make(map[string]bool),
+	}
 	to, toURL, err := s.dial(s.Target, FaktoryPort)
 	if err != nil {
 		r.Close()
@@ -86,8 +89,8 @@ func (r *redis) Finish(context.Context) error { return nil }
 // queueList is a list of jobs.
 type queueList struct{ queue, key string }
 
-// lists finds the lists of jobs; for each queue the older list first. It includes lists with the prefix even if their queue is
-// not registered.
+// lists finds the lists of jobs; for each queue the older list first. It includes lists with the prefix even if their
+// queue is not registered.
 func (r *redis) lists() ([]queueList, error) {
 	r.from.array("SMEMBERS", "queues")
 	names, err := r.from.texts()
@@ -239,7 +242,8 @@ func (r *redis) moveQueue(l queueList) (Batch, error) {
 		for _, m := range members {
 			jobs = append(jobs, member(m, json.RawMessage(m), nil))
 		}
-		batch, err := r.transfer(l.key, Count{l.queue, Ready, 0}, jobs, func(m string) { r.from.array("LREM", l.key, "-1", m) })
+		batch, err := r.transfer(l.key, Count{l.queue, Ready, 0}, jobs,
+			func(m string) { r.from.array("LREM", l.key, "-1", m) })
 		if err != nil || !batch.empty() {
 			return batch, err
 		}
@@ -260,7 +264,8 @@ func (r *redis) moveSet(set string) (Batch, error) {
 			body, err := r.jobOfSet(set, pair[0], pair[1])
 			jobs = append(jobs, member(pair[0], body, err))
 		}
-		batch, err := r.transfer(set, Count{anyQueue, setStates[set], 0}, jobs, func(m string) { r.from.array("ZREM", set, m) })
+		batch, err := r.transfer(set, Count{anyQueue, setStates[set], 0}, jobs,
+			func(m string) { r.from.array("ZREM", set, m) })
 		if err != nil || !batch.empty() {
 			return batch, err
 		}
@@ -268,7 +273,9 @@ func (r *redis) moveSet(set string) (Batch, error) {
 }
 
 // transfer submits jobs of a list or set, and removes the accepted jobs from it. count names the queue and the state.
-func (r *redis) transfer(key string, count Count, jobs []*faktoryJob, remove func(member string)) (batch Batch, err error) {
+func (r *redis) transfer(
+	key string, count Count, jobs []*faktoryJob, remove func(member string),
+) (batch Batch, err error) {
 	refuse := func(j *faktoryJob, reason string) {
 		r.refused[j.member] = true
 		r.skip[key]++

@@ -17,7 +17,8 @@ func secured(t *testing.T, greeting string) (address string, trusts *tls.Config)
 	web := httptest.NewUnstartedServer(nil) // only for its certificate
 	web.StartTLS()
 	t.Cleanup(web.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	l, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func TestAddressesMayAskForTLS(t *testing.T) {
 		_ = conn.Close() // it was read
 	}
 	s := new(Servers)
-	if _, _, err := s.dial("tcp+tls://"+address, GearmanPort); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, _, err := s.dial("tcp+tls://"+address, GearmanPort); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a certificate that nobody trusts: %v", err)
 	}
 	if s := (&Servers{Source: "redis://" + address, Target: address}); s.UseTLS() {

@@ -20,7 +20,10 @@ func TestBeanstalkdIDsOfTheBrokerAreShownWithAnOffset(t *testing.T) {
 	for _, c := range []struct{ asked, sent, replied, shown string }{
 		{"peek 1125899906842625\r\n", "peek 1\r\n", "FOUND 1 1\r\nb\r\n", "FOUND 1125899906842625 1\r\nb\r\n"},
 		{"release 1125899906842625 5 0\r\n", "release 1 5 0\r\n", "RELEASED\r\n", "RELEASED\r\n"},
-		{"stats-job 1125899906842625\r\n", "stats-job 1\r\n", "OK 18\r\n---\nid: 1\nage: 12\n\r\n", "OK 33\r\n---\nid: 1125899906842625\nage: 12\n\r\n"},
+		{
+			"stats-job 1125899906842625\r\n", "stats-job 1\r\n", "OK 18\r\n---\nid: 1\nage: 12\n\r\n",
+			"OK 33\r\n---\nid: 1125899906842625\nage: 12\n\r\n",
+		},
 		{"delete 1125899906842625\r\n", "delete 1\r\n", "DELETED\r\n", "DELETED\r\n"},
 		{"reserve-job 1125899906842625\r\n", "reserve-job 1\r\n", "NOT_FOUND\r\n", "NOT_FOUND\r\n"},
 		{"touch 1125899906842625\r\n", "touch 1\r\n", "TOUCHED\r\n", "TOUCHED\r\n"},
@@ -43,7 +46,8 @@ func TestBeanstalkdWorkerAlternatesBetweenBothSides(t *testing.T) {
 	r := setup(t, "beanstalkd")
 	client, server := r.join()
 	client.send("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n")
-	server.want("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n") // only tubes of the server: sent in one write
+	// only tubes of the server: sent in one write
+	server.want("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n")
 	server.send("WATCHING 2\r\nWATCHING 3\r\nWATCHING 2\r\nTIMED_OUT\r\n")
 	client.want("WATCHING 2\r\nWATCHING 3\r\nWATCHING 2\r\nTIMED_OUT\r\n")
 

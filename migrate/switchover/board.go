@@ -134,7 +134,8 @@ func (b *board) subscribe(f func()) (cancel func()) {
 func (b *board) list() []Queue {
 	list := []Queue{}
 	for name, e := range *b.queues.Load() {
-		list = append(list, Queue{Name: name, State: e.state, Since: e.since, ToBroker: e.toBroker.Load(), ToServer: e.toServer.Load()})
+		list = append(list,
+			Queue{Name: name, State: e.state, Since: e.since, ToBroker: e.toBroker.Load(), ToServer: e.toServer.Load()})
 	}
 	slices.SortFunc(list, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
 	return list

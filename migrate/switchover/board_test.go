@@ -53,7 +53,8 @@ func TestNumberOfQueuesIsLimited(t *testing.T) {
 func TestProtocolsThatCannotBeSwitchedAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"workq", "qless", "smtp"} {
-		if _, err := NewSwitch(Options{Protocol: name}); err == nil || !strings.Contains(err.Error(), "beanstalkd, faktory, gearman") {
+		if _, err := NewSwitch(Options{Protocol: name}); err == nil ||
+			!strings.Contains(err.Error(), "beanstalkd, faktory, gearman") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -83,14 +84,29 @@ func TestInvalidAndForeignRequestsChangeNoQueues(t *testing.T) {
 		status                         int
 	}{
 		{"another machine", "192.0.2.1:9", "127.0.0.1:7430", "application/json", cutOver, mux, http.StatusForbidden},
-		{"a page under another name", "127.0.0.1:9", "evil.example:7430", "application/json", cutOver, mux, http.StatusForbidden},
-		{"a form of a page", "127.0.0.1:9", "127.0.0.1:7430", "text/plain", cutOver, mux, http.StatusUnsupportedMediaType},
+		{
+			"a page under another name", "127.0.0.1:9", "evil.example:7430", "application/json", cutOver, mux,
+			http.StatusForbidden,
+		},
+		{
+			"a form of a page", "127.0.0.1:9", "127.0.0.1:7430", "text/plain", cutOver, mux,
+			http.StatusUnsupportedMediaType,
+		},
 		{"no type", "127.0.0.1:9", "127.0.0.1:7430", "", cutOver, mux, http.StatusUnsupportedMediaType},
 		{"not JSON", "127.0.0.1:9", "127.0.0.1:7430", "application/json", "queues=mail", mux, http.StatusBadRequest},
-		{"unknown member", "127.0.0.1:9", "127.0.0.1:7430", "application/json", `{"action":"cut-over","queue":"mail"}`, mux, http.StatusBadRequest},
-		{"unknown action", "127.0.0.1:9", "127.0.0.1:7430", "application/json", `{"action":"stop","queues":["mail"]}`, mux, http.StatusConflict},
+		{
+			"unknown member", "127.0.0.1:9", "127.0.0.1:7430", "application/json",
+			`{"action":"cut-over","queue":"mail"}`, mux, http.StatusBadRequest,
+		},
+		{
+			"unknown action", "127.0.0.1:9", "127.0.0.1:7430", "application/json",
+			`{"action":"stop","queues":["mail"]}`, mux, http.StatusConflict,
+		},
 		{"without a broker", "127.0.0.1:9", "127.0.0.1:7430", "application/json", cutOver, none, http.StatusConflict},
-		{"roll-back of another queue", "127.0.0.1:9", "[::1]:7430", "application/json", `{"action":"roll-back","queues":["mail"]}`, mux, http.StatusConflict},
+		{
+			"roll-back of another queue", "127.0.0.1:9", "[::1]:7430", "application/json",
+			`{"action":"roll-back","queues":["mail"]}`, mux, http.StatusConflict,
+		},
 		{"this machine", "[::1]:9", "localhost:7430", "application/json; charset=utf-8", cutOver, mux, http.StatusOK},
 	} {
 		req := httptest.NewRequest(http.MethodPost, "/queues", strings.NewReader(c.body))

@@ -10,7 +10,8 @@ import (
 const (
 	// dialWithin limits the time to connect to the broker.
 	dialWithin = 2 * time.Second
-	// dialAgain is the time for which a failure to connect is returned without another attempt, and the pause between attempts.
+	// dialAgain is the time for which a failure to connect is returned without another attempt, and the pause between
+	// attempts.
 	dialAgain = 500 * time.Millisecond
 	// writeWithin limits the time in which the broker must read a request.
 	writeWithin = 10 * time.Second
@@ -59,6 +60,7 @@ func (b *broker) dial() (net.Conn, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failed, b.until = err, time.Now().Add(max(dialAgain, 5*time.Since(began))) // a slow failure is kept longer, so that few clients wait for it
+	// a slow failure is kept longer, so that few clients wait for it
+	b.failed, b.until = err, time.Now().Add(max(dialAgain, 5*time.Since(began)))
 	return conn, err
 }

@@ -53,7 +53,8 @@ func (s *Switch) Serve(mux *http.ServeMux) {
 			return
 		}
 		var c Change
-		// A page of another site cannot send this content type: the browser would ask for permission first (CORS) and get none.
+		// A page of another site cannot send this content type: the browser would ask for permission first (CORS) and
+		// get none.
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" {
 			reply(w, http.StatusUnsupportedMediaType, Problem{"the body must be application/json"})

@@ -65,7 +65,8 @@ func TestFaktoryListsAreSplit(t *testing.T) {
 	client.want("$")
 	rest := make([]byte, 4096)
 	n, err := client.Read(rest)
-	if err != nil || !strings.Contains(string(rest[:n]), `{"d":"the `) || !strings.Contains(string(rest[:n]), `"e":"no either"`) {
+	if err != nil || !strings.Contains(string(rest[:n]), `{"d":"the `) ||
+		!strings.Contains(string(rest[:n]), `"e":"no either"`) {
 		t.Errorf("%q, %v", rest[:n], err)
 	}
 	client.send("PUSH {\"jid\":\"f\",\"queue\":\"mail\"}\r\n")

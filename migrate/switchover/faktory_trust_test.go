@@ -14,7 +14,8 @@ func TestFaktoryClientsReachTheBrokerOnceTheServerHasAcceptedThem(t *testing.T) 
 		"with a wrong password": "HELLO {\"pwdhash\":\"wrong\",\"v\":2,\"wid\":\"w1\"}\r\n",
 	} {
 		for _, request := range []string{
-			"PUSH {\"jid\":\"a\",\"queue\":\"mail\"}\r\n", "PUSHB [{\"jid\":\"a\",\"queue\":\"mail\"}]\r\n", "FETCH mail\r\n",
+			"PUSH {\"jid\":\"a\",\"queue\":\"mail\"}\r\n", "PUSHB [{\"jid\":\"a\",\"queue\":\"mail\"}]\r\n",
+			"FETCH mail\r\n",
 			"ACK {\"jid\":\"a\"}\r\n", "BEAT {\"wid\":\"w1\"}\r\n",
 		} {
 			r := setup(t, "faktory")
@@ -31,7 +32,8 @@ func TestFaktoryClientsReachTheBrokerOnceTheServerHasAcceptedThem(t *testing.T) 
 			server.want(request) // and the server refuses it
 			server.send("-ERR not welcome\r\n")
 			client.want("-ERR not welcome\r\n")
-			_ = r.broker.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(50 * time.Millisecond)) // of an open listener
+			// of an open listener
+			_ = r.broker.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(50 * time.Millisecond))
 			if conn, err := r.broker.Accept(); err == nil {
 				_ = conn.Close() // it should not be there
 				t.Errorf("%s: %q reaches the broker", name, request)

@@ -54,8 +54,8 @@ func (o *owners) forget(jid string) {
 // depthsFor is the time for which known queue depths are used.
 const depthsFor = 200 * time.Millisecond
 
-// depths are the numbers of waiting jobs in the queues of a side. All connections share them. FETCH waits two seconds at an empty side,
-// so it goes to a side that has jobs.
+// depths are the numbers of waiting jobs in the queues of a side. All connections share them. FETCH waits two seconds
+// at an empty side, so it goes to a side that has jobs.
 type depths struct {
 	mu      sync.Mutex // guards the fields below
 	at      time.Time
@@ -180,7 +180,8 @@ func (c *faktoryConn) fetched(broker bool, queue string) func([]byte) []byte {
 	}
 }
 
-// shared lists the queues whose jobs may be on either side, and reports whether the new jobs of all queues go to the broker.
+// shared lists the queues whose jobs may be on either side, and reports whether the new jobs of all queues go to the
+// broker.
 func (c *faktoryConn) shared(queues []string) (both []string, allNew bool) {
 	allNew = true
 	for _, q := range queues {
@@ -218,8 +219,8 @@ func (c *faktoryConn) owned(broker bool) func([]byte) []byte {
 	}
 }
 
-// finish passes ACK and FAIL to the side that has handed out the job. If the side is unknown, it passes them to both, which is
-// safe because the job is reserved on only one side.
+// finish passes ACK and FAIL to the side that has handed out the job. If the side is unknown, it passes them to both,
+// which is safe because the job is reserved on only one side.
 func (c *faktoryConn) finish(p []byte, arg string) error {
 	if !c.s.any() {
 		return c.pass(c.server, p, nil)

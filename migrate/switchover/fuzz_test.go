@@ -12,8 +12,10 @@ import (
 // FuzzReaders reads bytes as requests and replies of each protocol. The messages read must equal the bytes sent.
 func FuzzReaders(f *testing.F) {
 	for _, seed := range []string{
-		req(packet.SubmitJobBg, "mail", "", "x") + "status\n", res(packet.JobAssign, "H:a:1", "mail", "x"), "a\t1\t0\t1\n.\n",
-		"PUSH {\"jid\":\"a\"}\r\n", "$2\r\nab\r\n$-1\r\n+OK\r\n", "put 0 0 60 1\r\na\r\n", "RESERVED 1 1\r\na\r\n", "OK -1\r\n", "$99999999999\r\n",
+		req(packet.SubmitJobBg, "mail", "", "x") + "status\n", res(packet.JobAssign, "H:a:1", "mail", "x"),
+		"a\t1\t0\t1\n.\n",
+		"PUSH {\"jid\":\"a\"}\r\n", "$2\r\nab\r\n$-1\r\n+OK\r\n", "put 0 0 60 1\r\na\r\n", "RESERVED 1 1\r\na\r\n",
+		"OK -1\r\n", "$99999999999\r\n",
 	} {
 		f.Add([]byte(seed))
 	}

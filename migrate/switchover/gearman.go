@@ -56,8 +56,8 @@ const (
 	maxHeld  = 1 << 20
 )
 
-// gearmanConn is a client with its connections. The goroutine of join handles the client's requests. Each side has a goroutine
-// that handles its replies.
+// gearmanConn is a client with its connections. The goroutine of join handles the client's requests. Each side has a
+// goroutine that handles its replies.
 type gearmanConn struct {
 	s    *Switch
 	out  *outbox // to the client
@@ -88,7 +88,10 @@ const (
 )
 
 func (g gearman) join(client, server net.Conn) {
-	c := &gearmanConn{s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, false), functions: make(map[string]wire.Packet)}
+	c := &gearmanConn{
+		s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, false),
+		functions: make(map[string]wire.Packet),
+	}
 	c.cond.L = &c.mu
 	cancel := g.s.subscribe(c.changed)
 	c.work.Go(c.out.run)

@@ -20,14 +20,16 @@ func TestGearmanRepliesKeepTheOrderOfPipelinedSubmissions(t *testing.T) {
 	r := setup(t, "gearman")
 	r.cutOver("mail")
 	client, server := r.join()
-	client.send(req(packet.SubmitJobBg, "video", "", "1") + req(packet.SubmitJob, "mail", "", "2") + req(packet.SubmitJobBg, "video", "", "3"))
+	client.send(req(packet.SubmitJobBg, "video", "", "1") + req(packet.SubmitJob, "mail", "", "2") +
+		req(packet.SubmitJobBg, "video", "", "3"))
 	server.want(req(packet.SubmitJobBg, "video", "", "1") + req(packet.SubmitJobBg, "video", "", "3"))
 	broker := r.atBroker()
 	broker.want(req(packet.SubmitJob, "mail", "", "2"))
 	// The broker replies first, also with the result, which waits for its own reply. Both servers count from one.
 	broker.send(res(packet.JobCreated, "H:a:1") + res(packet.WorkComplete, "H:a:1", "done"))
 	server.send(res(packet.JobCreated, "H:a:1"))
-	client.want(res(packet.JobCreated, "H:a:1") + res(packet.JobCreated, "h:a:1") + res(packet.WorkComplete, "h:a:1", "done"))
+	client.want(res(packet.JobCreated, "H:a:1") + res(packet.JobCreated, "h:a:1") +
+		res(packet.WorkComplete, "h:a:1", "done"))
 	server.send(res(packet.JobCreated, "H:a:2"))
 	client.want(res(packet.JobCreated, "H:a:2"))
 	if q := r.list()[0]; q.ToBroker != 1 || q.ToServer != 0 {
@@ -54,7 +56,8 @@ func TestASleepingGearmanWorkerGetsTheBrokersJobsAfterACutOver(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
 	client, server := r.join()
-	hello := req(packet.SetClientID, "w1") + req(packet.OptionReq, "exceptions") + req(packet.CanDoTimeout, "mail", "30") + req(packet.CanDo, "video")
+	hello := req(packet.SetClientID, "w1") + req(packet.OptionReq, "exceptions") +
+		req(packet.CanDoTimeout, "mail", "30") + req(packet.CanDo, "video")
 	client.send(hello + req(packet.PreSleep))
 	server.want(hello + req(packet.PreSleep))
 	server.send(res(packet.OptionRes, "exceptions"))
@@ -62,7 +65,8 @@ func TestASleepingGearmanWorkerGetsTheBrokersJobsAfterACutOver(t *testing.T) {
 	r.cutOver("mail")
 	broker := r.atBroker()
 	// Functions that are not cut over stay with the server alone.
-	broker.want(req(packet.SetClientID, "w1") + req(packet.OptionReq, "exceptions") + req(packet.CanDoTimeout, "mail", "30") + req(packet.PreSleep))
+	broker.want(req(packet.SetClientID, "w1") + req(packet.OptionReq, "exceptions") +
+		req(packet.CanDoTimeout, "mail", "30") + req(packet.PreSleep))
 	broker.send(res(packet.OptionRes, "exceptions") + res(packet.Noop))
 	client.want(res(packet.Noop))
 
@@ -147,7 +151,8 @@ func TestAGearmanSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := make([]byte, head[3])
-	if _, err := client.Read(text); err != nil || !strings.HasPrefix(string(text), "QUEUE_ERROR\x00the broker cannot be reached") {
+	if _, err := client.Read(text); err != nil ||
+		!strings.HasPrefix(string(text), "QUEUE_ERROR\x00the broker cannot be reached") {
 		t.Errorf("%q, %v", text, err)
 	}
 	client.want(res(packet.JobCreated, "H:a:1"))
@@ -220,7 +225,10 @@ func TestAHalfClosedGearmanClientGetsTheBrokersResult(t *testing.T) {
 func TestGearmanBytesOfAnotherProtocolEndTheConnection(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
-	for _, bad := range []string{"\x00XYZ\x00\x00\x00\x07\x00\x00\x00\x00", "\x00REQ\x00\x00\x00\x07\xff\xff\xff\xff", strings.Repeat("x", 2*wire.MaxLine)} {
+	for _, bad := range []string{
+		"\x00XYZ\x00\x00\x00\x07\x00\x00\x00\x00", "\x00REQ\x00\x00\x00\x07\xff\xff\xff\xff",
+		strings.Repeat("x", 2*wire.MaxLine),
+	} {
 		client, server := r.join()
 		client.send(bad)
 		server.wantEnd()

@@ -37,12 +37,14 @@ func (c *gearmanConn) request(p wire.Packet) {
 		if c.broker != nil {
 			c.broker.out.put(p)
 		}
-	case packet.SubmitJob, packet.SubmitJobHigh, packet.SubmitJobLow, packet.SubmitReduceJob, packet.SubmitJobBg, packet.SubmitJobHighBg, packet.SubmitJobLowBg,
+	case packet.SubmitJob, packet.SubmitJobHigh, packet.SubmitJobLow, packet.SubmitReduceJob, packet.SubmitJobBg,
+		packet.SubmitJobHighBg, packet.SubmitJobLowBg,
 		packet.SubmitJobSched, packet.SubmitJobEpoch, packet.SubmitReduceJobBg:
 		c.submitLocked(p)
 	case packet.GrabJob, packet.GrabJobUniq, packet.GrabJobAll:
 		c.grabLocked(p)
-	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
+	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData,
+		packet.WorkWarning:
 		c.workLocked(p)
 	case packet.GetStatus:
 		c.statusLocked(p)
@@ -80,7 +82,8 @@ func (c *gearmanConn) takeLocked(s *gearmanSide) *gearmanSlot {
 	slot := s.pending[0]
 	s.pending = s.pending[1:]
 	if s.broker {
-		_ = s.out.conn.SetReadDeadline(replyDeadline(len(s.pending), c.s.replyWithin)) // fails on a closed connection only
+		// fails on a closed connection only
+		_ = s.out.conn.SetReadDeadline(replyDeadline(len(s.pending), c.s.replyWithin))
 	}
 	return slot
 }
@@ -160,8 +163,8 @@ func (c *gearmanConn) grabLocked(p wire.Packet) {
 	c.askLocked(first, p, slot)
 }
 
-// workLocked passes a worker's report about a job to the side that has assigned it. After the connection to the broker was
-// lost, its jobs no longer belong to this worker.
+// workLocked passes a worker's report about a job to the side that has assigned it. After the connection to the broker
+// was lost, its jobs no longer belong to this worker.
 func (c *gearmanConn) workLocked(p wire.Packet) {
 	if !ofBroker(p) || !c.s.any() {
 		c.server.out.put(p)

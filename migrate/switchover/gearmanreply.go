@@ -51,7 +51,8 @@ func (c *gearmanConn) reply(s *gearmanSide, p wire.Packet) error {
 	case packet.Noop:
 		c.pushLocked(s, p)
 		return nil
-	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
+	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData,
+		packet.WorkWarning:
 		if s.broker {
 			if err := showHandle(p); err != nil {
 				return err
@@ -175,8 +176,8 @@ func (c *gearmanConn) pushLocked(s *gearmanSide, p wire.Packet) {
 	c.heldBytes += len(p)
 }
 
-// lostLocked handles the end of the connection to the broker. It reports whether to continue serving the client. If the client
-// waits for results from the broker, its connection must be closed, so that it notices that they will not come.
+// lostLocked handles the end of the connection to the broker. It reports whether to continue serving the client. If the
+// client waits for results from the broker, its connection must be closed, so that it notices that they will not come.
 func (c *gearmanConn) lostLocked(s *gearmanSide) bool {
 	c.broker = nil
 	c.cond.Broadcast()

@@ -50,7 +50,8 @@ func Protocols() []string { return slices.Sorted(maps.Keys(makers)) }
 // CheckProtocol is an error for any other name.
 func CheckProtocol(name string) error {
 	if makers[name] == nil {
-		return fmt.Errorf("queues of %s cannot be cut over while clients work, only those of %s", name, strings.Join(Protocols(), ", "))
+		return fmt.Errorf("queues of %s cannot be cut over while clients work, only those of %s", name,
+			strings.Join(Protocols(), ", "))
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ const maxOutbox = 1 << 20
 // keepOutbox is the size of the buffer that an idle connection keeps.
 const keepOutbox = 64 << 10
 
-// outbox holds the output of a connection. A goroutine writes it, so that no caller waits for a slow reader while holding a
-// lock.
+// outbox holds the output of a connection. A goroutine writes it, so that no caller waits for a slow reader while
+// holding a lock.
 type outbox struct {
 	conn   net.Conn
 	within time.Duration // timeout of a write; zero: none

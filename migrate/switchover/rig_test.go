@@ -25,7 +25,8 @@ func setup(t *testing.T, protocol string) *rig {
 	r := &rig{t: t, broker: listen(t), server: listen(t)}
 	var err error
 	r.Switch, err = NewSwitch(Options{
-		Protocol: protocol, Server: r.server.Addr().String(), Broker: r.broker.Addr().String(), Password: "secret", Changed: func([]string, State) {},
+		Protocol: protocol, Server: r.server.Addr().String(), Broker: r.broker.Addr().String(), Password: "secret",
+		Changed: func([]string, State) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// dialect is one client's connection in a protocol whose replies are in the order of the requests. Its methods run one at a
-// time, except the methods that read.
+// dialect is one client's connection in a protocol whose replies are in the order of the requests. Its methods run one
+// at a time, except the methods that read.
 type dialect interface {
 	request(in *bufio.Reader) ([]byte, error)
 	reply(in *bufio.Reader) ([]byte, error)
@@ -21,8 +21,8 @@ type dialect interface {
 	lost() []byte
 }
 
-// sequence serves a client of such a protocol. One goroutine reads its requests, the goroutine of serve handles them, and each
-// side has a goroutine that reads replies.
+// sequence serves a client of such a protocol. One goroutine reads its requests, the goroutine of serve handles them,
+// and each side has a goroutine that reads replies.
 type sequence struct {
 	s      *Switch
 	d      dialect
@@ -198,7 +198,8 @@ func (s *sequenceSide) drain() {
 	}
 }
 
-// send sends a request. If it returns no error, the exchange is settled later, at the latest by the end of the connection.
+// send sends a request. If it returns no error, the exchange is settled later, at the latest by the end of the
+// connection.
 func (s *sequenceSide) send(request []byte, x *exchange) error {
 	s.mu.Lock()
 	for len(s.pending) >= maxSlots && !s.gone {
@@ -242,7 +243,8 @@ func (s *sequenceSide) run() {
 		s.mu.Lock()
 		s.pending = s.pending[1:]
 		if s.broker {
-			_ = s.conn.SetReadDeadline(replyDeadline(len(s.pending), s.c.s.replyWithin)) // fails on a closed connection only
+			// fails on a closed connection only
+			_ = s.conn.SetReadDeadline(replyDeadline(len(s.pending), s.c.s.replyWithin))
 		}
 		s.cond.Broadcast()
 		s.mu.Unlock()

@@ -25,11 +25,13 @@ func TestHelloProvesThePassword(t *testing.T) {
 		"no password": {`HI {"v":2}`, "unused", `HELLO {"v":2,"wid":"w"}`, false},
 		"one round": {
 			`HI {"v":2,"i":1,"s":"abc123"}`, "secret",
-			`HELLO {"pwdhash":"42416b7fc9a656af2a2e9d09157317bb2ccfdd4a3717d6847836e480f8418b48","v":2,"wid":"w"}`, true,
+			`HELLO {"pwdhash":"42416b7fc9a656af2a2e9d09157317bb2ccfdd4a3717d6847836e480f8418b48","v":2,"wid":"w"}`,
+			true,
 		},
 		"three rounds": {
 			`HI {"v":2,"i":3,"s":"abc123"}`, "secret",
-			`HELLO {"pwdhash":"1d5c7bb74ac1a4fd5f169cd5b7d9ae00a06c69af0b7ce12a7c3dffb9f5914c40","v":2,"wid":"w"}`, true,
+			`HELLO {"pwdhash":"1d5c7bb74ac1a4fd5f169cd5b7d9ae00a06c69af0b7ce12a7c3dffb9f5914c40","v":2,"wid":"w"}`,
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

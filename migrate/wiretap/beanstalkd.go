@@ -16,8 +16,9 @@ var beanstalkdKinds = map[string]struct {
 }{
 	"put": {submits, false}, "reserve": {takes, false}, "reserve-with-timeout": {takes, false}, "quit": {silent, false},
 	"stats": {ignored, false}, "stats-tube": {ignored, false}, "list-tubes": {ignored, false},
-	"reserve-job": {plain, true}, "delete": {plain, true}, "release": {plain, true}, "bury": {plain, true}, "touch": {plain, true},
-	"peek": {plain, true}, "kick-job": {plain, true}, "stats-job": {plain, true},
+	"reserve-job": {plain, true}, "delete": {plain, true}, "release": {plain, true}, "bury": {plain, true},
+	"touch": {plain, true},
+	"peek":  {plain, true}, "kick-job": {plain, true}, "stats-job": {plain, true},
 }
 
 func (beanstalkd) request(in []byte) (r request, n int, err error) {

@@ -18,8 +18,8 @@ type Options struct {
 	// Dial connects to the second server.
 	Dial func(context.Context) (net.Conn, error)
 
-	// MaxBytes limits the memory for requests and replies that are not compared yet. Above it the comparison ends, or with
-	// Block the caller of Watch waits.
+	// MaxBytes limits the memory for requests and replies that are not compared yet. Above it the comparison ends, or
+	// with Block the caller of Watch waits.
 	MaxBytes int
 	Block    bool
 
@@ -127,7 +127,8 @@ func (c *Comparer) Report() Report { return c.verdicts.report() }
 // Finish waits until all watched traffic is compared, then ends the comparison.
 func (c *Comparer) Finish() Report {
 	c.waitEmpty()
-	for end := time.Now().Add(settleWithin); c.verdicts.sweep(time.Now().Add(-answerWithin)) > 0 && time.Now().Before(end) && !c.ended.Load(); {
+	for end := time.Now().Add(settleWithin); c.verdicts.sweep(time.Now().Add(-answerWithin)) > 0 &&
+		time.Now().Before(end) && !c.ended.Load(); {
 		time.Sleep(patience / 10)
 	}
 	c.Close()
@@ -319,8 +320,8 @@ func (c *Comparer) leave(conns map[int]*played, line int) {
 	c.verdicts.left(line)
 }
 
-// catchUp performs the tasks of connections whose job is known now. With late, it also performs tasks that have waited long
-// enough.
+// catchUp performs the tasks of connections whose job is known now. With late, it also performs tasks that have waited
+// long enough.
 func (c *Comparer) catchUp(conns map[int]*played, late bool) error {
 	for _, line := range c.early.ready(c.verdicts.knows, late) {
 		for _, t := range c.early.release(line) {

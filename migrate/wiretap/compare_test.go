@@ -140,9 +140,13 @@ func talk(t testing.TB, address string, requests ...string) (replies []string) {
 }
 
 // everyday is a typical life of a job.
-var everyday = []string{"put 0 0 60 1\r\na", "put 0 0 60 1\r\nb", "reserve-with-timeout 0", "delete 100", "reserve-with-timeout 0", "delete 101"}
+var everyday = []string{
+	"put 0 0 60 1\r\na", "put 0 0 60 1\r\nb", "reserve-with-timeout 0", "delete 100", "reserve-with-timeout 0",
+	"delete 101",
+}
 
-// compare runs the requests through a proxy in front of a server that counts from 100, and compares with the second server.
+// compare runs the requests through a proxy in front of a server that counts from 100, and compares with the second
+// server.
 func compare(t *testing.T, second net.Listener, requests ...string) (Report, []string) {
 	t.Helper()
 	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(second)})
@@ -156,12 +160,13 @@ func compare(t *testing.T, second net.Listener, requests ...string) (Report, []s
 func wantCounts(t *testing.T, r *Report, equal, different, unknown uint64) {
 	t.Helper()
 	if r.Equal != equal || r.Different != different || r.Unknown != unknown || r.Requests != equal+different+unknown {
-		t.Errorf("%s, want equal %d, different %d, unknown %d; found %v", r.Summary(), equal, different, unknown, r.Found)
+		t.Errorf("%s, want equal %d, different %d, unknown %d; found %v", r.Summary(), equal, different, unknown,
+			r.Found)
 	}
 }
 
-// The second server counts from 20. Its reply to delete contains the last digit of the id, which shows that it received its own
-// id.
+// The second server counts from 20. Its reply to delete contains the last digit of the id, which shows that it received
+// its own id.
 func TestIDsOfServersMayDiffer(t *testing.T) {
 	t.Parallel()
 	r, replies := compare(t, startTube(t, 20, nil), everyday...)
@@ -179,7 +184,8 @@ func TestDifferencesHaveBothReplies(t *testing.T) {
 	if replies[3] != "DELETED 0\r\n" {
 		t.Errorf("the client got %q", replies[3])
 	}
-	if len(r.Found) != 2 || r.Found[0].Request != `"delete 100\r\n"` || r.Found[0].Server != `"DELETED 0\r\n"` || r.Found[0].Broker != `"NOT_FOUND 0\r\n"` {
+	if len(r.Found) != 2 || r.Found[0].Request != `"delete 100\r\n"` || r.Found[0].Server != `"DELETED 0\r\n"` ||
+		r.Found[0].Broker != `"NOT_FOUND 0\r\n"` {
 		t.Errorf("differences %v", r.Found)
 	}
 }
@@ -300,7 +306,9 @@ func TestRecordingIsReplayed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := NewComparer(Options{Protocol: in.Protocol, Server: in.Server, Dial: dialTo(startTube(t, 20, nil)), Block: true, MaxBytes: 1})
+		c, err := NewComparer(Options{
+			Protocol: in.Protocol, Server: in.Server, Dial: dialTo(startTube(t, 20, nil)), Block: true, MaxBytes: 1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +346,8 @@ func TestRecordingKeepsEveryByte(t *testing.T) {
 	}
 	for _, want := range events {
 		got, err := in.next()
-		if err != nil || got.At != want.At || got.Conn != want.Conn || got.Kind != want.Kind || !bytes.Equal(got.Data, want.Data) {
+		if err != nil || got.At != want.At || got.Conn != want.Conn || got.Kind != want.Kind ||
+			!bytes.Equal(got.Data, want.Data) {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
@@ -349,14 +358,17 @@ func TestRecordingKeepsEveryByte(t *testing.T) {
 
 func TestOtherFilesAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "hello", `{"recording":2,"protocol":"gearman"}`, `{"recording":1,"protocol":"smtp"}`} {
+	for _, text := range []string{
+		"", "hello", `{"recording":2,"protocol":"gearman"}`, `{"recording":1,"protocol":"smtp"}`,
+	} {
 		if _, err := ReadRecording(strings.NewReader(text)); err == nil {
 			t.Errorf("%q is a recording", text)
 		}
 	}
 }
 
-// BenchmarkRequest measures a request: directly to the server, through a proxy without a watcher, and with the comparison.
+// BenchmarkRequest measures a request: directly to the server, through a proxy without a watcher, and with the
+// comparison.
 func BenchmarkRequest(b *testing.B) {
 	server := startTube(b, 1, nil)
 	for _, way := range []string{"direct", "proxy", "compared"} {

@@ -10,8 +10,9 @@ import (
 // holdFor is the time for which a delivery may wait for the reply to its submission.
 const holdFor = 20 * time.Millisecond
 
-// earlyDeliveries keeps deliveries that arrived before the reply to the submission of their job, which comes over another connection.
-// Later requests of the connection wait for the delivery. Only the player uses it, except for submitting.
+// earlyDeliveries keeps deliveries that arrived before the reply to the submission of their job, which comes over
+// another connection. Later requests of the connection wait for the delivery. Only the player uses it, except for
+// submitting.
 type earlyDeliveries struct {
 	submitting atomic.Int64 // submissions seen but not played yet
 	lines      map[int]*heldLine
@@ -26,7 +27,8 @@ type heldLine struct {
 
 // hold keeps a delivery of an unknown job if its submission may still be played.
 func (e *earlyDeliveries) hold(t task) bool {
-	if t.late || t.x.up == nil || len(idsOf(t.x.up)) == 0 || e.submitting.Load() == 0 || time.Since(e.missed) < time.Second {
+	if t.late || t.x.up == nil || len(idsOf(t.x.up)) == 0 || e.submitting.Load() == 0 ||
+		time.Since(e.missed) < time.Second {
 		return false
 	}
 	if e.lines == nil {

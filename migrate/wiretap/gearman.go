@@ -23,12 +23,16 @@ var gearmanRequests = map[packet.Type]struct {
 	packet.SubmitJobHigh: {submits, false}, packet.SetClientID: {silent, false}, packet.CanDoTimeout: {silent, false},
 	packet.AllYours: {silent, false}, packet.WorkException: {silent, true}, packet.OptionReq: {plain, false},
 	packet.WorkData: {silent, true}, packet.WorkWarning: {silent, true}, packet.GrabJobUniq: {takes, false},
-	packet.SubmitJobHighBg: {submits, false}, packet.SubmitJobLow: {submits, false}, packet.SubmitJobLowBg: {submits, false},
-	packet.SubmitJobSched: {submits, false}, packet.SubmitJobEpoch: {submits, false}, packet.SubmitReduceJob: {submits, false},
-	packet.SubmitReduceJobBg: {submits, false}, packet.GrabJobAll: {takes, false}, packet.GetStatusUnique: {plain, false},
+	packet.SubmitJobHighBg: {submits, false}, packet.SubmitJobLow: {submits, false},
+	packet.SubmitJobLowBg: {submits, false},
+	packet.SubmitJobSched: {submits, false}, packet.SubmitJobEpoch: {submits, false},
+	packet.SubmitReduceJob:   {submits, false},
+	packet.SubmitReduceJobBg: {submits, false}, packet.GrabJobAll: {takes, false},
+	packet.GetStatusUnique: {plain, false},
 }
 
-// cut returns the type, the payload and the length n of the packet at the start of in. n is zero if the packet is incomplete.
+// cut returns the type, the payload and the length n of the packet at the start of in. n is zero if the packet is
+// incomplete.
 func (gearman) cut(in []byte, magic string) (typ packet.Type, payload []byte, n int, err error) {
 	if have := min(len(in), 4); string(in[:have]) != magic[:have] {
 		return 0, nil, 0, errFraming
@@ -99,7 +103,8 @@ func (g gearman) reply(in []byte, asked *request) (p reply, n int, err error) {
 		p.none = true
 	case packet.JobCreated, packet.JobAssign, packet.JobAssignUniq, packet.JobAssignAll, packet.StatusRes:
 		p.id = firstField(payload)
-	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData, packet.WorkWarning:
+	case packet.WorkStatus, packet.WorkComplete, packet.WorkFail, packet.WorkException, packet.WorkData,
+		packet.WorkWarning:
 		p.push, p.id = true, firstField(payload)
 		p.key = p.id.of(p.raw)
 	}
@@ -137,7 +142,8 @@ func (gearman) normal(_ *request, raw string) string {
 
 func (gearman) barrier() (req, rep []byte) {
 	const mark = "wiretap"
-	return packet.Append(nil, packet.RequestMagic, packet.EchoReq, mark), packet.Append(nil, packet.AnswerMagic, packet.EchoRes, mark)
+	return packet.Append(nil, packet.RequestMagic, packet.EchoReq, mark),
+		packet.Append(nil, packet.AnswerMagic, packet.EchoRes, mark)
 }
 
 // withID returns the packet with another handle.

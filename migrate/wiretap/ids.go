@@ -2,8 +2,8 @@ package wiretap
 
 import "strconv"
 
-// idPairs maps the ids of jobs at the first server to ids at the second server, and back. It forgets the oldest pairs. A
-// forgotten job counts as a job from before the comparison.
+// idPairs maps the ids of jobs at the first server to ids at the second server, and back. It forgets the oldest pairs.
+// A forgotten job counts as a job from before the comparison.
 type idPairs struct {
 	young, old generation
 	aliased    bool // a connection has got another job than at the first server

@@ -32,8 +32,8 @@ func newPlayed(c *Comparer, conn net.Conn, line int) *played {
 	return p
 }
 
-// send sends a request. It returns a channel that is closed when the second server has handled the request; nil if that cannot
-// be determined.
+// send sends a request. It returns a channel that is closed when the second server has handled the request; nil if that
+// cannot be determined.
 func (p *played) send(x *exchange, raw []byte) <-chan struct{} {
 	wait := x
 	p.mu.Lock()

@@ -73,8 +73,8 @@ type protocol interface {
 	withID(r *request, id string) []byte
 }
 
-// textual implements the common part of protocols whose messages contain no lengths that depend on ids, and that have no silent
-// requests.
+// textual implements the common part of protocols whose messages contain no lengths that depend on ids, and that have
+// no silent requests.
 type textual struct{}
 
 func (textual) barrier() (req, rep []byte) { return nil, nil }

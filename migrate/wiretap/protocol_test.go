@@ -21,27 +21,48 @@ func res(typ packet.Type, fields ...string) string {
 // conversations are requests and replies of each protocol, cut correctly.
 var conversations = map[string]struct{ requests, replies []string }{
 	"beanstalkd": {
-		[]string{"use mail\r\n", "put 0 0 60 4\r\na\r\nb\r\n", "reserve-with-timeout 3\r\n", "stats-job 17\r\n", "release  17 0 0\r\n", "quit\r\n"},
-		[]string{"USING mail\r\n", "INSERTED 17\r\n", "RESERVED 17 4\r\na\r\nb\r\n", "OK 8\r\n---\nid: \r\n", "RELEASED\r\n", "TIMED_OUT\r\n"},
+		[]string{
+			"use mail\r\n", "put 0 0 60 4\r\na\r\nb\r\n", "reserve-with-timeout 3\r\n", "stats-job 17\r\n",
+			"release  17 0 0\r\n", "quit\r\n",
+		},
+		[]string{
+			"USING mail\r\n", "INSERTED 17\r\n", "RESERVED 17 4\r\na\r\nb\r\n", "OK 8\r\n---\nid: \r\n", "RELEASED\r\n",
+			"TIMED_OUT\r\n",
+		},
 	},
 	"workq": {
-		[]string{"add 6ba7b810-9dad-41d1-80b4-00c04fd430c4 ping 1000 60000 4 -priority=3\r\npong\r\n", "lease ping pong 500\r\n", "inspect queues 0 10\r\n"},
+		[]string{
+			"add 6ba7b810-9dad-41d1-80b4-00c04fd430c4 ping 1000 60000 4 -priority=3\r\npong\r\n",
+			"lease ping pong 500\r\n", "inspect queues 0 10\r\n",
+		},
 		[]string{
 			"+OK\r\n", "+OK 1\r\n6ba7b810-9dad-41d1-80b4-00c04fd430c4 ping 1000 4\r\npong\r\n",
 			"+OK 2\r\nping 1\r\nready-len 1\r\npong 1\r\nready-len 0\r\n", "-TIMEOUT\r\n",
 		},
 	},
 	"faktory": {
-		[]string{"HELLO {\"v\":2}\r\n", "PUSH {\"jid\":\"a\",\"args\":[]}\r\n", "FETCH critical default\n", "ACK {\"jid\":\"a\"}\r\n"},
+		[]string{
+			"HELLO {\"v\":2}\r\n", "PUSH {\"jid\":\"a\",\"args\":[]}\r\n", "FETCH critical default\n",
+			"ACK {\"jid\":\"a\"}\r\n",
+		},
 		[]string{"+HI {\"v\":2}\r\n", "+OK\r\n", "$11\r\n{\"jid\":\"a\"}\r\n", "$-1\r\n", "-ERR unknown\r\n"},
 	},
 	"qless": {
-		[]string{"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n", "PING\r\n", "*7\r\n$7\r\nEVALSHA\r\n$1\r\ns\r\n$1\r\n0\r\n$3\r\nget\r\n$1\r\n5\r\n$1\r\nj\r\n$1\r\nk\r\n"},
+		[]string{
+			"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n", "PING\r\n",
+			"*7\r\n$7\r\nEVALSHA\r\n$1\r\ns\r\n$1\r\n0\r\n$3\r\nget\r\n$1\r\n5\r\n$1\r\nj\r\n$1\r\nk\r\n",
+		},
 		[]string{"$1\r\nx\r\n", "+PONG\r\n", "*2\r\n*1\r\n:1\r\n$-1\r\n", "*-1\r\n", "-NOSCRIPT no\r\n"},
 	},
 	"gearman": {
-		[]string{req(packet.CanDo, "rev"), req(packet.SubmitJob, "rev", "u", "body"), "status\r\n", req(packet.WorkComplete, "H:x:1", "ydob")},
-		[]string{res(packet.JobCreated, "H:x:1"), res(packet.Noop), "rev\t0\t0\t1\n.\n", res(packet.WorkComplete, "H:x:1", "ydob")},
+		[]string{
+			req(packet.CanDo, "rev"), req(packet.SubmitJob, "rev", "u", "body"), "status\r\n",
+			req(packet.WorkComplete, "H:x:1", "ydob"),
+		},
+		[]string{
+			res(packet.JobCreated, "H:x:1"), res(packet.Noop), "rev\t0\t0\t1\n.\n",
+			res(packet.WorkComplete, "H:x:1", "ydob"),
+		},
 	},
 }
 
@@ -143,22 +164,33 @@ func TestNormalFormsHideAllowedDifferences(t *testing.T) {
 	t.Parallel()
 	sha := strings.Repeat("0a", 20)
 	for _, c := range []struct{ protocol, verb, a, b string }{
-		{"beanstalkd", "stats-job", "OK 30\r\n---\nid: 1\ntube: a\nage: 3\n\r\n", "OK 31\r\n---\nid: 22\ntube: a\nage: 4\n\r\n"},
+		{
+			"beanstalkd", "stats-job", "OK 30\r\n---\nid: 1\ntube: a\nage: 3\n\r\n",
+			"OK 31\r\n---\nid: 22\ntube: a\nage: 4\n\r\n",
+		},
 		{
 			"faktory", "FETCH", "$60\r\n{\"jid\":\"a\",\"queue\":\"q\",\"enqueued_at\":\"1\",\"created_at\":\"2\"}\r\n",
 			"$24\r\n{\"queue\":\"q\",\"jid\":\"a\"}\r\n",
 		},
 		{"beanstalkd", "list-tubes-watched", "OK 14\r\n---\n- b\n- a\n\r\n", "OK 14\r\n---\n- a\n- b\n\r\n"},
-		{"qless", "track", "-ERR user_script:111: Track(): no job script: " + sha + ", on @user_script:111.\r\n", "-ERR user_script:1: Track(): no job script: " + sha + ", on @user_script:1.\r\n"},
-		{"qless", "track", "-ERR Error running script (call to f_" + sha + "): @user_script:111: user_script:111: Track(): no job \r\n", "-ERR user_script:1: Track(): no job\r\n"},
-		{"workq", "inspect", "+OK 1\r\nx 1\r\ncreated-at 2026-01-02T03:04:05Z\r\n", "+OK 1\r\nx 1\r\ncreated-at 2027-01-02T03:04:05Z\r\n"},
+		{
+			"qless", "track", "-ERR user_script:111: Track(): no job script: " + sha + ", on @user_script:111.\r\n",
+			"-ERR user_script:1: Track(): no job script: " + sha + ", on @user_script:1.\r\n",
+		},
+		{"qless", "track", "-ERR Error running script (call to f_" + sha +
+			"): @user_script:111: user_script:111: Track(): no job \r\n", "-ERR user_script:1: Track(): no job\r\n"},
+		{
+			"workq", "inspect", "+OK 1\r\nx 1\r\ncreated-at 2026-01-02T03:04:05Z\r\n",
+			"+OK 1\r\nx 1\r\ncreated-at 2027-01-02T03:04:05Z\r\n",
+		},
 	} {
 		p := protocols[c.protocol]
 		if a, b := p.normal(&request{verb: c.verb}, c.a), p.normal(&request{verb: c.verb}, c.b); a != b {
 			t.Errorf("%s: %q and %q", c.protocol, a, b)
 		}
 	}
-	if a, b := (faktory{}).normal(nil, "$9\r\n{\"jid\":1}\r\n"), (faktory{}).normal(nil, "$9\r\n{\"jid\":2}\r\n"); a == b {
+	if a, b := (faktory{}).normal(nil,
+		"$9\r\n{\"jid\":1}\r\n"), (faktory{}).normal(nil, "$9\r\n{\"jid\":2}\r\n"); a == b {
 		t.Errorf("different jobs are equal: %q", a)
 	}
 }

@@ -28,8 +28,8 @@ type Event struct {
 	Data []byte
 }
 
-// Watcher receives the events of a proxy. Events of one direction of a connection come in order. Watch is called before the
-// bytes are passed on, so that it sees every request before its reply.
+// Watcher receives the events of a proxy. Events of one direction of a connection come in order. Watch is called before
+// the bytes are passed on, so that it sees every request before its reply.
 type Watcher interface{ Watch(Event) }
 
 // Proxy passes connections on to a server.
@@ -37,8 +37,8 @@ type Proxy struct {
 	Server  string // HOST:PORT
 	Watcher Watcher
 
-	// Join serves a client instead of the default, which passes all bytes on. The traffic with server is watched. After Join
-	// has returned, neither connection may be used. It may be nil.
+	// Join serves a client instead of the default, which passes all bytes on. The traffic with server is watched. After
+	// Join has returned, neither connection may be used. It may be nil.
 	Join func(client, server net.Conn)
 
 	// Unreachable is called when the server does not accept connections, but not for each client. It may be nil.
@@ -130,7 +130,8 @@ const warnEvery = 10 * time.Second
 
 func (p *Proxy) unreachable(err error) {
 	now, last := time.Since(p.began), p.warned.Load()
-	if p.Unreachable != nil && (last == 0 || now-time.Duration(last) > warnEvery) && p.warned.CompareAndSwap(last, int64(now)) {
+	if p.Unreachable != nil && (last == 0 || now-time.Duration(last) > warnEvery) &&
+		p.warned.CompareAndSwap(last, int64(now)) {
 		p.Unreachable(err)
 	}
 }
@@ -168,8 +169,8 @@ func (p *Proxy) watch(number int, k Kind, data []byte) {
 	p.Watcher.Watch(Event{At: time.Since(p.began), Conn: number, Kind: k, Data: data})
 }
 
-// pass moves the bytes of one direction. At the end it closes the receiver's side. If the server has closed, it also closes the
-// client's connection.
+// pass moves the bytes of one direction. At the end it closes the receiver's side. If the server has closed, it also
+// closes the client's connection.
 func (p *Proxy) pass(to, from net.Conn, number int, k Kind) {
 	buf := make([]byte, 32<<10)
 	for {

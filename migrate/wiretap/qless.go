@@ -9,10 +9,11 @@ import (
 // qless: Redis commands and replies; the operations are arguments of EVALSHA.
 type qless struct{ textual }
 
-// qlessJob are the operations whose first argument after the time is a job's id. qlessReports are the operations about the
-// whole server.
+// qlessJob are the operations whose first argument after the time is a job's id. qlessReports are the operations about
+// the whole server.
 var (
-	qlessJob     = set("complete", "fail", "heartbeat", "retry", "get", "cancel", "timeout", "priority", "depends", "log", "recur.get", "unrecur")
+	qlessJob = set("complete", "fail", "heartbeat", "retry", "get", "cancel", "timeout", "priority", "depends",
+		"log", "recur.get", "unrecur")
 	qlessReports = set("queues", "workers", "stats", "jobs", "failed", "length", "config.get", "peek", "unfail")
 	redisIgnored = set("INFO", "CLIENT", "PUBLISH", "DBSIZE", "CONFIG", "AUTH")
 )
@@ -99,7 +100,8 @@ func (qless) reply(in []byte, asked *request) (p reply, n int, err error) {
 	return p, n, nil
 }
 
-// scriptPlace matches what Redis adds to the text of a script's error: the line, and the script's hash. Redis 6 has them in front.
+// scriptPlace matches what Redis adds to the text of a script's error: the line, and the script's hash. Redis 6 has
+// them in front.
 var scriptPlace = regexp.MustCompile(`^-ERR (?:Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: )?user_script:\d+: |` +
 	` script: [0-9a-f]{40}, on @user_script:\d+\.\r\n$| *\r\n$`)
 

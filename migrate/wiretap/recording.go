@@ -59,7 +59,8 @@ func NewRecorder(w io.Writer, protocol, server string) (*Recorder, error) {
 	out := bufio.NewWriterSize(w, 64<<10)
 	r := &Recorder{out: out, enc: json.NewEncoder(out)}
 	r.enc.SetEscapeHTML(false)
-	return r, r.enc.Encode(Header{Recording: recordingVersion, Protocol: protocol, Server: server, At: time.Now().UTC()})
+	return r,
+		r.enc.Encode(Header{Recording: recordingVersion, Protocol: protocol, Server: server, At: time.Now().UTC()})
 }
 
 // Watch implements Watcher.
@@ -141,8 +142,8 @@ func (r *Recording) next() (Event, error) {
 	return out, fmt.Errorf("line %d: unknown event %q", r.line, e.E)
 }
 
-// Play passes a recording to a watcher, at its original speed, or with fast as fast as possible. At the end of a truncated
-// recording, the open connections are closed.
+// Play passes a recording to a watcher, at its original speed, or with fast as fast as possible. At the end of a
+// truncated recording, the open connections are closed.
 func (r *Recording) Play(w Watcher, fast bool, ended <-chan struct{}) error {
 	began, open := time.Now(), make(map[int]bool)
 	defer func() {

@@ -132,7 +132,8 @@ func (t *tally) report() Report {
 
 // Summary is a line for a terminal.
 func (r *Report) Summary() string {
-	s := fmt.Sprintf("requests %d, equal %d, different %d, unknown %d, without reply %d", r.Requests, r.Equal, r.Different, r.Unknown, r.NoReply)
+	s := fmt.Sprintf("requests %d, equal %d, different %d, unknown %d, without reply %d", r.Requests, r.Equal,
+		r.Different, r.Unknown, r.NoReply)
 	if r.Dropped != "" {
 		s += "; comparison dropped: " + r.Dropped
 	}
@@ -141,7 +142,8 @@ func (r *Report) Summary() string {
 
 // String describes a difference on four lines.
 func (d *Difference) String() string {
-	return fmt.Sprintf("different: %s on connection %d\n  request %s\n  server  %s\n  broker  %s", d.Verb, d.Connection, d.Request, d.Server, d.Broker)
+	return fmt.Sprintf("different: %s on connection %d\n  request %s\n  server  %s\n  broker  %s", d.Verb, d.Connection,
+		d.Request, d.Server, d.Broker)
 }
 
 // quoted shows bytes on one line of limited length.

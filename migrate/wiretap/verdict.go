@@ -29,7 +29,8 @@ type verdicts struct {
 	open   map[*exchange]time.Time // played but not settled exchanges, with the time
 	pushes map[string]*pushList
 
-	// Deliveries that differed between the servers: jobs that one server has delivered and the other has not delivered yet.
+	// Deliveries that differed between the servers: jobs that one server has delivered and the other has not delivered
+	// yet.
 	swapped  map[*exchange]time.Time
 	up, down map[string]string // id at the first server → normal form of its delivery
 }
@@ -193,8 +194,8 @@ func idsOf(p *reply) []string {
 // form returns a reply in the form that is compared.
 func (v *verdicts) form(x *exchange, p *reply) string { return v.p.normal(&x.req, p.id.without(p.raw)) }
 
-// swap keeps an exchange in which the servers delivered different jobs, until each server has delivered the other's job, to any
-// connection.
+// swap keeps an exchange in which the servers delivered different jobs, until each server has delivered the other's
+// job, to any connection.
 func (v *verdicts) swap(x *exchange, up, down string) {
 	v.swapped[x] = time.Now()
 	wrong := !v.match(v.down, v.up, up, v.form(x, x.up)) || !v.match(v.up, v.down, down, v.form(x, x.down))
@@ -241,7 +242,9 @@ func (v *verdicts) differ(x *exchange) {
 	x.settled = true
 	delete(v.open, x)
 	v.free(x.bytes)
-	d := Difference{Connection: x.line, Verb: x.req.verb, Request: quoted(x.req.raw), Server: quoted(x.up.raw), Broker: noReply}
+	d := Difference{
+		Connection: x.line, Verb: x.req.verb, Request: quoted(x.req.raw), Server: quoted(x.up.raw), Broker: noReply,
+	}
 	if x.down != nil {
 		d.Broker = quoted(x.down.raw)
 	}

@@ -21,7 +21,8 @@ func invalid(field, detail string) error {
 	return &service.Error{Code: service.CodeInvalid, Field: field, Detail: detail}
 }
 
-// again shows the page of a form that was refused. fill puts the reason and the submitted values into the data of the page.
+// again shows the page of a form that was refused. fill puts the reason and the submitted values into the data of the
+// page.
 func again[D any](r *request, refusal error, page handler, fill func(d D, reason string)) (*view, error) {
 	var refused *service.Error
 	if !errors.As(refusal, &refused) {
@@ -39,10 +40,11 @@ func again[D any](r *request, refusal error, page handler, fill func(d D, reason
 // field is a form value that the question posts again.
 type field struct{ Name, Value string }
 
-// ask returns the page of a question, which posts the same form again. It returns nil if the question is answered, or if the caller
-// lacks the right.
+// ask returns the page of a question, which posts the same form again. It returns nil if the question is answered, or
+// if the caller lacks the right.
 func (r *request) ask(q question) *view {
-	if r.PostFormValue("confirmed") == "yes" || !r.caller.Current().MaySome(access.Operate) { // the service refuses the change
+	// the service refuses the change
+	if r.PostFormValue("confirmed") == "yes" || !r.caller.Current().MaySome(access.Operate) {
 		return nil
 	}
 	for name, values := range r.PostForm {

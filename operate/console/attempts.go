@@ -23,8 +23,9 @@ type attempt struct {
 
 // attemptEnds maps the timeline entries that end an attempt to the state whose colour they have, and to a word.
 var attemptEnds = map[string][2]string{
-	"done": {"done", "done"}, "failed": {"failed", "failed"}, "released": {"ready", "given back"}, "lease_expired": {"retrying", "lease expired"},
-	"cancelled": {"cancelled", "cancelled"}, "dead": {"dead", "killed"}, "expired": {"cancelled", "expired"},
+	"done": {"done", "done"}, "failed": {"failed", "failed"}, "released": {"ready", "given back"},
+	"lease_expired": {"retrying", "lease expired"},
+	"cancelled":     {"cancelled", "cancelled"}, "dead": {"dead", "killed"}, "expired": {"cancelled", "expired"},
 }
 
 // attemptsOf returns the attempts of a job, newest first.

@@ -7,7 +7,8 @@ import (
 	"broker/operate/service"
 )
 
-// TestAttemptsOfAJobComeFromItsTimeline: with length, worker and error, the newest first, and the trace of the last failure.
+// TestAttemptsOfAJobComeFromItsTimeline: with length, worker and error, the newest first, and the trace of the last
+// failure.
 func TestAttemptsOfAJobComeFromItsTimeline(t *testing.T) {
 	t.Parallel()
 	at := func(s int) *time.Time {
@@ -17,10 +18,14 @@ func TestAttemptsOfAJobComeFromItsTimeline(t *testing.T) {
 	entry := func(n uint32, s int, kind, worker, detail string) service.TimelineEntry {
 		return service.TimelineEntry{Number: n, At: at(s), Kind: kind, Worker: worker, Detail: detail}
 	}
-	j := service.Job{State: "leased", Attempts: 3, Failure: &service.Failure{Backtrace: []string{"main.go:7"}}, Timeline: []service.TimelineEntry{
-		entry(0, 0, "submitted", "", ""), entry(1, 1, "leased", "w1", ""), entry(2, 4, "failed", "w1", "Timeout"), entry(3, 4, "retrying", "", ""),
-		entry(4, 9, "leased", "w2", ""), entry(5, 10, "released", "w2", ""), entry(6, 11, "leased", anonymous, ""),
-	}}
+	j := service.Job{
+		State: "leased", Attempts: 3, Failure: &service.Failure{Backtrace: []string{"main.go:7"}},
+		Timeline: []service.TimelineEntry{
+			entry(0, 0, "submitted", "", ""), entry(1, 1, "leased", "w1", ""), entry(2, 4, "failed", "w1", "Timeout"),
+			entry(3, 4, "retrying", "", ""),
+			entry(4, 9, "leased", "w2", ""), entry(5, 10, "released", "w2", ""), entry(6, 11, "leased", anonymous, ""),
+		},
+	}
 	got := attemptsOf(&j)
 	if len(got) != 3 {
 		t.Fatalf("attempts: %+v", got)
@@ -30,7 +35,8 @@ func TestAttemptsOfAJobComeFromItsTimeline(t *testing.T) {
 		{Number: 2, Outcome: "given back", Worker: "w2", Length: "1 s"},
 		{Number: 1, Outcome: "failed", Worker: "w1", Length: "3 s", Error: "Timeout"},
 	} {
-		if a := got[i]; a.Number != want.Number || a.Outcome != want.Outcome || a.Worker != want.Worker || a.Length != want.Length || a.Error != want.Error {
+		if a := got[i]; a.Number != want.Number || a.Outcome != want.Outcome || a.Worker != want.Worker ||
+			a.Length != want.Length || a.Error != want.Error {
 			t.Errorf("attempt %d is %+v, want %+v", i, a, want)
 		}
 	}

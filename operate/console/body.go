@@ -20,7 +20,8 @@ import (
 // copyText is a command that users copy to a terminal.
 type copyText struct{ Label, Text string }
 
-// foldedBody is the size in bytes above which a body is folded. shownBody limits how many bytes of a body a page contains.
+// foldedBody is the size in bytes above which a body is folded. shownBody limits how many bytes of a body a page
+// contains.
 const (
 	foldedBody = 8 << 10
 	shownBody  = 64 << 10
@@ -185,16 +186,23 @@ func (r *request) copies(j *service.Job) []copyText {
 	if err != nil {
 		return nil
 	}
-	list := []copyText{{"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " " + url + "/api/v1/jobs"}}
+	list := []copyText{{
+		"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " " + url + "/api/v1/jobs",
+	}}
 	if !text {
 		return list
 	}
 	list = append(list, copyText{"broker", "broker push " + shellQuote(j.Queue) + " " + shellQuote(raw) + typeFlag(j)})
 	if port := ports["gearman"]; port != "" {
-		list = append(list, copyText{"gearman", "printf %s " + shellQuote(raw) + " | gearman -h " + name + " -p " + port + " -b -f " + shellQuote(j.Queue)})
+		list = append(list, copyText{
+			"gearman",
+			"printf %s " + shellQuote(raw) + " | gearman -h " + name + " -p " + port + " -b -f " + shellQuote(j.Queue),
+		})
 	}
 	if port := ports["faktory"]; port != "" && len(j.Args) > 0 {
-		push, err := json.Marshal(map[string]any{"jid": "copy-" + j.ID, "jobtype": j.Type, "queue": j.Queue, "args": j.Args})
+		push, err := json.Marshal(map[string]any{
+			"jid": "copy-" + j.ID, "jobtype": j.Type, "queue": j.Queue, "args": j.Args,
+		})
 		if err != nil {
 			return list
 		}
@@ -226,8 +234,8 @@ func typeFlag(j *service.Job) string {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// typedBody reads a body from a form. A JSON array becomes arguments. Text that looks like invalid JSON, or that replaces
-// arguments, is refused unless the form confirms that it is text.
+// typedBody reads a body from a form. A JSON array becomes arguments. Text that looks like invalid JSON, or that
+// replaces arguments, is refused unless the form confirms that it is text.
 func typedBody(form url.Values, wasArgs bool) (args json.RawMessage, body *string, err error) {
 	text := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
 	if args, ok := asArgs(text); ok {
@@ -242,7 +250,8 @@ func typedBody(form url.Values, wasArgs bool) (args json.RawMessage, body *strin
 		var value any
 		if errors.As(json.Unmarshal([]byte(text), &value), &syntax) {
 			before := text[:min(int(syntax.Offset), len(text))]
-			detail := fmt.Sprintf("the body begins like JSON and is not valid: %v, in line %d", syntax, strings.Count(before, "\n")+1)
+			detail := fmt.Sprintf("the body begins like JSON and is not valid: %v, in line %d", syntax,
+				strings.Count(before, "\n")+1)
 			return nil, nil, invalid(fieldBody, detail+"; correct it, or choose to save it as text")
 		}
 	}

@@ -29,14 +29,28 @@ const noUndo = "They are removed at once, whatever their state. So many jobs can
 type bulkWord struct{ verb, done, consequence string }
 
 var bulkWords = map[service.JobAction]bulkWord{
-	service.ActionRetry:    {"Run", "put back", "They become ready now."},
-	service.ActionKill:     {"Kill", "killed", "They move to the dead set, from where they can be run again. Workers that have some of them are refused when they finish."},
-	service.ActionCancel:   {"Cancel", "cancelled", "They are removed unless they have ended. This cannot be undone."},
-	actionStop:             {"Stop", "asked to stop, or removed", "Workers are asked to stop those that run, which then end as cancelled, unless they are completed. The others are removed. This cannot be undone."},
-	service.ActionDelete:   {"Delete", "deleted", "They are removed in 30 seconds, whatever their state; until then this can be undone. Those that change meanwhile stay."},
-	service.ActionMove:     {"Move", "moved", "They keep their identity. A lease ends, and dead jobs become ready."},
-	service.ActionRerun:    {"Run again", "submitted again", "Copies of those that have ended are submitted, with new ids; the others are skipped."},
-	service.ActionPriority: {"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal."},
+	service.ActionRetry: {"Run", "put back", "They become ready now."},
+	service.ActionKill: {
+		"Kill", "killed",
+		"They move to the dead set, from where they can be run again. Workers that have some of them are refused when they finish.",
+	},
+	service.ActionCancel: {"Cancel", "cancelled", "They are removed unless they have ended. This cannot be undone."},
+	actionStop: {
+		"Stop", "asked to stop, or removed",
+		"Workers are asked to stop those that run, which then end as cancelled, unless they are completed. The others are removed. This cannot be undone.",
+	},
+	service.ActionDelete: {
+		"Delete", "deleted",
+		"They are removed in 30 seconds, whatever their state; until then this can be undone. Those that change meanwhile stay.",
+	},
+	service.ActionMove: {"Move", "moved", "They keep their identity. A lease ends, and dead jobs become ready."},
+	service.ActionRerun: {
+		"Run again", "submitted again",
+		"Copies of those that have ended are submitted, with new ids; the others are skipped.",
+	},
+	service.ActionPriority: {
+		"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal.",
+	},
 }
 
 // bulkActions returns the changes that a list offers, most likely first.
@@ -94,8 +108,8 @@ type confirmData struct {
 	Typed, Dangerous                       bool
 }
 
-// changeJobs changes the selected jobs, or all jobs that match a filter. Changes that cannot be undone and changes of all matching
-// jobs need a confirmation.
+// changeJobs changes the selected jobs, or all jobs that match a filter. Changes that cannot be undone and changes of
+// all matching jobs need a confirmation.
 func changeJobs(r *request) (*view, error) {
 	back := pageOf(r.PostFormValue("back"), "jobs")
 	all := r.PostFormValue("scope") == "all"
@@ -119,7 +133,10 @@ func changeJobs(r *request) (*view, error) {
 	if err != nil && confirmed == "" {
 		err = nil // the confirmation page asks for the missing value
 	}
-	d := &confirmData{Action: r.PostFormValue("action"), All: all, Back: back, Filter: query.Encode(), Queue: action.Queue, Priority: r.PostFormValue("priority")}
+	d := &confirmData{
+		Action: r.PostFormValue("action"), All: all, Back: back, Filter: query.Encode(), Queue: action.Queue,
+		Priority: r.PostFormValue("priority"),
+	}
 	switch {
 	case err != nil:
 		d.Problem = err.Error()
@@ -129,7 +146,8 @@ func changeJobs(r *request) (*view, error) {
 	case r.mustType(confirmed) && strings.TrimSpace(r.PostFormValue("typed")) != confirmed:
 		d.Problem = "The number that was typed is not " + confirmed + "; nothing was changed."
 	default:
-		if n, err := strconv.Atoi(confirmed); action.Action == service.ActionDelete && err == nil && n <= service.MaxDelayed {
+		if n, err := strconv.Atoi(confirmed); action.Action == service.ActionDelete && err == nil &&
+			n <= service.MaxDelayed {
 			action.Delay = undoFor
 		}
 		return r.startBulk(action, selection, back)
@@ -171,7 +189,8 @@ func (r *request) confirm(d *confirmData, action service.Action, selection servi
 	}
 	probe := action
 	if probe.Action == service.ActionMove && probe.Queue == "" {
-		probe = service.Action{Action: service.ActionRetry} // the queue is not chosen yet; the preview is the same for all changes
+		// the queue is not chosen yet; the preview is the same for all changes
+		probe = service.Action{Action: service.ActionRetry}
 	}
 	preview, err := r.service.Preview(r.Context(), r.caller, probe, selection)
 	if err != nil {
@@ -225,7 +244,8 @@ func (r *request) startBulk(action service.Action, selection service.Selection, 
 
 // pageOf returns the page of this console to which a form returns.
 func pageOf(back, otherwise string) string {
-	if strings.Contains(back, "//") || strings.HasPrefix(back, "/") || strings.ContainsAny(back, "\\\r\n") || strings.Contains(strings.SplitN(back, "?", 2)[0], ":") {
+	if strings.Contains(back, "//") || strings.HasPrefix(back, "/") || strings.ContainsAny(back, "\\\r\n") ||
+		strings.Contains(strings.SplitN(back, "?", 2)[0], ":") {
 		return otherwise
 	}
 	return cmp.Or(back, otherwise)

@@ -10,7 +10,8 @@ import (
 // maxCompletions limits the names that a search field offers.
 const maxCompletions = 12
 
-// completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also offers bare names.
+// completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also
+// offers bare names.
 func completePage(r *request) (*view, error) {
 	lines, err := r.completions(r.query.Get("q"), r.query.Has("jump"))
 	if err != nil {
@@ -27,7 +28,8 @@ func completePage(r *request) (*view, error) {
 	return nil, nil
 }
 
-// completions returns the search with its last word completed: words of conditions, short lists of values, and names of queues.
+// completions returns the search with its last word completed: words of conditions, short lists of values, and names of
+// queues.
 func (r *request) completions(search string, jump bool) ([]string, error) {
 	lines := []string{}
 	if strings.Count(search, `"`)%2 == 1 {
@@ -75,7 +77,8 @@ func (r *request) completions(search string, jump bool) ([]string, error) {
 
 // queueNames are names of queues that contain a text.
 func (r *request) queueNames(part string) ([]string, error) {
-	queues, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Search: part, Sort: "name", Limit: maxCompletions})
+	queues, _, err := r.service.Queues(r.Context(), r.caller,
+		service.QueueFilter{Search: part, Sort: "name", Limit: maxCompletions})
 	names := make([]string, len(queues))
 	for i := range queues {
 		names[i] = queues[i].Name

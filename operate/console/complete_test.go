@@ -10,7 +10,8 @@ func TestSearchesAreCompleted(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, queue := range []string{"mail", "email", "two words"} {
-		if _, err := f.service.Submit(t.Context(), f.caller, []service.Submission{{Queue: queue}}, service.SubmitOptions{}); err != nil {
+		if _, err := f.service.Submit(t.Context(), f.caller, []service.Submission{{Queue: queue}},
+			service.SubmitOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,14 +22,15 @@ type Options struct {
 	// Failed receives internal errors, which pages do not show.
 	Failed func(page string, err error)
 
-	// Authenticate finds the caller of a request by its certificate or Authorization header, or returns the default principal. ok
-	// is false if the request needs a login.
+	// Authenticate finds the caller of a request by its certificate or Authorization header, or returns the default
+	// principal. ok is false if the request needs a login.
 	Authenticate func(*http.Request) (caller service.Caller, ok bool)
 
 	// Admit reports whether a caller may have one more connection. If not, it has written the response. Nil: it may.
 	Admit func(http.ResponseWriter, *http.Request, service.Caller) bool
 
-	// Check finds the caller for a password or token, subject to the limit of failed logins. status is the reason for a refusal.
+	// Check finds the caller for a password or token, subject to the limit of failed logins. status is the reason for a
+	// refusal.
 	Check func(r *http.Request, secret string) (caller service.Caller, status int)
 
 	// API is the OpenAPI document of the HTTP API.
@@ -101,31 +102,39 @@ func (c *Console) Handler() http.Handler {
 func (c *Console) Missing() http.Handler {
 	return c.authenticated(c.shown(func(r *request) (*view, error) {
 		detail := &service.Error{Detail: "No page has the address " + r.URL.Path + "."}
-		return &view{page: "error", title: "There is no such page", status: http.StatusNotFound, data: detail, still: true}, nil
+		return &view{
+			page: "error", title: "There is no such page", status: http.StatusNotFound, data: detail, still: true,
+		}, nil
 	}))
 }
 
 // pagesByPath maps paths to pages.
 var pagesByPath = map[string]handler{
-	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage, "/jobs/{id}/body": jobBody,
-	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"), "/finished": finishedPage,
-	"/batches": batchesPage, "/batches/{id}": batchPage, "/workflows/{id}": workflowPage, "/storage": storagePage, "/api": apiPage,
+	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"),
+	"/jobs/{id}": jobPage, "/jobs/{id}/body": jobBody,
+	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"),
+	"/dead": jobsPage("dead"), "/finished": finishedPage,
+	"/batches": batchesPage, "/batches/{id}": batchPage, "/workflows/{id}": workflowPage, "/storage": storagePage,
+	"/api":       apiPage,
 	"/schedules": schedulesPage, "/schedules/{name}": schedulePage, "/cluster": clusterPage, "/limits": limitsPage,
-	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
-	"/jump": jumpPage, "/complete": completePage,
+	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage,
+	"/settings": settingsPage,
+	"/jump":     jumpPage, "/complete": completePage,
 }
 
 // formsByPath maps paths to the handlers of forms.
 var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
-	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage, "/schedules": changeSchedules, "/limits": changeLimits,
+	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage,
+	"/schedules": changeSchedules, "/limits": changeLimits,
 	"/cluster": changeCluster, "/support": supportBundle,
 }
 
 // workPages and systemPages are the navigation entries. Entries that the caller may not see are left out.
 var (
-	workPages    = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
-	systemPages  = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
+	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
+	systemPages = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit",
+		"Audit log", "settings", "Settings", "api", "API")
 	adminPages   = []string{"audit", "settings"}
 	partialPages = []string{"limits", "api"} // pages that callers with rights for some queues only may see in part
 )
@@ -201,7 +210,8 @@ func (c *Console) shown(h handler) http.Handler {
 		if s == nil {
 			w.Header().Set("Retry-After", "1")
 			c.render(w, r, service.Caller{}, &view{
-				page: "starting", title: "Not ready", status: http.StatusServiceUnavailable, data: c.options.Cluster != nil,
+				page: "starting", title: "Not ready", status: http.StatusServiceUnavailable,
+				data: c.options.Cluster != nil,
 			})
 			return
 		}
@@ -239,9 +249,13 @@ func (c *Console) errorView(r *http.Request, err error) *view {
 	}
 	refused = reworded(refused)
 	title := map[service.Code]string{
-		service.CodeJobNotFound: "This job is gone", service.CodeQueueNotFound: "There is no such queue", service.CodeForbidden: "You may not see this",
+		service.CodeJobNotFound: "This job is gone", service.CodeQueueNotFound: "There is no such queue",
+		service.CodeForbidden: "You may not see this",
 	}[refused.Code]
-	return &view{page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused, still: true}
+	return &view{
+		page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused,
+		still: true,
+	}
 }
 
 // reworded rewords an error for a page.
@@ -259,7 +273,8 @@ func reworded(e *service.Error) *service.Error {
 func (r *request) back(to, note string) (*view, error) {
 	if note != "" {
 		http.SetCookie(r.w, &http.Cookie{
-			Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(note)), Path: "/", MaxAge: 60, HttpOnly: true,
+			Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(note)), Path: "/", MaxAge: 60,
+			HttpOnly: true,
 			SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 		})
 	}

@@ -52,7 +52,8 @@ func TestLoginLeadsToPagesOfTheConsoleOnly(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	c := newConsole(t, &now)
 	for to, want := range map[string]string{
-		"": "./", "queues/a%2Fb?x=1": "./queues/a%2Fb?x=1", "https://evil.example/": "./", "//evil.example": "./", `\\evil.example`: "./",
+		"": "./", "queues/a%2Fb?x=1": "./queues/a%2Fb?x=1", "https://evil.example/": "./", "//evil.example": "./",
+		`\\evil.example`: "./",
 	} {
 		resp := logIn(c, "right", to)
 		location := strings.TrimPrefix(resp.Header.Get("Location"), "/") // net/http makes it absolute
@@ -125,7 +126,9 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 func TestRootOfAPageIsRelative(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"/": "./", "/queues": "./", "/queues/a": "../", "/queues/a%2Fb": "../", "/queues/a%2Fb/": "../../"} {
+	for path, want := range map[string]string{
+		"/": "./", "/queues": "./", "/queues/a": "../", "/queues/a%2Fb": "../", "/queues/a%2Fb/": "../../",
+	} {
 		if got := root(httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)); got != want {
 			t.Errorf("root of %s is %s, want %s", path, got, want)
 		}
@@ -161,7 +164,9 @@ func TestVendoredFilesAreAsPublished(t *testing.T) {
 	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)
 	}
-	ours := map[string]bool{"console.css": true, "console.js": true, "live.js": true, "icon.svg": true, "vendor.json": true}
+	ours := map[string]bool{
+		"console.css": true, "console.js": true, "live.js": true, "icon.svg": true, "vendor.json": true,
+	}
 	for _, v := range list {
 		content, err := staticFiles.ReadFile("static/" + v.File)
 		if err != nil {

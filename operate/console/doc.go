@@ -1,9 +1,10 @@
 // Package console is the web console: pages that the server renders, for people who watch and operate a broker.
 //
-// Every page works for reading without a script. Changes are forms; they call the same [service.Service] as the HTTP API,
-// with the rights of the caller's principal, and leave an entry in the audit log. All links are relative to the <base> of
-// the page, so the console works behind a path prefix. The tabs of a browser share one event stream, which announces
-// changes at most every two seconds; a page then fetches itself again and is merged into what is shown (htmx).
+// Every page works for reading without a script. Changes are forms; they call the same [service.Service] as the HTTP
+// API, with the rights of the caller's principal, and leave an entry in the audit log. All links are relative to the
+// <base> of the page, so the console works behind a path prefix. The tabs of a browser share one event stream, which
+// announces changes at most every two seconds; a page then fetches itself again and is merged into what is shown
+// (htmx).
 //
 //	console.go   routes, the frame of a page, errors
 //	render.go    templates and their functions

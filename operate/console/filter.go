@@ -55,8 +55,8 @@ func parsePriority(text string) (int64, error) {
 	return n, nil
 }
 
-// parseTime parses a time in the format of forms and the API. A time without a zone is UTC. A duration such as 2d means that long
-// ago.
+// parseTime parses a time in the format of forms and the API. A time without a zone is UTC. A duration such as 2d means
+// that long ago.
 func (r *request) parseTime(text string) (time.Time, error) {
 	t, ok := service.ParseInstant(text, r.console.options.Now())
 	if !ok {
@@ -80,7 +80,8 @@ func fieldValue(d *jobsData, name string) string {
 	return values[0]
 }
 
-// isRelative reports whether the value of a time is a span such as 1h. The form sends it unchanged, so it stays relative.
+// isRelative reports whether the value of a time is a span such as 1h. The form sends it unchanged, so it stays
+// relative.
 func isRelative(d *jobsData, name string) bool {
 	values := given(d.query, name)
 	if len(values) == 0 {
@@ -127,7 +128,8 @@ func jobFilter(query url.Values, states []string, now time.Time) (f service.JobF
 // listParameters are the parameters of a list that do not filter jobs.
 var listParameters = []string{"state", "q", "sort", "cursor", "looked", "hold", "column", "keep", "groups"}
 
-// unknownFilters returns the unknown parameters. A list that ignored them would show, and change, more jobs than the user wants.
+// unknownFilters returns the unknown parameters. A list that ignored them would show, and change, more jobs than the
+// user wants.
 func unknownFilters(query url.Values) (problems []problem) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if service.FieldNamed(name) == nil && !slices.Contains(listParameters, name) {
@@ -168,8 +170,8 @@ func filterQuery(query url.Values, states []string) url.Values {
 	return q
 }
 
-// actionFilter returns filterQuery for an action on all jobs of the list. It converts spans such as 1h to instants, so that the
-// action selects the same jobs until it is confirmed.
+// actionFilter returns filterQuery for an action on all jobs of the list. It converts spans such as 1h to instants, so
+// that the action selects the same jobs until it is confirmed.
 func (r *request) actionFilter(states []string) url.Values {
 	q, now := filterQuery(r.query, states), r.console.options.Now()
 	for name, values := range q {
@@ -239,7 +241,9 @@ func filterText(query url.Values) string {
 
 // stateNames lists all states, in the order of the tabs.
 var stateNames = func() (names []string) {
-	for _, s := range []core.State{core.Ready, core.Leased, core.Scheduled, core.Blocked, core.Retrying, core.Dead, core.Done} {
+	for _, s := range []core.State{
+		core.Ready, core.Leased, core.Scheduled, core.Blocked, core.Retrying, core.Dead, core.Done,
+	} {
 		names = append(names, s.String())
 	}
 	return names

@@ -19,9 +19,13 @@ type firstSteps struct {
 type language struct{ name, label, submit, work string }
 
 var languages = []language{
-	{"broker", "broker", `BROKER_URL=ADDRESS broker push greet '["Ann"]'`, "BROKER_URL=ADDRESS broker work greet -- cat"},
 	{
-		"curl", "curl", `curl -s ADDRESS/api/v1/jobs -H 'Content-Type: application/json' -d '{"queue": "greet", "args": ["Ann"]}'`,
+		"broker", "broker", `BROKER_URL=ADDRESS broker push greet '["Ann"]'`,
+		"BROKER_URL=ADDRESS broker work greet -- cat",
+	},
+	{
+		"curl", "curl",
+		`curl -s ADDRESS/api/v1/jobs -H 'Content-Type: application/json' -d '{"queue": "greet", "args": ["Ann"]}'`,
 		`lease=$(curl -s ADDRESS/api/v1/leases -H 'Content-Type: application/json' -d '{"queues": ["greet"], "wait_s": 20}' |
   grep -o '"lease":"[^"]*"' | cut -d '"' -f 4)
 curl -s -X POST "ADDRESS/api/v1/leases/$lease/complete"`,
@@ -110,7 +114,8 @@ func (r *request) firstSteps(sum *service.Summary) *firstSteps {
 	}
 	at := max(slices.IndexFunc(languages, func(l language) bool { return l.name == r.query.Get("with") }), 0)
 	for i, l := range languages {
-		f.Languages = append(f.Languages, choice{Value: l.name, Label: l.label, URL: with(r.query, "with", l.name), Chosen: i == at})
+		f.Languages = append(f.Languages,
+			choice{Value: l.name, Label: l.label, URL: with(r.query, "with", l.name), Chosen: i == at})
 	}
 	url := strings.NewReplacer("ADDRESS", address)
 	f.Submit, f.Work = url.Replace(languages[at].submit), url.Replace(languages[at].work)

@@ -30,12 +30,16 @@ func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: coretest.NewClock(), caller: service.Caller{Principal: access.Everyone}}
 	var err error
-	if f.engine, err = engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true}); err != nil {
+	if f.engine, err = engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f.service, err = service.New(service.Options{
 		Broker: f.engine, Handles: core.NewHandleFormat("H:here"), Storage: f.engine.Storage,
-		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
+		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) {
+			return &service.CheckReport{}, nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,14 +78,16 @@ func (f *fixture) ask(method, path string, form url.Values) string {
 func (f *fixture) dies(class, message string) {
 	f.t.Helper()
 	once := uint32(1)
-	if _, err := f.service.Submit(f.t.Context(), f.caller, []service.Submission{{Queue: "mail", MaxFails: &once}}, service.SubmitOptions{}); err != nil {
+	if _, err := f.service.Submit(f.t.Context(), f.caller, []service.Submission{{Queue: "mail", MaxFails: &once}},
+		service.SubmitOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 	lease, err := f.service.Lease(f.t.Context(), f.caller, service.LeaseOptions{Queues: []string{"mail"}})
 	if err != nil || lease == nil {
 		f.t.Fatal(lease, err)
 	}
-	if err := f.service.Fail(f.t.Context(), f.caller, lease.Token, service.FailOptions{Class: class, Message: message}); err != nil {
+	if err := f.service.Fail(f.t.Context(), f.caller, lease.Token,
+		service.FailOptions{Class: class, Message: message}); err != nil {
 		f.t.Fatal(err)
 	}
 }

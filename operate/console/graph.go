@@ -34,7 +34,8 @@ func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 		left = append(left, r.nodeOf(name, ""))
 	}
 	more := len(j.After) - maxLinked
-	children, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{Parent: fmt.Sprintf("seq:%d", j.Seq)}, service.JobPage{Limit: maxLinked + 1})
+	children, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{Parent: fmt.Sprintf("seq:%d", j.Seq)},
+		service.JobPage{Limit: maxLinked + 1})
 	if err != nil {
 		return "", ignoreRefusal(err)
 	}
@@ -49,7 +50,8 @@ func (r *request) linkGraph(j *service.Job) (template.HTML, error) {
 	self := node{"jobs", j.ID, j.Type, "this job", j.State}
 	graph := drawGraph(left, self, right)
 	if more > 0 || len(children.Jobs) > maxLinked {
-		graph += template.HTML(`<p class="hint"><a href="jobs?parent=seq:` + fmt.Sprint(j.Seq) + `">All of them</a></p>`)
+		graph += template.HTML(`<p class="hint"><a href="jobs?parent=seq:` + fmt.Sprint(j.Seq) +
+			`">All of them</a></p>`)
 	}
 	return graph, nil
 }
@@ -121,7 +123,10 @@ func drawGraph(left []node, self node, right []node) template.HTML {
 }
 
 func drawNode(b *strings.Builder, x, y int, n node, class string) {
-	fmt.Fprintf(b, `<a href="%s/%s" class="dot-%s"><rect%s x="%d" y="%d" width="%d" height="%d" rx="7"/><circle cx="%d" cy="%d" r="4"/><text x="%d" y="%d">%s</text><text class="sub" x="%d" y="%d">%s</text></a>`,
-		n.page, template.HTMLEscapeString(pathEscape(n.name)), n.state, class, x, y, nodeWidth, nodeHeight, x+14, y+nodeHeight/2,
-		x+26, y+17, template.HTMLEscapeString(short(20, n.label)), x+26, y+31, template.HTMLEscapeString(short(24, n.sub)))
+	fmt.Fprintf(b,
+		`<a href="%s/%s" class="dot-%s"><rect%s x="%d" y="%d" width="%d" height="%d" rx="7"/><circle cx="%d" cy="%d" r="4"/><text x="%d" y="%d">%s</text><text class="sub" x="%d" y="%d">%s</text></a>`,
+		n.page, template.HTMLEscapeString(pathEscape(n.name)), n.state, class, x, y, nodeWidth, nodeHeight, x+14,
+		y+nodeHeight/2,
+		x+26, y+17, template.HTMLEscapeString(short(20, n.label)), x+26, y+31,
+		template.HTMLEscapeString(short(24, n.sub)))
 }

@@ -13,8 +13,8 @@ import (
 	"broker/operate/service"
 )
 
-// groupLook is the number of jobs that are read to group failures if the broker has no counts. maxGroups limits the groups on a
-// page.
+// groupLook is the number of jobs that are read to group failures if the broker has no counts. maxGroups limits the
+// groups on a page.
 const (
 	groupLook = 1000
 	maxGroups = 12
@@ -39,13 +39,15 @@ type jobGroup struct {
 	Filter               string // filter for exactly these jobs; empty: no such filter exists
 }
 
-// setGroups counts the jobs by failure group and type. counts are the broker's counts, nil if it has none for the filter.
+// setGroups counts the jobs by failure group and type. counts are the broker's counts, nil if it has none for the
+// filter.
 func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []service.FailureCount) error {
 	groups := groupsOf(counts)
 	d.GroupsExact = counts != nil
 	d.Sparks = counts != nil && slices.Equal(d.States, []string{"dead"})
 	if !d.GroupsExact {
-		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]], TimeLimit: searchLimit})
+		list, err := r.service.Jobs(r.Context(), r.caller, filter,
+			service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]], TimeLimit: searchLimit})
 		if err != nil {
 			return err
 		}
@@ -73,8 +75,8 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	return r.setSeen(d, filter)
 }
 
-// groupFilter adds the conditions of the group to a filter. It returns an empty filter if a query cannot express the type, so that
-// the buttons of the group affect no other jobs.
+// groupFilter adds the conditions of the group to a filter. It returns an empty filter if a query cannot express the
+// type, so that the buttons of the group affect no other jobs.
 func groupFilter(g *jobGroup, q url.Values) string {
 	if strings.TrimSpace(g.Type) == "" || !utf8.ValidString(g.Type) {
 		return ""
@@ -101,7 +103,8 @@ func (r *request) groupMessage(g *jobGroup, filter service.JobFilter) (string, e
 	return "", nil
 }
 
-// latestFailures are the sort orders in which the broker finds the latest failures without reading jobs in other states.
+// latestFailures are the sort orders in which the broker finds the latest failures without reading jobs in other
+// states.
 var latestFailures = map[string]string{"dead": "-died", "retrying": "-due"}
 
 // groupsOf converts the broker's counts to groups.
@@ -148,7 +151,12 @@ type timeSpan struct {
 var spanEdges = []struct {
 	after time.Duration
 	label string
-}{{time.Minute, "under 1 min"}, {time.Hour, "1 min to 1 h"}, {24 * time.Hour, "1 to 24 h"}, {7 * 24 * time.Hour, "1 to 7 days"}}
+}{
+	{time.Minute, "under 1 min"},
+	{time.Hour, "1 min to 1 h"},
+	{24 * time.Hour, "1 to 24 h"},
+	{7 * 24 * time.Hour, "1 to 7 days"},
+}
 
 // setSpans counts the jobs by the time at which they are due or died.
 func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) error {
@@ -192,7 +200,8 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		}
 		part := filter
 		set(&part, a, b)
-		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Count: true, Sort: p.sort}) // sorted so that the jobs of the span are adjacent
+		// sorted so that the jobs of the span are adjacent
+		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Count: true, Sort: p.sort})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,9 @@ import (
 // The page of a job has the lines of its log. Tabs are notified of new lines as of other changes.
 func TestPageOfAJobShowsItsLog(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,8 @@ func TestPageOfAJobShowsItsLog(t *testing.T) {
 	if c.live.fingerprint() == before {
 		t.Error("tabs are not told of new lines")
 	}
-	if text := page(); !strings.Contains(text, `id="log"`) || !strings.Contains(text, "row &lt;1&gt;\n") || !strings.Contains(text, "row 2") {
+	if text := page(); !strings.Contains(text, `id="log"`) || !strings.Contains(text, "row &lt;1&gt;\n") ||
+		!strings.Contains(text, "row 2") {
 		t.Errorf("page: %s", text)
 	}
 	for range 2 {

@@ -13,8 +13,8 @@ import (
 	"broker/operate/service"
 )
 
-// How often tabs are notified of changes at most, how often a stream shows that it is alive, and how long a stream lasts
-// before the browser makes a new one.
+// How often tabs are notified of changes at most, how often a stream shows that it is alive, and how long a stream
+// lasts before the browser makes a new one.
 const (
 	liveEvery     = 2 * time.Second
 	liveHeartbeat = 15 * time.Second
@@ -43,8 +43,8 @@ func newLive(s func() *service.Service, now func() time.Time) *live {
 	return l
 }
 
-// join adds a tab. turn is the turn of its page: if it is not the current one, the page may lack a change, and the tab is notified
-// at once. ok is false if there are too many tabs.
+// join adds a tab. turn is the turn of its page: if it is not the current one, the page may lack a change, and the tab
+// is notified at once. ok is false if there are too many tabs.
 func (l *live) join(turn string) (changed chan struct{}, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,8 @@ func (l *live) fingerprint() fingerprint {
 	}
 	f := fingerprint{
 		totals: sum.Totals, ready: sum.Jobs["ready"], leased: sum.Jobs["leased"], scheduled: sum.Jobs["scheduled"],
-		dead: sum.Jobs["dead"], queues: sum.Queues, draining: sum.Draining, diskFull: sum.DiskFull, reports: sum.Reports,
+		dead: sum.Jobs["dead"], queues: sum.Queues, draining: sum.Draining, diskFull: sum.DiskFull,
+		reports: sum.Reports,
 	}
 	for _, n := range sum.Jobs {
 		f.all += n
@@ -152,7 +153,8 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	defer end.Stop()
 	text := ": live\n\n"
 	for {
-		_ = control.SetWriteDeadline(l.now().Add(2 * liveHeartbeat)) // if it is not supported, the server's own deadline applies
+		// if it is not supported, the server's own deadline applies
+		_ = control.SetWriteDeadline(l.now().Add(2 * liveHeartbeat))
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return
 		}

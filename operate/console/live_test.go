@@ -8,7 +8,8 @@ import (
 	"broker/operate/service"
 )
 
-// TestTabLearnsOfChangesBeforeItsStreamBegan: a change between a page and its event stream is seen by a look before the tab joins.
+// TestTabLearnsOfChangesBeforeItsStreamBegan: a change between a page and its event stream is seen by a look before the
+// tab joins.
 func TestTabLearnsOfChangesBeforeItsStreamBegan(t *testing.T) {
 	t.Parallel()
 	l := newLive(func() *service.Service { return nil }, func() time.Time { return time.Unix(2, 0) })

@@ -46,7 +46,8 @@ type groupKey struct{ group, typ string }
 // setSeen adds to each group its most frequent messages, and the times at which its first and last jobs died.
 func (r *request) setSeen(d *jobsData, filter service.JobFilter) error {
 	state := d.States[0]
-	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: messageLook, Sort: latestFailures[state], TimeLimit: searchLimit})
+	list, err := r.service.Jobs(r.Context(), r.caller, filter,
+		service.JobPage{Limit: messageLook, Sort: latestFailures[state], TimeLimit: searchLimit})
 	if err != nil {
 		return err
 	}

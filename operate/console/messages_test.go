@@ -32,7 +32,8 @@ func TestCommonestMessagesOfAGroupAreShown(t *testing.T) {
 	var jobs []service.Job
 	for i := range 9 {
 		text := []string{"timeout after %d ms", "timeout after %d ms", "refused by 10.0.0.%d"}[i%3]
-		jobs = append(jobs, service.Job{Type: "Mail", FailureGroup: "E", Failure: &service.Failure{Message: fmt.Sprintf(text, i)}})
+		jobs = append(jobs,
+			service.Job{Type: "Mail", FailureGroup: "E", Failure: &service.Failure{Message: fmt.Sprintf(text, i)}})
 	}
 	got := fmt.Sprint(messagesOf(jobs)[groupKey{"E", "Mail"}])
 	if want := "[{timeout after # ms 6} {refused by # 3}]"; got != want {

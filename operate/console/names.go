@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pathEscape escapes a name for a segment of a path. Browsers treat the names "." and "..", also escaped, as steps in the path.
-// Such names, and names that look like an escaped one, get a tilde in front.
+// pathEscape escapes a name for a segment of a path. Browsers treat the names "." and "..", also escaped, as steps in
+// the path. Such names, and names that look like an escaped one, get a tilde in front.
 func pathEscape(name string) string {
 	if isDots(name) {
 		name = "~" + name

@@ -111,7 +111,8 @@ func readAPI(document func() []byte) (*apiData, error) {
 		}
 	}
 	for _, s := range bySection {
-		slices.SortFunc(s.Rows, func(a, b apiRow) int { return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Verb, b.Verb)) })
+		slices.SortFunc(s.Rows,
+			func(a, b apiRow) int { return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Verb, b.Verb)) })
 		d.Sections = append(d.Sections, *s)
 	}
 	slices.SortFunc(d.Sections, func(a, b apiSection) int { return strings.Compare(a.Name, b.Name) })
@@ -121,7 +122,8 @@ func readAPI(document func() []byte) (*apiData, error) {
 func (doc *apiDoc) row(path, verb string, op *apiOperation) apiRow {
 	row := apiRow{ID: op.ID, Verb: strings.ToUpper(verb), Path: path, Summary: op.Summary, Description: op.Description}
 	for _, p := range op.Parameters {
-		row.Parameters = append(row.Parameters, apiField{Name: p.Name, Type: p.In + ", " + typeName(p.Schema), About: p.Description})
+		row.Parameters = append(row.Parameters,
+			apiField{Name: p.Name, Type: p.In + ", " + typeName(p.Schema), About: p.Description})
 	}
 	if op.RequestBody != nil {
 		row.Parts = doc.parts(row.Parts, "Body", op.RequestBody.Content)
@@ -181,7 +183,8 @@ func (doc *apiDoc) fields(s *apiSchema) (fields []apiField) {
 			}
 			about = strings.TrimPrefix(about+"; one of "+strings.Join(values, ", "), "; ")
 		}
-		fields = append(fields, apiField{Name: name, Type: typeName(member), About: about, Required: slices.Contains(s.Required, name)})
+		fields = append(fields,
+			apiField{Name: name, Type: typeName(member), About: about, Required: slices.Contains(s.Required, name)})
 	}
 	slices.SortFunc(fields, func(a, b apiField) int { return strings.Compare(a.Name, b.Name) })
 	return fields

@@ -17,8 +17,8 @@ type clusterData struct {
 	Problem, Node, Target string
 }
 
-// spare is the number of voters that may still fail before the cluster accepts no changes; negative: it accepts none now. A node
-// that does not answer counts as a voter, because it may be one.
+// spare is the number of voters that may still fail before the cluster accepts no changes; negative: it accepts none
+// now. A node that does not answer counts as a voter, because it may be one.
 func spare(nodes []service.ClusterNode) int {
 	voters, up := 0, 0
 	for _, n := range nodes {
@@ -62,11 +62,13 @@ func clusterPage(r *request) (*view, error) {
 
 // clusterNotes are the notes after a change.
 var clusterNotes = map[service.ClusterAction]string{
-	service.ClusterAdd: "The node may join. It gets a vote once it has caught up.", service.ClusterRemove: "The node is removed.",
+	service.ClusterAdd:      "The node may join. It gets a vote once it has caught up.",
+	service.ClusterRemove:   "The node is removed.",
 	service.ClusterTransfer: "Another node leads.",
 }
 
-// clusterQuestion returns the question before clients are disconnected or a node's copy is given up; ok is false for other changes.
+// clusterQuestion returns the question before clients are disconnected or a node's copy is given up; ok is false for
+// other changes.
 func clusterQuestion(change service.ClusterChange) (q question, ok bool) {
 	q = question{Path: "cluster", Back: "cluster"}
 	switch change.Action {
@@ -84,7 +86,8 @@ func clusterQuestion(change service.ClusterChange) (q question, ok bool) {
 // changeCluster adds or removes a node, or transfers the leadership.
 func changeCluster(r *request) (*view, error) {
 	change := service.ClusterChange{
-		Action: service.ClusterAction(r.PostFormValue("do")), Node: strings.TrimSpace(r.PostFormValue("node")), Address: strings.TrimSpace(r.PostFormValue("address")),
+		Action: service.ClusterAction(r.PostFormValue("do")), Node: strings.TrimSpace(r.PostFormValue("node")),
+		Address: strings.TrimSpace(r.PostFormValue("address")),
 	}
 	if q, ok := clusterQuestion(change); ok {
 		if v := r.ask(q); v != nil {

@@ -32,9 +32,15 @@ type finishedRow struct {
 
 // finishedPage lists the jobs that ended last, by queue, worker and result.
 func finishedPage(r *request) (*view, error) {
-	d := &finishedData{Queue: strings.TrimSpace(r.query.Get("queue")), Worker: strings.TrimSpace(r.query.Get("worker")), Kind: r.query.Get("kind")}
+	d := &finishedData{
+		Queue: strings.TrimSpace(r.query.Get("queue")), Worker: strings.TrimSpace(r.query.Get("worker")),
+		Kind: r.query.Get("kind"),
+	}
 	for _, kind := range append([]string{""}, finishedKinds...) {
-		d.Kinds = append(d.Kinds, choice{Value: kind, Label: map[bool]string{true: "ended in any way", false: kind}[kind == ""], Chosen: kind == d.Kind})
+		d.Kinds = append(d.Kinds, choice{
+			Value: kind, Label: map[bool]string{true: "ended in any way", false: kind}[kind == ""],
+			Chosen: kind == d.Kind,
+		})
 	}
 	offset, err := strconv.Atoi(r.query.Get("offset"))
 	if err != nil || offset < 0 {

@@ -46,7 +46,9 @@ func jobPage(r *request) (*view, error) {
 	d, err := r.job()
 	if service.IsCode(err, service.CodeJobNotFound) {
 		if gone := r.finishedRecord(r.named("id")); gone != nil {
-			return &view{page: "gone", title: gone.Type + " " + gone.ID, queue: gone.Queue, nav: "finished", data: gone}, nil
+			return &view{
+				page: "gone", title: gone.Type + " " + gone.ID, queue: gone.Queue, nav: "finished", data: gone,
+			}, nil
 		}
 	}
 	if err != nil {
@@ -65,7 +67,9 @@ func (r *request) job() (*jobData, error) {
 	shown := j
 	cut := cutBody(&shown)
 	d := &jobData{
-		Job: j, CutBody: cut, LongBody: j.BodyBytes > foldedBody, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&shown, form), Hex: form == "hex",
+		Job: j, CutBody: cut, LongBody: j.BodyBytes > foldedBody,
+		Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&shown, form),
+		Hex:    form == "hex",
 		Result: resultText(j.Outcome), Actions: jobActions(j.State), Timeline: timeline(&j), Attempts: attemptsOf(&j),
 		Trace: tracecontext.TraceID(j.Traceparent),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
@@ -137,10 +141,19 @@ func jobActions(state string) []choice {
 
 // jobConsequences has the words for confirming changes of a job that cannot be undone.
 var jobConsequences = map[service.JobAction]bulkWord{
-	service.ActionKill:   {verb: "Kill", consequence: "It moves to the dead set, from where it can be run again. A worker that has it is refused when it finishes."},
-	actionStop:           {verb: "Stop", consequence: "Its worker is asked to stop. The job then ends as cancelled, unless the worker completes it."},
+	service.ActionKill: {
+		verb:        "Kill",
+		consequence: "It moves to the dead set, from where it can be run again. A worker that has it is refused when it finishes.",
+	},
+	actionStop: {
+		verb:        "Stop",
+		consequence: "Its worker is asked to stop. The job then ends as cancelled, unless the worker completes it.",
+	},
 	service.ActionCancel: {verb: "Cancel", consequence: "It is removed unless it has ended. This cannot be undone."},
-	service.ActionDelete: {verb: "Delete", consequence: "It is removed in 30 seconds, whatever its state; until then this can be undone. If it changes meanwhile, it stays."},
+	service.ActionDelete: {
+		verb:        "Delete",
+		consequence: "It is removed in 30 seconds, whatever its state; until then this can be undone. If it changes meanwhile, it stays.",
+	},
 }
 
 // changeJob handles the forms of a job's page.
@@ -169,7 +182,8 @@ func changeJob(r *request) (*view, error) {
 		}
 	}
 	if service.JobAction(do) == service.ActionDelete {
-		return r.startBulk(service.Action{Action: service.ActionDelete, Delay: undoFor}, service.Selection{Names: []string{id}}, at)
+		return r.startBulk(service.Action{Action: service.ActionDelete, Delay: undoFor},
+			service.Selection{Names: []string{id}}, at)
 	}
 	if err := r.service.Act(r.Context(), r.caller, id, actionOf(do), nil); err != nil {
 		return nil, err
@@ -226,7 +240,10 @@ func (r *request) editJob(id, at string, run bool) (*view, error) {
 		d.Problem = "The job has changed since this form was opened. Look at it again: " + refused.Detail + "."
 	}
 	d.retype(r.PostForm)
-	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
+	return &view{
+		page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true,
+		status: r.console.options.Status(err),
+	}, nil
 }
 
 // retype fills the form that edits a job with the submitted values.
@@ -248,7 +265,9 @@ func (r *request) compareJob() (*view, error) {
 	d.retype(r.PostForm)
 	d.Epoch, d.Compared = r.PostFormValue("epoch"), true
 	d.Diff = diffLines(before, strings.ReplaceAll(d.Edit["body"], "\r\n", "\n"))
-	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true}, nil
+	return &view{
+		page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true,
+	}, nil
 }
 
 // jobUpdate reads the form that edits a job. It returns only changed values.

@@ -50,13 +50,15 @@ var oneStateColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobCo
 
 // runningColumns are the columns of running jobs, with their workers.
 var runningColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool {
-	return c.Name != "job" && c.Name != "queue" && c.Name != "when" && c.Name != "worker" && c.Name != "note" && c.Name != "tries"
+	return c.Name != "job" && c.Name != "queue" && c.Name != "when" && c.Name != "worker" && c.Name != "note" &&
+		c.Name != "tries"
 })
 
 // columnsCookie is the name of the cookie with the chosen columns of a page.
 func columnsCookie(path string) string { return "broker_columns_" + strings.Trim(path, "/") }
 
-// columnsOwner identifies the principal in the cookie, so that people who share a browser do not change each other's columns.
+// columnsOwner identifies the principal in the cookie, so that people who share a browser do not change each other's
+// columns.
 func columnsOwner(caller service.Caller) string {
 	sum := sha256.Sum256([]byte(caller.Name()))
 	return hex.EncodeToString(sum[:4])
@@ -79,7 +81,8 @@ func newJobRow(j service.Job, columns []jobColumn) jobRow {
 
 // hasNote reports whether the column of notes has a text for a job.
 func hasNote(j service.Job) bool {
-	return j.State == "leased" && (j.Progress != nil || j.Worker != "" || j.HeldFrom != "") || j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
+	return j.State == "leased" && (j.Progress != nil || j.Worker != "" || j.HeldFrom != "") ||
+		j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
 }
 
 // jobTable is a list of jobs without a filter bar.
@@ -149,11 +152,15 @@ type listPage struct {
 }
 
 var listPages = map[string]listPage{
-	"jobs":      {path: "jobs", heading: "Jobs", sort: "-created", empty: "No job matches."},
-	"running":   {path: "running", heading: "Running", state: "leased", sort: "leased", empty: "No job is running."},
-	"scheduled": {path: "scheduled", heading: "Scheduled", state: "scheduled", sort: "due", empty: "No job is scheduled."},
-	"retrying":  {path: "retrying", heading: "Retrying", state: "retrying", sort: "due", empty: "No job waits for another try."},
-	"dead":      {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs."},
+	"jobs":    {path: "jobs", heading: "Jobs", sort: "-created", empty: "No job matches."},
+	"running": {path: "running", heading: "Running", state: "leased", sort: "leased", empty: "No job is running."},
+	"scheduled": {
+		path: "scheduled", heading: "Scheduled", state: "scheduled", sort: "due", empty: "No job is scheduled.",
+	},
+	"retrying": {
+		path: "retrying", heading: "Retrying", state: "retrying", sort: "due", empty: "No job waits for another try.",
+	},
+	"dead": {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs."},
 }
 
 // jobsPage returns the handler of a page that lists jobs.
@@ -178,7 +185,8 @@ func (r *request) jobList(p listPage) (*view, error) {
 	filter, problems := jobFilter(r.query, states, r.console.options.Now())
 	problems = append(wrong, problems...)
 	d := &jobsData{
-		Heading: p.heading, Search: r.query.Get("q"), SearchWords: service.SearchWords(), Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
+		Heading: p.heading, Search: r.query.Get("q"), SearchWords: service.SearchWords(), Path: p.path, Empty: p.empty,
+		Fixed: fixed, States: states, Problems: problems, query: r.query,
 		Filter: r.actionFilter(states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(p.state),
 		usual: map[string]float64{},
 		now:   r.console.options.Now(),
@@ -191,7 +199,8 @@ func (r *request) jobList(p listPage) (*view, error) {
 	d.setBar()
 	v := &view{page: "jobs", title: p.heading, nav: p.path, data: d}
 	if len(problems) == 0 {
-		err := r.findJobs(d, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor"), Sort: sort, Count: true}, p)
+		err := r.findJobs(d, filter,
+			service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor"), Sort: sort, Count: true}, p)
 		var refused *service.Error
 		if errors.As(err, &refused) && refused.Code == service.CodeInvalid {
 			d.Problems = append(d.Problems, problemOf(refused))
@@ -205,7 +214,8 @@ func (r *request) jobList(p listPage) (*view, error) {
 	return v, r.setTabs(d, filter)
 }
 
-// searched returns the query with the conditions of the search as parameters; nil if there is no search, or if it is invalid.
+// searched returns the query with the conditions of the search as parameters; nil if there is no search, or if it is
+// invalid.
 func (r *request) searched() (url.Values, []problem) {
 	search := strings.TrimSpace(r.query.Get("q"))
 	if search == "" {
@@ -272,8 +282,8 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 // searchLimit is the time that a page searches before it shows the progress.
 const searchLimit = 200 * time.Millisecond
 
-// setNext sets the link to the next page. For a search that reads jobs it also sets the number of jobs read; the page's script
-// continues while none is found.
+// setNext sets the link to the next page. For a search that reads jobs it also sets the number of jobs read; the page's
+// script continues while none is found.
 func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) error {
 	pairs := []string{"cursor", list.Cursor}
 	if list.Looked > 0 {
@@ -283,7 +293,9 @@ func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter
 		}
 		d.Looked = before + list.Looked
 		pairs = append(pairs, "looked", strconv.Itoa(d.Looked))
-		all, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{States: filter.States, Queues: filter.Queues}, service.JobPage{Limit: 1, Brief: true, Count: true})
+		all, err := r.service.Jobs(r.Context(), r.caller,
+			service.JobFilter{States: filter.States, Queues: filter.Queues},
+			service.JobPage{Limit: 1, Brief: true, Count: true})
 		if err != nil {
 			return err
 		}
@@ -360,7 +372,10 @@ func (r *request) setTabs(d *jobsData, filter service.JobFilter) error {
 	d.StateTabs = append(d.StateTabs, stateTab{Label: "All", URL: with(here), Chosen: len(d.States) == 0})
 	for _, name := range stateNames {
 		n, counted := counts[name]
-		d.StateTabs = append(d.StateTabs, stateTab{Label: stateLabel(name), URL: with(here, "state", name), N: n, Counted: counted, Chosen: slices.Contains(d.States, name)})
+		d.StateTabs = append(d.StateTabs, stateTab{
+			Label: stateLabel(name), URL: with(here, "state", name), N: n, Counted: counted,
+			Chosen: slices.Contains(d.States, name),
+		})
 	}
 	return nil
 }
@@ -385,14 +400,16 @@ func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
 		return nil, nil
 	}
 	return map[string]int{
-		"ready": q.Ready, "leased": q.Leased, "scheduled": q.Scheduled, "blocked": q.Blocked, "retrying": q.Retrying, "dead": q.Dead, "done": q.Done,
+		"ready": q.Ready, "leased": q.Leased, "scheduled": q.Scheduled, "blocked": q.Blocked, "retrying": q.Retrying,
+		"dead": q.Dead, "done": q.Done,
 	}, err
 }
 
 // keepColumns stores the chosen columns in a cookie (none: the default ones) and redirects to the list.
 func (r *request) keepColumns(p listPage) (*view, error) {
 	http.SetCookie(r.w, &http.Cookie{
-		Name: columnsCookie(r.URL.Path), Value: columnsOwner(r.caller) + "." + strings.Join(given(r.query, "column"), "."), Path: "/",
+		Name:  columnsCookie(r.URL.Path),
+		Value: columnsOwner(r.caller) + "." + strings.Join(given(r.query, "column"), "."), Path: "/",
 		MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	})
 	query := maps.Clone(r.query)
@@ -401,7 +418,8 @@ func (r *request) keepColumns(p listPage) (*view, error) {
 	return r.back(p.path+string(with(query)), "")
 }
 
-// columns returns the columns of the query, otherwise the columns that the same person has chosen for this page in this browser.
+// columns returns the columns of the query, otherwise the columns that the same person has chosen for this page in this
+// browser.
 func (r *request) columns(state string) []jobColumn {
 	names := given(r.query, "column")
 	if kept, err := r.Cookie(columnsCookie(r.URL.Path)); err == nil && len(names) == 0 {
@@ -447,7 +465,10 @@ func jobSorts(chosen, state string) []choice {
 	case "dead":
 		own = []string{"-died", "died last", "died", "died first"}
 	default:
-		own = []string{"queue", "ready: next out first", "due", "due first", "leased", "running longest", "-died", "died last", "-finished", "finished last"}
+		own = []string{
+			"queue", "ready: next out first", "due", "due first", "leased", "running longest", "-died", "died last",
+			"-finished", "finished last",
+		}
 		return choices(chosen, append(newest, own...)...)
 	}
 	return choices(chosen, append(own, newest...)...)

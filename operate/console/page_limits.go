@@ -70,13 +70,17 @@ func inUse(uses []service.LimitUse) []service.LimitUse {
 
 // changeLimits sets or removes a limit. It shows errors above the form, which keeps its values.
 func changeLimits(r *request) (*view, error) {
-	l := service.LimitSpec{Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"), Name: strings.TrimSpace(r.PostFormValue("name"))}
+	l := service.LimitSpec{
+		Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"),
+		Name: strings.TrimSpace(r.PostFormValue("name")),
+	}
 	if l.Scope == "shared" {
 		l.Queues, l.Types = commaList(r.PostFormValue("queues")), commaList(r.PostFormValue("types"))
 	}
 	if r.PostFormValue("do") == "remove" {
 		if v := r.ask(question{
-			Title: "Remove a limit of " + cmp.Or(l.Queue, l.Name) + "?", Button: "Remove the limit", Path: "limits", Back: "limits",
+			Title: "Remove a limit of " + cmp.Or(l.Queue, l.Name) + "?", Button: "Remove the limit", Path: "limits",
+			Back:        "limits",
 			Consequence: "Jobs that wait for it are handed out at once. To undo this, set the limit again.",
 		}); v != nil {
 			return v, nil
@@ -112,7 +116,9 @@ func commaList(text string) (names []string) {
 }
 
 func limitNumbers(r *request, l *service.LimitSpec) error {
-	for name, to := range map[string]*uint32{"concurrency": &l.Concurrency, "per_worker": &l.PerWorker, "burst": &l.Burst} {
+	for name, to := range map[string]*uint32{
+		"concurrency": &l.Concurrency, "per_worker": &l.PerWorker, "burst": &l.Burst,
+	} {
 		n, err := number(r.PostForm, name)
 		if err != nil {
 			return err
@@ -140,8 +146,8 @@ func slotsOf(l service.Limit) (slots []service.Slot) {
 // shownUses limits the types or keys of a limit that the page shows.
 const shownUses = 5
 
-// keyLabel makes a unique key readable. Front-ends mark keys of their own key space with a control character and a letter, and
-// derive some keys from a job's content.
+// keyLabel makes a unique key readable. Front-ends mark keys of their own key space with a control character and a
+// letter, and derive some keys from a job's content.
 func keyLabel(key string) string {
 	if given := core.UniqueLabel(key); given != key {
 		key = given

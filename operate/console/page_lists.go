@@ -45,7 +45,8 @@ func workersPage(r *request) (*view, error) {
 		if name != "" {
 			label = protocolLabel(name)
 		}
-		d.Protocols = append(d.Protocols, choice{Label: label, URL: with(nil, "protocol", name), Chosen: name == protocol})
+		d.Protocols = append(d.Protocols,
+			choice{Label: label, URL: with(nil, "protocol", name), Chosen: name == protocol})
 	}
 	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
 }
@@ -73,7 +74,8 @@ func workersOnTop(list []service.Worker) []workerRow {
 		}
 		rows = append(rows, workerRow{Worker: w})
 	}
-	slices.SortStableFunc(rows, func(a, b workerRow) int { return cmp.Compare(workerRank(&a.Worker), workerRank(&b.Worker)) })
+	slices.SortStableFunc(rows,
+		func(a, b workerRow) int { return cmp.Compare(workerRank(&a.Worker), workerRank(&b.Worker)) })
 	return rows
 }
 
@@ -82,7 +84,8 @@ func newNames(names, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
 }
 
-// workerRank orders the workers of a page by stable properties: processes first, then connections with queues or a name.
+// workerRank orders the workers of a page by stable properties: processes first, then connections with queues or a
+// name.
 func workerRank(w *service.Worker) int {
 	switch {
 	case w.State != "":
@@ -128,7 +131,9 @@ func changeWorker(r *request) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.back("workers", plural(n, "worker")+" will be told to "+map[string]string{"quiet": "take no more jobs", "terminate": "exit"}[do]+" with the next heartbeat.")
+		return r.back("workers", plural(n, "worker")+" will be told to "+map[string]string{
+			"quiet": "take no more jobs", "terminate": "exit",
+		}[do]+" with the next heartbeat.")
 	}
 	if err := r.service.Disconnect(r.Context(), r.caller, id); err != nil {
 		return nil, err

@@ -61,7 +61,10 @@ func overviewPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{Badges: badges(&sum, r.console.options.Cluster), Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"])}
+	d := &overviewData{
+		Badges: badges(&sum, r.console.options.Cluster),
+		Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"]),
+	}
 	d.Ranges = r.ranges(chosen)
 	d.Uptime = span(r.console.options.Now().Sub(sum.StartedAt).Truncate(time.Second))
 	if d.Worst, err = r.keptWorst(); err != nil {
@@ -73,7 +76,9 @@ func overviewPage(r *request) (*view, error) {
 	}
 	d.Figures = figures(&sum, h, oldest)
 	for _, name := range protocolNames {
-		row := protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted}
+		row := protocolRow{
+			Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted,
+		}
 		if row != (protocolRow{Name: name}) {
 			d.Protocols = append(d.Protocols, row)
 		}
@@ -105,8 +110,8 @@ type keptQueues struct {
 	queues []service.Queue // nil: not read yet
 }
 
-// worst returns the queues that need attention: paused queues with waiting jobs, then the queues whose jobs have waited longest,
-// then the queues with the most dead jobs.
+// worst returns the queues that need attention: paused queues with waiting jobs, then the queues whose jobs have waited
+// longest, then the queues with the most dead jobs.
 func (r *request) worst() (queues []service.Queue, err error) {
 	if queues, err = r.service.PausedQueues(r.Context(), r.caller, worstQueues/4); err != nil {
 		return nil, err
@@ -167,9 +172,18 @@ func figures(sum *service.Summary, h *history, oldest float64) []figure {
 		return figure{Label: label, Value: num(n), URL: url, Dot: name, Bad: name == "dead" && n > 0, Spark: spark}
 	}
 	return []figure{
-		{Label: "in", Value: float(h.pace.in), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all", Spark: h.sparkIn},
-		{Label: "done", Value: float(h.pace.done), Unit: "/s", Note: num(sum.Totals.Done) + " in all", Spark: h.sparkDone},
-		{Label: "failed", Value: float(h.pace.failed), Unit: "/s", Note: failureRate(sum), URL: "retrying", Spark: h.sparkFailed},
+		{
+			Label: "in", Value: float(h.pace.in), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all",
+			Spark: h.sparkIn,
+		},
+		{
+			Label: "done", Value: float(h.pace.done), Unit: "/s", Note: num(sum.Totals.Done) + " in all",
+			Spark: h.sparkDone,
+		},
+		{
+			Label: "failed", Value: float(h.pace.failed), Unit: "/s", Note: failureRate(sum), URL: "retrying",
+			Spark: h.sparkFailed,
+		},
 		{Label: "oldest waiting", Value: secondsOr(oldest), Note: "in any queue", URL: "queues?sort=-latency"},
 		{Label: "wait p95", Value: secondsOr(h.pace.waitP95), Note: "last minute", Spark: h.sparkWait},
 		{Label: "run p95", Value: secondsOr(h.pace.runP95), Note: "last minute"},
@@ -207,7 +221,8 @@ func (r *request) storeFacts() ([]fact, error) {
 		facts = append(facts, fact{Label: "Free on the disk", Value: size(st.FreeBytes)})
 	}
 	if c := st.Commits; c != nil && c.Count > 0 {
-		facts = append(facts, fact{Label: "Commit", Value: seconds(c.P50S), Note: "p50"}, fact{Label: "", Value: seconds(c.P99S), Note: "p99"})
+		facts = append(facts, fact{Label: "Commit", Value: seconds(c.P50S), Note: "p50"},
+			fact{Label: "", Value: seconds(c.P99S), Note: "p99"})
 	}
 	if st.WriteStalls > 0 {
 		facts = append(facts, fact{Label: "Write stalls", Value: num(st.WriteStalls), Bad: true})

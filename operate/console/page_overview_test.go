@@ -24,7 +24,11 @@ func TestStateOfTheBrokerIsMarked(t *testing.T) {
 		want    string
 	}{
 		{service.Summary{}, nil, "[{ok serving}]"},
-		{service.Summary{Draining: true, DiskFull: true}, nil, "[{failed disk nearly full: new jobs are refused} {draining draining}]"},
+		{
+			service.Summary{Draining: true, DiskFull: true},
+			nil,
+			"[{failed disk nearly full: new jobs are refused} {draining draining}]",
+		},
 		{service.Summary{Stopped: true}, nil, "[{failed the store has failed}]"},
 		{service.Summary{}, as("leader"), "[{ok serving} {leader leads the cluster}]"},
 		{service.Summary{}, as("follower"), "[{ok serving} {ready follower in the cluster}]"},
@@ -41,7 +45,8 @@ func TestOverviewPausesAndResumesAQueueThatNeedsALook(t *testing.T) {
 	f := setup(t)
 	f.dies("Timeout", "no answer")
 	f.wants(f.get("/"), `name="do" value="pause" aria-label="Pause mail"`)
-	r := httptest.NewRequest(http.MethodPost, "http://localhost/queues", strings.NewReader("do=pause&id=mail&back=.%2F"))
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/queues",
+		strings.NewReader("do=pause&id=mail&back=.%2F"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	f.console.Handler().ServeHTTP(w, r)
@@ -83,7 +88,10 @@ func TestChartsMarkChangesAndSayTheSameAsTheFigures(t *testing.T) {
 	f.post("/jobs", url.Values{"action": {"retry"}, "scope": {"all"}, "filter": {"queue=mail"}, "confirmed": {"1"}})
 	f.advance(time.Minute)
 	page := html.UnescapeString(f.get("/"))
-	for _, want := range []string{`"text":"broker started"`, `"text":"paused mail"`, `"text":"resumed mail"`, `"text":"jobs.retry, 1 job"`, "1 ready, 0 running"} {
+	for _, want := range []string{
+		`"text":"broker started"`, `"text":"paused mail"`, `"text":"resumed mail"`, `"text":"jobs.retry, 1 job"`,
+		"1 ready, 0 running",
+	} {
 		f.wants(page, want)
 	}
 	queue := html.UnescapeString(f.get("/queues/mail?range=30d"))

@@ -40,21 +40,25 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &queueData{Queue: q, Policy: viewPolicy(q.Policy), Limit: limitValues(&q), Share: sharingValues(q.Sharing), States: []stateCount{
-		{"ready", q.Ready},
-		{"leased", q.Leased},
-		{"retrying", q.Retrying},
-		{"scheduled", q.Scheduled},
-		{"blocked", q.Blocked},
-		{"dead", q.Dead},
-		{"done", q.Done},
-	}}
+	d := &queueData{
+		Queue: q, Policy: viewPolicy(q.Policy), Limit: limitValues(&q), Share: sharingValues(q.Sharing),
+		States: []stateCount{
+			{"ready", q.Ready},
+			{"leased", q.Leased},
+			{"retrying", q.Retrying},
+			{"scheduled", q.Scheduled},
+			{"blocked", q.Blocked},
+			{"dead", q.Dead},
+			{"done", q.Done},
+		},
+	}
 	h, chosen, err := r.history(name)
 	if err != nil {
 		return nil, err
 	}
 	q.InRate, q.OutRate = h.pace.in, h.pace.done+h.pace.failed // the page shows the rates of one moment
-	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready, q.Leased), template.URL("queues/"+pathEscape(name))
+	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready,
+		q.Leased), template.URL("queues/"+pathEscape(name))
 	d.Figures = []figure{
 		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
 		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
@@ -79,7 +83,8 @@ func queuePage(r *request) (*view, error) {
 	for i := range d.Failures {
 		g := &d.Failures[i]
 		g.Filter = groupFilter(g, url.Values{"queue": {name}, "state": {"dead", "retrying"}})
-		if g.Message, err = r.groupMessage(g, service.JobFilter{Queues: []string{name}, States: []string{"dead", "retrying"}}); err != nil {
+		if g.Message, err = r.groupMessage(g,
+			service.JobFilter{Queues: []string{name}, States: []string{"dead", "retrying"}}); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +98,9 @@ const activeRows = 10
 func (r *request) setActive(d *queueData, q *service.Queue) error {
 	d.Table = jobTable{Columns: queueJobColumns, Empty: "No job waits or runs here."}
 	for _, part := range []struct{ state, sort string }{{"leased", "leased"}, {"ready", "queue"}} {
-		list, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{Queues: []string{q.Name}, States: []string{part.state}}, service.JobPage{Limit: activeRows, Sort: part.sort})
+		list, err := r.service.Jobs(r.Context(), r.caller,
+			service.JobFilter{Queues: []string{q.Name}, States: []string{part.state}},
+			service.JobPage{Limit: activeRows, Sort: part.sort})
 		if err != nil {
 			return err
 		}
@@ -117,7 +124,8 @@ func (r *request) workersOf(queue string) (found []service.Worker, err error) {
 }
 
 // queueJobColumns are the columns of the list on a queue's page.
-var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" || c.Name == "tries" })
+var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns),
+	func(c jobColumn) bool { return c.Name == "queue" || c.Name == "tries" })
 
 // changeQueue handles the forms of a queue's page.
 func changeQueue(r *request) (*view, error) {
@@ -126,7 +134,8 @@ func changeQueue(r *request) (*view, error) {
 	if do == "clear" || do == "remove" {
 		return clearQueue(r, name, do == "remove")
 	}
-	for _, field := range limitFieldsOfQueue { // an emptied field removes its limit, because the form shows the present one
+	// an emptied field removes its limit, because the form shows the present one
+	for _, field := range limitFieldsOfQueue {
 		if do == "limit" && r.PostForm.Has(field) && len(given(r.PostForm, field)) == 0 {
 			r.PostForm.Set(field, "0")
 		}
@@ -157,7 +166,8 @@ func (r *request) queueProblem(do string, err error) (*view, error) {
 
 func clearQueue(r *request, name string, remove bool) (*view, error) {
 	if r.PostFormValue("confirm") != name {
-		return r.queueProblem(r.PostFormValue("do"), invalid("confirm", "type the name of the queue to confirm; nothing was removed"))
+		return r.queueProblem(r.PostFormValue("do"),
+			invalid("confirm", "type the name of the queue to confirm; nothing was removed"))
 	}
 	var states []core.State
 	if text := r.PostFormValue("state"); text != "" && !remove {

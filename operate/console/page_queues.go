@@ -83,13 +83,16 @@ type queueColumn struct {
 
 // queueColumns returns the columns of the list of queues.
 func (r *request) queueColumns(sort string) (columns []queueColumn) {
-	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
+	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying",
+		"scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
 		if c.Value == "" {
 			columns = append(columns, queueColumn{Label: c.Label})
 			continue
 		}
 		name, down := strings.CutPrefix(sort, "-")
-		next, column := "-"+c.Value, queueColumn{Value: c.Value, Label: c.Label, Chosen: name == c.Value, Sorted: "ascending"}
+		next, column := "-"+c.Value, queueColumn{
+			Value: c.Value, Label: c.Label, Chosen: name == c.Value, Sorted: "ascending",
+		}
 		if down {
 			column.Sorted = "descending"
 		}
@@ -127,7 +130,8 @@ func queuesPage(r *request) (*view, error) {
 	}
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
 		Selected: map[string]bool{}, Typed: map[string]string{},
-		Queues: rows, Columns: r.queueColumns(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: r.nextPage("queues", cursor),
+		Queues: rows, Columns: r.queueColumns(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery,
+		Next: r.nextPage("queues", cursor),
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
 	}}, nil

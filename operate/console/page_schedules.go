@@ -18,7 +18,9 @@ type schedulesData struct {
 }
 
 // scheduleFields are the fields of the form.
-var scheduleFields = []string{"name", "cron", "every", "zone", "queue", "type", "priority", "tags", "body", "backlog", "missed", "revision"}
+var scheduleFields = []string{
+	"name", "cron", "every", "zone", "queue", "type", "priority", "tags", "body", "backlog", "missed", "revision",
+}
 
 func schedulesPage(r *request) (*view, error) {
 	list, err := r.service.Schedules(r.Context(), r.caller)
@@ -29,7 +31,9 @@ func schedulesPage(r *request) (*view, error) {
 	if name := r.query.Get("edit"); name != "" {
 		i := slices.IndexFunc(list, func(s service.Schedule) bool { return s.Name == name })
 		if i < 0 {
-			return nil, &service.Error{Code: service.CodeScheduleNotFound, Detail: "there is no schedule " + name + " any more"}
+			return nil, &service.Error{
+				Code: service.CodeScheduleNotFound, Detail: "there is no schedule " + name + " any more",
+			}
 		}
 		d.Form, d.Editing, d.Open = scheduleForm(&list[i]), true, true
 	}
@@ -40,8 +44,10 @@ func schedulesPage(r *request) (*view, error) {
 func scheduleForm(s *service.Schedule) map[string]string {
 	j := service.Job{Args: s.Args, Body: s.Body}
 	form := map[string]string{
-		"name": s.Name, "cron": s.Cron, "zone": s.Zone, "queue": s.Queue, "type": s.Type, "priority": strconv.Itoa(int(s.Priority)),
-		"tags": strings.Join(s.Tags, ", "), "body": bodyText(&j), "missed": s.Missed, "revision": strconv.FormatUint(s.Revision, 10),
+		"name": s.Name, "cron": s.Cron, "zone": s.Zone, "queue": s.Queue, "type": s.Type,
+		"priority": strconv.Itoa(int(s.Priority)),
+		"tags":     strings.Join(s.Tags, ", "), "body": bodyText(&j), "missed": s.Missed,
+		"revision": strconv.FormatUint(s.Revision, 10),
 	}
 	if s.EveryS > 0 {
 		form["every"] = strconv.FormatFloat(s.EveryS, 'f', -1, 64)
@@ -71,7 +77,8 @@ func changeSchedules(r *request) (*view, error) {
 		return r.back("schedules", "A job of "+name+" is submitted: "+jobName(job)+".")
 	case "remove":
 		if v := r.ask(question{
-			Title: "Remove the schedule " + name + "?", Button: "Remove the schedule", Path: "schedules", Back: "schedules",
+			Title: "Remove the schedule " + name + "?", Button: "Remove the schedule", Path: "schedules",
+			Back:        "schedules",
 			Consequence: "It submits no more jobs. The jobs that it has submitted stay. This cannot be undone.",
 		}); v != nil {
 			return v, nil
@@ -91,7 +98,8 @@ func (r *request) putSchedule(name string, create bool) (*view, error) {
 		_, err = r.service.PutSchedule(r.Context(), r.caller, change, create)
 	}
 	if err == nil {
-		return r.back("schedules", "The schedule "+name+" is "+map[bool]string{true: "created.", false: "changed."}[create])
+		return r.back("schedules",
+			"The schedule "+name+" is "+map[bool]string{true: "created.", false: "changed."}[create])
 	}
 	return again(r, err, schedulesPage, func(d *schedulesData, reason string) {
 		d.Problem, d.Open, d.Editing, d.AskText = reason, true, !create, asksForText(err)
@@ -106,7 +114,8 @@ func scheduleChange(r *request, name string) (service.ScheduleChange, error) {
 	sub, err := submission(r)
 	sub.DelayS, sub.UniqueKey = 0, ""
 	c := service.ScheduleChange{
-		Name: name, Cron: strings.TrimSpace(form.Get("cron")), Zone: strings.TrimSpace(form.Get("zone")), Missed: form.Get("missed"), Job: sub,
+		Name: name, Cron: strings.TrimSpace(form.Get("cron")), Zone: strings.TrimSpace(form.Get("zone")),
+		Missed: form.Get("missed"), Job: sub,
 	}
 	if err != nil {
 		return c, err

@@ -52,8 +52,14 @@ func (d *storageData) fill(st *service.Storage) {
 		{Label: "free on the disk", Value: free},
 		{Label: "log", Value: size(st.LogBytes), Note: "replayed at the start"},
 		cacheFigure(st),
-		{Label: "commit p50", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P50S }), Note: "with its sync"},
-		{Label: "commit p99", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P99S }), Note: "with its sync"},
+		{
+			Label: "commit p50", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P50S }),
+			Note: "with its sync",
+		},
+		{
+			Label: "commit p99", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P99S }),
+			Note: "with its sync",
+		},
 	}
 	var most uint64
 	for _, l := range st.Levels {
@@ -80,13 +86,17 @@ func (d *storageData) fill(st *service.Storage) {
 	}
 }
 
-// archiveLate is the lag in seconds above which the archive counts as behind; it is longer than the time between two writes.
+// archiveLate is the lag in seconds above which the archive counts as behind; it is longer than the time between two
+// writes.
 const archiveLate = 60
 
 func archiveFacts(a *service.Archive) []fact {
 	facts := []fact{
 		{Label: "Folder", Value: a.Dir, Note: size(a.Bytes)},
-		{Label: "Behind by", Value: seconds(a.LagS), Note: size(uint64(max(a.Queued, 0))) + " queued", Bad: a.LagS > archiveLate},
+		{
+			Label: "Behind by", Value: seconds(a.LagS), Note: size(uint64(max(a.Queued, 0))) + " queued",
+			Bad: a.LagS > archiveLate,
+		},
 	}
 	if a.LagS == 0 {
 		facts[1].Value = "nothing"
@@ -95,13 +105,15 @@ func archiveFacts(a *service.Archive) []fact {
 		facts = append(facts, fact{Label: "Cannot be written", Value: a.Error, Bad: true})
 	}
 	if a.Earliest != nil {
-		facts = append(facts, fact{Label: "Moments can be restored since", Value: a.Earliest.UTC().Format("2006-01-02 15:04:05 UTC")})
+		facts = append(facts,
+			fact{Label: "Moments can be restored since", Value: a.Earliest.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
 	switch {
 	case a.Copying:
 		facts = append(facts, fact{Label: "Copy of the store", Value: "is being made"})
 	case a.BaseAt != nil:
-		facts = append(facts, fact{Label: "Newest copy of the store", Value: a.BaseAt.UTC().Format("2006-01-02 15:04:05 UTC")})
+		facts = append(facts,
+			fact{Label: "Newest copy of the store", Value: a.BaseAt.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
 	return append(facts, fact{Label: "Shipped", Value: num(a.Commits) + " commits", Note: size(a.Shipped)},
 		fact{Label: "Gaps closed by a copy", Value: num(a.Overflows), Bad: a.Overflows > 0})
@@ -111,7 +123,10 @@ func cacheFigure(st *service.Storage) figure {
 	if st.HitRate == 0 {
 		return figure{Label: "cache", Value: "–", Note: size(st.CacheBytes) + " in use"}
 	}
-	return figure{Label: "cache", Value: strconv.FormatFloat(100*st.HitRate, 'f', 1, 64), Unit: "%", Note: "found in " + size(st.CacheBytes)}
+	return figure{
+		Label: "cache", Value: strconv.FormatFloat(100*st.HitRate, 'f', 1, 64), Unit: "%",
+		Note: "found in " + size(st.CacheBytes),
+	}
 }
 
 func quantile(h *service.Histogram, of func(*service.Histogram) float64) string {

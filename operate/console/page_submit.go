@@ -23,11 +23,16 @@ type submitData struct {
 	Result, FailureText string
 }
 
-var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "on_duplicate", "unique_until", "unique_for", "cost", "tags"}
+var submitFields = []string{
+	"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "on_duplicate", "unique_until",
+	"unique_for", "cost", "tags",
+}
 
 func submitPage(r *request) (*view, error) {
 	if !r.caller.Current().MaySome(access.Produce) {
-		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role produce"}
+		return nil, &service.Error{
+			Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role produce",
+		}
 	}
 	d := &submitData{Values: map[string]string{}}
 	for _, name := range submitFields {
@@ -50,7 +55,8 @@ func submitJob(r *request) (*view, error) {
 		if r.PostFormValue("do") == "wait" {
 			wait = submitWait
 		}
-		jobs, err = r.service.Submit(r.Context(), r.caller, []service.Submission{sub}, service.SubmitOptions{Wait: wait})
+		jobs, err = r.service.Submit(r.Context(), r.caller, []service.Submission{sub},
+			service.SubmitOptions{Wait: wait})
 	}
 	if err != nil {
 		e := r.console.errorView(r.Request, err)
@@ -91,7 +97,8 @@ func submittedNote(sub *service.Submission) string {
 func submission(r *request) (service.Submission, error) {
 	form := r.PostForm
 	sub := service.Submission{
-		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"), OnDuplicate: form.Get("on_duplicate"),
+		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")),
+		UniqueKey: form.Get("unique_key"), OnDuplicate: form.Get("on_duplicate"),
 		UniqueUntil: form.Get("unique_until"), Tags: commaList(form.Get("tags")),
 	}
 	var err error

@@ -82,7 +82,8 @@ func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) 
 func policyForm(form url.Values) (json.RawMessage, error) {
 	members := map[string]any{}
 	for field, member := range map[string]string{
-		"max_fails": "max_fails", "max_attempts": "max_attempts", "lease_for": "lease_for_s", "expires_in": "expires_in_s", "retain_for": "retain_for_s",
+		"max_fails": "max_fails", "max_attempts": "max_attempts", "lease_for": "lease_for_s",
+		"expires_in": "expires_in_s", "retain_for": "retain_for_s",
 	} {
 		members[member] = nil
 		if strings.TrimSpace(form.Get(field)) == "" {
@@ -124,7 +125,8 @@ func backoffForm(form url.Values) (any, error) {
 		for part := range strings.SplitSeq(form.Get("waits"), ",") {
 			s, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 			if err != nil {
-				return nil, invalid("waits", strconv.Quote(part)+" is not a number of seconds; write a list such as 10, 60, 600")
+				return nil, invalid("waits",
+					strconv.Quote(part)+" is not a number of seconds; write a list such as 10, 60, 600")
 			}
 			waits = append(waits, s)
 		}
@@ -157,8 +159,10 @@ func decimal(form url.Values, field string) (float64, error) {
 // retype replaces the values with the submitted ones.
 func (v *policyView) retype(form url.Values) {
 	for name, field := range map[string]*string{
-		"max_fails": &v.MaxFails, "max_attempts": &v.MaxAttempts, "lease_for": &v.LeaseFor, "expires_in": &v.ExpiresIn, "retain_for": &v.RetainFor,
-		"backoff": &v.Kind, "waits": &v.Waits, "backoff_max": &v.Max, "jitter": &v.Jitter, "end": &v.End, "move_to": &v.MoveTo, "durability": &v.Durability,
+		"max_fails": &v.MaxFails, "max_attempts": &v.MaxAttempts, "lease_for": &v.LeaseFor, "expires_in": &v.ExpiresIn,
+		"retain_for": &v.RetainFor,
+		"backoff":    &v.Kind, "waits": &v.Waits, "backoff_max": &v.Max, "jitter": &v.Jitter, "end": &v.End,
+		"move_to": &v.MoveTo, "durability": &v.Durability,
 	} {
 		*field = form.Get(name)
 	}

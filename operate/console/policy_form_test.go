@@ -20,10 +20,19 @@ func TestFormOfAPolicyReplacesThePolicy(t *testing.T) {
 	}{
 		{url.Values{}, `{}`},
 		{url.Values{"durability": {"none"}}, `{"durability":"none"}`},
-		{url.Values{"max_fails": {" 5 "}, "lease_for": {"1.5"}, "retain_for": {"60"}}, `{"max_fails":5,"lease_for_s":1.5,"retain_for_s":60}`},
-		{url.Values{"max_attempts": {"3"}, "backoff": {"list"}, "waits": {"10, 60.5,600"}, "end": {"dead"}}, `{"max_attempts":3,"backoff":[10,60.5,600],"on_exhausted":"dead"}`},
 		{
-			url.Values{"backoff": {"exponential"}, "waits": {"2"}, "backoff_max": {"600"}, "jitter": {"0.5"}, "end": {"move"}, "move_to": {"q2"}},
+			url.Values{"max_fails": {" 5 "}, "lease_for": {"1.5"}, "retain_for": {"60"}},
+			`{"max_fails":5,"lease_for_s":1.5,"retain_for_s":60}`,
+		},
+		{
+			url.Values{"max_attempts": {"3"}, "backoff": {"list"}, "waits": {"10, 60.5,600"}, "end": {"dead"}},
+			`{"max_attempts":3,"backoff":[10,60.5,600],"on_exhausted":"dead"}`,
+		},
+		{
+			url.Values{
+				"backoff": {"exponential"}, "waits": {"2"}, "backoff_max": {"600"}, "jitter": {"0.5"}, "end": {"move"},
+				"move_to": {"q2"},
+			},
 			`{"backoff":{"kind":"exponential","base_s":2,"max_s":600,"jitter":0.5},"on_exhausted":{"move":"q2"}}`,
 		},
 	} {
@@ -48,7 +57,8 @@ func TestFormOfAPolicyReplacesThePolicy(t *testing.T) {
 		}
 	}
 	for field, form := range map[string]url.Values{
-		"max_fails": {"max_fails": {"-1"}}, "expires_in": {"expires_in": {"1h"}}, "waits": {"backoff": {"list"}, "waits": {"10,x"}}, "jitter": {"backoff": {"linear"}, "jitter": {"much"}},
+		"max_fails": {"max_fails": {"-1"}}, "expires_in": {"expires_in": {"1h"}},
+		"waits": {"backoff": {"list"}, "waits": {"10,x"}}, "jitter": {"backoff": {"linear"}, "jitter": {"much"}},
 	} {
 		var refused *service.Error
 		if _, err := policyForm(form); !errors.As(err, &refused) || refused.Field != field {
@@ -63,7 +73,9 @@ func TestFormOfAPolicyReplacesThePolicy(t *testing.T) {
 // values is what a browser sends for a form.
 func (v policyView) values() url.Values {
 	return url.Values{
-		"max_fails": {v.MaxFails}, "max_attempts": {v.MaxAttempts}, "lease_for": {v.LeaseFor}, "expires_in": {v.ExpiresIn}, "retain_for": {v.RetainFor},
-		"backoff": {v.Kind}, "waits": {v.Waits}, "backoff_max": {v.Max}, "jitter": {v.Jitter}, "end": {v.End}, "move_to": {v.MoveTo}, "durability": {v.Durability},
+		"max_fails": {v.MaxFails}, "max_attempts": {v.MaxAttempts}, "lease_for": {v.LeaseFor},
+		"expires_in": {v.ExpiresIn}, "retain_for": {v.RetainFor},
+		"backoff": {v.Kind}, "waits": {v.Waits}, "backoff_max": {v.Max}, "jitter": {v.Jitter}, "end": {v.End},
+		"move_to": {v.MoveTo}, "durability": {v.Durability},
 	}
 }

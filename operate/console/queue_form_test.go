@@ -11,7 +11,9 @@ import (
 
 func TestFormOfSharing(t *testing.T) {
 	t.Parallel()
-	got, err := sharingForm(url.Values{"key": {"tag"}, "tag": {" tenant: "}, "mode": {"fair"}, "weights": {"acme = 3\r\n\r\na=b=2\n"}})
+	got, err := sharingForm(url.Values{
+		"key": {"tag"}, "tag": {" tenant: "}, "mode": {"fair"}, "weights": {"acme = 3\r\n\r\na=b=2\n"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,11 +24,13 @@ func TestFormOfSharing(t *testing.T) {
 	if text := weightLines(got.Weights); text != "a=b = 2\nacme = 3" {
 		t.Errorf("the form shows %q", text)
 	}
-	if got, err = sharingForm(url.Values{"key": {""}, "mode": {"fair"}, "weights": {"acme = 3"}}); err != nil || got.Mode != "" || got.Weights != nil {
+	if got, err = sharingForm(url.Values{"key": {""}, "mode": {"fair"}, "weights": {"acme = 3"}}); err != nil ||
+		got.Mode != "" || got.Weights != nil {
 		t.Errorf("without keys: %+v, %v", got, err)
 	}
 	for field, form := range map[string]url.Values{
-		"tag": {"key": {"tag"}, "tag": {" "}}, "weights": {"key": {"unique"}, "weights": {"acme"}}, "key": {"key": {"colour"}},
+		"tag": {"key": {"tag"}, "tag": {" "}}, "weights": {"key": {"unique"}, "weights": {"acme"}},
+		"key": {"key": {"colour"}},
 	} {
 		var refused *service.Error
 		if _, err := sharingForm(form); !errors.As(err, &refused) || refused.Field != field {
@@ -48,12 +52,14 @@ func TestFormOfLimitsChangesOnlyItsFields(t *testing.T) {
 		t.Errorf("a field that the form does not name is changed: %+v", c)
 	}
 	change = service.QueueChange{}
-	if err := limitChange(url.Values{"normal": {"77"}, "concurrency": {"4"}}, q, &change); err != nil || change.Throttle != nil || change.Max == nil || change.Max.Normal == nil || *change.Max.Normal != 77 {
+	if err := limitChange(url.Values{"normal": {"77"}, "concurrency": {"4"}}, q, &change); err != nil ||
+		change.Throttle != nil || change.Max == nil || change.Max.Normal == nil || *change.Max.Normal != 77 {
 		t.Errorf("leases %+v, jobs %+v, %v", change.Throttle, change.Max, err)
 	}
 	for field, value := range map[string]string{"burst": "-1", "low": "5000000000", "rate": "fast"} {
 		var refused *service.Error
-		if err := limitChange(url.Values{field: {value}}, q, &change); !errors.As(err, &refused) || refused.Field != field {
+		if err := limitChange(url.Values{field: {value}}, q, &change); !errors.As(err, &refused) ||
+			refused.Field != field {
 			t.Errorf("%s %s: %v", field, value, err)
 		}
 	}

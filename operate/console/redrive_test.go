@@ -8,7 +8,8 @@ import (
 	"broker/operate/service"
 )
 
-// TestPagesSayWhereAQueueMovesItsJobs reads the rule on the page of the queue, and the origin on the page of a job that it has moved.
+// TestPagesSayWhereAQueueMovesItsJobs reads the rule on the page of the queue, and the origin on the page of a job that
+// it has moved.
 func TestPagesSayWhereAQueueMovesItsJobs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -28,11 +29,13 @@ func TestPagesSayWhereAQueueMovesItsJobs(t *testing.T) {
 	if l, err := f.service.Lease(t.Context(), f.caller, lease); err != nil || l != nil {
 		t.Fatalf("the job is leased once more: %+v, %v", l, err)
 	}
-	list, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{Queues: []string{"orders-dead"}}, service.JobPage{Limit: 10})
+	list, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{Queues: []string{"orders-dead"}},
+		service.JobPage{Limit: 10})
 	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].MovedFrom != "orders" {
 		t.Fatalf("the other queue has %+v, %v", list, err)
 	}
-	f.wants(f.get("/jobs/"+list.Jobs[0].ID), `<dt>Moved from</dt><dd><a href="queues/orders">orders</a>, by its redrive rule</dd>`)
+	f.wants(f.get("/jobs/"+list.Jobs[0].ID),
+		`<dt>Moved from</dt><dd><a href="queues/orders">orders</a>, by its redrive rule</dd>`)
 	q, err := f.service.Queue(t.Context(), f.caller, "orders")
 	if err != nil || q.Redrive == nil || *q.Redrive != (service.Redrive{Leases: 1, To: "orders-dead"}) {
 		t.Errorf("the queue has %+v, %v", q.Redrive, err)

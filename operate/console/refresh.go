@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// refreshes renders a page once for all tabs that show it to the same principal. They fetch it at the same moment, when the event
-// stream announces a change.
+// refreshes renders a page once for all tabs that show it to the same principal. They fetch it at the same moment, when
+// the event stream announces a change.
 type refreshes struct {
 	now func() time.Time
 
@@ -28,14 +28,15 @@ type refreshed struct {
 	body   bytes.Buffer
 }
 
-// refreshFor is how long a rendered page is reused; it is short, because pages show ages. maxRefreshed limits the number of pages.
+// refreshFor is how long a rendered page is reused; it is short, because pages show ages. maxRefreshed limits the
+// number of pages.
 const (
 	refreshFor   = time.Second
 	maxRefreshed = 64
 )
 
-// serve answers a request of a page that refreshes itself. The response has the nonce of another tab of the principal: its scripts
-// do not run, and the page's own policy stays in force.
+// serve answers a request of a page that refreshes itself. The response has the nonce of another tab of the principal:
+// its scripts do not run, and the page's own policy stays in force.
 func (s *refreshes) serve(w http.ResponseWriter, r *http.Request, turn uint64, key string, render http.Handler) {
 	page, first := s.page(turn, key)
 	if first {

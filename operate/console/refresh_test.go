@@ -18,12 +18,13 @@ func TestTabsShareOneRendering(t *testing.T) {
 	rendered := 0
 	fetch := func(turn uint64, key string) string {
 		w := httptest.NewRecorder()
-		pages.serve(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), turn, key, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			rendered++
-			w.Header().Set("X-Test", key)
-			w.WriteHeader(http.StatusAccepted)
-			_, _ = fmt.Fprint(w, key, rendered) // a buffer
-		}))
+		pages.serve(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), turn, key,
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				rendered++
+				w.Header().Set("X-Test", key)
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = fmt.Fprint(w, key, rendered) // a buffer
+			}))
 		if w.Code != http.StatusAccepted || w.Header().Get("X-Test") != key {
 			t.Errorf("status %d, header %v", w.Code, w.Header())
 		}

@@ -30,16 +30,24 @@ type pages struct{ byName map[string]*template.Template }
 
 func loadPages(c *Console) (*pages, error) {
 	functions := template.FuncMap{
-		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "seconds": seconds, "bytes": size,
-		"ago": c.ago, "until": c.until, "age": c.age, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime, "pathEscape": pathEscape,
+		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "seconds": seconds,
+		"bytes": size,
+		"ago":   c.ago, "until": c.until, "age": c.age, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime,
+		"pathEscape":  pathEscape,
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
-		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
-		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
-		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "relative": isRelative, "invalid": markInvalid, "slow": isSlow, "pending": pendingText, "jobName": jobName, "protoName": protocolLabel, "fewer": func(n int, of uint32) bool { return n < int(of) },
+		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent,
+		"short": short,
+		"list":  func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow,
+		"weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange,
+		"minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue,
+		"relative": isRelative, "invalid": markInvalid, "slow": isSlow, "pending": pendingText, "jobName": jobName,
+		"protoName": protocolLabel, "fewer": func(n int, of uint32) bool { return n < int(of) },
 		"shownState": shownState,
 		"runs":       func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
 	}
-	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
+	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html",
+		"templates/parts_*.html")
 	if err != nil {
 		return nil, err
 	}
@@ -65,18 +73,20 @@ func loadPages(c *Console) (*pages, error) {
 // frameData is the data of the frame around a page.
 type frameData struct {
 	Title, Nav, Root, Self, Note, Version string
-	Nonce                                 string // of the page's scripts, which its content security policy names; without characters that HTML escapes, because htmx compares it
-	Theme                                 string // light, dark; empty: as the system
-	User                                  string // empty: logins are off
-	Session                               bool   // the browser has a session
-	Live                                  bool
-	Turn                                  uint64 // of the event stream
-	Counts                                counts
-	Rights                                rights
-	Work, System                          []choice
-	Running                               []service.Operation // operations that have not ended
-	RunningMore                           int                 // number of operations that are not shown
-	Data                                  any
+	// of the page's scripts, which its content security policy names; without characters that HTML escapes, because
+	// htmx compares it
+	Nonce        string
+	Theme        string // light, dark; empty: as the system
+	User         string // empty: logins are off
+	Session      bool   // the browser has a session
+	Live         bool
+	Turn         uint64 // of the event stream
+	Counts       counts
+	Rights       rights
+	Work, System []choice
+	Running      []service.Operation // operations that have not ended
+	RunningMore  int                 // number of operations that are not shown
+	Data         any
 }
 
 // maxRunning limits the number of operations that a page shows.
@@ -95,7 +105,10 @@ type rights struct {
 
 func rightsOf(c service.Caller, queue string) rights {
 	p := c.Current()
-	r := rights{p.MaySome(access.Produce), p.MaySome(access.Operate), p.MayAll(access.Read), p.MayAll(access.Operate), p.MayAll(access.Admin), c}
+	r := rights{
+		p.MaySome(access.Produce), p.MaySome(access.Operate), p.MayAll(access.Read), p.MayAll(access.Operate),
+		p.MayAll(access.Admin), c,
+	}
 	if queue != "" {
 		r.Produce, r.Operate = r.may(access.Produce, queue), r.may(access.Operate, queue)
 	}
@@ -112,7 +125,8 @@ func mayChange(r rights, queue string) bool { return r.may(access.Operate, queue
 // frame reads the data of the frame around a view.
 func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
 	d := frameData{
-		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: rand.Text(),
+		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r),
+		Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: rand.Text(),
 		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
 		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
 		Turn:   v.turn,
@@ -140,7 +154,8 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 // pages removes the pages that the caller may not see.
 func (r rights) pages(all []choice) []choice {
 	return slices.DeleteFunc(slices.Clone(all), func(page choice) bool {
-		return !r.Admin && slices.Contains(adminPages, page.Value) || !r.ReadAll && !slices.Contains(partialPages, page.Value)
+		return !r.Admin && slices.Contains(adminPages, page.Value) ||
+			!r.ReadAll && !slices.Contains(partialPages, page.Value)
 	})
 }
 
@@ -164,8 +179,9 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self' 'nonce-"+d.Nonce+"'; style-src 'self'; img-src 'self' data:; "+
-		"connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self' 'nonce-"+d.Nonce+"'; style-src 'self'; img-src 'self' data:; "+
+			"connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'")
 	w.WriteHeader(cmp.Or(v.status, http.StatusOK))
 	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 }
@@ -293,7 +309,8 @@ func size(n any) string {
 	return ""
 }
 
-// ago formats an instant as the time since it, or until it if it is in the future. The instant itself is in the tooltip.
+// ago formats an instant as the time since it, or until it if it is in the future. The instant itself is in the
+// tooltip.
 func (c *Console) ago(t *time.Time) template.HTML {
 	return c.relative(t, func(d time.Duration) string {
 		if d < 0 {

@@ -24,9 +24,12 @@ var walkedRoles = []struct{ letter, role string }{
 // pageRoles says who may see each page: the letters of the roles.
 var pageRoles = map[string]string{
 	"/{$}":    "-rpcoa", // who may not read everything is sent to the queues
-	"/queues": "-rpcoa", "/queues/{name}": "roa", "/jobs": "-rpcoa", "/jobs/{id}": "roa", "/jobs/{id}/body": "roa", "/running": "-rpcoa",
-	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/finished": "roa", "/batches": "roa", "/batches/{id}": "rpoa", "/workflows/{id}": "roa", "/storage": "roa",
-	"/api": "-rpcoa", "/schedules": "roa", "/schedules/{name}": "roa", "/cluster": "roa", "/limits": "-rpcoa", "/workers": "roa", "/submit": "pa", "/operations": "roa",
+	"/queues": "-rpcoa", "/queues/{name}": "roa", "/jobs": "-rpcoa", "/jobs/{id}": "roa", "/jobs/{id}/body": "roa",
+	"/running":   "-rpcoa",
+	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/finished": "roa", "/batches": "roa",
+	"/batches/{id}": "rpoa", "/workflows/{id}": "roa", "/storage": "roa",
+	"/api": "-rpcoa", "/schedules": "roa", "/schedules/{name}": "roa", "/cluster": "roa", "/limits": "-rpcoa",
+	"/workers": "roa", "/submit": "pa", "/operations": "roa",
 	"/audit": "a", "/settings": "a", "/jump": "-rpcoa", "/complete": "-rpcoa",
 }
 
@@ -37,16 +40,20 @@ var (
 		"/operations": "oa", "/storage": "oa", "/schedules": "oa", "/limits": "oa", "/cluster": "a", "/support": "a",
 	}
 	formBodies = map[string]string{
-		"/queues": "do=pause&id=q", "/queues/{name}": "do=pause", "/jobs": "action=kill&id={id}&confirmed=yes", "/jobs/{id}": "do=kill&confirmed=yes",
-		"/workers": "do=quiet&id=1", "/submit": "queue=q&body=x", "/operations": "id={operation}", "/storage": "do=check",
-		"/schedules": "do=pause&name=q", "/limits": "do=remove&queue=q&scope=queue&confirmed=yes", "/cluster": "do=transfer&confirmed=yes", "/support": "",
+		"/queues": "do=pause&id=q", "/queues/{name}": "do=pause", "/jobs": "action=kill&id={id}&confirmed=yes",
+		"/jobs/{id}": "do=kill&confirmed=yes",
+		"/workers":   "do=quiet&id=1", "/submit": "queue=q&body=x", "/operations": "id={operation}",
+		"/storage":   "do=check",
+		"/schedules": "do=pause&name=q", "/limits": "do=remove&queue=q&scope=queue&confirmed=yes",
+		"/cluster": "do=transfer&confirmed=yes", "/support": "",
 	}
 )
 
 // TestRolesLimitPagesAndChanges asks for every page, and sends every form, as a principal of each role and of none.
 func TestRolesLimitPagesAndChanges(t *testing.T) {
 	t.Parallel()
-	mayShow, mayChange := map[string]string{}, map[string]string{} // by path: the letters of the roles that are not refused
+	// by path: the letters of the roles that are not refused
+	mayShow, mayChange := map[string]string{}, map[string]string{}
 	for _, one := range walkedRoles {
 		pages := newWalk(t, one.role)
 		for path := range pagesByPath {
@@ -86,13 +93,17 @@ type walk struct {
 // newWalk makes a console whose visitor has one role, or none.
 func newWalk(t *testing.T, role string) *walk {
 	t.Helper()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := service.New(service.Options{
 		Broker: e, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
-		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
+		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) {
+			return &service.CheckReport{}, nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +113,12 @@ func newWalk(t *testing.T, role string) *walk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PutSchedule(t.Context(), root, service.ScheduleChange{Name: "q", EveryS: 60, Job: service.Submission{Queue: "q"}}, true); err != nil {
+	if _, err := s.PutSchedule(t.Context(), root,
+		service.ScheduleChange{Name: "q", EveryS: 60, Job: service.Submission{Queue: "q"}}, true); err != nil {
 		t.Fatal(err)
 	}
-	operation, err := s.StartAction(t.Context(), root, service.Action{Action: service.ActionRetry}, service.Selection{Names: []string{jobs[0].ID}})
+	operation, err := s.StartAction(t.Context(), root, service.Action{Action: service.ActionRetry},
+		service.Selection{Names: []string{jobs[0].ID}})
 	if err != nil {
 		t.Fatal(err)
 	}

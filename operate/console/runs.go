@@ -83,7 +83,9 @@ func schedulePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &scheduleData{Schedule: s, Strip: runMarks(s, len(s.Recent)), Body: bodyText(&service.Job{Args: s.Args, Body: s.Body})}
+	d := &scheduleData{
+		Schedule: s, Strip: runMarks(s, len(s.Recent)), Body: bodyText(&service.Job{Args: s.Args, Body: s.Body}),
+	}
 	d.Runs = slices.Clone(d.Strip)
 	slices.Reverse(d.Runs)
 	return &view{page: "schedule", title: s.Name, queue: s.Queue, nav: "schedules", data: d}, nil

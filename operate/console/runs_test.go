@@ -17,7 +17,10 @@ func TestStripOfAScheduleShowsOutcomesOfRuns(t *testing.T) {
 	}
 	list := service.Schedule{Recent: []service.ScheduleRun{
 		{DueAt: at(0), At: at(0), Result: "submitted", Job: "seq:1", StartedAt: at(1), EndedAt: at(4), Outcome: "done"},
-		{DueAt: at(0), At: at(20), Result: "submitted", Job: "seq:2", StartedAt: at(21), EndedAt: at(22), Outcome: "dead"},
+		{
+			DueAt: at(0), At: at(20), Result: "submitted", Job: "seq:2", StartedAt: at(21), EndedAt: at(22),
+			Outcome: "dead",
+		},
 		{DueAt: at(0), At: at(30), Result: "missed"},
 		{DueAt: at(0), At: at(30), Result: "refused"},
 		{At: at(40), Result: "submitted", Job: "seq:3"},

@@ -51,8 +51,8 @@ type chartMark struct {
 	Text string `json:"text"`
 }
 
-// chartsOf returns the charts of a queue, or of all queues if it is empty, with marks and links to the jobs. ready and running are the
-// counts that the page shows elsewhere, for the heads.
+// chartsOf returns the charts of a queue, or of all queues if it is empty, with marks and links to the jobs. ready and
+// running are the counts that the page shows elsewhere, for the heads.
 func (h *history) chartsOf(queue string, marks []chartMark, ready, running int) []chart {
 	charts := slices.Clone(h.charts) // other tabs share them
 	query := url.Values{}
@@ -63,7 +63,8 @@ func (h *history) chartsOf(queue string, marks []chartMark, ready, running int) 
 		charts[i].Data.Marks, charts[i].Data.Jobs = marks, "jobs?"+query.Encode()
 	}
 	if len(charts) > 0 {
-		charts[0].Summary = float(h.pace.in) + " in, " + float(h.pace.done) + " done, " + float(h.pace.failed) + " failed a second"
+		charts[0].Summary = float(h.pace.in) + " in, " + float(h.pace.done) + " done, " + float(h.pace.failed) +
+			" failed a second"
 		charts[1].Summary = num(ready) + " ready, " + num(running) + " running"
 	}
 	return charts
@@ -72,11 +73,12 @@ func (h *history) chartsOf(queue string, marks []chartMark, ready, running int) 
 // maxMarks limits the marks of a chart. The latest are shown.
 const maxMarks = 100
 
-// marks returns the marks for the charts of a queue, or of all queues if it is empty: the start of the broker, if the caller may see it,
-// and changes.
+// marks returns the marks for the charts of a queue, or of all queues if it is empty: the start of the broker, if the
+// caller may see it, and changes.
 func (r *request) marks(queue string, within time.Duration) (marks []chartMark) {
 	from := r.console.options.Now().Add(-within)
-	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil && !sum.StartedAt.Before(from) { // otherwise the caller may see some queues only
+	// otherwise the caller may see some queues only
+	if sum, err := r.service.Summary(r.Context(), r.caller); err == nil && !sum.StartedAt.Before(from) {
 		text := "broker started"
 		if r.console.options.Cluster != nil {
 			text = "a node began to lead"
@@ -103,7 +105,9 @@ func markText(e *service.AuditEntry) string {
 	case "jobs":
 		text += ", " + plural(e.Jobs, "job")
 	case "worker":
-		text = map[string]string{"quiet": "quieted ", "terminate": "terminated ", "disconnect": "disconnected "}[what] + short(60, e.Target)
+		text = map[string]string{
+			"quiet": "quieted ", "terminate": "terminated ", "disconnect": "disconnected ",
+		}[what] + short(60, e.Target)
 	case "cluster":
 		text = "the lead was given to " + e.Target
 	}
@@ -153,7 +157,8 @@ func (r *request) history(queue string) (*history, seriesRange, error) {
 		}
 	}
 	now := r.console.options.Now()
-	if _, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: queue, Step: chosen.step, From: now}); err != nil {
+	if _, err := r.service.Series(r.Context(), r.caller,
+		service.SeriesQuery{Queue: queue, Step: chosen.step, From: now}); err != nil {
 		return nil, chosen, err // the caller may not see it
 	}
 	latest, err := r.historyOf(queue, seriesRanges[0])
@@ -178,7 +183,8 @@ func (r *request) historyOf(queue string, chosen seriesRange) (*history, error) 
 	if ok && now.Sub(known.at) < historyFor {
 		return known.history, nil
 	}
-	series, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: queue, Step: chosen.step, From: now.Add(-chosen.span)})
+	series, err := r.service.Series(r.Context(), r.caller,
+		service.SeriesQuery{Queue: queue, Step: chosen.step, From: now.Add(-chosen.span)})
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +226,16 @@ func newHistory(s *service.Series, per int) *history {
 		var sum service.Point
 		for _, p := range part {
 			sum.Submitted, sum.Done, sum.Failed = sum.Submitted+p.Submitted, sum.Done+p.Done, sum.Failed+p.Failed
-			sum.WaitP50S, sum.WaitP95S, sum.WaitP99S = max(sum.WaitP50S, p.WaitP50S), max(sum.WaitP95S, p.WaitP95S), max(sum.WaitP99S, p.WaitP99S)
-			sum.RunP50S, sum.RunP95S, sum.RunP99S = max(sum.RunP50S, p.RunP50S), max(sum.RunP95S, p.RunP95S), max(sum.RunP99S, p.RunP99S)
+			sum.WaitP50S, sum.WaitP95S, sum.WaitP99S = max(sum.WaitP50S,
+				p.WaitP50S), max(sum.WaitP95S, p.WaitP95S), max(sum.WaitP99S, p.WaitP99S)
+			sum.RunP50S, sum.RunP95S, sum.RunP99S = max(sum.RunP50S,
+				p.RunP50S), max(sum.RunP95S, p.RunP95S), max(sum.RunP99S, p.RunP99S)
 		}
 		x = append(x, from.Add(time.Duration(i+per)*step).Unix())
 		seconds := s.StepS * float64(per)
 		for k, v := range []float64{
-			float64(sum.Submitted) / seconds, float64(sum.Done) / seconds, float64(sum.Failed) / seconds, float64(last.Ready), float64(last.Leased),
+			float64(sum.Submitted) / seconds, float64(sum.Done) / seconds, float64(sum.Failed) / seconds,
+			float64(last.Ready), float64(last.Leased),
 		} {
 			columns[k] = append(columns[k], round(v))
 		}
@@ -244,13 +253,21 @@ func newHistory(s *service.Series, per int) *history {
 	quantiles, colours := []string{"p50", "p95", "p99"}, []string{"--good", "--in", "--warn"}
 	h.charts = []chart{
 		{"Throughput", "", chartData{
-			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x, Y: [][]float64{in, done, failed},
+			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x,
+			Y: [][]float64{in, done, failed},
 		}},
 		{"Jobs", "", chartData{
-			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x, Y: [][]float64{ready, running},
+			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x,
+			Y: [][]float64{ready, running},
 		}},
-		{"Wait", "from ready to a worker", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: waits[:]}},
-		{"Run", "from a worker to the end", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: runs[:]}},
+		{
+			"Wait", "from ready to a worker",
+			chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: waits[:]},
+		},
+		{
+			"Run", "from a worker to the end",
+			chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: runs[:]},
+		},
 	}
 	return h
 }
@@ -303,14 +320,16 @@ func spark(values []float64, class string) template.HTML {
 	for i, v := range values {
 		fmt.Fprintf(&line, "%.4g,%.3g ", 100*float64(i)/float64(len(values)-1), 22-20*v/largest)
 	}
-	return template.HTML(`<svg class="spark ` + class + `" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,24 ` +
+	return template.HTML(`<svg class="spark ` + class +
+		`" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,24 ` +
 		line.String() + `100,24"/><polyline points="` + line.String() + `"/></svg>`)
 }
 
 // ranges returns the links to the time spans of charts.
 func (r *request) ranges(chosen seriesRange) (list []choice) {
 	for _, s := range seriesRanges {
-		list = append(list, choice{Value: s.name, Label: s.label, URL: with(r.query, "range", s.name), Chosen: s.name == chosen.name})
+		list = append(list,
+			choice{Value: s.name, Label: s.label, URL: with(r.query, "range", s.name), Chosen: s.name == chosen.name})
 	}
 	return list
 }

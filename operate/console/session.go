@@ -124,7 +124,8 @@ func (s *sessions) end(r *http.Request) {
 type loginData struct{ To, Problem string }
 
 func (c *Console) loginPage(w http.ResponseWriter, r *http.Request) {
-	c.render(w, r, service.Caller{}, &view{page: "login", nav: "-", title: "Log in", data: loginData{To: r.URL.Query().Get("to")}})
+	c.render(w, r, service.Caller{},
+		&view{page: "login", nav: "-", title: "Log in", data: loginData{To: r.URL.Query().Get("to")}})
 }
 
 // login checks a password or token and starts a session.
@@ -137,7 +138,8 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		if status == http.StatusTooManyRequests {
 			problem = "Too many failed logins from this address. Try again in a minute."
 		}
-		c.render(w, r, service.Caller{}, &view{page: "login", nav: "-", title: "Log in", status: status, data: loginData{To: to, Problem: problem}})
+		c.render(w, r, service.Caller{},
+			&view{page: "login", nav: "-", title: "Log in", status: status, data: loginData{To: to, Problem: problem}})
 		return
 	}
 	http.SetCookie(w, &http.Cookie{

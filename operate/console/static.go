@@ -25,7 +25,8 @@ type asset struct {
 	gzipped []byte
 }
 
-// assets are the embedded files by name. The name changes with the content, so that browsers may cache the files without limit.
+// assets are the embedded files by name. The name changes with the content, so that browsers may cache the files
+// without limit.
 type assets struct {
 	byName map[string]asset  // console.1a2b3c4d.css
 	named  map[string]string // console.css → console.1a2b3c4d.css

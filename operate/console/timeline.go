@@ -18,16 +18,18 @@ type moment struct {
 
 // momentDots maps the kinds of entries to the states whose colours they have.
 var momentDots = map[string]string{
-	"submitted": "scheduled", "ready": "ready", "leased": "leased", "progress": "leased", "done": "done", "failed": "retrying",
-	"retrying": "retrying", "dead": "dead", "cancelled": "dead", "expired": "dead", "lease_expired": "retrying", "released": "ready",
-	"moved": "ready", "changed": "blocked", "noted": "blocked", "cancel_requested": "dead",
+	"submitted": "scheduled", "ready": "ready", "leased": "leased", "progress": "leased", "done": "done",
+	"failed":   "retrying",
+	"retrying": "retrying", "dead": "dead", "cancelled": "dead", "expired": "dead", "lease_expired": "retrying",
+	"released": "ready",
+	"moved":    "ready", "changed": "blocked", "noted": "blocked", "cancel_requested": "dead",
 }
 
 // anonymous is the name of callers without credentials.
 var anonymous = (&service.Caller{Principal: access.Everyone}).Name()
 
-// timeline returns the history of a job, oldest first: the stored timeline, or if there is none, entries derived from the job's
-// fields. Future entries are at the end.
+// timeline returns the history of a job, oldest first: the stored timeline, or if there is none, entries derived from
+// the job's fields. Future entries are at the end.
 func timeline(j *service.Job) []moment {
 	all := momentsOf(j)
 	if len(j.Timeline) > 0 {

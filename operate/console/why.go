@@ -9,9 +9,11 @@ import (
 
 // waitReasons has the short texts for the reasons why jobs wait.
 var waitReasons = map[string]string{
-	"worker": "waits for a worker", "paused": "queue is paused", "draining": "broker is draining", "limit": "limit reached",
-	"time": "not due yet", "jobs": "waits for other jobs", "batch": "waits for its batch", "broken": "blocked for good",
-	"order": "waits for its turn",
+	"worker": "waits for a worker", "paused": "queue is paused", "draining": "broker is draining",
+	"limit": "limit reached",
+	"time":  "not due yet", "jobs": "waits for other jobs", "batch": "waits for its batch",
+	"broken": "blocked for good",
+	"order":  "waits for its turn",
 }
 
 // waitsFor returns a short text that explains why a job does not run.
@@ -59,12 +61,15 @@ func isAre(n int) string {
 func (r *request) jobsAhead(j *service.Job) (n int, exact bool, err error) {
 	exact = true
 	above := j.Priority + 1
-	filters := []service.JobFilter{{Queues: []string{j.Queue}, States: []string{"ready"}, MinPriority: &j.Priority, MaxPriority: &j.Priority}}
+	filters := []service.JobFilter{{
+		Queues: []string{j.Queue}, States: []string{"ready"}, MinPriority: &j.Priority, MaxPriority: &j.Priority,
+	}}
 	if j.CreatedAt != nil {
 		filters[0].CreatedTo = *j.CreatedAt
 	}
 	if above > j.Priority {
-		filters = append(filters, service.JobFilter{Queues: []string{j.Queue}, States: []string{"ready"}, MinPriority: &above})
+		filters = append(filters,
+			service.JobFilter{Queues: []string{j.Queue}, States: []string{"ready"}, MinPriority: &above})
 	}
 	for _, f := range filters {
 		list, err := r.service.Jobs(r.Context(), r.caller, f, service.JobPage{Limit: 1, Count: true})

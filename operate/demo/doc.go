@@ -1,5 +1,5 @@
-// Package demo is a simulated shop. Its clients of Workq, Gearman, Faktory and HTTP submit and process jobs all the time, so
-// that the console has something to show. Some jobs fail, some wait, some take long.
+// Package demo is a simulated shop. Its clients of Workq, Gearman, Faktory and HTTP submit and process jobs all the
+// time, so that the console has something to show. Some jobs fail, some wait, some take long.
 //
 //	demo.go      the clients and their rates
 //	produce.go   the jobs

@@ -13,13 +13,15 @@ import (
 func (s *Shop) workers() []func() error {
 	all := []func() error{
 		func() error { return s.workWorkq("search-index") }, func() error { return s.workWorkq("search-index") },
-		func() error { return s.workHTTP("webhooks", "webhooks-1") }, func() error { return s.workHTTP("webhooks", "webhooks-2") },
+		func() error { return s.workHTTP("webhooks", "webhooks-1") },
+		func() error { return s.workHTTP("webhooks", "webhooks-2") },
 	}
 	for i := range 3 {
 		all = append(all, func() error { return s.workGearman(fmt.Sprintf("resizer-%d", i+1), "resize_image") })
 	}
 	for wid, queues := range map[string][]string{
-		"mailer-1": {"emails"}, "mailer-2": {"emails", "invoices"}, "billing-1": {"payments", "invoices"}, "billing-2": {"payments"}, "stock-1": {"inventory", "warehouse"},
+		"mailer-1": {"emails"}, "mailer-2": {"emails", "invoices"}, "billing-1": {"payments", "invoices"},
+		"billing-2": {"payments"}, "stock-1": {"inventory", "warehouse"},
 		"export-1": {"exports"}, "video-1": {"video"}, "video-2": {"video"},
 	} {
 		all = append(all, func() error { return s.workFaktory(wid, queues) }, func() error { return s.beat(wid) })
@@ -59,7 +61,9 @@ func trace(file string, line int) []string {
 }
 
 // failureOdds are the failure rates of jobs, by queue.
-var failureOdds = map[string]float64{"payments": 0.09, "inventory": 0.04, "emails": 0.015, "exports": 0.01, "webhooks": 0.12}
+var failureOdds = map[string]float64{
+	"payments": 0.09, "inventory": 0.04, "emails": 0.015, "exports": 0.01, "webhooks": 0.12,
+}
 
 func (s *Shop) workFaktory(wid string, queues []string) error {
 	f, err := dialFaktory(s.ctx, s.at.Faktory, wid)
@@ -89,7 +93,8 @@ func (s *Shop) workFaktory(wid string, queues []string) error {
 		} else {
 			err = f.ack(j.JID)
 		}
-		if err != nil && !strings.HasPrefix(err.Error(), "faktory: ") { // not a refusal: a user may have removed the job
+		// not a refusal: a user may have removed the job
+		if err != nil && !strings.HasPrefix(err.Error(), "faktory: ") {
 			return err
 		}
 	}
@@ -113,7 +118,9 @@ func (s *Shop) workTime(queue string) time.Duration {
 func (s *Shop) transcode(f *faktory, jid string) error {
 	step := s.between(300*time.Millisecond, 1500*time.Millisecond)
 	for percent := 0; percent <= 100 && s.ctx.Err() == nil; percent++ {
-		progress := map[string]any{"jid": jid, "percent": percent, "desc": fmt.Sprintf("frame %d of 18000", percent*180)}
+		progress := map[string]any{
+			"jid": jid, "percent": percent, "desc": fmt.Sprintf("frame %d of 18000", percent*180),
+		}
 		if err := f.sendJSON("TRACK SET", progress); err != nil {
 			return err
 		}
@@ -130,7 +137,8 @@ func (s *Shop) beat(wid string) error {
 	}
 	defer f.close()
 	for s.ctx.Err() == nil {
-		if err := f.sendJSON("BEAT", map[string]any{"wid": wid, "rss_kb": 40_000 + int(s.chance()*90_000)}); err != nil {
+		if err := f.sendJSON("BEAT",
+			map[string]any{"wid": wid, "rss_kb": 40_000 + int(s.chance()*90_000)}); err != nil {
 			return err
 		}
 		s.pause(10 * time.Second)
@@ -203,7 +211,8 @@ func (s *Shop) workWorkq(name string) error {
 func (s *Shop) workHTTP(queue, worker string) error {
 	for s.ctx.Err() == nil {
 		var leased struct{ Lease string }
-		if err := s.call(s.ctx, http.MethodPost, "queues/"+queue+"/lease?wait=5s", map[string]string{"worker": worker}, &leased); err != nil {
+		if err := s.call(s.ctx, http.MethodPost, "queues/"+queue+"/lease?wait=5s", map[string]string{"worker": worker},
+			&leased); err != nil {
 			return err
 		}
 		if leased.Lease == "" {

@@ -27,7 +27,8 @@ func dialWorkq(ctx context.Context, address string) (*workq, error) {
 
 func (w *workq) close() { _ = w.conn.Close() } // nothing is left to say
 
-// send sends a command and reads the first line of the reply; ok is false for an error of the protocol, such as TIMEOUT.
+// send sends a command and reads the first line of the reply; ok is false for an error of the protocol, such as
+// TIMEOUT.
 func (w *workq) send(format string, args ...any) (line string, ok bool, err error) {
 	if _, err := fmt.Fprintf(w.conn, format, args...); err != nil {
 		return "", false, err
@@ -39,7 +40,8 @@ func (w *workq) send(format string, args ...any) (line string, ok bool, err erro
 
 // add submits a job.
 func (w *workq) add(name, body string, priority int) error {
-	line, ok, err := w.send("add %s %s 60000 86400000 %d -priority=%d -max-fails=3\r\n%s\r\n", newID(), name, len(body), priority, body)
+	line, ok, err := w.send("add %s %s 60000 86400000 %d -priority=%d -max-fails=3\r\n%s\r\n", newID(), name, len(body),
+		priority, body)
 	if err == nil && !ok {
 		return fmt.Errorf("workq: %s", line)
 	}

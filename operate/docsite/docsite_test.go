@@ -71,7 +71,8 @@ func TestIndexLinksToEveryPage(t *testing.T) {
 
 func TestSearchIndexHasSections(t *testing.T) {
 	t.Parallel()
-	text := strings.TrimSuffix(strings.TrimPrefix(string(render(t).File("search-index.js")), "window.docsIndex = "), ";\n")
+	text := strings.TrimSuffix(strings.TrimPrefix(string(render(t).File("search-index.js")), "window.docsIndex = "),
+		";\n")
 	var sections []section
 	if err := json.Unmarshal([]byte(text), &sections); err != nil {
 		t.Fatal(err)
@@ -88,8 +89,12 @@ func TestSearchIndexHasSections(t *testing.T) {
 func TestMarkdownCannotBringScripts(t *testing.T) {
 	t.Parallel()
 	s, err := Render(fstest.MapFS{
-		"README.md": {Data: []byte("# Index\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) [page](page.md#there) [out](../SECURITY.md)\n")},
-		"page.md":   {Data: []byte("# A <b>page</b>\n\n## There\n")},
+		"README.md": {
+			Data: []byte(
+				"# Index\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) [page](page.md#there) [out](../SECURITY.md)\n",
+			),
+		},
+		"page.md": {Data: []byte("# A <b>page</b>\n\n## There\n")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,13 +123,15 @@ func TestSiteOverHTTP(t *testing.T) {
 		return w
 	}
 	for target, want := range map[string]string{
-		"/docs/": "text/html", "/docs/cli.html": "text/html", "/docs/docs.css": "text/css", "/docs/search-index.js": "text/javascript",
+		"/docs/": "text/html", "/docs/cli.html": "text/html", "/docs/docs.css": "text/css",
+		"/docs/search-index.js": "text/javascript",
 	} {
 		w := get(target, "")
 		if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), want) {
 			t.Errorf("GET %s: %d %s", target, w.Code, w.Header().Get("Content-Type"))
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
+			strings.Contains(csp, "unsafe") {
 			t.Errorf("GET %s: Content-Security-Policy %q", target, csp)
 		}
 		if again := get(target, w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {

@@ -121,8 +121,8 @@ func pageName(file string) string {
 	return strings.TrimSuffix(file, ".md") + ".html"
 }
 
-// rewriteLinks turns links to Markdown files into links to their pages. A link to a file outside the folder becomes plain text,
-// because the site does not contain that file.
+// rewriteLinks turns links to Markdown files into links to their pages. A link to a file outside the folder becomes
+// plain text, because the site does not contain that file.
 func rewriteLinks(root ast.Node) {
 	var outside []*ast.Link
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -179,7 +179,8 @@ func navigation(index *document) []navGroup {
 		_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 			link, isLink := n.(*ast.Link)
 			if isLink && entering && strings.HasSuffix(string(link.Destination), ".html") {
-				group.Links = append(group.Links, navLink{Title: plainText(link, index.source), Href: string(link.Destination)})
+				group.Links = append(group.Links,
+					navLink{Title: plainText(link, index.source), Href: string(link.Destination)})
 			}
 			return ast.WalkContinue, nil
 		})

@@ -14,8 +14,8 @@ type section struct {
 	Text  string `json:"x"`
 }
 
-// searchIndex is a script that assigns all sections to a variable. It is a script because browsers do not load JSON from the
-// file system.
+// searchIndex is a script that assigns all sections to a variable. It is a script because browsers do not load JSON
+// from the file system.
 func searchIndex(pages []*document) ([]byte, error) {
 	var all []section
 	for _, d := range pages {

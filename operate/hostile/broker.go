@@ -219,7 +219,8 @@ func (b *Broker) jump(p *plan) {
 		return
 	}
 	b.clock.set(p.clockOffset)
-	core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) // makes the broker read the clock, so that running leases keep their length
+	// makes the broker read the clock, so that running leases keep their length
+	core.DoOnce(b.Broker, core.Internal, &core.ReadStats{})
 	side := "ahead"
 	if p.clockOffset < 0 {
 		side = "behind"
@@ -227,8 +228,8 @@ func (b *Broker) jump(p *plan) {
 	b.log.add(Jump, p, fmt.Sprintf("clock set to %v %s", p.clockOffset.Abs(), side))
 }
 
-// disturb delays or cuts the next output of the connection, if the plan has a fault for this stage of the job. It removes a
-// plan that has no faults left.
+// disturb delays or cuts the next output of the connection, if the plan has a fault for this stage of the job. It
+// removes a plan that has no faults left.
 func (b *Broker) disturb(c *client, p *plan, at stage) {
 	b.mu.Lock()
 	drop, late := p.drop == at, p.late == at
@@ -289,12 +290,14 @@ func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, boo
 	}
 	b.mu.Lock()
 	planned, epoch := p.duplicate, p.epoch
-	mayFinish := (done.Authority != core.ByHolder || p.holder == c.id) && (done.If.LeasedAt == 0 || done.If.LeasedAt == p.leasedAt)
+	mayFinish := (done.Authority != core.ByHolder || p.holder == c.id) &&
+		(done.If.LeasedAt == 0 || done.If.LeasedAt == p.leasedAt)
 	b.mu.Unlock()
 	if !planned || !mayFinish {
 		return core.Reply{}, false
 	}
-	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.Release{Tag: 1, Ref: core.Ref{Seq: p.seq}, Epoch: epoch}) {
+	for _, r := range core.DoOnce(b.Broker, core.Internal,
+		&core.Release{Tag: 1, Ref: core.Ref{Seq: p.seq}, Epoch: epoch}) {
 		if r.Kind != core.Accepted {
 			continue // no longer leased: the broker decides about the completion
 		}
@@ -307,8 +310,8 @@ func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, boo
 	return core.Reply{}, false
 }
 
-// usesOneClient reports whether a front-end runs the commands of all its connections with one client. Its connections then take
-// turns, so that the Broker knows the connection of each command.
+// usesOneClient reports whether a front-end runs the commands of all its connections with one client. Its connections
+// then take turns, so that the Broker knows the connection of each command.
 func usesOneClient(frontend string) bool { return frontend == core.Qless.String() }
 
 // keepsOutcomes reports whether a front-end itself remembers complete jobs.

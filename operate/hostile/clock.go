@@ -8,8 +8,8 @@ import (
 	"broker/core/clock"
 )
 
-// Clock is a clock that can be set, as by an operator or a time server. Its monotonic time does not jump. Any goroutine may use
-// it.
+// Clock is a clock that can be set, as by an operator or a time server. Its monotonic time does not jump. Any goroutine
+// may use it.
 type Clock struct {
 	clock.Monotonic
 	by atomic.Int64 // a time.Duration

@@ -32,7 +32,8 @@ func TestClockIsSetAndLeasesKeepTheirLength(t *testing.T) {
 	log := hostile.NewLog(1, hostile.Rates{hostile.Jump: 1}, nil)
 	h := hostile.New(e, hostile.Options{Log: log, Clock: set})
 	core.DoOnce(e, core.HTTP, &core.Submit{Job: &core.Job{Queue: "held"}})
-	held := core.DoOnce(e, core.HTTP, &core.Lease{Queues: []string{"held"}, Holder: core.HeldByNobody, LeaseFor: time.Minute})[0]
+	held := core.DoOnce(e, core.HTTP,
+		&core.Lease{Queues: []string{"held"}, Holder: core.HeldByNobody, LeaseFor: time.Minute})[0]
 	before, ahead, behind := fake.Now(), false, false
 	for i := range 10 {
 		core.DoOnce(h, core.HTTP, &core.Submit{Job: &core.Job{Queue: "mail"}})

@@ -167,7 +167,8 @@ func (s *session) Closed() {
 	s.pump()
 }
 
-// HandleUnsent implements frontends.UnsentHandler. Output that was cut off counts as sent, because a broker could not know.
+// HandleUnsent implements frontends.UnsentHandler. Output that was cut off counts as sent, because a broker could not
+// know.
 func (s *session) HandleUnsent(bytes int) {
 	if u, ok := s.session.(frontends.UnsentHandler); ok && !s.placed {
 		u.HandleUnsent(bytes + s.out.Len())

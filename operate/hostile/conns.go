@@ -82,7 +82,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &netConn{Conn: real, conns: l.conns, at: endpoint{l.protocol.String(), real.RemoteAddr().String()}, closed: make(chan struct{})}
+	c := &netConn{
+		Conn: real, conns: l.conns, at: endpoint{l.protocol.String(), real.RemoteAddr().String()},
+		closed: make(chan struct{}),
+	}
 	l.conns.add(c.at, c)
 	return c, nil
 }

@@ -14,8 +14,8 @@ import (
 	"broker/operate/hostile"
 )
 
-// submitter is a broker with a simple HTTP front-end: a request submits a job to the queue in the path. Replies have 5,000
-// bytes.
+// submitter is a broker with a simple HTTP front-end: a request submits a job to the queue in the path. Replies have
+// 5,000 bytes.
 func submitter(t *testing.T, r hostile.Rates) (url string, log *hostile.Log, now func() core.Instant) {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Durability: engine.None})

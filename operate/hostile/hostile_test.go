@@ -53,7 +53,8 @@ var transcripts = map[string]struct {
 		"fault 1: drop, submission 1 to a, job " + id + "1: connection closed before the submission took effect",
 	}},
 	"drop-reply": {rates: "drop=1", front: newWorkq, events: []string{
-		"fault 1: drop, submission 1 to pong, job " + id + "1: reply to the submission: connection closed after 2 bytes",
+		"fault 1: drop, submission 1 to pong, job " + id +
+			"1: reply to the submission: connection closed after 2 bytes",
 	}},
 	"drop-lease": {rates: "drop=1", front: newBeanstalk, events: []string{
 		"fault 1: drop, submission 1 to c: connection closed before the submission took effect",
@@ -113,11 +114,13 @@ func open(
 	return stage
 }
 
-// TestBrokerWithoutFaultsChangesNothing plays the transcripts of front-ends through the wrappers, without faults. It skips
-// transcripts with a restart, because its broker is in memory.
+// TestBrokerWithoutFaultsChangesNothing plays the transcripts of front-ends through the wrappers, without faults. It
+// skips transcripts with a restart, because its broker is in memory.
 func TestBrokerWithoutFaultsChangesNothing(t *testing.T) {
 	t.Parallel()
-	for name, front := range map[string]func(core.Broker) frontends.Frontend{"workq": newWorkq, "beanstalk": newBeanstalk} {
+	for name, front := range map[string]func(core.Broker) frontends.Frontend{
+		"workq": newWorkq, "beanstalk": newBeanstalk,
+	} {
 		files, err := filepath.Glob(filepath.Join("../../frontends", name, "testdata/*.wire"))
 		if err != nil || len(files) < 5 {
 			t.Fatalf("%s: %d transcripts (%v)", name, len(files), err)
@@ -128,7 +131,9 @@ func TestBrokerWithoutFaultsChangesNothing(t *testing.T) {
 			}
 			t.Run(filepath.Join(name, filepath.Base(file)), func(t *testing.T) {
 				t.Parallel()
-				frontendtest.Script{Stage: func(t testing.TB) *frontendtest.Stage { return open(t, "", 0, front, nil) }}.Play(t, file)
+				frontendtest.Script{Stage: func(t testing.TB) *frontendtest.Stage {
+					return open(t, "", 0, front, nil)
+				}}.Play(t, file)
 			})
 		}
 	}
@@ -201,7 +206,9 @@ func TestFaultsAreServed(t *testing.T) {
 	if err := json.Unmarshal(page.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := hostile.Event{Number: 1, Fault: "busy", Queue: "mail", Submission: 1, Protocol: "http", Detail: "refused: the queue is full"}
+	want := hostile.Event{
+		Number: 1, Fault: "busy", Queue: "mail", Submission: 1, Protocol: "http", Detail: "refused: the queue is full",
+	}
 	if got.Seed != 42 || got.Rates != "busy=1" || !slices.Equal(got.Faults, []hostile.Event{want}) {
 		t.Errorf("got %+v", got)
 	}

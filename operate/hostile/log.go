@@ -27,7 +27,8 @@ func (e Event) String() string {
 	if e.Job != "" {
 		job = ", job " + e.Job
 	}
-	return fmt.Sprintf("fault %d: %s, submission %d to %s%s: %s", e.Number, e.Fault, e.Submission, e.Queue, job, e.Detail)
+	return fmt.Sprintf("fault %d: %s, submission %d to %s%s: %s", e.Number, e.Fault, e.Submission, e.Queue, job,
+		e.Detail)
 }
 
 // Log holds the faults so far, with the seed and the rates.
@@ -52,7 +53,8 @@ func (l *Log) add(k Kind, p *plan, detail string) {
 	defer l.mu.Unlock()
 	l.count++
 	e := Event{
-		Number: l.count, Fault: k.String(), Queue: p.queue, Submission: p.submission, Protocol: p.protocol.String(), Job: p.id, Seq: p.seq, Detail: detail,
+		Number: l.count, Fault: k.String(), Queue: p.queue, Submission: p.submission, Protocol: p.protocol.String(),
+		Job: p.id, Seq: p.seq, Detail: detail,
 	}
 	if len(l.events) == maxEvents {
 		l.events = append(l.events[:0], l.events[maxEvents/10:]...)

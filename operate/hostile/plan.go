@@ -12,7 +12,8 @@ import (
 // stage is a request about a job.
 type stage uint8
 
-// In this order: the submission before it takes effect, the reply to it, the job's first delivery, the reply to its end.
+// In this order: the submission before it takes effect, the reply to it, the job's first delivery, the reply to its
+// end.
 const (
 	never stage = iota
 	onRequest
@@ -59,8 +60,8 @@ type plan struct {
 	leasedAt core.Instant
 }
 
-// dice are the random numbers of one kind of fault for one job, from 0 to 1. They decide whether it happens, how strong it is,
-// and where it happens.
+// dice are the random numbers of one kind of fault for one job, from 0 to 1. They decide whether it happens, how strong
+// it is, and where it happens.
 type dice struct{ happens, size, place float64 }
 
 // roll depends only on its arguments, so every version gives the same numbers on every machine.

@@ -34,7 +34,8 @@ type actionOutput struct {
 
 func (s *Server) registerActions(api huma.API) {
 	schema := func(t reflect.Type) map[string]*huma.MediaType {
-		return map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(t, true, "")}}
+		return map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(t, true,
+			"")}}
 	}
 	o := operation("act-on-jobs", http.MethodPost, "/job-actions", "jobs", "Change many jobs",
 		http.StatusNotFound, http.StatusTooManyRequests, http.StatusGatewayTimeout)
@@ -44,19 +45,26 @@ func (s *Server) registerActions(api huma.API) {
 	o.MaxBodyBytes = 4 << 20
 	o.DefaultStatus = http.StatusAccepted
 	o.Responses = map[string]*huma.Response{
-		"200": {Description: "What would be changed, with dry_run", Content: schema(reflect.TypeFor[service.Preview]())},
+		"200": {
+			Description: "What would be changed, with dry_run", Content: schema(reflect.TypeFor[service.Preview]()),
+		},
 		"202": {Description: "The operation", Content: schema(reflect.TypeFor[service.Operation]())},
 	}
 	register(s, api, o, s.actOnJobs)
-	register(s, api, operation("list-operations", http.MethodGet, "/operations", "jobs", "List changes that run in the background, newest first"), s.listOperations)
-	register(s, api, operation("get-operation", http.MethodGet, "/operations/{id}", "jobs", "Show how far an operation is", http.StatusNotFound), s.getOperation)
+	register(s, api, operation("list-operations", http.MethodGet, "/operations", "jobs",
+		"List changes that run in the background, newest first"), s.listOperations)
+	register(s, api, operation("get-operation", http.MethodGet, "/operations/{id}", "jobs",
+		"Show how far an operation is", http.StatusNotFound), s.getOperation)
 	register(s, api, operation("cancel-operation", http.MethodDelete, "/operations/{id}", "jobs",
 		"Stop an operation; what it has done stays done", http.StatusNotFound), s.cancelOperation)
 }
 
 func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput, error) {
 	b := &in.Body
-	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority, Running: b.Running, Delay: seconds(b.DelayS)}
+	action := service.Action{
+		Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority, Running: b.Running,
+		Delay: seconds(b.DelayS),
+	}
 	selection := service.Selection{Names: b.IDs}
 	if b.Filter != nil {
 		var err error

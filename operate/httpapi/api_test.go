@@ -20,7 +20,8 @@ func TestQueuesAreListedChangedAndCleared(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for i, name := range []string{"a", "b", "b", "mail/out", "mail/in", "\xff"} {
-		f.engine.Do(f.client, []core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Gearman, Priority: int64(i)}}}, nil)
+		f.engine.Do(f.client,
+			[]core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Gearman, Priority: int64(i)}}}, nil)
 	}
 	names := func(query string) (all []string) {
 		for cursor, more := "", true; more; {
@@ -96,13 +97,15 @@ func TestPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 	}
 	f.call("GET", "/api/v1/queues", nil).problem(401, "unauthorized")
 	f.call("GET", "/api/v1/queues", nil, as("wrong")).problem(401, "unauthorized")
-	f.call("GET", "/api/v1/queues", nil, func(r *http.Request) { r.Header.Set("Authorization", "root") }).problem(401, "unauthorized")
+	f.call("GET", "/api/v1/queues", nil, func(r *http.Request) { r.Header.Set("Authorization", "root") }).problem(401,
+		"unauthorized")
 	f.call("GET", "/api/v1/queues", nil, func(r *http.Request) { r.SetBasicAuth("any", "root") }).want(200)
 
 	job := f.call("POST", "/api/v1/jobs", `{"queue":"mail.out"}`, as("shop")).want(201)
 	path := "/api/v1/jobs/" + job["id"].(string)
 	f.call("POST", "/api/v1/jobs", `{"queue":"sms"}`, as("shop")).problem(403, "forbidden")
-	f.call("POST", "/api/v1/jobs", `{"jobs":[{"queue":"mail.out"},{"queue":"sms"}]}`, as("shop")).problem(403, "forbidden")
+	f.call("POST", "/api/v1/jobs", `{"jobs":[{"queue":"mail.out"},{"queue":"sms"}]}`, as("shop")).problem(403,
+		"forbidden")
 	f.call("POST", "/api/v1/jobs", `{"queue":"mail.out"}`, as("viewer")).problem(403, "forbidden")
 	f.call("POST", "/api/v1/jobs", `{"queue":"sms"}`, as("root")).want(201)
 	f.call("GET", path, nil, as("viewer")).want(200)
@@ -122,7 +125,8 @@ func TestPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 			t.Errorf("%s shows what viewer may not read: %s", list, text)
 		}
 	}
-	if audit := f.call("GET", "/api/v1/audit", nil, as("root")).text; !bytes.Contains(audit, []byte(`"who":"operator"`)) {
+	if audit := f.call("GET", "/api/v1/audit", nil,
+		as("root")).text; !bytes.Contains(audit, []byte(`"who":"operator"`)) {
 		t.Errorf("audit %s", audit)
 	}
 }
@@ -195,7 +199,8 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 	}
 	caller := service.Caller{Principal: access.Everyone, Address: "192.0.2.1:7"}
 	e, s := open()
-	if _, err := s.Submit(t.Context(), caller, []service.Submission{{Queue: "q"}, {Queue: "r"}}, service.SubmitOptions{}); err != nil {
+	if _, err := s.Submit(t.Context(), caller, []service.Submission{{Queue: "q"}, {Queue: "r"}},
+		service.SubmitOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	paused := true
@@ -235,7 +240,8 @@ func TestRequestsWaitForTheStart(t *testing.T) {
 
 	f.server.Unready()
 	f.server.Stopping() // and the start never completes
-	if a := f.call("GET", "/api/v1/jobs", nil); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.text), `"starting"`) {
+	if a := f.call("GET", "/api/v1/jobs", nil); a.status != http.StatusServiceUnavailable ||
+		!strings.Contains(string(a.text), `"starting"`) {
 		t.Errorf("%d %s", a.status, a.text)
 	}
 }

@@ -70,7 +70,8 @@ func (s *Server) caller(r *http.Request, p *access.Principal) service.Caller {
 	return c
 }
 
-// authenticate finds the principal of a request: by its token or password, else by its certificate, else the default principal.
+// authenticate finds the principal of a request: by its token or password, else by its certificate, else the default
+// principal.
 func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 	if s.options.Locked {
 		return nil, problem(http.StatusUnauthorized, codeUnauthorized,
@@ -111,9 +112,9 @@ func bearer(header string) (token string, ok bool) {
 	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// knownHost reports whether the Host header is an IP address or localhost, or whether the client has a certificate. It protects
-// against DNS rebinding: an attacker can make his own host name resolve to this address, and then his web pages could read this
-// port.
+// knownHost reports whether the Host header is an IP address or localhost, or whether the client has a certificate. It
+// protects against DNS rebinding: an attacker can make his own host name resolve to this address, and then his web
+// pages could read this port.
 func knownHost(r *http.Request) bool {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {

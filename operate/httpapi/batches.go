@@ -16,7 +16,8 @@ type batchList struct {
 }
 
 func (s *Server) registerBatches(api huma.API) {
-	register(s, api, operation("list-batches", http.MethodGet, "/batches", "batches", "List batches, newest first"), s.listBatches)
+	register(s, api, operation("list-batches", http.MethodGet, "/batches", "batches", "List batches, newest first"),
+		s.listBatches)
 	register(s, api, operation("get-batch", http.MethodGet, "/batches/{id}", "batches",
 		"Show a batch with its progress, its callbacks and the batches below it", http.StatusNotFound), s.getBatch)
 	open := operation("open-batch", http.MethodPost, "/batches", "batches", "Open a batch",
@@ -25,10 +26,12 @@ func (s *Server) registerBatches(api huma.API) {
 	open.MaxBodyBytes = s.options.MaxBodyBytes
 	open.Description = "Jobs whose member batch names it belong to it until it is committed. Its callbacks run after that."
 	register(s, api, open, s.openBatch)
-	commit := operation("commit-batch", http.MethodPost, "/batches/{id}/commit", "batches", "Close a batch for further jobs and let its callbacks run",
+	commit := operation("commit-batch", http.MethodPost, "/batches/{id}/commit", "batches",
+		"Close a batch for further jobs and let its callbacks run",
 		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
 	register(s, api, commit, s.commitBatch(false))
-	reopen := operation("reopen-batch", http.MethodPost, "/batches/{id}/reopen", "batches", "Open a committed batch for further jobs",
+	reopen := operation("reopen-batch", http.MethodPost, "/batches/{id}/reopen", "batches",
+		"Open a committed batch for further jobs",
 		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
 	register(s, api, reopen, s.commitBatch(true))
 }

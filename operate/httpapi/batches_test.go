@@ -9,7 +9,8 @@ import (
 func TestABatchRunsItsCallbacks(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	a := f.call("POST", "/api/v1/batches", `{"description":"import","success":{"queue":"after","args":["all"]},"complete":{"queue":"seen"}}`)
+	a := f.call("POST", "/api/v1/batches",
+		`{"description":"import","success":{"queue":"after","args":["all"]},"complete":{"queue":"seen"}}`)
 	b := a.want(201)
 	path := a.header.Get("Location")
 	if b["state"] != "open" || b["description"] != "import" || path != "/api/v1/batches/"+b["id"].(string) {

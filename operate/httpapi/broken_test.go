@@ -24,7 +24,9 @@ func TestOnBrokenDecidesAboutDependents(t *testing.T) {
 	if failed["type"] != "DependencyFailed" || !strings.HasPrefix(failed["message"].(string), "job ") {
 		t.Errorf("failure %v", failed)
 	}
-	for _, bad := range []string{`{"queue":"q","on_broken":"never"}`, `{"queue":"q","on_broken":"drop","ephemeral":true}`} {
+	for _, bad := range []string{
+		`{"queue":"q","on_broken":"never"}`, `{"queue":"q","on_broken":"drop","ephemeral":true}`,
+	} {
 		f.call("POST", "/api/v1/jobs?wait=1", bad).problem(422, "invalid_request")
 	}
 }

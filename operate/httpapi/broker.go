@@ -30,24 +30,34 @@ type backupDone struct {
 }
 
 func (s *Server) registerBroker(api huma.API) {
-	register(s, api, operation("get-summary", http.MethodGet, "/summary", "broker", "Show the broker in numbers"), s.getSummary)
-	register(s, api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"), s.listAudit)
-	register(s, api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force", http.StatusNotImplemented), s.listSettings)
-	register(s, api, operation("reload", http.MethodPost, "/reload", "broker", "Read the settings again", http.StatusNotImplemented), s.reload)
-	register(s, api, operation("get-drain", http.MethodGet, "/drain", "broker", "Show whether the broker is draining"), s.getDrain)
+	register(s, api, operation("get-summary", http.MethodGet, "/summary", "broker", "Show the broker in numbers"),
+		s.getSummary)
+	register(s, api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"),
+		s.listAudit)
+	register(s, api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force",
+		http.StatusNotImplemented), s.listSettings)
+	register(s, api,
+		operation("reload", http.MethodPost, "/reload", "broker", "Read the settings again", http.StatusNotImplemented),
+		s.reload)
+	register(s, api, operation("get-drain", http.MethodGet, "/drain", "broker", "Show whether the broker is draining"),
+		s.getDrain)
 	register(s, api, operation("drain", http.MethodPost, "/drain", "broker", "Stop handing out jobs"), s.startDrain)
 	register(s, api, operation("resume", http.MethodPost, "/resume", "broker", "Hand out jobs again"), s.endDrain)
-	backup := operation("backup", http.MethodPost, "/backup", "broker", "Copy the store to a new folder of the broker's host",
+	backup := operation("backup", http.MethodPost, "/backup", "broker",
+		"Copy the store to a new folder of the broker's host",
 		http.StatusConflict, http.StatusNotImplemented)
 	backup.Description = "The answer comes when the copy is complete; with background at once, and it is an operation."
 	backup.Responses = map[string]*huma.Response{"202": {Description: "The operation, with background"}}
 	register(s, api, backup, s.backup)
-	send := operation("send-backup", http.MethodGet, "/backup", "broker", "Send a copy of the store", http.StatusConflict, http.StatusNotImplemented)
+	send := operation("send-backup", http.MethodGet, "/backup", "broker", "Send a copy of the store",
+		http.StatusConflict, http.StatusNotImplemented)
 	send.Description = "A tar file with the files of the copy. Unpacked into an empty folder it is a store. The answer has a Content-Length: a " +
 		"shorter one is incomplete."
 	send.Responses = map[string]*huma.Response{"200": {
 		Description: "The copy",
-		Content:     map[string]*huma.MediaType{"application/x-tar": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+		Content: map[string]*huma.MediaType{"application/x-tar": {Schema: &huma.Schema{
+			Type: huma.TypeString, Format: "binary",
+		}}},
 	}}
 	register(s, api, send, s.sendBackup)
 }

@@ -36,29 +36,35 @@ func (s *Server) registerCluster(api huma.API) {
 			return nil, err
 		}
 		if s.options.Cluster == nil {
-			return nil, problem(http.StatusNotImplemented, string(service.CodeUnsupported), "this broker is not a node of a cluster")
+			return nil, problem(http.StatusNotImplemented, string(service.CodeUnsupported),
+				"this broker is not a node of a cluster")
 		}
 		return bodyOf(s.options.Cluster.Overview(ctx), nil)
 	})
 	change := func(action service.ClusterAction, id, summary string) huma.Operation {
-		return operation(id, http.MethodPost, "/cluster/"+string(action), "cluster", summary, http.StatusConflict, http.StatusNotImplemented)
+		return operation(id, http.MethodPost, "/cluster/"+string(action), "cluster", summary, http.StatusConflict,
+			http.StatusNotImplemented)
 	}
 	register(s, api, change(service.ClusterAdd, "add-node", "Let a node join; it gets a vote once it has caught up"),
 		func(ctx context.Context, in *struct{ Body NewNode }) (*output[service.ClusterOverview], error) {
-			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterAdd, Node: in.Body.ID, Address: in.Body.Address})
+			return s.changeCluster(ctx,
+				service.ClusterChange{Action: service.ClusterAdd, Node: in.Body.ID, Address: in.Body.Address})
 		})
 	register(s, api, change(service.ClusterRemove, "remove-node", "Remove a node, unless it leads"),
 		func(ctx context.Context, in *struct{ Body NodeID }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterRemove, Node: in.Body.ID})
 		})
-	register(s, api, change(service.ClusterTransfer, "transfer-leadership", "Hand the lead over; clients are disconnected and connect again"),
+	register(s, api, change(service.ClusterTransfer, "transfer-leadership",
+		"Hand the lead over; clients are disconnected and connect again"),
 		func(ctx context.Context, in *struct{ Body NextLeader }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterTransfer, Node: in.Body.ID})
 		})
 }
 
 // changeCluster makes a change and shows the cluster after it.
-func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange) (*output[service.ClusterOverview], error) {
+func (s *Server) changeCluster(
+	ctx context.Context, change service.ClusterChange,
+) (*output[service.ClusterOverview], error) {
 	if err := s.service().ChangeCluster(ctx, callerOf(ctx), change); err != nil {
 		return nil, err
 	}
@@ -76,22 +82,27 @@ func (s *Server) clusterReady(w http.ResponseWriter, r *http.Request) {
 
 // The metrics of a node of a cluster.
 var (
-	roleDesc      = describe("cluster_role", "1 for the role of this node: leader, follower, candidate or learner.", "role")
-	termDesc      = describe("cluster_term", "Term of the cluster as this node knows it; it grows with every election.")
-	appliedDesc   = describe("cluster_applied_index", "Index of the last entry of the log that this node has applied.")
-	lagDesc       = describe("cluster_lag_entries", "Entries that the cluster has committed and that this node has not applied.")
+	roleDesc = describe("cluster_role", "1 for the role of this node: leader, follower, candidate or learner.",
+		"role")
+	termDesc    = describe("cluster_term", "Term of the cluster as this node knows it; it grows with every election.")
+	appliedDesc = describe("cluster_applied_index", "Index of the last entry of the log that this node has applied.")
+	lagDesc     = describe("cluster_lag_entries",
+		"Entries that the cluster has committed and that this node has not applied.")
 	hasLeaderDesc = describe("cluster_has_leader", "1 while this node knows of a leader.")
 	logDesc       = describe("cluster_log_bytes", "Size of the replicated log.")
 	electionsDesc = describe("cluster_elections_won_total", "Elections that this node has won since its start.")
 	formatDesc    = describe("cluster_format", "Format of the entries of the log: the newest that all nodes read.")
-	warmDesc      = describe("cluster_index_warm", "1 if the index of all jobs is in memory, so that this node serves at once as a leader.")
+	warmDesc      = describe("cluster_index_warm",
+		"1 if the index of all jobs is in memory, so that this node serves at once as a leader.")
 	indexJobsDesc = describe("cluster_index_jobs", "Jobs in the index of this node while it follows.")
-	indexLagDesc  = describe("cluster_index_lag_entries", "Entries that this node has applied and that are not in its index yet.")
-	clockDesc     = describe("cluster_clock_skew_seconds", "By how many seconds the clock of this node is ahead.")
-	copiesDesc    = describe("cluster_copies_total", "Copies of the store that this node has sent to other nodes.")
-	repeatedDesc  = describe("cluster_repeated_copies_total", "Copies for nodes that had not caught up.")
-	relayingDesc  = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
-	relayedDesc   = describe("cluster_proxied_connections_total", "Connections of clients that were passed on to the leader.")
+	indexLagDesc  = describe("cluster_index_lag_entries",
+		"Entries that this node has applied and that are not in its index yet.")
+	clockDesc    = describe("cluster_clock_skew_seconds", "By how many seconds the clock of this node is ahead.")
+	copiesDesc   = describe("cluster_copies_total", "Copies of the store that this node has sent to other nodes.")
+	repeatedDesc = describe("cluster_repeated_copies_total", "Copies for nodes that had not caught up.")
+	relayingDesc = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
+	relayedDesc  = describe("cluster_proxied_connections_total",
+		"Connections of clients that were passed on to the leader.")
 )
 
 // clusterMetrics collects the metrics of the node.

@@ -39,7 +39,10 @@ func fakeCluster(changes *[]string, err error) *service.Cluster {
 	}
 	return &service.Cluster{
 		Overview: func(context.Context) service.ClusterOverview {
-			return service.ClusterOverview{Leader: "n1", Nodes: []service.ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}}}
+			return service.ClusterOverview{
+				Leader: "n1",
+				Nodes:  []service.ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}},
+			}
 		},
 		Ready: func(context.Context) bool { return true },
 		Numbers: func() service.ClusterNumbers {
@@ -81,9 +84,14 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 		}
 	}
 	for _, bad := range []struct{ route, body string }{
-		{"add", `{"id":"n4"}`}, {"add", `{"id":"","address":"a:1"}`}, {"remove", `{}`}, {"transfer", `{"node":"n1"}`}, {"transfer", `{"id":`},
+		{"add", `{"id":"n4"}`},
+		{"add", `{"id":"","address":"a:1"}`},
+		{"remove", `{}`},
+		{"transfer", `{"node":"n1"}`},
+		{"transfer", `{"id":`},
 	} {
-		if a := f.call("POST", "/api/v1/cluster/"+bad.route, bad.body); a.status/100 != 4 || a.header.Get("Content-Type") != problemType {
+		if a := f.call("POST", "/api/v1/cluster/"+bad.route, bad.body); a.status/100 != 4 ||
+			a.header.Get("Content-Type") != problemType {
 			t.Errorf("%s %s: %d %s", bad.route, bad.body, a.status, a.text)
 		}
 	}
@@ -131,7 +139,8 @@ func TestRefusedChangeOfTheClusterIsAConflict(t *testing.T) {
 	var changes []string
 	f := setupAPI(t, Options{Cluster: fakeCluster(&changes, errors.New("node n2 leads"))})
 	for route, body := range clusterChanges {
-		if p := f.call("POST", "/api/v1/cluster/"+route, body).problem(409, "cluster_refused"); p["detail"] != "node n2 leads" {
+		if p := f.call("POST", "/api/v1/cluster/"+route, body).problem(409,
+			"cluster_refused"); p["detail"] != "node n2 leads" {
 			t.Errorf("%s: %v", route, p)
 		}
 	}
@@ -149,7 +158,8 @@ func TestOnlyAdministratorsChangeTheCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries = append(entries, access.Entry{Name: role, TokenSHA256: access.HashToken(role), Grants: []access.Grant{g}})
+		entries = append(entries,
+			access.Entry{Name: role, TokenSHA256: access.HashToken(role), Grants: []access.Grant{g}})
 	}
 	control.Load(entries)
 	var changes []string

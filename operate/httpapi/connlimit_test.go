@@ -161,7 +161,8 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 	for range limit {
 		c := dial()
 		_ = c.(*net.TCPConn).SetReadBuffer(4096) // a hint
-		if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 20)); err != nil {
+		if _, err := io.WriteString(c,
+			strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 20)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Read(make([]byte, 1)); err != nil { // the first response begins; read no more
@@ -233,11 +234,12 @@ func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 		}
 	}
 	kept, silent, half := visit(), visit(), visit()
-	if _, err := io.WriteString(half, "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf"); err != nil {
+	if _, err := io.WriteString(half,
+		"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf"); err != nil {
 		t.Fatal(err)
 	}
-	// makesRoom sends requests, on the kept connection and on new ones, until c is closed. A missing header or body closes it
-	// too, but only after ten seconds.
+	// makesRoom sends requests, on the kept connection and on new ones, until c is closed. A missing header or body
+	// closes it too, but only after ten seconds.
 	makesRoom := func(c net.Conn, who string) {
 		t.Helper()
 		end := make(chan error, 1)

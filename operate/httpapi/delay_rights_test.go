@@ -12,7 +12,10 @@ func TestActionWithADelayEndsWithTheRightToIt(t *testing.T) {
 	grant := func(queues ...string) []access.Entry {
 		return []access.Entry{
 			{Name: "root", TokenSHA256: access.HashToken("root"), Grants: []access.Grant{{Role: access.Admin}}},
-			{Name: "op", TokenSHA256: access.HashToken("op"), Grants: []access.Grant{{Role: access.Operate, Queues: queues}}},
+			{
+				Name: "op", TokenSHA256: access.HashToken("op"),
+				Grants: []access.Grant{{Role: access.Operate, Queues: queues}},
+			},
 		}
 	}
 	as := func(token string) func(*http.Request) {
@@ -40,7 +43,9 @@ func TestLeaseThatWaitsEndsWithTheFirstPrincipals(t *testing.T) {
 	got := make(chan answer, 1)
 	go func() { got <- f.call("POST", "/api/v1/leases", `{"queues":["q"],"wait_s":20}`) }()
 	f.parked()
-	control.Load([]access.Entry{{Name: "root", TokenSHA256: access.HashToken("root"), Grants: []access.Grant{{Role: access.Admin}}}})
+	control.Load([]access.Entry{{
+		Name: "root", TokenSHA256: access.HashToken("root"), Grants: []access.Grant{{Role: access.Admin}},
+	}})
 	as := func(r *http.Request) { r.Header.Set("Authorization", "Bearer root") }
 	f.call("POST", "/api/v1/jobs", `{"queue":"q","id":"one"}`, as).want(201)
 	(<-got).problem(403, "forbidden")

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Document is the OpenAPI 3.1 document of the API; nil before HTTP is called. A test compares it with openapi.json. Run the
-// test with -update after a change.
+// Document is the OpenAPI 3.1 document of the API; nil before HTTP is called. A test compares it with openapi.json. Run
+// the test with -update after a change.
 func (s *Server) Document() []byte {
 	if s.document == nil {
 		return nil
@@ -24,8 +24,8 @@ func (s *Server) Document() []byte {
 //go:embed api.html
 var apiPage []byte
 
-// serveDocument serves the document in OpenAPI 3.1, in 3.0 for older tools, and the page that shows it. They contain nothing
-// about this broker, so they are public. The documents are made at the first request.
+// serveDocument serves the document in OpenAPI 3.1, in 3.0 for older tools, and the page that shows it. They contain
+// nothing about this broker, so they are public. The documents are made at the first request.
 func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
 	s.document = sync.OnceValue(func() []byte { return must(document(api)) })
 	older := sync.OnceValue(func() []byte { return must(api.OpenAPI().Downgrade()) })
@@ -33,7 +33,8 @@ func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
 		mux.HandleFunc("GET "+apiPath+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Cache-Control", "no-cache")
-			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+			w.Header().Set("Content-Security-Policy",
+				"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 			_, _ = w.Write(content()) // fails only if the client has disconnected
 		})
 	}
@@ -65,8 +66,8 @@ func document(api huma.API) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// openAnswers allows additional members in responses, so that new members do not break strict clients. Only requests are
-// closed.
+// openAnswers allows additional members in responses, so that new members do not break strict clients. Only requests
+// are closed.
 func openAnswers(api huma.API) {
 	requests := make(map[string]bool)
 	var mark func(s *huma.Schema)

@@ -32,7 +32,9 @@ func TestOpenAPIDocumentIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, kept) {
-		t.Error("openapi.json is not what the handlers do: look at the difference after go test ./operate/httpapi -run Document -update")
+		t.Error(
+			"openapi.json is not what the handlers do: look at the difference after go test ./operate/httpapi -run Document -update",
+		)
 	}
 }
 
@@ -76,11 +78,13 @@ func TestDocumentIsServed(t *testing.T) {
 	if v := f.call("GET", "/api/v1/openapi.json", nil).want(200)["openapi"]; v != "3.1.0" {
 		t.Errorf("version %v", v)
 	}
-	if v, _ := f.call("GET", "/api/v1/openapi-3.0.json", nil).want(200)["openapi"].(string); !strings.HasPrefix(v, "3.0") {
+	if v, _ := f.call("GET", "/api/v1/openapi-3.0.json",
+		nil).want(200)["openapi"].(string); !strings.HasPrefix(v, "3.0") {
 		t.Errorf("version %v", v)
 	}
 	page := f.call("GET", "/api/v1/docs", nil)
-	if page.status != 200 || !bytes.HasPrefix(page.text, []byte("<!doctype html>")) || bytes.Contains(page.text, []byte("://")) {
+	if page.status != 200 || !bytes.HasPrefix(page.text, []byte("<!doctype html>")) ||
+		bytes.Contains(page.text, []byte("://")) {
 		t.Errorf("the page is not one, or needs another host: %d", page.status)
 	}
 }

@@ -2,7 +2,8 @@ package httpapi
 
 import "broker/core"
 
-// Drain stops or resumes handing out or admitting jobs, on behalf of the process. Before the server is ready, it does nothing.
+// Drain stops or resumes handing out or admitting jobs, on behalf of the process. Before the server is ready, it does
+// nothing.
 func (s *Server) Drain(on, refuseJobs bool) {
 	b := s.backend.Load()
 	if b == nil {

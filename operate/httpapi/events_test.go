@@ -104,7 +104,8 @@ func TestEventsReportTheLifeOfAJob(t *testing.T) {
 	lease := f.call("POST", "/api/v1/queues/mail/lease", `{"worker":"w1"}`).want(200)
 	f.call("POST", "/api/v1/leases/"+lease["lease"].(string)+"/complete", nil).want(204)
 	e := all.want("submitted")
-	if e.data["queue"] != "other" || e.data["job"] != other["id"] || e.data["protocol"] != "http" || e.data["id"] != e.id {
+	if e.data["queue"] != "other" || e.data["job"] != other["id"] || e.data["protocol"] != "http" ||
+		e.data["id"] != e.id {
 		t.Errorf("the first event is %v", e)
 	}
 	all.want("ready", "submitted", "ready", "leased")

@@ -159,8 +159,8 @@ func (b *jobFilter) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// filter converts the filter of the body for the service. It refuses empty conditions: in a list they mean any value, but a program
-// that has lost a value must not change all jobs.
+// filter converts the filter of the body for the service. It refuses empty conditions: in a list they mean any value,
+// but a program that has lost a value must not change all jobs.
 func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 	f := &service.JobFilter{}
 	search := ""
@@ -168,7 +168,9 @@ func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 		field, values := service.FieldNamed(name), b.fields[name]
 		switch {
 		case len(values) == 0, values[0] == "" && (field == nil || !field.Many()):
-			return f, &service.Error{Code: service.CodeInvalid, Field: name, Detail: "is empty: leave it out to select jobs with any value"}
+			return f, &service.Error{
+				Code: service.CodeInvalid, Field: name, Detail: "is empty: leave it out to select jobs with any value",
+			}
 		case field == nil:
 			search = values[0] // q, since the schema admits no other name
 		default:

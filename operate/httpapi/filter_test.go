@@ -101,15 +101,19 @@ func TestActionsRefuseEmptyConditions(t *testing.T) {
 	f := setupAPI(t, Options{})
 	f.push(map[string]any{"queue": "mail"})
 	for _, condition := range []string{
-		`"queue":[]`, `"state":[]`, `"queue":["mail"],"tag":[]`, `"unique_key":""`, `"queue":"mail","id_prefix":""`, `"q":""`, `"created_to":""`,
+		`"queue":[]`, `"state":[]`, `"queue":["mail"],"tag":[]`, `"unique_key":""`, `"queue":"mail","id_prefix":""`,
+		`"q":""`, `"created_to":""`,
 	} {
-		f.call("POST", "/api/v1/job-actions", `{"action":"delete","filter":{`+condition+`}}`).problem(422, "invalid_request")
+		f.call("POST", "/api/v1/job-actions", `{"action":"delete","filter":{`+condition+`}}`).problem(422,
+			"invalid_request")
 	}
-	name := f.call("POST", "/api/v1/job-actions", `{"action":"delete","dry_run":true,"filter":{"queue":""}}`).want(200) // a name that is empty
+	name := f.call("POST", "/api/v1/job-actions",
+		`{"action":"delete","dry_run":true,"filter":{"queue":""}}`).want(200) // a name that is empty
 	if name["matched"] != float64(0) {
 		t.Errorf("%v jobs of the queue without a name", name["matched"])
 	}
-	if jobs := f.call("GET", "/api/v1/jobs?queue=mail&tag=&unique_key=", nil).want(200)["jobs"].([]any); len(jobs) != 1 {
+	if jobs := f.call("GET", "/api/v1/jobs?queue=mail&tag=&unique_key=",
+		nil).want(200)["jobs"].([]any); len(jobs) != 1 {
 		t.Errorf("%d jobs in the list, want 1", len(jobs))
 	}
 }
@@ -119,8 +123,12 @@ func TestUniqueKeysOfEveryProtocolAreFound(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.push(map[string]any{"queue": "http", "unique_key": "order-7"})
-	for queue, key := range map[string]string{"gearman": core.GearmanKey + "order-7", "workq": core.WorkqKey + "order-7", "other": core.GearmanKey + "order-8"} {
-		f.engine.Do(f.client, []core.Op{&core.Submit{Job: &core.Job{Queue: queue, Unique: core.UniqueRefuse, UniqueKey: key}}}, nil)
+	for queue, key := range map[string]string{
+		"gearman": core.GearmanKey + "order-7", "workq": core.WorkqKey + "order-7",
+		"other": core.GearmanKey + "order-8",
+	} {
+		f.engine.Do(f.client,
+			[]core.Op{&core.Submit{Job: &core.Job{Queue: queue, Unique: core.UniqueRefuse, UniqueKey: key}}}, nil)
 	}
 	found := f.call("GET", "/api/v1/jobs?unique_key=order-7", nil).want(200)["jobs"].([]any)
 	if len(found) != 3 {

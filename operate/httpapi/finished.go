@@ -10,7 +10,8 @@ import (
 )
 
 func (s *Server) registerFinished(api huma.API) {
-	op := operation("list-finished-jobs", http.MethodGet, "/finished-jobs", "jobs", "List the jobs that have ended last")
+	op := operation("list-finished-jobs", http.MethodGet, "/finished-jobs", "jobs",
+		"List the jobs that have ended last")
 	op.Description = "The newest first. The last 1,000 are remembered while the process runs; [keep_done] in the settings keeps " +
 		"finished jobs themselves."
 	register(s, api, op, s.listFinished)

@@ -12,7 +12,8 @@ func TestFinishedJobsAreListed(t *testing.T) {
 	if len(jobs) != 1 {
 		t.Fatalf("%v", jobs)
 	}
-	if j := jobs[0].(map[string]any); j["id"] != one["id"] || j["kind"] != "cancelled" || j["type"] != "T" || j["protocol"] != "http" || j["finished_at"] == nil {
+	if j := jobs[0].(map[string]any); j["id"] != one["id"] || j["kind"] != "cancelled" || j["type"] != "T" ||
+		j["protocol"] != "http" || j["finished_at"] == nil {
 		t.Errorf("%v", j)
 	}
 	if jobs := f.call("GET", "/api/v1/finished-jobs?offset=1", nil).want(200)["jobs"].([]any); len(jobs) != 0 {

@@ -138,7 +138,8 @@ func (a answer) problem(status int, code string) map[string]any {
 	if got := a.header.Get("Content-Type"); got != problemType {
 		a.t.Errorf("%s: content type %q", a.what, got)
 	}
-	if p["code"] != code || p["status"] != float64(status) || p["title"] != http.StatusText(status) || p["detail"] == "" {
+	if p["code"] != code || p["status"] != float64(status) || p["title"] != http.StatusText(status) ||
+		p["detail"] == "" {
 		a.t.Errorf("%s: %s, want code %s", a.what, a.text, code)
 	}
 	return p

@@ -46,7 +46,9 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || !strings.HasPrefix(target, "/") {
 			return // no client can send it
 		}
-		e, err := engine.Open(engine.Options{Durability: engine.None, Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+		e, err := engine.Open(engine.Options{
+			Durability: engine.None, Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +60,9 @@ func FuzzRequest(f *testing.F) {
 		client := e.Open(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}})
 		e.Do(client, []core.Op{
 			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Workq, ID: "6ba7b810-9dad-41d1-80b4-000000000001"}},
-			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, ID: "jid-0001", Type: "t", Body: []byte("[]")}},
+			&core.Submit{Job: &core.Job{
+				Queue: "q", Origin: core.Faktory, ID: "jid-0001", Type: "t", Body: []byte("[]"),
+			}},
 			&core.Submit{Job: &core.Job{Queue: "other", Origin: core.Gearman, Body: []byte("\xff")}},
 			&core.Lease{Queues: []string{"q"}},
 		}, nil)
@@ -70,7 +74,8 @@ func FuzzRequest(f *testing.F) {
 		c := New(Options{Log: zerolog.Nop()})
 		c.Ready(Backend{
 			Service: api, Broker: e, Stats: func() []byte { return []byte(info) }, Health: func() []byte { return nil },
-			Connections: func() map[string]service.Connections { return nil }, Syncs: func() core.Latency { return core.Latency{} },
+			Connections: func() map[string]service.Connections { return nil },
+			Syncs:       func() core.Latency { return core.Latency{} },
 		})
 		answer := httptest.NewRecorder()
 		c.HTTP().Handler.ServeHTTP(answer, req)

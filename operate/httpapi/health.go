@@ -35,7 +35,8 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		sendJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
 	default:
 		if draining, leased := drainState(b); draining {
-			sendJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "draining", "leased": leased})
+			sendJSON(w, http.StatusServiceUnavailable,
+				map[string]any{"ready": false, "phase": "draining", "leased": leased})
 			return
 		}
 		sendJSON(w, http.StatusOK, map[string]any{"ready": true})

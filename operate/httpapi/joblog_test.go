@@ -40,7 +40,8 @@ func TestLogOfAJobIsReadInParts(t *testing.T) {
 		t.Errorf("after the last line: %q, %s", more, same)
 	}
 	f.stopAll()
-	if a := f.call("POST", "/api/v1/leases/"+token+"/log", `{"lines":["three"]}`).want(200); a["cancel_requested"] != true {
+	if a := f.call("POST", "/api/v1/leases/"+token+"/log",
+		`{"lines":["three"]}`).want(200); a["cancel_requested"] != true {
 		t.Errorf("to a worker that should stop: %v", a)
 	}
 	if more, _ := f.logOf(job["id"], cursor); fmt.Sprint(more) != "[three]" {
@@ -48,7 +49,8 @@ func TestLogOfAJobIsReadInParts(t *testing.T) {
 	}
 	f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
 	f.call("POST", "/api/v1/leases/"+token+"/log", `{"lines":["late"]}`).problem(410, "lease_lost")
-	if all := f.call("GET", fmt.Sprint("/api/v1/jobs/", job["id"], "/log"), nil).want(200); len(all["lines"].([]any)) != 3 || all["state"] != "done" {
+	if all := f.call("GET", fmt.Sprint("/api/v1/jobs/", job["id"], "/log"),
+		nil).want(200); len(all["lines"].([]any)) != 3 || all["state"] != "done" {
 		t.Errorf("of the job that is done: %v", all)
 	}
 	f.call("DELETE", fmt.Sprint("/api/v1/jobs/", job["id"]), nil).want(204)
@@ -80,17 +82,21 @@ func TestBadLogLinesAreRefused(t *testing.T) {
 	f := setupAPI(t, Options{})
 	job := f.push(map[string]any{"queue": "q"})
 	token, _ := f.leaseOne()
-	for _, body := range []string{`{}`, `{"lines":[]}`, `{"lines":"x"}`, `{"lines":[1]}`, `{"lines":["` + strings.Repeat(`","`, 1000) + `"]}`} {
+	for _, body := range []string{
+		`{}`, `{"lines":[]}`, `{"lines":"x"}`, `{"lines":[1]}`, `{"lines":["` + strings.Repeat(`","`, 1000) + `"]}`,
+	} {
 		f.call("POST", "/api/v1/leases/"+token+"/log", body).problem(422, "invalid_request")
 	}
 	f.call("POST", "/api/v1/leases/nothing/log", `{"lines":["x"]}`).problem(404, "invalid_lease")
 	for _, cursor := range []string{"x", "-1", "4294967296"} {
-		f.call("GET", fmt.Sprint("/api/v1/jobs/", job["id"], "/log?cursor=", cursor), nil).problem(422, "invalid_request")
+		f.call("GET", fmt.Sprint("/api/v1/jobs/", job["id"], "/log?cursor=", cursor), nil).problem(422,
+			"invalid_request")
 	}
 	f.call("GET", "/api/v1/jobs/nothing/log", nil).problem(404, "job_not_found")
 }
 
-// A principal may read the logs of jobs in queues that it may read, and may append to the logs of jobs that it has leased.
+// A principal may read the logs of jobs in queues that it may read, and may append to the logs of jobs that it has
+// leased.
 func TestLogNeedsTheRoleForItsQueue(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{

@@ -67,12 +67,15 @@ func (s *Server) registerJobs(api huma.API) {
 	list := operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs")
 	register(s, api, list, s.listJobs)
 	describeFilter(api.OpenAPI().Paths[list.Path].Get)
-	register(s, api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
-	readLog := operation("read-job-log", http.MethodGet, "/jobs/{id}/log", "jobs", "Read the log of a job", http.StatusNotFound)
+	register(s, api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound),
+		s.getJob)
+	readLog := operation("read-job-log", http.MethodGet, "/jobs/{id}/log", "jobs", "Read the log of a job",
+		http.StatusNotFound)
 	readLog.Description = "The lines that its workers have appended: the first and the last ones, with one that says how many are missing between."
 	register(s, api, readLog, s.readLog)
 	register(s, api, operation("update-job", http.MethodPatch, "/jobs/{id}", "jobs", "Change a job",
-		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.updateJob)
+		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed,
+		http.StatusGatewayTimeout), s.updateJob)
 	register(s, api, operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
 		http.StatusNotFound, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.deleteJob)
 }
@@ -82,9 +85,12 @@ func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput
 	if !many {
 		subs = []service.Submission{in.Body.Submission}
 	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"}
+		return nil, &service.Error{
+			Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job",
+		}
 	}
-	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key, Trace: in.context, Many: many})
+	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs,
+		service.SubmitOptions{Wait: in.span, Key: in.Key, Trace: in.context, Many: many})
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,12 @@ import (
 func TestSubmittedJobIsShown(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	a := f.call("POST", "/api/v1/jobs", `{"queue": "mail", "type": "Welcome", "args": [1, "two"], "priority": 3, "max_fails": 2}`)
+	a := f.call("POST", "/api/v1/jobs",
+		`{"queue": "mail", "type": "Welcome", "args": [1, "two"], "priority": 3, "max_fails": 2}`)
 	job := a.want(201)
 	for name, want := range map[string]any{
-		"queue": "mail", "type": "Welcome", "state": "ready", "priority": 3.0, "origin": "http", "max_fails": 2.0, "attempts": 0.0,
+		"queue": "mail", "type": "Welcome", "state": "ready", "priority": 3.0, "origin": "http", "max_fails": 2.0,
+		"attempts": 0.0,
 	} {
 		if job[name] != want {
 			t.Errorf("%s is %v, want %v", name, job[name], want)
@@ -33,7 +35,9 @@ func TestSubmittedJobIsShown(t *testing.T) {
 func TestBodiesAreReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	for _, body := range []string{`"args":[]`, `"args":[{"a":null}]`, `"body":"plain"`, `"body":"[1]"`, `"body":""`, `"body_base64":"/wA="`} {
+	for _, body := range []string{
+		`"args":[]`, `"args":[{"a":null}]`, `"body":"plain"`, `"body":"[1]"`, `"body":""`, `"body_base64":"/wA="`,
+	} {
 		job := f.call("POST", "/api/v1/jobs", `{"queue":"q",`+body+`}`).want(201)
 		text := string(f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).text)
 		if !strings.Contains(text, body) {

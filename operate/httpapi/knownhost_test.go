@@ -21,12 +21,16 @@ var (
 		"GET /metrics", "GET /stats", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/trace?seconds=1",
 		"GET /debug/pprof/profile?seconds=1",
 		"GET /api/v1/queues", "GET /api/v1/queues/q", "GET /api/v1/jobs", "GET /api/v1/jobs/1", "GET /api/v1/workers",
-		"GET /api/v1/summary", "GET /api/v1/settings", "GET /api/v1/audit", "GET /api/v1/operations", "GET /api/v1/drain",
+		"GET /api/v1/summary", "GET /api/v1/settings", "GET /api/v1/audit", "GET /api/v1/operations",
+		"GET /api/v1/drain",
 	}
 	changes = []string{
-		"POST /api/v1/backup", "POST /api/v1/drain", "POST /api/v1/resume", "POST /api/v1/reload", "PATCH /api/v1/queues/q",
-		"POST /api/v1/queues/q/clear", "DELETE /api/v1/queues/q", "POST /api/v1/queues/q/lease", "POST /api/v1/workers/quiet",
-		"POST /api/v1/workers/w/quiet", "POST /api/v1/workers/terminate", "DELETE /api/v1/workers/w", "POST /api/v1/jobs",
+		"POST /api/v1/backup", "POST /api/v1/drain", "POST /api/v1/resume", "POST /api/v1/reload",
+		"PATCH /api/v1/queues/q",
+		"POST /api/v1/queues/q/clear", "DELETE /api/v1/queues/q", "POST /api/v1/queues/q/lease",
+		"POST /api/v1/workers/quiet",
+		"POST /api/v1/workers/w/quiet", "POST /api/v1/workers/terminate", "DELETE /api/v1/workers/w",
+		"POST /api/v1/jobs",
 		"DELETE /api/v1/jobs/1", "POST /api/v1/leases/x/complete",
 	}
 )
@@ -51,7 +55,9 @@ func (f *fixture) status(request string, change func(*http.Request)) int {
 func TestForeignHostNamesReachHealthOnly(t *testing.T) {
 	t.Parallel()
 	open, locked := setup(t, Options{Profiling: true}), setup(t, Options{Profiling: true, Password: "p"})
-	for _, host := range []string{"evil.example", "evil.example:7420", "127.0.0.1.evil.example", "localhost.evil.example:7420"} {
+	for _, host := range []string{
+		"evil.example", "evil.example:7420", "127.0.0.1.evil.example", "localhost.evil.example:7420",
+	} {
 		call := func(r *http.Request) { r.Host = host }
 		for _, request := range append(append([]string{}, numbers...), changes...) {
 			if got := open.status(request, call); got != http.StatusForbidden {
@@ -68,8 +74,11 @@ func TestForeignHostNamesReachHealthOnly(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"localhost", "localhost:7420", "127.0.0.1", "127.0.0.1:7420", "[::1]:7420"} {
-		for _, request := range []string{"GET /metrics", "GET /stats", "GET /api/v1/queues", "POST /api/v1/resume", "GET /debug/pprof/heap"} {
-			if got := open.status(request, func(r *http.Request) { r.Host = host }); got != http.StatusOK && got != http.StatusServiceUnavailable {
+		for _, request := range []string{
+			"GET /metrics", "GET /stats", "GET /api/v1/queues", "POST /api/v1/resume", "GET /debug/pprof/heap",
+		} {
+			if got := open.status(request, func(r *http.Request) { r.Host = host }); got != http.StatusOK &&
+				got != http.StatusServiceUnavailable {
 				t.Errorf("%s as %s: %d", request, host, got)
 			}
 		}
@@ -98,7 +107,8 @@ func TestRequestsFromPagesOfOtherSitesAreRefused(t *testing.T) {
 		}
 	}
 	for _, request := range foreign {
-		if got := f.status(request, func(r *http.Request) { r.SetBasicAuth("", "p") }); got != http.StatusServiceUnavailable {
+		if got := f.status(request,
+			func(r *http.Request) { r.SetBasicAuth("", "p") }); got != http.StatusServiceUnavailable {
 			t.Errorf("%s by a program: %d", request, got)
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"broker/core"
 )
 
-// Queue names that Gearman clients choose must neither crash the process during a scrape nor hide the metrics of other queues.
+// Queue names that Gearman clients choose must neither crash the process during a scrape nor hide the metrics of other
+// queues.
 func TestEveryQueueNameHasItsOwnLabel(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	names := []string{
-		"\xff", "\xff\xfe", `\xff`, `"\xff"`, `"\"\\xff\""`, "\ufffd", otherQueues, `"(other)"`, "a\nbroker_ready 0", `a",state="`, "\x00",
+		"\xff", "\xff\xfe", `\xff`, `"\xff"`, `"\"\\xff\""`, "\ufffd", otherQueues, `"(other)"`, "a\nbroker_ready 0",
+		`a",state="`, "\x00",
 	}
 	f.broker.queues = make([]core.QueueInfo, maxQueues+10)
 	for i := range f.broker.queues {

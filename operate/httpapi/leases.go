@@ -77,7 +77,10 @@ type FailBody struct {
 
 // options converts the failure for the service; now is the time of the report.
 func (b *FailBody) options(now core.Instant) service.FailOptions {
-	o := service.FailOptions{Class: b.ErrorClass, Message: b.Message, Backtrace: b.Backtrace, RetryAt: core.InstantOf(b.RetryAt), Final: b.Final}
+	o := service.FailOptions{
+		Class: b.ErrorClass, Message: b.Message, Backtrace: b.Backtrace, RetryAt: core.InstantOf(b.RetryAt),
+		Final: b.Final,
+	}
 	if b.RetryInS > 0 {
 		o.RetryAt = now.Add(seconds(b.RetryInS))
 	}
@@ -118,7 +121,9 @@ func (s *Server) registerLeases(api huma.API) {
 	lease.Responses = map[string]*huma.Response{"204": {Description: "No job"}}
 	register(s, api, lease, s.lease)
 	several := operation("lease-any-job", http.MethodPost, "/lease", "leases", "Lease a job of one of several queues")
-	several.Description, several.Responses = lease.Description, map[string]*huma.Response{"204": {Description: "No job"}}
+	several.Description, several.Responses = lease.Description, map[string]*huma.Response{
+		"204": {Description: "No job"},
+	}
 	register(s, api, several, s.leaseAny)
 	report := func(verb, summary string, maxBody int64) huma.Operation {
 		o := operation(verb+"-job", http.MethodPost, "/leases/{token}/"+verb, "leases", summary,
@@ -130,7 +135,8 @@ func (s *Server) registerLeases(api huma.API) {
 	log.Description = "The log keeps the first and the last lines, at most 1,000 with 64 KiB, over retries, and goes with the job. The lease is not extended."
 	register(s, api, report("complete", "End a leased job as done", s.options.MaxBodyBytes), s.complete)
 	register(s, api, report("fail", "Report the failure of a leased job", s.options.MaxBodyBytes), s.fail)
-	register(s, api, report("progress", "Report the progress of a leased job, and extend the lease", maxSmallBody), s.progressed)
+	register(s, api, report("progress", "Report the progress of a leased job, and extend the lease", maxSmallBody),
+		s.progressed)
 	register(s, api, report("heartbeat", "Extend a lease", maxSmallBody), s.heartbeat)
 	register(s, api, log, s.appendLog)
 	register(s, api, report("release", "Give a leased job back as if it had not been leased", maxSmallBody), s.release)
@@ -145,7 +151,9 @@ func (s *Server) leaseAny(ctx context.Context, in *leaseAnyInput) (*leaseOutput,
 	return s.leaseFrom(ctx, in.Queue, in.span, in.Body)
 }
 
-func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Duration, body *LeaseBody) (*leaseOutput, error) {
+func (s *Server) leaseFrom(
+	ctx context.Context, queues []string, wait time.Duration, body *LeaseBody,
+) (*leaseOutput, error) {
 	o := service.LeaseOptions{Queues: queues, Wait: wait}
 	if body != nil {
 		o.Worker, o.LeaseFor = body.Worker, seconds(body.LeaseForS)
@@ -157,7 +165,9 @@ func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Durat
 	if l == nil {
 		return &leaseOutput{Status: http.StatusNoContent}, nil
 	}
-	return &leaseOutput{Status: http.StatusOK, Traceparent: l.Job.Traceparent, Tracestate: l.Job.Tracestate, Body: l}, nil
+	return &leaseOutput{
+		Status: http.StatusOK, Traceparent: l.Job.Traceparent, Tracestate: l.Job.Tracestate, Body: l,
+	}, nil
 }
 
 func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, error) {

@@ -103,7 +103,8 @@ func (s *Server) registerManyLeases(api huma.API) {
 	register(s, api, report("complete", "End leased jobs as done", s.options.MaxBodyBytes), s.completeMany)
 	register(s, api, report("fail", "Report the failures of leased jobs", s.options.MaxBodyBytes), s.failMany)
 	register(s, api, report("heartbeat", "Extend leases", maxTokens), s.heartbeatMany)
-	register(s, api, report("release", "Give leased jobs back as if they had not been leased", maxTokens), s.releaseMany)
+	register(s, api, report("release", "Give leased jobs back as if they had not been leased", maxTokens),
+		s.releaseMany)
 }
 
 func (s *Server) leaseMany(ctx context.Context, in *leaseManyInput) (*leaseManyOutput, error) {
@@ -111,7 +112,8 @@ func (s *Server) leaseMany(ctx context.Context, in *leaseManyInput) (*leaseManyO
 	var out leaseManyOutput
 	var err error
 	out.Body.Leases, err = s.service().LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
-		Queues: b.Queues, Wait: seconds(b.WaitS), Worker: b.Worker, LeaseFor: seconds(b.LeaseForS), Max: b.Max, Min: b.Min,
+		Queues: b.Queues, Wait: seconds(b.WaitS), Worker: b.Worker, LeaseFor: seconds(b.LeaseForS), Max: b.Max,
+		Min: b.Min,
 	})
 	return &out, err
 }

@@ -54,7 +54,8 @@ func TestManyAreLeasedQueueByQueue(t *testing.T) {
 		f.push(map[string]any{"queue": q, "id": fmt.Sprint(q, f.clock.Now())})
 		f.advance(time.Second)
 	}
-	if _, ids := f.leaseMany(`{"queues":["a","b"],"max":3}`); len(ids) != 3 || ids[0][0] != 'a' || ids[1][0] != 'a' || ids[2][0] != 'b' {
+	if _, ids := f.leaseMany(`{"queues":["a","b"],"max":3}`); len(ids) != 3 || ids[0][0] != 'a' || ids[1][0] != 'a' ||
+		ids[2][0] != 'b' {
 		t.Errorf("leased %v", ids)
 	}
 	if _, ids := f.leaseMany(`{"queues":["a","b"]}`); len(ids) != 1 {
@@ -64,7 +65,8 @@ func TestManyAreLeasedQueueByQueue(t *testing.T) {
 		t.Errorf("of empty queues: %v", ids)
 	}
 	for _, bad := range []string{
-		manyQueues(33, `"max":2,"min":2`), `{}`, `{"queues":[]}`, `{"queues":["a"],"max":0}`, `{"queues":["a"],"max":1001}`, `{"queues":["a"],"max":2,"min":3}`,
+		manyQueues(33, `"max":2,"min":2`), `{}`, `{"queues":[]}`, `{"queues":["a"],"max":0}`,
+		`{"queues":["a"],"max":1001}`, `{"queues":["a"],"max":2,"min":3}`,
 		`{"queues":["a"],"wait_s":601}`, `{"queues":["a"],"lease_for_s":-1}`, `{"queues":[""]}`,
 	} {
 		f.call("POST", "/api/v1/leases", bad).problem(422, "invalid_request")
@@ -105,12 +107,15 @@ func TestLeasesInOneRequestEndIndependently(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for i := range 8 {
-		f.push(map[string]any{"queue": "q", "id": fmt.Sprint("j", i), "retain_for_s": 60, "max_fails": 1, "lease_for_s": 30})
+		f.push(map[string]any{
+			"queue": "q", "id": fmt.Sprint("j", i), "retain_for_s": 60, "max_fails": 1, "lease_for_s": 30,
+		})
 	}
 	tokens, _ := f.leaseMany(`{"queues":["q"],"max":8}`)
 	f.call("POST", "/api/v1/leases/"+tokens[1]+"/complete", nil).want(204)
 	codes, _ := f.finishMany("complete",
-		map[string]any{"lease": tokens[0], "result": "text"}, map[string]any{"lease": tokens[1]}, map[string]any{"lease": "none"},
+		map[string]any{"lease": tokens[0], "result": "text"}, map[string]any{"lease": tokens[1]},
+		map[string]any{"lease": "none"},
 		map[string]any{"lease": tokens[2], "result_base64": "AP8="}, map[string]any{"lease": tokens[2]})
 	if got := strings.Join(codes, " "); got != "ok lease_lost invalid_lease ok lease_lost" {
 		t.Errorf("completed: %s", got)
@@ -134,7 +139,8 @@ func TestLeasesInOneRequestEndIndependently(t *testing.T) {
 		t.Errorf("released: %s, %v", got, f.state("j4"))
 	}
 	f.advance(20 * time.Second)
-	codes, results := f.finishMany("heartbeat", map[string]any{"lease": tokens[6]}, map[string]any{"lease": tokens[7], "extend_s": 300}, map[string]any{"lease": tokens[4]})
+	codes, results := f.finishMany("heartbeat", map[string]any{"lease": tokens[6]},
+		map[string]any{"lease": tokens[7], "extend_s": 300}, map[string]any{"lease": tokens[4]})
 	if got := strings.Join(codes, " "); got != "ok ok lease_lost" || results[2]["lease_until"] != nil {
 		t.Errorf("extended: %s, %v", got, results[2])
 	}
@@ -175,7 +181,8 @@ func TestMalformedRequestForManyChangesNothing(t *testing.T) {
 
 func TestManyLeasesNeedRightsForEachQueue(t *testing.T) {
 	t.Parallel()
-	f := setupAPI(t, Options{Access: principals(t, map[string][]string{"a": {"produce:a", "consume:a"}, "all": {"produce", "consume", "read"}})})
+	f := setupAPI(t, Options{Access: principals(t,
+		map[string][]string{"a": {"produce:a", "consume:a"}, "all": {"produce", "consume", "read"}})})
 	for _, q := range []string{"a", "b"} {
 		f.call("POST", "/api/v1/jobs", map[string]any{"queue": q, "id": q}, as("all")).want(201)
 	}
@@ -185,8 +192,10 @@ func TestManyLeasesNeedRightsForEachQueue(t *testing.T) {
 	for _, one := range l {
 		items = append(items, map[string]any{"lease": one.(map[string]any)["lease"]})
 	}
-	results := f.call("POST", "/api/v1/leases/complete", map[string]any{"leases": items}, as("a")).want(200)["results"].([]any)
-	if one, two := results[0].(map[string]any), results[1].(map[string]any); one["ok"] != true || two["ok"] != false || two["code"] != "forbidden" {
+	results := f.call("POST", "/api/v1/leases/complete", map[string]any{"leases": items},
+		as("a")).want(200)["results"].([]any)
+	if one, two := results[0].(map[string]any), results[1].(map[string]any); one["ok"] != true || two["ok"] != false ||
+		two["code"] != "forbidden" {
 		t.Errorf("results %v", results)
 	}
 	if j := f.call("GET", "/api/v1/jobs/b", nil, as("all")).want(200); j["state"] != "leased" {

@@ -20,7 +20,8 @@ func TestAWorkerCompletesItsJobOnce(t *testing.T) {
 	}
 	f.call("POST", "/api/v1/leases/"+token+"/progress", `{"numerator":1,"denominator":2,"text":"half"}`).want(200)
 	shown := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)
-	if p := shown["progress"].(map[string]any); p["numerator"] != 1.0 || p["denominator"] != 2.0 || p["text"] != "half" {
+	if p := shown["progress"].(map[string]any); p["numerator"] != 1.0 || p["denominator"] != 2.0 ||
+		p["text"] != "half" {
 		t.Errorf("progress %v", p)
 	}
 	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result":"all well"}`).want(204)
@@ -37,7 +38,8 @@ func TestResultsAreTextOrJSON(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for body, want := range map[string]any{
-		`{"result":"text"}`: "text", `{"result":{"a":[1]}}`: `{"a":[1]}`, `{"result":7}`: "7", `{"result":null}`: "", `{}`: "", ``: "",
+		`{"result":"text"}`: "text", `{"result":{"a":[1]}}`: `{"a":[1]}`, `{"result":7}`: "7", `{"result":null}`: "",
+		`{}`: "", ``: "",
 		`{"result_base64":"aGk="}`: "hi",
 	} {
 		job := f.push(map[string]any{"queue": "q", "retain_for_s": 60})
@@ -50,7 +52,8 @@ func TestResultsAreTextOrJSON(t *testing.T) {
 	}
 	job := f.push(map[string]any{"queue": "q", "retain_for_s": 60})
 	token, _ := f.leaseOne()
-	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result":"x","result_base64":"AP8="}`).problem(422, "invalid_request")
+	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result":"x","result_base64":"AP8="}`).problem(422,
+		"invalid_request")
 	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result_base64":"AP8="}`).want(204)
 	o := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)["outcome"].(map[string]any)
 	if o["result_base64"] != "AP8=" || o["result"] != nil {
@@ -97,10 +100,12 @@ func TestFailuresRetryAndBury(t *testing.T) {
 	f := setupAPI(t, Options{})
 	job := f.push(map[string]any{"queue": "q", "max_fails": 2})
 	token, _ := f.leaseOne()
-	f.call("POST", "/api/v1/leases/"+token+"/fail", `{"error_class":"E","message":"m","backtrace":["a","b"],"retry_in_s":5}`).want(204)
+	f.call("POST", "/api/v1/leases/"+token+"/fail",
+		`{"error_class":"E","message":"m","backtrace":["a","b"],"retry_in_s":5}`).want(204)
 	shown := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)
 	failure := shown["failure"].(map[string]any)
-	if shown["state"] != "retrying" || failure["type"] != "E" || failure["message"] != "m" || fmt.Sprint(failure["backtrace"]) != "[a b]" || shown["run_at"] == nil {
+	if shown["state"] != "retrying" || failure["type"] != "E" || failure["message"] != "m" ||
+		fmt.Sprint(failure["backtrace"]) != "[a b]" || shown["run_at"] == nil {
 		t.Errorf("after one failure: %v", shown)
 	}
 	f.call("POST", "/api/v1/queues/q/lease", nil).want(204)
@@ -197,13 +202,15 @@ func TestSubmissionWaitsForTheOutcome(t *testing.T) {
 		f := setupAPI(t, Options{})
 		got := make(chan answer, 1)
 		go func() {
-			got <- f.call("POST", "/api/v1/jobs?wait=10s", map[string]any{"queue": "q", "body": "in", "ephemeral": ephemeral})
+			got <- f.call("POST", "/api/v1/jobs?wait=10s",
+				map[string]any{"queue": "q", "body": "in", "ephemeral": ephemeral})
 		}()
 		l := f.call("POST", "/api/v1/queues/q/lease?wait=10s", nil).want(200)
 		f.call("POST", "/api/v1/leases/"+l["lease"].(string)+"/complete", `{"result":"out"}`).want(204)
 		a := <-got
 		job := a.want(201)
-		if o := job["outcome"].(map[string]any); o["success"] != true || o["result"] != "out" || job["state"] != "done" {
+		if o := job["outcome"].(map[string]any); o["success"] != true || o["result"] != "out" ||
+			job["state"] != "done" {
 			t.Errorf("ephemeral %v: %v", ephemeral, job)
 		}
 	}

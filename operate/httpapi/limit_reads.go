@@ -11,8 +11,9 @@ import (
 // readsPerProcessor is the number of reads that run at the same time, for each processor.
 const readsPerProcessor = 4
 
-// limitReads limits the reads that run at the same time, so that many reads leave processor time for other clients. A read
-// occupies a place until it sends the first byte of its response. Slow readers and streams therefore occupy no place.
+// limitReads limits the reads that run at the same time, so that many reads leave processor time for other clients. A
+// read occupies a place until it sends the first byte of its response. Slow readers and streams therefore occupy no
+// place.
 func limitReads(next http.Handler) http.Handler {
 	turns := service.NewTurns(readsPerProcessor * runtime.GOMAXPROCS(0))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,10 +33,11 @@ func limitReads(next http.Handler) http.Handler {
 	})
 }
 
-// takesTurns reports whether limitReads applies to a request: a read that does not wait. Health checks are never limited, and a
-// profile takes as long as it measures.
+// takesTurns reports whether limitReads applies to a request: a read that does not wait. Health checks are never
+// limited, and a profile takes as long as it measures.
 func takesTurns(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isHealth(r.URL.Path) && !strings.HasPrefix(r.URL.Path, "/debug/") &&
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isHealth(r.URL.Path) &&
+		!strings.HasPrefix(r.URL.Path, "/debug/") &&
 		!r.URL.Query().Has("wait")
 }
 

@@ -110,7 +110,8 @@ func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 		for entered.Load() < int64(readsPerProcessor*runtime.GOMAXPROCS(0)) { // all places are taken
 			runtime.Gosched()
 		}
-		if _, _, err := f.server.service().Queues(r.Context(), service.Caller{}, service.QueueFilter{Limit: 1}); err != nil {
+		if _, _, err := f.server.service().Queues(r.Context(), service.Caller{},
+			service.QueueFilter{Limit: 1}); err != nil {
 			t.Error(err)
 		}
 	})))
@@ -141,8 +142,9 @@ func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 func TestChangesAndProfilesTakeNoTurns(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]bool{
-		"GET /api/v1/jobs": true, "HEAD /": true, "GET /metrics": true, "POST /api/v1/jobs": false, "GET /debug/pprof/profile": false,
-		"GET /readyz": false, "GET /api/v1/operations/1?wait=10s": false,
+		"GET /api/v1/jobs": true, "HEAD /": true, "GET /metrics": true, "POST /api/v1/jobs": false,
+		"GET /debug/pprof/profile": false,
+		"GET /readyz":              false, "GET /api/v1/operations/1?wait=10s": false,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if got := takesTurns(httptest.NewRequest(method, path, nil)); got != want {

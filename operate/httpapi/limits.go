@@ -14,10 +14,12 @@ type limitList struct {
 }
 
 func (s *Server) registerLimits(api huma.API) {
-	list := operation("list-limits", http.MethodGet, "/limits", "limits", "List the limits of leases, and what counts against them")
+	list := operation("list-limits", http.MethodGet, "/limits", "limits",
+		"List the limits of leases, and what counts against them")
 	list.Description = "With queue each limit has its uses: who holds which slots. Who holds unique keys is listed by GET /jobs with holds_unique_key or unique_key."
 	register(s, api, list, s.listLimits)
-	register(s, api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue, or one for several queues and types",
+	register(s, api, operation("put-limit", http.MethodPut, "/limits", "limits",
+		"Set a limit of a queue, or one for several queues and types",
 		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.putLimit)
 	register(s, api, operation("remove-limit", http.MethodDelete, "/limits", "limits", "Remove a limit",
 		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout), s.removeLimit)

@@ -24,7 +24,8 @@ func TestLimitsAreSetUsedAndRemoved(t *testing.T) {
 	if l["scope"] != "type" || l["concurrency"] != 1.0 || use["taken"] != 1.0 || len(slots) != 1 {
 		t.Fatalf("limit %v", l)
 	}
-	if held := f.call("GET", "/api/v1/jobs/"+slots[0].(map[string]any)["job"].(string), nil).want(200); held["id"] != job["id"] {
+	if held := f.call("GET", "/api/v1/jobs/"+slots[0].(map[string]any)["job"].(string),
+		nil).want(200); held["id"] != job["id"] {
 		t.Errorf("the slot is held by %v", held["id"])
 	}
 	if all := f.call("GET", "/api/v1/limits", nil).want(200)["limits"].([]any); len(all) != 1 {
@@ -43,7 +44,10 @@ func TestAQueueIsThrottledAndShared(t *testing.T) {
 	for range 3 {
 		f.push(map[string]any{"queue": "q"})
 	}
-	q := f.call("PATCH", "/api/v1/queues/q", `{"throttle": {"concurrency": 1, "per_worker": 0, "slot_for_s": 0}, "sharing": {"key_tag": "shop", "fair": true, "weights": {"acme": 3}}}`).want(200)
+	q := f.call("PATCH", "/api/v1/queues/q",
+		`{"throttle": {"concurrency": 1, "per_worker": 0, "slot_for_s": 0}, "sharing": {"key_tag": "shop", "fair": true, "weights": {"acme": 3}}}`).want(
+		200,
+	)
 	if got := fmt.Sprint(q["sharing"]); got != "map[fair:true key_tag:shop mode:fair weights:map[acme:3]]" {
 		t.Errorf("sharing %s", got)
 	}
@@ -52,9 +56,11 @@ func TestAQueueIsThrottledAndShared(t *testing.T) {
 	}
 	f.leaseOne()
 	f.call("POST", "/api/v1/queues/q/lease", nil).want(204)
-	f.call("PATCH", "/api/v1/queues/q", `{"throttle": {"concurrency": 0, "per_worker": 0, "slot_for_s": 0}, "sharing": {"fair": false}}`).want(200)
+	f.call("PATCH", "/api/v1/queues/q",
+		`{"throttle": {"concurrency": 0, "per_worker": 0, "slot_for_s": 0}, "sharing": {"fair": false}}`).want(200)
 	f.leaseOne()
-	f.call("PATCH", "/api/v1/queues/q", `{"sharing": {"key_tag": "a", "key_unique": true, "fair": true}}`).problem(422, "invalid_request")
+	f.call("PATCH", "/api/v1/queues/q", `{"sharing": {"key_tag": "a", "key_unique": true, "fair": true}}`).problem(422,
+		"invalid_request")
 }
 
 func TestJobsOfAKeyGoInOrderInAnOrderedQueue(t *testing.T) {
@@ -66,10 +72,13 @@ func TestJobsOfAKeyGoInOrderInAnOrderedQueue(t *testing.T) {
 	}
 	ids := map[string]string{}
 	for _, name := range []string{"7-first", "7-second", "8-first"} {
-		ids[name] = f.push(map[string]any{"queue": "orders", "args": []string{name}, "tags": []string{"customer:" + name[:1]}})["id"].(string)
+		ids[name] = f.push(map[string]any{
+			"queue": "orders", "args": []string{name}, "tags": []string{"customer:" + name[:1]},
+		})["id"].(string)
 	}
 	lease := func(most int) (got []string) {
-		for _, l := range f.call("POST", "/api/v1/leases", fmt.Sprintf(`{"queues": ["orders"], "max": %d}`, most)).want(200)["leases"].([]any) {
+		for _, l := range f.call("POST", "/api/v1/leases",
+			fmt.Sprintf(`{"queues": ["orders"], "max": %d}`, most)).want(200)["leases"].([]any) {
 			got = append(got, fmt.Sprint(l.(map[string]any)["job"].(map[string]any)["args"]))
 		}
 		return got
@@ -87,7 +96,8 @@ func TestJobsOfAKeyGoInOrderInAnOrderedQueue(t *testing.T) {
 	}
 	f.call("PATCH", "/api/v1/queues/orders", `{"sharing": {"mode": "none"}}`).want(200)
 	for _, wrong := range []string{
-		`{"mode": "ordered"}`, `{"mode": "ordered", "key_unique": true}`, `{"mode": "ordered", "key_tag": "a", "fair": true}`,
+		`{"mode": "ordered"}`, `{"mode": "ordered", "key_unique": true}`,
+		`{"mode": "ordered", "key_tag": "a", "fair": true}`,
 		`{"mode": "strict", "key_tag": "a"}`, `{"mode": "ordered", "key_tag": "a", "weights": {"b": 2}}`,
 	} {
 		f.call("PATCH", "/api/v1/queues/orders", `{"sharing": `+wrong+`}`).problem(422, "invalid_request")

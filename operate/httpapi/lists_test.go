@@ -37,8 +37,9 @@ func (f *apiFixture) stages() map[string]uint64 {
 	f.t.Helper()
 	job := func(queue string, change func(*core.Job)) uint64 {
 		j := &core.Job{
-			Queue: queue, Origin: core.Faktory, MaxFails: 3, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury,
-			DeadFor: time.Hour,
+			Queue: queue, Origin: core.Faktory, MaxFails: 3, Backoff: core.BackoffFaktory,
+			Exhausted: core.ExhaustedBury,
+			DeadFor:   time.Hour,
 		}
 		change(j)
 		return f.submit(j)
@@ -70,7 +71,8 @@ func (f *apiFixture) seqs(query string, limit int) string {
 	f.t.Helper()
 	all := []int{}
 	for cursor, more := "", true; more; {
-		page := f.call("GET", fmt.Sprintf("/api/v1/jobs?limit=%d&%s&cursor=%s", limit, query, url.QueryEscape(cursor)), nil).want(200)
+		page := f.call("GET", fmt.Sprintf("/api/v1/jobs?limit=%d&%s&cursor=%s", limit, query, url.QueryEscape(cursor)),
+			nil).want(200)
 		for _, j := range page["jobs"].([]any) {
 			all = append(all, int(j.(map[string]any)["seq"].(float64)))
 		}
@@ -82,14 +84,17 @@ func (f *apiFixture) seqs(query string, limit int) string {
 	return fmt.Sprint(all)
 }
 
-// TestJobsWithoutAnErrorClassAreFound: the value none finds jobs without a class, and not jobs whose class is called none.
+// TestJobsWithoutAnErrorClassAreFound: the value none finds jobs without a class, and not jobs whose class is called
+// none.
 func TestJobsWithoutAnErrorClassAreFound(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	dead := map[string]uint64{}
 	for _, class := range []string{"", "none", "Timeout", `"quoted"`} {
 		dead[class] = f.submit(&core.Job{Queue: "q", Origin: core.Gearman, Exhausted: core.ExhaustedBury})
-		f.apply(&core.Fail{Ref: core.Ref{Seq: dead[class]}, Authority: core.ByAnyone, Failure: &core.Failure{Type: class}})
+		f.apply(&core.Fail{
+			Ref: core.Ref{Seq: dead[class]}, Authority: core.ByAnyone, Failure: &core.Failure{Type: class},
+		})
 	}
 	for class, seq := range dead {
 		for _, name := range []string{"error_class", "failure_group"} {
@@ -97,7 +102,9 @@ func TestJobsWithoutAnErrorClassAreFound(t *testing.T) {
 			if got := f.seqs(query+"&state=dead", 10); got != fmt.Sprint([]uint64{seq}) {
 				t.Errorf("%s: %s, want %d", query, got, seq)
 			}
-			filter := map[string]any{"action": "delete", "filter": map[string]any{name: service.FilterValue(class)}, "dry_run": true}
+			filter := map[string]any{
+				"action": "delete", "filter": map[string]any{name: service.FilterValue(class)}, "dry_run": true,
+			}
 			if n := f.call("POST", "/api/v1/job-actions", filter).want(200)["matched"]; n != 1.0 {
 				t.Errorf("an action on %s matches %v jobs", query, n)
 			}
@@ -109,13 +116,19 @@ func TestJobsAreFoundByEveryFilter(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	all := f.stages()
-	tagged := f.push(map[string]any{"queue": "mail", "type": "Welcome", "tags": []string{"a", "b"}, "priority": 7, "unique_key": "k", "id": "order-1", "body": "needle"})
+	tagged := f.push(map[string]any{
+		"queue": "mail", "type": "Welcome", "tags": []string{"a", "b"}, "priority": 7, "unique_key": "k",
+		"id": "order-1", "body": "needle",
+	})
 	seq := uint64(tagged["seq"].(float64))
 	for query, want := range map[string]uint64{
 		"state=scheduled": all["scheduled"], "state=blocked": all["blocked"], "state=leased": all["leased"],
-		"state=retrying": all["retrying"], "state=dead": all["dead"], "state=done": all["done"], "queue=ready": all["ready"],
-		"queue=ready&state=ready&type=": all["ready"], "queue_prefix=rea": all["ready"], "type=Welcome": seq, "origin=http": seq,
-		"tag=a&tag=b": seq, "min_priority=7": seq, "unique_key=k": seq, "holds_unique_key=true": seq, "id_prefix=order": seq, "text=welcome": seq,
+		"state=retrying": all["retrying"], "state=dead": all["dead"], "state=done": all["done"],
+		"queue=ready":                   all["ready"],
+		"queue=ready&state=ready&type=": all["ready"], "queue_prefix=rea": all["ready"], "type=Welcome": seq,
+		"origin=http": seq,
+		"tag=a&tag=b": seq, "min_priority=7": seq, "unique_key=k": seq, "holds_unique_key=true": seq,
+		"id_prefix=order": seq, "text=welcome": seq,
 		"body_text=needle": seq, "worker=w": all["leased"], "error_class=Timeout&state=dead": all["dead"],
 		"created_from=2030-01-01T00:00:00Z&created_to=2030-01-01T00:00:01Z&queue=mail": seq,
 	} {
@@ -142,7 +155,8 @@ func TestJobsAreFoundByEveryFilter(t *testing.T) {
 		t.Errorf("count %v %v", page["count"], page["count_exact"])
 	}
 	for _, bad := range []string{
-		"state=odd", "origin=odd", "limit=0", "limit=1001", "cursor=odd", "sort=size", "colour=red", "created_from=today",
+		"state=odd", "origin=odd", "limit=0", "limit=1001", "cursor=odd", "sort=size", "colour=red",
+		"created_from=today",
 		"min_priority=x", "min_priority=9999999999", "sort=died&state=ready", "batch=x", "parent=nothing",
 	} {
 		f.call("GET", "/api/v1/jobs?"+bad, nil).problem(422, "invalid_request")
@@ -189,9 +203,12 @@ func TestListsLeaveBodiesOut(t *testing.T) {
 func TestLargeBodiesAreCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	seq := f.submit(&core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("x" + strings.Repeat("ü", maxShownTest/2))})
+	seq := f.submit(&core.Job{
+		Queue: "q", Origin: core.Gearman, Body: []byte("x" + strings.Repeat("ü", maxShownTest/2)),
+	})
 	job := f.call("GET", fmt.Sprintf("/api/v1/jobs/seq:%d", seq), nil).want(200)
-	if text, _ := job["body"].(string); len(text) != maxShownTest-1 || job["body_truncated"] != true || job["body_base64"] != nil {
+	if text, _ := job["body"].(string); len(text) != maxShownTest-1 || job["body_truncated"] != true ||
+		job["body_base64"] != nil {
 		t.Errorf("%d bytes are shown, truncated %v", len(text), job["body_truncated"])
 	}
 }
@@ -219,10 +236,22 @@ func TestQueueNamesOfAnyBytesCanBeAddressed(t *testing.T) {
 func TestStateAfterEachActionOnEachState(t *testing.T) {
 	t.Parallel()
 	for action, ends := range map[string]map[string]string{
-		"retry":  {"scheduled": "ready", "retrying": "ready", "blocked": "ready", "dead": "ready", "ready": "", "leased": "", "done": ""},
-		"kill":   {"scheduled": "dead", "retrying": "dead", "blocked": "dead", "dead": "dead", "ready": "dead", "leased": "dead", "done": ""},
-		"cancel": {"scheduled": "gone", "retrying": "gone", "blocked": "gone", "dead": "", "ready": "gone", "leased": "gone", "done": ""},
-		"delete": {"scheduled": "gone", "retrying": "gone", "blocked": "gone", "dead": "gone", "ready": "gone", "leased": "gone", "done": "gone"},
+		"retry": {
+			"scheduled": "ready", "retrying": "ready", "blocked": "ready", "dead": "ready", "ready": "", "leased": "",
+			"done": "",
+		},
+		"kill": {
+			"scheduled": "dead", "retrying": "dead", "blocked": "dead", "dead": "dead", "ready": "dead",
+			"leased": "dead", "done": "",
+		},
+		"cancel": {
+			"scheduled": "gone", "retrying": "gone", "blocked": "gone", "dead": "", "ready": "gone", "leased": "gone",
+			"done": "",
+		},
+		"delete": {
+			"scheduled": "gone", "retrying": "gone", "blocked": "gone", "dead": "gone", "ready": "gone",
+			"leased": "gone", "done": "gone",
+		},
 	} {
 		for state, end := range ends {
 			for _, by := range []string{"ids", "filter"} {
@@ -262,7 +291,8 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	body := func(filter string) string { return `{"action":"delete","dry_run":true,` + filter + `}` }
 	for filter, want := range map[string]float64{
 		`"filter":{"queue":"q"}`: 1234, `"filter":{}`: 1235, `"filter":{"queue":["q","other"],"state":["ready"]}`: 1235,
-		`"filter":{"queue":"nothing"}`: 0, `"filter":{"type":"q","state":"ready","text":"q"}`: 1234, `"ids":["seq:1","seq:2"]`: 2,
+		`"filter":{"queue":"nothing"}`: 0, `"filter":{"type":"q","state":"ready","text":"q"}`: 1234,
+		`"ids":["seq:1","seq:2"]`: 2,
 	} {
 		p := f.call("POST", "/api/v1/job-actions", body(filter)).want(200)
 		if examples := p["examples"].([]any); p["matched"] != want || len(examples) != int(min(want, 10)) {
@@ -318,12 +348,16 @@ func TestJobsAreMovedAndReordered(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	a, b := f.push(map[string]any{"queue": "q"}), f.push(map[string]any{"queue": "q"})
-	f.call("POST", "/api/v1/job-actions?wait=1m", map[string]any{"action": "priority", "ids": []any{b["id"]}, "priority": 5}).want(202)
+	f.call("POST", "/api/v1/job-actions?wait=1m",
+		map[string]any{"action": "priority", "ids": []any{b["id"]}, "priority": 5}).want(202)
 	if _, job := f.leaseOne(); job["id"] != b["id"] || job["priority"] != 5.0 {
 		t.Errorf("first out is %v", job)
 	}
-	f.call("POST", "/api/v1/job-actions?wait=1m", map[string]any{"action": "move", "filter": map[string]any{"queue": "q", "state": "ready"}, "queue": "r"}).want(202)
-	if job := f.call("GET", "/api/v1/jobs/"+a["id"].(string), nil).want(200); job["queue"] != "r" || job["seq"] != a["seq"] {
+	f.call("POST", "/api/v1/job-actions?wait=1m", map[string]any{
+		"action": "move", "filter": map[string]any{"queue": "q", "state": "ready"}, "queue": "r",
+	}).want(202)
+	if job := f.call("GET", "/api/v1/jobs/"+a["id"].(string), nil).want(200); job["queue"] != "r" ||
+		job["seq"] != a["seq"] {
 		t.Errorf("moved %v", job)
 	}
 }
@@ -333,7 +367,8 @@ func TestJobsAreUpdated(t *testing.T) {
 	f := setupAPI(t, Options{})
 	created := f.call("POST", "/api/v1/jobs", `{"queue":"q","body":"old","run_at":"2031-01-01T00:00:00Z"}`)
 	path := "/api/v1/jobs/" + created.want(201)["id"].(string)
-	a := f.call("PATCH", path, `{"priority":3,"tags":["x"],"type":"T","args":[1],"max_fails":7,"lease_for_s":90,"run_at":"2032-01-01T00:00:00Z"}`)
+	a := f.call("PATCH", path,
+		`{"priority":3,"tags":["x"],"type":"T","args":[1],"max_fails":7,"lease_for_s":90,"run_at":"2032-01-01T00:00:00Z"}`)
 	job := a.want(200)
 	for name, want := range map[string]any{
 		"priority": 3.0, "tags": []any{"x"}, "type": "T", "args": []any{1.0}, "max_fails": 7.0, "lease_for_s": 90.0,
@@ -346,7 +381,8 @@ func TestJobsAreUpdated(t *testing.T) {
 	if a.header.Get("ETag") == created.header.Get("ETag") {
 		t.Error("a change leaves the ETag as it was")
 	}
-	if job := f.call("PATCH", path, `{"queue":"r","run_at":"2030-01-01T00:00:00Z"}`).want(200); job["queue"] != "r" || job["state"] != "ready" {
+	if job := f.call("PATCH", path, `{"queue":"r","run_at":"2030-01-01T00:00:00Z"}`).want(200); job["queue"] != "r" ||
+		job["state"] != "ready" {
 		t.Errorf("moved %v", job)
 	}
 	f.call("PATCH", path, `{"queue":""}`).problem(422, "invalid_request")
@@ -384,7 +420,8 @@ func TestWorkersOfAllProtocolsAreListed(t *testing.T) {
 	f := setupAPI(t, Options{})
 	closed := false
 	gearman := f.engine.Open(core.ClientOptions{
-		Protocol: core.Gearman, Wake: func() {}, Close: func() { closed = true }, Address: "192.0.2.1:4", Identity: "CN=x", Name: "resizer",
+		Protocol: core.Gearman, Wake: func() {}, Close: func() { closed = true }, Address: "192.0.2.1:4",
+		Identity: "CN=x", Name: "resizer",
 	})
 	f.submit(&core.Job{Queue: "q", Origin: core.Gearman})
 	f.engine.Do(gearman, []core.Op{&core.Register{Queue: "q"}, &core.Lease{}}, nil)
@@ -402,7 +439,8 @@ func TestWorkersOfAllProtocolsAreListed(t *testing.T) {
 		if w := w.(map[string]any); w["name"] == "resizer" {
 			id = w["id"].(string)
 			held := w["held"].([]any)
-			if w["protocol"] != "gearman" || w["address"] != "192.0.2.1:4" || w["identity"] != "CN=x" || fmt.Sprint(w["queues"]) != "[q]" || len(held) != 1 || held[0].(map[string]any)["queue"] != "q" {
+			if w["protocol"] != "gearman" || w["address"] != "192.0.2.1:4" || w["identity"] != "CN=x" ||
+				fmt.Sprint(w["queues"]) != "[q]" || len(held) != 1 || held[0].(map[string]any)["queue"] != "q" {
 				t.Errorf("the Gearman worker: %v", w)
 			}
 		}

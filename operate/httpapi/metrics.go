@@ -16,15 +16,15 @@ import (
 	"broker/operate/service"
 )
 
-// maxQueues limits the values of the queue label. If there are more queues, the busiest get their own labels. All others are
-// counted together under otherQueues, which is never the label of a queue.
+// maxQueues limits the values of the queue label. If there are more queues, the busiest get their own labels. All
+// others are counted together under otherQueues, which is never the label of a queue.
 const (
 	maxQueues   = core.MaxDetailed
 	otherQueues = "(other)"
 )
 
-// metrics collects the metrics: counters that it reads from the broker at each scrape, and events that the engine reports to
-// it.
+// metrics collects the metrics: counters that it reads from the broker at each scrape, and events that the engine
+// reports to it.
 type metrics struct {
 	core.NopListener
 	registry *prometheus.Registry
@@ -52,15 +52,23 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	jobsDesc      = describe("jobs", "Jobs by queue and state.", "queue", "state")
 	workersDesc   = describe("queue_workers", "Workers that may take jobs of the queue.", "queue")
-	submittedDesc = describe("submitted_jobs_total", "Jobs submitted since the start, by protocol.", "queue", "protocol")
-	leasedDesc    = describe("leased_jobs_total", "Leases since the start, by the worker's protocol.", "queue", "protocol")
-	finishedDesc  = describe("finished_jobs_total", "Jobs completed since the start, by the worker's protocol.", "queue", "protocol")
-	failedDesc    = describe("failed_jobs_total", "Failures since the start, by the worker's protocol.", "queue", "protocol")
-	expiredDesc   = describe("expired_jobs_total", "Unfinished jobs whose time to live ended, since the start.", "queue")
-	releasedDesc  = describe("released_jobs_total", "Leases given back or lost with their connection, since the start.", "queue")
-	deadDesc      = describe("dead_jobs_total", "Moves to the dead set since the start.", "queue")
-	oldestDesc    = describe("oldest_ready_job_seconds", "Age of the ready job that has waited longest.", "queue")
-	dueDesc       = describe("due_jobs_total", "Jobs whose timer fired since the start, by the state that it ended: scheduled, retrying, or leased where the lease ran out.", "state")
+	submittedDesc = describe("submitted_jobs_total", "Jobs submitted since the start, by protocol.", "queue",
+		"protocol")
+	leasedDesc = describe("leased_jobs_total", "Leases since the start, by the worker's protocol.", "queue",
+		"protocol")
+	finishedDesc = describe("finished_jobs_total", "Jobs completed since the start, by the worker's protocol.",
+		"queue", "protocol")
+	failedDesc = describe("failed_jobs_total", "Failures since the start, by the worker's protocol.", "queue",
+		"protocol")
+	expiredDesc = describe("expired_jobs_total", "Unfinished jobs whose time to live ended, since the start.",
+		"queue")
+	releasedDesc = describe("released_jobs_total", "Leases given back or lost with their connection, since the start.",
+		"queue")
+	deadDesc   = describe("dead_jobs_total", "Moves to the dead set since the start.", "queue")
+	oldestDesc = describe("oldest_ready_job_seconds", "Age of the ready job that has waited longest.", "queue")
+	dueDesc    = describe("due_jobs_total",
+		"Jobs whose timer fired since the start, by the state that it ended: scheduled, retrying, or leased where the lease ran out.",
+		"state")
 	heldDesc      = describe("held_jobs", "Leased jobs, by the worker's protocol.", "protocol")
 	queuesDesc    = describe("queues", "Queues that exist.")
 	openDesc      = describe("connections", "Open connections.", "protocol")
@@ -74,18 +82,25 @@ var (
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
 	damagedDesc   = describe("damaged_jobs_total", "Jobs that the store could not read.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
-	forbiddenDesc = describe("forbidden_total", "Requests that the client's principal was not allowed to make.", "protocol")
+	forbiddenDesc = describe("forbidden_total", "Requests that the client's principal was not allowed to make.",
+		"protocol")
 	drainingDesc  = describe("draining", "1 while no jobs are leased.")
 	syncDesc      = describe("sync_seconds", "Time of a sync of the store's log.")
 	spansDesc     = describe("spans_sent_total", "Spans that the OpenTelemetry collector has accepted.")
-	lostSpansDesc = describe("spans_dropped_total", "Spans, or events that would have made one, that were dropped because the collector did not accept them in time.")
-	readyDesc     = describe("ready", "1 while clients are served.")
-	pushDesc      = describe("push_requests_total", "Jobs that were pushed to a URL, by what came of it.", "target", "outcome")
-	pushTimeDesc  = describe("push_seconds_total", "Time that the receivers of pushed jobs took for their answers.", "target")
-	pushingDesc   = describe("push_in_flight", "Pushed jobs that wait for their answer.", "target")
-	sqsDesc       = describe("sqs_requests_total", "Requests of clients of SQS, by what came of them.", "action", "outcome")
-	sqsTimeDesc   = describe("sqs_seconds_total", "Time that replies to clients of SQS took, long polls included.", "action")
-	pushPauseDesc = describe("push_paused", "1 while a target gets no jobs: it cannot be reached, or has asked for more time.", "target")
+	lostSpansDesc = describe("spans_dropped_total",
+		"Spans, or events that would have made one, that were dropped because the collector did not accept them in time.")
+	readyDesc = describe("ready", "1 while clients are served.")
+	pushDesc  = describe("push_requests_total", "Jobs that were pushed to a URL, by what came of it.", "target",
+		"outcome")
+	pushTimeDesc = describe("push_seconds_total", "Time that the receivers of pushed jobs took for their answers.",
+		"target")
+	pushingDesc = describe("push_in_flight", "Pushed jobs that wait for their answer.", "target")
+	sqsDesc     = describe("sqs_requests_total", "Requests of clients of SQS, by what came of them.", "action",
+		"outcome")
+	sqsTimeDesc = describe("sqs_seconds_total", "Time that replies to clients of SQS took, long polls included.",
+		"action")
+	pushPauseDesc = describe("push_paused",
+		"1 while a target gets no jobs: it cannot be reached, or has asked for more time.", "target")
 )
 
 func newMetrics(version string, backend *atomic.Pointer[Backend], control *access.Control) *metrics {
@@ -316,8 +331,8 @@ func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 	}
 }
 
-// label is the label of a queue. Gearman's names may be any bytes, but labels must be UTF-8 and unique. So a name is quoted as
-// in Go if it is not UTF-8, equals otherQueues, or looks like a quoted name.
+// label is the label of a queue. Gearman's names may be any bytes, but labels must be UTF-8 and unique. So a name is
+// quoted as in Go if it is not UTF-8, equals otherQueues, or looks like a quoted name.
 func label(queue string) string {
 	if !utf8.ValidString(queue) || queue == otherQueues || strings.HasPrefix(queue, `"`) {
 		return strconv.Quote(queue)
@@ -369,7 +384,8 @@ func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 			rest.Done[p] = minus(rest.Done[p], c.Done[p])
 			rest.Failed[p] = minus(rest.Failed[p], c.Failed[p])
 		}
-		rest.Expired, rest.Released, rest.Dead = minus(rest.Expired, c.Expired), minus(rest.Released, c.Released), minus(rest.Dead, c.Dead)
+		rest.Expired, rest.Released, rest.Dead = minus(rest.Expired,
+			c.Expired), minus(rest.Released, c.Released), minus(rest.Dead, c.Dead)
 	}
 	s.counts(otherQueues, &rest)
 }

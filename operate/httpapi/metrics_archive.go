@@ -4,11 +4,13 @@ import "broker/core"
 
 // The metrics of an archive.
 var (
-	archiveLagDesc      = describe("archive_lag_seconds", "Age of the oldest commit that could not be restored from the archive.")
+	archiveLagDesc = describe("archive_lag_seconds",
+		"Age of the oldest commit that could not be restored from the archive.")
 	archiveQueueDesc    = describe("archive_queue_bytes", "Memory of commits that wait to be shipped to the archive.")
 	archiveShippedDesc  = describe("archive_shipped_bytes_total", "Bytes of commits that were shipped to the archive.")
 	archiveBasesDesc    = describe("archive_base_copies_total", "Copies of the store that were made in the archive.")
-	archiveOverflowDesc = describe("archive_overflows_total", "Times that the archive's queue was full, so that a new copy of the store had to close the gap.")
+	archiveOverflowDesc = describe("archive_overflows_total",
+		"Times that the archive's queue was full, so that a new copy of the store had to close the gap.")
 	archiveFailuresDesc = describe("archive_failures_total", "Attempts to write to the archive that failed.")
 	archiveFailingDesc  = describe("archive_failing", "1 while the archive cannot be written.")
 )

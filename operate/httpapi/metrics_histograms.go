@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// The histograms of each queue. Their bucket bounds are also bounds of core.Histogram, so that every job is counted in the
-// right bucket.
+// The histograms of each queue. Their bucket bounds are also bounds of core.Histogram, so that every job is counted in
+// the right bucket.
 var (
 	waitDesc = describe("wait_seconds", "Time from ready to leased, since the start.", "queue")
 	runDesc  = describe("run_seconds", "Time from leased to done or failed, since the start.", "queue")

@@ -45,7 +45,8 @@ func TestMetricsHaveTheRequestedFormat(t *testing.T) {
 		if err != nil || !bytes.Contains(body, []byte(test.content)) {
 			t.Errorf("%s: %v, %.100q", test.accept, err, body)
 		}
-		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, test.kind) {
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK ||
+			!strings.HasPrefix(got, test.kind) {
 			t.Errorf("%s: %s, %q; want %q", test.accept, resp.Status, got, test.kind)
 		}
 	}
@@ -72,7 +73,8 @@ func TestMetricsThatCannotBeReadAreAnError(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	f.metrics.registry.MustRegister(brokenCollector{prometheus.NewDesc("broken", "cannot be read", nil, nil)})
-	if status, body := f.get("/metrics", ""); status != http.StatusInternalServerError || !strings.Contains(body, "no such file") {
+	if status, body := f.get("/metrics", ""); status != http.StatusInternalServerError ||
+		!strings.Contains(body, "no such file") {
 		t.Errorf("status %d: %s", status, body)
 	}
 	if err := f.WriteMetrics(io.Discard); err == nil {

@@ -38,12 +38,24 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"bearer": {Type: "http", Scheme: "bearer", Description: "a principal's token, or http.password"},
-					"basic":  {Type: "http", Scheme: "basic", Description: "any user name, and a token or http.password"},
+					"basic": {
+						Type: "http", Scheme: "basic", Description: "any user name, and a token or http.password",
+					},
 				},
 			},
 			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
 			Tags: []*huma.Tag{
-				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "types"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"}, {Name: "cluster", Description: "Each node answers for itself; changes go to the leader."},
+				{Name: "jobs"},
+				{Name: "leases", Description: "Workers over HTTP."},
+				{Name: "queues"},
+				{Name: "batches"},
+				{Name: "schedules"},
+				{Name: "limits"},
+				{Name: "types"},
+				{Name: "workers"},
+				{Name: "events"},
+				{Name: "broker"},
+				{Name: "cluster", Description: "Each node answers for itself; changes go to the leader."},
 			},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
@@ -103,8 +115,8 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 	m.Handle(pattern, m.s.protected(h))
 }
 
-// startTimeout is the default time that a request waits for the store to open. Clients of the other protocols wait too. A large
-// store takes longer.
+// startTimeout is the default time that a request waits for the store to open. Clients of the other protocols wait too.
+// A large store takes longer.
 const startTimeout = 5 * time.Second
 
 // whenReady makes API requests wait until the store is open, at most startTimeout.
@@ -142,7 +154,8 @@ func (s *Server) awaitService(ctx context.Context) bool {
 // anyBodyIsJSON makes the content type optional, because curl sends the type of a form by default.
 func anyBodyIsJSON(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ct, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); ct == "" || strings.TrimSpace(ct) == "application/x-www-form-urlencoded" {
+		if ct, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); ct == "" ||
+			strings.TrimSpace(ct) == "application/x-www-form-urlencoded" {
 			r.Header.Set("Content-Type", "application/json")
 		}
 		next.ServeHTTP(w, r)

@@ -29,7 +29,8 @@ func (s *Server) Service() *service.Service {
 	return nil
 }
 
-// Caller finds the caller of a request by its Authorization header or certificate; otherwise it is the default principal.
+// Caller finds the caller of a request by its Authorization header or certificate; otherwise it is the default
+// principal.
 func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
 	principal, refused := s.authenticate(r)
 	return s.caller(r, principal), refused == nil

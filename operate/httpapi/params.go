@@ -32,12 +32,14 @@ func (w *Wait) Resolve(ctx huma.Context) []error {
 		return nil
 	}
 	d, err := time.ParseDuration(w.Text)
-	if seconds, numErr := strconv.ParseFloat(w.Text, 64); numErr == nil && seconds >= 0 && seconds <= maxWait.Seconds() {
+	if seconds, numErr := strconv.ParseFloat(w.Text, 64); numErr == nil && seconds >= 0 &&
+		seconds <= maxWait.Seconds() {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err != nil || d < 0 || d > maxWait {
 		return []error{&huma.ErrorDetail{
-			Message: "expected seconds, or a number with a unit such as 10s, of at most 10m", Location: "query.wait", Value: w.Text,
+			Message: "expected seconds, or a number with a unit such as 10s, of at most 10m", Location: "query.wait",
+			Value: w.Text,
 		}}
 	}
 	if w.span = d; d > 0 {
@@ -101,7 +103,9 @@ func (m *IfMatch) Resolve(huma.Context) []error {
 	}
 	n, err := strconv.ParseUint(strings.Trim(strings.TrimPrefix(m.ETag, "W/"), `"`), 10, 32)
 	if err != nil {
-		return []error{&huma.ErrorDetail{Message: "expected the epoch of a job in quotes", Location: "header.If-Match", Value: m.ETag}}
+		return []error{&huma.ErrorDetail{
+			Message: "expected the epoch of a job in quotes", Location: "header.If-Match", Value: m.ETag,
+		}}
 	}
 	epoch := uint32(n)
 	m.epoch = &epoch

@@ -32,21 +32,34 @@ func TestPoliciesAreSetShownAndRemoved(t *testing.T) {
 			f := setupAPI(t, Options{})
 			for _, step := range []struct{ change, shown string }{
 				{`{"max_fails":3,"lease_for_s":1.5}`, `{"max_fails":3,"lease_for_s":1.5}`},
-				{`{"max_attempts":4,"expires_in_s":60,"retain_for_s":3600,"max_fails":null}`, `{"max_attempts":4,"lease_for_s":1.5,"expires_in_s":60,"retain_for_s":3600}`},
-				{`{"max_attempts":null,"lease_for_s":null,"expires_in_s":null,"retain_for_s":null,"backoff":[1,2.5]}`, `{"backoff":[1,2.5]}`},
+				{
+					`{"max_attempts":4,"expires_in_s":60,"retain_for_s":3600,"max_fails":null}`,
+					`{"max_attempts":4,"lease_for_s":1.5,"expires_in_s":60,"retain_for_s":3600}`,
+				},
+				{
+					`{"max_attempts":null,"lease_for_s":null,"expires_in_s":null,"retain_for_s":null,"backoff":[1,2.5]}`,
+					`{"backoff":[1,2.5]}`,
+				},
 				{
 					`{"backoff":{"kind":"exponential","base_s":2,"max_s":600,"jitter":0.5},"on_exhausted":{"move":"other"}}`,
 					`{"backoff":{"kind":"exponential","base_s":2,"max_s":600,"jitter":0.5},"on_exhausted":{"move":"other"}}`,
 				},
-				{`{"backoff":{"kind":"linear","base_s":2},"on_exhausted":"drop"}`, `{"backoff":{"kind":"linear","base_s":2},"on_exhausted":"drop"}`},
-				{`{"backoff":{"kind":"constant","base_s":0},"on_exhausted":"dead"}`, `{"backoff":{"kind":"constant","base_s":0},"on_exhausted":"dead"}`},
+				{
+					`{"backoff":{"kind":"linear","base_s":2},"on_exhausted":"drop"}`,
+					`{"backoff":{"kind":"linear","base_s":2},"on_exhausted":"drop"}`,
+				},
+				{
+					`{"backoff":{"kind":"constant","base_s":0},"on_exhausted":"dead"}`,
+					`{"backoff":{"kind":"constant","base_s":0},"on_exhausted":"dead"}`,
+				},
 				{`{"max_fails":0}`, `{"max_fails":0,"backoff":{"kind":"constant","base_s":0},"on_exhausted":"dead"}`},
 				{`{}`, `{"max_fails":0,"backoff":{"kind":"constant","base_s":0},"on_exhausted":"dead"}`},
 			} {
 				f.call("PATCH", path, `{"policy":`+step.change+`}`).want(200)
 				f.wantPolicy(path, step.shown)
 			}
-			if after := f.call("PATCH", path, `{"policy":{"backoff":null,"on_exhausted":null,"max_fails":null}}`).want(200); after["policy"] != nil {
+			if after := f.call("PATCH", path,
+				`{"policy":{"backoff":null,"on_exhausted":null,"max_fails":null}}`).want(200); after["policy"] != nil {
 				t.Errorf("after the last member: %v", after)
 			}
 		})
@@ -74,16 +87,26 @@ func TestWrongPoliciesAreRefusedWithTheMember(t *testing.T) {
 	for _, path := range []string{"/api/v1/queues/q", "/api/v1/types/t"} {
 		for wrong, field := range map[string]string{
 			`null`: "body.policy", `[]`: "body.policy", `3`: "body.policy",
-			`{"max_fails":-1}`: "body.policy.max_fails", `{"max_fails":"3"}`: "body.policy.max_fails", `{"max_fails":1.5}`: "body.policy.max_fails",
+			`{"max_fails":-1}`: "body.policy.max_fails", `{"max_fails":"3"}`: "body.policy.max_fails",
+			`{"max_fails":1.5}`:           "body.policy.max_fails",
 			`{"max_attempts":4294967296}`: "body.policy.max_attempts", `{"lease_for_s":0}`: "body.policy.lease_for_s",
 			`{"expires_in_s":-1}`: "body.policy.expires_in_s", `{"retain_for_s":1e12}`: "body.policy.retain_for_s",
-			`{"backoff":[]}`: "body.policy.backoff", `{"backoff":[1,-1]}`: "body.policy.backoff[1]", `{"backoff":5}`: "body.policy.backoff",
-			`{"backoff":[` + strings.Repeat("1,", 100) + `1]}`: "body.policy.backoff",
-			`{"backoff":{"kind":"cubic"}}`:                     "body.policy.backoff", `{"backoff":{"kind":"linear","base":1}}`: "body.policy.backoff",
-			`{"backoff":{"kind":"linear","base_s":1,"jitter":2}}`: "body.policy.backoff", `{"backoff":{"kind":"linear","base_s":-1}}`: "body.policy.backoff.base_s",
-			`{"on_exhausted":"retry"}`: "body.policy.on_exhausted", `{"on_exhausted":{}}`: "body.policy.on_exhausted", `{"on_exhausted":{"move":""}}`: "body.policy.on_exhausted",
-			`{"on_exhausted":{"move":"x","to":"y"}}`: "body.policy.on_exhausted", `{"on_exhausted":{"move":"` + strings.Repeat("x", 600) + `"}}`: "body.policy.on_exhausted",
-			`{"durability":"sync"}`: "body.policy.durability", `{"durability":7}`: "body.policy.durability", `{"colour":"red"}`: "body.policy.colour", `{"from_config":true}`: "body.policy.from_config",
+			`{"backoff":[]}`: "body.policy.backoff", `{"backoff":[1,-1]}`: "body.policy.backoff[1]",
+			`{"backoff":5}`: "body.policy.backoff",
+			`{"backoff":[` + strings.Repeat("1,", 100) + `1]}`:             "body.policy.backoff",
+			`{"backoff":{"kind":"cubic"}}`:                                 "body.policy.backoff",
+			`{"backoff":{"kind":"linear","base":1}}`:                       "body.policy.backoff",
+			`{"backoff":{"kind":"linear","base_s":1,"jitter":2}}`:          "body.policy.backoff",
+			`{"backoff":{"kind":"linear","base_s":-1}}`:                    "body.policy.backoff.base_s",
+			`{"on_exhausted":"retry"}`:                                     "body.policy.on_exhausted",
+			`{"on_exhausted":{}}`:                                          "body.policy.on_exhausted",
+			`{"on_exhausted":{"move":""}}`:                                 "body.policy.on_exhausted",
+			`{"on_exhausted":{"move":"x","to":"y"}}`:                       "body.policy.on_exhausted",
+			`{"on_exhausted":{"move":"` + strings.Repeat("x", 600) + `"}}`: "body.policy.on_exhausted",
+			`{"durability":"sync"}`:                                        "body.policy.durability",
+			`{"durability":7}`:                                             "body.policy.durability",
+			`{"colour":"red"}`:                                             "body.policy.colour",
+			`{"from_config":true}`:                                         "body.policy.from_config",
 		} {
 			p := f.call("PATCH", path, `{"policy":`+wrong+`}`).problem(422, "invalid_request")
 			if errors, _ := p["errors"].([]any); len(errors) != 1 || errors[0].(map[string]any)["location"] != field {
@@ -119,7 +142,8 @@ func TestJobsMoveToTheDeadLetterQueue(t *testing.T) {
 				f.call("PATCH", path, `{"policy":{"`+member+`":3,"lease_for_s":10,"backoff":[1],"on_exhausted":{"move":"dlq"}}}`).want(200)
 				id := f.push(map[string]any{"queue": "q", "type": "T"})["id"].(string)
 				for n := range 3 {
-					if j := f.call("GET", "/api/v1/jobs/"+id, nil).want(200); j["queue"] != "q" || j["state"] != "ready" {
+					if j := f.call("GET", "/api/v1/jobs/"+id, nil).want(200); j["queue"] != "q" ||
+						j["state"] != "ready" {
 						t.Fatalf("before lease %d: %v", n+1, j)
 					}
 					token, _ := f.leaseOne()
@@ -147,7 +171,8 @@ func TestFieldsOfAJobOverrideItsPolicy(t *testing.T) {
 
 func TestPoliciesNeedRights(t *testing.T) {
 	t.Parallel()
-	f := setupAPI(t, Options{Access: principals(t, map[string][]string{"all": {"operate", "read"}, "mine": {"operate:q", "read:q"}})})
+	f := setupAPI(t, Options{Access: principals(t,
+		map[string][]string{"all": {"operate", "read"}, "mine": {"operate:q", "read:q"}})})
 	const change, move = `{"policy":{"max_fails":3}}`, `{"policy":{"on_exhausted":{"move":"r"}}}`
 	for _, ask := range []struct {
 		who, path, body string
@@ -178,7 +203,8 @@ func TestPoliciesAreListed(t *testing.T) {
 		p := p.(map[string]any)
 		got = append(got, fmt.Sprint(p["scope"], " ", p["name"], " ", p["policy"]))
 	}
-	if want := "queue a map[max_fails:1] queue b map[max_fails:2] type T map[max_fails:3]"; strings.Join(got, " ") != want {
+	if want := "queue a map[max_fails:1] queue b map[max_fails:2] type T map[max_fails:3]"; strings.Join(got,
+		" ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
@@ -202,7 +228,8 @@ func TestJobsOfAQueueWithoutDurabilitySaySo(t *testing.T) {
 func TestExplicitZeroOverridesThePolicy(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	f.call("PATCH", "/api/v1/queues/q", `{"policy":{"max_attempts":3,"lease_for_s":5,"expires_in_s":60,"retain_for_s":3600}}`).want(200)
+	f.call("PATCH", "/api/v1/queues/q",
+		`{"policy":{"max_attempts":3,"lease_for_s":5,"expires_in_s":60,"retain_for_s":3600}}`).want(200)
 	for id, c := range map[string]struct {
 		members string
 		lease   time.Duration

@@ -197,7 +197,9 @@ var useProblems = sync.OnceFunc(func() {
 			field := ProblemField{}
 			if d, ok := err.(huma.ErrorDetailer); ok {
 				detail := d.ErrorDetail()
-				field = ProblemField{Message: detail.Message, Location: detail.Location, Value: shortValue(detail.Value)}
+				field = ProblemField{
+					Message: detail.Message, Location: detail.Location, Value: shortValue(detail.Value),
+				}
 			} else if err != nil {
 				field.Message = err.Error()
 			}

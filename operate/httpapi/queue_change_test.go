@@ -14,8 +14,14 @@ func TestChangesOfAQueueAreMerged(t *testing.T) {
 	const path = "/api/v1/queues/q"
 	for _, step := range []struct{ change, most, throttle string }{
 		{`{"max":{"normal":100}}`, "map[high:0 low:0 normal:100]", "<nil>"},
-		{`{"max":{"low":5},"throttle":{"concurrency":3}}`, "map[high:0 low:5 normal:100]", "map[concurrency:3 per_worker:0 slot_for_s:0]"},
-		{`{"throttle":{"slot_for_s":1.5}}`, "map[high:0 low:5 normal:100]", "map[concurrency:3 per_worker:0 slot_for_s:1.5]"},
+		{
+			`{"max":{"low":5},"throttle":{"concurrency":3}}`, "map[high:0 low:5 normal:100]",
+			"map[concurrency:3 per_worker:0 slot_for_s:0]",
+		},
+		{
+			`{"throttle":{"slot_for_s":1.5}}`, "map[high:0 low:5 normal:100]",
+			"map[concurrency:3 per_worker:0 slot_for_s:1.5]",
+		},
 		{`{"max":{"normal":0}}`, "map[high:0 low:5 normal:0]", "map[concurrency:3 per_worker:0 slot_for_s:1.5]"},
 		{`{"max":{},"throttle":{}}`, "map[high:0 low:5 normal:0]", "map[concurrency:3 per_worker:0 slot_for_s:1.5]"},
 		{`{"throttle":{"concurrency":0,"slot_for_s":0}}`, "map[high:0 low:5 normal:0]", "<nil>"},
@@ -23,11 +29,15 @@ func TestChangesOfAQueueAreMerged(t *testing.T) {
 		{`{"max":{"low":0}}`, "<nil>", "<nil>"},
 	} {
 		q := f.call("PATCH", path, step.change).want(200)
-		if most, throttle := fmt.Sprint(q["max"]), fmt.Sprint(q["throttle"]); most != step.most || throttle != step.throttle {
-			t.Errorf("after %s: max %s, throttle %s, want %s and %s", step.change, most, throttle, step.most, step.throttle)
+		if most, throttle := fmt.Sprint(q["max"]), fmt.Sprint(q["throttle"]); most != step.most ||
+			throttle != step.throttle {
+			t.Errorf("after %s: max %s, throttle %s, want %s and %s", step.change, most, throttle, step.most,
+				step.throttle)
 		}
 	}
-	for _, bad := range []string{`{"max":{"high":-1}}`, `{"max":{"urgent":1}}`, `{"throttle":{"slot_for_s":-1}}`, `{"throttle":{"burst":2}}`} {
+	for _, bad := range []string{
+		`{"max":{"high":-1}}`, `{"max":{"urgent":1}}`, `{"throttle":{"slot_for_s":-1}}`, `{"throttle":{"burst":2}}`,
+	} {
 		f.call("PATCH", path, bad).problem(422, "invalid_request")
 	}
 }
@@ -57,11 +67,13 @@ func TestInvalidChangeOfAQueueChangesNothing(t *testing.T) {
 	const good = `"max":{"normal":5},"paused":true`
 	for _, bad := range []string{
 		`"policy":{"max_fails":2},"sharing":{"mode":"ordered"}`, `"policy":{"max_fails":2},"sharing":{"key_tag":"a:b"}`,
-		`"policy":{"max_fails":"x"},"sharing":{"mode":"ordered","key_tag":"k"}`, `"policy":{"max_fails":2},"throttle":{"burst":2}`,
+		`"policy":{"max_fails":"x"},"sharing":{"mode":"ordered","key_tag":"k"}`,
+		`"policy":{"max_fails":2},"throttle":{"burst":2}`,
 		`"sharing":{"mode":"fair","key_tag":"k","weights":{"a":0}},"policy":{"lease_for_s":5}`,
 	} {
 		f.call("PATCH", "/api/v1/queues/q", "{"+bad+","+good+"}").problem(422, "invalid_request")
-		if q := f.call("GET", "/api/v1/queues/q", nil).want(200); q["policy"] != nil || q["sharing"] != nil || q["max"] != nil || q["paused"] != false {
+		if q := f.call("GET", "/api/v1/queues/q", nil).want(200); q["policy"] != nil || q["sharing"] != nil ||
+			q["max"] != nil || q["paused"] != false {
 			t.Errorf("after %s: %v", bad, q)
 		}
 	}
@@ -71,7 +83,8 @@ func TestQueueWithOnlyASharingIsShown(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.call("PATCH", "/api/v1/queues/q", `{"sharing":{"mode":"ordered","key_tag":"k"}}`).want(200)
-	if q := f.call("GET", "/api/v1/queues/q", nil).want(200); fmt.Sprint(q["sharing"]) != "map[fair:false key_tag:k mode:ordered]" {
+	if q := f.call("GET", "/api/v1/queues/q",
+		nil).want(200); fmt.Sprint(q["sharing"]) != "map[fair:false key_tag:k mode:ordered]" {
 		t.Errorf("sharing %v", q["sharing"])
 	}
 	f.call("PATCH", "/api/v1/queues/q", `{"sharing":{"mode":"none"}}`).want(200)

@@ -22,13 +22,18 @@ type removed struct {
 
 func (s *Server) registerQueues(api huma.API) {
 	register(s, api, operation("list-queues", http.MethodGet, "/queues", "queues", "List queues"), s.listQueues)
-	register(s, api, operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound), s.getQueue)
-	register(s, api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue, or set its policy",
+	register(s, api,
+		operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound),
+		s.getQueue)
+	register(s, api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues",
+		"Pause, resume or limit a queue, or set its policy",
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeQueue)
-	register(s, api, operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
-		http.StatusNotFound, http.StatusGatewayTimeout), s.clearQueue)
+	register(s, api,
+		operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
+			http.StatusNotFound, http.StatusGatewayTimeout), s.clearQueue)
 	register(s, api, operation("remove-queue", http.MethodDelete, "/queues/{name}", "queues",
-		"Remove the ready jobs of a queue, its pause and its limits", http.StatusNotFound, http.StatusGatewayTimeout), s.removeQueue)
+		"Remove the ready jobs of a queue, its pause and its limits", http.StatusNotFound,
+		http.StatusGatewayTimeout), s.removeQueue)
 }
 
 func (s *Server) listQueues(ctx context.Context, in *struct {

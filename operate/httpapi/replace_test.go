@@ -9,15 +9,21 @@ import (
 func TestASecondSubmissionReplacesTheWaitingJob(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	first := f.push(map[string]any{"queue": "q", "unique_key": "k", "on_duplicate": "replace", "body": "old", "tags": []string{"a"}})
-	again := f.push(map[string]any{"queue": "q", "unique_key": "k", "on_duplicate": "replace", "args": []int{2}, "priority": 4})
+	first := f.push(map[string]any{
+		"queue": "q", "unique_key": "k", "on_duplicate": "replace", "body": "old", "tags": []string{"a"},
+	})
+	again := f.push(map[string]any{
+		"queue": "q", "unique_key": "k", "on_duplicate": "replace", "args": []int{2}, "priority": 4,
+	})
 	j := f.call("GET", "/api/v1/jobs/"+first["id"].(string), nil).want(200)
 	if again["id"] != first["id"] || fmt.Sprint(j["args"], j["body"], j["priority"], j["tags"]) != "[2] <nil> 4 <nil>" {
 		t.Errorf("got %v, then %v", again, j)
 	}
 	f.leaseOne()
-	f.call("POST", "/api/v1/jobs", `{"queue":"q","unique_key":"k","on_duplicate":"replace","body":"late"}`).problem(409, "not_unique")
-	if list := f.call("POST", "/api/v1/jobs", `{"jobs": [{"queue":"q","unique_key":"a","on_duplicate":"replace","body":"1"}, {"queue":"q","unique_key":"k","on_duplicate":"replace"}]}`); list.status != 409 {
+	f.call("POST", "/api/v1/jobs", `{"queue":"q","unique_key":"k","on_duplicate":"replace","body":"late"}`).problem(409,
+		"not_unique")
+	if list := f.call("POST", "/api/v1/jobs",
+		`{"jobs": [{"queue":"q","unique_key":"a","on_duplicate":"replace","body":"1"}, {"queue":"q","unique_key":"k","on_duplicate":"replace"}]}`); list.status != 409 {
 		t.Errorf("a list with a job that a worker has: %d", list.status)
 	}
 }
@@ -25,7 +31,9 @@ func TestASecondSubmissionReplacesTheWaitingJob(t *testing.T) {
 func TestDebouncedJobsAreDueAfterTheLastSubmissionAndNoLaterThanTheirBound(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	send := map[string]any{"queue": "q", "unique_key": "k", "on_duplicate": "replace", "delay_s": 10, "debounce_max_s": 25}
+	send := map[string]any{
+		"queue": "q", "unique_key": "k", "on_duplicate": "replace", "delay_s": 10, "debounce_max_s": 25,
+	}
 	start := at(t, f.push(send), "run_at").Add(-10 * time.Second)
 	for i, want := range []time.Duration{18, 25, 25} {
 		f.advance(8 * time.Second)
@@ -44,8 +52,11 @@ func TestDebouncedJobsAreDueAfterTheLastSubmissionAndNoLaterThanTheirBound(t *te
 	} {
 		f.call("POST", "/api/v1/jobs", bad).problem(422, "invalid_request")
 	}
-	f.call("POST", "/api/v1/jobs?wait=1", `{"queue":"q","unique_key":"x","on_duplicate":"replace","ephemeral":true}`).problem(422, "invalid_request")
-	f.call("PUT", "/api/v1/schedules/s", `{"cron":"* * * * *","job":{"queue":"q","unique_key":"x","on_duplicate":"replace"}}`).problem(422, "invalid_request")
+	f.call("POST", "/api/v1/jobs?wait=1",
+		`{"queue":"q","unique_key":"x","on_duplicate":"replace","ephemeral":true}`).problem(422, "invalid_request")
+	f.call("PUT", "/api/v1/schedules/s",
+		`{"cron":"* * * * *","job":{"queue":"q","unique_key":"x","on_duplicate":"replace"}}`).problem(422,
+		"invalid_request")
 }
 
 // at is an instant of a job.
@@ -64,9 +75,12 @@ func TestSubmissionOfAnExistingJobReturnsItsID(t *testing.T) {
 	f := setupAPI(t, Options{})
 	f.push(map[string]any{"queue": "q", "id": "order-7", "type": "Ship", "tags": []string{"a"}, "unique_key": "k"})
 	for _, choice := range []string{"coalesce", "replace"} {
-		a := f.call("POST", "/api/v1/jobs", map[string]any{"queue": "q", "type": "Ship", "tags": []string{"a"}, "unique_key": "k", "on_duplicate": choice})
+		a := f.call("POST", "/api/v1/jobs", map[string]any{
+			"queue": "q", "type": "Ship", "tags": []string{"a"}, "unique_key": "k", "on_duplicate": choice,
+		})
 		job := a.want(201)
-		if job["id"] != "order-7" || job["type"] != "Ship" || fmt.Sprint(job["tags"]) != "[a]" || a.header.Get("Location") != "/api/v1/jobs/order-7" {
+		if job["id"] != "order-7" || job["type"] != "Ship" || fmt.Sprint(job["tags"]) != "[a]" ||
+			a.header.Get("Location") != "/api/v1/jobs/order-7" {
 			t.Errorf("%s: %v, %s", choice, job, a.header.Get("Location"))
 		}
 	}

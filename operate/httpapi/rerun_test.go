@@ -19,7 +19,10 @@ func (f *apiFixture) rerun(selection string) map[string]any {
 func TestJobThatHasEndedRunsAgainAsANewOne(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	f.push(map[string]any{"queue": "q", "id": "first", "args": []any{1, "x"}, "tags": []string{"a"}, "priority": 3, "retain_for_s": 60, "max_fails": 7})
+	f.push(map[string]any{
+		"queue": "q", "id": "first", "args": []any{1, "x"}, "tags": []string{"a"}, "priority": 3, "retain_for_s": 60,
+		"max_fails": 7,
+	})
 	if op := f.rerun(`"ids":["first"]`); op["changed"] != 0.0 || op["skipped"] != 1.0 || op["created"] != nil {
 		t.Errorf("before its end: %v", op)
 	}
@@ -35,7 +38,8 @@ func TestJobThatHasEndedRunsAgainAsANewOne(t *testing.T) {
 		fmt.Sprint(again["args"], again["tags"], again["priority"], again["max_fails"]) != "[1 x] [a] 3 7" {
 		t.Errorf("the new job: %v", again)
 	}
-	if first := f.call("GET", "/api/v1/jobs/first", nil).want(200); first["state"] != "done" || first["rerun_of"] != nil {
+	if first := f.call("GET", "/api/v1/jobs/first", nil).want(200); first["state"] != "done" ||
+		first["rerun_of"] != nil {
 		t.Errorf("the first job: %v", first)
 	}
 	if entries := f.audit(); !strings.Contains(fmt.Sprint(entries), "jobs.rerun") {
@@ -91,7 +95,8 @@ func TestRerunOfManyJobsTakesSeveralCommits(t *testing.T) {
 		token, _ := f.leaseOne()
 		f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
 	}
-	if op := f.rerun(`"filter":{}`); op["state"] != "done" || op["changed"] != 8.0 || op["skipped"] != nil || len(op["created"].([]any)) != 8 {
+	if op := f.rerun(`"filter":{}`); op["state"] != "done" || op["changed"] != 8.0 || op["skipped"] != nil ||
+		len(op["created"].([]any)) != 8 {
 		t.Errorf("operation %v", op)
 	}
 }

@@ -14,7 +14,8 @@ func TestBatchesAreShownWithTheirChildBatches(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	batch := func(parent uint64, callback *core.Job) uint64 {
-		r := core.DoOnce(f.engine, core.Faktory, &core.OpenBatch{Parent: parent, Description: "nightly", Success: callback})
+		r := core.DoOnce(f.engine, core.Faktory,
+			&core.OpenBatch{Parent: parent, Description: "nightly", Success: callback})
 		return r[0].Seq
 	}
 	root := batch(0, &core.Job{Queue: "after"})
@@ -33,11 +34,13 @@ func TestBatchesAreShownWithTheirChildBatches(t *testing.T) {
 	if n := len(page["batches"].([]any)); n != 3 || rest["cursor"] != nil || len(rest["batches"].([]any)) != 1 {
 		t.Errorf("%d batches, then %v", n, rest)
 	}
-	if newest := page["batches"].([]any)[0].(map[string]any); newest["number"] != float64(other) || newest["state"] != "open" {
+	if newest := page["batches"].([]any)[0].(map[string]any); newest["number"] != float64(other) ||
+		newest["state"] != "open" {
 		t.Errorf("the newest is %v", newest)
 	}
 	b := f.call("GET", fmt.Sprint("/api/v1/batches/", root), nil).want(200)
-	if b["total"] != 3.0 || b["done"] != 1.0 || b["state"] != "running" || b["description"] != "nightly" || b["children"] != 1.0 {
+	if b["total"] != 3.0 || b["done"] != 1.0 || b["state"] != "running" || b["description"] != "nightly" ||
+		b["children"] != 1.0 {
 		t.Errorf("batch %v", b)
 	}
 	if s := b["success"].(map[string]any); s["state"] != "pending" || s["job"] == "" {
@@ -64,7 +67,8 @@ func TestSeriesAndHistogramsCountJobs(t *testing.T) {
 	f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
 	f.advance(time.Minute)
 	h := f.call("GET", "/api/v1/histograms?queue=q", nil).want(200)
-	if wait, run := h["wait"].(map[string]any), h["run"].(map[string]any); wait["count"] != 1.0 || run["count"] != 1.0 || len(run["buckets"].([]any)) != 1 {
+	if wait, run := h["wait"].(map[string]any), h["run"].(map[string]any); wait["count"] != 1.0 ||
+		run["count"] != 1.0 || len(run["buckets"].([]any)) != 1 {
 		t.Errorf("histograms %v", h)
 	}
 	for _, queue := range []string{"", "q"} {

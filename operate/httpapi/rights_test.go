@@ -51,7 +51,8 @@ func TestNumbersOfTheBrokerNeedARole(t *testing.T) {
 			Numbers:  func() service.ClusterNumbers { return service.ClusterNumbers{} },
 		},
 		Access: principals(t, map[string][]string{
-			"reader": {"read"}, "mailer": {"read:mail"}, "producer": {"produce"}, "operator": {"operate"}, "root": {"admin"},
+			"reader": {"read"}, "mailer": {"read:mail"}, "producer": {"produce"}, "operator": {"operate"},
+			"root": {"admin"},
 		}),
 	})
 	b := *f.server.backend.Load()
@@ -104,7 +105,8 @@ func TestScrapeSurvivesTheEndOfTheBroker(t *testing.T) {
 func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{
-		"/queues/q/lease?wait=1m": "{}", "/lease?queue=q&wait=1m": "{}", "/leases": `{"queues":["q"],"max":2,"min":1,"wait_s":60}`,
+		"/queues/q/lease?wait=1m": "{}", "/lease?queue=q&wait=1m": "{}",
+		"/leases": `{"queues":["q"],"max":2,"min":1,"wait_s":60}`,
 	} {
 		control := principals(t, map[string][]string{"worker": {"consume"}, "root": {"admin"}})
 		f := setupAPI(t, Options{Access: control})
@@ -115,7 +117,8 @@ func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
 		id := f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, as("root")).want(201)["id"].(string)
 		a := <-got
 		a.problem(403, "forbidden")
-		if job := f.call("GET", "/api/v1/jobs/"+id, nil, as("root")).want(200); job["state"] != "ready" || job["attempts"] != 0.0 {
+		if job := f.call("GET", "/api/v1/jobs/"+id, nil, as("root")).want(200); job["state"] != "ready" ||
+			job["attempts"] != 0.0 {
 			t.Errorf("%s: the job is %v", path, job)
 		}
 	}
@@ -125,7 +128,8 @@ func TestLeaseThatWaitsEndsWithTheRightToIt(t *testing.T) {
 func TestBatchesBelongToTheirCreator(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
-		"shop": {"produce:shop.*"}, "mail": {"produce:mail.*"}, "viewer": {"read:mail.*"}, "both": {"produce:mail.*,shop.*"}, "root": {"admin"},
+		"shop": {"produce:shop.*"}, "mail": {"produce:mail.*"}, "viewer": {"read:mail.*"},
+		"both": {"produce:mail.*,shop.*"}, "root": {"admin"},
 	})})
 	id := f.call("POST", "/api/v1/batches", `{"success":{"queue":"mail.done"}}`, as("mail")).want(201)["id"].(string)
 	bare := f.call("POST", "/api/v1/batches", `{}`, as("mail")).want(201)["id"].(string)
@@ -156,7 +160,9 @@ func TestJobsWaitOnlyForJobsOfQueuesWithRights(t *testing.T) {
 	})})
 	other := f.call("POST", "/api/v1/jobs", `{"queue":"mail.a"}`, as("root")).want(201)["id"].(string)
 	own := f.call("POST", "/api/v1/jobs", `{"queue":"shop.a"}`, as("shop")).want(201)["id"].(string)
-	for _, link := range []string{`"after":["` + other + `"]`, `"after":["` + own + `","` + other + `"]`, `"parent":"` + other + `"`} {
+	for _, link := range []string{
+		`"after":["` + other + `"]`, `"after":["` + own + `","` + other + `"]`, `"parent":"` + other + `"`,
+	} {
 		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("shop")).problem(422, "invalid_request")
 		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("both")).want(201)
 	}
@@ -208,7 +214,10 @@ func TestAnswersDoNotTellWhetherAForeignJobExists(t *testing.T) {
 // A client that knows the password is an administrator, and no other client has its name.
 func TestClientsWithThePasswordHaveAReservedName(t *testing.T) {
 	t.Parallel()
-	f := setupAPI(t, Options{Password: "pw", Access: principals(t, map[string][]string{"anonymous": {"operate", "produce"}, "root": {"admin"}})})
+	f := setupAPI(t, Options{
+		Password: "pw",
+		Access:   principals(t, map[string][]string{"anonymous": {"operate", "produce"}, "root": {"admin"}}),
+	})
 	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, as("pw")).want(201)
 	f.call("PATCH", "/api/v1/queues/q", `{"paused":true}`, as("pw")).want(200)
 	audit := f.call("GET", "/api/v1/audit", nil, as("root")).want(200)
@@ -216,7 +225,8 @@ func TestClientsWithThePasswordHaveAReservedName(t *testing.T) {
 		t.Errorf("the audit log has %v", who)
 	}
 	submit := func(who, body string) answer {
-		return f.call("POST", "/api/v1/jobs", body, as(who), func(r *http.Request) { r.Header.Set("Idempotency-Key", "k") })
+		return f.call("POST", "/api/v1/jobs", body, as(who),
+			func(r *http.Request) { r.Header.Set("Idempotency-Key", "k") })
 	}
 	submit("pw", `{"queue":"q"}`).want(201)
 	submit("root", `{"queue":"other"}`).want(201)
@@ -225,7 +235,8 @@ func TestClientsWithThePasswordHaveAReservedName(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"anonymous": true, "http.password": true, "faktory.password": true, "": true, "shop": false, "shop.password": false, "password": false,
+		"anonymous": true, "http.password": true, "faktory.password": true, "": true, "shop": false,
+		"shop.password": false, "password": false,
 	} {
 		if access.IsReserved(name) != want {
 			t.Errorf("%q: %v", name, !want)
@@ -265,8 +276,10 @@ func TestCountsCoverReadableQueuesOnly(t *testing.T) {
 		{"root", "queue_prefix=secret", 2},
 	} {
 		got := f.call("GET", "/api/v1/jobs?count=true&"+c.query, nil, as(c.who)).want(200)
-		if jobs := got["jobs"].([]any); got["count"] != c.want || got["count_exact"] != true || float64(len(jobs)) != c.want {
-			t.Errorf("%s, %q: count %v, exact %v, %d jobs, want %v", c.who, c.query, got["count"], got["count_exact"], len(jobs), c.want)
+		if jobs := got["jobs"].([]any); got["count"] != c.want || got["count_exact"] != true ||
+			float64(len(jobs)) != c.want {
+			t.Errorf("%s, %q: count %v, exact %v, %d jobs, want %v", c.who, c.query, got["count"], got["count_exact"],
+				len(jobs), c.want)
 		}
 	}
 	f.call("GET", "/api/v1/jobs?count=true&queue=secret", nil, as("a")).problem(403, "forbidden")

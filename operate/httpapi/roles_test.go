@@ -21,26 +21,33 @@ const (
 
 // routeBodies are valid requests. The test fails for a route that needs a body and has none here.
 var routeBodies = map[string]string{
-	"POST /backup": `{"dir":"/nowhere/b"}`, "POST /batches": `{}`, "POST /batches/{id}/commit": "", "POST /batches/{id}/reopen": "",
-	"POST /cluster/add": `{"id":"n","address":"h:1"}`, "POST /cluster/remove": `{"id":"n"}`, "POST /cluster/transfer": `{}`,
-	"POST /drain": `{}`, "POST /job-actions": `{"action":"retry","filter":{}}`, "POST /jobs": `{"queue":"q"}`,
+	"POST /backup": `{"dir":"/nowhere/b"}`, "POST /batches": `{}`, "POST /batches/{id}/commit": "",
+	"POST /batches/{id}/reopen": "",
+	"POST /cluster/add":         `{"id":"n","address":"h:1"}`, "POST /cluster/remove": `{"id":"n"}`,
+	"POST /cluster/transfer": `{}`,
+	"POST /drain":            `{}`, "POST /job-actions": `{"action":"retry","filter":{}}`,
+	"POST /jobs":        `{"queue":"q"}`,
 	"DELETE /jobs/{id}": "", "PATCH /jobs/{id}": `{"priority":1}`, "POST /lease": `{}`,
-	"POST /leases": `{"queues":["q"]}`, "POST /leases/complete": `{"leases":[{"lease":"x"}]}`, "POST /leases/fail": `{"leases":[{"lease":"x"}]}`,
+	"POST /leases": `{"queues":["q"]}`, "POST /leases/complete": `{"leases":[{"lease":"x"}]}`,
+	"POST /leases/fail":      `{"leases":[{"lease":"x"}]}`,
 	"POST /leases/heartbeat": `{"leases":[{"lease":"x"}]}`, "POST /leases/release": `{"leases":[{"lease":"x"}]}`,
 	"POST /leases/{token}/complete": "", "POST /leases/{token}/fail": `{}`, "POST /leases/{token}/heartbeat": "",
-	"POST /leases/{token}/log": `{"lines":["x"]}`, "POST /leases/{token}/progress": `{}`, "POST /leases/{token}/release": "", "DELETE /limits": "",
+	"POST /leases/{token}/log": `{"lines":["x"]}`, "POST /leases/{token}/progress": `{}`,
+	"POST /leases/{token}/release": "", "DELETE /limits": "",
 	"PUT /limits": `{"queue":"q","scope":"queue","concurrency":1000}`, "DELETE /operations/{id}": "",
-	"DELETE /queues/{name}": "", "PATCH /queues/{name}": `{"paused":false}`, "POST /queues/{name}/clear": `{"states":["dead"]}`,
+	"DELETE /queues/{name}": "", "PATCH /queues/{name}": `{"paused":false}`,
+	"POST /queues/{name}/clear": `{"states":["dead"]}`,
 	"POST /queues/{name}/lease": "", "POST /reload": "", "POST /resume": "",
 	"POST /schedules": `{"name":"new","every_s":3600,"job":{"queue":"q"}}`, "DELETE /schedules/{name}": "",
 	"PATCH /schedules/{name}": `{"paused":true}`, "PUT /schedules/{name}": `{"every_s":3600,"job":{"queue":"q"}}`,
 	"POST /schedules/{name}/pause": "", "POST /schedules/{name}/resume": "", "POST /schedules/{name}/run": "",
-	"POST /storage/check": "", "PATCH /types/{name}": `{"policy":{"max_fails":3}}`, "POST /workers/quiet": "", "POST /workers/terminate": "", "DELETE /workers/{id}": "",
+	"POST /storage/check": "", "PATCH /types/{name}": `{"policy":{"max_fails":3}}`, "POST /workers/quiet": "",
+	"POST /workers/terminate": "", "DELETE /workers/{id}": "",
 	"POST /workers/{id}/quiet": "", "POST /workers/{id}/terminate": "",
 }
 
-// TestDocsListTheRightsOfEachRole calls every route of the API as a principal with each role and with none. It compares the
-// results with the table in docs/roles.md. It fails for a new route until the table lists it.
+// TestDocsListTheRightsOfEachRole calls every route of the API as a principal with each role and with none. It compares
+// the results with the table in docs/roles.md. It fails for a new route until the table lists it.
 func TestDocsListTheRightsOfEachRole(t *testing.T) {
 	t.Parallel()
 	roles := []string{"read", "produce", "consume", "operate", "admin"}
@@ -114,7 +121,9 @@ func (f *apiFixture) askRoute(route, token string) int {
 	operation := f.call("POST", apiPath+"/job-actions", `{"action":"retry","filter":{}}`, root).want(202)["id"].(string)
 	method, path, _ := strings.Cut(route, " ")
 	id := ""
-	for prefix, value := range map[string]string{"/jobs/": job, "/workflows/": job, "/batches/": batch, "/operations/": operation, "/workers/": "1"} {
+	for prefix, value := range map[string]string{
+		"/jobs/": job, "/workflows/": job, "/batches/": batch, "/operations/": operation, "/workers/": "1",
+	} {
 		if strings.HasPrefix(path, prefix) {
 			id = value
 		}

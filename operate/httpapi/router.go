@@ -8,7 +8,8 @@ import (
 
 // missingPage is the page for an unknown path; nil if the client is not a browser or the path belongs to the API.
 func (s *Server) missingPage(r *http.Request) http.Handler {
-	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") || strings.HasPrefix(r.URL.Path, "/api/") {
+	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") ||
+		strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil
 	}
 	for _, p := range s.pages {

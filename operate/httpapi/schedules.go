@@ -39,7 +39,9 @@ func (m *IfRevision) Resolve(huma.Context) []error {
 	}
 	n, err := strconv.ParseUint(strings.Trim(strings.TrimPrefix(m.ETag, "W/"), `"`), 10, 64)
 	if err != nil || n == 0 {
-		return []error{&huma.ErrorDetail{Message: "expected the revision of a schedule in quotes", Location: "header.If-Match", Value: m.ETag}}
+		return []error{&huma.ErrorDetail{
+			Message: "expected the revision of a schedule in quotes", Location: "header.If-Match", Value: m.ETag,
+		}}
 	}
 	m.revision = n
 	return nil
@@ -54,20 +56,28 @@ func (s *Server) registerSchedules(api huma.API) {
 	change := func(id, method, path, summary string, statuses ...int) huma.Operation {
 		return operation(id, method, path, "schedules", summary, append(statuses, http.StatusGatewayTimeout)...)
 	}
-	register(s, api, operation("list-schedules", http.MethodGet, "/schedules", "schedules", "List the schedules"), s.listSchedules)
+	register(s, api, operation("list-schedules", http.MethodGet, "/schedules", "schedules", "List the schedules"),
+		s.listSchedules)
 	create := change("create-schedule", http.MethodPost, "/schedules", "Make a schedule", http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
 	register(s, api, create, s.createSchedule)
-	register(s, api, operation("get-schedule", http.MethodGet, "/schedules/{name}", "schedules", "Show a schedule", http.StatusNotFound), s.getSchedule)
-	register(s, api, change("put-schedule", http.MethodPut, "/schedules/{name}", "Make or replace a schedule; it keeps its place unless its times change",
+	register(s, api, operation("get-schedule", http.MethodGet, "/schedules/{name}", "schedules", "Show a schedule",
+		http.StatusNotFound), s.getSchedule)
+	register(s, api, change("put-schedule", http.MethodPut, "/schedules/{name}",
+		"Make or replace a schedule; it keeps its place unless its times change",
 		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed), s.putSchedule)
 	register(s, api, change("change-schedule", http.MethodPatch, "/schedules/{name}", "Pause or resume a schedule",
 		http.StatusNotFound), s.changeSchedule)
-	register(s, api, change("remove-schedule", http.MethodDelete, "/schedules/{name}", "Remove a schedule; its jobs stay",
-		http.StatusNotFound, http.StatusConflict), s.removeSchedule)
-	register(s, api, change("pause-schedule", http.MethodPost, "/schedules/{name}/pause", "Pause a schedule", http.StatusNotFound), s.pauseSchedule(true))
-	register(s, api, change("resume-schedule", http.MethodPost, "/schedules/{name}/resume", "Resume a schedule", http.StatusNotFound), s.pauseSchedule(false))
-	register(s, api, change("run-schedule", http.MethodPost, "/schedules/{name}/run", "Submit a job of a schedule now", http.StatusNotFound), s.runSchedule)
+	register(s, api,
+		change("remove-schedule", http.MethodDelete, "/schedules/{name}", "Remove a schedule; its jobs stay",
+			http.StatusNotFound, http.StatusConflict), s.removeSchedule)
+	register(s, api,
+		change("pause-schedule", http.MethodPost, "/schedules/{name}/pause", "Pause a schedule", http.StatusNotFound),
+		s.pauseSchedule(true))
+	register(s, api, change("resume-schedule", http.MethodPost, "/schedules/{name}/resume", "Resume a schedule",
+		http.StatusNotFound), s.pauseSchedule(false))
+	register(s, api, change("run-schedule", http.MethodPost, "/schedules/{name}/run", "Submit a job of a schedule now",
+		http.StatusNotFound), s.runSchedule)
 }
 
 func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*output[scheduleList], error) {
@@ -75,7 +85,9 @@ func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*output[schedu
 	return bodyOf(scheduleList{rows}, err)
 }
 
-func (s *Server) createSchedule(ctx context.Context, in *struct{ Body service.ScheduleChange }) (*scheduleOutput, error) {
+func (s *Server) createSchedule(
+	ctx context.Context, in *struct{ Body service.ScheduleChange },
+) (*scheduleOutput, error) {
 	return scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, true))
 }
 

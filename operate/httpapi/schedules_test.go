@@ -19,18 +19,22 @@ func TestSchedulesAreMadeChangedRunAndRemoved(t *testing.T) {
 	made := f.call("PUT", path, `{"cron": "0 3 * * *", "zone": "Europe/Berlin", "missed": "one",
 		"job": {"queue": "reports", "type": "nightly", "args": [1], "delay_s": 60}}`, with("If-None-Match", "*"))
 	v := made.want(200)
-	if v["name"] != "nightly report" || v["queue"] != "reports" || v["next_at"] == nil || v["missed"] != "one" || v["from_config"] != false {
+	if v["name"] != "nightly report" || v["queue"] != "reports" || v["next_at"] == nil || v["missed"] != "one" ||
+		v["from_config"] != false {
 		t.Errorf("made %v", v)
 	}
 	etag := made.header.Get("ETag")
-	f.call("PUT", path, `{"every_s": 60, "job": {"queue": "reports"}}`, with("If-None-Match", "*")).problem(409, "already_exists")
-	f.call("PUT", path, `{"every_s": 60, "job": {"queue": "reports"}}`, with("If-Match", `"999"`)).problem(412, "job_changed")
+	f.call("PUT", path, `{"every_s": 60, "job": {"queue": "reports"}}`, with("If-None-Match", "*")).problem(409,
+		"already_exists")
+	f.call("PUT", path, `{"every_s": 60, "job": {"queue": "reports"}}`, with("If-Match", `"999"`)).problem(412,
+		"job_changed")
 	f.call("PUT", path, `{"every_s": 60, "job": {"queue": "reports"}}`, with("If-Match", etag)).want(200)
 	if v := f.call("PATCH", path, `{"paused": true}`).want(200); v["paused"] != true {
 		t.Errorf("paused %v", v)
 	}
 	ran := f.call("POST", path+"/run", nil).want(200)
-	if job := f.call("GET", "/api/v1/jobs/"+ran["job"].(string), nil).want(200); job["queue"] != "reports" || job["state"] != "ready" {
+	if job := f.call("GET", "/api/v1/jobs/"+ran["job"].(string), nil).want(200); job["queue"] != "reports" ||
+		job["state"] != "ready" {
 		t.Errorf("ran %v", job)
 	}
 	if list := f.call("GET", "/api/v1/schedules", nil).want(200)["schedules"].([]any); len(list) != 1 {
@@ -79,20 +83,24 @@ func TestASubmissionUnderAKeyIsAdmittedOnce(t *testing.T) {
 	if n := f.call("GET", "/api/v1/queues/q", nil).want(200)["ready"]; n != 2.0 {
 		t.Errorf("%v jobs", n)
 	}
-	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "k")).problem(422, "idempotency_key_reused")
+	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "k")).problem(422,
+		"idempotency_key_reused")
 	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "other")).want(201)
 	// A rejected submission does not use up the idempotency key.
-	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "own"}`, with("Idempotency-Key", "third")).problem(409, "duplicate_id")
+	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "own"}`, with("Idempotency-Key", "third")).problem(409,
+		"duplicate_id")
 	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "fresh"}`, with("Idempotency-Key", "third")).want(201)
 	// A job that has ended in the meantime is not admitted again.
 	single := f.call("POST", "/api/v1/jobs", `{"queue": "one"}`, with("Idempotency-Key", "one")).want(201)
 	lease := f.call("POST", "/api/v1/queues/one/lease", nil).want(200)
 	f.call("POST", "/api/v1/leases/"+lease["lease"].(string)+"/complete", nil).want(204)
-	if v := f.call("POST", "/api/v1/jobs", `{"queue": "one"}`, with("Idempotency-Key", "one")).want(201); v["id"] != single["id"] || v["state"] != "done" {
+	if v := f.call("POST", "/api/v1/jobs", `{"queue": "one"}`,
+		with("Idempotency-Key", "one")).want(201); v["id"] != single["id"] || v["state"] != "done" {
 		t.Errorf("repeated after the end: %v", v)
 	}
 	f.advance(25 * time.Hour)
-	if v := f.call("POST", "/api/v1/jobs", `{"queue": "one"}`, with("Idempotency-Key", "one")).want(201); v["id"] == single["id"] {
+	if v := f.call("POST", "/api/v1/jobs", `{"queue": "one"}`,
+		with("Idempotency-Key", "one")).want(201); v["id"] == single["id"] {
 		t.Error("a key of the day before still counts")
 	}
 }

@@ -23,7 +23,8 @@ func (s *Server) getSeries(ctx context.Context, in *struct {
 	From  time.Time `query:"from" doc:"leave out earlier points"`
 },
 ) (*output[*service.Series], error) {
-	return bodyOf(s.service().Series(ctx, callerOf(ctx), service.SeriesQuery{Queue: in.Queue, Step: in.Step, From: in.From}))
+	return bodyOf(s.service().Series(ctx, callerOf(ctx),
+		service.SeriesQuery{Queue: in.Queue, Step: in.Step, From: in.From}))
 }
 
 func (s *Server) getHistograms(ctx context.Context, in *struct {

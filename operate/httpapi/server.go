@@ -157,8 +157,8 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// writeTimeout is the maximum time for the response to a request, without waits. It is longer than bodyTimeout, so that a
-// client that sends its body too slowly gets a response.
+// writeTimeout is the maximum time for the response to a request, without waits. It is longer than bodyTimeout, so that
+// a client that sends its body too slowly gets a response.
 const writeTimeout = bodyTimeout + 10*time.Second
 
 // sendJSON sends a value as JSON.

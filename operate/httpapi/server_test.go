@@ -47,7 +47,8 @@ func (b *toyBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core
 			}
 			into = append(into, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: queues})
 		case *core.ReadHistograms:
-			into = append(into, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Histograms: b.times[op.Queue]}})
+			into = append(into,
+				core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Histograms: b.times[op.Queue]}})
 		}
 	}
 	return into
@@ -179,7 +180,9 @@ func TestMetrics(t *testing.T) {
 	f := setup(t, Options{Version: "v1"})
 	_, body := f.get("/metrics", "")
 	f.lines(body, "broker_ready 0")
-	f.broker.queues = []core.QueueInfo{{Name: "a", High: 1, Normal: 2, Low: 3, Leased: 4, Workers: 5}, {Name: "b", Dead: 1}}
+	f.broker.queues = []core.QueueInfo{
+		{Name: "a", High: 1, Normal: 2, Low: 3, Leased: 4, Workers: 5}, {Name: "b", Dead: 1},
+	}
 	f.broker.stats.Queues = 3
 	f.broker.stats.Jobs[core.Ready] = 10
 	f.broker.stats.Jobs[core.Dead] = 1
@@ -203,7 +206,8 @@ func TestMetrics(t *testing.T) {
 		`broker_submitted_jobs_total{protocol="gearman",queue="a"} 10`,
 		`broker_submitted_jobs_total{protocol="gearman",queue="(other)"} 2`,
 		`broker_finished_jobs_total{protocol="faktory",queue="a"} 7`,
-		`broker_queue_workers{queue="a"} 5`, `broker_held_jobs{protocol="workq"} 4`, `broker_due_jobs_total{state="retrying"} 6`, "broker_queues 3",
+		`broker_queue_workers{queue="a"} 5`, `broker_held_jobs{protocol="workq"} 4`,
+		`broker_due_jobs_total{state="retrying"} 6`, "broker_queues 3",
 		`broker_connections{protocol="gearman"} 2`, `broker_accepted_connections_total{protocol="gearman"} 7`,
 		`broker_refused_connections_total{protocol="gearman"} 1`, "broker_commit_records_sum 3",
 		`broker_commit_seconds_bucket{le="0.0032"} 1`, `broker_commit_seconds_bucket{le="0.0016"} 0`,
@@ -262,8 +266,10 @@ func TestMetricsContainWaitAndRunTimes(t *testing.T) {
 	f.broker.stats.Totals = core.Totals{Expired: 200, Released: 400, Dead: 600}
 	_, body := f.get("/metrics", "")
 	f.lines(body,
-		`broker_wait_seconds_bucket{queue="q7",le="0.001024"} 1`, `broker_wait_seconds_bucket{queue="q7",le="0.004096"} 2`,
-		`broker_wait_seconds_bucket{queue="q7",le="16.777216"} 2`, `broker_wait_seconds_bucket{queue="q7",le="67.108864"} 3`,
+		`broker_wait_seconds_bucket{queue="q7",le="0.001024"} 1`,
+		`broker_wait_seconds_bucket{queue="q7",le="0.004096"} 2`,
+		`broker_wait_seconds_bucket{queue="q7",le="16.777216"} 2`,
+		`broker_wait_seconds_bucket{queue="q7",le="67.108864"} 3`,
 		`broker_wait_seconds_bucket{queue="q7",le="+Inf"} 3`, `broker_wait_seconds_count{queue="q7"} 3`,
 		`broker_wait_seconds_sum{queue="q7"} 30.003`, `broker_run_seconds_sum{queue="q7"} 60.006`,
 		`broker_wait_seconds_sum{queue="(other)"} 3600`, `broker_run_seconds_count{queue="q150"} 1`,

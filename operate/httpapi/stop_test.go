@@ -18,7 +18,8 @@ func TestHeartbeatReportsARequestedCancel(t *testing.T) {
 	waiting := f.push(map[string]any{"queue": "other"})
 	token, _ := f.leaseOne()
 	for _, verb := range []string{"heartbeat", "progress"} {
-		if a := f.call("POST", "/api/v1/leases/"+token+"/"+verb, nil).want(200); a["cancel_requested"] != false || a["lease_until"] == nil {
+		if a := f.call("POST", "/api/v1/leases/"+token+"/"+verb, nil).want(200); a["cancel_requested"] != false ||
+			a["lease_until"] == nil {
 			t.Errorf("%s before: %v", verb, a)
 		}
 	}
@@ -30,7 +31,8 @@ func TestHeartbeatReportsARequestedCancel(t *testing.T) {
 	}
 	f.call("GET", "/api/v1/jobs/"+waiting["id"].(string), nil).problem(404, "job_not_found")
 	for _, verb := range []string{"heartbeat", "progress"} {
-		if a := f.call("POST", "/api/v1/leases/"+token+"/"+verb, nil).want(200); a["cancel_requested"] != true || a["lease_until"] == nil {
+		if a := f.call("POST", "/api/v1/leases/"+token+"/"+verb, nil).want(200); a["cancel_requested"] != true ||
+			a["lease_until"] == nil {
 			t.Errorf("%s after: %v", verb, a)
 		}
 	}
@@ -43,7 +45,8 @@ func TestHeartbeatReportsARequestedCancel(t *testing.T) {
 	}
 	f.call("POST", "/api/v1/leases/"+token+"/fail", `{"message":"stopped"}`).want(204)
 	shown := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)
-	if o := shown["outcome"].(map[string]any); shown["state"] != "done" || o["success"] != false || o["cause"] != "cancelled" {
+	if o := shown["outcome"].(map[string]any); shown["state"] != "done" || o["success"] != false ||
+		o["cause"] != "cancelled" {
 		t.Errorf("in the end: %v", shown)
 	}
 	last := f.call("GET", "/api/v1/finished-jobs", nil).want(200)["jobs"].([]any)[0].(map[string]any)
@@ -59,7 +62,8 @@ func TestJobWithARequestedCancelCanBeCompleted(t *testing.T) {
 	token, _ := f.leaseOne()
 	f.stopAll()
 	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result":"done"}`).want(204)
-	if o := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)["outcome"].(map[string]any); o["success"] != true {
+	if o := f.call("GET", "/api/v1/jobs/"+job["id"].(string),
+		nil).want(200)["outcome"].(map[string]any); o["success"] != true {
 		t.Errorf("outcome %v", o)
 	}
 }
@@ -71,6 +75,8 @@ func TestCancelWithoutSignalRemovesLeasedJobs(t *testing.T) {
 	token, _ := f.leaseOne()
 	f.call("POST", "/api/v1/job-actions?wait=5s", `{"action":"cancel","filter":{}}`).want(202)
 	f.call("POST", "/api/v1/leases/"+token+"/heartbeat", nil).problem(410, "lease_lost")
-	f.call("POST", "/api/v1/job-actions", `{"action":"kill","running":"signal","filter":{}}`).problem(422, "invalid_request")
-	f.call("POST", "/api/v1/job-actions", `{"action":"cancel","running":"yes","filter":{}}`).problem(422, "invalid_request")
+	f.call("POST", "/api/v1/job-actions", `{"action":"kill","running":"signal","filter":{}}`).problem(422,
+		"invalid_request")
+	f.call("POST", "/api/v1/job-actions", `{"action":"cancel","running":"yes","filter":{}}`).problem(422,
+		"invalid_request")
 }

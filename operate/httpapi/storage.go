@@ -10,8 +10,10 @@ import (
 )
 
 func (s *Server) registerStorage(api huma.API) {
-	register(s, api, operation("get-storage", http.MethodGet, "/storage", "broker", "Show the state of the store", http.StatusNotImplemented), s.getStorage)
-	check := operation("check-storage", http.MethodPost, "/storage/check", "broker", "Verify the whole store in the background",
+	register(s, api, operation("get-storage", http.MethodGet, "/storage", "broker", "Show the state of the store",
+		http.StatusNotImplemented), s.getStorage)
+	check := operation("check-storage", http.MethodPost, "/storage/check", "broker",
+		"Verify the whole store in the background",
 		http.StatusTooManyRequests, http.StatusNotImplemented)
 	check.Description = "Every checksum is verified and every record decoded. The answer is the operation; it fails if the store is damaged."
 	check.DefaultStatus = http.StatusAccepted

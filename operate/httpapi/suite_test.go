@@ -18,8 +18,8 @@ import (
 	"broker/operate/service"
 )
 
-// HTTP passes the test suite of the front-ends. A stage has no sockets. Its connections are pipes to a net/http server, which
-// has its own goroutines. A synctest bubble detects when they are idle.
+// HTTP passes the test suite of the front-ends. A stage has no sockets. Its connections are pipes to a net/http server,
+// which has its own goroutines. A synctest bubble detects when they are idle.
 func TestHTTPBehavesAsAFrontend(t *testing.T) {
 	t.Parallel()
 	frontendtest.Run(t, frontendtest.Dialect{Within: func(t *testing.T, run func(*testing.T, frontendtest.Dialect)) {
@@ -43,7 +43,8 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 		},
 		SubmitReply: func(c *frontendtest.Client, n int) {
 			t.Helper()
-			if status, job := suiteResponse(t, c); status != http.StatusCreated || job["id"] != fmt.Sprintf("job-%d", n) {
+			if status, job := suiteResponse(t, c); status != http.StatusCreated ||
+				job["id"] != fmt.Sprintf("job-%d", n) {
 				t.Fatalf("submission %d: %d %v", n, status, job)
 			}
 		},
@@ -75,7 +76,8 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 			}
 		},
 		Garbage: [][]byte{
-			[]byte("\x00REQ\x00\x00\x00\x01"), []byte("GET\r\n\r\n"), []byte("GET / HTTP/9.9\r\n\r\n"), suiteRequest("POST", "/api/v1/jobs", "{"),
+			[]byte("\x00REQ\x00\x00\x00\x01"), []byte("GET\r\n\r\n"), []byte("GET / HTTP/9.9\r\n\r\n"),
+			suiteRequest("POST", "/api/v1/jobs", "{"),
 			[]byte("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n"),
 			[]byte("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
 		},
@@ -84,7 +86,8 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 }
 
 func suiteRequest(method, path, body string) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", method, path,
+		len(body), body)
 }
 
 // suiteResponse reads a response.

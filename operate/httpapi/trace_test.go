@@ -26,9 +26,12 @@ func TestTheTraceOfASubmissionReachesTheWorker(t *testing.T) {
 		headers       func(*http.Request)
 		parent, state string
 	}{
-		"headers":              {`{"queue":"q"}`, traced(testParent, "a=1", "b=2"), testParent, "a=1,b=2"},
-		"a list":               {`{"jobs":[{"queue":"q"}]}`, traced(testParent), testParent, ""},
-		"members":              {`{"queue":"q","traceparent":"` + testParent + `","tracestate":"a=1"}`, traced(otherParent, "b=2"), testParent, "a=1"},
+		"headers": {`{"queue":"q"}`, traced(testParent, "a=1", "b=2"), testParent, "a=1,b=2"},
+		"a list":  {`{"jobs":[{"queue":"q"}]}`, traced(testParent), testParent, ""},
+		"members": {
+			`{"queue":"q","traceparent":"` + testParent + `","tracestate":"a=1"}`, traced(otherParent, "b=2"),
+			testParent, "a=1",
+		},
 		"none":                 {`{"queue":"q"}`, func(*http.Request) {}, "", ""},
 		"an invalid header":    {`{"queue":"q"}`, traced("00-0-0-0", "a=1"), "", ""},
 		"an invalid member":    {`{"queue":"q","traceparent":"?","tracestate":"a=1"}`, func(*http.Request) {}, "", ""},
@@ -41,7 +44,8 @@ func TestTheTraceOfASubmissionReachesTheWorker(t *testing.T) {
 			if got, _ := job[member].(string); got != want {
 				t.Errorf("%s: the job has %s %q", name, member, got)
 			}
-			if _, there := a.header[http.CanonicalHeaderKey(member)]; a.header.Get(member) != want || there != (want != "") {
+			if _, there := a.header[http.CanonicalHeaderKey(member)]; a.header.Get(member) != want ||
+				there != (want != "") {
 				t.Errorf("%s: the answer has %s %q", name, member, a.header[http.CanonicalHeaderKey(member)])
 			}
 		}
@@ -53,7 +57,8 @@ func TestAJobShowsItsTrace(t *testing.T) {
 	f := setupAPI(t, Options{})
 	job := f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, traced(testParent)).want(201)
 	id := job["id"].(string)
-	if shown := f.call("GET", "/api/v1/jobs/"+id, nil).want(200); job["traceparent"] != testParent || shown["traceparent"] != testParent {
+	if shown := f.call("GET", "/api/v1/jobs/"+id, nil).want(200); job["traceparent"] != testParent ||
+		shown["traceparent"] != testParent {
 		t.Errorf("submitted as %v, shown as %v", job, shown)
 	}
 	f.call("PATCH", "/api/v1/jobs/"+id, `{"priority":1}`).want(200)

@@ -15,10 +15,15 @@ type TypeName struct {
 }
 
 func (s *Server) registerTypes(api huma.API) {
-	register(s, api, operation("list-policies", http.MethodGet, "/policies", "types", "List the policies of queues and types"), s.listPolicies)
-	register(s, api, operation("get-type", http.MethodGet, "/types/{name}", "types", "Show what is set for a type of jobs"), s.getType)
-	register(s, api, operation("change-type", http.MethodPatch, "/types/{name}", "types", "Set the policy of a type of jobs",
-		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeType)
+	register(s, api,
+		operation("list-policies", http.MethodGet, "/policies", "types", "List the policies of queues and types"),
+		s.listPolicies)
+	register(s, api,
+		operation("get-type", http.MethodGet, "/types/{name}", "types", "Show what is set for a type of jobs"),
+		s.getType)
+	register(s, api,
+		operation("change-type", http.MethodPatch, "/types/{name}", "types", "Set the policy of a type of jobs",
+			http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeType)
 }
 
 type policyList struct {

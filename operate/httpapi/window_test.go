@@ -9,7 +9,9 @@ import (
 func TestAUniqueKeyOutlivesItsJobForAWindow(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
-	send := map[string]any{"queue": "q", "unique_key": "k", "unique_for_s": 60, "unique_until": "window", "on_duplicate": "coalesce"}
+	send := map[string]any{
+		"queue": "q", "unique_key": "k", "unique_for_s": 60, "unique_until": "window", "on_duplicate": "coalesce",
+	}
 	first := f.push(send)
 	token, _ := f.leaseOne()
 	f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
@@ -23,19 +25,24 @@ func TestAUniqueKeyOutlivesItsJobForAWindow(t *testing.T) {
 		t.Errorf("after the window: %v", again)
 	}
 	for _, bad := range []string{
-		`{"queue":"q","unique_key":"x","unique_until":"window"}`, `{"queue":"q","unique_for_s":5,"unique_until":"window"}`,
+		`{"queue":"q","unique_key":"x","unique_until":"window"}`,
+		`{"queue":"q","unique_for_s":5,"unique_until":"window"}`,
 		`{"queue":"q","unique_key":"x","unique_for_s":5,"unique_until":"never"}`,
 	} {
 		f.call("POST", "/api/v1/jobs", bad).problem(422, "invalid_request")
 	}
 }
 
-// A submission that waits for the outcome may join a job that has ended: it gets the job, and the outcome if that is kept.
+// A submission that waits for the outcome may join a job that has ended: it gets the job, and the outcome if that is
+// kept.
 func TestASubmissionWithAWindowThatWaitsJoinsAnEndedJob(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for _, retain := range []float64{0, 60} {
-		send := map[string]any{"queue": "q", "unique_for_s": 60, "unique_until": "window", "on_duplicate": "coalesce", "retain_for_s": retain}
+		send := map[string]any{
+			"queue": "q", "unique_for_s": 60, "unique_until": "window", "on_duplicate": "coalesce",
+			"retain_for_s": retain,
+		}
 		send["unique_key"] = fmt.Sprint("k", retain)
 		first := f.push(send)
 		token, _ := f.leaseOne()

@@ -25,15 +25,18 @@ type workerID struct {
 }
 
 func (s *Server) registerWorkers(api huma.API) {
-	register(s, api, operation("list-workers", http.MethodGet, "/workers", "workers", "List connections and worker processes of all protocols"), s.listWorkers)
+	register(s, api, operation("list-workers", http.MethodGet, "/workers", "workers",
+		"List connections and worker processes of all protocols"), s.listWorkers)
 	for _, w := range []struct{ state, summary string }{
 		{"quiet", "to take no more jobs"}, {"terminate", "to exit"},
 	} {
-		one := operation(w.state+"-worker", http.MethodPost, "/workers/{id}/"+w.state, "workers", "Tell a Faktory worker "+w.summary, http.StatusNotFound)
+		one := operation(w.state+"-worker", http.MethodPost, "/workers/{id}/"+w.state, "workers",
+			"Tell a Faktory worker "+w.summary, http.StatusNotFound)
 		register(s, api, one, func(ctx context.Context, in *workerID) (*output[notifiedWorkers], error) {
 			return s.setWorkerState(ctx, in.ID, w.state)
 		})
-		all := operation(w.state+"-workers", http.MethodPost, "/workers/"+w.state, "workers", "Tell all Faktory workers "+w.summary)
+		all := operation(w.state+"-workers", http.MethodPost, "/workers/"+w.state, "workers",
+			"Tell all Faktory workers "+w.summary)
 		register(s, api, all, func(ctx context.Context, _ *struct{}) (*output[notifiedWorkers], error) {
 			return s.setWorkerState(ctx, "", w.state)
 		})

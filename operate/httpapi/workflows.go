@@ -10,7 +10,8 @@ import (
 )
 
 func (s *Server) registerWorkflows(api huma.API) {
-	op := operation("get-workflow", http.MethodGet, "/workflows/{id}", "jobs", "Show a job or a batch with all that is below it", http.StatusNotFound)
+	op := operation("get-workflow", http.MethodGet, "/workflows/{id}", "jobs",
+		"Show a job or a batch with all that is below it", http.StatusNotFound)
 	op.Description = "Below are children, members of the batch, batches below it, callbacks, and jobs that still wait for one of these. " +
 		`To cancel or retry all of them, use POST /job-actions with the filter {"workflow": id}.`
 	register(s, api, op, s.getWorkflow)

@@ -35,7 +35,9 @@ func TestAWorkflowIsShownCancelledAndRetriedAsOne(t *testing.T) {
 	}
 	token, _ := f.leaseOne()
 	f.call("POST", "/api/v1/leases/"+token+"/fail", map[string]any{"message": "no"}).want(204)
-	if states := f.call("GET", "/api/v1/workflows/top", nil).want(200)["states"]; fmt.Sprint(states) != "map[blocked:2 dead:1 done:0 leased:0 ready:0 retrying:0 scheduled:0]" {
+	if states := f.call("GET", "/api/v1/workflows/top", nil).want(
+		200,
+	)["states"]; fmt.Sprint(states) != "map[blocked:2 dead:1 done:0 leased:0 ready:0 retrying:0 scheduled:0]" {
 		t.Errorf("states %v", states)
 	}
 	if op := f.finishedAct(`{"action":"retry","filter":{"workflow":"top","state":"dead"}}`); op["changed"] != 1.0 {
@@ -59,12 +61,14 @@ func TestAWorkflowThatFailedAsAWholeIsRetriedInItsOrder(t *testing.T) {
 	f.call("POST", "/api/v1/leases/"+token+"/fail", map[string]any{"message": "no"}).want(204)
 	want := func(states string, total float64) {
 		t.Helper()
-		if flow := f.call("GET", "/api/v1/workflows/top", nil).want(200); fmt.Sprint(flow["states"]) != "map["+states+"]" || flow["total"] != total {
+		if flow := f.call("GET", "/api/v1/workflows/top",
+			nil).want(200); fmt.Sprint(flow["states"]) != "map["+states+"]" || flow["total"] != total {
 			t.Errorf("%v of %v, want %s", flow["states"], flow["total"], states)
 		}
 	}
 	want("blocked:1 dead:3 done:0 leased:0 ready:0 retrying:0 scheduled:0", 4)
-	if op := f.finishedAct(`{"action":"retry","filter":{"workflow":"top"}}`); op["matched"] != 3.0 || op["changed"] != 3.0 {
+	if op := f.finishedAct(`{"action":"retry","filter":{"workflow":"top"}}`); op["matched"] != 3.0 ||
+		op["changed"] != 3.0 {
 		t.Errorf("retried: %v", op)
 	}
 	want("blocked:3 dead:0 done:0 leased:0 ready:1 retrying:0 scheduled:0", 4)

@@ -59,11 +59,15 @@ type Exporter struct {
 // Open starts an Exporter. The caller must close it.
 func Open(o Options) (*Exporter, error) {
 	e := &Exporter{
-		o: o, url: strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces", wake: notify.NewSignal(), done: make(chan struct{}),
-		resource: resource{Attributes: []attribute{text("service.name", o.Service), text("service.version", o.Version)}},
+		o: o, url: strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces", wake: notify.NewSignal(),
+		done: make(chan struct{}),
+		resource: resource{Attributes: []attribute{
+			text("service.name", o.Service), text("service.version", o.Version),
+		}},
 	}
 	e.client = o.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: e.wake.Set, Name: "tracing"})
-	for _, r := range o.Broker.Do(e.client, []core.Op{&core.Subscribe{Kinds: kinds, Traced: true, Buffer: eventBuffer}}, nil) {
+	for _, r := range o.Broker.Do(e.client, []core.Op{&core.Subscribe{Kinds: kinds, Traced: true, Buffer: eventBuffer}},
+		nil) {
 		if r.Kind == core.Failed {
 			o.Broker.Close(e.client)
 			return nil, fmt.Errorf("subscribe to traced jobs: %w", r.Err)
@@ -143,11 +147,12 @@ func (e *Exporter) report(err error) {
 	}
 }
 
-// deliver sends one batch. It retries while the collector is down; once the exporter is being closed, only one more time. New
-// events wait in the core.
+// deliver sends one batch. It retries while the collector is down; once the exporter is being closed, only one more
+// time. New events wait in the core.
 func (e *Exporter) deliver(ctx context.Context, spans []*span) error {
 	body, err := json.Marshal(tracesData{ResourceSpans: []resourceSpans{{
-		Resource: e.resource, ScopeSpans: []scopeSpans{{Scope: scope{Name: "broker", Version: e.o.Version}, Spans: spans}},
+		Resource:   e.resource,
+		ScopeSpans: []scopeSpans{{Scope: scope{Name: "broker", Version: e.o.Version}, Spans: spans}},
 	}}})
 	if err != nil {
 		return fmt.Errorf("encode spans: %w", err)

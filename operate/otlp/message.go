@@ -1,6 +1,7 @@
 package otlp
 
-// The messages of OTLP over HTTP in their JSON encoding: ids are hexadecimal, enumerations and flags are numbers, times are strings.
+// The messages of OTLP over HTTP in their JSON encoding: ids are hexadecimal, enumerations and flags are numbers, times
+// are strings.
 
 type tracesData struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`

@@ -40,13 +40,16 @@ func setup(t *testing.T) *fixture {
 	}
 	f.status.Store(http.StatusOK)
 	collector := httptest.NewServer(http.HandlerFunc(f.collect))
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.engine = e
 	f.exporter, err = otlp.Open(otlp.Options{
-		Broker: e, Endpoint: collector.URL + "/", Service: "here", Version: "1", Failed: func(err error) { f.failures <- err },
+		Broker: e, Endpoint: collector.URL + "/", Service: "here", Version: "1",
+		Failed: func(err error) { f.failures <- err },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +115,9 @@ func (f *fixture) submit(trace string) uint64 { return f.submitAs("the-job", tra
 
 func (f *fixture) submitAs(id, trace string) uint64 {
 	f.t.Helper()
-	return f.do(&core.Submit{Job: &core.Job{ID: id, Queue: "mail", Type: "Welcome", Origin: core.Faktory, Trace: trace, MaxFails: 1}})[0].Seq
+	return f.do(&core.Submit{Job: &core.Job{
+		ID: id, Queue: "mail", Type: "Welcome", Origin: core.Faktory, Trace: trace, MaxFails: 1,
+	}})[0].Seq
 }
 
 func (f *fixture) lease() {
@@ -129,7 +134,8 @@ func (f *fixture) next(name string) (*otlp.Span, map[string]string, time.Duratio
 		for _, a := range s.Attributes {
 			attributes[a.Key] = a.Value.String
 		}
-		if s.Name != name || s.TraceID != sampled[3:35] || s.ParentSpanID != sampled[36:52] || len(s.SpanID) != 16 || s.TraceState != "a=1" || attributes["messaging.destination.name"] != "mail" ||
+		if s.Name != name || s.TraceID != sampled[3:35] || s.ParentSpanID != sampled[36:52] || len(s.SpanID) != 16 ||
+			s.TraceState != "a=1" || attributes["messaging.destination.name"] != "mail" ||
 			attributes["messaging.message.id"] != "the-job" || attributes["messaging.system"] != "broker" {
 			f.t.Errorf("span %v, want %s", s, name)
 		}
@@ -149,7 +155,8 @@ func TestSpansMeasureWaitAndRun(t *testing.T) {
 	f.clock.Advance(3 * time.Second)
 	f.do(&core.Complete{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased})
 	if s, a, took := f.next("publish mail"); took != 0 || s.Kind != otlp.ProducerSpan ||
-		a["messaging.operation.type"] != "send" || a["broker.job.type"] != "Welcome" || a["broker.protocol"] != "faktory" {
+		a["messaging.operation.type"] != "send" || a["broker.job.type"] != "Welcome" ||
+		a["broker.protocol"] != "faktory" {
 		t.Errorf("published: %v", s)
 	}
 	if s, _, took := f.next("wait mail"); took != 2*time.Second || s.Kind != otlp.InternalSpan {
@@ -167,10 +174,13 @@ func TestAFailedRunIsAnError(t *testing.T) {
 	f := setup(t)
 	seq := f.submit(sampled + " a=1")
 	f.lease()
-	f.do(&core.Fail{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Failure: &core.Failure{Type: "Boom", Message: "secret"}})
+	f.do(&core.Fail{
+		Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Failure: &core.Failure{Type: "Boom", Message: "secret"},
+	})
 	f.next("publish mail")
 	f.next("wait mail")
-	if s, a, _ := f.next("process mail"); s.Status == nil || s.Status.Code != otlp.StatusError || s.Status.Message != "Boom" ||
+	if s, a, _ := f.next("process mail"); s.Status == nil || s.Status.Code != otlp.StatusError ||
+		s.Status.Message != "Boom" ||
 		a["error.type"] != "Boom" || a["broker.outcome"] != "failed" {
 		t.Errorf("processed: %v", s)
 	}
@@ -222,7 +232,8 @@ func TestRefusedSpansAreDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// The core keeps 20,000 events for the exporter. If the collector does not answer, further events are lost, but no jobs.
+// The core keeps 20,000 events for the exporter. If the collector does not answer, further events are lost, but no
+// jobs.
 func TestASlowCollectorLosesSpansNotJobs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -47,8 +47,8 @@ func spanOf(ev *core.Event) *span {
 	return s
 }
 
-// newSpan makes a span that ends with an event. operation is its name. operationType is its type in the semantic conventions;
-// empty: none.
+// newSpan makes a span that ends with an event. operation is its name. operationType is its type in the semantic
+// conventions; empty: none.
 func newSpan(
 	ev *core.Event, c *tracecontext.Context, operation, operationType string, kind spanKind, from core.Instant,
 ) *span {
@@ -60,7 +60,8 @@ func newSpan(
 		message = "seq:" + strconv.FormatUint(ev.Seq, 10)
 	}
 	s := &span{
-		TraceID: hex.EncodeToString(c.TraceID[:]), SpanID: hex.EncodeToString(id), ParentSpanID: hex.EncodeToString(c.SpanID[:]), TraceState: state, Flags: spanFlags,
+		TraceID: hex.EncodeToString(c.TraceID[:]), SpanID: hex.EncodeToString(id),
+		ParentSpanID: hex.EncodeToString(c.SpanID[:]), TraceState: state, Flags: spanFlags,
 		Name: operation + " " + valid(ev.Queue), Kind: kind,
 		Start: nanos(from), End: nanos(ev.At),
 		Attributes: []attribute{

@@ -20,8 +20,8 @@ import (
 // Outcome is the result of a request.
 type Outcome uint8
 
-// Done: the receiver has done the job. Failed: it has not, or that is unknown. Deferred: it asks for more time (429 or 503 with
-// Retry-After). Unreachable: nothing was sent. Late: the job or its lease had ended before the answer came.
+// Done: the receiver has done the job. Failed: it has not, or that is unknown. Deferred: it asks for more time (429 or
+// 503 with Retry-After). Unreachable: nothing was sent. Late: the job or its lease had ended before the answer came.
 const (
 	Done Outcome = iota
 	Failed
@@ -56,7 +56,8 @@ func (t *target) post(parent context.Context, r *core.Reply) answer {
 	ctx, cancel := context.WithTimeout(parent, t.Timeout)
 	defer cancel()
 	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := t.request(ctx, r)
 	if err != nil {
 		return answer{outcome: Failed, class: "InvalidRequest", err: err}
@@ -87,7 +88,8 @@ func (t *target) broken(ctx context.Context, err error) answer {
 		return answer{outcome: Failed, class: "Timeout", err: fmt.Errorf("no answer within %v", t.Timeout)}
 	}
 	return answer{
-		outcome: Failed, class: "ConnectionLost", err: fmt.Errorf("the connection broke before the answer: %w", unwrapURL(err)),
+		outcome: Failed, class: "ConnectionLost",
+		err:     fmt.Errorf("the connection broke before the answer: %w", unwrapURL(err)),
 		aborted: ctx.Err() != nil,
 	}
 }
@@ -100,7 +102,10 @@ func (t *target) judge(ctx context.Context, resp *http.Response) answer {
 		case err != nil:
 			return t.broken(ctx, err)
 		case len(result) > maxResult:
-			return answer{outcome: Failed, class: "ResultTooLarge", err: fmt.Errorf("the body of the answer is larger than %d bytes", maxResult)}
+			return answer{
+				outcome: Failed, class: "ResultTooLarge",
+				err: fmt.Errorf("the body of the answer is larger than %d bytes", maxResult),
+			}
 		}
 		return answer{outcome: Done, result: result}
 	}
@@ -115,7 +120,9 @@ func (t *target) judge(ctx context.Context, resp *http.Response) answer {
 	if resp.StatusCode/100 == 3 {
 		status += ": redirects are not followed"
 	}
-	return answer{outcome: Failed, class: "HTTP " + strconv.Itoa(resp.StatusCode), err: errors.New(cmp.Or(message, status))}
+	return answer{
+		outcome: Failed, class: "HTTP " + strconv.Itoa(resp.StatusCode), err: errors.New(cmp.Or(message, status)),
+	}
 }
 
 // retryAfter reads seconds or a date.

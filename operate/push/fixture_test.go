@@ -101,7 +101,8 @@ func (f *fixture) push() {
 // submit submits a job and returns its number.
 func (f *fixture) submit(job core.Job) uint64 {
 	f.t.Helper()
-	job.Origin, job.Queue, job.MaxFails, job.Exhausted = core.HTTP, cmp.Or(job.Queue, queue), cmp.Or(job.MaxFails, 3), core.ExhaustedBury
+	job.Origin, job.Queue, job.MaxFails, job.Exhausted = core.HTTP, cmp.Or(job.Queue,
+		queue), cmp.Or(job.MaxFails, 3), core.ExhaustedBury
 	job.RetainFor = time.Hour
 	r := core.DoOnce(f.broker, core.HTTP, &core.Submit{Job: &job})[0]
 	if r.Kind != core.Submitted {

@@ -29,8 +29,8 @@ type Options struct {
 	Broker  core.Broker
 	Version string // in the header User-Agent
 
-	// Failed is called with an error when the receiver of a target cannot be reached, and with nil when it can be reached
-	// again.
+	// Failed is called with an error when the receiver of a target cannot be reached, and with nil when it can be
+	// reached again.
 	Failed func(target string, err error)
 }
 
@@ -72,8 +72,8 @@ func New(o Options) *Pusher {
 	return p
 }
 
-// Set replaces the targets. Unchanged targets continue. A removed or changed target takes no more jobs, but the answers to its
-// requests still count.
+// Set replaces the targets. Unchanged targets continue. A removed or changed target takes no more jobs, but the answers
+// to its requests still count.
 func (p *Pusher) Set(targets []Target) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *Pusher) Status() []Status {
 	return all
 }
 
-// Close stops taking jobs, and waits for the answers until the context ends. Jobs without an answer keep their leases, because
-// the receiver may have done them. The broker must still be open.
+// Close stops taking jobs, and waits for the answers until the context ends. Jobs without an answer keep their leases,
+// because the receiver may have done them. The broker must still be open.
 func (p *Pusher) Close(ctx context.Context) {
 	p.mu.Lock()
 	targets := p.targets

@@ -20,21 +20,27 @@ import (
 func TestJobIsAPostRequestWithHeadersAndSignature(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.target.Secret, f.target.Headers = "s3cret", map[string]string{"Authorization": "Bearer x", "Host": "shop.example.com"}
+	f.target.Secret, f.target.Headers = "s3cret", map[string]string{
+		"Authorization": "Bearer x", "Host": "shop.example.com",
+	}
 	f.push()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	seq := f.submit(core.Job{ID: "job 1%\r\n", Type: "größe", Body: []byte(`[1,"a"]`), Format: core.Args, Trace: trace + " a=b"})
+	seq := f.submit(core.Job{
+		ID: "job 1%\r\n", Type: "größe", Body: []byte(`[1,"a"]`), Format: core.Args, Trace: trace + " a=b",
+	})
 	r := f.next()
 	for name, want := range map[string]string{
-		"Broker-Job-Id": "job%201%25%0D%0A", "Broker-Queue": queue, "Broker-Type": "gr%C3%B6%C3%9Fe", "Broker-Attempt": "1",
-		"Content-Type": "application/json", "User-Agent": "broker/1.0", "Authorization": "Bearer x",
+		"Broker-Job-Id": "job%201%25%0D%0A", "Broker-Queue": queue, "Broker-Type": "gr%C3%B6%C3%9Fe",
+		"Broker-Attempt": "1",
+		"Content-Type":   "application/json", "User-Agent": "broker/1.0", "Authorization": "Bearer x",
 		"traceparent": trace, "tracestate": "a=b",
 	} {
 		if got := r.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if r.Method != http.MethodPost || r.URL.Path != "/jobs" || r.Host != "shop.example.com" || string(r.body) != `[1,"a"]` {
+	if r.Method != http.MethodPost || r.URL.Path != "/jobs" || r.Host != "shop.example.com" ||
+		string(r.body) != `[1,"a"]` {
 		t.Errorf("%s %s at %s with body %s", r.Method, r.URL, r.Host, r.body)
 	}
 	at, sum, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Broker-Signature"), "t="), ",v1=")
@@ -43,7 +49,8 @@ func TestJobIsAPostRequestWithHeadersAndSignature(t *testing.T) {
 	if want := hex.EncodeToString(mac.Sum(nil)); !ok || sum != want {
 		t.Errorf("signature %q, want v1=%s", r.Header.Get("Broker-Signature"), want)
 	}
-	if unix, err := strconv.ParseInt(at, 10, 64); err != nil || f.broker.Now().Sub(core.InstantOf(time.Unix(unix, 0))).Abs() > time.Minute {
+	if unix, err := strconv.ParseInt(at, 10, 64); err != nil ||
+		f.broker.Now().Sub(core.InstantOf(time.Unix(unix, 0))).Abs() > time.Minute {
 		t.Errorf("signed at %q", at)
 	}
 	held := f.job(seq)
@@ -67,11 +74,13 @@ func TestBodyHasTheContentTypeOfItsFormat(t *testing.T) {
 		headers map[string]string
 		want    string
 	}{
-		"array":      {core.Job{Body: []byte("[]"), Format: core.Args}, nil, "application/json"},
-		"text":       {core.Job{Body: []byte("größe")}, nil, "text/plain; charset=utf-8"},
-		"empty":      {core.Job{}, nil, "text/plain; charset=utf-8"},
-		"bytes":      {core.Job{Body: []byte{0xff, 0}}, nil, "application/octet-stream"},
-		"own header": {core.Job{Body: []byte("{}")}, map[string]string{"Content-Type": "application/json"}, "application/json"},
+		"array": {core.Job{Body: []byte("[]"), Format: core.Args}, nil, "application/json"},
+		"text":  {core.Job{Body: []byte("größe")}, nil, "text/plain; charset=utf-8"},
+		"empty": {core.Job{}, nil, "text/plain; charset=utf-8"},
+		"bytes": {core.Job{Body: []byte{0xff, 0}}, nil, "application/octet-stream"},
+		"own header": {
+			core.Job{Body: []byte("{}")}, map[string]string{"Content-Type": "application/json"}, "application/json",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,15 +111,20 @@ func TestAnswerThatIsNotASuccessFailsTheJob(t *testing.T) {
 		class   string
 		message string
 	}{
-		"error":                     {500, "no such user\n", nil, "HTTP 500", "no such user"},
-		"error without a body":      {404, "", nil, "HTTP 404", "404 Not Found"},
-		"long body":                 {400, long, nil, "HTTP 400", long[:1024]},
-		"body that is not text":     {400, "a\xffb", nil, "HTTP 400", "a\uFFFDb"},
-		"redirect":                  {302, "", []string{"Location", "/elsewhere"}, "HTTP 302", "302 Found: redirects are not followed"},
+		"error":                 {500, "no such user\n", nil, "HTTP 500", "no such user"},
+		"error without a body":  {404, "", nil, "HTTP 404", "404 Not Found"},
+		"long body":             {400, long, nil, "HTTP 400", long[:1024]},
+		"body that is not text": {400, "a\xffb", nil, "HTTP 400", "a\uFFFDb"},
+		"redirect": {
+			302, "", []string{"Location", "/elsewhere"}, "HTTP 302", "302 Found: redirects are not followed",
+		},
 		"busy without Retry-After":  {503, "", nil, "HTTP 503", "503 Service Unavailable"},
 		"Retry-After is not a time": {429, "", []string{"Retry-After", "soon"}, "HTTP 429", "429 Too Many Requests"},
 		"Retry-After of an error":   {500, "", []string{"Retry-After", "1"}, "HTTP 500", "500 Internal Server Error"},
-		"result too large":          {200, strings.Repeat("x", 1<<20+1), nil, "ResultTooLarge", "the body of the answer is larger than 1048576 bytes"},
+		"result too large": {
+			200, strings.Repeat("x", 1<<20+1), nil, "ResultTooLarge",
+			"the body of the answer is larger than 1048576 bytes",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +218,8 @@ func TestConnectionThatBreaksFailsTheJob(t *testing.T) {
 	seq := f.submit(core.Job{MaxFails: 1})
 	f.next()
 	f.receiver.CloseClientConnections()
-	if j := f.awaitState(seq, core.Dead); j.Failure.Type != "ConnectionLost" || strings.Contains(j.Failure.Message, f.receiver.URL) {
+	if j := f.awaitState(seq, core.Dead); j.Failure.Type != "ConnectionLost" ||
+		strings.Contains(j.Failure.Message, f.receiver.URL) {
 		t.Errorf("failure %+v", j.Failure)
 	}
 }

@@ -33,16 +33,16 @@ const (
 	signatureHeader = "Broker-Signature"
 )
 
-// Times and sizes of connections. Many servers close a connection after five idle seconds; a request must not be sent at that
-// moment.
+// Times and sizes of connections. Many servers close a connection after five idle seconds; a request must not be sent
+// at that moment.
 const (
 	connectTimeout = 10 * time.Second
 	idleTimeout    = 3 * time.Second
 	maxHeaderBytes = 64 << 10 // of an answer
 )
 
-// newHTTP makes the client of a target. It follows no redirects and uses no proxy, so that jobs only go to the configured
-// address.
+// newHTTP makes the client of a target. It follows no redirects and uses no proxy, so that jobs only go to the
+// configured address.
 func newHTTP(u *url.URL, t *Target) (*http.Client, error) {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	switch u.Scheme {
@@ -62,8 +62,10 @@ func newHTTP(u *url.URL, t *Target) (*http.Client, error) {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSClientConfig: secured, TLSHandshakeTimeout: connectTimeout, ForceAttemptHTTP2: true,
-			MaxIdleConns: t.Concurrency, MaxIdleConnsPerHost: t.Concurrency, IdleConnTimeout: idleTimeout, DisableCompression: true,
+			DialContext: dialer.DialContext, TLSClientConfig: secured, TLSHandshakeTimeout: connectTimeout,
+			ForceAttemptHTTP2: true,
+			MaxIdleConns:      t.Concurrency, MaxIdleConnsPerHost: t.Concurrency, IdleConnTimeout: idleTimeout,
+			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 	}, nil

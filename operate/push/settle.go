@@ -54,11 +54,14 @@ func settle(b core.Broker, r *core.Reply, a *answer) bool {
 	case Done:
 		op = &core.Complete{Ref: ref, If: held, Authority: core.ByLeased, Result: a.result}
 	case Failed:
-		op = &core.Fail{Ref: ref, If: held, Authority: core.ByLeased, Failure: &core.Failure{Type: a.class, Message: a.err.Error()}}
+		op = &core.Fail{
+			Ref: ref, If: held, Authority: core.ByLeased, Failure: &core.Failure{Type: a.class, Message: a.err.Error()},
+		}
 	case Deferred:
 		attempts := r.Lease.Attempts - 1 // this attempt does not count
 		op = &core.Move{
-			Ref: ref, If: held, Authority: core.ByLeased, ReadyAt: b.Now().Add(a.retryIn), Set: core.JobChange{Attempts: &attempts},
+			Ref: ref, If: held, Authority: core.ByLeased, ReadyAt: b.Now().Add(a.retryIn),
+			Set: core.JobChange{Attempts: &attempts},
 		}
 	case Unreachable:
 		op = &core.Release{Ref: ref, Epoch: r.Lease.Epoch}

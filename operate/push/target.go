@@ -22,7 +22,8 @@ const (
 
 	firstRetry = time.Second // pause after the receiver could not be reached; doubles up to maxRetry
 	maxRetry   = 30 * time.Second
-	maxPause   = time.Minute // longest pause that a receiver can request for the target; the job itself waits as requested
+	// longest pause that a receiver can request for the target; the job itself waits as requested
+	maxPause = time.Minute
 )
 
 // target takes the jobs of one Target and starts their requests.
@@ -103,7 +104,8 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// admitted waits until the target may take jobs, and reserves a slot for each. It returns zero if the context has ended.
+// admitted waits until the target may take jobs, and reserves a slot for each. It returns zero if the context has
+// ended.
 func (t *target) admitted(ctx context.Context) (n int) {
 	select {
 	case t.slots <- struct{}{}:
@@ -147,11 +149,12 @@ func (t *target) wait() time.Duration {
 	return wait
 }
 
-// lease takes up to n jobs, and returns once the leases are durable. It returns none if there was no job in time or the context
-// has ended.
+// lease takes up to n jobs, and returns once the leases are durable. It returns none if there was no job in time or the
+// context has ended.
 func (t *target) lease(ctx context.Context, c *client.Client, n int) ([]core.Reply, error) {
 	return lease(ctx, c, &core.Lease{
-		Queues: t.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: workerName(t.Name), LeaseFor: t.Timeout + leaseSlack,
+		Queues: t.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: workerName(t.Name),
+		LeaseFor: t.Timeout + leaseSlack,
 		Deadline: t.p.o.Broker.Now().Add(leaseWait), Max: n, MaxBytes: maxBytes, KeepQueues: true,
 	})
 }

@@ -27,7 +27,9 @@ const (
 	ActionRerun    JobAction = "rerun"    // a copy of a job that has ended and is kept
 )
 
-var jobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority, ActionRerun}
+var jobActions = []JobAction{
+	ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority, ActionRerun,
+}
 
 // Action is an action with its parameters.
 type Action struct {
@@ -63,7 +65,10 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 
 // entry is the entry in the audit log for an action on one job.
 func (a *Action) entry(name string, info *core.JobInfo) AuditEntry {
-	return AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
+	return AuditEntry{
+		Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1,
+		TraceID: tracecontext.TraceID(info.Trace),
+	}
 }
 
 // check validates the parameters of an action.
@@ -168,7 +173,9 @@ func (s *Service) choose(ctx context.Context, c *session, a Action, sel Selectio
 			continue
 		}
 		if e := (*Error)(nil); errors.As(err, &e) {
-			return nil, &Error{Code: e.Code, Field: fmt.Sprintf("body.ids[%d]", i), Detail: fmt.Sprintf("%s: %s", name, e.Detail)}
+			return nil, &Error{
+				Code: e.Code, Field: fmt.Sprintf("body.ids[%d]", i), Detail: fmt.Sprintf("%s: %s", name, e.Detail),
+			}
 		}
 		if err != nil {
 			return nil, err

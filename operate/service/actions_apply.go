@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// bulkPage is the number of jobs that a bulk action changes in one commit. bulkBytes limits their bodies, if the broker has to read
-// them.
+// bulkPage is the number of jobs that a bulk action changes in one commit. bulkBytes limits their bodies, if the broker
+// has to read them.
 const (
 	bulkPage  = 500
 	bulkBytes = 32 << 20
@@ -29,7 +29,8 @@ func versionOf(info *core.JobInfo) jobVersion {
 	return jobVersion{seq: info.Seq, epoch: info.Epoch, state: info.State, queue: info.Queue, bytes: info.BodyBytes}
 }
 
-// condition is the condition of the action. It includes the queue, because the caller may lack the right for another one.
+// condition is the condition of the action. It includes the queue, because the caller may lack the right for another
+// one.
 func (v *jobVersion) condition() core.Condition {
 	if v.evenIfChanged {
 		return core.Condition{Queue: v.queue}
@@ -72,7 +73,8 @@ func (a *Action) pages(jobs []jobVersion) iter.Seq[[]jobVersion] {
 	}
 }
 
-// stillMay checks before each page of an action that the caller still has its rights, because a reload may have removed them.
+// stillMay checks before each page of an action that the caller still has its rights, because a reload may have removed
+// them.
 func (a *Action) stillMay(caller Caller, page []jobVersion) error {
 	if err := a.check(caller); err != nil {
 		return err

@@ -10,7 +10,9 @@ func TestPagesOfAnActionAreBoundedByTheBodiesThatItReads(t *testing.T) {
 		jobs[i] = jobVersion{seq: uint64(i), bytes: 1 << 20}
 	}
 	jobs[100].bytes = 100 << 20
-	for action, most := range map[JobAction]int{ActionMove: 32, ActionPriority: 32, ActionRerun: 32, ActionDelete: bulkPage, ActionRetry: bulkPage} {
+	for action, most := range map[JobAction]int{
+		ActionMove: 32, ActionPriority: 32, ActionRerun: 32, ActionDelete: bulkPage, ActionRetry: bulkPage,
+	} {
 		a, next := Action{Action: action}, uint64(0)
 		for page := range a.pages(jobs) {
 			bytes := 0

@@ -8,8 +8,9 @@ import (
 	"broker/core"
 )
 
-// maxDelay is the longest delay of an action. MaxDelayed is the maximum number of jobs of a delayed action, and maxPending the
-// maximum number of pending actions. All of them together have at most maxAllDelayed jobs, each of which takes 48 bytes.
+// maxDelay is the longest delay of an action. MaxDelayed is the maximum number of jobs of a delayed action, and
+// maxPending the maximum number of pending actions. All of them together have at most maxAllDelayed jobs, each of which
+// takes 48 bytes.
 const (
 	maxDelay      = time.Hour
 	MaxDelayed    = 1_000_000
@@ -27,7 +28,9 @@ func (l *operations) hold(h access.Holder, jobs int) error {
 }
 
 // startDelayed starts an action with a delay.
-func (s *Service) startDelayed(ctx context.Context, c *session, o Operation, a Action, chosen *selection) (Operation, error) {
+func (s *Service) startDelayed(
+	ctx context.Context, c *session, o Operation, a Action, chosen *selection,
+) (Operation, error) {
 	if o.Matched > MaxDelayed {
 		return o, errTooManyDelayed
 	}

@@ -84,7 +84,8 @@ func TestAPendingOperationIsNeverEvicted(t *testing.T) {
 		}
 	}
 	if stored := s.readRing(keptOperations, operationName); len(stored) != keptOperations ||
-		!slices.ContainsFunc(stored, func(b []byte) bool { return strings.Contains(string(b), `"id":"`+pending.ID+`"`) }) {
+		!slices.ContainsFunc(stored,
+			func(b []byte) bool { return strings.Contains(string(b), `"id":"`+pending.ID+`"`) }) {
 		t.Errorf("the store has %d operations, or lacks %s", len(stored), pending.ID)
 	}
 	if all, err := s.Operations(everyone); err != nil || len(all) != keptOperations {

@@ -16,8 +16,8 @@ type pageResult struct {
 	latest           core.Commit
 }
 
-// applyPage applies the operations of one page and waits for their commit. Jobs that have changed in the meantime are skipped.
-// Operations that did not fit into the commit are repeated in the next one.
+// applyPage applies the operations of one page and waits for their commit. Jobs that have changed in the meantime are
+// skipped. Operations that did not fit into the commit are repeated in the next one.
 func (s *Service) applyPage(ctx context.Context, c *session, op *operation, ops []core.Op) error {
 	for len(ops) > 0 {
 		if err := ctx.Err(); err != nil {

@@ -96,7 +96,9 @@ func (s *Service) note(c *session, e AuditEntry) core.Commit {
 
 // Note adds a change made by a client of a wire protocol. It does not wait for the disk.
 func (s *Service) Note(change access.Change) {
-	caller := Caller{Principal: access.Everyone, Address: change.Address, Via: change.Protocol.String(), name: change.Who}
+	caller := Caller{
+		Principal: access.Everyone, Address: change.Address, Via: change.Protocol.String(), name: change.Who,
+	}
 	c := s.open(caller)
 	defer c.Close()
 	s.note(c, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
@@ -152,14 +154,15 @@ func (s *Service) PausedQueues(ctx context.Context, caller Caller, limit int) (p
 // maxPausedSeen is the number of queues that PausedQueues looks at.
 const maxPausedSeen = 100
 
-// concerns reports whether a change of queues includes this queue. Clients of some protocols change several, or all, with one command.
+// concerns reports whether a change of queues includes this queue. Clients of some protocols change several, or all,
+// with one command.
 func (e *AuditEntry) concerns(queue string) bool {
 	name := text(queue)
 	return e.Target == name || e.Target == "*" || slices.Contains(strings.Fields(e.Target), name)
 }
 
-// Marks lists the changes since a time that charts of a queue show, oldest first: pauses. Charts of all queues (queue is empty) also show
-// changes of many jobs, workers that were told to stop, and changes of the leader.
+// Marks lists the changes since a time that charts of a queue show, oldest first: pauses. Charts of all queues (queue
+// is empty) also show changes of many jobs, workers that were told to stop, and changes of the leader.
 func (s *Service) Marks(caller Caller, queue string, from time.Time) ([]AuditEntry, error) {
 	if err := caller.mayRead(queue); err != nil {
 		return nil, err
@@ -203,8 +206,8 @@ func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, 
 	return found, nil
 }
 
-// ContentOf names the content that a meta entry of this package belongs to, if users would miss it; otherwise it is empty. Keys
-// and tokens do not count, because they only serve jobs.
+// ContentOf names the content that a meta entry of this package belongs to, if users would miss it; otherwise it is
+// empty. Keys and tokens do not count, because they only serve jobs.
 func ContentOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, auditMeta):

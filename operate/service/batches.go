@@ -62,8 +62,9 @@ const maxTree = 1000
 func (s *Service) batchOf(b *core.BatchInfo) Batch {
 	v := Batch{
 		ID: s.batchName(b.Number), Number: b.Number, Parent: s.batchName(b.Parent), Description: text(b.Description),
-		CreatedAt: timeOf(b.CreatedAt), ExpiresAt: timeOf(b.ExpiresAt), Total: b.Total, Done: b.Total - b.Pending, Pending: b.Pending,
-		Failed: b.Failed, Lost: b.Lost, Children: b.Children, State: "running",
+		CreatedAt: timeOf(b.CreatedAt), ExpiresAt: timeOf(b.ExpiresAt), Total: b.Total, Done: b.Total - b.Pending,
+		Pending: b.Pending,
+		Failed:  b.Failed, Lost: b.Lost, Children: b.Children, State: "running",
 		Complete: callbackOf(b.CompleteJob, b.Complete), Success: callbackOf(b.SuccessJob, b.Success),
 	}
 	if b.Total > 0 {
@@ -120,7 +121,8 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	if err != nil {
 		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
 	}
-	if err := s.mayBatch(caller, access.Read, &number); err != nil && s.mayBatch(caller, access.Produce, &number) != nil {
+	if err := s.mayBatch(caller, access.Read, &number); err != nil &&
+		s.mayBatch(caller, access.Produce, &number) != nil {
 		return nil, err
 	}
 	c := s.open(caller)
@@ -139,8 +141,9 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	return &tree, nil
 }
 
-// mayBatch checks that the caller may use a batch in a role, with the same rule as on all ports. If the batch does not exist, the
-// number becomes one that no batch has: another client could open the batch before the caller's request reaches the core.
+// mayBatch checks that the caller may use a batch in a role, with the same rule as on all ports. If the batch does not
+// exist, the number becomes one that no batch has: another client could open the batch before the caller's request
+// reaches the core.
 func (s *Service) mayBatch(caller Caller, r access.Role, number *uint64) error {
 	may, found := access.MayBatch(s.o.Broker, caller.Current(), r, *number)
 	if may && !found {
@@ -243,7 +246,9 @@ func (s *Service) showBatch(ctx context.Context, c *session, number uint64) (*Ba
 }
 
 // batchesBelow finds the descendants of a batch. They are newer than it.
-func (s *Service) batchesBelow(ctx context.Context, c *session, root *core.BatchInfo, below map[uint64][]core.BatchInfo) (truncated bool, err error) {
+func (s *Service) batchesBelow(
+	ctx context.Context, c *session, root *core.BatchInfo, below map[uint64][]core.BatchInfo,
+) (truncated bool, err error) {
 	if root.Children == 0 {
 		return false, nil
 	}

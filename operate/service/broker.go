@@ -58,9 +58,10 @@ func (s *Service) StartBackup(ctx context.Context, caller Caller, dir string) (O
 	if err := s.mayBackup(caller, dir); err != nil {
 		return Operation{}, err
 	}
-	return s.start(ctx, caller, Operation{Action: backupAction, Target: dir}, func(_ context.Context, op *operation) error {
-		return s.runBackup(op, dir)
-	})
+	return s.start(ctx, caller, Operation{Action: backupAction, Target: dir},
+		func(_ context.Context, op *operation) error {
+			return s.runBackup(op, dir)
+		})
 }
 
 func (s *Service) mayBackup(caller Caller, dir string) error {
@@ -82,7 +83,8 @@ type Drain struct {
 	Leased   int  `json:"leased" doc:"jobs that are still leased"`
 }
 
-// SetDrain stops or resumes handing out jobs. refuse decides whether new jobs are refused during that time; nil: as configured.
+// SetDrain stops or resumes handing out jobs. refuse decides whether new jobs are refused during that time; nil: as
+// configured.
 func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *bool) (Drain, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return Drain{}, err
@@ -188,7 +190,8 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 	v := Summary{
 		StartedAt: st.StartedAt.Time(), Queues: st.Queues, Batches: st.Batches, Totals: Totals(st.Totals),
 		DiskFull: st.DiskFull, Draining: st.Draining, Stopped: st.Stopped, Reports: st.Reports,
-		Jobs: make(map[string]int), Clients: make(map[string]int), Leased: make(map[string]int), Days: make([]Day, len(st.History)),
+		Jobs: make(map[string]int), Clients: make(map[string]int), Leased: make(map[string]int),
+		Days: make([]Day, len(st.History)),
 	}
 	for _, state := range core.States {
 		v.Jobs[state.String()] = st.Jobs[state]

@@ -17,8 +17,8 @@ type Caller struct {
 	name string // of the principal, if the principal itself is not available
 }
 
-// Name is the name of the caller in the audit log. Idempotency keys, pages and operations belong to this name. Callers that are
-// not principals of the settings have reserved names.
+// Name is the name of the caller in the audit log. Idempotency keys, pages and operations belong to this name. Callers
+// that are not principals of the settings have reserved names.
 func (c Caller) Name() string {
 	if c.name != "" {
 		return c.name
@@ -55,7 +55,9 @@ func (c Caller) may(r access.Role, queue string) error {
 	if c.Current().May(r, queue) {
 		return nil
 	}
-	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
+	return &Error{
+		Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue,
+	}
 }
 
 // mayOf is may for the queue of something that the caller has named, such as a job. The error does not name the queue.
@@ -68,7 +70,10 @@ func (c Caller) mayOf(r access.Role, queue, what string, missing error) error {
 	if p := c.Current(); missing != nil && p.MaySome(r) && !p.Knows(queue) {
 		return missing
 	}
-	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for the queue of this " + what}
+	return &Error{
+		Code:   CodeForbidden,
+		Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for the queue of this " + what,
+	}
 }
 
 // Require checks that the caller has a role without limits, for requests that do not use a Service.
@@ -107,8 +112,8 @@ func (c Caller) readable() []string {
 	return patterns
 }
 
-// mayShared checks that the caller has a role for all queues of a shared limit. A limit with types needs the role for all
-// queues.
+// mayShared checks that the caller has a role for all queues of a shared limit. A limit with types needs the role for
+// all queues.
 func (c Caller) mayShared(r access.Role, queues, types []string) error {
 	if len(types) > 0 {
 		return c.mayAll(r)

@@ -7,8 +7,8 @@ import (
 	"broker/access"
 )
 
-// Cluster shows and changes the cluster of which the broker is a node. Any goroutine may call its functions. They also work
-// while another node leads and this node has no open store.
+// Cluster shows and changes the cluster of which the broker is a node. Any goroutine may call its functions. They also
+// work while another node leads and this node has no open store.
 type Cluster struct {
 	Overview func(ctx context.Context) ClusterOverview
 	Ready    func(ctx context.Context) bool
@@ -113,7 +113,8 @@ func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change Clust
 	return s.noteClusterChange(ctx, caller, change)
 }
 
-// transferLead makes another node the leader. It writes the audit entry first, because this node has no open store afterwards.
+// transferLead makes another node the leader. It writes the audit entry first, because this node has no open store
+// afterwards.
 func (s *Service) transferLead(ctx context.Context, caller Caller, change ClusterChange) (err error) {
 	if change.Node, err = s.o.Cluster.Successor(ctx, change.Node); err != nil {
 		return &Error{Code: CodeClusterRefused, Detail: err.Error()}

@@ -63,12 +63,15 @@ type Error struct {
 func (e *Error) Error() string { return e.Detail }
 
 // errCommitTimeout is the answer when the disk is too slow. The change is in memory and may still become durable.
-var errCommitTimeout = &Error{Code: CodeCommitTimeout, Detail: "timed out waiting for the commit; the change may still apply"}
+var errCommitTimeout = &Error{
+	Code: CodeCommitTimeout, Detail: "timed out waiting for the commit; the change may still apply",
+}
 
-// errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because no
-// majority has confirmed it, otherwise because the store has failed. The change may still apply.
+// errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because
+// no majority has confirmed it, otherwise because the store has failed. The change may still apply.
 var errOutcomeUnknown = &Error{
-	Code: CodeOutcomeUnknown, Detail: "outcome unknown: no majority of the cluster, or the broker's own store, confirmed the change before the broker stopped; it may still apply",
+	Code:   CodeOutcomeUnknown,
+	Detail: "outcome unknown: no majority of the cluster, or the broker's own store, confirmed the change before the broker stopped; it may still apply",
 }
 
 // mayApply reports whether the change may still apply although the caller sees an error.

@@ -16,9 +16,9 @@ import (
 	"broker/core/client"
 )
 
-// eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its own
-// pace, so that neither the number of listeners nor a slow one costs the core anything. It subscribes with the first listener,
-// and stays subscribed for a while after the last one has left, for listeners that return.
+// eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at
+// its own pace, so that neither the number of listeners nor a slow one costs the core anything. It subscribes with the
+// first listener, and stays subscribed for a while after the last one has left, for listeners that return.
 type eventHub struct {
 	ctx    context.Context // ends with the service
 	places *access.Pool    // of listeners
@@ -72,7 +72,8 @@ func (h *eventHub) join(s *Service, l *EventListener, after string) error {
 	return nil
 }
 
-// position is the id of the last event before the next one of a listener. At the beginning of a run it belongs to no event.
+// position is the id of the last event before the next one of a listener. At the beginning of a run it belongs to no
+// event.
 func (h *eventHub) position(l *EventListener) string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

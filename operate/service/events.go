@@ -53,8 +53,8 @@ func eventKindName(k core.EventKind) string { return strings.ReplaceAll(k.String
 type EventBatch struct {
 	Events []*StoredEvent
 
-	// Dropped is the number of events that were lost before these because the listener was too slow. Some of them may not have
-	// matched the filter.
+	// Dropped is the number of events that were lost before these because the listener was too slow. Some of them may
+	// not have matched the filter.
 	Dropped uint64
 
 	// Restarted means that the broker no longer has the events after the listener's last event.
@@ -86,7 +86,8 @@ func (e *StoredEvent) JSON() []byte {
 func (e *StoredEvent) make() {
 	ev := e.core
 	e.view = Event{
-		ID: e.id, At: timeOf(ev.At), Kind: eventKindName(ev.Kind), Queue: text(ev.Queue), Type: text(ev.Type), Seq: ev.Seq,
+		ID: e.id, At: timeOf(ev.At), Kind: eventKindName(ev.Kind), Queue: text(ev.Queue), Type: text(ev.Type),
+		Seq:    ev.Seq,
 		Worker: text(ev.Worker), Detail: text(ev.Detail), TraceID: tracecontext.TraceID(ev.Trace),
 		Over: ev.Over,
 	}
@@ -106,8 +107,8 @@ func (e *StoredEvent) make() {
 const (
 	maxListeners = 300
 
-	// A listener receives at most this many events in one batch, and pauses between two batches. With many listeners the
-	// batches are smaller, so that all listeners together receive at most eventBudget events in that time.
+	// A listener receives at most this many events in one batch, and pauses between two batches. With many listeners
+	// the batches are smaller, so that all listeners together receive at most eventBudget events in that time.
 	eventPause    = 100 * time.Millisecond
 	eventBudget   = 5000
 	maxEventBatch = 2000
@@ -127,8 +128,8 @@ type EventListener struct {
 	reset  bool      // EventBatch.Restarted is due
 }
 
-// Events starts to listen. If after is the id of an event, it begins with the events after that one, as far as the broker still
-// has them. The caller must close the listener.
+// Events starts to listen. If after is the id of an event, it begins with the events after that one, as far as the
+// broker still has them. The caller must close the listener.
 func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventListener, error) {
 	l := &EventListener{hub: &s.events, caller: caller, holder: caller.Holder()}
 	if err := s.setEventFilter(l, &f); err != nil {
@@ -181,7 +182,8 @@ func (l *EventListener) Position() string { return l.hub.position(l) }
 // Close ends the listener.
 func (l *EventListener) Close() { l.hub.leave(l) }
 
-// Next waits for at least one event and returns the available events. When ctx or the service ends, it returns an error.
+// Next waits for at least one event and returns the available events. When ctx or the service ends, it returns an
+// error.
 func (l *EventListener) Next(ctx context.Context) (EventBatch, error) {
 	if err := l.pause(ctx); err != nil {
 		return EventBatch{}, err
@@ -225,7 +227,8 @@ func (l *EventListener) pause(ctx context.Context) error {
 func (l *EventListener) wants(ev *core.Event, readsAll bool) bool {
 	f := &l.filter
 	return (f.Job == 0 || f.Job == ev.Seq) && (len(f.Queues) == 0 || slices.Contains(f.Queues, ev.Queue)) &&
-		strings.HasPrefix(ev.Queue, f.QueuePrefix) && (len(f.Types) == 0 || ev.Seq != 0 && slices.Contains(f.Types, ev.Type)) &&
+		strings.HasPrefix(ev.Queue, f.QueuePrefix) &&
+		(len(f.Types) == 0 || ev.Seq != 0 && slices.Contains(f.Types, ev.Type)) &&
 		(readsAll || ev.Queue != "" && l.caller.may(access.Read, ev.Queue) == nil)
 }
 

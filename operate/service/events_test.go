@@ -15,7 +15,9 @@ import (
 // setup opens a service on a real engine.
 func setup(t testing.TB) (*Service, *engine.Engine) {
 	t.Helper()
-	e, err := engine.Open(engine.Options{Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,10 @@ func (f *JobFilter) String() string {
 func (s *Service) coreFilter(c *session, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
-		UniqueKeys: uniqueKeys(f.UniqueKey), HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
-		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
+		UniqueKeys: uniqueKeys(f.UniqueKey), HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested,
+		IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
+		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo),
+		Died:     rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
 	}
 	out.ErrorClass, out.NoErrorClass = nameOrNone(f.ErrorClass)
@@ -76,7 +78,8 @@ func (s *Service) coreFilter(c *session, f *JobFilter) (core.Filter, error) {
 	return out, err
 }
 
-// uniqueKeys are the forms in which the store may have a unique key: as HTTP clients give it, or marked as one of another protocol.
+// uniqueKeys are the forms in which the store may have a unique key: as HTTP clients give it, or marked as one of
+// another protocol.
 func uniqueKeys(key string) []string {
 	if key == "" {
 		return nil
@@ -98,7 +101,8 @@ func nameOrNone(value string) (name string, isNone bool) {
 	return value, false
 }
 
-// FilterValue is the filter value for an error class or failure group; for an empty one it selects the jobs without one.
+// FilterValue is the filter value for an error class or failure group; for an empty one it selects the jobs without
+// one.
 func FilterValue(name string) string {
 	switch {
 	case name == "":
@@ -118,7 +122,8 @@ func ParseStates(names []string) (states []core.State, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(core.States[:], func(s core.State) bool { return s.String() == name })
 		if i < 0 {
-			return nil, invalid("state", "%q is not one of scheduled, blocked, ready, leased, retrying, done, dead", name)
+			return nil,
+				invalid("state", "%q is not one of scheduled, blocked, ready, leased, retrying, done, dead", name)
 		}
 		states = append(states, core.States[i])
 	}
@@ -171,8 +176,8 @@ type FailureCount struct {
 	Died  []int  `json:"died_per_hour,omitempty" doc:"deaths in each of the last 24 clock hours (UTC)"`
 }
 
-// searchFor limits the search for a page of jobs. A filter without an index that matches few of many millions of jobs takes
-// longer. Then the page is short or empty, and has a cursor.
+// searchFor limits the search for a page of jobs. A filter without an index that matches few of many millions of jobs
+// takes longer. Then the page is short or empty, and has a cursor.
 const searchFor = 5 * time.Second
 
 // Jobs lists jobs without their bodies, of the queues that the caller may read.
@@ -181,7 +186,8 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	name, desc := strings.CutPrefix(p.Sort, "-")
 	order, ok := jobOrders[name]
 	if !ok && name != "" {
-		return list, invalid("sort", "sort must be one of created, queue, due, leased, died or finished, with - in front for the reverse order")
+		return list, invalid("sort",
+			"sort must be one of created, queue, due, leased, died or finished, with - in front for the reverse order")
 	}
 	for _, queue := range f.Queues {
 		if err := caller.may(access.Read, queue); err != nil {
@@ -224,7 +230,8 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 			list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))
 		}
 		cursor = r.NextCursor
-		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || s.Now() >= deadline || ctx.Err() != nil {
+		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || s.Now() >= deadline ||
+			ctx.Err() != nil {
 			list.Cursor = cursor
 			return list, context.Cause(ctx)
 		}

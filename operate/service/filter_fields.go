@@ -27,38 +27,119 @@ type FilterField struct {
 
 // FilterFields are all conditions, in the order in which forms show them.
 var FilterFields = []FilterField{
-	{Name: "state", Word: "state", Label: "state", Doc: "in this state", Choices: stateNames(), list: func(f *JobFilter) *[]string { return &f.States }},
-	{Name: "queue", Word: "queue", Label: "queue", Doc: "of this queue", list: func(f *JobFilter) *[]string { return &f.Queues }},
-	{Name: "type", Word: "type", Label: "type", Doc: "of this type", list: func(f *JobFilter) *[]string { return &f.Types }},
-	{Name: "queue_prefix", Label: "queue begins with", Doc: "of queues whose name begins so", text: func(f *JobFilter) *string { return &f.QueuePrefix }},
-	{Name: "tag", Word: "tag", Label: "tag", Doc: "with this tag; with all of them if there are several", list: func(f *JobFilter) *[]string { return &f.Tags }},
-	{Name: "error_class", Word: "error", Label: "error class", Doc: "whose last failure is of this type; none: without one", text: func(f *JobFilter) *string { return &f.ErrorClass }},
-	{Name: "failure_group", Word: "group", Label: "failure group", Doc: "retrying or dead, in this failure group; none: without one", text: func(f *JobFilter) *string { return &f.FailureGroup }},
 	{
-		Name: "origin", Word: "origin", Label: "submitted by", Doc: "submitted by this protocol", Choices: append(core.ProtocolNames(), core.Internal.String()),
-		list: func(f *JobFilter) *[]string { return &f.Origins },
+		Name: "state", Word: "state", Label: "state", Doc: "in this state", Choices: stateNames(),
+		list: func(f *JobFilter) *[]string { return &f.States },
 	},
-	{Name: "worker", Word: "worker", Label: "worker", Doc: "leased to this worker", text: func(f *JobFilter) *string { return &f.Worker }},
-	{Name: "batch", Word: "batch", Label: "batch", Doc: "of this batch", text: func(f *JobFilter) *string { return &f.Batch }},
-	{Name: "parent", Word: "parent", Label: "parent job", Doc: "with this job as their parent", text: func(f *JobFilter) *string { return &f.Parent }},
-	{Name: "workflow", Word: "workflow", Label: "workflow of", Doc: "that are this one, or below this job or batch", text: func(f *JobFilter) *string { return &f.Workflow }},
-	{Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key", text: func(f *JobFilter) *string { return &f.UniqueKey }},
-	{Name: "holds_unique_key", Label: "holds a unique key", Doc: "that hold a unique key now, whichever", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.HoldsKey }},
-	{Name: "cancel_requested", Label: "is to stop", Doc: "that run, and whose workers are asked to stop", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.CancelRequested }},
-	{Name: "id_prefix", Word: "id", Label: "id begins with", Doc: "whose id begins so", text: func(f *JobFilter) *string { return &f.IDPrefix }},
-	{Name: "text", Word: "text", Label: "text", Doc: "with this in the id, the type, a tag or the last failure", text: func(f *JobFilter) *string { return &f.Text }},
-	{Name: "anywhere", Label: "text anywhere", Doc: "with this where text looks, or in the body", text: func(f *JobFilter) *string { return &f.Anywhere }},
-	{Name: "body_text", Word: "body", Label: "text in the body", Doc: "with this in the body; reads all bodies that the rest of the filter allows", text: func(f *JobFilter) *string { return &f.BodyText }},
-	{Name: "min_priority", Label: "priority from", Doc: "of at least this priority", priority: func(f *JobFilter) **int64 { return &f.MinPriority }},
-	{Name: "max_priority", Label: "priority to", Doc: "of at most this priority", priority: func(f *JobFilter) **int64 { return &f.MaxPriority }},
-	{Name: "created_from", Word: "created", Label: "created from", Doc: "created then or later", instant: func(f *JobFilter) *time.Time { return &f.CreatedFrom }},
-	{Name: "created_to", Label: "created to", Doc: "created before", instant: func(f *JobFilter) *time.Time { return &f.CreatedTo }},
-	{Name: "due_from", Word: "due", Label: "due from", Doc: "scheduled or retrying, due then or later", instant: func(f *JobFilter) *time.Time { return &f.DueFrom }},
-	{Name: "due_to", Label: "due to", Doc: "scheduled or retrying, due before", instant: func(f *JobFilter) *time.Time { return &f.DueTo }},
-	{Name: "died_from", Word: "died", Label: "died from", Doc: "dead since then or later", instant: func(f *JobFilter) *time.Time { return &f.DiedFrom }},
-	{Name: "died_to", Label: "died to", Doc: "dead since before", instant: func(f *JobFilter) *time.Time { return &f.DiedTo }},
-	{Name: "finished_from", Word: "finished", Label: "finished from", Doc: "kept for their outcome, finished then or later", instant: func(f *JobFilter) *time.Time { return &f.FinishedFrom }},
-	{Name: "finished_to", Label: "finished to", Doc: "kept for their outcome, finished before", instant: func(f *JobFilter) *time.Time { return &f.FinishedTo }},
+	{Name: "queue", Word: "queue", Label: "queue", Doc: "of this queue", list: func(f *JobFilter) *[]string {
+		return &f.Queues
+	}},
+	{Name: "type", Word: "type", Label: "type", Doc: "of this type", list: func(f *JobFilter) *[]string {
+		return &f.Types
+	}},
+	{
+		Name: "queue_prefix", Label: "queue begins with", Doc: "of queues whose name begins so",
+		text: func(f *JobFilter) *string { return &f.QueuePrefix },
+	},
+	{
+		Name: "tag", Word: "tag", Label: "tag", Doc: "with this tag; with all of them if there are several",
+		list: func(f *JobFilter) *[]string { return &f.Tags },
+	},
+	{
+		Name: "error_class", Word: "error", Label: "error class",
+		Doc:  "whose last failure is of this type; none: without one",
+		text: func(f *JobFilter) *string { return &f.ErrorClass },
+	},
+	{
+		Name: "failure_group", Word: "group", Label: "failure group",
+		Doc:  "retrying or dead, in this failure group; none: without one",
+		text: func(f *JobFilter) *string { return &f.FailureGroup },
+	},
+	{
+		Name: "origin", Word: "origin", Label: "submitted by", Doc: "submitted by this protocol",
+		Choices: append(core.ProtocolNames(), core.Internal.String()),
+		list:    func(f *JobFilter) *[]string { return &f.Origins },
+	},
+	{Name: "worker", Word: "worker", Label: "worker", Doc: "leased to this worker", text: func(f *JobFilter) *string {
+		return &f.Worker
+	}},
+	{Name: "batch", Word: "batch", Label: "batch", Doc: "of this batch", text: func(f *JobFilter) *string {
+		return &f.Batch
+	}},
+	{
+		Name: "parent", Word: "parent", Label: "parent job", Doc: "with this job as their parent",
+		text: func(f *JobFilter) *string { return &f.Parent },
+	},
+	{
+		Name: "workflow", Word: "workflow", Label: "workflow of", Doc: "that are this one, or below this job or batch",
+		text: func(f *JobFilter) *string { return &f.Workflow },
+	},
+	{
+		Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key",
+		text: func(f *JobFilter) *string { return &f.UniqueKey },
+	},
+	{
+		Name: "holds_unique_key", Label: "holds a unique key", Doc: "that hold a unique key now, whichever",
+		Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.HoldsKey },
+	},
+	{
+		Name: "cancel_requested", Label: "is to stop", Doc: "that run, and whose workers are asked to stop",
+		Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.CancelRequested },
+	},
+	{
+		Name: "id_prefix", Word: "id", Label: "id begins with", Doc: "whose id begins so",
+		text: func(f *JobFilter) *string { return &f.IDPrefix },
+	},
+	{
+		Name: "text", Word: "text", Label: "text", Doc: "with this in the id, the type, a tag or the last failure",
+		text: func(f *JobFilter) *string { return &f.Text },
+	},
+	{
+		Name: "anywhere", Label: "text anywhere", Doc: "with this where text looks, or in the body",
+		text: func(f *JobFilter) *string { return &f.Anywhere },
+	},
+	{
+		Name: "body_text", Word: "body", Label: "text in the body",
+		Doc:  "with this in the body; reads all bodies that the rest of the filter allows",
+		text: func(f *JobFilter) *string { return &f.BodyText },
+	},
+	{
+		Name: "min_priority", Label: "priority from", Doc: "of at least this priority",
+		priority: func(f *JobFilter) **int64 { return &f.MinPriority },
+	},
+	{Name: "max_priority", Label: "priority to", Doc: "of at most this priority", priority: func(f *JobFilter) **int64 {
+		return &f.MaxPriority
+	}},
+	{
+		Name: "created_from", Word: "created", Label: "created from", Doc: "created then or later",
+		instant: func(f *JobFilter) *time.Time { return &f.CreatedFrom },
+	},
+	{Name: "created_to", Label: "created to", Doc: "created before", instant: func(f *JobFilter) *time.Time {
+		return &f.CreatedTo
+	}},
+	{
+		Name: "due_from", Word: "due", Label: "due from", Doc: "scheduled or retrying, due then or later",
+		instant: func(f *JobFilter) *time.Time { return &f.DueFrom },
+	},
+	{Name: "due_to", Label: "due to", Doc: "scheduled or retrying, due before", instant: func(f *JobFilter) *time.Time {
+		return &f.DueTo
+	}},
+	{
+		Name: "died_from", Word: "died", Label: "died from", Doc: "dead since then or later",
+		instant: func(f *JobFilter) *time.Time { return &f.DiedFrom },
+	},
+	{Name: "died_to", Label: "died to", Doc: "dead since before", instant: func(f *JobFilter) *time.Time {
+		return &f.DiedTo
+	}},
+	{
+		Name: "finished_from", Word: "finished", Label: "finished from",
+		Doc:     "kept for their outcome, finished then or later",
+		instant: func(f *JobFilter) *time.Time { return &f.FinishedFrom },
+	},
+	{
+		Name: "finished_to", Label: "finished to", Doc: "kept for their outcome, finished before",
+		instant: func(f *JobFilter) *time.Time { return &f.FinishedTo },
+	},
 }
 
 // stateNames are all states.
@@ -80,7 +161,8 @@ func FieldNamed(name string) *FilterField {
 
 // FieldOfWord returns the field that a word of a search means; nil if there is none.
 func FieldOfWord(word string) *FilterField {
-	i := slices.IndexFunc(FilterFields, func(f FilterField) bool { return word != "" && (f.Word == word || f.Name == word) })
+	i := slices.IndexFunc(FilterFields,
+		func(f FilterField) bool { return word != "" && (f.Word == word || f.Name == word) })
 	if i < 0 {
 		return nil
 	}
@@ -142,7 +224,9 @@ func (f *FilterField) values(of *JobFilter) []string {
 // after now.
 func ParseInstant(text string, now time.Time) (time.Time, bool) {
 	text = strings.TrimSpace(text)
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.RFC3339Nano, time.DateOnly} {
+	for _, layout := range []string{
+		"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.RFC3339Nano, time.DateOnly,
+	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, true
 		}

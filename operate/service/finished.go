@@ -41,9 +41,11 @@ func (s *Service) Finished(ctx context.Context, caller Caller, queue string, off
 	for i := range r.Finished {
 		j := &r.Finished[i]
 		all[i] = FinishedJob{
-			ID: text(j.ID), Seq: j.Seq, Type: text(j.Type), Origin: j.Origin.String(), Kind: eventKindName(j.Kind), Detail: text(j.Detail),
-			CreatedAt: timeOf(j.CreatedAt), LeasedAt: timeOf(j.LeasedAt), FinishedAt: timeOf(j.FinishedAt), Attempts: j.Attempts,
-			Fails: j.Fails, Worker: text(j.Worker),
+			ID: text(j.ID), Seq: j.Seq, Type: text(j.Type), Origin: j.Origin.String(), Kind: eventKindName(j.Kind),
+			Detail:    text(j.Detail),
+			CreatedAt: timeOf(j.CreatedAt), LeasedAt: timeOf(j.LeasedAt), FinishedAt: timeOf(j.FinishedAt),
+			Attempts: j.Attempts,
+			Fails:    j.Fails, Worker: text(j.Worker),
 		}
 		all[i].Queue, all[i].QueueBytes = textOrBytes(j.Queue)
 		if j.Protocol != core.Internal {

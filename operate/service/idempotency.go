@@ -295,7 +295,9 @@ func (u *usedKey) ref(i int, sub *Submission) core.Ref {
 }
 
 // repeat answers a repeated submission with the original jobs. A job that no longer exists is shown as done.
-func (s *Service) repeat(ctx context.Context, c *session, key *usedKey, subs []Submission, ops []core.Op, wait time.Duration) ([]Job, error) {
+func (s *Service) repeat(
+	ctx context.Context, c *session, key *usedKey, subs []Submission, ops []core.Op, wait time.Duration,
+) ([]Job, error) {
 	deadline := s.Now().Add(wait)
 	earlier, ended, gone := make([]core.Reply, len(ops)), make([]*core.Outcome, len(ops)), make([]bool, len(ops))
 	var awaits []core.Op

@@ -110,8 +110,8 @@ type Outcome struct {
 	Failure      *Failure `json:"failure,omitempty"`
 }
 
-// maxShown is the maximum part of a body or result that a view of a job shows. A lease and an awaited outcome contain all of
-// it.
+// maxShown is the maximum part of a body or result that a view of a job shows. A lease and an awaited outcome contain
+// all of it.
 const maxShown = 1 << 20
 
 // viewOf makes the view of a job. The submitted job may be unknown.
@@ -120,9 +120,11 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: text(cmp.Or(info.Type, info.Queue)),
 		State: info.State.String(), Priority: info.Priority, Origin: info.Origin.String(),
 		CreatedAt: timeOf(info.CreatedAt), ChangedAt: timeOf(info.ChangedAt), ExpiresAt: timeOf(info.ExpiresAt),
-		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), CancelAt: timeOf(info.CancelRequestedAt), Worker: info.Worker,
-		Attempts: info.Attempts, MovedFrom: text(info.MovedFrom), Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
-		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
+		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), CancelAt: timeOf(info.CancelRequestedAt),
+		Worker:   info.Worker,
+		Attempts: info.Attempts, MovedFrom: text(info.MovedFrom), Fails: info.Fails, Broken: info.Broken,
+		Ephemeral: info.Ephemeral,
+		Watchers:  info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
 	}
 	if info.HeldOver != core.Internal {
 		v.HeldOver, v.HeldFrom = info.HeldOver.String(), info.HeldFrom
@@ -232,7 +234,8 @@ func failureOf(f *core.Failure) *Failure {
 		return nil
 	}
 	return &Failure{
-		Type: text(f.Type), Message: text(f.Message), FailedAt: timeOf(f.FailedAt), NextAt: timeOf(f.NextAt), Count: f.Count, Group: f.Group,
+		Type: text(f.Type), Message: text(f.Message), FailedAt: timeOf(f.FailedAt), NextAt: timeOf(f.NextAt),
+		Count: f.Count, Group: f.Group,
 	}
 }
 

@@ -36,7 +36,9 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 }
 
 // inspect reads a job for which the caller has a role. The result is durable.
-func (s *Service) inspect(ctx context.Context, c *session, r access.Role, name string, brief bool) (*core.JobInfo, error) {
+func (s *Service) inspect(
+	ctx context.Context, c *session, r access.Role, name string, brief bool,
+) (*core.JobInfo, error) {
 	ref, err := s.ref(name)
 	if err != nil {
 		return nil, err

@@ -29,8 +29,9 @@ type Lease struct {
 	Job   Job    `json:"job"`
 }
 
-// maxWorkerName limits the name of a worker, in bytes. maxLeaseBytes limits the bodies of jobs that are leased together. maxMinQueues
-// limits the queues of a lease that waits for several jobs: each new job of one has all of them counted.
+// maxWorkerName limits the name of a worker, in bytes. maxLeaseBytes limits the bodies of jobs that are leased
+// together. maxMinQueues limits the queues of a lease that waits for several jobs: each new job of one has all of them
+// counted.
 const (
 	maxWorkerName = 255
 	maxLeaseBytes = 32 << 20
@@ -124,7 +125,8 @@ func (s *Service) leaseOf(r *core.Reply, worker string) Lease {
 	l, job := r.Lease, r.Job
 	info := core.JobInfo{
 		Seq: r.Seq, Job: job, Queue: job.Queue, State: core.Leased, Priority: job.Priority, Origin: job.Origin,
-		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: l.LeasedAt, ChangedAt: l.LeasedAt,
+		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: l.LeasedAt,
+		ChangedAt:  l.LeasedAt,
 		LeaseUntil: l.LeasedAt.Add(l.LeaseFor), Worker: worker, Attempts: l.Attempts, Fails: l.Fails, Epoch: l.Epoch,
 		Failure: l.Failure, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
 	}
@@ -195,7 +197,9 @@ func (o *FailOptions) op(t leaseToken) *core.Fail {
 		Type: cutText([]byte(text(o.Class)), maxErrorClass), Message: cutText([]byte(text(o.Message)), maxErrorMessage),
 		Backtrace: o.Backtrace[:min(len(o.Backtrace), maxBacktrace)],
 	}
-	return &core.Fail{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final}
+	return &core.Fail{
+		Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final,
+	}
 }
 
 // Release returns a leased job as if it had not been leased.
@@ -212,16 +216,22 @@ type LeaseState struct {
 }
 
 // Report stores the progress of a leased job, and extends the lease like Heartbeat.
-func (s *Service) Report(ctx context.Context, caller Caller, token string, p core.Progress, extend time.Duration) (LeaseState, error) {
+func (s *Service) Report(
+	ctx context.Context, caller Caller, token string, p core.Progress, extend time.Duration,
+) (LeaseState, error) {
 	return s.report(ctx, caller, token, core.Report{Progress: p}, extend)
 }
 
 // Heartbeat extends a lease to its full duration from now, or to extend if that is not zero.
-func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, extend time.Duration) (LeaseState, error) {
+func (s *Service) Heartbeat(
+	ctx context.Context, caller Caller, token string, extend time.Duration,
+) (LeaseState, error) {
 	return s.report(ctx, caller, token, core.Report{Heartbeat: true}, extend)
 }
 
-func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) (LeaseState, error) {
+func (s *Service) report(
+	ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration,
+) (LeaseState, error) {
 	return s.keepLease(ctx, caller, token, func(t leaseToken) core.Op {
 		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
 		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
@@ -230,7 +240,9 @@ func (s *Service) report(ctx context.Context, caller Caller, token string, op co
 }
 
 // keepLease applies a report that does not end the lease, and returns the state of the lease.
-func (s *Service) keepLease(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) (state LeaseState, err error) {
+func (s *Service) keepLease(
+	ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op,
+) (state LeaseState, err error) {
 	c := s.open(caller)
 	defer c.Close()
 	t, _, err := s.heldLease(ctx, c, token)
@@ -253,8 +265,8 @@ func (s *Service) keepLease(ctx context.Context, caller Caller, token string, op
 	return state, leaseLost(err)
 }
 
-// finish applies a report that ends the lease. The operation is made for the lease of the token and the current epoch of the
-// job.
+// finish applies a report that ends the lease. The operation is made for the lease of the token and the current epoch
+// of the job.
 func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
 	c := s.open(caller)
 	defer c.Close()
@@ -266,7 +278,8 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 	return leaseLost(err)
 }
 
-// heldLease reads a token, and checks that the lease exists and that the caller may use it. It also returns the job's epoch.
+// heldLease reads a token, and checks that the lease exists and that the caller may use it. It also returns the job's
+// epoch.
 func (s *Service) heldLease(ctx context.Context, c *session, token string) (t leaseToken, epoch uint32, err error) {
 	if t, err = s.parseToken(token); err != nil {
 		return t, 0, err

@@ -22,7 +22,9 @@ type LeaseResult struct {
 }
 
 // CompleteMany ends leased jobs as done, each with its result.
-func (s *Service) CompleteMany(ctx context.Context, caller Caller, tokens []string, results []Result) ([]LeaseResult, error) {
+func (s *Service) CompleteMany(
+	ctx context.Context, caller Caller, tokens []string, results []Result,
+) ([]LeaseResult, error) {
 	data := make([][]byte, len(results))
 	for i := range results {
 		var err error
@@ -40,7 +42,9 @@ func (s *Service) CompleteMany(ctx context.Context, caller Caller, tokens []stri
 }
 
 // FailMany reports failures of leased jobs.
-func (s *Service) FailMany(ctx context.Context, caller Caller, tokens []string, failures []FailOptions) ([]LeaseResult, error) {
+func (s *Service) FailMany(
+	ctx context.Context, caller Caller, tokens []string, failures []FailOptions,
+) ([]LeaseResult, error) {
 	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, _ uint32) core.Op {
 		fail := failures[i].op(t)
 		fail.Tag = i
@@ -56,16 +60,19 @@ func (s *Service) ReleaseMany(ctx context.Context, caller Caller, tokens []strin
 }
 
 // HeartbeatMany extends leases, each to its full duration from now, or to its extend if that is not zero.
-func (s *Service) HeartbeatMany(ctx context.Context, caller Caller, tokens []string, extend []time.Duration) ([]LeaseResult, error) {
+func (s *Service) HeartbeatMany(
+	ctx context.Context, caller Caller, tokens []string, extend []time.Duration,
+) ([]LeaseResult, error) {
 	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, _ uint32) core.Op {
 		return &core.Report{
-			Tag: i, Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Heartbeat: true, ExtendUntil: s.Now().Add(cmp.Or(extend[i], t.span)),
+			Tag: i, Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Heartbeat: true,
+			ExtendUntil: s.Now().Add(cmp.Or(extend[i], t.span)),
 		}
 	})
 }
 
-// finishMany applies reports about several leases in one commit. Each report succeeds or fails independently. The operation is
-// made for the token at an index, which is its tag, and the current epoch of its job.
+// finishMany applies reports about several leases in one commit. Each report succeeds or fails independently. The
+// operation is made for the token at an index, which is its tag, and the current epoch of its job.
 func (s *Service) finishMany(
 	ctx context.Context, caller Caller, tokens []string, op func(uint64, leaseToken, uint32) core.Op,
 ) ([]LeaseResult, error) {
@@ -112,7 +119,8 @@ func (s *Service) finishMany(
 	return results, c.committed(ctx, commit)
 }
 
-// take records a reply. It returns an error if the broker no longer takes changes, as then nothing is known of the other leases either.
+// take records a reply. It returns an error if the broker no longer takes changes, as then nothing is known of the
+// other leases either.
 func (l *LeaseResult) take(r *core.Reply) error {
 	switch {
 	case r.Kind == core.Inspected:

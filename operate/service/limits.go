@@ -78,7 +78,10 @@ const (
 )
 
 func sharingOf(s *core.Sharing) *Sharing {
-	v := &Sharing{Mode: SharingNone, KeyTag: text(s.Key.Tag), KeyUnique: s.Key.Kind == core.KeyUnique, Fair: s.Fair, FromConfig: s.FromConfig}
+	v := &Sharing{
+		Mode: SharingNone, KeyTag: text(s.Key.Tag), KeyUnique: s.Key.Kind == core.KeyUnique, Fair: s.Fair,
+		FromConfig: s.FromConfig,
+	}
 	switch {
 	case s.Fair:
 		v.Mode = SharingFair
@@ -96,11 +99,15 @@ func sharingOf(s *core.Sharing) *Sharing {
 
 func limitOf(l *core.LimitInfo) Limit {
 	v := Limit{
-		Queue: text(l.Queue), Scope: limitScopes[l.Scope], Name: text(l.Name), Concurrency: l.Leased, PerWorker: l.LeasedPerWorker,
-		SlotForS: l.SlotFor.Seconds(), RatePerS: l.Rate, Burst: l.Burst, FromConfig: l.FromConfig,
+		Queue: text(l.Queue), Scope: limitScopes[l.Scope], Name: text(l.Name), Concurrency: l.Leased,
+		PerWorker: l.LeasedPerWorker,
+		SlotForS:  l.SlotFor.Seconds(), RatePerS: l.Rate, Burst: l.Burst, FromConfig: l.FromConfig,
 	}
 	for _, u := range l.Uses {
-		use := LimitUse{Name: text(u.Name), Taken: u.Taken, Ready: u.Ready, NextAt: timeOf(u.NextAt), Slots: make([]Slot, len(u.Slots))}
+		use := LimitUse{
+			Name: text(u.Name), Taken: u.Taken, Ready: u.Ready, NextAt: timeOf(u.NextAt),
+			Slots: make([]Slot, len(u.Slots)),
+		}
 		for i, slot := range u.Slots {
 			use.Slots[i] = Slot{Job: seqName(slot.Seq), Worker: text(slot.Worker), LeasedAt: timeOf(slot.LeasedAt)}
 		}
@@ -109,7 +116,8 @@ func limitOf(l *core.LimitInfo) Limit {
 	return v
 }
 
-// Limits lists the limits that the caller may read: of one queue with their use, or of all queues. Shared limits come last.
+// Limits lists the limits that the caller may read: of one queue with their use, or of all queues. Shared limits come
+// last.
 func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Limit, error) {
 	if queue != "" {
 		if err := caller.may(access.Read, queue); err != nil {
@@ -156,7 +164,9 @@ type limitCursor struct {
 }
 
 // LimitPage lists a page of the limits that the caller may read, with their use. The cursor is empty on the last page.
-func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, cursor string) (page []Limit, next string, err error) {
+func (s *Service) LimitPage(
+	ctx context.Context, caller Caller, limit int, cursor string,
+) (page []Limit, next string, err error) {
 	var at limitCursor
 	if err := decodeCursor(cursor, &at); err != nil {
 		return nil, "", err
@@ -193,7 +203,9 @@ func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, curso
 }
 
 // limitedQueues returns the next queues with limits that the caller may read. last is the last queue that was checked.
-func (s *Service) limitedQueues(ctx context.Context, c *session, after string, n int) (queues []string, last string, err error) {
+func (s *Service) limitedQueues(
+	ctx context.Context, c *session, after string, n int,
+) (queues []string, last string, err error) {
 	r, err := c.call(ctx, &core.ListLimits{After: after, Limit: n})
 	if err != nil {
 		return nil, "", err
@@ -228,9 +240,13 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 	if err != nil {
 		return nil, err
 	}
-	op := &core.PutLimit{Limit: core.QueueLimit{Queue: spec.Queue, Scope: scope, Name: spec.Name, Throttle: core.Throttle{
-		Leased: spec.Concurrency, LeasedPerWorker: spec.PerWorker, SlotFor: slotFor, Rate: spec.RatePerS, Burst: spec.Burst,
-	}}}
+	op := &core.PutLimit{Limit: core.QueueLimit{
+		Queue: spec.Queue, Scope: scope, Name: spec.Name,
+		Throttle: core.Throttle{
+			Leased: spec.Concurrency, LeasedPerWorker: spec.PerWorker, SlotFor: slotFor, Rate: spec.RatePerS,
+			Burst: spec.Burst,
+		},
+	}}
 	if err := s.changeLimit(ctx, caller, spec.Queue, "limit.set", op); err != nil {
 		return nil, err
 	}
@@ -268,8 +284,8 @@ func (s *Service) keyRefusal(ctx context.Context, caller Caller, queue string) e
 // taggedLook is the number of jobs whose tags are read for an offer.
 const taggedLook = 20
 
-// RemoveLimit removes a limit of a queue. Without a queue, or with the scope shared, it removes the shared limit with this
-// name.
+// RemoveLimit removes a limit of a queue. Without a queue, or with the scope shared, it removes the shared limit with
+// this name.
 func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeName, name string) error {
 	switch {
 	case queue == "" && name != "" || scopeName == sharedScope:
@@ -295,7 +311,9 @@ func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v
 
 // core checks a Sharing and converts it for the core.
 func (v *Sharing) core(queue string) (core.Sharing, error) {
-	sharing := core.Sharing{Queue: queue, Fair: v.Fair || v.Mode == SharingFair, Ordered: v.Mode == SharingOrdered, Weights: v.Weights}
+	sharing := core.Sharing{
+		Queue: queue, Fair: v.Fair || v.Mode == SharingFair, Ordered: v.Mode == SharingOrdered, Weights: v.Weights,
+	}
 	switch {
 	case v.Fair && v.Mode != "" && v.Mode != SharingFair:
 		return sharing, invalid("body.sharing.mode", "fair is another mode")

@@ -11,8 +11,8 @@ import (
 // sharedScope is the Limit.Scope of a limit for several queues and types.
 const sharedScope = "shared"
 
-// SharedLimits lists the shared limits that the caller may read, with their use. With a name it returns that limit and the jobs
-// that hold its slots.
+// SharedLimits lists the shared limits that the caller may read, with their use. With a name it returns that limit and
+// the jobs that hold its slots.
 func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) ([]Limit, error) {
 	c := s.open(caller)
 	defer c.Close()
@@ -26,7 +26,9 @@ func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) 
 		if caller.mayShared(access.Read, l.Queues, l.Types) != nil {
 			continue
 		}
-		v := limitOf(&core.LimitInfo{QueueLimit: core.QueueLimit{Name: l.Name, Throttle: l.Throttle}, Uses: []core.LimitUse{l.Use}})
+		v := limitOf(&core.LimitInfo{
+			QueueLimit: core.QueueLimit{Name: l.Name, Throttle: l.Throttle}, Uses: []core.LimitUse{l.Use},
+		})
 		v.Scope, v.Queues, v.Types = sharedScope, texts(l.Queues), texts(l.Types)
 		limits = append(limits, v)
 	}
@@ -71,9 +73,12 @@ func (s *Service) putSharedLimit(ctx context.Context, caller Caller, spec *Limit
 	case spec.PerWorker != 0 || spec.SlotForS != 0:
 		return nil, invalid("body", "per_worker and slot_for_s are for limits of one queue")
 	}
-	op := &core.PutSharedLimit{Limit: core.SharedLimit{Name: spec.Name, Queues: spec.Queues, Types: spec.Types, Throttle: core.Throttle{
-		Leased: spec.Concurrency, Rate: spec.RatePerS, Burst: spec.Burst,
-	}}}
+	op := &core.PutSharedLimit{Limit: core.SharedLimit{
+		Name: spec.Name, Queues: spec.Queues, Types: spec.Types,
+		Throttle: core.Throttle{
+			Leased: spec.Concurrency, Rate: spec.RatePerS, Burst: spec.Burst,
+		},
+	}}
 	if err := caller.mayShared(access.Operate, spec.Queues, spec.Types); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,8 @@ import (
 	"broker/core"
 )
 
-// The service keeps its own lists in the store as rings of meta entries: the value with number n has the entry n modulo the size.
+// The service keeps its own lists in the store as rings of meta entries: the value with number n has the entry n modulo
+// the size.
 
 // readRing returns the values of a ring. name is the name of the entry for a number.
 func (s *Service) readRing(size int, name func(number uint64) string) [][]byte {
@@ -28,7 +29,8 @@ func (s *Service) readSlots(size int, name func(number uint64) string) (values [
 	return values
 }
 
-// writeMeta stores a value as JSON and returns its commit; zero if the store has failed, which the change itself reports.
+// writeMeta stores a value as JSON and returns its commit; zero if the store has failed, which the change itself
+// reports.
 func (c *session) writeMeta(name string, value any) core.Commit {
 	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: name, Value: toJSON(value)}}})
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"broker/core"
 )
 
-// ref interprets the name of a job. A plain name is an id: the client's own (a Workq id, a Faktory jid), an id made by the
-// broker, or the alias that Workq clients see. Other kinds of names have a prefix, so that the name of a removed job never
-// finds another job: seq:12 is a number, H:host:12 is a Gearman handle of this broker, and id: marks an id that looks like
-// another kind of name.
+// ref interprets the name of a job. A plain name is an id: the client's own (a Workq id, a Faktory jid), an id made by
+// the broker, or the alias that Workq clients see. Other kinds of names have a prefix, so that the name of a removed
+// job never finds another job: seq:12 is a number, H:host:12 is a Gearman handle of this broker, and id: marks an id
+// that looks like another kind of name.
 func (s *Service) ref(name string) (core.Ref, error) {
 	if id, ok := strings.CutPrefix(name, "id:"); ok {
 		return core.Ref{ID: id}, nil

@@ -130,7 +130,9 @@ func (s *Service) saveOperation(c *session, o *operation) core.Commit {
 }
 
 // start runs a change in the background. It returns once the operation itself is durable.
-func (s *Service) start(ctx context.Context, caller Caller, o Operation, run func(context.Context, *operation) error) (Operation, error) {
+func (s *Service) start(
+	ctx context.Context, caller Caller, o Operation, run func(context.Context, *operation) error,
+) (Operation, error) {
 	l := &s.operations
 	c := s.open(caller)
 	defer c.Close()
@@ -236,7 +238,9 @@ func (o *Operation) interrupt(now time.Time) {
 }
 
 // runOperation runs an operation and records its result.
-func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error) {
+func (s *Service) runOperation(
+	ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error,
+) {
 	err := run(ctx, op)
 	s.operations.places(op.snapshot().State).Return(op.holder, 1)
 	c := s.open(caller)

@@ -12,7 +12,9 @@ import (
 )
 
 // policy returns the policy of a queue or type; nil if there is none.
-func (s *Service) policy(ctx context.Context, c *session, scope core.PolicyScope, name string) (*policytext.Policy, error) {
+func (s *Service) policy(
+	ctx context.Context, c *session, scope core.PolicyScope, name string,
+) (*policytext.Policy, error) {
 	r, err := c.call(ctx, &core.ListPolicies{Scope: scope, Name: name})
 	if err != nil || len(r.Policies) == 0 {
 		return nil, err
@@ -43,7 +45,8 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 			}
 			for i := range r.Policies {
 				p := &r.Policies[i]
-				if p.Scope == core.PolicyOfQueue && caller.may(access.Read, p.Name) != nil || p.Scope == core.PolicyOfType && caller.mayAll(access.Read) != nil {
+				if p.Scope == core.PolicyOfQueue && caller.may(access.Read, p.Name) != nil ||
+					p.Scope == core.PolicyOfType && caller.mayAll(access.Read) != nil {
 					continue
 				}
 				row := NamedPolicy{Scope: word, Policy: policytext.Show(p)}
@@ -91,9 +94,11 @@ func (s *Service) ChangeType(ctx context.Context, caller Caller, name string, ch
 	return s.ShowType(ctx, caller, name)
 }
 
-// putPolicy changes the policy of a queue or type. If the policy moves jobs to another queue, the caller needs the right for
-// that queue too.
-func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.PolicyScope, name string, body json.RawMessage) error {
+// putPolicy changes the policy of a queue or type. If the policy moves jobs to another queue, the caller needs the
+// right for that queue too.
+func (s *Service) putPolicy(
+	ctx context.Context, caller Caller, scope core.PolicyScope, name string, body json.RawMessage,
+) error {
 	action, may := "queue.policy", caller.may(access.Operate, name)
 	if scope == core.PolicyOfType {
 		action, may = "type.policy", caller.mayAll(access.Operate)
@@ -112,18 +117,23 @@ func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.Polic
 	}
 	c := s.open(caller)
 	defer c.Close()
-	err = s.audited(ctx, c, AuditEntry{Action: action, Target: name}, &core.PutPolicy{Scope: scope, Name: name, Set: set, Remove: remove})
+	err = s.audited(ctx, c, AuditEntry{Action: action, Target: name},
+		&core.PutPolicy{Scope: scope, Name: name, Set: set, Remove: remove})
 	switch {
 	case IsCode(err, CodeState):
 		return invalid("body.policy", "%v", err)
 	case IsCode(err, CodeQueueFull):
-		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("there are %d policies, and no more are possible", core.MaxPolicies)}
+		return &Error{
+			Code: CodeTooMany, Detail: fmt.Sprintf("there are %d policies, and no more are possible", core.MaxPolicies),
+		}
 	}
 	return err
 }
 
 // parsePolicy reads and checks the members of a policy.
-func parsePolicy(scope core.PolicyScope, name string, body json.RawMessage) (set core.JobPolicy, remove core.PolicyFields, err error) {
+func parsePolicy(
+	scope core.PolicyScope, name string, body json.RawMessage,
+) (set core.JobPolicy, remove core.PolicyFields, err error) {
 	set, remove, err = policytext.Parse("body.policy", body)
 	if err == nil {
 		err = policytext.Check("body.policy", scope, name, &set)

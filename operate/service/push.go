@@ -41,7 +41,8 @@ func (s *Service) pushWorkers(held map[string][]core.HeldJob) []Worker {
 	for i := range targets {
 		t := &targets[i]
 		workers[i] = Worker{
-			ID: pushPrefix + t.Name, Protocol: core.HTTP.String(), Name: t.Worker, Address: t.URL, Queues: make([]string, len(t.Queues)),
+			ID: pushPrefix + t.Name, Protocol: core.HTTP.String(), Name: t.Worker, Address: t.URL,
+			Queues:  make([]string, len(t.Queues)),
 			Waiting: t.PausedUntil == nil && t.InFlight < t.Concurrency, Held: heldJobs(held[t.Worker]), Push: t,
 		}
 		for j, q := range t.Queues {

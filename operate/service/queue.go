@@ -40,7 +40,8 @@ type Queue struct {
 	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
 }
 
-// QueueMax limits the unfinished jobs of a queue: at the limit, submissions of a priority class are refused; 0: no limit.
+// QueueMax limits the unfinished jobs of a queue: at the limit, submissions of a priority class are refused; 0: no
+// limit.
 type QueueMax struct {
 	High   uint32 `json:"high" maximum:"4294967295"`
 	Normal uint32 `json:"normal" maximum:"4294967295"`
@@ -56,7 +57,8 @@ type Throttle struct {
 	Burst       uint32  `json:"burst,omitempty" doc:"leases at once after a pause, with a rate"`
 }
 
-// Redrive is the rule that moves jobs which were leased often and are not done to another queue, in place of a further lease.
+// Redrive is the rule that moves jobs which were leased often and are not done to another queue, in place of a further
+// lease.
 type Redrive struct {
 	Leases uint32 `json:"leases" doc:"leases in this queue after which a job moves"`
 	To     string `json:"to" doc:"the other queue"`

@@ -42,7 +42,8 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	}
 	c := s.open(caller)
 	defer c.Close()
-	if change.Paused != nil || change.Max != nil || change.Throttle != nil || change.Sharing == nil && change.Policy == nil {
+	if change.Paused != nil || change.Max != nil || change.Throttle != nil ||
+		change.Sharing == nil && change.Policy == nil {
 		if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
 			return Queue{}, err
 		}
@@ -79,7 +80,8 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		}
 	}
 	q, err := s.queue(ctx, c, name)
-	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) { // no jobs yet, and its last setting was removed
+	// no jobs yet, and its last setting was removed
+	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) {
 		return s.queueOf(&core.QueueInfo{Name: name}), nil
 	}
 	return q, err
@@ -125,9 +127,11 @@ func (s *Service) throttleQueue(ctx context.Context, c *session, name string, ch
 	return err
 }
 
-// mergeQueue applies a change that depends on the current settings of a queue. Such changes run one at a time, so that two
-// concurrent changes do not undo each other. They wait for their commits concurrently.
-func (s *Service) mergeQueue(ctx context.Context, c *session, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
+// mergeQueue applies a change that depends on the current settings of a queue. Such changes run one at a time, so that
+// two concurrent changes do not undo each other. They wait for their commits concurrently.
+func (s *Service) mergeQueue(
+	ctx context.Context, c *session, e AuditEntry, change func(*core.QueueInfo) core.Op,
+) error {
 	merge := func() (core.Commit, error) {
 		s.merging.Lock()
 		defer s.merging.Unlock()
@@ -176,9 +180,11 @@ func set[T any](value, to *T) {
 	}
 }
 
-// ClearQueue removes the jobs of a queue in the given states (none: all states), and returns their number. With drop it also
-// removes the settings of the queue.
-func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, states []core.State, drop bool) (int, error) {
+// ClearQueue removes the jobs of a queue in the given states (none: all states), and returns their number. With drop it
+// also removes the settings of the queue.
+func (s *Service) ClearQueue(
+	ctx context.Context, caller Caller, name string, states []core.State, drop bool,
+) (int, error) {
 	if err := caller.may(access.Operate, name); err != nil {
 		return 0, err
 	}

@@ -39,8 +39,8 @@ var queueSorts = map[string]queueSort{
 	"latency":   {of: core.QueueNextAt, reversed: true},
 }
 
-// queueCursor is a position in a list of queues: after the queue with this name and, if the list is not sorted by name, this
-// value.
+// queueCursor is a position in a list of queues: after the queue with this name and, if the list is not sorted by name,
+// this value.
 type queueCursor struct {
 	Name  []byte `json:"n"` // not always UTF-8
 	Value int64  `json:"v,omitempty"`
@@ -51,7 +51,8 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 	name, down := strings.CutPrefix(cmp.Or(f.Sort, "name"), "-")
 	sort, ok := queueSorts[name]
 	if !ok {
-		return nil, "", invalid("sort", "sort must be one of name, ready, scheduled, leased, retrying, blocked, done, dead or latency, with - in front for the largest first")
+		return nil, "", invalid("sort",
+			"sort must be one of name, ready, scheduled, leased, retrying, blocked, done, dead or latency, with - in front for the largest first")
 	}
 	var after queueCursor
 	if err := decodeCursor(f.Cursor, &after); err != nil {
@@ -79,8 +80,8 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 	return list, next, err
 }
 
-// chooseQueues passes the number of each matching queue to top. It reads the queues in pages, so that other clients do not have
-// to wait.
+// chooseQueues passes the number of each matching queue to top. It reads the queues in pages, so that other clients do
+// not have to wait.
 func (s *Service) chooseQueues(ctx context.Context, c *session, f *QueueFilter, sort queueSort, top *topQueues) error {
 	all := f.Search == "" && c.caller.readsAll()
 	for after := ""; ; {
@@ -175,7 +176,8 @@ func (o queueSort) compare(down bool) func(a, b core.QueueValue) int {
 	}
 }
 
-// topQueues keeps the first queues of a list of any length, so that a page needs little memory and no sort of all queues.
+// topQueues keeps the first queues of a list of any length, so that a page needs little memory and no sort of all
+// queues.
 type topQueues struct {
 	limit   int // number of queues to keep
 	compare func(a, b core.QueueValue) int

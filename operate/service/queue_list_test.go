@@ -48,8 +48,9 @@ func TestSortedPageReadsOnlyItsOwnQueues(t *testing.T) {
 	counting := &countingBroker{Broker: e}
 	s.o.Broker = counting
 	for sort, want := range map[string]string{
-		"-ready": "[queue-003000 queue-002000]", "ready": "[queue-000001 queue-000002]", "-name": "[queue-003499 queue-003498]",
-		"dead": "[queue-000000 queue-000001]", "name": "[queue-000000 queue-000001]",
+		"-ready": "[queue-003000 queue-002000]", "ready": "[queue-000001 queue-000002]",
+		"-name": "[queue-003499 queue-003498]",
+		"dead":  "[queue-000000 queue-000001]", "name": "[queue-000000 queue-000001]",
 	} {
 		counting.full = 0
 		list, cursor, err := s.Queues(t.Context(), everyone, QueueFilter{Sort: sort, Limit: 2})
@@ -97,7 +98,8 @@ func BenchmarkQueuesBySort(b *testing.B) {
 		b.Run(sort, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if list, _, err := s.Queues(b.Context(), everyone, QueueFilter{Sort: sort, Limit: 100}); err != nil || len(list) != 100 {
+				if list, _, err := s.Queues(b.Context(), everyone, QueueFilter{Sort: sort, Limit: 100}); err != nil ||
+					len(list) != 100 {
 					b.Fatal(len(list), err)
 				}
 			}

@@ -59,7 +59,10 @@ func (r *ScheduleRun) Late() time.Duration {
 }
 
 func scheduleRunOf(r *core.RecentRun) ScheduleRun {
-	v := ScheduleRun{DueAt: timeOf(r.DueAt), At: timeOf(r.At), Result: runResults[r.Result], StartedAt: timeOf(r.StartedAt), EndedAt: timeOf(r.EndedAt)}
+	v := ScheduleRun{
+		DueAt: timeOf(r.DueAt), At: timeOf(r.At), Result: runResults[r.Result], StartedAt: timeOf(r.StartedAt),
+		EndedAt: timeOf(r.EndedAt),
+	}
 	if r.Seq != 0 {
 		v.Job = seqName(r.Seq)
 	}
@@ -74,9 +77,11 @@ var missedNames = []string{"skip", "one", "all"}
 
 func scheduleOf(e *core.Schedule) Schedule {
 	v := Schedule{
-		Name: text(e.Name), Cron: e.Cron, Zone: e.Zone, EveryS: e.Every.Seconds(), Queue: text(e.Job.Queue), Type: text(e.Job.Type),
+		Name: text(e.Name), Cron: e.Cron, Zone: e.Zone, EveryS: e.Every.Seconds(), Queue: text(e.Job.Queue),
+		Type:     text(e.Job.Type),
 		Priority: e.Job.Priority, Tags: e.Job.Tags, Backlog: e.Backlog, Missed: missedNames[e.Missed], Paused: e.Paused,
-		NextAt: timeOf(e.NextAt), LastAt: timeOf(e.LastAt), Runs: e.Runs, Revision: e.Revision, FromConfig: e.FromConfig,
+		NextAt: timeOf(e.NextAt), LastAt: timeOf(e.LastAt), Runs: e.Runs, Revision: e.Revision,
+		FromConfig: e.FromConfig,
 	}
 	if e.LastSeq != 0 {
 		v.LastJob = seqName(e.LastSeq)
@@ -138,7 +143,9 @@ func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Sch
 }
 
 // PutSchedule makes a schedule. Unless create is set, it replaces a schedule with the same name.
-func (s *Service) PutSchedule(ctx context.Context, caller Caller, change ScheduleChange, create bool) (Schedule, error) {
+func (s *Service) PutSchedule(
+	ctx context.Context, caller Caller, change ScheduleChange, create bool,
+) (Schedule, error) {
 	switch {
 	case change.Name == "" || len(change.Name) > maxScheduleName:
 		return Schedule{}, invalid("body.name", "name must have 1 to %d bytes", maxScheduleName)
@@ -163,7 +170,8 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	c := s.open(caller)
 	defer c.Close()
 	if !create {
-		if err := s.mayChangeSchedule(ctx, c, change.Name); err != nil && (change.Revision != 0 || !IsCode(err, CodeScheduleNotFound)) {
+		if err := s.mayChangeSchedule(ctx, c, change.Name); err != nil &&
+			(change.Revision != 0 || !IsCode(err, CodeScheduleNotFound)) {
 			return Schedule{}, err
 		}
 	}
@@ -175,7 +183,8 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 		return Schedule{}, err
 	}
 	op := &core.PutSchedule{Create: create, Revision: change.Revision, Schedule: core.Schedule{
-		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog, Missed: core.Missed(missed),
+		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog,
+		Missed: core.Missed(missed),
 	}}
 	action := map[bool]string{true: "schedule.create", false: "schedule.change"}[create]
 	if err := s.audited(ctx, c, AuditEntry{Action: action, Target: change.Name}, op); err != nil {
@@ -248,7 +257,9 @@ func (s *Service) RunSchedule(ctx context.Context, caller Caller, name string) (
 	return seqName(r.Seq), err
 }
 
-func (s *Service) changeSchedule(ctx context.Context, caller Caller, action, name string, op core.Op) (core.Reply, error) {
+func (s *Service) changeSchedule(
+	ctx context.Context, caller Caller, action, name string, op core.Op,
+) (core.Reply, error) {
 	c := s.open(caller)
 	defer c.Close()
 	if err := s.mayChangeSchedule(ctx, c, name); err != nil {

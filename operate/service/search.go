@@ -11,9 +11,9 @@ import (
 //
 //	queue:mail error:"Net::ReadTimeout" died:1h invoice 4711
 //
-// Each word with a colon is a condition; FilterFields has their names. died:1h means in the last hour, died:2d..1h between two
-// days and an hour ago, due:1h within the next hour. Words without a colon are searched in the columns of lists and in bodies.
-// A value or text in double quotes may contain spaces and colons.
+// Each word with a colon is a condition; FilterFields has their names. died:1h means in the last hour, died:2d..1h
+// between two days and an hour ago, due:1h within the next hour. Words without a colon are searched in the columns of
+// lists and in bodies. A value or text in double quotes may contain spaces and colons.
 
 // SearchWords are the words of a search, in the order of forms.
 func SearchWords() (words []string) {
@@ -40,7 +40,8 @@ func ParseSearch(search string) (url.Values, error) {
 		field := FieldOfWord(name)
 		switch {
 		case field == nil:
-			return nil, invalid("q", "%q is not one of %s; text with a colon needs double quotes", name, strings.Join(SearchWords(), ", "))
+			return nil, invalid("q", "%q is not one of %s; text with a colon needs double quotes", name,
+				strings.Join(SearchWords(), ", "))
 		case value == "":
 			return nil, invalid("q", "%s: needs a value", name)
 		case field.IsTime() && field.Word == name:
@@ -81,8 +82,8 @@ func (f *JobFilter) Search(search string, now time.Time) error {
 	return nil
 }
 
-// setRange adds a condition on a time: a duration up to now (for due: from now), an instant as the beginning, or two of them
-// with dots in between.
+// setRange adds a condition on a time: a duration up to now (for due: from now), an instant as the beginning, or two of
+// them with dots in between.
 func setRange(query url.Values, name, value string) {
 	from, to, isRange := strings.Cut(value, "..")
 	if _, isSpan := parseSpan(value); name == "due" && isSpan && !isRange {

@@ -31,8 +31,9 @@ func TestASearchIsAFilter(t *testing.T) {
 		}
 	}
 	for search, want := range map[string]string{
-		"colour:red": `"colour" is not one of`, "queue:": "queue: needs a value", "died:soon": "is not a time", "error:a error:b": "may be given once",
-		"min_priority:x": "is not a number",
+		"colour:red": `"colour" is not one of`, "queue:": "queue: needs a value", "died:soon": "is not a time",
+		"error:a error:b": "may be given once",
+		"min_priority:x":  "is not a number",
 	} {
 		var f JobFilter
 		if err := f.Search(search, now); err == nil || !strings.Contains(err.Error(), want) {

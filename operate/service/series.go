@@ -62,8 +62,9 @@ func (s *Service) Series(ctx context.Context, caller Caller, q SeriesQuery) (*Se
 	v.From = timeOf(r.Series.From)
 	for _, p := range r.Series.Points {
 		v.Points = append(v.Points, Point{
-			Submitted: p.Submitted, Done: p.Done, Failed: p.Failed, Ready: p.Ready, Leased: p.Leased, OldestAgeS: p.OldestAge.Seconds(),
-			WaitP50S: p.WaitP50.Seconds(), WaitP95S: p.WaitP95.Seconds(), WaitP99S: p.WaitP99.Seconds(),
+			Submitted: p.Submitted, Done: p.Done, Failed: p.Failed, Ready: p.Ready, Leased: p.Leased,
+			OldestAgeS: p.OldestAge.Seconds(),
+			WaitP50S:   p.WaitP50.Seconds(), WaitP95S: p.WaitP95.Seconds(), WaitP99S: p.WaitP99.Seconds(),
 			RunP50S: p.RunP50.Seconds(), RunP95S: p.RunP95.Seconds(), RunP99S: p.RunP99.Seconds(),
 		})
 	}
@@ -109,7 +110,10 @@ func (s *Service) Histograms(ctx context.Context, caller Caller, queue, jobType 
 	if err != nil {
 		return nil, err
 	}
-	v := &Histograms{Queue: text(queue), Type: text(jobType), Wait: &Histogram{Buckets: []Bucket{}}, Run: &Histogram{Buckets: []Bucket{}}}
+	v := &Histograms{
+		Queue: text(queue), Type: text(jobType), Wait: &Histogram{Buckets: []Bucket{}},
+		Run: &Histogram{Buckets: []Bucket{}},
+	}
 	if r.Answer != nil && r.Histograms.Wait != nil {
 		v.Wait, v.Run = histogramOf(r.Histograms.Wait), histogramOf(r.Histograms.Run)
 	}
@@ -120,7 +124,8 @@ func histogramOf(h *core.Histogram) *Histogram {
 	var at [3]time.Duration
 	h.Quantiles(at[:], 0.5, 0.95, 0.99)
 	v := &Histogram{
-		Count: h.Count(), SumS: h.Sum().Seconds(), P50S: at[0].Seconds(), P95S: at[1].Seconds(), P99S: at[2].Seconds(), Buckets: []Bucket{},
+		Count: h.Count(), SumS: h.Sum().Seconds(), P50S: at[0].Seconds(), P95S: at[1].Seconds(), P99S: at[2].Seconds(),
+		Buckets: []Bucket{},
 	}
 	for _, b := range h.Buckets() {
 		v.Buckets = append(v.Buckets, Bucket{FromS: b.From.Seconds(), ToS: b.To.Seconds(), Count: b.Count})

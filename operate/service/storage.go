@@ -64,8 +64,10 @@ func archiveOf(a *core.Archive) *Archive {
 		return nil
 	}
 	return &Archive{
-		Dir: a.Dir, LagS: a.Lag.Seconds(), Earliest: timeOf(a.Earliest), BaseAt: timeOf(a.BaseAt), Copying: a.Copying, Bytes: a.Bytes,
-		Queued: a.Queued, Commits: a.Entries, Shipped: a.Shipped, BaseCopies: a.Bases, Overflows: a.Overflows, Failures: a.Failures, Error: a.Error,
+		Dir: a.Dir, LagS: a.Lag.Seconds(), Earliest: timeOf(a.Earliest), BaseAt: timeOf(a.BaseAt), Copying: a.Copying,
+		Bytes:  a.Bytes,
+		Queued: a.Queued, Commits: a.Entries, Shipped: a.Shipped, BaseCopies: a.Bases, Overflows: a.Overflows,
+		Failures: a.Failures, Error: a.Error,
 	}
 }
 
@@ -115,9 +117,11 @@ func (s *Service) Storage(caller Caller) (*Storage, error) {
 		return nil, err
 	}
 	v := &Storage{
-		DiskBytes: st.DiskBytes, LiveBytes: st.LiveBytes, LogBytes: st.LogBytes, FreeBytes: st.FreeBytes, MemBytes: st.MemTableBytes,
+		DiskBytes: st.DiskBytes, LiveBytes: st.LiveBytes, LogBytes: st.LogBytes, FreeBytes: st.FreeBytes,
+		MemBytes:   st.MemTableBytes,
 		CacheBytes: st.CacheBytes, CacheHits: st.CacheHits, CacheMisses: st.CacheMisses,
-		ReadAmplification: st.ReadAmplification, Flushes: st.Flushes, FlushedBytes: st.FlushedBytes, Compactions: st.Compactions,
+		ReadAmplification: st.ReadAmplification, Flushes: st.Flushes, FlushedBytes: st.FlushedBytes,
+		Compactions:    st.Compactions,
 		CompactedBytes: st.CompactedBytes, CompactionDebt: st.CompactionDebt, WriteStalls: st.WriteStalls,
 		Commits: histogramOf(st.Commits), Syncs: syncsOf(&st.Syncs), Archive: archiveOf(st.Archive),
 		Check: s.lastOperation(checkAction), Backup: s.lastOperation(backupAction),

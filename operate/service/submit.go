@@ -69,13 +69,13 @@ type SubmitOptions struct {
 	Key  string        // idempotency key; empty: none
 	Many bool          // the jobs came as a list; errors use the index
 
-	// Trace is the trace context of the request, for jobs without their own. It is not compared for an idempotency key, because
-	// clients make a new one for each attempt.
+	// Trace is the trace context of the request, for jobs without their own. It is not compared for an idempotency key,
+	// because clients make a new one for each attempt.
 	Trace string
 }
 
-// Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over. It
-// returns the state of the jobs at that time.
+// Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is
+// over. It returns the state of the jobs at that time.
 func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, o SubmitOptions) ([]Job, error) {
 	c := s.open(caller)
 	defer c.Close()
@@ -139,9 +139,11 @@ func (s *Service) jobOf(c *session, sub *Submission, at string, now core.Instant
 		return nil, invalid(at+"ephemeral", "an ephemeral job needs the parameter wait")
 	}
 	job := &core.Job{
-		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority, MaxAttempts: deref(sub.MaxAttempts),
-		Ephemeral: sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
-		Cost: sub.Cost,
+		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority,
+		MaxAttempts: deref(sub.MaxAttempts),
+		Ephemeral:   sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore),
+		LeaseEnd: core.LeaseEndFail,
+		Cost:     sub.Cost,
 	}
 	if err := checkTags(at+"tags", sub.Tags); err != nil {
 		return nil, err
@@ -199,7 +201,10 @@ func (s *Service) setBody(job *core.Job, sub *Submission, at string) error {
 	case forms > 1:
 		return invalid(at+"body", "args, body and body_base64 exclude each other")
 	case len(job.Body) > s.o.MaxBodyBytes:
-		return &Error{Code: CodeTooLarge, Field: at + "body", Detail: fmt.Sprintf("the body must not be larger than %d bytes", s.o.MaxBodyBytes)}
+		return &Error{
+			Code: CodeTooLarge, Field: at + "body",
+			Detail: fmt.Sprintf("the body must not be larger than %d bytes", s.o.MaxBodyBytes),
+		}
 	}
 	return nil
 }
@@ -244,7 +249,8 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 // span reads a number of seconds.
 func span(field string, seconds float64) (time.Duration, error) {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > longestSpan.Seconds() {
-		return 0, invalid(field, "%s must be a number of seconds between 0 and %.0f", lastName(field), longestSpan.Seconds())
+		return 0,
+			invalid(field, "%s must be a number of seconds between 0 and %.0f", lastName(field), longestSpan.Seconds())
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
@@ -296,7 +302,9 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 }
 
 // submit applies the operations and waits as requested.
-func (s *Service) submit(ctx context.Context, c *session, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
+func (s *Service) submit(
+	ctx context.Context, c *session, ops []core.Op, wait time.Duration, key *usedKey,
+) ([]Job, error) {
 	var stored *core.WriteDocuments
 	if key != nil {
 		stored = s.attach(key, ops)
@@ -321,8 +329,8 @@ func (s *Service) submit(ctx context.Context, c *session, ops []core.Op, wait ti
 	return s.viewSubmitted(c, ops, admitted, ended), nil
 }
 
-// withdraw ends the wait for ephemeral jobs without an outcome. That removes them, unless another client waits for them too. It
-// runs before the answer is made, so that the answer does not show a removed job.
+// withdraw ends the wait for ephemeral jobs without an outcome. That removes them, unless another client waits for them
+// too. It runs before the answer is made, so that the answer does not show a removed job.
 func (c *session) withdraw(ops []core.Op, ended []*core.Outcome) {
 	for i := range ops {
 		if ended[i] == nil && ops[i].(*core.Submit).Job.Ephemeral {
@@ -332,8 +340,8 @@ func (c *session) withdraw(ops []core.Op, ended []*core.Outcome) {
 	}
 }
 
-// await fills ended with the outcomes of jobs that arrive within the wait. It measures monotonic time, because the broker's
-// clock may be set.
+// await fills ended with the outcomes of jobs that arrive within the wait. It measures monotonic time, because the
+// broker's clock may be set.
 func (c *session) await(ctx context.Context, ended []*core.Outcome, watched int, wait time.Duration) error {
 	if wait <= 0 {
 		return nil
@@ -387,14 +395,17 @@ func (c *session) outcomes(ctx context.Context, ended []*core.Outcome, watched i
 }
 
 // withdrawn is the outcome of an ephemeral job without a waiting client.
-var withdrawn = &core.Outcome{Cause: core.Cancelled, Failure: &core.Failure{Message: "withdrawn: no outcome in the time that the client waited"}}
+var withdrawn = &core.Outcome{
+	Cause: core.Cancelled, Failure: &core.Failure{Message: "withdrawn: no outcome in the time that the client waited"},
+}
 
-// viewSubmitted shows the current state of the jobs if it is durable, else their state at admission. An ephemeral job that no
-// longer exists was withdrawn.
+// viewSubmitted shows the current state of the jobs if it is durable, else their state at admission. An ephemeral job
+// that no longer exists was withdrawn.
 func (s *Service) viewSubmitted(c *session, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
 	looks := make([]core.Op, len(ops))
 	for i := range ops {
-		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: !admitted[i].Existing} // another job has an id of its own
+		// another job has an id of its own
+		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: !admitted[i].Existing}
 	}
 	now := make([]*core.JobInfo, len(ops))
 	replies := c.AskAll(looks...)
@@ -414,7 +425,10 @@ func (s *Service) viewSubmitted(c *session, ops []core.Op, admitted []core.Reply
 		switch over := admitted[i].Job; {
 		case info != nil:
 		case over != nil: // its key is still in use
-			info = &core.JobInfo{Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: core.HTTP, Job: over}
+			info = &core.JobInfo{
+				Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: core.HTTP,
+				Job: over,
+			}
 		default:
 			info = admittedInfo(job, admitted[i].Seq, s.Now())
 		}
@@ -435,8 +449,9 @@ func (s *Service) viewSubmitted(c *session, ops []core.Op, admitted []core.Reply
 // admittedInfo is the information about a job from its submission.
 func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
 	info := &core.JobInfo{
-		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin, CreatedAt: job.CreatedAt,
-		ReadyAt: job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
+		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin,
+		CreatedAt: job.CreatedAt,
+		ReadyAt:   job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
 	}
 	switch {
 	case len(job.After) > 0 || job.Parent != 0:

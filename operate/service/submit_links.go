@@ -9,11 +9,12 @@ import (
 
 // brokenWords are the values of on_broken.
 var brokenWords = map[string]core.OnBroken{
-	"": core.BrokenWaits, "wait": core.BrokenWaits, "release": core.BrokenReleases, "fail": core.BrokenFails, "drop": core.BrokenDrops,
+	"": core.BrokenWaits, "wait": core.BrokenWaits, "release": core.BrokenReleases, "fail": core.BrokenFails,
+	"drop": core.BrokenDrops,
 }
 
-// setLinks resolves the names of other jobs and of the batch. To make a job wait for another job, or a batch wait for the job,
-// the caller also needs the right to submit to those queues.
+// setLinks resolves the names of other jobs and of the batch. To make a job wait for another job, or a batch wait for
+// the job, the caller also needs the right to submit to those queues.
 func (s *Service) setLinks(c *session, job *core.Job, sub *Submission, at string) error {
 	onBroken, known := brokenWords[sub.OnBroken]
 	switch {

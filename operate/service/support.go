@@ -20,9 +20,9 @@ type SupportPart struct {
 	Write func(io.Writer) error
 }
 
-// SupportBundle writes an archive for the analysis of problems: the settings without secrets, counts, queues, the state of the
-// store, operations, goroutines, and the parts that the program adds (metrics and the recent log). It contains names of queues,
-// but no bodies of jobs.
+// SupportBundle writes an archive for the analysis of problems: the settings without secrets, counts, queues, the state
+// of the store, operations, goroutines, and the parts that the program adds (metrics and the recent log). It contains
+// names of queues, but no bodies of jobs.
 func (s *Service) SupportBundle(ctx context.Context, caller Caller, w io.Writer) error {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return err
@@ -35,7 +35,9 @@ func (s *Service) SupportBundle(ctx context.Context, caller Caller, w io.Writer)
 			b.Reset()
 			fmt.Fprintf(&b, "not available: %v\n", err)
 		}
-		head := &tar.Header{Name: "broker-support/" + part.Name, Mode: 0o600, Size: int64(b.Len()), ModTime: s.Now().Time()}
+		head := &tar.Header{
+			Name: "broker-support/" + part.Name, Mode: 0o600, Size: int64(b.Len()), ModTime: s.Now().Time(),
+		}
 		if err := archive.WriteHeader(head); err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 //	job    begin  length  MAC
 //	8      8      4       16 bytes, in base64url
 //
-// The length of the lease is in milliseconds. The MAC prevents clients from guessing tokens of other workers. Its key is in the
-// store, so that tokens survive a restart.
+// The length of the lease is in milliseconds. The MAC prevents clients from guessing tokens of other workers. Its key
+// is in the store, so that tokens survive a restart.
 type leaseToken struct {
 	seq      uint64
 	leasedAt core.Instant
@@ -41,7 +41,8 @@ func (s *Service) formatToken(t leaseToken) string {
 func (s *Service) parseToken(text string) (leaseToken, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != tokenBytes+tokenMACBytes || !hmac.Equal(b[tokenBytes:], s.tokenMAC(b[:tokenBytes])) {
-		return leaseToken{}, &Error{Code: CodeBadLease, Field: "path.token", Detail: "this is not a lease token of this broker"}
+		return leaseToken{},
+			&Error{Code: CodeBadLease, Field: "path.token", Detail: "this is not a lease token of this broker"}
 	}
 	return leaseToken{
 		seq: binary.BigEndian.Uint64(b), leasedAt: core.Instant(binary.BigEndian.Uint64(b[8:])),

@@ -2,8 +2,8 @@ package service
 
 import "context"
 
-// Turns limits the number of reads that run at the same time. A list takes milliseconds of processor time. Without a limit, a
-// few hundred of them would delay the clients of all protocols by seconds.
+// Turns limits the number of reads that run at the same time. A list takes milliseconds of processor time. Without a
+// limit, a few hundred of them would delay the clients of all protocols by seconds.
 type Turns struct{ slots chan struct{} }
 
 // NewTurns makes turns for n reads at once.
@@ -19,8 +19,9 @@ type Turn struct {
 // turnKey is the context key of a Turn.
 type turnKey struct{}
 
-// Take waits for a place. Service calls with the returned context give up the place from time to time, and while they wait for
-// the disk. So the caller must not hold a lock for which other reads wait. Take fails only if the context ends first.
+// Take waits for a place. Service calls with the returned context give up the place from time to time, and while they
+// wait for the disk. So the caller must not hold a lock for which other reads wait. Take fails only if the context ends
+// first.
 func (t *Turns) Take(ctx context.Context) (context.Context, *Turn, error) {
 	turn := &Turn{turns: t}
 	select {

@@ -15,7 +15,8 @@ const onDuplicateReplace = "replace"
 // maxDebounce is the maximum of debounce_max_s.
 const maxDebounce = 45 * 24 * time.Hour
 
-// debounce is the longest time between the first submission and the due time of the job, in milliseconds; zero: no limit.
+// debounce is the longest time between the first submission and the due time of the job, in milliseconds; zero: no
+// limit.
 func debounce(sub *Submission, at string) (ms uint32, err error) {
 	switch {
 	case sub.DebounceMaxS == 0:
@@ -78,11 +79,12 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 	return nil
 }
 
-// unwatchWindows changes submissions with a window so that they do not watch their job, because the core refuses to let a watcher join
-// a job that has ended. It reports whether it has changed any.
+// unwatchWindows changes submissions with a window so that they do not watch their job, because the core refuses to let
+// a watcher join a job that has ended. It reports whether it has changed any.
 func unwatchWindows(ops []core.Op) (changed bool) {
 	for i := range ops {
-		if op := ops[i].(*core.Submit); op.Window != 0 && op.Job.Unique == core.UniqueCoalesce && op.Watch != core.WatchNone {
+		if op := ops[i].(*core.Submit); op.Window != 0 && op.Job.Unique == core.UniqueCoalesce &&
+			op.Watch != core.WatchNone {
 			op.Watch, changed = core.WatchNone, true
 		}
 	}

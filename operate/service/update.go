@@ -63,7 +63,9 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 
 // changeOf converts an update for the core.
 func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
-	set = core.JobChange{Priority: u.Priority, Type: u.Type, Tags: u.Tags, MaxAttempts: u.MaxAttempts, MaxFails: u.MaxFails}
+	set = core.JobChange{
+		Priority: u.Priority, Type: u.Type, Tags: u.Tags, MaxAttempts: u.MaxAttempts, MaxFails: u.MaxFails,
+	}
 	if u.Tags != nil {
 		if err := checkTags("body.tags", *u.Tags); err != nil {
 			return set, err
@@ -86,7 +88,8 @@ func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
 	}
 	if u.Args != nil || u.Body != nil || u.BodyBase64 != nil {
 		var job core.Job
-		if err := s.setBody(&job, &Submission{Args: u.Args, Body: u.Body, BodyBase64: u.BodyBase64}, "body."); err != nil {
+		if err := s.setBody(&job, &Submission{Args: u.Args, Body: u.Body, BodyBase64: u.BodyBase64},
+			"body."); err != nil {
 			return set, err
 		}
 		set.Body = &core.Body{Bytes: job.Body, Format: job.Format}

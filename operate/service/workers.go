@@ -13,8 +13,8 @@ import (
 	"broker/core"
 )
 
-// Worker is a connection, or a worker that holds its jobs by name and not by connection: a Faktory worker, a Workq or HTTP
-// client, a push target.
+// Worker is a connection, or a worker that holds its jobs by name and not by connection: a Faktory worker, a Workq or
+// HTTP client, a push target.
 type Worker struct {
 	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process, push:NAME a target of pushes"`
 	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
@@ -60,9 +60,11 @@ type workerCursor struct {
 	Worker string        `json:"w,omitempty"`
 }
 
-// Workers lists the connections and worker processes of all protocols, or of one protocol. The cursor is empty on the last
-// page.
-func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, limit int, cursor string) ([]Worker, string, error) {
+// Workers lists the connections and worker processes of all protocols, or of one protocol. The cursor is empty on the
+// last page.
+func (s *Service) Workers(
+	ctx context.Context, caller Caller, protocol string, limit int, cursor string,
+) ([]Worker, string, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return nil, "", err
 	}
@@ -97,7 +99,9 @@ func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, l
 }
 
 // namedWorkers adds the worker processes.
-func (s *Service) namedWorkers(ctx context.Context, c *session, only core.Protocol, workers []Worker, limit int, at workerCursor) ([]Worker, string, error) {
+func (s *Service) namedWorkers(
+	ctx context.Context, c *session, only core.Protocol, workers []Worker, limit int, at workerCursor,
+) ([]Worker, string, error) {
 	r, err := c.call(ctx, &core.ListWorkers{Limit: 1000})
 	if err != nil {
 		return nil, "", err
@@ -134,7 +138,8 @@ func parseProtocol(name string) (core.Protocol, error) {
 
 func connectionOf(info *core.ClientInfo) Worker {
 	w := Worker{
-		ID: connPrefix + strconv.FormatUint(uint64(info.ID), 10), Protocol: info.Protocol.String(), Name: text(info.Name),
+		ID: connPrefix + strconv.FormatUint(uint64(info.ID), 10), Protocol: info.Protocol.String(),
+		Name:    text(info.Name),
 		Address: info.Address, Identity: info.Identity, Worker: text(info.Worker), ConnectedAt: timeOf(info.OpenedAt),
 		Queues: make([]string, len(info.Queues)), Waiting: info.Parked || info.Sleeping, Held: heldJobs(info.Held),
 	}
@@ -148,14 +153,16 @@ func heldJobs(held []core.HeldJob) []HeldJob {
 	jobs := make([]HeldJob, len(held))
 	for i, h := range held {
 		jobs[i] = HeldJob{
-			Job: seqName(h.Seq), Queue: text(h.Queue), Type: text(cmp.Or(h.Type, h.Queue)), LeasedAt: timeOf(h.LeasedAt),
+			Job: seqName(h.Seq), Queue: text(h.Queue), Type: text(cmp.Or(h.Type, h.Queue)),
+			LeasedAt:   timeOf(h.LeasedAt),
 			LeaseUntil: timeOf(h.LeaseUntil),
 		}
 	}
 	return jobs
 }
 
-// processes returns the Faktory workers, the push targets, and all other workers that hold jobs, in the order of their names.
+// processes returns the Faktory workers, the push targets, and all other workers that hold jobs, in the order of their
+// names.
 func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 	all := s.pushWorkers(held)
 	if s.o.Workers != nil {
@@ -180,8 +187,8 @@ func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 	return all
 }
 
-// SetWorkerState tells a Faktory worker (all of them if id is empty) to stop taking jobs (quiet) or to exit (terminate). It
-// returns the number of notified workers.
+// SetWorkerState tells a Faktory worker (all of them if id is empty) to stop taking jobs (quiet) or to exit
+// (terminate). It returns the number of notified workers.
 func (s *Service) SetWorkerState(ctx context.Context, caller Caller, id, state string) (int, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return 0, err
@@ -191,7 +198,10 @@ func (s *Service) SetWorkerState(ctx context.Context, caller Caller, id, state s
 	}
 	wids := []string{strings.TrimPrefix(id, workerPrefix)}
 	if strings.HasPrefix(id, connPrefix) {
-		return 0, &Error{Code: CodeUnsupported, Detail: "only Faktory workers can be told to be " + state + "; a connection can be disconnected"}
+		return 0, &Error{
+			Code:   CodeUnsupported,
+			Detail: "only Faktory workers can be told to be " + state + "; a connection can be disconnected",
+		}
 	}
 	if id == "" {
 		wids = nil
@@ -228,7 +238,8 @@ func (s *Service) Disconnect(ctx context.Context, caller Caller, id string) erro
 	}
 	c := s.open(caller)
 	defer c.Close()
-	err = s.audited(ctx, c, AuditEntry{Action: "worker.disconnect", Target: id}, &core.DisconnectClient{Client: core.ClientID(number)})
+	err = s.audited(ctx, c, AuditEntry{Action: "worker.disconnect", Target: id},
+		&core.DisconnectClient{Client: core.ClientID(number)})
 	if IsCode(err, CodeJobNotFound) || IsCode(err, CodeState) {
 		return &Error{Code: CodeWorkerNotFound, Detail: "there is no connection " + id}
 	}

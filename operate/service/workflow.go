@@ -59,7 +59,8 @@ func (s *Service) Workflow(ctx context.Context, caller Caller, id string) (*Work
 	}
 }
 
-// depthOf returns and records one more than the maximum depth of the jobs above. Jobs must come in the order of their links.
+// depthOf returns and records one more than the maximum depth of the jobs above. Jobs must come in the order of their
+// links.
 func depthOf(j *Job, depths map[string]int) (depth int) {
 	for _, above := range append(j.Waiting, j.Parent) {
 		if d, known := depths[above]; known {

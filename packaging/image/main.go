@@ -126,7 +126,9 @@ func fileSystem(program, sources string, created time.Time) (v1.Layer, error) {
 		{"var/lib/", "", 0o755, 0},
 		{"var/lib/broker/", "", 0o700, uid},
 	} {
-		h := &tar.Header{Name: e.path, Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: created, Typeflag: tar.TypeDir}
+		h := &tar.Header{
+			Name: e.path, Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: created, Typeflag: tar.TypeDir,
+		}
 		var content []byte
 		if e.source != "" {
 			var err error
@@ -145,5 +147,7 @@ func fileSystem(program, sources string, created time.Time) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(b.Bytes())), nil
+	})
 }

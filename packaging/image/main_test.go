@@ -85,7 +85,8 @@ func TestLayerHoldsTheProgramAndAFolderForTheStore(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %o %d:%d", h.Name, h.Mode, h.Uid, h.Gid))
 	}
 	want := []string{
-		"etc/ 755 0:0", "etc/group 644 0:0", "etc/passwd 644 0:0", "usr/ 755 0:0", "usr/bin/ 755 0:0", "usr/bin/broker 755 0:0",
+		"etc/ 755 0:0", "etc/group 644 0:0", "etc/passwd 644 0:0", "usr/ 755 0:0", "usr/bin/ 755 0:0",
+		"usr/bin/broker 755 0:0",
 		"var/ 755 0:0", "var/lib/ 755 0:0", "var/lib/broker/ 700 65532:65532",
 	}
 	if !slices.Equal(got, want) {
@@ -97,7 +98,8 @@ func TestLayerHoldsTheProgramAndAFolderForTheStore(t *testing.T) {
 func TestImageIsThatOfTheContainerfile(t *testing.T) {
 	t.Parallel()
 	_, file := load(t, build(t))
-	if file.OS != "linux" || file.Architecture != "arm64" || file.Config.Labels["org.opencontainers.image.version"] != "v1.2.0" {
+	if file.OS != "linux" || file.Architecture != "arm64" ||
+		file.Config.Labels["org.opencontainers.image.version"] != "v1.2.0" {
 		t.Errorf("platform %s/%s, labels %v", file.OS, file.Architecture, file.Config.Labels)
 	}
 	text, err := os.ReadFile("../container/Containerfile")
@@ -111,9 +113,12 @@ func TestImageIsThatOfTheContainerfile(t *testing.T) {
 	c := file.Config
 	want := map[string]string{
 		"COPY": "--from=build /root-fs /", "USER": c.User, "ENV": strings.Join(c.Env, " "), "STOPSIGNAL": c.StopSignal,
-		"VOLUME": strings.Join(slices.Sorted(maps.Keys(c.Volumes)), " "), "ENTRYPOINT": list(t, c.Entrypoint), "CMD": list(t, c.Cmd),
-		"HEALTHCHECK": fmt.Sprintf("--interval=%s --timeout=%s --start-period=%s --retries=%d CMD %s", seconds(c.Healthcheck.Interval),
-			seconds(c.Healthcheck.Timeout), seconds(c.Healthcheck.StartPeriod), c.Healthcheck.Retries, list(t, c.Healthcheck.Test[1:])),
+		"VOLUME": strings.Join(slices.Sorted(maps.Keys(c.Volumes)), " "), "ENTRYPOINT": list(t, c.Entrypoint),
+		"CMD": list(t, c.Cmd),
+		"HEALTHCHECK": fmt.Sprintf("--interval=%s --timeout=%s --start-period=%s --retries=%d CMD %s",
+			seconds(c.Healthcheck.Interval),
+			seconds(c.Healthcheck.Timeout), seconds(c.Healthcheck.StartPeriod), c.Healthcheck.Retries,
+			list(t, c.Healthcheck.Test[1:])),
 	}
 	for line := range strings.Lines(last) {
 		instruction, value, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -1,5 +1,5 @@
-// Program sbom lists what a built broker contains, in CycloneDX: the modules that are linked into it, as the program itself
-// tells, and the files of others in its console. Licenses come from NOTICE.
+// Program sbom lists what a built broker contains, in CycloneDX: the modules that are linked into it, as the program
+// itself tells, and the files of others in its console. Licenses come from NOTICE.
 //
 //	go run -C packaging ./sbom -program FILE -version V > broker.cdx.json
 package main

@@ -51,7 +51,8 @@ func TestListHasLinkedModules(t *testing.T) {
 		}
 	}
 	for name, license := range map[string]string{
-		"std": "BSD-3-Clause", "github.com/google/uuid": "BSD-3-Clause", "github.com/CycloneDX/cyclonedx-go": "Apache-2.0", "uplot": "MIT",
+		"std": "BSD-3-Clause", "github.com/google/uuid": "BSD-3-Clause",
+		"github.com/CycloneDX/cyclonedx-go": "Apache-2.0", "uplot": "MIT",
 	} {
 		if found, ok := got[name]; !ok || found != license {
 			t.Errorf("%s: listed %v, license %q; want %q", name, ok, found, license)

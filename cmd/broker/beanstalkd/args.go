@@ -29,7 +29,8 @@ func defaults() options {
 	return options{listen: "0.0.0.0", port: "11300", syncMS: 50, maxBody: 65_535}
 }
 
-// parse reads the options like beanstalkd: letters combine, and a value may be attached to its letter or be the next word.
+// parse reads the options like beanstalkd: letters combine, and a value may be attached to its letter or be the next
+// word.
 func parse(args []string) (options, error) {
 	o := defaults()
 	for len(args) > 0 {

@@ -38,7 +38,8 @@ type Launch struct {
 // errUser means that the process cannot switch to the user of -u.
 var errUser = errors.New("cannot switch to the user")
 
-// Main runs the broker with beanstalkd's command line and returns the exit code. run serves until a shutdown is requested.
+// Main runs the broker with beanstalkd's command line and returns the exit code. run serves until a shutdown is
+// requested.
 func Main(args []string, stdout, stderr io.Writer, version string, run func(Launch) error) int {
 	o, err := parse(args)
 	switch {
@@ -147,7 +148,9 @@ func (o *options) settings() (config.Config, error) {
 			flags["durability"], flags["sync_interval"] = "relaxed", fmt.Sprintf("%dms", o.syncMS)
 		}
 	}
-	env := []string{"BROKER_WORKQ_LISTEN=off", "BROKER_GEARMAN_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off"}
+	env := []string{
+		"BROKER_WORKQ_LISTEN=off", "BROKER_GEARMAN_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off",
+	}
 	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
 }
 

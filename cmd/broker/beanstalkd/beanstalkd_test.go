@@ -14,18 +14,21 @@ func TestOptionsMatchTheReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cases := map[string][]string{
-		"listen 0.0.0.0:11300, durability none, body 65535, level error":      nil,
-		"listen 127.0.0.1:7, durability none, body 65535, level error":        {"-l", "127.0.0.1", "-p7"},
-		"listen unix:/run/b, durability none, body 5, level info":             {"-lunix:/run/b", "-z5", "-V"},
-		"listen 0.0.0.0:11300, durability sync, body 65535, level debug":      {"-VVf0", "-b", dir},
-		"listen 0.0.0.0:11300, durability relaxed, body 65535, level error":   {"-b" + dir, "-s", "10485760", "-c", "-n"},
+		"listen 0.0.0.0:11300, durability none, body 65535, level error": nil,
+		"listen 127.0.0.1:7, durability none, body 65535, level error":   {"-l", "127.0.0.1", "-p7"},
+		"listen unix:/run/b, durability none, body 5, level info":        {"-lunix:/run/b", "-z5", "-V"},
+		"listen 0.0.0.0:11300, durability sync, body 65535, level debug": {"-VVf0", "-b", dir},
+		"listen 0.0.0.0:11300, durability relaxed, body 65535, level error": {
+			"-b" + dir, "-s", "10485760", "-c", "-n",
+		},
 		"listen 0.0.0.0:11300, durability none, body 1073741824, level error": {"-Fb", dir, "-z", "4000000000"},
 	}
 	for want, args := range cases {
 		var out bytes.Buffer
 		code := Main(args, &out, &out, "v", func(l Launch) error {
 			c := &l.Config
-			got := fmt.Sprintf("listen %s, durability %s, body %d, level %s", c.Beanstalk.Listen, c.Durability, c.Beanstalk.MaxBody, c.Log.Level)
+			got := fmt.Sprintf("listen %s, durability %s, body %d, level %s", c.Beanstalk.Listen, c.Durability,
+				c.Beanstalk.MaxBody, c.Log.Level)
 			if got != want {
 				t.Errorf("%v: %s, want %s", args, got, want)
 			}

@@ -25,10 +25,18 @@ type action struct{ name, use, short, verb, done string }
 func actionCommands() []*cobra.Command {
 	move := actionCommand(action{"move", "move [ID...] --to QUEUE", "move jobs to another queue", "move", "moved"})
 	return []*cobra.Command{
-		actionCommand(action{"retry", "retry [ID...]", "run dead, retrying or scheduled jobs now", "retry", "put back"}),
+		actionCommand(action{
+			"retry", "retry [ID...]", "run dead, retrying or scheduled jobs now", "retry", "put back",
+		}),
 		actionCommand(action{"kill", "kill [ID...]", "move jobs to the dead set", "kill", "killed"}),
-		actionCommand(action{"cancel", "cancel [ID...]", "cancel jobs, and ask the workers of those that run to stop", "cancel", "cancelled, or asked to stop"}),
-		actionCommand(action{"rerun", "rerun [ID...]", "submit copies of jobs that have ended and are kept", "run again", "submitted again"}),
+		actionCommand(action{
+			"cancel", "cancel [ID...]", "cancel jobs, and ask the workers of those that run to stop", "cancel",
+			"cancelled, or asked to stop",
+		}),
+		actionCommand(action{
+			"rerun", "rerun [ID...]", "submit copies of jobs that have ended and are kept", "run again",
+			"submitted again",
+		}),
 		actionCommand(action{"delete", "rm [ID...]", "remove jobs", "remove", "removed"}),
 		move,
 	}
@@ -39,9 +47,11 @@ func actionCommand(a action) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   a.use,
 		Short: a.short,
-		Long: strings.ToUpper(a.short[:1]) + a.short[1:] + ": those with the ids given, or those that the flags choose. A change by flags first\n" +
+		Long: strings.ToUpper(a.short[:1]) + a.short[1:] +
+			": those with the ids given, or those that the flags choose. A change by flags first\n" +
 			"says how many jobs it would be and asks, unless --yes is given.",
-		Example: "  broker " + name + " 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a\n  broker " + name + " --queue emails --state dead",
+		Example: "  broker " + name + " 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a\n  broker " + name +
+			" --queue emails --state dead",
 	}
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
 	yes := cmd.Flags().BoolP("yes", "y", false, "do not ask")
@@ -135,7 +145,8 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 	}
 	err = printLine(cmd, "%s", strings.Join(lines, "\n"))
 	if err == nil && op.Skipped > 0 {
-		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"), cmp.Or(op.Error, "the action does not apply in the present state"))}
+		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"),
+			cmp.Or(op.Error, "the action does not apply in the present state"))}
 	}
 	return err
 }
@@ -148,7 +159,8 @@ func (c *client) follow(cmd *cobra.Command, op *service.Operation, raw []byte) (
 		pause(cmd.Context(), pollOperation)
 		path := "operations/" + url.PathEscape(op.ID)
 		if cause := cmd.Context().Err(); cause != nil {
-			_, _ = c.call(context.WithoutCancel(cmd.Context()), http.MethodDelete, path, nil, nil, nil) // the cause is what matters
+			// the cause is what matters
+			_, _ = c.call(context.WithoutCancel(cmd.Context()), http.MethodDelete, path, nil, nil, nil)
 			return nil, Failed(fmt.Errorf("interrupted after %s: %w", plural(op.Changed, "job"), cause))
 		}
 		var err error
@@ -158,7 +170,8 @@ func (c *client) follow(cmd *cobra.Command, op *service.Operation, raw []byte) (
 	}
 	_ = bar.Finish() // only shows
 	if op.State != "done" {
-		return nil, Failed(fmt.Errorf("operation %s: %s after %s %s", op.ID, op.State, plural(op.Changed, "job"), op.Error))
+		return nil,
+			Failed(fmt.Errorf("operation %s: %s after %s %s", op.ID, op.State, plural(op.Changed, "job"), op.Error))
 	}
 	return raw, nil
 }

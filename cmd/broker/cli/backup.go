@@ -28,11 +28,12 @@ func AddBackup(cmd *cobra.Command) *Backup { return &Backup{addConnection(cmd)} 
 
 // Named reports whether the command line or the environment names a broker.
 func (b *Backup) Named() bool {
-	return b.conn.server != "" || b.conn.context != "" || os.Getenv("BROKER_URL") != "" || os.Getenv("BROKER_CONTEXT") != ""
+	return b.conn.server != "" || b.conn.context != "" || os.Getenv("BROKER_URL") != "" ||
+		os.Getenv("BROKER_CONTEXT") != ""
 }
 
-// Open requests a copy of the store from the named broker, or else from the broker of this host. It returns a tar file and its
-// size in bytes.
+// Open requests a copy of the store from the named broker, or else from the broker of this host. It returns a tar file
+// and its size in bytes.
 func (b *Backup) Open(ctx context.Context, local LocalBroker) (io.ReadCloser, int64, error) {
 	named := *b.conn
 	if !b.Named() {
@@ -55,7 +56,10 @@ func (b *Backup) Open(ctx context.Context, local LocalBroker) (io.ReadCloser, in
 	req.Header.Set("Accept-Encoding", "identity") // so that the size is known
 	resp, err := c.send(req)
 	if Code(err) == ExitDenied {
-		err = &ExitError{Code: ExitDenied, Err: fmt.Errorf("%w; use the settings of the running broker, --password, or --token of an admin", err)}
+		err = &ExitError{
+			Code: ExitDenied,
+			Err:  fmt.Errorf("%w; use the settings of the running broker, --password, or --token of an admin", err),
+		}
 	}
 	if err != nil {
 		return nil, 0, err

@@ -26,7 +26,8 @@ func IsTerminal(w io.Writer) bool {
 	return isFile && isatty.IsTerminal(f.Fd())
 }
 
-// NewBar returns a progress bar on standard error. It shows nothing if that is not a terminal. A total of -1 is unknown.
+// NewBar returns a progress bar on standard error. It shows nothing if that is not a terminal. A total of -1 is
+// unknown.
 func NewBar(cmd *cobra.Command, total int64, unit BarUnit) *progressbar.ProgressBar {
 	if total == 0 {
 		total = 1

@@ -21,7 +21,8 @@ func batchesCommand() *cobra.Command {
 		if len(args) == 1 {
 			return c.showBatch(cmd, args[0], *out)
 		}
-		return printList(cmd, c, listing{"batches", url.Values{}, 0, *out, batchHeader}, func(b *service.Batch) []string { return batchRow(b, "") })
+		return printList(cmd, c, listing{"batches", url.Values{}, 0, *out, batchHeader},
+			func(b *service.Batch) []string { return batchRow(b, "") })
 	})
 	return cmd
 }
@@ -44,7 +45,10 @@ func (c *client) showBatch(cmd *cobra.Command, id string, out format) error {
 var batchHeader = []string{"ID", "STATE", "-DONE", "-JOBS", "-FAILED", "CREATED", "DESCRIPTION"}
 
 func batchRow(b *service.Batch, indent string) []string {
-	return []string{indent + b.ID, b.State, count(b.Done), count(b.Total), count(b.Failed), local(b.CreatedAt), oneLine(b.Description, 60)}
+	return []string{
+		indent + b.ID, b.State, count(b.Done), count(b.Total), count(b.Failed), local(b.CreatedAt),
+		oneLine(b.Description, 60),
+	}
 }
 
 // addBatch adds a batch and, indented, its children.

@@ -49,7 +49,8 @@ func addConnection(cmd *cobra.Command) *connection {
 	flags := cmd.Flags()
 	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]; also BROKER_URL (default "+defaultServer+")")
 	flags.StringVar(&c.token, "token", "", "bearer `TOKEN`; also BROKER_TOKEN")
-	flags.StringVar(&c.context, "context", "", "the broker that 'broker context' knows by this `NAME`; also BROKER_CONTEXT")
+	flags.StringVar(&c.context, "context", "",
+		"the broker that 'broker context' knows by this `NAME`; also BROKER_CONTEXT")
 	c.tls.add(flags)
 	return c
 }
@@ -72,7 +73,10 @@ func (c *connection) open() (*client, error) {
 }
 
 // run makes a RunE of a function that talks to the broker.
-func (c *connection) run(do func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
+func (c *connection) run(do func(
+	cmd *cobra.Command, c *client, args []string,
+) error,
+) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		opened, err := c.open()
 		if err != nil {
@@ -82,8 +86,8 @@ func (c *connection) run(do func(cmd *cobra.Command, c *client, args []string) e
 	}
 }
 
-// broker is the named broker: by --context, --server, BROKER_URL, BROKER_CONTEXT, or the chosen context. The token of a context
-// is sent only to the server of that context.
+// broker is the named broker: by --context, --server, BROKER_URL, BROKER_CONTEXT, or the chosen context. The token of a
+// context is sent only to the server of that context.
 func (c *connection) broker() (namedContext, error) {
 	if c.context != "" && c.server != "" {
 		return namedContext{}, UsageError(errors.New("expected --context or --server, not both"))
@@ -123,7 +127,8 @@ func newClient(server, token string) (*client, error) {
 	}
 	base, err := url.Parse(server)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, UsageError(fmt.Errorf("--server %q: expected http://HOST:PORT, https://HOST:PORT or unix:/path", server))
+		return nil,
+			UsageError(fmt.Errorf("--server %q: expected http://HOST:PORT, https://HOST:PORT or unix:/path", server))
 	}
 	if base.User != nil {
 		name = base.Redacted()
@@ -178,7 +183,8 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 			return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf("%w: %w", errLostAnswer, err)}
 		}
 		return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
-			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server, BROKER_URL or --context", c.name, err)}
+			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server, BROKER_URL or --context",
+			c.name, err)}
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
@@ -192,12 +198,15 @@ var errLostAnswer = errors.New("the connection to the broker was lost before it 
 
 // lostAnswer reports whether a connection ended after it was opened.
 func lostAnswer(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }
 
-// call sends a request and decodes the answer into into, unless that is nil or there is no content. It also returns the raw
-// answer, for commands that print it unchanged.
-func (c *client) call(ctx context.Context, method, path string, query url.Values, body, into any) (json.RawMessage, error) {
+// call sends a request and decodes the answer into into, unless that is nil or there is no content. It also returns the
+// raw answer, for commands that print it unchanged.
+func (c *client) call(
+	ctx context.Context, method, path string, query url.Values, body, into any,
+) (json.RawMessage, error) {
 	req, err := c.request(ctx, method, path, query, body)
 	if err != nil {
 		return nil, err
@@ -205,8 +214,8 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	return c.perform(req, into)
 }
 
-// submit submits jobs with a new idempotency key. If the outcome is unknown it tries once more; the key prevents a second
-// submission. Ephemeral jobs cannot have a key and are not retried.
+// submit submits jobs with a new idempotency key. If the outcome is unknown it tries once more; the key prevents a
+// second submission. Ephemeral jobs cannot have a key and are not retried.
 func (c *client) submit(ctx context.Context, query url.Values, body map[string]any, into any) (json.RawMessage, error) {
 	if body["ephemeral"] != nil {
 		return c.call(ctx, http.MethodPost, "jobs", query, body, into)

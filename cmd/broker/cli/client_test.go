@@ -16,7 +16,9 @@ func TestPushTriesOnceMoreUnderTheSameKeyIfTheOutcomeIsUnknown(t *testing.T) {
 	for _, lose := range []func(w http.ResponseWriter){
 		func(w http.ResponseWriter) {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(`{"status":503,"code":"outcome_unknown","title":"x","detail":"it may apply"}`)) // the client reports it
+			_, _ = w.Write(
+				[]byte(`{"status":503,"code":"outcome_unknown","title":"x","detail":"it may apply"}`),
+			) // the client reports it
 		},
 		func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, // ends the connection
 	} {

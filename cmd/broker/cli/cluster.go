@@ -38,7 +38,8 @@ func clusterCommand() *cobra.Command {
 		clusterChange("add ID=HOST:PORT", "let a node join",
 			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+
 				"included) and --join. Nodes get their votes in pairs, so that the number of voters stays odd.",
-			"cluster/add", "the node is a member; it votes once it has caught up", func(arg string) (map[string]string, error) {
+			"cluster/add", "the node is a member; it votes once it has caught up",
+			func(arg string) (map[string]string, error) {
 				id, address, ok := strings.Cut(arg, "=")
 				if !ok {
 					return nil, UsageError(fmt.Errorf("%q is not ID=HOST:PORT", arg))
@@ -48,7 +49,8 @@ func clusterCommand() *cobra.Command {
 		clusterChange("remove ID", "remove a node",
 			"Take a node out of the cluster. If it leads, it first hands the lead over.",
 			"cluster/remove", "the node is removed", byID),
-		clusterChange("transfer [ID]", "hand the lead over", "Hand the lead to a node; without ID to any. Clients are disconnected and connect again.",
+		clusterChange("transfer [ID]", "hand the lead over",
+			"Hand the lead to a node; without ID to any. Clients are disconnected and connect again.",
 			"cluster/transfer", "the lead is handed over", byID),
 	)
 	return cmd
@@ -57,7 +59,9 @@ func clusterCommand() *cobra.Command {
 func byID(arg string) (map[string]string, error) { return map[string]string{"id": arg}, nil }
 
 // clusterChange is a command that sends one request.
-func clusterChange(use, short, long, path, done string, body func(arg string) (map[string]string, error)) *cobra.Command {
+func clusterChange(
+	use, short, long, path, done string, body func(arg string) (map[string]string, error),
+) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1)}
 	if strings.Contains(use, "[") {
 		cmd.Args = cobra.MaximumNArgs(1)

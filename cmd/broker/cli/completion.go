@@ -37,14 +37,16 @@ var (
 
 // completions are the kinds of arguments of each command, by its path below "broker".
 var completions = map[string]names{
-	"queues": queueNames, "pause": queueNames, "resume": queueNames, "push": queueNames, "run": queueNames, "work": queueNames,
+	"queues": queueNames, "pause": queueNames, "resume": queueNames, "push": queueNames, "run": queueNames,
+	"work":   queueNames,
 	"limits": queueNames, "limits set": queueNames, "limits rm": queueNames,
 	"policies": queueNames, "policies set": queueNames, "policies rm": queueNames,
 	"job": jobNames, "retry": jobNames, "kill": jobNames, "rm": jobNames, "move": jobNames, "jobs log": jobNames,
 	"cancel": jobNames, "rerun": jobNames, "workflow": jobNames,
 	"workers quiet": workerNames, "workers terminate": workerNames, "workers disconnect": workerNames,
-	"schedules pause": scheduleNames, "schedules resume": scheduleNames, "schedules run": scheduleNames, "schedules rm": scheduleNames,
-	"batches": batchNames,
+	"schedules pause": scheduleNames, "schedules resume": scheduleNames, "schedules run": scheduleNames,
+	"schedules rm": scheduleNames,
+	"batches":      batchNames,
 }
 
 // addCompletions adds completion of names to a command and its subcommands.
@@ -66,11 +68,12 @@ func addCompletions(cmd *cobra.Command, above string) {
 	}
 }
 
-// complete asks the broker for the names that begin with word. On an error it returns no names, because a shell shows no
-// errors.
+// complete asks the broker for the names that begin with word. On an error it returns no names, because a shell shows
+// no errors.
 func (n names) complete(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
-	if slices.Contains([]string{"push", "run", "limits set", "limits rm", "policies set", "policies rm"}, strings.TrimPrefix(cmd.CommandPath(), "broker ")) && len(args) > 0 {
+	if slices.Contains([]string{"push", "run", "limits set", "limits rm", "policies set", "policies rm"},
+		strings.TrimPrefix(cmd.CommandPath(), "broker ")) && len(args) > 0 {
 		return nil, nothing // only their first argument is a queue
 	}
 	text := func(flag string) string {
@@ -89,7 +92,8 @@ func (n names) complete(cmd *cobra.Command, args []string, word string) ([]strin
 	}
 	var answer map[string]json.RawMessage
 	var rows []map[string]any
-	if _, err := c.call(ctx, http.MethodGet, n.list, query, nil, &answer); err != nil || json.Unmarshal(answer[n.list], &rows) != nil {
+	if _, err := c.call(ctx, http.MethodGet, n.list, query, nil, &answer); err != nil ||
+		json.Unmarshal(answer[n.list], &rows) != nil {
 		return nil, nothing
 	}
 	var found []string
@@ -107,6 +111,7 @@ func completeContexts(_ *cobra.Command, args []string, word string) ([]string, c
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Contexts)), func(name string) bool { return !strings.HasPrefix(name, word) })
+	found := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Contexts)),
+		func(name string) bool { return !strings.HasPrefix(name, word) })
 	return found, cobra.ShellCompDirectiveNoFileComp
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// contexts are brokers with names that the user has chosen. They are stored in a file that only the user can read, because it
-// contains tokens.
+// contexts are brokers with names that the user has chosen. They are stored in a file that only the user can read,
+// because it contains tokens.
 type contexts struct {
 	Current  string                  `toml:"current,omitempty"`
 	Contexts map[string]namedContext `toml:"context,omitempty"`
@@ -83,7 +83,8 @@ func (c *contexts) write() error {
 func (c *contexts) named(name string) (namedContext, error) {
 	found, ok := c.Contexts[name]
 	if !ok {
-		return namedContext{}, &ExitError{Code: ExitNotFound, Err: fmt.Errorf("there is no context %q; see 'broker context list'", name)}
+		return namedContext{},
+			&ExitError{Code: ExitNotFound, Err: fmt.Errorf("there is no context %q; see 'broker context list'", name)}
 	}
 	return found, nil
 }
@@ -139,7 +140,8 @@ func addContextCommand() *cobra.Command {
 		Example: "  broker context add prod --server https://jobs.example.com --token \"$TOKEN\"",
 	}
 	var one namedContext
-	cmd.Flags().StringVar(&one.Server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]")
+	cmd.Flags().StringVar(&one.Server, "server", "",
+		"address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]")
 	cmd.Flags().StringVar(&one.Token, "token", "", "bearer `TOKEN`")
 	one.TLS.add(cmd.Flags())
 	_ = cmd.MarkFlagRequired("server") // exists
@@ -164,7 +166,8 @@ func addContextCommand() *cobra.Command {
 
 func useContextCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "choose the context for all commands", Args: cobra.ExactArgs(1), ValidArgsFunction: completeContexts,
+		Use: "use NAME", Short: "choose the context for all commands", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: completeContexts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeContexts(cmd, func(c *contexts) (string, error) {
 				one, err := c.named(args[0])

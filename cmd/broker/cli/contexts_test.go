@@ -124,7 +124,9 @@ func TestShellsCompleteNames(t *testing.T) {
 	if _, err := executed(t, "context", "add", "prod", "--server", server); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"pause", "em"}, {"push", "em"}, {"jobs", "--queue", "em"}, {"move", "--to", "em"}} {
+	for _, args := range [][]string{
+		{"pause", "em"}, {"push", "em"}, {"jobs", "--queue", "em"}, {"move", "--to", "em"},
+	} {
 		out, err := executed(t, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...)
 		if err != nil || !strings.HasPrefix(out, "emails\n:4\n") {
 			t.Errorf("%q: %v, %q", args, err, out)
@@ -134,11 +136,13 @@ func TestShellsCompleteNames(t *testing.T) {
 		t.Errorf("requests: %q", *requests)
 	}
 	for _, args := range [][]string{{"push", "emails", ""}, {"pause", "--server", "127.0.0.1:1", "em"}} {
-		if out, err := executed(t, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...); err != nil || !strings.HasPrefix(out, ":4\n") {
+		if out, err := executed(t, append([]string{cobra.ShellCompNoDescRequestCmd}, args...)...); err != nil ||
+			!strings.HasPrefix(out, ":4\n") {
 			t.Errorf("%q: %v, %q", args, err, out)
 		}
 	}
-	if out, err := executed(t, cobra.ShellCompNoDescRequestCmd, "queues", "--context", "p"); err != nil || !strings.HasPrefix(out, "prod\n") {
+	if out, err := executed(t, cobra.ShellCompNoDescRequestCmd, "queues", "--context", "p"); err != nil ||
+		!strings.HasPrefix(out, "prod\n") {
 		t.Errorf("%v, %q", err, out)
 	}
 }

@@ -46,8 +46,8 @@ var ExitCodes = []struct {
 	{ExitEarly, "`restore`, `doctor --verify-at`: commits before the moment are missing, or may be missing"},
 }
 
-// ExitError is an error with an exit code. With an empty Err nothing is printed, because the command has already printed its
-// message.
+// ExitError is an error with an exit code. With an empty Err nothing is printed, because the command has already
+// printed its message.
 type ExitError struct {
 	Code int
 	Err  error
@@ -74,8 +74,8 @@ func Failed(err error) error {
 	return &ExitError{Code: ExitFailed, Err: err}
 }
 
-// FlagError is the error for an invalid value of a flag. It describes the valid values, in place of the error of the parsing
-// function.
+// FlagError is the error for an invalid value of a flag. It describes the valid values, in place of the error of the
+// parsing function.
 func FlagError(_ *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {

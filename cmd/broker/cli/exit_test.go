@@ -9,7 +9,9 @@ import (
 
 func TestErrorsArePrintedInTheFormThatWasAskedFor(t *testing.T) {
 	t.Parallel()
-	err := &ExitError{Code: ExitNotFound, Err: &problem{Status: 404, Code: "job_not_found", Detail: "there is no job x"}}
+	err := &ExitError{
+		Code: ExitNotFound, Err: &problem{Status: 404, Code: "job_not_found", Detail: "there is no job x"},
+	}
 	for format, want := range map[string]string{
 		"table": "jobs: there is no job x\n",
 		"json":  `{"error":"there is no job x","code":"job_not_found","status":404,"exit_code":4}` + "\n",
@@ -40,7 +42,8 @@ func TestFlagErrorsNameTheExpectedValue(t *testing.T) {
 		{jobsCommand(), "--output=xml", `invalid argument "xml" for "-o, --output" flag: expected table or json`},
 		{jobsCommand(), "--nosuch", "unknown flag: --nosuch"},
 	} {
-		if err := FlagError(test.command, test.command.ParseFlags([]string{test.arg})); err == nil || err.Error() != test.want {
+		if err := FlagError(test.command, test.command.ParseFlags([]string{test.arg})); err == nil ||
+			err.Error() != test.want {
 			t.Errorf("%s: %v, want %s", test.arg, err, test.want)
 		}
 	}

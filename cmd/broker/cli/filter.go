@@ -77,7 +77,8 @@ func addFilter(cmd *cobra.Command) *filter {
 		}
 	}
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
-		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return &filter{flags: flags}
 }
 
@@ -99,8 +100,8 @@ func (f *filter) query() (url.Values, error) {
 	return q, nil
 }
 
-// values returns the values of a flag in the form of the API. A flag with an empty value is an error, as with an unset variable of a
-// shell: without the condition, the command would choose more jobs. Only names may be empty.
+// values returns the values of a flag in the form of the API. A flag with an empty value is an error, as with an unset
+// variable of a shell: without the condition, the command would choose more jobs. Only names may be empty.
 func (f *filter) values(flag *filterFlag) ([]string, error) {
 	given := f.flags.Lookup(flag.name)
 	text := given.Value.String()

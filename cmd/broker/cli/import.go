@@ -43,15 +43,20 @@ func importCommand() *cobra.Command {
 	conn, out := addConnection(cmd), addFormat(cmd)
 	flags := cmd.Flags()
 	from := flags.String("from", "", "what SOURCE is: gearmand, faktory or beanstalkd")
-	to := flags.String("to", "", "`ADDRESS` of this broker's Gearman or Faktory port (default 127.0.0.1:4730 or 127.0.0.1:7419)")
-	leased := flags.Bool("leased", false, "from Faktory's Redis: also the jobs that its workers had; Faktory must not run")
+	to := flags.String("to", "",
+		"`ADDRESS` of this broker's Gearman or Faktory port (default 127.0.0.1:4730 or 127.0.0.1:7419)")
+	leased := flags.Bool("leased", false,
+		"from Faktory's Redis: also the jobs that its workers had; Faktory must not run")
 	follow := flags.Bool("follow", false, "go on until interrupted, for producers that still submit to the source")
 	queues := flags.StringSlice("queues", nil, "move only the jobs of these `QUEUES`, separated by commas")
 	dry := flags.Bool("dry-run", false, "say what is at the source, and move nothing")
-	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: also move paused queues: they are resumed at the source while it hands out jobs; they are paused here")
-	skip := flags.String("skip-refused", "", "append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
+	resume := flags.Bool("resume-paused", false,
+		"over Faktory's protocol: also move paused queues: they are resumed at the source while it hands out jobs; they are paused here")
+	skip := flags.String("skip-refused", "",
+		"append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
 	_ = cmd.MarkFlagRequired("from") // exists
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from",
+		cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch *from { // the names of the protocols are accepted too
 		case "gearman":
@@ -105,7 +110,8 @@ func runImport(cmd *cobra.Command, source importer.Source, o importer.Options) (
 	_ = bar.Finish() // only shows
 	if report.Moved > 0 {
 		took := time.Since(start)
-		Say(cmd.ErrOrStderr(), "%s moved in %v, %s a second\n", plural(report.Moved, "job"), took.Round(time.Millisecond),
+		Say(cmd.ErrOrStderr(), "%s moved in %v, %s a second\n", plural(report.Moved, "job"),
+			took.Round(time.Millisecond),
 			count(int(float64(report.Moved)/took.Seconds())))
 	}
 	return report, err
@@ -125,7 +131,9 @@ func openSource(cmd *cobra.Command, conn *connection, c sourceChoice) (importer.
 	case c.leased && !(c.from == "faktory" && isRedis):
 		return nil, UsageError(errors.New("--leased is for Faktory's Redis only"))
 	case c.resume && (c.from != "faktory" || isRedis):
-		return nil, UsageError(errors.New("--resume-paused is for Faktory's protocol only: all other imports move paused queues as they are"))
+		return nil, UsageError(errors.New(
+			"--resume-paused is for Faktory's protocol only: all other imports move paused queues as they are",
+		))
 	case c.from == "beanstalkd" && c.to != "":
 		return nil, UsageError(errors.New("--to: jobs of beanstalkd go to the HTTP port; see --server"))
 	}
@@ -180,7 +188,9 @@ func printReport(cmd *cobra.Command, r *importer.Report, out format) error {
 		return err
 	}
 	for _, queue := range r.Paused {
-		Say(cmd.ErrOrStderr(), "queue %s is paused at the source; where its jobs were moved it is paused here: broker resume %s\n", queue, queue)
+		Say(cmd.ErrOrStderr(),
+			"queue %s is paused at the source; where its jobs were moved it is paused here: broker resume %s\n", queue,
+			queue)
 	}
 	return nil
 }
@@ -232,8 +242,8 @@ type submitter struct {
 	cmd    *cobra.Command
 }
 
-// Submit implements importer.Submitter. It skips jobs that the broker already has. If a list is refused because of one job, it
-// submits the list in halves.
+// Submit implements importer.Submitter. It skips jobs that the broker already has. If a list is refused because of one
+// job, it submits the list in halves.
 func (s *submitter) Submit(ctx context.Context, jobs []map[string]any) (map[int]string, error) {
 	_, err := s.client.call(ctx, http.MethodPost, "jobs", nil, map[string]any{"jobs": jobs}, nil)
 	switch {
@@ -274,14 +284,16 @@ func isRefusal(err error) bool {
 
 // PauseQueue implements importer.Submitter.
 func (s *submitter) PauseQueue(ctx context.Context, queue string) error {
-	_, err := s.client.call(ctx, http.MethodPatch, "queues/"+url.PathEscape(queue), nil, map[string]any{"paused": true}, nil)
+	_, err := s.client.call(ctx, http.MethodPatch, "queues/"+url.PathEscape(queue), nil, map[string]any{"paused": true},
+		nil)
 	return err
 }
 
 // Kill implements importer.Submitter.
 func (s *submitter) Kill(_ context.Context, ids []string) error {
 	var op service.Operation
-	raw, err := s.client.call(s.cmd.Context(), http.MethodPost, "job-actions", nil, map[string]any{"action": "kill", "ids": ids}, &op)
+	raw, err := s.client.call(s.cmd.Context(), http.MethodPost, "job-actions", nil,
+		map[string]any{"action": "kill", "ids": ids}, &op)
 	if err == nil {
 		_, err = s.client.follow(s.cmd, &op, raw)
 	}
@@ -290,7 +302,8 @@ func (s *submitter) Kill(_ context.Context, ids []string) error {
 	}
 	for _, id := range ids { // skip jobs that an interrupted import has moved already
 		var j service.Job
-		if _, err := s.client.call(s.cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j); err != nil {
+		if _, err := s.client.call(s.cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil,
+			&j); err != nil {
 			return err
 		}
 		if j.State != "dead" {

@@ -110,7 +110,8 @@ func jobText(j *service.Job) string {
 	if len(j.Timeline) > 0 {
 		b.WriteString("\n")
 		for _, e := range j.Timeline {
-			words := slices.DeleteFunc([]string{e.Kind, e.Worker, e.Detail, e.Text}, func(s string) bool { return s == "" })
+			words := slices.DeleteFunc([]string{e.Kind, e.Worker, e.Detail, e.Text},
+				func(s string) bool { return s == "" })
 			fmt.Fprintf(&b, "%s  %s\n", local(e.At), oneLine(strings.Join(words, "  "), 200))
 		}
 	}

@@ -54,8 +54,8 @@ type logFollower struct {
 	cursor string
 }
 
-// follow reads until the job has ended or been removed, or the command is interrupted. It returns an error if the broker
-// refuses the request, or is unreachable at the first attempt.
+// follow reads until the job has ended or been removed, or the command is interrupted. It returns an error if the
+// broker refuses the request, or is unreachable at the first attempt.
 func (f *logFollower) follow(cmd *cobra.Command) error {
 	for {
 		state, err := f.read(cmd)
@@ -82,7 +82,8 @@ func (f *logFollower) read(cmd *cobra.Command) (state string, err error) {
 	if f.cursor != "" {
 		query.Set("cursor", f.cursor)
 	}
-	if _, err := f.client.call(cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(f.id)+"/log", query, nil, &log); err != nil {
+	if _, err := f.client.call(cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(f.id)+"/log", query, nil,
+		&log); err != nil {
 		return "", err
 	}
 	f.cursor = log.Cursor

@@ -28,7 +28,8 @@ func jobsCommand() *cobra.Command {
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
 	cmd.AddCommand(jobLogCommand())
 	limit := cmd.Flags().Int("limit", 50, "show at most this many; 0 shows all")
-	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front in reverse")
+	sort := cmd.Flags().String("sort", "",
+		"`ORDER`: queue, due, created, died or finished; with a minus in front in reverse")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, words []string) error {
 		f.search(words)
 		query, err := f.query()
@@ -52,9 +53,11 @@ func jobsCommand() *cobra.Command {
 // pageLimit is the number of jobs in one request.
 const pageLimit = 500
 
-// list reads pages of the resource name until it has limit items (zero: all). more reports whether there are more. The items
-// are in a field with the name of the resource.
-func (c *client) list(cmd *cobra.Command, name string, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
+// list reads pages of the resource name until it has limit items (zero: all). more reports whether there are more. The
+// items are in a field with the name of the resource.
+func (c *client) list(
+	cmd *cobra.Command, name string, query url.Values, limit int,
+) (list []json.RawMessage, more bool, err error) {
 	list = []json.RawMessage{}
 	for {
 		ask := pageLimit

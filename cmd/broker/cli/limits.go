@@ -104,7 +104,9 @@ func slotTable(limits []service.Limit) *table {
 	for i := range limits {
 		l := &limits[i]
 		for _, use := range l.Uses {
-			head := []string{appliesTo(l), oneLine(use.Name, 40), strconv.FormatUint(uint64(use.Taken), 10), strconv.Itoa(use.Ready)}
+			head := []string{
+				appliesTo(l), oneLine(use.Name, 40), strconv.FormatUint(uint64(use.Taken), 10), strconv.Itoa(use.Ready),
+			}
 			if len(use.Slots) == 0 {
 				t.add(append(head, "", "", "")...)
 			}
@@ -125,7 +127,8 @@ func addScope(flags *pflag.FlagSet) (scope, name *string) {
 
 func setLimitCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set QUEUE", Short: "set a limit of a queue, or of several queues and types, or replace it", Args: cobra.ExactArgs(1),
+		Use: "set QUEUE", Short: "set a limit of a queue, or of several queues and types, or replace it",
+		Args: cobra.ExactArgs(1),
 		Long: "Set a limit of QUEUE. With --queues or --types, QUEUE is the name of one limit for all jobs of these queues together, and for all\n" +
 			"jobs of these types in any queue.",
 		Example: "  broker limits set partner-api --queues sync,export --types Refund --concurrency 3\n  broker limits set mail --concurrency 4\n  broker limits set api --rate 10 --burst 20\n  broker limits set mail --scope type --name Newsletter --concurrency 1",
@@ -141,7 +144,9 @@ func setLimitCommand() *cobra.Command {
 	types := flags.StringSlice("types", nil, "`TYPES` that share the limit, in any queue")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *concurrency == 0 && *perWorker == 0 && *rate == 0 {
-			return UsageError(errors.New("expected --concurrency, --per-worker or --rate; broker limits rm removes a limit"))
+			return UsageError(
+				errors.New("expected --concurrency, --per-worker or --rate; broker limits rm removes a limit"),
+			)
 		}
 		c, err := conn.open()
 		if err != nil {
@@ -152,9 +157,14 @@ func setLimitCommand() *cobra.Command {
 			"slot_for_s": slotFor.Seconds(), "rate_per_s": *rate, "burst": *burst,
 		}
 		if len(*queues)+len(*types) > 0 {
-			change = map[string]any{"name": args[0], "queues": *queues, "types": *types, "concurrency": *concurrency, "rate_per_s": *rate, "burst": *burst}
+			change = map[string]any{
+				"name": args[0], "queues": *queues, "types": *types, "concurrency": *concurrency, "rate_per_s": *rate,
+				"burst": *burst,
+			}
 			if *scope != "queue" || *name != "" || *perWorker != 0 || *slotFor != 0 {
-				return UsageError(errors.New("a limit with --queues or --types takes --concurrency, --rate and --burst only"))
+				return UsageError(
+					errors.New("a limit with --queues or --types takes --concurrency, --rate and --burst only"),
+				)
 			}
 		}
 		if _, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil); err != nil {
@@ -166,7 +176,10 @@ func setLimitCommand() *cobra.Command {
 }
 
 func removeLimitCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "rm QUEUE", Short: "remove a limit of a queue, or with --shared a limit for several queues", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{
+		Use: "rm QUEUE", Short: "remove a limit of a queue, or with --shared a limit for several queues",
+		Args: cobra.ExactArgs(1),
+	}
 	conn := addConnection(cmd)
 	scope, name := addScope(cmd.Flags())
 	shared := cmd.Flags().Bool("shared", false, "QUEUE is the name of a limit for several queues and types")
@@ -195,7 +208,8 @@ func shareCommand() *cobra.Command {
 	}
 	conn, flags := addConnection(cmd), cmd.Flags()
 	mode := flags.String("mode", "fair", "`fair`, ordered or none")
-	keyTag := flags.String("key-tag", "", "`tag` that has the key: with customer, the job tagged customer:7 has the key 7")
+	keyTag := flags.String("key-tag", "",
+		"`tag` that has the key: with customer, the job tagged customer:7 has the key 7")
 	keyUnique := flags.Bool("key-unique", false, "the key is the unique key up to the first colon")
 	weights := flags.StringToInt("weight", nil, "turns of a key, such as `acme=3`; others have one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -207,10 +221,14 @@ func shareCommand() *cobra.Command {
 			return err
 		}
 		sharing := map[string]any{"mode": *mode, "key_tag": *keyTag, "key_unique": *keyUnique, "weights": *weights}
-		if _, err = c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(args[0]), nil, map[string]any{"sharing": sharing}, nil); err != nil {
+		if _, err = c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(args[0]), nil,
+			map[string]any{"sharing": sharing}, nil); err != nil {
 			return err
 		}
-		done := map[string]string{"fair": "the keys of %s take turns\n", "ordered": "the jobs of each key of %s go in order\n", "none": "the keys of %s do not share its workers\n"}
+		done := map[string]string{
+			"fair": "the keys of %s take turns\n", "ordered": "the jobs of each key of %s go in order\n",
+			"none": "the keys of %s do not share its workers\n",
+		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), done[*mode], args[0])
 		return Failed(err)
 	}

@@ -72,9 +72,10 @@ func settingsCommand() *cobra.Command {
 		Short: "show the settings of a running broker",
 		Long:  "Show the current settings of a running broker and the source of each. Secrets are hidden.",
 	}
-	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"}, func(s *service.Setting) []string {
-		return []string{s.Name, oneLine(s.Value, 80), s.Source}
-	})
+	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"},
+		func(s *service.Setting) []string {
+			return []string{s.Name, oneLine(s.Value, 80), s.Source}
+		})
 }
 
 func reloadCommand() *cobra.Command {

@@ -38,7 +38,8 @@ func (f *format) Set(s string) error {
 func addFormat(cmd *cobra.Command) *format {
 	f := formatTable
 	cmd.Flags().VarP(&f, "output", "o", "output format")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return &f
 }
 

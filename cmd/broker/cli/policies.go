@@ -14,7 +14,9 @@ import (
 )
 
 // policyMembers are the members of a policy in the order in which they are shown.
-var policyMembers = []string{"max_fails", "max_attempts", "backoff", "on_exhausted", "lease_for_s", "expires_in_s", "retain_for_s", "durability"}
+var policyMembers = []string{
+	"max_fails", "max_attempts", "backoff", "on_exhausted", "lease_for_s", "expires_in_s", "retain_for_s", "durability",
+}
 
 type policy struct {
 	Scope  string                     `json:"scope"`
@@ -109,7 +111,8 @@ func (c *client) changePolicy(cmd *cobra.Command, name string, ofType bool, memb
 	if ofType {
 		path = "types/"
 	}
-	_, err := c.call(cmd.Context(), http.MethodPatch, path+url.PathEscape(name), nil, map[string]any{"policy": members}, nil)
+	_, err := c.call(cmd.Context(), http.MethodPatch, path+url.PathEscape(name), nil, map[string]any{"policy": members},
+		nil)
 	return err
 }
 
@@ -125,7 +128,8 @@ func setPolicyCommand() *cobra.Command {
 	ofType := f.Bool("type", false, ofTypeUsage)
 	maxFails := f.Uint32("max-fails", 0, "failures after which there is no further try")
 	maxAttempts := f.Uint32("max-attempts", 0, "leases after which there is no further try")
-	backoff := f.String("backoff", "", "`WAITS` between a failure and the next try: a list such as 10s,1m,10m of which the last one is repeated,\nor constant:10s, linear:10s or exponential:10s")
+	backoff := f.String("backoff", "",
+		"`WAITS` between a failure and the next try: a list such as 10s,1m,10m of which the last one is repeated,\nor constant:10s, linear:10s or exponential:10s")
 	most := f.String("backoff-max", "", "the longest such wait, a `SPAN`; not for a list")
 	jitter := f.Float64("jitter", 0, "the part of such a wait that is random, from 0 to 1; not for a list")
 	exhausted := f.String("on-exhausted", "", "after the last try: dead, drop or move:QUEUE (`WHAT`)")
@@ -199,7 +203,9 @@ func policySpan(flag, text string) (float64, error) {
 func backoffFlags(members map[string]any, backoff, most string, jitter float64) error {
 	kind, base, isRule := strings.Cut(backoff, ":")
 	if !isRule && (most != "" || jitter != 0) {
-		return UsageError(errors.New("--backoff-max and --jitter need --backoff constant:SPAN, linear:SPAN or exponential:SPAN"))
+		return UsageError(
+			errors.New("--backoff-max and --jitter need --backoff constant:SPAN, linear:SPAN or exponential:SPAN"),
+		)
 	}
 	if backoff == "" {
 		return nil

@@ -45,24 +45,32 @@ func addSubmission(cmd *cobra.Command) *submission {
 	s := &submission{changed: cmd.Flags().Changed, warn: func(text string) { Say(cmd.ErrOrStderr(), "%s\n", text) }}
 	f := cmd.Flags()
 	f.StringVar(&s.typ, "type", "", "what to run, for workers that dispatch by `TYPE` (default: the queue)")
-	f.StringVar(&s.at, "at", "", "not before `TIME`: RFC 3339, \"2006-01-02 15:04\" in local time, or a span from now such as 90m or 2d")
+	f.StringVar(&s.at, "at", "",
+		"not before `TIME`: RFC 3339, \"2006-01-02 15:04\" in local time, or a span from now such as 90m or 2d")
 	f.DurationVar(&s.in, "in", 0, "not before this much time has passed")
 	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
 	f.Uint32Var(&s.cost, "cost", 1, "how much the job counts in limits and rates")
-	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again (default 24, unless a policy says otherwise)")
+	f.IntVar(&s.retries, "retries", 0,
+		"how often a failed job is tried again (default 24, unless a policy says otherwise)")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
-	f.StringVar(&s.onDuplicate, "on-duplicate", "", "when a job has the key: `WORD` is refuse (default), coalesce, or replace to change that job while it waits")
-	f.StringVar(&s.uniqueUntil, "unique-until", "", "when the key is free again: `WORD` is end (default), start of the job, or window: only after --unique-for")
+	f.StringVar(&s.onDuplicate, "on-duplicate", "",
+		"when a job has the key: `WORD` is refuse (default), coalesce, or replace to change that job while it waits")
+	f.StringVar(&s.uniqueUntil, "unique-until", "",
+		"when the key is free again: `WORD` is end (default), start of the job, or window: only after --unique-for")
 	f.DurationVar(&s.uniqueFor, "unique-for", 0, "the key is free after this time, even if the job has not ended")
-	f.DurationVar(&s.debounceMax, "debounce-max", 0, "with --on-duplicate replace and --in: due no later than this time after the first submission")
+	f.DurationVar(&s.debounceMax, "debounce-max", 0,
+		"with --on-duplicate replace and --in: due no later than this time after the first submission")
 	f.StringArrayVar(&s.after, "after", nil, "wait until the job with this `ID` is done; may be given several times")
-	f.StringVar(&s.onBroken, "on-broken", "", "when such a job dies or is cancelled: `WORD` is wait (default), release, fail or drop")
+	f.StringVar(&s.onBroken, "on-broken", "",
+		"when such a job dies or is cancelled: `WORD` is wait (default), release, fail or drop")
 	f.StringArrayVar(&s.tags, "tag", nil, "a tag; may be given several times")
 	f.BoolVar(&s.args, "args", false, "refuse a body that is not a JSON array of arguments")
 	f.StringVar(&s.id, "id", "", "the job's own id (default: one is made)")
 	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish (0: as without a policy)")
-	f.DurationVar(&s.expires, "expires-in", 0, "removed after this time, whatever its state (0: never, also if a policy says otherwise)")
-	f.DurationVar(&s.retain, "retain-for", 0, "how long the ended job is kept, with its result and log (0: not at all, also if a policy says otherwise)")
+	f.DurationVar(&s.expires, "expires-in", 0,
+		"removed after this time, whatever its state (0: never, also if a policy says otherwise)")
+	f.DurationVar(&s.retain, "retain-for", 0,
+		"how long the ended job is kept, with its result and log (0: not at all, also if a policy says otherwise)")
 	return s
 }
 
@@ -86,7 +94,8 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 		j["run_at"] = at.Format(time.RFC3339Nano)
 	}
 	for name, text := range map[string]string{
-		"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken, "on_duplicate": s.onDuplicate, "unique_until": s.uniqueUntil,
+		"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken, "on_duplicate": s.onDuplicate,
+		"unique_until": s.uniqueUntil,
 	} {
 		if text != "" {
 			j[name] = text
@@ -145,8 +154,8 @@ func (s *submission) runAt(now time.Time) (time.Time, error) {
 // ParsePast reads a time in the forms that people type. A duration is counted back from now.
 func ParsePast(text string, now time.Time) (time.Time, error) { return parseTime(text, now, -1) }
 
-// parseTime reads a time in the forms that people type. A duration, such as 90m or 2d, is counted from now: into the future
-// with the sign 1, into the past with -1.
+// parseTime reads a time in the forms that people type. A duration, such as 90m or 2d, is counted from now: into the
+// future with the sign 1, into the past with -1.
 func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
@@ -156,7 +165,8 @@ func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error
 	if d, err := parseSpan(text); err == nil {
 		return now.Add(sign * d), nil
 	}
-	return time.Time{}, UsageError(fmt.Errorf("%q is not a time: expected RFC 3339, \"2006-01-02 15:04\" in local time, or a span such as 90m or 2d", text))
+	return time.Time{}, UsageError(fmt.Errorf(
+		"%q is not a time: expected RFC 3339, \"2006-01-02 15:04\" in local time, or a span such as 90m or 2d", text))
 }
 
 // parseSpan is time.ParseDuration with days.

@@ -44,7 +44,9 @@ func TestBodiesThatLookLikeArguments(t *testing.T) {
 		{"[]", true, true, true, false},
 	} {
 		warned := false
-		s := &submission{args: test.insist, changed: func(string) bool { return false }, warn: func(string) { warned = true }}
+		s := &submission{
+			args: test.insist, changed: func(string) bool { return false }, warn: func(string) { warned = true },
+		}
 		j, err := s.job("q", []byte(test.body), time.Now())
 		if _, args := j["args"]; args != test.args || (err == nil) != test.ok || warned != test.warn {
 			t.Errorf("%+v: %v, %v, warned %t", test, j, err, warned)
@@ -70,7 +72,8 @@ func TestTokensComeWithTheirHash(t *testing.T) {
 func TestServersWithoutAPortHaveTheDefaultOne(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]string{
-		"jobs": "http://jobs:7420", "jobs:80": "http://jobs:80", "[::1]": "http://[::1]:7420", "http://jobs": "http://jobs", "https://jobs": "https://jobs",
+		"jobs": "http://jobs:7420", "jobs:80": "http://jobs:80", "[::1]": "http://[::1]:7420",
+		"http://jobs": "http://jobs", "https://jobs": "https://jobs",
 	} {
 		if c, err := newClient(server, ""); err != nil || c.base.String() != want {
 			t.Errorf("%s: %v, %v; want %s", server, c, err, want)

@@ -20,7 +20,8 @@ func queuesCommand() *cobra.Command {
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	limit := cmd.Flags().Int("limit", 100, "show at most this many; 0 shows all")
-	sort := cmd.Flags().String("sort", "", "`ORDER`: name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with a minus in front the largest first")
+	sort := cmd.Flags().String("sort", "",
+		"`ORDER`: name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with a minus in front the largest first")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {
@@ -32,7 +33,8 @@ func queuesCommand() *cobra.Command {
 		header := []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-WORKERS", "STATE"}
 		return printList(cmd, c, listing{"queues", query, *limit, *out, header}, func(q *service.Queue) []string {
 			return []string{
-				oneLine(q.Name, 60), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
+				oneLine(q.Name, 60), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled),
+				count(q.Dead),
 				count(q.Workers), mark(q.Paused, "paused"),
 			}
 		})
@@ -53,7 +55,8 @@ func pauseCommand(name string, paused bool) *cobra.Command {
 	conn, out := addConnection(cmd), addFormat(cmd)
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		for _, name := range args {
-			raw, err := c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(name), nil, map[string]any{"paused": paused}, nil)
+			raw, err := c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(name), nil,
+				map[string]any{"paused": paused}, nil)
 			if err != nil {
 				return fmt.Errorf("queue %s: %w", name, err)
 			}

@@ -27,7 +27,8 @@ func recordCommand() *cobra.Command {
 		Short: "record the traffic between clients and a server, to replay it later",
 		Long: "Run a proxy between clients and any server of their protocol. Pass all bytes unchanged, and write both directions with their\n" +
 			"times to a file, until interrupted. The file contains the bodies of jobs and the clients' credentials: only its owner may read\n" +
-			"it. broker replay plays it against another server. The protocols are " + strings.Join(wiretap.Protocols(), ", ") + ".",
+			"it. broker replay plays it against another server. The protocols are " +
+			strings.Join(wiretap.Protocols(), ", ") + ".",
 		Example: "  broker record --protocol beanstalkd --upstream 127.0.0.1:11300 --listen 127.0.0.1:11301 --file app.rec",
 		Args:    noArgs,
 	}
@@ -57,7 +58,9 @@ func CheckAddress(flag, value string) error {
 }
 
 func completeProtocol(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(wiretap.Protocols(), cobra.ShellCompDirectiveNoFileComp)) // exists
+	// exists
+	_ = cmd.RegisterFlagCompletionFunc("protocol",
+		cobra.FixedCompletions(wiretap.Protocols(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // record records until a signal.
@@ -187,7 +190,8 @@ func replay(cmd *cobra.Command, path, to string, fast bool) (report wiretap.Repo
 func printComparison(cmd *cobra.Command, r *wiretap.Report) error {
 	t := table{header: []string{"REQUEST", "-COUNT", "-EQUAL", "-DIFFERENT", "-UNKNOWN"}}
 	for _, v := range r.Verbs {
-		t.add(oneLine(v.Verb, 40), count(int(v.Requests)), count(int(v.Equal)), count(int(v.Different)), count(int(v.Unknown)))
+		t.add(oneLine(v.Verb, 40), count(int(v.Requests)), count(int(v.Equal)), count(int(v.Different)),
+			count(int(v.Unknown)))
 	}
 	if err := t.print(cmd.OutOrStdout()); err != nil {
 		return err

@@ -31,7 +31,8 @@ func runCommand() *cobra.Command {
 	}
 	conn, out, sub := addConnection(cmd), addFormat(cmd), addSubmission(cmd)
 	timeout := cmd.Flags().Duration("timeout", maxRunWait, "how long to wait, at most 10m")
-	ephemeral := cmd.Flags().Bool("ephemeral", false, "withdraw the job when this command ends before a worker has started it")
+	ephemeral := cmd.Flags().Bool("ephemeral", false,
+		"withdraw the job when this command ends before a worker has started it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *timeout <= 0 || *timeout > maxRunWait {
 			return UsageError(errors.New("--timeout: expected more than 0 and at most 10m"))
@@ -79,7 +80,8 @@ func watchRetries(cmd *cobra.Command, c *client, id string) (stop func()) {
 		for fails := uint32(0); ; {
 			pause(ctx, retryPause)
 			var j service.Job
-			if _, err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape("id:"+id), nil, nil, &j); ctx.Err() != nil || isFinal(err) {
+			if _, err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape("id:"+id), nil, nil,
+				&j); ctx.Err() != nil || isFinal(err) {
 				return // the wait is over, or the caller may not read jobs
 			}
 			if j.Fails > fails && j.State == "retrying" {

@@ -53,7 +53,10 @@ func schedulesCommand() *cobra.Command {
 	}
 	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "RUNS", "STATE"}
 	listCommand(cmd, "schedules", "schedules", header, func(s *service.Schedule) []string {
-		return []string{oneLine(s.Name, 40), ruleOf(s), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), runStrip(s), mark(s.Paused, "paused")}
+		return []string{
+			oneLine(s.Name, 40), ruleOf(s), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt),
+			runStrip(s), mark(s.Paused, "paused"),
+		}
 	})
 	cmd.AddCommand(
 		addScheduleCommand(),

@@ -20,8 +20,10 @@ import (
 // ShadowCommands change a running broker shadow through the address of its page.
 func ShadowCommands(at string) []*cobra.Command {
 	return []*cobra.Command{
-		shadowChange(at, switchover.ActionCutOver, "send the new jobs of queues to the broker", "  broker shadow cut-over mail video"),
-		shadowChange(at, switchover.ActionRollBack, "send the new jobs of queues to the old server again", "  broker shadow roll-back mail"),
+		shadowChange(at, switchover.ActionCutOver, "send the new jobs of queues to the broker",
+			"  broker shadow cut-over mail video"),
+		shadowChange(at, switchover.ActionRollBack, "send the new jobs of queues to the old server again",
+			"  broker shadow roll-back mail"),
 		shadowStatus(at),
 	}
 }
@@ -60,7 +62,9 @@ func ChangeShadow(cmd *cobra.Command, at, action string, queues []string) error 
 		}
 		return nil
 	}
-	Say(w, "new jobs of %s go to the old server at %s again; workers get the jobs of both\nend imports of these queues, if some still run\n", listed(queues), s.Server)
+	Say(w,
+		"new jobs of %s go to the old server at %s again; workers get the jobs of both\nend imports of these queues, if some still run\n",
+		listed(queues), s.Server)
 	return nil
 }
 
@@ -89,7 +93,8 @@ func shadowStatus(at string) *cobra.Command {
 		}
 		t := table{header: []string{"QUEUE", "STATE", "SINCE", "-TO BROKER", "-TO OLD SERVER"}}
 		for _, q := range s.Queues {
-			t.add(oneLine(q.Name, 60), string(q.State), q.Since.Format(time.DateTime), count(int(q.ToBroker)), count(int(q.ToServer)))
+			t.add(oneLine(q.Name, 60), string(q.State), q.Since.Format(time.DateTime), count(int(q.ToBroker)),
+				count(int(q.ToServer)))
 		}
 		return t.print(cmd.OutOrStdout())
 	}
@@ -143,7 +148,8 @@ func importLine(s switchover.Status, queues []string) string {
 		}
 		to = "--server http://" + net.JoinHostPort(host, unknownPort)
 	}
-	return fmt.Sprintf("broker import --from %s %s %s --queues %s --follow", from, s.Server, to, shellWord(strings.Join(queues, ",")))
+	return fmt.Sprintf("broker import --from %s %s %s --queues %s --follow", from, s.Server, to,
+		shellWord(strings.Join(queues, ",")))
 }
 
 // shellWord quotes a word for a shell if it needs that.

@@ -40,7 +40,8 @@ func tailCommand() *cobra.Command {
 	conn, out := addConnection(cmd), addFormat(cmd)
 	queues := cmd.Flags().StringArray("queue", nil, "of this `QUEUE`; may be given several times")
 	prefix := cmd.Flags().String("queue-prefix", "", "of queues whose names start with `TEXT`")
-	kinds := cmd.Flags().StringSlice("kind", nil, "of this `KIND`: submitted, leased, progress, done, failed, retrying, dead, …")
+	kinds := cmd.Flags().StringSlice("kind", nil,
+		"of this `KIND`: submitted, leased, progress, done, failed, retrying, dead, …")
 	types := cmd.Flags().StringArray("type", nil, "of jobs of this `TYPE`")
 	id := cmd.Flags().String("job", "", "of the job with this `ID`")
 	limit := cmd.Flags().IntP("count", "n", 0, "end after this many events (0: never)")
@@ -73,8 +74,8 @@ type eventStream struct {
 // errEnough ends a stream after the requested number of events.
 var errEnough = errors.New("enough events")
 
-// follow reads until it is interrupted. It returns an error if the broker refuses the request, or is unreachable at the first
-// attempt.
+// follow reads until it is interrupted. It returns an error if the broker refuses the request, or is unreachable at the
+// first attempt.
 func (s *eventStream) follow(cmd *cobra.Command) error {
 	connected := false
 	s.outage.say = func(format string, args ...any) { Say(cmd.ErrOrStderr(), "broker tail: "+format+"\n", args...) }
@@ -158,7 +159,8 @@ func (e *event) String() string {
 	if e.Type != "" && e.Type != e.Queue {
 		what += "/" + e.Type
 	}
-	line := fmt.Sprintf("%s  %-13s  %-24s  %s", e.At.Local().Format("15:04:05.000"), e.Kind, oneLine(what, 60), cmp.Or(e.Job, "-"))
+	line := fmt.Sprintf("%s  %-13s  %-24s  %s", e.At.Local().Format("15:04:05.000"), e.Kind, oneLine(what, 60),
+		cmp.Or(e.Job, "-"))
 	for _, more := range []string{e.Worker, e.Detail} {
 		if more != "" {
 			line += "  " + oneLine(more, 200)

@@ -32,13 +32,16 @@ func topCommand() *cobra.Command {
 	every := cmd.Flags().Duration("interval", time.Second, "time between updates, at least 100ms")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		if in, isFile := cmd.InOrStdin().(*os.File); !isFile || !isatty.IsTerminal(in.Fd()) {
-			return UsageError(errors.New("top needs a terminal; 'broker queues' and 'broker jobs' print the same numbers"))
+			return UsageError(
+				errors.New("top needs a terminal; 'broker queues' and 'broker jobs' print the same numbers"),
+			)
 		}
 		m := &topModel{ctx: cmd.Context(), client: c, every: max(*every, minTopInterval), now: time.Now}
 		if m.receive(m.fetch()); m.err != nil {
 			return m.err
 		}
-		_, err := tea.NewProgram(m, tea.WithContext(m.ctx), tea.WithInput(cmd.InOrStdin()), tea.WithOutput(cmd.OutOrStdout())).Run()
+		_, err := tea.NewProgram(m, tea.WithContext(m.ctx), tea.WithInput(cmd.InOrStdin()),
+			tea.WithOutput(cmd.OutOrStdout())).Run()
 		return Failed(err)
 	})
 	return cmd
@@ -62,8 +65,8 @@ var (
 	topStates = []string{"ready", "leased", "retrying", "scheduled", "blocked", "dead"}
 )
 
-// topModel is the state of top. Its methods run on bubbletea's loop; only fetch and the functions that commands return run
-// on other goroutines, with a copy.
+// topModel is the state of top. Its methods run on bubbletea's loop; only fetch and the functions that commands return
+// run on other goroutines, with a copy.
 type topModel struct {
 	ctx           context.Context // of the command, for the requests that the loop starts
 	client        *client
@@ -143,8 +146,8 @@ func (m *topModel) receive(d topData) {
 	m.followSelection()
 }
 
-// followSelection moves the cursor to the new place of the selected row. If the row no longer exists, it selects the row that
-// took its place.
+// followSelection moves the cursor to the new place of the selected row. If the row no longer exists, it selects the
+// row that took its place.
 func (m *topModel) followSelection() {
 	for i := range m.rows() {
 		if m.selected != "" && m.rowKey(i) == m.selected {
@@ -243,13 +246,16 @@ func (m *topModel) togglePause() tea.Cmd {
 	}
 	q := m.data.queues[m.cursor]
 	verb := map[bool]string{true: "resume", false: "pause"}[q.Paused]
-	m.question = &topQuestion{fmt.Sprintf("%s queue %s? y: yes, any other key: no", verb, oneLine(q.Name, 60)), m.sendPause(q)}
+	m.question = &topQuestion{
+		fmt.Sprintf("%s queue %s? y: yes, any other key: no", verb, oneLine(q.Name, 60)), m.sendPause(q),
+	}
 	return nil
 }
 
 func (m *topModel) sendPause(q service.Queue) tea.Cmd {
 	word := map[bool]string{true: "resumed", false: "paused"}[q.Paused]
-	return m.send(q.Name+" "+word, http.MethodPatch, "queues/"+url.PathEscape(q.Name), map[string]any{"paused": !q.Paused})
+	return m.send(q.Name+" "+word, http.MethodPatch, "queues/"+url.PathEscape(q.Name),
+		map[string]any{"paused": !q.Paused})
 }
 
 // retry makes the selected job ready.

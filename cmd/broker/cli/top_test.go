@@ -44,7 +44,8 @@ func (f *fakeBroker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f.shift > 0 {
-		text = []byte(strings.ReplaceAll(string(text), `"submitted": 1`, `"submitted": 2`)) // ten times as large, or more
+		text = []byte(strings.ReplaceAll(string(text), `"submitted": 1`,
+			`"submitted": 2`)) // ten times as large, or more
 	}
 	_, _ = w.Write(text)
 }
@@ -66,7 +67,10 @@ func newTop(t *testing.T) *topFixture {
 		t.Fatal(err)
 	}
 	at := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
-	f.topModel = &topModel{ctx: context.Background(), client: c, every: time.Hour, now: func() time.Time { at = at.Add(time.Second); return at }}
+	f.topModel = &topModel{
+		ctx: context.Background(), client: c, every: time.Hour,
+		now: func() time.Time { at = at.Add(time.Second); return at },
+	}
 	f.receive(f.fetch())
 	f.deliver(tea.WindowSizeMsg{Width: 130, Height: 14})
 	return f
@@ -84,7 +88,9 @@ func (f *topFixture) deliver(msg tea.Msg) {
 
 func (f *topFixture) press(keys ...string) {
 	f.t.Helper()
-	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "down": tea.KeyDown, "up": tea.KeyUp}
+	named := map[string]rune{
+		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "down": tea.KeyDown, "up": tea.KeyUp,
+	}
 	for _, key := range keys {
 		code, special := named[key]
 		press := tea.KeyPressMsg{Code: code}
@@ -145,7 +151,9 @@ func TestTopFitsAnyScreen(t *testing.T) {
 	f := newTop(t)
 	for _, keys := range [][]string{nil, {"enter"}, {"enter"}, {"w"}} {
 		f.press(keys...)
-		for _, size := range []tea.WindowSizeMsg{{Width: 10, Height: 1}, {Width: 20, Height: 3}, {Width: 80, Height: 24}, {Width: 300, Height: 5}} {
+		for _, size := range []tea.WindowSizeMsg{
+			{Width: 10, Height: 1}, {Width: 20, Height: 3}, {Width: 80, Height: 24}, {Width: 300, Height: 5},
+		} {
 			f.deliver(size)
 			lines := strings.Split(f.View().Content, "\n")
 			if len(lines) > max(size.Height, 2) {
@@ -177,8 +185,8 @@ func TestTopActsOnTheSelection(t *testing.T) {
 	}
 }
 
-// TestTopSelectionFollowsItsRow swaps the first two queues after one is selected, before the key that pauses it, and again
-// before the answer to the question.
+// TestTopSelectionFollowsItsRow swaps the first two queues after one is selected, before the key that pauses it, and
+// again before the answer to the question.
 func TestTopSelectionFollowsItsRow(t *testing.T) {
 	t.Parallel()
 	f := newTop(t)

@@ -79,7 +79,8 @@ func (m *topModel) summary() string {
 		clients += n
 	}
 	text := fmt.Sprintf("%s ready  %s leased  %s retrying  %s scheduled  %s dead   %s   %s   in %.0f/s  done %.0f/s",
-		count(s.Jobs["ready"]), count(s.Jobs["leased"]), count(s.Jobs["retrying"]), count(s.Jobs["scheduled"]), count(s.Jobs["dead"]),
+		count(s.Jobs["ready"]), count(s.Jobs["leased"]), count(s.Jobs["retrying"]), count(s.Jobs["scheduled"]),
+		count(s.Jobs["dead"]),
 		plural(s.Queues, "queue"), plural(clients, "connection"), m.rates.allPerS.in, m.rates.allPerS.done)
 	var warnings []string
 	for _, w := range []struct {
@@ -150,7 +151,10 @@ func (m *topModel) table() *table {
 }
 
 func (m *topModel) queueTable() *table {
-	t := &table{header: []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-IN/S", "-DONE/S", "-OLDEST", "-WORKERS", "STATE"}}
+	t := &table{header: []string{
+		"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-IN/S", "-DONE/S", "-OLDEST", "-WORKERS",
+		"STATE",
+	}}
 	for i := range m.data.queues {
 		q := &m.data.queues[i]
 		oldest := ""
@@ -158,7 +162,8 @@ func (m *topModel) queueTable() *table {
 			oldest = span(seconds(q.LatencyS))
 		}
 		f := m.rates.perS[q.Name]
-		t.add(oneLine(q.Name, 40), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
+		t.add(oneLine(q.Name, 40), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled),
+			count(q.Dead),
 			rate(f.in), rate(f.done), oldest, count(q.Workers), mark(q.Paused, "paused"))
 	}
 	return t
@@ -168,7 +173,8 @@ func (m *topModel) jobTable() *table {
 	t := &table{header: []string{"ID", "TYPE", "-PRIO", "-TRIES", "WHEN", "NOTE"}}
 	for i := range m.data.jobs {
 		j := &m.data.jobs[i]
-		t.add(j.ID, oneLine(j.Type, 30), fmt.Sprint(j.Priority), fmt.Sprint(j.Attempts), whenOf(j, m.data.at), oneLine(noteOf(j), 80))
+		t.add(j.ID, oneLine(j.Type, 30), fmt.Sprint(j.Priority), fmt.Sprint(j.Attempts), whenOf(j, m.data.at),
+			oneLine(noteOf(j), 80))
 	}
 	return t
 }
@@ -184,7 +190,8 @@ func (m *topModel) workerTable() *table {
 				current += " for " + span(max(m.data.at.Sub(*at), 0))
 			}
 		}
-		t.add(oneLine(cmp.Or(w.Name, w.ID), 40), w.Protocol, oneLine(w.Address, 30), doing(w), strconv.Itoa(len(w.Held)), current,
+		t.add(oneLine(cmp.Or(w.Name, w.ID), 40), w.Protocol, oneLine(w.Address, 30), doing(w),
+			strconv.Itoa(len(w.Held)), current,
 			oneLine(strings.Join(w.Queues, " "), 60))
 	}
 	return t

@@ -26,7 +26,8 @@ import (
 	"broker/operate/service"
 )
 
-// The wait of one request for a job; the pause when the broker does not answer; the size of the kept output of a program.
+// The wait of one request for a job; the pause when the broker does not answer; the size of the kept output of a
+// program.
 const (
 	leaseWait      = 30 * time.Second
 	retryPause     = time.Second
@@ -144,7 +145,9 @@ func (w *worker) run(ctx context.Context, jobs int) error {
 		return err
 	}
 	if n := w.failed.Load(); n > 0 && (w.quit || w.limit > 0) {
-		return &ExitError{Code: ExitJobFailed, Err: fmt.Errorf("%d of %s failed", n, plural(int(w.taken.Load()), "job"))}
+		return &ExitError{
+			Code: ExitJobFailed, Err: fmt.Errorf("%d of %s failed", n, plural(int(w.taken.Load()), "job")),
+		}
 	}
 	return nil
 }
@@ -227,7 +230,8 @@ func (w *worker) handle(ctx context.Context, l *service.Lease) {
 	case ctx.Err() != nil:
 		_ = w.finish(l, "release", map[string]any{})
 	case err == nil && stdout.cut:
-		_ = w.finish(l, "fail", map[string]any{"error_class": "result too large", "message": "the program wrote more than 16 MiB"})
+		_ = w.finish(l, "fail",
+			map[string]any{"error_class": "result too large", "message": "the program wrote more than 16 MiB"})
 	case err == nil:
 		w.complete(l, stdout.bytes)
 	default:
@@ -236,7 +240,8 @@ func (w *worker) handle(ctx context.Context, l *service.Lease) {
 	}
 }
 
-// failureOf is the failure of a job whose program has ended with an error: the end of its standard error, if there is any.
+// failureOf is the failure of a job whose program has ended with an error: the end of its standard error, if there is
+// any.
 func failureOf(err error, stderr *tail) map[string]any {
 	class, message := "program", err.Error()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -250,7 +255,8 @@ func failureOf(err error, stderr *tail) map[string]any {
 func (w *worker) complete(l *service.Lease, result []byte) {
 	if err := w.finish(l, "complete", resultOf(result)); hasExit(err, ExitUsage) {
 		w.failed.Add(1)
-		_ = w.finish(l, "fail", map[string]any{"error_class": "result refused", "message": err.Error()}) // finish has printed the error
+		// finish has printed the error
+		_ = w.finish(l, "fail", map[string]any{"error_class": "result refused", "message": err.Error()})
 	}
 }
 
@@ -283,7 +289,8 @@ func (w *worker) report(what string, send func(context.Context) error) error {
 func (w *worker) heartbeat(l *service.Lease, p *program, done <-chan struct{}) {
 	repeat(heartbeats(*l), done, func(ctx context.Context) {
 		var state service.LeaseState
-		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, &state)
+		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil,
+			map[string]any{}, &state)
 		switch {
 		case err != nil:
 			w.say("job %s: heartbeat: %v", l.Job.ID, err)

@@ -103,16 +103,19 @@ func (w *worker) finishBatch(leases []service.Lease, how string, members map[str
 	})
 }
 
-// reportBatch makes one request about several leases, and prints the leases that the broker has refused. It returns whether all
-// other jobs should stop.
-func (w *worker) reportBatch(ctx context.Context, leases []service.Lease, how string, members map[string]any) (stop bool, err error) {
+// reportBatch makes one request about several leases, and prints the leases that the broker has refused. It returns
+// whether all other jobs should stop.
+func (w *worker) reportBatch(
+	ctx context.Context, leases []service.Lease, how string, members map[string]any,
+) (stop bool, err error) {
 	items := make([]map[string]any, len(leases))
 	for i := range leases {
 		items[i] = map[string]any{"lease": leases[i].Token}
 		maps.Copy(items[i], members)
 	}
 	var answer struct{ Results []service.LeaseResult }
-	if _, err := w.client.call(ctx, http.MethodPost, "leases/"+how, nil, map[string]any{"leases": items}, &answer); err != nil {
+	if _, err := w.client.call(ctx, http.MethodPost, "leases/"+how, nil, map[string]any{"leases": items},
+		&answer); err != nil {
 		return false, err
 	}
 	going := 0

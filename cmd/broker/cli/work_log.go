@@ -14,8 +14,8 @@ import (
 	"broker/operate/service"
 )
 
-// A program's output is sent to the log of its job once a second. If there is too much output, only the first and the last
-// lines are sent, up to these limits, because the log of a job holds no more.
+// A program's output is sent to the log of its job once a second. If there is too much output, only the first and the
+// last lines are sent, up to these limits, because the log of a job holds no more.
 const (
 	logEvery    = time.Second
 	logTimeout  = 10 * time.Second
@@ -80,8 +80,8 @@ func (l *programLog) take() []string {
 	return lines
 }
 
-// flush sends the waiting lines. Lines that could not be sent wait for the next time. If the broker has refused them, nothing
-// more is sent.
+// flush sends the waiting lines. Lines that could not be sent wait for the next time. If the broker has refused them,
+// nothing more is sent.
 func (l *programLog) flush() (stop, sent bool) {
 	lines := l.take()
 	if len(lines) == 0 || l.refused {
@@ -148,7 +148,8 @@ func (w *worker) logOf(l *service.Lease) *programLog {
 		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
 		defer cancel()
 		var state service.LeaseState
-		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/log", nil, map[string]any{"lines": lines}, &state)
+		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/log", nil,
+			map[string]any{"lines": lines}, &state)
 		if err != nil {
 			w.say("job %s: log: %v", l.Job.ID, err)
 		}
@@ -156,8 +157,8 @@ func (w *worker) logOf(l *service.Lease) *programLog {
 	}}
 }
 
-// logging also sends a program's outputs to the log of its job, if requested. sending sends them until done is closed. end
-// sends the last lines.
+// logging also sends a program's outputs to the log of its job, if requested. sending sends them until done is closed.
+// end sends the last lines.
 func (w *worker) logging(l *service.Lease, p *program) (sending func(done <-chan struct{}), end func()) {
 	if !w.logs {
 		return func(<-chan struct{}) {}, func() {}

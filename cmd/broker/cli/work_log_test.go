@@ -47,7 +47,10 @@ func loggingServer(t *testing.T, status int, answer string) (w *worker, logged f
 	if err != nil {
 		t.Fatal(err)
 	}
-	w = &worker{client: &client{base: base, http: server.Client()}, queues: []string{"a"}, quit: true, logs: true, log: io.Discard, grace: 10 * time.Second}
+	w = &worker{
+		client: &client{base: base, http: server.Client()}, queues: []string{"a"}, quit: true, logs: true,
+		log: io.Discard, grace: 10 * time.Second,
+	}
 	return w, func() [][]string { return requests }, func() string { return end }
 }
 
@@ -95,7 +98,8 @@ func TestChattyProgramCostsFewRequests(t *testing.T) {
 		}
 	}
 	last := requests[len(requests)-1]
-	if requests[0][0] != "1" || last[len(last)-1] != "end" || !strings.HasPrefix(strings.Join(requests[0], "|"), "1|2|3|4|") {
+	if requests[0][0] != "1" || last[len(last)-1] != "end" ||
+		!strings.HasPrefix(strings.Join(requests[0], "|"), "1|2|3|4|") {
 		t.Errorf("from %q to %q", requests[0][0], last[len(last)-1])
 	}
 }
@@ -146,7 +150,8 @@ func TestLinesThatCouldNotBeSentAreSentLater(t *testing.T) {
 	if _, sent := log.flush(); !sent {
 		t.Error("it was not sent")
 	}
-	if len(got) != 2*maxLogHalf+1 || got[0] != "a" || got[1] != "b" || got[len(got)-1] != "2999" || got[maxLogHalf] != "… 2004 lines are missing …" {
+	if len(got) != 2*maxLogHalf+1 || got[0] != "a" || got[1] != "b" || got[len(got)-1] != "2999" ||
+		got[maxLogHalf] != "… 2004 lines are missing …" {
 		t.Errorf("%d lines: %q", len(got), got)
 	}
 	_, _ = fmt.Fprintln(out, strings.Repeat("x", 1<<20)) // likewise

@@ -53,8 +53,8 @@ func (p *program) stop() {
 	})
 }
 
-// heartbeats is the interval of heartbeats. It is short enough for the shortest lease, and to notice in time that a job should
-// stop.
+// heartbeats is the interval of heartbeats. It is short enough for the shortest lease, and to notice in time that a job
+// should stop.
 func heartbeats(leases ...service.Lease) time.Duration {
 	every := heartbeatEvery
 	for i := range leases {

@@ -70,7 +70,8 @@ func TestProgramOfACancelledJobGetsTERMAndThenKILL(t *testing.T) {
 			client, told := stoppingServer(t, c.batch > 0)
 			var log bytes.Buffer
 			w := &worker{
-				client: client, queues: []string{"a"}, program: []string{"sh", "-c", c.program}, log: &log, quit: true, grace: 300 * time.Millisecond, batch: c.batch,
+				client: client, queues: []string{"a"}, program: []string{"sh", "-c", c.program}, log: &log, quit: true,
+				grace: 300 * time.Millisecond, batch: c.batch,
 			}
 			began := time.Now()
 			err := w.run(t.Context(), 1)
@@ -88,7 +89,8 @@ func TestHeartbeatsComeInTimeForARequestToStop(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_800_000_000, 0)
 	until := at.Add(time.Hour)
-	if got := heartbeats(service.Lease{}, service.Lease{Job: service.Job{LeasedAt: &at, LeaseUntil: &until}}); got >= 5*time.Second {
+	if got := heartbeats(service.Lease{},
+		service.Lease{Job: service.Job{LeasedAt: &at, LeaseUntil: &until}}); got >= 5*time.Second {
 		t.Errorf("a lease of an hour is extended every %v", got)
 	}
 	until = at.Add(3 * time.Second)

@@ -42,7 +42,8 @@ func workersCommand() *cobra.Command {
 		header := []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}
 		return printList(cmd, c, listing{"workers", query, 0, *out, header}, func(w *service.Worker) []string {
 			return []string{
-				w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), doing(w), local(w.ConnectedAt), strconv.Itoa(len(w.Held)),
+				w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), doing(w), local(w.ConnectedAt),
+				strconv.Itoa(len(w.Held)),
 				oneLine(strings.Join(w.Queues, " "), 60),
 			}
 		})

@@ -37,7 +37,8 @@ func workflowCommand() *cobra.Command {
 		t := &table{header: []string{"ID", "STATE", "QUEUE", "TYPE", "NOTE"}}
 		for i := range w.Jobs {
 			j := &w.Jobs[i]
-			t.add(strings.Repeat("  ", j.Depth)+j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j.Job), oneLine(noteOf(&j.Job), 60))
+			t.add(strings.Repeat("  ", j.Depth)+j.ID, j.State, oneLine(j.Queue, 40), typeBeside(&j.Job),
+				oneLine(noteOf(&j.Job), 60))
 		}
 		return t.print(cmd.OutOrStdout())
 	})

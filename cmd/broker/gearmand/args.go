@@ -17,8 +17,8 @@ type option struct {
 	about string
 }
 
-// options lists all options: options with an effect, options without an effect, and the options of queue plug-ins, which our
-// own store replaces.
+// options lists all options: options with an effect, options without an effect, and the options of queue plug-ins,
+// which our own store replaces.
 var options = []option{
 	{"backlog", 'b', "N", "accepted; the system's limit is used"},
 	{"daemon", 'd', "", "run in the background"},
@@ -38,7 +38,10 @@ var options = []option{
 	{"protocol", 'r', "NAME", "http: serve gearmand's HTTP protocol too, without TLS"},
 	{"http-port", 0, "PORT", "port of the HTTP protocol; default 8080"},
 	{"round-robin", 'R', "", "accepted; functions of equal priority always take turns"},
-	{"memory", 0, "", "keep jobs in memory only; default: in the broker's own store on disk (BROKER_DATA names its folder)"},
+	{
+		"memory", 0, "",
+		"keep jobs in memory only; default: in the broker's own store on disk (BROKER_DATA names its folder)",
+	},
 	{"queue-type", 'q', "TYPE", "accepted; the broker's own store takes the place of all plug-ins"},
 	{"config-file", 0, "FILE", "file with more options, separated by white space"},
 	{"syslog", 0, "", "log to syslog"},
@@ -91,8 +94,8 @@ func (g values) has(name string) bool {
 	return ok
 }
 
-// parse parses options like gearmand: no abbreviations, no option twice; short options may be bundled and followed by their
-// argument. Words that are not options are passed to stray; if stray is nil, they are an error.
+// parse parses options like gearmand: no abbreviations, no option twice; short options may be bundled and followed by
+// their argument. Words that are not options are passed to stray; if stray is nil, they are an error.
 func parse(args []string, stray func(word string)) (values, error) {
 	g := make(values)
 	for len(args) > 0 {

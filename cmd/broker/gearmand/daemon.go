@@ -22,8 +22,8 @@ const (
 // IsDaemon reports whether this is the background process of --daemon.
 func IsDaemon() bool { return os.Getenv(daemonMark) != "" }
 
-// startDaemon starts this program again in a new session and waits until it serves clients. So the caller can connect at once,
-// or gets the error.
+// startDaemon starts this program again in a new session and waits until it serves clients. So the caller can connect
+// at once, or gets the error.
 func startDaemon() error {
 	program, err := os.Executable()
 	if err != nil {

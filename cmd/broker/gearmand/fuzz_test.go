@@ -11,7 +11,8 @@ import (
 // written with its long name and its argument in the next word.
 func FuzzGearmandArguments(f *testing.F) {
 	for _, seed := range []string{
-		"-d -p 4731 -l stderr", "-Rp4731", "--port=1 --port=2", "--verbose=INFO\n# no option\n--threads 4", "-p=5", "--", "-- x", "-", "--ssl=1",
+		"-d -p 4731 -l stderr", "-Rp4731", "--port=1 --port=2", "--verbose=INFO\n# no option\n--threads 4", "-p=5",
+		"--", "-- x", "-", "--ssl=1",
 	} {
 		f.Add(seed)
 	}

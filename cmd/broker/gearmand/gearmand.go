@@ -33,7 +33,8 @@ type Launch struct {
 	ReopenLog   func() error // called when the log was rotated
 }
 
-// Main runs the broker with gearmand's command line and returns the exit code. run serves until a shutdown is requested.
+// Main runs the broker with gearmand's command line and returns the exit code. run serves until a shutdown is
+// requested.
 func Main(args []string, stdout, stderr io.Writer, version string, run func(Launch) error) int {
 	o, err := readArgs(args)
 	switch {

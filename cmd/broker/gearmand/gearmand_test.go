@@ -93,7 +93,8 @@ func TestGearmandArguments(t *testing.T) {
 	} {
 		code, _, stderr := runMain(append([]string{"--check-args"}, strings.Fields(test.args)...)...)
 		if code != test.code || !strings.Contains(stderr, test.stderr) {
-			t.Errorf("gearmand --check-args %s: exit %d, %q; want %d, %q", test.args, code, stderr, test.code, test.stderr)
+			t.Errorf("gearmand --check-args %s: exit %d, %q; want %d, %q", test.args, code, stderr, test.code,
+				test.stderr)
 		}
 	}
 	if _, stdout, _ := runMain("--version"); !strings.HasPrefix(stdout, "\ngearmand 1.1.20 - ") {
@@ -186,7 +187,8 @@ func TestGearmandHTTPAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := (&launcher{options: o}).httpAddress()
-		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+		if got != test.want || (err == nil) != (test.err == "") ||
+			err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %q, %v; want %q, %q", test.args, got, err, test.want, test.err)
 		}
 	}

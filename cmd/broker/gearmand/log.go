@@ -88,7 +88,9 @@ func (g *launcher) openLogTarget(name string) (io.Writer, error) {
 	case "none":
 		return io.Discard, nil
 	case "stderr":
-		return zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !cli.IsTerminal(os.Stderr), TimeFormat: time.DateTime}, nil
+		return zerolog.ConsoleWriter{
+			Out: os.Stderr, NoColor: !cli.IsTerminal(os.Stderr), TimeFormat: time.DateTime,
+		}, nil
 	}
 	file, err := openLogFile(name)
 	if err != nil {

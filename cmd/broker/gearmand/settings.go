@@ -105,8 +105,8 @@ func (g *launcher) queueSettings(flags map[string]string) error {
 	return err
 }
 
-// defaultData is the default folder of the jobs: a system folder for root, a home folder for other users. Its name contains the
-// port, because a machine may run several servers.
+// defaultData is the default folder of the jobs: a system folder for root, a home folder for other users. Its name
+// contains the port, because a machine may run several servers.
 func defaultData(port string) (string, error) {
 	name := "gearmand-" + port
 	if os.Geteuid() == 0 {
@@ -117,7 +117,8 @@ func defaultData(port string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("no folder for the jobs: %w; name one with BROKER_DATA, or keep them in memory with --memory", err)
+		return "", fmt.Errorf(
+			"no folder for the jobs: %w; name one with BROKER_DATA, or keep them in memory with --memory", err)
 	}
 	return filepath.Join(home, ".local", "state", "broker", name), nil
 }
@@ -133,7 +134,8 @@ func (g *launcher) makeData() error {
 		err = os.Mkdir(c.Data, 0o700)
 	}
 	if err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("no folder for the jobs: %w; name another with BROKER_DATA, or keep them in memory with --memory", err)
+		return fmt.Errorf(
+			"no folder for the jobs: %w; name another with BROKER_DATA, or keep them in memory with --memory", err)
 	}
 	return nil
 }
@@ -142,7 +144,8 @@ func (g *launcher) makeData() error {
 func (g *launcher) logQueue() {
 	c := &g.config
 	if c.Durability == "none" {
-		g.log.Log().Str(zerolog.LevelFieldName, zerolog.LevelWarnValue).Msg("jobs are kept in memory only, and are lost when this process ends")
+		g.log.Log().Str(zerolog.LevelFieldName,
+			zerolog.LevelWarnValue).Msg("jobs are kept in memory only, and are lost when this process ends")
 		return
 	}
 	line := g.log.Log().Str(zerolog.LevelFieldName, zerolog.LevelInfoValue).Str("data", c.Data)

@@ -13,9 +13,9 @@ import (
 	"broker/core/internal/timer"
 )
 
-// A batch is a set of jobs with up to two callback jobs, which are blocked until all members have been executed (Complete)
-// or are done (Success). Counts of members and child batches are derived from these after a restart; only other data is
-// stored with the batch.
+// A batch is a set of jobs with up to two callback jobs, which are blocked until all members have been executed
+// (Complete) or are done (Success). Counts of members and child batches are derived from these after a restart; only
+// other data is stored with the batch.
 //
 //	open ─ CloseBatch ─▶ every member executed, Complete of all children done ─▶ Complete runs
 //	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for retainFinished
@@ -88,8 +88,8 @@ type batchMeta struct {
 	SuccessLost  lostCallback       `json:"success_lost,omitempty"`
 }
 
-// lostCallback is the state, plus one, of a callback that ended without being done; zero if it is not lost. The batch continues
-// as if the callback were done.
+// lostCallback is the state, plus one, of a callback that ended without being done; zero if it is not lost. The batch
+// continues as if the callback were done.
 type lostCallback uint8
 
 // shown is the state of a callback as reported to clients.
@@ -106,8 +106,8 @@ const Prefix = "core/group/"
 // cannotSucceed reports whether a batch can no longer succeed.
 func (g *Batch) cannotSucceed() bool { return g.Lost > 0 || g.ChildrenLost > 0 || g.CallbackLost }
 
-// succeeded reports whether the Success callback of a parent need not wait for this batch any more. Jobs that join the batch
-// later, after it was reopened, do not change that.
+// succeeded reports whether the Success callback of a parent need not wait for this batch any more. Jobs that join the
+// batch later, after it was reopened, do not change that.
 func (g *Batch) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
 
 // count adds a child batch in its current state n times; n may be -1.
@@ -209,8 +209,8 @@ func (s *Batches) Executed(h uint32) {
 	}
 }
 
-// memberGone removes a job from the batch it is a member of, and from the batch whose callback it is; count records how a member
-// ended.
+// memberGone removes a job from the batch it is a member of, and from the batch whose callback it is; count records how
+// a member ended.
 func (s *Batches) memberGone(h uint32, success bool, count func(*Batch)) {
 	x := s.table.Optional(h)
 	if x == nil || x.Batch == 0 && x.CallbackFor == 0 {
@@ -311,8 +311,8 @@ func decode(name string, value []byte) (*Batch, error) {
 	return g, json.Unmarshal(value, &g.batchMeta)
 }
 
-// Relink computes the counts that are not stored, once all jobs are restored. It also continues batches whose last awaited
-// member was lost.
+// Relink computes the counts that are not stored, once all jobs are restored. It also continues batches whose last
+// awaited member was lost.
 func (s *Batches) Relink() {
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]
@@ -328,8 +328,8 @@ func (s *Batches) Relink() {
 	}
 }
 
-// completeIsDue reports whether Complete is pending although nothing is left to wait for. After a restart, this means that the store
-// has lost the last member.
+// completeIsDue reports whether Complete is pending although nothing is left to wait for. After a restart, this means
+// that the store has lost the last member.
 func (g *Batch) completeIsDue() bool {
 	return g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0
 }

@@ -37,7 +37,8 @@ func (f *fixture) add(j core.Job, state core.State) uint64 {
 func (f *fixture) open(op core.OpenBatch) *Batch {
 	g := f.batches.Open(&op)
 	f.batches.SetCallbacks(g, func() (complete, success uint64) {
-		return f.add(core.Job{CallbackFor: g.Number()}, core.Blocked), f.add(core.Job{CallbackFor: g.Number()}, core.Blocked)
+		return f.add(core.Job{CallbackFor: g.Number()}, core.Blocked),
+			f.add(core.Job{CallbackFor: g.Number()}, core.Blocked)
 	})
 	f.check()
 	return g
@@ -216,8 +217,8 @@ func TestBatchesAreListedFromBothEnds(t *testing.T) {
 	}
 }
 
-// FuzzBatches opens, commits and reopens nested batches while members end. After each step, the counters must agree, and every due
-// callback must be released.
+// FuzzBatches opens, commits and reopens nested batches while members end. After each step, the counters must agree,
+// and every due callback must be released.
 func FuzzBatches(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 3, 4, 5, 6, 0, 8, 1, 9, 3})
 	f.Add([]byte("batches in batches, with members that end"))

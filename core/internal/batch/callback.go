@@ -78,7 +78,9 @@ func (s *Batches) Open(op *core.OpenBatch) *Batch {
 	g := &Batch{number: s.table.NextSeq}
 	s.table.NextSeq++
 	s.table.Reserve()
-	g.batchMeta = batchMeta{Parent: op.Parent, Description: op.Description, Owner: op.Owner, CreatedAt: s.table.Now, Until: op.OpenUntil}
+	g.batchMeta = batchMeta{
+		Parent: op.Parent, Description: op.Description, Owner: op.Owner, CreatedAt: s.table.Now, Until: op.OpenUntil,
+	}
 	if parent := s.byNumber[op.Parent]; parent != nil {
 		parent.children.count(g, 1)
 	}
@@ -133,8 +135,8 @@ func (s *Batches) Close(g *Batch, reopen bool) {
 	s.check(g)
 }
 
-// Expire ends a batch that was not committed in time, or that finished long enough ago. For a reopened batch, it commits the batch
-// again and returns nil. Otherwise the caller ends the callbacks that never ran, then calls Ended.
+// Expire ends a batch that was not committed in time, or that finished long enough ago. For a reopened batch, it
+// commits the batch again and returns nil. Otherwise the caller ends the callbacks that never ran, then calls Ended.
 func (s *Batches) Expire(slot uint32) *Batch {
 	g := s.slots.At(slot)
 	g.deadline = 0
@@ -161,8 +163,10 @@ func (s *Batches) Ended(g *Batch) {
 // Info describes a batch to clients.
 func (g *Batch) Info() core.BatchInfo {
 	return core.BatchInfo{
-		Number: g.number, Parent: g.Parent, Description: g.Description, Owner: g.Owner, CreatedAt: g.CreatedAt, ExpiresAt: g.Until, Total: g.Total,
-		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Lost: g.Lost, Children: g.children.all, Closed: g.Committed,
+		Number: g.number, Parent: g.Parent, Description: g.Description, Owner: g.Owner, CreatedAt: g.CreatedAt,
+		ExpiresAt: g.Until, Total: g.Total,
+		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Lost: g.Lost, Children: g.children.all,
+		Closed:   g.Committed,
 		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
 		CompleteJob: g.CompleteJob, SuccessJob: g.SuccessJob,
 	}
@@ -208,8 +212,8 @@ func (s *Batches) RestoreMember(e *table.Entry, x *table.Optional) {
 	}
 }
 
-// Show shows everything about batches that affects decisions, for comparisons in tests. It is not a method, so that the linker
-// leaves it out of the program.
+// Show shows everything about batches that affects decisions, for comparisons in tests. It is not a method, so that the
+// linker leaves it out of the program.
 func Show(s *Batches) string {
 	var b strings.Builder
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {

@@ -65,7 +65,8 @@ func (c *Check) End() (timers int) {
 		if k := children[number]; k != nil {
 			have.children = *k
 		}
-		if have.members != g.members || have.untried != g.untried || have.failing != g.failing || have.children != g.children {
+		if have.members != g.members || have.untried != g.untried || have.failing != g.failing ||
+			have.children != g.children {
 			c.fail("batch %d counts members %d, untried %d, failing %d, children %v; has %d, %d, %d, %v", number,
 				g.members, g.untried, g.failing, g.children, have.members, have.untried, have.failing, have.children)
 		}

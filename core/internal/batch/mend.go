@@ -7,8 +7,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// Mend returns the stored value of a metadata entry for a store that has lost jobs. A batch that may have lost members can no
-// longer succeed; it continues without a lost callback. Entries of other packages are not changed.
+// Mend returns the stored value of a metadata entry for a store that has lost jobs. A batch that may have lost members
+// can no longer succeed; it continues without a lost callback. Entries of other packages are not changed.
 func Mend(name string, value []byte, lost, lostBehind func(seq uint64) bool) []byte {
 	if !strings.HasPrefix(name, Prefix) {
 		return value

@@ -9,11 +9,13 @@ func TestBatchThatMayHaveLostMembersCannotSucceed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, key, stored, want string }{
 		{
-			"lost members", "20", `{"created_at":1,"total":3,"complete_job":21,"success_job":22,"complete":0,"success":0}`,
+			"lost members", "20",
+			`{"created_at":1,"total":3,"complete_job":21,"success_job":22,"complete":0,"success":0}`,
 			`{"created_at":1,"total":3,"complete_job":21,"success_job":22,"complete":0,"success":0,"callback_lost":true}`,
 		},
 		{
-			"lost callbacks", "20", `{"created_at":1,"total":3,"complete_job":51,"success_job":52,"complete":0,"success":0}`,
+			"lost callbacks", "20",
+			`{"created_at":1,"total":3,"complete_job":51,"success_job":52,"complete":0,"success":0}`,
 			`{"created_at":1,"total":3,"complete":2,"success":2,"callback_lost":true,"complete_lost":1,"success_lost":1}`,
 		},
 		{"a batch that has succeeded", "20", `{"created_at":1,"total":3,"complete":2,"success":2}`, ""},

@@ -70,8 +70,8 @@ func (s *Search) counted() (n int, known bool) {
 	return n, true
 }
 
-// countedSpan returns the number of matches of a filter with one state, perhaps queues, and a range of the time by which the
-// list of that state is sorted.
+// countedSpan returns the number of matches of a filter with one state, perhaps queues, and a range of the time by
+// which the list of that state is sorted.
 func (s *Search) countedSpan() (n int, known bool) {
 	f := *s.f
 	var r core.Range
@@ -89,7 +89,8 @@ func (s *Search) countedSpan() (n int, known bool) {
 		return 0, false
 	}
 	f.Died, f.Finished, f.Due = core.Range{}, core.Range{}, core.Range{}
-	if !f.OnlyStatesAndQueues() || s.states != setOf([]core.State{state}) || s.queues != nil && state == core.Scheduled {
+	if !f.OnlyStatesAndQueues() || s.states != setOf([]core.State{state}) ||
+		s.queues != nil && state == core.Scheduled {
 		return 0, false
 	}
 	before := func(l *queue.List, at core.Instant) int {

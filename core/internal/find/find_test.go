@@ -41,11 +41,14 @@ type fixture struct {
 func setup(t *testing.T, seed uint64, jobs int) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
 	rng := rand.New(rand.NewPCG(seed, 1))
-	states := []core.State{core.Ready, core.Ready, core.Scheduled, core.Leased, core.Retrying, core.Dead, core.Done, core.Blocked}
+	states := []core.State{
+		core.Ready, core.Ready, core.Scheduled, core.Leased, core.Retrying, core.Dead, core.Done, core.Blocked,
+	}
 	for i := range jobs {
 		j := &core.Job{
-			Queue: fmt.Sprintf("q%d", rng.IntN(4)), Type: fmt.Sprintf("T%d", rng.IntN(3)), Priority: int64(rng.IntN(3) - 1),
-			Tags: []string{fmt.Sprintf("even:%v", i%2 == 0)}, Origin: core.Protocols[rng.IntN(len(core.Protocols))],
+			Queue: fmt.Sprintf("q%d", rng.IntN(4)), Type: fmt.Sprintf("T%d", rng.IntN(3)),
+			Priority: int64(rng.IntN(3) - 1),
+			Tags:     []string{fmt.Sprintf("even:%v", i%2 == 0)}, Origin: core.Protocols[rng.IntN(len(core.Protocols))],
 		}
 		if state := states[rng.IntN(len(states))]; state == core.Scheduled || state == core.Retrying {
 			j.ReadyAt = f.table.Now.Add(time.Duration(rng.IntN(50)) * time.Minute)
@@ -97,7 +100,9 @@ func (f *fixture) pages(op core.Find, limit int, effort Effort) (seqs []uint64, 
 }
 
 // expect returns the same as pages by examining every job.
-func (f *fixture) expect(op *core.Find, matches func(queue, typ, tag string, priority int64, state core.State) bool) (seqs []uint64) {
+func (f *fixture) expect(
+	op *core.Find, matches func(queue, typ, tag string, priority int64, state core.State) bool,
+) (seqs []uint64) {
 	all := slices.Clone(f.jobs)
 	slices.SortFunc(all, func(a, b uint32) int {
 		x, y := f.table.At(a), f.table.At(b)
@@ -105,7 +110,8 @@ func (f *fixture) expect(op *core.Find, matches func(queue, typ, tag string, pri
 		switch op.Order {
 		case core.OrderCreated:
 		case core.OrderQueue:
-			order = cmp.Or(cmp.Compare(f.table.QueueAt(x.Queue).Name, f.table.QueueAt(y.Queue).Name), cmp.Compare(y.Priority(), x.Priority()),
+			order = cmp.Or(cmp.Compare(f.table.QueueAt(x.Queue).Name, f.table.QueueAt(y.Queue).Name),
+				cmp.Compare(y.Priority(), x.Priority()),
 				cmp.Compare(x.ReadyAt, y.ReadyAt))
 		case core.OrderLeased:
 			order = cmp.Compare(x.LeasedAt, y.LeasedAt)
@@ -139,22 +145,48 @@ func filters() []filterCase {
 	one := int64(1)
 	return []filterCase{
 		{"all", core.Filter{}, func(_, _, _ string, _ int64, _ core.State) bool { return true }},
-		{"queues", core.Filter{Queues: []string{"q1", "q3", "none"}}, func(q, _, _ string, _ int64, _ core.State) bool { return q == "q1" || q == "q3" }},
-		{"queue prefix", core.Filter{QueuePrefix: "q2"}, func(q, _, _ string, _ int64, _ core.State) bool { return q == "q2" }},
-		{"what the client may see", core.Filter{Within: []string{"q0", "q*2"}}, func(q, _, _ string, _ int64, _ core.State) bool { return q == "q0" || q == "q2" }},
-		{"types", core.Filter{Types: []string{"T0", "T2"}}, func(_, typ, _ string, _ int64, _ core.State) bool { return typ != "T1" }},
-		{"tags", core.Filter{Tags: []string{"even:true"}}, func(_, _, tag string, _ int64, _ core.State) bool { return tag == "even:true" }},
-		{"both tags", core.Filter{Tags: []string{"even:true", "even:false"}}, func(_, _, _ string, _ int64, _ core.State) bool { return false }},
-		{"priority", core.Filter{MinPriority: &one}, func(_, _, _ string, p int64, _ core.State) bool { return p >= 1 }},
-		{"queue, type and tag", core.Filter{Queues: []string{"q0"}, Types: []string{"T1"}, Tags: []string{"even:false"}}, func(q, typ, tag string, _ int64, _ core.State) bool {
-			return q == "q0" && typ == "T1" && tag == "even:false"
+		{"queues", core.Filter{Queues: []string{"q1", "q3", "none"}}, func(q, _, _ string, _ int64, _ core.State) bool {
+			return q == "q1" || q == "q3"
 		}},
-		{"no such type", core.Filter{Types: []string{"none"}}, func(_, _, _ string, _ int64, _ core.State) bool { return false }},
+		{"queue prefix", core.Filter{QueuePrefix: "q2"}, func(q, _, _ string, _ int64, _ core.State) bool {
+			return q == "q2"
+		}},
+		{
+			"what the client may see",
+			core.Filter{Within: []string{"q0", "q*2"}},
+			func(q, _, _ string, _ int64, _ core.State) bool { return q == "q0" || q == "q2" },
+		},
+		{"types", core.Filter{Types: []string{"T0", "T2"}}, func(_, typ, _ string, _ int64, _ core.State) bool {
+			return typ != "T1"
+		}},
+		{"tags", core.Filter{Tags: []string{"even:true"}}, func(_, _, tag string, _ int64, _ core.State) bool {
+			return tag == "even:true"
+		}},
+		{
+			"both tags",
+			core.Filter{Tags: []string{"even:true", "even:false"}},
+			func(_, _, _ string, _ int64, _ core.State) bool { return false },
+		},
+		{"priority", core.Filter{MinPriority: &one}, func(_, _, _ string, p int64, _ core.State) bool {
+			return p >= 1
+		}},
+		{
+			"queue, type and tag",
+			core.Filter{Queues: []string{"q0"}, Types: []string{"T1"}, Tags: []string{"even:false"}},
+			func(q, typ, tag string, _ int64, _ core.State) bool {
+				return q == "q0" && typ == "T1" && tag == "even:false"
+			},
+		},
+		{"no such type", core.Filter{Types: []string{"none"}}, func(_, _, _ string, _ int64, _ core.State) bool {
+			return false
+		}},
 	}
 }
 
 // orders are all orders of lists.
-var orders = []core.Order{core.OrderCreated, core.OrderQueue, core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished}
+var orders = []core.Order{
+	core.OrderCreated, core.OrderQueue, core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished,
+}
 
 func TestPagesHaveEveryMatchOnceAndInOrder(t *testing.T) {
 	t.Parallel()
@@ -210,7 +242,8 @@ func TestFailuresOfAGroupAndATypeAreCountedExactly(t *testing.T) {
 		op := core.Find{Filter: filter}
 		seqs, count, exact := f.pages(op, 1000, Effort{Look: 10_000, Gather: 1000})
 		for _, seq := range seqs {
-			if group := grouped[seq]; filter.FailureGroup != "" && group != filter.FailureGroup || filter.NoFailureGroup && group != "" {
+			if group := grouped[seq]; filter.FailureGroup != "" && group != filter.FailureGroup ||
+				filter.NoFailureGroup && group != "" {
 				t.Errorf("%+v: job %d of group %q matches", filter, seq, group)
 			}
 		}

@@ -1,7 +1,8 @@
 package find
 
-// Page calls fn for up to limit jobs, in order, and returns the start of the next page; empty: there is none. It searches one job
-// beyond the page, so a cursor means that there are more jobs. stopped: the page is short because the effort was spent.
+// Page calls fn for up to limit jobs, in order, and returns the start of the next page; empty: there is none. It
+// searches one job beyond the page, so a cursor means that there are more jobs. stopped: the page is short because the
+// effort was spent.
 func (s *Search) Page(limit int, fn func(h uint32)) (next string, stopped bool) {
 	s.spent, s.undecided = 0, false
 	walk, found, last := s.walk(), 0, uint32(0)

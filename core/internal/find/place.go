@@ -25,7 +25,9 @@ func (s *Search) placeOf(h uint32) place {
 	switch s.order {
 	case core.OrderCreated:
 	case core.OrderQueue:
-		p.queue, p.priority, p.scheduled, p.at = s.table.QueueAt(e.Queue).Name, e.Priority(), e.Has(table.ScheduledOrder), e.Place()
+		p.queue, p.priority, p.scheduled, p.at = s.table.QueueAt(e.Queue).Name, e.Priority(), e.Has(
+			table.ScheduledOrder,
+		), e.Place()
 	case core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished:
 		p.at = e.ListedAt()
 	}
@@ -87,7 +89,8 @@ func (s *Search) resume(cursor string) error {
 		return nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) < 3 || b[0] != cursorVersion || b[1] != byte(s.order) || b[2] > cursorDesc|cursorBeginning || (b[2]&cursorDesc != 0) != s.desc {
+	if err != nil || len(b) < 3 || b[0] != cursorVersion || b[1] != byte(s.order) ||
+		b[2] > cursorDesc|cursorBeginning || (b[2]&cursorDesc != 0) != s.desc {
 		return core.ErrInvalid
 	}
 	flags, rest := b[2], b[3:]
@@ -106,7 +109,8 @@ func (s *Search) resume(cursor string) error {
 	s.since = core.Instant(fields[0])
 	if flags&cursorBeginning == 0 {
 		s.start = &place{
-			priority: fields[1], scheduled: fields[2] != 0, at: core.Instant(fields[3]), seq: seq, queue: string(rest[n:]),
+			priority: fields[1], scheduled: fields[2] != 0, at: core.Instant(fields[3]), seq: seq,
+			queue: string(rest[n:]),
 		}
 	}
 	return nil

@@ -57,7 +57,8 @@ var UsualEffort = Effort{Look: 20_000, Gather: 4000}
 func New(t *table.Table, host Host, limits Effort, climbs *Climbs, op *core.Find) (*Search, error) {
 	f := &op.Filter
 	s := &Search{
-		table: t, host: host, effort: limits, f: f, order: op.Order, desc: op.Desc, since: t.Now, states: setOf(op.Order.States()), climbs: climbs,
+		table: t, host: host, effort: limits, f: f, order: op.Order, desc: op.Desc, since: t.Now,
+		states: setOf(op.Order.States()), climbs: climbs,
 	}
 	if s.states == 0 {
 		return nil, core.ErrInvalid
@@ -105,7 +106,8 @@ func (s *Search) resolveQueues() {
 				prefix = f.QueuePrefix
 			}
 			for _, n := range s.table.QueuesWith(prefix) {
-				if name := s.table.QueueAt(n).Name; strings.HasPrefix(name, f.QueuePrefix) && core.MatchQueue(pattern, name) {
+				if name := s.table.QueueAt(n).Name; strings.HasPrefix(name, f.QueuePrefix) &&
+					core.MatchQueue(pattern, name) {
 					s.queues = append(s.queues, n)
 				}
 			}
@@ -127,13 +129,15 @@ func (s *Search) resolveQueues() {
 
 // sortQueues sorts the queues by name and removes duplicates.
 func (s *Search) sortQueues() {
-	slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
+	slices.SortFunc(s.queues,
+		func(a, b uint32) int { return strings.Compare(s.table.QueueAt(a).Name, s.table.QueueAt(b).Name) })
 	s.queues = slices.Compact(s.queues)
 }
 
 // isWithin reports whether a filter lets the client see a queue.
 func isWithin(f *core.Filter, name string) bool {
-	return f.Within == nil || slices.ContainsFunc(f.Within, func(pattern string) bool { return core.MatchQueue(pattern, name) })
+	return f.Within == nil ||
+		slices.ContainsFunc(f.Within, func(pattern string) bool { return core.MatchQueue(pattern, name) })
 }
 
 // resolveNames finds the numbers of types, of the failure group and of the worker, and the digest of the unique key.
@@ -241,9 +245,11 @@ func (s *Search) Matches(h uint32) bool {
 		return true
 	}
 	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.Origin)) &&
-		(f.MinPriority == nil || e.Priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.Priority() <= *f.MaxPriority) &&
+		(f.MinPriority == nil || e.Priority() >= *f.MinPriority) &&
+		(f.MaxPriority == nil || e.Priority() <= *f.MaxPriority) &&
 		(s.kinds == nil || e.Kind != 0 && s.kinds[e.Kind] || e.Kind == 0 && s.named[e.Queue]) &&
-		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) && (len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) &&
+		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) &&
+		(len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) &&
 		(!f.HoldsKey || e.Unique != (table.Digest{})) && (!f.CancelRequested || e.Has(table.Stopping)) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }
@@ -258,8 +264,8 @@ func (s *Search) hasQueue(n uint32) bool {
 	return slices.Contains(s.queues, n)
 }
 
-// cameLater reports whether a job reached its position in the order after the list was begun; the list may have shown it at
-// another position. Times in the future are from when the clock was ahead.
+// cameLater reports whether a job reached its position in the order after the list was begun; the list may have shown
+// it at another position. Times in the future are from when the clock was ahead.
 func (s *Search) cameLater(h uint32) bool {
 	if s.order == core.OrderCreated {
 		return false // its position never changes

@@ -118,7 +118,8 @@ func members(into []uint32, l *queue.List) []uint32 { return l.Slice(0, l.Len(),
 // maxLists is the maximum number of lists to merge.
 const maxLists = 64
 
-// smallLists returns lists that together hold all jobs of the states and queues of the search; nil: there are none, or too many.
+// smallLists returns lists that together hold all jobs of the states and queues of the search; nil: there are none, or
+// too many.
 func (s *Search) smallLists() (lists []*queue.List) {
 	if len(s.queues) > maxLists {
 		return nil

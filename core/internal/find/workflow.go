@@ -9,16 +9,16 @@ import (
 // climbCost is how many examined jobs a climb from a job to another one counts as.
 const climbCost = 4
 
-// Limits of what lists keep between their pages. The list that was continued last may exceed maxKnown: it needs an entry for each job
-// that it climbs over.
+// Limits of what lists keep between their pages. The list that was continued last may exceed maxKnown: it needs an
+// entry for each job that it climbs over.
 const (
 	maxClimbs = 8       // lists
 	maxKnown  = 1 << 20 // jobs and batches of all lists
 )
 
-// Climbs keeps, between the pages of a list, which jobs are known to be in the workflow of its filter. A page may spend all its effort on
-// one job at the end of a long chain; the next page then continues. A list shows the workflow as it was when a page examined it. The
-// zero value is ready to use.
+// Climbs keeps, between the pages of a list, which jobs are known to be in the workflow of its filter. A page may spend
+// all its effort on one job at the end of a long chain; the next page then continues. A list shows the workflow as it
+// was when a page examined it. The zero value is ready to use.
 type Climbs struct{ lists []*climb }
 
 // climb is what a list knows about a workflow.
@@ -63,9 +63,9 @@ func (c *Climbs) drop(x *climb) {
 	c.lists = slices.DeleteFunc(c.lists, func(y *climb) bool { return x == y })
 }
 
-// inWorkflow reports whether a job or batch is the workflow in the filter, or is below it: a child, a member, a callback, or a job that
-// waits for one of these. There are no cycles, and each link is followed only once for a list. If that needs more effort than is left,
-// the search becomes undecided.
+// inWorkflow reports whether a job or batch is the workflow in the filter, or is below it: a child, a member, a
+// callback, or a job that waits for one of these. There are no cycles, and each link is followed only once for a list.
+// If that needs more effort than is left, the search becomes undecided.
 func (s *Search) inWorkflow(number uint64) bool {
 	if s.undecided {
 		return false

@@ -95,8 +95,8 @@ func (x *Index) Update(ctx context.Context, also []uint64) (err error) {
 	})
 }
 
-// finish makes the machine ready for an engine: it restores the rest of the metadata and the links between jobs. The store must
-// not change meanwhile.
+// finish makes the machine ready for an engine: it restores the rest of the metadata and the links between jobs. The
+// store must not change meanwhile.
 func (x *Index) finish() (*machine.Machine, error) {
 	m := x.machine
 	m.Begin(core.Commit(x.store.Position().Number))
@@ -123,10 +123,11 @@ func (x *Index) TakeOver(ctx context.Context, o machine.Options) (*machine.Machi
 	return x.finish()
 }
 
-// Build returns the machine of a store for an engine. progress may be nil; it is called from time to time with the number of jobs and
-// the share of the store that was read.
+// Build returns the machine of a store for an engine. progress may be nil; it is called from time to time with the
+// number of jobs and the share of the store that was read.
 func Build(
-	ctx context.Context, s *store.Store, o machine.Options, clock func() core.Instant, progress func(jobs uint64, part float64),
+	ctx context.Context, s *store.Store, o machine.Options, clock func() core.Instant,
+	progress func(jobs uint64, part float64),
 ) (*machine.Machine, error) {
 	x := New(s, o, clock)
 	defer x.Close()

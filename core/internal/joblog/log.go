@@ -7,8 +7,9 @@ import (
 	"broker/core/internal/table"
 )
 
-// The log of a job is only on disk, in documents. Their number is in memory (table.Optional.LogChunks), and while the job is leased also
-// the last chunk, to which lines are appended. After the lease, or after a restart, the chunk is read again for the next line.
+// The log of a job is only on disk, in documents. Their number is in memory (table.Optional.LogChunks), and while the
+// job is leased also the last chunk, to which lines are appended. After the lease, or after a restart, the chunk is
+// read again for the next line.
 
 // End is the end of a log.
 type End struct {

@@ -182,8 +182,8 @@ func TestRemovedJobLeavesNoLog(t *testing.T) {
 	}
 }
 
-// FuzzLog appends lines of any length, in batches of any size, and sometimes forgets the end of the log. All lines within the bounds are
-// kept whole.
+// FuzzLog appends lines of any length, in batches of any size, and sometimes forgets the end of the log. All lines
+// within the bounds are kept whole.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte{1, 200, 3, 255, 255, 0, 9, 7, 255}, "text of a line")
 	f.Fuzz(func(t *testing.T, steps []byte, text string) {

@@ -19,8 +19,8 @@ type bucket struct {
 	slots     uint32
 	perWorker map[uint64]uint32
 
-	// paid is the time until which all leases so far have used up the rate. A lease is allowed while paid is less than a
-	// burst ahead of now.
+	// paid is the time until which all leases so far have used up the rate. A lease is allowed while paid is less than
+	// a burst ahead of now.
 	paid core.Instant
 
 	rateDirty  bool // in Rules.dirtyRates
@@ -81,11 +81,12 @@ func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket 
 
 // isFull reports whether a bucket does not allow the lease of a job with this cost now.
 func (r *Rules) isFull(b *bucket, cost uint32) bool {
-	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && r.roomAt(b, cost) > r.table.Now
+	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) ||
+		b.limit.Rate > 0 && r.roomAt(b, cost) > r.table.Now
 }
 
-// exceeds reports whether a job with this cost does not fit beside the leased jobs. A job whose cost alone is above the limit
-// fits if no job is leased.
+// exceeds reports whether a job with this cost does not fit beside the leased jobs. A job whose cost alone is above the
+// limit fits if no job is leased.
 func exceeds(leased, cost, limit uint32) bool {
 	return limit > 0 && leased > 0 && uint64(leased)+uint64(cost) > uint64(limit)
 }
@@ -118,8 +119,8 @@ func (r *Rules) roomIn(b *bucket) int {
 	return room
 }
 
-// nextRoomAt returns when the rate of a bucket allows more leases than now; false: it already allows one for each job, or the whole
-// burst.
+// nextRoomAt returns when the rate of a bucket allows more leases than now; false: it already allows one for each job,
+// or the whole burst.
 func (r *Rules) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
 	from := r.roomAt(b, 1)
 	if from > r.table.Now {

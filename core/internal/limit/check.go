@@ -36,7 +36,10 @@ func (r *Rules) NewCheck(fail func(format string, args ...any)) *Check {
 
 func (c *Check) counted(n uint32) *limitCount {
 	if c.queues[n] == nil {
-		c.queues[n] = &limitCount{perWorker: map[uint64]uint32{}, members: map[*lane]int{}, chains: map[uint32]int{}, taken: map[*bucket]uint32{}}
+		c.queues[n] = &limitCount{
+			perWorker: map[uint64]uint32{}, members: map[*lane]int{}, chains: map[uint32]int{},
+			taken: map[*bucket]uint32{},
+		}
 	}
 	return c.queues[n]
 }
@@ -115,8 +118,10 @@ func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 	if all.byType && x.lane.name.typ != c.r.table.TypeOf(e) {
 		c.fail("job %d has type %q and is in the lane of %q", e.Seq, c.r.table.TypeOf(e), x.lane.name.typ)
 	}
-	if j := c.r.table.Payload(h); j != nil && all.byKey && x.lane.name.key != "" && x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
-		c.fail("job %d has key %q and is in the lane of %q", e.Seq, keyOf(all.key, j.Tags, j.UniqueKey), x.lane.name.key)
+	if j := c.r.table.Payload(h); j != nil && all.byKey && x.lane.name.key != "" &&
+		x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
+		c.fail("job %d has key %q and is in the lane of %q", e.Seq, keyOf(all.key, j.Tags, j.UniqueKey),
+			x.lane.name.key)
 	}
 	q := c.counted(e.Queue)
 	q.members[x.lane.lane]++
@@ -145,7 +150,8 @@ func (c *Check) lanes(q *Queue) {
 	for l := range x.slots.All() {
 		ready += l.ready.Len()
 		if x.names[l.name] != l || x.slots.At(l.number) != l || l.members != have.members[l] || l.members == 0 {
-			c.fail("queue %s: lane %v with number %d has %d jobs, should have %d", q.Name, l.name, l.number, l.members, have.members[l])
+			c.fail("queue %s: lane %v with number %d has %d jobs, should have %d", q.Name, l.name, l.number, l.members,
+				have.members[l])
 		}
 		c.listOrder(q, &l.ready, core.Ready, l.ready.Len())
 		if (l.group != nil) != (l.ready.Len() > 0) {
@@ -360,7 +366,8 @@ func (c *Check) chain(q *Queue, number uint32, jobs int) {
 		want = s.head
 	}
 	if s.open != want {
-		c.fail("queue %s: job %d of key %q is open, should be %d", q.Name, r.table.At(s.open).Seq, s.key, r.table.At(want).Seq)
+		c.fail("queue %s: job %d of key %q is open, should be %d", q.Name, r.table.At(s.open).Seq, s.key,
+			r.table.At(want).Seq)
 	}
 }
 

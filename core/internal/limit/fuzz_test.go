@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// FuzzHandOut changes limits, jobs, workers and time at random. After each step, the counters must agree, and a queue must not have more
-// leases than its limit allowed when the last one was granted.
+// FuzzHandOut changes limits, jobs, workers and time at random. After each step, the counters must agree, and a queue
+// must not have more leases than its limit allowed when the last one was granted.
 func FuzzHandOut(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100})
 	f.Add([]byte("limits of types, keys and queues change while jobs are leased and finished"))
@@ -38,18 +38,28 @@ func FuzzHandOut(f *testing.F) {
 					x.ready(h)
 				}
 			case 10:
-				x.limit(core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second}})
+				x.limit(core.QueueLimit{
+					Queue: queue, Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second},
+				})
 			case 11:
-				x.limit(core.QueueLimit{Queue: queue, Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1, Rate: float64(n%3 + 1)}})
+				x.limit(core.QueueLimit{
+					Queue: queue, Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1, Rate: float64(n%3 + 1)},
+				})
 			case 12:
-				_, _ = x.rules.DropLimit(&core.RemoveLimit{Queue: queue, Scope: core.LimitScope(n % 3)}) // there may be none
+				// there may be none
+				_, _ = x.rules.DropLimit(&core.RemoveLimit{Queue: queue, Scope: core.LimitScope(n % 3)})
 			case 13:
 				x.share(core.Sharing{
-					Queue: queue, Key: []core.JobKey{{}, {Kind: core.KeyTag, Tag: "c"}, {Kind: core.KeyTag, Tag: "c"}}[n%3], Ordered: n%3 == 1, Fair: n%3 == 2,
+					Queue:   queue,
+					Key:     []core.JobKey{{}, {Kind: core.KeyTag, Tag: "c"}, {Kind: core.KeyTag, Tag: "c"}}[n%3],
+					Ordered: n%3 == 1, Fair: n%3 == 2,
 				})
 			case 14:
 				if n%2 == 0 {
-					_, _ = x.rules.PutShared(core.SharedLimit{Name: "s", Queues: []string{"p"}, Types: []string{"a"}, Throttle: core.Throttle{Leased: 2}}) // valid
+					// valid
+					_, _ = x.rules.PutShared(core.SharedLimit{
+						Name: "s", Queues: []string{"p"}, Types: []string{"a"}, Throttle: core.Throttle{Leased: 2},
+					})
 				} else {
 					_, _ = x.rules.RemoveShared("s") // there may be none
 				}
@@ -61,9 +71,12 @@ func FuzzHandOut(f *testing.F) {
 	})
 }
 
-// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and restored again.
+// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and
+// restored again.
 func FuzzPolicyIsRestored(f *testing.F) {
-	f.Add([]byte(`{"limits":[{"leased":2,"slot_for":1000000000},{"scope":1,"name":"VA==","rate":0.5,"burst":3}],"key":1,"tag":"c","fair":true,"weights":{"a":2}}`))
+	f.Add([]byte(
+		`{"limits":[{"leased":2,"slot_for":1000000000},{"scope":1,"name":"VA==","rate":0.5,"burst":3}],"key":1,"tag":"c","fair":true,"weights":{"a":2}}`,
+	))
 	f.Add([]byte(`{"limits":[{"rate":1e300}],"key":2}`))
 	f.Add([]byte(`{"key":9}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -92,7 +105,8 @@ func FuzzPolicyIsRestored(f *testing.F) {
 			have[0] = limits[0]
 		}
 		if fmt.Sprint(have, haveSharings) != fmt.Sprint(limits, sharings) {
-			t.Errorf("%s is restored as\n%+v %+v, stored as %s and then\n%+v %+v", value, limits, sharings, stored, have, haveSharings)
+			t.Errorf("%s is restored as\n%+v %+v, stored as %s and then\n%+v %+v", value, limits, sharings, stored,
+				have, haveSharings)
 		}
 	})
 }

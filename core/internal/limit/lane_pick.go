@@ -151,8 +151,8 @@ func (r *Rules) openLanes(x *lanes) iter.Seq[*lane] {
 	}
 }
 
-// laneRoom returns how many jobs of a queue with lanes could be handed out now, to the client if who names one. It stops once the
-// count exceeds above.
+// laneRoom returns how many jobs of a queue with lanes could be handed out now, to the client if who names one. It
+// stops once the count exceeds above.
 func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 	x := q.lanes
 	for l := range r.openLanes(x) {
@@ -185,8 +185,8 @@ func (r *Rules) laneLeases(l *lane, who Asker) int {
 	return room
 }
 
-// WaitForMore sets deadlines for the rates that now allow fewer leases of a queue than it has ready jobs. A waiting lease needs
-// more jobs, and only the passing of time makes a rate allow more.
+// WaitForMore sets deadlines for the rates that now allow fewer leases of a queue than it has ready jobs. A waiting
+// lease needs more jobs, and only the passing of time makes a rate allow more.
 func (r *Rules) WaitForMore(q *Queue) {
 	x := q.lanes
 	if x == nil {
@@ -214,8 +214,8 @@ func (r *Rules) waitForNext(b *bucket, ready int) {
 	}
 }
 
-// wholeFull reports whether the limits of a whole queue with lanes do not allow the lease of a job with this cost now. The caller has
-// already checked a cost of 1.
+// wholeFull reports whether the limits of a whole queue with lanes do not allow the lease of a job with this cost now.
+// The caller has already checked a cost of 1.
 func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 	if cost == 1 {
 		return false

@@ -12,12 +12,13 @@ import (
 	"broker/core/internal/timer"
 )
 
-// When the limits or the sharing of a queue change, its jobs belong in other lanes, and existing leases count against new limits. No
-// index lists the jobs of a queue, so a walk over all jobs finds them. The walk runs in steps of less than a millisecond, so that other
-// clients hardly notice it. Until it has seen all jobs, the queue hands out no job. That preserves the order and exceeds no limit.
+// When the limits or the sharing of a queue change, its jobs belong in other lanes, and existing leases count against
+// new limits. No index lists the jobs of a queue, so a walk over all jobs finds them. The walk runs in steps of less
+// than a millisecond, so that other clients hardly notice it. Until it has seen all jobs, the queue hands out no job.
+// That preserves the order and exceeds no limit.
 //
-// The walk cycles through the handles and serves all queues that need it. A queue is finished when the walk is back at the
-// handle where it was when the queue joined.
+// The walk cycles through the handles and serves all queues that need it. A queue is finished when the walk is back at
+// the handle where it was when the queue joined.
 //
 // A job that the walk has not reached yet is in a former lane or in no lane. Both mean the same; see laneOf.
 
@@ -276,8 +277,8 @@ func (r *Rules) sortIn(h uint32, e *table.Entry, q *Queue) {
 	}
 }
 
-// laneOf returns the job's data about its lane; nil: the job is in no lane, or the walk has not reached it since the lanes
-// of its queue were replaced.
+// laneOf returns the job's data about its lane; nil: the job is in no lane, or the walk has not reached it since the
+// lanes of its queue were replaced.
 func (r *Rules) laneOf(h uint32, x *lanes) *laneJob {
 	if x == nil {
 		return nil

@@ -151,8 +151,8 @@ func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 	r.ensureLimits(h).lane = &laneJob{lane: l}
 }
 
-// JoinLaneOf puts a job into the lane for its payload, if its queue has lanes, and behind the earlier jobs of its key, if the
-// queue is ordered.
+// JoinLaneOf puts a job into the lane for its payload, if its queue has lanes, and behind the earlier jobs of its key,
+// if the queue is ordered.
 func (r *Rules) JoinLaneOf(h uint32, e *table.Entry, j *core.Job) {
 	if r.queues[e.Queue].DistinguishesJobs() || r.hasShared() {
 		r.joinLaneOf(h, e, j)

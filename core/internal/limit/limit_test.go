@@ -51,7 +51,8 @@ func TestLimitOfEachKeyHoldsForKeysSeparately(t *testing.T) {
 	f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "customer"}})
 	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}})
 	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Name: "big", Throttle: core.Throttle{Leased: 2}})
-	f.submit("q tag=customer:a", "q tag=customer:a", "q tag=customer:big", "q tag=customer:big", "q tag=customer:big", "q")
+	f.submit("q tag=customer:a", "q tag=customer:a", "q tag=customer:big", "q tag=customer:big", "q tag=customer:big",
+		"q")
 	f.want("q", 1, 1, 3, 4, 6)
 	f.finish(1, 3)
 	f.want("q", 1, 2, 5)
@@ -94,7 +95,9 @@ func TestSlotBecomesFreeWhileLeaseContinues(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1, SlotFor: time.Minute}})
-	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeType, Name: "q", Throttle: core.Throttle{Leased: 1, SlotFor: 2 * time.Minute}})
+	f.limit(core.QueueLimit{
+		Queue: "q", Scope: core.ScopeType, Name: "q", Throttle: core.Throttle{Leased: 1, SlotFor: 2 * time.Minute},
+	})
 	f.submit("q", "q", "q type=other")
 	f.want("q", 1, 1)
 	f.advance(time.Minute)
@@ -117,7 +120,9 @@ func TestCostCountsAsSeveralLeases(t *testing.T) {
 func TestFairQueueTakesKeysInTurn(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}, Fair: true, Weights: map[string]uint32{"b": 2}})
+	f.share(core.Sharing{
+		Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}, Fair: true, Weights: map[string]uint32{"b": 2},
+	})
 	f.submit("q tag=c:a", "q tag=c:a", "q tag=c:a", "q tag=c:b", "q tag=c:b", "q tag=c:b", "q tag=c:b")
 	turns := map[string]int{}
 	for range 6 {
@@ -150,7 +155,9 @@ func TestOrderedQueueHandsOutOneJobOfAKeyAtATime(t *testing.T) {
 func TestSharedLimitHoldsForQueuesTogether(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	if _, err := f.rules.PutShared(core.SharedLimit{Name: "api", Queues: []string{"q"}, Types: []string{"call"}, Throttle: core.Throttle{Leased: 2}}); err != nil {
+	if _, err := f.rules.PutShared(core.SharedLimit{
+		Name: "api", Queues: []string{"q"}, Types: []string{"call"}, Throttle: core.Throttle{Leased: 2},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f.submit("q", "q", "other type=call", "other type=free", "other type=call")
@@ -183,12 +190,32 @@ func TestInvalidLimitsAreRefused(t *testing.T) {
 		{"no queue", core.QueueLimit{Throttle: core.Throttle{Leased: 1}}, core.ErrInvalid},
 		{"nothing is limited", core.QueueLimit{Queue: "q"}, core.ErrInvalid},
 		{"a type without limit", core.QueueLimit{Queue: "q", Scope: core.ScopeType, Name: "T"}, nil},
-		{"unknown scope", core.QueueLimit{Queue: "q", Scope: core.ScopeKey + 1, Throttle: core.Throttle{Leased: 1}}, core.ErrInvalid},
-		{"name of the whole queue", core.QueueLimit{Queue: "q", Name: "x", Throttle: core.Throttle{Leased: 1}}, core.ErrInvalid},
+		{
+			"unknown scope",
+			core.QueueLimit{Queue: "q", Scope: core.ScopeKey + 1, Throttle: core.Throttle{Leased: 1}},
+			core.ErrInvalid,
+		},
+		{
+			"name of the whole queue",
+			core.QueueLimit{Queue: "q", Name: "x", Throttle: core.Throttle{Leased: 1}},
+			core.ErrInvalid,
+		},
 		{"burst without rate", core.QueueLimit{Queue: "q", Throttle: core.Throttle{Burst: 2}}, core.ErrInvalid},
-		{"rate too high", core.QueueLimit{Queue: "q", Throttle: core.Throttle{Rate: 2 * core.MaxRate}}, core.ErrInvalid},
-		{"negative time", core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1, SlotFor: -1}}, core.ErrInvalid},
-		{"limit of the settings", core.QueueLimit{Queue: "file", Throttle: core.Throttle{Leased: 2}}, core.ErrConfigured},
+		{
+			"rate too high",
+			core.QueueLimit{Queue: "q", Throttle: core.Throttle{Rate: 2 * core.MaxRate}},
+			core.ErrInvalid,
+		},
+		{
+			"negative time",
+			core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1, SlotFor: -1}},
+			core.ErrInvalid,
+		},
+		{
+			"limit of the settings",
+			core.QueueLimit{Queue: "file", Throttle: core.Throttle{Leased: 2}},
+			core.ErrConfigured,
+		},
 		{"new settings", core.QueueLimit{Queue: "file", FromConfig: true, Throttle: core.Throttle{Leased: 2}}, nil},
 	} {
 		if err := f.rules.LimitRefusal(&test.limit); !errors.Is(err, test.want) {
@@ -215,12 +242,28 @@ func TestInvalidSharingsAreRefused(t *testing.T) {
 		{"by tag", core.Sharing{Queue: "q", Key: tag, Fair: true, Weights: map[string]uint32{"a": 2}}, nil},
 		{"no queue", core.Sharing{Key: tag}, core.ErrInvalid},
 		{"tag without name", core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag}}, core.ErrInvalid},
-		{"name with a colon", core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "a:b"}}, core.ErrInvalid},
+		{
+			"name with a colon",
+			core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "a:b"}},
+			core.ErrInvalid,
+		},
 		{"fair without key", core.Sharing{Queue: "q", Fair: true}, core.ErrInvalid},
-		{"weights without fairness", core.Sharing{Queue: "q", Key: tag, Weights: map[string]uint32{"a": 2}}, core.ErrInvalid},
-		{"weight of zero", core.Sharing{Queue: "q", Key: tag, Fair: true, Weights: map[string]uint32{"a": 0}}, core.ErrInvalid},
+		{
+			"weights without fairness",
+			core.Sharing{Queue: "q", Key: tag, Weights: map[string]uint32{"a": 2}},
+			core.ErrInvalid,
+		},
+		{
+			"weight of zero",
+			core.Sharing{Queue: "q", Key: tag, Fair: true, Weights: map[string]uint32{"a": 0}},
+			core.ErrInvalid,
+		},
 		{"ordered and fair", core.Sharing{Queue: "q", Key: tag, Fair: true, Ordered: true}, core.ErrInvalid},
-		{"ordered by unique key", core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyUnique}, Ordered: true}, core.ErrInvalid},
+		{
+			"ordered by unique key",
+			core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyUnique}, Ordered: true},
+			core.ErrInvalid,
+		},
 	} {
 		if err := f.rules.SharingRefusal(&test.sharing); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)

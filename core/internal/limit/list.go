@@ -67,7 +67,8 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 		return uses
 	}
 	for id, b := range q.lanes.buckets {
-		if _, own := q.policy.limits[id]; id.scope != name.scope || own && id.name != name.name || !own && name.name != "" {
+		if _, own := q.policy.limits[id]; id.scope != name.scope || own && id.name != name.name ||
+			!own && name.name != "" {
 			continue
 		}
 		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: r.nextAt(b), Ready: b.ready}

@@ -8,16 +8,17 @@ import (
 	"broker/core/internal/table"
 )
 
-// An ordered queue has a chain for each key: the unfinished jobs of the key in the order of their numbers. At most one job of a
-// chain is open, which means that it may be handed out: the first job, if it is ready. While several jobs are handed out together,
-// the first job that is not handed out yet is open, so several jobs of a chain can be handed out together.
+// An ordered queue has a chain for each key: the unfinished jobs of the key in the order of their numbers. At most one
+// job of a chain is open, which means that it may be handed out: the first job, if it is ready. While several jobs are
+// handed out together, the first job that is not handed out yet is open, so several jobs of a chain can be handed out
+// together.
 //
 //	key a:  1 leased   4 ready   6 ready        nothing is open
 //	key b:  2 ready    3 ready                  2 is open; 3 while 2 is handed out together with others
 //	no key: 5 ready                             5 is open
 //
-// The ready list of the queue has all ready jobs. Lanes have only the open jobs. Queues that are not ordered only pay for a nil
-// check.
+// The ready list of the queue has all ready jobs. Lanes have only the open jobs. Queues that are not ordered only pay
+// for a nil check.
 
 // ordering holds the chains of one queue.
 type ordering struct {
@@ -42,11 +43,12 @@ type chain struct {
 	behind core.Instant // the position of its jobs is this one, unless their own is later; zero: their own
 }
 
-// orderPlace is where a job is in the ordering of its queue. When a queue becomes ordered, the walk of laneSort gives its jobs
-// their places.
+// orderPlace is where a job is in the ordering of its queue. When a queue becomes ordered, the walk of laneSort gives
+// its jobs their places.
 type orderPlace struct {
-	of    uint32 // number of the ordering; zero, or a number other than that of the queue's ordering: none
-	chain uint32 // number of the chain; zero: the job has no key; chainReady is set while the job is in the ready list of its queue
+	of uint32 // number of the ordering; zero, or a number other than that of the queue's ordering: none
+	// number of the chain; zero: the job has no key; chainReady is set while the job is in the ready list of its queue
+	chain uint32
 }
 
 const chainReady = 1 << 31
@@ -154,8 +156,8 @@ func (r *Rules) newOrderPlace(h uint32, x *ordering) *orderPlace {
 	return p
 }
 
-// JoinOrder puts an unfinished job into the chain of its key, if its queue is ordered. The job must not be in the list of
-// ready jobs.
+// JoinOrder puts an unfinished job into the chain of its key, if its queue is ordered. The job must not be in the list
+// of ready jobs.
 func (r *Rules) JoinOrder(h uint32, e *table.Entry) {
 	x := r.queues[e.Queue].order
 	if x == nil {
@@ -197,8 +199,8 @@ func (r *Rules) follow(c *chain, h uint32) {
 	c.rest.Push(h, r.table.Older)
 }
 
-// LeaveOrder removes a job from its chain: it has ended, is dead, or leaves the queue. The job must not be in the list of
-// ready jobs.
+// LeaveOrder removes a job from its chain: it has ended, is dead, or leaves the queue. The job must not be in the list
+// of ready jobs.
 func (r *Rules) LeaveOrder(h uint32, e *table.Entry) {
 	if x := r.queues[e.Queue].order; x != nil {
 		r.leaveChain(h, x)

@@ -47,8 +47,11 @@ func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
 		return wrong("a limit of the whole queue has no name")
 	case l.Throttle == (core.Throttle{}) && l.Name == "":
 		return wrong("it limits nothing")
-	case l.SlotFor < 0 || l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
-		return wrong("a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative")
+	case l.SlotFor < 0 || l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) ||
+		l.Burst > 0 && l.Rate == 0:
+		return wrong(
+			"a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative",
+		)
 	}
 	s := r.PolicyOf(l.Queue)
 	if s == nil {
@@ -123,8 +126,8 @@ func (r *Rules) withPolicy(n uint32) *Queue {
 	return q
 }
 
-// applyPolicy applies the policy of a queue. If store is set, it stores the policy too. It returns the commit that the reply
-// depends on.
+// applyPolicy applies the policy of a queue. If store is set, it stores the policy too. It returns the commit that the
+// reply depends on.
 func (r *Rules) applyPolicy(n uint32, q *Queue, store bool) core.Commit {
 	q.Limits.Throttle = q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
 	commit := core.Commit(0)

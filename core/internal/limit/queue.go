@@ -178,8 +178,8 @@ func (r *Rules) ForgetPolicy(q *Queue) {
 	q.lanes, q.policy, q.Limits.Throttle = nil, nil, core.Throttle{}
 }
 
-// CountFit returns how many jobs of a queue may be handed out now. It stops counting at enough. It also returns the unfit jobs that
-// it found, at most MaxStale.
+// CountFit returns how many jobs of a queue may be handed out now. It stops counting at enough. It also returns the
+// unfit jobs that it found, at most MaxStale.
 func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32) bool) (n int, unfit []uint32) {
 	x := q.lanes
 	if x == nil {
@@ -199,9 +199,11 @@ func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32)
 	return n, unfit
 }
 
-// fitJobs counts the jobs in a list of open jobs that may be handed out, up to most, and adds the unfit jobs it finds to
-// unfit.
-func (r *Rules) fitJobs(q *Queue, list *queue.List, most int, unfit []uint32, isUnfit func(h uint32) bool) (n int, _ []uint32) {
+// fitJobs counts the jobs in a list of open jobs that may be handed out, up to most, and adds the unfit jobs it finds
+// to unfit.
+func (r *Rules) fitJobs(
+	q *Queue, list *queue.List, most int, unfit []uint32, isUnfit func(h uint32) bool,
+) (n int, _ []uint32) {
 	look := func(h uint32) bool {
 		if isUnfit(h) {
 			unfit = append(unfit, h)
@@ -222,8 +224,8 @@ func (r *Rules) fitJobs(q *Queue, list *queue.List, most int, unfit []uint32, is
 	return n, unfit
 }
 
-// OpenFor returns how many jobs of a queue could be handed out to a client now, including unfit jobs; it stops once the count
-// exceeds above.
+// OpenFor returns how many jobs of a queue could be handed out to a client now, including unfit jobs; it stops once the
+// count exceeds above.
 func (r *Rules) OpenFor(q *Queue, who Asker, above int) int {
 	if q.lanes != nil {
 		return r.laneRoom(q, who, above)

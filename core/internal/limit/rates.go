@@ -11,8 +11,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// The used part of a rate is stored with the next commit, so a restart or another leader does not grant the burst again. No lease
-// waits for that: a crash forgets the leases of a batch that was not committed.
+// The used part of a rate is stored with the next commit, so a restart or another leader does not grant the burst
+// again. No lease waits for that: a crash forgets the leases of a batch that was not committed.
 
 // RatePrefix is the prefix of the names of the meta entries of rates. It is on disk and never changes.
 const RatePrefix = "core/rate/"
@@ -62,8 +62,8 @@ func (r *Rules) RestoreRate(name string, value []byte) error {
 	return nil
 }
 
-// RestoredRates passes the restored rates to existing buckets. New buckets take theirs when they are created. Rates that are fully
-// available again are dropped.
+// RestoredRates passes the restored rates to existing buckets. New buckets take theirs when they are created. Rates
+// that are fully available again are dropped.
 func (r *Rules) RestoredRates() {
 	for b := range r.buckets.All() {
 		r.takeRate(b)

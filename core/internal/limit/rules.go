@@ -22,16 +22,18 @@ type Rules struct {
 	sort        laneSort
 	orders      orders
 
-	dirtyRates     []uint32                // buckets with rateDirty
-	rates          map[string]core.Instant // restored rates that no bucket has taken yet, by the names of their meta entries
-	restoredLimits []core.SharedLimit      // until they are applied
+	dirtyRates []uint32 // buckets with rateDirty
+	// restored rates that no bucket has taken yet, by the names of their meta entries
+	rates          map[string]core.Instant
+	restoredLimits []core.SharedLimit // until they are applied
 }
 
 // New returns the limits for a table, which has no queues yet. sortStep is the cost of a step of laneSort; zero:
 // usualSortStep.
 func New(t *table.Table, host Host, sortStep int) *Rules {
 	return &Rules{
-		table: t, host: host, sortStep: cmp.Or(sortStep, usualSortStep), queues: make([]*Queue, 1), rates: map[string]core.Instant{},
+		table: t, host: host, sortStep: cmp.Or(sortStep, usualSortStep), queues: make([]*Queue, 1),
+		rates: map[string]core.Instant{},
 		shared: sharedLimits{
 			byName: map[string]*sharedLimit{}, ofQueue: map[string][]*sharedLimit{},
 			ofType: map[string][]*sharedLimit{}, sorting: map[uint32]bool{},

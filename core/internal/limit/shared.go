@@ -12,9 +12,9 @@ import (
 	"broker/core/internal/table"
 )
 
-// A shared limit has one bucket for several queues and types. Each lane has the buckets of the shared limits for its queue or its
-// type, so a queue whose jobs have shared limits has lanes. For limits of types, a queue gets lanes with its first job of such a
-// type.
+// A shared limit has one bucket for several queues and types. Each lane has the buckets of the shared limits for its
+// queue or its type, so a queue whose jobs have shared limits has lanes. For limits of types, a queue gets lanes with
+// its first job of such a type.
 
 // sharedLimit is a shared limit with its bucket.
 type sharedLimit struct {
@@ -27,8 +27,8 @@ type sharedLimits struct {
 	byName          map[string]*sharedLimit
 	ofQueue, ofType map[string][]*sharedLimit
 
-	// sorting holds the queues whose leases are being counted because a limit has changed. While there are any, no shared bucket allows a
-	// lease.
+	// sorting holds the queues whose leases are being counted because a limit has changed. While there are any, no
+	// shared bucket allows a lease.
 	sorting map[uint32]bool
 
 	offered []*bucket // see OfferMore
@@ -54,7 +54,10 @@ func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
 	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
 	before, added := r.shared.byName[l.Name], r.newTypes(l.Types)
 	s := r.setShared(l)
-	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + l.Name, Value: table.Encode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
+	r.table.LogMeta(core.MetaEntry{
+		Name:  SharedPrefix + l.Name,
+		Value: table.Encode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst}),
+	})
 	commit := r.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
 		r.hasRoom(s.bucket)
@@ -283,14 +286,17 @@ func (r *Rules) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
 	return all
 }
 
-// RestoreShared restores a shared limit, which applies from RestoredShared on. Values beyond the current bounds are reduced to
-// them.
+// RestoreShared restores a shared limit, which applies from RestoredShared on. Values beyond the current bounds are
+// reduced to them.
 func (r *Rules) RestoreShared(name string, value []byte) error {
 	var k sharedMeta
 	if err := json.Unmarshal(value, &k); err != nil {
 		return err
 	}
-	l := core.SharedLimit{Name: strings.TrimPrefix(name, SharedPrefix), Throttle: core.Throttle{Leased: k.Leased, Rate: k.Rate, Burst: k.Burst}}
+	l := core.SharedLimit{
+		Name:     strings.TrimPrefix(name, SharedPrefix),
+		Throttle: core.Throttle{Leased: k.Leased, Rate: k.Rate, Burst: k.Burst},
+	}
 	for _, queue := range k.Queues {
 		l.Queues = append(l.Queues, string(queue))
 	}

@@ -9,7 +9,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// The functions of this file are for comparisons in tests. They are not methods, so that the linker leaves them out of the program.
+// The functions of this file are for comparisons in tests. They are not methods, so that the linker leaves them out of
+// the program.
 
 // ShowJob shows everything about the limits of a job that affects decisions.
 func ShowJob(r *Rules, h uint32) string {

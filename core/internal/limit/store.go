@@ -43,7 +43,8 @@ func (r *Rules) storePolicy(q *Queue) {
 	var k policyMeta
 	for _, l := range q.policy.sorted() {
 		if !l.FromConfig {
-			k.Limits = append(k.Limits, limitMeta{l.Scope, []byte(l.Name), l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst})
+			k.Limits = append(k.Limits,
+				limitMeta{l.Scope, []byte(l.Name), l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst})
 		}
 	}
 	if s := &q.policy.sharing; !s.FromConfig {
@@ -74,7 +75,10 @@ func DecodePolicy(name string, value []byte) (*storedPolicy, error) {
 		return nil, err
 	}
 	queue := strings.TrimPrefix(name, PolicyPrefix)
-	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights, Ordered: k.Ordered && k.Key == core.KeyTag && !k.Fair}
+	sharing := core.Sharing{
+		Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights,
+		Ordered: k.Ordered && k.Key == core.KeyTag && !k.Fair,
+	}
 	if queue == "" || k.Key > core.KeyUnique || (k.Key == core.KeyTag) != (k.Tag != "") {
 		return nil, errors.New("a policy without a queue, or an unknown key")
 	}
@@ -83,7 +87,8 @@ func DecodePolicy(name string, value []byte) (*storedPolicy, error) {
 		limits[i] = core.QueueLimit{Queue: queue, Scope: l.Scope, Name: string(l.Name), Throttle: core.Throttle{
 			Leased: l.Leased, LeasedPerWorker: l.PerWorker, SlotFor: l.SlotFor, Rate: l.Rate, Burst: l.Burst,
 		}}
-		if l.Scope > core.ScopeKey || l.Scope == core.ScopeQueue && len(l.Name) > 0 || l.SlotFor < 0 || l.Rate < 0 || l.Burst > 0 && l.Rate == 0 {
+		if l.Scope > core.ScopeKey || l.Scope == core.ScopeQueue && len(l.Name) > 0 || l.SlotFor < 0 || l.Rate < 0 ||
+			l.Burst > 0 && l.Rate == 0 {
 			return nil, errors.New("a limit of an unknown scope, or below zero")
 		}
 		if l.Rate > 0 {

@@ -7,13 +7,14 @@ import (
 	"broker/core/internal/timer"
 )
 
-// A throttle limits how many jobs of a queue are leased at the same time, in total or by one worker. A lease takes a slot, which
-// becomes free with the end of the lease or after Throttle.SlotFor. Queues without a throttle have no cost.
+// A throttle limits how many jobs of a queue are leased at the same time, in total or by one worker. A lease takes a
+// slot, which becomes free with the end of the lease or after Throttle.SlotFor. Queues without a throttle have no cost.
 
 // slotState is a leased job's use of a throttle.
 type slotState uint8
 
-// slotNone: the queue had no throttle when the job was leased. slotOver: the slot was freed before the end of the lease.
+// slotNone: the queue had no throttle when the job was leased. slotOver: the slot was freed before the end of the
+// lease.
 const (
 	slotNone slotState = iota
 	slotTaken

@@ -5,15 +5,15 @@ import (
 	"broker/core/internal/table"
 )
 
-// Jobs that wait for a dead job, or for a job that ended without being done, are collected while links change. The machine handles them at
-// the end of the operation, in the same batch.
+// Jobs that wait for a dead job, or for a job that ended without being done, are collected while links change. The
+// machine handles them at the end of the operation, in the same batch.
 
 // Breach is a broken dependency: job Seq waits for job Pred, and Pred or a child of Pred is dead or ended without
 // being done.
 type Breach struct{ Seq, Pred uint64 }
 
-// breaks records that a dependency of a job has ended. If the dependency was not done, it marks the job as broken, unless the job
-// runs without it. It returns true if the job's status changes.
+// breaks records that a dependency of a job has ended. If the dependency was not done, it marks the job as broken,
+// unless the job runs without it. It returns true if the job's status changes.
 func (l *Links) breaks(e *table.Entry, x *table.Optional, pred uint64, success bool) bool {
 	if success || x.OnBroken == core.BrokenReleases {
 		return false

@@ -54,7 +54,8 @@ func (l *Links) WaitFor(h uint32, e *table.Entry, after []uint64) {
 			waits[seq] = true
 			l.breakIfDead(e, x, p)
 		default:
-			l.breaks(e, x, seq, !l.table.At(p).Has(table.DoneFailed) && (l.table.Optional(p) == nil || !l.table.Optional(p).ChildrenBroken))
+			l.breaks(e, x, seq, !l.table.At(p).Has(table.DoneFailed) &&
+				(l.table.Optional(p) == nil || !l.table.Optional(p).ChildrenBroken))
 		}
 	}
 	slices.Sort(x.Waiting)

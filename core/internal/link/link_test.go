@@ -117,7 +117,9 @@ func TestFailedDependencyKeepsJobBlocked(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	a := f.submit(core.Job{})
-	waits, cancels, runs := f.submit(core.Job{After: []uint64{a}}), f.submit(core.Job{After: []uint64{a}, OnBroken: core.BrokenFails}),
+	waits, cancels, runs := f.submit(core.Job{After: []uint64{a}}), f.submit(core.Job{
+		After: []uint64{a}, OnBroken: core.BrokenFails,
+	}),
 		f.submit(core.Job{After: []uint64{a}, OnBroken: core.BrokenReleases})
 	f.end(a, false)
 	f.want(waits, core.Blocked)
@@ -202,7 +204,8 @@ func TestResolvedDependencies(t *testing.T) {
 		{"too many", c, make([]core.Ref, core.MaxAfter+1), core.ErrInvalid},
 	} {
 		of := f.table.At(f.table.Handle(test.of))
-		if seqs, err := f.links.Resolve(of, test.refs); !errors.Is(err, test.want) || err == nil && !slices.Equal(seqs, []uint64{a}) {
+		if seqs, err := f.links.Resolve(of, test.refs); !errors.Is(err, test.want) ||
+			err == nil && !slices.Equal(seqs, []uint64{a}) {
 			t.Errorf("%s: %v, %v", test.name, seqs, err)
 		}
 	}

@@ -34,7 +34,9 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 		m.apply(c, one)
 	}
 	m.list = nil
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: list.Commit(), Answer: &core.Answer{Replies: list.Replies}})
+	m.reply(c, core.Reply{
+		Kind: core.Accepted, Tag: op.Tag, Commit: list.Commit(), Answer: &core.Answer{Replies: list.Replies},
+	})
 }
 
 // checkAll returns the index of the first operation that is refused, or the number of operations.
@@ -55,8 +57,8 @@ func (m *Machine) checkAll(c *client, ops []core.Op) int {
 	return len(ops)
 }
 
-// rejectedInList reports whether an operation of a list ends here: every operation does during the check, and later operations whose
-// job is gone do.
+// rejectedInList reports whether an operation of a list ends here: every operation does during the check, and later
+// operations whose job is gone do.
 func (m *Machine) rejectedInList(c *client, tag uint64, e *table.Entry, err error) bool {
 	if m.list.IsChecked() {
 		m.list.Err, m.list.Entry = err, e

@@ -8,9 +8,11 @@ import (
 	"broker/core/internal/table"
 )
 
-// authorize finds the job of a finish or report and checks that the client may do that. If the job exists, it is returned with
-// the error too.
-func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
+// authorize finds the job of a finish or report and checks that the client may do that. If the job exists, it is
+// returned with the error too.
+func (m *Machine) authorize(
+	c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority,
+) (uint32, *table.Entry, error) {
 	h, e, err := m.findIf(ref, is)
 	if err != nil {
 		return h, e, err
@@ -18,9 +20,11 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 	return h, e, m.authorityRefusal(c, e, authority)
 }
 
-// authorizeEnd is authorize for the end of a run. A lease that the previous process granted just before it ended may be missing in
-// the store. The report of its worker still counts, and the lease is counted with it.
-func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *table.Entry, error) {
+// authorizeEnd is authorize for the end of a run. A lease that the previous process granted just before it ended may be
+// missing in the store. The report of its worker still counts, and the lease is counted with it.
+func (m *Machine) authorizeEnd(
+	c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority,
+) (uint32, *table.Entry, error) {
 	h, e, err := m.findIf(ref, is)
 	if err == nil {
 		err = m.authorityRefusal(c, e, authority)
@@ -80,8 +84,10 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *table.Entry
 func (m *Machine) holds(e *table.Entry, is *core.Condition) bool {
 	return (len(is.States) == 0 || slices.Contains(is.States, e.State)) &&
 		(!is.HasEpoch || is.Epoch == e.Epoch) &&
-		(!is.Unended || e.State == core.Leased && (e.StateTimer == 0 || m.table.Timers.At(e.StateTimer) > m.table.Now)) &&
+		(!is.Unended ||
+			e.State == core.Leased && (e.StateTimer == 0 || m.table.Timers.At(e.StateTimer) > m.table.Now)) &&
 		(is.LeasedAt == 0 || e.State == core.Leased && is.LeasedAt == e.LeasedAt) &&
 		(is.Queue == "" || is.Queue == m.queues[e.Queue].Name) &&
-		(is.Worker == "" || e.Has(table.Held) && e.HolderKind == core.HeldByWorker && is.Worker == m.table.Workers.NameOf(e.Holder))
+		(is.Worker == "" ||
+			e.Has(table.Held) && e.HolderKind == core.HeldByWorker && is.Worker == m.table.Workers.NameOf(e.Holder))
 }

@@ -13,7 +13,8 @@ func TestScheduledJobsLeaveCacheRoomForReadyJobs(t *testing.T) {
 	m := machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 10_000, Wakeup: -1, StartedAt: 1})
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	submit := func(at core.Instant) {
-		do(t, m, c, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, ReadyAt: at, Body: make([]byte, 500)}})
+		do(t, m, c,
+			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, ReadyAt: at, Body: make([]byte, 500)}})
 		var s machine.Sealed
 		m.Seal(&s)
 		m.Committed(&s)
@@ -22,7 +23,8 @@ func TestScheduledJobsLeaveCacheRoomForReadyJobs(t *testing.T) {
 		submit(1_000_000)
 	}
 	submit(0)
-	if r := do(t, m, c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}); r.Kind != core.Assigned || r.Job == nil {
+	if r := do(t, m, c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}); r.Kind != core.Assigned ||
+		r.Job == nil {
 		t.Errorf("the job that came last has to be read from the store: %+v", r)
 	}
 }
@@ -44,7 +46,8 @@ func TestLongQueuesLeaveCacheRoomForShortOnes(t *testing.T) {
 		submit("long", 1000)
 	}
 	submit("short", 1)
-	if r := do(t, m, c, &core.Lease{Queues: []string{"short"}, Holder: core.HeldByNobody}); r.Kind != core.Assigned || r.Job == nil {
+	if r := do(t, m, c, &core.Lease{Queues: []string{"short"}, Holder: core.HeldByNobody}); r.Kind != core.Assigned ||
+		r.Job == nil {
 		t.Errorf("the job of the short queue has to be read from the store: %+v", r)
 	}
 }

@@ -32,7 +32,9 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 // cancelOne is cancelAll for one job.
 func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *table.Entry) {
 	if op.OnlyAsks(e.State) {
-		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: true, Commit: m.table.ChangeCommit(e)})
+		m.reply(c, core.Reply{
+			Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, CancelRequested: true, Commit: m.table.ChangeCommit(e),
+		})
 		m.askToStop(h)
 		return
 	}
@@ -94,8 +96,8 @@ func (m *Machine) outsideDependents(named []uint64) error {
 	return nil
 }
 
-// enqueue makes a waiting or dead job ready now. A job that is dead because of a dependency waits for it again if that has left the dead
-// set.
+// enqueue makes a waiting or dead job ready now. A job that is dead because of a dependency waits for it again if that
+// has left the dead set.
 func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil && !enqueueable(e.State) {
@@ -271,8 +273,8 @@ func removals(asked int) int {
 	return asked
 }
 
-// purgeBatches ends batches in pages, the oldest first. Children of a batch, and members that are callbacks of other batches,
-// are newer than the batch, so its removal releases nothing. Members stay and no longer belong to a batch.
+// purgeBatches ends batches in pages, the oldest first. Children of a batch, and members that are callbacks of other
+// batches, are newer than the batch, so its removal releases nothing. Members stay and no longer belong to a batch.
 func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 	limit, below := removals(op.Limit), op.Cursor
 	if below == 0 {
@@ -344,9 +346,9 @@ func (m *Machine) dropType(e *table.Entry) {
 	e.Kind = 0
 }
 
-// A job whose worker was asked to stop stays leased until the worker finishes it or the lease ends. Then it ends as cancelled,
-// unless it was completed. The time of the request is in a separate map, in the same form as in the record: milliseconds since
-// the start of the lease, plus 1. Jobs without a request only need a flag.
+// A job whose worker was asked to stop stays leased until the worker finishes it or the lease ends. Then it ends as
+// cancelled, unless it was completed. The time of the request is in a separate map, in the same form as in the record:
+// milliseconds since the start of the lease, plus 1. Jobs without a request only need a flag.
 
 // askToStop asks the worker of a leased job to stop, unless it was asked before. The job does not run again.
 func (m *Machine) askToStop(h uint32) {
@@ -384,5 +386,6 @@ func (m *Machine) endStopped(h uint32, by core.Protocol) {
 
 // keptAfter reports whether the outcome of a job that ends now is kept.
 func (m *Machine) keptAfter(h uint32, e *table.Entry) bool {
-	return m.askedUntil(h, e, m.table.Now) > m.table.Now || !e.Has(table.Ephemeral) && m.keptUntil(m.queues[e.Queue]) > m.table.Now
+	return m.askedUntil(h, e, m.table.Now) > m.table.Now ||
+		!e.Has(table.Ephemeral) && m.keptUntil(m.queues[e.Queue]) > m.table.Now
 }

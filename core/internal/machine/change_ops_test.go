@@ -9,7 +9,10 @@ import (
 
 // condition reads a condition: from=ready,leased epoch=2 in=QUEUE by=WORKER.
 func (r *reader) condition() core.Condition {
-	is := core.Condition{HasEpoch: r.flag("epoch"), Epoch: r.count("epoch"), Queue: r.Option("in"), Worker: r.Option("by"), LeasedAt: r.instant("since")}
+	is := core.Condition{
+		HasEpoch: r.flag("epoch"), Epoch: r.count("epoch"), Queue: r.Option("in"), Worker: r.Option("by"),
+		LeasedAt: r.instant("since"),
+	}
 	if v := r.Option("from"); v != "" {
 		for _, name := range strings.Split(v, ",") {
 			is.States = append(is.States, r.stateNamed(name))
@@ -50,17 +53,23 @@ func (r *reader) changeOp(verb string, tag uint64) core.Op {
 		return &core.Update{Tag: tag, Ref: ref, If: is, Set: r.set("at")}
 	case "move":
 		op := &core.Move{
-			Tag: tag, Ref: ref, If: is, Authority: r.claim(), Queue: r.Word(3), ReadyAt: r.instant("at"), After: r.refs("after"),
-			Set: r.set("set-at"),
+			Tag: tag, Ref: ref, If: is, Authority: r.claim(), Queue: r.Word(3), ReadyAt: r.instant("at"),
+			After: r.refs("after"),
+			Set:   r.set("set-at"),
 		}
 		if r.flag("after-none") {
 			op.After = []core.Ref{}
 		}
 		return op
 	case "lease-job":
-		return &core.LeaseJob{Tag: tag, Ref: ref, If: is, Worker: r.Option("to"), LeaseFor: r.span("for"), ByConn: r.flag("by-conn"), Dead: r.flag("dead")}
+		return &core.LeaseJob{
+			Tag: tag, Ref: ref, If: is, Worker: r.Option("to"), LeaseFor: r.span("for"), ByConn: r.flag("by-conn"),
+			Dead: r.flag("dead"),
+		}
 	case "transfer":
-		return &core.TransferLease{Tag: tag, Ref: ref, Epoch: r.count("epoch"), Worker: r.Option("to"), LeaseFor: r.span("for")}
+		return &core.TransferLease{
+			Tag: tag, Ref: ref, Epoch: r.count("epoch"), Worker: r.Option("to"), LeaseFor: r.span("for"),
+		}
 	}
 	r.fail(fmt.Errorf("unknown verb %q", verb))
 	return nil

@@ -204,7 +204,8 @@ func (c *checker) eachQueue() {
 			c.fail("queue %s counts %d registered clients, has %d", q.Name, q.able, have.registered)
 		}
 		if have.able != int(q.workers) || have.woken != int(q.woken) {
-			c.fail("queue %s counts workers %d, woken %d; has %d, %d", q.Name, q.workers, q.woken, have.able, have.woken)
+			c.fail("queue %s counts workers %d, woken %d; has %d, %d", q.Name, q.workers, q.woken, have.able,
+				have.woken)
 		}
 		c.waiters(q)
 		c.timer(q.trimTimer != 0)
@@ -213,11 +214,13 @@ func (c *checker) eachQueue() {
 		if have.holders != q.holders {
 			c.fail("queue %s counts %d holders, has %d", q.Name, q.holders, have.holders)
 		}
-		if (q.pausedUntil != 0) != (q.pauseTimer != 0) || q.pausedUntil != 0 && (!q.paused || m.table.Timers.At(q.pauseTimer) != q.pausedUntil) {
+		if (q.pausedUntil != 0) != (q.pauseTimer != 0) ||
+			q.pausedUntil != 0 && (!q.paused || m.table.Timers.At(q.pauseTimer) != q.pausedUntil) {
 			c.fail("queue %s is paused %v until %v", q.Name, q.paused, q.pausedUntil)
 		}
 		if have.keptDone != q.Kept() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
-			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.Name, have.keptDone, q.Kept(), q.surplus())
+			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.Name, have.keptDone, q.Kept(),
+				q.surplus())
 		}
 		if q.idleTimer != 0 {
 			c.timers++
@@ -244,8 +247,8 @@ func (c *checker) waitingLeases(q *jobQueue) {
 	}
 }
 
-// waiters checks that no client waits while there is a job for it. A client waits with a lease, or is a sleeping worker that was not
-// woken although there are more jobs than woken workers.
+// waiters checks that no client waits while there is a job for it. A client waits with a lease, or is a sleeping worker
+// that was not woken although there are more jobs than woken workers.
 func (c *checker) waiters(q *jobQueue) {
 	c.waitingLeases(q)
 	m := c.m
@@ -262,13 +265,15 @@ func (c *checker) waiters(q *jobQueue) {
 		}
 		if m.stopped != nil || m.draining || q.paused || q.Sorting || m.available(q) <= 0 ||
 			m.available(q) <= int(q.woken) && m.opts.Wakeup < 0 ||
-			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
+			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) ||
+			cl.parked && op.Min > 1 && !c.enough(cl, op) {
 			continue
 		}
 		if cl.parked {
 			c.fail("queue %s: a lease waits beside %d ready jobs", q.Name, q.Ready.Len())
 		} else if m.opts.Wakeup <= 0 {
-			c.fail("queue %s: a worker sleeps beside %d ready jobs, %d are on their way", q.Name, q.Ready.Len(), q.woken)
+			c.fail("queue %s: a worker sleeps beside %d ready jobs, %d are on their way", q.Name, q.Ready.Len(),
+				q.woken)
 		}
 	}
 }
@@ -278,12 +283,14 @@ func (c *checker) dropped(q *jobQueue) func(h uint32) bool {
 	return func(h uint32) bool { return c.m.stale(h) || q.unfitTimer != 0 }
 }
 
-// enough reports whether a waiting lease could get as many jobs as it waits for. Unlike Machine.enough, it changes nothing.
+// enough reports whether a waiting lease could get as many jobs as it waits for. Unlike Machine.enough, it changes
+// nothing.
 func (c *checker) enough(cl *client, op *core.Lease) bool {
 	missing := op.Min
 	c.m.waiters.Each(cl.waitEntries, func(n uint32) {
 		q := c.m.queues[n]
-		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.Sorting && c.m.available(q) > 0 && c.m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) {
+		if missing > 0 && q.Ready.Len() > 0 && !q.paused && !q.Sorting && c.m.available(q) > 0 &&
+			c.m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) {
 			missing -= c.m.availableTo(q, cl, op, missing, false)
 		}
 	})

@@ -178,8 +178,8 @@ func (m *Machine) leavePlaces(c *client) {
 	}
 }
 
-// wakeAcked records that a woken worker has responded or never will. It returns the queue that the worker was woken for. If the
-// caller takes no job from that queue, it must offer the queue to other workers.
+// wakeAcked records that a woken worker has responded or never will. It returns the queue that the worker was woken
+// for. If the caller takes no job from that queue, it must offer the queue to other workers.
 func (m *Machine) wakeAcked(c *client) (n uint32) {
 	if c.wakeTarget == 0 {
 		return 0
@@ -200,7 +200,8 @@ func (m *Machine) register(c *client, op *core.Register) {
 	n, q := m.queueNamed(op.Queue)
 	m.extendLifetime(q, untilRestart)
 	q.workers++
-	if q.workers > 1 { // otherwise this is the first; searching thousands of registrations for each new one would be slow
+	// otherwise this is the first; searching thousands of registrations for each new one would be slow
+	if q.workers > 1 {
 		for i := range c.abilities {
 			if c.abilities[i].queue == n {
 				c.abilities[i].times++

@@ -23,9 +23,9 @@ func (m *Machine) unblock(h uint32, e *table.Entry) {
 	m.schedule(h, e)
 }
 
-// Broken jobs wait for a job that is dead or ended without being done. The OnBroken of a job decides what happens to it, which
-// may break further jobs. So broken jobs are collected while links change, and handled at the end of the operation, in the same
-// batch.
+// Broken jobs wait for a job that is dead or ended without being done. The OnBroken of a job decides what happens to
+// it, which may break further jobs. So broken jobs are collected while links change, and handled at the end of the
+// operation, in the same batch.
 
 // decideBroken handles the collected broken jobs.
 func (m *Machine) decideBroken() {
@@ -43,7 +43,9 @@ func (m *Machine) decideBroken() {
 			m.releaseFrom(h, e, x, b.Pred)
 		case core.BrokenFails:
 			m.detach(h, e)
-			failure := &core.Failure{Type: core.DependencyFailed, Message: fmt.Sprintf(core.DependencyFailedMessage, b.Pred)}
+			failure := &core.Failure{
+				Type: core.DependencyFailed, Message: fmt.Sprintf(core.DependencyFailedMessage, b.Pred),
+			}
 			waiting := x.Waiting
 			m.failJob(h, core.Internal, failure, afterFail{final: true, bury: true})
 			m.links.Keep(h, waiting)

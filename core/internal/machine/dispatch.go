@@ -6,7 +6,8 @@ import (
 	"broker/core"
 )
 
-// apply decides one operation. The operations that every job needs come first: a switch over all operations takes longer.
+// apply decides one operation. The operations that every job needs come first: a switch over all operations takes
+// longer.
 func (m *Machine) apply(c *client, op core.Op) {
 	switch op := op.(type) {
 	case *core.Submit:
@@ -132,7 +133,9 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 	case *core.ReadStats:
 		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
 	case *core.ReadMeta:
-		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.table.MetaValue(op.Name), Commit: m.table.MetaCommit()})
+		m.reply(c, core.Reply{
+			Kind: core.MetaReply, Tag: op.Tag, Data: m.table.MetaValue(op.Name), Commit: m.table.MetaCommit(),
+		})
 	case *core.WriteMeta:
 		m.writeEntries(c, op)
 	case *core.WriteDocuments:

@@ -1,16 +1,16 @@
-// Package machine makes the decisions of the broker. It applies operations of clients to the jobs of a table, and produces replies and
-// records to store. It has no goroutine, lock, clock, disk or log: time and random numbers are arguments, so that the same operations
-// always produce the same state.
+// Package machine makes the decisions of the broker. It applies operations of clients to the jobs of a table, and
+// produces replies and records to store. It has no goroutine, lock, clock, disk or log: time and random numbers are
+// arguments, so that the same operations always produce the same state.
 //
 // # Durability
 //
-// A decision marks the job as changed. Seal turns all changes since the last Seal into one record.CommitBatch in which each
-// job occurs once, in its last state: a job that came and went in between costs nothing.
+// A decision marks the job as changed. Seal turns all changes since the last Seal into one record.CommitBatch in which
+// each job occurs once, in its last state: a job that came and went in between costs nothing.
 //
 // # A job's life
 //
-// testdata/life.txt, as the scripts of the tests write it: what clients ask (f1 speaks Faktory, g1 Gearman), the replies, the
-// moves of the job, and what each commit stores. "held" replies wait for the commit that they depend on.
+// testdata/life.txt, as the scripts of the tests write it: what clients ask (f1 speaks Faktory, g1 Gearman), the
+// replies, the moves of the job, and what each commit stores. "held" replies wait for the commit that they depend on.
 //
 //	f1 submit mail body=hello max-fails=3      submit.go admits the job: a new table.Entry, in the order of its queue
 //	    f1: submitted 1 held                   the reply depends on the open batch
@@ -39,9 +39,9 @@
 //
 // # Files
 //
-// machine.go has Apply, dispatch.go the list of operations. The life of a job is in submit.go, lease.go, holder.go, finish.go,
-// cancel.go, move.go, rerun.go, update.go and expire.go; what holds it back in pause.go, depend.go, callback.go, limit_host.go
-// and policy.go; what is stored when in unstored.go and promise.go. inspect.go, lists.go, find.go, event.go and watch.go show
-// it to clients. want.go gets data that only the store has; replay.go and follow.go make a machine of a store; check.go
-// verifies the invariants.
+// machine.go has Apply, dispatch.go the list of operations. The life of a job is in submit.go, lease.go, holder.go,
+// finish.go, cancel.go, move.go, rerun.go, update.go and expire.go; what holds it back in pause.go, depend.go,
+// callback.go, limit_host.go and policy.go; what is stored when in unstored.go and promise.go. inspect.go, lists.go,
+// find.go, event.go and watch.go show it to clients. want.go gets data that only the store has; replay.go and follow.go
+// make a machine of a store; check.go verifies the invariants.
 package machine

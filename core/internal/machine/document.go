@@ -27,11 +27,12 @@ func (m *Machine) writeDocuments(c *client, op *core.WriteDocuments) {
 // readDocuments lets the engine answer: the machine keeps no documents.
 func (m *Machine) readDocuments(c *client, op *core.ReadDocuments) {
 	read := *op
-	m.replyWith(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{}}, Work{Needs: StoredDocuments, Documents: &read})
+	m.replyWith(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{}},
+		Work{Needs: StoredDocuments, Documents: &read})
 }
 
-// ContentOf names the data that a metadata entry of the core belongs to, for people; empty: users would not miss it. Users would
-// not miss counters, measurements and names of unused queues.
+// ContentOf names the data that a metadata entry of the core belongs to, for people; empty: users would not miss it.
+// Users would not miss counters, measurements and names of unused queues.
 func ContentOf(name string, value []byte) string {
 	switch {
 	case strings.HasPrefix(name, queueMetaPrefix):

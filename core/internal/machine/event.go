@@ -15,8 +15,8 @@ func (m *Machine) subscribe(c *client, op *core.Subscribe) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 }
 
-// record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
-// subscriptions, it costs two comparisons.
+// record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline
+// and subscriptions, it costs two comparisons.
 func (m *Machine) record(h uint32, e *table.Entry, kind core.EventKind, detail string) {
 	if hasTimeline(e, kind) || m.hub.Wanted(kind) {
 		m.recordWanted(h, e, kind, detail)
@@ -170,6 +170,7 @@ func workerName(c *client) string {
 func (m *Machine) publish(ev *core.Event, commit core.Commit) {
 	ev.At = m.table.Now
 	m.hub.Publish(ev, func(slot uint32, tag uint64, own core.Event) {
-		m.reply(m.clients[slot], core.Reply{Kind: core.EventReply, Tag: tag, Seq: own.Seq, Commit: commit, Answer: &core.Answer{Event: own}})
+		m.reply(m.clients[slot],
+			core.Reply{Kind: core.EventReply, Tag: tag, Seq: own.Seq, Commit: commit, Answer: &core.Answer{Event: own}})
 	})
 }

@@ -116,8 +116,8 @@ func (m *Machine) limitStart(h uint32) {
 	}
 }
 
-// startTimeout removes a job that no worker has taken in time. For a job that was taken, the deadline is set again when it
-// returns to its queue.
+// startTimeout removes a job that no worker has taken in time. For a job that was taken, the deadline is set again when
+// it returns to its queue.
 func (m *Machine) startTimeout(h uint32) {
 	m.table.Optional(h).StartTimer = 0
 	if e := m.table.At(h); e.State == core.Ready {
@@ -143,9 +143,9 @@ func (m *Machine) expire(h uint32) {
 	m.end(h, &core.Outcome{Cause: core.Expired})
 }
 
-// ClockSet adapts to a change of the wall clock by the span by; the clock now reads now. Times named by clients (schedules,
-// times to live) follow the clock. Running spans (leases, waits, slots) keep their length, so correcting the clock by an hour
-// neither ends all leases at once nor extends them by an hour. Queues keep their order.
+// ClockSet adapts to a change of the wall clock by the span by; the clock now reads now. Times named by clients
+// (schedules, times to live) follow the clock. Running spans (leases, waits, slots) keep their length, so correcting
+// the clock by an hour neither ends all leases at once nor extends them by an hour. Queues keep their order.
 func (m *Machine) ClockSet(now, by core.Instant) {
 	if by < 0 {
 		m.table.FirstPlace = m.table.LastPlace

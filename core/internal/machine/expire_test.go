@@ -21,7 +21,9 @@ func TestStaleJobsAreDroppedInSteps(t *testing.T) {
 	good := r.submit(c, &core.Job{Queue: "q", Origin: core.Faktory})
 	r.now = r.now.Add(2 * time.Second)
 	ready := func() int { return r.m.Stats().Jobs[core.Ready] }
-	lease := &core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w", Deadline: r.now.Add(time.Hour)}
+	lease := &core.Lease{
+		Tag: 7, Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w", Deadline: r.now.Add(time.Hour),
+	}
 	if got := r.do(c, lease); len(got) != 0 {
 		t.Fatalf("the lease is answered %+v: it waited for all stale jobs to be dropped", got)
 	}
@@ -45,7 +47,9 @@ func TestStaleJobsExpireWithoutWorkers(t *testing.T) {
 	r := newRig(t)
 	c := r.client(core.Faktory)
 	r.submit(c, &core.Job{Queue: "q", Origin: core.Faktory, StartBefore: r.now.Add(time.Second)})
-	later := r.submit(c, &core.Job{Queue: "q", Origin: core.Faktory, StartBefore: r.now.Add(time.Minute), ReadyAt: r.now.Add(time.Second)})
+	later := r.submit(c, &core.Job{
+		Queue: "q", Origin: core.Faktory, StartBefore: r.now.Add(time.Minute), ReadyAt: r.now.Add(time.Second),
+	})
 	taken := r.submit(c, &core.Job{Queue: "p", Origin: core.Faktory, StartBefore: r.now.Add(time.Second)})
 	lease := r.one(c, &core.Lease{Queues: []string{"p"}, Holder: core.HeldByWorker, Worker: "w"})
 	r.now = r.now.Add(2 * time.Second)

@@ -12,7 +12,8 @@ var noneFound core.Answer
 
 // findJobs lists jobs.
 func (m *Machine) findJobs(c *client, op *core.Find) {
-	if op.Filter.CancelRequested && m.table.StopCount() == 0 && op.Cursor == "" && !op.WithCount { // workers ask for this very often
+	// workers ask for this very often
+	if op.Filter.CancelRequested && m.table.StopCount() == 0 && op.Cursor == "" && !op.WithCount {
 		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &noneFound})
 		return
 	}
@@ -22,7 +23,8 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 		return
 	}
 	if op.Filter.NeedsRecords() { // the engine continues outside the lock
-		m.replyWith(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &core.Answer{}}, Work{Needs: FoundByRecords, Find: op})
+		m.replyWith(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &core.Answer{}},
+			Work{Needs: FoundByRecords, Find: op})
 		return
 	}
 	page := m.findPage(s, pageLimit(op.Limit), op.Brief)
@@ -52,8 +54,8 @@ type Page struct {
 	Commit  core.Commit
 }
 
-// FindPage finds up to limit jobs as far as the index can tell: it ignores the conditions of the filter for which NeedsRecords is
-// true.
+// FindPage finds up to limit jobs as far as the index can tell: it ignores the conditions of the filter for which
+// NeedsRecords is true.
 func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit int) (Page, error) {
 	m.setNow(now)
 	again := *op

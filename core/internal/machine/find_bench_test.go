@@ -79,12 +79,24 @@ func BenchmarkFindDead(b *testing.B) {
 		{"first page", core.Find{Order: core.OrderDied}},
 		{"last page", core.Find{Order: core.OrderDied, Desc: true}},
 		{"a page in the middle", core.Find{Order: core.OrderDied, Filter: core.Filter{Died: middle}}},
-		{"one queue of ten", core.Find{Order: core.OrderDied, Filter: core.Filter{Queues: []string{"queue 3"}, Died: middle}}},
-		{"a group of ten thousand by age", core.Find{Order: core.OrderDied, Filter: core.Filter{FailureGroup: "Group7"}}},
+		{
+			"one queue of ten",
+			core.Find{Order: core.OrderDied, Filter: core.Filter{Queues: []string{"queue 3"}, Died: middle}},
+		},
+		{
+			"a group of ten thousand by age",
+			core.Find{Order: core.OrderDied, Filter: core.Filter{FailureGroup: "Group7"}},
+		},
 		{"a group, by number", core.Find{Filter: core.Filter{FailureGroup: "Group7"}}},
 		{"with a count", core.Find{Order: core.OrderDied, WithCount: true}},
-		{"with a count of a group", core.Find{Order: core.OrderDied, WithCount: true, Filter: core.Filter{FailureGroup: "Group7"}}},
-		{"nothing matches", core.Find{Order: core.OrderDied, Filter: core.Filter{Origins: []core.Protocol{core.Workq}}}},
+		{
+			"with a count of a group",
+			core.Find{Order: core.OrderDied, WithCount: true, Filter: core.Filter{FailureGroup: "Group7"}},
+		},
+		{
+			"nothing matches",
+			core.Find{Order: core.OrderDied, Filter: core.Filter{Origins: []core.Protocol{core.Workq}}},
+		},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			c.op.Brief, c.op.Limit = true, 100

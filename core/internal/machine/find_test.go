@@ -59,7 +59,8 @@ func (l *library) submit() {
 		j.RetainFor = time.Hour
 	}
 	if l.rng.IntN(4) == 0 {
-		j.Unique, j.UniqueKey = core.UniqueRefuse, fmt.Sprint("key ", l.m.table.NextSeq/2) // one key may be held in two queues
+		// one key may be held in two queues
+		j.Unique, j.UniqueKey = core.UniqueRefuse, fmt.Sprint("key ", l.m.table.NextSeq/2)
 	}
 	j.Tags = [][]string{nil, {"x"}, {"x", "y"}, {"y", fmt.Sprint(l.m.table.NextSeq)}}[l.rng.IntN(4)]
 	if l.rng.IntN(8) == 0 && l.m.table.NextSeq > 1 {
@@ -90,7 +91,9 @@ func (l *library) change() {
 	case 0:
 		l.do(&core.Lease{Queues: []string{l.queue(), l.queue()}, Holder: core.HeldByWorker, Worker: "w"})
 	case 1, 2:
-		l.do(&core.Fail{Ref: ref, Authority: core.ByAnyone, Failure: &core.Failure{Type: []string{"X", "Y", ""}[l.rng.IntN(3)]}})
+		l.do(&core.Fail{
+			Ref: ref, Authority: core.ByAnyone, Failure: &core.Failure{Type: []string{"X", "Y", ""}[l.rng.IntN(3)]},
+		})
 	case 3:
 		l.do(&core.Complete{Ref: ref, Authority: core.ByAnyone})
 	case 4:
@@ -131,7 +134,9 @@ func (l *library) everything(op core.Find) (all []uint64) {
 // TestPagesNeitherRepeatNorMiss lists in every order and both directions, while jobs change between pages.
 func TestPagesNeitherRepeatNorMiss(t *testing.T) {
 	t.Parallel()
-	for name, e := range map[string]find.Effort{"sorted": {Look: 10_000, Gather: 10_000}, "walked": {Look: 10_000}, "in short looks": {Look: 7}} {
+	for name, e := range map[string]find.Effort{
+		"sorted": {Look: 10_000, Gather: 10_000}, "walked": {Look: 10_000}, "in short looks": {Look: 7},
+	} {
 		for order := core.OrderCreated; order <= core.OrderFinished; order++ {
 			for _, desc := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, order, desc), func(t *testing.T) {
@@ -232,7 +237,8 @@ func TestFindAgreesWithAScanOfAllJobs(t *testing.T) {
 				}
 			})
 			if r := l.do(op); len(r.Jobs) != want || r.Count != want || !r.CountExact {
-				t.Errorf("%+v: found %d jobs, counted %d (exactly: %v), there are %d", f, len(r.Jobs), r.Count, r.CountExact, want)
+				t.Errorf("%+v: found %d jobs, counted %d (exactly: %v), there are %d", f, len(r.Jobs), r.Count,
+					r.CountExact, want)
 			}
 		}
 	}
@@ -242,7 +248,10 @@ func TestFindAgreesWithAScanOfAllJobs(t *testing.T) {
 func TestCountWithoutAnIndexIsALowerBound(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, 1, find.Effort{Look: 20, Gather: 0})
-	r := l.do(&core.Find{Filter: core.Filter{Origins: []core.Protocol{core.Gearman, core.Workq, core.Faktory}}, WithCount: true, Limit: 5})
+	r := l.do(&core.Find{
+		Filter: core.Filter{Origins: []core.Protocol{core.Gearman, core.Workq, core.Faktory}}, WithCount: true,
+		Limit: 5,
+	})
 	if r.CountExact || r.Count != 20 || len(r.Jobs) != 5 || r.Stopped {
 		t.Errorf("%d jobs, count %d, exact %v, stopped %v", len(r.Jobs), r.Count, r.CountExact, r.Stopped)
 	}

@@ -51,7 +51,8 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.finish(h, streamed, whole)
 }
 
-// endsUnseen reports whether a job can be removed at once when it ends: no client gets its outcome, and no job waits for it.
+// endsUnseen reports whether a job can be removed at once when it ends: no client gets its outcome, and no job waits
+// for it.
 func (m *Machine) endsUnseen(e *table.Entry) bool {
 	return e.Watchers == 0 && !e.Has(table.HasOptional|table.HasTransient|table.KeepsOutcome|table.Rerun) &&
 		m.queues[e.Queue].retention == (core.Retention{})
@@ -227,7 +228,8 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.batches.Executed(h)
 	final := then.final || e.Fails >= m.maxFails(e) || e.Has(table.Ephemeral) || m.usedUp(h, e)
 	end := m.atEnd(e)
-	m.recordFailed(h, e, &f, final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
+	m.recordFailed(h, e, &f,
+		final && (!then.bury && end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.Has(table.Ephemeral)))
 	switch {
 	case final && end.moveTo != "" && !then.bury && !e.Has(table.Rerun):
 		m.moveExhausted(h, e, end.moveTo, failureText(&f))

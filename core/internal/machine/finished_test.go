@@ -13,12 +13,14 @@ import (
 func (p *player) finished(jobs []core.FinishedJob) string {
 	lines := []string{fmt.Sprintf("%d finished", len(jobs))}
 	for _, j := range jobs {
-		line := fmt.Sprintf("%d %q %v %v in %s, %v of %v at %v", j.Seq, strings.Replace(j.ID, core.MintedID(j.Seq, j.CreatedAt), "minted", 1), j.Kind,
+		line := fmt.Sprintf("%d %q %v %v in %s, %v of %v at %v", j.Seq,
+			strings.Replace(j.ID, core.MintedID(j.Seq, j.CreatedAt), "minted", 1), j.Kind,
 			j.Detail, j.Queue, j.Type, j.Origin, p.at(j.FinishedAt))
 		if j.LeasedAt != 0 {
 			line += fmt.Sprintf(" leased=%v", p.at(j.LeasedAt))
 		}
-		lines = append(lines, line+fmt.Sprintf(" by %v %q attempts=%d fails=%d", j.Protocol, j.Worker, j.Attempts, j.Fails))
+		lines = append(lines,
+			line+fmt.Sprintf(" by %v %q attempts=%d fails=%d", j.Protocol, j.Worker, j.Attempts, j.Fails))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -9,10 +9,10 @@ import (
 	"broker/core/internal/table"
 )
 
-// A follower in a cluster keeps a machine that is up to date with its store, so that it can lead at once. First, Restore is
-// called for each job; then Forget and Restore for each job that has changed. This is also the code of recovery: after Forget
-// and Restore, a job is the same as in a machine that has just started. Everything that does not depend on single jobs waits
-// for Begin and Restored.
+// A follower in a cluster keeps a machine that is up to date with its store, so that it can lead at once. First,
+// Restore is called for each job; then Forget and Restore for each job that has changed. This is also the code of
+// recovery: after Forget and Restore, a job is the same as in a machine that has just started. Everything that does not
+// depend on single jobs waits for Begin and Restored.
 
 // IsPolicy reports whether a metadata entry is the policy of a queue, which is restored before the queue's jobs.
 func IsPolicy(name string) bool { return strings.HasPrefix(name, limit.PolicyPrefix) }
@@ -48,7 +48,8 @@ func (m *Machine) Forget(seq uint64) {
 	}
 }
 
-// ForgetPolicy forgets a policy and the jobs of its queue. It returns their numbers: they must be restored after the policy is.
+// ForgetPolicy forgets a policy and the jobs of its queue. It returns their numbers: they must be restored after the
+// policy is.
 func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 	queue := strings.TrimPrefix(name, limit.PolicyPrefix)
 	n := m.table.QueueNumber(queue)
@@ -108,8 +109,8 @@ func (m *Machine) Follow(now core.Instant) bool {
 	return true
 }
 
-// places determines whether the restored jobs have the same places as if all jobs had been restored in the order of their
-// numbers.
+// places determines whether the restored jobs have the same places as if all jobs had been restored in the order of
+// their numbers.
 type places struct {
 	last      core.Instant // the latest place of a job that was ready on arrival
 	seq       uint64       // the highest number of such a job

@@ -35,7 +35,8 @@ func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *table.Entry, gra
 // grantOf describes the lease of a job.
 func (m *Machine) grantOf(e *table.Entry) core.Grant {
 	return core.Grant{
-		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: e.LeaseSpan(), EnqueuedAt: min(e.ReadyAt, m.table.Now), Attempts: e.Attempts, Fails: e.Fails,
+		Epoch: e.Epoch, LeasedAt: e.LeasedAt, LeaseFor: e.LeaseSpan(), EnqueuedAt: min(e.ReadyAt, m.table.Now),
+		Attempts: e.Attempts, Fails: e.Fails,
 	}
 }
 
@@ -115,7 +116,9 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
 	m.record(h, e, core.EventLeased, "transferred")
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.ChangeCommit(e)})
+	m.reply(c, core.Reply{
+		Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.ChangeCommit(e),
+	})
 }
 
 // releaseLease returns a leased job to its queue, because its worker is gone or has given it back.
@@ -172,8 +175,8 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: seq})
 }
 
-// requeueLeased decides what happens to a job whose lease ended without an outcome. The caller decides whether the attempt
-// counts.
+// requeueLeased decides what happens to a job whose lease ended without an outcome. The caller decides whether the
+// attempt counts.
 func (m *Machine) requeueLeased(h uint32, e *table.Entry) {
 	m.timeOutRuns(e)
 	switch {
@@ -202,7 +205,8 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.table.Tallied(h, e, table.TallyMoves, func(t *core.Tally) { t.Timeouts++ })
 	m.timeOutRuns(e)
 	if e.Extra&table.EndFails != 0 && !e.Has(table.Ephemeral) {
-		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})
+		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage},
+			afterFail{})
 		return
 	}
 	e.Set(table.Requeued)

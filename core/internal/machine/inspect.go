@@ -38,7 +38,8 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 		info.Dependents = m.links.CountDependents(h)
 	}
 	r := core.Reply{
-		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Commit: m.table.JobCommit(m.table.At(h)),
+		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job,
+		Commit: m.table.JobCommit(m.table.At(h)),
 	}
 	switch {
 	case !op.Brief:
@@ -55,11 +56,15 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.table.At(h)
 	watchers, _ := m.watchers.Count(e)
 	i := core.JobInfo{
-		Seq: e.Seq, Cursor: uint64(h), Queue: m.queues[e.Queue].Name, Type: m.table.TypeOf(e), State: e.State, Reason: m.waitReason(h, e), Priority: e.Priority(), Origin: e.Origin,
+		Seq: e.Seq, Cursor: uint64(h), Queue: m.queues[e.Queue].Name, Type: m.table.TypeOf(e), State: e.State,
+		Reason: m.waitReason(h, e), Priority: e.Priority(), Origin: e.Origin,
 		CreatedAt: e.CreatedAt, ReadyAt: e.ReadyAt, ExpiresAt: e.ExpiresAt, Attempts: e.Attempts, Fails: e.Fails,
-		Requeued: e.Has(table.Requeued) && e.State.Unfinished() && e.State != core.Leased, Watchers: int(watchers), ChangedAt: min(m.table.ChangedAt(h, e), m.table.Now),
-		Broken: e.Has(table.Broken) && e.State == core.Blocked, Ephemeral: e.Has(table.Ephemeral), Unstored: e.Extra&table.MemoryOnly != 0,
-		Epoch: e.Epoch, LostLeases: int(e.LostLeases), Rerun: e.Has(table.Rerun), BodyBytes: int(e.BodyBytes), DoneFailed: e.Has(table.DoneFailed),
+		Requeued: e.Has(table.Requeued) && e.State.Unfinished() && e.State != core.Leased, Watchers: int(watchers),
+		ChangedAt: min(m.table.ChangedAt(h, e), m.table.Now),
+		Broken:    e.Has(table.Broken) && e.State == core.Blocked, Ephemeral: e.Has(table.Ephemeral),
+		Unstored: e.Extra&table.MemoryOnly != 0,
+		Epoch:    e.Epoch, LostLeases: int(e.LostLeases), Rerun: e.Has(table.Rerun), BodyBytes: int(e.BodyBytes),
+		DoneFailed: e.Has(table.DoneFailed),
 	}
 	if e.State == core.Ready {
 		i.ReadyAt = min(i.ReadyAt, m.table.Now) // its position may be later; see Table.FirstPlace

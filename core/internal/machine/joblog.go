@@ -37,7 +37,9 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 		m.emit(h, e, core.EventLogged, "")
 		m.stats.Reports++
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Commit: m.table.Promise(), CancelRequested: e.Has(table.Stopping)})
+	m.reply(c, core.Reply{
+		Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Commit: m.table.Promise(), CancelRequested: e.Has(table.Stopping),
+	})
 }
 
 // logOf returns the end of the log of a job, unless lines are refused. wanted: the operation has to wait for data.

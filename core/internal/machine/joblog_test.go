@@ -49,7 +49,9 @@ func (p *player) showLog(c *coretest.Command) error {
 // A log stays within its limits. It keeps its first and last lines, and the number of missing lines.
 func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
-	for name, size := range map[string]int{"empty lines": 0, "short lines": 20, "long lines": 700, "lines that are cut": 100_000} {
+	for name, size := range map[string]int{
+		"empty lines": 0, "short lines": 20, "long lines": 700, "lines that are cut": 100_000,
+	} {
 		p := newPlayer()
 		worker := p.m.OpenClient(0, core.ClientOptions{Protocol: core.HTTP})
 		do := func(op core.Op) core.Reply {
@@ -67,7 +69,9 @@ func TestLogsAreBounded(t *testing.T) {
 				total++
 				lines[i] = fmt.Sprint(total, text)
 			}
-			if r := do(&core.AppendLog{Tag: 3, Ref: core.Ref{Seq: 1}, Authority: core.ByLeased, Lines: lines}); r.Kind != core.Accepted {
+			if r := do(&core.AppendLog{
+				Tag: 3, Ref: core.Ref{Seq: 1}, Authority: core.ByLeased, Lines: lines,
+			}); r.Kind != core.Accepted {
 				t.Fatalf("%s: %v", name, r.Err)
 			}
 			if _, err := p.commit(); err != nil {
@@ -102,8 +106,10 @@ func checkLog(t *testing.T, name string, documents []core.MetaEntry, total int) 
 		kept++
 		bytes += len(l.Text)
 	}
-	if int(next) != total+1 || kept > core.MaxLogLines || bytes > core.MaxLogBytes || gaps > 1 || len(chunks) > core.LogChunks {
-		t.Errorf("%s: %d lines of %d kept with %d bytes in %d chunks, last %d, gaps %d", name, kept, total, bytes, len(chunks), next-1, gaps)
+	if int(next) != total+1 || kept > core.MaxLogLines || bytes > core.MaxLogBytes || gaps > 1 ||
+		len(chunks) > core.LogChunks {
+		t.Errorf("%s: %d lines of %d kept with %d bytes in %d chunks, last %d, gaps %d", name, kept, total, bytes,
+			len(chunks), next-1, gaps)
 	}
 	if kept < min(total, core.LogChunks) || gaps == 0 && kept != total {
 		t.Errorf("%s: only %d lines of %d kept", name, kept, total)

@@ -12,8 +12,8 @@ import (
 	"broker/core/internal/machine"
 )
 
-// TestManyIdleQueuesAreForgotten uses a new queue for every job: beyond a limit, queues of all protocols are removed when they
-// have been idle for a while.
+// TestManyIdleQueuesAreForgotten uses a new queue for every job: beyond a limit, queues of all protocols are removed
+// when they have been idle for a while.
 func TestManyIdleQueuesAreForgotten(t *testing.T) {
 	t.Parallel()
 	const names, bound = 25_000, 10_000
@@ -22,7 +22,8 @@ func TestManyIdleQueuesAreForgotten(t *testing.T) {
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Gearman})
 	use := func(from, to int) {
 		for i := from; i < to; i++ {
-			m.Apply(clk.Now(), c, []core.Op{&core.Submit{Job: &core.Job{Queue: fmt.Sprint("name-", i), Origin: core.Gearman}}})
+			m.Apply(clk.Now(), c,
+				[]core.Op{&core.Submit{Job: &core.Job{Queue: fmt.Sprint("name-", i), Origin: core.Gearman}}})
 			seq := m.Take(c, nil)[0].Seq
 			m.Apply(clk.Now(), c, []core.Op{&core.Cancel{Ref: core.Ref{Seq: seq}}})
 			m.Take(c, nil)

@@ -12,8 +12,8 @@ import (
 	"broker/core"
 )
 
-// BenchmarkLimitOfAMillionJobs limits the types of a queue with a million jobs, beside a thousand jobs of others. It reports the
-// processor time under the lock: of the longest step, of a step on average, and of all steps.
+// BenchmarkLimitOfAMillionJobs limits the types of a queue with a million jobs, beside a thousand jobs of others. It
+// reports the processor time under the lock: of the longest step, of a step on average, and of all steps.
 func BenchmarkLimitOfAMillionJobs(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

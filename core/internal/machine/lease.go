@@ -115,8 +115,9 @@ func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
 	return m.table.At(m.front(m.queues[n], c, op)).Priority()
 }
 
-// front returns the next job that a client gets from a queue. runnable and slotFor must have found one. Jobs of one key that are
-// handed out together come one after another, so that the other keys are left for other workers, unless a job is more urgent.
+// front returns the next job that a client gets from a queue. runnable and slotFor must have found one. Jobs of one key
+// that are handed out together come one after another, so that the other keys are left for other workers, unless a job
+// is more urgent.
 func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 	if q.HasLanes() {
 		return m.laneFront(q, askerFor(c, op))
@@ -174,8 +175,8 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	return n, limit
 }
 
-// runnable returns the first job of a queue that may be handed out now. It removes unfit jobs on the way. If there are many, it
-// leaves the rest to a timer that is due at once, and returns no job.
+// runnable returns the first job of a queue that may be handed out now. It removes unfit jobs on the way. If there are
+// many, it leaves the rest to a timer that is due at once, and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.Sorting || q.Reached() {
 		return 0
@@ -232,8 +233,8 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	}
 }
 
-// join adds a client to the wait list of a queue. The queue may already have a job: the queues of the client are examined one
-// after another, and removing a job from one may release a job into another that was empty before.
+// join adds a client to the wait list of a queue. The queue may already have a job: the queues of the client are
+// examined one after another, and removing a job from one may release a job into another that was empty before.
 func (m *Machine) join(c *client, n uint32, q *jobQueue, count bool) {
 	m.waiters.Join(c.slot, n, &q.waitList, &c.waitEntries, count)
 	m.offer(n)
@@ -303,8 +304,8 @@ func (m *Machine) cancelLease(c *client) {
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
 }
 
-// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision, because
-// decisions must not interleave.
+// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision,
+// because decisions must not interleave.
 func (m *Machine) offer(n uint32) {
 	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
 		q.offered = true
@@ -334,8 +335,8 @@ func (m *Machine) serveOffers() {
 	m.offers = m.offers[:0]
 }
 
-// serve hands the ready jobs of a queue to waiting clients, the longest waiting first: a waiting lease gets the job, a sleeping
-// worker is woken to request it.
+// serve hands the ready jobs of a queue to waiting clients, the longest waiting first: a waiting lease gets the job, a
+// sleeping worker is woken to request it.
 func (m *Machine) serve(n uint32, q *jobQueue) {
 	woken := 0
 	for m.stopped == nil && !q.waitList.Empty() && m.runnable(q) != 0 {
@@ -352,9 +353,9 @@ func (m *Machine) serve(n uint32, q *jobQueue) {
 	}
 }
 
-// nextWaiter returns the client that has waited longest among those that may get a job of the queue. It returns nil if there is
-// no such client, or if enough workers have been woken. While a woken worker has not responded, waiting leases go before other
-// sleeping workers, because they are certain to take the job.
+// nextWaiter returns the client that has waited longest among those that may get a job of the queue. It returns nil if
+// there is no such client, or if enough workers have been woken. While a woken worker has not responded, waiting leases
+// go before other sleeping workers, because they are certain to take the job.
 func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	var sleeper *client
 	slot, place := m.waiters.First(&q.waitList)
@@ -367,7 +368,8 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		case !m.slotFor(q, c, op): // the throttle is reached for this client
 		case c.parked && op.Min > 1 && !m.enough(c, op): // the lease waits for more jobs
 			m.limits.WaitForMore(&q.Queue)
-		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
+		case c.sleeping && m.opts.Wakeup > 0 &&
+			woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
 		case m.opts.Wakeup < 0 && m.available(q) <= int(q.woken):
 			return nil
 		case c.sleeping && q.wakeTimedOut:
@@ -447,8 +449,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.table.EvictLeased(h, e)
 }
 
-// grantFor returns the duration of a lease in milliseconds: the requested duration or the job's own, limited by the worker's. It is always
-// finite if no connection holds the lease.
+// grantFor returns the duration of a lease in milliseconds: the requested duration or the job's own, limited by the
+// worker's. It is always finite if no connection holds the lease.
 func (m *Machine) grantFor(e *table.Entry, op *core.Lease, limit time.Duration) uint32 {
 	granted := m.leaseFor(e)
 	if op.LeaseFor != 0 {
@@ -489,8 +491,8 @@ func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {
 // askerFor returns the limit.Asker for a client's lease.
 func askerFor(c *client, op *core.Lease) limit.Asker { return limit.Asker{Client: c.id, Lease: op} }
 
-// laneFront returns the next job of a queue with lanes, or zero if no job can be handed out now. It drops unfit jobs on the way, as
-// runnable does, and leaves a search that takes long to the same timer.
+// laneFront returns the next job of a queue with lanes, or zero if no job can be handed out now. It drops unfit jobs on
+// the way, as runnable does, and leaves a search that takes long to the same timer.
 func (m *Machine) laneFront(q *jobQueue, who limit.Asker) uint32 {
 	for range limit.MaxStale {
 		h, unfinished := m.limits.OpenFront(&q.Queue, who)
@@ -537,13 +539,14 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 	}
 }
 
-// enough reports whether a lease could get as many jobs as it waits for. It applies limits that several keys or types share to
-// each of them separately. It examines the jobs themselves only if there are enough of them.
+// enough reports whether a lease could get as many jobs as it waits for. It applies limits that several keys or types
+// share to each of them separately. It examines the jobs themselves only if there are enough of them.
 func (m *Machine) enough(c *client, op *core.Lease) bool {
 	return m.missing(c, op, false) <= 0 && m.missing(c, op, true) <= 0
 }
 
-// missing returns how many jobs a lease still lacks. With fit, jobs that must not be handed out are dropped instead of counted.
+// missing returns how many jobs a lease still lacks. With fit, jobs that must not be handed out are dropped instead of
+// counted.
 func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 	missing := op.Min
 	look := func(n uint32) {
@@ -617,7 +620,9 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	m.queues[e.Queue].counts.of(c.protocol).leased++
 	e.Set(table.Changed)
 	m.table.Touch(h, e)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.ChangeCommit(e)})
+	m.reply(c, core.Reply{
+		Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.ChangeCommit(e),
+	})
 	m.record(h, e, core.EventLeased, "")
 }
 

@@ -90,7 +90,8 @@ func (m *Machine) removeSharedLimit(c *client, op *core.RemoveSharedLimit) {
 // listSharedLimits is ListSharedLimits.
 func (m *Machine) listSharedLimits(c *client, op *core.ListSharedLimits) {
 	m.reply(c, core.Reply{
-		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{SharedLimits: m.limits.ListShared(op.Name)},
+		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(),
+		Answer: &core.Answer{SharedLimits: m.limits.ListShared(op.Name)},
 	})
 }
 

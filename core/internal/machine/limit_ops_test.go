@@ -12,7 +12,8 @@ var scopes = map[string]core.LimitScope{"": core.ScopeQueue, "type": core.ScopeT
 
 func (r *reader) throttle() core.Throttle {
 	t := core.Throttle{
-		Leased: r.count("leased"), LeasedPerWorker: r.count("per-worker"), SlotFor: r.span("slot-for"), Burst: r.count("burst"),
+		Leased: r.count("leased"), LeasedPerWorker: r.count("per-worker"), SlotFor: r.span("slot-for"),
+		Burst: r.count("burst"),
 	}
 	if text := r.Option("rate"); text != "" {
 		t.Rate, _ = strconv.ParseFloat(text, 64)
@@ -28,11 +29,13 @@ func (r *reader) limitOp(verb string, tag uint64) core.Op {
 	switch verb {
 	case "put-limit":
 		return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{
-			Queue: queue, Scope: scopes[r.Option("scope")], Name: r.Option("name"), Throttle: r.throttle(), FromConfig: r.flag("from-config"),
+			Queue: queue, Scope: scopes[r.Option("scope")], Name: r.Option("name"), Throttle: r.throttle(),
+			FromConfig: r.flag("from-config"),
 		}}
 	case "remove-limit":
 		return &core.RemoveLimit{
-			Tag: tag, Queue: queue, Scope: scopes[r.Option("scope")], Name: r.Option("name"), FromConfig: r.flag("from-config"),
+			Tag: tag, Queue: queue, Scope: scopes[r.Option("scope")], Name: r.Option("name"),
+			FromConfig: r.flag("from-config"),
 		}
 	case "list-limits":
 		return &core.ListLimits{Tag: tag, Queue: queue, After: r.Option("after"), Limit: int(r.number("limit"))}
@@ -62,7 +65,8 @@ func (p *player) limits(a *core.Answer) string {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	mark := map[bool]string{true: " configured"}
 	for _, l := range a.Limits {
-		say("%s scope=%d name=%q leased=%d per-worker=%d slot-for=%v rate=%v burst=%d%s", l.Queue, l.Scope, l.Name, l.Leased,
+		say("%s scope=%d name=%q leased=%d per-worker=%d slot-for=%v rate=%v burst=%d%s", l.Queue, l.Scope, l.Name,
+			l.Leased,
 			l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst, mark[l.FromConfig])
 		for _, u := range l.Uses {
 			text := fmt.Sprintf("  %q taken=%d ready=%d", u.Name, u.Taken, u.Ready)
@@ -76,7 +80,8 @@ func (p *player) limits(a *core.Answer) string {
 		}
 	}
 	for _, s := range a.Sharings {
-		say("%s key=%d %s fair=%v weights=%v%s%s", s.Queue, s.Key.Kind, s.Key.Tag, s.Fair, s.Weights, map[bool]string{true: " ordered"}[s.Ordered],
+		say("%s key=%d %s fair=%v weights=%v%s%s", s.Queue, s.Key.Kind, s.Key.Tag, s.Fair, s.Weights,
+			map[bool]string{true: " ordered"}[s.Ordered],
 			mark[s.FromConfig])
 	}
 	if lines == nil {

@@ -120,7 +120,8 @@ func TestChunksOfAllJobsHaveOneBudget(t *testing.T) {
 	}
 }
 
-// BenchmarkPredecessors submits jobs that depend on many others: the time for each of these must not grow with their number.
+// BenchmarkPredecessors submits jobs that depend on many others: the time for each of these must not grow with their
+// number.
 func BenchmarkPredecessors(b *testing.B) {
 	for _, n := range []int{100, 1000, core.MaxAfter} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -181,7 +182,9 @@ func TestMapsShrinkWithTheJobs(t *testing.T) { // it looks at all memory of the 
 		before := heap()
 		const jobs = 70_000
 		for i := range jobs {
-			l.do(&core.Submit{Job: &core.Job{Queue: "q", ID: fmt.Sprint(i), Unique: core.UniqueRefuse, UniqueKey: fmt.Sprint(i), RetainFor: 1}})
+			l.do(&core.Submit{Job: &core.Job{
+				Queue: "q", ID: fmt.Sprint(i), Unique: core.UniqueRefuse, UniqueKey: fmt.Sprint(i), RetainFor: 1,
+			}})
 			if i%10_000 == 0 {
 				commit()
 			}

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// TestEndOfADependencyDoesNotRewriteTheOthers completes the dependencies of a job one by one. The number of bytes written for
-// each must not depend on how many dependencies are left.
+// TestEndOfADependencyDoesNotRewriteTheOthers completes the dependencies of a job one by one. The number of bytes
+// written for each must not depend on how many dependencies are left.
 func TestEndOfADependencyDoesNotRewriteTheOthers(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -27,7 +27,8 @@ func TestEndOfADependencyDoesNotRewriteTheOthers(t *testing.T) {
 		r.m.Seal(&r.sealed)
 		for _, ch := range r.sealed.Batch.Changes {
 			if ch.Seq == waits || len(r.sealed.Batch.Changes) > 1 {
-				t.Fatalf("the end of dependency %d writes %d changes, one of job %d", i, len(r.sealed.Batch.Changes), ch.Seq)
+				t.Fatalf("the end of dependency %d writes %d changes, one of job %d", i, len(r.sealed.Batch.Changes),
+					ch.Seq)
 			}
 		}
 		r.m.Committed(&r.sealed)

@@ -26,7 +26,9 @@ func (m *Machine) listQueueValues(c *client, op *core.ListQueueValues) {
 		q := m.queues[n]
 		values = append(values, core.QueueValue{Name: q.Name, Value: m.table.Measure(&q.Queue.Queue, op.Of)})
 	})
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{QueueValues: values}})
+	m.reply(c, core.Reply{
+		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{QueueValues: values},
+	})
 }
 
 // listBusiest lists the queues with a meter.
@@ -140,7 +142,8 @@ func (m *Machine) listWorkers(c *client, op *core.ListWorkers) {
 	names = names[sort.Search(len(names), func(i int) bool { return names[i] > op.After }):]
 	answer := &core.Answer{Workers: []core.WorkerInfo{}}
 	for _, name := range names[:min(len(names), pageLimit(op.Limit))] {
-		answer.Workers = append(answer.Workers, core.WorkerInfo{Name: name, Held: m.heldJobs(m.table.LeasesOf(m.table.Workers.NumberOf(name)))})
+		answer.Workers = append(answer.Workers,
+			core.WorkerInfo{Name: name, Held: m.heldJobs(m.table.LeasesOf(m.table.Workers.NumberOf(name)))})
 	}
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: answer})
 }

@@ -18,7 +18,9 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 	case "list-workers":
 		return &core.ListWorkers{Tag: tag, After: r.Option("after"), Limit: int(r.number("limit"))}
 	case "list-batches":
-		return &core.ListBatches{Tag: tag, From: uint64(r.number("from")), Oldest: r.flag("oldest"), Limit: int(r.number("limit"))}
+		return &core.ListBatches{
+			Tag: tag, From: uint64(r.number("from")), Oldest: r.flag("oldest"), Limit: int(r.number("limit")),
+		}
 	case "disconnect":
 		return &core.DisconnectClient{Tag: tag, Client: r.clientID(r.Word(2))}
 	case "name":
@@ -40,7 +42,8 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 // subscribe reads the options of a Subscribe; kinds are written with dashes.
 func (r *reader) subscribe(tag uint64) core.Op {
 	op := &core.Subscribe{
-		Tag: tag, QueuePrefix: r.Option("prefix"), Job: uint64(r.number("job")), Buffer: int(r.number("buffer")), Traced: r.flag("traced"),
+		Tag: tag, QueuePrefix: r.Option("prefix"), Job: uint64(r.number("job")), Buffer: int(r.number("buffer")),
+		Traced: r.flag("traced"),
 	}
 	for _, x := range []struct {
 		name string
@@ -110,8 +113,11 @@ func (r *reader) find(tag uint64) core.Op {
 		WithCount: r.flag("count"), WithFailures: int(r.number("failures")), Cursor: r.Option("cursor"),
 		Filter: core.Filter{
 			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
-			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")), Workflow: uint64(r.number("workflow")),
-			NoFailureGroup: r.flag("no-group"), UniqueKeys: list("unique"), HoldsKey: r.flag("holds-key"), CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
+			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")),
+			Workflow:       uint64(r.number("workflow")),
+			NoFailureGroup: r.flag("no-group"), UniqueKeys: list("unique"), HoldsKey: r.flag("holds-key"),
+			CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"),
+			Died: span("died"), Finished: span("finished"),
 		},
 	}
 	for _, name := range list("states") {
@@ -124,7 +130,9 @@ func (r *reader) find(tag uint64) core.Op {
 	if r.Option("of") != "" {
 		op.Filter.Origins = []core.Protocol{r.protocol()}
 	}
-	for name, bound := range map[string]**int64{"min-priority": &op.Filter.MinPriority, "max-priority": &op.Filter.MaxPriority} {
+	for name, bound := range map[string]**int64{
+		"min-priority": &op.Filter.MinPriority, "max-priority": &op.Filter.MaxPriority,
+	} {
 		if r.Option(name) != "" {
 			n := int64(r.number(name))
 			*bound = &n
@@ -149,7 +157,13 @@ func (p *player) seriesText(s *core.Series) string {
 		for _, n := range []struct {
 			name string
 			n    uint64
-		}{{"submitted", x.Submitted}, {"done", x.Done}, {"failed", x.Failed}, {"ready", uint64(x.Ready)}, {"leased", uint64(x.Leased)}} {
+		}{
+			{"submitted", x.Submitted},
+			{"done", x.Done},
+			{"failed", x.Failed},
+			{"ready", uint64(x.Ready)},
+			{"leased", uint64(x.Leased)},
+		} {
 			if n.n != 0 {
 				fmt.Fprintf(&b, " %s=%d", n.name, n.n)
 			}
@@ -160,9 +174,13 @@ func (p *player) seriesText(s *core.Series) string {
 		for _, q := range []struct {
 			name string
 			d    [3]time.Duration
-		}{{"wait", [...]time.Duration{x.WaitP50, x.WaitP95, x.WaitP99}}, {"run", [...]time.Duration{x.RunP50, x.RunP95, x.RunP99}}} {
+		}{
+			{"wait", [...]time.Duration{x.WaitP50, x.WaitP95, x.WaitP99}},
+			{"run", [...]time.Duration{x.RunP50, x.RunP95, x.RunP99}},
+		} {
 			if q.d != [3]time.Duration{} {
-				fmt.Fprintf(&b, " %s=%v/%v/%v", q.name, q.d[0].Round(time.Second/10), q.d[1].Round(time.Second/10), q.d[2].Round(time.Second/10))
+				fmt.Fprintf(&b, " %s=%v/%v/%v", q.name, q.d[0].Round(time.Second/10), q.d[1].Round(time.Second/10),
+					q.d[2].Round(time.Second/10))
 			}
 		}
 	}
@@ -246,7 +264,9 @@ func (p *player) lookReply(r *core.Reply) string {
 
 func (p *player) clientText(i *core.ClientInfo) string {
 	text := fmt.Sprintf("%v client at %q since %s", i.Protocol, i.Address, p.at(i.OpenedAt))
-	for _, x := range []struct{ name, value string }{{"named", i.Name}, {"worker", i.Worker}, {"for", strings.Join(i.Queues, " ")}} {
+	for _, x := range []struct{ name, value string }{
+		{"named", i.Name}, {"worker", i.Worker}, {"for", strings.Join(i.Queues, " ")},
+	} {
 		if x.value != "" {
 			text += fmt.Sprintf(" %s %s", x.name, x.value)
 		}

@@ -29,13 +29,14 @@ type Options struct {
 	CacheBytes   int           // payloads kept in memory, in addition to payloads that are not on disk yet
 	MaxUnstored  int           // bytes admitted and not on disk yet; zero: usualUnstored
 	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
-	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
-	SortStep     int           // cost of a step of laneSort; zero: usualSortStep
-	LinkStep     int           // jobs and links that the end of a job touches at once; zero: the usual number
-	MaxDetailed  int           // queues and types with measurements of their own; zero: core.MaxDetailed
-	Random       *rand.Rand
-	StartedAt    core.Instant
-	Format       func() int // of the entries from now on; nil: the newest format
+	// sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
+	Wakeup      int
+	SortStep    int // cost of a step of laneSort; zero: usualSortStep
+	LinkStep    int // jobs and links that the end of a job touches at once; zero: the usual number
+	MaxDetailed int // queues and types with measurements of their own; zero: core.MaxDetailed
+	Random      *rand.Rand
+	StartedAt   core.Instant
+	Format      func() int // of the entries from now on; nil: the newest format
 }
 
 // Machine holds the index of all jobs and makes all decisions. Not safe for concurrent use.
@@ -111,8 +112,8 @@ func New(o Options) *Machine {
 	return m
 }
 
-// Apply processes operations of one client, in order, at the instant now, which must not go back. It returns the number of
-// processed operations. It stops before an operation that needs data that is not in memory; see Wants.
+// Apply processes operations of one client, in order, at the instant now, which must not go back. It returns the number
+// of processed operations. It stops before an operation that needs data that is not in memory; see Wants.
 func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	m.setNow(now)
 	c := m.client(id)
@@ -166,8 +167,8 @@ func (m *Machine) setNow(now core.Instant) {
 // reply appends r to the replies of the client.
 func (m *Machine) reply(c *client, r core.Reply) { *m.newReply(c, r.Kind, r.Tag, r.Commit) = r }
 
-// newReply appends a reply to those of the client. The caller fills in the rest at once, so frequent operations do not copy
-// a whole Reply.
+// newReply appends a reply to those of the client. The caller fills in the rest at once, so frequent operations do not
+// copy a whole Reply.
 func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit core.Commit) *core.Reply {
 	to := &c.replies
 	if m.list.Takes(c.slot, kind) {

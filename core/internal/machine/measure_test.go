@@ -75,9 +75,10 @@ func TestBusiestQueuesHaveMeters(t *testing.T) {
 	d.work("late", 8)
 	d.now = d.now.Add(10 * time.Minute) // a round of writing
 	d.do(&core.Submit{Job: &core.Job{Queue: "steady"}})
-	if names := d.seal(); !slices.Contains(names, "core/series/0/00/q/idle true") && !slices.ContainsFunc(names, func(n string) bool {
-		return strings.HasSuffix(n, "q/idle true")
-	}) {
+	if names := d.seal(); !slices.Contains(names, "core/series/0/00/q/idle true") &&
+		!slices.ContainsFunc(names, func(n string) bool {
+			return strings.HasSuffix(n, "q/idle true")
+		}) {
 		t.Fatalf("stored %v", names)
 	}
 	meter := func(queue string) bool { return len(d.do(&core.ReadSeries{Queue: queue}).Series.Points) > 0 }
@@ -94,10 +95,12 @@ func TestBusiestQueuesHaveMeters(t *testing.T) {
 		t.Fatal("the busiest two queues should have meters")
 	}
 	rows := d.do(&core.ListQueues{Busiest: true, Limit: 1}).Queues
-	if len(rows) != 2 || rows[0].Name != "late" || rows[1].Name != "steady" || rows[0].Counts.Submitted[core.Internal] != 128 {
+	if len(rows) != 2 || rows[0].Name != "late" || rows[1].Name != "steady" ||
+		rows[0].Counts.Submitted[core.Internal] != 128 {
 		t.Errorf("the busiest queues are %+v", rows)
 	}
-	if names := d.seal(); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, "q/idle false") }) {
+	if names := d.seal(); !slices.ContainsFunc(names,
+		func(n string) bool { return strings.HasSuffix(n, "q/idle false") }) {
 		t.Errorf("the series of a queue without a meter stay stored: %v", names)
 	}
 	d.now = d.now.Add(time.Minute)
@@ -125,7 +128,8 @@ func BenchmarkEndStep(b *testing.B) {
 	for i := range core.MaxDetailed {
 		queue := fmt.Sprint("queue ", i)
 		for k := range 3 {
-			ops = append(ops, &core.Submit{Job: &core.Job{Queue: queue, Priority: int64(k)}}, &core.Lease{Queues: []string{queue}})
+			ops = append(ops, &core.Submit{Job: &core.Job{Queue: queue, Priority: int64(k)}},
+				&core.Lease{Queues: []string{queue}})
 		}
 	}
 	for b.Loop() {

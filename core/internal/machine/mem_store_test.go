@@ -13,7 +13,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// memStore is a store in memory that follows the rules of record.CommitBatch and complains about a batch that breaks them.
+// memStore is a store in memory that follows the rules of record.CommitBatch and complains about a batch that breaks
+// them.
 type memStore struct {
 	jobs     map[uint64]*record.Record
 	failures map[uint64]*core.Failure
@@ -77,7 +78,8 @@ func (s *memStore) put(b *record.CommitBatch) (lines []string, err error) {
 			continue
 		}
 		s.meta[m.Name] = slices.Clone(m.Value)
-		if !strings.HasPrefix(m.Name, "core/seq") && !strings.HasPrefix(m.Name, "core/totals") && !strings.HasPrefix(m.Name, "core/history") &&
+		if !strings.HasPrefix(m.Name, "core/seq") && !strings.HasPrefix(m.Name, "core/totals") &&
+			!strings.HasPrefix(m.Name, "core/history") &&
 			!strings.HasPrefix(m.Name, "core/series") {
 			lines = append(lines, "mark "+m.Name)
 		}
@@ -105,7 +107,8 @@ func (s *memStore) change(c *record.Change) (string, error) {
 			return "", fmt.Errorf("job %d is removed with parts %b, has %b", c.Seq, c.Stored, r.Stored)
 		}
 		if int(c.TimelineSlots) < len(s.timeline[c.Seq]) {
-			return "", fmt.Errorf("job %d is removed with %d entries of its timeline, has %d", c.Seq, c.TimelineSlots, len(s.timeline[c.Seq]))
+			return "", fmt.Errorf("job %d is removed with %d entries of its timeline, has %d", c.Seq, c.TimelineSlots,
+				len(s.timeline[c.Seq]))
 		}
 		delete(s.jobs, c.Seq)
 		delete(s.timeline, c.Seq)
@@ -120,7 +123,8 @@ func (s *memStore) change(c *record.Change) (string, error) {
 		s.jobs[c.Seq], line = r, "new"
 	case c.Job != nil:
 		if c.Stored != r.Stored|record.Rewritten || c.BodyBytes != r.BodyBytes {
-			return "", fmt.Errorf("job %d is rewritten with parts %b and %d bytes, has %b and %d", c.Seq, c.Stored, c.BodyBytes, r.Stored, r.BodyBytes)
+			return "", fmt.Errorf("job %d is rewritten with parts %b and %d bytes, has %b and %d", c.Seq, c.Stored,
+				c.BodyBytes, r.Stored, r.BodyBytes)
 		}
 		if c.KeepBody && !bytes.Equal(c.Job.Body, r.Job.Body) {
 			return "", fmt.Errorf("job %d is rewritten with another body, which is to be kept", c.Seq)
@@ -162,7 +166,8 @@ func (s *memStore) load(m *machine.Machine, now core.Instant) error {
 			return err
 		}
 	}
-	records := slices.SortedFunc(maps.Values(s.jobs), func(a, b *record.Record) int { return cmp.Compare(a.Job.Seq, b.Job.Seq) })
+	records := slices.SortedFunc(maps.Values(s.jobs),
+		func(a, b *record.Record) int { return cmp.Compare(a.Job.Seq, b.Job.Seq) })
 	for _, r := range records {
 		m.Restore(now, r)
 	}
@@ -253,7 +258,8 @@ func (s *memStore) addInspected(r *core.Reply, rec *record.Record) error {
 		}
 		t.Trim()
 		if len(t.Entries) != min(t.Count, t.Length) {
-			return fmt.Errorf("job %d has %d entries in its timeline, of %d: %+v", r.Seq, len(t.Entries), t.Count, t.Entries)
+			return fmt.Errorf("job %d has %d entries in its timeline, of %d: %+v", r.Seq, len(t.Entries), t.Count,
+				t.Entries)
 		}
 	}
 	if r.Info.Job == nil && rec != nil {
@@ -267,7 +273,8 @@ func (s *memStore) addInspected(r *core.Reply, rec *record.Record) error {
 		if r.Info.Outcome = s.outcomes[r.Seq]; r.Info.Outcome != nil {
 			r.Info.Failure = r.Info.Outcome.Failure
 		}
-	case r.Info.State != core.Done && r.Info.Failure == nil && (r.Info.Job == nil || r.Info.Fails > r.Info.Job.PriorFails):
+	case r.Info.State != core.Done && r.Info.Failure == nil &&
+		(r.Info.Job == nil || r.Info.Fails > r.Info.Job.PriorFails):
 		r.Info.Failure = s.failures[r.Seq]
 	}
 	return nil

@@ -21,11 +21,17 @@ func FuzzMetaEntries(f *testing.F) {
 		{"", "\x01\x02\x03\x80\x01"},
 		{"2030-01-01", "\x01\x02\x03"},
 		{"q", `{"Created":true,"Paused":true,"Kept":true,"Limits":{"MaxHigh":3}}`},
-		{"7", `{"description":"d","created_at":1,"until":5,"total":3,"committed":true,"success_job":9,"success":1,"lost":1}`},
+		{
+			"7",
+			`{"description":"d","created_at":1,"until":5,"total":3,"committed":true,"success_job":9,"success":1,"lost":1}`,
+		},
 		{"cron/x", "anything"},
 		{"s", storedSchedule},
 		{"known", `{"at":1,"next":2,"last_at":3,"last_seq":4,"runs":5,"revision":6}`},
-		{"q", `{"limits":[{"leased":1},{"scope":1,"name":"YQ==","rate":0.5,"burst":2},{"scope":2,"per_worker":1,"slot_for":5}],"key":2,"fair":true,"weights":{"a":3}}`},
+		{
+			"q",
+			`{"limits":[{"leased":1},{"scope":1,"name":"YQ==","rate":0.5,"burst":2},{"scope":2,"per_worker":1,"slot_for":5}],"key":2,"fair":true,"weights":{"a":3}}`,
+		},
 		{"0/00/q/q", "\x07" + strings.Repeat("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d", 60)},
 	} {
 		f.Add(byte(kind), seed.name, []byte(seed.value))
@@ -47,8 +53,10 @@ func FuzzMetaEntries(f *testing.F) {
 		m.Apply(now, c, []core.Op{
 			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
 			&core.ReadStats{}, &core.ListQueues{}, &core.InspectQueue{Queue: "q"}, &core.InspectBatch{Batch: 7},
-			&core.CloseBatch{Batch: 7}, &core.RunSchedule{Name: name}, &core.PauseSchedule{Name: name}, &core.ListSchedules{},
-			&core.ListLimits{Queue: "q"}, &core.ShareQueue{Sharing: core.Sharing{Queue: "q"}}, &core.Purge{}, &core.PauseQueue{Queue: "q"},
+			&core.CloseBatch{Batch: 7}, &core.RunSchedule{Name: name}, &core.PauseSchedule{Name: name},
+			&core.ListSchedules{},
+			&core.ListLimits{Queue: "q"}, &core.ShareQueue{Sharing: core.Sharing{Queue: "q"}}, &core.Purge{},
+			&core.PauseQueue{Queue: "q"},
 		})
 		for range 3 {
 			now = now.Add(48 * time.Hour)

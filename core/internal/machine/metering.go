@@ -24,7 +24,8 @@ func (w metersHost) QueueGauges(name string) (g telemetry.Gauges) {
 	if n := w.m.table.QueueNumber(name); n != 0 {
 		q := w.m.queues[n]
 		g = telemetry.Gauges{
-			Ready: uint32(q.Count[core.Ready]), Leased: uint32(q.Count[core.Leased]), OldestAt: w.m.table.OldestReady(&q.Queue.Queue),
+			Ready: uint32(q.Count[core.Ready]), Leased: uint32(q.Count[core.Leased]),
+			OldestAt: w.m.table.OldestReady(&q.Queue.Queue),
 		}
 	}
 	return g
@@ -32,7 +33,9 @@ func (w metersHost) QueueGauges(name string) (g telemetry.Gauges) {
 
 // Gauges implements telemetry.Host.
 func (w metersHost) Gauges() telemetry.Gauges {
-	return telemetry.Gauges{Ready: uint32(w.m.table.InState[core.Ready]), Leased: uint32(w.m.table.InState[core.Leased])}
+	return telemetry.Gauges{
+		Ready: uint32(w.m.table.InState[core.Ready]), Leased: uint32(w.m.table.InState[core.Leased]),
+	}
 }
 
 // RemoveMeta implements telemetry.Host.
@@ -65,7 +68,8 @@ func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, de
 	}
 	m.schedules.RunEnded(e.Seq, kind, leasedAt(e))
 	f := m.finished.Next()
-	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.Seq, m.queues[e.Queue].Name, e.Origin, kind, e.CreatedAt, m.table.Now
+	f.Seq, f.Queue, f.Origin, f.Kind = e.Seq, m.queues[e.Queue].Name, e.Origin, kind
+	f.CreatedAt, f.At = e.CreatedAt, m.table.Now
 	f.Attempts, f.Fails, f.Minted = e.Attempts, e.Fails, e.ID == (table.Digest{})
 	f.Type, f.LeasedAt, f.Commit = "", leasedAt(e), m.table.ChangeCommit(e)
 	if f.SetTexts("", ""); !f.Minted || detail != "" {

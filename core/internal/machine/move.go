@@ -63,7 +63,8 @@ func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *table.Entr
 	switch {
 	case e.State == core.Done:
 		return h, e, nil, core.ErrFinished
-	case len(op.Queue) > core.MaxQueueName, op.Set.ReadyAt != nil, len(op.After) > 0 && e.Has(table.Ephemeral), m.heldByBatch(h, e):
+	case len(op.Queue) > core.MaxQueueName, op.Set.ReadyAt != nil, len(op.After) > 0 && e.Has(table.Ephemeral),
+		m.heldByBatch(h, e):
 		return h, e, nil, core.ErrInvalid
 	case e.State == core.Leased:
 		err = m.authorityRefusal(c, e, op.Authority)
@@ -107,8 +108,8 @@ func (m *Machine) enterRefusal(e *table.Entry, op *core.Move) error {
 	return nil
 }
 
-// takeOut removes a job from its list or holder, to move it to a queue. It returns false if the job is gone: either it was
-// ephemeral and no client waits for it, or its worker was asked to stop and gives it back.
+// takeOut removes a job from its list or holder, to move it to a queue. It returns false if the job is gone: either it
+// was ephemeral and no client waits for it, or its worker was asked to stop and gives it back.
 func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
 	was := e.State
 	m.detach(h, e)
@@ -241,8 +242,8 @@ func (m *Machine) restoreMove(h uint32, e *table.Entry, s *record.Status) {
 	}
 }
 
-// forgetMove forgets the queue from which a job has moved by a SpentRule, because it moves again. Its leases so far do not count in its
-// new queue.
+// forgetMove forgets the queue from which a job has moved by a SpentRule, because it moves again. Its leases so far do
+// not count in its new queue.
 func (m *Machine) forgetMove(h uint32, e *table.Entry) {
 	if x := m.table.Optional(h); x != nil && x.MovedFrom != "" {
 		x.MovedFrom, x.MovedAfter = "", e.Attempts

@@ -199,7 +199,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.LastCommit{Tag: tag}
 	case "read-stats":
 		op = &core.ReadStats{Tag: tag}
-	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun", "resubmit", "annotate", "log":
+	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun",
+		"resubmit", "annotate", "log":
 		op = r.jobOp(verb, tag)
 	case "put-schedule", "pause-schedule", "resume-schedule", "remove-schedule", "run-schedule", "list-schedules":
 		op = r.scheduleOp(verb, tag)
@@ -214,7 +215,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.changeOp(verb, tag)
 	case "drain":
 		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}
-	case "create", "drop", "pause", "resume", "limit", "throttle", "keep-done", "move-spent", "finished", "purge", "reset", "list", "list-queues", "inspect-queue":
+	case "create", "drop", "pause", "resume", "limit", "throttle", "keep-done", "move-spent", "finished", "purge",
+		"reset", "list", "list-queues", "inspect-queue":
 		op = r.queueOp(verb, tag)
 	case "inspect":
 		op = r.inspect(tag)
@@ -229,8 +231,13 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 }
 
 func (r *reader) submit(tag uint64) core.Op {
-	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.meta(), Window: r.instant("window"), DebounceMs: uint32(r.span("debounce").Milliseconds())}
-	op.Watch = map[string]core.Watch{"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun}[r.Option("watch")]
+	op := &core.Submit{
+		Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.meta(), Window: r.instant("window"),
+		DebounceMs: uint32(r.span("debounce").Milliseconds()),
+	}
+	op.Watch = map[string]core.Watch{
+		"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun,
+	}[r.Option("watch")]
 	return op
 }
 
@@ -245,8 +252,10 @@ func (r *reader) job(queue string) *core.Job {
 		UniqueUntil: r.instant("unique-until"), UniqueStart: r.flag("unique-start"),
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
-		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
-		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")), Own: core.PolicyFields(r.count("own")),
+		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"),
+		Timeline: uint16(r.count("timeline")),
+		Trace:    r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")),
+		Own:  core.PolicyFields(r.count("own")),
 		Cost: r.count("cost"),
 	}
 	if class := r.Option("prior-failure"); class != "" {
@@ -255,7 +264,9 @@ func (r *reader) job(queue string) *core.Job {
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
 	}
-	j.OnBroken = map[string]core.OnBroken{"release": core.BrokenReleases, "fail": core.BrokenFails, "drop": core.BrokenDrops}[r.Option("on-broken")]
+	j.OnBroken = map[string]core.OnBroken{
+		"release": core.BrokenReleases, "fail": core.BrokenFails, "drop": core.BrokenDrops,
+	}[r.Option("on-broken")]
 	if r.flag("bury") {
 		j.Exhausted = core.ExhaustedBury
 	}
@@ -286,7 +297,9 @@ func (r *reader) lease(tag uint64) core.Op {
 	if op.Holder == core.HeldByWorker && op.Worker == "" {
 		op.Worker = r.Word(0)
 	}
-	op.Pick = map[string]core.Pick{"": core.PickInOrder, "random": core.PickAtRandom, "priority": core.PickByPriority, "first": core.PickFirst}[r.Option("pick")]
+	op.Pick = map[string]core.Pick{
+		"": core.PickInOrder, "random": core.PickAtRandom, "priority": core.PickByPriority, "first": core.PickFirst,
+	}[r.Option("pick")]
 	if len(r.Words) > 2 {
 		op.Queues = append([]string{}, r.Words[2:]...)
 	} else if !r.flag("able") {
@@ -302,20 +315,28 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 	case "complete":
 		return &core.Complete{Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Result: r.bytes("result")}
 	case "fail":
-		f := &core.Failure{Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data"), Group: r.Option("group")}
+		f := &core.Failure{
+			Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data"), Group: r.Option("group"),
+		}
 		if r.flag("silent") {
 			f = nil
 		}
 		return &core.Fail{
-			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Failure: f, RetryAt: r.instant("retry-at"), Final: r.flag("final"),
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Failure: f, RetryAt: r.instant("retry-at"),
+			Final: r.flag("final"),
 		}
 	case "report":
 		return &core.Report{
-			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"), LeaseUntil: r.instant("lease-until"), Heartbeat: r.flag("heartbeat"),
-			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"),
+			LeaseUntil: r.instant("lease-until"), Heartbeat: r.flag("heartbeat"),
+			Progress: core.Progress{
+				Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim"),
+			},
 		}
 	case "data", "warn":
-		return &core.SendData{Tag: tag, Ref: ref, Authority: r.claim(), Warning: verb == "warn", Data: []byte(r.Word(3))}
+		return &core.SendData{
+			Tag: tag, Ref: ref, Authority: r.claim(), Warning: verb == "warn", Data: []byte(r.Word(3)),
+		}
 	case "await":
 		return &core.Await{Tag: tag, Ref: ref, Deadline: r.instant("until")}
 	case "cancel":
@@ -349,7 +370,10 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 	case "create":
 		return &core.CreateQueue{Tag: tag, Queue: name}
 	case "drop":
-		return &core.DropQueue{Tag: tag, Queue: name, FoldCase: r.flag("fold-case"), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor"))}
+		return &core.DropQueue{
+			Tag: tag, Queue: name, FoldCase: r.flag("fold-case"), Limit: int(r.number("limit")),
+			Cursor: uint64(r.number("cursor")),
+		}
 	case "pause", "resume":
 		return &core.PauseQueue{Tag: tag, Queue: name, Paused: verb == "pause", For: r.span("for")}
 	case "limit":
@@ -362,10 +386,13 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 		}
 		return &core.RemoveLimit{Tag: tag, Queue: name, FromConfig: true}
 	case "keep-done":
-		return &core.KeepDone{Tag: tag, Queue: name, Retention: core.Retention{For: r.span("for"), Count: int(r.number("count"))}}
+		return &core.KeepDone{
+			Tag: tag, Queue: name, Retention: core.Retention{For: r.span("for"), Count: int(r.number("count"))},
+		}
 	case "move-spent":
 		return &core.MoveSpent{Tag: tag, Queue: name, Rule: core.SpentRule{
-			Leases: r.count("leases"), To: r.Option("to"), ExpiresIn: r.span("expires-in"), FromMove: r.flag("from-move"),
+			Leases: r.count("leases"), To: r.Option("to"), ExpiresIn: r.span("expires-in"),
+			FromMove: r.flag("from-move"),
 		}}
 	case "finished":
 		op := &core.ListFinished{Tag: tag, Queue: name, Offset: int(r.number("offset")), Limit: int(r.number("limit"))}
@@ -391,7 +418,10 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 }
 
 func (r *reader) purge(name string, tag uint64) core.Op {
-	op := &core.Purge{Tag: tag, Queue: name, Origin: r.protocol(), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor")), Drop: r.flag("drop")}
+	op := &core.Purge{
+		Tag: tag, Queue: name, Origin: r.protocol(), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor")),
+		Drop: r.flag("drop"),
+	}
 	for _, s := range strings.Split(r.Option("states"), ",") {
 		for _, x := range core.States {
 			if x.String() == s {
@@ -415,7 +445,10 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 	number, _ := strconv.ParseUint(r.Word(2), 10, 64) // zero where the verb needs none
 	switch verb {
 	case "batch":
-		op := &core.OpenBatch{Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"), OpenUntil: r.instant("open-until")}
+		op := &core.OpenBatch{
+			Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"),
+			OpenUntil: r.instant("open-until"),
+		}
 		callback := func(name string) *core.Job {
 			if queue := r.Option(name); queue != "" {
 				exhausted := core.ExhaustedBury

@@ -66,8 +66,8 @@ func TestQueuesThatAreNotOrderedDoNotPayForOrder(t *testing.T) {
 	}
 }
 
-// BenchmarkOrderedQueue leases and completes jobs of a queue that has a million of ten thousand keys. It reports the longest lease
-// and the memory that the order takes.
+// BenchmarkOrderedQueue leases and completes jobs of a queue that has a million of ten thousand keys. It reports the
+// longest lease and the memory that the order takes.
 func BenchmarkOrderedQueue(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -59,7 +59,9 @@ type actor struct {
 func newPlayer() *player {
 	p := &player{clk: coretest.NewClock(), store: newMemStore()}
 	p.start = p.clk.Now()
-	p.opts = machine.Options{Persist: true, Await: true, DefaultLease: 30 * time.Minute, CacheBytes: 1 << 20, Wakeup: -1}
+	p.opts = machine.Options{
+		Persist: true, Await: true, DefaultLease: 30 * time.Minute, CacheBytes: 1 << 20, Wakeup: -1,
+	}
 	p.boot()
 	return p
 }

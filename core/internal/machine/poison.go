@@ -7,9 +7,9 @@ import (
 	"broker/core/internal/table"
 )
 
-// A poisonous job crashes its workers: its leases end one after another without a reply, by a lost connection or by expiry.
-// After Options.PoisonAfter such leases in a row, the job moves to the dead set, where people can examine it and put it back.
-// This does not apply to jobs with a limit of attempts, nor to leases that count as failures.
+// A poisonous job crashes its workers: its leases end one after another without a reply, by a lost connection or by
+// expiry. After Options.PoisonAfter such leases in a row, the job moves to the dead set, where people can examine it
+// and put it back. This does not apply to jobs with a limit of attempts, nor to leases that count as failures.
 
 // leaseLost counts a lease that ended without a reply, unless the broker itself closes the connections.
 func (m *Machine) leaseLost(h uint32, e *table.Entry) {
@@ -34,8 +34,8 @@ func (m *Machine) buryPoison(h uint32, e *table.Entry) {
 	m.failJob(h, e.HolderFrom, failure, afterFail{final: true, bury: true})
 }
 
-// Quarantine buries an unfinished job that the store cannot read: no worker can run it. The lease that found the damage does not
-// count as lost. Quarantine returns false if the job has ended or is gone.
+// Quarantine buries an unfinished job that the store cannot read: no worker can run it. The lease that found the damage
+// does not count as lost. Quarantine returns false if the job has ended or is gone.
 func (m *Machine) Quarantine(now core.Instant, seq uint64, reason string) bool {
 	m.setNow(now)
 	m.actor = nil

@@ -87,13 +87,15 @@ func (m *Machine) endUsedUp(h uint32, e *table.Entry) {
 	end := m.atEnd(e)
 	why := fmt.Sprintf(core.AttemptsUsedUpMessage, e.Attempts)
 	switch {
-	case e.Has(table.Rerun) || !end.byPolicy && !m.limitedByPolicy(e) || end.exhausted == core.ExhaustedFinish && end.moveTo == "":
+	case e.Has(table.Rerun) || !end.byPolicy && !m.limitedByPolicy(e) ||
+		end.exhausted == core.ExhaustedFinish && end.moveTo == "":
 		m.recordRunEnd(h, e, core.EventFailed, "no attempts left")
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	case end.moveTo != "":
 		m.moveExhausted(h, e, end.moveTo, why)
 	default:
-		m.failJob(h, e.HolderFrom, &core.Failure{Type: core.AttemptsUsedUp, Message: why}, afterFail{final: true, bury: true})
+		m.failJob(h, e.HolderFrom, &core.Failure{Type: core.AttemptsUsedUp, Message: why},
+			afterFail{final: true, bury: true})
 	}
 }
 
@@ -135,7 +137,8 @@ func (m *Machine) dropUnfit(h uint32) {
 // dropRest sets a timer that drops the unfit jobs which a search has left in a queue.
 func (m *Machine) dropRest(q *jobQueue) {
 	if q.unfitTimer == 0 {
-		q.unfitTimer = m.table.Timers.Add(m.table.Now, timer.Owner{Kind: table.TimerUnfit, Handle: m.table.QueueNumber(q.Name)})
+		q.unfitTimer = m.table.Timers.Add(m.table.Now,
+			timer.Owner{Kind: table.TimerUnfit, Handle: m.table.QueueNumber(q.Name)})
 	}
 }
 
@@ -157,8 +160,8 @@ func failureText(f *core.Failure) string {
 	return f.Type + ": " + f.Message
 }
 
-// moveExhausted moves a detached job to the queue for jobs that have used up their leases or failures. There it starts like a new
-// job.
+// moveExhausted moves a detached job to the queue for jobs that have used up their leases or failures. There it starts
+// like a new job.
 func (m *Machine) moveExhausted(h uint32, e *table.Entry, to, why string) {
 	m.table.SetFirstFail(h, e, 0)
 	m.table.ForgetPriorFailure(h)
@@ -209,7 +212,8 @@ func (m *Machine) rehome(h uint32, e *table.Entry, to, why string) {
 	e.Clear(table.ScheduledOrder | table.Requeued)
 	e.Set(table.Changed)
 	m.addEntry(m.actor, h, e, core.TimelineEntry{
-		Kind: core.EventMoved, Detail: m.queues[from].Name, Queue: q.Name, Text: core.CutText(why, core.MaxTimelineText),
+		Kind: core.EventMoved, Detail: m.queues[from].Name, Queue: q.Name,
+		Text: core.CutText(why, core.MaxTimelineText),
 	})
 	m.emit(h, e, core.EventMoved, m.queues[from].Name)
 	m.table.Touch(h, e)
@@ -242,6 +246,7 @@ func (m *Machine) policyChanged(queue string, p *policy.Policy) {
 // listPolicies is ListPolicies.
 func (m *Machine) listPolicies(c *client, op *core.ListPolicies) {
 	m.reply(c, core.Reply{
-		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{Policies: m.policies.List(op)},
+		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(),
+		Answer: &core.Answer{Policies: m.policies.List(op)},
 	})
 }

@@ -10,17 +10,22 @@ import (
 
 var policyScopes = map[string]core.PolicyScope{"": core.PolicyOfQueue, "type": core.PolicyOfType}
 
-// policyOp reads the members of a policy: backoff=linear:2s:1m or backoff=spans:1s,5s, end=dead, drop or the name of a queue.
+// policyOp reads the members of a policy: backoff=linear:2s:1m or backoff=spans:1s,5s, end=dead, drop or the name of a
+// queue.
 func (r *reader) policyOp(verb string, tag uint64) core.Op {
 	scope := policyScopes[r.Option("scope")]
 	if verb == "list-policies" {
-		return &core.ListPolicies{Tag: tag, Scope: scope, Name: r.Option("name"), After: r.Option("after"), Limit: int(r.number("limit"))}
+		return &core.ListPolicies{
+			Tag: tag, Scope: scope, Name: r.Option("name"), After: r.Option("after"), Limit: int(r.number("limit")),
+		}
 	}
 	op := &core.PutPolicy{Tag: tag, Scope: scope, Name: r.Word(2), FromConfig: r.flag("from-config")}
 	p := &op.Set
 	for name, member := range map[string]core.PolicyFields{
-		"max-attempts": core.PolicyMaxAttempts, "max-fails": core.PolicyMaxFails, "backoff": core.PolicyBackoff, "end": core.PolicyExhausted,
-		"for": core.PolicyLeaseFor, "expires-in": core.PolicyExpiresIn, "retain-for": core.PolicyRetainFor, "unstored": core.PolicyDurability,
+		"max-attempts": core.PolicyMaxAttempts, "max-fails": core.PolicyMaxFails, "backoff": core.PolicyBackoff,
+		"end": core.PolicyExhausted,
+		"for": core.PolicyLeaseFor, "expires-in": core.PolicyExpiresIn, "retain-for": core.PolicyRetainFor,
+		"unstored": core.PolicyDurability,
 	} {
 		switch r.Option(name) {
 		case "":
@@ -67,7 +72,8 @@ func (r *reader) backoff() (rule core.BackoffRule) {
 		return d
 	}
 	rule.Kind = map[string]core.BackoffKind{
-		"constant": core.BackoffConstant, "linear": core.BackoffLinear, "exponential": core.BackoffExponential, "spans": core.BackoffSpans,
+		"constant": core.BackoffConstant, "linear": core.BackoffLinear, "exponential": core.BackoffExponential,
+		"spans": core.BackoffSpans,
 	}[kind]
 	if rule.Kind == core.BackoffSpans {
 		for text := range strings.SplitSeq(rest, ",") {
@@ -90,17 +96,24 @@ func policies(all []core.PolicyInfo) string {
 	}
 	var lines []string
 	for _, p := range all {
-		lines = append(lines, fmt.Sprintf("%d %s has=%b attempts=%d fails=%d backoff=%+v end=%d %s for=%v expires=%v retain=%v configured=%v", p.Scope, p.Name,
-			p.Has, p.MaxAttempts, p.MaxFails, p.Backoff, p.Exhausted, p.MoveTo, p.LeaseFor, p.ExpiresIn, p.RetainFor, p.FromConfig))
+		lines = append(lines, fmt.Sprintf(
+			"%d %s has=%b attempts=%d fails=%d backoff=%+v end=%d %s for=%v expires=%v retain=%v configured=%v",
+			p.Scope, p.Name,
+			p.Has, p.MaxAttempts, p.MaxFails, p.Backoff, p.Exhausted, p.MoveTo, p.LeaseFor, p.ExpiresIn, p.RetainFor,
+			p.FromConfig))
 	}
 	return strings.Join(lines, "\n")
 }
 
 // policy returns a random change of a policy.
 func (l *history) policy() core.Op {
-	op := &core.PutPolicy{Scope: core.PolicyScope(l.rng.IntN(2)), Name: l.queue(), Remove: core.PolicyFields(l.rng.IntN(core.AllPolicyFields + 1))}
+	op := &core.PutPolicy{
+		Scope: core.PolicyScope(l.rng.IntN(2)), Name: l.queue(),
+		Remove: core.PolicyFields(l.rng.IntN(core.AllPolicyFields + 1)),
+	}
 	op.Set = core.JobPolicy{
-		Has: core.PolicyFields(l.rng.IntN(core.AllPolicyFields + 1)), MaxAttempts: uint32(l.rng.IntN(4)), MaxFails: uint32(l.rng.IntN(4)),
+		Has: core.PolicyFields(l.rng.IntN(core.AllPolicyFields + 1)), MaxAttempts: uint32(l.rng.IntN(4)),
+		MaxFails:  uint32(l.rng.IntN(4)),
 		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseFor: l.span(), ExpiresIn: l.span(), RetainFor: l.span(),
 		Backoff: core.BackoffRule{Kind: core.BackoffKind(l.rng.IntN(3)), Base: l.span(), Max: l.span(), Jitter: 0.5},
 	}

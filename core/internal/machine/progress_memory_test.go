@@ -8,7 +8,8 @@ import (
 	"broker/core"
 )
 
-// TestStoredOutcomesOfJobsWithProgressLeaveMemory commits large outcomes and failures of jobs that have reported progress.
+// TestStoredOutcomesOfJobsWithProgressLeaveMemory commits large outcomes and failures of jobs that have reported
+// progress.
 func TestStoredOutcomesOfJobsWithProgressLeaveMemory(t *testing.T) { // it looks at all memory of the process
 	const jobs, size = 100, 1 << 20
 	for name, end := range map[string]func(core.Ref) core.Op{
@@ -16,7 +17,9 @@ func TestStoredOutcomesOfJobsWithProgressLeaveMemory(t *testing.T) { // it looks
 			return &core.Complete{Ref: ref, Authority: core.ByLeased, Result: make([]byte, size)}
 		},
 		"failures": func(ref core.Ref) core.Op {
-			return &core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Message: strings.Repeat("x", size)}}
+			return &core.Fail{
+				Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Message: strings.Repeat("x", size)},
+			}
 		},
 	} {
 		l := newLimited()

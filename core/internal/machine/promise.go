@@ -5,9 +5,10 @@ import (
 	"broker/core/internal/table"
 )
 
-// A reply leaves once the commit that it depends on is durable. A reply to a change depends on the open batch, which holds
-// that change. A reply that shows a job, a batch, a queue's settings or a meta entry depends on the commit with the last
-// change of it, even if another client made that change: everything that a client has learned must survive a crash.
+// A reply leaves once the commit that it depends on is durable. A reply to a change depends on the open batch, which
+// holds that change. A reply that shows a job, a batch, a queue's settings or a meta entry depends on the commit with
+// the last change of it, even if another client made that change: everything that a client has learned must survive a
+// crash.
 //
 //	open batch ── Seal ──▶ in flight ── Committed ──▶ durable
 //	dirty                  inflight                   neither flag
@@ -44,8 +45,8 @@ func (m *Machine) refused(c *client, tag uint64, e *table.Entry, err error) {
 	m.reply(c, r)
 }
 
-// rejected reports whether an operation on a job ends here: either it was refused and the client has its reply, or it belongs to a list
-// that is being checked.
+// rejected reports whether an operation on a job ends here: either it was refused and the client has its reply, or it
+// belongs to a list that is being checked.
 func (m *Machine) rejected(c *client, tag uint64, e *table.Entry, err error) bool {
 	return (m.list != nil || err != nil) && m.reject(c, tag, e, err)
 }
@@ -86,8 +87,8 @@ func (m *Machine) rejectedBy(c *client, tag uint64, e *table.Entry, err error) b
 	return err != nil
 }
 
-// noQueue refuses an operation on an unknown queue. The last job of the queue may have been removed in a commit that is not
-// durable yet.
+// noQueue refuses an operation on an unknown queue. The last job of the queue may have been removed in a commit that is
+// not durable yet.
 func (m *Machine) noQueue(c *client, tag uint64) {
 	m.refusedAt(c, tag, core.ErrNoQueue, max(m.table.MetaCommit(), m.table.JobGone()))
 }

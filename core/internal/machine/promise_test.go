@@ -72,7 +72,10 @@ func (r *rig) flush() {
 func TestEveryReplyWaitsForTheCommitOfItsContent(t *testing.T) {
 	t.Parallel()
 	kept := func() *core.Job {
-		return &core.Job{ID: "the job", Queue: "q", Origin: core.Workq, RetainFor: time.Hour, MaxFails: 1, Exhausted: core.ExhaustedBury}
+		return &core.Job{
+			ID: "the job", Queue: "q", Origin: core.Workq, RetainFor: time.Hour, MaxFails: 1,
+			Exhausted: core.ExhaustedBury,
+		}
 	}
 	ref := core.Ref{ID: "the job"}
 	finish := func(r *rig, c core.ClientID) { r.one(c, &core.Complete{Ref: ref, Authority: core.ByAnyone}) }
@@ -91,11 +94,21 @@ func TestEveryReplyWaitsForTheCommitOfItsContent(t *testing.T) {
 		{"inspect", finish, func() core.Op { return &core.Inspect{Ref: ref} }},
 		{"inspect of a job that is gone", remove, func() core.Op { return &core.Inspect{Ref: ref} }},
 		{"list of jobs", finish, func() core.Op { return &core.ListJobs{} }},
-		{"list that no longer has the job", remove, func() core.Op { return &core.ListJobs{Queue: "q", State: core.Ready} }},
-		{"complete of a finished job", finish, func() core.Op { return &core.Complete{Ref: ref, Authority: core.ByAnyone} }},
-		{"fail of a job that is gone", remove, func() core.Op { return &core.Fail{Ref: ref, Authority: core.ByAnyone} }},
-		{"progress of a job that is not leased", finish, func() core.Op { return &core.Report{Ref: ref, Authority: core.ByLeased} }},
-		{"data of a finished job", finish, func() core.Op { return &core.SendData{Ref: ref, Authority: core.ByAnyone} }},
+		{"list that no longer has the job", remove, func() core.Op {
+			return &core.ListJobs{Queue: "q", State: core.Ready}
+		}},
+		{"complete of a finished job", finish, func() core.Op {
+			return &core.Complete{Ref: ref, Authority: core.ByAnyone}
+		}},
+		{"fail of a job that is gone", remove, func() core.Op {
+			return &core.Fail{Ref: ref, Authority: core.ByAnyone}
+		}},
+		{"progress of a job that is not leased", finish, func() core.Op {
+			return &core.Report{Ref: ref, Authority: core.ByLeased}
+		}},
+		{"data of a finished job", finish, func() core.Op {
+			return &core.SendData{Ref: ref, Authority: core.ByAnyone}
+		}},
 		{"release of a finished job", finish, func() core.Op { return &core.Release{Ref: ref} }},
 		{"cancel of a job that is gone", remove, func() core.Op { return &core.Cancel{Ref: ref} }},
 		{"enqueue of a finished job", finish, func() core.Op { return &core.Enqueue{Ref: ref} }},
@@ -113,7 +126,9 @@ func TestEveryReplyWaitsForTheCommitOfItsContent(t *testing.T) {
 		{"submission that coalesces", func(r *rig, c core.ClientID) {
 			r.submit(c, &core.Job{Queue: "q", Origin: core.Gearman, Unique: core.UniqueCoalesce, UniqueKey: "k"})
 		}, func() core.Op {
-			return &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Unique: core.UniqueCoalesce, UniqueKey: "k"}}
+			return &core.Submit{Job: &core.Job{
+				Queue: "q", Origin: core.Gearman, Unique: core.UniqueCoalesce, UniqueKey: "k",
+			}}
 		}},
 		{"foreground submission that coalesces", func(r *rig, c core.ClientID) {
 			r.submit(c, &core.Job{Queue: "q", Origin: core.Gearman, Unique: core.UniqueCoalesce, UniqueKey: "k"})
@@ -125,7 +140,9 @@ func TestEveryReplyWaitsForTheCommitOfItsContent(t *testing.T) {
 		{"submission whose key is taken", func(r *rig, c core.ClientID) {
 			r.submit(c, &core.Job{Queue: "q", Origin: core.Faktory, Unique: core.UniqueRefuse, UniqueKey: "k"})
 		}, func() core.Op {
-			return &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, Unique: core.UniqueRefuse, UniqueKey: "k"}}
+			return &core.Submit{Job: &core.Job{
+				Queue: "q", Origin: core.Faktory, Unique: core.UniqueRefuse, UniqueKey: "k",
+			}}
 		}},
 		{"batch", func(r *rig, c core.ClientID) {
 			number = r.one(c, &core.OpenBatch{}).Seq
@@ -185,7 +202,8 @@ func TestProgressIsSentOnceItIsDurable(t *testing.T) {
 	r.one(follower, &core.Submit{Tag: 1, Watch: core.WatchStream, Job: &first})
 	r.one(other, &core.Submit{Job: &second}) // now it is stored
 	seq := r.one(worker, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}).Seq
-	r.one(worker, &core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Progress: core.Progress{Num: 1, Den: 2}})
+	r.one(worker,
+		&core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Progress: core.Progress{Num: 1, Den: 2}})
 	if got := r.m.Take(follower, nil); len(got) != 1 || got[0].Kind != core.Progressed || got[0].Commit != r.m.Open() {
 		t.Errorf("the follower gets %+v, want progress that depends on commit %d", got, r.m.Open())
 	}

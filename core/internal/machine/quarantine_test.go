@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// TestDamagedJobIsBuriedNotEnded: even if its policy would remove it after its last failure, it can be inspected and put
-// back.
+// TestDamagedJobIsBuriedNotEnded: even if its policy would remove it after its last failure, it can be inspected and
+// put back.
 func TestDamagedJobIsBuriedNotEnded(t *testing.T) {
 	t.Parallel()
 	l := newLimited()

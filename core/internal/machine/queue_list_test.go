@@ -50,7 +50,8 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 			}
 		}
 		for len(byOffset) < len(want) {
-			byOffset = append(byOffset, list(m, id, core.ListQueues{Prefix: prefix, Offset: len(byOffset), Limit: 7})...)
+			byOffset = append(byOffset,
+				list(m, id, core.ListQueues{Prefix: prefix, Offset: len(byOffset), Limit: 7})...)
 		}
 		for after := ""; ; after = byName[len(byName)-1] {
 			page := list(m, id, core.ListQueues{Prefix: prefix, After: after, Limit: 11})
@@ -60,7 +61,8 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 			byName = append(byName, page...)
 		}
 		if fmt.Sprint(byOffset) != fmt.Sprint(want) || fmt.Sprint(byName) != fmt.Sprint(want) {
-			t.Errorf("prefix %q: %d queues by offset and %d by name, want %d", prefix, len(byOffset), len(byName), len(want))
+			t.Errorf("prefix %q: %d queues by offset and %d by name, want %d", prefix, len(byOffset), len(byName),
+				len(want))
 		}
 	}
 	if rest := list(m, id, core.ListQueues{Offset: 1000}); len(rest) != 0 {
@@ -71,7 +73,10 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 // TestNewQueueLeavesTheOthersSorted counts allocations: sorting the names again would need one as long as the list.
 func TestNewQueueLeavesTheOthersSorted(t *testing.T) {
 	m, id := manyQueues(t, 20_000)
-	ops := []core.Op{&core.CreateQueue{Queue: "queue 000000 a"}, &core.ListQueues{Limit: 1}, &core.DropQueue{Queue: "queue 000000 a"}}
+	ops := []core.Op{
+		&core.CreateQueue{Queue: "queue 000000 a"}, &core.ListQueues{Limit: 1},
+		&core.DropQueue{Queue: "queue 000000 a"},
+	}
 	var replies []core.Reply
 	bytes := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
@@ -86,7 +91,10 @@ func TestNewQueueLeavesTheOthersSorted(t *testing.T) {
 
 func TestCompareFoldAgreesWithEqualFold(t *testing.T) {
 	t.Parallel()
-	names := []string{"", "a", "A", "ab", "aB", "AB", "b", "straße", "STRASSE", "ſ", "s", "S", "K", "k", "\u212a", "é", "É", "世界", "a\xff", "a\xfe", "\xef"}
+	names := []string{
+		"", "a", "A", "ab", "aB", "AB", "b", "straße", "STRASSE", "ſ", "s", "S", "K", "k", "\u212a", "é", "É", "世界",
+		"a\xff", "a\xfe", "\xef",
+	}
 	for _, a := range names {
 		for _, b := range names {
 			got, want := table.CompareFold(a, b) == 0, strings.EqualFold(a, b)
@@ -112,7 +120,14 @@ func TestDropQueueCanIgnoreCase(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		want bool
-	}{{"QUEUE 000042", true}, {"QUEUE 000042", false}, {"qUeUe 000099", true}, {"queue 00004", false}, {"", false}, {"ZZZ", false}} {
+	}{
+		{"QUEUE 000042", true},
+		{"QUEUE 000042", false},
+		{"qUeUe 000099", true},
+		{"queue 00004", false},
+		{"", false},
+		{"ZZZ", false},
+	} {
 		m.Apply(1<<50, id, []core.Op{&core.DropQueue{Queue: c.name, FoldCase: true}})
 		if r := m.Take(id, nil)[0]; (r.Kind == core.Accepted) != c.want {
 			t.Errorf("drop of %q: %+v", c.name, r)
@@ -137,7 +152,8 @@ func TestQueueIsDroppedInPages(t *testing.T) {
 		l.do(&core.Submit{Job: &core.Job{Queue: "other", After: []uint64{uint64(i)*5 + 1, uint64(i)*5 + 4}}})
 	}
 	left := func() int {
-		return l.do(&core.ReadStats{}).Stats.Jobs[core.Blocked] + l.table.InState[core.Ready] + l.table.InState[core.Scheduled] + l.table.InState[core.Retrying]
+		return l.do(&core.ReadStats{}).Stats.Jobs[core.Blocked] + l.table.InState[core.Ready] +
+			l.table.InState[core.Scheduled] + l.table.InState[core.Retrying]
 	}
 	pages := 0
 	for cursor, before := uint64(0), left(); pages == 0 || cursor != 0; pages++ {
@@ -193,10 +209,13 @@ func TestQueueValuesMatchTheQueues(t *testing.T) {
 	}
 	do(&core.Lease{Tag: 1, Queues: []string{"queue 000500"}, Holder: core.HeldByWorker, Worker: "w"})
 	for of, measure := range map[core.QueueMeasure]func(*core.QueueInfo) int{
-		core.QueueReady: (*core.QueueInfo).Ready, core.QueueScheduled: func(q *core.QueueInfo) int { return q.Scheduled },
-		core.QueueLeased: func(q *core.QueueInfo) int { return q.Leased }, core.QueueRetrying: func(q *core.QueueInfo) int { return q.Retrying },
-		core.QueueBlocked: func(q *core.QueueInfo) int { return q.Blocked }, core.QueueDone: func(q *core.QueueInfo) int { return q.Done },
-		core.QueueDead: func(q *core.QueueInfo) int { return q.Dead },
+		core.QueueReady:     (*core.QueueInfo).Ready,
+		core.QueueScheduled: func(q *core.QueueInfo) int { return q.Scheduled },
+		core.QueueLeased:    func(q *core.QueueInfo) int { return q.Leased },
+		core.QueueRetrying:  func(q *core.QueueInfo) int { return q.Retrying },
+		core.QueueBlocked:   func(q *core.QueueInfo) int { return q.Blocked },
+		core.QueueDone:      func(q *core.QueueInfo) int { return q.Done },
+		core.QueueDead:      func(q *core.QueueInfo) int { return q.Dead },
 		core.QueueNextAt: func(q *core.QueueInfo) int {
 			if q.NextEnqueuedAt == 0 {
 				return math.MaxInt64
@@ -219,7 +238,8 @@ func TestQueueValuesMatchTheQueues(t *testing.T) {
 			t.Errorf("measure %d of %d queues is not that of the %d", of, len(got), len(want))
 		}
 	}
-	if page := do(&core.ListQueueValues{Prefix: "queue 0005"}).QueueValues; len(page) != 100 || page[0] != (core.QueueValue{Name: "queue 000500", Value: 1}) {
+	if page := do(&core.ListQueueValues{Prefix: "queue 0005"}).QueueValues; len(page) != 100 ||
+		page[0] != (core.QueueValue{Name: "queue 000500", Value: 1}) {
 		t.Errorf("%d queues with the prefix: %v", len(page), page)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"broker/core/internal/timer"
 )
 
-// jobQueue is one queue: its jobs in order, its counters, its waiting workers. There may be a million, most with one job: what few queues
-// need is behind pointers.
+// jobQueue is one queue: its jobs in order, its counters, its waiting workers. There may be a million, most with one
+// job: what few queues need is behind pointers.
 type jobQueue struct {
 	limit.Queue
 	metered      telemetry.Queue
@@ -118,7 +118,8 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	return n, q
 }
 
-// tooManyQueues reports whether there are so many queues that even queues with a long lifetime are removed once they are idle.
+// tooManyQueues reports whether there are so many queues that even queues with a long lifetime are removed once they
+// are idle.
 func (m *Machine) tooManyQueues() bool { return m.table.QueueCount() > maxKeptQueues }
 
 // checkIdleQueues checks the next two queues while there are too many: they may have become idle when there were fewer
@@ -130,7 +131,8 @@ func (m *Machine) checkIdleQueues() {
 	for range 2 {
 		m.lookedIdle = (m.lookedIdle + 1) % uint32(len(m.queues))
 		if q := m.queues[m.lookedIdle]; q != nil && q.idleTimer == 0 && m.idle(q) {
-			q.idleTimer = m.table.Timers.Add(m.table.Now.Add(idleFor), timer.Owner{Kind: table.TimerIdle, Handle: m.lookedIdle})
+			q.idleTimer = m.table.Timers.Add(m.table.Now.Add(idleFor),
+				timer.Owner{Kind: table.TimerIdle, Handle: m.lookedIdle})
 		}
 	}
 }
@@ -161,7 +163,9 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting && !q.Joining &&
+	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused &&
+		q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting &&
+		!q.Joining &&
 		q.Limits == (core.Limits{}) && !q.HasPolicy() && q.spent == nil
 }
 
@@ -197,7 +201,8 @@ const queueMetaPrefix = "core/queue/"
 // storeQueue stores a queue's settings unless they are the defaults.
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{
-		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor, Kept: q.lifetime == overRestarts,
+		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor,
+		Kept:   q.lifetime == overRestarts,
 		Limits: q.Limits, Spent: q.spentRule(),
 	}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
@@ -213,12 +218,12 @@ func (m *Machine) storeQueue(q *jobQueue) {
 	q.stored = true
 }
 
-// maxKeptQueues limits the queue names that survive a restart because of a job: a client with a new queue name for each job
-// must not fill the store.
+// maxKeptQueues limits the queue names that survive a restart because of a job: a client with a new queue name for each
+// job must not fill the store.
 const maxKeptQueues = 10_000
 
-// retainQueue stores the name of a queue that has a job of a protocol whose clients expect empty queues to exist after a
-// restart.
+// retainQueue stores the name of a queue that has a job of a protocol whose clients expect empty queues to exist after
+// a restart.
 func (m *Machine) retainQueue(q *jobQueue) {
 	if q.lifetime >= overRestarts || m.kept == maxKeptQueues || !m.opts.Persist {
 		return
@@ -295,8 +300,8 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Cursor: next, Commit: m.table.Promise()})
 }
 
-// dropPage removes up to limit unfinished jobs of a queue without leases; next is not zero while there may be more. Blocked
-// jobs are in no list of the queue, so a page may find few of them: it examines the jobs after number looked.
+// dropPage removes up to limit unfinished jobs of a queue without leases; next is not zero while there may be more.
+// Blocked jobs are in no list of the queue, so a page may find few of them: it examines the jobs after number looked.
 func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint64, limit int) (next uint64) {
 	lists := []*queue.List{&q.Ready, &q.Scheduled}
 	if q.ByState != nil {
@@ -356,8 +361,8 @@ func (m *Machine) resetQueueSettings(n uint32) {
 	m.dropIdle(n)
 }
 
-// counts are what happened in a queue; see core.QueueCounts. They have room for the protocols that the queue has seen, usually one, since
-// there may be a million queues.
+// counts are what happened in a queue; see core.QueueCounts. They have room for the protocols that the queue has seen,
+// usually one, since there may be a million queues.
 type counts struct {
 	by                      []protocolCounts
 	expired, released, dead uint64

@@ -17,7 +17,9 @@ func (l *history) change() core.Op {
 		if l.maybe(2) {
 			return &core.LeaseJob{Ref: ref, Worker: fmt.Sprint("worker ", l.rng.IntN(3)), LeaseFor: l.span()}
 		}
-		return &core.TransferLease{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
+		return &core.TransferLease{
+			Ref: ref, Epoch: uint32(1 + l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3)),
+		}
 	case 2, 3, 4, 5:
 		op := &core.Move{Ref: ref, If: is, Authority: core.FinishAuthority(l.rng.IntN(3)), Set: l.set()}
 		op.Set.ReadyAt = nil
@@ -96,7 +98,10 @@ func (l *history) schedule() core.Op {
 		}
 		return op
 	}
-	s := core.Schedule{Name: name, Backlog: l.rng.IntN(3), Missed: core.Missed(l.rng.IntN(3)), Paused: l.maybe(4), FromConfig: l.maybe(3)}
+	s := core.Schedule{
+		Name: name, Backlog: l.rng.IntN(3), Missed: core.Missed(l.rng.IntN(3)), Paused: l.maybe(4),
+		FromConfig: l.maybe(3),
+	}
 	if l.maybe(2) {
 		s.Cron = "* * * * *"
 	} else {
@@ -106,7 +111,9 @@ func (l *history) schedule() core.Op {
 		s.MaxMissed = l.rng.IntN(3)
 	}
 	s.Job = l.job(core.Faktory)
-	s.Job.ReadyAt, s.Job.ExpiresAt, s.Job.StartBefore, s.Job.UniqueUntil, s.Job.RetainUntil = 0, core.Instant(l.rng.IntN(3)*20_000_000), 0, 0, 0
+	s.Job.ReadyAt, s.Job.ExpiresAt, s.Job.StartBefore, s.Job.UniqueUntil, s.Job.RetainUntil = 0, core.Instant(
+		l.rng.IntN(3)*20_000_000,
+	), 0, 0, 0
 	if l.maybe(4) {
 		s.NextAt = max(l.soon(), 1)
 	}
@@ -134,10 +141,13 @@ func (l *history) limit(q string) core.Op {
 		return &core.ShareQueue{Sharing: s}
 	}
 	t := core.Throttle{
-		Leased: uint32(l.rng.IntN(4)), LeasedPerWorker: uint32(l.rng.IntN(3)), SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
+		Leased: uint32(l.rng.IntN(4)), LeasedPerWorker: uint32(l.rng.IntN(3)),
+		SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
 	}
 	if l.maybe(3) {
 		t.Rate, t.Burst = float64(1+l.rng.IntN(3)), uint32(l.rng.IntN(3))
 	}
-	return &core.PutLimit{Limit: core.QueueLimit{Queue: q, Scope: scope, Name: name, Throttle: t, FromConfig: fromConfig}}
+	return &core.PutLimit{Limit: core.QueueLimit{
+		Queue: q, Scope: scope, Name: name, Throttle: t, FromConfig: fromConfig,
+	}}
 }

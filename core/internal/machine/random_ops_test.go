@@ -28,8 +28,8 @@ func (l *history) seq() uint64 {
 
 func (l *history) ref() core.Ref { return core.Ref{Seq: l.seq()} }
 
-// setWeights chooses the numbers of queues and clients, and how often each kind of operation is applied. With the same weights for all
-// seeds, several rare operations would hardly ever follow each other.
+// setWeights chooses the numbers of queues and clients, and how often each kind of operation is applied. With the same
+// weights for all seeds, several rare operations would hardly ever follow each other.
 func (l *history) setWeights() {
 	l.queues, l.clientCount, l.usualAdmin = 1+l.rng.IntN(4), 2+l.rng.IntN(5), l.rng.IntN(adminOps)
 	l.kinds = []kind{
@@ -175,7 +175,9 @@ func (l *history) finish() core.Op {
 	claim, ref := core.FinishAuthority(l.rng.IntN(3)), l.ref()
 	switch l.rng.IntN(6) {
 	case 0:
-		return &core.Fail{Ref: ref, Authority: claim, Failure: &core.Failure{Type: "T", Message: "m", Data: []byte("data")}}
+		return &core.Fail{
+			Ref: ref, Authority: claim, Failure: &core.Failure{Type: "T", Message: "m", Data: []byte("data")},
+		}
 	case 1:
 		op := &core.Fail{Ref: ref, If: l.condition(), Authority: claim, Final: l.maybe(4)}
 		if l.maybe(2) {
@@ -183,7 +185,10 @@ func (l *history) finish() core.Op {
 		}
 		return op
 	case 2:
-		return &core.Report{Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon(), LeaseUntil: core.Instant(ref.Seq%2) * l.clk.Now().Add(time.Duration(ref.Seq%5)*time.Second)}
+		return &core.Report{
+			Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon(),
+			LeaseUntil: core.Instant(ref.Seq%2) * l.clk.Now().Add(time.Duration(ref.Seq%5)*time.Second),
+		}
 	case 4:
 		if l.maybe(2) {
 			return &core.AppendLog{Ref: ref, Authority: claim, Lines: make([]string, l.rng.IntN(120))}
@@ -200,7 +205,9 @@ func (l *history) order() core.Op {
 	case 6:
 		return &core.Rerun{Ref: ref, If: is}
 	case 0:
-		op := &core.Cancel{Ref: ref, If: is, Dependents: core.Dependents(l.rng.IntN(2)), Running: core.CancelRunning(ref.Seq % 2)}
+		op := &core.Cancel{
+			Ref: ref, If: is, Dependents: core.Dependents(l.rng.IntN(2)), Running: core.CancelRunning(ref.Seq % 2),
+		}
 		if l.maybe(2) {
 			op.Also = []core.Ref{l.ref(), l.ref(), {ID: "nobody"}}
 		}
@@ -277,7 +284,10 @@ func (l *history) admin() core.Op {
 	case 6, 7:
 		return l.limit(q)
 	case 8:
-		op := &core.Purge{Queue: q, Origin: core.Protocol(l.rng.IntN(len(core.Protocols))), Limit: 1 + l.rng.IntN(5), Drop: l.maybe(4)}
+		op := &core.Purge{
+			Queue: q, Origin: core.Protocol(l.rng.IntN(len(core.Protocols))), Limit: 1 + l.rng.IntN(5),
+			Drop: l.maybe(4),
+		}
 		if l.maybe(2) {
 			op.States = core.States[l.rng.IntN(len(core.States)):]
 		}
@@ -285,17 +295,25 @@ func (l *history) admin() core.Op {
 	case 9:
 		return &core.ResetCounters{Origin: core.Protocol(l.rng.IntN(len(core.Protocols)))}
 	case 14:
-		return &core.KeepDone{Queue: q[:len(q)*l.rng.IntN(2)], Retention: core.Retention{For: l.span() * time.Duration(l.rng.IntN(2)), Count: l.rng.IntN(5)}}
+		return &core.KeepDone{
+			Queue:     q[:len(q)*l.rng.IntN(2)],
+			Retention: core.Retention{For: l.span() * time.Duration(l.rng.IntN(2)), Count: l.rng.IntN(5)},
+		}
 	case 15:
 		op := &core.MoveSpent{Queue: q}
 		if !l.maybe(3) {
-			op.Rule = core.SpentRule{Leases: uint32(1 + l.rng.IntN(3)), To: l.queue(), ExpiresIn: l.span() * time.Duration(l.rng.IntN(2)), FromMove: l.maybe(2)}
+			op.Rule = core.SpentRule{
+				Leases: uint32(1 + l.rng.IntN(3)), To: l.queue(), ExpiresIn: l.span() * time.Duration(l.rng.IntN(2)),
+				FromMove: l.maybe(2),
+			}
 		}
 		return op
 	case 10:
 		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
 	case 11:
-		return &core.WriteMeta{Entries: []core.MetaEntry{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)]}}}
+		return &core.WriteMeta{Entries: []core.MetaEntry{{
+			Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)],
+		}}}
 	}
 	return &core.Drain{}
 }

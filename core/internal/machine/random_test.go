@@ -65,7 +65,8 @@ func newHistory(seed uint64) *history {
 		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), store: newMemStore(), byConn: map[uint64]bool{},
 	}
 	l.opts = machine.Options{
-		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, PoisonAfter: int(seed % 5), StartedAt: l.clk.Now(),
+		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1,
+		PoisonAfter: int(seed % 5), StartedAt: l.clk.Now(),
 	}
 	if seed%2 == 0 {
 		l.opts.SortStep = 1 + l.rng.IntN(100)
@@ -246,7 +247,8 @@ func (l *history) restart() error {
 	}
 	for i := range max(len(before), len(after)) {
 		if i >= len(before) || i >= len(after) || before[i] != after[i] {
-			return fmt.Errorf("after a restart it knows\n%v\ninstead of\n%v", after[min(i, len(after)):], before[min(i, len(before)):])
+			return fmt.Errorf("after a restart it knows\n%v\ninstead of\n%v", after[min(i, len(after)):],
+				before[min(i, len(before)):])
 		}
 	}
 	l.note("restart")
@@ -256,8 +258,8 @@ func (l *history) restart() error {
 	return l.commit()
 }
 
-// overdue are the schedules whose last run was refused, by name. They are tried again within a second. A start tries them at
-// once, and may find room in their queue that was freed in that second.
+// overdue are the schedules whose last run was refused, by name. They are tried again within a second. A start tries
+// them at once, and may find room in their queue that was freed in that second.
 func (l *history) overdue(m *machine.Machine) map[string]bool {
 	c, names := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal}), map[string]bool{}
 	m.Apply(l.clk.Now(), c, []core.Op{&core.ListSchedules{}})
@@ -292,9 +294,11 @@ func (l *history) knows(m *machine.Machine, overdue map[string]bool) (all []stri
 			i.ChangedAt = 0 // when it came back is not recorded
 		}
 		say("%d %v in %s at %d, since %d, expires %d, fails %d, attempts %d, broken %v, worker %q, "+
-			"group %q, lost %d, epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq, i.State, i.Queue,
+			"group %q, lost %d, epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq,
+			i.State, i.Queue,
 			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker,
-			i.FailureGroup, i.LostLeases, i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body), i.Job.Attributes, i.Failure)
+			i.FailureGroup, i.LostLeases, i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body),
+			i.Job.Attributes, i.Failure)
 	}
 	for _, number := range l.groups {
 		if g := ask(&core.InspectBatch{Batch: number}).Batch; g != nil {

@@ -18,9 +18,10 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Recovery: RestoreMeta for the policies of queues (IsPolicy), Restore for every job in the order of their numbers, Begin,
-// RestoreMeta for all other entries, then Restored. Recovery makes no decisions: deadlines that have passed in the meantime
-// fire at the first Tick. Between Restore and Begin, the machine can follow a store that continues to change; see follow.go.
+// Recovery: RestoreMeta for the policies of queues (IsPolicy), Restore for every job in the order of their numbers,
+// Begin, RestoreMeta for all other entries, then Restored. Recovery makes no decisions: deadlines that have passed in
+// the meantime fire at the first Tick. Between Restore and Begin, the machine can follow a store that continues to
+// change; see follow.go.
 
 // SetOptions replaces the options of New, before the last call of Restore.
 func (m *Machine) SetOptions(o Options) {
@@ -121,7 +122,8 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	}
 	e.Set(table.Stored | table.PayloadStored | table.NonResident | table.Untouched)
 	e.Stored, e.BodyBytes = r.Stored, uint32(r.BodyBytes)
-	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // otherwise the failure was cleared
+	// otherwise the failure was cleared
+	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) {
 		e.Set(table.FailureStored)
 	}
 	if r.Stored&record.HasOutcome != 0 {
@@ -227,8 +229,8 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	}
 }
 
-// restoreFails restores the number of failures. If it differs from the job's, the failure that the job was submitted with is no longer
-// the last one.
+// restoreFails restores the number of failures. If it differs from the job's, the failure that the job was submitted
+// with is no longer the last one.
 func (m *Machine) restoreFails(h uint32, e *table.Entry, s *record.Status) {
 	if s.Fails != e.Fails {
 		m.table.ForgetPriorFailure(h)

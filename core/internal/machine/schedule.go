@@ -66,7 +66,8 @@ func (m *Machine) removeSchedule(c *client, op *core.RemoveSchedule) {
 // listSchedules is ListSchedules.
 func (m *Machine) listSchedules(c *client, op *core.ListSchedules) {
 	m.reply(c, core.Reply{
-		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(), Answer: &core.Answer{Schedules: m.schedules.List(op)},
+		Kind: core.Answered, Tag: op.Tag, Commit: m.table.MetaCommit(),
+		Answer: &core.Answer{Schedules: m.schedules.List(op)},
 	})
 }
 

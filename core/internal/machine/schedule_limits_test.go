@@ -22,7 +22,10 @@ func TestStoredSchedulesOutliveTighterLimits(t *testing.T) {
 		{"a shorter interval", "s", `{"every":1000000,` + job + `}`, true},
 		{"a longer name", strings.Repeat("s", core.MaxQueueName+1), `{"every":60000000000,` + job + `}`, true},
 		{"more missed runs", "s", `{"every":60000000000,"missed":2,"max_missed":5000,` + job + `}`, true},
-		{"a larger body", "s", `{"every":60000000000,"body":"` + strings.Repeat("YWFh", core.MaxScheduleBytes/2) + `",` + job + `}`, true},
+		{
+			"a larger body", "s",
+			`{"every":60000000000,"body":"` + strings.Repeat("YWFh", core.MaxScheduleBytes/2) + `",` + job + `}`, true,
+		},
 		{"an unknown time zone", "s", `{"cron":"* * * * *","zone":"Nowhere/Lost",` + job + `}`, false},
 		{"times that cannot be parsed", "s", `{"cron":"every other day",` + job + `}`, false},
 	}
@@ -78,7 +81,8 @@ func TestStoredPoliciesOutliveTighterLimits(t *testing.T) {
 	c := m.OpenClient(now, core.ClientOptions{Protocol: core.Internal})
 	m.Apply(now, c, []core.Op{&core.ListLimits{Queue: "q"}})
 	r := m.Take(c, nil)[0]
-	if len(r.Limits) != 2 || r.Limits[0].Rate != core.MaxRate || r.Limits[1].Rate != core.MinRate || r.Sharings[0].Weights["a"] != core.MaxWeight {
+	if len(r.Limits) != 2 || r.Limits[0].Rate != core.MaxRate || r.Limits[1].Rate != core.MinRate ||
+		r.Sharings[0].Weights["a"] != core.MaxWeight {
 		t.Fatalf("limits %+v, sharings %+v", r.Limits, r.Sharings)
 	}
 }

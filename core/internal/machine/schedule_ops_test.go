@@ -12,15 +12,21 @@ func (r *reader) scheduleOp(verb string, tag uint64) core.Op {
 	switch verb {
 	case "put-schedule":
 		s := core.Schedule{
-			Name: name, Cron: r.Option("cron"), Zone: r.Option("zone"), Every: r.span("every"), Offset: r.span("offset"),
-			Backlog: int(r.number("backlog")), MaxMissed: int(r.number("max-missed")), Paused: r.flag("paused"), FromConfig: r.flag("from-config"), NextAt: r.instant("next"),
-			Missed: map[string]core.Missed{"": core.MissedSkip, "one": core.MissedOne, "all": core.MissedAll}[r.Option("missed")],
+			Name: name, Cron: r.Option("cron"), Zone: r.Option("zone"), Every: r.span("every"),
+			Offset:  r.span("offset"),
+			Backlog: int(r.number("backlog")), MaxMissed: int(r.number("max-missed")), Paused: r.flag("paused"),
+			FromConfig: r.flag("from-config"), NextAt: r.instant("next"),
+			Missed: map[string]core.Missed{
+				"": core.MissedSkip, "one": core.MissedOne, "all": core.MissedAll,
+			}[r.Option("missed")],
 		}
 		if !r.flag("no-job") {
 			s.Job = r.job(r.Word(3))
 			s.Job.ReadyAt, s.Job.ExpiresAt = core.Instant(0).Add(r.span("delay")), core.Instant(0).Add(r.span("ttl"))
 		}
-		return &core.PutSchedule{Tag: tag, Schedule: s, Create: r.flag("create"), Revision: uint64(r.number("revision"))}
+		return &core.PutSchedule{
+			Tag: tag, Schedule: s, Create: r.flag("create"), Revision: uint64(r.number("revision")),
+		}
 	case "pause-schedule", "resume-schedule":
 		return &core.PauseSchedule{Tag: tag, Name: name, Paused: verb == "pause-schedule"}
 	case "remove-schedule":
@@ -28,7 +34,9 @@ func (r *reader) scheduleOp(verb string, tag uint64) core.Op {
 	case "run-schedule":
 		return &core.RunSchedule{Tag: tag, Name: name, UpTo: r.instant("up-to"), Limit: int(r.number("limit"))}
 	}
-	return &core.ListSchedules{Tag: tag, Prefix: r.Option("prefix"), After: r.Option("after"), Limit: int(r.number("limit"))}
+	return &core.ListSchedules{
+		Tag: tag, Prefix: r.Option("prefix"), After: r.Option("after"), Limit: int(r.number("limit")),
+	}
 }
 
 // schedules prints schedules.
@@ -42,7 +50,8 @@ func (p *player) schedules(rows []core.Schedule) string {
 		if s.Every != 0 {
 			times = fmt.Sprintf("every %v", s.Every)
 		}
-		lines[i] = fmt.Sprintf("%s (%s) next=%s last=%s job=%d runs=%d revision=%d", s.Name, times, p.at(s.NextAt), p.at(s.LastAt),
+		lines[i] = fmt.Sprintf("%s (%s) next=%s last=%s job=%d runs=%d revision=%d", s.Name, times, p.at(s.NextAt),
+			p.at(s.LastAt),
 			s.LastSeq, s.Runs, s.Revision)
 		if s.Paused {
 			lines[i] += " paused"
@@ -60,7 +69,9 @@ func (p *player) recentRun(r *core.RecentRun) string {
 	if r.DueAt == 0 {
 		text = "- asked for"
 	}
-	text += " at " + p.at(r.At) + ": " + [...]string{"job " + fmt.Sprint(r.Seq), "refused", "missed", "backlogged"}[r.Result]
+	text += " at " + p.at(r.At) + ": " + [...]string{
+		"job " + fmt.Sprint(r.Seq), "refused", "missed", "backlogged",
+	}[r.Result]
 	if r.StartedAt != 0 {
 		text += " started " + p.at(r.StartedAt)
 	}

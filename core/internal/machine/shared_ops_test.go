@@ -27,7 +27,8 @@ func (p *player) sharedLimits(all []core.SharedLimitInfo) string {
 	}
 	var lines []string
 	for _, l := range all {
-		text := fmt.Sprintf("%s queues=%v types=%v leased=%d rate=%v burst=%d taken=%d ready=%d", l.Name, l.Queues, l.Types, l.Leased, l.Rate, l.Burst, l.Use.Taken, l.Use.Ready)
+		text := fmt.Sprintf("%s queues=%v types=%v leased=%d rate=%v burst=%d taken=%d ready=%d", l.Name, l.Queues,
+			l.Types, l.Leased, l.Rate, l.Burst, l.Use.Taken, l.Use.Ready)
 		if l.Use.NextAt != 0 {
 			text += " next=" + p.at(l.Use.NextAt)
 		}

@@ -61,7 +61,8 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		p.say("%s", p.reply(p.ask(&core.Inspect{Ref: ref})))
 	case "ready", "scheduled":
 		r := p.ask(&core.ListJobs{
-			Queue: c.Word(1), State: map[string]core.State{"ready": core.Ready, "scheduled": core.Scheduled}[c.Word(0)], Brief: true,
+			Queue: c.Word(1), State: map[string]core.State{"ready": core.Ready, "scheduled": core.Scheduled}[c.Word(0)],
+			Brief: true,
 		})
 		p.say("%s", p.reply(r))
 	case "queue":
@@ -84,7 +85,8 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		p.say("%s", p.at(p.m.NextDeadline()))
 	case "measures":
 		for _, q := range p.ask(&core.InspectQueue{Queue: c.Word(1)}).Queues {
-			p.say("in %.2f/s, out %.2f/s, oldest %v, expired %d, released %d, dead %d, cancelled %d, paused %d", q.InRate, q.OutRate, q.OldestAge,
+			p.say("in %.2f/s, out %.2f/s, oldest %v, expired %d, released %d, dead %d, cancelled %d, paused %d",
+				q.InRate, q.OutRate, q.OldestAge,
 				q.Counts.Expired, q.Counts.Released, q.Counts.Dead, total(q.Counts.Cancelled), total(q.Counts.Paused))
 		}
 	case "why":
@@ -328,7 +330,10 @@ func (p *player) outcome(o *core.Outcome) string {
 	if o.Success {
 		text = "done"
 	}
-	text += map[core.Cause]string{core.LeaseRanOut: " as its lease ran out", core.Expired: " as it expired", core.Cancelled: " as it was cancelled"}[o.Cause]
+	text += map[core.Cause]string{
+		core.LeaseRanOut: " as its lease ran out", core.Expired: " as it expired",
+		core.Cancelled: " as it was cancelled",
+	}[o.Cause]
 	if len(o.Result) > 0 {
 		text += fmt.Sprintf(" %q", o.Result)
 	}
@@ -361,7 +366,12 @@ func (p *player) info(i *core.JobInfo) string {
 	for _, n := range []struct {
 		name string
 		of   uint32
-	}{{"releases", i.Tally.Releases}, {"timeouts", i.Tally.Timeouts}, {"burials", i.Tally.Burials}, {"kicks", i.Tally.Kicks}} {
+	}{
+		{"releases", i.Tally.Releases},
+		{"timeouts", i.Tally.Timeouts},
+		{"burials", i.Tally.Burials},
+		{"kicks", i.Tally.Kicks},
+	} {
 		add(n.of != 0, "%s=%d", n.name, n.of)
 	}
 	add(i.Tally.FirstLeasedAt != 0, "first-leased=%s", p.at(i.Tally.FirstLeasedAt))

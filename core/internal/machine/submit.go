@@ -132,8 +132,8 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	return a
 }
 
-// uniqueHolder returns the unfinished job that holds the unique key of a new job in its queue; zero if there is none, or if the
-// atomic list being checked removes it.
+// uniqueHolder returns the unfinished job that holds the unique key of a new job in its queue; zero if there is none,
+// or if the atomic list being checked removes it.
 func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 	n := m.table.QueueNumber(j.Queue)
 	if n == 0 {
@@ -146,8 +146,8 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 	return h
 }
 
-// refusal returns why a job is refused, the conflicting job, and the commit that the refusal depends on. Without an error, the
-// existing job is to be replaced.
+// refusal returns why a job is refused, the conflicting job, and the commit that the refusal depends on. Without an
+// error, the existing job is to be replaced.
 func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	if j.ID != "" {
 		if there = m.table.Find(core.Ref{ID: j.ID}); there != 0 && m.list.Cancels(m.table.At(there).Seq) {
@@ -182,14 +182,16 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 // unstored returns the number of bytes that are admitted and not on disk yet.
 func (m *Machine) unstored() int { return m.table.UnsealedBytes() + m.list.Bytes() }
 
-// givesWay reports whether a job with the same id as j is done, together with its children, and is kept only for its outcome.
+// givesWay reports whether a job with the same id as j is done, together with its children, and is kept only for its
+// outcome.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	e := m.table.At(h)
 	x := m.table.Optional(h)
 	if e.State == core.Done && e.Has(table.KeptByQueue) {
 		return x == nil || x.OpenChildren == 0 && !x.ClosesLater
 	}
-	return e.State == core.Done && e.Origin.ReusesIDs() && j.Origin == e.Origin && x != nil && x.RetainFor != 0 && x.IsClosed
+	return e.State == core.Done && e.Origin.ReusesIDs() && j.Origin == e.Origin && x != nil && x.RetainFor != 0 &&
+		x.IsClosed
 }
 
 // admit assigns a number to a job and adds it to all indexes; its state is still Gone.
@@ -251,8 +253,8 @@ func (m *Machine) schedule(h uint32, e *table.Entry) {
 	m.makeReady(h, e)
 }
 
-// makeReady puts a job into its queue and hands it to a waiting worker, if any. It clears the progress of a previous worker; a
-// failure stays until the next one.
+// makeReady puts a job into its queue and hands it to a waiting worker, if any. It clears the progress of a previous
+// worker; a failure stays until the next one.
 func (m *Machine) makeReady(h uint32, e *table.Entry) {
 	if e.State == core.Leased {
 		e.LeasedAt = m.table.Now
@@ -285,8 +287,8 @@ func (m *Machine) replaceable(h uint32) (a admission) {
 	return a
 }
 
-// replace changes a waiting job to the values of a submission. The job keeps its identity, and is due at the latest when the
-// submission says.
+// replace changes a waiting job to the values of a submission. The job keeps its identity, and is due at the latest
+// when the submission says.
 func (m *Machine) replace(c *client, op *core.Submit, h uint32) {
 	e, set := m.table.At(h), m.replacement(h, op)
 	old, wanted, err := m.wholeJob(c, h, m.updateRefusal(e, &set))
@@ -321,7 +323,8 @@ func (m *Machine) replacement(h uint32, op *core.Submit) core.JobChange {
 		tags = []string{}
 	}
 	return core.JobChange{
-		Body: &core.Body{Bytes: j.Body, Format: j.Format}, Attributes: &j.Attributes, Tags: &tags, Priority: &j.Priority, ReadyAt: &at,
+		Body: &core.Body{Bytes: j.Body, Format: j.Format}, Attributes: &j.Attributes, Tags: &tags,
+		Priority: &j.Priority, ReadyAt: &at,
 	}
 }
 

@@ -18,7 +18,8 @@ const (
 
 // addToTimeline adds an event to a job's timeline, if it belongs there.
 func (m *Machine) addToTimeline(by *client, h uint32, e *table.Entry, kind core.EventKind, detail string) {
-	if timelineKinds&event.Bit(kind) == 0 || e.Entries == 0 && beginTimeline&event.Bit(kind) == 0 && !m.requestsTimeline(h, kind) || e.Has(table.Ephemeral) {
+	if timelineKinds&event.Bit(kind) == 0 ||
+		e.Entries == 0 && beginTimeline&event.Bit(kind) == 0 && !m.requestsTimeline(h, kind) || e.Has(table.Ephemeral) {
 		return
 	}
 	t := core.TimelineEntry{Kind: kind, Detail: detail}
@@ -49,7 +50,9 @@ func (m *Machine) addEntry(by *client, h uint32, e *table.Entry, t core.Timeline
 
 // reconstruct writes the beginning of a timeline: the submission and the current lease, as far as they are still known.
 func (m *Machine) reconstruct(h uint32, e *table.Entry, next *core.TimelineEntry) {
-	first := core.TimelineEntry{Kind: core.EventSubmitted, At: e.CreatedAt, Protocol: e.Origin, Queue: m.queues[e.Queue].Name}
+	first := core.TimelineEntry{
+		Kind: core.EventSubmitted, At: e.CreatedAt, Protocol: e.Origin, Queue: m.queues[e.Queue].Name,
+	}
 	if next.Kind == core.EventMoved {
 		first.Queue = next.Detail
 	}

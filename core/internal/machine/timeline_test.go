@@ -57,8 +57,10 @@ func TestTimelineKeepsItsBeginningAndItsEnd(t *testing.T) {
 				}
 			}
 			got := p.ask(&core.Inspect{Ref: core.Ref{Seq: 1}, Timeline: true}).Info.Timeline
-			if got.First != want[0] || got.Length != want[1] || got.Count != 701 || len(got.Entries) != min(701, want[1]) {
-				t.Fatalf("%d asked, commit every %d: %d entries of %d, shape %d and %d", asked, commitEvery, len(got.Entries), got.Count, got.First, got.Length)
+			if got.First != want[0] || got.Length != want[1] || got.Count != 701 ||
+				len(got.Entries) != min(701, want[1]) {
+				t.Fatalf("%d asked, commit every %d: %d entries of %d, shape %d and %d", asked, commitEvery,
+					len(got.Entries), got.Count, got.First, got.Length)
 			}
 			for i, e := range got.Entries {
 				n := i
@@ -76,8 +78,8 @@ func TestTimelineKeepsItsBeginningAndItsEnd(t *testing.T) {
 	}
 }
 
-// TestPlainJobHasNoTimeline counts the cost of a job that is submitted, leased and done: no more allocations and records than
-// for the job, its lease and the counters.
+// TestPlainJobHasNoTimeline counts the cost of a job that is submitted, leased and done: no more allocations and
+// records than for the job, its lease and the counters.
 func TestPlainJobHasNoTimeline(t *testing.T) {
 	clk := coretest.NewClock()
 	m := machine.New(machine.Options{Persist: true, StartedAt: clk.Now()})

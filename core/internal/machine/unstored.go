@@ -15,7 +15,8 @@ func (m *Machine) inMemory(op *core.Submit) bool {
 		return false
 	}
 	j := op.Job
-	if m.list != nil || op.Window != 0 || len(op.Meta) > 0 || j.Ephemeral || j.Batch != 0 || j.Parent != 0 || len(j.After) > 0 {
+	if m.list != nil || op.Window != 0 || len(op.Meta) > 0 || j.Ephemeral || j.Batch != 0 || j.Parent != 0 ||
+		len(j.After) > 0 {
 		return false
 	}
 	return m.policies.Unstored(j.Queue, j.Type)
@@ -48,8 +49,8 @@ func (m *Machine) storeNow(h uint32, e *table.Entry) {
 	m.links.NowStored(h)
 }
 
-// usualUnstored is the default limit of bytes that are admitted and not on disk yet. With a slow disk, jobs of clients that do not
-// wait for replies must not fill the memory.
+// usualUnstored is the default limit of bytes that are admitted and not on disk yet. With a slow disk, jobs of clients
+// that do not wait for replies must not fill the memory.
 const usualUnstored = 1 << 30
 
 // withDefaults replaces zero by the default.
@@ -61,8 +62,8 @@ func (o Options) withDefaults() Options {
 // lacksRoom reports whether the data of stored jobs must not grow.
 func (m *Machine) lacksRoom() bool { return m.refuse != nil || m.unstored() > m.opts.MaxUnstored }
 
-// maxOpen is the size limit of the open batch. Beyond it, every change is refused until the batch is sealed. It is far below
-// the maximum size of a commit.
+// maxOpen is the size limit of the open batch. Beyond it, every change is refused until the batch is sealed. It is far
+// below the maximum size of a commit.
 func (m *Machine) maxOpen() int { return 3 * m.opts.MaxUnstored }
 
 // Finish returns the reserved numbers that were not assigned, and stores measurements. No job may be admitted after it.
@@ -79,8 +80,8 @@ type Sealed struct {
 	Waiters []uint32 // slots of clients with replies that wait for it
 }
 
-// Seal closes the open batch: all changes since the last batch, with each job once, in its current state. The caller makes it
-// durable, then calls Committed. into is emptied and reused.
+// Seal closes the open batch: all changes since the last batch, with each job once, in its current state. The caller
+// makes it durable, then calls Committed. into is emptied and reused.
 func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
 	m.table.StoreLeaseEnds = m.stores(leaseEndFormat)
@@ -98,8 +99,8 @@ func (m *Machine) Seal(into *Sealed) {
 	}
 }
 
-// Committed records that a batch is durable. If the cache is full, it evicts payloads that are now in the store. It adds the
-// clients whose later replies depend on the batch to s.Waiters.
+// Committed records that a batch is durable. If the cache is full, it evicts payloads that are now in the store. It
+// adds the clients whose later replies depend on the batch to s.Waiters.
 func (m *Machine) Committed(s *Sealed) {
 	for _, slot := range m.waitsInflight {
 		if c := m.clients[slot]; c != nil && c.waitsOpen != s.Commit {

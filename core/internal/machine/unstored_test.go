@@ -11,7 +11,9 @@ import (
 func TestSlowDiskBoundsUnstoredJobs(t *testing.T) {
 	t.Parallel()
 	const maxUnstored = 512 << 20 // not as usual
-	m := New(Options{Persist: true, Await: true, MaxUnstored: maxUnstored, Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1})
+	m := New(Options{
+		Persist: true, Await: true, MaxUnstored: maxUnstored, Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1,
+	})
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Gearman})
 	body := make([]byte, 64<<20)
 	submit := func() error {

@@ -25,7 +25,9 @@ func (m *Machine) update(c *client, op *core.Update) {
 
 // acceptedChange replies to a change that increased the epoch.
 func (m *Machine) acceptedChange(c *client, tag uint64, e *table.Entry) {
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.Seq, Lease: core.Grant{Epoch: e.Epoch}, Commit: m.table.ChangeCommit(e)})
+	m.reply(c, core.Reply{
+		Kind: core.Accepted, Tag: tag, Seq: e.Seq, Lease: core.Grant{Epoch: e.Epoch}, Commit: m.table.ChangeCommit(e),
+	})
 }
 
 // updateRefusal returns why a job cannot be changed in this way.
@@ -33,7 +35,8 @@ func (m *Machine) updateRefusal(e *table.Entry, set *core.JobChange) error {
 	if e.State == core.Done {
 		return core.ErrFinished
 	}
-	if set.ReadyAt != nil && (e.State == core.Leased || e.State == core.Dead) || set.Attempts != nil && e.State == core.Leased {
+	if set.ReadyAt != nil && (e.State == core.Leased || e.State == core.Dead) ||
+		set.Attempts != nil && e.State == core.Leased {
 		return core.ErrInvalid
 	}
 	return m.changeRefusal(e, set)

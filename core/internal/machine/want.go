@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/schedule"
 )
 
-// Some operations need data that is not in memory. Apply stops before such an operation. The caller reads the data outside the
-// lock, supplies it, and applies the remaining operations. The operation is then processed from its start.
+// Some operations need data that is not in memory. Apply stops before such an operation. The caller reads the data
+// outside the lock, supplies it, and applies the remaining operations. The operation is then processed from its start.
 
 // Wants lists the data that Apply needs to continue.
 type Wants struct {
@@ -60,8 +60,8 @@ func (m *Machine) Wanted(id core.ClientID) Wants {
 	return w
 }
 
-// SupplyJob supplies a payload; nil: the store has none. It returns false if the job still exists, so its payload should
-// not be missing.
+// SupplyJob supplies a payload; nil: the store has none. It returns false if the job still exists, so its payload
+// should not be missing.
 func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	if c := m.client(id); c != nil && c.fetching != nil {
 		s := c.fetching.supplied[seq]
@@ -133,7 +133,9 @@ func (m *Machine) SupplyTimes(id core.ClientID, of Times, times crontab.Schedule
 
 func (c *client) startFetching() {
 	if c.fetching == nil {
-		c.fetching = &fetching{supplied: map[uint64]supplied{}, times: map[Times]parsed{}, logs: map[uint64]joblog.Supplied{}}
+		c.fetching = &fetching{
+			supplied: map[uint64]supplied{}, times: map[Times]parsed{}, logs: map[uint64]joblog.Supplied{},
+		}
 	}
 }
 
@@ -149,8 +151,8 @@ type read struct {
 	epoch uint32
 }
 
-// Deliver completes a Reading reply: an Assigned with the whole job, or another reply instead. If the client is gone or has
-// cancelled the lease, there is no reply; another client may have the job by then.
+// Deliver completes a Reading reply: an Assigned with the whole job, or another reply instead. If the client is gone or
+// has cancelled the lease, there is no reply; another client may have the job by then.
 func (m *Machine) Deliver(now core.Instant, id core.ClientID, r core.Reply) {
 	m.setNow(now)
 	c := m.client(id)
@@ -176,8 +178,8 @@ func (m *Machine) dropReads(c *client) (tags []uint64) {
 	return tags
 }
 
-// Work describes the data that a reply still needs from the store. The machine reads nothing: its caller completes the reply,
-// outside the lock.
+// Work describes the data that a reply still needs from the store. The machine reads nothing: its caller completes the
+// reply, outside the lock.
 type Work struct {
 	Reply     int // index among the client's replies; see Machine.Work
 	Needs     Needs

@@ -11,8 +11,8 @@ func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until 
 	m.watchers.Add(&c.watches, h, watch.Watcher{Client: c.slot, Kind: kind, Tag: tag}, until)
 }
 
-// unwatch detaches a watcher. If its client has left, and it was the last watcher that keeps an ephemeral, unleased job alive,
-// the job is cancelled.
+// unwatch detaches a watcher. If its client has left, and it was the last watcher that keeps an ephemeral, unleased job
+// alive, the job is cancelled.
 func (m *Machine) unwatch(n uint32, left bool) {
 	w := m.watchers.At(n)
 	e, h := m.table.At(w.Job), w.Job
@@ -22,15 +22,17 @@ func (m *Machine) unwatch(n uint32, left bool) {
 	}
 }
 
-// notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get only the last
-// bytes, other clients the chunks too.
+// notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get only
+// the last bytes, other clients the chunks too.
 func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
 	e := m.table.At(h)
 	job := m.table.Payload(h)
 	order := m.watchers.Of(e)
 	for i := len(order) - 1; i >= 0; i-- { // the first watcher is notified first
 		w := m.watchers.At(order[i])
-		r := core.Reply{Kind: core.Ended, Tag: w.Tag, Seq: e.Seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
+		r := core.Reply{
+			Kind: core.Ended, Tag: w.Tag, Seq: e.Seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit,
+		}
 		if w.Kind == core.WatchStream {
 			r.Outcome = streamed
 		}
@@ -66,7 +68,9 @@ func (m *Machine) await(c *client, op *core.Await) {
 	e := m.table.At(h)
 	switch {
 	case e.State == core.Done && e.Has(table.KeepsOutcome):
-		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.Seq, Job: m.table.Payload(h), Commit: m.table.JobCommit(e)}
+		r := core.Reply{
+			Kind: core.Ended, Tag: op.Tag, Seq: e.Seq, Job: m.table.Payload(h), Commit: m.table.JobCommit(e),
+		}
 		if n := m.table.Transient(h); n != nil {
 			r.Outcome = n.Outcome
 		}
@@ -89,7 +93,9 @@ func (m *Machine) await(c *client, op *core.Await) {
 // replyDeath replies to a client that waits for a dead job.
 func (m *Machine) replyDeath(c *client, tag uint64, h uint32, e *table.Entry) {
 	outcome, known := m.deathOutcome(h, e)
-	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.Seq, Job: m.table.Payload(h), Outcome: outcome, Commit: m.table.JobCommit(e)}
+	r := core.Reply{
+		Kind: core.Ended, Tag: tag, Seq: e.Seq, Job: m.table.Payload(h), Outcome: outcome, Commit: m.table.JobCommit(e),
+	}
 	if known {
 		m.reply(c, r)
 		return

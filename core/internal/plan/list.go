@@ -7,12 +7,12 @@ import (
 
 // List is a list that is being processed; nil for an operation outside of a list.
 //
-// A list is processed twice. First, all operations are checked, in order, against the state before the list: nothing changes, and the
-// first refusal is the reply. Then all operations are applied; none of them can be refused any more.
+// A list is processed twice. First, all operations are checked, in order, against the state before the list: nothing
+// changes, and the first refusal is the reply. Then all operations are applied; none of them can be refused any more.
 //
-// An operation must not affect jobs that other operations of the list name. So a job that one operation ends, moves or makes
-// wait must not be named again. Apart from that, an operation may only release blocked jobs, and remove finished jobs when it
-// ends their last child. Other operations tolerate both.
+// An operation must not affect jobs that other operations of the list name. So a job that one operation ends, moves or
+// makes wait must not be named again. Apart from that, an operation may only release blocked jobs, and remove finished
+// jobs when it ends their last child. Other operations tolerate both.
 type List struct {
 	Err     error        // of the operation being checked
 	Entry   *table.Entry // its job, if it exists
@@ -41,13 +41,14 @@ type lock struct {
 // New returns an empty list of a client, which is being checked.
 func New(t *table.Table, client uint32) *List {
 	return &List{
-		table: t, client: client, settled: map[uint64]bool{}, cancelled: map[uint64]bool{}, ids: map[string]bool{}, locks: map[lock]bool{},
+		table: t, client: client, settled: map[uint64]bool{}, cancelled: map[uint64]bool{}, ids: map[string]bool{},
+		locks: map[lock]bool{},
 		joins: map[string]int{}, waiting: map[uint64][]uint64{}, after: map[uint64][]uint64{},
 	}
 }
 
-// Next begins the check of an operation. It returns why the operation must not be in a list, or must not follow the operations before
-// it.
+// Next begins the check of an operation. It returns why the operation must not be in a list, or must not follow the
+// operations before it.
 func (r *List) Next(op core.Op) error {
 	r.Err, r.Entry, r.named = nil, nil, nil
 	switch op := op.(type) {
@@ -177,7 +178,8 @@ func (r *List) IsChecked() bool { return r != nil && !r.applying }
 // IsApplied reports whether a list is being applied; no operation may be refused.
 func (r *List) IsApplied() bool { return r != nil && r.applying }
 
-// Takes reports whether a reply to a client is a direct reply to an operation of the list. The list keeps these replies.
+// Takes reports whether a reply to a client is a direct reply to an operation of the list. The list keeps these
+// replies.
 func (r *List) Takes(client uint32, kind core.ReplyKind) bool {
 	return r != nil && client == r.client && kind < core.Assigned
 }

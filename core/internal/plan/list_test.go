@@ -56,7 +56,8 @@ func TestJobThatAnOperationEndsIsNotNamedAgain(t *testing.T) {
 		if err := check(t, New(jobs.Table, 1), set(op, first), &core.Annotate{Ref: second}); err != nil {
 			t.Errorf("%s, then another job: %v", name, err)
 		}
-		if err := check(t, New(jobs.Table, 1), set(op, first), &core.Annotate{Ref: first}); !errors.Is(err, core.ErrInvalid) {
+		if err := check(t, New(jobs.Table, 1), set(op, first),
+			&core.Annotate{Ref: first}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s, then the same job: %v", name, err)
 		}
 		if err := check(t, New(jobs.Table, 1), &core.Annotate{Ref: first}, set(op, first)); err != nil {
@@ -96,12 +97,15 @@ func TestListFindsTheJobsThatItsOperationsTake(t *testing.T) {
 	jobs, first, second := twoJobs()
 	r := New(jobs.Table, 1)
 	job := &core.Job{Queue: "q", UniqueKey: "key", Unique: core.UniqueRefuse, Body: make([]byte, 100)}
-	if err := check(t, r, &core.Submit{Job: job}, &core.Move{Ref: first, Queue: "q", After: []core.Ref{second}}); err != nil {
+	if err := check(t, r, &core.Submit{Job: job},
+		&core.Move{Ref: first, Queue: "q", After: []core.Ref{second}}); err != nil {
 		t.Fatal(err)
 	}
 	key := table.DigestOf("key")
-	if r.Joining("q") != 2 || r.Bytes() < 100 || !r.Locks("q", key) || r.Locks("r", key) || !r.Settles(first.Seq) || r.Settles(second.Seq) {
-		t.Errorf("joining %d, %d bytes, locks %v, settles %v", r.Joining("q"), r.Bytes(), r.Locks("q", key), r.Settles(first.Seq))
+	if r.Joining("q") != 2 || r.Bytes() < 100 || !r.Locks("q", key) || r.Locks("r", key) || !r.Settles(first.Seq) ||
+		r.Settles(second.Seq) {
+		t.Errorf("joining %d, %d bytes, locks %v, settles %v", r.Joining("q"), r.Bytes(), r.Locks("q", key),
+			r.Settles(first.Seq))
 	}
 	if w := r.WaitingFor(second.Seq); len(w) != 1 || w[0] != first.Seq {
 		t.Errorf("jobs that wait for the second one: %v", w)
@@ -111,7 +115,8 @@ func TestListFindsTheJobsThatItsOperationsTake(t *testing.T) {
 		t.Error("a list that is applied counts what it has taken twice")
 	}
 	var none *List
-	if none.IsChecked() || none.IsApplied() || none.Settles(first.Seq) || none.Locks("q", table.Digest{}) || none.Cancels(1) {
+	if none.IsChecked() || none.IsApplied() || none.Settles(first.Seq) || none.Locks("q", table.Digest{}) ||
+		none.Cancels(1) {
 		t.Error("an operation outside of a list is limited by one")
 	}
 }
@@ -121,7 +126,8 @@ func TestCancelBySignalRemovesNoRunningJob(t *testing.T) {
 	jobs, first, second := twoJobs()
 	jobs.Move(jobs.Handle(second.Seq), core.Leased)
 	r := New(jobs.Table, 1)
-	if err := check(t, r, &core.Cancel{Ref: first, Running: core.RunningSignal}, &core.Cancel{Ref: second, Running: core.RunningSignal}); err != nil {
+	if err := check(t, r, &core.Cancel{Ref: first, Running: core.RunningSignal},
+		&core.Cancel{Ref: second, Running: core.RunningSignal}); err != nil {
 		t.Fatal(err)
 	}
 	if !r.Cancels(first.Seq) || r.Cancels(second.Seq) {

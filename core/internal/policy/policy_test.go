@@ -23,7 +23,8 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
-	f.policies = New(f.table.Table, func(queue string, p *Policy) { f.changed = append(f.changed, fmt.Sprintf("%s %v", queue, p != nil)) })
+	f.policies = New(f.table.Table,
+		func(queue string, p *Policy) { f.changed = append(f.changed, fmt.Sprintf("%s %v", queue, p != nil)) })
 	return f
 }
 
@@ -42,12 +43,19 @@ func TestPolicyOfTypeComesBeforeThatOfQueue(t *testing.T) {
 	}
 	f.put(core.PutPolicy{Name: "q", Set: lease(time.Minute)})
 	f.put(core.PutPolicy{Scope: core.PolicyOfType, Name: "T", Set: lease(time.Hour)})
-	f.put(core.PutPolicy{Scope: core.PolicyOfType, Name: "U", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 3}})
+	f.put(core.PutPolicy{
+		Scope: core.PolicyOfType, Name: "U", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 3},
+	})
 	for _, test := range []struct {
 		typ, queue string
 		want       time.Duration
 	}{
-		{"T", "q", time.Hour}, {"T", "other", time.Hour}, {"other", "q", time.Minute}, {"U", "q", time.Minute}, {"U", "other", 0}, {"other", "other", 0},
+		{"T", "q", time.Hour},
+		{"T", "other", time.Hour},
+		{"other", "q", time.Minute},
+		{"U", "q", time.Minute},
+		{"U", "other", 0},
+		{"other", "other", 0},
 	} {
 		have := time.Duration(0)
 		if p := f.policies.For(test.typ, f.policies.OfQueue(test.queue), core.PolicyLeaseFor); p != nil {
@@ -65,7 +73,9 @@ func TestPolicyOfTypeComesBeforeThatOfQueue(t *testing.T) {
 func TestPolicyFillsFieldsThatJobsOmit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.put(core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyExpiresIn | core.PolicyRetainFor, ExpiresIn: time.Hour, RetainFor: time.Minute}})
+	f.put(core.PutPolicy{Name: "q", Set: core.JobPolicy{
+		Has: core.PolicyExpiresIn | core.PolicyRetainFor, ExpiresIn: time.Hour, RetainFor: time.Minute,
+	}})
 	now := f.table.Now
 	for _, test := range []struct {
 		name    string
@@ -74,13 +84,19 @@ func TestPolicyFillsFieldsThatJobsOmit(t *testing.T) {
 		retain  time.Duration
 	}{
 		{name: "says nothing", job: core.Job{Queue: "q"}, expires: now.Add(time.Hour), retain: time.Minute},
-		{name: "is due later", job: core.Job{Queue: "q", ReadyAt: now.Add(time.Hour)}, expires: now.Add(2 * time.Hour), retain: time.Minute},
-		{name: "says both", job: core.Job{Queue: "q", ExpiresAt: now.Add(1), RetainFor: 2}, expires: now.Add(1), retain: 2},
+		{
+			name: "is due later", job: core.Job{Queue: "q", ReadyAt: now.Add(time.Hour)},
+			expires: now.Add(2 * time.Hour), retain: time.Minute,
+		},
+		{name: "says both", job: core.Job{
+			Queue: "q", ExpiresAt: now.Add(1), RetainFor: 2,
+		}, expires: now.Add(1), retain: 2},
 		{name: "is ephemeral", job: core.Job{Queue: "q", Ephemeral: true}},
 		{name: "is elsewhere", job: core.Job{Queue: "other"}},
 	} {
 		if f.policies.ApplyTo(&test.job); test.job.ExpiresAt != test.expires || test.job.RetainFor != test.retain {
-			t.Errorf("a job that %s expires at %v and is kept for %v", test.name, test.job.ExpiresAt, test.job.RetainFor)
+			t.Errorf("a job that %s expires at %v and is kept for %v", test.name, test.job.ExpiresAt,
+				test.job.RetainFor)
 		}
 	}
 }
@@ -88,9 +104,15 @@ func TestPolicyFillsFieldsThatJobsOmit(t *testing.T) {
 func TestMembersAreSetAndRemovedOneByOne(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.put(core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails | core.PolicyLeaseFor, MaxFails: 3, LeaseFor: time.Minute}})
-	f.put(core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 5}, Remove: core.PolicyLeaseFor})
-	if all := f.policies.List(&core.ListPolicies{}); len(all) != 1 || all[0].Has != core.PolicyMaxFails || all[0].MaxFails != 5 {
+	f.put(core.PutPolicy{
+		Name: "q",
+		Set:  core.JobPolicy{Has: core.PolicyMaxFails | core.PolicyLeaseFor, MaxFails: 3, LeaseFor: time.Minute},
+	})
+	f.put(core.PutPolicy{
+		Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 5}, Remove: core.PolicyLeaseFor,
+	})
+	if all := f.policies.List(&core.ListPolicies{}); len(all) != 1 || all[0].Has != core.PolicyMaxFails ||
+		all[0].MaxFails != 5 {
 		t.Errorf("the policy is %+v", all)
 	}
 	f.put(core.PutPolicy{Name: "q", Remove: core.AllPolicyFields})
@@ -142,7 +164,9 @@ func TestPoliciesAreListedByNameInPages(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, name := range []string{"c", "a", "b"} {
-		f.put(core.PutPolicy{Scope: core.PolicyOfType, Name: name, Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 1}})
+		f.put(core.PutPolicy{
+			Scope: core.PolicyOfType, Name: name, Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 1},
+		})
 	}
 	var have []string
 	for _, page := range [][]core.PolicyInfo{
@@ -161,7 +185,8 @@ func TestPoliciesAreListedByNameInPages(t *testing.T) {
 	}
 }
 
-// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and restored again.
+// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and
+// restored again.
 func FuzzPolicyIsRestored(f *testing.F) {
 	f.Add("queue/q", []byte(`{"Has":255,"MaxAttempts":3,"MaxFails":2,"LeaseFor":60000000000,"Unstored":true}`))
 	f.Add("type/T", []byte(`{"Has":4,"Backoff":{"Spans":[1,2]}}`))
@@ -172,7 +197,8 @@ func FuzzPolicyIsRestored(f *testing.F) {
 			return
 		}
 		list := func(p *Policies) string {
-			return fmt.Sprintf("%+v", append(p.List(&core.ListPolicies{}), p.List(&core.ListPolicies{Scope: core.PolicyOfType})...))
+			return fmt.Sprintf("%+v",
+				append(p.List(&core.ListPolicies{}), p.List(&core.ListPolicies{Scope: core.PolicyOfType})...))
 		}
 		y := setup(t)
 		for scope := range core.PolicyOfType + 1 {

@@ -4,11 +4,12 @@ package queue
 
 import "sort"
 
-// chunkMax is the maximum number of handles per chunk: large enough for a short list of chunks, small enough to move quickly.
+// chunkMax is the maximum number of handles per chunk: large enough for a short list of chunks, small enough to move
+// quickly.
 const chunkMax = 128
 
-// List keeps handles, of jobs or of queues, in a total order given by Before, in chunks of 32-bit numbers: about 4 bytes a
-// handle, cheap at both ends, logarithmic in the middle, and readable from any offset.
+// List keeps handles, of jobs or of queues, in a total order given by Before, in chunks of 32-bit numbers: about 4
+// bytes a handle, cheap at both ends, logarithmic in the middle, and readable from any offset.
 //
 //	chunks: [ a b c ] [ d e f g ] [ h i ]      Front is a; Push of the greatest goes behind i
 type List struct {
@@ -160,7 +161,8 @@ func (l *List) Slice(offset, limit int, into []uint32) []uint32 {
 	return into
 }
 
-// Search returns the number of handles at the front for which pred is true; as with sort.Search, it must be false for all others.
+// Search returns the number of handles at the front for which pred is true; as with sort.Search, it must be false for
+// all others.
 func (l *List) Search(pred func(x uint32) bool) (n int) {
 	i := sort.Search(len(l.chunks), func(i int) bool {
 		h := l.chunks[i].h

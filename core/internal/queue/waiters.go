@@ -1,7 +1,7 @@
 package queue
 
-// Waiters holds the clients that wait on queues, the longest waiting first. One client may wait on many queues; each entry is a
-// node in a slab, linked in the Line of its queue and with the other entries of the client.
+// Waiters holds the clients that wait on queues, the longest waiting first. One client may wait on many queues; each
+// entry is a node in a slab, linked in the Line of its queue and with the other entries of the client.
 type Waiters struct {
 	nodes []node
 	free  uint32
@@ -40,8 +40,8 @@ func (w *Waiters) After(entry uint32) (client, next uint32) {
 	return w.nodes[next-1].client, next
 }
 
-// Join appends client to the Line of queue; entries is the head of the client's own list of entries. With count, Line.Counted includes
-// the client.
+// Join appends client to the Line of queue; entries is the head of the client's own list of entries. With count,
+// Line.Counted includes the client.
 func (w *Waiters) Join(client, queue uint32, l *Line, entries *uint32, count bool) {
 	var i uint32
 	if w.free != 0 {

@@ -9,8 +9,8 @@ type Walker struct {
 	back   bool
 }
 
-// From starts a walk at the first handle for which passed is false. passed must hold for handles at the front only; nil: from
-// the beginning.
+// From starts a walk at the first handle for which passed is false. passed must hold for handles at the front only;
+// nil: from the beginning.
 func (l *List) From(passed func(uint32) bool) Walker {
 	w := Walker{list: l}
 	w.at, w.in = l.seek(passed)

@@ -189,8 +189,8 @@ func flag(set bool, bit uint64) uint64 {
 	return 0
 }
 
-// Interner returns the same string for equal strings, so that ten million jobs share the name of their queue. It keeps at
-// most maxInterned strings, because some users have a name for each job. A nil *Interner returns views.
+// Interner returns the same string for equal strings, so that ten million jobs share the name of their queue. It keeps
+// at most maxInterned strings, because some users have a name for each job. A nil *Interner returns views.
 type Interner struct{ known map[string]string }
 
 const maxInterned = 1 << 16

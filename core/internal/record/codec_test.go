@@ -46,7 +46,8 @@ func TestEveryFieldIsKept(t *testing.T) {
 	}
 	wantSame(t, &o, recordtest.FullOutcome())
 	var e core.TimelineEntry
-	if err := record.DecodeTimelineEntry(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()), &e); err != nil {
+	if err := record.DecodeTimelineEntry(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()),
+		&e); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, &e, recordtest.FullTimelineEntry())
@@ -74,17 +75,21 @@ func wantSame(t *testing.T, got, want any) {
 func TestEncodedJobsDecodeUnchanged(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*core.Job){
-		"every field":       func(*core.Job) {},
-		"no field":          func(j *core.Job) { *j = core.Job{Seq: j.Seq} },
-		"type as queue":     func(j *core.Job) { j.Type = j.Queue },
-		"uuid":              func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c4" },
-		"upper-case uuid":   func(j *core.Job) { j.ID = "6BA7B810-9DAD-41D1-80B4-00C04FD430C4" },
-		"nearly a uuid":     func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4_00c04fd430c4" },
-		"not quite hex":     func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4-00c04fd430cg" },
-		"no body":           func(j *core.Job) { j.Body = nil },
-		"largest inline":    func(j *core.Job) { j.Body = bytes.Repeat([]byte("x"), record.InlineBytes) },
-		"extreme instants":  func(j *core.Job) { j.CreatedAt, j.ReadyAt, j.ExpiresAt = math.MinInt64, math.MaxInt64, -1 },
-		"extreme durations": func(j *core.Job) { j.LeaseFor, j.DeadFor, j.RetainFor = math.MinInt64, math.MaxInt64, -1 },
+		"every field":     func(*core.Job) {},
+		"no field":        func(j *core.Job) { *j = core.Job{Seq: j.Seq} },
+		"type as queue":   func(j *core.Job) { j.Type = j.Queue },
+		"uuid":            func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c4" },
+		"upper-case uuid": func(j *core.Job) { j.ID = "6BA7B810-9DAD-41D1-80B4-00C04FD430C4" },
+		"nearly a uuid":   func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4_00c04fd430c4" },
+		"not quite hex":   func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4-00c04fd430cg" },
+		"no body":         func(j *core.Job) { j.Body = nil },
+		"largest inline":  func(j *core.Job) { j.Body = bytes.Repeat([]byte("x"), record.InlineBytes) },
+		"extreme instants": func(j *core.Job) {
+			j.CreatedAt, j.ReadyAt, j.ExpiresAt = math.MinInt64, math.MaxInt64, -1
+		},
+		"extreme durations": func(j *core.Job) {
+			j.LeaseFor, j.DeadFor, j.RetainFor = math.MinInt64, math.MaxInt64, -1
+		},
 		"extreme numbers": func(j *core.Job) {
 			j.Priority, j.MaxAttempts, j.MaxFails, j.Parent, j.Batch = core.MinPriority, math.MaxUint32, math.MaxUint32,
 				math.MaxUint64, math.MaxUint64
@@ -125,11 +130,16 @@ func TestLargeBodyIsOnlyCounted(t *testing.T) {
 
 func TestPlainJobTakesFewBytes(t *testing.T) {
 	t.Parallel()
-	j := &core.Job{Queue: "resize", Type: "resize", Body: make([]byte, 100), Origin: core.Gearman, CreatedAt: 1_790_000_000_000_000}
+	j := &core.Job{
+		Queue: "resize", Type: "resize", Body: make([]byte, 100), Origin: core.Gearman,
+		CreatedAt: 1_790_000_000_000_000,
+	}
 	if n := len(encodedJob(nil, j, 0)) - len(j.Queue) - len(j.Body); n > 12 {
 		t.Errorf("%d bytes beside queue and body", n)
 	}
-	st := &record.Status{State: core.Leased, Attempts: 1, ReadyAt: j.CreatedAt, LeasedAt: j.CreatedAt + 90_000, Placed: true}
+	st := &record.Status{
+		State: core.Leased, Attempts: 1, ReadyAt: j.CreatedAt, LeasedAt: j.CreatedAt + 90_000, Placed: true,
+	}
 	if n := len(encodedStatus(nil, 1, st)); n > 18 {
 		t.Errorf("%d bytes of status", n)
 	}
@@ -139,14 +149,16 @@ func TestPlainJobTakesFewBytes(t *testing.T) {
 func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job, first := new(core.Job), recordtest.FullJob()
-	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder, first.Tallies, first.Own, first.OnBroken, first.Cost, first.RerunOf, first.Failure = nil, "", 0, "", false, 0, 0, 0, 0, 0, nil
+	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder = nil, "", 0, "", false
+	first.Tallies, first.Own, first.OnBroken, first.Cost, first.RerunOf, first.Failure = 0, 0, 0, 0, 0, nil
 	wantHex(t, "job", encodedJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
-	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue, status.Group = 0, 0, false, 0, false, ""
+	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries = 0, 0, false, 0
+	status.KeptByQueue, status.Group = false, ""
 	status.Unstored, status.Tally, status.Moved = nil, nil, nil
 	status.StopAfter, status.LogChunks, status.LeaseUntil = 0, 0, 0
 	wantHex(t, "status", encodedStatus(nil, 77, status), statusV1)
@@ -189,7 +201,8 @@ func TestTruncatedRecordsAreRefused(t *testing.T) {
 			t.Errorf("job cut at %d of %d: %v", n, len(whole), err)
 		}
 	}
-	if _, _, err := record.DecodeJob(append(whole, 0), 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTrailing) {
+	if _, _, err := record.DecodeJob(append(whole, 0), 77, new(core.Job), nil,
+		nil); !errors.Is(err, record.ErrTrailing) {
 		t.Errorf("job with one byte more: %v", err)
 	}
 	whole = encodedStatus(nil, 77, recordtest.FullStatus())
@@ -327,7 +340,8 @@ func FuzzDecode(f *testing.F) {
 			if _, err := record.DecodeOutcome(record.AppendOutcome(nil, o), o2); err != nil {
 				t.Errorf("outcome %+v: %v", o, err)
 			}
-			if !bytes.Equal(o.Result, o2.Result) || o.Success != o2.Success || (o.Failure == nil) != (o2.Failure == nil) {
+			if !bytes.Equal(o.Result, o2.Result) || o.Success != o2.Success ||
+				(o.Failure == nil) != (o2.Failure == nil) {
 				t.Errorf("\n got %+v\nwant %+v", o2, o)
 			}
 		}
@@ -359,19 +373,24 @@ func notNil(s []uint64) []uint64 {
 
 // FuzzJob: every job is read back as it was written.
 func FuzzJob(f *testing.F) {
-	f.Add("id", "q", "t", []byte("b"), []byte("a"), "u", int64(1), int64(2), int64(-3), uint64(4), uint32(5), int32(-6), byte(7))
-	f.Fuzz(func(t *testing.T, id, q, typ string, body, attrs []byte, u string, at, span, rel int64, seq uint64, n uint32,
+	f.Add("id", "q", "t", []byte("b"), []byte("a"), "u", int64(1), int64(2), int64(-3), uint64(4), uint32(5), int32(-6),
+		byte(7))
+	f.Fuzz(func(t *testing.T, id, q, typ string, body, attrs []byte, u string, at, span, rel int64, seq uint64,
+		n uint32,
 		prio int32, enum byte,
 	) {
 		if len(body) > record.InlineBytes {
 			body = body[:record.InlineBytes]
 		}
 		want := &core.Job{
-			Seq: seq, ID: id, Queue: q, Type: typ, Body: body, Attributes: attrs, UniqueKey: u, CreatedAt: core.Instant(at),
-			ReadyAt: core.Instant(rel), ExpiresAt: core.Instant(span), StartBefore: core.Instant(at ^ rel),
-			LeaseFor: time.Duration(span), DeadFor: time.Duration(rel), MaxFails: n, MaxAttempts: ^n, Priority: int64(prio) * 2,
-			Format: core.Format(enum), Origin: core.Protocol(enum >> 2), Backoff: core.Backoff(enum >> 1), Parent: uint64(rel),
-			After: []uint64{seq, uint64(at)}, Batch: uint64(span), UniqueStart: enum&1 != 0,
+			Seq: seq, ID: id, Queue: q, Type: typ, Body: body, Attributes: attrs, UniqueKey: u,
+			CreatedAt: core.Instant(at),
+			ReadyAt:   core.Instant(rel), ExpiresAt: core.Instant(span), StartBefore: core.Instant(at ^ rel),
+			LeaseFor: time.Duration(span), DeadFor: time.Duration(rel), MaxFails: n, MaxAttempts: ^n,
+			Priority: int64(prio) * 2,
+			Format:   core.Format(enum), Origin: core.Protocol(enum >> 2), Backoff: core.Backoff(enum >> 1),
+			Parent: uint64(rel),
+			After:  []uint64{seq, uint64(at)}, Batch: uint64(span), UniqueStart: enum&1 != 0,
 			RetainUntil: core.Instant(^at), RetainFor: time.Duration(at),
 		}
 		got := new(core.Job)

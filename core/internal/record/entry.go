@@ -20,8 +20,8 @@ type Entry struct {
 	Prev  uint64 // number of the previous entry; entries without changes are left out
 	Batch *CommitBatch
 
-	// In an Entry, Position.Chain is the Chain of the store that the entry may be applied to. Position.Index is not encoded:
-	// it is the index in the replicated log, which is known only once the entry is committed.
+	// In an Entry, Position.Chain is the Chain of the store that the entry may be applied to. Position.Index is not
+	// encoded: it is the index in the replicated log, which is known only once the entry is committed.
 }
 
 // Position identifies the last entry of a store.
@@ -31,7 +31,8 @@ type Position struct {
 	Number uint64       // of the commit
 	At     core.Instant // when the batch was sealed
 	Index  uint64       // in the replicated log; zero: the store is not replicated
-	Chain  uint64       // hash of the last replicated entry, which contains the previous Chain: equal Chains mean equal histories
+	// hash of the last replicated entry, which contains the previous Chain: equal Chains mean equal histories
+	Chain uint64
 }
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
@@ -161,7 +162,8 @@ func appendNamed(dst []byte, all []core.MetaEntry, kind uint64) []byte {
 func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte, format int) {
 	format = 1
 	f := flag(ch.Gone, changeGone) | flag(ch.Job != nil, changeJob) | flag(ch.KeepBody, changeKeepBody) |
-		flag(ch.Status != nil, changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome) |
+		flag(ch.Status != nil,
+			changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome) |
 		flag(len(ch.Timeline) > 0, changeTimeline) | flag(ch.TimelineSlots != 0, changeSlots)
 	for _, n := range [...]uint64{ch.Seq, f, uint64(ch.Stored), uint64(ch.BodyBytes)} {
 		dst = binary.AppendUvarint(dst, n)

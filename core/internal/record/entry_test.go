@@ -26,18 +26,25 @@ func fullEntry() *record.Entry {
 	large := recordtest.FullJob()
 	large.Seq, large.Body = 78, bytes.Repeat([]byte("x"), record.InlineBytes+1)
 	return &record.Entry{
-		Position: record.Position{Format: record.NewestFormat, Epoch: 3, Number: 1000, At: 1_790_000_000_000_000, Chain: 1 << 63}, Prev: 998,
+		Position: record.Position{
+			Format: record.NewestFormat, Epoch: 3, Number: 1000, At: 1_790_000_000_000_000, Chain: 1 << 63,
+		}, Prev: 998,
 		Batch: &record.CommitBatch{
 			Changes: []record.Change{
 				{
-					Seq: 77, Job: recordtest.FullJob(), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(),
-					Outcome:  recordtest.FullOutcome(),
-					Timeline: []record.TimelineSlot{{Slot: 7, Entry: *recordtest.FullTimelineEntry()}, {Slot: core.MaxTimeline}},
+					Seq: 77, Job: recordtest.FullJob(), Status: recordtest.FullStatus(),
+					Failure: recordtest.FullFailure(),
+					Outcome: recordtest.FullOutcome(),
+					Timeline: []record.TimelineSlot{
+						{Slot: 7, Entry: *recordtest.FullTimelineEntry()}, {Slot: core.MaxTimeline},
+					},
 				},
 				{Seq: 78, Job: large, Stored: record.Rewritten | record.HasBody, BodyBytes: 5, KeepBody: true},
 				{Seq: 79, Gone: true, Stored: record.HasStatus | record.HasFailure, BodyBytes: 4096, TimelineSlots: 8},
 			},
-			Meta:      []core.MetaEntry{{Name: "a", Value: []byte("b")}, {Name: "empty", Value: []byte{}}, {Name: "gone"}},
+			Meta: []core.MetaEntry{
+				{Name: "a", Value: []byte("b")}, {Name: "empty", Value: []byte{}}, {Name: "gone"},
+			},
 			Documents: []core.MetaEntry{{Name: "d/1", Value: []byte("text")}, {Name: "d/gone"}},
 		},
 	}
@@ -46,9 +53,11 @@ func fullEntry() *record.Entry {
 func TestEntriesAreReadBack(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*record.Entry{fullEntry(), {
-		Position: record.Position{Number: 1}, Batch: &record.CommitBatch{Changes: []record.Change{}, Meta: []core.MetaEntry{}},
+		Position: record.Position{Number: 1},
+		Batch:    &record.CommitBatch{Changes: []record.Change{}, Meta: []core.MetaEntry{}},
 	}, {
-		Position: record.Position{Format: 2, Number: 1}, Batch: &record.CommitBatch{Changes: []record.Change{}, Meta: []core.MetaEntry{}},
+		Position: record.Position{Format: 2, Number: 1},
+		Batch:    &record.CommitBatch{Changes: []record.Change{}, Meta: []core.MetaEntry{}},
 	}} {
 		b := mustEncode(t, want)
 		if first := byte(max(want.Format, 1)); b[0] != first {
@@ -64,7 +73,8 @@ func TestEntriesAreReadBack(t *testing.T) {
 				t.Fatalf("entry of %d bytes, cut at %d: %v", len(b), n, err)
 			}
 		}
-		if _, err := record.DecodeEntry(append([]byte{record.NewestFormat + 1}, b[1:]...)); !errors.Is(err, record.ErrNewerFormat) {
+		if _, err := record.DecodeEntry(append([]byte{record.NewestFormat + 1}, b[1:]...)); !errors.Is(err,
+			record.ErrNewerFormat) {
 			t.Errorf("newer version: %v", err)
 		}
 	}
@@ -75,7 +85,10 @@ func TestEncodingOfEntriesIsKept(t *testing.T) {
 	t.Parallel()
 	e := &record.Entry{Position: record.Position{Epoch: 3, Number: 1000, At: 2}, Prev: 998, Batch: &record.CommitBatch{
 		Changes: []record.Change{
-			{Seq: 5, Job: &core.Job{Seq: 5, Queue: "q", Type: "q", Body: []byte("b")}, Status: &record.Status{State: core.Leased}},
+			{
+				Seq: 5, Job: &core.Job{Seq: 5, Queue: "q", Type: "q", Body: []byte("b")},
+				Status: &record.Status{State: core.Leased},
+			},
 			{Seq: 4, Gone: true, Stored: record.HasStatus, BodyBytes: 9},
 		},
 		Meta: []core.MetaEntry{{Name: "a", Value: []byte("b")}, {Name: "c"}},

@@ -13,8 +13,8 @@ import (
 const InlineBytes = 1 << 10
 
 // Fields of a job, in the order in which they are written, after the queue and before the body. On disk: bits are never
-// renumbered or reused, a new field takes the next bit (see Version). Sets of the first 7 fields take one byte, of the first
-// 14 two.
+// renumbered or reused, a new field takes the next bit (see Version). Sets of the first 7 fields take one byte, of the
+// first 14 two.
 const (
 	jobBody = 1 << iota // the rest of the record; written last
 	jobOrigin
@@ -241,9 +241,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 }
 
 // DecodeJob fills j from a record. bodyBytes is the size of a body with a key of its own, otherwise zero. stored has
-// HasBody for such a body, and Rewritten if that was set. The body, the attributes and all strings except Queue and Type
-// are views of b, which must not change while j is used. idText is the buffer for the text of a UUID, which must live as
-// long; nil allocates one.
+// HasBody for such a body, and Rewritten if that was set. The body, the attributes and all strings except Queue and
+// Type are views of b, which must not change while j is used. idText is the buffer for the text of a UUID, which must
+// live as long; nil allocates one.
 func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]byte) (
 	bodyBytes int, stored Parts, err error,
 ) {

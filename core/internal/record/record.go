@@ -1,5 +1,5 @@
-// Package record defines the data that the machine passes to the store: commit batches, which are the unit of durability, and
-// the stored encoding of jobs, statuses, failures and outcomes.
+// Package record defines the data that the machine passes to the store: commit batches, which are the unit of
+// durability, and the stored encoding of jobs, statuses, failures and outcomes.
 package record
 
 import (
@@ -28,8 +28,8 @@ type Change struct {
 	// keys exist or may exist, and the size of the body, which tells whether the body has a key of its own.
 	Stored Parts
 
-	// KeepBody says that the body of Job equals the stored body, so that a large body is not written again; Job.Body must
-	// be set.
+	// KeepBody says that the body of Job equals the stored body, so that a large body is not written again; Job.Body
+	// must be set.
 	KeepBody bool
 
 	// TimelineSlots is the number of slots, from 0, that the timeline of a removed job has used.
@@ -64,8 +64,9 @@ const (
 	HasFailure
 	HasOutcome
 
-	// Rewritten is not a key. It says that the job itself was written more than once, so its keys need ordinary deletes. It
-	// must be set from the first Change that replaces a stored job. The record stores it, so a scan finds it again.
+	// Rewritten is not a key. It says that the job itself was written more than once, so its keys need ordinary
+	// deletes. It must be set from the first Change that replaces a stored job. The record stores it, so a scan finds
+	// it again.
 	Rewritten
 )
 
@@ -93,7 +94,8 @@ type Status struct {
 	Children   uint32 // children that are not closed
 	EpochAhead uint32 // the job's epoch minus Attempts, modulo 2³²
 	Entries    uint32 // of its timeline, so far
-	StopAfter  uint32 // Leased: milliseconds from LeasedAt until its worker was asked to stop, plus 1; zero: it was not asked
+	// Leased: milliseconds from LeasedAt until its worker was asked to stop, plus 1; zero: it was not asked
+	StopAfter uint32
 
 	ReadyAt   core.Instant // its position in the queue; when a retry is due; when it died
 	ExpiresAt core.Instant // if it differs from the job's: end of retention

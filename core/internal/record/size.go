@@ -2,8 +2,8 @@ package record
 
 import "broker/core"
 
-// MaxBatchBytes is the largest commit batch that the store accepts, in Pebble's encoding, whose own limit is 4 GiB. The machine counts
-// the bytes that it adds to the open batch and refuses work long before this limit.
+// MaxBatchBytes is the largest commit batch that the store accepts, in Pebble's encoding, whose own limit is 4 GiB. The
+// machine counts the bytes that it adds to the open batch and refuses work long before this limit.
 const MaxBatchBytes = 4<<30 - 64<<20
 
 // Upper bounds, in bytes, of the numbers of a record, its key and its header in the batch.

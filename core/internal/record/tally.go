@@ -12,7 +12,8 @@ func tallyFields(t *core.Tally) uint64 {
 	if t == nil {
 		return 0
 	}
-	return flag(t.Releases != 0, statusReleases) | flag(t.Timeouts != 0, statusTimeouts) | flag(t.Burials != 0, statusBurials) |
+	return flag(t.Releases != 0,
+		statusReleases) | flag(t.Timeouts != 0, statusTimeouts) | flag(t.Burials != 0, statusBurials) |
 		flag(t.Kicks != 0, statusKicks) | flag(t.FirstLeasedAt != 0, statusFirstLeasedAt)
 }
 

@@ -22,7 +22,8 @@ const (
 
 // AppendTimelineEntry encodes e.
 func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) []byte {
-	f := flag(e.Protocol != 0, entryProtocol) | flag(e.Worker != "", entryWorker) | flag(e.Address != "", entryAddress) |
+	f := flag(e.Protocol != 0,
+		entryProtocol) | flag(e.Worker != "", entryWorker) | flag(e.Address != "", entryAddress) |
 		flag(e.Queue != "", entryQueue) | flag(e.Detail != "", entryDetail) | flag(e.Group != "", entryGroup) |
 		flag(e.Text != "", entryText) | flag(len(e.Fields) > 0, entryFields)
 	dst = append(dst, Version)

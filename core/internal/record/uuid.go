@@ -32,7 +32,8 @@ func packUUID(s string) (u [16]byte, ok bool) {
 	return u, true
 }
 
-// uuidText writes the text of u into room and returns a view of it; nil allocates one. A short u gives the empty string.
+// uuidText writes the text of u into room and returns a view of it; nil allocates one. A short u gives the empty
+// string.
 func uuidText(u []byte, room *[36]byte) string {
 	const digits = "0123456789abcdef"
 	if len(u) != 16 {

@@ -23,7 +23,10 @@ func TestMissedRunsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	const most, missed = core.MaxMissed, 5 * core.MaxMissed
 	asked := 0
-	s := &schedule{Schedule: core.Schedule{Missed: core.MissedAll, MaxMissed: most}, times: countingTimes{every{every: 1000}, &asked}}
+	s := &schedule{
+		Schedule: core.Schedule{Missed: core.MissedAll, MaxMissed: most},
+		times:    countingTimes{every{every: 1000}, &asked},
+	}
 	s.next = 1000
 	upTo, runs := core.Instant(missed*1000+500), 0
 	for ; s.next <= upTo; runs++ {

@@ -20,7 +20,8 @@ type runMeta struct {
 // remember adds a run to the recent runs of its schedule. A run that was refused and tried again is one run.
 func (x *Schedules) remember(s *schedule, r core.RecentRun) {
 	r.At = x.table.Now
-	if n := len(s.Recent); n > 0 && r.DueAt != 0 && s.Recent[n-1].DueAt == r.DueAt && s.Recent[n-1].Result == core.RunRefused {
+	if n := len(s.Recent); n > 0 && r.DueAt != 0 && s.Recent[n-1].DueAt == r.DueAt &&
+		s.Recent[n-1].Result == core.RunRefused {
 		s.Recent = s.Recent[:n-1]
 	}
 	if len(s.Recent) == core.MaxRecentRuns {

@@ -15,7 +15,8 @@ const maxScheduleRuns = 1000
 // retryRun is the delay before a refused run is tried again.
 const retryRun = time.Second
 
-// Due runs a schedule whose deadline has come. If more runs are due, the next deadline has already passed, so Tick limits the work.
+// Due runs a schedule whose deadline has come. If more runs are due, the next deadline has already passed, so Tick
+// limits the work.
 func (x *Schedules) Due(slot uint32) {
 	s := x.slots.At(slot)
 	s.deadline = 0
@@ -29,8 +30,8 @@ func (x *Schedules) Due(slot uint32) {
 // Skip clears the deadline of a schedule that became due while no change is allowed.
 func (x *Schedules) Skip(slot uint32) { x.slots.At(slot).deadline = 0 }
 
-// runDue makes the first run that is due up to an instant. It reports whether a job was submitted, and whether the run was
-// refused and has to be tried again.
+// runDue makes the first run that is due up to an instant. It reports whether a job was submitted, and whether the run
+// was refused and has to be tried again.
 func (x *Schedules) runDue(s *schedule, upTo core.Instant) (submitted, again bool) {
 	due := s.firstRun(upTo)
 	if due != s.next {
@@ -144,7 +145,8 @@ func (s *schedule) backlogged(x *Schedules) bool {
 	return waiting >= s.Backlog
 }
 
-// countIfRevived remembers the schedule of a dead job, which leaves the list that each run walks, in case the job leaves the dead set.
+// countIfRevived remembers the schedule of a dead job, which leaves the list that each run walks, in case the job
+// leaves the dead set.
 func (x *Schedules) countIfRevived(s *schedule, seq uint64) {
 	if x.dead == nil {
 		x.dead = map[uint64]string{}
@@ -199,8 +201,8 @@ func (s *schedule) nextJob(now core.Instant) *core.Job {
 	return &j
 }
 
-// Run submits one job of a schedule, or all jobs that are due up to UpTo. It returns the number of jobs in the latter case, and the Seq
-// of the last job.
+// Run submits one job of a schedule, or all jobs that are due up to UpTo. It returns the number of jobs in the latter
+// case, and the Seq of the last job.
 func (x *Schedules) Run(op *core.RunSchedule) (jobs int, last uint64, err error) {
 	s := x.byName[op.Name]
 	if s == nil {

@@ -87,7 +87,9 @@ func ParseTimes(s *core.Schedule) (crontab.Schedule, error) {
 		if s.Every < time.Microsecond {
 			return nil, fmt.Errorf("an interval of %v", s.Every)
 		}
-		return every{every: core.Instant(s.Every / time.Microsecond), offset: core.Instant(s.Offset / time.Microsecond)}, nil
+		return every{
+			every: core.Instant(s.Every / time.Microsecond), offset: core.Instant(s.Offset / time.Microsecond),
+		}, nil
 	}
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
@@ -156,8 +158,8 @@ func (x *Schedules) scheduleRefusal(s *core.Schedule) error {
 	return nil
 }
 
-// scheduleFormRefusal returns errors that every version of the broker has rejected. Stored schedules are checked only for
-// these: limits that were reduced later must not prevent a store from opening.
+// scheduleFormRefusal returns errors that every version of the broker has rejected. Stored schedules are checked only
+// for these: limits that were reduced later must not prevent a store from opening.
 func scheduleFormRefusal(s *core.Schedule) error {
 	switch {
 	case s.Name == "":

@@ -15,8 +15,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// Prefix and PositionPrefix are prefixes of the names of meta entries. A schedule has two entries: its definition and, written with each
-// run, its position. In the order of names, positions follow definitions.
+// Prefix and PositionPrefix are prefixes of the names of meta entries. A schedule has two entries: its definition and,
+// written with each run, its position. In the order of names, positions follow definitions.
 const (
 	Prefix         = "core/schedule/"
 	PositionPrefix = "core/schedule_position/"
@@ -117,13 +117,16 @@ func (x *Schedules) Restore(name string, value []byte) error {
 	s := &schedule{definition: bytes.Clone(value)}
 	s.Schedule = core.Schedule{
 		Name: strings.TrimPrefix(name, Prefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
-		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: min(d.MaxMissed, core.MaxMissed), Paused: d.Paused, FromConfig: d.FromConfig,
+		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: min(d.MaxMissed, core.MaxMissed), Paused: d.Paused,
+		FromConfig: d.FromConfig,
 	}
-	s.unconfirmed = s.FromConfig // otherwise a schedule that was removed from the file could run before the file is read
+	// otherwise a schedule that was removed from the file could run before the file is read
+	s.unconfirmed = s.FromConfig
 	if err := scheduleFormRefusal(&s.Schedule); err != nil {
 		return err
 	}
-	if s.times, s.unusable = ParseTimes(&s.Schedule); s.unusable != nil { // for example, the system no longer has its time zone
+	// for example, the system no longer has its time zone
+	if s.times, s.unusable = ParseTimes(&s.Schedule); s.unusable != nil {
 		s.times = never{}
 	}
 	x.addSchedule(s, s.Name)
@@ -182,13 +185,14 @@ func (x *Schedules) ForgetRestored(seq uint64) { delete(x.restored, seq) }
 // HasChanges reports whether positions have to be stored.
 func (x *Schedules) HasChanges() bool { return len(x.moved) > 0 }
 
-// Show shows everything about schedules that affects decisions, for comparisons in tests. It is not a method, so that the linker
-// leaves it out of the program.
+// Show shows everything about schedules that affects decisions, for comparisons in tests. It is not a method, so that
+// the linker leaves it out of the program.
 func Show(x *Schedules) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(x.byName)) {
 		s := x.byName[name]
-		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v %v", name, s.definition, s.at, s.next, s.Recent, s.live, x.table.Timers.At(s.deadline))
+		fmt.Fprintf(&b, " schedule %s %s %v %v %v %v %v", name, s.definition, s.at, s.next, s.Recent, s.live,
+			x.table.Timers.At(s.deadline))
 	}
 	return b.String()
 }

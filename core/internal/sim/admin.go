@@ -35,8 +35,8 @@ func (w *world) purge() error {
 	})
 }
 
-// flushAll removes all batches and everything that one protocol has submitted, as Faktory's FLUSH does, in pages. No part of a
-// batch may remain.
+// flushAll removes all batches and everything that one protocol has submitted, as Faktory's FLUSH does, in pages. No
+// part of a batch may remain.
 func (w *world) flushAll() error {
 	c := w.anyClient()
 	for cursor := uint64(0); ; {
@@ -111,7 +111,10 @@ func (w *world) settings() error {
 	case 1:
 		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}}
 	default:
-		op = &core.PauseQueue{Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0, For: time.Duration(w.rng.IntN(2)*w.rng.IntN(9)) * time.Second}
+		op = &core.PauseQueue{
+			Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0,
+			For: time.Duration(w.rng.IntN(2)*w.rng.IntN(9)) * time.Second,
+		}
 	}
 	w.note("%+v", op)
 	return w.do(c, op, tag, func(r core.Reply) {
@@ -132,13 +135,19 @@ func (w *world) limit(q string, tag uint64) core.Op {
 		return &core.RemoveLimit{Tag: tag, Queue: q, Scope: scope}
 	case 2:
 		if w.rng.IntN(2) == 0 {
-			return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true}}
+			return &core.ShareQueue{
+				Tag:     tag,
+				Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true},
+			}
 		}
 		kind := core.KeyKind(w.rng.IntN(2) * int(core.KeyUnique))
-		return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: kind}, Fair: kind != core.KeyNone && w.rng.IntN(2) == 0}}
+		return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{
+			Queue: q, Key: core.JobKey{Kind: kind}, Fair: kind != core.KeyNone && w.rng.IntN(2) == 0,
+		}}
 	}
 	t := core.Throttle{
-		Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second,
+		Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)),
+		SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second,
 	}
 	if w.rng.IntN(3) == 0 || t == (core.Throttle{}) {
 		t.Rate, t.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(3))
@@ -162,7 +171,9 @@ func (w *world) batch() error {
 		if w.rng.IntN(4) == 0 {
 			return nil
 		}
-		return &core.Job{Queue: queue, Origin: core.Faktory, MaxFails: 2, Exhausted: core.ExhaustedBury, Body: []byte(queue)}
+		return &core.Job{
+			Queue: queue, Origin: core.Faktory, MaxFails: 2, Exhausted: core.ExhaustedBury, Body: []byte(queue),
+		}
 	}
 	op := &core.OpenBatch{Tag: tag, Complete: callback(completeQueue), Success: callback(successQueue)}
 	if n := len(m.numbers); n > 0 && w.rng.IntN(3) == 0 {

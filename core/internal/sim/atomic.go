@@ -28,11 +28,17 @@ func (w *world) atomic() error {
 		op.Ops, accepted = append(op.Ops, one), append(accepted, then)
 	}
 	body := fmt.Sprint("body ", w.number)
-	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: []byte(body), Tags: tagsOf(body)}}
+	submit := &core.Submit{
+		Tag: w.newTag(),
+		Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: []byte(body), Tags: tagsOf(body)},
+	}
 	write, written := w.writeDocument()
-	entry := &core.WriteMeta{Tag: w.newTag(), Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
+	entry := &core.WriteMeta{
+		Tag: w.newTag(), Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}},
+	}
 	if w.rng.IntN(2) == 0 { // placed before operations that may be refused
-		op.Ops, accepted = append([]core.Op{entry}, op.Ops...), append([]func(core.Reply) error{func(core.Reply) error { return nil }}, accepted...)
+		op.Ops, accepted = append([]core.Op{entry},
+			op.Ops...), append([]func(core.Reply) error{func(core.Reply) error { return nil }}, accepted...)
 	}
 	seq := uint64(0)
 	op.Ops, accepted = append(op.Ops, submit, write), append(accepted, func(r core.Reply) error {

@@ -89,8 +89,10 @@ func (w *world) auditQueues(listed map[uint64]core.JobInfo) error {
 			if last != nil && last.Priority < jobs[i].Priority {
 				return fmt.Errorf("queue %s lists job %d before job %d", q.Name, last.Seq, jobs[i].Seq)
 			}
-			if last != nil && last.Priority == jobs[i].Priority && last.Seq > jobs[i].Seq && w.model.keepsPlace(last.Seq) && w.model.keepsPlace(jobs[i].Seq) {
-				return fmt.Errorf("queue %s lists job %d before job %d, and both keep their places", q.Name, last.Seq, jobs[i].Seq)
+			if last != nil && last.Priority == jobs[i].Priority && last.Seq > jobs[i].Seq &&
+				w.model.keepsPlace(last.Seq) && w.model.keepsPlace(jobs[i].Seq) {
+				return fmt.Errorf("queue %s lists job %d before job %d, and both keep their places", q.Name, last.Seq,
+					jobs[i].Seq)
 			}
 			last = &jobs[i]
 		}

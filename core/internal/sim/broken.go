@@ -47,13 +47,15 @@ func (w *world) isDead(seq uint64) bool {
 	return i != nil && i.State == core.Dead
 }
 
-// brokenByCrash reports whether a job stopped waiting because of a crash: the crash has lost or killed one of its dependencies.
+// brokenByCrash reports whether a job stopped waiting because of a crash: the crash has lost or killed one of its
+// dependencies.
 func (w *world) brokenByCrash(was, is *core.JobInfo, before, after *snapshot) bool {
 	p := w.model.jobs[was.Seq]
 	if p == nil || p.onBroken == core.BrokenWaits || was.State != core.Blocked || is.State == core.Blocked {
 		return false
 	}
-	if p.onBroken == core.BrokenFails && (is.State != core.Dead || is.Failure == nil || is.Failure.Type != core.DependencyFailed) {
+	if p.onBroken == core.BrokenFails &&
+		(is.State != core.Dead || is.Failure == nil || is.Failure.Type != core.DependencyFailed) {
 		return false
 	}
 	return w.leftBefore(was, before) || w.spentAmong(was.Waiting, before, after, map[uint64]bool{})
@@ -83,19 +85,22 @@ func (w *world) spentAmong(seqs []uint64, before, after *snapshot, seen map[uint
 	return false
 }
 
-// rejoined checks which jobs a job waits for after an Enqueue, and updates the model: a job that is dead because of a dependency waits
-// again for those that can still be done, and any other job for none. forced is promise.forced as it was before.
+// rejoined checks which jobs a job waits for after an Enqueue, and updates the model: a job that is dead because of a
+// dependency waits again for those that can still be done, and any other job for none. forced is promise.forced as it
+// was before.
 func (w *world) rejoined(p *promise, before *core.JobInfo, forced bool) error {
 	is, alive := w.look(p.seq), false
 	if before.State == core.Dead && before.Failure != nil && before.Failure.Type == core.DependencyFailed && !forced {
 		for _, l := range append(links([]uint64{p.parent}, 0), p.after...) {
 			i := w.look(l.seq)
-			alive = alive || i != nil && i.State != core.Dead && (i.State.Unfinished() || l.seq != p.parent && i.Children > 0)
+			alive = alive ||
+				i != nil && i.State != core.Dead && (i.State.Unfinished() || l.seq != p.parent && i.Children > 0)
 		}
 	}
 	switch {
 	case is != nil && (is.State == core.Blocked) != alive:
-		return fmt.Errorf("job %d was %v, is %v, and something that it waits for can be done: %v", p.seq, before.State, is.State, alive)
+		return fmt.Errorf("job %d was %v, is %v, and something that it waits for can be done: %v", p.seq, before.State,
+			is.State, alive)
 	case alive:
 		p.forced = false
 	default:

@@ -76,7 +76,8 @@ func (w *world) condition() (is core.Condition) {
 // broken reports an operation that was accepted although its condition did not match.
 func wronglyAccepted(seq uint64, i *core.JobInfo, is core.Condition) error {
 	if i == nil || len(is.States) > 0 && !slices.Contains(is.States, i.State) || is.HasEpoch && is.Epoch != i.Epoch ||
-		is.Queue != "" && is.Queue != i.Queue || is.Worker != "" && is.Worker != i.Worker || is.Unended && i.State != core.Leased {
+		is.Queue != "" && is.Queue != i.Queue || is.Worker != "" && is.Worker != i.Worker ||
+		is.Unended && i.State != core.Leased {
 		return fmt.Errorf("an operation on job %d was accepted under %+v, the job was %+v", seq, is, i)
 	}
 	return nil
@@ -128,7 +129,8 @@ func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 			continue
 		}
 		released := func(i *core.JobInfo) bool { // from one that was dead
-			return p.onBroken == core.BrokenReleases && !slices.ContainsFunc(i.Waiting, func(s uint64) bool { return in[s] })
+			return p.onBroken == core.BrokenReleases &&
+				!slices.ContainsFunc(i.Waiting, func(s uint64) bool { return in[s] })
 		}
 		if i := w.look(seq); i != nil && i.State == core.Blocked && !released(i) {
 			waiting = append(waiting, seq)
@@ -285,7 +287,9 @@ func (w *world) refs() (refs []core.Ref) {
 }
 
 func (w *world) transfer(p *promise) error {
-	op := &core.TransferLease{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Epoch: p.epoch, Worker: fmt.Sprint("worker ", w.rng.IntN(3))}
+	op := &core.TransferLease{
+		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Epoch: p.epoch, Worker: fmt.Sprint("worker ", w.rng.IntN(3)),
+	}
 	return w.doIf(p, op, core.Condition{}, func(r core.Reply) error {
 		i := w.look(p.seq)
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch {
@@ -299,7 +303,8 @@ func (w *world) transfer(p *promise) error {
 func (w *world) leaseJob(p *promise) error {
 	before := w.look(p.seq)
 	op := &core.LeaseJob{
-		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Worker: fmt.Sprint("worker ", w.rng.IntN(3)), LeaseFor: 5 * time.Second,
+		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Worker: fmt.Sprint("worker ", w.rng.IntN(3)),
+		LeaseFor: 5 * time.Second,
 	}
 	op.Dead = w.rng.IntN(2) == 0
 	c := w.anyClient()
@@ -308,8 +313,10 @@ func (w *world) leaseJob(p *promise) error {
 	}
 	return w.doIfBy(c, p, op, op.If, func(r core.Reply) error {
 		i := w.look(p.seq)
-		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch || i.Attempts != before.Attempts+1 {
-			return fmt.Errorf("job %d was given to %q as epoch %d, was %+v and is %+v", p.seq, op.Worker, r.Lease.Epoch, before, i)
+		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch ||
+			i.Attempts != before.Attempts+1 {
+			return fmt.Errorf("job %d was given to %q as epoch %d, was %+v and is %+v", p.seq, op.Worker, r.Lease.Epoch,
+				before, i)
 		}
 		if before.State == core.Dead && !op.Dead {
 			return fmt.Errorf("job %d was dead and is leased", p.seq)

@@ -33,7 +33,10 @@ func (w *world) slowSync() error {
 	var err error
 	open := w.openCommit()
 	meanwhile := func() {
-		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.control, w.change, w.change, w.atomic, w.await, w.batch, w.report, w.reconnect, w.read, w.read, w.settings}
+		acts := []func() error{
+			w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.control, w.change, w.change, w.atomic, w.await,
+			w.batch, w.report, w.reconnect, w.read, w.read, w.settings,
+		}
 		for range 1 + w.rng.IntN(5) {
 			if err == nil {
 				err = acts[w.rng.IntN(len(acts))]()
@@ -41,7 +44,8 @@ func (w *world) slowSync() error {
 		}
 	}
 	w.disk.Before(func(write bool) error {
-		if write && !fired.Load() && w.openCommit() > open { // otherwise it is a background write, before the batch is sealed
+		// otherwise it is a background write, before the batch is sealed
+		if write && !fired.Load() && w.openCommit() > open {
 			fired.Store(true)
 			once.Do(meanwhile)
 		}
@@ -175,7 +179,8 @@ func (w *world) failDisk() error {
 	return w.restartAfterCrash(after, committed)
 }
 
-// restartAfterCrash starts an engine on the content of a disk, and compares it with the model. committed is the newest announced commit.
+// restartAfterCrash starts an engine on the content of a disk, and compares it with the model. committed is the newest
+// announced commit.
 func (w *world) restartAfterCrash(disk *storetest.Disk, committed core.Commit) error {
 	w.crashes++
 	_ = w.engine.Shutdown() // the old engine ends on its own disk, without effect

@@ -10,8 +10,8 @@ import (
 	"broker/core/internal/store/damagetest"
 )
 
-// damage makes the body of a stored job unreadable between two runs of the broker. Such a job must never reach a worker, and must
-// not stop other jobs.
+// damage makes the body of a stored job unreadable between two runs of the broker. Such a job must never reach a
+// worker, and must not stop other jobs.
 func (w *world) damage() error {
 	if w.mode == engine.Relaxed || w.tidy {
 		return nil
@@ -21,7 +21,8 @@ func (w *world) damage() error {
 	var p *promise
 	for _, seq := range w.model.seqs {
 		one := w.model.jobs[seq]
-		if n := len(one.bodies); !w.stores(one) || one.damaged || n == 0 || len(one.bodies[n-1].text) <= record.InlineBytes {
+		if n := len(one.bodies); !w.stores(one) || one.damaged || n == 0 ||
+			len(one.bodies[n-1].text) <= record.InlineBytes {
 			continue
 		}
 		if i := w.look(seq); i != nil && i.State.Unfinished() {
@@ -50,7 +51,8 @@ func (p *promise) damageShown(i *core.JobInfo) error {
 		return fmt.Errorf("job %d is damaged, and is shown as %+v", p.seq, i)
 	case !p.damaged && i.Damage != "":
 		return fmt.Errorf("job %d is said to be damaged: %s", p.seq, i.Damage)
-	case p.damaged && i.Failure != nil && i.Failure.Type == core.Damaged && i.State.Unfinished() && !p.again && !p.forced:
+	case p.damaged && i.Failure != nil && i.Failure.Type == core.Damaged && i.State.Unfinished() && !p.again &&
+		!p.forced:
 		return fmt.Errorf("job %d was set aside, and is %v", p.seq, i.State)
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package sim simulates a whole engine with seeded clients, which behave like the clients of all protocols. The disk crashes, fails (as
-// when it is full) and is slow; the clock is set forward and back. The simulation compares what the clients see with a model of what was
-// acknowledged to them:
+// Package sim simulates a whole engine with seeded clients, which behave like the clients of all protocols. The disk
+// crashes, fails (as when it is full) and is slow; the clock is set forward and back. The simulation compares what the
+// clients see with a model of what was acknowledged to them:
 //
 //   - nothing acknowledged is lost, whatever the disk has lost;
 //   - no job whose finish was acknowledged comes back;
@@ -14,6 +14,6 @@
 // can be left out: a failure is replayed with fewer and fewer steps, and the shortest history that still fails is
 // printed.
 //
-// It is test support: no package of the program imports it, which the linter's rule test-support enforces. Its files do not end in
-// _test.go, so that the linter requires a case for every new operation here, as it does in the machine.
+// It is test support: no package of the program imports it, which the linter's rule test-support enforces. Its files do
+// not end in _test.go, so that the linter requires a case for every new operation here, as it does in the machine.
 package sim

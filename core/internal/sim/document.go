@@ -37,8 +37,8 @@ func (w *world) writeDocument() (op *core.WriteDocuments, accepted func(r core.R
 	}
 }
 
-// documentsAfterCrash compares the documents on disk with the model, and each document with the job that was submitted with it:
-// either both exist or neither does.
+// documentsAfterCrash compares the documents on disk with the model, and each document with the job that was submitted
+// with it: either both exist or neither does.
 func (w *world) documentsAfterCrash(committed core.Commit) error {
 	onDisk := map[string]bool{}
 	for _, d := range w.ask(&core.ReadDocuments{Prefix: docPrefix, Limit: 10_000}).Documents {
@@ -57,7 +57,8 @@ func (w *world) documentsAfterCrash(committed core.Commit) error {
 		case onDisk[name] && job == nil && !ended:
 			return fmt.Errorf("document %q is on disk without job %d of the same list", name, d.seq)
 		case !onDisk[name] && d.gone == 0 && (d.made <= committed || job != nil):
-			return fmt.Errorf("document %q was acknowledged by commit %d of %d and is lost, job %d is %+v", name, d.made, committed, d.seq, job)
+			return fmt.Errorf("document %q was acknowledged by commit %d of %d and is lost, job %d is %+v", name,
+				d.made, committed, d.seq, job)
 		case !onDisk[name]:
 			delete(w.model.documents, name)
 		default:

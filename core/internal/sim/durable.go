@@ -10,9 +10,10 @@ import (
 	"broker/core/engine"
 )
 
-// Checks of replies: everything that a reply shows of a job, a batch, the settings of a queue or a meta entry must be in the
-// commit that the reply depends on. Before each commit, the simulation takes a snapshot of the state that the commit makes
-// durable. A reply that depends on the open batch needs no check, because that batch will contain this state or a later one.
+// Checks of replies: everything that a reply shows of a job, a batch, the settings of a queue or a meta entry must be
+// in the commit that the reply depends on. Before each commit, the simulation takes a snapshot of the state that the
+// commit makes durable. A reply that depends on the open batch needs no check, because that batch will contain this
+// state or a later one.
 
 // snapshot is the content of one commit.
 type snapshot struct {
@@ -30,13 +31,17 @@ type snapshot struct {
 
 // snapshot reads everything, without checks.
 func (w *world) snapshot() *snapshot {
-	s := &snapshot{jobs: map[uint64]core.JobInfo{}, past: map[uint64]*core.Timeline{}, batches: map[uint64]core.BatchInfo{}, queues: map[string]core.QueueInfo{}}
+	s := &snapshot{
+		jobs: map[uint64]core.JobInfo{}, past: map[uint64]*core.Timeline{}, batches: map[uint64]core.BatchInfo{},
+		queues: map[string]core.QueueInfo{},
+	}
 	one := func(op core.Op) core.Reply { return w.engine.Do(w.observer, []core.Op{op}, nil)[0] }
 	for cursor := uint64(0); ; {
 		r := one(&core.ListJobs{Cursor: cursor, Limit: 1000})
 		for _, i := range r.Jobs {
 			s.jobs[i.Seq] = i
-			if past := one(&core.Inspect{Ref: core.Ref{Seq: i.Seq}, Brief: true, Timeline: true}); past.Info != nil && past.Info.Timeline != nil {
+			if past := one(&core.Inspect{Ref: core.Ref{Seq: i.Seq}, Brief: true, Timeline: true}); past.Info != nil &&
+				past.Info.Timeline != nil {
 				s.past[i.Seq] = past.Info.Timeline
 			}
 		}
@@ -93,8 +98,8 @@ func (w *world) contentFor(r *core.Reply) *snapshot {
 	return nil
 }
 
-// checkReply compares a reply with the commit that it depends on; op is its operation, if known. The first difference is kept
-// in w.violation.
+// checkReply compares a reply with the commit that it depends on; op is its operation, if known. The first difference
+// is kept in w.violation.
 func (w *world) checkReply(op core.Op, r *core.Reply) {
 	if w.mode == engine.Relaxed || w.violation != nil {
 		return // relaxed replies depend on no commit
@@ -153,13 +158,16 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 		}
 	case core.Queues:
 		for i := range r.Queues {
-			if reported, have := &r.Queues[i], s.queues[r.Queues[i].Name]; reported.Paused != have.Paused || !sameLimits(reported.Limits, have.Limits) {
-				return fmt.Errorf("queue %s: paused %v, limits %+v is paused %v, limits %+v", reported.Name, reported.Paused, reported.Limits, have.Paused, have.Limits)
+			if reported, have := &r.Queues[i], s.queues[r.Queues[i].Name]; reported.Paused != have.Paused ||
+				!sameLimits(reported.Limits, have.Limits) {
+				return fmt.Errorf("queue %s: paused %v, limits %+v is paused %v, limits %+v", reported.Name,
+					reported.Paused, reported.Limits, have.Paused, have.Limits)
 			}
 		}
 	case core.Failed:
 		return w.sameRefusal(op, r, s)
-	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.Reading, core.TimedOut, core.Woken, core.DataSent,
+	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.Reading, core.TimedOut,
+		core.Woken, core.DataSent,
 		core.Warned, core.EventReply: // not about stored state, or in the open batch
 	}
 	return nil
@@ -251,7 +259,8 @@ func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 	if i.State.Unfinished() {
 		return fmt.Errorf("job %d was reported to have ended, and is %v", r.Seq, i.State)
 	}
-	if o := i.Outcome; o != nil && r.Outcome != nil && (o.Success != r.Outcome.Success || !bytes.Equal(o.Result, r.Outcome.Result)) {
+	if o := i.Outcome; o != nil && r.Outcome != nil &&
+		(o.Success != r.Outcome.Success || !bytes.Equal(o.Result, r.Outcome.Result)) {
 		return fmt.Errorf("job %d ended as %+v, and was reported to have ended as %+v", r.Seq, o, r.Outcome)
 	}
 	return nil
@@ -266,28 +275,34 @@ func (w *world) sameJob(reported core.JobInfo, s *snapshot) error {
 	if !stored || unstored(&have) {
 		return fmt.Errorf("job %d was reported as %v, and is not stored", reported.Seq, reported.State)
 	}
-	if state := w.lasting(&have); state != w.lasting(&reported) || have.Fails != reported.Fails || have.ExpiresAt != reported.ExpiresAt ||
+	if state := w.lasting(&have); state != w.lasting(&reported) || have.Fails != reported.Fails ||
+		have.ExpiresAt != reported.ExpiresAt ||
 		have.Broken != reported.Broken {
-		return fmt.Errorf("job %d was reported as %v with %d failures until %d, and is %v with %d until %d", reported.Seq, reported.State, reported.Fails,
+		return fmt.Errorf("job %d was reported as %v with %d failures until %d, and is %v with %d until %d",
+			reported.Seq, reported.State, reported.Fails,
 			reported.ExpiresAt, have.State, have.Fails, have.ExpiresAt)
 	}
 	if reported.State == core.Blocked && !slices.Equal(reported.Waiting, have.Waiting) {
-		return fmt.Errorf("job %d was reported to wait for %v, and waits for %v", reported.Seq, reported.Waiting, have.Waiting)
+		return fmt.Errorf("job %d was reported to wait for %v, and waits for %v", reported.Seq, reported.Waiting,
+			have.Waiting)
 	}
 	if reported.Worker != "" && reported.Rerun != have.Rerun {
-		return fmt.Errorf("job %d was reported to run once more: %v, and will: %v", reported.Seq, reported.Rerun, have.Rerun)
+		return fmt.Errorf("job %d was reported to run once more: %v, and will: %v", reported.Seq, reported.Rerun,
+			have.Rerun)
 	}
 	if reported.Worker != "" && reported.CancelRequestedAt != have.CancelRequestedAt {
-		return fmt.Errorf("job %d was reported to stop since %d, and has to since %d", reported.Seq, reported.CancelRequestedAt, have.CancelRequestedAt)
+		return fmt.Errorf("job %d was reported to stop since %d, and has to since %d", reported.Seq,
+			reported.CancelRequestedAt, have.CancelRequestedAt)
 	}
 	if reported.Worker != "" && reported.Progress.Num != have.Progress.Num {
-		return fmt.Errorf("job %d was reported at %d, and is at %d", reported.Seq, reported.Progress.Num, have.Progress.Num)
+		return fmt.Errorf("job %d was reported at %d, and is at %d", reported.Seq, reported.Progress.Num,
+			have.Progress.Num)
 	}
 	return nil
 }
 
-// lasting returns the state of a job after a crash: a lease held by a connection ends with the connection. A job that was due
-// equals a ready job: if the clock was set back since, it will be due again.
+// lasting returns the state of a job after a crash: a lease held by a connection ends with the connection. A job that
+// was due equals a ready job: if the clock was set back since, it will be due again.
 func (w *world) lasting(i *core.JobInfo) core.State {
 	switch {
 	case i.State == core.Leased && i.Worker == "":
@@ -304,8 +319,8 @@ func (w *world) leaseOver(was *core.JobInfo) bool {
 	return was.State == core.Leased && was.LeaseUntil != 0 && was.LeaseUntil <= w.clk.Now()
 }
 
-// sameAsBefore checks, after a crash, that the state is that of the last durable commit, or of the commit being written.
-// Only changes by time are allowed.
+// sameAsBefore checks, after a crash, that the state is that of the last durable commit, or of the commit being
+// written. Only changes by time are allowed.
 func (w *world) sameAsBefore(durable, sealed *snapshot) error {
 	if w.mode == engine.Relaxed {
 		return nil // commits happen at any time
@@ -337,8 +352,10 @@ func (w *world) compare(before, after *snapshot) error {
 		if w.spentByCrash(&was, &is) || w.brokenByCrash(&was, &is, before, after) {
 			continue
 		}
-		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails || is.Tally != was.Tally {
-			return fmt.Errorf("job %d was %v with %d failures and %+v, and is %v with %d and %+v", seq, was.State, was.Fails, was.Tally, is.State, is.Fails, is.Tally)
+		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails ||
+			is.Tally != was.Tally {
+			return fmt.Errorf("job %d was %v with %d failures and %+v, and is %v with %d and %+v", seq, was.State,
+				was.Fails, was.Tally, is.State, is.Fails, is.Tally)
 		}
 		if err := w.sameDependencies(&was, &is, before, after); err != nil {
 			return err
@@ -347,12 +364,14 @@ func (w *world) compare(before, after *snapshot) error {
 			return fmt.Errorf("job %d was to run once more: %v, and is: %v", seq, was.Rerun, is.Rerun)
 		}
 		if was.Worker != "" && was.CancelRequestedAt != is.CancelRequestedAt {
-			return fmt.Errorf("job %d was to stop since %d and is since %d", seq, was.CancelRequestedAt, is.CancelRequestedAt)
+			return fmt.Errorf("job %d was to stop since %d and is since %d", seq, was.CancelRequestedAt,
+				is.CancelRequestedAt)
 		}
 		if was.Worker != "" && was.Progress.Num != is.Progress.Num {
 			return fmt.Errorf("job %d was at %d and is at %d", seq, was.Progress.Num, is.Progress.Num)
 		}
-		if is.Queue != was.Queue || is.MovedFrom != was.MovedFrom || is.MovedAfter != was.MovedAfter || is.Priority != was.Priority || was.Job != nil && is.Job != nil &&
+		if is.Queue != was.Queue || is.MovedFrom != was.MovedFrom || is.MovedAfter != was.MovedAfter ||
+			is.Priority != was.Priority || was.Job != nil && is.Job != nil &&
 			(!bytes.Equal(is.Job.Body, was.Job.Body) || !slices.Equal(is.Job.Tags, was.Job.Tags)) {
 			return fmt.Errorf("job %d was %+v, %+v and is %+v, %+v", seq, was, was.Job, is, is.Job)
 		}
@@ -367,7 +386,8 @@ func (w *world) compare(before, after *snapshot) error {
 	}
 	for name, was := range before.queues {
 		if is := after.queues[name]; !w.samePause(&was, &is) || !sameLimits(is.Limits, was.Limits) {
-			return fmt.Errorf("queue %s was paused %v, limits %+v and is paused %v, limits %+v", name, was.Paused, was.Limits, is.Paused, is.Limits)
+			return fmt.Errorf("queue %s was paused %v, limits %+v and is paused %v, limits %+v", name, was.Paused,
+				was.Limits, is.Paused, is.Limits)
 		}
 	}
 	if before.limits != after.limits {
@@ -385,8 +405,8 @@ func (w *world) compare(before, after *snapshot) error {
 	return nil
 }
 
-// sameDependencies checks that a restart does not release a blocked job before its dependencies are done, and does not change
-// its dependencies. Unstored dependencies are lost, and break the job.
+// sameDependencies checks that a restart does not release a blocked job before its dependencies are done, and does not
+// change its dependencies. Unstored dependencies are lost, and break the job.
 func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
 	if was.State != core.Blocked {
 		return nil
@@ -420,5 +440,6 @@ func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot)
 // mayEnd reports whether a job may be gone after a restart: because of its time to live, its limits, or its batch.
 func (w *world) mayEnd(i *core.JobInfo) bool {
 	p := w.model.jobs[i.Seq]
-	return stopsByCrash(i) || i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || w.model.endsAlone(p) || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
+	return stopsByCrash(i) || i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || w.model.endsAlone(p) ||
+		i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
 }

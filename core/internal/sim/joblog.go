@@ -99,7 +99,8 @@ func (w *world) logAfterCrash(p *promise, committed core.Commit) error {
 		return err
 	}
 	if n < len(p.log) && p.log[n].made <= committed {
-		return fmt.Errorf("line %d of the log of job %d was acknowledged by commit %d of %d and is lost", n+1, p.seq, p.log[n].made, committed)
+		return fmt.Errorf("line %d of the log of job %d was acknowledged by commit %d of %d and is lost", n+1, p.seq,
+			p.log[n].made, committed)
 	}
 	p.log = slices.Clone(p.log[:n])
 	for i := range p.log {

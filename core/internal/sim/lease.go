@@ -30,7 +30,8 @@ func (w *world) recordRequest(op *core.Lease) {
 	w.model.requests[op.Tag] = r
 }
 
-// leaseReply checks the number of jobs that a request gets: as many as announced, at most Max, and before its deadline at least Min.
+// leaseReply checks the number of jobs that a request gets: as many as announced, at most Max, and before its deadline
+// at least Min.
 func (w *world) leaseReply(c *client, r *core.Reply) error {
 	req := w.model.requests[r.Tag]
 	if req == nil {

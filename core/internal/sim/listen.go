@@ -41,8 +41,10 @@ func (w *world) fetchEvents() error {
 		}
 		l.last = ev.Number
 		p := w.model.jobs[ev.Seq]
-		if rests := max(r.Commit, w.engine.Committed()); p != nil && !p.ephemeral && p.made > rests && w.mode == engine.Sync {
-			return fmt.Errorf("%v of job %d was reported with commit %d, it was made in commit %d", ev.Kind, ev.Seq, rests, p.made)
+		if rests := max(r.Commit, w.engine.Committed()); p != nil && !p.ephemeral && p.made > rests &&
+			w.mode == engine.Sync {
+			return fmt.Errorf("%v of job %d was reported with commit %d, it was made in commit %d", ev.Kind, ev.Seq,
+				rests, p.made)
 		}
 		if r.Commit != 0 && ev.Seq != 0 {
 			l.reported = append(l.reported, reportedEvent{ev.Seq, ev.Kind, ev.Over, r.Commit})
@@ -63,22 +65,26 @@ func (w *world) checkEvents(committed core.Commit) error {
 		}
 		switch i := w.look(t.seq); {
 		case t.over && i != nil && i.State.Unfinished() && !w.mayRunAgain(t.seq):
-			return fmt.Errorf("the end of job %d was reported with commit %d of %d, and it is %v", t.seq, t.commit, committed, i.State)
+			return fmt.Errorf("the end of job %d was reported with commit %d of %d, and it is %v", t.seq, t.commit,
+				committed, i.State)
 		case t.kind == core.EventSubmitted && i == nil && !ended[t.seq] && !w.mayHaveEnded(t.seq):
-			return fmt.Errorf("job %d was reported as submitted with commit %d of %d, and is lost", t.seq, t.commit, committed)
+			return fmt.Errorf("job %d was reported as submitted with commit %d of %d, and is lost", t.seq, t.commit,
+				committed)
 		}
 	}
 	w.listener.reported = nil
 	return nil
 }
 
-// mayRunAgain reports whether a job that has ended may be unfinished again: put back or moved from the dead set, or run again.
+// mayRunAgain reports whether a job that has ended may be unfinished again: put back or moved from the dead set, or run
+// again.
 func (w *world) mayRunAgain(seq uint64) bool {
 	p := w.model.jobs[seq]
 	return p != nil && (p.forced || p.again)
 }
 
-// mayHaveEnded reports whether a job may be gone without an event, because it expired or ran out of attempts at the start.
+// mayHaveEnded reports whether a job may be gone without an event, because it expired or ran out of attempts at the
+// start.
 func (w *world) mayHaveEnded(seq uint64) bool {
 	p := w.model.jobs[seq]
 	return p == nil || p.mayEnd || w.model.endsAlone(p) || p.expiresAt != 0

@@ -9,8 +9,8 @@ import (
 	"broker/core"
 )
 
-// promise is what clients may rely on about one job. Times of leases are from the monotonic clock, other times from the wall
-// clock.
+// promise is what clients may rely on about one job. Times of leases are from the monotonic clock, other times from the
+// wall clock.
 type promise struct {
 	seq         uint64
 	id          string
@@ -49,8 +49,9 @@ type promise struct {
 	cost       uint32      // of a lease
 	byName     bool        // it was leased by LeaseJob, regardless of limits
 	retries    core.Commit // of the last change of maxFails
-	unknown    bool        // its limits are unknown: the broker has created it, or a crash may have lost a change of them
-	finishes   bool        // ExhaustedFinish
+	// its limits are unknown: the broker has created it, or a crash may have lost a change of them
+	unknown  bool
+	finishes bool // ExhaustedFinish
 	// Its own limits.
 	maxAttempts, maxFails uint32
 	spans                 []time.Duration // of leases and extensions since the last start
@@ -132,7 +133,13 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]policyVersion{}, spent: newSpentRules(), shared: map[string]*sharedLimit{}, orderSettings: map[string][]orderSetting{}, windows: map[string]window{}, documents: map[string]*document{}}
+	return &model{
+		jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{},
+		batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{},
+		pauses: map[string]pause{}, policies: map[policyKey][]policyVersion{}, spent: newSpentRules(),
+		shared: map[string]*sharedLimit{}, orderSettings: map[string][]orderSetting{}, windows: map[string]window{},
+		documents: map[string]*document{},
+	}
 }
 
 func (m *model) add(p *promise) {
@@ -149,9 +156,12 @@ func (m *model) submitted(seq uint64, existing, lossy bool, j *core.Job, made co
 	}
 	m.add(&promise{
 		seq: seq, id: j.ID, seen: true, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
-		ephemeral: j.Ephemeral, lossy: lossy, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
-		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), onBroken: j.OnBroken, parent: j.Parent, leaseFor: j.LeaseFor,
-		own: j.Own, cost: max(j.Cost, 1), maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
+		ephemeral: j.Ephemeral, lossy: lossy, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt,
+		made:    made,
+		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), onBroken: j.OnBroken,
+		parent: j.Parent, leaseFor: j.LeaseFor,
+		own: j.Own, cost: max(j.Cost, 1), maxAttempts: j.MaxAttempts, maxFails: j.MaxFails,
+		finishes: j.Exhausted == core.ExhaustedFinish,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known && made != 0 {
 		m.rows[j.Queue] = made
@@ -256,8 +266,8 @@ func (m *model) waitsOver(c core.ClientID) {
 	}
 }
 
-// afterCrash compares the recovered state with the model; committed is the newest commit that was on disk. most is the latest
-// time that the wall clock has shown.
+// afterCrash compares the recovered state with the model; committed is the newest commit that was on disk. most is the
+// latest time that the wall clock has shown.
 func (w *world) afterCrash(committed core.Commit) error {
 	if err := w.checkEvents(committed); err != nil {
 		return err
@@ -274,7 +284,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 		promised := !p.ephemeral && p.made != 0 && p.made <= committed
 		switch {
 		case i == nil && promised && !p.mayEnd && !m.endsAlone(p) && !expired:
-			return fmt.Errorf("job %d (%q) was acknowledged by commit %d of %d and is lost", seq, p.id, p.made, committed)
+			return fmt.Errorf("job %d (%q) was acknowledged by commit %d of %d and is lost", seq, p.id, p.made,
+				committed)
 		case i != nil && p.ended != 0 && p.ended <= committed && i.State.Unfinished():
 			return fmt.Errorf("job %d came back as %v though its end was acknowledged", seq, i.State)
 		case i != nil && (p.damaged || i.Damage != ""):
@@ -289,7 +300,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 		case i != nil && len(i.Job.Tags) > 0 && i.Job.Tags[0] != string(i.Job.Body):
 			return fmt.Errorf("job %d came back half changed: %+v", seq, i.Job)
 		case i != nil && (!may(p.queues, i.Queue, committed) && !m.movedBy(p, i.Queue) || i.Job.Queue != i.Queue):
-			return fmt.Errorf("job %d came back in queue %s and %s, was %+v, commit %d", seq, i.Queue, i.Job.Queue, p.queues, committed)
+			return fmt.Errorf("job %d came back in queue %s and %s, was %+v, commit %d", seq, i.Queue, i.Job.Queue,
+				p.queues, committed)
 		}
 		if i == nil {
 			delete(m.jobs, seq)
@@ -298,7 +310,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := p.notesAfterCrash(i, committed); err != nil {
 			return err
 		}
-		if err := cmp.Or(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed), w.logAfterCrash(p, committed)); err != nil {
+		if err := cmp.Or(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed),
+			w.logAfterCrash(p, committed)); err != nil {
 			return err
 		}
 		p.endAccepted, p.seen, p.lossy = i.State == core.Done, false, false
@@ -330,7 +343,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 	}
 	w.pausesAfterCrash()
 	w.windowsAfterCrash(committed)
-	if err := cmp.Or(w.policiesAfterCrash(committed), w.spentAfterCrash(committed), w.sharedAfterCrash(committed)); err != nil {
+	if err := cmp.Or(w.policiesAfterCrash(committed), w.spentAfterCrash(committed),
+		w.sharedAfterCrash(committed)); err != nil {
 		return err
 	}
 	return w.rowsAfterCrash(committed)

@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// Ordered queues: the model derives the key of each job from its body, and knows which queues are ordered. When a job is handed out,
-// it checks every earlier job of the key.
+// Ordered queues: the model derives the key of each job from its body, and knows which queues are ordered. When a job
+// is handed out, it checks every earlier job of the key.
 
 // orderTag is the tag with the keys of ordered queues.
 const orderTag = "turn"
@@ -58,7 +58,8 @@ func (w *world) recordSharing(op *core.ShareQueue, r core.Reply) {
 	if past := w.model.orderSettings[q]; len(past) == 0 {
 		w.model.orderSettings[q] = []orderSetting{{made: 1}}
 	}
-	w.model.orderSettings[q] = append(w.model.orderSettings[q], orderSetting{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
+	w.model.orderSettings[q] = append(w.model.orderSettings[q],
+		orderSetting{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
 }
 
 // orderSome makes queues ordered at the start of half of the lives, because random acts rarely do.
@@ -74,7 +75,10 @@ func (w *world) orderSome() error {
 
 // orderOp makes a queue ordered.
 func (w *world) orderOp(queue string) *core.ShareQueue {
-	return &core.ShareQueue{Tag: w.newTag(), Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true}}
+	return &core.ShareQueue{
+		Tag:     w.newTag(),
+		Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: orderTag}, Ordered: true},
+	}
 }
 
 // earlier lists the earlier unfinished jobs of a job's key in its queue, if the queue is ordered.
@@ -95,8 +99,8 @@ func (w *world) earlier(p *promise, queue string) (all []*core.JobInfo) {
 	return all
 }
 
-// inOrder checks that a job was not handed out before an earlier job of its key. Earlier jobs do not count if the same request
-// leased them, or if a policy may have just moved them here.
+// inOrder checks that a job was not handed out before an earlier job of its key. Earlier jobs do not count if the same
+// request leased them, or if a policy may have just moved them here.
 func (w *world) inOrder(p *promise, queue string, tag uint64) error {
 	for _, i := range w.earlier(p, queue) {
 		o := w.model.jobs[i.Seq]
@@ -104,7 +108,8 @@ func (w *world) inOrder(p *promise, queue string, tag uint64) error {
 		case tag != 0 && o.request == tag && i.State == core.Leased:
 		case o.queues[len(o.queues)-1].text != queue && w.model.movedBy(o, queue):
 		default:
-			return fmt.Errorf("job %d of key %q was handed out before job %d, which is %v", p.seq, p.key(), i.Seq, i.State)
+			return fmt.Errorf("job %d of key %q was handed out before job %d, which is %v", p.seq, p.key(), i.Seq,
+				i.State)
 		}
 	}
 	return nil
@@ -137,9 +142,11 @@ func (w *world) auditOrder() error {
 			key = p.key()
 		}
 		if i.Key != key || i.Behind != behind {
-			return fmt.Errorf("job %d of queue %s has key %q and is behind %d, should be %q behind %d", seq, i.Queue, i.Key, i.Behind, key, behind)
+			return fmt.Errorf("job %d of queue %s has key %q and is behind %d, should be %q behind %d", seq, i.Queue,
+				i.Key, i.Behind, key, behind)
 		}
-		if order := i.Reason == core.WaitOrder; order != (behind > 0) && i.State == core.Ready && !limited && i.Reason != core.WaitPaused {
+		if order := i.Reason == core.WaitOrder; order != (behind > 0) && i.State == core.Ready && !limited &&
+			i.Reason != core.WaitPaused {
 			return fmt.Errorf("job %d is behind %d jobs of its key and waits for %v", seq, behind, i.Reason)
 		}
 	}

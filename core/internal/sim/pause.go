@@ -37,7 +37,8 @@ func (w *world) auditPauses() error {
 		p, paused := w.model.pauses[q.Name]
 		over := p.until != 0 && now >= p.until
 		if q.Paused != (paused && !over) {
-			return fmt.Errorf("queue %s is paused: %v, was asked to be: %v until %d, now %d", q.Name, q.Paused, paused, p.until, now)
+			return fmt.Errorf("queue %s is paused: %v, was asked to be: %v until %d, now %d", q.Name, q.Paused, paused,
+				p.until, now)
 		}
 	}
 	return nil
@@ -70,7 +71,8 @@ func (w *world) refuse() error {
 func (w *world) checkRefusal(r *core.Reply) error {
 	draining := r.Kind == core.Failed && errors.Is(r.Err, core.ErrDraining)
 	if draining && !w.refusing || w.refusing && r.Kind == core.Submitted && !r.Existing {
-		return fmt.Errorf("new jobs are refused: %v, and the reply to a submission is %v: %w", w.refusing, r.Kind, r.Err)
+		return fmt.Errorf("new jobs are refused: %v, and the reply to a submission is %v: %w", w.refusing, r.Kind,
+			r.Err)
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A clock that was far ahead leaves a position on disk that is far ahead. When the clock is set back, the schedule is reset. The
-// reset is not on disk until the next commit.
+// A clock that was far ahead leaves a position on disk that is far ahead. When the clock is set back, the schedule is
+// reset. The reset is not on disk until the next commit.
 func TestResetOfAScheduleMayBeLostInACrash(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(1)

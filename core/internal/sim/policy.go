@@ -8,8 +8,9 @@ import (
 	"broker/core"
 )
 
-// Policies of queues and types. The model has the policies that were set, and computes from them how long a lease lasts, what follows a
-// failure, and when a job ends. No policy here drops jobs that have used up their leases, so few jobs end without a client.
+// Policies of queues and types. The model has the policies that were set, and computes from them how long a lease
+// lasts, what follows a failure, and when a job ends. No policy here drops jobs that have used up their leases, so few
+// jobs end without a client.
 
 // policyVersion is a policy as clients have set it.
 type policyVersion struct {
@@ -29,11 +30,16 @@ var policyQueues = []string{queueName(0), queueName(1), "dlq"}
 // policy changes a policy.
 func (w *world) policy() error {
 	c, tag := w.anyClient(), w.newTag()
-	op := &core.PutPolicy{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2)), Name: policyQueues[w.rng.IntN(2)], Remove: core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))}
+	op := &core.PutPolicy{
+		Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2)), Name: policyQueues[w.rng.IntN(2)],
+		Remove: core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1)),
+	}
 	p := &op.Set
 	p.Has = core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))
 	p.MaxAttempts, p.MaxFails = uint32(1+w.rng.IntN(3)), uint32(1+w.rng.IntN(3))
-	p.Backoff = core.BackoffRule{Kind: core.BackoffKind(w.rng.IntN(3)), Base: time.Duration(w.rng.IntN(5)) * time.Second, Max: 8 * time.Second}
+	p.Backoff = core.BackoffRule{
+		Kind: core.BackoffKind(w.rng.IntN(3)), Base: time.Duration(w.rng.IntN(5)) * time.Second, Max: 8 * time.Second,
+	}
 	p.LeaseFor, p.ExpiresIn, p.RetainFor = time.Duration(1+w.rng.IntN(9))*time.Second, time.Minute, 20*time.Second
 	p.Unstored = w.rng.IntN(4) == 0
 	if p.Exhausted = core.ExhaustedBury; w.rng.IntN(2) == 0 {
@@ -88,8 +94,8 @@ func set(p core.JobPolicy, from *core.JobPolicy, member core.PolicyFields) core.
 	return p
 }
 
-// inForce returns the policy that sets a member for jobs of a queue; nil: none. In the simulation, types have the names of
-// their queues.
+// inForce returns the policy that sets a member for jobs of a queue; nil: none. In the simulation, types have the names
+// of their queues.
 func (m *model) inForce(queue string, member core.PolicyFields) *core.JobPolicy {
 	for _, scope := range []core.PolicyScope{core.PolicyOfType, core.PolicyOfQueue} {
 		if past := m.policies[policyKey{scope, queue}]; len(past) > 0 && past[len(past)-1].policy.Has&member != 0 {
@@ -133,7 +139,8 @@ func (w *world) leaseLength(p *promise, queue string, holds core.Holder) time.Du
 func (w *world) checkLease(p *promise, i *core.JobInfo, since core.Instant) error {
 	most := w.model.mostLeases(p, i.Queue)
 	byPolicy := w.model.inForce(i.Queue, core.PolicyMaxAttempts) != nil && !p.ephemeral && !p.unknown
-	if byPolicy && i.Attempts-i.MovedAfter > most && p.own&limits == 0 && !w.model.changedSince(i.Queue, min(since, w.clk.monotonic.Now())) {
+	if byPolicy && i.Attempts-i.MovedAfter > most && p.own&limits == 0 &&
+		!w.model.changedSince(i.Queue, min(since, w.clk.monotonic.Now())) {
 		return fmt.Errorf("job %d of queue %s has lease %d of %d", p.seq, i.Queue, i.Attempts, most)
 	}
 	return w.checkSpent(i, since)
@@ -154,7 +161,8 @@ func (w *world) checkFailure(p *promise, was *core.JobInfo) error {
 	}
 	leases := m.mostLeases(p, was.Queue)
 	if was.Fails+1 < most && (leases == 0 || was.Attempts-was.MovedAfter < leases) {
-		if is == nil || !is.State.Unfinished() || is.Queue != was.Queue && !m.spent.target[is.Queue] || is.Fails != was.Fails+1 {
+		if is == nil || !is.State.Unfinished() || is.Queue != was.Queue && !m.spent.target[is.Queue] ||
+			is.Fails != was.Fails+1 {
 			return fmt.Errorf("job %d has failed %d times of %d and is %+v", p.seq, was.Fails+1, most, is)
 		}
 		return nil
@@ -168,7 +176,8 @@ func (w *world) checkFailure(p *promise, was *core.JobInfo) error {
 		waits := was.State == core.Blocked // a client has failed it without a lease; it still waits for the same jobs
 		if is == nil || is.Queue != end.MoveTo || is.Fails != 0 || waits != (is.State == core.Blocked) ||
 			!waits && is.State != core.Ready && is.State != core.Leased {
-			return fmt.Errorf("job %d has failed %d times of %d and did not move to %s: %+v", p.seq, was.Fails+1, most, end.MoveTo, is)
+			return fmt.Errorf("job %d has failed %d times of %d and did not move to %s: %+v", p.seq, was.Fails+1, most,
+				end.MoveTo, is)
 		}
 	case is == nil || is.State != core.Dead:
 		return fmt.Errorf("job %d has failed %d times of %d and is not dead: %+v", p.seq, was.Fails+1, most, is)
@@ -176,8 +185,8 @@ func (w *world) checkFailure(p *promise, was *core.JobInfo) error {
 	return nil
 }
 
-// endsAlone reports whether a job may end without a client: it has a limit of its own, or a policy's limit and no dead set, or
-// is cancelled with a dependency.
+// endsAlone reports whether a job may end without a client: it has a limit of its own, or a policy's limit and no dead
+// set, or is cancelled with a dependency.
 func (m *model) endsAlone(p *promise) bool {
 	if p.onBroken == core.BrokenDrops {
 		return true
@@ -195,18 +204,20 @@ func (m *model) endsAlone(p *promise) bool {
 
 // expiryOf returns when a new job expires; see core.JobPolicy.
 func (w *world) expiryOf(j *core.Job) core.Instant {
-	if o := w.model.inForce(j.Queue, core.PolicyExpiresIn); o != nil && j.ExpiresAt == 0 && j.Own&core.PolicyExpiresIn == 0 && !j.Ephemeral {
+	if o := w.model.inForce(j.Queue, core.PolicyExpiresIn); o != nil && j.ExpiresAt == 0 &&
+		j.Own&core.PolicyExpiresIn == 0 && !j.Ephemeral {
 		return max(w.clk.Now(), j.ReadyAt).Add(o.ExpiresIn)
 	}
 	return j.ExpiresAt
 }
 
-// losesNew reports whether a new job is in memory only, so a crash loses it: a policy says so, and no stored data waits for it or names
-// it.
+// losesNew reports whether a new job is in memory only, so a crash loses it: a policy says so, and no stored data waits
+// for it or names it.
 func (w *world) losesNew(op *core.Submit) bool {
 	j := op.Job
 	o := w.model.inForce(j.Queue, core.PolicyDurability)
-	return o != nil && o.Unstored && !j.Ephemeral && op.Window == 0 && j.Batch == 0 && j.Parent == 0 && len(j.After) == 0
+	return o != nil && o.Unstored && !j.Ephemeral && op.Window == 0 && j.Batch == 0 && j.Parent == 0 &&
+		len(j.After) == 0
 }
 
 // stores reports whether changes of a job are stored. A job in memory is stored once it moves to another queue.
@@ -247,7 +258,8 @@ func (w *world) spentByCrash(was, is *core.JobInfo) bool {
 	if o := w.model.inForce(was.Queue, core.PolicyMaxAttempts); most == 0 && o != nil && p.unknown {
 		most = o.MaxAttempts
 	}
-	return most > 0 && was.Attempts-was.MovedAfter >= most && (is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
+	return most > 0 && was.Attempts-was.MovedAfter >= most &&
+		(is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
 }
 
 // policiesAfterCrash checks that each policy is possible after the crash, and updates the model to it.

@@ -15,7 +15,9 @@ func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 	}
 	j.Unique, j.UniqueKey, j.UniqueStart = core.UniqueReplace, fmt.Sprint("draft ", w.rng.IntN(2)), w.rng.IntN(4) == 0
 	if w.rng.IntN(2) == 0 {
-		j.ReadyAt, j.ScheduledOrder, j.SeqOrder = w.clk.Now().Add(time.Duration(w.rng.IntN(9000))*time.Millisecond), false, false
+		j.ReadyAt, j.ScheduledOrder, j.SeqOrder = w.clk.Now().Add(
+			time.Duration(w.rng.IntN(9000))*time.Millisecond,
+		), false, false
 	}
 	if w.rng.IntN(2) == 0 {
 		op.DebounceMs = uint32(1 + w.rng.IntN(15_000))
@@ -27,8 +29,8 @@ func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 	return holder
 }
 
-// checkReplaced checks that a job with the key was changed if it waited, and was not changed if a worker had it. It records the
-// change.
+// checkReplaced checks that a job with the key was changed if it waited, and was not changed if a worker had it. It
+// records the change.
 func (w *world) checkReplaced(op *core.Submit, asked core.Job, was *core.JobInfo, r *core.Reply) error {
 	if was == nil {
 		return nil
@@ -40,7 +42,8 @@ func (w *world) checkReplaced(op *core.Submit, asked core.Job, was *core.JobInfo
 		return nil
 	}
 	if was.State == core.Leased || !r.Existing || r.Seq != was.Seq {
-		return fmt.Errorf("job %d is %v and has a key; a submission that replaces got job %d", was.Seq, was.State, r.Seq)
+		return fmt.Errorf("job %d is %v and has a key; a submission that replaces got job %d", was.Seq, was.State,
+			r.Seq)
 	}
 	p, i := w.model.jobs[r.Seq], w.look(r.Seq)
 	if p == nil {
@@ -55,8 +58,10 @@ func (w *world) checkReplaced(op *core.Submit, asked core.Job, was *core.JobInfo
 		due = min(due, first.Add(op.Debounce()))
 	}
 	now := w.clk.Now()
-	if i != nil && (i.State == core.Scheduled || i.State == core.Retrying) && i.ReadyAt != due || i != nil && i.State == core.Ready && due > now {
-		return fmt.Errorf("job %d is %v and due at %d, should be due at %d, first submitted at %d", r.Seq, i.State, i.ReadyAt, due, p.created)
+	if i != nil && (i.State == core.Scheduled || i.State == core.Retrying) && i.ReadyAt != due ||
+		i != nil && i.State == core.Ready && due > now {
+		return fmt.Errorf("job %d is %v and due at %d, should be due at %d, first submitted at %d", r.Seq, i.State,
+			i.ReadyAt, due, p.created)
 	}
 	if i != nil && i.Epoch <= was.Epoch {
 		return fmt.Errorf("job %d was changed and keeps epoch %d", r.Seq, i.Epoch)

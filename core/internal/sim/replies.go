@@ -18,7 +18,8 @@ func (w *world) handleReply(c *client, r core.Reply) error {
 			return err
 		}
 		return w.assigned(c, r)
-	case r.Kind == core.TimedOut && r.Seq != 0 && w.model.requests[r.Tag] != nil: // a leased job whose body could not be read
+	case r.Kind == core.TimedOut && r.Seq != 0 &&
+		w.model.requests[r.Tag] != nil: // a leased job whose body could not be read
 		return w.leaseReply(c, &r)
 	case r.Kind == core.Ended:
 		return w.waitOver(c, r, r.Seq)
@@ -32,7 +33,8 @@ func (w *world) handleReply(c *client, r core.Reply) error {
 func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
 	wt := w.model.waits[r.Tag]
 	if wt == nil || wt.client != c.id || wt.seq != seq {
-		return fmt.Errorf("client %d was notified of the end of job %d under tag %d, for which it does not wait", c.id, seq, r.Tag)
+		return fmt.Errorf("client %d was notified of the end of job %d under tag %d, for which it does not wait", c.id,
+			seq, r.Tag)
 	}
 	w.note("wait for %d is over, ended %v", seq, r.Kind == core.Ended)
 	delete(w.model.waits, r.Tag)
@@ -44,7 +46,8 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	m := w.model
 	p := m.jobs[r.Seq]
 	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // it was submitted by its batch
-		p = &promise{seq: r.Seq, id: r.Job.ID, leaseFor: r.Job.LeaseFor, limited: true, unknown: true} // it may end with the batch
+		// it may end with the batch
+		p = &promise{seq: r.Seq, id: r.Job.ID, leaseFor: r.Job.LeaseFor, limited: true, unknown: true}
 		write(&p.bodies, string(r.Job.Body), 1)
 		write(&p.queues, r.Job.Queue, 1)
 		m.add(p)
@@ -81,7 +84,8 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
-	if c.unreadSince > now { // otherwise, since the hand-out, earlier jobs may have come back or limits may have changed
+	// otherwise, since the hand-out, earlier jobs may have come back or limits may have changed
+	if c.unreadSince > now {
 		if err := w.withinShared(p, i.Queue); err != nil {
 			return err
 		}
@@ -100,11 +104,13 @@ func (w *world) dependenciesMet(p *promise, j *core.Job) error {
 	}
 	for _, l := range p.after {
 		seq := l.seq
-		if i := w.look(seq); i != nil && seq != p.parent && !w.ignores(p, i) && (i.State.Unfinished() || i.State == core.Dead) {
+		if i := w.look(seq); i != nil && seq != p.parent && !w.ignores(p, i) &&
+			(i.State.Unfinished() || i.State == core.Dead) {
 			return fmt.Errorf("job %d was handed out before job %d, which is %v", p.seq, seq, i.State)
 		}
 	}
-	if i := w.look(p.parent); p.parent != 0 && i != nil && !w.ignores(p, i) && (i.State.Unfinished() || i.State == core.Dead) {
+	if i := w.look(p.parent); p.parent != 0 && i != nil && !w.ignores(p, i) &&
+		(i.State.Unfinished() || i.State == core.Dead) {
 		return fmt.Errorf("job %d was handed out before its parent %d, which is %v", p.seq, p.parent, i.State)
 	}
 	b := w.model.batches[j.CallbackFor]
@@ -116,9 +122,11 @@ func (w *world) dependenciesMet(p *promise, j *core.Job) error {
 		if i == nil {
 			continue
 		}
-		tried := i.Fails > 0 || member.again || w.model.movedBy(member, i.Queue) // after a rerun, or a move by a policy, it is like new
+		// after a rerun, or a move by a policy, it is like new
+		tried := i.Fails > 0 || member.again || w.model.movedBy(member, i.Queue)
 		if i.State.Unfinished() && !tried || j.Queue == successQueue && i.State != core.Done {
-			return fmt.Errorf("%s callback %d of batch %d was handed out though member %d is %v", j.Queue, p.seq, j.CallbackFor, seq, i.State)
+			return fmt.Errorf("%s callback %d of batch %d was handed out though member %d is %v", j.Queue, p.seq,
+				j.CallbackFor, seq, i.State)
 		}
 	}
 	return nil

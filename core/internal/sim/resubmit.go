@@ -8,7 +8,8 @@ import (
 	"broker/core"
 )
 
-// resubmit submits a job again, if it has ended. The model computes the new job from the old job as the broker shows it.
+// resubmit submits a job again, if it has ended. The model computes the new job from the old job as the broker shows
+// it.
 func (w *world) resubmit() error {
 	p := w.endedJob()
 	if p == nil {
@@ -66,9 +67,11 @@ func (w *world) endedJob() *promise {
 func (w *world) copyOf(old *core.JobInfo) *core.Job {
 	o, now := old.Job, w.clk.Now()
 	j := &core.Job{
-		Queue: old.Queue, Type: old.Type, Body: o.Body, Tags: o.Tags, Origin: o.Origin, Priority: old.Priority, Format: o.Format,
-		Own: o.Own, MaxAttempts: o.MaxAttempts, MaxFails: o.MaxFails, Exhausted: o.Exhausted, LeaseFor: o.LeaseFor, SeqOrder: o.SeqOrder,
-		Tallies: o.Tallies, Unique: o.Unique, UniqueKey: o.UniqueKey, Cost: o.Cost, RerunOf: old.Seq,
+		Queue: old.Queue, Type: old.Type, Body: o.Body, Tags: o.Tags, Origin: o.Origin, Priority: old.Priority,
+		Format: o.Format,
+		Own:    o.Own, MaxAttempts: o.MaxAttempts, MaxFails: o.MaxFails, Exhausted: o.Exhausted, LeaseFor: o.LeaseFor,
+		SeqOrder: o.SeqOrder,
+		Tallies:  o.Tallies, Unique: o.Unique, UniqueKey: o.UniqueKey, Cost: o.Cost, RerunOf: old.Seq,
 	}
 	if o.ExpiresAt != 0 {
 		j.ExpiresAt = now.Add(max(o.ExpiresAt.Sub(o.CreatedAt), 1))
@@ -87,11 +90,15 @@ func (w *world) sameAs(want *core.Job, seq uint64, damaged bool) error {
 		return fmt.Errorf("job %d was submitted again as %d, which is not there", want.RerunOf, seq)
 	}
 	got := i.Job
-	if i.Queue != want.Queue || i.Type != want.Type || string(got.Body) != string(want.Body) && !damaged || !slices.Equal(got.Tags, want.Tags) ||
+	if i.Queue != want.Queue || i.Type != want.Type || string(got.Body) != string(want.Body) && !damaged ||
+		!slices.Equal(got.Tags, want.Tags) ||
 		got.Origin != want.Origin || i.Priority != want.Priority || got.Format != want.Format || got.Own != want.Own ||
-		got.MaxAttempts != want.MaxAttempts || got.MaxFails != want.MaxFails || got.Exhausted != want.Exhausted || got.LeaseFor != want.LeaseFor ||
-		got.SeqOrder != want.SeqOrder || got.Tallies != want.Tallies || got.Unique != want.Unique || got.UniqueKey != want.UniqueKey ||
-		got.Cost != want.Cost || got.RerunOf != want.RerunOf || got.StartBefore != want.StartBefore || got.ID != "" || got.Parent != 0 || got.After != nil ||
+		got.MaxAttempts != want.MaxAttempts || got.MaxFails != want.MaxFails || got.Exhausted != want.Exhausted ||
+		got.LeaseFor != want.LeaseFor ||
+		got.SeqOrder != want.SeqOrder || got.Tallies != want.Tallies || got.Unique != want.Unique ||
+		got.UniqueKey != want.UniqueKey ||
+		got.Cost != want.Cost || got.RerunOf != want.RerunOf || got.StartBefore != want.StartBefore || got.ID != "" ||
+		got.Parent != 0 || got.After != nil ||
 		got.Batch != 0 || got.Schedule != "" || got.CallbackFor != 0 || i.Fails != 0 {
 		return fmt.Errorf("job %d was submitted again as %+v of %+v, and should be %+v", want.RerunOf, got, i, want)
 	}

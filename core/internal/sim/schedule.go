@@ -56,7 +56,10 @@ func (w *world) schedule() error {
 	default:
 		op = &core.PutSchedule{Tag: tag, Schedule: core.Schedule{
 			Name: name, Every: planEvery, Missed: core.MissedAll, Backlog: 3,
-			Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: []byte("planned"), LeaseFor: 5 * time.Second},
+			Job: &core.Job{
+				Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: []byte("planned"),
+				LeaseFor: 5 * time.Second,
+			},
 		}}
 	}
 	return w.do(w.anyClient(), op, tag, func(r core.Reply) {
@@ -148,8 +151,8 @@ func (m *model) plansFlushed(committed core.Commit) {
 	}
 }
 
-// plansAfterCrash compares the positions of schedules with the runs in the model; committed is the newest announced commit.
-// No run on disk may be repeated, and no other run may be left out.
+// plansAfterCrash compares the positions of schedules with the runs in the model; committed is the newest announced
+// commit. No run on disk may be repeated, and no other run may be left out.
 func (w *world) plansAfterCrash(committed core.Commit) error {
 	known := map[string]*plan{}
 	for _, s := range w.ask(&core.ListSchedules{}).Schedules {
@@ -166,7 +169,8 @@ func (w *world) plansAfterCrash(committed core.Commit) error {
 		case p == nil && w.mode == 0:
 			return fmt.Errorf("schedule %s came back though its removal was acknowledged", s.Name)
 		case p == nil || p.made > committed || p.loose || p.anew || w.farBack():
-		case s.NextAt != p.next && !slices.ContainsFunc(p.runs, func(r planRun) bool { return planAfter(r.through) == s.NextAt }):
+		case s.NextAt != p.next &&
+			!slices.ContainsFunc(p.runs, func(r planRun) bool { return planAfter(r.through) == s.NextAt }):
 			return fmt.Errorf("schedule %s is due at %d, on disk at %d, runs %v", s.Name, s.NextAt, p.next, p.runs)
 		}
 	}
@@ -179,7 +183,8 @@ func (w *world) plansAfterCrash(committed core.Commit) error {
 	return nil
 }
 
-// checkRecentRuns compares the last runs of a schedule after a crash with their jobs: both were stored by the same commits.
+// checkRecentRuns compares the last runs of a schedule after a crash with their jobs: both were stored by the same
+// commits.
 func (w *world) checkRecentRuns(s *core.Schedule) error {
 	if len(s.Recent) > core.MaxRecentRuns {
 		return fmt.Errorf("schedule %s remembers %d runs", s.Name, len(s.Recent))
@@ -194,8 +199,10 @@ func (w *world) checkRecentRuns(s *core.Schedule) error {
 		}
 		waits := state.Unfinished() && state != core.Dead
 		switch {
-		case r.End == 0 && !waits, r.End == core.EventDead && waits, r.End != 0 && r.End != core.EventDead && state.Unfinished():
-			return fmt.Errorf("schedule %s: the run for %d ended with %d, and its job %d is %v", s.Name, r.DueAt, r.End, r.Seq, state)
+		case r.End == 0 && !waits, r.End == core.EventDead && waits,
+			r.End != 0 && r.End != core.EventDead && state.Unfinished():
+			return fmt.Errorf("schedule %s: the run for %d ended with %d, and its job %d is %v", s.Name, r.DueAt, r.End,
+				r.Seq, state)
 		}
 	}
 	return nil

@@ -53,8 +53,8 @@ func (w *world) followStore() (err error) {
 	return nil
 }
 
-// compareShadow returns the first difference between an engine that takes over from the shadow and an engine that reads the
-// store now.
+// compareShadow returns the first difference between an engine that takes over from the shadow and an engine that reads
+// the store now.
 func (w *world) compareShadow(ctx context.Context) error {
 	warm, err := w.shadow.TakeOver(ctx, w.machineOptions())
 	if err != nil {
@@ -79,7 +79,8 @@ func (w *world) endShadow() {
 // machineOptions are options of a machine like those of the world's engine.
 func (w *world) machineOptions() machine.Options {
 	return machine.Options{
-		Persist: true, Await: w.mode == engine.Sync, DefaultLease: 30 * time.Minute, CacheBytes: cacheBytes, PoisonAfter: poisonAfter, Wakeup: -1,
+		Persist: true, Await: w.mode == engine.Sync, DefaultLease: 30 * time.Minute, CacheBytes: cacheBytes,
+		PoisonAfter: poisonAfter, Wakeup: -1,
 		Random: rand.New(rand.NewPCG(1, 1)), StartedAt: w.clk.Now(),
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"broker/core"
 )
 
-// Limits for several queues and types: for each limit, the model counts the leases that clients have received, with their costs, and the
-// used part of the rate. It does not know leases that no client knows of, so it may count too few.
+// Limits for several queues and types: for each limit, the model counts the leases that clients have received, with
+// their costs, and the used part of the rate. It does not know leases that no client knows of, so it may count too few.
 
 // sharedLimit is a shared limit as clients have set it.
 type sharedLimit struct {
@@ -57,7 +57,10 @@ func (w *world) shareLimit() error {
 	var op core.Op = &core.RemoveSharedLimit{Tag: tag, Name: name}
 	next := core.SharedLimit{}
 	if w.rng.IntN(4) > 0 {
-		next = core.SharedLimit{Name: name, Queues: []string{queueName(w.rng.IntN(2)), queueName(2)}, Throttle: core.Throttle{Leased: uint32(w.rng.IntN(5))}}
+		next = core.SharedLimit{
+			Name: name, Queues: []string{queueName(w.rng.IntN(2)), queueName(2)},
+			Throttle: core.Throttle{Leased: uint32(w.rng.IntN(5))},
+		}
 		if w.rng.IntN(2) == 0 {
 			next.Types = []string{queueName(3)}
 		}
@@ -109,8 +112,8 @@ func (w *world) withinShared(p *promise, queue string) error {
 	return nil
 }
 
-// withinRate checks, for every span up to now, that the leases do not exceed the rate and the burst. A job that costs more than the burst
-// uses all of it, and the rest delays later leases.
+// withinRate checks, for every span up to now, that the leases do not exceed the rate and the burst. A job that costs
+// more than the burst uses all of it, and the rest delays later leases.
 func (w *world) withinRate(s *sharedLimit, p *promise) error {
 	l := s.now()
 	if l.Rate == 0 {
@@ -127,7 +130,8 @@ func (w *world) withinRate(s *sharedLimit, p *promise) error {
 		}
 		sum += core.Instant(u.cost)
 		if most := (now-u.at)/each + core.Instant(burst) + core.Instant(max(p.cost, burst)-burst); sum > most {
-			return fmt.Errorf("job %d was handed out, and the limit %+v has leases of %d since %d, at most %d, now %d", p.seq, *l, sum, u.at, most, now)
+			return fmt.Errorf("job %d was handed out, and the limit %+v has leases of %d since %d, at most %d, now %d",
+				p.seq, *l, sum, u.at, most, now)
 		}
 	}
 	return nil

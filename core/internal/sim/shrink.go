@@ -35,7 +35,8 @@ func numbers(n int) []int {
 // maxReplays limits how often a failing life is replayed.
 const maxReplays = 400
 
-// shrink removes steps, in smaller and smaller blocks, as long as there is still a failure. It returns the remaining ones.
+// shrink removes steps, in smaller and smaller blocks, as long as there is still a failure. It returns the remaining
+// ones.
 func shrink(steps []int, fails func([]int) bool) []int {
 	replays := 0
 	for size := len(steps) / 2; size > 0; size /= 2 {

@@ -55,7 +55,8 @@ func fail(t *testing.T, seed uint64, lived int, err error) {
 		return err != nil
 	})
 	w, _, again := play(seed, few)
-	t.Fatalf("seed %d (run again with SIM_FIRST=%d SIM_SEEDS=1): %v\n%d steps are enough for: %v\n%s", seed, seed, err, len(few), again,
+	t.Fatalf("seed %d (run again with SIM_FIRST=%d SIM_SEEDS=1): %v\n%d steps are enough for: %v\n%s", seed, seed, err,
+		len(few), again,
 		strings.Join(w.log, "\n"))
 }
 

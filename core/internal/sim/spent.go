@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// Rules that move jobs which were leased often. The model has the rules that were set. It computes which lease of a job must not happen,
-// and from where a job can have come.
+// Rules that move jobs which were leased often. The model has the rules that were set. It computes which lease of a job
+// must not happen, and from where a job can have come.
 
 // spentRule is a rule as clients have set it.
 type spentRule struct {
@@ -26,7 +26,10 @@ type spentRules struct {
 }
 
 func newSpentRules() spentRules {
-	return spentRules{rules: map[string][]spentRule{}, least: map[string]uint32{}, target: map[string]bool{}, hidden: map[string]bool{}}
+	return spentRules{
+		rules: map[string][]spentRule{}, least: map[string]uint32{}, target: map[string]bool{},
+		hidden: map[string]bool{},
+	}
 }
 
 // moveSpent sets or removes a rule.
@@ -34,7 +37,9 @@ func (w *world) moveSpent() error {
 	tag, s := w.newTag(), &w.model.spent
 	op := &core.MoveSpent{Tag: tag, Queue: queueName(w.rng.IntN(2))}
 	if w.rng.IntN(3) > 0 {
-		op.Rule = core.SpentRule{Leases: uint32(1 + w.rng.IntN(3)), To: []string{"dlq", queueName(2), queueName(0)}[w.rng.IntN(3)]}
+		op.Rule = core.SpentRule{
+			Leases: uint32(1 + w.rng.IntN(3)), To: []string{"dlq", queueName(2), queueName(0)}[w.rng.IntN(3)],
+		}
 	}
 	valid := op.Rule.To != op.Queue
 	if valid && op.Rule.Leases > 0 { // before the operation, because it may serve clients
@@ -46,7 +51,8 @@ func (w *world) moveSpent() error {
 	w.note("%+v", op)
 	return w.do(w.anyClient(), op, tag, func(r core.Reply) {
 		if r.Kind == core.Accepted {
-			s.rules[op.Queue] = append(s.rules[op.Queue], spentRule{op.Rule, w.commitOf(r, true), w.clk.monotonic.Now()})
+			s.rules[op.Queue] = append(s.rules[op.Queue],
+				spentRule{op.Rule, w.commitOf(r, true), w.clk.monotonic.Now()})
 		}
 	})
 }
@@ -59,21 +65,24 @@ func (w *world) checkSpent(i *core.JobInfo, since core.Instant) error {
 	}
 	last := past[len(past)-1]
 	if most := last.rule.Leases; most > 0 && i.Attempts-i.MovedAfter > most && last.from < since {
-		return fmt.Errorf("job %d of queue %s has lease %d, it had %d before it came there, and the queue allows %d", i.Seq, i.Queue, i.Attempts, i.MovedAfter, most)
+		return fmt.Errorf("job %d of queue %s has lease %d, it had %d before it came there, and the queue allows %d",
+			i.Seq, i.Queue, i.Attempts, i.MovedAfter, most)
 	}
 	return nil
 }
 
 // checkOrigin checks the queue from which a job has moved.
 func (s *spentRules) checkOrigin(i *core.JobInfo) error {
-	if least := s.least[i.MovedFrom]; i.MovedFrom != "" && (least == 0 || i.MovedAfter < least) || i.MovedAfter > i.Attempts {
-		return fmt.Errorf("job %d has %d leases, and has moved from %q after %d", i.Seq, i.Attempts, i.MovedFrom, i.MovedAfter)
+	if least := s.least[i.MovedFrom]; i.MovedFrom != "" && (least == 0 || i.MovedAfter < least) ||
+		i.MovedAfter > i.Attempts {
+		return fmt.Errorf("job %d has %d leases, and has moved from %q after %d", i.Seq, i.Attempts, i.MovedFrom,
+			i.MovedAfter)
 	}
 	return nil
 }
 
-// spentAfterCrash checks that each rule is possible after the crash, and updates the model to it. The rules of unknown queues cannot be
-// read.
+// spentAfterCrash checks that each rule is possible after the crash, and updates the model to it. The rules of unknown
+// queues cannot be read.
 func (w *world) spentAfterCrash(committed core.Commit) error {
 	for queue, past := range w.model.spent.rules {
 		r := w.ask(&core.InspectQueue{Queue: queue})

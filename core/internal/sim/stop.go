@@ -7,9 +7,9 @@ import (
 	"broker/core"
 )
 
-// Requests to stop: a job whose worker was asked to stop stays with the worker, and ends as cancelled unless the worker completes it.
-// The model knows which workers were asked. A Rerun after the request cancels it, and so does any operation that moves the job
-// elsewhere.
+// Requests to stop: a job whose worker was asked to stop stays with the worker, and ends as cancelled unless the worker
+// completes it. The model knows which workers were asked. A Rerun after the request cancels it, and so does any
+// operation that moves the job elsewhere.
 
 // askedToStop is the value of promise.stops after a worker was asked to stop; empty: it was not.
 const askedToStop = "asked"
@@ -53,7 +53,8 @@ func (w *world) stopped(p *promise, before *core.JobInfo, r core.Reply) error {
 	case is == nil || is.State != core.Leased || is.CancelRequestedAt == 0 || is.Epoch != before.Epoch:
 		return fmt.Errorf("job %d was to stop, was %+v and is %+v", p.seq, before, is)
 	case before.CancelRequestedAt != 0 && before.CancelRequestedAt != is.CancelRequestedAt:
-		return fmt.Errorf("job %d was to stop since %d and is since %d", p.seq, before.CancelRequestedAt, is.CancelRequestedAt)
+		return fmt.Errorf("job %d was to stop since %d and is since %d", p.seq, before.CancelRequestedAt,
+			is.CancelRequestedAt)
 	default:
 		write(&p.stops, askedToStop, w.commitOf(r, w.stores(p)))
 		p.mayEnd, p.askedFor = true, is.Epoch
@@ -64,7 +65,8 @@ func (w *world) stopped(p *promise, before *core.JobInfo, r core.Reply) error {
 // checkStopped checks the effect of a failure of a job whose worker was asked to stop.
 func (w *world) checkStopped(p *promise) error {
 	is := w.look(p.seq)
-	if is == nil || is.State == core.Done && (is.Outcome == nil || is.Outcome.Cause == core.Cancelled && !is.Outcome.Success) {
+	if is == nil ||
+		is.State == core.Done && (is.Outcome == nil || is.Outcome.Cause == core.Cancelled && !is.Outcome.Success) {
 		return nil
 	}
 	return fmt.Errorf("job %d was to stop, its worker has failed it, and it is %+v", p.seq, is)
@@ -99,7 +101,8 @@ func (p *promise) stopsAfterCrash(i *core.JobInfo, committed core.Commit) error 
 		is = askedToStop
 	}
 	if past := append([]written{{}}, p.stops...); i.State != core.Done && !p.again && !may(past, is, committed) {
-		return fmt.Errorf("job %d came back as %v, to stop %q, was %+v, commit %d", p.seq, i.State, is, p.stops, committed)
+		return fmt.Errorf("job %d came back as %v, to stop %q, was %+v, commit %d", p.seq, i.State, is, p.stops,
+			committed)
 	}
 	if p.stops = nil; is != "" {
 		p.stops, p.askedFor = []written{{is, 1}}, i.Epoch

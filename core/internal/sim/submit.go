@@ -57,14 +57,18 @@ func (w *world) submitTo(queue string) error {
 		if asked.Unique == core.UniqueReplace {
 			wrong = cmp.Or(wrong, w.checkReplaced(op, asked, holder, &r))
 		}
-		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && i != nil && i.State.Unfinished() && i.ExpiresAt != expiry {
+		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && i != nil && i.State.Unfinished() &&
+			i.ExpiresAt != expiry {
 			wrong = cmp.Or(wrong, fmt.Errorf("job %d expires at %d and not at %d", r.Seq, i.ExpiresAt, expiry))
 		}
 		asked.ExpiresAt = expiry
 		known := *op
 		known.Job = &asked
-		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && (r.Commit != 0 && lossy || i != nil && i.Unstored != lossy) {
-			wrong = cmp.Or(wrong, fmt.Errorf("job %d is in memory only: %v, and its submission depends on commit %d: %+v", r.Seq, lossy, r.Commit, i))
+		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing &&
+			(r.Commit != 0 && lossy || i != nil && i.Unstored != lossy) {
+			wrong = cmp.Or(wrong, fmt.Errorf(
+				"job %d is in memory only: %v, and its submission depends on commit %d: %+v", r.Seq, lossy, r.Commit,
+				i))
 		}
 		w.submitted(c, &known, lossy, r)
 	})
@@ -78,7 +82,8 @@ func (w *world) submitted(c *client, op *core.Submit, lossy bool, r core.Reply) 
 		return
 	}
 	j := op.Job
-	w.note("submit %d to %s by %v, ephemeral %v, existing %v, after %v, parent %d, batch %d, commit %d", r.Seq, j.Queue, c.kind,
+	w.note("submit %d to %s by %v, ephemeral %v, existing %v, after %v, parent %d, batch %d, commit %d", r.Seq, j.Queue,
+		c.kind,
 		j.Ephemeral, r.Existing, j.After, j.Parent, j.Batch, r.Commit)
 	w.model.submitted(r.Seq, r.Existing, lossy, j, w.commitOf(r, !j.Ephemeral && !lossy))
 	if p := w.model.jobs[r.Seq]; p != nil && !r.Existing {
@@ -94,7 +99,9 @@ func (w *world) workqJob(op *core.Submit) {
 	j.ID = fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012x", w.number)
 	j.LeaseFor = time.Duration(1+w.rng.IntN(5000)) * time.Millisecond
 	if w.rng.IntN(6) == 0 { // run
-		j.Ephemeral, op.Watch, op.Deadline = true, core.WatchRun, now.Add(time.Duration(w.rng.IntN(8000))*time.Millisecond)
+		j.Ephemeral, op.Watch, op.Deadline = true, core.WatchRun, now.Add(
+			time.Duration(w.rng.IntN(8000))*time.Millisecond,
+		)
 		return
 	}
 	j.ExpiresAt = now.Add(time.Duration(1+w.rng.IntN(60_000)) * time.Millisecond)

@@ -10,7 +10,8 @@ import (
 // annotate adds a note to a job's timeline, and checks that it is there at once.
 func (w *world) annotate(p *promise) error {
 	op := &core.Annotate{
-		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Text: fmt.Sprint("note ", w.number), Fields: []byte{1, 2},
+		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Text: fmt.Sprint("note ", w.number),
+		Fields: []byte{1, 2},
 	}
 	return w.doIf(p, op, op.If, func(r core.Reply) error {
 		write(&p.notes, op.Text, w.commitOf(r, true))
@@ -41,7 +42,8 @@ func (p *promise) notesAfterCrash(i *core.JobInfo, committed core.Commit) error 
 	}
 	for _, note := range p.notes {
 		if note.made <= committed && !have[note.text] {
-			return fmt.Errorf("job %d has lost %q of commit %d, %d: %+v", p.seq, note.text, note.made, committed, i.Timeline)
+			return fmt.Errorf("job %d has lost %q of commit %d, %d: %+v", p.seq, note.text, note.made, committed,
+				i.Timeline)
 		}
 	}
 	p.notes = nil

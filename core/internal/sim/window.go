@@ -13,8 +13,8 @@ type window struct {
 	made  core.Commit
 }
 
-// windowHolds checks that no job with a reserved key is admitted. If a submission joins an ended job, it must be the job that
-// opened the window. It records the window of a new job.
+// windowHolds checks that no job with a reserved key is admitted. If a submission joins an ended job, it must be the
+// job that opened the window. It records the window of a new job.
 func (w *world) windowHolds(op *core.Submit, r *core.Reply) error {
 	j := op.Job
 	if j.Unique == core.UniqueNone || j.UniqueKey == "" || r.Kind != core.Submitted {

@@ -12,7 +12,10 @@ import (
 // lease requests a job, or sleeps.
 func (w *world) lease() error {
 	c := w.anyClient()
-	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(4))}
+	op := &core.Lease{
+		Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))},
+		Pick: core.Pick(w.rng.IntN(4)),
+	}
 	if w.rng.IntN(5) == 0 {
 		op.Queues = []string{completeQueue, successQueue}
 	}
@@ -71,7 +74,9 @@ func (w *world) abilities() error {
 	return w.do(c, &core.Unregister{Queue: q, All: all}, 0, nil)
 }
 
-var authorities = map[core.Protocol]core.FinishAuthority{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
+var authorities = map[core.Protocol]core.FinishAuthority{
+	core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased,
+}
 
 // finish completes or fails a job, by the right or the wrong client.
 func (w *world) finish() error {
@@ -86,9 +91,14 @@ func (w *world) finish() error {
 	if before != nil {
 		again = before.Rerun
 	}
-	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Result: []byte("done")}
+	var op core.Op = &core.Complete{
+		Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Result: []byte("done"),
+	}
 	if failed {
-		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
+		op = &core.Fail{
+			Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind],
+			Failure: &core.Failure{Type: "Oops", Message: "no"},
+		}
 	}
 	var wrong error
 	err := w.do(c, op, tag, func(r core.Reply) {
@@ -133,9 +143,13 @@ func (w *world) report() error {
 	}
 	c, tag, ref := w.workerOf(p), w.newTag(), core.Ref{Seq: p.seq}
 	if w.rng.IntN(2) == 0 {
-		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: authorities[c.kind], Data: []byte("chunk")}, tag, nil)
+		return w.do(c, &core.SendData{
+			Tag: tag, Ref: ref, Authority: authorities[c.kind], Data: []byte("chunk"),
+		}, tag, nil)
 	}
-	op := &core.Report{Tag: tag, Ref: ref, Authority: authorities[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}}
+	op := &core.Report{
+		Tag: tag, Ref: ref, Authority: authorities[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps},
+	}
 	by := time.Duration(w.rng.IntN(30)) * time.Second
 	shorter := w.rng.IntN(3) == 0
 	if op.ExtendUntil = w.clk.Now().Add(by); shorter {
@@ -151,7 +165,8 @@ func (w *world) report() error {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
 			if asked := i.CancelRequestedAt != 0; r.CancelRequested != asked || asked != p.asked() && !p.again {
-				wrong = fmt.Errorf("the worker of job %d is told to stop: %v, and should be: %v", p.seq, r.CancelRequested, p.asked())
+				wrong = fmt.Errorf("the worker of job %d is told to stop: %v, and should be: %v", p.seq,
+					r.CancelRequested, p.asked())
 			}
 			if shorter {
 				p.spans, p.leaseUntil = append(p.spans, max(by, time.Millisecond)), w.clk.monotonic.Now().Add(by)
@@ -236,7 +251,9 @@ func (w *world) withdraw() error {
 
 // disconnectUnread closes a worker that has just been given a job, before it reads the reply.
 func (w *world) disconnectUnread() error {
-	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour)}
+	c, op := w.anyClient(), &core.Lease{
+		Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour),
+	}
 	switch c.kind { // like its earlier leases, which it may not know of either
 	case core.Gearman:
 		op.Holder = core.HeldByConn

@@ -16,20 +16,21 @@ import (
 // world is one simulated life: a disk, an engine on it, clients, and the model.
 type world struct {
 	core.NopListener
-	seed      uint64
-	number    int        // of the step
-	rng       *rand.Rand // of the step
-	clk       *clock
-	disk      *storetest.Disk
-	engine    *engine.Engine
-	mode      engine.Durability
-	model     *model
-	clients   []*client
-	listener  listener
-	refusing  bool          // new jobs are refused
-	observer  core.ClientID // the simulation's own client
-	tidy      bool          // crashes happen between commits and keep all or none of the unsynced data, so background writes do not matter
-	weights   []int         // weights of the acts
+	seed     uint64
+	number   int        // of the step
+	rng      *rand.Rand // of the step
+	clk      *clock
+	disk     *storetest.Disk
+	engine   *engine.Engine
+	mode     engine.Durability
+	model    *model
+	clients  []*client
+	listener listener
+	refusing bool          // new jobs are refused
+	observer core.ClientID // the simulation's own client
+	// crashes happen between commits and keep all or none of the unsynced data, so background writes do not matter
+	tidy      bool
+	weights   []int // weights of the acts
 	tag       uint64
 	durable   *snapshot // content of the newest durable commit; nil if unknown
 	sealing   *snapshot // content of the commit being written, or nil
@@ -244,7 +245,8 @@ func (w *world) look(seq uint64) *core.JobInfo {
 	return w.ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Timeline: true}).Info
 }
 
-// do runs one operation with a tag, and handles all replies for every client that listens. The immediate reply is passed to seen.
+// do runs one operation with a tag, and handles all replies for every client that listens. The immediate reply is
+// passed to seen.
 func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) error {
 	for _, r := range w.engine.Do(c.id, []core.Op{op}, nil) {
 		w.newest = max(w.newest, r.Commit)
@@ -307,7 +309,8 @@ func (w *world) overdue() error {
 				return err
 			}
 			if w.model.waits[tag] != nil {
-				return fmt.Errorf("wait %d for job %d should have ended at %d, now %d", tag, wt.seq, wt.until, w.clk.monotonic.Now())
+				return fmt.Errorf("wait %d for job %d should have ended at %d, now %d", tag, wt.seq, wt.until,
+					w.clk.monotonic.Now())
 			}
 		}
 	}
@@ -338,8 +341,8 @@ func (w *world) pass() error {
 	return w.overslept()
 }
 
-// overslept finds a worker that has slept too long while there is work. Each woken worker that does not respond delays it
-// by wakeFor.
+// overslept finds a worker that has slept too long while there is work. Each woken worker that does not respond delays
+// it by wakeFor.
 func (w *world) overslept() error {
 	for _, c := range w.clients {
 		for range len(w.clients) + 1 {

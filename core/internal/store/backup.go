@@ -16,8 +16,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// unfinished is the suffix of the folder in which a copy is made. Only a complete copy gets its final name, so that a crash
-// leaves nothing that looks like a store.
+// unfinished is the suffix of the folder in which a copy is made. Only a complete copy gets its final name, so that a
+// crash leaves nothing that looks like a store.
 const unfinished = ".unfinished"
 
 // unfinishedFile marks that folder until it is removed: half a copy looks like a store without its newest commits.
@@ -33,8 +33,8 @@ func isUnfinished(fsys vfs.FS, dir string) bool {
 	return false
 }
 
-// Checkpoint copies the current state of the store to a folder that must not exist yet, while commits continue. Tables are
-// hard links where the file system supports them. An error concerns the copy only.
+// Checkpoint copies the current state of the store to a folder that must not exist yet, while commits continue. Tables
+// are hard links where the file system supports them. An error concerns the copy only.
 func (s *Store) Checkpoint(dir string) error {
 	if !s.use.enter() {
 		return ErrClosed
@@ -99,13 +99,14 @@ func reaches(copied Options, atLeast record.Position) error {
 		return err
 	}
 	if at.Number < atLeast.Number {
-		return integrity.Damaged(copied.Dir, "open the copy", fmt.Errorf("it ends at commit %d, the store was at %d", at.Number, atLeast.Number))
+		return integrity.Damaged(copied.Dir, "open the copy",
+			fmt.Errorf("it ends at commit %d, the store was at %d", at.Number, atLeast.Number))
 	}
 	return nil
 }
 
-// makeCopy makes a copy inside a private folder, because Pebble creates folders that all users can read. The copy gets its name once
-// it is complete.
+// makeCopy makes a copy inside a private folder, because Pebble creates folders that all users can read. The copy gets
+// its name once it is complete.
 func makeCopy(fsys vfs.FS, dir string, fill func(whole string) error) (err error) {
 	work := dir + unfinished
 	if _, err := fsys.Stat(work); err == nil {
@@ -173,8 +174,9 @@ func (s *Store) FreeBytes() (uint64, error) {
 	return usage.AvailBytes, nil
 }
 
-// Metrics returns the figures that Pebble has; FreeBytes, Archive, Commits and Syncs are not set. It may take as long as a lookup; call
-// it once a second, not for every job. After a failure, Pebble may be blocked, so it returns the last figures from before.
+// Metrics returns the figures that Pebble has; FreeBytes, Archive, Commits and Syncs are not set. It may take as long
+// as a lookup; call it once a second, not for every job. After a failure, Pebble may be blocked, so it returns the last
+// figures from before.
 func (s *Store) Metrics() core.Storage {
 	if !s.use.enter() {
 		return core.Storage{}

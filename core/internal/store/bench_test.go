@@ -31,8 +31,8 @@ func noise(n int) []byte {
 	return b
 }
 
-// BenchmarkCommit puts n jobs with each commit and removes those of eight commits before. On a memory disk, it shows the processor time
-// and not the time of the disk.
+// BenchmarkCommit puts n jobs with each commit and removes those of eight commits before. On a memory disk, it shows
+// the processor time and not the time of the disk.
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range []int{64, 512} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {

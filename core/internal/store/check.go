@@ -27,9 +27,9 @@ type Report struct {
 	More                               uint64   // findings beyond maxFindings
 }
 
-// Check reads everything, which verifies every checksum, and decodes every record. The Report has the findings; an error
-// means that Check itself could not continue. progress may be nil; it is called from time to time with the number of
-// keys read. Commits may continue: Check reads the state of the store at its start.
+// Check reads everything, which verifies every checksum, and decodes every record. The Report has the findings; an
+// error means that Check itself could not continue. progress may be nil; it is called from time to time with the number
+// of keys read. Commits may continue: Check reads the state of the store at its start.
 func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, error) {
 	if !s.use.enter() {
 		return Report{}, ErrClosed
@@ -109,7 +109,9 @@ type checker struct {
 
 // iterator reads a space.
 func (c *checker) iterator(space byte) (*pebble.Iterator, error) {
-	return c.at.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}}})
+	return c.at.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{
+		LowerBound: []byte{space}, UpperBound: []byte{space + 1},
+	}})
 }
 
 // walk calls each for all keys of a space.

@@ -53,9 +53,9 @@ func (c *committer) stop() {
 	}
 }
 
-// Append makes an entry durable: when it returns nil, all of it is on disk. An entry that does not follow the last one is
-// refused with ErrSequence, an entry that is too large with errBatchSize; in both cases nothing has changed. Any other error
-// is final: after a restart, either the whole entry is there or nothing of it.
+// Append makes an entry durable: when it returns nil, all of it is on disk. An entry that does not follow the last one
+// is refused with ErrSequence, an entry that is too large with errBatchSize; in both cases nothing has changed. Any
+// other error is final: after a restart, either the whole entry is there or nothing of it.
 func (s *Store) Append(e *record.Entry) error {
 	c := &s.commit
 	c.mu.Lock()
@@ -170,8 +170,8 @@ func (s *Store) apply(fill func(*pebble.Batch) error) error {
 // maxIdleBuf is the largest encoding buffer, in bytes, that is kept between commits.
 const maxIdleBuf = 1 << 20
 
-// encode turns b into Pebble's operations. No key is in b twice, so their order is free. Removals come last: they are for
-// older jobs, and Pebble inserts neighboring keys faster.
+// encode turns b into Pebble's operations. No key is in b twice, so their order is free. Removals come last: they are
+// for older jobs, and Pebble inserts neighboring keys faster.
 func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 	for i := range b.Changes {
 		if ch := &b.Changes[i]; !ch.Gone {

@@ -19,8 +19,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// A script is a sequence of commits that a seed determines. Each commit writes its number as a metadata entry. So a store shows how many
-// commits it has, and its content after any number of commits can be computed.
+// A script is a sequence of commits that a seed determines. Each commit writes its number as a metadata entry. So a
+// store shows how many commits it has, and its content after any number of commits can be computed.
 
 // scriptEntry holds the number of the last commit.
 const scriptEntry = "test/commit"
@@ -31,7 +31,9 @@ type model map[uint64]record.Change
 // step makes the i-th commit of a script and applies it to m.
 func (m model) step(seed uint64, i int) *record.CommitBatch {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	b := &record.CommitBatch{Meta: []core.MetaEntry{{Name: scriptEntry, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
+	b := &record.CommitBatch{Meta: []core.MetaEntry{{
+		Name: scriptEntry, Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
+	}}}
 	base := uint64(i) * 100
 	for k := range 1 + r.Uint64N(6) {
 		ch := record.Change{Seq: base + k, Job: job(base+k, int(r.Uint64N(3000)))}
@@ -242,7 +244,8 @@ func (c *crashed) wantWhole(t *testing.T, seed uint64) (n int) {
 	defer mustClose(t, s)
 	n, err = commits(s)
 	if err != nil || n < c.acknowledged || n > c.started {
-		t.Fatalf("crash before %s %s: %d commits, acknowledged %d, started %d, %v", c.op.verb, c.op.name, n, c.acknowledged,
+		t.Fatalf("crash before %s %s: %d commits, acknowledged %d, started %d, %v", c.op.verb, c.op.name, n,
+			c.acknowledged,
 			c.started, err)
 	}
 	if err := after(seed, n).same(s); err != nil {

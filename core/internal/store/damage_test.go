@@ -130,7 +130,8 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 	write()
 	mustClose(t, s)
 
-	if known := strings.Count(string(killed.contents(t, killed.PathJoin(testDir, integrity.GuardFile))), "log "); known > len(killed.files(t, integrity.LogSuffix)) {
+	if known := strings.Count(string(killed.contents(t, killed.PathJoin(testDir, integrity.GuardFile))),
+		"log "); known > len(killed.files(t, integrity.LogSuffix)) {
 		t.Errorf("GUARD has %d logs", known)
 	}
 	current := newest(t, killed)
@@ -200,8 +201,8 @@ func TestMissingVersionIsNoticed(t *testing.T) {
 	wantDamage(t, err, "*.log")
 }
 
-// Damage in the log is distinguished from a torn tail, except in the last commit, which no later commit confirms. A completed log has
-// no torn tail.
+// Damage in the log is distinguished from a torn tail, except in the last commit, which no later commit confirms. A
+// completed log has no torn tail.
 func TestFlippedBitsInTheLog(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
@@ -209,7 +210,8 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 		closed                 bool
 	}{
 		// Pebble tries each bit of a damaged block: a second of work for a large one.
-		"small commits": {300, 300, 130, false}, "commits larger than a block": {50_000, 20, 40, false}, "a complete log": {300, 300, 130, true},
+		"small commits": {300, 300, 130, false}, "commits larger than a block": {50_000, 20, 40, false},
+		"a complete log": {300, 300, 130, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -284,7 +286,9 @@ func TestFlippedBits(t *testing.T) {
 
 func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
 	t.Helper()
-	for part, every := range map[string]int{integrity.TableSuffix: 113, integrity.ManifestPrefix: 17, integrity.GuardFile: 5, integrity.FormatFile: 1} {
+	for part, every := range map[string]int{
+		integrity.TableSuffix: 113, integrity.ManifestPrefix: 17, integrity.GuardFile: 5, integrity.FormatFile: 1,
+	} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
 			var files []string
@@ -314,7 +318,8 @@ func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
 	}
 }
 
-// wantDamageOrNewerFormat checks the error for a flipped bit: it is damage, or a newer format if the bit is in a version.
+// wantDamageOrNewerFormat checks the error for a flipped bit: it is damage, or a newer format if the bit is in a
+// version.
 func wantDamageOrNewerFormat(t *testing.T, err error, name string, at int) {
 	t.Helper()
 	var d *DamageError
@@ -387,8 +392,10 @@ func newest(t *testing.T, d *testDisk) string {
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 2*record.InlineBytes)}, record.Change{Seq: 2, Job: job(2, 1), Failure: recordtest.FullFailure()},
-		record.Change{Seq: 3, Job: job(3, 2*record.InlineBytes)}, record.Change{Seq: 4, Job: job(4, 2*record.InlineBytes)})
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 2*record.InlineBytes)},
+		record.Change{Seq: 2, Job: job(2, 1), Failure: recordtest.FullFailure()},
+		record.Change{Seq: 3, Job: job(3, 2*record.InlineBytes)},
+		record.Change{Seq: 4, Job: job(4, 2*record.InlineBytes)})
 	var k jobKey
 	status, _ := record.AppendStatus(nil, 9, recordtest.FullStatus())
 	err := s.apply(func(b *pebble.Batch) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// testDisk is a crashable disk in memory that calls a function before each operation. It is below faultfs.FS, so its errors are like those
-// of a real disk.
+// testDisk is a crashable disk in memory that calls a function before each operation. It is below faultfs.FS, so its
+// errors are like those of a real disk.
 type testDisk struct {
 	*vfs.MemFS
 

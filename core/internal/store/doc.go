@@ -3,8 +3,8 @@
 //
 // # Key space
 //
-// Numbers in keys are 8 bytes, big-endian, so that jobs are in the order of their submission and all small records of one
-// job are adjacent:
+// Numbers in keys are 8 bytes, big-endian, so that jobs are in the order of their submission and all small records of
+// one job are adjacent:
 //
 //	'v'              format version of this store, a varint
 //	'd' name         a document: the value as given
@@ -25,15 +25,15 @@
 //
 // Keys that were written once are removed with Pebble's single delete: when a flush sees both the key and its single
 // delete, both disappear. So a job that comes and goes within one memtable is never written to a table. This applies to
-// the job and its body, unless the job was rewritten (record.Rewritten). All other keys are removed with ordinary deletes:
-// a single delete of a key that was written twice would bring back the older value.
+// the job and its body, unless the job was rewritten (record.Rewritten). All other keys are removed with ordinary
+// deletes: a single delete of a key that was written twice would bring back the older value.
 //
 // # Records
 //
-// Values under 'j' are records (package record): a version byte, a bit set of the fields that are present, the fields in
-// the order of their bits. A field with the zero value is left out. A new field takes a new bit; an unknown bit or version
-// is refused with record.ErrNewerFormat. Records carry no checksum of their own: every block of a table and every chunk of
-// a log has one, and Pebble verifies it on each read from disk.
+// Values under 'j' are records (package record): a version byte, a bit set of the fields that are present, the fields
+// in the order of their bits. A field with the zero value is left out. A new field takes a new bit; an unknown bit or
+// version is refused with record.ErrNewerFormat. Records carry no checksum of their own: every block of a table and
+// every chunk of a log has one, and Pebble verifies it on each read from disk.
 //
 // # Formats
 //
@@ -43,26 +43,26 @@
 //	2    jobs may be rewritten; an older broker would remove them with single deletes. The status of a blocked job may name
 //	     dependencies that were done since it was written; an older broker would take them for lost
 //
-// An older store is upgraded when it is opened for writing: the 'v' key first, then FORMAT. Whichever of the two a crash
-// leaves behind, the next start completes the upgrade. A newer store is refused.
+// An older store is upgraded when it is opened for writing: the 'v' key first, then FORMAT. Whichever of the two a
+// crash leaves behind, the next start completes the upgrade. A newer store is refused.
 //
 // # Replication
 //
-// The store of a member of a cluster writes no log: the members' replicated log, which is a store too (Log), holds every
-// entry until Flush has written it to tables. The position has the index of the last entry in that log, so that a restart
-// knows what to replay.
+// The store of a member of a cluster writes no log: the members' replicated log, which is a store too (Log), holds
+// every entry until Flush has written it to tables. The position has the index of the last entry in that log, so that a
+// restart knows what to replay.
 //
 // # Files
 //
-// Beside Pebble's files the folder has two text files. FORMAT is one line, for people and for the start: once it exists, a
-// folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD (integrity.Guard)
-// covers what Pebble would not miss: the end of a manifest, a log, the end of a complete log. So a store never starts
-// empty or in an older state without an error. There is one exception that no file can prevent: after a crash, damage of
-// the last commit looks like the torn tail of a crash, and is cut off in the same way.
+// Beside Pebble's files the folder has two text files. FORMAT is one line, for people and for the start: once it
+// exists, a folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD
+// (integrity.Guard) covers what Pebble would not miss: the end of a manifest, a log, the end of a complete log. So a
+// store never starts empty or in an older state without an error. There is one exception that no file can prevent:
+// after a crash, damage of the last commit looks like the torn tail of a crash, and is cut off in the same way.
 //
 // # Failure
 //
-// The first failed write, sync, rename or creation in the folder is final: Append and Apply return that error from then on,
-// while reads continue. Damage and failed reads in Pebble's own compactions are final too; a caller that reads a damaged job
-// only gets a *DamageError. Package faultfs explains how, and why.
+// The first failed write, sync, rename or creation in the folder is final: Append and Apply return that error from then
+// on, while reads continue. Damage and failed reads in Pebble's own compactions are final too; a caller that reads a
+// damaged job only gets a *DamageError. Package faultfs explains how, and why.
 package store

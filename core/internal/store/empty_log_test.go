@@ -8,8 +8,8 @@ import (
 )
 
 // Pebble tolerates a log without a trailer only if it is the newest. So a log without any record must not remain as an
-// older log when the start after a crash crashes again. Whether a crash meets both logs depends on Pebble's goroutines, so
-// the history is repeated until one does.
+// older log when the start after a crash crashes again. Whether a crash meets both logs depends on Pebble's goroutines,
+// so the history is repeated until one does.
 func TestCrashesBeforeTheFirstRecordOfALog(t *testing.T) {
 	t.Parallel()
 	const attempts = 200

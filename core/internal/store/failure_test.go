@@ -83,7 +83,8 @@ func runFailing(t *testing.T, disk *testDisk, seed uint64, n int, fails func(op 
 // wantFailed checks a store that has failed.
 func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 	t.Helper()
-	if !errors.Is(r.err, core.ErrStopped) || !errors.Is(r.err, errInjected) || !strings.Contains(r.err.Error(), testDir) {
+	if !errors.Is(r.err, core.ErrStopped) || !errors.Is(r.err, errInjected) ||
+		!strings.Contains(r.err.Error(), testDir) {
 		t.Errorf("commit: %v", r.err)
 	}
 	select {
@@ -92,7 +93,8 @@ func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 		t.Error("failed, and nobody is told")
 	}
 	soon(t, "second commit", func() {
-		if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, r.err) {
+		if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(
+			err, r.err) {
 			t.Errorf("second commit: %v after %v", err, r.err)
 		}
 	})
@@ -245,7 +247,8 @@ func TestPanicInPebbleStopsCommitsOnly(t *testing.T) {
 	if !errors.Is(err, core.ErrStopped) {
 		t.Error(err)
 	}
-	if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, core.ErrStopped) ||
+	if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err,
+		core.ErrStopped) ||
 		!strings.Contains(err.Error(), "broken invariant") {
 		t.Error(err)
 	}

@@ -102,8 +102,10 @@ func TestGuardWithOneLogIsRead(t *testing.T) {
 	log := disk.PathBase(newest(t, disk))
 	path := disk.PathJoin(testDir, integrity.GuardFile)
 	text := string(disk.contents(t, path))
-	body := text[:strings.Index(text, "log ")] + "log " + strings.TrimLeft(strings.TrimSuffix(log, integrity.LogSuffix), "0") + "\n"
-	writeFile(t, disk, path, fmt.Sprintf("%ssum %08x\n", body, crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))))
+	body := text[:strings.Index(text, "log ")] + "log " +
+		strings.TrimLeft(strings.TrimSuffix(log, integrity.LogSuffix), "0") + "\n"
+	writeFile(t, disk, path,
+		fmt.Sprintf("%ssum %08x\n", body, crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))))
 	gone := disk.crash(1, 100)
 	if got, err := readAll(disk, seed); err != nil || got != n {
 		t.Errorf("%d commits, %v", got, err)

@@ -140,8 +140,8 @@ func (x *Changes) Records(ctx context.Context, seqs []uint64, each func(*record.
 	return x.s.damage("read changes", x.it.Error())
 }
 
-// takeJob passes on the job at the iterator if it is the wanted job, and moves to the next job. found is set to the number
-// of the job at the iterator.
+// takeJob passes on the job at the iterator if it is the wanted job, and moves to the next job. found is set to the
+// number of the job at the iterator.
 func (sc *scanner) takeJob(want uint64, found *uint64) error {
 	for ok := true; ok; ok = sc.it.Next() {
 		key := sc.it.Key()

@@ -61,14 +61,17 @@ func TestFollowerReadsChanges(t *testing.T) {
 				switch kind := random.IntN(4); {
 				case kind < 2:
 					next += 1 + random.Uint64N(3)
-					b.Changes = append(b.Changes, record.Change{Seq: next, Job: &core.Job{Seq: next, Queue: "q", Body: make([]byte, random.IntN(6000))}})
+					b.Changes = append(b.Changes, record.Change{
+						Seq: next, Job: &core.Job{Seq: next, Queue: "q", Body: make([]byte, random.IntN(6000))},
+					})
 					want[next], named[next] = core.Ready, true
 				case !there || named[seq]:
 				case kind == 2:
 					b.Changes = append(b.Changes, record.Change{Seq: seq, Status: &record.Status{State: core.Dead}})
 					want[seq], named[seq] = core.Dead, true
 				default:
-					b.Changes = append(b.Changes, record.Change{Seq: seq, Gone: true, Stored: record.HasStatus | record.HasBody, BodyBytes: 6000})
+					b.Changes = append(b.Changes,
+						record.Change{Seq: seq, Gone: true, Stored: record.HasStatus | record.HasBody, BodyBytes: 6000})
 					delete(want, seq)
 					named[seq] = true
 				}
@@ -106,7 +109,9 @@ func TestFollowerNamesChangedMetadata(t *testing.T) {
 	for i, value := range [][]byte{[]byte("one"), []byte("two"), nil} {
 		e := &record.Entry{
 			Position: record.Position{Number: uint64(i + 1)}, Prev: uint64(i),
-			Batch: &record.CommitBatch{Meta: []core.MetaEntry{{Name: "a", Value: value}, {Name: "b", Value: []byte("stays")}}},
+			Batch: &record.CommitBatch{Meta: []core.MetaEntry{
+				{Name: "a", Value: value}, {Name: "b", Value: []byte("stays")},
+			}},
 		}
 		if err := s.Append(e); err != nil {
 			t.Fatal(err)

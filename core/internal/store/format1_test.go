@@ -14,8 +14,8 @@ import (
 )
 
 // testdata/format1.tar.gz is a store that the last broker of format 1 wrote: two sessions of clients of all three
-// protocols, jobs in every state, batches, large bodies, failures and outcomes; some of it in tables, most of it in a log
-// that ends with a kill -9. testdata/format1.txt lists what that broker found in it.
+// protocols, jobs in every state, batches, large bodies, failures and outcomes; some of it in tables, most of it in a
+// log that ends with a kill -9. testdata/format1.txt lists what that broker found in it.
 
 // wantSameLines compares line by line, so that a difference of a long text can be read.
 func wantSameLines(t *testing.T, got, want string) {

@@ -9,9 +9,10 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// testdata has a store of every format: formatN.tar.gz was written by a broker of format N, and formatN.txt lists its content.
-// format2.tar.gz is of the first broker of format 2: jobs of three protocols in every state except blocked, from two runs; the
-// second run ended with kill -9. It has no later additions to format 2, such as schedules, timelines and positions of entries.
+// testdata has a store of every format: formatN.tar.gz was written by a broker of format N, and formatN.txt lists its
+// content. format2.tar.gz is of the first broker of format 2: jobs of three protocols in every state except blocked,
+// from two runs; the second run ended with kill -9. It has no later additions to format 2, such as schedules, timelines
+// and positions of entries.
 func TestStoreOfEveryFormatIsRead(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= integrity.BaseFormat; n++ {
@@ -22,7 +23,8 @@ func TestStoreOfEveryFormatIsRead(t *testing.T) {
 			if err := storetest.Unpack(disk, testDir, name+".tar.gz"); err != nil {
 				t.Fatal(err)
 			}
-			if text := string(disk.contents(t, disk.PathJoin(testDir, integrity.FormatFile))); text != fmt.Sprintf("broker store, format %d\n", n) {
+			if text := string(disk.contents(t,
+				disk.PathJoin(testDir, integrity.FormatFile))); text != fmt.Sprintf("broker store, format %d\n", n) {
 				t.Fatalf("FORMAT says %q", text)
 			}
 			want, err := os.ReadFile(name + ".txt")

@@ -27,6 +27,7 @@ func TestPebbleIsTheVersionThatTheStoreWasWrittenFor(t *testing.T) {
 	}
 	m := regexp.MustCompile(`(?m)^\s*github.com/cockroachdb/pebble/v2 (\S+)`).FindSubmatch(mod)
 	if m == nil || string(m[1]) != pinnedPebble {
-		t.Errorf("go.mod has Pebble %s; the store relies on internals of %s: see the list at pinnedPebble", m[1], pinnedPebble)
+		t.Errorf("go.mod has Pebble %s; the store relies on internals of %s: see the list at pinnedPebble", m[1],
+			pinnedPebble)
 	}
 }

@@ -43,8 +43,9 @@ func (s *Store) Job(seq uint64) (*core.Job, error) {
 	if err != nil || size == 0 {
 		return j, err
 	}
-	// The body has a key of its own, and the job may be rewritten between the two reads, so both use one iterator, which
-	// sees one state of the store. A snapshot would work too, but needs a lock that a failed write may hold forever.
+	// The body has a key of its own, and the job may be rewritten between the two reads, so both use one iterator,
+	// which sees one state of the store. A snapshot would work too, but needs a lock that a failed write may hold
+	// forever.
 	it, err := s.db.NewIter(nil)
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read job %d", seq), err)

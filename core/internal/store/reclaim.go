@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Reclaim frees the disk space of jobs that are gone. Pebble does so on its own after enough new writes. But deletes are
-// small, and with a full disk no new jobs are accepted, so a store that is being drained would wait forever. Reclaim
-// compacts piece by piece, so it needs little space itself. Commits continue.
+// Reclaim frees the disk space of jobs that are gone. Pebble does so on its own after enough new writes. But deletes
+// are small, and with a full disk no new jobs are accepted, so a store that is being drained would wait forever.
+// Reclaim compacts piece by piece, so it needs little space itself. Commits continue.
 func (s *Store) Reclaim(ctx context.Context) error {
 	if !s.use.enter() {
 		return ErrClosed

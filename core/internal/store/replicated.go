@@ -13,8 +13,8 @@ import (
 )
 
 // Apply applies an entry of the replicated log, given in its encoding. An entry up to the store's own index was already
-// applied and is skipped. An entry that does not follow the last one is refused with ErrSequence. All members refuse it,
-// because this depends only on earlier entries. ErrDiverged means that this store differs from the other members'
+// applied and is skipped. An entry that does not follow the last one is refused with ErrSequence. All members refuse
+// it, because this depends only on earlier entries. ErrDiverged means that this store differs from the other members'
 // stores. The entry is durable after Flush.
 func (s *Store) Apply(entry []byte, index uint64) error {
 	c := &s.commit
@@ -43,8 +43,8 @@ func (s *Store) Apply(entry []byte, index uint64) error {
 	return err
 }
 
-// Replay applies an entry of an archive to a store that was opened as a replicated one. An entry that does not follow the last
-// one is refused with ErrSequence. The entry is durable after Flush; Leave ends the replay.
+// Replay applies an entry of an archive to a store that was opened as a replicated one. An entry that does not follow
+// the last one is refused with ErrSequence. The entry is durable after Flush; Leave ends the replay.
 func (s *Store) Replay(e *record.Entry) error {
 	c := &s.commit
 	c.mu.Lock()

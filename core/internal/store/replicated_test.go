@@ -90,7 +90,8 @@ func TestMemberReplaysEntriesLostInACrash(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if r := check(t, s); r.Jobs != uint64(len(entries)) || s.Position().Chain != record.ChainOf(entries[len(entries)-1]) {
+		if r := check(t, s); r.Jobs != uint64(len(entries)) ||
+			s.Position().Chain != record.ChainOf(entries[len(entries)-1]) {
 			t.Errorf("seed %d: %d jobs, %+v", seed, r.Jobs, s.Position())
 		}
 	}

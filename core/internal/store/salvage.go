@@ -22,7 +22,9 @@ const (
 
 // errOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
 // data.
-var errOfCluster = errors.New("this store belongs to a node of a cluster; empty its folder and start the node: it gets a copy from the others")
+var errOfCluster = errors.New(
+	"this store belongs to a node of a cluster; empty its folder and start the node: it gets a copy from the others",
+)
 
 // Salvaged is the result of Salvage.
 type Salvaged struct {
@@ -41,7 +43,8 @@ type span struct{ after, before uint64 }
 
 // Has reports whether a job is lost, if it existed.
 func (l *LostJobs) Has(seq uint64) bool {
-	return slices.ContainsFunc(l.spans, func(s span) bool { return seq > s.after && seq < s.before }) && (l.kept == nil || !l.kept(seq))
+	return slices.ContainsFunc(l.spans, func(s span) bool { return seq > s.after && seq < s.before }) &&
+		(l.kept == nil || !l.kept(seq))
 }
 
 // Behind reports whether jobs with a greater number than seq are lost.
@@ -49,12 +52,14 @@ func (l *LostJobs) Behind(seq uint64) bool {
 	return slices.ContainsFunc(l.spans, func(s span) bool { return s.before > seq+1 })
 }
 
-// Salvage copies everything that can be read from a damaged store to a new one, in a folder that must not exist yet. It does
-// not change the damaged store, which no process may have open. A job whose record is lost is left out with all its parts. A
-// job whose body is lost is copied; it moves to the dead set when a worker requests it. mend returns the value to copy for a
-// metadata entry that may refer to lost jobs. progress is called from time to time with the number of keys read.
+// Salvage copies everything that can be read from a damaged store to a new one, in a folder that must not exist yet. It
+// does not change the damaged store, which no process may have open. A job whose record is lost is left out with all
+// its parts. A job whose body is lost is copied; it moves to the dead set when a worker requests it. mend returns the
+// value to copy for a metadata entry that may refer to lost jobs. progress is called from time to time with the number
+// of keys read.
 func Salvage(
-	ctx context.Context, damaged Options, dir string, mend func(name string, value []byte, lost *LostJobs) []byte, progress func(keys uint64),
+	ctx context.Context, damaged Options, dir string, mend func(name string, value []byte, lost *LostJobs) []byte,
+	progress func(keys uint64),
 ) (Salvaged, error) {
 	damaged = damaged.withDefaults()
 	v := salvage{ctx: ctx, mend: mend, progress: progress}
@@ -190,8 +195,8 @@ func (r *spaceReader) close() {
 	}
 }
 
-// seek moves to the first key from key on, and reports whether it met no damage. It uses a new iterator, because after damage
-// an iterator does not leave the table.
+// seek moves to the first key from key on, and reports whether it met no damage. It uses a new iterator, because after
+// damage an iterator does not leave the table.
 func (r *spaceReader) seek(key []byte) bool {
 	r.close()
 	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: []byte{r.space}, UpperBound: []byte{r.space + 1}})
@@ -203,8 +208,8 @@ func (r *spaceReader) seek(key []byte) bool {
 	return it.Error() == nil
 }
 
-// seekBehind moves from damage that was met after key to the next key that can be read. A seek into a damaged block is slow, so it
-// first finds a prefix of key under which the damage ends, and then searches under that prefix by halving.
+// seekBehind moves from damage that was met after key to the next key that can be read. A seek into a damaged block is
+// slow, so it first finds a prefix of key under which the damage ends, and then searches under that prefix by halving.
 func (r *spaceReader) seekBehind(key []byte) {
 	prefix := key
 	for len(prefix) > 1 && !r.seek(spaceEnd(prefix)) {

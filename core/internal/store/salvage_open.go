@@ -11,8 +11,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// openDamaged opens a damaged store for reading. A log is read up to its first damage; the commits behind it are lost. A table
-// whose file is missing or has another size counts as empty.
+// openDamaged opens a damaged store for reading. A log is read up to its first damage; the commits behind it are lost.
+// A table whose file is missing or has another size counts as empty.
 func (v *salvage) openDamaged(o Options) error {
 	patched, err := newPatchedFS(o.FS)
 	if err != nil {
@@ -56,7 +56,8 @@ func (v *salvage) cutLog(patched *patchedFS, damage *DamageError) error {
 		return err
 	}
 	patched.sizes[damage.Path] = size
-	v.done.Lost = append(v.done.Lost, fmt.Sprintf("the commits in %s after the first %d bytes: %v", damage.Path, size, damage.Err))
+	v.done.Lost = append(v.done.Lost,
+		fmt.Sprintf("the commits in %s after the first %d bytes: %v", damage.Path, size, damage.Err))
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// lostTable is a table that Pebble's manifest names, but whose file is missing or has another size. Salvage reads an empty table in
-// its place, so that it finds what other tables and the log hold for the same keys.
+// lostTable is a table that Pebble's manifest names, but whose file is missing or has another size. Salvage reads an
+// empty table in its place, so that it finds what other tables and the log hold for the same keys.
 type lostTable struct {
 	name              string
 	text              string // what is wrong with the file
@@ -25,8 +25,8 @@ type lostTable struct {
 	kept              uint64 // jobs between first and last that were copied
 }
 
-// loseTables notes the tables that an error of Open names, and lets fsys replace their files with empty tables. It reports whether
-// it found new ones.
+// loseTables notes the tables that an error of Open names, and lets fsys replace their files with empty tables. It
+// reports whether it found new ones.
 func (v *salvage) loseTables(fsys *patchedFS, dir string, err error) (found bool) {
 	for _, match := range tablesInError.FindAllStringSubmatch(err.Error(), -1) {
 		name := match[1] + integrity.TableSuffix
@@ -103,7 +103,8 @@ func (v *salvage) countKept(seq uint64) {
 	}
 }
 
-// hasCopied reports whether the new store has a job. It sees only written keys; once a key space is done, all of its keys are written.
+// hasCopied reports whether the new store has a job. It sees only written keys; once a key space is done, all of its
+// keys are written.
 func (v *salvage) hasCopied(seq uint64) bool {
 	var key jobKey
 	_, err := v.to.get(key.of(spaceJob, seq, partJob))
@@ -123,7 +124,8 @@ func (v *salvage) reportTables() {
 		case spaceBody:
 			what = fmt.Sprintf("large bodies and outcomes of jobs between %d and %d may be lost", t.first, t.last)
 		case spaceMeta:
-			what = fmt.Sprintf("settings and counters between %q and %q may be lost or old", t.smallest[1:], t.largest[1:])
+			what = fmt.Sprintf("settings and counters between %q and %q may be lost or old", t.smallest[1:],
+				t.largest[1:])
 		case spaceDocument:
 			what = fmt.Sprintf("documents between %q and %q may be lost or old", t.smallest[1:], t.largest[1:])
 		case spaceVersion:
@@ -152,7 +154,8 @@ func newPatchedFS(fsys vfs.FS) (*patchedFS, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), sstable.WriterOptions{TableFormat: pebbleFormat.MaxTableFormat()})
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f),
+		sstable.WriterOptions{TableFormat: pebbleFormat.MaxTableFormat()})
 	return p, w.Close()
 }
 

@@ -49,7 +49,8 @@ func TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut(t *testing.T) {
 			}
 			all += len(want) - len(got)
 			if len(v.Lost) != 1 || !strings.Contains(v.Lost[0], disk.PathBase(name)) {
-				t.Errorf("%s, cut %v: %d of %d keys are lost, but it says %q", name, cut, len(want)-len(got), len(want), v.Lost)
+				t.Errorf("%s, cut %v: %d of %d keys are lost, but it says %q", name, cut, len(want)-len(got), len(want),
+					v.Lost)
 			}
 			if len(want)-len(got) > 1100 {
 				t.Errorf("%s, cut %v: %d of %d keys are lost: %q", name, cut, len(want)-len(got), len(want), v.Lost)
@@ -78,7 +79,8 @@ func TestSalvageWithoutANewerTableCopiesTheOlderOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := disk.files(t, integrity.TableSuffix)
-	held := make(chan struct{}) // no compaction merges the two tables of the next flush, one of jobs and one of metadata
+	// no compaction merges the two tables of the next flush, one of jobs and one of metadata
+	held := make(chan struct{})
 	var tables atomic.Int32
 	disk.hook(func(op diskOp) error {
 		if op.verb == "create" && strings.HasSuffix(op.name, integrity.TableSuffix) && tables.Add(1) > 2 {
@@ -108,7 +110,8 @@ func TestSalvageWithoutANewerTableCopiesTheOlderOnes(t *testing.T) {
 	if err != nil || v.Jobs != 101 {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	if want := "up to 50 jobs between 51 and 150 are lost; 50 others there"; !strings.Contains(fmt.Sprint(v.Lost), want) {
+	if want := "up to 50 jobs between 51 and 150 are lost; 50 others there"; !strings.Contains(fmt.Sprint(v.Lost),
+		want) {
 		t.Errorf("lost: %q, want %q", v.Lost, want)
 	}
 	salvaged, err := Open(Options{Dir: salvageFolder, FS: disk})

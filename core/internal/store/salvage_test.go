@@ -101,7 +101,8 @@ func TestSalvageCopiesASoundStore(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Salvage(ctx, Options{Dir: testDir, FS: disk}, "other", nil, nil); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := Salvage(ctx, Options{Dir: testDir, FS: disk}, "other", nil, nil); err != nil &&
+		!errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -137,7 +138,8 @@ func TestSalvageLosesTheDamagedBlocksOnly(t *testing.T) {
 			if want[key] != value {
 				t.Errorf("round %d: key %x is not as it was", round, key)
 			}
-			if seq, part, ok := parseKey([]byte(key)); ok && key[0] == spaceJob && part != partJob && got[key[:seqKeyBytes]] == "" {
+			if seq, part, ok := parseKey([]byte(key)); ok && key[0] == spaceJob && part != partJob &&
+				got[key[:seqKeyBytes]] == "" {
 				t.Errorf("round %d: part %q of job %d has no job", round, part, seq)
 			}
 		}

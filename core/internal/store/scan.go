@@ -16,12 +16,14 @@ import (
 // scanTick is the number of keys between two checks of the context and two reports of progress.
 const scanTick = 1 << 14
 
-// Scan calls each for all jobs in the order of their Seq. The Record and everything it points to are valid only during the
-// call, except Job.Queue, Job.Type and the strings and bytes of the Status, which may be kept. Bodies with a key of their
-// own, failures and outcomes are not read; Stored says which of them exist. If each returns an error, the scan ends and
-// returns it. progress may be nil; it is called from time to time with the number of jobs so far and the fraction done,
-// from 0 to 1.
-func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*record.Record) error) error {
+// Scan calls each for all jobs in the order of their Seq. The Record and everything it points to are valid only during
+// the call, except Job.Queue, Job.Type and the strings and bytes of the Status, which may be kept. Bodies with a key of
+// their own, failures and outcomes are not read; Stored says which of them exist. If each returns an error, the scan
+// ends and returns it. progress may be nil; it is called from time to time with the number of jobs so far and the
+// fraction done, from 0 to 1.
+func (s *Store) Scan(
+	ctx context.Context, progress func(jobs uint64, part float64), each func(*record.Record) error,
+) error {
 	if !s.use.enter() {
 		return ErrClosed
 	}
@@ -171,8 +173,8 @@ func detach(st *record.Status) {
 	}
 }
 
-// ScanMeta calls each for all metadata entries whose names begin with prefix, in byte order. The value is valid during the
-// call.
+// ScanMeta calls each for all metadata entries whose names begin with prefix, in byte order. The value is valid during
+// the call.
 func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) error) (err error) {
 	if !s.use.enter() {
 		return ErrClosed
@@ -201,8 +203,8 @@ func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) err
 	return nil
 }
 
-// ScanDocuments calls each for the documents whose names begin with prefix and come after a name, in byte order, until it
-// returns false. The value is valid during the call.
+// ScanDocuments calls each for the documents whose names begin with prefix and come after a name, in byte order, until
+// it returns false. The value is valid during the call.
 func (s *Store) ScanDocuments(prefix, after string, each func(name string, value []byte) bool) (err error) {
 	if !s.use.enter() {
 		return ErrClosed

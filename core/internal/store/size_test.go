@@ -29,12 +29,14 @@ func TestSizesBoundWhatACommitTakes(t *testing.T) {
 	large := recordtest.FullFailure()
 	large.Data = make([]byte, 2*record.InlineBytes)
 	for _, f := range []*core.Failure{recordtest.FullFailure(), large} {
-		wantSizeBound(t, "a failure", &record.CommitBatch{Changes: []record.Change{{Seq: 1, Failure: f}}}, record.FailureSize(f))
+		wantSizeBound(t, "a failure", &record.CommitBatch{Changes: []record.Change{{Seq: 1, Failure: f}}},
+			record.FailureSize(f))
 	}
 	outcome := recordtest.FullOutcome()
 	outcome.Result, outcome.Failure = make([]byte, 2*record.InlineBytes), large
 	for _, o := range []*core.Outcome{recordtest.FullOutcome(), outcome} {
-		wantSizeBound(t, "an outcome", &record.CommitBatch{Changes: []record.Change{{Seq: 1, Outcome: o}}}, record.OutcomeSize(o))
+		wantSizeBound(t, "an outcome", &record.CommitBatch{Changes: []record.Change{{Seq: 1, Outcome: o}}},
+			record.OutcomeSize(o))
 	}
 	for _, m := range []core.MetaEntry{{Name: "name", Value: make([]byte, 5000)}, {Name: strings.Repeat("n", 600)}} {
 		wantSizeBound(t, "metadata", &record.CommitBatch{Meta: []core.MetaEntry{m}}, record.MetaSize(&m))

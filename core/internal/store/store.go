@@ -182,7 +182,8 @@ func (s *Store) settled(work func() error) error {
 	return err
 }
 
-// openError distinguishes damage from errors of the machine, and names the damaged file, which Pebble does not always do.
+// openError distinguishes damage from errors of the machine, and names the damaged file, which Pebble does not always
+// do.
 func (s *Store) openError(err error) error {
 	var errno syscall.Errno
 	if s.latch.Err() != nil || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +213,8 @@ func (s *Store) checkFormat(found integrity.DirState) error {
 		if err := s.commit.writeFormat(s, integrity.BaseFormat); err != nil {
 			return err
 		}
-		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next one.
+		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next
+		// one.
 		if err := s.latch.Run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
 			return err
 		}

@@ -71,11 +71,13 @@ func TestCommittedDataIsReadBack(t *testing.T) {
 		record.Change{Seq: 1, Job: job(1, 10)},
 		record.Change{Seq: 2, Job: job(2, record.InlineBytes+1), Status: recordtest.FullStatus()},
 		record.Change{
-			Seq: 3, Job: job(3, 0), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(), Outcome: recordtest.FullOutcome(),
+			Seq: 3, Job: job(3, 0), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(),
+			Outcome:  recordtest.FullOutcome(),
 			Timeline: []record.TimelineSlot{{Slot: 0}, {Slot: 1, Entry: core.TimelineEntry{Text: "replaced"}}},
 		},
 	)
-	mustCommit(t, s, record.Change{Seq: 3, Timeline: []record.TimelineSlot{{Slot: 1, Entry: *recordtest.FullTimelineEntry()}}})
+	mustCommit(t, s,
+		record.Change{Seq: 3, Timeline: []record.TimelineSlot{{Slot: 1, Entry: *recordtest.FullTimelineEntry()}}})
 	for range 2 { // from the write buffer, then from a table
 		for seq, size := range map[uint64]int{1: 10, 2: record.InlineBytes + 1, 3: 0} {
 			got, err := s.Job(seq)
@@ -135,15 +137,22 @@ func TestRemovedJobLeavesNoKeys(t *testing.T) {
 	e, o := recordtest.FullFailure(), recordtest.FullOutcome()
 	e.Data, o.Result = make([]byte, record.InlineBytes), make([]byte, record.InlineBytes)
 	past := []record.TimelineSlot{{Slot: 0}, {Slot: 2}}
-	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, record.InlineBytes+1), Status: recordtest.FullStatus(), Failure: e, Outcome: o, Timeline: past})
+	mustCommit(t, s, record.Change{
+		Seq: 1, Job: job(1, record.InlineBytes+1), Status: recordtest.FullStatus(), Failure: e, Outcome: o,
+		Timeline: past,
+	})
 	mustCommit(t, s, record.Change{Seq: 2, Job: job(2, record.InlineBytes+1)})
-	if r := check(t, s); r.Jobs != 2 || r.Bodies != 2 || r.Statuses != 1 || r.Failures != 1 || r.Outcomes != 1 || r.TimelineEntries != 2 {
+	if r := check(t, s); r.Jobs != 2 || r.Bodies != 2 || r.Statuses != 1 || r.Failures != 1 || r.Outcomes != 1 ||
+		r.TimelineEntries != 2 {
 		t.Errorf("%+v", r)
 	}
 	mustClose(t, s) // and the removal meets a table
 	s = mustOpen(t, disk)
 	mustCommit(t, s,
-		record.Change{Seq: 1, Gone: true, Stored: record.HasStatus | record.HasFailure | record.HasOutcome, BodyBytes: record.InlineBytes + 1, TimelineSlots: 3},
+		record.Change{
+			Seq: 1, Gone: true, Stored: record.HasStatus | record.HasFailure | record.HasOutcome,
+			BodyBytes: record.InlineBytes + 1, TimelineSlots: 3,
+		},
 		record.Change{Seq: 2, Gone: true, Stored: record.HasBody})
 	mustClose(t, s)
 	s = mustOpen(t, disk)
@@ -218,15 +227,16 @@ func TestScanReturnsJobsInOrderWithTheirParts(t *testing.T) {
 		mustCommit(t, s, ch)
 	}
 	next, parts := uint64(1), []float64{}
-	err := s.Scan(context.Background(), func(_ uint64, part float64) { parts = append(parts, part) }, func(r *record.Record) error {
-		seq := r.Job.Seq
-		if seq != next {
-			t.Fatalf("job %d instead of %d", seq, next)
-		}
-		next++
-		wantRecord(t, r)
-		return nil
-	})
+	err := s.Scan(context.Background(), func(_ uint64, part float64) { parts = append(parts, part) },
+		func(r *record.Record) error {
+			seq := r.Job.Seq
+			if seq != next {
+				t.Fatalf("job %d instead of %d", seq, next)
+			}
+			next++
+			wantRecord(t, r)
+			return nil
+		})
 	if err != nil || next != jobs+1 {
 		t.Fatalf("up to %d, %v", next, err)
 	}
@@ -295,7 +305,8 @@ func TestNamesOfAScanMayBeKept(t *testing.T) {
 		mustCommit(t, s, record.Change{Seq: seq, Job: j, Status: st})
 	}
 	err := s.Scan(context.Background(), nil, func(r *record.Record) error {
-		queues, types, workers = append(queues, r.Job.Queue), append(types, r.Job.Type), append(workers, r.Status.Worker)
+		queues, types, workers = append(queues,
+			r.Job.Queue), append(types, r.Job.Type), append(workers, r.Status.Worker)
 		return nil
 	})
 	if err != nil {
@@ -303,7 +314,8 @@ func TestNamesOfAScanMayBeKept(t *testing.T) {
 	}
 	for i := range queues {
 		seq := i + 1
-		if queues[i] != fmt.Sprint("q", seq%7) || types[i] != fmt.Sprint("t", seq%5) || workers[i] != fmt.Sprint("w", seq) {
+		if queues[i] != fmt.Sprint("q", seq%7) || types[i] != fmt.Sprint("t", seq%5) ||
+			workers[i] != fmt.Sprint("w", seq) {
 			t.Fatalf("job %d: queue %q, type %q, worker %q", seq, queues[i], types[i], workers[i])
 		}
 	}
@@ -318,7 +330,8 @@ func TestMetadataEntriesAreKept(t *testing.T) {
 		}
 	}
 	write(core.MetaEntry{Name: "a/1", Value: []byte("one")}, core.MetaEntry{Name: "a/2", Value: []byte{}},
-		core.MetaEntry{Name: "a\xff", Value: []byte("x")}, core.MetaEntry{Name: "b", Value: []byte("y")}, core.MetaEntry{Name: "", Value: []byte("z")})
+		core.MetaEntry{Name: "a\xff", Value: []byte("x")}, core.MetaEntry{Name: "b", Value: []byte("y")},
+		core.MetaEntry{Name: "", Value: []byte("z")})
 	write(core.MetaEntry{Name: "a/1", Value: []byte("uno")}, core.MetaEntry{Name: "b"})
 	if v, err := s.Meta("a/1"); string(v) != "uno" || err != nil {
 		t.Errorf("%q, %v", v, err)
@@ -329,7 +342,9 @@ func TestMetadataEntriesAreKept(t *testing.T) {
 	if _, err := s.Meta("b"); !errors.Is(err, ErrMissing) {
 		t.Error(err)
 	}
-	for prefix, want := range map[string]string{"a/": "[a/1=uno a/2=]", "": "[=z a/1=uno a/2= a\xff=x]", "a\xff": "[a\xff=x]", "b": "[]"} {
+	for prefix, want := range map[string]string{
+		"a/": "[a/1=uno a/2=]", "": "[=z a/1=uno a/2= a\xff=x]", "a\xff": "[a\xff=x]", "b": "[]",
+	} {
 		got := []string{}
 		err := s.ScanMeta(prefix, func(name string, value []byte) error {
 			got = append(got, name+"="+string(value))
@@ -393,12 +408,13 @@ func TestShortLivedJobsNeedNoTable(t *testing.T) {
 	disk := newDisk()
 	s := mustOpen(t, disk)
 	for seq := uint64(1); s.Metrics().Flushes < 5; seq++ {
-		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, 500)}, record.Change{Seq: seq + 1, Job: job(seq+1, 2000)})
+		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, 500)},
+			record.Change{Seq: seq + 1, Job: job(seq+1, 2000)})
 		mustCommit(t, s, record.Change{Seq: seq, Gone: true}, record.Change{Seq: seq + 1, Gone: true, BodyBytes: 2000})
 		seq++
 	}
-	// A flush writes the format version, the position of the last entry, and the jobs of the last commit if the buffer is full
-	// before they are gone.
+	// A flush writes the format version, the position of the last entry, and the jobs of the last commit if the buffer
+	// is full before they are gone.
 	if m := s.Metrics(); m.FlushedBytes > 5<<10*m.Flushes {
 		t.Errorf("%d bytes in tables after %d flushes", m.FlushedBytes, m.Flushes)
 	}

@@ -52,7 +52,10 @@ func (t *Tar) WriteTo(w io.Writer) (int64, error) {
 	counted := &countingWriter{w: w}
 	archive := tar.NewWriter(counted)
 	for _, info := range t.files {
-		head := &tar.Header{Name: info.Name(), Mode: 0o600, Size: info.Size(), ModTime: info.ModTime().Truncate(time.Second), Format: tar.FormatUSTAR}
+		head := &tar.Header{
+			Name: info.Name(), Mode: 0o600, Size: info.Size(), ModTime: info.ModTime().Truncate(time.Second),
+			Format: tar.FormatUSTAR,
+		}
 		if err := archive.WriteHeader(head); err != nil {
 			return counted.n, err
 		}

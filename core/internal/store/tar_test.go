@@ -77,7 +77,8 @@ func TestTarWithAPathIsRefused(t *testing.T) {
 		if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o600}), w.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if err := ReceiveCopy(&sent, filepath.Join(t.TempDir(), "to")); err == nil || !strings.Contains(err.Error(), "has no file") {
+		if err := ReceiveCopy(&sent, filepath.Join(t.TempDir(), "to")); err == nil ||
+			!strings.Contains(err.Error(), "has no file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

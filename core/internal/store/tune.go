@@ -20,8 +20,8 @@ const (
 // maxCompactions is the number of compactions that run at once.
 const maxCompactions = 2
 
-// pebbleFormat is the format of Pebble's own files. Its logs have offsets, which distinguish a hole from a torn tail. Older
-// brokers cannot read files of a newer format, so raising it raises integrity.BaseFormat too.
+// pebbleFormat is the format of Pebble's own files. Its logs have offsets, which distinguish a hole from a torn tail.
+// Older brokers cannot read files of a newer format, so raising it raises integrity.BaseFormat too.
 const pebbleFormat = pebble.FormatTableFormatV6
 
 // tuned configures Pebble for a queue. Keys arrive in order, and most are soon removed in the same order. Values are
@@ -51,9 +51,9 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		Logger:        pebbleLog{s},
 		EventListener: s.listener(),
 	}
-	// Jobs arrive in key order, so tables of the key space 'j' follow each other and need no compaction until jobs change or
-	// go. In the next key space, some keys are rewritten all the time. A table that reached into it would overlap all later
-	// tables, and these would be compacted again and again.
+	// Jobs arrive in key order, so tables of the key space 'j' follow each other and need no compaction until jobs
+	// change or go. In the next key space, some keys are rewritten all the time. A table that reached into it would
+	// overlap all later tables, and these would be compacted again and again.
 	p.Experimental.SpanPolicyFunc = func(start []byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{}, []byte{start[0] + 1}, nil // a table ends here at the latest
 	}
@@ -66,8 +66,8 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		p.Levels[i] = pebble.LevelOptions{
 			BlockSize:   8 << 10,
 			Compression: func() *sstable.CompressionProfile { return sstable.FastestCompression },
-			// The filter of a table with millions of small keys is one block of megabytes; a few of them exceed the cache.
-			// Lookups come mostly in key order instead, in the same few blocks.
+			// The filter of a table with millions of small keys is one block of megabytes; a few of them exceed the
+			// cache. Lookups come mostly in key order instead, in the same few blocks.
 			FilterPolicy: pebble.NoFilterPolicy,
 		}
 	}
@@ -76,12 +76,12 @@ func (s *Store) tuned(o Options) *pebble.Options {
 
 // compactionRoom is the maximum free disk space, in bytes, that is reported to Pebble.
 //
-// New jobs overlap no table, so their tables can move down the levels unchanged. But Pebble moves tables one by one, and
-// extends a compaction of level 0 to tables next to those that it must compact: compactions of metadata entries, which are
-// rewritten all the time, would rewrite all new jobs. The extension is limited to 25 times the size of an output table, and
-// to a share of the free disk space. Smaller tables would limit the extension too. But if jobs are removed in random order,
-// a store would consist of thousands of small tables and create more at every step, until commits stall. So little free
-// space is reported to Pebble, which limits an extension to less than two flushes.
+// New jobs overlap no table, so their tables can move down the levels unchanged. But Pebble moves tables one by one,
+// and extends a compaction of level 0 to tables next to those that it must compact: compactions of metadata entries,
+// which are rewritten all the time, would rewrite all new jobs. The extension is limited to 25 times the size of an
+// output table, and to a share of the free disk space. Smaller tables would limit the extension too. But if jobs are
+// removed in random order, a store would consist of thousands of small tables and create more at every step, until
+// commits stall. So little free space is reported to Pebble, which limits an extension to less than two flushes.
 func compactionRoom(memTableBytes int64) uint64 {
 	most := uint64(memTableBytes + memTableBytes/2)
 	return 2 * maxCompactions * most // Pebble uses half of it for all compactions

@@ -11,7 +11,8 @@ import (
 )
 
 // TestNewJobsAreNotWrittenAgain fills several write buffers with jobs that no worker takes; each commit also rewrites
-// one metadata entry. The tables of jobs overlap no other tables and are not compacted; only the tables of the entry are.
+// one metadata entry. The tables of jobs overlap no other tables and are not compacted; only the tables of the entry
+// are.
 func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const memTable, flushes, perCommit, bodyBytes = 2 << 20, 12, 256, 1 << 10

@@ -99,7 +99,9 @@ func TestJobsOfFormat1CanBeRewrittenAndRemoved(t *testing.T) {
 				return err
 			}
 			j.Priority++
-			ch := record.Change{Seq: j.Seq, Stored: r.Stored | record.Rewritten, BodyBytes: r.BodyBytes, Job: j, KeepBody: true}
+			ch := record.Change{
+				Seq: j.Seq, Stored: r.Stored | record.Rewritten, BodyBytes: r.BodyBytes, Job: j, KeepBody: true,
+			}
 			changes = append(changes, ch)
 			return nil
 		})
@@ -118,7 +120,8 @@ func TestJobsOfFormat1CanBeRewrittenAndRemoved(t *testing.T) {
 			t.Errorf("job %d: the store forgot that it was rewritten", r.Job.Seq)
 		}
 		if r.Job.Seq%2 == 0 {
-			changes = append(changes, record.Change{Seq: r.Job.Seq, Gone: true, Stored: r.Stored, BodyBytes: r.BodyBytes})
+			changes = append(changes,
+				record.Change{Seq: r.Job.Seq, Gone: true, Stored: r.Stored, BodyBytes: r.BodyBytes})
 			gone[r.Job.Seq] = true
 		}
 		return nil

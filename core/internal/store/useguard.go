@@ -2,8 +2,8 @@ package store
 
 import "sync"
 
-// useGuard counts the calls in progress and can be closed. Unlike with a RWMutex, nested enters fail once close has begun,
-// so callbacks that use the store get ErrClosed instead of deadlocking.
+// useGuard counts the calls in progress and can be closed. Unlike with a RWMutex, nested enters fail once close has
+// begun, so callbacks that use the store get ErrClosed instead of deadlocking.
 type useGuard struct {
 	mu     sync.Mutex
 	calls  int

@@ -28,8 +28,9 @@ type Check struct {
 // NewCheck starts a check, which calls fail for each violation.
 func (t *Table) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{
-		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{}, workers: map[uint32]int{},
-		tags: map[uint32]int{}, groups: map[uint32]int{}, failures: map[FailureKey]int{},
+		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{},
+		workers: map[uint32]int{},
+		tags:    map[uint32]int{}, groups: map[uint32]int{}, failures: map[FailureKey]int{},
 		deaths: map[FailureKey]*Deaths{},
 	}
 }
@@ -292,13 +293,15 @@ func (c *Check) queue(n uint32, q *Queue, classes *[3]int) {
 	}
 	for _, s := range []core.State{core.Retrying, core.Done, core.Dead} {
 		if q.ByState != nil {
-			c.sorted(q.Name, &q.ByState[s], q.Count[s], t.sooner, func(e *Entry) bool { return e.State == s && e.Queue == n })
+			c.sorted(q.Name, &q.ByState[s], q.Count[s], t.sooner,
+				func(e *Entry) bool { return e.State == s && e.Queue == n })
 		} else if q.Count[s] > 0 {
 			c.fail("queue %s has %d %v jobs and no list of them", q.Name, q.Count[s], s)
 		}
 	}
 	c.sorted(q.Name, &q.Ready, q.Count[core.Ready], t.Before, func(e *Entry) bool { return e.State == core.Ready })
-	c.sorted(q.Name, &q.Scheduled, q.Count[core.Scheduled], t.Before, func(e *Entry) bool { return e.State == core.Scheduled })
+	c.sorted(q.Name, &q.Scheduled, q.Count[core.Scheduled], t.Before,
+		func(e *Entry) bool { return e.State == core.Scheduled })
 	var class [3]int
 	for _, h := range q.Ready.Slice(0, q.Ready.Len(), nil) {
 		class[classOf(t.At(h).Priority())]++

@@ -87,7 +87,8 @@ func (t *Table) JobCommit(e *Entry) core.Commit {
 	if e.Has(inflight) {
 		commit = t.Pending(t.Open - 1)
 	}
-	if e.State == core.Blocked && e.Has(HasOptional) { // the end of a dependency may be only in the record of that dependency
+	// the end of a dependency may be only in the record of that dependency
+	if e.State == core.Blocked && e.Has(HasOptional) {
 		commit = max(commit, t.Pending(t.Optional(t.Handle(e.Seq)).Shortened))
 	}
 	return commit

@@ -5,7 +5,8 @@ import (
 	"broker/core/internal/record"
 )
 
-// PutDocument adds a document to the open batch; a document without a value is removed. The last one with a name counts.
+// PutDocument adds a document to the open batch; a document without a value is removed. The last one with a name
+// counts.
 func (t *Table) PutDocument(d core.MetaEntry) {
 	t.OpenBytes += record.MetaSize(&d)
 	if at, there := t.documentAt[d.Name]; there {

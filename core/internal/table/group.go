@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/queue"
 )
 
-// groupIndex finds retrying and dead jobs by their failure group: the group named by the failure, otherwise its type. The number
-// of the group is stored in the field for the holder of a leased job, so a group only costs its list.
+// groupIndex finds retrying and dead jobs by their failure group: the group named by the failure, otherwise its type.
+// The number of the group is stored in the field for the holder of a leased job, so a group only costs its list.
 type groupIndex struct {
 	Names NameTable
 	Jobs  []queue.List // by number, in the order of Seq
@@ -66,8 +66,8 @@ type FailureKey struct {
 	Group, Kind, Queue uint32
 }
 
-// CountFailure adds n to the count of a job's group and type, if the job is listed as retrying or dead. Call it with -1 before the
-// group or the type of such a job changes, and with 1 afterwards.
+// CountFailure adds n to the count of a job's group and type, if the job is listed as retrying or dead. Call it with -1
+// before the group or the type of such a job changes, and with 1 afterwards.
 func (t *Table) CountFailure(e *Entry, n int) {
 	if !e.Has(Listed) || e.State != core.Retrying && e.State != core.Dead {
 		return

@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// Digest represents a text in an index: 128 bits with a random seed of this process. Clients cannot construct collisions, and
-// accidental collisions are practically impossible. It never leaves the process.
+// Digest represents a text in an index: 128 bits with a random seed of this process. Clients cannot construct
+// collisions, and accidental collisions are practically impossible. It never leaves the process.
 type Digest [2]uint64
 
 // seeds are the random seeds of this process.

@@ -34,9 +34,9 @@ func (t *Table) Measure(q *Queue, of core.QueueMeasure) int64 {
 // maxRuns is how many priorities OldestReady examines.
 const maxRuns = 16
 
-// OldestReady returns since when the longest-waiting ready job of a queue is ready; zero: no ready job. Within a priority,
-// the list is ordered by that time, so it examines only the first job of each priority. With more than maxRuns priorities,
-// it may miss the oldest job.
+// OldestReady returns since when the longest-waiting ready job of a queue is ready; zero: no ready job. Within a
+// priority, the list is ordered by that time, so it examines only the first job of each priority. With more than
+// maxRuns priorities, it may miss the oldest job.
 func (t *Table) OldestReady(q *Queue) (oldest core.Instant) {
 	h := q.Ready.Front()
 	for runs := 0; h != 0 && runs < maxRuns; runs++ {
@@ -46,7 +46,8 @@ func (t *Table) OldestReady(q *Queue) (oldest core.Instant) {
 		}
 		walk := q.Ready.From(func(h uint32) bool {
 			x := t.At(h)
-			return x.Priority() > e.Priority() || x.Priority() == e.Priority() && (!x.Has(ScheduledOrder) || e.Has(ScheduledOrder))
+			return x.Priority() > e.Priority() ||
+				x.Priority() == e.Priority() && (!x.Has(ScheduledOrder) || e.Has(ScheduledOrder))
 		})
 		h = walk.Next()
 	}

@@ -11,7 +11,8 @@ const (
 
 // Collect keeps a chunk of a job's result.
 func (t *Table) Collect(n *Transient, data []byte) {
-	if n.TooMuch = n.TooMuch || len(n.Data)+len(data) > maxCollected || t.Collected+len(data) > MaxCollectedTotal; n.TooMuch {
+	if n.TooMuch = n.TooMuch || len(n.Data)+len(data) > maxCollected ||
+		t.Collected+len(data) > MaxCollectedTotal; n.TooMuch {
 		t.DropCollected(n)
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// NameTable assigns numbers, from 1, to names in use, such as workers with leases, and types. A name is removed with its last
-// user, so one-off names do not leak memory.
+// NameTable assigns numbers, from 1, to names in use, such as workers with leases, and types. A name is removed with
+// its last user, so one-off names do not leak memory.
 type NameTable struct {
 	number map[string]uint32
 	names  []string // by number

@@ -41,6 +41,7 @@ func (t *Table) Reserve() {
 func (t *Table) ReturnNumbers() {
 	if t.reserved != t.NextSeq {
 		t.reserved = t.NextSeq
-		t.metaLog = append(t.metaLog, core.MetaEntry{Name: SeqMeta, Value: binary.BigEndian.AppendUint64(nil, t.reserved)})
+		t.metaLog = append(t.metaLog,
+			core.MetaEntry{Name: SeqMeta, Value: binary.BigEndian.AppendUint64(nil, t.reserved)})
 	}
 }

@@ -92,7 +92,8 @@ func (t *Table) EnsureTransient(h uint32) *Transient {
 	return t.transients[h]
 }
 
-// ForgetProgress clears the progress of a job whose worker has left it; the progress of a finished job is kept with its outcome.
+// ForgetProgress clears the progress of a job whose worker has left it; the progress of a finished job is kept with its
+// outcome.
 func (t *Table) ForgetProgress(h uint32, e *Entry) {
 	if e.Has(HasTransient) {
 		t.Transient(h).Progress = nil

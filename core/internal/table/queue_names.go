@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/queue"
 )
 
-// queueNames keeps the numbers of all queues sorted by name. New queues are sorted in together, once there are maxUnsorted or when the
-// names are listed: one search for each would take longer than all other work for a new queue.
+// queueNames keeps the numbers of all queues sorted by name. New queues are sorted in together, once there are
+// maxUnsorted or when the names are listed: one search for each would take longer than all other work for a new queue.
 type queueNames struct {
 	of       []string // by number: a search in the queues themselves would touch a page of memory with each step
 	sorted   queue.List
@@ -99,8 +99,8 @@ func CompareFold(a, b string) int {
 	return len(a) - len(b)
 }
 
-// foldRune returns the smallest character that equals r ignoring case. A byte that is not UTF-8 (first, for a RuneError of
-// size 1) counts as a separate character after all others.
+// foldRune returns the smallest character that equals r ignoring case. A byte that is not UTF-8 (first, for a RuneError
+// of size 1) counts as a separate character after all others.
 func foldRune(r rune, size int, first byte) rune {
 	if r == utf8.RuneError && size == 1 {
 		return utf8.MaxRune + 1 + rune(first)
@@ -121,8 +121,8 @@ func (t *Table) RowsAtOnce(limit int) int {
 	return min(limit, rows)
 }
 
-// EachRow calls visit for the queues that are not hidden, whose names start with prefix and come after after, from an offset, at
-// most limit; zero: all.
+// EachRow calls visit for the queues that are not hidden, whose names start with prefix and come after after, from an
+// offset, at most limit; zero: all.
 func (t *Table) EachRow(prefix, after string, offset, limit int, visit func(n uint32)) {
 	l := t.sortNames()
 	from := l.Search(func(n uint32) bool {

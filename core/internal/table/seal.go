@@ -145,8 +145,8 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 	return s
 }
 
-// gone returns the change that removes a job from the store. A large body has a key of its own, which the store recognizes by
-// the size.
+// gone returns the change that removes a job from the store. A large body has a key of its own, which the store
+// recognizes by the size.
 func (t *Table) gone(h uint32, e *Entry) record.Change {
 	return record.Change{
 		Seq: e.Seq, Gone: true, Stored: e.Stored, BodyBytes: int(e.BodyBytes), TimelineSlots: t.timelineSlots(h, e),
@@ -178,8 +178,8 @@ func (t *Table) Committed(s *Sealed) {
 // shortQueue is the number of ready jobs up to which the new jobs of a queue count as leased soon.
 const shortQueue = 10_000
 
-// evictStored drops parts of a job from memory if its record in the store is current: the payload if the cache is full, the failure
-// and outcome always.
+// evictStored drops parts of a job from memory if its record in the store is current: the payload if the cache is full,
+// the failure and outcome always.
 func (t *Table) evictStored(h uint32, e *Entry) {
 	e.Set(PayloadStored)
 	room := t.opts.CacheBytes // jobs that are not leased soon must not displace jobs that are leased next
@@ -209,8 +209,8 @@ func (t *Table) evictStored(h uint32, e *Entry) {
 	}
 }
 
-// EvictLeased drops the payload of a leased job if the store has it and the cache is more than half full: waiting jobs need the
-// room.
+// EvictLeased drops the payload of a leased job if the store has it and the cache is more than half full: waiting jobs
+// need the room.
 func (t *Table) EvictLeased(h uint32, e *Entry) {
 	if e.Has(PayloadStored) && !e.Unstored() && t.cached > t.opts.CacheBytes/2 {
 		t.SetPayload(h, nil)

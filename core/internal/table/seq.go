@@ -2,8 +2,8 @@ package table
 
 import "slices"
 
-// seqIndex finds the handle of a Seq. Numbers are assigned in ascending order, so pages of neighbouring numbers are well
-// filled. A page is freed with its last job.
+// seqIndex finds the handle of a Seq. Numbers are assigned in ascending order, so pages of neighbouring numbers are
+// well filled. A page is freed with its last job.
 type seqIndex struct {
 	pages map[uint64]*seqPage
 	order []uint64 // page numbers, ascending: all existing pages, and some that are gone
@@ -23,8 +23,8 @@ type seqPage struct {
 	live    uint32
 }
 
-// page is the page with a number; nil: there is none. Most operations concern jobs with neighbouring numbers. So near caches the
-// pages that were found last, by the low bits of their numbers.
+// page is the page with a number; nil: there is none. Most operations concern jobs with neighbouring numbers. So near
+// caches the pages that were found last, by the low bits of their numbers.
 func (x *seqIndex) page(n uint64) *seqPage {
 	if p := x.near[n%uint64(len(x.near))]; p != nil && p.number == n {
 		return p

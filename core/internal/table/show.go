@@ -9,7 +9,8 @@ import (
 	"broker/core/internal/queue"
 )
 
-// The functions of this file are for comparisons in tests. They are not methods, so that the linker leaves them out of the program.
+// The functions of this file are for comparisons in tests. They are not methods, so that the linker leaves them out of
+// the program.
 
 // IsFound reports whether a job is found by its id, and by its unique key.
 func IsFound(t *Table, h uint32) [2]bool {
@@ -28,7 +29,8 @@ func ShowMeta(t *Table) string {
 
 // ShowNumbers shows which numbers come next.
 func ShowNumbers(t *Table) string {
-	return fmt.Sprintf("next %d reserved %d open %d durable %d place %v", t.NextSeq, t.reserved, t.Open, t.Durable, t.FirstPlace)
+	return fmt.Sprintf("next %d reserved %d open %d durable %d place %v", t.NextSeq, t.reserved, t.Open, t.Durable,
+		t.FirstPlace)
 }
 
 // Seqs are the numbers of the jobs of a list.

@@ -49,14 +49,15 @@ type Entry struct {
 	Entries      uint32 // of its timeline
 }
 
-// ExtraFlags are flags that Flags has no room for: the members of Job.Own that matter after the submission, Job.LeaseEnd, whether the
-// status names the queue, and whether the job is stored.
+// ExtraFlags are flags that Flags has no room for: the members of Job.Own that matter after the submission,
+// Job.LeaseEnd, whether the status names the queue, and whether the job is stored.
 type ExtraFlags uint8
 
 const (
-	EndFails   ExtraFlags = ExtraFlags(lastingFields+1) << iota // LeaseEndFail
-	Rehomed                                                     // the job in the store may name another queue
-	MemoryOnly                                                  // JobPolicy.Unstored: not stored, though it is not ephemeral
+	EndFails ExtraFlags = ExtraFlags(lastingFields+1) << iota // LeaseEndFail
+	Rehomed                                                   // the job in the store may name another queue
+	// JobPolicy.Unstored: not stored, though it is not ephemeral
+	MemoryOnly
 )
 
 // lastingFields are the members of a policy that are read whenever they are needed.
@@ -137,8 +138,8 @@ const (
 	PageSize = 1 << PageBits
 )
 
-// payloads are the payloads for a page of entries, while any of them is in memory. They are separate from the page, so that a page
-// of entries takes a whole number of memory pages.
+// payloads are the payloads for a page of entries, while any of them is in memory. They are separate from the page, so
+// that a page of entries takes a whole number of memory pages.
 type payloads struct {
 	of       *[PageSize]*core.Job
 	resident int

@@ -5,9 +5,9 @@ import (
 	"broker/core/internal/queue"
 )
 
-// Each state except ready has a sorted list of its jobs, so that any page is found quickly. Scheduled and retrying jobs are
-// sorted by due time, leased jobs by the start of the lease, done and dead jobs by the time they became so, and blocked jobs by
-// number. Ready jobs are found through their queues. A list costs about 4.4 bytes per job.
+// Each state except ready has a sorted list of its jobs, so that any page is found quickly. Scheduled and retrying jobs
+// are sorted by due time, leased jobs by the start of the lease, done and dead jobs by the time they became so, and
+// blocked jobs by number. Ready jobs are found through their queues. A list costs about 4.4 bytes per job.
 //
 // Call Enlist after setting the fields that determine the position, and Unlist before changing them.
 

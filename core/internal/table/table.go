@@ -52,8 +52,8 @@ type Table struct {
 
 	Before queue.Before // the order of a queue
 	sooner queue.Before // the order of the list of a state
-	// LastPlace is the latest position (Entry.Place) of a job that became ready or has SeqOrder. A job that becomes ready gets FirstPlace
-	// or a later position, so that it does not overtake older jobs if the clock was set back.
+	// LastPlace is the latest position (Entry.Place) of a job that became ready or has SeqOrder. A job that becomes
+	// ready gets FirstPlace or a later position, so that it does not overtake older jobs if the clock was set back.
 	LastPlace, FirstPlace core.Instant
 
 	queues    []*Queue // by number, from 1

@@ -6,8 +6,8 @@ import (
 	"broker/core/internal/queue"
 )
 
-// tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16 bytes. A tag with one job
-// also costs its name and about 150 bytes. Jobs without tags have no cost.
+// tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16 bytes. A tag with one
+// job also costs its name and about 150 bytes. Jobs without tags have no cost.
 type tagIndex struct {
 	Names NameTable
 	Jobs  []queue.List      // by number of the tag, in the order of Seq

@@ -16,7 +16,8 @@ func (t *Table) Tallied(h uint32, e *Entry, flag Flags, change func(*core.Tally)
 	t.Touch(h, e)
 }
 
-// TalliedLease counts a granted lease. The counters must not go back at a restart, so the job's attempts are stored too.
+// TalliedLease counts a granted lease. The counters must not go back at a restart, so the job's attempts are stored
+// too.
 func (t *Table) TalliedLease(h uint32, e *Entry) {
 	switch {
 	case e.Has(TallyFirstLease) && t.tallies[h].FirstLeasedAt == 0:

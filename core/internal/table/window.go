@@ -9,9 +9,9 @@ import (
 	"broker/core/internal/timer"
 )
 
-// A window reserves a unique key in a queue for a time, whatever happens to the job that opened it; see core.Submit.Window. It
-// is stored as a meta entry of its own, named by the number of that job. A job without a window only pays for a lookup in an
-// empty map.
+// A window reserves a unique key in a queue for a time, whatever happens to the job that opened it; see
+// core.Submit.Window. It is stored as a meta entry of its own, named by the number of that job. A job without a window
+// only pays for a lookup in an empty map.
 
 // windows are all windows.
 type windows struct {
@@ -68,7 +68,8 @@ func (t *Table) OpenWindow(j *core.Job, until core.Instant) {
 		t.closeWindow(h)
 	}
 	t.LogMeta(core.MetaEntry{Name: windowName(j.Seq), Value: Encode(storedWindow{
-		Queue: []byte(j.Queue), Key: []byte(j.UniqueKey), Seq: j.Seq, ID: []byte(j.ID), CreatedAt: j.CreatedAt, Until: until,
+		Queue: []byte(j.Queue), Key: []byte(j.UniqueKey), Seq: j.Seq, ID: []byte(j.ID), CreatedAt: j.CreatedAt,
+		Until: until,
 	})})
 	t.addWindow(Window{key: key, Seq: j.Seq, ID: j.ID, CreatedAt: j.CreatedAt, until: until, made: t.Open})
 }
@@ -103,7 +104,8 @@ func (t *Table) RestoreWindow(value []byte) error {
 		return err
 	}
 	t.addWindow(Window{
-		key: windowKey(string(s.Queue), string(s.Key)), Seq: s.Seq, ID: string(s.ID), CreatedAt: s.CreatedAt, until: s.Until,
+		key: windowKey(string(s.Queue), string(s.Key)), Seq: s.Seq, ID: string(s.ID), CreatedAt: s.CreatedAt,
+		until: s.Until,
 	})
 	return nil
 }

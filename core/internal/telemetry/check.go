@@ -35,7 +35,8 @@ func (x *Meters) Check(queues []*Queue) (faults []string) {
 	return faults
 }
 
-// Show shows the contents of the meters, for comparisons in tests. It is not a method, so that the linker leaves it out of the program.
+// Show shows the contents of the meters, for comparisons in tests. It is not a method, so that the linker leaves it out
+// of the program.
 func Show(x *Meters) (all []string) {
 	for i := 0; x.meterAt(i) != nil; i++ {
 		mt := x.meterAt(i)

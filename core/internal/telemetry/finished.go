@@ -52,8 +52,9 @@ func (f *Ended) SetTexts(id, detail string) {
 func (f *Ended) info() core.FinishedJob {
 	j := core.FinishedJob{
 		Seq: f.Seq, ID: f.id(), Queue: f.Queue, Type: f.Type, Origin: f.Origin, Kind: f.Kind,
-		Detail: string(f.text[f.idBytes:]), CreatedAt: f.CreatedAt, LeasedAt: f.LeasedAt, FinishedAt: f.At, Attempts: f.Attempts,
-		Fails: f.Fails, Protocol: f.Protocol, Worker: f.Worker,
+		Detail: string(f.text[f.idBytes:]), CreatedAt: f.CreatedAt, LeasedAt: f.LeasedAt, FinishedAt: f.At,
+		Attempts: f.Attempts,
+		Fails:    f.Fails, Protocol: f.Protocol, Worker: f.Worker,
 	}
 	if j.Type == "" {
 		j.Type = j.Queue

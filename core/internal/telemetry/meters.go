@@ -7,9 +7,9 @@ import (
 )
 
 // The meter of a queue counts its activity. Counts first go to the current step of two seconds. At the end of the step,
-// they are written as a point and added to the current minute and to the sum of all queues. Minutes are added to hours in
-// the same way. A step ends before the first decision after it. A queue without a meter of its own uses the meter of the
-// rest.
+// they are written as a point and added to the current minute and to the sum of all queues. Minutes are added to hours
+// in the same way. A step ends before the first decision after it. A queue without a meter of its own uses the meter of
+// the rest.
 
 // Meter measures one queue, or several together.
 type Meter struct {

@@ -7,11 +7,11 @@ import (
 	"broker/core"
 )
 
-// The first MaxDetailed queues get their own meter with their first job. Once a minute, a queue with more than fewJobs jobs, and
-// twice as many as the queue with the least busy meter, takes over that meter.
+// The first MaxDetailed queues get their own meter with their first job. Once a minute, a queue with more than fewJobs
+// jobs, and twice as many as the queue with the least busy meter, takes over that meter.
 
-// fewJobs is the number of jobs per minute up to which a queue is not busy; maxWanted is the number of candidates considered per
-// minute.
+// fewJobs is the number of jobs per minute up to which a queue is not busy; maxWanted is the number of candidates
+// considered per minute.
 const (
 	fewJobs   = 10
 	maxWanted = 64

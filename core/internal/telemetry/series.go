@@ -87,7 +87,8 @@ func spanOf(code uint16) time.Duration {
 // full returns the point in its public form.
 func (p *point) full() core.Point {
 	return core.Point{
-		Submitted: uint64(p.submitted), Done: uint64(p.done), Failed: uint64(p.failed), Ready: int(p.ready), Leased: int(p.leased),
+		Submitted: uint64(p.submitted), Done: uint64(p.done), Failed: uint64(p.failed), Ready: int(p.ready),
+		Leased:    int(p.leased),
 		OldestAge: spanOf(p.oldest), WaitP50: spanOf(p.wait[0]), WaitP95: spanOf(p.wait[1]), WaitP99: spanOf(p.wait[2]),
 		RunP50: spanOf(p.run[0]), RunP95: spanOf(p.run[1]), RunP99: spanOf(p.run[2]),
 	}

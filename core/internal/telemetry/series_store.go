@@ -149,7 +149,8 @@ func (x *Meters) expireBlocks(mt *Meter, now int64) (left bool) {
 	key := x.metaKey(mt)
 	for i, s := range core.Steps {
 		r := &mt.levels[i].ring
-		first := now/int64(s.Span()/core.Step2s.Span())/blockPoints - int64(len(r.blocks)) + 1 // number of the first block that is shown
+		// number of the first block that is shown
+		first := now/int64(s.Span()/core.Step2s.Span())/blockPoints - int64(len(r.blocks)) + 1
 		for slot, b := range r.blocks {
 			switch {
 			case b == nil:
@@ -240,7 +241,8 @@ func (x *Meters) Restore(now core.Instant, name string, value []byte) error {
 	place, key, ok := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(step)
 	slot, err2 := strconv.Atoi(place)
-	if !ok || err != nil || err2 != nil || n < 0 || n >= len(core.Steps) || slot < 0 || slot >= core.Steps[n].Points()/blockPoints {
+	if !ok || err != nil || err2 != nil || n < 0 || n >= len(core.Steps) || slot < 0 ||
+		slot >= core.Steps[n].Points()/blockPoints {
 		return errBlock
 	}
 	b, err := decodeBlock(value)

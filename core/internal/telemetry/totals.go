@@ -7,7 +7,8 @@ import (
 	"broker/core"
 )
 
-// Counters lists the fields of t in the order of the stored form. A new field is added at the end of Totals.each instead.
+// Counters lists the fields of t in the order of the stored form. A new field is added at the end of Totals.each
+// instead.
 func Counters(t *core.Totals) [8]*uint64 {
 	return [...]*uint64{&t.Submitted, &t.Leased, &t.Done, &t.Failed, &t.Dead, &t.Expired, &t.Cancelled, &t.Released}
 }
@@ -19,7 +20,8 @@ type Totals struct {
 	ByWorker [len(core.Protocols)]core.Totals
 }
 
-// each calls fn for every counter in the order of the stored form. A store without the last counters leaves them at zero.
+// each calls fn for every counter in the order of the stored form. A store without the last counters leaves them at
+// zero.
 func (t *Totals) each(fn func(*uint64)) {
 	group := func(x *core.Totals) {
 		for _, n := range Counters(x) {

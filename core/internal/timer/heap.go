@@ -1,5 +1,5 @@
-// Package timer keeps deadlines that can be moved and removed. It has no pointers: millions of deadlines cost the garbage
-// collector nothing.
+// Package timer keeps deadlines that can be moved and removed. It has no pointers: millions of deadlines cost the
+// garbage collector nothing.
 package timer
 
 import "broker/core"

@@ -14,8 +14,9 @@ type Watcher struct {
 	nextOwn, prevOwn uint32
 	Deadline         timer.ID
 	Kind             core.Watch
-	Over             bool   // WatchRun: its deadline passed while the job was leased
-	count, owners    uint32 // in the first watcher of a job's list: number of watchers, and of watchers that keep the job alive
+	Over             bool // WatchRun: its deadline passed while the job was leased
+	// in the first watcher of a job's list: number of watchers, and of watchers that keep the job alive
+	count, owners uint32
 }
 
 // owns reports whether this watcher keeps an ephemeral job alive. Clients that only wait for the outcome do not.
@@ -44,8 +45,8 @@ func (s *Watchers) alloc() uint32 {
 	return uint32(len(s.all))
 }
 
-// Add attaches w, whose client, kind and tag are set, to a job; own is the head of its client's list. Its wait ends at until; zero:
-// never.
+// Add attaches w, whose client, kind and tag are set, to a job; own is the head of its client's list. Its wait ends at
+// until; zero: never.
 func (s *Watchers) Add(own *uint32, h uint32, w Watcher, until core.Instant) {
 	n, e := s.alloc(), s.table.At(h)
 	w.Job, w.nextJob, w.nextOwn = h, e.Watchers, *own

@@ -24,7 +24,8 @@ func main() {
 	}
 	client := redis.NewClient(&redis.Options{Addr: conveyor.Address()})
 	id := uuid.NewString()
-	if err := client.LPush(context.Background(), "conv:queue:"+conveyor.Queue, conveyor.Encode(id, string(payload))).Err(); err != nil {
+	if err := client.LPush(context.Background(), "conv:queue:"+conveyor.Queue,
+		conveyor.Encode(id, string(payload))).Err(); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("submitted", id)

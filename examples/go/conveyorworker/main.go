@@ -1,4 +1,5 @@
-// Command conveyorworker works on the queue greet with the steps of Conveyor's worker until it is stopped: go run ./conveyorworker
+// Command conveyorworker works on the queue greet with the steps of Conveyor's worker until it is stopped: go run
+// ./conveyorworker
 package main
 
 import (

@@ -16,11 +16,13 @@ import (
 
 func main() {
 	client := sqs.New(sqs.Options{
-		BaseEndpoint: aws.String(cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), "http://127.0.0.1:9324")), Region: "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
+		BaseEndpoint: aws.String(cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), "http://127.0.0.1:9324")),
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("any", "any", ""),
 	})
 	ctx := context.Background()
-	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("greet")}) // or that of the queue as it is
+	// or that of the queue as it is
+	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("greet")})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +34,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	sent, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String(string(body))})
+	sent, err := client.SendMessage(ctx,
+		&sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String(string(body))})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,8 +17,9 @@ import (
 
 func main() {
 	client := sqs.New(sqs.Options{
-		BaseEndpoint: aws.String(cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), "http://127.0.0.1:9324")), Region: "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
+		BaseEndpoint: aws.String(cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), "http://127.0.0.1:9324")),
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("any", "any", ""),
 	})
 	ctx := context.Background()
 	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("greet")})
@@ -35,7 +36,8 @@ func main() {
 
 // work receives messages once, greets and deletes them.
 func work(ctx context.Context, client *sqs.Client, queue *string) error {
-	received, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
+	received, err := client.ReceiveMessage(ctx,
+		&sqs.ReceiveMessageInput{QueueUrl: queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,8 @@ func work(ctx context.Context, client *sqs.Client, queue *string) error {
 			continue
 		}
 		fmt.Println("Hello,", args[0])
-		if _, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
+		if _, err := client.DeleteMessage(ctx,
+			&sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,8 @@ func TestAppendWritesHeaderAndFields(t *testing.T) {
 			t.Errorf("%q: type %d, size %d, %v", c.want, typ, size, ok)
 		}
 	}
-	if got, want := End(append(BeginAnswer(nil, JobCreated), "H:a:1"...), 0), Append(nil, AnswerMagic, JobCreated, "H:a:1"); !slices.Equal(got, want) {
+	if got, want := End(append(BeginAnswer(nil, JobCreated), "H:a:1"...),
+		0), Append(nil, AnswerMagic, JobCreated, "H:a:1"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if _, _, ok := Header([]byte("\x00RES\x00\x00\x00\x0e\x00\x00\x00\x05"), RequestMagic); ok {

@@ -44,7 +44,8 @@ func FuzzPattern(f *testing.F) {
 		if !matches(t, "*", text) {
 			t.Errorf("* does not match %q", text)
 		}
-		literal := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text[:min(len(text), maxPattern/2-1)])
+		literal := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`,
+			`\\`).Replace(text[:min(len(text), maxPattern/2-1)])
 		if !matches(t, "*"+literal+"*", text) {
 			t.Errorf("%q does not match %q", literal, text)
 		}
@@ -103,7 +104,8 @@ func TestPatternsFollowRedis(t *testing.T) {
 // Patterns are bounded in length, and matching is linear in the text.
 func TestMatchingIsLinear(t *testing.T) {
 	t.Parallel()
-	if _, err := Compile(strings.Repeat("a", maxPattern+1)); err == nil || err.Error() != "pattern is longer than 256 bytes" {
+	if _, err := Compile(strings.Repeat("a", maxPattern+1)); err == nil ||
+		err.Error() != "pattern is longer than 256 bytes" {
 		t.Errorf("a pattern beyond the limit: %v", err)
 	}
 	// This would take days with backtracking.

@@ -21,12 +21,13 @@ type Command[S any] struct {
 	// loaded.
 	WhileLoading bool
 
-	// Roles are the sufficient roles; none: every client may send the command. The front-end says for which queues the client needs
-	// the role.
+	// Roles are the sufficient roles; none: every client may send the command. The front-end says for which queues the
+	// client needs the role.
 	Roles []access.Role
 }
 
-// Find returns the command that args call, and its name. If the connection may not send it now, refusal is the error text.
+// Find returns the command that args call, and its name. If the connection may not send it now, refusal is the error
+// text.
 func Find[S any](table map[string]Command[S], c *Connection, args []string) (row Command[S], name, refusal string) {
 	name = strings.ToLower(args[0])
 	row, known := table[name]

@@ -20,8 +20,8 @@ type Server struct {
 	Options
 }
 
-// Connection is the part of a session that all front-ends of this package share: it reads commands and knows who sent them.
-// Its methods whose names are those of commands serve them; args are the words of the command.
+// Connection is the part of a session that all front-ends of this package share: it reads commands and knows who sent
+// them. Its methods whose names are those of commands serve them; args are the words of the command.
 type Connection struct {
 	Conn       frontends.Conn
 	Client     core.ClientID
@@ -45,8 +45,8 @@ func (s *Server) Open(c frontends.Conn) Connection {
 	}
 }
 
-// ReadCommands passes the commands of an input to serve, until that returns false, and returns how much it has read. After an
-// error the session must reply and hang up.
+// ReadCommands passes the commands of an input to serve, until that returns false, and returns how much it has read.
+// After an error the session must reply and hang up.
 func (c *Connection) ReadCommands(in []byte, serve func(args []string) (more bool)) (used int, err error) {
 	var buf [16][]byte
 	for more := true; more && !c.Closing && used < len(in); {

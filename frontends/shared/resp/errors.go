@@ -14,8 +14,8 @@ type ErrorRow struct {
 	Text string
 }
 
-// wireErrors has the error lines that are the same in all front-ends. Redis clients know the first words: MISCONF and OOM mean
-// that the server cannot write, and BUSY that the client should retry.
+// wireErrors has the error lines that are the same in all front-ends. Redis clients know the first words: MISCONF and
+// OOM mean that the server cannot write, and BUSY that the client should retry.
 var wireErrors = []ErrorRow{
 	{core.ErrNotFound, "ERR no such job"},
 	{core.ErrNoQueue, "ERR no such queue"},

@@ -24,8 +24,8 @@ const (
 	MaxPattern = 1 << 10
 )
 
-// Hub passes published messages to subscribers. A message waits for the commit of its command, as the reply does, and is queued
-// before the reply. The zero value is ready to use.
+// Hub passes published messages to subscribers. A message waits for the commit of its command, as the reply does, and
+// is queued before the reply. The zero value is ready to use.
 type Hub struct {
 	mu       sync.Mutex // guards the fields below and the waiting messages of subscribers
 	channels map[string]map[*Subscriber]bool
@@ -175,8 +175,8 @@ func (h *Hub) add(s *Subscriber, b []byte, word string, names []string) []byte {
 	return h.change(s, b, word, names, true)
 }
 
-// Unsubscribe serves UNSUBSCRIBE: it appends a reply for each name, or for each channel of the client if there are no names.
-// Write the waiting messages first.
+// Unsubscribe serves UNSUBSCRIBE: it appends a reply for each name, or for each channel of the client if there are no
+// names. Write the waiting messages first.
 func (h *Hub) Unsubscribe(s *Subscriber, b []byte, names []string) []byte {
 	return h.drop(s, b, "unsubscribe", names, &s.channels)
 }

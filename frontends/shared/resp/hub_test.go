@@ -55,7 +55,8 @@ func TestLongPatternsAreRefused(t *testing.T) {
 	t.Parallel()
 	var h Hub
 	s := &Subscriber{Wake: func() {}}
-	if b := h.SubscribePatterns(s, nil, []string{"x", "*" + strings.Repeat("a", MaxPattern) + "b"}); b[0] != '-' || s.Count() != 0 {
+	if b := h.SubscribePatterns(s, nil, []string{"x", "*" + strings.Repeat("a", MaxPattern) + "b"}); b[0] != '-' ||
+		s.Count() != 0 {
 		t.Errorf("%.60q, %d subscriptions", b, s.Count())
 	}
 	h.SubscribePatterns(s, nil, []string{"*" + strings.Repeat("a", MaxPattern-2) + "b", "*"})

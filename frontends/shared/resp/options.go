@@ -22,8 +22,8 @@ type Options struct {
 	// Audit is called after each change by an operator. May be nil.
 	Audit access.Audit
 
-	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix. Nil: no
-	// change.
+	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix.
+	// Nil: no change.
 	Route func(queue, typ string) (string, string)
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Limits of a command apart from the length of its arguments. A command may be MaxCommandOverhead bytes longer than reader.Max.
+// Limits of a command apart from the length of its arguments. A command may be MaxCommandOverhead bytes longer than
+// reader.Max.
 const (
 	maxArgs            = 1 << 20
 	maxInline          = 64 << 10
@@ -24,16 +25,16 @@ type syntaxError string
 
 func (e syntaxError) Error() string { return "Protocol error: " + string(e) }
 
-// reader cuts commands from the input of a connection. It remembers its position, so that it scans a long command once even if
-// it arrives in many pieces.
+// reader cuts commands from the input of a connection. It remembers its position, so that it scans a long command once
+// even if it arrives in many pieces.
 type reader struct {
 	Max  int // bytes of one argument; a command may be a little longer
 	args int // arguments of the current command that are not complete yet; zero: its first line is not
 	at   int // start of the next argument
 }
 
-// Next returns the arguments of the first command and its length n. The arguments are slices of in. An empty command has no
-// arguments.
+// Next returns the arguments of the first command and its length n. The arguments are slices of in. An empty command
+// has no arguments.
 func (r *reader) Next(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
 	if len(in) == 0 {
 		return nil, 0, errShort

@@ -1,5 +1,5 @@
-// Package tracecontext reads W3C trace contexts: the values of the headers traceparent and tracestate, which clients send with
-// their jobs. core.Job.Trace keeps both in one string:
+// Package tracecontext reads W3C trace contexts: the values of the headers traceparent and tracestate, which clients
+// send with their jobs. core.Job.Trace keeps both in one string:
 //
 //	Trace:       traceparent [space tracestate]
 //	traceparent: version-traceid-parentid-flags, in lower-case hexadecimal
@@ -37,7 +37,8 @@ func Parse(trace string) (c Context, ok bool) {
 		return c, false
 	}
 	var version, flags [1]byte
-	if !decode(version[:], s[:2]) || !decode(c.TraceID[:], s[3:35]) || !decode(c.SpanID[:], s[36:52]) || !decode(flags[:], s[53:55]) ||
+	if !decode(version[:], s[:2]) || !decode(c.TraceID[:], s[3:35]) || !decode(c.SpanID[:], s[36:52]) ||
+		!decode(flags[:], s[53:55]) ||
 		version[0] == 0xff || version[0] == 0 && len(s) > parentBytes || !printable(s) {
 		return c, false
 	}

@@ -1,7 +1,7 @@
 //go:build generated
 
-// Package main is a client of the HTTP API on code that oapi-codegen makes from the broker's own document. The test that
-// generates that code builds it.
+// Package main is a client of the HTTP API on code that oapi-codegen makes from the broker's own document. The test
+// that generates that code builds it.
 package main
 
 import (
@@ -27,7 +27,8 @@ func run(ctx context.Context, url string) error {
 	}
 	queue, args, key := "generated", []any{"x", 1}, "once"
 	for range 2 { // the second one is answered with the job of the first
-		pushed, err := c.SubmitJobsWithResponse(ctx, &SubmitJobsParams{IdempotencyKey: &key}, SubmitJobsJSONRequestBody{Queue: &queue, Args: &args})
+		pushed, err := c.SubmitJobsWithResponse(ctx, &SubmitJobsParams{IdempotencyKey: &key},
+			SubmitJobsJSONRequestBody{Queue: &queue, Args: &args})
 		if err != nil || pushed.StatusCode() != 201 {
 			return fmt.Errorf("push: %d %s, %w", pushed.StatusCode(), pushed.Body, err)
 		}
@@ -47,7 +48,8 @@ func run(ctx context.Context, url string) error {
 		return fmt.Errorf("complete: %d %s, %w", done.StatusCode(), done.Body, err)
 	}
 	gone, err := c.GetJobWithResponse(ctx, id)
-	if err != nil || gone.StatusCode() != 404 || gone.ApplicationproblemJSON404 == nil || gone.ApplicationproblemJSON404.Code != "job_not_found" {
+	if err != nil || gone.StatusCode() != 404 || gone.ApplicationproblemJSON404 == nil ||
+		gone.ApplicationproblemJSON404.Code != "job_not_found" {
 		return fmt.Errorf("get after the end: %d %s, %w", gone.StatusCode(), gone.Body, err)
 	}
 	fmt.Println("finished", id)

@@ -2,8 +2,8 @@
 // comes from FAKTORY_URL. NAME is the queue and, after a colon, the job's type where it has another name. A queue may
 // have a weight, as in mail*5:Send=echo: then the queues are tried in an order drawn anew for each job.
 //
-// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (takes custom.ms milliseconds of the job, fails
-// custom.fails times, and says when it is done).
+// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (takes custom.ms milliseconds of
+// the job, fails custom.fails times, and says when it is done).
 package main
 
 import (

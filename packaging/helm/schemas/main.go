@@ -1,5 +1,6 @@
-// Program schemas writes JSON schemas of the objects that the chart makes, for kubeconform, from the Go types of Kubernetes and
-// of the Prometheus operator. Fields that the types do not have are refused, and fields that the types never leave out are required.
+// Program schemas writes JSON schemas of the objects that the chart makes, for kubeconform, from the Go types of
+// Kubernetes and of the Prometheus operator. Fields that the types do not have are refused, and fields that the types
+// never leave out are required.
 //
 //	go run . DIR
 package main

@@ -16,8 +16,8 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Compare returns the first difference between two machines that were restored from the same store at the same time; nil: they
-// make the same decisions. Internal numbers may differ: handles, slots, numbers of names.
+// Compare returns the first difference between two machines that were restored from the same store at the same time;
+// nil: they make the same decisions. Internal numbers may differ: handles, slots, numbers of names.
 func Compare(a, b *machine.Machine) error {
 	x, y := machine.PartsOf(a), machine.PartsOf(b)
 	if err := sameJobs(&x, &y); err != nil {
@@ -97,7 +97,8 @@ func showJob(p *machine.Parts, h uint32) shownJob {
 	t := p.Table
 	e := *t.At(h)
 	s := shownJob{
-		queue: p.Queues[e.Queue].Name, kind: t.TypeOf(&e), group: t.GroupName(&e), tags: t.TagsOf(h), trace: t.TraceOf(h),
+		queue: p.Queues[e.Queue].Name, kind: t.TypeOf(&e), group: t.GroupName(&e), tags: t.TagsOf(h),
+		trace:     t.TraceOf(h),
 		firstFail: t.FirstFail(h, &e), tally: t.Tally(h, &e), stop: t.StopAt(&e),
 		state: t.Timers.At(e.StateTimer), expires: t.Timers.At(e.ExpiryTimer),
 	}
@@ -180,7 +181,8 @@ func showRest(m *machine.Machine, p *machine.Parts) string {
 	for _, name := range t.Tags.Names.All() {
 		fmt.Fprintf(&b, " tag %s %v", name, table.Seqs(t, &t.Tags.Jobs[t.Tags.Names.NumberOf(name)]))
 	}
-	fmt.Fprint(&b, batch.Show(p.Batches), schedule.Show(p.Schedules), table.ShowMeta(t), limit.ShowShared(p.Limits), table.ShowWindows(t))
+	fmt.Fprint(&b, batch.Show(p.Batches), schedule.Show(p.Schedules), table.ShowMeta(t), limit.ShowShared(p.Limits),
+		table.ShowWindows(t))
 	var deadlines [table.TimerKinds]int
 	t.Timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
 	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, telemetry.Show(p.Meters))

@@ -18,8 +18,10 @@ func FullJob() *core.Job {
 		Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
 		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
-		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s", Timeline: 11, Trace: "trace", SeqOrder: true,
-		Tallies: core.AllTallies, Own: core.JobFields, OnBroken: core.BrokenDrops, Cost: 20, RerunOf: 12, Failure: FullFailure(),
+		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s", Timeline: 11, Trace: "trace",
+		SeqOrder: true,
+		Tallies:  core.AllTallies, Own: core.JobFields, OnBroken: core.BrokenDrops, Cost: 20, RerunOf: 12,
+		Failure: FullFailure(),
 	}
 }
 
@@ -32,7 +34,8 @@ func FullStatus() *record.Status {
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
 		Progress:   &core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
 		EpochAhead: 5, LostLeases: 6, Entries: 14, KeptByQueue: true, Group: "group", Unstored: []uint64{1},
-		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19}, Moved: &record.Moved{Queue: "moved", From: "source", After: 21}, StopAfter: 20, LogChunks: 3,
+		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19},
+		Moved: &record.Moved{Queue: "moved", From: "source", After: 21}, StopAfter: 20, LogChunks: 3,
 		LeaseUntil: 1_790_000_000_000_022,
 	}
 }
@@ -53,7 +56,8 @@ func FullOutcome() *core.Outcome {
 // FullTimelineEntry is like FullJob.
 func FullTimelineEntry() *core.TimelineEntry {
 	return &core.TimelineEntry{
-		Number: 300, Kind: core.EventNoted, At: 1_790_000_000_000_000, Protocol: core.Workq, Worker: "w", Address: "a", Queue: "q",
+		Number: 300, Kind: core.EventNoted, At: 1_790_000_000_000_000, Protocol: core.Workq, Worker: "w", Address: "a",
+		Queue:  "q",
 		Detail: "d", Group: "g", Text: "t", Fields: []byte(`{"a":1}`),
 	}
 }

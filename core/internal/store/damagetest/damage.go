@@ -15,8 +15,8 @@ import (
 	"broker/core/internal/store/atomicfile"
 )
 
-// Body makes the body of a job unreadable, in a store that is not open: the record gets a wrong size. The body must have a
-// key of its own.
+// Body makes the body of a job unreadable, in a store that is not open: the record gets a wrong size. The body must
+// have a key of its own.
 func Body(o store.Options, seq uint64) (err error) {
 	s, err := store.Open(o)
 	if err != nil {
@@ -30,7 +30,9 @@ func Body(o store.Options, seq uint64) (err error) {
 	if len(j.Body) <= record.InlineBytes {
 		return fmt.Errorf("the body of job %d has %d bytes", seq, len(j.Body))
 	}
-	ch := record.Change{Seq: seq, Job: j, Stored: record.Rewritten | record.HasBody, KeepBody: true, BodyBytes: len(j.Body)}
+	ch := record.Change{
+		Seq: seq, Job: j, Stored: record.Rewritten | record.HasBody, KeepBody: true, BodyBytes: len(j.Body),
+	}
 	j.Body = append(j.Body, 'x')
 	last := s.Position()
 	return s.Append(&record.Entry{

@@ -28,8 +28,8 @@ type FS struct {
 
 	guarding sync.WaitGroup // writes of GUARD in the background, after a log was created
 
-	// opened is the last file opened for reading. At start, files are read one after another, so damage found then is in
-	// this file.
+	// opened is the last file opened for reading. At start, files are read one after another, so damage found then is
+	// in this file.
 	opened atomic.Pointer[string]
 }
 
@@ -52,7 +52,8 @@ func (s *FS) Inside(name string) bool { return s.PathDir(name) == s.dir || name 
 // WaitGuard waits until GUARD names all logs that were created.
 func (s *FS) WaitGuard() { s.guarding.Wait() }
 
-// change runs a change. A failure inside the store's folder trips the latch and blocks the caller; other failures are returned.
+// change runs a change. A failure inside the store's folder trips the latch and blocks the caller; other failures are
+// returned.
 func (s *FS) change(verb, name string, run func() error) error {
 	if !s.Inside(name) {
 		return run()
@@ -152,8 +153,8 @@ func (s *FS) MkdirAll(name string, perm os.FileMode) error {
 	return s.change("make folder", name, func() error { return s.FS.MkdirAll(name, perm) })
 }
 
-// Remove implements vfs.FS. A file that cannot be removed is harmless, so an error does not trip the latch; but nothing is
-// removed after another failure.
+// Remove implements vfs.FS. A file that cannot be removed is harmless, so an error does not trip the latch; but nothing
+// is removed after another failure.
 func (s *FS) Remove(name string) error {
 	if s.Inside(name) && s.latch.Err() != nil {
 		block()
@@ -181,8 +182,8 @@ type writtenFile struct {
 	fs   *FS
 	name string
 
-	// unnamed is true until the folder is synced. Another file may refer to this file next, and must not survive a crash
-	// if this file does not. The names of logs and manifests become durable with GUARD.
+	// unnamed is true until the folder is synced. Another file may refer to this file next, and must not survive a
+	// crash if this file does not. The names of logs and manifests become durable with GUARD.
 	unnamed bool
 
 	manifest *integrity.ManifestSum // of everything written, if this is a manifest

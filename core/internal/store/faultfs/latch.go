@@ -40,8 +40,8 @@ func (l *Latch) Err() error {
 	}
 }
 
-// block never returns. The state that blocked goroutines hold (some of Pebble's, never its central lock) is unusable until
-// the process ends.
+// block never returns. The state that blocked goroutines hold (some of Pebble's, never its central lock) is unusable
+// until the process ends.
 func block() { select {} }
 
 // Run calls work, which calls Pebble, on a goroutine of its own and waits until work returns or the latch is tripped;

@@ -53,8 +53,8 @@ func (l *Latch) ReadFailed(err error) {
 // storePackages is the import path that the names of all functions of the store begin with, its tests included.
 const storePackages = "broker/core/internal/store"
 
-// inBackground reports whether this goroutine is one of Pebble's: no function of the store is on its stack, except those
-// that Pebble called last. Slow, so only called after a failure.
+// inBackground reports whether this goroutine is one of Pebble's: no function of the store is on its stack, except
+// those that Pebble called last. Slow, so only called after a failure.
 func inBackground() bool {
 	var pcs [256]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])

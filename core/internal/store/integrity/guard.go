@@ -19,12 +19,12 @@ import (
 	"broker/core/internal/store/atomicfile"
 )
 
-// Guard detects damage that Pebble cannot detect. Pebble reads its manifest up to the first incomplete record, as it must
-// after a crash. So it treats a damaged manifest as a shorter one and forgets later tables and removals. It also replays
-// the logs that it finds, each up to its end, and cannot know that a log was removed or truncated. The file GUARD has the
-// synced length and a checksum of each manifest, and the names of the logs, with the length of complete logs. It is
-// written with every sync of a manifest, before any file named in the manifest is removed, and soon after a log is
-// created; both are rare. The manifest says which logs are still needed.
+// Guard detects damage that Pebble cannot detect. Pebble reads its manifest up to the first incomplete record, as it
+// must after a crash. So it treats a damaged manifest as a shorter one and forgets later tables and removals. It also
+// replays the logs that it finds, each up to its end, and cannot know that a log was removed or truncated. The file
+// GUARD has the synced length and a checksum of each manifest, and the names of the logs, with the length of complete
+// logs. It is written with every sync of a manifest, before any file named in the manifest is removed, and soon after a
+// log is created; both are rare. The manifest says which logs are still needed.
 //
 //	broker store guard 1
 //	manifest MANIFEST-000031 4711 1a2b3c4d     bytes synced, CRC-32C of them
@@ -101,7 +101,8 @@ func (g *Guard) sizeOf(name string) int64 {
 	return 0
 }
 
-// LogRemoved forgets a log. GUARD may name it until it is written again, which is harmless: the manifest does not need it.
+// LogRemoved forgets a log. GUARD may name it until it is written again, which is harmless: the manifest does not need
+// it.
 func (g *Guard) LogRemoved(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -254,8 +255,8 @@ const (
 	tagOldestLog = 2 // the number of the oldest log that is not completely in tables
 )
 
-// neededLogs reads a manifest and returns the number of the oldest log that is still needed, or zero. It stops at the first
-// invalid record, as Pebble does; the checksum says whether that is damage.
+// neededLogs reads a manifest and returns the number of the oldest log that is still needed, or zero. It stops at the
+// first invalid record, as Pebble does; the checksum says whether that is damage.
 func neededLogs(manifest io.Reader) (oldest uint64, err error) {
 	records := pebblerecord.NewReader(manifest, 0)
 	for {

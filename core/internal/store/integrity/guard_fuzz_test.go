@@ -50,7 +50,8 @@ func FuzzManifest(f *testing.F) {
 			t.Fatal(err)
 		}
 		oldest, err := neededLogs(&manifest)
-		if len(second) == 2 && second[0] == tagOldestLog && second[1] < 0x80 && err == nil && oldest != uint64(second[1]) {
+		if len(second) == 2 && second[0] == tagOldestLog && second[1] < 0x80 && err == nil &&
+			oldest != uint64(second[1]) {
 			t.Errorf("%x, then %x: log %d", first, second, oldest)
 		}
 	})

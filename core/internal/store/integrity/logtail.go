@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Chunks of a log as Pebble writes them: a checksum of 4 bytes, a length of 2, a kind, the number of the log in 4 bytes and, in
-// the second format, an offset of 8. A chunk never leaves its block.
+// Chunks of a log as Pebble writes them: a checksum of 4 bytes, a length of 2, a kind, the number of the log in 4 bytes
+// and, in the second format, an offset of 8. A chunk never leaves its block.
 const (
 	logBlock         = 32 << 10
 	chunkHeader      = 11
@@ -27,17 +27,18 @@ const (
 	logTrailer       = chunkHeader + chunkSyncHeader // most bytes after the last commit of a complete log
 )
 
-// CheckLogTail distinguishes damage in a log from the torn end that a crash leaves. Each commit is written after the one before it was
-// synced, so a log is damaged if a commit cannot be read but a later one can. closed is the size of a log that was completed, all of
-// which can be read; zero: it was not. Pebble's own offsets of synced data do not count whole blocks: with large commits, Pebble would
-// take most damage for the end of the log.
+// CheckLogTail distinguishes damage in a log from the torn end that a crash leaves. Each commit is written after the
+// one before it was synced, so a log is damaged if a commit cannot be read but a later one can. closed is the size of a
+// log that was completed, all of which can be read; zero: it was not. Pebble's own offsets of synced data do not count
+// whole blocks: with large commits, Pebble would take most damage for the end of the log.
 func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
 	sound, err := SoundLogBytes(fsys, path)
 	if err != nil {
 		return err
 	}
 	if closed-sound > logTrailer {
-		return Damaged(path, "replay the log", fmt.Errorf("it was completed with %d bytes, and can be read up to byte %d only", closed, sound))
+		return Damaged(path, "replay the log",
+			fmt.Errorf("it was completed with %d bytes, and can be read up to byte %d only", closed, sound))
 	}
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -52,7 +53,8 @@ func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
 			return err
 		}
 		if at := commitAfter(block[:n], int(max(sound-start, -1)), number); at >= 0 {
-			return Damaged(path, "replay the log", fmt.Errorf("the commit at byte %d cannot be read, but one at byte %d can", sound, start+int64(at)))
+			return Damaged(path, "replay the log",
+				fmt.Errorf("the commit at byte %d cannot be read, but one at byte %d can", sound, start+int64(at)))
 		}
 		if n < logBlock {
 			return nil
@@ -60,7 +62,8 @@ func CheckLogTail(fsys vfs.FS, path string, closed int64) error {
 	}
 }
 
-// commitAfter returns the offset of the first intact chunk after an offset of a block that begins a commit; negative: there is none.
+// commitAfter returns the offset of the first intact chunk after an offset of a block that begins a commit; negative:
+// there is none.
 func commitAfter(block []byte, offset int, number uint32) int {
 	for at := max(offset, 0); at+chunkHeader <= len(block); {
 		kind := block[at+6]
@@ -69,12 +72,14 @@ func commitAfter(block []byte, offset int, number uint32) int {
 			header = chunkSyncHeader
 		}
 		end := at + header + int(binary.LittleEndian.Uint16(block[at+4:]))
-		if kind < chunkFull || kind > chunkSyncLast || end > len(block) || binary.LittleEndian.Uint32(block[at+7:]) != number {
+		if kind < chunkFull || kind > chunkSyncLast || end > len(block) ||
+			binary.LittleEndian.Uint32(block[at+7:]) != number {
 			return -1
 		}
 		sum := crc32.Checksum(block[at+6:end], castagnoli)
 		whole := binary.LittleEndian.Uint32(block[at:]) == (sum>>15|sum<<17)+chunkChecksumAdd
-		if begins := kind == chunkFull || kind == chunkFirst || kind == chunkSyncFull || kind == chunkSyncFirst; whole && begins && at > offset {
+		if begins := kind == chunkFull || kind == chunkFirst || kind == chunkSyncFull ||
+			kind == chunkSyncFirst; whole && begins && at > offset {
 			return at
 		}
 		at = end // also after a damaged chunk, whose length may be right

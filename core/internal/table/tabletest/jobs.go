@@ -1,4 +1,5 @@
-// Package tabletest puts jobs into a table and through their states without a machine, for the tests of the packages that a machine asks.
+// Package tabletest puts jobs into a table and through their states without a machine, for the tests of the packages
+// that a machine asks.
 package tabletest
 
 import (
