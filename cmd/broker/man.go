@@ -114,8 +114,8 @@ func manSections(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// manOf returns the variables that a command reads, and its exit codes. gearmand and beanstalkd have those of the original
-// servers.
+// manOf returns the variables that a command reads, and its exit codes. gearmand and beanstalkd have those of the
+// original servers.
 func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
 	for _, c := range cli.ExitCodes {
 		exits = append(exits, [2]string{strconv.Itoa(c.Code), c.Meaning})
