@@ -206,6 +206,11 @@ bench-before: tested ## measure the broker next to that of the revision REV, in 
 	BROKER_BIN=$(TESTED) go run -C integration ./bench -before $(CURDIR)/.cache/test/before -servers '^(broker|before|again) (sync|none)$$|^(broker|before,) cluster of 3$$' \
 		-protocols gearman,workq,faktory -modes a,b -rounds 8 -jobs 1M $(BENCHFLAGS)
 
+.PHONY: deb
+deb: tool-go-licenses tool-nfpm ## make the deb package of the broker for this machine in bin/deb
+	rm -rf bin/deb
+	VERSION=$(VERSION) ARCHS=$$(go env GOARCH) KINDS=deb PACKAGES=broker packaging/build.sh bin/deb
+
 .PHONY: packages
 packages: tool-go-licenses tool-nfpm ## make deb and rpm packages for amd64 and arm64 in bin/packages
 	VERSION=$(VERSION) packaging/build.sh

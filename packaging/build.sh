@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # build.sh [DIR] makes the deb and rpm packages in DIR, bin/packages unless told otherwise.
 #   ARCHS    the architectures: "amd64 arm64"
+#   KINDS    the forms: "deb rpm"
+#   PACKAGES the packages: "broker broker-gearmand broker-beanstalkd"
 #   VERSION  the version that the program reports; packages have it without the leading v
 # The same sources and VERSION make the same bytes: every time stamp is that of the last commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-bin/packages}
 archs=${ARCHS:-amd64 arm64}
+kinds=${KINDS:-deb rpm}
+packages=${PACKAGES:-broker broker-gearmand broker-beanstalkd}
 nfpm=bin/tools/nfpm
 
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -58,7 +62,7 @@ common() {
 	gzip -n9 "$stage/common/doc/CHANGELOG.md" "$stage/common/doc/third-party-licenses" "$stage/common/man/"*
 	printf '.so man1/broker-gearmand.1\n' | gzip -n9 >"$stage/common/gearmand.8.gz"
 	printf '.so man1/broker-beanstalkd.1\n' | gzip -n9 >"$stage/common/beanstalkd.1.gz"
-	for package in broker broker-gearmand broker-beanstalkd; do
+	for package in $packages; do
 		changelog "$package" | gzip -n9 >"$stage/common/changelog.$package.gz"
 	done
 }
@@ -81,9 +85,10 @@ common
 for arch in $archs; do
 	cp -r "$stage/common" "$stage/$arch"
 	packaging/program.sh "$arch" "$stage/$arch/broker"
-	for package in broker broker-gearmand broker-beanstalkd; do
-		pack "$package" "$arch" deb
-		pack "$package" "$arch" rpm
+	for package in $packages; do
+		for kind in $kinds; do
+			pack "$package" "$arch" "$kind"
+		done
 	done
 done
 ls "$out"

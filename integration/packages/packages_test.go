@@ -57,6 +57,15 @@ func TestPackages(t *testing.T) {
 	t.Run("life of an installation by rpm", func(t *testing.T) { testRPMLife(t, older, newer) })
 }
 
+func TestOnePackageIsBuiltAlone(t *testing.T) {
+	dir := t.TempDir()
+	runWith(t, []string{"ARCHS=amd64", "KINDS=deb", "PACKAGES=broker", "VERSION=v1.2.0"}, "packaging/build.sh", dir)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if want := filepath.Join(dir, "broker_1.2.0_amd64.deb"); err != nil || !slices.Equal(files, []string{want}) {
+		t.Errorf("%q, %v; want %s alone", files, err, want)
+	}
+}
+
 // wantEqualFiles compares all files of two folders.
 func wantEqualFiles(t *testing.T, a, b string) {
 	t.Helper()
