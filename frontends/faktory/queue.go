@@ -92,15 +92,17 @@ func (s *session) latency(names []string) {
 	}
 	seconds := make(map[string]float64, len(names))
 	now := s.front.broker.Now()
+	var commit core.Commit
 	for _, name := range names {
 		r := s.ask(&core.InspectQueue{Tag: s.nextTag(), Queue: s.front.opts.Namespace + name})
+		commit = max(commit, r.Commit)
 		seconds[name] = 0
 		if r.Kind == core.Queues && len(r.Queues) == 1 && r.Queues[0].NextEnqueuedAt != 0 {
 			seconds[name] = max(now.Sub(r.Queues[0].NextEnqueuedAt), 0).Seconds()
 		}
 	}
 	text, _ := json.Marshal(seconds) // finite numbers always have a JSON form
-	s.bulk(text, 0)
+	s.bulk(text, commit)
 }
 
 // queueNames returns the core's names of all queues that clients can see.
