@@ -8,8 +8,8 @@ type ClientOptions struct {
 	Protocol Protocol
 
 	// Wake is called when replies are waiting for the client, or when a commit that some of its replies depend on is
-	// done. Any goroutine may call it, but never under the broker's lock. It must not block and must not call the
-	// broker.
+	// done. Any goroutine may call it, but never under the broker's lock. It must not block, and of the broker's
+	// methods it may call only Committed and Stopped.
 	Wake func()
 
 	// Close closes the client's connection, for DisconnectClient; nil: the client has no connection. Called like
