@@ -5,6 +5,8 @@ import "time"
 // Listener receives events that operators should know about. Its methods are called outside the broker's lock and must
 // not block. Embed NopListener to implement only some of them.
 type Listener interface {
+	// StoreCreated reports that a folder had no store, and that it has an empty one now. Recovered follows.
+	StoreCreated(dir string)
 	// Recovered reports the jobs found at start, by state, and how long recovery took.
 	Recovered(jobs [len(States) + 1]int, took time.Duration)
 	// CommitDone reports the number of records in a batch and how long its write and sync took.
@@ -26,6 +28,9 @@ type Listener interface {
 
 // NopListener ignores all events.
 type NopListener struct{}
+
+// StoreCreated implements Listener.
+func (NopListener) StoreCreated(string) {}
 
 // Recovered implements Listener.
 func (NopListener) Recovered([len(States) + 1]int, time.Duration) {}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -67,6 +68,14 @@ func setLogLevel(name string) {
 type logListener struct {
 	core.NopListener
 	log zerolog.Logger
+}
+
+// StoreCreated implements core.Listener.
+func (l logListener) StoreCreated(dir string) {
+	if full, err := filepath.Abs(dir); err == nil {
+		dir = full
+	}
+	l.log.Info().Str("data", dir).Msg("made an empty store, as the folder had none")
 }
 
 // Recovered implements core.Listener.
@@ -136,6 +145,13 @@ func (l logListener) ClockSet(by time.Duration) {
 
 // listeners calls several listeners.
 type listeners []core.Listener
+
+// StoreCreated implements core.Listener.
+func (ls listeners) StoreCreated(dir string) {
+	for _, l := range ls {
+		l.StoreCreated(dir)
+	}
+}
 
 // Recovered implements core.Listener.
 func (ls listeners) Recovered(jobs [len(core.States) + 1]int, took time.Duration) {

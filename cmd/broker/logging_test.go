@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"errors"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ func TestEngineEventsAreLogged(t *testing.T) {
 			l.JobDamaged(7, errors.New("bad sum"))
 		}, []string{`"error"`, "damaged", `"seq":7`, "bad sum"}},
 		{func(l core.Listener) { l.StoreWarning("odd") }, []string{`"warn"`, "store warning", "odd"}},
+		{func(l core.Listener) { l.StoreCreated("/new") }, []string{`"info"`, "made an empty store", `"data":"/new"`}},
 		{func(l core.Listener) {
 			l.Recovered([len(core.States) + 1]int{}, time.Second)
 		}, []string{`"info"`, "store opened", `"jobs":0`}},
@@ -75,5 +78,27 @@ func TestRunsOfSchedulesAreLogged(t *testing.T) {
 				t.Errorf("%s is not in %q", words, out.String())
 			}
 		}
+	}
+}
+
+// TestFirstLineSaysThatTheStoreIsNew protects operators who name a wrong folder: their jobs seem to be lost.
+func TestFirstLineSaysThatTheStoreIsNew(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	firstLine := func() string {
+		r := start(t, nil, "broker", "serve", "--data", filepath.Join(parent, "new"), "--workq", "127.0.0.1:0",
+			"--gearman", "off", "--faktory", "off", "--http", "off")
+		eventually(t, "ready", func() bool { return strings.Contains(r.output.String(), `"message":"ready"`) })
+		r.signal(syscall.SIGTERM)
+		r.wantExit(0)
+		line, _, _ := strings.Cut(r.output.String(), "\n")
+		return line
+	}
+	created := `"data":"` + filepath.Join(parent, "new") + `"`
+	if line := firstLine(); !strings.Contains(line, "made an empty store") || !strings.Contains(line, created) {
+		t.Errorf("a new folder: the first line is %s", line)
+	}
+	if line := firstLine(); !strings.Contains(line, "store opened") {
+		t.Errorf("the store of before: the first line is %s", line)
 	}
 }

@@ -51,6 +51,9 @@ func (e *Engine) openStore() error {
 		_ = s.Close() // nothing was written
 		return ErrMember
 	}
+	if s.Created() {
+		e.opts.Listener.StoreCreated(e.opts.Dir)
+	}
 	e.store, e.journal = s, s
 	return nil
 }

@@ -75,6 +75,7 @@ type Store struct {
 	dir        string
 	readOnly   bool
 	replicated bool
+	created    bool // Open found no store in the folder
 	warn       func(string)
 	latch      *faultfs.Latch
 	disk       vfs.FS      // below fs
@@ -115,6 +116,9 @@ func Open(o Options) (*Store, error) {
 	}
 	return s, nil
 }
+
+// Created reports whether Open found no store in the folder and made an empty one.
+func (s *Store) Created() bool { return s.created }
 
 // open is the part of Open that needs the folder. After an error, nothing stays locked.
 func (s *Store) open(o Options) (err error) {
@@ -213,6 +217,7 @@ func (s *Store) checkFormat(found integrity.DirState) error {
 		if err := s.commit.writeFormat(s, integrity.BaseFormat); err != nil {
 			return err
 		}
+		s.created = true
 		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next
 		// one.
 		if err := s.latch.Run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
