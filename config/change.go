@@ -14,6 +14,9 @@ func (c *Config) Changed(before *Config) []Setting {
 	return changed
 }
 
+// TakeSources makes the sources of the settings those of from.
+func (c *Config) TakeSources(from *Config) { c.sources = from.sources }
+
 // CopyTo sets the setting of the same path in c to the value of s.
 func (s Setting) CopyTo(c *Config) {
 	for _, to := range Settings(c) {

@@ -142,6 +142,7 @@ func (p *process) apply(fresh *config.Config) {
 		s.CopyTo(&p.config)
 		p.log.Info().Str("setting", s.Path).Msg("setting changed")
 	}
+	p.config.TakeSources(fresh)
 	setLogLevel(p.config.Log.Level)
 	p.applyPrincipals(fresh)
 	takeTables(&p.config, fresh)

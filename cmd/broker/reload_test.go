@@ -16,6 +16,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
+
+	"broker/config"
 )
 
 // reloadFixture is a broker with a settings file and two ports: Workq's with TLS, Gearman's without.
@@ -217,5 +221,34 @@ func TestCronUsesTheTimeZoneOfTheProcess(t *testing.T) {
 	}
 	if second := answer.Schedules[1]; !second.NextAt.After(second.LastAt) {
 		t.Errorf("the second entry: %+v", second)
+	}
+}
+
+func TestSettingsNameTheirSourceAfterAReload(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "broker.toml")
+	sources := config.Sources{File: file}
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	c, err := readSettings(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(&c, zerolog.Nop(), launch{reread: func() (config.Config, error) { return readSettings(sources) }})
+	p.allowReloads()
+	for text, want := range map[string]string{"": "default", "log.level = 'info'": file} {
+		write(text)
+		if err := p.reload(); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.settingsInForce() {
+			if s.Name == "log.level" && s.Source != want {
+				t.Errorf("%q: log.level is from %q, want %q", text, s.Source, want)
+			}
+		}
 	}
 }
