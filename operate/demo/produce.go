@@ -61,6 +61,11 @@ func (s *Shop) fill() error {
 			return err
 		}
 	}
+	if err := s.changeQueue("webhooks", map[string]any{"sharing": map[string]any{
+		"key_tag": "partner", "fair": true, "weights": map[string]int{"umbrella": 2},
+	}}); err != nil {
+		return err
+	}
 	for _, limit := range []map[string]any{
 		{"queue": "webhooks", "scope": "queue", "concurrency": 4},
 		{"queue": "webhooks", "scope": "key", "concurrency": 2},
@@ -69,11 +74,6 @@ func (s *Shop) fill() error {
 		if err := s.call(s.ctx, http.MethodPut, "limits", limit, nil); err != nil {
 			return err
 		}
-	}
-	if err := s.changeQueue("webhooks", map[string]any{"sharing": map[string]any{
-		"key_tag": "partner", "fair": true, "weights": map[string]int{"umbrella": 2},
-	}}); err != nil {
-		return err
 	}
 	return s.order()
 }
