@@ -204,3 +204,31 @@ func TestPagesWorkWithoutScript(t *testing.T) {
 		t.Errorf("after a change without script the page shows %s", text)
 	}
 }
+
+// TestDemoBeginsWithDeadJobs does not wait for the odds that a job fails often enough.
+func TestDemoBeginsWithDeadJobs(t *testing.T) {
+	t.Parallel()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, startDemo(t)+"/api/v1/jobs?state=dead",
+		http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read
+	queues := map[string]int{}
+	var list struct{ Jobs []struct{ Queue string } }
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range list.Jobs {
+		queues[j.Queue]++
+	}
+	for _, queue := range []string{"payments", "inventory", "emails", "webhooks"} {
+		if queues[queue] == 0 {
+			t.Errorf("no dead job in %s: %v", queue, queues)
+		}
+	}
+}

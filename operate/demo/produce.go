@@ -14,10 +14,14 @@ const (
 	backlog     = 4000 // the paused queue grows until the demo has numbered this many jobs
 	reports     = 60   // scheduled
 	videos      = 14
+	dead        = 6 // of each queue with failures
 )
 
 // fill submits the jobs that exist at the start.
 func (s *Shop) fill() error {
+	if err := s.fillDead(); err != nil {
+		return err
+	}
 	var jobs []job
 	for i := range newsletters {
 		jobs = append(jobs, s.newsletter(i))
@@ -76,6 +80,33 @@ func (s *Shop) fill() error {
 		}
 	}
 	return s.order()
+}
+
+// fillDead runs jobs that fail for good, before there are others in their queues.
+func (s *Shop) fillDead() error {
+	for _, of := range []struct{ queue, typ string }{
+		{"payments", "ChargeCard"}, {"inventory", "SyncStock"}, {"emails", "Receipt"}, {"webhooks", "DeliverWebhook"},
+	} {
+		for i := range dead {
+			if _, err := s.submit(job{
+				"queue": of.queue, "type": of.typ, "args": []any{s.next()}, "max_fails": 1,
+			}); err != nil {
+				return err
+			}
+			var leased struct{ Lease string }
+			if err := s.call(s.ctx, http.MethodPost, "queues/"+of.queue+"/lease",
+				map[string]string{"worker": "night-shift"}, &leased); err != nil {
+				return err
+			}
+			e := failures[of.queue][i%len(failures[of.queue])]
+			if err := s.call(s.ctx, http.MethodPost, "leases/"+leased.Lease+"/fail", map[string]any{
+				"error_class": e.class, "message": e.message, "backtrace": append([]string{}, e.backtrace...),
+			}, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Shop) newsletter(i int) job {
