@@ -15,6 +15,7 @@ for json in "$log"/*.json; do
 		function field(name) { return match($0, "\"" name "\":\"[^\"]*") ? substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 4) : "" }
 		{ test = field("Test"); action = field("Action") }
 		test != "" { n[action]++ }
+		test == "" && action == "fail" && !n["fail"] { n["fail"]++; print "failed: " field("Package") > "/dev/stderr" }
 		test != "" && action == "fail" { print "failed: " field("Package") " " test > "/dev/stderr" }
 		END { print part, n["pass"] + n["fail"], n["skip"] + 0, n["fail"] + 0 }' 2>&1 >>"$log/counts"
 done

@@ -24,6 +24,7 @@ type testDisk struct {
 type diskOp struct {
 	verb, name string
 	write      bool
+	category   vfs.DiskWriteCategory // of a file that is created
 }
 
 func newDisk() *testDisk { return &testDisk{MemFS: vfs.NewCrashableMem()} }
@@ -36,13 +37,17 @@ func (d *testDisk) hook(fn func(diskOp) error) {
 }
 
 func (d *testDisk) ask(verb, name string, write bool) error {
+	return d.askOp(diskOp{verb: verb, name: name, write: write})
+}
+
+func (d *testDisk) askOp(op diskOp) error {
 	d.mu.Lock()
 	fn := d.before
 	d.mu.Unlock()
 	if fn == nil {
 		return nil
 	}
-	return fn(diskOp{verb, name, write})
+	return fn(op)
 }
 
 // crash returns the disk after a power failure: with all synced bytes, and a random share of the other blocks.
@@ -52,18 +57,23 @@ func (d *testDisk) crash(seed uint64, keepPercent int) *testDisk {
 }
 
 func (d *testDisk) open(verb, name string, write bool, fn func() (vfs.File, error)) (vfs.File, error) {
-	if err := d.ask(verb, name, write); err != nil {
+	return d.openOp(diskOp{verb: verb, name: name, write: write}, fn)
+}
+
+func (d *testDisk) openOp(op diskOp, fn func() (vfs.File, error)) (vfs.File, error) {
+	if err := d.askOp(op); err != nil {
 		return nil, err
 	}
 	f, err := fn()
 	if err != nil {
 		return nil, err
 	}
-	return &testFile{File: f, disk: d, name: name}, nil
+	return &testFile{File: f, disk: d, name: op.name}, nil
 }
 
 func (d *testDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.open("create", name, true, func() (vfs.File, error) { return d.MemFS.Create(name, c) })
+	op := diskOp{verb: "create", name: name, write: true, category: c}
+	return d.openOp(op, func() (vfs.File, error) { return d.MemFS.Create(name, c) })
 }
 
 func (d *testDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
