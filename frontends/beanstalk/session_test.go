@@ -2,6 +2,8 @@ package beanstalk
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,8 +50,10 @@ var dialect = frontendtest.Dialect{
 		c.Send("delete " + job.ID + "\r\n")
 		c.Want("DELETED\r\n")
 	},
-	Ping: []byte("stats-tube never-used\r\n"),
-	Pong: func(c *frontendtest.Client) { c.Want("NOT_FOUND\r\n") },
+	Ping:      []byte("stats-tube never-used\r\n"),
+	Pong:      func(c *frontendtest.Client) { c.Want("NOT_FOUND\r\n") },
+	Commands:  append(slices.Collect(maps.Keys(commands)), "put"),
+	Exchanges: exchanges,
 	Garbage: [][]byte{
 		nil, []byte("\n"), []byte("\r\n"), []byte(" \r\n"), []byte("put\r\n"), []byte("reserve 1\r\n"),
 		[]byte("put 0 0 0 -1\r\n"),

@@ -1,6 +1,8 @@
 package conveyor
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -293,8 +295,10 @@ var dialect = frontendtest.Dialect{
 		readReply(c)
 		readReply(c)
 	},
-	Ping: encodeCommand("PING"),
-	Pong: func(c *frontendtest.Client) { c.Want("+PONG\r\n") },
+	Ping:      encodeCommand("PING"),
+	Pong:      func(c *frontendtest.Client) { c.Want("+PONG\r\n") },
+	Commands:  slices.Collect(maps.Keys(commands)),
+	Exchanges: exchanges(),
 	Garbage: [][]byte{
 		nil, []byte("\r\n"), []byte("*-1\r\n"), []byte("*1\r\n$-1\r\n"), []byte("BRPOP\r\n"),
 		[]byte("BRPOP conv:queue:q x\r\n"),

@@ -3,6 +3,8 @@ package faktory
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,8 +86,12 @@ func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 // because they count as failures with a back-off.
 func suiteDialect(t *testing.T) frontendtest.Dialect {
 	return frontendtest.Dialect{
-		New:   plain,
-		Greet: greet,
+		New: plain,
+		Greet: func(c *frontendtest.Client) {
+			c.Want("+HI {\"v\":2}\r\n")
+			c.Send("HELLO {\"wid\":\"worker\",\"v\":2}\r\n")
+			c.Want("+OK\r\n")
+		},
 		SubmitRequest: func(n int, queue, body string) []byte {
 			args, _ := json.Marshal([]string{body})
 			return fmt.Appendf(nil, "PUSH {\"jid\":\"suite-%06d\",\"queue\":%q,\"jobtype\":\"work\",\"args\":%s}\r\n",
@@ -107,8 +113,10 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 			c.Send(fmt.Sprintf("ACK {\"jid\":%q}\r\n", job.ID))
 			c.Want("+OK\r\n")
 		},
-		Ping: []byte("QUEUE LATENCY nothing\r\n"),
-		Pong: func(c *frontendtest.Client) { c.Want("$13\r\n{\"nothing\":0}\r\n") },
+		Ping:      []byte("QUEUE LATENCY nothing\r\n"),
+		Pong:      func(c *frontendtest.Client) { c.Want("$13\r\n{\"nothing\":0}\r\n") },
+		Commands:  slices.Collect(maps.Keys(commands)),
+		Exchanges: exchanges,
 		Garbage: [][]byte{
 			[]byte("PUSH"), []byte("PUSH {"), []byte("PUSH {\"jid\":\"\xff\xfe\"}"), []byte("PUSHB [[[[[["),
 			[]byte("FETCH " + strings.Repeat("q", 5000)), []byte("ACK []"), []byte("FAIL 1"), []byte("BEAT \"x\""),

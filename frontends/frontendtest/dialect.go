@@ -38,12 +38,29 @@ type Dialect struct {
 	Ping []byte
 	Pong func(*Client)
 
+	// Commands are the names in the front-end's tables of commands; nil: it has none, as the HTTP API. Each has at
+	// least one exchange.
+	Commands  []string
+	Exchanges []Exchange
+
 	// Garbage are malformed requests. Each must be answered or ignored, or close the connection. The suite adds random
 	// ones.
 	Garbage [][]byte
 
 	// Oversize is the start of a request that announces more than the front-end accepts.
 	Oversize []byte
+}
+
+// Exchange is a request of a client that is answered, or closes the connection, beside one ready job: the first of
+// SubmitRequest.
+type Exchange struct {
+	Command string // in Commands
+	Before  string // earlier requests of the client, whose replies do not matter
+	Send    string
+
+	// Early means that the answer leaves before the commit although the broker has said something about jobs, because
+	// the answer itself does not.
+	Early bool
 }
 
 // Leased is a job that a worker holds.

@@ -3,6 +3,7 @@ package frontendtest
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,6 +24,7 @@ func Run(t *testing.T, d Dialect) {
 		{"pipelined requests are answered in order", pipelined},
 		{"split input has the same replies", splitIsWhole},
 		{"no reply leaves before its commit", heldUntilCommit},
+		{"each command's answer waits for its commit and is woken by it", wokenByItsCommit},
 		{"a failed store turns held replies into refusals", refusedWhenStopped},
 		{"an incomplete request has no effect", halfRequest},
 		{"malformed requests do not affect other clients", garbage},
@@ -170,6 +172,45 @@ func heldUntilCommit(t *testing.T, d Dialect) {
 	gate.open()
 	d.SubmitReply(c, 1)
 	d.Pong(c)
+}
+
+// wokenByItsCommit sends each command while a change of another client is not durable. If the replies of the broker say
+// something about jobs, the answer waits for the commit. It leaves then, although the commit wakes only the clients
+// that depend on it.
+func wokenByItsCommit(t *testing.T, d Dialect) {
+	if len(d.Commands) == 0 {
+		t.Skip("the dialect names no commands")
+	}
+	for _, name := range d.Commands {
+		if !slices.ContainsFunc(d.Exchanges, func(e Exchange) bool { return e.Command == name }) {
+			t.Errorf("%s has no exchange", name)
+		}
+	}
+	for _, e := range d.Exchanges {
+		if !slices.Contains(d.Commands, e.Command) {
+			t.Errorf("the front-end has no command %s", e.Command)
+		}
+		s, gate := openGated(t, d.New)
+		producer, c := d.dial(s, "producer"), d.dial(s, "client")
+		d.submit(producer, 1, "body")
+		c.Send(e.Before)
+		c.Rest()
+		gate.close()
+		producer.SendBytes(d.SubmitRequest(2, suiteQueue, "body"))
+		revealed := gate.revealed.Load()
+		c.Send(e.Send)
+		early := c.Unheld()
+		if leaked := len(early) > 0 && gate.revealed.Load() > revealed; leaked != e.Early {
+			t.Errorf("%s: before the commit of %.80q: %.80q, want early %v", e.Command, e.Send, early, e.Early)
+		}
+		gate.open()
+		switch answer := c.Unheld(); {
+		case c.out.Held() > 0:
+			t.Errorf("%s: the commit of %.80q did not wake the connection", e.Command, e.Send)
+		case len(answer) == 0 && !c.closed:
+			t.Errorf("%s: %.80q is not answered", e.Command, e.Send)
+		}
+	}
 }
 
 // refusedWhenStopped fails the store while two replies are held. The reply to the ping is refused too if it says

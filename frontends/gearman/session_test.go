@@ -102,9 +102,11 @@ func TestSuite(t *testing.T) {
 		Complete: func(c *frontendtest.Client, job frontendtest.Leased) {
 			c.SendBytes(request(packet.WorkComplete, job.ID, "result"))
 		},
-		Released: true,
-		Ping:     request(packet.EchoReq, "ping"),
-		Pong:     func(c *frontendtest.Client) { c.WantBytes(answer(packet.EchoRes, "ping")) },
+		Released:  true,
+		Ping:      request(packet.EchoReq, "ping"),
+		Pong:      func(c *frontendtest.Client) { c.WantBytes(answer(packet.EchoRes, "ping")) },
+		Commands:  commandNames(),
+		Exchanges: exchanges(),
 		Garbage: [][]byte{
 			header(packet.RequestMagic, 0, 0), header(packet.RequestMagic, 43, 4),
 			header(packet.RequestMagic, 0x80000000, 0),

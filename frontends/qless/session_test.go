@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,8 +157,10 @@ var dialect = frontendtest.Dialect{
 		c.SendBytes(request("EVALSHA", scriptSHA, "0", "complete", "1000", job.ID, "w", job.Queue, "{}"))
 		c.Want("$8\r\ncomplete\r\n")
 	},
-	Ping: request("PING"),
-	Pong: func(c *frontendtest.Client) { c.Want("+PONG\r\n") },
+	Ping:      request("PING"),
+	Pong:      func(c *frontendtest.Client) { c.Want("+PONG\r\n") },
+	Commands:  slices.Concat(slices.Collect(maps.Keys(commands)), slices.Collect(maps.Keys(redisCommands))),
+	Exchanges: exchanges(),
 	Garbage: [][]byte{
 		[]byte("\r\n"), []byte("*\r\n"), []byte("*-2\r\n"), []byte("*1\r\n$-7\r\n"), []byte("*1\r\n:1\r\n"),
 		[]byte("$3\r\nfoo\r\n"),

@@ -3,6 +3,8 @@ package workq
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,8 +49,10 @@ var dialect = frontendtest.Dialect{
 		c.Send("complete " + job.ID + " 4\r\ndone\r\n")
 		c.Want("+OK\r\n")
 	},
-	Ping: []byte("inspect queue never-used\r\n"),
-	Pong: func(c *frontendtest.Client) { c.Want("-NOT-FOUND\r\n") },
+	Ping:      []byte("inspect queue never-used\r\n"),
+	Pong:      func(c *frontendtest.Client) { c.Want("-NOT-FOUND\r\n") },
+	Commands:  slices.Concat(slices.Collect(maps.Keys(commands)), slices.Collect(maps.Keys(inspections))),
+	Exchanges: exchanges,
 	Garbage: [][]byte{
 		nil, []byte("\n"), []byte("\r\n"), []byte(" \r\n"), []byte("add\r\n"), []byte("lease\r\n"),
 		[]byte("add a b c d -1\r\n"), []byte("add a b c d 99999999999999999999\r\n"), []byte("inspect\r\n"),
