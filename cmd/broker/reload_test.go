@@ -229,7 +229,8 @@ func TestSettingsNameTheirSourceAfterAReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "broker.toml")
 	sources := config.Sources{File: file}
 	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		// The level of all loggers of the process stays that of the other tests.
+		if err := os.WriteFile(file, []byte("log.level = 'trace'\n"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,15 +241,21 @@ func TestSettingsNameTheirSourceAfterAReload(t *testing.T) {
 	}
 	p := newProcess(&c, zerolog.Nop(), launch{reread: func() (config.Config, error) { return readSettings(sources) }})
 	p.allowReloads()
-	for text, want := range map[string]string{"": "default", "log.level = 'info'": file} {
-		write(text)
+	for _, step := range []struct{ text, want string }{{"drain_rejects_new_jobs = true", file}, {"", "default"}} {
+		write(step.text)
 		if err := p.reload(); err != nil {
 			t.Fatal(err)
 		}
+		found := false
 		for _, s := range p.settingsInForce() {
-			if s.Name == "log.level" && s.Source != want {
-				t.Errorf("%q: log.level is from %q, want %q", text, s.Source, want)
+			if s.Name == "drain_rejects_new_jobs" {
+				if found = true; s.Source != step.want {
+					t.Errorf("%q: the setting is from %q, want %q", step.text, s.Source, step.want)
+				}
 			}
+		}
+		if !found {
+			t.Error("the setting is not listed")
 		}
 	}
 }
