@@ -20,6 +20,9 @@ import (
 // maxRunWait is the default wait of run, and the longest wait that the API allows.
 const maxRunWait = 10 * time.Minute
 
+// waitHintAfter is after how many questions, each after a retryPause, run says why the job has not started.
+const waitHintAfter = 2
+
 func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run QUEUE BODY",
@@ -55,7 +58,7 @@ func runCommand() *cobra.Command {
 			if request["id"] == nil {
 				request["id"] = uuid.Must(uuid.NewV7()).String()
 			}
-			defer watchRetries(cmd, c, fmt.Sprint(request["id"]))()
+			defer watchJob(cmd, c, fmt.Sprint(request["id"]))()
 		}
 		var j service.Job
 		raw, err := c.submit(cmd.Context(), url.Values{"wait": {timeout.String()}}, request, &j)
@@ -72,12 +75,14 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// watchRetries prints each failure of a job that is retried. It returns a function that ends this.
-func watchRetries(cmd *cobra.Command, c *client, id string) (stop func()) {
+// watchJob prints each failure of a job that is retried and, once, why a job has not started after some seconds. It
+// returns a function that ends this.
+func watchJob(cmd *cobra.Command, c *client, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		for fails := uint32(0); ; {
+		said := false
+		for fails, asked := uint32(0), 0; ; asked++ {
 			pause(ctx, retryPause)
 			var j service.Job
 			if _, err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape("id:"+id), nil, nil,
@@ -87,6 +92,10 @@ func watchRetries(cmd *cobra.Command, c *client, id string) (stop func()) {
 			if j.Fails > fails && j.State == "retrying" {
 				fails = j.Fails
 				Say(cmd.ErrOrStderr(), "the job failed%s; its next try is at %s\n", failureText(&j), local(j.RunAt))
+			}
+			if !said && asked >= waitHintAfter && fails == 0 && j.Wait != nil {
+				said = true
+				Say(cmd.ErrOrStderr(), "still waiting: %s\n", waitText(&j))
 			}
 		}
 	})
@@ -108,8 +117,11 @@ func (c *client) whyWaits(ctx context.Context, j *service.Job) string {
 	if err != nil || now.Wait == nil {
 		return ""
 	}
-	return oneLine(strings.TrimSuffix(now.Wait.Text, "."), 400)
+	return waitText(&now)
 }
+
+// waitText is the reason of a job that waits, as the end of a line.
+func waitText(j *service.Job) string { return oneLine(strings.TrimSuffix(j.Wait.Text, "."), 400) }
 
 // showOutcome prints the result of a job, or returns an error if there is none.
 func showOutcome(cmd *cobra.Command, c *client, j *service.Job, waited time.Duration, out format) error {
