@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net"
 	"os"
+	"strconv"
 
 	"broker/config"
 )
@@ -27,7 +29,31 @@ func (p *process) announce() {
 		p.log.Warn().Str("data", c.Data).Stringer("mode",
 			info.Mode().Perm()).Msg("data directory is readable by other users")
 	}
-	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
+	line := p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability)
+	if url := p.consoleURL(); url != "" {
+		line.Str("console", url)
+	}
+	line.Msg("ready")
+}
+
+// consoleURL is the address of the console for a browser on this machine; empty: it is on no TCP port.
+func (p *process) consoleURL() string {
+	scheme := "http"
+	if p.config.HTTP.TLSCert != "" {
+		scheme = "https"
+	}
+	for _, ln := range p.httpListeners {
+		at, ok := ln.Addr().(*net.TCPAddr)
+		if !ok {
+			continue // a unix socket
+		}
+		host := at.IP.String()
+		if at.IP.IsUnspecified() {
+			host = "localhost"
+		}
+		return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port)) + "/"
+	}
+	return ""
 }
 
 // announceFrontend logs the addresses of one front-end, and warns if any host can connect.
