@@ -13,14 +13,15 @@ func TestRunSaysOnceWhyTheJobHasNotStarted(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			asked <- struct{}{}
+			// The client reports errors.
 			_, _ = w.Write([]byte(`{"id": "j", "state": "ready",
-				"wait": {"reason": "worker", "text": "No worker asks for jobs of this queue."}}`)) // the client reports it
+				"wait": {"reason": "worker", "text": "No worker asks for jobs of this queue."}}`))
 			return
 		}
 		for range waitHintAfter + 3 {
 			<-asked
 		}
-		_, _ = w.Write([]byte(`{"id": "j", "state": "done", "outcome": {"success": true, "result": "olleh"}}`)) // likewise
+		_, _ = w.Write([]byte(`{"id": "j", "state": "done", "outcome": {"success": true, "result": "olleh"}}`))
 	}))
 	defer server.Close()
 	out, err := executed(t, "run", "reverse", "hello", "--server", server.URL)
