@@ -16,10 +16,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
-
-	"broker/config"
 )
 
 // reloadFixture is a broker with a settings file and two ports: Workq's with TLS, Gearman's without.
@@ -227,35 +223,42 @@ func TestCronUsesTheTimeZoneOfTheProcess(t *testing.T) {
 func TestSettingsNameTheirSourceAfterAReload(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "broker.toml")
-	sources := config.Sources{File: file}
 	write := func(text string) {
-		// The level of all loggers of the process stays that of the other tests.
-		if err := os.WriteFile(file, []byte("log.level = 'trace'\n"+text), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write("")
-	c, err := readSettings(sources)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newProcess(&c, zerolog.Nop(), launch{reread: func() (config.Config, error) { return readSettings(sources) }})
-	p.allowReloads()
-	for _, step := range []struct{ text, want string }{{"drain_rejects_new_jobs = true", file}, {"", "default"}} {
-		write(step.text)
-		if err := p.reload(); err != nil {
+	port, _ := freeAddress(t)
+	p := start(t, nil, "broker", "serve", "--config", file, "--durability", "none", "--workq", "off",
+		"--gearman", "off", "--faktory", "off", "--http", port)
+	eventually(t, "ready", func() bool { return strings.Contains(p.output.String(), `"message":"ready"`) })
+	source := func() string {
+		var answer struct {
+			Settings []struct{ Name, Source string }
+		}
+		resp, err := http.Get("http://" + port + "/api/v1/settings")
+		if err != nil {
 			t.Fatal(err)
 		}
-		found := false
-		for _, s := range p.settingsInForce() {
-			if s.Name == "drain_rejects_new_jobs" {
-				if found = true; s.Source != step.want {
-					t.Errorf("%q: the setting is from %q, want %q", step.text, s.Source, step.want)
-				}
+		defer func() { _ = resp.Body.Close() }() // read
+		if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range answer.Settings {
+			if s.Name == "log.level" {
+				return s.Source
 			}
 		}
-		if !found {
-			t.Error("the setting is not listed")
-		}
+		return "none"
 	}
+	if got := source(); got != "default" {
+		t.Errorf("at the start, log.level is from %q", got)
+	}
+	write("log.level = 'warn'")
+	p.signal(syscall.SIGHUP)
+	eventually(t, "log.level to be from the file", func() bool { return source() == file })
+	write("")
+	p.signal(syscall.SIGHUP)
+	eventually(t, "log.level to be the default", func() bool { return source() == "default" })
 }
