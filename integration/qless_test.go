@@ -35,8 +35,18 @@ func dialQless(addr string) (*qlessConn, error) {
 	return &qlessConn{conn, bufio.NewReader(conn)}, nil
 }
 
-// call calls an operation at the time of the machine and returns the reply, which is a string or a number.
+// call calls an operation at the time of the machine and returns the reply, which is a string or a number. While the
+// broker loads its state after a start, it asks again, as clients of Redis do.
 func (c *qlessConn) call(operation string, words ...string) (string, error) {
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		reply, err := c.callOnce(operation, words...)
+		if err != nil || !strings.HasPrefix(reply, "-LOADING ") || time.Since(begin) > harness.Patience {
+			return reply, err
+		}
+	}
+}
+
+func (c *qlessConn) callOnce(operation string, words ...string) (string, error) {
 	now := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', -1, 64)
 	words = append([]string{"EVAL", qlessScript, "0", operation, now}, words...)
 	var b strings.Builder
