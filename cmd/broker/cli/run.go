@@ -129,13 +129,14 @@ func showOutcome(cmd *cobra.Command, c *client, j *service.Job, waited time.Dura
 	switch {
 	case o == nil:
 		text := fmt.Sprintf("job %s is %s after %s", j.ID, j.State, span(waited))
+		why := c.whyWaits(cmd.Context(), j)
 		if j.Fails > 0 {
 			text += ", with " + plural(int(j.Fails), "failure") + failureText(j)
 			if at := local(j.RunAt); at != "" {
-				text += "; its next try is at " + at
+				text, why = text+"; its next try is at "+at, "" // which is what it waits for
 			}
 		}
-		if why := c.whyWaits(cmd.Context(), j); why != "" {
+		if why != "" {
 			text += "; why: " + why
 		}
 		return Failed(errors.New(text + "; it goes on without this command"))
