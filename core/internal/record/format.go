@@ -134,10 +134,8 @@ func pseudoFields(j *core.Job) uint64 {
 	return flag(j.Priority != int64(int32(j.Priority)), jobWide) | flag(j.Own != 0, jobOwn)
 }
 
-// JobFormat returns the first format that can carry a job.
-func JobFormat(j *core.Job) int { return formatOfJob(jobFields(j, false) | pseudoFields(j)) }
-
-// StoredJobFormat is JobFormat for a job that was decoded from a record: it does not look at the job's fields again.
+// StoredJobFormat returns the first format that can carry a job, given in its encoding too: it does not look at all of
+// the job's fields again.
 func StoredJobFormat(stored []byte, j *core.Job) int {
 	return formatOfJob(storedFields(stored) | pseudoFields(j))
 }
