@@ -93,11 +93,11 @@ func TestHandshakesHaveDeadlines(t *testing.T) {
 	all.Wait()
 }
 
-// TestHTTPHasConnectionsOfItsOwn: HTTP gets a sixteenth of the descriptors. One more connection closes the least
-// recently used one; the other ports are not affected.
+// TestHTTPHasConnectionsOfItsOwn: HTTP gets an eighth of the descriptors, and 32 more for clients that have not logged
+// in. One more connection closes the least recently used one; the other ports are not affected.
 func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 	t.Parallel()
-	const granted, most = 160, 160 / 16
+	const granted, most = 160, 160/8 + 32
 	b := prepareWith(t, withDescriptors(t, granted))
 	check(t, b.BrokerServer.Start())
 	worker := harness.DialGearman(t, b)

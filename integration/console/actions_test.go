@@ -22,7 +22,7 @@ func TestQueuesAreOperated(t *testing.T) {
 	}
 	b.open("/jobs?queue=emails&state=ready")
 	b.run(chromedp.Click("td.main a"))
-	b.wants("Its queue is paused")
+	b.wants("The queue is paused since")
 	b.open("/queues")
 	b.run(chromedp.Click(`input[value="emails"]`), chromedp.WaitEnabled(`button[value="resume"]`),
 		chromedp.Click(`button[value="resume"]`))
@@ -125,7 +125,7 @@ func TestAJobIsEditedAndRunAgain(t *testing.T) {
 		chromedp.Click(`button[value="edit-run"]`))
 	b.wants("The job is changed and ready.")
 	b.wants("corrected")
-	b.wants("No worker asks for jobs of this queue")
+	b.wants("is busy with jobs of other queues, or between two requests")
 	for form, want := range map[string]string{"hex": "5b 22 63 6f", "text": `["corrected"]`} {
 		b.run(chromedp.Click(`#body a[href*="body=` + form + `"]`))
 		b.wants(want)

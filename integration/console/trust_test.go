@@ -186,19 +186,21 @@ func TestALostConnectionIsShownBesideTheState(t *testing.T) {
 	})
 }
 
-// TestASearchSaysHowFarItGot looks for a text that no job has. Each page says how many jobs have been searched, and the
-// last one that none matches.
+// TestASearchSaysHowFarItGot looks for a text that no job has. A page that is held says how many jobs have been searched;
+// without that the page goes on by itself until all are. How many pages there are depends on the speed of the machine.
 func TestASearchSaysHowFarItGot(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
-	fill(t, broker, 100_000, 20)
+	fill(t, broker, 400_000, 20)
 	b := openBrowser(t, "http://"+broker.HTTP)
-	b.open("/jobs?text=seldom&hold=yes")
-	b.wants(" of 100\u202f000 jobs searched so far.")
-	b.run(chromedp.Click(`//a[text()="Go on"]`))
-	b.wants("No job matches the filter.")
-	if b.lacks("searched so far") == "" {
-		t.Error("the last page says that the search goes on")
-	}
+	b.open("/jobs?anywhere=seldom&hold=yes")
+	b.wants(" of 400\u202f000 jobs searched so far.")
+	b.open("/jobs?anywhere=seldom")
+	harness.Eventually(t, func() string {
+		if b.lacks("searched so far") == "" {
+			return "the search goes on"
+		}
+		return b.lacks("No job matches the filter.")
+	})
 	b.clean("a search")
 }
