@@ -186,8 +186,9 @@ func TestALostConnectionIsShownBesideTheState(t *testing.T) {
 	})
 }
 
-// TestASearchSaysHowFarItGot looks for a text that no job has. A page that is held says how many jobs have been searched;
-// without that the page goes on by itself until all are. How many pages there are depends on the speed of the machine.
+// TestASearchSaysHowFarItGot looks for a text that no job has. A page that is held says how many jobs have been
+// searched; without that the page goes on by itself until all are. How many pages there are depends on the speed of the
+// machine.
 func TestASearchSaysHowFarItGot(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
