@@ -9,9 +9,7 @@ import (
 
 // openClient registers a client that lists leave out, because a target has its own row.
 func openClient(b core.Broker) *client.Client {
-	return client.Open(b, client.Options{
-		ClientOptions: core.ClientOptions{Protocol: core.HTTP, Unlisted: true}, CommitTimeout: commitWait,
-	})
+	return client.Open(b, client.Options{ClientOptions: core.ClientOptions{Protocol: core.HTTP, Unlisted: true}})
 }
 
 // lease waits for jobs whose leases are durable. After an error, all of them have been released.

@@ -15,7 +15,6 @@ import (
 const (
 	leaseSlack  = 10 * time.Second // time of a lease beyond the timeout of its request
 	leaseWait   = time.Minute      // maximum wait of one lease operation for a job
-	commitWait  = 10 * time.Second // time limit for a lease to become durable
 	refusedWait = time.Second      // pause after the broker has refused a lease
 	maxBurst    = 100 * time.Millisecond
 	maxBytes    = 32 << 20 // limit of the bodies leased at once

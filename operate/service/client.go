@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"time"
 
 	"broker/core"
 	"broker/core/client"
@@ -11,9 +10,6 @@ import (
 
 // corePage is the number of entries of a list that one request to the core reads.
 const corePage = 1000
-
-// defaultCommitTimeout is the default time that a change waits for its commit.
-const defaultCommitTimeout = 10 * time.Second
 
 // session is the broker's client for the time of one call. One goroutine uses it.
 type session struct {

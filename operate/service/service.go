@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -27,7 +26,7 @@ type Options struct {
 	// MaxBodyBytes limits the body of a job; zero: core.MaxBodyBytes.
 	MaxBodyBytes int
 
-	// CommitTimeout is the time that a change waits for its commit; zero: 10 seconds.
+	// CommitTimeout is the time that a change waits for its commit; zero: client.DefaultCommitTimeout.
 	CommitTimeout time.Duration
 
 	// Audited is called after each change.
@@ -102,7 +101,6 @@ func New(o Options) (*Service, error) {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = core.MaxBodyBytes
 	}
-	o.CommitTimeout = cmp.Or(o.CommitTimeout, defaultCommitTimeout)
 	s := &Service{o: o}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.events.ctx, s.events.places = s.ctx, access.NewPool(maxListeners)
