@@ -18,7 +18,8 @@ func (l *limited) done(t *testing.T, op core.Op) (steps int) {
 	var s Sealed
 	l.Seal(&s)
 	l.Committed(&s)
-	for l.do(op); ; steps++ {
+	l.do(op)
+	for {
 		if linked := l.table.Touched + l.table.Linked; linked > l.effortOf(op)+3*core.MaxAfter {
 			t.Errorf("%T: %d jobs and links at once", op, linked)
 		}
@@ -26,6 +27,7 @@ func (l *limited) done(t *testing.T, op core.Op) (steps int) {
 			t.Errorf("%T: %d changes in a batch", op, len(s.Batch.Changes))
 		}
 		l.Committed(&s)
+		steps++
 		if !l.Tick(3, 100) {
 			break
 		}

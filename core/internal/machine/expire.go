@@ -8,15 +8,23 @@ import (
 )
 
 // Tick handles at most budget due deadlines; it reports whether more are due.
-func (m *Machine) Tick(now core.Instant, budget int) bool {
+func (m *Machine) Tick(now core.Instant, budget int) (more bool) {
 	m.setNow(now)
 	m.actor = nil
 	m.freshEffort()
-	defer m.endTick(budget)
+	m.timeouts(budget)
+	m.serveOffers() // it may leave something for a step that is due now
+	m.judgeTick(budget)
+	_, more = m.table.Timers.Due(m.table.Now)
+	return more
+}
+
+// timeouts handles up to budget deadlines that have passed.
+func (m *Machine) timeouts(budget int) {
 	for ; budget > 0; budget-- {
 		o, due := m.table.Timers.Due(m.table.Now)
 		if !due {
-			return false
+			return
 		}
 		// Jobs that become ready together are handed out together, the most urgent first. This happens before any
 		// wait times out.
@@ -33,13 +41,6 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 		m.table.Timers.PopDue(m.table.Now)
 		m.due(o)
 	}
-	return true
-}
-
-// endTick completes a Tick.
-func (m *Machine) endTick(budget int) {
-	m.serveOffers()
-	m.judgeTick(budget)
 }
 
 // scheduleCost is how many ordinary deadlines the run of a schedule counts as: it computes times and admits a job.

@@ -29,7 +29,8 @@ func newFan(t *testing.T, seed uint64, step int) *fan {
 	f := &fan{T: t, clk: coretest.NewClock(), store: newMemStore()}
 	f.opts = machine.Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 1 << 20, LinkStep: step,
-		StartedAt: f.clk.Now(), Random: rand.New(rand.NewPCG(1, 1)),
+		PoisonAfter: 1,
+		StartedAt:   f.clk.Now(), Random: rand.New(rand.NewPCG(1, 1)),
 	}
 	f.m = machine.New(f.opts)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -186,4 +187,22 @@ func (f *fan) left() (names []string) {
 		}
 	}
 	return names
+}
+
+func TestATickSaysThatItHasLeftSteps(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		f := newFan(t, seed, 1)
+		r := f.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w", LeaseFor: time.Second})
+		if r.Job.Seq != 2 {
+			t.Fatalf("leased %+v", r)
+		}
+		f.clk.Advance(time.Second)
+		for f.m.Tick(f.clk.Now(), 100) {
+			f.check()
+		}
+		if next := f.m.NextDeadline(); next <= f.clk.Now() {
+			t.Errorf("seed %d: nothing is left at %v, and something is due at %v", seed, f.clk.Now(), next)
+		}
+	}
 }
