@@ -14,13 +14,13 @@ func (w *world) whenBroken(j *core.Job) {
 	}
 }
 
-// ignores reports whether a job need not wait for another job, because that job is or was dead.
+// ignores reports whether a job need not wait for another job, because that job or a descendant is or was dead.
 func (w *world) ignores(p *promise, i *core.JobInfo) bool {
 	if p.onBroken != core.BrokenReleases {
 		return false
 	}
 	pred := w.model.jobs[i.Seq]
-	return i.State == core.Dead || pred == nil || pred.again || pred.forced
+	return i.State == core.Dead || pred == nil || pred.again || pred.forced || pred.hadChild
 }
 
 // checkBroken checks the jobs that must not wait for dependencies that cannot be done.

@@ -20,6 +20,7 @@ func (w *world) control() error {
 	tag, ref, is := w.newTag(), core.Ref{Seq: p.seq}, w.condition()
 	var op core.Op
 	var accepted func(core.Reply)
+	refused := func() {}
 	var against error
 	switch w.rng.IntN(6) {
 	case 4, 5:
@@ -39,6 +40,7 @@ func (w *world) control() error {
 		op = &core.Enqueue{Tag: tag, Ref: ref, If: is}
 		kicks, was := w.kicksOf(p), p.forced
 		p.forced = true // a waiting client may get it at once
+		refused = func() { p.forced = was }
 		accepted = func(core.Reply) {
 			against = cmp.Or(against, w.rejoined(p, before, was), w.kicked(p, kicks))
 		}
@@ -48,6 +50,8 @@ func (w *world) control() error {
 			w.note("%T %d, commit %d", op, p.seq, r.Commit)
 			against = wronglyAccepted(p.seq, before, is)
 			accepted(r)
+		} else {
+			refused()
 		}
 	})
 	if err != nil || against != nil {

@@ -29,6 +29,7 @@ type promise struct {
 	onBroken    core.OnBroken
 	after       []link
 	parent      uint64
+	hadChild    bool // the death of a descendant breaks the jobs that wait for this one
 	rerunOf     uint64
 	made        core.Commit // the admission is acknowledged once this is on disk
 	mayEnd      bool        // a client tried to finish or remove it
@@ -153,6 +154,9 @@ func (m *model) submitted(seq uint64, existing, lossy bool, j *core.Job, made co
 			p.ephemeral, p.made = false, made
 		}
 		return
+	}
+	if parent := m.jobs[j.Parent]; parent != nil {
+		parent.hadChild = true
 	}
 	m.add(&promise{
 		seq: seq, id: j.ID, seen: true, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
