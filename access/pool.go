@@ -7,8 +7,9 @@ import (
 
 // Pool is a fixed number of places that clients share: listeners, operations, logins. A holder may take a place while
 // it has fewer than are free. So one holder gets at most half of the pool, the next one half of the rest, and there is
-// room for another. Administrators may take every free place, because they may do anything anyway. Any goroutine may
-// use it.
+// room for another. An address whose clients need not say who they are leaves an eighth of what is free, since it may
+// be that of all clients. Administrators may take every free place, because they may do anything anyway. Any goroutine
+// may use it.
 type Pool struct {
 	size int
 
@@ -21,13 +22,30 @@ type Pool struct {
 type Holder struct {
 	name      string
 	unlimited bool // may take every free place
+	open      bool // may hold addressTimes as many places as are free
 }
+
+// addressTimes is how many times the free places an open address may hold.
+const addressTimes = 7
+
+// ClientHolder is HolderOf for a client on a socket. Where nobody has to say who he is, clients hold by address.
+func ClientHolder(p *Principal, from string) Holder {
+	if p == Everyone {
+		h := AddressHolder(from)
+		h.open = true
+		return h
+	}
+	return HolderOf(p, from)
+}
+
+// AddressHolder is the holder for a client that has not shown who it is.
+func AddressHolder(from string) Holder { return Holder{name: "address " + loginNetwork(from)} }
 
 // HolderOf is the holder for a client of a principal. from is its address, with or without a port; clients without
 // rights and without a name hold by address.
 func HolderOf(p *Principal, from string) Holder {
 	if p == nil || p.Name() == "" && !p.HasRights() {
-		return Holder{name: "address " + loginNetwork(from)}
+		return AddressHolder(from)
 	}
 	return Holder{name: "principal " + p.Name(), unlimited: p.MayAll(Admin)}
 }
@@ -51,8 +69,11 @@ func (e *FullError) Error() string {
 func (p *Pool) Take(h Holder, n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	free := p.size - p.used
-	if n > free || !h.unlimited && p.by[h.name]+2*n-1 > free {
+	free, times := p.size-p.used, 1
+	if h.open {
+		times = addressTimes
+	}
+	if n > free || !h.unlimited && p.by[h.name]+n > times*(free-n+1) {
 		return &FullError{Held: p.by[h.name], Size: p.size}
 	}
 	p.addLocked(h, n)

@@ -141,6 +141,7 @@ type SQS struct {
 // Limits restrict the memory that one client can use.
 type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
+	BufferBytes Size `toml:"buffer_bytes" doc:"bytes of unread input and unsent output of all connections together, in shares of principals and addresses; 0: 1 GiB; at least four times the largest request"`
 }
 
 // Tracing sends spans of traced jobs to an OpenTelemetry collector.

@@ -45,6 +45,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	c.checkTracing(&v)
 	c.checkSQS(&v)
 	v.size("limits.output_bytes", c.Limits.OutputBytes, 0, 64*GiB)
+	v.size("limits.buffer_bytes", c.Limits.BufferBytes, 0, 1024*GiB)
 	for i, r := range c.Routes {
 		v.route(fmt.Sprintf("route[%d]", i), r)
 	}

@@ -8,12 +8,18 @@ import (
 )
 
 // Admission is what a session knows about the rights of its client.
-type Admission uint8
+type Admission struct {
+	Rights    Rights
+	Principal *access.Principal // of an admitted client
+}
+
+// Rights are whether a client has rights.
+type Rights uint8
 
 const (
-	Admitted Admission = iota // the client has a right on this port
-	LoginDue                  // the client has no right, and can log in
-	NoRights                  // the client has no right, and cannot log in now
+	Admitted Rights = iota // the client has a right on this port
+	LoginDue               // the client has no right, and can log in
+	NoRights               // the client has no right, and cannot log in now
 )
 
 // Limits of a connection whose client has no right.
@@ -26,9 +32,13 @@ const (
 const (
 	DismissInput = "too much input from a client without rights"
 	DismissLogin = "no login in time"
+	DismissConns = "too many connections of this client"
+	DismissBytes = "too much unread input of this client"
 )
 
 // Admitter is a Session whose client may have no right yet. The loop limits the input and the time of such a client.
+// An admitted client has a share of connections and bytes; the clients of a Session that is no Admitter have those of
+// their address.
 type Admitter interface {
 	// Admission reports what the client may do now. It is called on the loop.
 	Admission() Admission
@@ -46,10 +56,10 @@ func (l Limits) LoginTime() time.Duration {
 	return DefaultLoginFor
 }
 
-// AdmissionOf is the admission of a client of the broker. Without a right it is the admission without.
-func AdmissionOf(b core.Broker, id core.ClientID, without Admission) Admission {
-	if access.PrincipalOf(b, id).HasRights() {
-		return Admitted
+// AdmissionOf is the admission of a client of the broker. without says what a client without a right may do.
+func AdmissionOf(b core.Broker, id core.ClientID, without Rights) Admission {
+	if p := access.PrincipalOf(b, id); p.HasRights() {
+		return Admission{Principal: p}
 	}
-	return without
+	return Admission{Rights: without}
 }

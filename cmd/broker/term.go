@@ -126,8 +126,8 @@ func (t *term) serveClients() error {
 	}
 	err := t.server.Serve(eventloop.Options{
 		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.handoffs(), MaxConns: maxConns,
-		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes), Loops: loops,
-		Log: t.log,
+		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes),
+		Buffers: int(t.config.Limits.BufferBytes), Loops: loops, Log: t.log,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package eventloop
 import (
 	"time"
 
+	"broker/access"
 	"broker/frontends"
 )
 
@@ -11,13 +12,13 @@ func (c *conn) admission() frontends.Admission {
 	if s, knows := c.session.(frontends.Admitter); knows {
 		return s.Admission()
 	}
-	return frontends.Admitted
+	return frontends.Admission{Principal: access.Everyone}
 }
 
 // maxInput is the limit of the unread input, in bytes.
 func (c *conn) maxInput() int {
 	most := c.group.limits.MaxInput
-	if c.in.len() > frontends.MaxInputWithoutRights && c.admission() != frontends.Admitted {
+	if c.in.len() > frontends.MaxInputWithoutRights && c.admission().Rights != frontends.Admitted {
 		return min(frontends.MaxInputWithoutRights, most)
 	}
 	return most
@@ -25,7 +26,7 @@ func (c *conn) maxInput() int {
 
 // expectLogin starts the time until the login, if the client must log in.
 func (c *conn) expectLogin(now time.Time) {
-	if c.admission() == frontends.LoginDue {
+	if c.admission().Rights == frontends.LoginDue {
 		c.loginBy = now.Add(c.group.limits.LoginTime())
 		c.loop.loginDue[c] = struct{}{}
 	}
@@ -35,7 +36,7 @@ func (c *conn) expectLogin(now time.Time) {
 func (c *conn) checkLogin(now time.Time) {
 	defer c.recovered()
 	switch {
-	case c.phase != serving || c.closeRequested || c.admission() != frontends.LoginDue:
+	case c.phase != serving || c.closeRequested || c.admission().Rights != frontends.LoginDue:
 		delete(c.loop.loginDue, c)
 	case !now.Before(c.loginBy):
 		delete(c.loop.loginDue, c)
@@ -49,6 +50,8 @@ func (c *conn) checkLogin(now time.Time) {
 func (c *conn) dismiss(limit, text string) {
 	c.group.dismissed.Add(1)
 	c.logCutOff(limit, c.in.len())
-	c.session.(frontends.Admitter).Dismiss(text)
+	if s, knows := c.session.(frontends.Admitter); knows {
+		s.Dismiss(text)
+	}
 	c.closeRequested = true
 }

@@ -54,13 +54,7 @@ func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
 		_ = nc.Close() // never used
 		return true
 	}
-	if !s.reserve(g) {
-		g.refused.Add(1)
-		s.reject(nc, g)
-		return true
-	}
-	g.accepted.Add(1)
-	s.addConn(nc, remote, b, g)
+	s.admit(nc, remote, b, g)
 	return true
 }
 

@@ -29,7 +29,7 @@ func TestInputBehindABlockedCommandWaits(t *testing.T) {
 		c.want("b", "end")
 		c.closeWrite()
 		c.wantEnd()
-		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 	}, limits(1<<20, roomyLimit), withheld)
 }
 
@@ -59,7 +59,7 @@ func TestPeerOfAPausedSocketIsChecked(t *testing.T) {
 				c.send("echo unread\n")
 				end(c)
 				eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
-				eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+				eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 			}, limits(1<<20, roomyLimit), withheld)
 		})
 	}
@@ -80,7 +80,7 @@ func TestHalfClosedClientReceivesReplyOfBlockedCommand(t *testing.T) {
 		if rest := c.wantEnd(); rest != "left 4\n" {
 			t.Errorf("got %.80q after the end", rest)
 		}
-		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 	}, withheld)
 }
 
@@ -93,6 +93,6 @@ func TestResetOfHalfClosedClientIsNoticed(t *testing.T) {
 	eventually(t, "end seen", func() bool { return f.count(func(c *conn) bool { return c.eof }) == 1 })
 	c.reset()
 	eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
-	eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 	close(f.toy.release)
 }

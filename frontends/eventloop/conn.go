@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 )
@@ -62,6 +63,11 @@ type conn struct {
 
 	offered   int  // bytes of the unread input that the session has seen
 	inputLeft bool // input is left for the next turn
+
+	place    *place
+	holder   access.Holder // of the bytes and of the place once the client is admitted; before, its address
+	admitted bool
+	charged  int // bytes that are counted in a pool
 
 	loginBy time.Time // when a client that has not logged in is dismissed
 
@@ -119,7 +125,11 @@ func (c *conn) Abort() {
 func (c *conn) open() {
 	defer c.recovered()
 	c.startedIdle = true
+	c.holder = access.AddressHolder(c.place.remote)
 	c.session = c.group.frontend.Open(c)
+	if c.meetClient(); !c.admitted {
+		c.place.guest(c.displaced)
+	}
 	c.expectLogin(time.Now())
 	c.afterSession()
 }
@@ -264,6 +274,9 @@ func (c *conn) afterSession() {
 		c.drop()
 		return
 	}
+	if !c.admitted && c.phase == serving && !c.closeRequested {
+		c.meetClient()
+	}
 	c.flush()
 	c.enforceLimits()
 	if c.phase == serving && c.backpressured {
@@ -347,6 +360,10 @@ func (c *conn) enforceLimits() {
 	case over > c.allowance:
 		c.logCutOff("output_limit", c.unsent)
 		c.drop()
+		return
+	}
+	if !c.charge() {
+		c.overShare()
 		return
 	}
 	most := c.maxInput()
@@ -462,7 +479,7 @@ func (c *conn) drop() {
 	c.transport.close()
 	c.reportUnsent(lost)
 	c.out = frontends.Outbox{}
-	c.srv.release(c.group)
+	c.release()
 }
 
 // closeSession tells the session, once, that its connection is closed.

@@ -378,7 +378,7 @@ func TestSocketLimitCountsBacklogs(t *testing.T) {
 	f := setup(t, limits(1<<20, 64<<20), func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
 	slow := f.dial(t)
 	slow.send("big 30000000\n") // needs a second descriptor for its backlog
-	eventually(t, "two descriptors", func() bool { return f.sockets.Load() == 2 })
+	eventually(t, "two descriptors", func() bool { return f.pools.sockets.Open() == 2 })
 	also := f.dial(t)
 	also.send("echo in\n")
 	also.want("in")
@@ -387,9 +387,9 @@ func TestSocketLimitCountsBacklogs(t *testing.T) {
 	also.wantEnd()
 	eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
 	slow.want(strings.Repeat("x", 30000000))
-	eventually(t, "one descriptor", func() bool { return f.sockets.Load() == 1 })
+	eventually(t, "one descriptor", func() bool { return f.pools.sockets.Open() == 1 })
 	_ = slow.Close()
-	eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 }
 
 func TestAllFrontendsTick(t *testing.T) {

@@ -27,7 +27,7 @@ func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
 	}
 	c.loop = h.srv.loopOf(gc.EventLoop())
 	c.fd = gc.Fd()
-	c.transport = &tcpTransport{srv: h.srv, gc: gc, fd: c.fd, wake: c.Wake}
+	c.transport = &tcpTransport{conn: c, gc: gc, fd: c.fd}
 	c.loop.conns[c] = struct{}{}
 	c.open()
 	return nil, action(c)

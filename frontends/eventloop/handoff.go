@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+
+	"broker/access"
 )
 
 // Handoff is a net.Listener for another server, such as net/http's. This package accepts, counts and limits the
@@ -53,8 +55,12 @@ func (h *Handoff) pass(c net.Conn) {
 }
 
 // handOff passes a connection on. It counts as open until it is closed.
-func (s *Server) handOff(nc net.Conn, remote net.Addr, b bound, g *group) {
-	c := net.Conn(&handedConn{Conn: nc, remote: remote, release: func() { s.release(g) }})
+func (s *Server) handOff(nc net.Conn, remote net.Addr, b bound, g *group, p *place) {
+	p.guest(func() {
+		g.dismissed.Add(1)
+		_ = nc.Close() // the other server sees the end
+	})
+	c := net.Conn(&handedConn{Conn: nc, remote: remote, place: p, release: func() { s.leave(g, p) }})
 	if b.TLS != nil {
 		c = tls.Server(c, b.TLS())
 	}
@@ -65,9 +71,14 @@ func (s *Server) handOff(nc net.Conn, remote net.Addr, b bound, g *group) {
 type handedConn struct {
 	net.Conn
 	remote  net.Addr
+	place   *place
 	once    sync.Once
 	release func()
 }
+
+// Admit gives the connection to the principal of a request that was authenticated. The error says that the principal
+// has its share of connections.
+func (c *handedConn) Admit(p *access.Principal) error { return c.place.admit(p) }
 
 // RemoteAddr implements net.Conn.
 func (c *handedConn) RemoteAddr() net.Addr { return c.remote }

@@ -55,7 +55,7 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 		if rest := c.wantEnd(); rest != "" {
 			t.Errorf("got %.80q after the end", rest)
 		}
-		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 	}, limits(1<<20, roomyLimit))
 }
 
@@ -76,7 +76,7 @@ func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
 		if rest := c.wantEnd(); rest != "left 4\n" {
 			t.Errorf("got %.80q after the end", rest)
 		}
-		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 	}, limits(1<<20, roomyLimit))
 }
 
@@ -107,7 +107,7 @@ func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
 		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
 		c.reset()
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
-		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
 	}, limits(1<<20, roomyLimit))
 }
 

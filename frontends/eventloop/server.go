@@ -14,6 +14,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 	"github.com/rs/zerolog"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/notify"
 	"broker/frontends"
@@ -40,13 +41,19 @@ type Options struct {
 	// Handoffs take the connections of listeners without an entry in Frontends, by the name of the listeners.
 	Handoffs map[string]*Handoff
 
-	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. The reply
-	// to further clients comes from the front-end's method Overflow() []byte, if it has one.
+	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. It is
+	// shared by principals and guests as access.Connections says. The reply to further clients comes from the front-end's method Overflow() []byte, if it has one.
 	MaxConns map[string]int
 
 	// MaxSockets limits the file descriptors of all connections, so that some are left for the store; zero: no limit. A
-	// connection uses one descriptor, and a second one while its client reads slowly.
+	// connection uses one descriptor, and a second one while its client reads slowly. It is shared as MaxConns is, and
+	// where all clients have the same rights, by address.
 	MaxSockets int
+
+	// Buffers limits the bytes of unread input and unsent output of all connections together, without the first 4 KiB of
+	// each; zero: DefaultBuffers. It is at least four times the largest input of a front-end. Clients without a right
+	// have a sixteenth of it in addition.
+	Buffers int
 
 	// MaxOutput overrides the front-ends' own Limits.MaxOutput if it is not zero.
 	MaxOutput int
@@ -61,7 +68,7 @@ type group struct {
 	frontend frontends.Frontend // nil: handoff takes its connections
 	handoff  *Handoff
 	limits   frontends.Limits
-	maxConns int64
+	conns    *access.Connections
 	overflow []byte
 
 	open      atomic.Int64
@@ -86,9 +93,8 @@ type Server struct {
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
 
-	attached   bool         // created by Attach; some connections already use TLS
-	sockets    atomic.Int64 // descriptors in use, at most maxSockets
-	maxSockets int64
+	attached bool // created by Attach; some connections already use TLS
+	pools    pools
 
 	leaving          atomic.Int64    // number of leaving conns
 	leavingAdded     notify.Signal   // a conn started leaving
@@ -115,7 +121,7 @@ func newServer() *Server {
 
 // Serve starts serving. It may be called once; it fails if a listener has no front-end.
 func (s *Server) Serve(o Options) error {
-	s.broker, s.log, s.maxSockets = o.Broker, o.Log, int64(o.MaxSockets)
+	s.broker, s.log, s.pools = o.Broker, o.Log, newPools(o)
 	for _, b := range s.bound {
 		if err := s.addGroup(b.Name, o); err != nil {
 			return err
@@ -148,15 +154,16 @@ func (s *Server) addGroup(name string, o Options) error {
 	if s.groups[name] != nil {
 		return nil
 	}
+	conns := access.NewConnections(access.ConnectionOptions{Size: o.MaxConns[name]})
 	if h := o.Handoffs[name]; h != nil {
-		s.groups[name] = &group{name: name, handoff: h, maxConns: int64(o.MaxConns[name])}
+		s.groups[name] = &group{name: name, handoff: h, conns: conns}
 		return nil
 	}
 	fe := o.Frontends[name]
 	if fe == nil {
 		return fmt.Errorf("listener %s has no front-end", name)
 	}
-	g := &group{name: name, frontend: fe, limits: fe.Limits(), maxConns: int64(o.MaxConns[name])}
+	g := &group{name: name, frontend: fe, limits: fe.Limits(), conns: conns}
 	if o.MaxOutput > 0 {
 		g.limits.MaxOutput = o.MaxOutput
 	}
@@ -180,7 +187,7 @@ func (s *Server) Addrs() []net.Addr {
 type Count struct {
 	Open              int
 	Accepted, Refused uint64
-	Dismissed         uint64 // because the client had no right: see frontends.Admitter
+	Dismissed         uint64 // because the client had no right or was above its share: see frontends.Admitter
 	Late              uint64 // replies that the ticker sent because nobody had woken their connection
 }
 
@@ -214,42 +221,20 @@ func (s *Server) accept(b bound) {
 			continue
 		}
 		failing = false
-		if !s.reserve(g) {
-			g.refused.Add(1)
-			s.reject(nc, g)
-			continue
-		}
-		g.accepted.Add(1)
-		s.addConn(nc, nc.RemoteAddr(), b, g)
+		s.admit(nc, nc.RemoteAddr(), b, g)
 	}
 }
 
-// reserve counts a new connection, unless a limit is reached.
-func (s *Server) reserve(g *group) bool {
-	if n := g.open.Add(1); g.maxConns > 0 && n > g.maxConns {
-		g.open.Add(-1)
-		return false
+// admit serves a new connection, unless a limit is reached.
+func (s *Server) admit(nc net.Conn, remote net.Addr, b bound, g *group) {
+	p := s.enter(g, remote)
+	if p == nil {
+		g.refused.Add(1)
+		s.reject(nc, g)
+		return
 	}
-	if !s.takeSocket() {
-		g.open.Add(-1)
-		return false
-	}
-	return true
-}
-
-// release uncounts a closed connection.
-func (s *Server) release(g *group) {
-	g.open.Add(-1)
-	s.sockets.Add(-1)
-}
-
-// takeSocket counts one descriptor, unless the limit is reached.
-func (s *Server) takeSocket() bool {
-	if n := s.sockets.Add(1); s.maxSockets > 0 && n > s.maxSockets {
-		s.sockets.Add(-1)
-		return false
-	}
-	return true
+	g.accepted.Add(1)
+	s.addConn(nc, remote, b, g, p)
 }
 
 // reject tells a client that the limit is reached, if its socket takes the message at once.
@@ -261,12 +246,12 @@ func (s *Server) reject(nc net.Conn, g *group) {
 }
 
 // addConn creates a conn for an accepted socket.
-func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group) {
+func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group, p *place) {
 	if g.handoff != nil {
-		s.handOff(nc, remote, b, g)
+		s.handOff(nc, remote, b, g, p)
 		return
 	}
-	c := &conn{srv: s, group: g, remote: remote, fd: -1}
+	c := &conn{srv: s, group: g, place: p, remote: remote, fd: -1}
 	if b.TLS != nil {
 		s.addTLSConn(nc, b, c)
 		return
@@ -283,7 +268,7 @@ func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group) {
 	}
 	if _, err := s.client.EnrollContext(nc, c); err != nil {
 		s.log.Warn().Err(err).Str("frontend", g.name).Msg("failed to register connection")
-		s.release(g)
+		s.leave(g, p)
 	}
 }
 

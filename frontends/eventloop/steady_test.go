@@ -42,9 +42,9 @@ func quietConn() (*conn, *nullTransport) {
 	l := newLoop()
 	l.schedule, l.scheduleLater = func() {}, func() {}
 	c := &conn{
-		srv:   &Server{broker: b, log: zerolog.Nop()},
+		srv:   &Server{broker: b, log: zerolog.Nop(), pools: newPools(Options{})},
 		group: &group{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}},
-		loop:  l, transport: w,
+		loop:  l, transport: w, admitted: true,
 	}
 	c.session = &quietSession{conn: c}
 	return c, w

@@ -70,6 +70,7 @@ func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 // startTLS starts the reader of a TLS connection.
 func (s *Server) startTLS(w *tlsTransport, c *conn) {
 	c.transport = w
+	c.place.guest(func() { _ = w.nc.Close() }) // its reader sees the end
 	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
 	if sc, ok := w.nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
@@ -103,7 +104,7 @@ func (w *tlsTransport) read(c *conn) {
 		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote",
 			c.remoteText()).Msg("tls handshake failed")
 		_ = w.nc.Close() // there is no TLS session to end
-		c.srv.release(c.group)
+		c.release()
 		return
 	}
 	if w.records != nil {

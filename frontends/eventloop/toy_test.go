@@ -21,6 +21,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 )
@@ -51,7 +52,7 @@ func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) 
 //	spin             from then on the session works for a millisecond and wakes itself, endlessly
 //	spins            how often the spinning sessions have done so
 //	bye TEXT         TEXT, then the session closes the connection
-//	login            from then on the client has rights
+//	login NAME       from then on the client has rights, as a principal of the name if there is one
 //	panic, abort     panics, aborts the connection
 type toy struct {
 	limits frontends.Limits
@@ -75,7 +76,7 @@ func (f *toy) Overflow() []byte         { return []byte("full\n") }
 
 func (f *toy) Open(c frontends.Conn) frontends.Session {
 	f.opened.Add(1)
-	s := &toySession{toy: f, conn: c, admitted: !f.guests}
+	s := &toySession{toy: f, conn: c, admitted: !f.guests, principal: access.Everyone}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sessions[s] = struct{}{}
@@ -92,17 +93,18 @@ func (f *toy) wakeAll() {
 }
 
 type toySession struct {
-	toy      *toy
-	conn     frontends.Conn
-	admitted bool
-	parked   bool
-	forJob   bool
-	left     bool
-	pages    int // pages of list still to be written
-	pouring  int
-	spinning bool
-	mail     atomic.Pointer[string]
-	delivers atomic.Int64
+	toy       *toy
+	conn      frontends.Conn
+	admitted  bool
+	principal *access.Principal
+	parked    bool
+	forJob    bool
+	left      bool
+	pages     int // pages of list still to be written
+	pouring   int
+	spinning  bool
+	mail      atomic.Pointer[string]
+	delivers  atomic.Int64
 }
 
 func (s *toySession) Feed(in []byte) int {
@@ -165,6 +167,9 @@ func (s *toySession) run(verb, arg string) {
 		out.WriteString(fmt.Sprintf("%d\n", s.toy.spins.Load()))
 	case "login":
 		s.admitted = true
+		if arg != "" {
+			s.principal = principal(arg)
+		}
 	case "bye":
 		out.WriteString(arg + "\n")
 		s.left = true
@@ -226,10 +231,10 @@ func (s *toySession) WaitsHalfClosed() bool {
 }
 
 func (s *toySession) Admission() frontends.Admission {
-	if s.admitted {
-		return frontends.Admitted
+	if !s.admitted {
+		return frontends.Admission{Rights: frontends.LoginDue}
 	}
-	return frontends.LoginDue
+	return frontends.Admission{Principal: s.principal}
 }
 
 func (s *toySession) Dismiss(text string) {

@@ -38,13 +38,12 @@ type transport interface {
 // tcpTransport is a socket on one of gnet's loops, TCP or unix. gnet reads; writes go directly to the socket, because
 // gnet discards its output buffer when the peer closes its sending side.
 type tcpTransport struct {
-	srv     *Server
+	conn    *conn
 	gc      gnet.Conn      // nil after hangup
 	fd      int            // -1: closed
 	owned   bool           // close must close fd
 	loop    gnet.EventLoop // where a paused socket is resumed
 	backlog backlog
-	wake    func() // any goroutine may call it
 }
 
 func (w *tcpTransport) send(p []byte) (taken int, err error) {
@@ -72,22 +71,20 @@ func (w *tcpTransport) send(p []byte) (taken int, err error) {
 // startBacklog starts the backlog. It writes to a duplicate of the descriptor, so that gnet may close its own one; the
 // runtime waits until the duplicate is writable.
 func (w *tcpTransport) startBacklog(p []byte) error {
-	if !w.srv.takeSocket() {
+	second := w.conn.secondSocket()
+	if second == nil {
 		return syscall.EMFILE
 	}
 	fd, err := dup(w.fd)
 	if err != nil {
-		w.srv.sockets.Add(-1)
+		second.Leave()
 		return err
 	}
-	w.backlog.start(p, os.NewFile(uintptr(fd), "backlog"), w.drained)
+	w.backlog.start(p, os.NewFile(uintptr(fd), "backlog"), func() { // on the backlog's goroutine when it ends
+		second.Leave()
+		w.conn.Wake()
+	})
 	return nil
-}
-
-// drained is called by the backlog's goroutine when it ends.
-func (w *tcpTransport) drained() {
-	w.srv.sockets.Add(-1)
-	w.wake()
 }
 
 func (w *tcpTransport) pending() (int, bool) { return w.backlog.state() }

@@ -179,9 +179,9 @@ func (s *session) Admission() frontends.Admission {
 	case s.client != 0:
 		return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
 	case s.phase == expecting && s.login == nil:
-		return frontends.LoginDue
+		return frontends.Admission{Rights: frontends.LoginDue}
 	}
-	return frontends.NoRights
+	return frontends.Admission{Rights: frontends.NoRights}
 }
 
 // Dismiss implements frontends.Admitter.

@@ -232,7 +232,7 @@ func (c *Client) feed() {
 		c.flush()
 	}
 	if a, ok := c.session.(frontends.Admitter); ok && c.alive() &&
-		len(c.unread) > frontends.MaxInputWithoutRights && a.Admission() != frontends.Admitted {
+		len(c.unread) > frontends.MaxInputWithoutRights && a.Admission().Rights != frontends.Admitted {
 		a.Dismiss(frontends.DismissInput)
 	}
 	if limit := c.stage.Front.Limits().MaxInput; limit > 0 && len(c.unread) > limit {
@@ -246,7 +246,7 @@ func (c *Client) checkLogin(now core.Instant) {
 	if !ok || c.loggedIn || !c.alive() {
 		return
 	}
-	if c.loggedIn = a.Admission() != frontends.LoginDue; !c.loggedIn && now >= c.loginBy {
+	if c.loggedIn = a.Admission().Rights != frontends.LoginDue; !c.loggedIn && now >= c.loginBy {
 		c.loggedIn = true
 		a.Dismiss(frontends.DismissLogin)
 		c.flush()

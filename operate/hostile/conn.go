@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 )
@@ -194,7 +195,7 @@ func (s *session) Admission() frontends.Admission {
 	if a, ok := s.session.(frontends.Admitter); ok {
 		return a.Admission()
 	}
-	return frontends.Admitted
+	return frontends.Admission{Principal: access.Everyone}
 }
 
 // Dismiss implements frontends.Admitter.

@@ -76,7 +76,7 @@ var (
 	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
 	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
 	dismissedDesc = describe("dismissed_connections_total",
-		"Connections closed because their client had no right and sent too much or did not log in.", "protocol")
+		"Connections closed because their client had no right and made room for others, or was above its share.", "protocol")
 	lateDesc = describe("late_replies_total",
 		"Replies that were held for a commit and left late, because nothing had woken their connection.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")

@@ -57,7 +57,7 @@ type Connections struct {
 	Accepted  uint64 `json:"accepted"`
 	Refused   uint64 `json:"refused" doc:"closed because of the connection limit"`
 	Denied    uint64 `json:"denied" doc:"rejected by the allow-list"`
-	Dismissed uint64 `json:"dismissed" doc:"closed because the client had no right and sent too much or did not log in"`
+	Dismissed uint64 `json:"dismissed" doc:"closed because the client had no right and sent too much, did not log in or made room for others, or was above its share"`
 	Late      uint64 `json:"-"` // replies that left late: nothing had woken their connection
 }
 

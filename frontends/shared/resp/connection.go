@@ -90,7 +90,7 @@ func (c *Connection) HangUp() {
 // Admission implements frontends.Admitter.
 func (c *Connection) Admission() frontends.Admission {
 	if !c.Authorized {
-		return frontends.LoginDue
+		return frontends.Admission{Rights: frontends.LoginDue}
 	}
 	return frontends.AdmissionOf(c.server.Broker, c.Client, frontends.LoginDue)
 }
@@ -98,7 +98,11 @@ func (c *Connection) Admission() frontends.Admission {
 // Dismiss implements frontends.Admitter.
 func (c *Connection) Dismiss(text string) {
 	out := c.Conn.Out()
-	out.Put(redcon.AppendError(out.Buf(), "NOAUTH "+text), 0)
+	word := "NOAUTH "
+	if c.Admission().Rights == frontends.Admitted {
+		word = "ERR "
+	}
+	out.Put(redcon.AppendError(out.Buf(), word+text), 0)
 	c.HangUp()
 }
 

@@ -1,0 +1,132 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// crowd enters connections and notes those that are closed.
+type crowd struct {
+	*Connections
+	closed []string
+}
+
+func (c *crowd) guest(name, from string) *Connection {
+	e := c.Enter(from)
+	if e != nil {
+		e.Guest(func() { c.closed = append(c.closed, name) })
+	}
+	return e
+}
+
+func TestANewcomerDisplacesAGuestOfAnAddressWithMore(t *testing.T) {
+	t.Parallel()
+	c := &crowd{Connections: NewConnections(ConnectionOptions{Size: 4})}
+	tenant := NamedHolder("tenant", false)
+	if err := c.guest("member", "192.0.2.7:1").Admit(tenant); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		c.guest(fmt.Sprintf("slow %d", i), "192.0.2.66:5")
+	}
+	if c.guest("own", "192.0.2.66:6") != nil {
+		t.Error("an address displaces its own guests")
+	}
+	if c.guest("new", "[2001:db8::1]:7") == nil || c.guest("another", "[2001:db8::2]:8") == nil {
+		t.Error("a network with fewer guests gets none")
+	}
+	if c.guest("third", "[2001:db8::3]:8") != nil {
+		t.Error("a network with more guests displaces another's")
+	}
+	if want := []string{"slow 0", "slow 1"}; !slices.Equal(c.closed, want) || c.Open() != 4 {
+		t.Errorf("closed %q, want %q; %d are open", c.closed, want, c.Open())
+	}
+}
+
+func TestAnAddressRenewsItsGuestsWhereItMay(t *testing.T) {
+	t.Parallel()
+	c := &crowd{Connections: NewConnections(ConnectionOptions{Size: 1, Extra: 1, Renew: true})}
+	for i := range 4 {
+		c.guest(fmt.Sprint(i), "192.0.2.66:5")
+	}
+	if want := []string{"0", "1"}; !slices.Equal(c.closed, want) {
+		t.Errorf("closed %q, want %q", c.closed, want)
+	}
+}
+
+func TestPrincipalsShareConnectionsAndLoseNoneToNewcomers(t *testing.T) {
+	t.Parallel()
+	c := &crowd{Connections: NewConnections(ConnectionOptions{Size: 8})}
+	tenant, root := NamedHolder("tenant", false), NamedHolder("root", true)
+	var held []*Connection
+	for range 4 {
+		e := c.guest("tenant", "192.0.2.1:1")
+		if err := e.Admit(tenant); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, e)
+	}
+	var full *FullError
+	fifth := c.guest("fifth", "192.0.2.1:1")
+	if err := fifth.Admit(tenant); !errors.As(err, &full) || full.Held != 4 {
+		t.Errorf("one principal has more than half of the connections: %v", err)
+	}
+	fifth.Leave()
+	fifth.Leave()
+	for range 4 {
+		if err := c.guest("root", "192.0.2.1:1").Admit(root); err != nil {
+			t.Error(err)
+		}
+	}
+	if c.guest("newcomer", "192.0.2.9:1") != nil || c.closed != nil {
+		t.Errorf("a newcomer displaces %q", c.closed)
+	}
+	for _, e := range held {
+		e.Leave()
+	}
+	if e := c.guest("again", "192.0.2.1:1"); e == nil || e.Admit(tenant) != nil {
+		t.Error("closed connections keep their places")
+	}
+}
+
+func TestWithoutALimitEveryoneIsAdmitted(t *testing.T) {
+	t.Parallel()
+	c := &crowd{Connections: NewConnections(ConnectionOptions{})}
+	for range 3 {
+		e := c.guest("any", "192.0.2.1:1")
+		if err := e.Admit(NamedHolder("tenant", false)); err != nil {
+			t.Error(err)
+		}
+		if c.Open() != 1 {
+			t.Errorf("%d are open", c.Open())
+		}
+		e.Leave()
+	}
+	if c.Open() != 0 || c.closed != nil {
+		t.Errorf("%d are open", c.Open())
+	}
+}
+
+// Where no client says who it is, the address of all clients gets nearly all places, and leaves some for others.
+func TestAnOpenAddressLeavesAnEighth(t *testing.T) {
+	t.Parallel()
+	pool := NewPool(1000)
+	n := 0
+	for pool.Take(ClientHolder(Everyone, "192.0.2.1:5"), 1) == nil {
+		n++
+	}
+	if n != 875 {
+		t.Errorf("an address takes %d places", n)
+	}
+	if err := pool.Take(ClientHolder(newPrincipal("tenant", nil), ""), 50); err != nil {
+		t.Error(err)
+	}
+	small := NewPool(2)
+	for range 2 {
+		if err := small.Take(ClientHolder(Everyone, ""), 1); err != nil {
+			t.Error(err)
+		}
+	}
+}
