@@ -89,6 +89,9 @@ func (c *Config) checkQueueLimits(v *checker) {
 			v.complain(setting+".queue", "missing")
 		case (l.Type == "") == (l.Key == ""):
 			v.complain(setting, "must have either type or key")
+		case l.Key != "" && !slices.ContainsFunc(c.Sharings, func(s Sharing) bool { return s.Queue == l.Queue }):
+			v.complain(setting+".key", "jobs of the queue %q have no key, so the limit would have no effect; a "+
+				"[[sharing]] of the queue sets it, for example key = \"tag:tenant\" to use the tag tenant as key", l.Queue)
 		}
 		if slices.ContainsFunc(c.QueueLimits[:i],
 			func(o QueueLimit) bool { return o.Queue == l.Queue && o.Type == l.Type && o.Key == l.Key }) {

@@ -70,6 +70,7 @@ func TestProblemsInQueueLimitsAreReported(t *testing.T) {
 		"[throttles]\nq = {concurrency = 1, burst = 2}":                                              "throttles.q.burst: needs a rate",
 		"[[queue_limit]]\nqueue = \"q\"\nconcurrency = 1":                                            "queue_limit[0]: must have either type or key",
 		"[[queue_limit]]\ntype = \"T\"\nconcurrency = 1":                                             "queue_limit[0].queue: missing",
+		"[[queue_limit]]\nqueue = \"q\"\nkey = \"*\"\nconcurrency = 1":                               "queue_limit[0].key: jobs of the queue \"q\" have no key",
 		"[[queue_limit]]\nqueue = \"q\"\ntype = \"*\"":                                               "queue_limit[0]: limits nothing",
 		"[queue_limit]\nqueue = \"q\"":                                                               "must be written as [[queue_limit]]",
 		"[[sharing]]\nqueue = \"q\"\nkey = \"tenant\"":                                               "sharing[0].key: \"tenant\" is not",

@@ -211,4 +211,14 @@ func TestLimitOfKeysNeedsKeys(t *testing.T) {
 	if _, err := f.service.PutLimit(t.Context(), f.caller, limit); err != nil {
 		t.Errorf("a limit of a queue with keys: %v", err)
 	}
+	err = f.service.ShareQueue(t.Context(), f.caller, "q", service.Sharing{})
+	if err == nil || !strings.Contains(err.Error(), "the queue has limits of keys") {
+		t.Errorf("the key that a limit needs was removed: %v", err)
+	}
+	if err := f.service.RemoveLimit(t.Context(), f.caller, "q", "key", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.service.ShareQueue(t.Context(), f.caller, "q", service.Sharing{}); err != nil {
+		t.Errorf("a key that no limit needs: %v", err)
+	}
 }

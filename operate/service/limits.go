@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -300,11 +301,22 @@ func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeNa
 	return s.changeLimit(ctx, caller, queue, "limit.remove", &core.RemoveLimit{Queue: queue, Scope: scope, Name: name})
 }
 
-// ShareQueue sets how the keys of a queue share its workers. A Sharing without a key removes that.
+// ShareQueue sets how the keys of a queue share its workers. A Sharing without a key removes that, unless the queue has
+// limits of keys, which would lose their effect.
 func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v Sharing) error {
 	sharing, err := v.core(queue)
 	if err != nil {
 		return err
+	}
+	if sharing.Key.Kind == core.KeyNone {
+		limits, err := s.Limits(ctx, caller, queue)
+		if err != nil {
+			return err
+		}
+		byKey := func(l Limit) bool { return l.Scope == limitScopes[core.ScopeKey] }
+		if slices.ContainsFunc(limits, byKey) {
+			return invalid("body.sharing", "the queue has limits of keys, which would have no effect: remove them first")
+		}
 	}
 	return s.changeLimit(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
 }
