@@ -96,9 +96,10 @@ func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 		var o *core.Outcome
 		if o, err = e.store.Outcome(i.Seq); err == nil {
 			i.Failure, read = o.Failure, read+128+len(o.Result)
-			if want.outcome {
-				i.Outcome = o
+			if !want.outcome { // the cause and the failure are enough
+				o.Result = nil
 			}
+			i.Outcome = o
 		}
 	case want.failure && i.State != core.Done && i.Failure == nil && i.Fails > i.Job.PriorFails:
 		if i.Failure, err = e.readFailure(i.Seq, i.Fails); i.Failure != nil {

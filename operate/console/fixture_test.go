@@ -92,10 +92,12 @@ func (f *fixture) dies(class, message string) {
 	}
 }
 
-// wants fails the test if a text lacks another.
-func (f *fixture) wants(text, want string) {
+// wants fails the test if a text lacks one of others.
+func (f *fixture) wants(text string, wanted ...string) {
 	f.t.Helper()
-	if !strings.Contains(text, want) {
-		f.t.Errorf("the page lacks %q:\n%s", want, text[strings.Index(text, "<main")+1:])
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			f.t.Errorf("the page lacks %q:\n%s", want, text[strings.Index(text, "<main")+1:])
+		}
 	}
 }

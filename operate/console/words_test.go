@@ -32,8 +32,20 @@ func TestStoppedJobIsNotShownAsDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := f.get("/jobs/" + id)
-	f.wants(page, `<span class="state state-cancelled">cancelled</span>`)
-	f.wants(f.get("/jobs?state=done"), `<span class="state state-failed">failed</span>`)
+	f.wants(page, `<span class="state state-cancelled">cancelled</span>`, "stopped half-way",
+		`<strong>Cancelled</strong> <span class="muted">stopped half-way`)
+	list := f.get("/jobs?state=done")
+	f.wants(list, `<span class="state state-cancelled">cancelled</span>`, "stopped half-way")
+	if strings.Contains(page+list, `state-failed`) || strings.Contains(page, `state-done`) {
+		t.Error("a stopped job is shown as failed or done")
+	}
+	j, err := f.service.Job(t.Context(), f.caller, id)
+	if err != nil || j.Outcome == nil || j.Outcome.Cause != "cancelled" || j.Outcome.Failure.Message != "stopped half-way" {
+		t.Errorf("the API has %+v, %v", j.Outcome, err)
+	}
+	if end := j.Timeline[len(j.Timeline)-1]; end.Kind != "cancelled" || end.Text != "stopped half-way" {
+		t.Errorf("the timeline ends with %+v", end)
+	}
 }
 
 func TestBulkStopSaysThatWorkersWereAsked(t *testing.T) {

@@ -197,7 +197,11 @@ func (m *Machine) endDetached(h uint32, outcome *core.Outcome) {
 	e := m.table.At(h)
 	switch outcome.Cause {
 	case core.Cancelled:
-		m.recordFinal(h, e, core.EventCancelled, "")
+		if outcome.Failure == nil {
+			m.recordFinal(h, e, core.EventCancelled, "")
+		} else {
+			m.recordCancelled(h, e, outcome.Failure)
+		}
 	case core.Expired:
 		m.recordFinal(h, e, core.EventExpired, "")
 	case core.Finished, core.LeaseRanOut:
@@ -367,20 +371,40 @@ func (m *Machine) askToStop(h uint32) {
 	m.record(h, e, core.EventCancelRequested, "")
 }
 
-// endStopped ends a detached job as cancelled: its worker has stopped, or is gone.
-func (m *Machine) endStopped(h uint32, by core.Protocol) {
+// endStopped ends a detached job as cancelled: its worker has stopped, with the failure that it reports, or is gone
+// (nil). The failure does not count as one of the job's, and is kept with the outcome.
+func (m *Machine) endStopped(h uint32, by core.Protocol, failure *core.Failure) {
 	e := m.table.At(h)
 	m.count(e.Origin, by, func(t *core.Totals) { t.Cancelled++ })
 	outcome := &core.Outcome{Cause: core.Cancelled}
-	switch {
-	case e.Has(table.Rerun):
-		m.record(h, e, core.EventCancelled, "")
-		m.finish(h, outcome, outcome)
-	case m.keptAfter(h, e):
-		m.recordFinal(h, e, core.EventCancelled, "")
-		m.finish(h, outcome, outcome)
-	default:
+	if failure != nil && (failure.Type != "" || failure.Message != "" || len(failure.Data) > 0) {
+		f := *failure
+		f.Count, f.FailedAt, f.NextAt = e.Fails, m.table.Now, 0
+		outcome.Failure, outcome.Result = &f, f.Data
+	}
+	if !e.Has(table.Rerun) && !m.keptAfter(h, e) {
 		m.endDetached(h, outcome)
+		return
+	}
+	m.recordCancelled(h, e, outcome.Failure)
+	m.finish(h, outcome, outcome)
+}
+
+// recordCancelled records that a job ends as cancelled, with the failure that its worker reported, if any.
+func (m *Machine) recordCancelled(h uint32, e *table.Entry, f *core.Failure) {
+	if f == nil {
+		m.recordRunEnd(h, e, core.EventCancelled, "")
+		return
+	}
+	if e.Entries > 0 && !e.Has(table.Ephemeral) {
+		m.addEntry(m.actor, h, e, core.TimelineEntry{
+			Kind: core.EventCancelled, Detail: f.Type, Text: core.CutText(f.Message, core.MaxTimelineText),
+		})
+	}
+	if e.Has(table.Rerun) {
+		m.emit(h, e, core.EventCancelled, f.Type)
+	} else {
+		m.emitFinal(h, e, core.EventCancelled, f.Type)
 	}
 }
 

@@ -212,7 +212,7 @@ type afterFail struct {
 func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, then afterFail) {
 	e := m.table.At(h)
 	if e.Has(table.Stopping) {
-		m.endStopped(h, by)
+		m.endStopped(h, by, failure)
 		return
 	}
 	m.count(e.Origin, by, func(t *core.Totals) { t.Failed++ })

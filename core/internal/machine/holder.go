@@ -183,7 +183,7 @@ func (m *Machine) requeueLeased(h uint32, e *table.Entry) {
 	case m.watchers.Abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.Has(table.Stopping):
-		m.endStopped(h, e.HolderFrom)
+		m.endStopped(h, e.HolderFrom, nil)
 	case m.usedUp(h, e):
 		m.endUsedUp(h, e)
 	case m.poisonous(e):

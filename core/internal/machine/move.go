@@ -126,7 +126,7 @@ func (m *Machine) takeOut(h uint32, e *table.Entry, to string) bool {
 			return false
 		}
 		if e.Has(table.Stopping) && (to == "" || to == m.queues[e.Queue].Name) {
-			m.endStopped(h, e.HolderFrom)
+			m.endStopped(h, e.HolderFrom, nil)
 			return false
 		}
 	case core.Dead:

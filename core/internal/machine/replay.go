@@ -325,7 +325,7 @@ func (m *Machine) Restored() {
 		case h == 0:
 		case stopped:
 			m.detach(h, m.table.At(h))
-			m.endStopped(h, m.table.At(h).HolderFrom)
+			m.endStopped(h, m.table.At(h).HolderFrom, nil)
 		case m.usedUp(h, m.table.At(h)):
 			m.detach(h, m.table.At(h))
 			m.endUsedUp(h, m.table.At(h))

@@ -13,7 +13,8 @@ import (
 const (
 	beginTimeline uint32 = 1<<core.EventReleased | 1<<core.EventLeaseExpired | 1<<core.EventFailed | 1<<core.EventDead |
 		1<<core.EventMoved | 1<<core.EventChanged | 1<<core.EventNoted | 1<<core.EventCancelRequested
-	timelineKinds = beginTimeline | 1<<core.EventSubmitted | 1<<core.EventLeased | 1<<core.EventDone
+	timelineKinds = beginTimeline | 1<<core.EventSubmitted | 1<<core.EventLeased | 1<<core.EventDone |
+		1<<core.EventCancelled | 1<<core.EventExpired
 )
 
 // addToTimeline adds an event to a job's timeline, if it belongs there.
