@@ -51,7 +51,7 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 		}
 		r.Header.Del(relayAddress)
 		r.Header.Del(relayCert)
-		if isLocalPath(r) || !g.awaitLeader(r.Context()) || g.current().server != nil {
+		if isLocalPath(r) || !g.leads(r) || g.current().server != nil {
 			own.ServeHTTP(w, r) // without a leader the answer is that the broker is starting
 			return
 		}
@@ -62,19 +62,31 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 	})
 }
 
+// leads reports whether a serving leader can have a request. Requests wait a moment for one, except those that say how
+// the cluster is: the page of the cluster, which this node shows without a leader, and the stream by which open pages
+// notice that there is none.
+func (g *Gateway) leads(r *http.Request) bool {
+	if r.Method == http.MethodGet && (r.URL.Path == "/cluster" || r.URL.Path == "/live") {
+		return g.leaderServes(r.Context())
+	}
+	return g.awaitLeader(r.Context())
+}
+
+// leaderServes reports whether this node leads or knows a leader that serves.
+func (g *Gateway) leaderServes(ctx context.Context) bool {
+	now := g.current()
+	return now.server != nil || now.node != nil && now.node.LeaderID() != "" && now.node.Ready(ctx)
+}
+
 // awaitLeader waits a moment for a serving leader, and before that for this node to be a member: its sockets are open
 // earlier.
 func (g *Gateway) awaitLeader(ctx context.Context) bool {
 	deadline := time.Now().Add(leaderWait / 2)
 	for {
-		now := g.current()
-		node := now.node
 		switch {
-		case now.server != nil:
+		case g.leaderServes(ctx):
 			return true
-		case node != nil && node.LeaderID() != "" && node.Ready(ctx):
-			return true
-		case time.Now().After(deadline) || ctx.Err() != nil || now.closed:
+		case time.Now().After(deadline) || ctx.Err() != nil || g.current().closed:
 			return false
 		}
 		time.Sleep(leaderRetry)

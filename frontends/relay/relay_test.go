@@ -229,6 +229,22 @@ func TestRequestsWaitUntilTheirNodeIsAMember(t *testing.T) {
 	})
 }
 
+// Requests that ask how the cluster is do not wait for a leader.
+func TestRequestsAboutTheClusterDoNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		for _, path := range []string{"/cluster", "/live"} {
+			began := time.Now()
+			r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+			if g.leads(r) || time.Since(began) > 0 {
+				t.Errorf("%s waited for %v", path, time.Since(began))
+			}
+		}
+		g.Close()
+	})
+}
+
 // A node that is being closed keeps no request.
 func TestRequestsDoNotWaitForAClosedNode(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,7 @@ type Console struct {
 	refreshes refreshes
 
 	histories histories
+	health    clusterHealth
 	worst     keptQueues
 	api       func() (*apiData, error) // for the page API
 }
@@ -76,6 +77,9 @@ func New(o Options) (*Console, error) {
 	}
 	c.api = sync.OnceValues(func() (*apiData, error) { return readAPI(o.API) })
 	c.sessions.now = o.Now
+	if o.Cluster != nil {
+		c.health.ask, c.health.now = o.Cluster.Overview, o.Now
+	}
 	c.live, c.refreshes.now = newLive(o.Service, o.Now), o.Now
 	return c, nil
 }
@@ -207,8 +211,11 @@ func (c *Console) authenticated(next http.Handler) http.Handler {
 func (c *Console) shown(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.options.Service()
-		if s == nil {
+		if s == nil && !(r.URL.Path == "/cluster" && r.Method == http.MethodGet && c.options.Cluster != nil) {
 			w.Header().Set("Retry-After", "1")
+			if r.Method == http.MethodGet {
+				w.Header().Set("Refresh", "2") // also without scripts
+			}
 			c.render(w, r, service.Caller{}, &view{
 				page: "starting", title: "Not ready", status: http.StatusServiceUnavailable,
 				data: c.options.Cluster != nil,

@@ -80,11 +80,18 @@ func (l *live) watch() {
 	}
 }
 
-// look notifies the tabs if something has changed since the last call. It returns false if there are no tabs.
+// look notifies the tabs if something has changed since the last call. It ends their streams if the broker does not
+// serve: the tabs then show that. It returns false if there are no tabs.
 func (l *live) look() bool {
 	now := l.fingerprint()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.service() == nil {
+		for tab := range l.tabs {
+			close(tab)
+		}
+		clear(l.tabs)
+	}
 	if l.watching = len(l.tabs) > 0; !l.watching {
 		return false
 	}
@@ -138,6 +145,10 @@ func (l *live) fingerprint() fingerprint {
 
 // serve serves GET /live.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
+	if l.service() == nil {
+		http.Error(w, "the broker does not serve clients now", http.StatusServiceUnavailable)
+		return
+	}
 	changed, ok := l.join(r.URL.Query().Get("turn"))
 	if !ok {
 		http.Error(w, "too many live pages; this one polls", http.StatusServiceUnavailable)
@@ -166,7 +177,10 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-end.C:
 			return
-		case <-changed:
+		case _, open := <-changed:
+			if !open {
+				return
+			}
 			text = fmt.Sprintf("event: changed\ndata: %d\n\n", l.turn.Load())
 		case <-heartbeat.C:
 			text = ": alive\n\n"

@@ -1,7 +1,11 @@
 package console
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"broker/access"
 	"broker/operate/service"
@@ -10,7 +14,9 @@ import (
 type clusterData struct {
 	service.ClusterOverview
 	Alone   bool
+	AsOf    time.Time
 	Reserve string // the effect of losing another node
+	Serves  bool   // pages other than this one are shown
 	AtRisk  bool
 
 	Open                  bool // the form for the nodes is open, because its input was invalid
@@ -31,6 +37,92 @@ func spare(nodes []service.ClusterNode) int {
 		}
 	}
 	return up - (voters/2 + 1)
+}
+
+// healthFor is how long the pages show an answer of the nodes, and healthAfter how old an answer may be when a page asks
+// for the next one.
+const (
+	healthFor   = 10 * time.Second
+	healthAfter = 2 * time.Second
+)
+
+// clusterHealth keeps what the nodes have answered last: a node that does not answer would keep every page waiting.
+type clusterHealth struct {
+	ask func(context.Context) service.ClusterOverview // nil: no cluster
+	now func() time.Time
+
+	mu     sync.Mutex // guards the rest
+	last   service.ClusterOverview
+	at     time.Time     // zero: not asked yet
+	asking chan struct{} // closed when the answer is there; nil: nobody asks
+}
+
+// fresh asks the nodes, together with others that ask now.
+func (h *clusterHealth) fresh(ctx context.Context) (service.ClusterOverview, time.Time) {
+	select {
+	case <-h.start():
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last, h.at
+}
+
+// recent returns the last answer, and asks for the next one if it is old. It waits only for the first answer, and after
+// a pause.
+func (h *clusterHealth) recent(ctx context.Context) service.ClusterOverview {
+	if h.ask == nil {
+		return service.ClusterOverview{}
+	}
+	h.mu.Lock()
+	last, age := h.last, h.now().Sub(h.at)
+	h.mu.Unlock()
+	switch {
+	case age > healthFor || age < 0:
+		last, _ = h.fresh(ctx)
+	case age > healthAfter:
+		h.start()
+	}
+	return last
+}
+
+// start asks the nodes unless that is in progress.
+func (h *clusterHealth) start() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.asking != nil {
+		return h.asking
+	}
+	done := make(chan struct{})
+	h.asking = done
+	go func() { // ends when the nodes have answered or time is up
+		answer := h.ask(context.Background())
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.last, h.at, h.asking = answer, h.now(), nil
+		close(done)
+	}()
+	return done
+}
+
+// clusterBadge says how many nodes answer, and how many more may fail.
+func clusterBadge(nodes []service.ClusterNode) badge {
+	up := 0
+	for _, n := range nodes {
+		if n.Role != "unreachable" && n.Role != "starting" {
+			up++
+		}
+	}
+	text := fmt.Sprintf("%d of %s", up, plural(len(nodes), "node"))
+	switch n := spare(nodes); {
+	case n < 0:
+		return badge{"failed", text + "; too few", "cluster"}
+	case n == 0:
+		return badge{"draining", text + "; one more failure stops it", "cluster"}
+	case up < len(nodes):
+		return badge{"draining", text + "; " + plural(n, "node") + " more may fail", "cluster"}
+	}
+	return badge{"ok", text, "cluster"}
 }
 
 // weighLoss describes the effect of losing another node.
@@ -54,9 +146,10 @@ func clusterPage(r *request) (*view, error) {
 	}
 	d, cluster := &clusterData{}, r.console.options.Cluster
 	if d.Alone = cluster == nil; !d.Alone {
-		d.ClusterOverview = cluster.Overview(r.Context())
+		d.ClusterOverview, d.AsOf = r.console.health.fresh(r.Context())
 		d.weighLoss()
 	}
+	d.Serves = r.service != nil
 	return &view{page: "cluster", title: "Cluster", nav: "cluster", data: d}, nil
 }
 

@@ -1,11 +1,60 @@
 package console
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"broker/access"
 	"broker/operate/service"
 )
+
+// clusterOf is a cluster whose nodes have roles.
+func clusterOf(roles ...string) (o service.ClusterOverview) {
+	for _, role := range roles {
+		o.Nodes = append(o.Nodes, service.ClusterNode{ID: "n1", Role: role})
+	}
+	return o
+}
+
+// TestClusterPageIsServedWithoutALeader: a node without a store shows what it knows, and ends the streams of open pages.
+func TestClusterPageIsServedWithoutALeader(t *testing.T) {
+	t.Parallel()
+	c, err := New(Options{
+		Service:      func() *service.Service { return nil },
+		Now:          func() time.Time { return time.Date(2026, 1, 31, 14, 5, 6, 0, time.UTC) },
+		Authenticate: func(*http.Request) (service.Caller, bool) { return service.Caller{Principal: access.Everyone}, true },
+		Cluster: &service.Cluster{Overview: func(context.Context) service.ClusterOverview {
+			return clusterOf("starting", "unreachable", "unreachable")
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t, console: c}
+	f.wants(f.get("/cluster"), "No node serves clients now", "as of 2026-01-31 14:05:06", "Too few nodes are reachable")
+	for _, path := range []string{"/live", "/"} {
+		w := httptest.NewRecorder()
+		c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("GET %s answers %d", path, w.Code)
+		}
+		if path == "/" && w.Header().Get("Refresh") == "" {
+			t.Error("the page of a broker that starts does not load itself again")
+		}
+	}
+	changed, ok := c.live.join("")
+	<-changed // the page lacks a change
+	if c.live.look() || !ok {
+		t.Error("a tab is followed though the broker does not serve")
+	}
+	if _, open := <-changed; open {
+		t.Error("the stream of a tab goes on")
+	}
+}
 
 func TestClusterPageShowsHowManyNodesMayFail(t *testing.T) {
 	t.Parallel()
@@ -19,10 +68,7 @@ func TestClusterPageShowsHowManyNodesMayFail(t *testing.T) {
 		"leader follower follower unreachable unreachable": "If one more node fails",
 		"": "",
 	} {
-		d := &clusterData{}
-		for role := range strings.FieldsSeq(roles) {
-			d.Nodes = append(d.Nodes, service.ClusterNode{Role: role})
-		}
+		d := &clusterData{ClusterOverview: clusterOf(strings.Fields(roles)...)}
 		d.weighLoss()
 		got := d.Reserve
 		if (got == "") != (want == "") || !strings.HasPrefix(got, want) {

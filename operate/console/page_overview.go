@@ -35,7 +35,7 @@ type overviewData struct {
 }
 
 // badge is a label for the state of the broker.
-type badge struct{ Class, Text string }
+type badge struct{ Class, Text, URL string }
 
 // fact is a row of a list of facts.
 type fact struct {
@@ -62,7 +62,7 @@ func overviewPage(r *request) (*view, error) {
 		return nil, err
 	}
 	d := &overviewData{
-		Badges: badges(&sum, r.console.options.Cluster),
+		Badges: badges(&sum, r.console.options.Cluster, r.console.health.recent(r.Context()).Nodes),
 		Charts: h.chartsOf("", r.marks("", chosen.span), sum.Jobs["ready"], sum.Jobs["leased"]),
 	}
 	d.Ranges = r.ranges(chosen)
@@ -138,30 +138,33 @@ func (r *request) worst() (queues []service.Queue, err error) {
 	return queues, nil
 }
 
-func badges(sum *service.Summary, cluster *service.Cluster) []badge {
+func badges(sum *service.Summary, cluster *service.Cluster, nodes []service.ClusterNode) []badge {
 	var all []badge
 	if sum.Stopped {
-		all = append(all, badge{"failed", "the store has failed"})
+		all = append(all, badge{Class: "failed", Text: "the store has failed"})
 	}
 	if sum.DiskFull {
-		all = append(all, badge{"failed", "disk nearly full: new jobs are refused"})
+		all = append(all, badge{Class: "failed", Text: "disk nearly full: new jobs are refused"})
 	}
 	if sum.Draining {
-		all = append(all, badge{"draining", "draining"})
+		all = append(all, badge{Class: "draining", Text: "draining"})
 	}
 	if len(all) == 0 {
-		all = append(all, badge{"ok", "serving"})
+		all = append(all, badge{Class: "ok", Text: "serving"})
 	}
 	if cluster == nil {
 		return all
 	}
+	if len(nodes) > 0 {
+		all = append(all, clusterBadge(nodes))
+	}
 	switch name := cluster.Numbers().Role; name {
 	case "":
-		all = append(all, badge{"draining", "not in the cluster yet"})
+		all = append(all, badge{Class: "draining", Text: "not in the cluster yet"})
 	case "leader":
-		all = append(all, badge{"leader", "leads the cluster"})
+		all = append(all, badge{Class: "leader", Text: "leads the cluster"})
 	default:
-		all = append(all, badge{"ready", name + " in the cluster"})
+		all = append(all, badge{Class: "ready", Text: name + " in the cluster"})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"html"
 	"net/http"
@@ -15,26 +16,47 @@ import (
 
 func TestStateOfTheBrokerIsMarked(t *testing.T) {
 	t.Parallel()
-	as := func(role string) *service.Cluster {
-		return &service.Cluster{Numbers: func() service.ClusterNumbers { return service.ClusterNumbers{Role: role} }}
+	as := func(role string, nodes ...string) *service.Cluster {
+		return &service.Cluster{
+			Numbers:  func() service.ClusterNumbers { return service.ClusterNumbers{Role: role} },
+			Overview: func(context.Context) service.ClusterOverview { return clusterOf(nodes...) },
+		}
 	}
 	for _, one := range []struct {
 		sum     service.Summary
 		cluster *service.Cluster
 		want    string
 	}{
-		{service.Summary{}, nil, "[{ok serving}]"},
+		{service.Summary{}, nil, "[{ok serving }]"},
 		{
 			service.Summary{Draining: true, DiskFull: true},
 			nil,
-			"[{failed disk nearly full: new jobs are refused} {draining draining}]",
+			"[{failed disk nearly full: new jobs are refused } {draining draining }]",
 		},
-		{service.Summary{Stopped: true}, nil, "[{failed the store has failed}]"},
-		{service.Summary{}, as("leader"), "[{ok serving} {leader leads the cluster}]"},
-		{service.Summary{}, as("follower"), "[{ok serving} {ready follower in the cluster}]"},
-		{service.Summary{}, as(""), "[{ok serving} {draining not in the cluster yet}]"},
+		{service.Summary{Stopped: true}, nil, "[{failed the store has failed }]"},
+		{
+			service.Summary{},
+			as("leader", "leader", "follower", "follower"),
+			"[{ok serving } {ok 3 of 3 nodes cluster} {leader leads the cluster }]",
+		},
+		{
+			service.Summary{},
+			as("leader", "leader", "follower", "unreachable"),
+			"[{ok serving } {draining 2 of 3 nodes; one more failure stops it cluster} {leader leads the cluster }]",
+		},
+		{
+			service.Summary{},
+			as("leader", "leader", "unreachable", "unreachable"),
+			"[{ok serving } {failed 1 of 3 nodes; too few cluster} {leader leads the cluster }]",
+		},
+		{service.Summary{}, as("follower"), "[{ok serving } {ready follower in the cluster }]"},
+		{service.Summary{}, as(""), "[{ok serving } {draining not in the cluster yet }]"},
 	} {
-		if got := fmt.Sprint(badges(&one.sum, one.cluster)); got != one.want {
+		var nodes []service.ClusterNode
+		if one.cluster != nil {
+			nodes = one.cluster.Overview(t.Context()).Nodes
+		}
+		if got := fmt.Sprint(badges(&one.sum, one.cluster, nodes)); got != one.want {
 			t.Errorf("got %s, want %s", got, one.want)
 		}
 	}
