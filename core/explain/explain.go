@@ -97,12 +97,13 @@ type subject struct {
 type overtakers struct {
 	higher, earlier, later int
 	names                  []string
+	why                    reasons // why those behind the job passed it
 }
 
 // maxNames limits how many jobs are named.
 const maxNames = 5
 
-func (p *overtakers) add(o, x *job) {
+func (p *overtakers) add(w *world, o, x *job) {
 	switch {
 	case o.priority > x.priority:
 		p.higher++
@@ -110,6 +111,7 @@ func (p *overtakers) add(o, x *job) {
 		p.earlier++
 	default:
 		p.later++
+		p.why.add(w.passedBecause(x, o))
 	}
 	if len(p.names) < maxNames {
 		p.names = append(p.names, o.id)
@@ -124,9 +126,10 @@ type explainer struct {
 
 // Base implements archive.Visitor.
 func (t *explainer) Base(ctx context.Context, s *store.Store) error {
-	settings := t.world.settings
+	before := t.world
 	t.world = newWorld()
-	t.world.settings = settings
+	t.world.settings, t.world.settingLimits = before.settings, before.settingLimits
+	t.world.settingSharings = before.settingSharings
 	if err := t.world.load(ctx, s); err != nil {
 		return err
 	}
@@ -245,7 +248,10 @@ func (t *explainer) change(e *record.Entry, ch *record.Change) {
 		} else if cur := w.jobs[x.seq]; ran && cur != nil && cur.queue == before.queue &&
 			w.stateOf(cur) == core.Ready && !x.counted[ch.Seq] {
 			x.counted[ch.Seq] = true
-			x.overtakers.add(&before, cur)
+			if after != nil {
+				before.worker = after.worker
+			}
+			x.overtakers.add(w, &before, cur)
 		}
 	}
 }
@@ -368,8 +374,7 @@ func (t *explainer) waited(x *subject) (why []string) {
 			p.higher, p.earlier, p.later)
 		why = append(why, text+" ("+strings.Join(p.names, ", ")+more(p.higher+p.earlier+p.later-len(p.names))+")")
 		if p.later > 0 {
-			why = append(why,
-				"those behind it passed it because a limit, a fair turn or its worker's choice of types and queues let them")
+			why = append(why, "those behind it passed it because "+p.why.text())
 		}
 	}
 	return append(why, t.world.limitsOf(&x.last)...)
@@ -377,6 +382,10 @@ func (t *explainer) waited(x *subject) (why []string) {
 
 // others explains why a job ran before the other subjects.
 func (t *explainer) others(x *subject) (why []string) {
+	ran := &x.last
+	if now := t.world.jobs[x.seq]; now != nil {
+		ran = now // with its worker
+	}
 	for _, o := range t.subjects {
 		if o == x {
 			continue
@@ -397,7 +406,7 @@ func (t *explainer) others(x *subject) (why []string) {
 		case ahead(&x.last, j):
 			why = append(why, "job "+o.history.Asked+" was ready too, but since "+moment(j.readyAt)+" only")
 		default:
-			why = append(why, "job "+o.history.Asked+" was ahead of it: a limit, a fair turn or the worker's choice of types and queues kept it back")
+			why = append(why, "job "+o.history.Asked+" was ahead of it: "+t.world.passedBecause(j, ran))
 		}
 	}
 	return why

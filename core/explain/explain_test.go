@@ -184,6 +184,81 @@ func TestExplainNamesLimitsAcrossQueues(t *testing.T) {
 	want(t, "shared", h.explain("small", "large", "by-type", "free", "late"))
 }
 
+// TestExplainNamesWhatKeptAJobBack: each time the job "held" is passed by the job "passes".
+func TestExplainNamesWhatKeptAJobBack(t *testing.T) {
+	t.Parallel()
+	tagged := func(key, typ string) func(*core.Job) {
+		return func(j *core.Job) { j.Tags, j.Type = []string{"tenant:" + key}, typ }
+	}
+	byTenant := core.JobKey{Kind: core.KeyTag, Tag: "tenant"}
+	of := func(scope core.LimitScope, to core.Throttle) core.Op {
+		return &core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: scope, Throttle: to}}
+	}
+	for name, c := range map[string]struct {
+		set   []core.Op
+		first bool // a job of the key acme and the type Mail runs already
+		want  string
+	}{
+		"limit of a type": {
+			[]core.Op{of(core.ScopeType, core.Throttle{Leased: 1})},
+			true, "the limit at most 1 leased (of each type) was reached: 1 were taken",
+		},
+		"limit of a key": {
+			[]core.Op{
+				&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byTenant}},
+				of(core.ScopeKey, core.Throttle{Leased: 1}),
+			},
+			true, "the limit at most 1 leased (of each key) was reached: 1 were taken",
+		},
+		"rate": {
+			[]core.Op{of(core.ScopeType, core.Throttle{Rate: 0.01})},
+			true, "the rate of the limit 0.01 leases a second (of each type) may have kept it back",
+		},
+		"order": {
+			[]core.Op{&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byTenant, Ordered: true}}},
+			true, "the queue runs the jobs of the key acme in order, and job first comes first",
+		},
+		"fair turn": {
+			[]core.Op{&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byTenant, Fair: true}}},
+			true, "keys take turns: it was the turn of the key bolt, and not of the key acme",
+		},
+		"shared limit": {
+			[]core.Op{&core.PutSharedLimit{Limit: core.SharedLimit{
+				Name: "api", Types: []string{"Mail"}, Throttle: core.Throttle{Leased: 1},
+			}}},
+			true, "the shared limit api, at most 1 leased, was reached: 1 were taken",
+		},
+		"worker": {
+			[]core.Op{of(core.ScopeType, core.Throttle{LeasedPerWorker: 1})},
+			true, `the limit at most 1 for a worker (of each type) was reached: the worker "w1" had 1`,
+		},
+		"choice by id": {nil, false, "no limit and no turn kept it back: the worker chose the other job by its id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			for _, op := range c.set {
+				h.do(op)
+			}
+			if c.first {
+				h.submit("first", "q", tagged("acme", "Mail"))
+				h.lease("w1", "q")
+			}
+			h.submit("held", "q", tagged("acme", "Mail"))
+			h.submit("passes", "q", tagged("bolt", "Sync"))
+			if c.first {
+				h.lease("w1", "q")
+			} else {
+				h.do(&core.LeaseJob{Ref: core.Ref{Seq: h.seqs["passes"]}, Worker: "w2", LeaseFor: time.Minute})
+			}
+			h.do(&core.Complete{Ref: core.Ref{Seq: h.seqs["passes"]}, Authority: core.ByLeased})
+			if text := h.explain("passes", "held"); !strings.Contains(text, "job held was ahead of it: "+c.want) {
+				t.Errorf("explained\n%s", text)
+			}
+		})
+	}
+}
+
 func TestExplainNamesLimitsOfTheSettings(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

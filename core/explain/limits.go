@@ -23,15 +23,18 @@ func (w *world) limitsOf(x *job) (why []string) {
 
 // setSettings describes the limits and orders that a settings file sets. They are not in the archive.
 func (w *world) setSettings(limits []core.QueueLimit, sharings []core.Sharing) {
-	w.settings = make(map[string][]string)
+	w.settings, w.settingLimits = make(map[string][]string), make(map[string][]core.QueueLimit)
+	w.settingSharings = make(map[string]core.Sharing)
 	for i := range limits {
 		l := &limits[i]
+		w.settingLimits[l.Queue] = append(w.settingLimits[l.Queue], *l)
 		if text := limitText(l); text != "" {
 			w.settings[l.Queue] = append(w.settings[l.Queue], text)
 		}
 	}
 	for i := range sharings {
 		s := &sharings[i]
+		w.settingSharings[s.Queue] = *s
 		w.settings[s.Queue] = append(w.settings[s.Queue], orderTexts(s.Fair, s.Ordered)...)
 	}
 	for _, texts := range w.settings {

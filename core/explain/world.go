@@ -25,6 +25,8 @@ type job struct {
 	attempts uint32
 	fails    uint32
 	cost     uint32
+	tags     []string
+	unique   string
 	waiting  []uint64 // blocked: waits for these jobs
 }
 
@@ -36,7 +38,10 @@ type world struct {
 	shared map[string]*shared // limits across queues, by name
 	names  map[string]string  // interned queues and types
 
-	settings map[string][]string // limits of queues in the present settings
+	// Limits of queues in the present settings, in words and as they are.
+	settings        map[string][]string
+	settingLimits   map[string][]core.QueueLimit
+	settingSharings map[string]core.Sharing
 }
 
 func newWorld() *world {
@@ -88,7 +93,10 @@ func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 	}
 	if j != nil {
 		x.id, x.queue, x.typ, x.priority = strings.Clone(j.Identity()), w.name(j.Queue), w.name(j.Type), j.Priority
-		x.cost = j.Cost
+		x.cost, x.unique, x.tags = j.Cost, strings.Clone(j.UniqueKey), nil
+		for _, tag := range j.Tags {
+			x.tags = append(x.tags, w.name(tag))
+		}
 		x.readyAt, x.waiting = cmp.Or(j.ReadyAt, j.CreatedAt), j.After
 		if j.Parent != 0 {
 			x.waiting = append([]uint64{j.Parent}, x.waiting...)

@@ -119,8 +119,8 @@ func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 		c.fail("job %d has type %q and is in the lane of %q", e.Seq, c.r.table.TypeOf(e), x.lane.name.typ)
 	}
 	if j := c.r.table.Payload(h); j != nil && all.byKey && x.lane.name.key != "" &&
-		x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
-		c.fail("job %d has key %q and is in the lane of %q", e.Seq, keyOf(all.key, j.Tags, j.UniqueKey),
+		x.lane.name.key != KeyOf(all.key, j.Tags, j.UniqueKey) {
+		c.fail("job %d has key %q and is in the lane of %q", e.Seq, KeyOf(all.key, j.Tags, j.UniqueKey),
 			x.lane.name.key)
 	}
 	q := c.counted(e.Queue)

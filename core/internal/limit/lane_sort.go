@@ -298,9 +298,9 @@ func (r *Rules) laneNameOf(h uint32, e *table.Entry, in *lanes) laneName {
 	key, kind, x := "", in.key, r.limitsOf(h)
 	switch j := r.table.Payload(h); {
 	case j != nil:
-		key = keyOf(kind, j.Tags, j.UniqueKey)
+		key = KeyOf(kind, j.Tags, j.UniqueKey)
 	case kind.Kind == core.KeyTag:
-		key = keyOf(kind, r.table.TagsOf(h), "")
+		key = KeyOf(kind, r.table.TagsOf(h), "")
 	case x != nil && x.lane != nil && x.lane.of.byKey && x.lane.of.key == kind:
 		key = x.lane.name.key
 	}

@@ -109,8 +109,8 @@ func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	return x
 }
 
-// keyOf returns the key of a job.
-func keyOf(k core.JobKey, tags []string, unique string) string {
+// KeyOf returns the key of a job.
+func KeyOf(k core.JobKey, tags []string, unique string) string {
 	switch k.Kind {
 	case core.KeyNone:
 	case core.KeyTag:
@@ -163,7 +163,7 @@ func (r *Rules) joinLaneOf(h uint32, e *table.Entry, j *core.Job) {
 	r.needLanes(e.Queue, r.table.TypeOf(e))
 	r.JoinOrder(h, e)
 	if x := r.queues[e.Queue].lanes; x != nil && r.laneOf(h, x) == nil {
-		r.joinLane(h, x, x.nameFor(r.table.TypeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
+		r.joinLane(h, x, x.nameFor(r.table.TypeOf(e), KeyOf(x.key, j.Tags, j.UniqueKey)))
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *Rules) Relane(h uint32, e *table.Entry, j *core.Job) {
 		return // no lanes, or the job will be sorted into them
 	}
 	x := r.limitsOf(h)
-	name := all.nameFor(j.Type, keyOf(all.key, j.Tags, j.UniqueKey))
+	name := all.nameFor(j.Type, KeyOf(all.key, j.Tags, j.UniqueKey))
 	if x.lane.name == name {
 		return
 	}

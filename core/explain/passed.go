@@ -1,0 +1,172 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/limit"
+)
+
+// policy is what decides about the order of a queue's jobs, besides priority and age.
+type policy struct {
+	limits  []core.QueueLimit
+	sharing core.Sharing
+}
+
+// policyOf returns the limits and the sharing of a queue: those that operations have set, and those of the present
+// settings.
+func (w *world) policyOf(queue string) (p policy) {
+	var k struct {
+		Limits []struct {
+			Scope  core.LimitScope `json:"scope"`
+			Name   []byte          `json:"name"`
+			Leased uint32          `json:"leased"`
+			Worker uint32          `json:"per_worker"`
+			Rate   float64         `json:"rate"`
+		} `json:"limits"`
+		Key     core.KeyKind `json:"key"`
+		Tag     string       `json:"tag"`
+		Fair    bool         `json:"fair"`
+		Ordered bool         `json:"ordered"`
+	}
+	if json.Unmarshal(w.meta[limit.PolicyPrefix+queue], &k) == nil {
+		p.sharing = core.Sharing{Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Ordered: k.Ordered}
+		for _, l := range k.Limits {
+			p.limits = append(p.limits, core.QueueLimit{
+				Scope: l.Scope, Name: string(l.Name),
+				Throttle: core.Throttle{Leased: l.Leased, LeasedPerWorker: l.Worker, Rate: l.Rate},
+			})
+		}
+	}
+	p.limits = append(p.limits, w.settingLimits[queue]...)
+	if s, ok := w.settingSharings[queue]; ok && p.sharing.Key.Kind == core.KeyNone {
+		p.sharing = s
+	}
+	return p
+}
+
+// keyOf is the key of a job.
+func (p *policy) keyOf(x *job) string { return limit.KeyOf(p.sharing.Key, x.tags, x.unique) }
+
+// passedBecause says why a ready job was passed by the job o, which is behind it in their queue: by the order of its
+// key, a limit whose places are taken, a fair turn, or a rate. If there is none of them, the worker has named the job
+// that it takes.
+func (w *world) passedBecause(x, o *job) string {
+	p := w.policyOf(x.queue)
+	key := p.keyOf(x)
+	if first := w.firstOf(x, &p, key); p.sharing.Ordered && first != nil {
+		return fmt.Sprintf("the queue runs the jobs of the key %s in order, and job %s comes first", key, first.id)
+	}
+	for _, l := range w.shared {
+		if taken := w.taken(l, o); l.leased > 0 && l.has(x) && taken+uint64(max(1, x.cost)) > uint64(l.leased) {
+			return fmt.Sprintf("the shared limit %s, at most %d leased, was reached: %d were taken", cut(l.name), l.leased,
+				taken)
+		}
+	}
+	for i := range p.limits {
+		l := &p.limits[i]
+		if !p.applies(l, x, key) {
+			continue
+		}
+		all, byWorker := w.takenOf(&p, l, x, o)
+		cost := uint64(max(1, x.cost))
+		switch {
+		case l.Leased > 0 && all+cost > uint64(l.Leased):
+			return fmt.Sprintf("the limit %s was reached: %d were taken", limitText(l), all)
+		case l.LeasedPerWorker > 0 && byWorker+cost > uint64(l.LeasedPerWorker):
+			return fmt.Sprintf("the limit %s was reached: the worker %s had %d", limitText(l), quoted(o.worker), byWorker)
+		}
+	}
+	if other := p.keyOf(o); p.sharing.Fair && other != key {
+		return fmt.Sprintf("keys take turns: it was the turn of %s, and not of %s", keyName(other), keyName(key))
+	}
+	for i := range p.limits {
+		if l := &p.limits[i]; l.Rate > 0 && p.applies(l, x, key) {
+			return "the rate of the limit " + limitText(l) + " may have kept it back"
+		}
+	}
+	for _, l := range w.shared {
+		if l.rate > 0 && l.has(x) {
+			return fmt.Sprintf("the rate of the shared limit %s may have kept it back", cut(l.name))
+		}
+	}
+	return "no limit and no turn kept it back: the worker chose the other job by its id"
+}
+
+func keyName(key string) string {
+	if key == "" {
+		return "the jobs without a key"
+	}
+	return "the key " + cut(key)
+}
+
+// applies reports whether a limit is for a job with a key. A limit for each type or key does not apply if the type or
+// key has a limit of its own.
+func (p *policy) applies(l *core.QueueLimit, x *job, key string) bool {
+	name := ""
+	switch l.Scope {
+	case core.ScopeQueue:
+		return true
+	case core.ScopeType:
+		name = x.typ
+	case core.ScopeKey:
+		name = key
+	}
+	if l.Name != "" {
+		return l.Name == name
+	}
+	for i := range p.limits {
+		if o := &p.limits[i]; o.Scope == l.Scope && o.Name == name && name != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// takenOf returns the cost of the leased jobs that a limit counts together with x, except the job but, and of those
+// that the worker of but has.
+func (w *world) takenOf(p *policy, l *core.QueueLimit, x, but *job) (all, byWorker uint64) {
+	for _, o := range w.jobs {
+		same := l.Scope == core.ScopeQueue || l.Scope == core.ScopeType && o.typ == x.typ ||
+			l.Scope == core.ScopeKey && p.keyOf(o) == p.keyOf(x)
+		if o.queue == x.queue && o.seq != but.seq && o.state == core.Leased && same {
+			all += uint64(max(1, o.cost))
+			if o.worker == but.worker {
+				byWorker += uint64(max(1, o.cost))
+			}
+		}
+	}
+	return all, byWorker
+}
+
+// firstOf returns the earliest job of a key that has not ended, if it is not x; nil: there is none.
+func (w *world) firstOf(x *job, p *policy, key string) (first *job) {
+	if key == "" {
+		return nil
+	}
+	for _, o := range w.jobs {
+		if o.queue == x.queue && o.seq < x.seq && w.stateOf(o).Unfinished() && p.keyOf(o) == key &&
+			(first == nil || o.seq < first.seq) {
+			first = o
+		}
+	}
+	return first
+}
+
+// reasons lists different texts in the order of their first use.
+type reasons []string
+
+func (r *reasons) add(text string) {
+	for _, known := range *r {
+		if known == text {
+			return
+		}
+	}
+	if len(*r) < maxNames {
+		*r = append(*r, text)
+	}
+}
+
+func (r reasons) text() string { return strings.Join(r, "; ") }
