@@ -159,6 +159,11 @@ type Bury struct {
 	Tag uint64
 	Ref Ref
 	If  Condition
+
+	// Group is the failure group of a job that is in none, and DiedAt its time of death, for a job that is put back into
+	// the dead set. Zero: no group, and now; also if DiedAt is not past, or DeadFor has passed since.
+	Group  string
+	DiedAt Instant
 }
 
 // The TagOf methods.

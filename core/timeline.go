@@ -26,7 +26,7 @@ type TimelineEntry struct {
 	Queue    string   // Submitted, Moved: the queue that the job came to
 	Detail   string   // as Event.Detail; Failed: the type of the failure
 	Group    string   // Failed: the group of the failure
-	Text     string   // Failed: its message, cut to MaxTimelineText; Noted: the text of the note
+	Text     string   // Failed, Cancelled: the message, cut to MaxTimelineText; Noted: the note
 	Fields   []byte   // Noted: data of the client, in its own form
 }
 

@@ -48,6 +48,50 @@ func TestStoppedJobIsNotShownAsDone(t *testing.T) {
 	}
 }
 
+// TestJobPutBackIntoTheDeadSetIsWhatItWas: dead jobs are run by mistake, found again, and killed.
+func TestJobPutBackIntoTheDeadSetIsWhatItWas(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.dies("Timeout", "no answer")
+	f.dies("Timeout", "no answer")
+	died := func(id string) service.Job {
+		t.Helper()
+		j, err := f.service.Job(t.Context(), f.caller, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	before := died("seq:1")
+	f.advance(time.Hour)
+	all := service.Selection{Filter: &service.JobFilter{Queues: []string{"mail"}}}
+	for _, action := range []service.JobAction{service.ActionRetry, service.ActionKill} {
+		op, err := f.service.StartAction(t.Context(), f.caller, service.Action{Action: action}, all)
+		if err == nil {
+			op, err = f.service.WaitOperation(t.Context(), f.caller, op.ID, time.Minute)
+		}
+		if err != nil || op.Changed != 2 {
+			t.Fatal(op, err)
+		}
+	}
+	for _, id := range []string{"seq:1", "seq:2"} {
+		if after := died(id); after.FailureGroup != "Timeout" || !after.DiedAt.Equal(*before.DiedAt) {
+			t.Errorf("%s is dead since %v of the class %q, want %v", id, after.DiedAt, after.FailureGroup, before.DiedAt)
+		}
+	}
+	if err := f.service.Act(t.Context(), f.caller, "seq:1", service.Action{Action: service.ActionRetry}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.leases("mail")
+	if err := f.service.Act(t.Context(), f.caller, "seq:1", service.Action{Action: service.ActionKill}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := died("seq:1"); after.FailureGroup != "Timeout" || after.DiedAt.Equal(*before.DiedAt) {
+		t.Errorf("a job that ran since is dead since %v of the class %q", after.DiedAt, after.FailureGroup)
+	}
+	f.wants(f.get("/dead"), `href="dead?failure_group=Timeout&amp;type=mail"`)
+}
+
 func TestBulkStopSaysThatWorkersWereAsked(t *testing.T) {
 	t.Parallel()
 	if got := bulkWords[wordOf(actionOf("stop"))].done; got != "asked to stop, or removed" {

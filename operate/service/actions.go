@@ -60,7 +60,9 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if epoch != nil {
 		is.Epoch, is.HasEpoch = *epoch, true
 	}
-	return s.audited(ctx, c, a.entry(name, info), a.op(core.Ref{Seq: info.Seq}, is))
+	op := a.op(core.Ref{Seq: info.Seq}, is)
+	s.putBack(c, op, info.State, info.Fails)
+	return s.audited(ctx, c, a.entry(name, info), op)
 }
 
 // entry is the entry in the audit log for an action on one job.

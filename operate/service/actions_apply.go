@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -21,12 +22,13 @@ type jobVersion struct {
 	epoch         uint32
 	state         core.State
 	queue         string
+	fails         uint32
 	bytes         int  // of its body
 	evenIfChanged bool // apply the action even if the job has changed since
 }
 
 func versionOf(info *core.JobInfo) jobVersion {
-	return jobVersion{seq: info.Seq, epoch: info.Epoch, state: info.State, queue: info.Queue, bytes: info.BodyBytes}
+	return jobVersion{seq: info.Seq, epoch: info.Epoch, state: info.State, queue: info.Queue, fails: info.Fails, bytes: info.BodyBytes}
 }
 
 // condition is the condition of the action. It includes the queue, because the caller may lack the right for another
@@ -47,12 +49,36 @@ func (s *Service) applyTo(ctx context.Context, c *session, op *operation, a Acti
 		ops := make([]core.Op, len(page))
 		for i := range page {
 			ops[i] = a.op(core.Ref{Seq: page[i].seq}, page[i].condition())
+			s.putBack(c, ops[i], page[i].state, page[i].fails)
 		}
 		if err := s.applyPage(ctx, c, op, ops); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// putBack adds to a kill what the job's timeline says about its last failure: the class, for a job that is neither
+// retrying nor dead and therefore in no failure group, and the time of its death, if it has not been leased since.
+func (s *Service) putBack(c *session, op core.Op, state core.State, fails uint32) {
+	bury, kills := op.(*core.Bury)
+	if !kills || fails == 0 || state == core.Retrying || state == core.Dead {
+		return
+	}
+	r, err := c.ask(&core.Inspect{Ref: bury.Ref, Brief: true, Timeline: true})
+	if err != nil || r.Info == nil || r.Info.Timeline == nil {
+		return // the change decides what becomes of the job
+	}
+	for _, e := range r.Info.Timeline.Entries {
+		switch e.Kind { //nolint:exhaustive // the others say nothing about a failure
+		case core.EventFailed:
+			bury.Group = cmp.Or(e.Group, e.Detail)
+		case core.EventDead:
+			bury.DiedAt = e.At
+		case core.EventLeased:
+			bury.DiedAt = 0
+		}
+	}
 }
 
 // pages splits the jobs into the pages that are changed in one commit each.

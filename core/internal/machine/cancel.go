@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 
 	"broker/core"
@@ -182,7 +183,14 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 	m.detach(h, e)
 	outcome, _ := m.deathOutcome(h, e)
 	m.buryJob(h, c.protocol, outcome)
-	m.table.JoinGroupNamed(h, e, group)
+	m.table.JoinGroupNamed(h, e, cmp.Or(group, op.Group))
+	if op.DiedAt == 0 || op.DiedAt >= m.table.Now {
+		return
+	}
+	m.reburyAt(h, e, op.DiedAt)
+	if until := m.deadUntil(h, e); until != 0 && until <= m.table.Now {
+		m.rebury(h, e)
+	}
 }
 
 // end removes an unfinished job that was cancelled or has expired. Watching clients are notified, and no job waits for

@@ -357,10 +357,13 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 }
 
 // rebury restarts DeadFor of a dead job.
-func (m *Machine) rebury(h uint32, e *table.Entry) {
+func (m *Machine) rebury(h uint32, e *table.Entry) { m.reburyAt(h, e, m.table.Now) }
+
+// reburyAt is rebury for a job that died at another time.
+func (m *Machine) reburyAt(h uint32, e *table.Entry, at core.Instant) {
 	group := m.table.GroupName(e)
 	m.table.Unlist(h, e)
-	e.ReadyAt = m.table.Now
+	e.ReadyAt = at
 	m.table.Enlist(h, e)
 	m.table.JoinGroupNamed(h, e, group)
 	m.table.ExpireAt(h, e, m.deadUntil(h, e))
