@@ -86,6 +86,7 @@ type Submit struct {
 	Tag   uint64
 	Job   *Job
 	Watch Watch
+	Info  bool // the reply has Info, unless Existing
 
 	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due at most this many milliseconds after
 	// its first submission. Zero: no bound. It takes only four bytes because every submission has it.

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Commit is the number of a commit batch of the store, from 1. Zero: nothing to wait for.
 type Commit uint64
@@ -58,7 +61,7 @@ type Reply struct {
 	Progress *Progress // Progressed
 	Data     []byte    // DataSent, Warned, MetaReply; Ended: the bytes of the completion, without earlier chunks
 	Outcome  *Outcome  // Ended
-	Info     *JobInfo  // Inspected
+	Info     *JobInfo  // Inspected; Submitted: see Submit.Info
 
 	Jobs   []JobInfo   // Listed
 	Queues []QueueInfo // Queues
@@ -181,6 +184,31 @@ type JobInfo struct {
 	Waiting      []uint64 // Blocked, or Dead with BrokenFails: the jobs it waits for
 	Dependents   int      // jobs that wait for this one; counted for Inspect with Dependents only
 	Children     int      // children that are not closed
+}
+
+// InfoOf is what the submission of a job says about it: its state as it was admitted, with nothing that happened later.
+func InfoOf(j *Job) JobInfo {
+	i := JobInfo{
+		Seq: j.Seq, Job: j, Queue: j.Queue, Type: cmp.Or(j.Type, j.Queue), Tags: j.Tags, Trace: j.Trace, State: Ready,
+		Priority: j.Priority, Origin: j.Origin, CreatedAt: j.CreatedAt, ReadyAt: j.CreatedAt, ExpiresAt: j.ExpiresAt,
+		Ephemeral: j.Ephemeral, BodyBytes: len(j.Body),
+	}
+	switch {
+	case len(j.After) > 0 || j.Parent != 0:
+		i.State = Blocked
+	case j.ReadyAt > j.CreatedAt:
+		i.State, i.ReadyAt = Scheduled, j.ReadyAt
+	}
+	return i
+}
+
+// LeasedInfo is the information about the job of an Assigned reply, for the worker that leased it.
+func (r *Reply) LeasedInfo(worker string) JobInfo {
+	i, l := InfoOf(r.Job), &r.Lease
+	i.Seq, i.State, i.Worker, i.Failure = r.Seq, Leased, worker, l.Failure
+	i.ReadyAt, i.LeasedAt, i.ChangedAt, i.LeaseUntil = l.EnqueuedAt, l.LeasedAt, l.LeasedAt, l.LeasedAt.Add(l.LeaseFor)
+	i.Attempts, i.Fails, i.Epoch = l.Attempts, l.Fails, l.Epoch
+	return i
 }
 
 // QueueInfo describes one queue.

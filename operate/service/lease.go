@@ -122,17 +122,11 @@ func workerName(caller Caller) string {
 }
 
 func (s *Service) leaseOf(r *core.Reply, worker string) Lease {
-	l, job := r.Lease, r.Job
-	info := core.JobInfo{
-		Seq: r.Seq, Job: job, Queue: job.Queue, State: core.Leased, Priority: job.Priority, Origin: job.Origin,
-		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: l.LeasedAt,
-		ChangedAt:  l.LeasedAt,
-		LeaseUntil: l.LeasedAt.Add(l.LeaseFor), Worker: worker, Attempts: l.Attempts, Fails: l.Fails, Epoch: l.Epoch,
-		Failure: l.Failure, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
-	}
+	info := r.LeasedInfo(worker)
 	view := s.viewOf(&info)
-	view.showBody(job, core.MaxBodyBytes)
-	return Lease{Token: s.formatToken(leaseToken{seq: r.Seq, leasedAt: l.LeasedAt, span: l.LeaseFor}), Job: view}
+	view.showBody(r.Job, core.MaxBodyBytes)
+	token := leaseToken{seq: r.Seq, leasedAt: r.Lease.LeasedAt, span: r.Lease.LeaseFor}
+	return Lease{Token: s.formatToken(token), Job: view}
 }
 
 // FailOptions describe a failure.

@@ -94,7 +94,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 			return nil, err
 		}
 		job.Trace = cmp.Or(tracecontext.Join(subs[i].Traceparent, subs[i].Tracestate), o.Trace)
-		op := &core.Submit{Tag: uint64(i), Job: job}
+		op := &core.Submit{Tag: uint64(i), Job: job, Info: true}
 		if op.DebounceMs, err = debounce(&subs[i], at); err != nil {
 			return nil, err
 		}
@@ -325,6 +325,9 @@ func (s *Service) submit(
 			return nil, err
 		}
 		c.withdraw(ops, ended)
+		for i := range admitted {
+			admitted[i].Info = nil // time has passed
+		}
 	}
 	return s.viewSubmitted(c, ops, admitted, ended), nil
 }
@@ -402,35 +405,16 @@ var withdrawn = &core.Outcome{
 // viewSubmitted shows the current state of the jobs if it is durable, else their state at admission. An ephemeral job
 // that no longer exists was withdrawn.
 func (s *Service) viewSubmitted(c *session, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
-	looks := make([]core.Op, len(ops))
-	for i := range ops {
-		// another job has an id of its own
-		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: !admitted[i].Existing}
-	}
-	now := make([]*core.JobInfo, len(ops))
-	replies := c.AskAll(looks...)
-	for i := range replies {
-		switch r := &replies[i]; {
-		case r.Kind == core.Inspected && c.HasCommitted(r.Commit):
-			if now[r.Tag] = r.Info; r.Info.Job == nil {
-				r.Info.Job = r.Job
-			}
-		case r.Kind == core.Failed && ended[r.Tag] == nil && ops[r.Tag].(*core.Submit).Job.Ephemeral:
-			ended[r.Tag] = withdrawn
-		}
-	}
+	now := c.look(ops, admitted, ended)
 	views := make([]Job, len(ops))
 	for i := range ops {
 		job, info := ops[i].(*core.Submit).Job, now[i]
-		switch over := admitted[i].Job; {
-		case info != nil:
-		case over != nil: // its key is still in use
-			info = &core.JobInfo{
-				Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: core.HTTP,
-				Job: over,
-			}
-		default:
-			info = admittedInfo(job, admitted[i].Seq, s.Now())
+		if over := admitted[i].Job; info == nil && over != nil { // its key is still in use
+			info = new(core.InfoOf(over))
+			info.State, info.Origin = core.Done, core.HTTP
+		} else if info == nil {
+			info = new(core.InfoOf(job))
+			info.Seq = admitted[i].Seq
 		}
 		if !admitted[i].Existing {
 			info.Job = job
@@ -446,20 +430,31 @@ func (s *Service) viewSubmitted(c *session, ops []core.Op, admitted []core.Reply
 	return views
 }
 
-// admittedInfo is the information about a job from its submission.
-func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
-	info := &core.JobInfo{
-		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin,
-		CreatedAt: job.CreatedAt,
-		ReadyAt:   job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
+// look returns the states of the jobs that are durable. It asks the core for those that the replies to the submissions
+// do not have. It gives the ephemeral jobs that were withdrawn an outcome.
+func (c *session) look(ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []*core.JobInfo {
+	now := make([]*core.JobInfo, len(ops))
+	var looks []core.Op
+	for i := range ops {
+		if now[i] = admitted[i].Info; now[i] == nil {
+			// another job has an id of its own
+			looks = append(looks, &core.Inspect{
+				Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: !admitted[i].Existing,
+			})
+		}
 	}
-	switch {
-	case len(job.After) > 0 || job.Parent != 0:
-		info.State = core.Blocked
-	case job.ReadyAt > now:
-		info.State, info.ReadyAt = core.Scheduled, job.ReadyAt
+	replies := c.AskAll(looks...)
+	for i := range replies {
+		switch r := &replies[i]; {
+		case r.Kind == core.Inspected && c.HasCommitted(r.Commit):
+			if now[r.Tag] = r.Info; r.Info.Job == nil {
+				r.Info.Job = r.Job
+			}
+		case r.Kind == core.Failed && ended[r.Tag] == nil && ops[r.Tag].(*core.Submit).Job.Ephemeral:
+			ended[r.Tag] = withdrawn
+		}
 	}
-	return info
+	return now
 }
 
 // lastName is the last part of a field's path.

@@ -26,11 +26,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 		m.refused(c, op.Tag, nil, core.ErrNotFound)
 		return
 	}
-	info := m.jobInfo(h, op.Brief)
-	if info.State.Unfinished() {
-		info.Behind, info.Key = m.limits.Behind(h, m.table.At(h))
-	}
-	info.Wait = m.waitOf(h, info.Reason)
+	info := m.inspection(h, op.Brief)
 	if op.Timeline {
 		info.Timeline = m.table.TimelineOf(h)
 	}
@@ -49,6 +45,16 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	default:
 		m.reply(c, r)
 	}
+}
+
+// inspection is jobInfo with what is only told about single jobs: their place among others.
+func (m *Machine) inspection(h uint32, brief bool) core.JobInfo {
+	info := m.jobInfo(h, brief)
+	if info.State.Unfinished() {
+		info.Behind, info.Key = m.limits.Behind(h, m.table.At(h))
+	}
+	info.Wait = m.waitOf(h, info.Reason)
+	return info
 }
 
 // jobInfo returns what the machine knows about a job; the caller adds data that is only in the store.

@@ -70,6 +70,7 @@ type Machine struct {
 	statsDirty bool
 
 	offers        []uint32 // queues with the offered flag
+	informed      []informed
 	touched       []uint32 // slots of clients with replies that were not taken
 	meters        *telemetry.Meters
 	finished      telemetry.Finished
@@ -144,6 +145,9 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 		}
 		if len(m.offers) > 0 || m.links.HasBroken() {
 			m.serveOffers()
+		}
+		if len(m.informed) > 0 {
+			m.inform()
 		}
 		if m.table.Touched > freeEffort {
 			m.judge(op)

@@ -47,11 +47,34 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if op.Window > m.table.Now {
 		m.table.OpenWindow(j, op.Window)
 	}
-	m.newReply(c, core.Submitted, op.Tag, m.table.ChangeCommit(e)).Seq = j.Seq
+	r := m.newReply(c, core.Submitted, op.Tag, m.table.ChangeCommit(e))
+	r.Seq = j.Seq
+	if op.Info {
+		r.Info = new(core.InfoOf(j))
+		m.informed = append(m.informed, informed{h, r.Info})
+	}
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}
 	m.place(h, e)
+}
+
+// informed is the information in the reply to a submission; it is completed at the end of the decision.
+type informed struct {
+	h    uint32
+	info *core.JobInfo
+}
+
+// inform completes the information in replies to submissions. It leaves that of jobs that are gone already, for example
+// because a dependency is.
+func (m *Machine) inform() {
+	for _, i := range m.informed {
+		if m.table.At(i.h).Seq == i.info.Seq {
+			*i.info = m.inspection(i.h, true)
+		}
+	}
+	clear(m.informed)
+	m.informed = m.informed[:0]
 }
 
 // admitSubmission admits a job that is not placed in its queue yet.

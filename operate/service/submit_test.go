@@ -1,0 +1,56 @@
+package service
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// tripBroker counts how often its lock is taken for operations.
+type tripBroker struct {
+	*engine.Engine
+	trips atomic.Int64
+}
+
+func (b *tripBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	if len(ops) > 0 {
+		b.trips.Add(1)
+	}
+	return b.Engine.Do(id, ops, into)
+}
+
+// TestSubmissionTakesTheLockOnce: the reply to a submission has what its answer shows.
+func TestSubmissionTakesTheLockOnce(t *testing.T) {
+	t.Parallel()
+	_, e := setup(t)
+	b := &tripBroker{Engine: e}
+	s, err := New(Options{Broker: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for name, c := range map[string]struct {
+		subs  []Submission
+		o     SubmitOptions
+		state string
+	}{
+		"one":          {[]Submission{{Queue: "q", Tags: []string{"x"}}}, SubmitOptions{}, "ready"},
+		"delayed":      {[]Submission{{Queue: "q", DelayS: 60}}, SubmitOptions{}, "scheduled"},
+		"several":      {make([]Submission, 3), SubmitOptions{Many: true}, "ready"},
+		"with its key": {[]Submission{{Queue: "q"}}, SubmitOptions{Key: "k"}, "ready"},
+	} {
+		for i := range c.subs {
+			c.subs[i].Queue = "q"
+		}
+		before := b.trips.Load()
+		jobs, err := s.Submit(t.Context(), everyone, c.subs, c.o)
+		if err != nil || len(jobs) != len(c.subs) || jobs[0].State != c.state || jobs[0].Queue != "q" {
+			t.Fatalf("%s: %+v, %v", name, jobs, err)
+		}
+		if n := b.trips.Load() - before; n != 1 {
+			t.Errorf("%s took the lock %d times, want 1", name, n)
+		}
+	}
+}
