@@ -35,23 +35,19 @@ type ListFinished struct {
 // MaxFinished is how many ended jobs the process remembers.
 const MaxFinished = 1000
 
-// FinishedJob is a job that has ended.
+// FinishedJob is a job that has ended. Its Event is that of its end: Kind is EventDone, EventFailed, EventCancelled or
+// EventExpired, and Detail is cut to MaxFinishedDetail bytes. Number, Trace, Since and Dropped are not kept.
 type FinishedJob struct {
-	Seq        uint64
-	ID         string // empty if it was only in the store
-	Queue      string
-	Type       string
-	Origin     Protocol
-	Kind       EventKind // EventDone, EventFailed, EventCancelled or EventExpired
-	Detail     string    // as Event.Detail, cut to 255 bytes
-	CreatedAt  Instant
-	LeasedAt   Instant // start of the last lease; zero: never leased
-	FinishedAt Instant
-	Attempts   uint32
-	Fails      uint32
-	Protocol   Protocol // of the worker, or of the client that removed it
-	Worker     string
+	Event
+	Origin    Protocol
+	CreatedAt Instant
+	LeasedAt  Instant // start of the last lease; zero: never leased
+	Attempts  uint32
+	Fails     uint32
 }
+
+// MaxFinishedDetail is the number of bytes of Event.Detail that a FinishedJob keeps.
+const MaxFinishedDetail = 255
 
 // TagOf implements Op.
 func (o *KeepDone) TagOf() uint64 { return o.Tag }

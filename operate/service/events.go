@@ -84,23 +84,27 @@ func (e *StoredEvent) JSON() []byte {
 }
 
 func (e *StoredEvent) make() {
-	ev := e.core
-	e.view = Event{
-		ID: e.id, At: timeOf(ev.At), Kind: eventKindName(ev.Kind), Queue: text(ev.Queue), Type: text(ev.Type),
-		Seq:    ev.Seq,
-		Worker: text(ev.Worker), Detail: text(ev.Detail), TraceID: tracecontext.TraceID(ev.Trace),
-		Over: ev.Over,
+	e.view = eventView(e.core)
+	e.view.ID = e.id
+	e.json = toJSON(&e.view)
+}
+
+// eventView is an event in the form for clients, without the id.
+func eventView(ev *core.Event) Event {
+	v := Event{
+		At: timeOf(ev.At), Kind: eventKindName(ev.Kind), Queue: text(ev.Queue), Type: text(ev.Type), Seq: ev.Seq,
+		Worker: text(ev.Worker), Detail: text(ev.Detail), TraceID: tracecontext.TraceID(ev.Trace), Over: ev.Over,
 	}
 	if ev.Protocol != core.Internal {
-		e.view.Protocol = ev.Protocol.String()
+		v.Protocol = ev.Protocol.String()
 	}
 	if ev.Seq != 0 {
-		e.view.Job = text(ev.ID)
+		v.Job = text(ev.ID)
 		if ev.ID == "" {
-			e.view.Job = seqName(ev.Seq)
+			v.Job = seqName(ev.Seq)
 		}
 	}
-	e.json = toJSON(&e.view)
+	return v
 }
 
 // Limits of listeners.

@@ -40,17 +40,13 @@ func (s *Service) Finished(ctx context.Context, caller Caller, queue string, off
 	all := make([]FinishedJob, len(r.Finished))
 	for i := range r.Finished {
 		j := &r.Finished[i]
+		end := eventView(&j.Event)
 		all[i] = FinishedJob{
-			ID: text(j.ID), Seq: j.Seq, Type: text(j.Type), Origin: j.Origin.String(), Kind: eventKindName(j.Kind),
-			Detail:    text(j.Detail),
-			CreatedAt: timeOf(j.CreatedAt), LeasedAt: timeOf(j.LeasedAt), FinishedAt: timeOf(j.FinishedAt),
-			Attempts: j.Attempts,
-			Fails:    j.Fails, Worker: text(j.Worker),
+			ID: text(j.ID), Seq: j.Seq, Type: end.Type, Origin: j.Origin.String(), Kind: end.Kind, Detail: end.Detail,
+			CreatedAt: timeOf(j.CreatedAt), LeasedAt: timeOf(j.LeasedAt), FinishedAt: end.At,
+			Attempts: j.Attempts, Fails: j.Fails, Protocol: end.Protocol, Worker: end.Worker,
 		}
 		all[i].Queue, all[i].QueueBytes = textOrBytes(j.Queue)
-		if j.Protocol != core.Internal {
-			all[i].Protocol = j.Protocol.String()
-		}
 	}
 	return all, nil
 }

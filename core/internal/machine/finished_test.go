@@ -15,7 +15,7 @@ func (p *player) finished(jobs []core.FinishedJob) string {
 	for _, j := range jobs {
 		line := fmt.Sprintf("%d %q %v %v in %s, %v of %v at %v", j.Seq,
 			strings.Replace(j.ID, core.MintedID(j.Seq, j.CreatedAt), "minted", 1), j.Kind,
-			j.Detail, j.Queue, j.Type, j.Origin, p.at(j.FinishedAt))
+			j.Detail, j.Queue, j.Type, j.Origin, p.at(j.At))
 		if j.LeasedAt != 0 {
 			line += fmt.Sprintf(" leased=%v", p.at(j.LeasedAt))
 		}

@@ -68,21 +68,22 @@ func (m *Machine) noteFinished(h uint32, e *table.Entry, kind core.EventKind, de
 	}
 	m.schedules.RunEnded(e.Seq, kind, leasedAt(e))
 	f := m.finished.Next()
-	f.Seq, f.Queue, f.Origin, f.Kind = e.Seq, m.queues[e.Queue].Name, e.Origin, kind
-	f.CreatedAt, f.At = e.CreatedAt, m.table.Now
-	f.Attempts, f.Fails, f.Minted = e.Attempts, e.Fails, e.ID == (table.Digest{})
-	f.Type, f.LeasedAt, f.Commit = "", leasedAt(e), m.table.ChangeCommit(e)
-	if f.SetTexts("", ""); !f.Minted || detail != "" {
-		id := ""
-		if !f.Minted {
-			id = m.identity(h, e)
-		}
-		f.SetTexts(id, core.CutText(detail, 255))
+	f.FinishedJob = core.FinishedJob{
+		Event:  core.Event{At: m.table.Now, Kind: kind, Queue: m.queues[e.Queue].Name, Seq: e.Seq, Over: true},
+		Origin: e.Origin, CreatedAt: e.CreatedAt, LeasedAt: leasedAt(e), Attempts: e.Attempts, Fails: e.Fails,
 	}
 	if e.Kind != 0 {
 		f.Type = m.table.Types.NameOf(e.Kind)
 	}
 	f.Protocol, f.Worker, _ = m.causer(m.actor, e, kind)
+	f.Minted, f.Commit = e.ID == (table.Digest{}), m.table.ChangeCommit(e)
+	if f.SetTexts("", ""); !f.Minted || detail != "" {
+		id := ""
+		if !f.Minted {
+			id = m.identity(h, e)
+		}
+		f.SetTexts(id, core.CutText(detail, core.MaxFinishedDetail))
+	}
 }
 
 // leasedAt is the start of a job's last lease; zero: it was not leased.

@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/record"
+	"broker/core/internal/record/recordtest"
 )
 
 // BenchmarkAppendEntry encodes an entry of 64 submissions, 64 leases and 64 removals, as a busy leader of a cluster
@@ -19,6 +20,63 @@ func BenchmarkAppendEntry(b *testing.B) {
 		buf, _ = record.AppendEntry(buf[:0], e)
 	}
 	b.ReportMetric(float64(len(buf)), "bytes/entry")
+}
+
+// BenchmarkDecodeEntry is the inverse of BenchmarkAppendEntry, as a follower does.
+func BenchmarkDecodeEntry(b *testing.B) {
+	e := &record.Entry{Position: record.Position{Format: record.NewestFormat, Number: 7}, Prev: 6, Batch: busyBatch()}
+	buf, err := record.AppendEntry(nil, e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := record.DecodeEntry(buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRecord encodes and decodes one job and one status, plain ones and with all fields, in buffers that are reused.
+func BenchmarkRecord(b *testing.B) {
+	busy := busyBatch()
+	plain := &core.Job{Seq: 7, Queue: "resize", Type: "resize", Body: busy.Changes[0].Job.Body, CreatedAt: 1_790_000_000_000_000}
+	for name, j := range map[string]*core.Job{
+		"plain": plain, "faktory": busy.Changes[0].Job, "full": recordtest.FullJob(),
+	} {
+		stored, _ := record.AppendJob(nil, j, 0)
+		b.Run("append job "+name, func(b *testing.B) {
+			buf := stored
+			for b.Loop() {
+				buf, _ = record.AppendJob(buf[:0], j, 0)
+			}
+		})
+		b.Run("decode job "+name, func(b *testing.B) {
+			known, text := record.NewInterner(), new([36]byte)
+			for b.Loop() {
+				if _, _, err := record.DecodeJob(stored, j.Seq, new(core.Job), known, text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	for name, s := range map[string]*record.Status{"leased": busy.Changes[1].Status, "full": recordtest.FullStatus()} {
+		stored, _ := record.AppendStatus(nil, 7, s)
+		b.Run("append status "+name, func(b *testing.B) {
+			buf := stored
+			for b.Loop() {
+				buf, _ = record.AppendStatus(buf[:0], 7, s)
+			}
+		})
+		b.Run("decode status "+name, func(b *testing.B) {
+			got := new(record.Status)
+			for b.Loop() {
+				if err := record.DecodeStatus(stored, 7, got); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 // busyBatch has the changes of jobs as a Faktory client submits them.

@@ -1,6 +1,10 @@
 package telemetry
 
-import "broker/core"
+import (
+	"cmp"
+
+	"broker/core"
+)
 
 // Finished remembers the jobs that ended most recently. It reuses its memory, so the end of a job allocates nothing.
 type Finished struct {
@@ -8,24 +12,14 @@ type Finished struct {
 	next int // index for the next job
 }
 
-// Ended is a job that has ended. The caller of Finished.Next fills it.
+// Ended is the place of a job that has ended. The caller of Finished.Next fills it.
 type Ended struct {
-	Seq       uint64
-	Commit    core.Commit // commit that a reply about the job depends on; zero: none
-	CreatedAt core.Instant
-	LeasedAt  core.Instant // zero: never leased
-	At        core.Instant
-	Queue     string
-	Type      string // empty: same as the queue
-	Worker    string
-	text      []byte // id and detail, copied because they may be parts of something large
-	idBytes   int
-	Attempts  uint32
-	Fails     uint32
-	Kind      core.EventKind
-	Origin    core.Protocol
-	Protocol  core.Protocol
-	Minted    bool // the core created its id
+	core.FinishedJob             // without ID and Detail; Type is empty if it is that of the queue
+	Commit           core.Commit // commit that a reply about the job depends on; zero: none
+	Minted           bool        // the core created its id
+
+	text    []byte // id and detail, copied because they may be parts of something large
+	idBytes int
 }
 
 // Next returns the place for the next job. It still has the fields of an older job.
@@ -50,15 +44,8 @@ func (f *Ended) SetTexts(id, detail string) {
 
 // info returns the job in the form of replies.
 func (f *Ended) info() core.FinishedJob {
-	j := core.FinishedJob{
-		Seq: f.Seq, ID: f.id(), Queue: f.Queue, Type: f.Type, Origin: f.Origin, Kind: f.Kind,
-		Detail: string(f.text[f.idBytes:]), CreatedAt: f.CreatedAt, LeasedAt: f.LeasedAt, FinishedAt: f.At,
-		Attempts: f.Attempts,
-		Fails:    f.Fails, Protocol: f.Protocol, Worker: f.Worker,
-	}
-	if j.Type == "" {
-		j.Type = j.Queue
-	}
+	j := f.FinishedJob
+	j.ID, j.Detail, j.Type = f.id(), string(f.text[f.idBytes:]), cmp.Or(j.Type, j.Queue)
 	return j
 }
 
