@@ -3,6 +3,7 @@ package access
 import (
 	"container/list"
 	"sync"
+	"time"
 )
 
 // Connections divides a limited number of connections among clients. A connection first only counts. It becomes a
@@ -35,10 +36,11 @@ type Connection struct {
 	address  Holder
 	close    func()
 	guest    *list.Element // its place among the guests of its address; nil: it is none
-	number   uint64        // of the guest
+	number   uint64        // of the guest; the oldest has the lowest
 	holder   Holder
 	admitted bool
 	left     bool
+	idle     *time.Timer // ends a guest; nil: it is busy
 }
 
 // NewConnections makes Connections.
@@ -98,15 +100,12 @@ func oldest(guests *list.List) *Connection { return guests.Front().Value.(*Conne
 // Guest makes a connection a guest, unless it is admitted. close ends it; a further call replaces close.
 func (c *Connection) Guest(close func()) {
 	s := c.all
-	if s.options.Size == 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.left || c.admitted {
 		return
 	}
-	if c.close = close; c.guest != nil {
+	if c.close = close; c.guest != nil || s.options.Size == 0 {
 		return
 	}
 	guests := s.guests[c.address.name]
@@ -121,20 +120,53 @@ func (c *Connection) Guest(close func()) {
 // Admit gives a connection to its holder. The error is a *FullError; then the connection stays what it was.
 func (c *Connection) Admit(h Holder) error {
 	s := c.all
-	if s.options.Size == 0 {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.left || c.admitted && c.holder == h {
 		return nil
 	}
-	if err := s.pool.Take(h, 1); err != nil {
-		return err
+	if s.options.Size > 0 {
+		if err := s.pool.Take(h, 1); err != nil {
+			return err
+		}
 	}
 	s.forget(c)
 	c.holder, c.admitted = h, true
 	return nil
+}
+
+// Idle says that a request has ended. It ends a guest after a time in which neither Busy nor Admit is called.
+func (c *Connection) Idle(most time.Duration) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.renew()
+	if !c.left && !c.admitted && c.close != nil && c.idle == nil {
+		c.idle = time.AfterFunc(most, c.close)
+	}
+}
+
+// Busy says that a connection has a request. Both make a guest the newest one of its address.
+func (c *Connection) Busy() {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.renew()
+	c.stopIdle()
+}
+
+// renew makes a guest the newest of its address.
+func (c *Connection) renew() {
+	if c.guest != nil {
+		c.all.last++
+		c.number = c.all.last
+		c.all.guests[c.address.name].MoveToBack(c.guest)
+	}
+}
+
+func (c *Connection) stopIdle() {
+	if c.idle != nil {
+		c.idle.Stop()
+		c.idle = nil
+	}
 }
 
 // Leave ends a connection. Further calls do nothing.
@@ -155,8 +187,11 @@ func (s *Connections) leave(c *Connection) {
 
 // forget takes a connection from its holder, or from the guests.
 func (s *Connections) forget(c *Connection) {
+	c.stopIdle()
 	if c.admitted {
-		s.pool.Return(c.holder, 1)
+		if s.options.Size > 0 {
+			s.pool.Return(c.holder, 1)
+		}
 		c.admitted = false
 	}
 	if c.guest == nil {

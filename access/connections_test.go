@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // crowd enters connections and notes those that are closed.
@@ -129,4 +131,30 @@ func TestAnOpenAddressLeavesAnEighth(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestAnIdleConnectionEndsUnlessItsClientHasShownWhoItIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{Connections: NewConnections(ConnectionOptions{})}
+		c.guest("idle", "192.0.2.1:1").Idle(10 * time.Second)
+		busy := c.guest("busy", "192.0.2.1:1")
+		busy.Idle(10 * time.Second)
+		busy.Busy()
+		member := c.guest("member", "192.0.2.1:1")
+		member.Idle(10 * time.Second)
+		if err := member.Admit(NamedHolder("tenant", false)); err != nil {
+			t.Error(err)
+		}
+		member.Idle(10 * time.Second)
+		time.Sleep(10*time.Second - 1)
+		synctest.Wait()
+		if c.closed != nil {
+			t.Errorf("too early: %q", c.closed)
+		}
+		time.Sleep(time.Hour)
+		if want := []string{"idle"}; !slices.Equal(c.closed, want) {
+			t.Errorf("closed %q, want %q", c.closed, want)
+		}
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"broker/access"
 )
@@ -60,31 +62,59 @@ func (s *Server) handOff(nc net.Conn, remote net.Addr, b bound, g *group, p *pla
 		g.dismissed.Add(1)
 		_ = nc.Close() // the other server sees the end
 	})
-	c := net.Conn(&handedConn{Conn: nc, remote: remote, place: p, release: func() { s.leave(g, p) }})
+	c := net.Conn(&handedConn{Conn: nc, remote: remote, srv: s, group: g, place: p})
 	if b.TLS != nil {
 		c = tls.Server(c, b.TLS())
 	}
 	g.handoff.pass(c)
 }
 
-// handedConn is a connection that was passed on.
+// handedConn is a connection that was passed on. It implements frontends.SharedConn.
 type handedConn struct {
 	net.Conn
 	remote  net.Addr
+	srv     *Server
+	group   *group
 	place   *place
 	once    sync.Once
-	release func()
+	current atomic.Pointer[access.Principal] // whose place it has; nil: nobody's yet
 }
 
-// Admit gives the connection to the principal of a request that was authenticated. The error says that the principal
-// has its share of connections.
-func (c *handedConn) Admit(p *access.Principal) error { return c.place.admit(p) }
+// Admit implements frontends.SharedConn.
+func (c *handedConn) Admit(p *access.Principal) error {
+	if c.current.Load() == p {
+		return nil
+	}
+	if err := c.place.admit(p); err != nil {
+		return err
+	}
+	c.current.Store(p)
+	return nil
+}
+
+// Hold implements frontends.SharedConn.
+func (c *handedConn) Hold(bytes int) (release func(), ok bool) {
+	pool, holder := c.srv.pools.guests, access.AddressHolder(c.place.remote)
+	if p := c.current.Load(); p != nil {
+		pool, holder = c.srv.pools.buffers, access.ClientHolder(p, c.place.remote)
+	}
+	if pool.Take(holder, bytes) != nil {
+		return nil, false
+	}
+	return func() { pool.Return(holder, bytes) }, true
+}
+
+// Idle implements frontends.SharedConn.
+func (c *handedConn) Idle(most time.Duration) { c.place.port.Idle(most) }
+
+// Busy implements frontends.SharedConn.
+func (c *handedConn) Busy() { c.place.port.Busy() }
 
 // RemoteAddr implements net.Conn.
 func (c *handedConn) RemoteAddr() net.Addr { return c.remote }
 
 // Close implements net.Conn.
 func (c *handedConn) Close() error {
-	c.once.Do(c.release)
+	c.once.Do(func() { c.srv.leave(c.group, c.place) })
 	return c.Conn.Close()
 }

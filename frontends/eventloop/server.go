@@ -42,7 +42,8 @@ type Options struct {
 	Handoffs map[string]*Handoff
 
 	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. It is
-	// shared by principals and guests as access.Connections says. The reply to further clients comes from the front-end's method Overflow() []byte, if it has one.
+	// shared by principals and guests as access.Connections says. The reply to further clients comes from the
+	// front-end's method Overflow() []byte, if it has one.
 	MaxConns map[string]int
 
 	// MaxSockets limits the file descriptors of all connections, so that some are left for the store; zero: no limit. A
@@ -50,9 +51,9 @@ type Options struct {
 	// where all clients have the same rights, by address.
 	MaxSockets int
 
-	// Buffers limits the bytes of unread input and unsent output of all connections together, without the first 4 KiB of
-	// each; zero: DefaultBuffers. It is at least four times the largest input of a front-end. Clients without a right
-	// have a sixteenth of it in addition.
+	// Buffers limits the bytes of unread input and unsent output of all connections together, without the first 4 KiB
+	// of each; zero: DefaultBuffers. It is at least four times the largest input of a front-end. Clients without a
+	// right have a sixteenth of it in addition.
 	Buffers int
 
 	// MaxOutput overrides the front-ends' own Limits.MaxOutput if it is not zero.

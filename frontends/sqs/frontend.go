@@ -39,6 +39,8 @@ type Frontend struct {
 	queues map[string]*queue
 	tasks  []*moveTask // oldest first
 
+	running *access.Pool // places of running tasks
+
 	changes  sync.Mutex // held while queues are changed, before mu
 	attempts attempts
 
@@ -64,7 +66,10 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = maxBatchBytes
 	}
-	f := &Frontend{broker: access.Unguarded(b), opts: o, meter: newMeter(), queues: make(map[string]*queue)}
+	f := &Frontend{
+		broker: access.Unguarded(b), opts: o, meter: newMeter(), queues: make(map[string]*queue),
+		running: access.NewPool(maxRunningTasks),
+	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.stacks = newStacks(f.ctx.Done())
 	return f
@@ -77,6 +82,8 @@ func (f *Frontend) Start() error {
 	}
 	for _, t := range f.tasks {
 		if t.running() {
+			t.holder = access.NamedHolder(t.Who, false)
+			f.running.Restore(t.holder, 1)
 			f.runTask(t)
 		}
 	}

@@ -26,7 +26,7 @@ const (
 	maxShown    = 10 // maximum tasks of a queue in ListMessageMoveTasks
 	maxTasks    = 10 // maximum kept finished tasks of a queue
 
-	maxRunningTasks = 100  // of all queues, as on AWS
+	maxRunningTasks = 100  // of all queues, as on AWS, in shares of principals
 	maxAllTasks     = 1000 // of all queues, running and finished
 )
 
@@ -42,6 +42,8 @@ type moveTask struct {
 	// Sources are the allowed destinations if messages return to their original queues: the queues that the creator of
 	// the task may operate; nil: any.
 	Sources []string `json:"sources,omitempty"`
+
+	holder access.Holder // of its place among the running tasks
 
 	// Who is the principal that created the task. The task ends when the principal loses its rights.
 	Who string `json:"who,omitempty"`
@@ -80,6 +82,7 @@ func (f *Frontend) runTask(t *moveTask) {
 		t.mu.Lock()
 		t.State, t.Reason = state, reason
 		t.mu.Unlock()
+		f.running.Return(t.holder, 1)
 		_, _ = f.save(c, t) // a store that has failed runs the task again at the next start
 	})
 }
@@ -236,6 +239,7 @@ func (q *request) startMoveTask(in *startTaskInput) (any, error) {
 	}
 	t := &moveTask{
 		Source: source.Name, StartedAt: f.broker.Now().Time().UnixMilli(), State: taskRunning, Who: q.from.name(),
+		holder: access.HolderOf(q.from.principal, q.from.address),
 	}
 	if in.Rate != nil {
 		t.Rate = *in.Rate

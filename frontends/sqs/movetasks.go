@@ -46,9 +46,9 @@ func (f *Frontend) sourceOf(handle string) (source string, ok bool) {
 	return arnName(name.Source), true
 }
 
-// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running. It drops the
-// oldest finished tasks.
-func (f *Frontend) addTask(c *client.Client, t *moveTask) (core.Commit, error) {
+// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running, of all callers
+// or of this one. It drops finished tasks.
+func (f *Frontend) addTask(c *client.Client, t *moveTask) (commit core.Commit, err error) {
 	f.changes.Lock()
 	defer f.changes.Unlock()
 	known := f.tasksOf(t.Source)
@@ -56,14 +56,18 @@ func (f *Frontend) addTask(c *client.Client, t *moveTask) (core.Commit, error) {
 		return 0, refuse(invalidParameter,
 			"There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 	}
-	if f.runningTasks() >= maxRunningTasks {
-		return 0, refuse(overLimit, "%d tasks are running. Wait until one is done, or cancel one.", maxRunningTasks)
+	if err := f.running.Take(t.holder, 1); err != nil {
+		return 0, refuse(overLimit, "Too many tasks are running: %v. Wait until one is done, or cancel one.", err)
 	}
+	defer func() {
+		if err != nil {
+			f.running.Return(t.holder, 1)
+		}
+	}()
 	if err := f.dropTasks(c, f.surplusTasks(known)); err != nil {
 		return 0, err
 	}
-	commit, err := f.save(c, t)
-	if err != nil {
+	if commit, err = f.save(c, t); err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
@@ -104,33 +108,31 @@ func (t *moveTask) isDropped() bool {
 	return t.dropped
 }
 
-// runningTasks counts the running tasks of all queues.
-func (f *Frontend) runningTasks() (n int) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	for _, t := range f.tasks {
-		if t.running() {
-			n++
-		}
-	}
-	return n
-}
-
 // surplusTasks returns the finished tasks that a new task displaces: of its queue, whose tasks are known, and of all
-// queues.
+// queues the oldest of the caller with the most finished ones.
 func (f *Frontend) surplusTasks(known []*moveTask) (surplus []*moveTask) {
 	if len(known) >= maxTasks {
 		surplus = slices.Clone(known[maxTasks-1:])
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	for _, t := range f.tasks { // oldest first
-		if len(f.tasks)-len(surplus) < maxAllTasks {
+	finished := make(map[string][]*moveTask) // oldest first
+	for _, t := range f.tasks {
+		if !t.running() && !slices.Contains(surplus, t) {
+			finished[t.Who] = append(finished[t.Who], t)
+		}
+	}
+	for len(f.tasks)-len(surplus) >= maxAllTasks {
+		most := ""
+		for who, tasks := range finished {
+			if n := len(tasks) - len(finished[most]); n > 0 || n == 0 && who < most {
+				most = who
+			}
+		}
+		if len(finished[most]) == 0 {
 			break
 		}
-		if !t.running() && !slices.Contains(surplus, t) {
-			surplus = append(surplus, t)
-		}
+		surplus, finished[most] = append(surplus, finished[most][0]), finished[most][1:]
 	}
 	return surplus
 }

@@ -168,3 +168,33 @@ func TestMoveTaskFailsWithoutItsDestination(t *testing.T) {
 		t.Error("no message stays")
 	}
 }
+
+func TestOnePrincipalLeavesMoveTasksToOthers(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const extra = 3
+	tenant, other := access.NamedHolder("tenant", false), access.NamedHolder("other", false)
+	if err := f.running.Take(tenant, maxRunningTasks/2); err != nil {
+		t.Fatal(err)
+	}
+	c := f.open(caller{internal: true})
+	defer c.Close()
+	if _, err := f.addTask(c, &moveTask{Source: "q", holder: tenant}); errorOf(err).kind != overLimit {
+		t.Errorf("one more task of the tenant: %v", err)
+	}
+	if _, err := f.addTask(c, &moveTask{Handle: "h", Source: "q", Who: "other", holder: other}); err != nil {
+		t.Error(err)
+	}
+	f.done.Wait()
+	f.mu.Lock()
+	f.tasks = []*moveTask{{Handle: "first", Who: "other", State: taskDone}}
+	for i := range maxAllTasks + extra {
+		f.tasks = append(f.tasks, &moveTask{Handle: fmt.Sprint(i), Who: "tenant", State: taskDone})
+	}
+	f.mu.Unlock()
+	surplus := f.surplusTasks(nil)
+	want(t, "surplus", len(surplus), extra+2)
+	for i, task := range surplus {
+		want(t, "displaced", task.Handle, fmt.Sprint(i))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/frontends"
 )
 
 // maxRequestBytes limits the body of a request. JSON needs up to six bytes for a byte of a message, forms three.
@@ -26,11 +28,15 @@ const (
 	readTimeout   = 30 * time.Second
 	writeTimeout  = 90 * time.Second
 	idleTimeout   = 2 * time.Minute
+	guestIdle     = 10 * time.Second // of a connection on which no request was authenticated
 	maxHeader     = 64 << 10
 )
 
-// firstBytes limits the initial memory for the announced size of a request. More memory is allocated as bytes arrive.
-const firstBytes = 256 << 10
+// Sizes of the body of a request. More memory is allocated as bytes arrive.
+const (
+	freeBody  = 16 << 10 // bytes that are not counted
+	bodyBlock = 64 << 10 // the rest is counted in blocks
+)
 
 // Server is the net/http server of the front-end.
 func (f *Frontend) Server() *http.Server {
@@ -38,6 +44,25 @@ func (f *Frontend) Server() *http.Server {
 		Handler: f, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader,
+		ConnState:      connState,
+		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, frontends.SharedConnOf(nc))
+		},
+	}
+}
+
+// connKey is the context key of the frontends.SharedConn of a request.
+type connKey struct{}
+
+// connState ends connections that are idle though no request on them was authenticated.
+func connState(nc net.Conn, state http.ConnState) {
+	shared := frontends.SharedConnOf(nc)
+	switch {
+	case shared == nil:
+	case state == http.StateActive:
+		shared.Busy()
+	case state == http.StateIdle:
+		shared.Idle(guestIdle)
 	}
 }
 
@@ -47,8 +72,10 @@ type request struct {
 	ctx   context.Context
 	wire  *wireRequest
 	from  caller
-	host  string // start of queue URLs
-	trace string // header X-Amzn-Trace-Id
+	host  string               // start of queue URLs
+	trace string               // header X-Amzn-Trace-Id
+	conn  frontends.SharedConn // nil: the connection has no share of limits
+	held  []func()             // give the bytes of the request back
 
 	// giveBack releases the leases in the reply; nil: none. It is called if the client has disconnected before the
 	// reply, or if the reply cannot be written. A client that has disconnected after the reply has its messages.
@@ -63,7 +90,11 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{
 		front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r),
 	}
+	q.conn, _ = r.Context().Value(connKey{}).(frontends.SharedConn)
 	result, err := q.serve(r)
+	for _, release := range q.held {
+		release()
+	}
 	if l, waits := result.(*leasing); waits {
 		_ = l.c.Wait(q.ctx) // here, where the stack is not deep; conclude sees the error again
 		result, err = q.guard(l.conclude)
@@ -184,7 +215,7 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 		if q.from.principal == access.Nobody {
 			return nil, q.front.forbid("sqs")
 		}
-		return readBody(r)
+		return q.readAs(r, q.from.principal)
 	}
 	s, err := readSignature(r)
 	switch {
@@ -194,7 +225,7 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 		control.CountRefusal(core.SQS)
 		return nil, refuse(missingToken, "The request must contain a valid access key.")
 	case s == nil:
-		return readBody(r)
+		return q.readAs(r, q.from.principal)
 	}
 	now := q.front.broker.Now()
 	p, secret := control.BySQSKey(s.key)
@@ -202,31 +233,81 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 		control.Logins().Failed(r.RemoteAddr, s.key, now)
 		return nil, refuse(unknownKey, "The security token included in the request is invalid.")
 	}
-	if body, err = readBody(r); err != nil {
+	if err := s.checkScope(r, now.Time()); err != nil {
+		control.Logins().Failed(r.RemoteAddr, s.key, now)
 		return nil, err
 	}
-	if err := s.check(r, body, secret, now.Time()); err != nil {
+	if body, err = q.readBody(r); err != nil {
+		return nil, err
+	}
+	if err := s.check(r, body, secret); err != nil {
 		control.Logins().Failed(r.RemoteAddr, s.key, now)
 		return nil, err
 	}
 	q.from.principal = p
-	return body, nil
+	return body, q.admit(p)
 }
 
-func readBody(r *http.Request) ([]byte, error) {
+// readAs reads the body of a request whose principal is known.
+func (q *request) readAs(r *http.Request, p *access.Principal) ([]byte, error) {
+	if err := q.admit(p); err != nil {
+		return nil, err
+	}
+	return q.readBody(r)
+}
+
+// admit gives the connection to the principal of the request.
+func (q *request) admit(p *access.Principal) error {
+	if q.conn != nil && q.conn.Admit(p) != nil {
+		return refuse(unavailable, "Too many connections of this principal.")
+	}
+	return nil
+}
+
+// readBody reads the body. Its bytes count for the principal that the connection was given to by an earlier request,
+// otherwise for its address, because the body is part of what proves who asks.
+func (q *request) readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength > maxRequestBytes {
 		return nil, refuse(requestTooLarge, "The request is longer than %d bytes.", maxRequestBytes)
 	}
 	var b bytes.Buffer
 	if r.ContentLength > 0 {
-		b.Grow(int(min(r.ContentLength, firstBytes)) + bytes.MinRead)
+		b.Grow(int(min(r.ContentLength, bodyBlock)) + bytes.MinRead)
 	}
-	n, err := b.ReadFrom(io.LimitReader(r.Body, maxRequestBytes+1))
-	if err != nil {
+	n, err := b.ReadFrom(&countedBody{body: io.LimitReader(r.Body, maxRequestBytes+1), q: q, free: freeBody})
+	switch {
+	case errors.Is(err, errShare):
+		return nil, refuse(unavailable, "Too many bytes of requests of this client at once.")
+	case err != nil:
 		return nil, refuse(serialization, "The body could not be read.")
-	}
-	if n > maxRequestBytes {
+	case n > maxRequestBytes:
 		return nil, refuse(requestTooLarge, "The request is longer than %d bytes.", maxRequestBytes)
 	}
 	return b.Bytes(), nil
+}
+
+// countedBody counts the bytes of a body in blocks before it reads them.
+type countedBody struct {
+	body io.Reader
+	q    *request
+	free int // bytes that may be read before the next block is counted
+}
+
+var errShare = errors.New("the client holds its share of bytes")
+
+// Read implements io.Reader.
+func (b *countedBody) Read(p []byte) (int, error) {
+	if b.free == 0 {
+		if b.q.conn != nil {
+			release, ok := b.q.conn.Hold(bodyBlock)
+			if !ok {
+				return 0, errShare
+			}
+			b.q.held = append(b.q.held, release)
+		}
+		b.free = bodyBlock
+	}
+	n, err := b.body.Read(p[:min(len(p), b.free)])
+	b.free -= n
+	return n, err
 }

@@ -83,8 +83,8 @@ func readSignature(r *http.Request) (*signature, error) {
 	return s, nil
 }
 
-// check verifies a signature with the secret of its key.
-func (s *signature) check(r *http.Request, body []byte, secret string, now time.Time) error {
+// checkScope checks what needs neither the body nor the secret.
+func (s *signature) checkScope(r *http.Request, now time.Time) error {
 	at, err := time.Parse(signTime, s.at)
 	if err != nil || s.scope[0] != s.at[:8] || s.scope[3] != "aws4_request" || !slices.Contains(s.headers, "host") {
 		return refuse(wrongSignature, "The date or scope of the signature is not valid.")
@@ -104,6 +104,11 @@ func (s *signature) check(r *http.Request, body []byte, secret string, now time.
 		return refuse(wrongSignature, "Signature expired or not yet current: %s is not within the allowed time of %s.",
 			s.at, now.UTC().Format(signTime))
 	}
+	return nil
+}
+
+// check verifies a signature with the secret of its key.
+func (s *signature) check(r *http.Request, body []byte, secret string) error {
 	sum := sha256.Sum256([]byte(s.canonical(r, body)))
 	text := signAlgorithm + "\n" + s.at + "\n" + strings.Join(s.scope, "/") + "\n" + hex.EncodeToString(sum[:])
 	key := []byte("AWS4" + secret)

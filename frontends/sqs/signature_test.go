@@ -78,7 +78,11 @@ func TestSignaturesOfOtherPrograms(t *testing.T) {
 		if err != nil || s == nil || s.key != exampleKey {
 			t.Fatalf("%s: %+v, %v", c.name, s, err)
 		}
-		if err := s.check(r, []byte(c.body), c.secret, c.now); (err == nil) != c.ok {
+		err = s.checkScope(r, c.now)
+		if err == nil {
+			err = s.check(r, []byte(c.body), c.secret)
+		}
+		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -106,6 +106,9 @@ type netConn struct {
 	onCut   func(sent int)
 }
 
+// NetConn is the connection below, as that of crypto/tls.
+func (c *netConn) NetConn() net.Conn { return c.Conn }
+
 // delay implements line.
 func (c *netConn) delay(by time.Duration) {
 	c.mu.Lock()

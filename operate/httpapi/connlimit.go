@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"broker/access"
 )
@@ -15,16 +16,16 @@ import (
 // and newcomers.
 const guestConns = 32
 
-// connLimiter limits the connections of the HTTP port, because the store needs file descriptors too. A connection
-// belongs to its guest, a network address, until a request on it is authenticated; then it belongs to the principal.
-//
-// The connections of principals are places of a pool, so no principal gets all of them. A principal without a free
+// guestIdle is the time that a connection without a login may stay idle between two requests.
+const guestIdle = 10 * time.Second
+
+// connLimiter limits the connections of the HTTP port, because the store needs file descriptors too. It divides them as
+// access.Connections says; a connection is admitted once a request on it is authenticated. A principal without a free
 // place loses its own connection that has been idle for longest, and is refused if all of them are busy. Guests may use
-// what is left, and guestConns in addition. When all is used, a newcomer displaces the oldest connection of the address
-// with the most guests, also if that has a request in progress: a slow reader of a public page, or half a body.
+// what is left, and guestConns in addition. They are displaced also while a request is in progress: a slow reader of a
+// public page, or half a body.
 type connLimiter struct {
-	max  int // 0: no limit
-	pool *access.Pool
+	places *access.Connections
 
 	mu    sync.Mutex // guards the fields below
 	clock uint64     // counts events
@@ -33,37 +34,61 @@ type connLimiter struct {
 
 // limitedConn is the state of a connection.
 type limitedConn struct {
+	place    *access.Connection
 	since    uint64        // time of its start or of the last start or end of a request, by connLimiter.clock
 	requests int           // requests in progress; may be several under HTTP/2
-	holder   access.Holder // its address, or its principal once it is admitted
+	holder   access.Holder // its principal, once it is admitted
 	admitted bool          // it has a place of the pool
 }
 
 func newConnLimiter(limit int) *connLimiter {
-	return &connLimiter{max: limit, pool: access.NewPool(limit), conns: make(map[net.Conn]*limitedConn)}
+	places := access.NewConnections(access.ConnectionOptions{Size: limit, Extra: guestConns, Renew: true})
+	return &connLimiter{places: places, conns: make(map[net.Conn]*limitedConn)}
 }
 
 // connState is http.Server.ConnState. net/http calls it for a new connection before it reads from it.
 func (l *connLimiter) connState(nc net.Conn, state http.ConnState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		l.clock++
-		l.conns[nc] = &limitedConn{since: l.clock, holder: access.HolderOf(nil, nc.RemoteAddr().String())}
-		if l.max > 0 && len(l.conns) > l.max+guestConns {
-			l.displaceGuest(nc)
+		l.enter(nc)
+	case http.StateActive:
+		if c := l.find(nc); c != nil {
+			c.place.Busy()
+		}
+	case http.StateIdle:
+		if c := l.find(nc); c != nil {
+			c.place.Idle(guestIdle)
 		}
 	case http.StateClosed, http.StateHijacked:
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.forget(nc)
-	case http.StateActive, http.StateIdle: // also active while net/http waits for a body that the handler did not read
 	}
+}
+
+func (l *connLimiter) enter(nc net.Conn) {
+	place := l.places.Enter(nc.RemoteAddr().String())
+	if place == nil {
+		closeNow(nc)
+		return
+	}
+	place.Guest(func() { closeNow(nc) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock++
+	l.conns[nc] = &limitedConn{place: place, since: l.clock}
+}
+
+func (l *connLimiter) find(nc net.Conn) *limitedConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conns[nc]
 }
 
 // forget removes a connection. The caller holds mu.
 func (l *connLimiter) forget(nc net.Conn) {
-	if c := l.conns[nc]; c != nil && c.admitted {
-		l.pool.Return(c.holder, 1)
+	if c := l.conns[nc]; c != nil {
+		c.place.Leave()
 	}
 	delete(l.conns, nc)
 }
@@ -106,7 +131,7 @@ func (l *connLimiter) count(nc net.Conn, by int) {
 // the connection.
 func (l *connLimiter) admit(r *http.Request, p *access.Principal) *Problem {
 	nc, _ := r.Context().Value(connKey{}).(net.Conn)
-	if l.max == 0 || l.take(nc, access.HolderOf(p, r.RemoteAddr)) {
+	if l.take(nc, access.HolderOf(p, r.RemoteAddr)) {
 		return nil
 	}
 	full := problem(http.StatusServiceUnavailable, codeTooManyConns, "too many connections of this principal")
@@ -122,13 +147,10 @@ func (l *connLimiter) take(nc net.Conn, h access.Holder) bool {
 	if c == nil || c.admitted && c.holder == h {
 		return true
 	}
-	for l.pool.Take(h, 1) != nil {
+	for c.place.Admit(h) != nil {
 		if !l.closeIdle(h) {
 			return false
 		}
-	}
-	if c.admitted { // HTTP/2, or a proxy: the connection carries requests of several principals
-		l.pool.Return(c.holder, 1)
 	}
 	c.holder, c.admitted = h, true
 	return true
@@ -145,36 +167,13 @@ func (l *connLimiter) closeIdle(h access.Holder) bool {
 	if oldest == nil {
 		return false
 	}
-	l.close(oldest)
+	l.forget(oldest)
+	closeNow(oldest)
 	return true
 }
 
-// displaceGuest closes the oldest connection of the address with the most guests. It closes the new connection only if
-// there is no other guest. The caller holds mu.
-func (l *connLimiter) displaceGuest(fresh net.Conn) {
-	guests := make(map[access.Holder]int)
-	for _, c := range l.conns {
-		if !c.admitted {
-			guests[c.holder]++
-		}
-	}
-	victim := fresh
-	for nc, c := range l.conns {
-		if nc == fresh || c.admitted {
-			continue
-		}
-		old := l.conns[victim]
-		more := guests[c.holder] - guests[old.holder]
-		if victim == fresh || more > 0 || more == 0 && c.since < old.since {
-			victim = nc
-		}
-	}
-	l.close(victim)
-}
-
-// close closes a connection. Its own goroutine sees the end. The caller holds mu.
-func (l *connLimiter) close(nc net.Conn) {
-	l.forget(nc)
+// closeNow closes a connection. Its own goroutine sees the end.
+func closeNow(nc net.Conn) {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn() // closing at the TLS level would wait for the peer
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -80,9 +81,31 @@ func TestGuestsDisplaceGuestsOnly(t *testing.T) {
 			t.Fatal("not the oldest connections are displaced")
 		}
 	}
-	if !l.take(checks[0], access.NamedHolder("root", true)) || len(l.conns) != limit+guestConns {
+	if !l.take(checks[0], access.NamedHolder("root", true)) || l.places.Open() != limit+guestConns {
 		t.Error("an administrator is not let in beside them")
 	}
+}
+
+func TestConnectionsWithoutALoginAreClosedWhenIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnLimiter(0)
+		guest, member := enter(l, "192.0.2.1"), enter(l, "192.0.2.1")
+		for _, s := range []*seat{guest, member} {
+			l.connState(s, http.StateActive)
+		}
+		if !l.take(member, access.NamedHolder("tenant", false)) {
+			t.Error("a principal gets no connection")
+		}
+		for _, s := range []*seat{guest, member} {
+			l.connState(s, http.StateIdle)
+		}
+		time.Sleep(guestIdle)
+		synctest.Wait()
+		if !guest.closed || member.closed {
+			t.Errorf("closed: guest %v, member %v", guest.closed, member.closed)
+		}
+	})
 }
 
 // A principal above its share loses its own idle connections. If all are busy, it gets no more.
