@@ -11,6 +11,9 @@ type Listener interface {
 	Recovered(jobs [len(States) + 1]int, took time.Duration)
 	// CommitDone reports the number of records in a batch and how long its write and sync took.
 	CommitDone(records int, took time.Duration)
+	// CommitSlow reports a commit that is still being written after so long: the disk, or a majority of a cluster, is
+	// slow. It is called once for each such commit.
+	CommitSlow(after time.Duration)
 	// ScheduleRan reports the result of a schedule's run that was due.
 	ScheduleRan(ScheduleRun)
 	// StoreWarning reports a problem of the store that needs no immediate action.
@@ -37,6 +40,9 @@ func (NopListener) Recovered([len(States) + 1]int, time.Duration) {}
 
 // CommitDone implements Listener.
 func (NopListener) CommitDone(int, time.Duration) {}
+
+// CommitSlow implements Listener.
+func (NopListener) CommitSlow(time.Duration) {}
 
 // ScheduleRan implements Listener.
 func (NopListener) ScheduleRan(ScheduleRun) {}

@@ -33,6 +33,7 @@ type Stats struct {
 	Batches  int
 	Stopped  bool // the store failed: reads only
 	DiskFull bool // new jobs are refused
+	DiskSlow bool // a commit is being written that has taken more than a second
 	Draining bool // no job is handed out
 	Refusing bool // new jobs are refused by Drain
 }

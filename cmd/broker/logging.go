@@ -116,6 +116,11 @@ func (l logListener) ScheduleRan(r core.ScheduleRun) {
 	line.AnErr("error", r.Err).Msg(text)
 }
 
+// CommitSlow implements core.Listener.
+func (l logListener) CommitSlow(after time.Duration) {
+	l.log.Warn().Stringer("after", after).Msg("a commit has not reached the disk yet, clients wait for it")
+}
+
 // StoreWarning implements core.Listener.
 func (l logListener) StoreWarning(text string) { l.log.Warn().Str("detail", text).Msg("store warning") }
 
@@ -171,6 +176,13 @@ func (ls listeners) CommitDone(records int, took time.Duration) {
 func (ls listeners) ScheduleRan(r core.ScheduleRun) {
 	for _, l := range ls {
 		l.ScheduleRan(r)
+	}
+}
+
+// CommitSlow implements core.Listener.
+func (ls listeners) CommitSlow(after time.Duration) {
+	for _, l := range ls {
+		l.CommitSlow(after)
 	}
 }
 

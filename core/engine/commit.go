@@ -134,6 +134,9 @@ func (e *Engine) commitOnce() {
 	if size > 0 || !e.opts.Replicated.holds() {
 		e.watch.running.Store(uint64(s.Commit))
 		err := e.journal.Append(e.entry(s, start))
+		if err == nil {
+			e.checkDiskNow()
+		}
 		e.watch.running.Store(0)
 		if err != nil {
 			e.fail(err)
@@ -192,6 +195,7 @@ func (e *Engine) settle(s *machine.Sealed) []func() {
 	defer crashOnPanic()
 	known := len(s.Waiters)
 	e.machine.Committed(s)
+	e.machine.DiskSlow(false)
 	return e.wakesOf(e.sealedWakes[:0], s.Waiters[known:])
 }
 

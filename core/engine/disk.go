@@ -23,6 +23,18 @@ func (e *Engine) startDiskCheck() {
 	}()
 }
 
+// checkDiskNow is checkDisk after a commit: between two checks by time, a fast producer could write more than the
+// minimum. Only a check by time says that there is room again, so that jobs are not refused and taken in turns.
+func (e *Engine) checkDiskNow() {
+	if e.opts.MinFreeDiskBytes == 0 || e.disk.busy.Swap(true) {
+		return
+	}
+	defer e.disk.busy.Store(false)
+	if !e.disk.full {
+		e.checkDisk()
+	}
+}
+
 // checkDisk makes the machine refuse new jobs while the disk is nearly full.
 func (e *Engine) checkDisk() {
 	free, err := e.store.FreeBytes()

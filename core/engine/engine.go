@@ -77,10 +77,8 @@ func (e *Engine) start() {
 	if !e.opts.ManualCommits && e.store != nil {
 		e.running.Add(1)
 		go e.commitLoop() // ends when done is closed; Close waits for it
-		if e.opts.Replicated == nil {
-			e.running.Add(1)
-			go e.watchCommits() // also ends with done; not in a cluster, where the disks of the majority decide
-		}
+		e.running.Add(1)
+		go e.watchCommits() // also ends with done
 	}
 	if !e.opts.ManualTimers {
 		e.running.Add(1)

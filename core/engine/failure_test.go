@@ -263,3 +263,23 @@ func TestReadAfterShutdownDoesNotStopTheStore(t *testing.T) {
 		t.Errorf("%d failures of the store are reported, stopped %v", failures, w.Stopped())
 	}
 }
+
+// Between two checks by time, a fast producer could write more than the minimum.
+func TestFreeSpaceIsCheckedAfterEachCommit(t *testing.T) {
+	t.Parallel()
+	listener := &recordingListener{full: make(chan bool, 9)}
+	room := storetest.NewRoom(storetest.NewDisk(), 1000)
+	d := &fixture{t: t, clk: coretest.NewClock(), fs: room}
+	d.open(func(o *engine.Options) { o.MinFreeDiskBytes, o.Listener, o.ManualTimers = 1000, listener, true })
+	defer d.shutdown()
+	c := d.client(core.Gearman)
+	submit := func() core.Reply { return d.one(c, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}) }
+	if r := submit(); r.Kind != core.Submitted {
+		t.Fatalf("with room: %+v", r)
+	}
+	room.Free.Store(999)
+	d.Flush()
+	if r := submit(); !errors.Is(r.Err, core.ErrDiskFull) {
+		t.Errorf("after a commit that left too little room: %+v", r)
+	}
+}

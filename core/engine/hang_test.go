@@ -49,3 +49,41 @@ func TestHangingDiskStopsTheEngine(t *testing.T) {
 		t.Errorf("commit %d was announced after its clients were refused", w.Committed())
 	}
 }
+
+// slowListener is told of slow commits.
+type slowListener struct {
+	core.NopListener
+	slow chan time.Duration
+}
+
+func (l slowListener) CommitSlow(after time.Duration) { l.slow <- after }
+
+func TestSlowCommitIsReportedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	disk, listener := storetest.NewDisk(), slowListener{slow: make(chan time.Duration, 9)}
+	w := newRecorder(t, disk, coretest.NewClock(), func(o *engine.Options) {
+		o.ManualCommits, o.Listener, o.HangAfter = false, listener, time.Hour
+	})
+	c := w.Open(core.ClientOptions{Protocol: core.Workq})
+	release := make(chan struct{})
+	disk.Before(func(write bool) error {
+		if write {
+			<-release
+		}
+		return nil
+	})
+	w.Do(c, []core.Op{&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Origin: core.Workq}}}, nil)
+	if after := <-listener.slow; after != time.Second {
+		t.Errorf("reported after %v", after)
+	}
+	if !w.one(c, &core.ReadStats{}).Stats.DiskSlow {
+		t.Error("the counters do not say so")
+	}
+	disk.Before(nil)
+	close(release)
+	w.Flush()
+	if w.one(c, &core.ReadStats{}).Stats.DiskSlow {
+		t.Error("the counters still say so")
+	}
+	w.shutdown()
+}

@@ -146,6 +146,9 @@ func badges(sum *service.Summary, cluster *service.Cluster, nodes []service.Clus
 	if sum.DiskFull {
 		all = append(all, badge{Class: "failed", Text: "disk nearly full: new jobs are refused"})
 	}
+	if sum.DiskSlow {
+		all = append(all, badge{Class: "failed", Text: "the disk is slow: a commit takes more than a second"})
+	}
 	if sum.Draining {
 		all = append(all, badge{Class: "draining", Text: "draining"})
 	}

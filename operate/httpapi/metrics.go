@@ -33,6 +33,7 @@ type metrics struct {
 	control  *access.Control
 
 	commitSeconds prometheus.Histogram
+	slowCommits   prometheus.Counter
 	commitRecords prometheus.Histogram
 	recovery      prometheus.Gauge
 	diskLow       atomic.Bool
@@ -118,13 +119,17 @@ func newMetrics(version string, backend *atomic.Pointer[Backend], control *acces
 			Help:    "Records in a commit.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 9),
 		}),
+		slowCommits: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "broker_slow_commits_total",
+			Help: "Commits that took more than a second. A commit is counted while it still runs.",
+		}),
 		recovery: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "broker_recovery_seconds",
 			Help: "How long reading the store back took at the start.",
 		}),
 	}
 	m.registry.MustRegister(
-		m, m.commitSeconds, m.commitRecords, m.recovery,
+		m, m.commitSeconds, m.slowCommits, m.commitRecords, m.recovery,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "broker_build_info", Help: "Always 1; the label tells the version.",
 			ConstLabels: prometheus.Labels{"version": version},
@@ -140,6 +145,9 @@ func (m *metrics) CommitDone(records int, took time.Duration) {
 	m.commitSeconds.Observe(took.Seconds())
 	m.commitRecords.Observe(float64(records))
 }
+
+// CommitSlow implements core.Listener.
+func (m *metrics) CommitSlow(time.Duration) { m.slowCommits.Inc() }
 
 // Recovered implements core.Listener.
 func (m *metrics) Recovered(_ [len(core.States) + 1]int, took time.Duration) {

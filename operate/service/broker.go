@@ -151,6 +151,7 @@ type Summary struct {
 	Days      []Day                  `json:"days" doc:"newest first, at most 180, UTC"`
 	Reports   uint64                 `json:"-"` // progress reports and log lines since the broker started
 	DiskFull  bool                   `json:"disk_full" doc:"new jobs are refused"`
+	DiskSlow  bool                   `json:"disk_slow" doc:"a commit has not reached the disk within a second; requests wait for it"`
 	Draining  bool                   `json:"draining"`
 	Stopped   bool                   `json:"stopped" doc:"the store has failed"`
 	Sockets   map[string]Connections `json:"sockets,omitempty" doc:"connections by front-end, since the broker started"`
@@ -189,7 +190,7 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 	st := r.Stats
 	v := Summary{
 		StartedAt: st.StartedAt.Time(), Queues: st.Queues, Batches: st.Batches, Totals: Totals(st.Totals),
-		DiskFull: st.DiskFull, Draining: st.Draining, Stopped: st.Stopped, Reports: st.Reports,
+		DiskFull: st.DiskFull, DiskSlow: st.DiskSlow, Draining: st.Draining, Stopped: st.Stopped, Reports: st.Reports,
 		Jobs: make(map[string]int), Clients: make(map[string]int), Leased: make(map[string]int),
 		Days: make([]Day, len(st.History)),
 	}

@@ -271,6 +271,9 @@ func (m *Machine) Refuse(why error) {
 	m.stats.DiskFull = why != nil
 }
 
+// DiskSlow says whether a commit takes long.
+func (m *Machine) DiskSlow(slow bool) { m.stats.DiskSlow = slow }
+
 // Stop prevents all further changes; the first reason stays. Clients that wait for jobs are notified.
 func (m *Machine) Stop(why error) {
 	if m.stopped != nil {
