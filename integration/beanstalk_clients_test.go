@@ -24,6 +24,16 @@ func startBeanstalkPort(t *testing.T) (*harness.Broker, string) {
 	return harness.Start(t, harness.Options{Args: []string{"--beanstalk", addr}}), addr
 }
 
+// beanstalkPort is the address of a broker for clients of beanstalkd, or of beanstalkd itself with BROKER_REFERENCE=1.
+func beanstalkPort(t *testing.T) string {
+	t.Helper()
+	if addr := harness.ReferenceBeanstalkd(t); addr != "" {
+		return addr
+	}
+	_, addr := startBeanstalkPort(t)
+	return addr
+}
+
 func TestBeanstalkFlowsOfPublishedClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -46,7 +56,7 @@ func TestBeanstalkFlowsOfPublishedClients(t *testing.T) {
 			if harness.Need(t, strings.Fields(c.argv[0])[0], c.need); c.need == "node" {
 				harness.NeedNode(t)
 			}
-			_, addr := startBeanstalkPort(t)
+			addr := beanstalkPort(t)
 			host, port := server.Split(addr)
 			argv := slices.Clone(c.argv)
 			argv[1] = harness.Script(t, argv[1])
@@ -61,7 +71,7 @@ func TestBeanstalkFlowsOfPublishedClients(t *testing.T) {
 // go-beanstalk sends use, watch and ignore in one packet with the next command.
 func TestGoBeanstalk(t *testing.T) {
 	t.Parallel()
-	_, addr := startBeanstalkPort(t)
+	addr := beanstalkPort(t)
 	c, err := beanstalk.Dial("tcp", addr)
 	check(t, err)
 	defer func() { _ = c.Close() }() // every reply was read

@@ -18,6 +18,21 @@ func BrokerOnly(t testing.TB) {
 	}
 }
 
+// ReferenceBeanstalkd starts beanstalkd with BROKER_REFERENCE=1 and returns its address; otherwise an empty string.
+func ReferenceBeanstalkd(t testing.TB) string {
+	t.Helper()
+	if !reference() {
+		return ""
+	}
+	Need(t, "beanstalkd")
+	peer, err := server.StartBeanstalkd(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(peer.Kill)
+	return peer.Addr
+}
+
 // Reference returns the path of the Faktory server.
 func Reference(t testing.TB) string {
 	t.Helper()
