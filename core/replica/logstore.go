@@ -26,7 +26,8 @@ type logStore struct {
 	log         *store.Log
 	now         func() time.Duration // nil: the time of writes is not measured
 	writing     stopwatch
-	beforeWrite func() // see Options
+	meter       writeMeter // of the same writes
+	beforeWrite func()     // see Options
 
 	// anchor returns the last entry of the newest snapshot while this node does not lead; see GetLog. It may be nil.
 	anchor func() (index, term uint64, ok bool)
@@ -122,11 +123,15 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// append writes entries and measures the time for watchHang.
+// append writes entries and measures the time for watchHang and for slowness.
 func (s *logStore) append(first uint64, encoded [][]byte) error {
 	if s.now != nil {
-		s.writing.start(s.now())
-		defer s.writing.stop()
+		began := s.now()
+		s.writing.start(began)
+		defer func() {
+			s.writing.stop()
+			s.meter.add(s.now() - began)
+		}()
 	}
 	if s.beforeWrite != nil {
 		s.beforeWrite()

@@ -16,19 +16,23 @@ import (
 
 // Status is the state of a node, as it reports it.
 type Status struct {
-	Node      string    `json:"node"`
-	Role      string    `json:"role"` // leader, candidate, follower, or learner: a follower without a vote
-	Leader    string    `json:"leader"`
-	Serving   bool      `json:"serving"` // it leads, and serves clients
-	Term      uint64    `json:"term"`
-	Applied   uint64    `json:"applied"`       // index of the last entry applied to its store
-	Last      uint64    `json:"last"`          // index of its last entry
-	Committed uint64    `json:"committed"`     // index of the last entry that it knows to be committed
-	Lag       uint64    `json:"lag,omitempty"` // only in a node's own report: entries that it has not applied
-	Reachable bool      `json:"-"`             // as far as it knows, clients are served through this node
-	LogBytes  uint64    `json:"log_bytes"`
-	DiskLow   bool      `json:"disk_low,omitempty"` // its disk is nearly full
-	Elections uint64    `json:"elections"`          // elections won since its start
+	Node      string `json:"node"`
+	Role      string `json:"role"` // leader, candidate, follower, or learner: a follower without a vote
+	Leader    string `json:"leader"`
+	Serving   bool   `json:"serving"` // it leads, and serves clients
+	Term      uint64 `json:"term"`
+	Applied   uint64 `json:"applied"`       // index of the last entry applied to its store
+	Last      uint64 `json:"last"`          // index of its last entry
+	Committed uint64 `json:"committed"`     // index of the last entry that it knows to be committed
+	Lag       uint64 `json:"lag,omitempty"` // only in a node's own report: entries that it has not applied
+	Reachable bool   `json:"-"`             // as far as it knows, clients are served through this node
+	LogBytes  uint64 `json:"log_bytes"`
+	DiskLow   bool   `json:"disk_low,omitempty"` // its disk is nearly full
+
+	// WriteTime is the average time of a write of its log in the last second, with its sync; zero: it wrote nothing.
+	WriteTime time.Duration `json:"write_time,omitempty"`
+
+	Elections uint64    `json:"elections"` // elections won since its start
 	Members   []Member  `json:"members"`
 	Version   string    `json:"version"`
 	Reads     int       `json:"reads,omitempty"`  // newest format it reads
@@ -155,7 +159,7 @@ func (n *Node) status() Status {
 		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(),
 		Applied: n.raft.AppliedIndex(),
 		Last:    n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(),
-		DiskLow: n.diskLow.Load(), Elections: n.elections.Load(),
+		DiskLow: n.diskLow.Load(), WriteTime: time.Duration(n.writeTime.Load()), Elections: n.elections.Load(),
 		Members: n.Members(), Version: n.o.Version, Now: n.now(),
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
@@ -380,14 +384,17 @@ func (n *Node) watchMembers() {
 		if ctx.Err() != nil {
 			return
 		}
+		n.checkWrites()
 		all := n.askOthers(ctx, time.Second, n.reportSilence)
 		n.correctTime(all)
 		if n.raft.State() == raft.Leader {
 			n.promoteLearners(all)
 			n.raiseFormat(all)
 			n.transferIfDiskLow(all)
+			n.transferIfDiskSlow(all)
 			continue
 		}
+		n.slowness.follow()
 		if removed(n.o.ID, n.LeaderID(), n.raft.CurrentTerm(), all) {
 			n.fail(ErrRemoved)
 			return

@@ -63,8 +63,10 @@ type Node struct {
 	anchored     atomic.Pointer[raft.Raft] // same as raft, for anchor
 	unflushed    atomic.Uint64             // approximate number of entries since the store was last flushed
 
-	serving   atomic.Bool // this node leads, and serves clients
-	diskLow   atomic.Bool // less than MinFreeDisk is free
+	serving   atomic.Bool  // this node leads, and serves clients
+	diskLow   atomic.Bool  // less than MinFreeDisk is free
+	writeTime atomic.Int64 // see Status, in nanoseconds
+	slowness  slowness
 	leads     chan *Leadership
 	elections atomic.Uint64
 

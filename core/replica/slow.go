@@ -1,0 +1,98 @@
+package replica
+
+import (
+	"sync"
+	"time"
+)
+
+// A disk may become slow without hanging. A client then waits for the leader's disk, though a majority of the members
+// would have its change on disk sooner. A leader hands over when the writes of its log have taken much longer than those
+// of one member, in each of many checks in a row. A busy machine slows writes down too, and with the lead the work moves
+// to the other member, so the writes must be much too slow for any disk, and a new leader keeps the lead for a while.
+const (
+	slowWrite  = 50 * time.Millisecond // a leader whose writes take less on average is not slow
+	slowTimes  = 5                     // how many times longer than those of the other member they take
+	slowChecks = 30                    // in a row, one in each second in which both have written
+	leadChecks = 300                   // of a new leader, before it hands over
+)
+
+// writeMeter measures the writes of the log between two checks.
+type writeMeter struct {
+	mu     sync.Mutex // guards the fields below
+	writes int
+	total  time.Duration
+}
+
+func (m *writeMeter) add(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes++
+	m.total += took
+}
+
+// take returns the average time of a write since the last call; zero: there was none.
+func (m *writeMeter) take() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	writes, total := m.writes, m.total
+	m.writes, m.total = 0, 0
+	if writes == 0 {
+		return 0
+	}
+	return total / time.Duration(writes)
+}
+
+// slowness counts the checks of a leader. It is used by the goroutine of watchMembers.
+type slowness struct {
+	led   int            // checks since the node leads
+	worse map[string]int // checks in a row in which the writes of this node were much slower, by member
+}
+
+// follow forgets everything, because the node does not lead.
+func (s *slowness) follow() { *s = slowness{} }
+
+// check compares the average time of this node's writes with those of the other members, and returns the members to
+// which it should hand over.
+func (s *slowness) check(own time.Duration, others map[string]time.Duration) map[string]bool {
+	if s.led++; own <= 0 {
+		return nil // nothing was written: this says nothing about the disk
+	}
+	before, better := s.worse, make(map[string]bool)
+	s.worse = make(map[string]int)
+	for id, other := range others {
+		switch {
+		case own < slowWrite, own < slowTimes*other:
+			continue
+		case other <= 0:
+			s.worse[id] = before[id]
+			continue
+		}
+		s.worse[id] = before[id] + 1
+		if s.worse[id] >= slowChecks && s.led >= leadChecks {
+			better[id] = true
+		}
+	}
+	return better
+}
+
+// checkWrites measures this node's writes once a second.
+func (n *Node) checkWrites() {
+	n.writeTime.Store(int64(max(n.logs.meter.take(), n.logs.writing.took(n.lease.now().monotonic))))
+}
+
+// transferIfDiskSlow transfers leadership to a member whose disk is much faster.
+func (n *Node) transferIfDiskSlow(all map[string]*Status) {
+	others := make(map[string]time.Duration)
+	for id, s := range all {
+		if id != n.o.ID {
+			others[id] = s.WriteTime
+		}
+	}
+	own := time.Duration(n.writeTime.Load())
+	better := n.slowness.check(own, others)
+	if len(better) == 0 {
+		return
+	}
+	n.transferTo(all, "handing the lead over, since the disk of this node is slow",
+		func(s *Status) bool { return better[s.Node] })
+}

@@ -1,0 +1,91 @@
+package replica
+
+import (
+	"testing"
+	"time"
+)
+
+// checks repeats a check and returns after how many the leader hands over to n2; zero: it does not.
+func (s *slowness) checks(times int, own, n2, n3 time.Duration) int {
+	for i := range times {
+		if s.check(own, map[string]time.Duration{"n2": n2, "n3": n3})["n2"] {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func TestALeaderHandsOverWhenItsDiskIsMuchSlowerForAWhile(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	long := leadChecks + 10*slowChecks
+	for name, c := range map[string]struct {
+		own, n2, n3 time.Duration
+		want        int
+	}{
+		"one other disk is fast":  {100 * ms, 10 * ms, 90 * ms, slowChecks},
+		"all disks are slow":      {100 * ms, 90 * ms, 90 * ms, 0},
+		"a little slower":         {100 * ms, 30 * ms, 30 * ms, 0},
+		"slower, but fast enough": {40 * ms, 1 * ms, 1 * ms, 0},
+		"nothing is written":      {0, 0, 0, 0},
+		"the others do not write": {100 * ms, 0, 0, 0},
+	} {
+		s := slowness{led: leadChecks}
+		if got := s.checks(long, c.own, c.n2, c.n3); got != c.want {
+			t.Errorf("%s: handed over after %d checks, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestASlowLeaderDoesNotFlap(t *testing.T) {
+	t.Parallel()
+	const slow, fast = 100 * time.Millisecond, time.Millisecond
+	s := slowness{led: leadChecks}
+	for range 10 { // one good second is enough to begin again
+		if got := s.checks(slowChecks-1, slow, fast, fast); got != 0 {
+			t.Fatalf("handed over after %d checks", got)
+		}
+		s.check(fast, map[string]time.Duration{"n2": fast})
+	}
+	if got := s.checks(slowChecks-1, slow, fast, fast) + s.checks(9, 0, 0, 0) + s.checks(9, slow, 0, 0); got != 0 {
+		t.Errorf("handed over after %d checks", got)
+	}
+	if got := s.checks(1, slow, fast, fast); got != 1 {
+		t.Error("a second without writes begins again")
+	}
+	s.follow()
+	if got := s.checks(2*leadChecks, slow, fast, fast); got != leadChecks {
+		t.Errorf("a new leader handed over after %d checks, want %d", got, leadChecks)
+	}
+}
+
+func TestWritesOfTheLogAreMeasured(t *testing.T) {
+	t.Parallel()
+	var m writeMeter
+	m.add(10 * time.Millisecond)
+	m.add(30 * time.Millisecond)
+	if got := m.take(); got != 20*time.Millisecond {
+		t.Errorf("the average is %v", got)
+	}
+	if got := m.take(); got != 0 {
+		t.Errorf("without writes it is %v", got)
+	}
+}
+
+// A leader whose disk is slow hands over to the member with the faster disk, and clients go on there.
+func TestTheLeadLeavesASlowDisk(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	submit(t, e, 0, 1, 10)
+	c.caughtUp()
+	better := c.follower(n)
+	n.transferTo(n.askOthers(t.Context(), time.Minute, nil), "the disk of this node is slow",
+		func(s *Status) bool { return s.Node == better })
+	if next, _, e := c.leader(); next.o.ID != better {
+		t.Errorf("node %s leads, want %s", next.o.ID, better)
+	} else {
+		submit(t, e, 10, 1, 10)
+	}
+}
