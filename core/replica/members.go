@@ -29,6 +29,8 @@ type Status struct {
 	LogBytes  uint64 `json:"log_bytes"`
 	DiskLow   bool   `json:"disk_low,omitempty"` // its disk is nearly full
 
+	FreeBytes uint64 `json:"free_bytes,omitempty"` // of its disk; zero: unknown
+
 	// WriteTime is the average time of a write of its log in the last second, with its sync; zero: it wrote nothing.
 	WriteTime time.Duration `json:"write_time,omitempty"`
 
@@ -80,6 +82,7 @@ type peerStatus struct {
 	warned time.Time     // last warning about its clock
 	skew   time.Duration // by how much its wall clock is ahead of this node's
 	copies int           // sent to it since it had last caught up
+	noRoom bool          // it was reported that it has no room for a copy
 	failed int           // failed calls of watchMembers in a row
 }
 
@@ -164,6 +167,9 @@ func (n *Node) status() Status {
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
 	s.Warm, s.IndexJobs, s.IndexLag = n.warmth()
+	if free, err := n.store.Load().FreeBytes(); err == nil {
+		s.FreeBytes = free
+	}
 	s.Copies, s.CopiesSent, s.CopiesRepeated = n.copiesSent(), n.copies.Load(), n.repeatedCopies.Load()
 	if n.time.Known() {
 		s.Time, s.ClockSkew = n.time.Now(), n.time.Offset()

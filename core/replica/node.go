@@ -303,7 +303,7 @@ func (n *Node) start() error {
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
 		}),
 		isWanted: n.isReplicatingTo, now: n.lease.now, onHeartbeat: n.renewLease, done: n.stream.done.Done(),
-		onCopy: n.copyBegins, onEntries: n.endCopies,
+		hasRoom: n.hasRoom, onCopy: n.copyBegins, onEntries: n.endCopies,
 	}
 	r, err := raft.NewRaft(n.raftConfig(), n.fsm, n.logs, n.logs, n.snaps, n.trans)
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 )
 
 // A disk may become slow without hanging. A client then waits for the leader's disk, though a majority of the members
-// would have its change on disk sooner. A leader hands over when the writes of its log have taken much longer than those
-// of one member, in each of many checks in a row. A busy machine slows writes down too, and with the lead the work moves
-// to the other member, so the writes must be much too slow for any disk, and a new leader keeps the lead for a while.
+// would have its change on disk sooner. A leader hands over when the writes of its log have taken much longer than
+// those of one member, in each of many checks in a row. A busy machine slows writes down too, and with the lead the
+// work moves to the other member, so the writes must be much too slow for any disk, and a new leader keeps the lead for
+// a while.
 const (
 	slowWrite  = 50 * time.Millisecond // a leader whose writes take less on average is not slow
 	slowTimes  = 5                     // how many times longer than those of the other member they take

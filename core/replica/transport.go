@@ -17,8 +17,9 @@ type transport struct {
 	*raft.NetworkTransport
 
 	now       func() moment
-	onCopy    func(id raft.ServerID) // a copy of the store is sent to the member
-	onEntries func(id raft.ServerID) // the member has accepted entries
+	hasRoom   func(id raft.ServerID, size int64) error // the member has room for a copy
+	onCopy    func(id raft.ServerID)                   // a copy of the store is sent to the member
+	onEntries func(id raft.ServerID)                   // the member has accepted entries
 	// the member has answered a heartbeat that was sent then
 	onHeartbeat func(term uint64, id raft.ServerID, sent moment)
 	// this node leads in that term, and the member still belongs to the cluster
@@ -65,9 +66,12 @@ func (t *transport) InstallSnapshot(
 	id raft.ServerID, to raft.ServerAddress, in *raft.InstallSnapshotRequest, out *raft.InstallSnapshotResponse,
 	data io.Reader,
 ) error {
-	t.onCopy(id)
 	next := t.nextBeat(id)
-	err := t.NetworkTransport.InstallSnapshot(id, to, in, out, data)
+	err := t.hasRoom(id, in.Size)
+	if err == nil {
+		t.onCopy(id)
+		err = t.NetworkTransport.InstallSnapshot(id, to, in, out, data)
+	}
 	if err != nil {
 		t.wait(next, in.Term, id)
 	}
