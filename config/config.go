@@ -66,6 +66,7 @@ type HTTP struct {
 	MaxBody     Size     `toml:"max_body" doc:"largest request with jobs or results"`
 	Principal   string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they are refused"`
 	Profiling   bool     `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/"`
+	TraceURL    string   `toml:"trace_url" doc:"address of a trace in the tracing system, with {trace} for its id, such as https://tempo.example/trace/{trace}; the console links to it"`
 	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file"`
 }
 

@@ -83,6 +83,10 @@ func (c *Config) checkHTTP(v *checker) {
 	v.listen("http.listen", h.Listen)
 	v.allow("http.allow", h.Allow)
 	v.size("http.max_body", h.MaxBody, KiB, maxBody)
+	web := strings.HasPrefix(h.TraceURL, "https://") || strings.HasPrefix(h.TraceURL, "http://")
+	if h.TraceURL != "" && (!web || !strings.Contains(h.TraceURL, "{trace}")) {
+		v.complain("http.trace_url", "%q is not a URL that begins with http:// or https:// and has {trace} in it", h.TraceURL)
+	}
 	v.certificate("http", Protocol{TLSCert: h.TLSCert, TLSKey: h.TLSKey, TLSClientCA: h.TLSClientCA})
 	if c.HTTP.Password != "" || h.TLSClientCA != "" || len(c.Principals) > 0 && h.Principal == "" {
 		return

@@ -29,6 +29,8 @@ type Filter struct {
 
 	IDPrefix string
 
+	FailedBy string // the worker that has reported the last failure
+
 	Created  Range // Job.CreatedAt
 	Due      Range // of scheduled and retrying jobs: JobInfo.ReadyAt
 	Died     Range // of dead jobs
@@ -44,7 +46,7 @@ type Filter struct {
 // NeedsRecords reports whether the filter has conditions that only the jobs' records can answer. The index then finds
 // the candidates, and their records are read, up to a number of bytes per call.
 func (f *Filter) NeedsRecords() bool {
-	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.Text != "" || f.BodyText != "" ||
+	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.FailedBy != "" || f.Text != "" || f.BodyText != "" ||
 		f.Anywhere != ""
 }
 

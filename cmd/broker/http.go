@@ -67,7 +67,7 @@ func (p *process) serveHTTP() {
 		ports[f.Name] = portOf(f.Listen)
 	}
 	pages, err := console.New(console.Options{
-		Cluster: cluster, Ports: ports,
+		Cluster: cluster, Ports: ports, TraceURL: p.config.HTTP.TraceURL,
 		Service: p.api.Service, Version: buildVersion(), Status: httpapi.Status,
 		Authenticate: p.api.Caller, Admit: p.api.Admit, Check: p.api.CheckSecret,
 		API: p.api.Document,

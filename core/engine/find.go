@@ -101,6 +101,11 @@ func (s *scanner) candidates() (machine.Page, error) {
 
 // candidate adds a job to the page if it matches. over means that the page is full or the limit is reached.
 func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err error) {
+	failed, err := s.failedByWorker(i)
+	if !failed || err != nil {
+		s.cursor, s.jobs = cursor, s.jobs+1
+		return err != nil, err
+	}
 	n, err := s.e.readJob(i, parts{body: s.op.Filter.BodyText != "" || s.anywhere != "", failure: true})
 	switch {
 	case errors.Is(err, store.ErrMissing): // removed in the meantime
@@ -118,6 +123,27 @@ func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err erro
 	if s.bytes >= scanBytes || s.jobs >= scanJobs {
 		s.stop()
 		return true, nil
+	}
+	return false, nil
+}
+
+// failedByWorker reports whether the worker of the filter has reported the last failure of a job, as its timeline says.
+func (s *scanner) failedByWorker(i *core.JobInfo) (bool, error) {
+	if s.op.Filter.FailedBy == "" {
+		return true, nil
+	}
+	if i.Fails == 0 || i.Timeline == nil {
+		return false, nil
+	}
+	if err := s.e.readTimeline(i); err != nil && !errors.Is(err, store.ErrMissing) {
+		return false, err
+	}
+	entries := i.Timeline.Entries
+	i.Timeline = nil
+	for _, e := range slices.Backward(entries) {
+		if e.Kind == core.EventFailed {
+			return e.Worker == s.op.Filter.FailedBy, nil
+		}
 	}
 	return false, nil
 }

@@ -42,6 +42,9 @@ type Options struct {
 	// Ports maps the names of protocols to their TCP ports, for commands that users copy.
 	Ports map[string]string
 
+	// TraceURL is the address of a trace, with {trace} for its id; empty: ids of traces are no links.
+	TraceURL string
+
 	// Status returns the HTTP status for an error of the service.
 	Status func(error) int
 }

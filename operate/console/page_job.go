@@ -18,6 +18,7 @@ type jobData struct {
 	Job          service.Job
 	Why          string
 	Trace        string // id of its trace
+	TraceURL     string // where the trace is shown; empty: not known
 	Forms        []choice
 	Body, Custom template.HTML
 	Hex          bool   // the body is shown as a hex dump
@@ -73,6 +74,9 @@ func (r *request) job() (*jobData, error) {
 		Result: resultText(j.Outcome), Actions: jobActions(j.State), Timeline: timeline(&j), Attempts: attemptsOf(&j),
 		Trace: tracecontext.TraceID(j.Traceparent),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
+	}
+	if to := r.console.options.TraceURL; d.Trace != "" {
+		d.TraceURL = strings.ReplaceAll(to, "{trace}", d.Trace)
 	}
 	if cut == 0 {
 		d.Plain, d.Copies = bodyText(&j), r.copies(&j)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -115,6 +114,7 @@ type jobsData struct {
 	Continue             template.URL // the next page, while a search has found nothing
 	Hold                 template.URL // this page, without continuing the search
 	Filter, OneQueue     string
+	FormerWorker         string // the worker of the filter, which leased jobs only have
 	Actions              []choice
 	Groups               []jobGroup
 	GroupsSeen           int
@@ -253,14 +253,18 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 	if len(filterQuery(r.query, nil)) > 0 {
 		d.Empty = "No job matches the filter."
 	}
+	if filter.Worker != "" {
+		d.Empty, d.FormerWorker = "No job is leased to the worker "+filter.Worker+" now.", filter.Worker
+	}
 	here := maps.Clone(r.query)
 	here.Del("cursor")
-	here.Del("looked")
 	here.Del("hold")
 	if list.Cursor != "" {
 		if err := r.setNext(d, here, filter, list); err != nil {
 			return err
 		}
+	} else if page.Cursor != "" {
+		d.Empty = "No further job matches."
 	}
 	if page.Cursor != "" {
 		d.First = with(here)
@@ -285,14 +289,8 @@ const searchLimit = 200 * time.Millisecond
 // setNext sets the link to the next page. For a search that reads jobs it also sets the number of jobs read; the page's
 // script continues while none is found.
 func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter, list service.JobList) error {
-	pairs := []string{"cursor", list.Cursor}
 	if list.Looked > 0 {
-		before, err := strconv.Atoi(r.query.Get("looked"))
-		if err != nil || before < 0 || r.query.Get("cursor") == "" {
-			before = 0
-		}
-		d.Looked = before + list.Looked
-		pairs = append(pairs, "looked", strconv.Itoa(d.Looked))
+		d.Looked = list.Looked
 		all, err := r.service.Jobs(r.Context(), r.caller,
 			service.JobFilter{States: filter.States, Queues: filter.Queues},
 			service.JobPage{Limit: 1, Brief: true, Count: true})
@@ -303,7 +301,7 @@ func (r *request) setNext(d *jobsData, here url.Values, filter service.JobFilter
 			d.Of = max(all.Count, d.Looked)
 		}
 	}
-	d.Next = with(here, pairs...)
+	d.Next = with(here, "cursor", list.Cursor)
 	d.Empty = "No job matches so far. The next page continues the search."
 	if len(list.Jobs) == 0 && r.query.Get("hold") == "" {
 		d.Continue = d.Next
@@ -334,15 +332,23 @@ func (r *request) setUsual(d *jobsData) error {
 	return nil
 }
 
+// formFields are the conditions that the form always has, besides queue and type. Others are typed into the search.
+var formFields = []string{"tag", "error_class", "worker", "created_from", "created_to"}
+
 // setBar sets the values of the filter bar.
 func (d *jobsData) setBar() {
 	for _, f := range filterFields {
-		if !f.top {
+		used := len(given(d.query, f.Name)) > 0
+		wrong := slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == f.Name })
+		if f.Word == "" {
+			d.SearchWords = append(d.SearchWords, f.Name)
+		}
+		if !f.top && (used || wrong || slices.Contains(formFields, f.Name)) {
 			d.More = append(d.More, f)
-			if len(given(d.query, f.Name)) > 0 {
+			if used {
 				d.MoreUsed++
 			}
-			d.MoreOpen = d.MoreOpen || slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == f.Name })
+			d.MoreOpen = d.MoreOpen || wrong
 		}
 	}
 	d.ColumnQuery = maps.Clone(d.query)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"html/template"
 	"net/url"
 	"slices"
@@ -24,6 +25,8 @@ type queueData struct {
 	Queue    service.Queue
 	Doing    string // the condition of the queue, in a sentence
 	Limited  bool   // a limit holds back the job that is next
+	Scoped   []scopedLimit
+	MoreUses int // rows of Scoped that are not shown
 	Policy   policyView
 	Limit    map[string]string // the values in the form of the limits
 	Share    map[string]string // the values in the form of fair turns
@@ -73,6 +76,9 @@ func queuePage(r *request) (*view, error) {
 	if err := r.setActive(d, &q); err != nil {
 		return nil, err
 	}
+	if err := r.setScoped(d, name); err != nil {
+		return nil, err
+	}
 	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
 		Queues: []string{name}, States: []string{"dead", "retrying"},
 	}, service.JobPage{Limit: 1, Failures: maxGroups})
@@ -89,6 +95,40 @@ func queuePage(r *request) (*view, error) {
 		}
 	}
 	return &view{page: "queue", title: name, queue: name, nav: "queues", data: d}, nil
+}
+
+// scopedLimit is the use of a limit by a type or a key of the queue, or of a shared limit.
+type scopedLimit struct {
+	service.Limit
+	Use service.LimitUse
+}
+
+// scopedRows limits the rows of the limits of types and keys.
+const scopedRows = 20
+
+// setScoped lists the limits of types and keys with their use, those that hold back most jobs first.
+func (r *request) setScoped(d *queueData, queue string) error {
+	limits, err := r.service.Limits(r.Context(), r.caller, queue)
+	if err != nil {
+		return err
+	}
+	for _, l := range limits {
+		if l.Scope == "queue" {
+			continue
+		}
+		for _, use := range l.Uses {
+			d.Scoped = append(d.Scoped, scopedLimit{l, use})
+		}
+		if len(l.Uses) == 0 {
+			d.Scoped = append(d.Scoped, scopedLimit{Limit: l, Use: service.LimitUse{Name: l.Name}})
+		}
+	}
+	slices.SortStableFunc(d.Scoped, func(a, b scopedLimit) int {
+		return cmp.Or(cmp.Compare(b.Use.Ready, a.Use.Ready), cmp.Compare(b.Use.Taken, a.Use.Taken))
+	})
+	d.MoreUses = max(len(d.Scoped)-scopedRows, 0)
+	d.Scoped = d.Scoped[:len(d.Scoped)-d.MoreUses]
+	return nil
 }
 
 // activeRows limits the running jobs on the page of a queue, and the next ones.

@@ -38,6 +38,8 @@ type queuesData struct {
 	Queues       []queueRow
 	Search, Back string
 	Sorts        []choice
+	Conditions   []choice
+	Only         string // one of service.QueueConditions; empty: all
 	Columns      []queueColumn
 	Next         template.URL // empty on the last page
 }
@@ -54,6 +56,10 @@ func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
 	from := r.console.options.Now().Add(-sparkSpan)
 	for i, q := range list {
 		rows[i].Queue = q
+		var err error
+		if rows[i].Wait, err = r.service.QueueWait(r.Context(), r.caller, &q); err != nil {
+			return nil, err
+		}
 		if q.Totals == (service.QueueTotals{}) {
 			continue
 		}
@@ -83,7 +89,7 @@ type queueColumn struct {
 
 // queueColumns returns the columns of the list of queues.
 func (r *request) queueColumns(sort string) (columns []queueColumn) {
-	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying",
+	for _, c := range choices("", "name", "Queue", "", "Why it waits", "", "Workers", "ready", "Ready", "leased", "Running", "retrying", "Retrying",
 		"scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
 		if c.Value == "" {
 			columns = append(columns, queueColumn{Label: c.Label})
@@ -108,6 +114,17 @@ func (r *request) queueColumns(sort string) (columns []queueColumn) {
 	return columns
 }
 
+// queueConditions are the links to the queues in each condition.
+func (r *request) queueConditions() (links []choice) {
+	chosen := r.query.Get("only")
+	for _, name := range append([]string{""}, service.QueueConditions...) {
+		links = append(links, choice{
+			Label: cmp.Or(name, "all"), URL: with(r.query, "only", name, "cursor", ""), Chosen: name == chosen,
+		})
+	}
+	return links
+}
+
 // nextPage returns the link to the next page, empty on the last page.
 func (r *request) nextPage(path, cursor string) template.URL {
 	if cursor == "" {
@@ -119,7 +136,7 @@ func (r *request) nextPage(path, cursor string) template.URL {
 func queuesPage(r *request) (*view, error) {
 	sort := cmp.Or(r.query.Get("sort"), "name")
 	list, cursor, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{
-		Search: r.query.Get("search"), Sort: sort, Limit: pageRows, Cursor: r.query.Get("cursor"),
+		Search: r.query.Get("search"), Only: r.query.Get("only"), Sort: sort, Limit: pageRows, Cursor: r.query.Get("cursor"),
 	})
 	if err != nil {
 		return nil, err
@@ -131,6 +148,7 @@ func queuesPage(r *request) (*view, error) {
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
 		Selected: map[string]bool{}, Typed: map[string]string{},
 		Queues: rows, Columns: r.queueColumns(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery,
+		Only: r.query.Get("only"), Conditions: r.queueConditions(),
 		Next: r.nextPage("queues", cursor),
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),

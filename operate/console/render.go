@@ -80,6 +80,7 @@ type frameData struct {
 	User         string // empty: logins are off
 	Session      bool   // the browser has a session
 	Live         bool
+	HasList      bool   // the page has an element with the id list
 	Turn         uint64 // of the event stream
 	Counts       counts
 	Rights       rights
@@ -88,6 +89,9 @@ type frameData struct {
 	RunningMore  int                 // number of operations that are not shown
 	Data         any
 }
+
+// listTemplates are the pages with a list of rows, to which people who use no pointer can jump.
+var listTemplates = []string{"jobs", "queues", "workers", "limits"}
 
 // maxRunning limits the number of operations that a page shows.
 const maxRunning = 4
@@ -99,6 +103,7 @@ type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
 type rights struct {
 	Produce, Operate           bool // for the page's queue; on pages without one, for any queue
 	ReadAll, OperateAll, Admin bool // for all queues, and for data that belongs to no queue
+	ReadSome                   bool // for at least one queue
 
 	caller service.Caller
 }
@@ -107,7 +112,7 @@ func rightsOf(c service.Caller, queue string) rights {
 	p := c.Current()
 	r := rights{
 		p.MaySome(access.Produce), p.MaySome(access.Operate), p.MayAll(access.Read), p.MayAll(access.Operate),
-		p.MayAll(access.Admin), c,
+		p.MayAll(access.Admin), p.MaySome(access.Read), c,
 	}
 	if queue != "" {
 		r.Produce, r.Operate = r.may(access.Produce, queue), r.may(access.Operate, queue)
@@ -128,8 +133,8 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r),
 		Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: rand.Text(),
 		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
-		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
-		Turn:   v.turn,
+		Live: r.Method == http.MethodGet && !v.still && caller.Principal != nil,
+		Turn: v.turn, HasList: slices.Contains(listTemplates, v.page),
 		Rights: rightsOf(caller, v.queue),
 	}
 	d.Work, d.System = d.Rights.pages(workPages), d.Rights.pages(systemPages)

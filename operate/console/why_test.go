@@ -2,8 +2,10 @@ package console
 
 import (
 	"html"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/operate/service"
@@ -181,6 +183,7 @@ func TestEveryReasonIsNamedEverywhere(t *testing.T) {
 				"API of the job": j.Wait.Text, "API of the queue": q.Wait.Text, "page of the job": f.get("/jobs/" + id),
 				"page of the queue": f.get("/queues/q"),
 			}
+			texts["list of queues"] = f.get("/queues")
 			if j.State == "ready" {
 				texts["overview"] = f.get("/")
 			}
@@ -220,5 +223,71 @@ func TestLimitOfKeysNeedsKeys(t *testing.T) {
 	}
 	if err := f.service.ShareQueue(t.Context(), f.caller, "q", service.Sharing{}); err != nil {
 		t.Errorf("a key that no limit needs: %v", err)
+	}
+}
+
+// TestQueuesAreListedByCondition compares each list with what is known of the queues, in both ways of sorting.
+func TestQueuesAreListedByCondition(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, queue := range []string{"idle", "limited", "paused", "served", "unserved"} {
+		f.submits(service.Submission{Queue: queue})
+		f.submits(service.Submission{Queue: queue})
+	}
+	f.limits(service.LimitSpec{Queue: "limited", Concurrency: 1})
+	for _, queue := range []string{"limited", "served", "idle", "idle"} {
+		f.leases(queue)
+	}
+	paused := true
+	change := service.QueueChange{Paused: &paused}
+	if _, err := f.service.ChangeQueue(t.Context(), f.caller, "paused", change); err != nil {
+		t.Fatal(err)
+	}
+	f.advance(2 * time.Minute)
+	for only, want := range map[string]string{
+		"paused": "paused", "unserved": "unserved", "limited": "limited", "stuck": "paused unserved",
+		"": "idle limited paused served unserved",
+	} {
+		for _, sort := range []string{"name", "-ready"} {
+			list, _, err := f.service.Queues(t.Context(), f.caller, service.QueueFilter{Only: only, Sort: sort, Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, q := range list {
+				names = append(names, q.Name)
+			}
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("only %q, sorted by %s: %s, want %s", only, sort, got, want)
+			}
+		}
+	}
+	f.wants(f.get("/queues?only=limited"), "At most 1 job of the queue may run at once, and 1 is running.",
+		`href="queues?only=stuck"`)
+	f.wants(f.get("/queues?only=busy"), "only must be one of paused, unserved, limited, stuck")
+}
+
+func TestQueuePageShowsLimitsOfKeys(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.sharesBy(service.SharingNone)
+	f.limits(service.LimitSpec{Queue: "q", Scope: "key", Concurrency: 1})
+	for range 3 {
+		f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
+	}
+	f.leases("q")
+	f.wants(f.get("/queues/q"), "<strong>acme</strong>", `<span class="warn">2</span>`)
+}
+
+func TestLeafLeadsToTheTopOfItsWorkflow(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first := f.submits(service.Submission{Queue: "q"})
+	second := f.submits(service.Submission{Queue: "q", After: []string{first}})
+	leaf := f.submits(service.Submission{Queue: "q", After: []string{second}})
+	f.wants(f.get("/workflows/"+leaf), `href="workflows/seq:1"`)
+	if strings.Contains(f.get("/workflows/seq:1"), "larger workflow") {
+		t.Error("the top leads to another workflow")
 	}
 }

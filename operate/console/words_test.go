@@ -107,7 +107,81 @@ func TestReadersOfFewQueuesAreToldWhatTheySee(t *testing.T) {
 	f := setup(t)
 	f.submits(service.Submission{Queue: "billing.a"})
 	f.console = consoleAs(t, f.service, principalOf(t, ""))
-	f.wants(f.get("/queues"), "There is no queue that you may see. The role read")
+	for _, page := range []string{"queues", "jobs", "running", "scheduled", "retrying", "dead", "limits"} {
+		f.wants(f.get("/"+page), "You see none: the role read (or operate, or admin) for a queue")
+	}
+	f.console = consoleAs(t, f.service, principalOf(t, "read:support.*"))
+	for _, page := range []string{"queues", "jobs", "dead", "limits"} {
+		f.wants(f.get("/"+page), "You see the queues that your roles are for: the role read for others shows more.")
+	}
+	f.wants(f.get("/workers"), "lacks the role read")
+}
+
+// TestSearchTellsWhatItHasFoundSoFar: its count grows from page to page, and its last page does not say that nothing
+// matches.
+func TestSearchTellsWhatItHasFoundSoFar(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const jobs, hits = 12_000, 2 // more than one call reads
+	list := make([]service.Submission, 0, jobs)
+	for i := range jobs {
+		s := service.Submission{Queue: "q", Body: new(string)}
+		if *s.Body = "no"; i < hits {
+			*s.Body = "needle"
+		}
+		list = append(list, s)
+		if len(list) == 1000 {
+			if _, err := f.service.Submit(t.Context(), f.caller, list, service.SubmitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			list = list[:0]
+		}
+	}
+	looked, found, cursor := 0, 0, ""
+	for page := 1; ; page++ {
+		got, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{BodyText: "needle"},
+			service.JobPage{Limit: 10, Cursor: cursor, Count: true, Sort: "created", TimeLimit: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(got.Jobs)
+		if got.Count != found || got.Looked <= looked || got.CountExact != (got.Cursor == "") {
+			t.Fatalf("page %d: count %d (exact: %v) of %d found, %d jobs read after %d", page, got.Count, got.CountExact,
+				found, got.Looked, looked)
+		}
+		if looked, cursor = got.Looked, got.Cursor; cursor == "" {
+			break
+		}
+		last := f.get("/jobs?body_text=needle&sort=created&cursor=" + url.QueryEscape(cursor))
+		if !strings.Contains(last, "searched so far") {
+			f.wants(last, "No further job matches.", `<span class="muted">2</span>`)
+		}
+	}
+	if found != hits || looked != jobs {
+		t.Errorf("found %d of %d jobs", found, looked)
+	}
+}
+
+func TestJobsAreFoundByTheWorkerThatFailedThem(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, worker := range []string{"w1", "w2"} {
+		id := f.submits(service.Submission{Queue: "q", Type: "By-" + worker})
+		lease, err := f.service.Lease(t.Context(), f.caller, service.LeaseOptions{Queues: []string{"q"}, Worker: worker})
+		if err != nil || lease == nil {
+			t.Fatal(id, err)
+		}
+		if err := f.service.Fail(t.Context(), f.caller, lease.Token, service.FailOptions{Message: "no"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.wants(f.get("/jobs?worker=w2"), "No job is leased to the worker w2 now.", `href="jobs?failed_by=w2"`,
+		`href="finished?worker=w2"`)
+	page := f.get("/jobs?failed_by=w2")
+	f.wants(page, "By-w2")
+	if strings.Contains(page, "By-w1") {
+		t.Error("a job that another worker failed is listed")
+	}
 }
 
 func TestTimesOfDayAreRanges(t *testing.T) {

@@ -24,6 +24,7 @@ type FilterQuery struct {
 	Type         []string  `query:"type,explode"`
 	Origin       []string  `query:"origin,explode"`
 	Worker       string    `query:"worker"`
+	FailedBy     string    `query:"failed_by"`
 	Tag          []string  `query:"tag,explode"`
 	ErrorClass   string    `query:"error_class"`
 	FailureGroup string    `query:"failure_group"`

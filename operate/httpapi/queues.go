@@ -40,11 +40,12 @@ func (s *Server) listQueues(ctx context.Context, in *struct {
 	Page
 	Prefix string `query:"prefix" doc:"only names that begin with this"`
 	Search string `query:"search" doc:"only names that contain this"`
+	Only   string `query:"only" enum:"paused,unserved,limited,stuck" doc:"only queues in this condition: unserved: jobs wait and there is no worker; limited: a limit holds back the next job; stuck: jobs have waited for more than a minute, and none runs"`
 	Sort   string `query:"sort" doc:"name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with - in front the largest first" example:"-ready"`
 },
 ) (*output[queueList], error) {
 	queues, cursor, err := s.service().Queues(ctx, callerOf(ctx), service.QueueFilter{
-		Prefix: in.Prefix, Search: in.Search, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
+		Prefix: in.Prefix, Search: in.Search, Only: in.Only, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
 	})
 	return bodyOf(queueList{Queues: queues, Cursor: cursor}, err)
 }

@@ -18,8 +18,9 @@ type JobFilter struct {
 	FailureGroup, Batch, Parent, Workflow      string
 	UniqueKey, IDPrefix                        string
 	Text, BodyText, Anywhere                   string
-	HoldsKey                                   bool // holds any unique key
-	CancelRequested                            bool // leased, and its worker is asked to stop
+	FailedBy                                   string // the worker that has reported the last failure
+	HoldsKey                                   bool   // holds any unique key
+	CancelRequested                            bool   // leased, and its worker is asked to stop
 	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
 	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
 	MinPriority, MaxPriority                   *int64
@@ -42,7 +43,7 @@ func (s *Service) coreFilter(c *session, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
 		UniqueKeys: uniqueKeys(f.UniqueKey), HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested,
-		IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
+		IDPrefix: f.IDPrefix, FailedBy: f.FailedBy, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
 		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo),
 		Died:     rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
@@ -165,7 +166,7 @@ type JobList struct {
 	CountExact bool
 	Failures   []FailureCount // nil: not requested, or not counted for this filter; see core.Find
 
-	Looked int // number of jobs read for this page, if the filter has no index
+	Looked int // number of jobs read for this page and those before it, if the filter has no index
 }
 
 // FailureCount is the number of jobs with a failure group and type.
@@ -206,8 +207,12 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	if !caller.readsAll() {
 		filter.Within = caller.readable()
 	}
+	from, err := startOfPage(p.Cursor)
+	if err != nil {
+		return list, err
+	}
 	count, deadline := p.Count, s.Now().Add(cmp.Or(p.TimeLimit, searchFor))
-	for cursor := p.Cursor; ; {
+	for cursor := from.At; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
 			WithFailures: p.Failures, Brief: p.Brief,
@@ -225,16 +230,51 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 				list.Failures = append(list.Failures, count)
 			}
 		}
-		list.Looked += r.Looked
+		from.Looked += r.Looked
 		for i := range r.Jobs {
 			list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))
 		}
 		cursor = r.NextCursor
 		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || s.Now() >= deadline ||
 			ctx.Err() != nil {
-			list.Cursor = cursor
+			from.At = cursor
+			list.endPage(from, p.Count)
 			return list, context.Cause(ctx)
 		}
+	}
+}
+
+// searchPrefix begins a cursor that is a searchCursor; others are cursors of the core.
+const searchPrefix = "search."
+
+// searchCursor is a position in a list for which jobs are read, with what was read and found before.
+type searchCursor struct {
+	At     string `json:"at"`
+	Looked int    `json:"looked"`
+	Found  int    `json:"found"`
+}
+
+func startOfPage(cursor string) (at searchCursor, err error) {
+	of, searches := strings.CutPrefix(cursor, searchPrefix)
+	if !searches {
+		return searchCursor{At: cursor}, nil
+	}
+	return at, decodeCursor(of, &at)
+}
+
+// endPage sets the cursor of a page. A search also counts the jobs that it has found so far: its count grows from page
+// to page, and is exact on the last one.
+func (l *JobList) endPage(at searchCursor, counted bool) {
+	l.Cursor, l.Looked = at.At, at.Looked
+	if at.Looked == 0 {
+		return
+	}
+	at.Found += len(l.Jobs)
+	if l.Cursor != "" {
+		l.Cursor = searchPrefix + encodeCursor(at)
+	}
+	if counted {
+		l.Count, l.CountExact = at.Found, l.Cursor == ""
 	}
 }
 

@@ -63,6 +63,10 @@ var FilterFields = []FilterField{
 	{Name: "worker", Word: "worker", Label: "worker", Doc: "leased to this worker", text: func(f *JobFilter) *string {
 		return &f.Worker
 	}},
+	{
+		Name: "failed_by", Label: "failed by worker", Doc: "whose last failure was reported by this worker",
+		text: func(f *JobFilter) *string { return &f.FailedBy },
+	},
 	{Name: "batch", Word: "batch", Label: "batch", Doc: "of this batch", text: func(f *JobFilter) *string {
 		return &f.Batch
 	}},

@@ -3,8 +3,10 @@ package service
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"broker/access"
 	"broker/core"
@@ -14,6 +16,7 @@ import (
 type QueueFilter struct {
 	Prefix string
 	Search string // anywhere in the name
+	Only   string // one of QueueConditions; empty: all
 	Sort   string // name, or a counter; with a minus in front, the largest first
 	Limit  int
 	Cursor string
@@ -58,6 +61,9 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 	if err := decodeCursor(f.Cursor, &after); err != nil {
 		return nil, "", err
 	}
+	if f.Only != "" && !slices.Contains(QueueConditions, f.Only) {
+		return nil, "", invalid("only", "only must be one of %s", strings.Join(QueueConditions, ", "))
+	}
 	c := s.open(caller)
 	defer c.Close()
 	if sort.byName && !down {
@@ -67,7 +73,11 @@ func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Q
 	if f.Cursor != "" {
 		top.after = &core.QueueValue{Value: after.Value, Name: string(after.Name)}
 	}
-	if err := s.chooseQueues(ctx, c, &f, sort, &top); err != nil {
+	choose := s.chooseQueues
+	if f.Only != "" {
+		choose = s.chooseQueuesOnly
+	}
+	if err := choose(ctx, c, &f, sort, &top); err != nil {
 		return nil, "", err
 	}
 	page, next := top.sorted(), ""
@@ -104,6 +114,88 @@ func (s *Service) chooseQueues(ctx context.Context, c *session, f *QueueFilter, 
 	}
 }
 
+// QueueConditions are the conditions by which queues are listed. Unserved: jobs wait and there is no worker. Limited: a
+// limit holds back the next job. Stuck: jobs have waited for more than a minute, and none runs.
+var QueueConditions = []string{"paused", "unserved", "limited", "stuck"}
+
+// stuckAfter is how long a job waits in a queue that is stuck.
+const stuckAfter = time.Minute
+
+// isIn reports whether a queue is in a condition.
+func (s *Service) isIn(ctx context.Context, c *session, condition string, q *core.QueueInfo) (bool, error) {
+	switch condition {
+	case "paused":
+		return q.Paused, nil
+	case "unserved":
+		return q.Ready() > 0 && !q.Paused && q.Workers == 0, nil
+	case "stuck":
+		return q.Ready() > 0 && q.Leased == 0 && q.OldestAge >= stuckAfter, nil
+	case "limited":
+		if q.Ready() == 0 || q.Paused {
+			return false, nil
+		}
+		w, err := s.queueWait(ctx, c, q.Name, &Queue{Ready: q.Ready()})
+		return w != nil && w.Reason == core.WaitLimit.String(), err
+	}
+	return true, nil
+}
+
+// chooseQueuesOnly is chooseQueues for the queues in a condition.
+func (s *Service) chooseQueuesOnly(
+	ctx context.Context, c *session, f *QueueFilter, sort queueSort, top *topQueues,
+) error {
+	for after := ""; ; {
+		r, err := c.call(ctx, &core.ListQueues{Prefix: f.Prefix, After: after, Limit: corePage})
+		if err != nil {
+			return err
+		}
+		for i := range r.Queues {
+			q := &r.Queues[i]
+			v := core.QueueValue{Name: q.Name, Value: sort.valueOf(q)}
+			if !top.wants(v) || !f.matches(c.caller, q.Name) {
+				continue
+			}
+			if is, err := s.isIn(ctx, c, f.Only, q); err != nil {
+				return err
+			} else if is {
+				top.add(v)
+			}
+		}
+		if len(r.Queues) < corePage {
+			return nil
+		}
+		after = r.Queues[corePage-1].Name
+	}
+}
+
+// valueOf is the number by which a queue is sorted.
+func (o queueSort) valueOf(q *core.QueueInfo) int64 {
+	if o.byName {
+		return 0
+	}
+	switch o.of {
+	case core.QueueReady:
+		return int64(q.Ready())
+	case core.QueueScheduled:
+		return int64(q.Scheduled)
+	case core.QueueLeased:
+		return int64(q.Leased)
+	case core.QueueRetrying:
+		return int64(q.Retrying)
+	case core.QueueBlocked:
+		return int64(q.Blocked)
+	case core.QueueDone:
+		return int64(q.Done)
+	case core.QueueDead:
+		return int64(q.Dead)
+	case core.QueueNextAt:
+		if q.NextEnqueuedAt != 0 {
+			return int64(q.NextEnqueuedAt)
+		}
+	}
+	return math.MaxInt64 // no job is ready
+}
+
 // queuesNamed shows queues. It skips queues that no longer exist.
 func (s *Service) queuesNamed(ctx context.Context, c *session, named []core.QueueValue) ([]Queue, error) {
 	views := make([]Queue, 0, len(named))
@@ -124,7 +216,7 @@ func (s *Service) queuesNamed(ctx context.Context, c *session, named []core.Queu
 // queuesByName reads queues in the order of the core until the page is full.
 func (s *Service) queuesByName(ctx context.Context, c *session, f *QueueFilter, after string) ([]Queue, string, error) {
 	size := f.Limit + 1
-	if f.Search != "" || !c.caller.readsAll() {
+	if f.Search != "" || f.Only != "" || !c.caller.readsAll() {
 		size = corePage
 	}
 	var found []core.QueueInfo
@@ -135,6 +227,11 @@ func (s *Service) queuesByName(ctx context.Context, c *session, f *QueueFilter, 
 		}
 		for i := range r.Queues {
 			if !f.matches(c.caller, r.Queues[i].Name) {
+				continue
+			}
+			if is, err := s.isIn(ctx, c, f.Only, &r.Queues[i]); err != nil {
+				return nil, "", err
+			} else if !is {
 				continue
 			}
 			if len(found) == f.Limit {

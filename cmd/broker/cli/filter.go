@@ -41,6 +41,7 @@ var filterFlags = []filterFlag{
 	{"tag", "tag", "with this `TAG`; with all of them if given several times", manyTexts},
 	{"origin", "origin", "submitted by this `PROTOCOL`", oneText},
 	{"worker", "worker", "leased to this `WORKER`", oneText},
+	{"failed-by", "failed_by", "whose last failure this `WORKER` reported", oneText},
 	{"error-class", "error_class", "whose last failure has this `CLASS`; none: no class", oneText},
 	{"failure-group", "failure_group", "whose last failure is in this `GROUP`; none: no group", oneText},
 	{"batch", "batch", "of this `BATCH`", oneText},

@@ -15,15 +15,20 @@ func queuesCommand() *cobra.Command {
 		Use:     "queues [TEXT]",
 		Short:   "list queues",
 		Long:    "List the queues, or those with TEXT in their name.",
-		Example: "  broker queues\n  broker queues email --sort -ready -o json",
+		Example: "  broker queues\n  broker queues email --sort -ready -o json\n  broker queues --only stuck",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	limit := cmd.Flags().Int("limit", 100, "show at most this many; 0 shows all")
 	sort := cmd.Flags().String("sort", "",
 		"`ORDER`: name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with a minus in front the largest first")
+	only := cmd.Flags().String("only", "",
+		"queues in a `CONDITION`: paused, unserved (no worker), limited, or stuck (jobs wait for over a minute, and none runs)")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		query := url.Values{}
+		if *only != "" {
+			query.Set("only", *only)
+		}
 		if len(args) > 0 {
 			query.Set("search", args[0])
 		}

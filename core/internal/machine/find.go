@@ -66,7 +66,11 @@ func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit
 	}
 	p := m.findPage(s, limit, false)
 	for i := range p.Jobs {
-		p.Cursors = append(p.Cursors, s.CursorAt(m.table.Handle(p.Jobs[i].Seq)))
+		h := m.table.Handle(p.Jobs[i].Seq)
+		p.Cursors = append(p.Cursors, s.CursorAt(h))
+		if op.Filter.FailedBy != "" {
+			p.Jobs[i].Timeline = m.table.TimelineOf(h)
+		}
 	}
 	return p, nil
 }
