@@ -49,9 +49,9 @@ type Admitter interface {
 }
 
 // LoginTime is the time until the login of a client, where it can log in.
-func (l Limits) LoginTime() time.Duration {
-	if l.LoginFor > 0 {
-		return l.LoginFor
+func (b Bounds) LoginTime() time.Duration {
+	if b.LoginFor > 0 {
+		return b.LoginFor
 	}
 	return DefaultLoginFor
 }

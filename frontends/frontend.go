@@ -12,8 +12,8 @@ type Frontend interface {
 	Name() string
 	Open(Conn) Session
 
-	// Limits bounds the memory that one connection may use.
-	Limits() Limits
+	// Bounds limits the memory that one connection may use.
+	Bounds() Bounds
 
 	// Tick is called about four times a second, always from the same goroutine. A protocol uses it for deadlines of its
 	// connections: handshakes, missed heartbeats.
@@ -23,8 +23,8 @@ type Frontend interface {
 // PauseAt is the amount of output, in bytes, after which Feed returns, so that the loop sends it and checks the limits.
 const PauseAt = 256 << 10
 
-// Limits of one connection, in bytes.
-type Limits struct {
+// Bounds of one connection: its memory in bytes, and its time to log in.
+type Bounds struct {
 	// MaxInput limits the unread input of a session: a partial packet, or commands behind a blocked one. Above it the
 	// connection is closed.
 	MaxInput int

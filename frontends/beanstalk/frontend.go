@@ -86,9 +86,9 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "beanstalk" }
 
-// Limits implements frontends.Frontend.
-func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + maxLine), MaxOutput: f.opts.MaxOutputBytes}
+// Bounds implements frontends.Frontend.
+func (f *Frontend) Bounds() frontends.Bounds {
+	return frontends.Bounds{MaxInput: 2 * (f.opts.MaxBodyBytes + maxLine), MaxOutput: f.opts.MaxOutputBytes}
 }
 
 // Tick implements frontends.Frontend. beanstalkd has no periodic work.

@@ -53,9 +53,9 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "conveyor" }
 
-// Limits implements frontends.Frontend. A reply to a large job is larger than the limit of clients that do not read.
-func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{
+// Bounds implements frontends.Frontend. A reply to a large job is larger than the limit of clients that do not read.
+func (f *Frontend) Bounds() frontends.Bounds {
+	return frontends.Bounds{
 		MaxInput:  f.opts.MaxBodyBytes + 2*resp.MaxCommandOverhead,
 		MaxOutput: f.opts.MaxOutputBytes + f.opts.MaxBodyBytes,
 	}

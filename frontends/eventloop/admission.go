@@ -17,7 +17,7 @@ func (c *conn) admission() frontends.Admission {
 
 // maxInput is the limit of the unread input, in bytes.
 func (c *conn) maxInput() int {
-	most := c.group.limits.MaxInput
+	most := c.group.bounds.MaxInput
 	if c.in.len() > frontends.MaxInputWithoutRights && c.admission().Rights != frontends.Admitted {
 		return min(frontends.MaxInputWithoutRights, most)
 	}
@@ -27,7 +27,7 @@ func (c *conn) maxInput() int {
 // expectLogin starts the time until the login, if the client must log in.
 func (c *conn) expectLogin(now time.Time) {
 	if c.admission().Rights == frontends.LoginDue {
-		c.loginBy = now.Add(c.group.limits.LoginTime())
+		c.loginBy = now.Add(c.group.bounds.LoginTime())
 		c.loop.loginDue[c] = struct{}{}
 	}
 }

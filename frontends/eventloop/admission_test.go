@@ -12,7 +12,7 @@ import (
 // guests is a setting: clients have no rights until they send login, which they must do within a time.
 func guests(loginFor time.Duration) setting {
 	return func(f *fixture, _ *Options, _ *Listener) {
-		f.toy.guests, f.toy.limits.LoginFor = true, loginFor
+		f.toy.guests, f.toy.bounds.LoginFor = true, loginFor
 	}
 }
 

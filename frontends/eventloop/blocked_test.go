@@ -18,7 +18,7 @@ func TestInputBehindABlockedCommandWaits(t *testing.T) {
 		c := dial(t)
 		go func() { _, _ = io.WriteString(c, "later a\n"+burst+"later b\necho end\n") }() // a failure shows below
 		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
-		if n := f.count(func(c *conn) bool { return c.in.len() > c.group.limits.MaxInput }); n != 0 {
+		if n := f.count(func(c *conn) bool { return c.in.len() > c.group.bounds.MaxInput }); n != 0 {
 			t.Error("more input is held than the limit allows")
 		}
 		close(f.toy.release)
@@ -30,7 +30,7 @@ func TestInputBehindABlockedCommandWaits(t *testing.T) {
 		c.closeWrite()
 		c.wantEnd()
 		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
-	}, limits(1<<20, roomyLimit), withheld)
+	}, bounds(1<<20, roomyLimit), withheld)
 }
 
 // A kernel whose buffer is full accepts nothing more, not even the end of a connection. Therefore the client sends
@@ -60,7 +60,7 @@ func TestPeerOfAPausedSocketIsChecked(t *testing.T) {
 				end(c)
 				eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 				eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
-			}, limits(1<<20, roomyLimit), withheld)
+			}, bounds(1<<20, roomyLimit), withheld)
 		})
 	}
 }

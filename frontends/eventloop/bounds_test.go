@@ -12,7 +12,7 @@ import (
 func TestLimitsOfASlowReader(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]int{64 << 20: 1 << 20, 4 << 20: 1 << 20, 2 << 20: 512 << 10} {
-		g := group{limits: frontends.Limits{MaxOutput: limit}}
+		g := group{bounds: frontends.Bounds{MaxOutput: limit}}
 		if got := g.highWater(); got != want {
 			t.Errorf("with a limit of %d it is throttled at %d, not %d", limit, got, want)
 		}
@@ -44,5 +44,5 @@ func TestHeldInputIsBounded(t *testing.T) {
 		if _, err := io.CopyN(io.Discard, c, much); err != nil {
 			t.Error(err) // it is throttled, not cut off
 		}
-	}, limits(1<<20, 16<<20))
+	}, bounds(1<<20, 16<<20))
 }

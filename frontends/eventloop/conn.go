@@ -205,7 +205,7 @@ func (c *conn) feed(p []byte) int {
 		}
 		if c.out.Len() > flushAt {
 			c.flush()
-			c.enforceLimits()
+			c.enforceBounds()
 			c.startedIdle = c.idle()
 		}
 		if piece = min(2*piece, len(p)); end < len(p) && time.Since(began) > feedTime {
@@ -278,7 +278,7 @@ func (c *conn) afterSession() {
 		c.meetClient()
 	}
 	c.flush()
-	c.enforceLimits()
+	c.enforceBounds()
 	if c.phase == serving && c.backpressured {
 		c.pauseIfBackpressured()
 	}
@@ -342,8 +342,8 @@ func (c *conn) idle() bool {
 	return c.unsent == 0
 }
 
-// enforceLimits drops a conn that exceeds its input or output limit.
-func (c *conn) enforceLimits() {
+// enforceBounds drops a conn that exceeds its input or output limit.
+func (c *conn) enforceBounds() {
 	if c.phase == gone {
 		return
 	}
@@ -351,7 +351,7 @@ func (c *conn) enforceLimits() {
 		c.drop()
 		return
 	}
-	over := c.unsent - c.group.limits.MaxOutput
+	over := c.unsent - c.group.bounds.MaxOutput
 	switch {
 	case c.unsent == 0:
 		c.allowance = 0
@@ -369,7 +369,7 @@ func (c *conn) enforceLimits() {
 	most := c.maxInput()
 	switch {
 	case c.in.len() <= most || c.closeRequested || c.pauseIfBlocked():
-	case most < c.group.limits.MaxInput:
+	case most < c.group.bounds.MaxInput:
 		c.dismiss("input_without_rights", frontends.DismissInput)
 	default:
 		c.logCutOff("input_limit", c.in.len())

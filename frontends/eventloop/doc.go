@@ -31,7 +31,7 @@
 // not read until there is room. The same applies to input behind a command that waits (frontends.Blocker). Replies
 // caused by other clients are still sent in order.
 //
-// As a last resort, a connection is closed when its unread input or pending output exceeds frontends.Limits. One reply
+// As a last resort, a connection is closed when its unread input or pending output exceeds frontends.Bounds. One reply
 // larger than the limit is allowed if no output was pending before it. If a socket does not take all bytes at once, a
 // goroutine writes the rest and then ends.
 //

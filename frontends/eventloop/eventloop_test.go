@@ -152,7 +152,7 @@ func TestHalfClosedClientReceivesItsLastReplies(t *testing.T) {
 			t.Errorf("EOF was called %d times", n)
 		}
 		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
-	}, limits(1<<20, 64<<20))
+	}, bounds(1<<20, 64<<20))
 }
 
 func TestCloseAfterFlushSendsEverythingFirst(t *testing.T) {
@@ -172,7 +172,7 @@ func TestCloseAfterFlushSendsEverythingFirst(t *testing.T) {
 		if n := f.toy.closed.Load(); n != 1 {
 			t.Errorf("Closed was called %d times", n)
 		}
-	}, limits(1<<20, 64<<20))
+	}, bounds(1<<20, 64<<20))
 }
 
 func TestResetDoesNotOvertakeTheLastReply(t *testing.T) {
@@ -238,7 +238,7 @@ func TestLargeBodyArrivesWhole(t *testing.T) {
 		}
 		go func() { _, _ = c.Write(append([]byte(fmt.Sprintf("body %d\n", len(body))), body...)) }()
 		c.want(fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)))
-	}, limits(17<<20, 1<<20))
+	}, bounds(17<<20, 1<<20))
 }
 
 func TestGarbageDoesNotAffectOtherConnections(t *testing.T) {
@@ -375,7 +375,7 @@ func TestConnectionLimitIsReportedInTheProtocol(t *testing.T) {
 
 func TestSocketLimitCountsBacklogs(t *testing.T) {
 	t.Parallel()
-	f := setup(t, limits(1<<20, 64<<20), func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
+	f := setup(t, bounds(1<<20, 64<<20), func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
 	slow := f.dial(t)
 	slow.send("big 30000000\n") // needs a second descriptor for its backlog
 	eventually(t, "two descriptors", func() bool { return f.pools.sockets.Open() == 2 })

@@ -20,7 +20,7 @@ func (n *nibbler) Feed([]byte) int {
 func TestSessionMayTakeInputInManySmallParts(t *testing.T) {
 	t.Parallel()
 	s := &nibbler{}
-	c := &conn{session: s, group: &group{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}}}
+	c := &conn{session: s, group: &group{bounds: frontends.Bounds{MaxInput: 1 << 20, MaxOutput: 1 << 20}}}
 	if n := c.feed(make([]byte, 1000)); n != 1000 || s.taken != 1000 {
 		t.Errorf("%d bytes in %d parts", n, s.taken)
 	}

@@ -22,7 +22,7 @@ func (c *conn) overHighWater() bool {
 }
 
 // highWater is far enough below the output limit that one more reply does not exceed it.
-func (g *group) highWater() int { return min(maxUnsent, g.limits.MaxOutput/4) }
+func (g *group) highWater() int { return min(maxUnsent, g.bounds.MaxOutput/4) }
 
 // measure updates the size of the pending output and reports whether writing has failed.
 func (c *conn) measure() (failed bool) {

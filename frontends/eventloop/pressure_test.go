@@ -22,7 +22,7 @@ func TestUnreadOutputThrottlesRequestsOfOneRead(t *testing.T) {
 			c.want(strings.Repeat("x", 500000))
 		}
 		c.want("end")
-	}, limits(1<<20, roomyLimit))
+	}, bounds(1<<20, roomyLimit))
 }
 
 // The client sends far more than the input limit. It is not disconnected, because the server stops reading its socket.
@@ -56,7 +56,7 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 			t.Errorf("got %.80q after the end", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
-	}, limits(1<<20, roomyLimit))
+	}, bounds(1<<20, roomyLimit))
 }
 
 func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
@@ -77,7 +77,7 @@ func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
 			t.Errorf("got %.80q after the end", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
-	}, limits(1<<20, roomyLimit))
+	}, bounds(1<<20, roomyLimit))
 }
 
 func TestListingPausesForASlowReader(t *testing.T) {
@@ -90,7 +90,7 @@ func TestListingPausesForASlowReader(t *testing.T) {
 			c.want(strings.Repeat("x", pageBytes))
 		}
 		c.want("after")
-	}, limits(1<<20, roomyLimit))
+	}, bounds(1<<20, roomyLimit))
 }
 
 func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
@@ -108,7 +108,7 @@ func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
 		c.reset()
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 		eventually(t, "no descriptor", func() bool { return f.pools.sockets.Open() == 0 })
-	}, limits(1<<20, roomyLimit))
+	}, bounds(1<<20, roomyLimit))
 }
 
 // Bytes that were buffered but not sent are lost with the connection, and the session is told how many.
@@ -140,7 +140,7 @@ func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 				if n := f.toy.closed.Load(); n != 2 || f.toy.lost.Load() >= size {
 					t.Errorf("%d sessions closed, %d bytes reported as unsent", n, f.toy.lost.Load())
 				}
-			}, limits(1<<20, 64<<20))
+			}, bounds(1<<20, 64<<20))
 		})
 	}
 }
@@ -196,7 +196,7 @@ func TestInputLimitEndsTheConnection(t *testing.T) {
 // A resumed socket still detects a peer that vanishes.
 func TestKeepaliveIsSetAfterAPause(t *testing.T) {
 	t.Parallel()
-	f := setup(t, limits(1<<20, roomyLimit))
+	f := setup(t, bounds(1<<20, roomyLimit))
 	c := f.dial(t)
 	c.send("echo hello\n")
 	c.want("hello")

@@ -68,7 +68,7 @@ type group struct {
 	name     string
 	frontend frontends.Frontend // nil: handoff takes its connections
 	handoff  *Handoff
-	limits   frontends.Limits
+	bounds   frontends.Bounds
 	conns    *access.Connections
 	overflow []byte
 
@@ -164,9 +164,9 @@ func (s *Server) addGroup(name string, o Options) error {
 	if fe == nil {
 		return fmt.Errorf("listener %s has no front-end", name)
 	}
-	g := &group{name: name, frontend: fe, limits: fe.Limits(), conns: conns}
+	g := &group{name: name, frontend: fe, bounds: fe.Bounds(), conns: conns}
 	if o.MaxOutput > 0 {
-		g.limits.MaxOutput = o.MaxOutput
+		g.bounds.MaxOutput = o.MaxOutput
 	}
 	if r, ok := fe.(interface{ Overflow() []byte }); ok {
 		g.overflow = r.Overflow()

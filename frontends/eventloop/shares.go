@@ -31,7 +31,7 @@ func newPools(o Options) pools {
 		size = DefaultBuffers
 	}
 	for _, f := range o.Frontends {
-		size = max(size, largest*f.Limits().MaxInput)
+		size = max(size, largest*f.Bounds().MaxInput)
 	}
 	return pools{
 		sockets: access.NewConnections(access.ConnectionOptions{Size: o.MaxSockets}),

@@ -126,7 +126,7 @@ func TestOnePrincipalLeavesRoomForTheInputOfOthers(t *testing.T) {
 			t.Errorf("another principal: %v", err)
 		}
 	}, guests(patience), func(f *fixture, o *Options, _ *Listener) {
-		f.toy.limits.MaxInput, f.toy.limits.MaxOutput, o.Buffers = size+size/8, size, 1
+		f.toy.bounds.MaxInput, f.toy.bounds.MaxOutput, o.Buffers = size+size/8, size, 1
 	})
 }
 
@@ -152,5 +152,5 @@ func TestOnePrincipalLeavesRoomForTheOutputOfOthers(t *testing.T) {
 		eventually(t, "everything is given back", func() bool {
 			return f.count(func(c *conn) bool { return c.charged > 0 }) == 0
 		})
-	}, limits(1<<20, 64<<20), func(f *fixture, o *Options, _ *Listener) { f.toy.guests, o.Buffers = true, 50_000_000 })
+	}, bounds(1<<20, 64<<20), func(f *fixture, o *Options, _ *Listener) { f.toy.guests, o.Buffers = true, 50_000_000 })
 }

@@ -43,7 +43,7 @@ func quietConn() (*conn, *nullTransport) {
 	l.schedule, l.scheduleLater = func() {}, func() {}
 	c := &conn{
 		srv:   &Server{broker: b, log: zerolog.Nop(), pools: newPools(Options{})},
-		group: &group{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}},
+		group: &group{bounds: frontends.Bounds{MaxInput: 1 << 20, MaxOutput: 1 << 20}},
 		loop:  l, transport: w, admitted: true,
 	}
 	c.session = &quietSession{conn: c}

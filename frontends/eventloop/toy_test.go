@@ -55,7 +55,7 @@ func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) 
 //	login NAME       from then on the client has rights, as a principal of the name if there is one
 //	panic, abort     panics, aborts the connection
 type toy struct {
-	limits frontends.Limits
+	bounds frontends.Bounds
 	guests bool // clients have no rights until they send login
 	ticks  atomic.Int64
 	opened atomic.Int64
@@ -70,7 +70,7 @@ type toy struct {
 }
 
 func (f *toy) Name() string             { return "toy" }
-func (f *toy) Limits() frontends.Limits { return f.limits }
+func (f *toy) Bounds() frontends.Bounds { return f.bounds }
 func (f *toy) Tick(core.Instant)        { f.ticks.Add(1) }
 func (f *toy) Overflow() []byte         { return []byte("full\n") }
 
@@ -289,9 +289,9 @@ func (b *syncBuffer) String() string {
 
 type setting func(*fixture, *Options, *Listener)
 
-func limits(in, out int) setting {
+func bounds(in, out int) setting {
 	return func(f *fixture, _ *Options, _ *Listener) {
-		f.toy.limits = frontends.Limits{MaxInput: in, MaxOutput: out}
+		f.toy.bounds = frontends.Bounds{MaxInput: in, MaxOutput: out}
 	}
 }
 
@@ -304,7 +304,7 @@ func setup(t *testing.T, settings ...setting) *fixture {
 	t.Helper()
 	f := &fixture{
 		toy: &toy{
-			limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}, sessions: map[*toySession]struct{}{},
+			bounds: frontends.Bounds{MaxInput: 1 << 20, MaxOutput: 1 << 20}, sessions: map[*toySession]struct{}{},
 		},
 		broker: &toyBroker{},
 		log:    &syncBuffer{},

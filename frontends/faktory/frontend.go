@@ -87,9 +87,9 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "faktory" }
 
-// Limits implements frontends.Frontend.
-func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{
+// Bounds implements frontends.Frontend.
+func (f *Frontend) Bounds() frontends.Bounds {
+	return frontends.Bounds{
 		MaxInput:  f.opts.MaxLine + 64<<10,
 		MaxOutput: maxOutput,
 		LoginFor:  handshakeFor,

@@ -235,7 +235,7 @@ func (c *Client) feed() {
 		len(c.unread) > frontends.MaxInputWithoutRights && a.Admission().Rights != frontends.Admitted {
 		a.Dismiss(frontends.DismissInput)
 	}
-	if limit := c.stage.Front.Limits().MaxInput; limit > 0 && len(c.unread) > limit {
+	if limit := c.stage.Front.Bounds().MaxInput; limit > 0 && len(c.unread) > limit {
 		c.close()
 	}
 }
@@ -267,7 +267,7 @@ func (c *Client) flush() {
 	p := c.out.Sendable(c.stage.Broker.Committed())
 	c.received = append(c.received, p...)
 	c.out.Sent(len(p))
-	limit := c.stage.Front.Limits().MaxOutput
+	limit := c.stage.Front.Bounds().MaxOutput
 	if c.aborted.Load() || c.closing && c.out.Len() == 0 || limit > 0 && c.out.Len() > limit {
 		c.close()
 	}

@@ -58,7 +58,7 @@ func (s *Stage) Dial(name string) *Client {
 	s.dialled++
 	s.clients = append(slices.DeleteFunc(s.clients, func(c *Client) bool { return c.closed }), c)
 	c.session = s.Front.Open(c)
-	c.loginBy = s.Clock.Now().Add(s.Front.Limits().LoginTime())
+	c.loginBy = s.Clock.Now().Add(s.Front.Bounds().LoginTime())
 	c.flush()
 	return c
 }

@@ -287,7 +287,7 @@ func oversize(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
 	bystander, c := d.dial(s, "bystander"), d.dial(s, "sender")
 	c.SendIn(len(d.Oversize), d.Oversize)
-	limit := s.Front.Limits().MaxInput
+	limit := s.Front.Bounds().MaxInput
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
 	for sent := 0; sent < 2*limit && !c.Closed(); sent += len(chunk) {
 		c.SendIn(len(chunk), chunk)

@@ -97,9 +97,9 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "gearman" }
 
-// Limits implements frontends.Frontend. The input limit is a little more than one packet of maximum size.
-func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{
+// Bounds implements frontends.Frontend. The input limit is a little more than one packet of maximum size.
+func (f *Frontend) Bounds() frontends.Bounds {
+	return frontends.Bounds{
 		MaxInput:  packet.HeaderBytes + f.opts.MaxBodyBytes + maxFieldsBytes + 1<<20,
 		MaxOutput: f.opts.MaxOutputBytes,
 	}

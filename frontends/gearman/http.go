@@ -31,8 +31,8 @@ func (f *Frontend) HTTP() *HTTP {
 // Name implements frontends.Frontend.
 func (h *HTTP) Name() string { return "gearman-http" }
 
-// Limits implements frontends.Frontend.
-func (h *HTTP) Limits() frontends.Limits { return h.front.Limits() }
+// Bounds implements frontends.Frontend.
+func (h *HTTP) Bounds() frontends.Bounds { return h.front.Bounds() }
 
 // Open implements frontends.Frontend.
 func (h *HTTP) Open(c frontends.Conn) frontends.Session {

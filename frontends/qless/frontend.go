@@ -92,9 +92,9 @@ func (f *Frontend) unlock() {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "qless" }
 
-// Limits implements frontends.Frontend.
-func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{
+// Bounds implements frontends.Frontend.
+func (f *Frontend) Bounds() frontends.Bounds {
+	return frontends.Bounds{
 		MaxInput: 2 * (f.opts.MaxBodyBytes + resp.MaxCommandOverhead), MaxOutput: f.opts.MaxOutputBytes,
 	}
 }

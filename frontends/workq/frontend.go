@@ -75,10 +75,10 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "workq" }
 
-// Limits implements frontends.Frontend. The unread input of a blocked connection has room for two commands of maximum
+// Bounds implements frontends.Frontend. The unread input of a blocked connection has room for two commands of maximum
 // size.
-func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: 2 * f.maxCommand(), MaxOutput: f.opts.MaxOutputBytes}
+func (f *Frontend) Bounds() frontends.Bounds {
+	return frontends.Bounds{MaxInput: 2 * f.maxCommand(), MaxOutput: f.opts.MaxOutputBytes}
 }
 
 // Tick implements frontends.Frontend. Workq has no periodic work.

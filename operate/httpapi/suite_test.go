@@ -168,8 +168,8 @@ func (f *suiteFront) Accept() (net.Conn, error) {
 func (f *suiteFront) Close() error   { close(f.closed); return nil }
 func (f *suiteFront) Addr() net.Addr { return &net.TCPAddr{} }
 func (f *suiteFront) Name() string   { return "http" }
-func (f *suiteFront) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 30}
+func (f *suiteFront) Bounds() frontends.Bounds {
+	return frontends.Bounds{MaxInput: 1 << 20, MaxOutput: 1 << 30}
 }
 func (f *suiteFront) Tick(core.Instant) {}
 func (f *suiteFront) dial() (client net.Conn) {
