@@ -55,7 +55,7 @@ func (w *world) limits(queue string) (all []string) {
 		Fair    bool `json:"fair"`
 		Ordered bool `json:"ordered"`
 	}
-	if json.Unmarshal(w.meta[limit.PolicyPrefix+queue], &k) != nil {
+	if json.Unmarshal(w.meta[limit.RulesPrefix+queue], &k) != nil {
 		return nil // nothing is set
 	}
 	for _, l := range k.Limits {

@@ -31,7 +31,7 @@ func (w *world) policyOf(queue string) (p policy) {
 		Fair    bool         `json:"fair"`
 		Ordered bool         `json:"ordered"`
 	}
-	if json.Unmarshal(w.meta[limit.PolicyPrefix+queue], &k) == nil {
+	if json.Unmarshal(w.meta[limit.RulesPrefix+queue], &k) == nil {
 		p.sharing = core.Sharing{Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Ordered: k.Ordered}
 		for _, l := range k.Limits {
 			p.limits = append(p.limits, core.QueueLimit{

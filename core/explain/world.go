@@ -71,7 +71,7 @@ func (w *world) set(m core.MetaEntry) {
 		w.setShared(m)
 		return
 	}
-	if !strings.HasPrefix(m.Name, limit.PolicyPrefix) && !strings.HasPrefix(m.Name, queuePrefix) {
+	if !strings.HasPrefix(m.Name, limit.RulesPrefix) && !strings.HasPrefix(m.Name, queuePrefix) {
 		return
 	}
 	if m.Value == nil {

@@ -44,7 +44,7 @@ func (x *Index) Load(ctx context.Context) error {
 	now := x.clock()
 	m := machine.New(x.options)
 	x.machine = m
-	if err := x.store.ScanMeta(limit.PolicyPrefix, m.RestoreMeta); err != nil {
+	if err := x.store.ScanMeta(limit.RulesPrefix, m.RestoreMeta); err != nil {
 		return err
 	}
 	return x.store.Scan(ctx, x.progress, func(r *record.Record) error {
@@ -69,10 +69,10 @@ func (x *Index) Update(ctx context.Context, also []uint64) (err error) {
 	x.entry = c.Position.Number
 	jobs := append(c.Jobs, also...)
 	for _, name := range c.Meta {
-		if !machine.IsPolicy(name) {
+		if !machine.IsRules(name) {
 			continue
 		}
-		jobs = append(jobs, x.machine.ForgetPolicy(name)...)
+		jobs = append(jobs, x.machine.ForgetRules(name)...)
 		value, err := c.MetaEntry(name)
 		if errors.Is(err, store.ErrMissing) {
 			continue
@@ -101,7 +101,7 @@ func (x *Index) finish() (*machine.Machine, error) {
 	m := x.machine
 	m.Begin(core.Commit(x.store.Position().Number))
 	err := x.store.ScanMeta("", func(name string, value []byte) error {
-		if machine.IsPolicy(name) {
+		if machine.IsRules(name) {
 			return nil
 		}
 		return m.RestoreMeta(name, value)

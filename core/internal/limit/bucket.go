@@ -65,15 +65,15 @@ func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket 
 	if b := x.buckets[id]; b != nil {
 		return b
 	}
-	limit, limited := x.policy.limits[id]
+	limit, limited := x.rules.limits[id]
 	if !limited {
-		limit, limited = x.policy.limits[limitName{scope: scope}]
+		limit, limited = x.rules.limits[limitName{scope: scope}]
 	}
 	if !limited && !(x.fair && scope == core.ScopeKey) {
 		return nil
 	}
 	b := r.newBucket(x, id, limit.Throttle)
-	if weight := x.policy.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
+	if weight := x.rules.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
 		b.stride = oneTurn / uint64(weight)
 	}
 	return b

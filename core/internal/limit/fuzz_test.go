@@ -23,8 +23,8 @@ func FuzzHandOut(f *testing.F) {
 				x.submit(jobs[n%len(jobs)])
 			case 4, 5, 6:
 				if h := x.next(queue, n%3); h != 0 {
-					if q := x.queue(queue); q.Limits.Leased > 0 && q.slots > q.Limits.Leased {
-						t.Fatalf("step %d: %d leases of %s with a limit of %d", i, q.slots, queue, q.Limits.Leased)
+					if q := x.queue(queue); q.Throttle.Leased > 0 && q.slots > q.Throttle.Leased {
+						t.Fatalf("step %d: %d leases of %s with a limit of %d", i, q.slots, queue, q.Throttle.Leased)
 					}
 				}
 			case 7, 8:
@@ -71,16 +71,16 @@ func FuzzHandOut(f *testing.F) {
 	})
 }
 
-// FuzzPolicyIsRestored restores any stored value: an accepted policy applies, and is the same once it is stored and
+// FuzzRulesAreRestored restores any stored value: accepted rules apply, and are the same once they are stored and
 // restored again.
-func FuzzPolicyIsRestored(f *testing.F) {
+func FuzzRulesAreRestored(f *testing.F) {
 	f.Add([]byte(
 		`{"limits":[{"leased":2,"slot_for":1000000000},{"scope":1,"name":"VA==","rate":0.5,"burst":3}],"key":1,"tag":"c","fair":true,"weights":{"a":2}}`,
 	))
 	f.Add([]byte(`{"limits":[{"rate":1e300}],"key":2}`))
 	f.Add([]byte(`{"key":9}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		p, err := DecodePolicy(PolicyPrefix+"q", value)
+		p, err := DecodeRules(RulesPrefix+"q", value)
 		if err != nil {
 			return
 		}
@@ -90,8 +90,8 @@ func FuzzPolicyIsRestored(f *testing.F) {
 		x.check()
 		limits, sharings := x.rules.List(&core.ListLimits{})
 		x.rules.SetLimit(1, core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 7}})
-		stored := x.table.Meta()[PolicyPrefix+"q"]
-		again, err := DecodePolicy(PolicyPrefix+"q", stored)
+		stored := x.table.Meta()[RulesPrefix+"q"]
+		again, err := DecodeRules(RulesPrefix+"q", stored)
 		if err != nil {
 			t.Fatalf("%s is stored as %s: %v", value, stored, err)
 		}

@@ -224,7 +224,7 @@ func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 		r.waitForRoom(b, cost)
 		return true
 	}
-	return exceeds(q.slots, cost, q.Limits.Leased)
+	return exceeds(q.slots, cost, q.Throttle.Leased)
 }
 
 // fullBucket returns the first of some buckets, of which some may be nil, that does not allow the lease of a job with
@@ -254,7 +254,7 @@ func (r *Rules) limiting(q *Queue, l *lane) (b *bucket, cost uint32, limited boo
 	if whole := q.lanes.whole; whole != nil && r.isFull(whole, cost) {
 		return whole, cost, true
 	}
-	if exceeds(q.slots, cost, q.Limits.Leased) {
+	if exceeds(q.slots, cost, q.Throttle.Leased) {
 		return nil, cost, true
 	}
 	b = r.fullBucket(l.buckets, cost)

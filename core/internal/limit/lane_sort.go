@@ -52,7 +52,7 @@ const (
 	sortPause     = 300 * time.Microsecond // between two steps
 )
 
-// sortLanes gives a queue the lanes and the ordering of its current policy, and sorts its jobs into them: at once if
+// sortLanes gives a queue the lanes and the ordering of its current rules, and sorts its jobs into them: at once if
 // that costs at most most. It returns the cost.
 func (r *Rules) sortLanes(n uint32, q *Queue, most int) (cost int) {
 	cost = sortInCost
@@ -62,12 +62,12 @@ func (r *Rules) sortLanes(n uint32, q *Queue, most int) (cost int) {
 		before = old.former // old has handed out nothing
 	}
 	unordered := false
-	if !q.order.ordersBy(q.policy) {
-		q.order = r.newOrdering(n, q.policy)
+	if !q.order.ordersBy(q.rules) {
+		q.order = r.newOrdering(n, q.rules)
 		unordered = q.order != nil
 	}
-	q.lanes = r.newLanes(n, q.policy, before)
-	leases := q.Limits.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
+	q.lanes = r.newLanes(n, q.rules, before)
+	leases := q.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
 	if old == nil && q.lanes == nil && !leases && !unordered && !q.Sorting {
 		return cost
 	}

@@ -22,7 +22,7 @@ import (
 // lanes are the lanes of one queue.
 type lanes struct {
 	queue       uint32
-	policy      *queuePolicy
+	rules       *queueRules
 	key         core.JobKey
 	byType      bool    // types have limits, so jobs of different types are in different lanes
 	byKey       bool    // keys have limits or take turns
@@ -75,18 +75,18 @@ const (
 	ofShared = 2 // and following
 )
 
-// newLanes returns the lanes of a queue, without jobs; nil if its policy needs none.
-func (r *Rules) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
+// newLanes returns the lanes of a queue, without jobs; nil if its rules need none.
+func (r *Rules) newLanes(n uint32, s *queueRules, former *lanes) *lanes {
 	shared := len(r.shared.byName) > 0 && len(r.shared.ofQueue[r.queues[n].Name]) > 0
 	byType := r.queues[n].limitedTypes && len(r.shared.ofType) > 0
 	if s == nil {
 		if !shared && !byType {
 			return nil
 		}
-		s = &queuePolicy{}
+		s = &queueRules{}
 	}
 	x := &lanes{
-		queue: n, policy: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{},
+		queue: n, rules: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{},
 		constraints: map[string]*constraint{}, key: s.sharing.Key, fair: s.sharing.Fair, former: former,
 	}
 	x.byKey, x.byType = x.fair, byType
@@ -239,7 +239,7 @@ func (r *Rules) RemoveReady(q *Queue, h uint32) {
 	switch {
 	case q.order != nil:
 		r.unreadyInOrder(q, h)
-	case q.lanes != nil || q.Limits.Leased > 0:
+	case q.lanes != nil || q.Throttle.Leased > 0:
 		r.notOfferable(q, h)
 	}
 }

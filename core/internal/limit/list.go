@@ -20,7 +20,7 @@ func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
 	}
 	queues := 0
 	for _, n := range r.table.SortedQueues() {
-		if q := r.queues[n]; q.Name > op.After && q.policy != nil {
+		if q := r.queues[n]; q.Name > op.After && q.rules != nil {
 			if queues++; op.Limit > 0 && queues > op.Limit {
 				break
 			}
@@ -33,21 +33,21 @@ func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
 // addLimits adds the limits and the sharing of a queue to an answer.
 func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
 	q := r.queues[n]
-	if q.policy == nil {
+	if q.rules == nil {
 		return
 	}
 	var held slotHolders
 	if uses {
 		held = r.holdersIn(n)
 	}
-	for _, l := range q.policy.sorted() {
+	for _, l := range q.rules.sorted() {
 		row := core.LimitInfo{QueueLimit: l}
 		if uses {
 			row.Uses = r.usesOf(q, limitName{l.Scope, l.Name}, &held)
 		}
 		to.Limits = append(to.Limits, row)
 	}
-	if s := q.policy.sharing; s.Key.Kind != core.KeyNone {
+	if s := q.rules.sharing; s.Key.Kind != core.KeyNone {
 		s.Weights = maps.Clone(s.Weights)
 		to.Sharings = append(to.Sharings, s)
 	}
@@ -67,7 +67,7 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 		return uses
 	}
 	for id, b := range q.lanes.buckets {
-		if _, own := q.policy.limits[id]; id.scope != name.scope || own && id.name != name.name ||
+		if _, own := q.rules.limits[id]; id.scope != name.scope || own && id.name != name.name ||
 			!own && name.name != "" {
 			continue
 		}

@@ -68,8 +68,8 @@ type handedOut struct {
 	chain uint32
 }
 
-// newOrdering returns the ordering of a queue, without jobs; nil if its policy needs none.
-func (r *Rules) newOrdering(n uint32, s *queuePolicy) *ordering {
+// newOrdering returns the ordering of a queue, without jobs; nil if its rules need none.
+func (r *Rules) newOrdering(n uint32, s *queueRules) *ordering {
 	if s == nil || !s.sharing.Ordered {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (r *Rules) PutBehind(h uint32, e *table.Entry) {
 	}
 }
 
-// ordersBy reports whether an ordering uses the key of this policy; nil is an ordering without a key.
-func (x *ordering) ordersBy(s *queuePolicy) bool {
+// ordersBy reports whether an ordering uses the key of these rules; nil is an ordering without a key.
+func (x *ordering) ordersBy(s *queueRules) bool {
 	if s == nil || !s.sharing.Ordered {
 		return x == nil
 	}

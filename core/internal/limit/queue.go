@@ -12,8 +12,8 @@ import (
 // Queue is a queue with its limits.
 type Queue struct {
 	table.Queue
-	Limits       core.Limits
-	policy       *queuePolicy      // its limits and sharing; nil if it has none
+	Throttle     core.Throttle     // of the limit of the whole queue
+	rules        *queueRules       // its limits and sharing; nil if it has none
 	lanes        *lanes            // nil unless its limits or fairness treat its jobs differently
 	order        *ordering         // nil unless the jobs of each key are handed out in order
 	Sorting      bool              // its limits have changed; see laneSort
@@ -23,8 +23,8 @@ type Queue struct {
 	perWorker    map[uint64]uint32 // the same by holder; see WorkerBelow
 }
 
-// HasPolicy reports whether a queue has limits or a sharing.
-func (q *Queue) HasPolicy() bool { return q.policy != nil }
+// HasRules reports whether a queue has limits or a sharing.
+func (q *Queue) HasRules() bool { return q.rules != nil }
 
 // DistinguishesJobs reports whether a queue treats its jobs differently, so that leases must be counted.
 func (q *Queue) DistinguishesJobs() bool { return q.lanes != nil || q.order != nil }
@@ -33,25 +33,19 @@ func (q *Queue) DistinguishesJobs() bool { return q.lanes != nil || q.order != n
 func (q *Queue) HasLanes() bool { return q.lanes != nil }
 
 // Reached reports whether as many jobs are leased as the limit of the whole queue allows.
-func (q *Queue) Reached() bool { return q.Limits.Leased > 0 && q.slots >= q.Limits.Leased }
+func (q *Queue) Reached() bool { return q.Throttle.Leased > 0 && q.slots >= q.Throttle.Leased }
 
 // Room returns how many of n jobs the limit of the whole queue allows.
 func (q *Queue) Room(n int) int {
-	if q.Limits.Leased == 0 {
+	if q.Throttle.Leased == 0 {
 		return n
 	}
-	return min(n, int(q.Limits.Leased)-int(q.slots))
+	return min(n, int(q.Throttle.Leased)-int(q.slots))
 }
 
 // Fits reports whether the limit of the whole queue allows a job in addition to the leased jobs.
 func (r *Rules) Fits(q *Queue, h uint32) bool {
-	return q.Limits.Leased == 0 || !exceeds(q.slots, r.table.CostOf(h), q.Limits.Leased)
-}
-
-// SetLimits sets the limits of a queue that do not come from its policy.
-func (q *Queue) SetLimits(l core.Limits) {
-	l.Throttle = q.Limits.Throttle
-	q.Limits = l
+	return q.Throttle.Leased == 0 || !exceeds(q.slots, r.table.CostOf(h), q.Throttle.Leased)
 }
 
 // Host is what limits need from the machine.
@@ -75,10 +69,10 @@ func (r *Rules) RemoveQueue(n uint32) { r.queues[n] = nil }
 
 // SharingOf returns how a queue shares its workers between keys; nil: no sharing.
 func (q *Queue) SharingOf() *core.Sharing {
-	if q.policy == nil || q.policy.sharing.Key.Kind == core.KeyNone {
+	if q.rules == nil || q.rules.sharing.Key.Kind == core.KeyNone {
 		return nil
 	}
-	sharing := q.policy.sharing
+	sharing := q.rules.sharing
 	sharing.Weights = maps.Clone(sharing.Weights)
 	return &sharing
 }
@@ -139,7 +133,7 @@ func (r *Rules) Reached(q *Queue, h uint32) *core.LimitReached {
 	case !limited:
 		return nil
 	case b == nil:
-		return &core.LimitReached{Throttle: q.Limits.Throttle, Taken: q.slots}
+		return &core.LimitReached{Throttle: q.Throttle, Taken: q.slots}
 	}
 	hit := &core.LimitReached{
 		Shared: b.of == nil, Scope: b.name.scope, Name: b.name.name, Throttle: b.limit, Taken: b.slots,
@@ -170,12 +164,12 @@ func (r *Rules) ClockSet(by core.Instant) {
 // HasRates reports whether the open batch changes rates.
 func (r *Rules) HasRates() bool { return len(r.dirtyRates) > 0 }
 
-// ForgetPolicy removes the policy of a queue without jobs.
-func (r *Rules) ForgetPolicy(q *Queue) {
+// ForgetRules removes the rules of a queue without jobs.
+func (r *Rules) ForgetRules(q *Queue) {
 	if q.lanes != nil {
 		r.dropBuckets(q.lanes)
 	}
-	q.lanes, q.policy, q.Limits.Throttle = nil, nil, core.Throttle{}
+	q.lanes, q.rules, q.Throttle = nil, nil, core.Throttle{}
 }
 
 // CountFit returns how many jobs of a queue may be handed out now. It stops counting at enough. It also returns the
@@ -235,7 +229,7 @@ func (r *Rules) OpenFor(q *Queue, who Asker, above int) int {
 
 // RoomForWorker returns how many leases the queue's limit per worker allows a client.
 func (r *Rules) RoomForWorker(q *Queue, who Asker) int {
-	most := q.Limits.LeasedPerWorker
+	most := q.Throttle.LeasedPerWorker
 	if most == 0 {
 		return math.MaxInt
 	}
@@ -247,11 +241,11 @@ func (r *Rules) RoomForWorker(q *Queue, who Asker) int {
 
 // WorkerBelow reports whether the queue's limit per worker allows a client to get a job.
 func (r *Rules) WorkerBelow(q *Queue, who Asker) bool {
-	if q.Limits.LeasedPerWorker == 0 {
+	if q.Throttle.LeasedPerWorker == 0 {
 		return true
 	}
 	key, known := r.workerKeyOf(who)
-	return !known || q.perWorker[key] < q.Limits.LeasedPerWorker
+	return !known || q.perWorker[key] < q.Throttle.LeasedPerWorker
 }
 
 // Available returns how many jobs of a queue could be handed out now, regardless of the client; once the count

@@ -8,7 +8,8 @@ import (
 	"broker/core/internal/table"
 )
 
-// Rules are the limits of all queues. Not safe for concurrent use.
+// Rules say which jobs of the queues may be handed out: limits, turns of keys and orders. The rules of one queue are
+// queueRules. Not safe for concurrent use.
 type Rules struct {
 	table    *table.Table
 	host     Host

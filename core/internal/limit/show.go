@@ -35,9 +35,9 @@ func ShowJob(r *Rules, h uint32) string {
 // ShowQueue shows everything about the limits of a queue that affects decisions.
 func ShowQueue(r *Rules, q *Queue) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, " limits %+v slots %v", q.Limits, q.slots)
-	if q.policy != nil {
-		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
+	fmt.Fprintf(&b, " limits %+v slots %v", q.Throttle, q.slots)
+	if q.rules != nil {
+		fmt.Fprintf(&b, " rules %v %+v %v", q.rules.sorted(), q.rules.sharing, q.rules.stored)
 	}
 	if x := q.order; x != nil {
 		fmt.Fprintf(&b, " open %v of %d chains", table.Seqs(r.table, &x.open), len(x.chains))

@@ -13,12 +13,12 @@ import (
 	"broker/core/internal/table"
 )
 
-// PolicyPrefix is the prefix of the names of the meta entries of policies, one for each queue. It is on disk and
+// RulesPrefix is the prefix of the names of the meta entries of the rules of queues. It is on disk and
 // never changes.
-const PolicyPrefix = "core/shape/"
+const RulesPrefix = "core/shape/"
 
-// policyMeta is the part of a policy that operations have set, as stored.
-type policyMeta struct {
+// rulesMeta is the part of the rules of a queue that operations have set, as stored.
+type rulesMeta struct {
 	Limits  []limitMeta       `json:"limits,omitempty"`
 	Key     core.KeyKind      `json:"key,omitempty"`
 	Tag     string            `json:"tag,omitempty"`
@@ -38,49 +38,49 @@ type limitMeta struct {
 	Burst     uint32          `json:"burst,omitempty"`
 }
 
-// storePolicy stores the policy of a queue with the open batch.
-func (r *Rules) storePolicy(q *Queue) {
-	var k policyMeta
-	for _, l := range q.policy.sorted() {
+// storeRules stores the rules of a queue with the open batch.
+func (r *Rules) storeRules(q *Queue) {
+	var k rulesMeta
+	for _, l := range q.rules.sorted() {
 		if !l.FromConfig {
 			k.Limits = append(k.Limits,
 				limitMeta{l.Scope, []byte(l.Name), l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst})
 		}
 	}
-	if s := &q.policy.sharing; !s.FromConfig {
+	if s := &q.rules.sharing; !s.FromConfig {
 		k.Key, k.Tag, k.Fair, k.Weights, k.Ordered = s.Key.Kind, s.Key.Tag, s.Fair, s.Weights, s.Ordered
 	}
-	entry := core.MetaEntry{Name: PolicyPrefix + q.Name}
+	entry := core.MetaEntry{Name: RulesPrefix + q.Name}
 	if len(k.Limits) > 0 || k.Key != core.KeyNone {
 		entry.Value = table.Encode(k)
-	} else if !q.policy.stored {
+	} else if !q.rules.stored {
 		return
 	}
-	q.policy.stored = entry.Value != nil
+	q.rules.stored = entry.Value != nil
 	r.table.LogMeta(entry)
 }
 
 // sorted returns the limits of a queue by scope and name.
-func (s *queuePolicy) sorted() []core.QueueLimit {
+func (s *queueRules) sorted() []core.QueueLimit {
 	return slices.SortedFunc(maps.Values(s.limits), func(a, b core.QueueLimit) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// DecodePolicy decodes the stored policy of a queue. Values beyond the current bounds are reduced to them, because
+// DecodeRules decodes the stored rules of a queue. Values beyond the current bounds are reduced to them, because
 // they must not prevent a store from opening.
-func DecodePolicy(name string, value []byte) (*storedPolicy, error) {
-	var k policyMeta
+func DecodeRules(name string, value []byte) (*storedRules, error) {
+	var k rulesMeta
 	if err := json.Unmarshal(value, &k); err != nil {
 		return nil, err
 	}
-	queue := strings.TrimPrefix(name, PolicyPrefix)
+	queue := strings.TrimPrefix(name, RulesPrefix)
 	sharing := core.Sharing{
 		Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights,
 		Ordered: k.Ordered && k.Key == core.KeyTag && !k.Fair,
 	}
 	if queue == "" || k.Key > core.KeyUnique || (k.Key == core.KeyTag) != (k.Tag != "") {
-		return nil, errors.New("a policy without a queue, or an unknown key")
+		return nil, errors.New("limits without a queue, or an unknown key")
 	}
 	limits := make([]core.QueueLimit, len(k.Limits))
 	for i, l := range k.Limits {
@@ -101,22 +101,22 @@ func DecodePolicy(name string, value []byte) (*storedPolicy, error) {
 	if k.Key == core.KeyNone {
 		sharing = core.Sharing{}
 	}
-	return &storedPolicy{Queue: queue, sharing: sharing, limits: limits}, nil
+	return &storedRules{Queue: queue, sharing: sharing, limits: limits}, nil
 }
 
-// storedPolicy is a policy that was stored.
-type storedPolicy struct {
+// storedRules are rules that were stored.
+type storedRules struct {
 	Queue   string
 	sharing core.Sharing
 	limits  []core.QueueLimit
 }
 
-// ApplyRestored applies a stored policy.
-func (r *Rules) ApplyRestored(n uint32, p *storedPolicy) {
-	q := r.withPolicy(n)
-	q.policy.stored, q.policy.sharing = true, p.sharing
+// ApplyRestored applies stored rules.
+func (r *Rules) ApplyRestored(n uint32, p *storedRules) {
+	q := r.withRules(n)
+	q.rules.stored, q.rules.sharing = true, p.sharing
 	for _, l := range p.limits {
-		q.policy.limits[limitName{l.Scope, l.Name}] = l
+		q.rules.limits[limitName{l.Scope, l.Name}] = l
 	}
-	r.applyPolicy(n, q, false)
+	r.applyRules(n, q, false)
 }

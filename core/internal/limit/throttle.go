@@ -88,14 +88,14 @@ func (r *Rules) TakeSlot(h uint32, e *table.Entry, key uint64) {
 	if q.lanes != nil {
 		r.takeLaneSlots(h, key)
 	}
-	if q.Limits.Throttle != (core.Throttle{}) {
+	if q.Throttle != (core.Throttle{}) {
 		r.takeQueueSlot(h, q, key)
 	}
 }
 
 // takeQueueSlot counts a lease in the limit of the whole queue.
 func (r *Rules) takeQueueSlot(h uint32, q *Queue, key uint64) {
-	t := q.Limits.Throttle
+	t := q.Throttle
 	x := r.ensureLimits(h)
 	x.slot, x.slotKey = slotTaken, key
 	q.slots += r.table.CostOf(h)

@@ -41,7 +41,7 @@ func ContentOf(name string, value []byte) string {
 			return ""
 		}
 		return "settings of queues"
-	case IsPolicy(name), strings.HasPrefix(name, limit.SharedPrefix):
+	case IsRules(name), strings.HasPrefix(name, limit.SharedPrefix):
 		return "limits of queues"
 	case strings.HasPrefix(name, policy.Prefix):
 		return "policies of queues and types"

@@ -14,8 +14,8 @@ import (
 // recovery: after Forget and Restore, a job is the same as in a machine that has just started. Everything that does not
 // depend on single jobs waits for Begin and Restored.
 
-// IsPolicy reports whether a metadata entry is the policy of a queue, which is restored before the queue's jobs.
-func IsPolicy(name string) bool { return strings.HasPrefix(name, limit.PolicyPrefix) }
+// IsRules reports whether a metadata entry has the rules of a queue, which are restored before the queue's jobs.
+func IsRules(name string) bool { return strings.HasPrefix(name, limit.RulesPrefix) }
 
 // Forget removes a restored job from all indexes, as if it had not been restored.
 func (m *Machine) Forget(seq uint64) {
@@ -41,17 +41,17 @@ func (m *Machine) Forget(seq uint64) {
 	m.unindex(h, e)
 	switch {
 	case q.Jobs() > 0:
-	case q.HasPolicy():
+	case q.HasRules():
 		m.table.Hide(n)
 	default:
 		m.forgetQueue(n)
 	}
 }
 
-// ForgetPolicy forgets a policy and the jobs of its queue. It returns their numbers: they must be restored after the
-// policy is.
-func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
-	queue := strings.TrimPrefix(name, limit.PolicyPrefix)
+// ForgetRules forgets the rules and the jobs of a queue. It returns their numbers: they must be restored after the
+// rules are.
+func (m *Machine) ForgetRules(name string) (jobs []uint64) {
+	queue := strings.TrimPrefix(name, limit.RulesPrefix)
 	n := m.table.QueueNumber(queue)
 	if n == 0 {
 		return nil
@@ -66,8 +66,8 @@ func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
 	for _, seq := range jobs {
 		m.Forget(seq)
 	}
-	if q := m.queues[n]; q != nil { // it has a policy
-		m.limits.ForgetPolicy(&q.Queue)
+	if q := m.queues[n]; q != nil { // it has rules
+		m.limits.ForgetRules(&q.Queue)
 		m.forgetQueue(n)
 	}
 	return jobs

@@ -93,11 +93,11 @@ func lackedByRule(format int, op core.Op) *record.Feature {
 	switch op := op.(type) {
 	case *core.PutLimit:
 		if !op.Limit.FromConfig {
-			return record.LackedByMeta(format, limit.PolicyPrefix)
+			return record.LackedByMeta(format, limit.RulesPrefix)
 		}
 	case *core.ShareQueue:
 		if !op.Sharing.FromConfig && op.Sharing.Key.Kind != core.KeyNone {
-			return record.LackedByMeta(format, limit.PolicyPrefix)
+			return record.LackedByMeta(format, limit.RulesPrefix)
 		}
 	case *core.PutSharedLimit:
 		return record.LackedByMeta(format, limit.SharedPrefix)

@@ -50,7 +50,7 @@ func (m *Machine) shareQueue(c *client, op *core.ShareQueue) {
 		m.refusedAt(c, op.Tag, err, m.table.MetaCommit())
 		return
 	}
-	if to.Key.Kind == core.KeyNone && m.limits.PolicyOf(to.Queue) == nil {
+	if to.Key.Kind == core.KeyNone && m.limits.RulesOf(to.Queue) == nil {
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.MetaCommit()})
 		return
 	}
@@ -95,9 +95,9 @@ func (m *Machine) listSharedLimits(c *client, op *core.ListSharedLimits) {
 	})
 }
 
-// restorePolicy restores the policy of a queue, before its jobs.
-func (m *Machine) restorePolicy(name string, value []byte) error {
-	p, err := limit.DecodePolicy(name, value)
+// restoreRules restores the rules of a queue, before its jobs.
+func (m *Machine) restoreRules(name string, value []byte) error {
+	p, err := limit.DecodeRules(name, value)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (m *Machine) findPolicy(e *table.Entry, member core.PolicyFields) *core.Job
 	if e.Has(table.Ephemeral) {
 		return nil
 	}
-	return m.policies.For(m.table.TypeOf(e), m.queues[e.Queue].rules, member)
+	return m.policies.For(m.table.TypeOf(e), m.queues[e.Queue].policy, member)
 }
 
 // ownLimits: if the job itself sets one of these members, no policy limits its attempts
@@ -239,7 +239,7 @@ func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
 // policyChanged applies a changed policy to a queue.
 func (m *Machine) policyChanged(queue string, p *policy.Policy) {
 	if n := m.table.QueueNumber(queue); n != 0 {
-		m.queues[n].rules = p
+		m.queues[n].policy = p
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Recovery: RestoreMeta for the policies of queues (IsPolicy), Restore for every job in the order of their numbers,
+// Recovery: RestoreMeta for the policies of queues (IsRules), Restore for every job in the order of their numbers,
 // Begin, RestoreMeta for all other entries, then Restored. Recovery makes no decisions: deadlines that have passed in
 // the meantime fire at the first Tick. Between Restore and Begin, the machine can follow a store that continues to
 // change; see follow.go.
@@ -69,8 +69,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.history.Restore(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
-	case strings.HasPrefix(name, limit.PolicyPrefix):
-		err = m.restorePolicy(name, value)
+	case strings.HasPrefix(name, limit.RulesPrefix):
+		err = m.restoreRules(name, value)
 	case strings.HasPrefix(name, policy.Prefix):
 		err = m.policies.Restore(name, value)
 	case strings.HasPrefix(name, limit.RatePrefix):

@@ -73,7 +73,7 @@ func TestStoredPoliciesOutliveTighterLimits(t *testing.T) {
 	now := coretest.NewClock().Now()
 	m := machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 1 << 20, StartedAt: now})
 	policy := `{"limits":[{"scope":1,"name":"YQ==","rate":1e12},{"scope":2,"rate":1e-12}],"key":2,"fair":true,"weights":{"a":9999999}}`
-	if err := m.RestoreMeta(limit.PolicyPrefix+"q", []byte(policy)); err != nil {
+	if err := m.RestoreMeta(limit.RulesPrefix+"q", []byte(policy)); err != nil {
 		t.Fatal(err)
 	}
 	m.Begin(0)

@@ -14,24 +14,24 @@ type limitName struct {
 	name  string
 }
 
-// queuePolicy holds the limits and the sharing of a queue. The values of its ScopeQueue limit, except the rate, are in
-// Queue.Limits.
-type queuePolicy struct {
+// queueRules are the limits and the sharing of a queue. The values of its ScopeQueue limit, except the rate, are in
+// Queue.Throttle.
+type queueRules struct {
 	limits  map[limitName]core.QueueLimit
 	sharing core.Sharing
 	stored  bool // part of it has a meta entry
 }
 
-func (s *queuePolicy) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
+func (s *queueRules) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
 
 // SetLimit sets a limit of a queue, and returns the commit that the reply depends on.
 func (r *Rules) SetLimit(n uint32, limit core.QueueLimit) core.Commit {
-	q := r.withPolicy(n)
+	q := r.withRules(n)
 	limit.Queue, limit.Name = q.Name, strings.Clone(limit.Name)
 	name := limitName{limit.Scope, limit.Name}
-	before, had := q.policy.limits[name]
-	q.policy.limits[name] = limit
-	return r.applyPolicy(n, q, had && !before.FromConfig || !limit.FromConfig)
+	before, had := q.rules.limits[name]
+	q.rules.limits[name] = limit
+	return r.applyRules(n, q, had && !before.FromConfig || !limit.FromConfig)
 }
 
 // LimitRefusal returns why a limit is refused, or nil.
@@ -53,7 +53,7 @@ func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
 			"a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative",
 		)
 	}
-	s := r.PolicyOf(l.Queue)
+	s := r.RulesOf(l.Queue)
 	if s == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
 
 // DropLimit removes a limit of a queue, and returns the commit that the reply depends on.
 func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
-	name, s := limitName{op.Scope, op.Name}, r.PolicyOf(op.Queue)
+	name, s := limitName{op.Scope, op.Name}, r.RulesOf(op.Queue)
 	var before core.QueueLimit
 	had := false
 	if s != nil {
@@ -83,19 +83,19 @@ func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
 	}
 	delete(s.limits, name)
 	n := r.table.QueueNumber(op.Queue)
-	return r.applyPolicy(n, r.queues[n], !before.FromConfig), nil
+	return r.applyRules(n, r.queues[n], !before.FromConfig), nil
 }
 
 // SetSharing sets how a queue shares its workers between keys, and returns the commit that the reply depends on.
 func (r *Rules) SetSharing(n uint32, to core.Sharing) core.Commit {
-	q := r.withPolicy(n)
+	q := r.withRules(n)
 	to.Queue, to.Weights = q.Name, maps.Clone(to.Weights)
-	before := q.policy.sharing
-	if q.policy.sharing = to; to.Key.Kind == core.KeyNone {
-		q.policy.sharing = core.Sharing{}
+	before := q.rules.sharing
+	if q.rules.sharing = to; to.Key.Kind == core.KeyNone {
+		q.rules.sharing = core.Sharing{}
 	}
 	wasStored := before.Key.Kind != core.KeyNone && !before.FromConfig
-	return r.applyPolicy(n, q, wasStored || !to.FromConfig)
+	return r.applyRules(n, q, wasStored || !to.FromConfig)
 }
 
 // SharingRefusal returns why a sharing is refused, or nil.
@@ -103,41 +103,41 @@ func (r *Rules) SharingRefusal(s *core.Sharing) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if old := r.PolicyOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
+	if old := r.RulesOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
 		return core.ErrConfigured
 	}
 	return nil
 }
 
-// PolicyOf returns the policy of a queue, or nil.
-func (r *Rules) PolicyOf(name string) *queuePolicy {
+// RulesOf returns the rules of a queue, or nil.
+func (r *Rules) RulesOf(name string) *queueRules {
 	if n := r.table.QueueNumber(name); n != 0 {
-		return r.queues[n].policy
+		return r.queues[n].rules
 	}
 	return nil
 }
 
-// withPolicy gives a queue a policy, if it has none.
-func (r *Rules) withPolicy(n uint32) *Queue {
+// withRules gives a queue rules, if it has none.
+func (r *Rules) withRules(n uint32) *Queue {
 	q := r.queues[n]
-	if q.policy == nil {
-		q.policy = &queuePolicy{limits: map[limitName]core.QueueLimit{}}
+	if q.rules == nil {
+		q.rules = &queueRules{limits: map[limitName]core.QueueLimit{}}
 	}
 	return q
 }
 
-// applyPolicy applies the policy of a queue. If store is set, it stores the policy too. It returns the commit that the
+// applyRules applies the rules of a queue. If store is set, it stores them too. It returns the commit that the
 // reply depends on.
-func (r *Rules) applyPolicy(n uint32, q *Queue, store bool) core.Commit {
-	q.Limits.Throttle = q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
+func (r *Rules) applyRules(n uint32, q *Queue, store bool) core.Commit {
+	q.Throttle = q.rules.limits[limitName{scope: core.ScopeQueue}].Throttle
 	commit := core.Commit(0)
 	if store {
-		r.storePolicy(q)
+		r.storeRules(q)
 		commit = r.table.Promise()
 	}
 	r.sortLanes(n, q, r.sortStep)
-	if q.policy.empty() {
-		q.policy = nil
+	if q.rules.empty() {
+		q.rules = nil
 	}
 	r.host.Offer(n)
 	r.host.DropIdle(n)
