@@ -75,7 +75,7 @@ func (c *client) allowsOperator(b core.Broker, p *Principal, op core.Op) bool {
 		return p.May(Operate, op.Queue)
 	case *core.PauseQueue:
 		return p.May(Operate, op.Queue)
-	case *core.LimitQueue:
+	case *core.SetQueueMax:
 		return p.May(Operate, op.Queue)
 	case *core.Purge:
 		return op.Queue != "" && p.May(Operate, op.Queue) || p.MayAll(Operate)

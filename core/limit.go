@@ -168,6 +168,15 @@ const (
 	MaxLimitUses = 1_000
 )
 
+// Throttle is what a limit allows. Zero is no limit.
+type Throttle struct {
+	Leased          uint32        // at the same time, by all workers together
+	LeasedPerWorker uint32        // at the same time, for one worker id or connection
+	SlotFor         time.Duration // a slot becomes free after this time even if its lease continues
+	Rate            float64       // leases a second
+	Burst           uint32        // leases at once after a pause, with a Rate; zero: 1
+}
+
 // Interval is the time between two leases at the throttle's rate, zero if it has none.
 func (t *Throttle) Interval() time.Duration {
 	if t.Rate == 0 {

@@ -251,42 +251,28 @@ type PauseQueue struct {
 	For    time.Duration
 }
 
-// LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, even if the queue does
-// not exist; then the limit is not stored (spec gearman 3). The Throttle in Limits is ignored.
-type LimitQueue struct {
+// SetQueueMax bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, even if the queue does
+// not exist; then the bound is not stored (spec gearman 3).
+type SetQueueMax struct {
 	changing
-	Tag    uint64
-	Queue  string
-	Limits Limits
+	Tag   uint64
+	Queue string
+	Max   QueueMax
 }
 
-// Limits are the limits of a queue; zero is no limit.
-type Limits struct {
-	// A submission of high, normal or low priority is refused while the queue has this many or more unfinished jobs of
-	// all priorities, including running ones.
-	MaxHigh, MaxNormal, MaxLow uint32
+// QueueMax bounds the length of a queue: a submission of high, normal or low priority is refused while the queue has
+// this many or more unfinished jobs of all priorities, including running ones. Zero is no bound.
+type QueueMax struct{ High, Normal, Low uint32 }
 
-	Throttle
-}
-
-// MaxOf returns the limit for jobs of a priority.
-func (l *Limits) MaxOf(priority int64) uint32 {
+// Of returns the bound for jobs of a priority.
+func (m *QueueMax) Of(priority int64) uint32 {
 	switch {
 	case priority > 0:
-		return l.MaxHigh
+		return m.High
 	case priority == 0:
-		return l.MaxNormal
+		return m.Normal
 	}
-	return l.MaxLow
-}
-
-// Throttle limits leases. Zero is no limit.
-type Throttle struct {
-	Leased          uint32        // at the same time, by all workers together
-	LeasedPerWorker uint32        // at the same time, for one worker id or connection
-	SlotFor         time.Duration // a slot becomes free after this time even if its lease continues
-	Rate            float64       // leases a second
-	Burst           uint32        // leases at once after a pause, with a Rate; zero: 1
+	return m.Low
 }
 
 // Drain stops (On) or resumes handing out jobs of all queues: waiting leases keep waiting, and results are still
@@ -495,7 +481,7 @@ func (o *Sleep) TagOf() uint64           { return o.Tag }
 func (o *CreateQueue) TagOf() uint64     { return o.Tag }
 func (o *DropQueue) TagOf() uint64       { return o.Tag }
 func (o *PauseQueue) TagOf() uint64      { return o.Tag }
-func (o *LimitQueue) TagOf() uint64      { return o.Tag }
+func (o *SetQueueMax) TagOf() uint64     { return o.Tag }
 func (o *Drain) TagOf() uint64           { return o.Tag }
 func (o *Purge) TagOf() uint64           { return o.Tag }
 func (o *ResetCounters) TagOf() uint64   { return o.Tag }

@@ -233,7 +233,8 @@ type QueueInfo struct {
 	PausedUntil Instant       // zero: until it is resumed
 	PausedFor   time.Duration // length of the pause, from PauseQueue to PausedUntil
 	KnownSince  Instant       // start of all counts here
-	Limits      Limits
+	Max         QueueMax
+	Throttle    Throttle      // of the limit of the whole queue
 	OldestAge   time.Duration // of the ready job that has waited longest
 	// Jobs a second that came in, and that were done or failed, over the last minute; see MaxDetailed.
 	InRate, OutRate float64

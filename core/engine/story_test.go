@@ -107,7 +107,7 @@ var stories = []story{
 	}},
 	{"commands of the administrator", func(w *recorder) {
 		w.do(&core.CreateQueue{Queue: "q"})
-		w.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: 9}})
+		w.do(&core.SetQueueMax{Queue: "q", Max: core.QueueMax{Normal: 9}})
 		w.submit(&core.Job{Origin: core.Gearman})
 		w.flush()
 		w.do(&core.PauseQueue{Queue: "q", Paused: true})
@@ -213,8 +213,8 @@ func (d *fixture) sights() map[string]string {
 		}
 	}
 	if r := d.one(d.observer(), &core.InspectQueue{Queue: "q"}); len(r.Queues) == 1 {
-		if q := r.Queues[0]; q.Paused || q.Limits != (core.Limits{}) {
-			all["queue"] = fmt.Sprintf("paused %v, at most %d", q.Paused, q.Limits.MaxNormal)
+		if q := r.Queues[0]; q.Paused || q.Max != (core.QueueMax{}) {
+			all["queue"] = fmt.Sprintf("paused %v, at most %d", q.Paused, q.Max.Normal)
 		}
 	}
 	return all

@@ -239,7 +239,7 @@ func TestPausedThrottledAndFullQueuesInEveryProtocol(t *testing.T) {
 	}
 	e := newEnv(t, frontendtest.InMemory)
 	e.submitAs(core.Workq, "q", 1)
-	e.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
+	e.do(&core.SetQueueMax{Queue: "q", Max: core.QueueMax{High: 1, Normal: 1, Low: 1}})
 	g, wq, f := e.dial(e.gearman), e.dial(e.workq), e.dialFaktory("")
 	for _, typ := range []uint32{submitJob, submitJobBg, submitJobHigh, submitJobLowBg} {
 		g.SendBytes(packet(typ, "q", "", "x"))

@@ -407,7 +407,7 @@ func TestRefusedPushKeepsTheDeadJob(t *testing.T) {
 	c.Want("+OK\r\n")
 	object(t, c)
 	c.Want("+OK\r\n")
-	n.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: 1}})
+	n.do(&core.SetQueueMax{Queue: "q", Max: core.QueueMax{Normal: 1}})
 	n.submit(t, &core.Job{Queue: "q", Origin: core.Gearman}, core.WatchNone)
 	for _, request := range []string{push, "PUSHB [" + push[len("PUSH "):len(push)-2] + "]\r\n"} {
 		c.Send(request)

@@ -204,9 +204,10 @@ func (s *session) maxQueue(words []string) {
 			sizes[i] = leadingNumber([]byte(words[2+i]))
 		}
 	}
-	s.ask(&core.LimitQueue{Tag: s.awaitLine("queue.limit", n.queue), Queue: n.queue, Limits: core.Limits{
-		MaxHigh: sizes[0], MaxNormal: sizes[1], MaxLow: sizes[2],
-	}})
+	s.ask(&core.SetQueueMax{
+		Tag: s.awaitLine("queue.limit", n.queue), Queue: n.queue,
+		Max: core.QueueMax{High: sizes[0], Normal: sizes[1], Low: sizes[2]},
+	})
 }
 
 // shutdown ends the process if the configuration allows it; otherwise it is an unknown command.

@@ -58,7 +58,7 @@ func TestRefusedCallIsUndoneInTheBroker(t *testing.T) {
 	s, c := setup(t, frontendtest.InMemory)
 	f := s.Front.(*Frontend)
 	c.call("put", "1", "me", "q", "first", "K", "{}", "5000")
-	f.one(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: core.MaxAtomic + 200}})
+	f.one(&core.SetQueueMax{Queue: "q", Max: core.QueueMax{Normal: core.MaxAtomic + 200}})
 	c.call("recur", "1", "q", "r", "K", "{}", "interval", "1", "0")
 	if got := c.call("pop", "2000", "q", "w", "1500"); got != "-OOM the queue is full" {
 		t.Errorf("pop: %.200s", got)

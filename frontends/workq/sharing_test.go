@@ -207,7 +207,7 @@ func TestFullQueueIsRefused(t *testing.T) {
 	s := setup(t)
 	f := newForeign(t, s, core.Gearman)
 	f.do(&core.CreateQueue{Queue: "q"})
-	f.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
+	f.do(&core.SetQueueMax{Queue: "q", Max: core.QueueMax{High: 1, Normal: 1, Low: 1}})
 	c := s.Dial("client")
 	c.Send("add " + idOf(1) + " q 1000 60000 0\r\n\r\nadd " + idOf(2) + " q 1000 60000 0\r\n\r\n")
 	c.Want("+OK\r\n-SERVER-ERROR Queue full\r\n")

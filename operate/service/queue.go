@@ -82,10 +82,10 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	if q.NextEnqueuedAt != 0 {
 		v.LatencyS = max(s.Now().Sub(q.NextEnqueuedAt), 0).Seconds()
 	}
-	if l := q.Limits; l.MaxHigh|l.MaxNormal|l.MaxLow != 0 {
-		v.Max = &QueueMax{l.MaxHigh, l.MaxNormal, l.MaxLow}
+	if q.Max != (core.QueueMax{}) {
+		v.Max = &QueueMax{q.Max.High, q.Max.Normal, q.Max.Low}
 	}
-	if t := q.Limits.Throttle; t != (core.Throttle{}) {
+	if t := q.Throttle; t != (core.Throttle{}) {
 		v.Throttle = &Throttle{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds(), t.Rate, t.Burst}
 	}
 	if q.Sharing != nil {

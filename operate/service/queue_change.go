@@ -148,18 +148,18 @@ func (s *Service) mergeQueue(
 	return c.committed(ctx, commit)
 }
 
-// op merges the change with the limits of a queue.
+// op merges the change with the maximum length of a queue.
 func (m *QueueMaxChange) op(q *core.QueueInfo) core.Op {
-	limits := q.Limits
-	set(&limits.MaxHigh, m.High)
-	set(&limits.MaxNormal, m.Normal)
-	set(&limits.MaxLow, m.Low)
-	return &core.LimitQueue{Queue: q.Name, Limits: limits}
+	most := q.Max
+	set(&most.High, m.High)
+	set(&most.Normal, m.Normal)
+	set(&most.Low, m.Low)
+	return &core.SetQueueMax{Queue: q.Name, Max: most}
 }
 
 // op merges the change with the throttle of a queue. It removes a throttle without limits.
 func (t *ThrottleChange) op(q *core.QueueInfo) core.Op {
-	throttle := q.Limits.Throttle
+	throttle := q.Throttle
 	set(&throttle.Leased, t.Concurrency)
 	set(&throttle.LeasedPerWorker, t.PerWorker)
 	set(&throttle.Rate, t.RatePerS)

@@ -135,7 +135,7 @@ func (s *Service) workerText(c *session, queue string) string {
 		seqs[i] = busy.Jobs[i].Seq
 	}
 	most := ""
-	if n := q.Limits.LeasedPerWorker; n > 0 {
+	if n := q.Throttle.LeasedPerWorker; n > 0 {
 		most = " A worker may run at most " + fmt.Sprint(n) + " at once."
 	}
 	return workers + " " + countOf(q.Leased, "job") + ": " + namesText(seqs, q.Leased) + "." + most

@@ -88,8 +88,8 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.dropQueue(c, op)
 	case *core.PauseQueue:
 		m.pauseQueue(c, op)
-	case *core.LimitQueue:
-		m.limitQueue(c, op)
+	case *core.SetQueueMax:
+		m.setQueueMax(c, op)
 	case *core.MoveSpent:
 		m.moveSpent(c, op)
 	case *core.KeepDone:

@@ -377,8 +377,8 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 	case "pause", "resume":
 		return &core.PauseQueue{Tag: tag, Queue: name, Paused: verb == "pause", For: r.span("for")}
 	case "limit":
-		return &core.LimitQueue{Tag: tag, Queue: name, Limits: core.Limits{
-			MaxHigh: r.count("high"), MaxNormal: r.count("normal"), MaxLow: r.count("low"),
+		return &core.SetQueueMax{Tag: tag, Queue: name, Max: core.QueueMax{
+			High: r.count("high"), Normal: r.count("normal"), Low: r.count("low"),
 		}}
 	case "throttle":
 		if t := r.throttle(); t != (core.Throttle{}) {

@@ -41,8 +41,9 @@ type jobQueue struct {
 	lasting      uint32 // during recovery only: restored jobs that keep the queue until the next restart
 	used         uint32 // during recovery only: restored jobs that keep the queue for idleFor
 	counts       counts
+	max          core.QueueMax
 	retention    core.Retention
-	rules        *policy.Policy  // policy for its jobs; nil if there is none
+	policy       *policy.Policy  // policy for its jobs; nil if there is none
 	spent        *core.SpentRule // nil: none
 }
 
@@ -54,7 +55,7 @@ const (
 	afterUse                      // for idleFor after its last job, or after a lease with KeepQueues
 	untilRestart                  // unless there are too many names
 	overRestarts                  // because of a stored job; see retainQueue
-	untilDropped                  // made by CreateQueue or LimitQueue
+	untilDropped                  // made by CreateQueue or SetQueueMax
 )
 
 // lifetimeOf returns the lifetime of a queue that has had a job of a protocol. For stored jobs, see also retainQueue.
@@ -83,11 +84,11 @@ func (m *Machine) extendLifetime(q *jobQueue, life lifetime) {
 	q.lifetime = life
 }
 
-// full reports whether the limits of a queue refuse another job of this priority.
+// full reports whether the maximum length of a queue refuses another job of this priority.
 func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
-	limit := q.Limits.MaxOf(priority)
-	return limit > 0 && q.Unfinished()+m.list.Joining(q.Name) >= int(limit)
+	most := q.max.Of(priority)
+	return most > 0 && q.Unfinished()+m.list.Joining(q.Name) >= int(most)
 }
 
 // queueNamed finds or creates a queue, which is listed from now on.
@@ -113,7 +114,7 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	}
 	m.queues[n] = q
 	m.limits.AddQueue(n, &q.Queue)
-	q.rules = m.policies.OfQueue(name)
+	q.policy = m.policies.OfQueue(name)
 	m.setRetention(n, q)
 	return n, q
 }
@@ -165,8 +166,7 @@ func (m *Machine) idleTimeout(n uint32) {
 func (m *Machine) idle(q *jobQueue) bool {
 	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused &&
 		q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting &&
-		!q.Joining &&
-		q.Limits == (core.Limits{}) && !q.HasPolicy() && q.spent == nil
+		!q.Joining && q.max == (core.QueueMax{}) && !q.HasRules() && q.spent == nil
 }
 
 func (m *Machine) forgetQueue(n uint32) {
@@ -190,9 +190,16 @@ type queueMeta struct {
 	Until   core.Instant  `json:"paused_until,omitempty"`
 	For     time.Duration `json:"paused_for,omitempty"`
 	Kept    bool          `json:"kept,omitempty"`
-	Limits  core.Limits   `json:"limits,omitzero"`
+	Max     maxMeta       `json:"limits,omitzero"`
 
 	Spent core.SpentRule `json:"spent,omitzero"`
+}
+
+// maxMeta is a core.QueueMax as stored.
+type maxMeta struct {
+	High   uint32 `json:"MaxHigh"`
+	Normal uint32 `json:"MaxNormal"`
+	Low    uint32 `json:"MaxLow"`
 }
 
 // queueMetaPrefix is the prefix of the names of the meta entries of queues. It is on disk and never changes.
@@ -202,10 +209,9 @@ const queueMetaPrefix = "core/queue/"
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{
 		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor,
-		Kept:   q.lifetime == overRestarts,
-		Limits: q.Limits, Spent: q.spentRule(),
+		Kept: q.lifetime == overRestarts,
+		Max:  maxMeta(q.max), Spent: q.spentRule(),
 	}
-	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.Name
 	if k == (queueMeta{}) {
 		if q.stored {
@@ -246,7 +252,7 @@ func (m *Machine) restoreQueue(name string, value []byte) error {
 	q := m.queues[n]
 	q.stored = true
 	q.setSpent(k.Spent)
-	q.SetLimits(k.Limits)
+	q.max = core.QueueMax(k.Max)
 	m.setPause(n, q, k.Paused, k.Until, k.For)
 	switch {
 	case k.Created:
@@ -264,14 +270,14 @@ func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
 }
 
-func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
+func (m *Machine) setQueueMax(c *client, op *core.SetQueueMax) {
 	n := m.table.QueueNumber(op.Queue)
 	if n == 0 || m.queues[n].Hidden { // the queue does not exist for clients
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}
 	q := m.queues[n]
-	q.SetLimits(op.Limits)
+	q.max = op.Max
 	m.extendLifetime(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
@@ -345,7 +351,7 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 	return looked + 1 // also if the removed jobs have released other jobs
 }
 
-// resetQueueSettings reverts the settings stored by CreateQueue, PauseQueue, LimitQueue and jobs; an empty queue is
+// resetQueueSettings reverts the settings stored by CreateQueue, PauseQueue, SetQueueMax and jobs; an empty queue is
 // removed.
 func (m *Machine) resetQueueSettings(n uint32) {
 	q := m.queues[n]
@@ -355,7 +361,7 @@ func (m *Machine) resetQueueSettings(n uint32) {
 	m.meters.Drop(q.Name)
 	m.setPause(n, q, false, 0, 0)
 	q.lifetime = whileWaitedOn
-	q.SetLimits(core.Limits{})
+	q.max = core.QueueMax{}
 	m.storeQueue(q)
 	m.offer(n)
 	m.dropIdle(n)

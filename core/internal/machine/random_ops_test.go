@@ -280,7 +280,7 @@ func (l *history) admin() core.Op {
 	case 3, 4:
 		return &core.PauseQueue{Queue: q}
 	case 5:
-		return &core.LimitQueue{Queue: q, Limits: core.Limits{MaxNormal: uint32(l.rng.IntN(30))}}
+		return &core.SetQueueMax{Queue: q, Max: core.QueueMax{Normal: uint32(l.rng.IntN(30))}}
 	case 6, 7:
 		return l.limit(q)
 	case 8:

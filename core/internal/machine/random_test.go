@@ -324,10 +324,8 @@ func (l *history) knows(m *machine.Machine, overdue map[string]bool) (all []stri
 	}
 	for i := range 5 {
 		if q := ask(&core.InspectQueue{Queue: queue(i)}).Queues; len(q) == 1 {
-			limits := q[0].Limits
-			limits.Throttle = core.Throttle{}
-			if q[0].Paused || limits != (core.Limits{}) {
-				say("queue %s paused %v limits %+v", q[0].Name, q[0].Paused, limits)
+			if q[0].Paused || q[0].Max != (core.QueueMax{}) {
+				say("queue %s paused %v max %+v", q[0].Name, q[0].Paused, q[0].Max)
 			}
 		}
 		say("mark %d is %s", i, ask(&core.ReadMeta{Name: fmt.Sprint("test/", i)}).Data)

@@ -429,10 +429,10 @@ func queueText(q *core.QueueInfo) string {
 			fmt.Fprintf(&b, "=%v", q.PausedFor)
 		}
 	}
-	if q.Limits != (core.Limits{}) {
-		fmt.Fprintf(&b, " limits=%d/%d/%d", q.Limits.MaxHigh, q.Limits.MaxNormal, q.Limits.MaxLow)
+	if q.Max != (core.QueueMax{}) || q.Throttle != (core.Throttle{}) {
+		fmt.Fprintf(&b, " limits=%d/%d/%d", q.Max.High, q.Max.Normal, q.Max.Low)
 	}
-	if t := q.Limits.Throttle; t != (core.Throttle{}) {
+	if t := q.Throttle; t != (core.Throttle{}) {
 		fmt.Fprintf(&b, " throttle=%d/%d", t.Leased, t.LeasedPerWorker)
 		if t.SlotFor != 0 {
 			fmt.Fprintf(&b, "/%v", t.SlotFor.Round(time.Millisecond))

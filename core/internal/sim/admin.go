@@ -109,7 +109,7 @@ func (w *world) settings() error {
 	case 0:
 		op = w.limit(q, tag)
 	case 1:
-		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}}
+		op = &core.SetQueueMax{Tag: tag, Queue: q, Max: core.QueueMax{Normal: uint32(w.rng.IntN(3) * 20)}}
 	default:
 		op = &core.PauseQueue{
 			Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0,

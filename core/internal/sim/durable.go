@@ -159,9 +159,9 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Queues:
 		for i := range r.Queues {
 			if reported, have := &r.Queues[i], s.queues[r.Queues[i].Name]; reported.Paused != have.Paused ||
-				!sameLimits(reported.Limits, have.Limits) {
-				return fmt.Errorf("queue %s: paused %v, limits %+v is paused %v, limits %+v", reported.Name,
-					reported.Paused, reported.Limits, have.Paused, have.Limits)
+				reported.Max != have.Max {
+				return fmt.Errorf("queue %s: paused %v, at most %+v is paused %v, at most %+v", reported.Name,
+					reported.Paused, reported.Max, have.Paused, have.Max)
 			}
 		}
 	case core.Failed:
@@ -195,7 +195,7 @@ func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
 			return fmt.Errorf("batch %d is there", op.Batch)
 		}
 	case *core.InspectQueue:
-		if q := s.queues[op.Queue]; q.Paused || !sameLimits(q.Limits, core.Limits{}) {
+		if q := s.queues[op.Queue]; q.Paused || q.Max != (core.QueueMax{}) {
 			return fmt.Errorf("queue %s is there", op.Queue)
 		}
 	}
@@ -235,11 +235,6 @@ func refOf(op core.Op) (ref core.Ref) {
 
 // unstored reports whether a job is in memory only.
 func unstored(i *core.JobInfo) bool { return i.Ephemeral || i.Unstored }
-
-func sameLimits(a, b core.Limits) bool {
-	a.Throttle, b.Throttle = core.Throttle{}, core.Throttle{} // not stored
-	return a == b
-}
 
 // holdsJob checks that a job in a reply is stored, if that was acknowledged.
 func (w *world) holdsJob(seq uint64, s *snapshot) error {
@@ -385,9 +380,9 @@ func (w *world) compare(before, after *snapshot) error {
 		}
 	}
 	for name, was := range before.queues {
-		if is := after.queues[name]; !w.samePause(&was, &is) || !sameLimits(is.Limits, was.Limits) {
-			return fmt.Errorf("queue %s was paused %v, limits %+v and is paused %v, limits %+v", name, was.Paused,
-				was.Limits, is.Paused, is.Limits)
+		if is := after.queues[name]; !w.samePause(&was, &is) || is.Max != was.Max {
+			return fmt.Errorf("queue %s was paused %v, at most %+v and is paused %v, at most %+v", name, was.Paused,
+				was.Max, is.Paused, is.Max)
 		}
 	}
 	if before.limits != after.limits {
