@@ -9,9 +9,10 @@ import (
 	"broker/core/internal/timer"
 )
 
-// bucket counts the leases of one type or key of a queue, the rate of the queue, or the leases of a shared limit.
+// bucket counts the leases under one limit: of a queue, of one type or key of a queue, or of a shared limit.
 type bucket struct {
-	of        *lanes
+	queue     uint32 // of the jobs; zero: it is shared
+	of        *lanes // nil unless it is of a type or key
 	name      limitName
 	number    uint32 // in Rules.buckets, for the timer; another bucket may have it later
 	serial    uint64 // never reused
@@ -41,17 +42,34 @@ type bucket struct {
 // oneTurn is the stride of a key with weight 1.
 const oneTurn = 1 << 20
 
-// newBucket returns a bucket with a limit.
-func (r *Rules) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
-	b := &bucket{of: x, name: name, limit: limit, stride: oneTurn}
-	if x.former != nil && x.former.buckets[name] != nil {
-		b.paid, b.rateStored = x.former.buckets[name].paid, x.former.buckets[name].rateStored
-	}
+// addBucket adds a bucket to those of all queues.
+func (r *Rules) addBucket(b *bucket) *bucket {
 	b.number, b.serial = r.buckets.Add(b), r.nextSerial()
-	x.buckets[name] = b
 	r.takeRate(b)
 	return b
 }
+
+// setWhole sets the limit of all jobs of a queue. Without a limit, the bucket stays while jobs have slots in it.
+func (r *Rules) setWhole(n uint32, q *Queue, limit core.Throttle) {
+	b := q.whole
+	switch {
+	case b == nil && limit == core.Throttle{}:
+	case b == nil:
+		q.whole = r.addBucket(&bucket{queue: n, limit: limit})
+	default:
+		if b.limit.Rate > 0 && limit.Rate == 0 {
+			r.table.Timers.Remove(&b.timer)
+			r.dropRate(b)
+			b.paid = 0
+		}
+		b.limit = limit
+		r.takeRate(b)
+		r.dropUnused(b)
+	}
+}
+
+// isShared reports whether a bucket is of a shared limit.
+func (b *bucket) isShared() bool { return b.queue == 0 }
 
 // isRetired reports whether the lanes of this bucket were replaced.
 func (b *bucket) isRetired() bool { return b.of != nil && b.of.retired }
@@ -72,7 +90,11 @@ func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket 
 	if !limited && !(x.fair && scope == core.ScopeKey) {
 		return nil
 	}
-	b := r.newBucket(x, id, limit.Throttle)
+	b := &bucket{queue: x.queue, of: x, name: id, limit: limit.Throttle, stride: oneTurn}
+	if x.former != nil && x.former.buckets[id] != nil {
+		b.paid, b.rateStored = x.former.buckets[id].paid, x.former.buckets[id].rateStored
+	}
+	x.buckets[id] = r.addBucket(b)
 	if weight := x.rules.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
 		b.stride = oneTurn / uint64(weight)
 	}
@@ -81,7 +103,7 @@ func (r *Rules) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket 
 
 // isFull reports whether a bucket does not allow the lease of a job with this cost now.
 func (r *Rules) isFull(b *bucket, cost uint32) bool {
-	return b.of == nil && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) ||
+	return b.isShared() && len(r.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) ||
 		b.limit.Rate > 0 && r.roomAt(b, cost) > r.table.Now
 }
 
@@ -171,20 +193,22 @@ func (r *Rules) BucketTimeout(number uint32) {
 
 // hasRoom releases the groups that wait for a bucket which has room, and offers their queues.
 func (r *Rules) hasRoom(b *bucket) {
-	if b.of == nil {
+	if b.isShared() {
 		b.waiting.round++
 		r.offerUsers(b)
 		return
 	}
-	r.release(b.of, b, &b.blocked)
-	r.host.Offer(b.of.queue)
+	if b.of != nil {
+		r.release(b.of, b, &b.blocked)
+	}
+	r.host.Offer(b.queue)
 }
 
 // dropUnused removes a bucket that no job needs. A bucket with a used rate stays until the rate is fully available
 // again.
 func (r *Rules) dropUnused(b *bucket) {
 	switch {
-	case b.of == nil || b == b.of.whole || b.lanes > 0 || b.slots > 0:
+	case b.isShared() || b.lanes > 0 || b.slots > 0 || b.of == nil && b.limit != core.Throttle{}:
 	case b.limit.Rate > 0 && b.paid > r.table.Now:
 		r.armBucket(b, b.paid)
 	default:
@@ -195,8 +219,65 @@ func (r *Rules) dropUnused(b *bucket) {
 func (r *Rules) dropBucket(b *bucket) {
 	r.table.Timers.Remove(&b.timer)
 	r.dropRate(b)
-	if b.of != nil {
+	switch {
+	case b.of != nil:
 		delete(b.of.buckets, b.name)
+	case !b.isShared():
+		r.queues[b.queue].whole = nil
 	}
 	r.buckets.Remove(b.number)
+}
+
+// bucketSlot is what a leased job has taken in a bucket. The zero value is no slot.
+type bucketSlot struct {
+	bucket *bucket
+	worker uint64 // the holder; see SlotKey
+	timer  timer.ID
+	over   bool // the job had a slot, which became free before the end of the lease
+}
+
+// takeSlot counts a leased job in a bucket. kind is the deadline of the slot.
+func (r *Rules) takeSlot(s *bucketSlot, b *bucket, h uint32, worker uint64, kind uint8) {
+	s.bucket, s.worker = b, worker
+	b.slots += r.table.CostOf(h)
+	if b.perWorker == nil {
+		b.perWorker = map[uint64]uint32{}
+	}
+	b.perWorker[worker]++
+	if b.limit.SlotFor > 0 {
+		s.timer = r.table.Timers.Add(r.table.Now.Add(b.limit.SlotFor), timer.Owner{Kind: kind, Handle: h})
+	}
+}
+
+// freeSlot removes a job from a bucket.
+func (r *Rules) freeSlot(s *bucketSlot, h uint32) {
+	b, worker := s.bucket, s.worker
+	r.table.Timers.Remove(&s.timer)
+	if *s = (bucketSlot{}); b == nil || b.isRetired() {
+		return
+	}
+	b.slots -= r.table.CostOf(h)
+	if b.perWorker[worker]--; b.perWorker[worker] == 0 {
+		delete(b.perWorker, worker)
+	}
+	r.hasRoom(b)
+	r.dropUnused(b)
+}
+
+// roomForWorker returns how many leases the limit per worker of a bucket allows a client.
+func (r *Rules) roomForWorker(b *bucket, who Asker) int {
+	most := b.limit.LeasedPerWorker
+	if key, known := r.workerKeyOf(who); known {
+		most -= min(most, b.perWorker[key])
+	}
+	return int(most)
+}
+
+// workerHasRoom reports whether the limit per worker of a bucket, which may be nil, allows a client to get a job.
+func (r *Rules) workerHasRoom(b *bucket, who Asker) bool {
+	if b == nil || b.limit.LeasedPerWorker == 0 {
+		return true
+	}
+	key, known := r.workerKeyOf(who)
+	return !known || b.perWorker[key] < b.limit.LeasedPerWorker
 }

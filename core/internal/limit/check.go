@@ -16,30 +16,30 @@ type Check struct {
 
 	timers, jobs int
 	queues       map[uint32]*limitCount
-	taken        map[*bucket]uint32 // of shared buckets
+	slots        map[*bucket]*slotCount
+}
+
+// slotCount holds the recounted slots of a bucket.
+type slotCount struct {
+	slots     uint32
+	perWorker map[uint64]uint32
 }
 
 // limitCount holds the recounted values of a queue.
 type limitCount struct {
-	slots     uint32
-	perWorker map[uint64]uint32
-	members   map[*lane]int
-	chains    map[uint32]int // jobs, by number of the chain
-	free      int            // ready jobs without a key, in an ordered queue
-	taken     map[*bucket]uint32
+	members map[*lane]int
+	chains  map[uint32]int // jobs, by number of the chain
+	free    int            // ready jobs without a key, in an ordered queue
 }
 
 // NewCheck starts a check, which calls fail for each violation.
 func (r *Rules) NewCheck(fail func(format string, args ...any)) *Check {
-	return &Check{r: r, fail: fail, queues: map[uint32]*limitCount{}, taken: map[*bucket]uint32{}}
+	return &Check{r: r, fail: fail, queues: map[uint32]*limitCount{}, slots: map[*bucket]*slotCount{}}
 }
 
 func (c *Check) counted(n uint32) *limitCount {
 	if c.queues[n] == nil {
-		c.queues[n] = &limitCount{
-			perWorker: map[uint64]uint32{}, members: map[*lane]int{}, chains: map[uint32]int{},
-			taken: map[*bucket]uint32{},
-		}
+		c.queues[n] = &limitCount{members: map[*lane]int{}, chains: map[uint32]int{}}
 	}
 	return c.queues[n]
 }
@@ -62,16 +62,33 @@ func (c *Check) Job(h uint32, e *table.Entry) {
 		return
 	}
 	c.jobs++
-	c.count(x.slotTimer != 0)
+	c.slot(h, &x.whole)
+	if x.whole.bucket != nil && x.whole.bucket != q.whole {
+		c.fail("job %d has a slot in another bucket than its queue", e.Seq)
+	}
 	c.lane(h, e, x)
-	if x.slot == slotTaken {
-		have := c.counted(e.Queue)
-		have.slots += c.r.table.CostOf(h)
-		have.perWorker[x.slotKey]++
+	if x.whole != (bucketSlot{}) && e.State != core.Leased {
+		c.fail("job %d is %v and has a slot of its queue", e.Seq, e.State)
 	}
-	if x.slot != slotNone && e.State != core.Leased {
-		c.fail("job %d is %v and in a throttle's slot", e.Seq, e.State)
+}
+
+// slot counts a slot of a job.
+func (c *Check) slot(h uint32, s *bucketSlot) {
+	c.count(s.timer != 0)
+	if s.bucket == nil {
+		return
 	}
+	have := c.taken(s.bucket)
+	have.slots += c.r.table.CostOf(h)
+	have.perWorker[s.worker]++
+}
+
+// taken returns the recounted slots of a bucket.
+func (c *Check) taken(b *bucket) *slotCount {
+	if c.slots[b] == nil {
+		c.slots[b] = &slotCount{perWorker: map[uint64]uint32{}}
+	}
+	return c.slots[b]
 }
 
 // End compares the counts, and returns the number of deadlines in use.
@@ -80,9 +97,11 @@ func (c *Check) End() (timers int) {
 		if q == nil {
 			continue
 		}
-		have := c.counted(uint32(n))
-		if have.slots != q.slots || !maps.Equal(have.perWorker, q.perWorker) {
-			c.fail("queue %s counts slots %d %v; has %d %v", q.Name, q.slots, q.perWorker, have.slots, have.perWorker)
+		if b := q.whole; b != nil {
+			if b.queue != uint32(n) || b.of != nil || b.slots == 0 && b.limit == (core.Throttle{}) {
+				c.fail("queue %s has a bucket that it does not need, or that of queue %d", q.Name, b.queue)
+			}
+			c.bucket(b)
 		}
 		c.lanes(q)
 		c.order(q)
@@ -106,8 +125,7 @@ func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 	}
 	if x.lane.of != all && c.r.queues[e.Queue].Sorting {
 		for i := range x.lane.slots {
-			c.count(x.lane.slots[i].timer != 0)
-			c.shared(&x.lane.slots[i])
+			c.slot(h, &x.lane.slots[i])
 		}
 		return
 	}
@@ -127,13 +145,8 @@ func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 	q.members[x.lane.lane]++
 	for i := range x.lane.slots {
 		s := &x.lane.slots[i]
-		c.count(s.timer != 0)
-		if s.bucket == nil {
-			continue
-		}
-		c.shared(s)
-		q.taken[s.bucket] += s.cost
-		if !e.Has(table.Held) || s.bucket != x.lane.buckets[i] {
+		c.slot(h, s)
+		if s.bucket != nil && (!e.Has(table.Held) || s.bucket != x.lane.buckets[i]) {
 			c.fail("job %d is %v and has a slot of a bucket", e.Seq, e.State)
 		}
 	}
@@ -184,7 +197,12 @@ func (c *Check) lanes(q *Queue) {
 			if want := (laneUse{b.lanes, b.ready}); use[b] != want {
 				c.fail("queue %s: lanes of bucket %v are %v, counts %v", q.Name, b.name, use[b], want)
 			}
-			c.bucket(q, b, have.taken[b])
+			if c.bucket(b); b.of.buckets[b.name] != b {
+				c.fail("queue %s: bucket %v is not found", q.Name, b.name)
+			}
+			if b.lanes == 0 && b.slots == 0 && b.timer == 0 {
+				c.fail("queue %s: bucket %v is not needed", q.Name, b.name)
+			}
 		}
 	}
 }
@@ -210,7 +228,7 @@ func (c *Check) groups(q *Queue, x *lanes, lanes int) {
 		if (*g.blockedIn)[g.blockedAt] != g || !slices.Contains(g.under.buckets, b) {
 			c.fail("queue %s: group %d is not in the list of bucket %v", q.Name, g.number, b.name)
 		}
-		if b.of != nil && !c.r.isFull(b, g.cost) && b.timer == 0 { // a search looks at shared ones
+		if !b.isShared() && !c.r.isFull(b, g.cost) && b.timer == 0 { // a search looks at shared ones
 			c.fail("queue %s: group %d waits for bucket %v, which has room", q.Name, g.number, b.name)
 		}
 		c.ordered(q, &g.lanes, x.laneBefore)
@@ -232,21 +250,11 @@ func (c *Check) ordered(q *Queue, list *queue.List, before queue.Before) {
 	}
 }
 
-// shared counts a slot of a shared bucket.
-func (c *Check) shared(s *laneSlot) {
-	if s.bucket != nil && s.bucket.of == nil {
-		c.taken[s.bucket] += s.cost
-	}
-}
-
 // sharedBuckets checks the shared buckets.
 func (c *Check) sharedBuckets() {
 	for name, s := range c.r.shared.byName {
 		b := s.bucket
-		c.count(b.timer != 0)
-		if b.slots != c.taken[b] || c.r.buckets.At(b.number) != b {
-			c.fail("shared limit %s counts %d leases, has %d", name, b.slots, c.taken[b])
-		}
+		c.bucket(b)
 		ready := 0
 		for n, u := range b.users {
 			if ready += u.ready; c.r.queues[n] == nil || c.r.queues[n].lanes != u.in || u.lanes == 0 {
@@ -259,21 +267,15 @@ func (c *Check) sharedBuckets() {
 	}
 }
 
-// bucket checks a bucket of a queue.
-func (c *Check) bucket(q *Queue, b *bucket, taken uint32) {
+// bucket checks a bucket of any limit.
+func (c *Check) bucket(b *bucket) {
 	c.count(b.timer != 0)
-	sum := uint32(0)
-	for _, n := range b.perWorker {
-		sum += n
+	if have := c.taken(b); have.slots != b.slots || !maps.Equal(have.perWorker, b.perWorker) {
+		c.fail("bucket %v of queue %d counts slots %d %v, has %d %v", b.name, b.queue, b.slots, b.perWorker,
+			have.slots, have.perWorker)
 	}
-	if b.slots != taken || (sum == 0) != (taken == 0) {
-		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.Name, b.name, b.slots, sum, taken)
-	}
-	if b.of.buckets[b.name] != b || c.r.buckets.At(b.number) != b {
-		c.fail("queue %s: bucket %v is not found", q.Name, b.name)
-	}
-	if b.lanes == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
-		c.fail("queue %s: bucket %v is not needed", q.Name, b.name)
+	if c.r.buckets.At(b.number) != b {
+		c.fail("bucket %v of queue %d is not found", b.name, b.queue)
 	}
 }
 
@@ -421,7 +423,7 @@ func (r *Rules) MayHave(q *Queue, who Asker, isStale func(h uint32) bool) bool {
 		return false
 	}
 	for l := range q.lanes.slots.All() {
-		if l.ready.Len() > 0 && !r.limited(q, l) && r.workerHasRoom(l, who) && !isStale(l.ready.Front()) {
+		if l.ready.Len() > 0 && !r.limited(q, l) && r.laneHasRoom(l, who) && !isStale(l.ready.Front()) {
 			return true
 		}
 	}

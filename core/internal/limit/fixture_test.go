@@ -201,12 +201,8 @@ func (f *fixture) advance(d time.Duration) {
 		switch o.Kind {
 		case table.TimerBucket:
 			f.rules.BucketTimeout(o.Handle)
-		case table.TimerTypeSlot:
-			f.rules.LaneSlotTimeout(o.Handle, OfType)
-		case table.TimerKeySlot:
-			f.rules.LaneSlotTimeout(o.Handle, OfKey)
-		case table.TimerSlot:
-			f.rules.SlotTimeout(o.Handle)
+		case table.TimerSlot, table.TimerTypeSlot, table.TimerKeySlot:
+			f.rules.SlotTimeout(o.Handle, o.Kind)
 		case table.TimerSort:
 			f.rules.SortTimeout()
 		default:

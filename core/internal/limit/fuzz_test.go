@@ -23,8 +23,8 @@ func FuzzHandOut(f *testing.F) {
 				x.submit(jobs[n%len(jobs)])
 			case 4, 5, 6:
 				if h := x.next(queue, n%3); h != 0 {
-					if q := x.queue(queue); q.Throttle.Leased > 0 && q.slots > q.Throttle.Leased {
-						t.Fatalf("step %d: %d leases of %s with a limit of %d", i, q.slots, queue, q.Throttle.Leased)
+					if b := x.queue(queue).whole; b != nil && b.limit.Leased > 0 && b.slots > b.limit.Leased {
+						t.Fatalf("step %d: %d leases of %s with a limit of %d", i, b.slots, queue, b.limit.Leased)
 					}
 				}
 			case 7, 8:

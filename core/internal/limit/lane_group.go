@@ -177,7 +177,7 @@ func (x *lanes) joinGroup(r *Rules, l *lane, c *constraint) {
 		c.groups[cost] = g
 	}
 	if l.group = g; x.fair {
-		l.turn = l.buckets[OfKey].turn
+		l.turn = l.buckets[ofKey].turn
 	}
 	first := g.lanes.Len() == 0 || x.laneBefore(l.number, g.lanes.Front())
 	if first {
@@ -234,17 +234,17 @@ func (x *lanes) closeGroup(g *laneGroup) {
 func (r *Rules) block(x *lanes, g *laneGroup, b *bucket) {
 	x.closeGroup(g)
 	g.blockedBy = b
-	if b.of != nil {
-		b.blocked.add(g)
-	} else {
+	if b.isShared() {
 		b.users[x.queue].blocked.add(g)
+	} else {
+		b.blocked.add(g)
 	}
 	r.awaitRoom(x, b, g.cost)
 }
 
 // awaitRoom notes that a queue waits until a bucket has room for a job with this cost.
 func (r *Rules) awaitRoom(x *lanes, b *bucket, cost uint32) {
-	if b.of == nil {
+	if b.isShared() {
 		b.await(b.users[x.queue])
 	}
 	r.waitForRoom(b, cost)

@@ -3,9 +3,6 @@ package limit
 import (
 	"iter"
 	"math"
-
-	"broker/core/internal/table"
-	"broker/core/internal/timer"
 )
 
 // searchSteps is how many groups a search blocks and lanes it moves at most, and how many lanes a count examines.
@@ -16,8 +13,8 @@ const searchSteps = 1_000
 // unfinished: it has to be repeated soon, and goes on where it was.
 func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 	x := q.lanes
-	if x.whole != nil && r.isFull(x.whole, 1) {
-		r.waitForRoom(x.whole, 1)
+	if q.whole != nil && r.isFull(q.whole, 1) {
+		r.waitForRoom(q.whole, 1)
 		return 0, false
 	}
 	r.releaseShared(x)
@@ -36,7 +33,7 @@ func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 			r.moveLane(x, l, &s)
 		case r.wholeFull(q, g.cost):
 			s.at++
-		case who.Lease == nil || r.workerHasRoom(l, who):
+		case who.Lease == nil || r.laneHasRoom(l, who):
 			return l.ready.Front(), false
 		default:
 			s.at++
@@ -78,9 +75,9 @@ func (r *Rules) searchGroup(x *lanes, g *laneGroup, s *search) {
 	for n := walk.Next(); n != 0 && s.steps < searchSteps; n = walk.Next() {
 		l := x.slots.At(n)
 		switch {
-		case !r.typeHasRoom(l, s.who) && g.under.key == nil:
+		case !r.workerHasRoom(l.buckets[ofType], s.who) && g.under.key == nil:
 			return // nor has any other lane of the group
-		case !r.workerHasRoom(l, s.who):
+		case !r.laneHasRoom(l, s.who):
 			last = n
 		case r.isMisplaced(l):
 			r.moveLane(x, l, s)
@@ -98,7 +95,7 @@ func (r *Rules) searchGroup(x *lanes, g *laneGroup, s *search) {
 // isMisplaced reports whether a lane belongs elsewhere: its key has had a turn since it joined its group, or the
 // buckets of its other constraint are full.
 func (r *Rules) isMisplaced(l *lane) bool {
-	if l.of.fair && l.turn < l.buckets[OfKey].turn {
+	if l.of.fair && l.turn < l.buckets[ofKey].turn {
 		return true
 	}
 	other := l.otherConstraint()
@@ -160,8 +157,8 @@ func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 			break
 		}
 	}
-	if x.whole != nil {
-		n = min(n, r.roomIn(x.whole))
+	if q.whole != nil {
+		n = min(n, r.roomIn(q.whole))
 	}
 	return n
 }
@@ -174,12 +171,8 @@ func (r *Rules) laneLeases(l *lane, who Asker) int {
 			continue
 		}
 		room = min(room, r.roomIn(b))
-		if most := b.limit.LeasedPerWorker; who.Lease != nil && most > 0 {
-			key, known := r.workerKeyOf(who)
-			if known {
-				most -= min(most, b.perWorker[key])
-			}
-			room = min(room, int(most))
+		if who.Lease != nil && b.limit.LeasedPerWorker > 0 {
+			room = min(room, r.roomForWorker(b, who))
 		}
 	}
 	return room
@@ -192,8 +185,8 @@ func (r *Rules) WaitForMore(q *Queue) {
 	if x == nil {
 		return
 	}
-	if x.whole != nil {
-		r.waitForNext(x.whole, q.Ready.Len())
+	if q.whole != nil {
+		r.waitForNext(q.whole, q.Ready.Len())
 	}
 	for l := range r.openLanes(x) {
 		for _, b := range l.buckets {
@@ -214,17 +207,14 @@ func (r *Rules) waitForNext(b *bucket, ready int) {
 	}
 }
 
-// wholeFull reports whether the limits of a whole queue with lanes do not allow the lease of a job with this cost now.
+// wholeFull reports whether the limit of all jobs of a queue with lanes does not allow the lease of a job with this cost now.
 // The caller has already checked a cost of 1.
 func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
-	if cost == 1 {
+	if cost == 1 || q.whole == nil || !r.isFull(q.whole, cost) {
 		return false
 	}
-	if b := q.lanes.whole; b != nil && r.isFull(b, cost) {
-		r.waitForRoom(b, cost)
-		return true
-	}
-	return exceeds(q.slots, cost, q.Throttle.Leased)
+	r.waitForRoom(q.whole, cost)
+	return true
 }
 
 // fullBucket returns the first of some buckets, of which some may be nil, that does not allow the lease of a job with
@@ -240,48 +230,33 @@ func (r *Rules) fullBucket(buckets []*bucket, cost uint32) *bucket {
 
 // limited reports whether limits prevent the lease of the first job of a lane, or of a job with cost 1, now.
 func (r *Rules) limited(q *Queue, l *lane) bool {
-	_, _, limited := r.limiting(q, l)
-	return limited
+	b, _ := r.limiting(q, l)
+	return b != nil
 }
 
-// limiting returns the limit that prevents the lease of the first job of a lane, or of a job with cost 1, now: a
-// bucket, or nil for the slots of the whole queue. cost is the cost of that job.
-func (r *Rules) limiting(q *Queue, l *lane) (b *bucket, cost uint32, limited bool) {
+// limiting returns the bucket that prevents the lease of the first job of a lane, or of a job with cost 1, now; nil:
+// there is none. cost is the cost of that job.
+func (r *Rules) limiting(q *Queue, l *lane) (b *bucket, cost uint32) {
 	cost = 1
 	if l.ready.Len() > 0 {
 		cost = r.table.CostOf(l.ready.Front())
 	}
-	if whole := q.lanes.whole; whole != nil && r.isFull(whole, cost) {
-		return whole, cost, true
+	if q.whole != nil && r.isFull(q.whole, cost) {
+		return q.whole, cost
 	}
-	if exceeds(q.slots, cost, q.Throttle.Leased) {
-		return nil, cost, true
-	}
-	b = r.fullBucket(l.buckets, cost)
-	return b, cost, b != nil
+	return r.fullBucket(l.buckets, cost), cost
 }
 
-// workerHasRoom reports whether the limits per worker allow a client to get a job of a lane.
-func (r *Rules) workerHasRoom(l *lane, who Asker) bool {
-	return r.typeHasRoom(l, who) && r.bucketHasRoom(l.buckets[OfKey], who)
-}
-
-// typeHasRoom is workerHasRoom for the limit of the type alone. Shared limits have none for workers.
-func (r *Rules) typeHasRoom(l *lane, who Asker) bool { return r.bucketHasRoom(l.buckets[OfType], who) }
-
-func (r *Rules) bucketHasRoom(b *bucket, who Asker) bool {
-	if b == nil || b.limit.LeasedPerWorker == 0 {
-		return true
-	}
-	key, known := r.workerKeyOf(who)
-	return !known || b.perWorker[key] < b.limit.LeasedPerWorker
+// laneHasRoom reports whether the limits per worker allow a client to get a job of a lane. Shared limits have none.
+func (r *Rules) laneHasRoom(l *lane, who Asker) bool {
+	return r.workerHasRoom(l.buckets[ofType], who) && r.workerHasRoom(l.buckets[ofKey], who)
 }
 
 // countLease counts a lease in the rates and the turns of its queue. The job is no longer ready.
 func (r *Rules) countLease(x *lanes, h uint32) {
 	l, cost := r.limitsOf(h).lane, r.table.CostOf(h)
-	if x.whole != nil {
-		r.spend(x.whole, cost)
+	if b := r.queues[x.queue].whole; b != nil {
+		r.spend(b, cost)
 	}
 	for _, b := range l.buckets {
 		if b != nil {
@@ -291,77 +266,7 @@ func (r *Rules) countLease(x *lanes, h uint32) {
 	if !x.fair {
 		return
 	}
-	b := l.buckets[OfKey] // a search moves its lanes; see isMisplaced
+	b := l.buckets[ofKey] // a search moves its lanes; see isMisplaced
 	x.turn = max(x.turn, b.turn)
 	b.turn = x.turn + b.stride
-}
-
-// laneSlot is a slot that a leased job has taken in a bucket.
-type laneSlot struct {
-	bucket *bucket
-	worker uint64 // see SlotKey
-	cost   uint32 // of the job
-	timer  timer.ID
-}
-
-// takeLaneSlots counts a leased job in the buckets of its lane.
-func (r *Rules) takeLaneSlots(h uint32, worker uint64) {
-	l, cost := r.limitsOf(h).lane, r.table.CostOf(h)
-	l.slots = make([]laneSlot, len(l.buckets))
-	for i, b := range l.buckets {
-		if b == nil {
-			continue
-		}
-		s := &l.slots[i]
-		s.bucket, s.worker, s.cost = b, worker, cost
-		b.slots += cost
-		if b.perWorker == nil {
-			b.perWorker = map[uint64]uint32{}
-		}
-		b.perWorker[worker]++
-		if b.limit.SlotFor > 0 {
-			kind := table.TimerTypeSlot
-			if i == OfKey {
-				kind = table.TimerKeySlot
-			}
-			s.timer = r.table.Timers.Add(r.table.Now.Add(b.limit.SlotFor), timer.Owner{Kind: kind, Handle: h})
-		}
-	}
-}
-
-// freeLaneSlots removes a job from the buckets of its lane.
-func (r *Rules) freeLaneSlots(h uint32) {
-	if x := r.limitsOf(h); x != nil && x.lane != nil {
-		for i := range x.lane.slots {
-			r.freeLaneSlot(x.lane, i)
-		}
-		x.lane.slots = nil
-	}
-}
-
-func (r *Rules) freeLaneSlot(l *laneJob, i int) {
-	s := &l.slots[i]
-	b := s.bucket
-	if b == nil {
-		return
-	}
-	r.table.Timers.Remove(&s.timer)
-	if b.isRetired() {
-		*s = laneSlot{}
-		return
-	}
-	b.slots -= s.cost
-	if b.perWorker[s.worker]--; b.perWorker[s.worker] == 0 {
-		delete(b.perWorker, s.worker)
-	}
-	*s = laneSlot{}
-	r.hasRoom(b)
-	r.dropUnused(b)
-}
-
-// LaneSlotTimeout frees a slot of a job whose lease continues.
-func (r *Rules) LaneSlotTimeout(h uint32, i int) {
-	l := r.limitsOf(h).lane
-	l.slots[i].timer = 0
-	r.freeLaneSlot(l, i)
 }

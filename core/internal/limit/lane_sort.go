@@ -67,7 +67,7 @@ func (r *Rules) sortLanes(n uint32, q *Queue, most int) (cost int) {
 		unordered = q.order != nil
 	}
 	q.lanes = r.newLanes(n, q.rules, before)
-	leases := q.Throttle != (core.Throttle{}) && q.Count[core.Leased] > 0
+	leases := q.Throttle() != (core.Throttle{}) && q.Count[core.Leased] > 0
 	if old == nil && q.lanes == nil && !leases && !unordered && !q.Sorting {
 		return cost
 	}
@@ -247,8 +247,8 @@ func (r *Rules) sorted(n uint32) {
 
 // sortIn puts a job into its lane and chain, and counts its lease in the limits of its queue.
 func (r *Rules) sortIn(h uint32, e *table.Entry, q *Queue) {
-	if e.Has(table.Held) {
-		if x := r.limitsOf(h); x == nil || x.slot == slotNone {
+	if e.Has(table.Held) && q.whole != nil {
+		if x := r.limitsOf(h); x == nil || x.whole == (bucketSlot{}) {
 			r.takeQueueSlot(h, q, r.SlotKey(e))
 		}
 	}

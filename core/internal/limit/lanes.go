@@ -24,10 +24,9 @@ type lanes struct {
 	queue       uint32
 	rules       *queueRules
 	key         core.JobKey
-	byType      bool    // types have limits, so jobs of different types are in different lanes
-	byKey       bool    // keys have limits or take turns
-	fair        bool    // the keys take turns
-	whole       *bucket // the rate of the queue; nil if there is none
+	byType      bool // types have limits, so jobs of different types are in different lanes
+	byKey       bool // keys have limits or take turns
+	fair        bool // the keys take turns
 	buckets     map[limitName]*bucket
 	names       map[laneName]*lane
 	slots       slot.Map[lane]
@@ -65,13 +64,13 @@ type lane struct {
 // laneJob is a job's data about its lane. Done jobs are in no lane.
 type laneJob struct {
 	*lane
-	slots []laneSlot // taken in the lane's buckets while it is leased, in their order
+	slots []bucketSlot // taken in the lane's buckets while it is leased, in their order
 }
 
 // Indexes of lane.buckets and laneJob.slots.
 const (
-	OfType   = 0
-	OfKey    = 1
+	ofType   = 0
+	ofKey    = 1
 	ofShared = 2 // and following
 )
 
@@ -99,10 +98,7 @@ func (r *Rules) newLanes(n uint32, s *queueRules, former *lanes) *lanes {
 			x.byKey = x.byKey || s.sharing.Key.Kind != core.KeyNone
 		}
 	}
-	if whole := s.limits[limitName{scope: core.ScopeQueue}]; whole.Rate > 0 {
-		x.whole = r.newBucket(x, limitName{scope: core.ScopeQueue}, core.Throttle{Rate: whole.Rate, Burst: whole.Burst})
-	}
-	if !x.byType && !x.byKey && x.whole == nil && !shared {
+	if rate := r.queues[n].Throttle().Rate; !x.byType && !x.byKey && rate == 0 && !shared {
 		return nil
 	}
 	r.orderLanes(x)
@@ -239,7 +235,7 @@ func (r *Rules) RemoveReady(q *Queue, h uint32) {
 	switch {
 	case q.order != nil:
 		r.unreadyInOrder(q, h)
-	case q.lanes != nil || q.Throttle.Leased > 0:
+	case q.lanes != nil || q.whole != nil:
 		r.notOfferable(q, h)
 	}
 }
@@ -271,7 +267,7 @@ func (x *lanes) add(r *Rules, l *lane, h uint32) {
 	to := l.byType
 	switch g := l.group; {
 	case g == nil:
-		if b := l.buckets[OfKey]; x.fair {
+		if b := l.buckets[ofKey]; x.fair {
 			b.turn = max(b.turn, x.turn)
 		}
 	case x.before(l.ready.Front(), h):

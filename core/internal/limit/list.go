@@ -43,7 +43,7 @@ func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
 	for _, l := range q.rules.sorted() {
 		row := core.LimitInfo{QueueLimit: l}
 		if uses {
-			row.Uses = r.usesOf(q, limitName{l.Scope, l.Name}, &held)
+			row.Uses = r.usesOf(q, limitName{l.Scope, l.Name}, held)
 		}
 		to.Limits = append(to.Limits, row)
 	}
@@ -54,11 +54,11 @@ func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
 }
 
 // usesOf returns the current use of a limit: the most used types or keys, by name.
-func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.LimitUse {
+func (r *Rules) usesOf(q *Queue, name limitName, held slotHolders) []core.LimitUse {
 	if name.scope == core.ScopeQueue {
-		use := core.LimitUse{Taken: q.slots, Ready: q.Ready.Len(), Slots: held.whole}
-		if q.lanes != nil && q.lanes.whole != nil {
-			use.NextAt = r.nextAt(q.lanes.whole)
+		use := core.LimitUse{Ready: q.Ready.Len()}
+		if b := q.whole; b != nil {
+			use.Taken, use.NextAt, use.Slots = b.slots, r.nextAt(b), held[b]
 		}
 		return []core.LimitUse{use}
 	}
@@ -72,7 +72,7 @@ func (r *Rules) usesOf(q *Queue, name limitName, held *slotHolders) []core.Limit
 			continue
 		}
 		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: r.nextAt(b), Ready: b.ready}
-		use.Slots = held.byBucket[b]
+		use.Slots = held[b]
 		uses = append(uses, use)
 	}
 	if len(uses) > core.MaxLimitUses {
@@ -93,39 +93,69 @@ func (r *Rules) nextAt(b *bucket) core.Instant {
 	return 0
 }
 
-// slotHolders are the leased jobs of a queue that count against its limits, the oldest lease first.
-type slotHolders struct {
-	whole    []core.SlotUse
-	byBucket map[*bucket][]core.SlotUse
-}
+// slotHolders are the leased jobs that have slots, the oldest lease first.
+type slotHolders map[*bucket][]core.SlotUse
 
 // maxHolderLooks is how many leased jobs a list of the holders of slots examines, the oldest lease first.
 const maxHolderLooks = 20_000
 
-// holdersIn goes through the leased jobs only once, regardless of the number of limits, types and keys.
+// holdersIn returns the holders of the slots in the buckets of a queue. It goes through the leased jobs only once,
+// regardless of the number of limits, types and keys.
 func (r *Rules) holdersIn(n uint32) slotHolders {
-	held := slotHolders{byBucket: map[*bucket][]core.SlotUse{}}
-	walk := r.table.ByState[core.Leased].From(nil)
-	for h, looks := walk.Next(), 0; h != 0 && looks < maxHolderLooks; h = walk.Next() {
-		looks++
-		e := r.table.At(h)
-		x := r.limitsOf(h)
-		if e.Queue != n || x == nil {
-			continue
-		}
-		if x.slot == slotTaken && len(held.whole) < core.MaxSlotUses {
-			held.whole = append(held.whole, r.slotUse(e))
-		}
-		if x.lane == nil {
-			continue
-		}
-		for _, slot := range x.lane.slots {
-			if b := slot.bucket; b != nil && len(held.byBucket[b]) < core.MaxSlotUses {
-				held.byBucket[b] = append(held.byBucket[b], r.slotUse(e))
+	held := slotHolders{}
+	for h := range r.leasedJobs {
+		if e := r.table.At(h); e.Queue == n {
+			for b := range r.limitsOf(h).taken {
+				r.addHolder(held, b, e)
 			}
 		}
 	}
 	return held
+}
+
+// holdersOf returns the holders of the slots in a bucket.
+func (r *Rules) holdersOf(only *bucket) []core.SlotUse {
+	held, left := slotHolders{}, only.slots
+	for h := range r.leasedJobs {
+		if left == 0 || len(held[only]) == core.MaxSlotUses {
+			break
+		}
+		for b := range r.limitsOf(h).taken {
+			if b == only {
+				r.addHolder(held, b, r.table.At(h))
+				left -= min(left, r.table.CostOf(h))
+			}
+		}
+	}
+	return held[only]
+}
+
+// leasedJobs goes through the first leased jobs, and returns those with limits.
+func (r *Rules) leasedJobs(yield func(h uint32) bool) {
+	walk := r.table.ByState[core.Leased].From(nil)
+	for h, looks := walk.Next(), 0; h != 0 && looks < maxHolderLooks; h = walk.Next() {
+		if looks++; r.limitsOf(h) != nil && !yield(h) {
+			return
+		}
+	}
+}
+
+// taken goes through the buckets in which a job has slots.
+func (x *jobLimits) taken(yield func(*bucket) bool) {
+	if b := x.whole.bucket; b != nil && !yield(b) || x.lane == nil {
+		return
+	}
+	for i := range x.lane.slots {
+		if b := x.lane.slots[i].bucket; b != nil && !yield(b) {
+			return
+		}
+	}
+}
+
+func (r *Rules) addHolder(to slotHolders, b *bucket, e *table.Entry) {
+	if len(to[b]) < core.MaxSlotUses {
+		to[b] = append(to[b], r.slotUse(e))
+	}
 }
 
 func (r *Rules) slotUse(e *table.Entry) core.SlotUse {

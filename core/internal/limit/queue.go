@@ -12,15 +12,13 @@ import (
 // Queue is a queue with its limits.
 type Queue struct {
 	table.Queue
-	Throttle     core.Throttle     // of the limit of the whole queue
-	rules        *queueRules       // its limits and sharing; nil if it has none
-	lanes        *lanes            // nil unless its limits or fairness treat its jobs differently
-	order        *ordering         // nil unless the jobs of each key are handed out in order
-	Sorting      bool              // its limits have changed; see laneSort
-	Joining      bool              // the queue gets lanes for a job that joins it, and must not be dropped
-	limitedTypes bool              // the queue has had jobs of types with shared limits
-	slots        uint32            // leases that count against the throttle
-	perWorker    map[uint64]uint32 // the same by holder; see WorkerBelow
+	rules        *queueRules // its limits and sharing; nil if it has none
+	whole        *bucket     // of the limit of all its jobs; nil: there is none
+	lanes        *lanes      // nil unless its limits or fairness treat its jobs differently
+	order        *ordering   // nil unless the jobs of each key are handed out in order
+	Sorting      bool        // its limits have changed; see laneSort
+	Joining      bool        // the queue gets lanes for a job that joins it, and must not be dropped
+	limitedTypes bool        // the queue has had jobs of types with shared limits
 }
 
 // HasRules reports whether a queue has limits or a sharing.
@@ -32,20 +30,34 @@ func (q *Queue) DistinguishesJobs() bool { return q.lanes != nil || q.order != n
 // HasLanes reports whether a queue has lanes.
 func (q *Queue) HasLanes() bool { return q.lanes != nil }
 
+// Throttle returns the limit of all jobs of a queue; zero: there is none.
+func (q *Queue) Throttle() core.Throttle {
+	if q.whole == nil {
+		return core.Throttle{}
+	}
+	return q.whole.limit
+}
+
+// LimitsWorkers reports whether the limit of all jobs of a queue limits each worker.
+func (q *Queue) LimitsWorkers() bool { return q.whole != nil && q.whole.limit.LeasedPerWorker > 0 }
+
 // Reached reports whether as many jobs are leased as the limit of the whole queue allows.
-func (q *Queue) Reached() bool { return q.Throttle.Leased > 0 && q.slots >= q.Throttle.Leased }
+func (q *Queue) Reached() bool {
+	return q.whole != nil && exceeds(q.whole.slots, 1, q.whole.limit.Leased)
+}
 
 // Room returns how many of n jobs the limit of the whole queue allows.
 func (q *Queue) Room(n int) int {
-	if q.Throttle.Leased == 0 {
+	if q.whole == nil || q.whole.limit.Leased == 0 {
 		return n
 	}
-	return min(n, int(q.Throttle.Leased)-int(q.slots))
+	return min(n, int(q.whole.limit.Leased)-int(q.whole.slots))
 }
 
 // Fits reports whether the limit of the whole queue allows a job in addition to the leased jobs.
 func (r *Rules) Fits(q *Queue, h uint32) bool {
-	return q.Throttle.Leased == 0 || !exceeds(q.slots, r.table.CostOf(h), q.Throttle.Leased)
+	b := q.whole
+	return b == nil || b.limit.Leased == 0 || !exceeds(b.slots, r.table.CostOf(h), b.limit.Leased)
 }
 
 // Host is what limits need from the machine.
@@ -122,21 +134,15 @@ func (r *Rules) KeepsBack(q *Queue, h uint32) bool {
 // Reached returns the limit that prevents the lease of a ready job now; nil: there is none, or shared limits are being
 // counted.
 func (r *Rules) Reached(q *Queue, h uint32) *core.LimitReached {
-	var b *bucket
-	cost, limited := r.table.CostOf(h), false
-	if q.lanes != nil && !q.Reached() {
-		b, cost, limited = r.limiting(q, r.limitsOf(h).lane.lane)
-	} else {
-		limited = r.KeepsBack(q, h)
-	}
+	b, cost := q.whole, r.table.CostOf(h)
 	switch {
-	case !limited:
+	case !r.KeepsBack(q, h):
 		return nil
-	case b == nil:
-		return &core.LimitReached{Throttle: q.Throttle, Taken: q.slots}
+	case q.lanes != nil && !q.Reached():
+		b, cost = r.limiting(q, r.limitsOf(h).lane.lane)
 	}
 	hit := &core.LimitReached{
-		Shared: b.of == nil, Scope: b.name.scope, Name: b.name.name, Throttle: b.limit, Taken: b.slots,
+		Shared: b.isShared(), Scope: b.name.scope, Name: b.name.name, Throttle: b.limit, Taken: b.slots,
 	}
 	switch {
 	case exceeds(b.slots, cost, b.limit.Leased):
@@ -166,10 +172,13 @@ func (r *Rules) HasRates() bool { return len(r.dirtyRates) > 0 }
 
 // ForgetRules removes the rules of a queue without jobs.
 func (r *Rules) ForgetRules(q *Queue) {
+	if q.whole != nil {
+		r.dropBucket(q.whole)
+	}
 	if q.lanes != nil {
 		r.dropBuckets(q.lanes)
 	}
-	q.lanes, q.rules, q.Throttle = nil, nil, core.Throttle{}
+	q.lanes, q.rules = nil, nil
 }
 
 // CountFit returns how many jobs of a queue may be handed out now. It stops counting at enough. It also returns the
@@ -187,8 +196,8 @@ func (r *Rules) CountFit(q *Queue, who Asker, enough int, isUnfit func(h uint32)
 		fit, unfit = r.fitJobs(q, &l.ready, min(r.laneLeases(l, who), enough-n), unfit, isUnfit)
 		n += fit
 	}
-	if x.whole != nil {
-		n = min(n, r.roomIn(x.whole))
+	if q.whole != nil {
+		n = min(n, r.roomIn(q.whole))
 	}
 	return n, unfit
 }
@@ -229,24 +238,14 @@ func (r *Rules) OpenFor(q *Queue, who Asker, above int) int {
 
 // RoomForWorker returns how many leases the queue's limit per worker allows a client.
 func (r *Rules) RoomForWorker(q *Queue, who Asker) int {
-	most := q.Throttle.LeasedPerWorker
-	if most == 0 {
+	if !q.LimitsWorkers() {
 		return math.MaxInt
 	}
-	if key, known := r.workerKeyOf(who); known {
-		most -= q.perWorker[key]
-	}
-	return int(most)
+	return r.roomForWorker(q.whole, who)
 }
 
 // WorkerBelow reports whether the queue's limit per worker allows a client to get a job.
-func (r *Rules) WorkerBelow(q *Queue, who Asker) bool {
-	if q.Throttle.LeasedPerWorker == 0 {
-		return true
-	}
-	key, known := r.workerKeyOf(who)
-	return !known || q.perWorker[key] < q.Throttle.LeasedPerWorker
-}
+func (r *Rules) WorkerBelow(q *Queue, who Asker) bool { return r.workerHasRoom(q.whole, who) }
 
 // Available returns how many jobs of a queue could be handed out now, regardless of the client; once the count
 // exceeds above, it may be inexact.

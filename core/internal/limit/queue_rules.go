@@ -14,8 +14,7 @@ type limitName struct {
 	name  string
 }
 
-// queueRules are the limits and the sharing of a queue. The values of its ScopeQueue limit, except the rate, are in
-// Queue.Throttle.
+// queueRules are the limits and the sharing of a queue.
 type queueRules struct {
 	limits  map[limitName]core.QueueLimit
 	sharing core.Sharing
@@ -129,7 +128,7 @@ func (r *Rules) withRules(n uint32) *Queue {
 // applyRules applies the rules of a queue. If store is set, it stores them too. It returns the commit that the
 // reply depends on.
 func (r *Rules) applyRules(n uint32, q *Queue, store bool) core.Commit {
-	q.Throttle = q.rules.limits[limitName{scope: core.ScopeQueue}].Throttle
+	r.setWhole(n, q, q.rules.limits[limitName{scope: core.ScopeQueue}].Throttle)
 	commit := core.Commit(0)
 	if store {
 		r.storeRules(q)

@@ -19,10 +19,10 @@ const RatePrefix = "core/rate/"
 
 // rateName is the name of the meta entry of a bucket.
 func (b *bucket) rateName(r *Rules) string {
-	if b.of == nil {
+	if b.isShared() {
 		return RatePrefix + "shared/" + b.name.name
 	}
-	queue := r.queues[b.of.queue].Name
+	queue := r.queues[b.queue].Name
 	return fmt.Sprintf("%s%d/%d/%s/%s", RatePrefix, b.name.scope, len(queue), queue, b.name.name)
 }
 

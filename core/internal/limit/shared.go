@@ -113,9 +113,7 @@ func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 		s.bucket = before.bucket
 		s.bucket.limit = l.Throttle
 	} else {
-		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{}}
-		s.bucket.number, s.bucket.serial = r.buckets.Add(s.bucket), r.nextSerial()
-		r.takeRate(s.bucket)
+		s.bucket = r.addBucket(&bucket{name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{}})
 	}
 	r.unindexShared(r.shared.byName[l.Name])
 	r.shared.byName[l.Name] = s
@@ -357,23 +355,8 @@ func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
 	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: r.nextAt(b)}}
 	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
 	row.Use.Ready = b.ready
-	if !slots {
-		return row
-	}
-	walk, left := r.table.ByState[core.Leased].From(nil), b.slots
-	for looks := 0; left > 0 && len(row.Use.Slots) < core.MaxSlotUses && looks < maxHolderLooks; looks++ {
-		h := walk.Next()
-		if h == 0 {
-			break
-		}
-		x := r.limitsOf(h)
-		if x == nil || x.lane == nil {
-			continue
-		}
-		if slices.ContainsFunc(x.lane.slots, func(slot laneSlot) bool { return slot.bucket == b }) {
-			row.Use.Slots = append(row.Use.Slots, r.slotUse(r.table.At(h)))
-			left -= min(left, r.table.CostOf(h))
-		}
+	if slots {
+		row.Use.Slots = r.holdersOf(b)
 	}
 	return row
 }

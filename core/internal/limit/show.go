@@ -15,13 +15,13 @@ import (
 // ShowJob shows everything about the limits of a job that affects decisions.
 func ShowJob(r *Rules, h uint32) string {
 	x := r.limitsOf(h)
-	if x == nil || x.lane == nil && x.slot == slotNone {
+	if x == nil || x.lane == nil && x.whole == (bucketSlot{}) {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "slot %v until %v", x.slot, r.table.Timers.At(x.slotTimer))
-	if x.slotKey&WorkerKey != 0 {
-		fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(x.slotKey)))
+	fmt.Fprintf(&b, "slot %v over %v until %v", x.whole.bucket != nil, x.whole.over, r.table.Timers.At(x.whole.timer))
+	if x.whole.worker&WorkerKey != 0 {
+		fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(x.whole.worker)))
 	}
 	if x.lane != nil {
 		fmt.Fprintf(&b, " lane %v", x.lane.name)
@@ -35,7 +35,9 @@ func ShowJob(r *Rules, h uint32) string {
 // ShowQueue shows everything about the limits of a queue that affects decisions.
 func ShowQueue(r *Rules, q *Queue) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, " limits %+v slots %v", q.Throttle, q.slots)
+	if w := q.whole; w != nil {
+		fmt.Fprintf(&b, " whole: %v %d %v", w.limit, w.slots, w.paid)
+	}
 	if q.rules != nil {
 		fmt.Fprintf(&b, " rules %v %+v %v", q.rules.sorted(), q.rules.sharing, q.rules.stored)
 	}

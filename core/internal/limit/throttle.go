@@ -4,32 +4,18 @@ import (
 	"broker/core"
 	"broker/core/internal/slot"
 	"broker/core/internal/table"
-	"broker/core/internal/timer"
 )
 
-// A throttle limits how many jobs of a queue are leased at the same time, in total or by one worker. A lease takes a
-// slot, which becomes free with the end of the lease or after Throttle.SlotFor. Queues without a throttle have no cost.
-
-// slotState is a leased job's use of a throttle.
-type slotState uint8
-
-// slotNone: the queue had no throttle when the job was leased. slotOver: the slot was freed before the end of the
-// lease.
-const (
-	slotNone slotState = iota
-	slotTaken
-	slotOver
-)
+// A lease takes a slot in the bucket of each limit of its job: in that of all jobs of the queue, and in those of its
+// lane. A slot becomes free with the end of the lease or after Throttle.SlotFor. Queues without limits have no cost.
 
 // WorkerKey marks a slot key as a worker's number; otherwise it is a ClientID, which is never reused.
 const WorkerKey = 1 << 63
 
 // jobLimits is a job's data about the limits of its queue. The job's Optional.Limits is its number.
 type jobLimits struct {
-	lane      *laneJob // in a queue with lanes
-	slot      slotState
-	slotKey   uint64 // holder of the slot
-	slotTimer timer.ID
+	lane  *laneJob   // in a queue with lanes
+	whole bucketSlot // in the bucket of all jobs of the queue
 }
 
 // limitsOf returns a job's data about limits; nil: none yet.
@@ -88,23 +74,30 @@ func (r *Rules) TakeSlot(h uint32, e *table.Entry, key uint64) {
 	if q.lanes != nil {
 		r.takeLaneSlots(h, key)
 	}
-	if q.Throttle != (core.Throttle{}) {
+	if q.whole != nil {
 		r.takeQueueSlot(h, q, key)
 	}
 }
 
-// takeQueueSlot counts a lease in the limit of the whole queue.
+// takeQueueSlot counts a lease in the limit of all jobs of a queue.
 func (r *Rules) takeQueueSlot(h uint32, q *Queue, key uint64) {
-	t := q.Throttle
-	x := r.ensureLimits(h)
-	x.slot, x.slotKey = slotTaken, key
-	q.slots += r.table.CostOf(h)
-	if q.perWorker == nil {
-		q.perWorker = map[uint64]uint32{}
+	if q.whole.limit != (core.Throttle{}) {
+		r.takeSlot(&r.ensureLimits(h).whole, q.whole, h, key, table.TimerSlot)
 	}
-	q.perWorker[key]++
-	if t.SlotFor > 0 {
-		x.slotTimer = r.table.Timers.Add(r.table.Now.Add(t.SlotFor), timer.Owner{Kind: table.TimerSlot, Handle: h})
+}
+
+// takeLaneSlots counts a lease in the buckets of its lane.
+func (r *Rules) takeLaneSlots(h uint32, worker uint64) {
+	l := r.limitsOf(h).lane
+	l.slots = make([]bucketSlot, len(l.buckets))
+	for i, b := range l.buckets {
+		switch {
+		case b == nil:
+		case i == ofKey:
+			r.takeSlot(&l.slots[i], b, h, worker, table.TimerKeySlot)
+		default:
+			r.takeSlot(&l.slots[i], b, h, worker, table.TimerTypeSlot)
+		}
 	}
 }
 
@@ -115,28 +108,31 @@ func (r *Rules) FreeSlot(h uint32, e *table.Entry) {
 	}
 	if x := r.limitsOf(h); x != nil {
 		r.freeLaneSlots(h)
-		r.freeQueueSlot(x, h, e)
+		r.freeSlot(&x.whole, h)
 	}
 }
 
-// freeQueueSlot removes a job from the limit of the whole queue.
-func (r *Rules) freeQueueSlot(x *jobLimits, h uint32, e *table.Entry) {
-	if x.slot == slotTaken {
-		r.table.Timers.Remove(&x.slotTimer)
-		q := r.queues[e.Queue]
-		q.slots -= r.table.CostOf(h)
-		r.host.Offer(e.Queue)
-		if q.perWorker[x.slotKey]--; q.perWorker[x.slotKey] == 0 {
-			delete(q.perWorker, x.slotKey)
+// freeLaneSlots removes a job from the buckets of its lane.
+func (r *Rules) freeLaneSlots(h uint32) {
+	if x := r.limitsOf(h); x != nil && x.lane != nil {
+		for i := range x.lane.slots {
+			r.freeSlot(&x.lane.slots[i], h)
 		}
+		x.lane.slots = nil
 	}
-	x.slot, x.slotKey = slotNone, 0
 }
 
-// SlotTimeout frees the slot of a job whose lease continues.
-func (r *Rules) SlotTimeout(h uint32) {
+// SlotTimeout frees a slot of a job whose lease continues. kind is the deadline of the slot.
+func (r *Rules) SlotTimeout(h uint32, kind uint8) {
 	x := r.limitsOf(h)
-	x.slotTimer = 0
-	r.freeQueueSlot(x, h, r.table.At(h))
-	x.slot = slotOver
+	s := &x.whole
+	switch kind {
+	case table.TimerTypeSlot:
+		s = &x.lane.slots[ofType]
+	case table.TimerKeySlot:
+		s = &x.lane.slots[ofKey]
+	}
+	s.timer = 0
+	r.freeSlot(s, h)
+	s.over = true
 }

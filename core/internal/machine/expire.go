@@ -2,7 +2,6 @@ package machine
 
 import (
 	"broker/core"
-	"broker/core/internal/limit"
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -65,12 +64,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.scheduleDue(o.Handle)
 	case table.TimerBucket:
 		m.limits.BucketTimeout(o.Handle)
-	case table.TimerTypeSlot:
-		m.limits.LaneSlotTimeout(o.Handle, limit.OfType)
-	case table.TimerKeySlot:
-		m.limits.LaneSlotTimeout(o.Handle, limit.OfKey)
-	case table.TimerSlot:
-		m.limits.SlotTimeout(o.Handle)
+	case table.TimerSlot, table.TimerTypeSlot, table.TimerKeySlot:
+		m.limits.SlotTimeout(o.Handle, o.Kind)
 	case table.TimerTrim:
 		m.trimTimeout(o.Handle)
 	case table.TimerSort:

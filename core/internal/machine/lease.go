@@ -478,7 +478,7 @@ func (m *Machine) unlock(h uint32) {
 
 // slotFor reports whether the limits of the queue allow this lease.
 func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
-	return !q.HasLanes() && q.Throttle.LeasedPerWorker == 0 || m.slotLeft(q, c, op)
+	return !q.HasLanes() && !q.LimitsWorkers() || m.slotLeft(q, c, op)
 }
 
 func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {

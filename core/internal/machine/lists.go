@@ -70,7 +70,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Blocked: q.Count[core.Blocked], Done: q.Count[core.Done], Dead: q.Count[core.Dead],
 		Workers: int(q.able + q.consumers), Registrations: int(q.workers), Waiting: q.waitList.Counted(),
 		Paused: q.paused, PausedUntil: q.pausedUntil, PausedFor: q.pausedFor, KnownSince: q.knownSince,
-		Max: q.max, Throttle: q.Throttle, Counts: q.counts.all(),
+		Max: q.max, Throttle: q.Throttle(), Counts: q.counts.all(),
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.metered)
 	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {
