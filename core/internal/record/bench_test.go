@@ -37,10 +37,12 @@ func BenchmarkDecodeEntry(b *testing.B) {
 	}
 }
 
-// BenchmarkRecord encodes and decodes one job and one status, plain ones and with all fields, in buffers that are reused.
+// BenchmarkRecord encodes and decodes one job and one status, plain ones and with all fields, in buffers that are
+// reused.
 func BenchmarkRecord(b *testing.B) {
 	busy := busyBatch()
-	plain := &core.Job{Seq: 7, Queue: "resize", Type: "resize", Body: busy.Changes[0].Job.Body, CreatedAt: 1_790_000_000_000_000}
+	body := busy.Changes[0].Job.Body
+	plain := &core.Job{Seq: 7, Queue: "resize", Type: "resize", Body: body, CreatedAt: 1_790_000_000_000_000}
 	for name, j := range map[string]*core.Job{
 		"plain": plain, "faktory": busy.Changes[0].Job, "full": recordtest.FullJob(),
 	} {

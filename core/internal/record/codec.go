@@ -10,11 +10,10 @@ import (
 // Version is the first byte of every record. It changes only if old decoders could no longer find the fields they
 // know; a new field only takes the next bit.
 //
-// To add a field: append its bit to the list of the record (never renumber), set the bit in jobFields or the similar
-// function when the value is not zero, and write and read the value in the order of the bits. Stores without the
-// field then decode as before, and older brokers refuse records with the field with ErrNewerFormat. Add it to
-// recordtest too: a test fails for every field of core that is missing there. Then name its format in Features,
-// because the members of a cluster are upgraded one after another.
+// To add a field to a job or a status: add a row at the end of its table, with the format that has it, because the
+// members of a cluster are upgraded one after another (see Features). Stores without the field then decode as before,
+// and older brokers refuse records with the field with ErrNewerFormat. Add it to recordtest too: a test fails for every
+// field of core that is missing there. Failures, outcomes and timelines have code for each field instead.
 const Version = 1
 
 // ErrNewerFormat is returned for data that a newer version of the broker wrote.

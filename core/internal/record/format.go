@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"broker/core"
@@ -25,57 +26,78 @@ import (
 // is ever left out of an entry.
 const NewestFormat = 5
 
-// Pseudo-fields of a job: values of older fields that readers of older formats would misread. They are not in the set
-// of fields on disk, so jobKnown must stay below them.
-const (
-	jobWide = 1 << 62 // Priority has more than 32 bits
-	jobOwn  = 1 << 63 // Own, in jobExhausted
-)
-
-// Fields that all formats have.
-const (
-	jobFirst    = jobSeqOrder - 1
-	statusFirst = statusReleases - 1
-)
-
 // Feature is something that is stored and that not every format has.
 type Feature struct {
 	Name   string
 	Format int // the first that has it
 
-	job, status uint64 // its fields in the record of a job or a status
-	meta        string // prefix of the names of its metadata entries
-	document    string // prefix of the names of its documents
+	job, status uint64               // its fields in the record of a job or a status
+	ofJob       func(*core.Job) bool // whether a job has a value that readers of earlier formats would misread
+	meta        string               // prefix of the names of its metadata entries
+	document    string               // prefix of the names of its documents
 
 	// in, if not nil, reports whether the value of such a metadata entry has the feature; other values have the first
 	// format.
 	in func(value []byte) bool
 }
 
-// Features are all features, in the order of their formats. A field or a metadata entry of the core that is missing
-// here, and that not all formats have, cannot be encoded at all: see formatOf. To add one: a new field takes the next
-// bit of its record; raise NewestFormat, unless no release has it, and name the format here and in docs/versions.md.
-var Features = [...]Feature{
-	{Name: "priorities of more than 32 bits", Format: 4, job: jobWide},
-	{Name: "places by number", Format: 4, job: jobSeqOrder},
-	{Name: "counts of releases, timeouts, burials and kicks", Format: 4, job: jobTallies, status: statusTally},
-	{Name: "values that a submission chose itself", Format: 4, job: jobOwn},
-	{Name: "on_broken", Format: 4, job: jobOnBroken},
-	{Name: "cost", Format: 4, job: jobCost},
-	{Name: "copies of finished jobs", Format: 4, job: jobRerunOf},
-	{Name: "jobs submitted with their last failure", Format: 4, job: jobFailure},
-	{Name: "jobs that have moved by a rule", Format: 4, status: statusQueue | statusMovedFrom},
-	{Name: "requests to stop a running job", Format: 4, status: statusStopAfter},
-	{Name: "logs of jobs", Format: 4, status: statusLogChunks, document: core.LogsPrefix},
+// valuesFormat is the format of all features that are values of older fields.
+const valuesFormat = 4
+
+// Names of features that have several parts.
+const (
+	featureTallies = "counts of releases, timeouts, burials and kicks"
+	featureMoved   = "jobs that have moved by a rule"
+	featureLogs    = "logs of jobs"
+)
+
+// Features are all features, in the order of their formats: the rows of the tables of jobs and statuses that name one,
+// and what has no row. A metadata entry of the core that is missing here, and that not all formats have, cannot be
+// encoded at all: see MetaFormat. To add one: a new field is a new row of its table; raise NewestFormat, unless no
+// release has it, and name the format in the row, or here, and in docs/versions.md.
+var Features = featuresOf([]Feature{
+	{Name: "priorities of more than 32 bits", Format: valuesFormat, ofJob: hasWidePriority},
+	{Name: "values that a submission chose itself", Format: valuesFormat, ofJob: hasOwnValues},
+	{Name: featureLogs, Format: 4, document: core.LogsPrefix},
 	{Name: "limits and sharing of queues", Format: 4, meta: "core/shape/"},
 	{Name: "limits of several queues", Format: 4, meta: "core/limit/"},
 	{Name: "used rates", Format: 4, meta: "core/rate/"},
 	{Name: "policies", Format: 4, meta: "core/policy/"},
 	{Name: "unique windows", Format: 4, meta: "core/window/"},
 	{Name: "rules that move jobs", Format: 4, meta: "core/queue/", in: hasRule},
-	{Name: "ends of extended leases", Format: 5, status: statusLeaseUntil},
 	{Name: "ends of jobs that go on in later steps", Format: 5, meta: "core/ended/"},
+})
+
+// featuresOf adds the features of fields to those without.
+func featuresOf(all []Feature) []Feature {
+	of := func(r *row) *Feature {
+		for i := range all {
+			if all[i].Name == r.feature {
+				return &all[i]
+			}
+		}
+		all = append(all, Feature{Name: r.feature, Format: r.format})
+		return &all[len(all)-1]
+	}
+	for i := range jobTable.rows {
+		if r := &jobTable.rows[i]; r.feature != "" {
+			of(r).job |= 1 << i
+		}
+	}
+	for i := range statusTable.rows {
+		if r := &statusTable.rows[i]; r.feature != "" {
+			of(r).status |= 1 << i
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Feature) int { return a.Format - b.Format })
+	return all
 }
+
+// hasWidePriority: earlier formats have priorities of 32 bits.
+func hasWidePriority(j *core.Job) bool { return j.Priority != int64(int32(j.Priority)) }
+
+// hasOwnValues: Own is stored in the number of Exhausted.
+func hasOwnValues(j *core.Job) bool { return j.Own != 0 }
 
 // firstMeta are the prefixes of the names of the core's metadata entries that all formats have.
 var firstMeta = [...]string{
@@ -83,65 +105,26 @@ var firstMeta = [...]string{
 	"core/schedule_position/", "core/group/",
 }
 
-// knownFields are the fields that the readers of a format know.
-type knownFields struct{ job, status uint64 }
-
-// knownIn has the fields by format.
-var knownIn = func() (all [NewestFormat + 1]knownFields) {
-	for format := 1; format <= NewestFormat; format++ {
-		all[format] = knownFields{job: jobFirst, status: statusFirst}
-		for i := range Features {
-			if f := &Features[i]; f.Format <= format {
-				all[format].job |= f.job
-				all[format].status |= f.status
-			}
-		}
-	}
-	return all
-}()
-
 // noFormat is the format of data that no format has.
 const noFormat = NewestFormat + 1
 
-// formatOfJob returns the first format that has these fields of a job.
-func formatOfJob(fields uint64) int {
-	if fields&^jobFirst == 0 {
-		return 1
+// formatOfJob returns the first format that has these fields of a job and the values of others.
+func formatOfJob(fields uint64, j *core.Job) int {
+	needs := 1
+	if hasWidePriority(j) || hasOwnValues(j) {
+		needs = valuesFormat
 	}
-	for format := 1; format <= NewestFormat; format++ {
-		if fields&^knownIn[format].job == 0 {
-			return format
-		}
-	}
-	return noFormat
-}
-
-// formatOfStatus returns the first format that has these fields of a status.
-func formatOfStatus(fields uint64) int {
-	if fields&^statusFirst == 0 {
-		return 1
-	}
-	for format := 1; format <= NewestFormat; format++ {
-		if fields&^knownIn[format].status == 0 {
-			return format
-		}
-	}
-	return noFormat
-}
-
-// pseudoFields are the values of older fields that not all formats have.
-func pseudoFields(j *core.Job) uint64 {
-	return flag(j.Priority != int64(int32(j.Priority)), jobWide) | flag(j.Own != 0, jobOwn)
+	return jobTable.formatOf(fields, needs)
 }
 
 // StoredJobFormat returns the first format that can carry a job, given in its encoding too: it does not look at all of
 // the job's fields again.
 func StoredJobFormat(stored []byte, j *core.Job) int {
-	return formatOfJob(storedFields(stored) | pseudoFields(j))
+	return formatOfJob(storedFields(stored), j)
 }
 
 // StoredStatusFormat returns the first format that can carry a status, given in its encoding.
-func StoredStatusFormat(stored []byte) int { return formatOfStatus(storedFields(stored)) }
+func StoredStatusFormat(stored []byte) int { return statusTable.formatOf(storedFields(stored), 1) }
 
 // storedFields is the set of fields of a valid record.
 func storedFields(b []byte) uint64 {
@@ -222,12 +205,14 @@ func tooNew(what string, needs, format int) error {
 
 // LackedByJob returns a feature that a job needs and a format lacks; nil: there is none.
 func LackedByJob(format int, j *core.Job) *Feature {
-	return lacked(format, func(f *Feature) bool { return (jobFields(j, false)|pseudoFields(j))&f.job != 0 })
+	fields := jobFields(j, false)
+	return lacked(format, func(f *Feature) bool { return fields&f.job != 0 || f.ofJob != nil && f.ofJob(j) })
 }
 
 // LackedByStatus is LackedByJob for a status.
 func LackedByStatus(format int, s *Status) *Feature {
-	return lacked(format, func(f *Feature) bool { return statusFields(s)&f.status != 0 })
+	fields := statusFields(s)
+	return lacked(format, func(f *Feature) bool { return fields&f.status != 0 })
 }
 
 // LackedByMeta is LackedByJob for metadata entries whose names begin with a prefix, of whatever value.

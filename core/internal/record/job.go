@@ -2,7 +2,7 @@ package record
 
 import (
 	"encoding/binary"
-	"time"
+	"unsafe"
 
 	"broker/core"
 )
@@ -12,57 +12,68 @@ import (
 // records, stays fast.
 const InlineBytes = 1 << 10
 
-// Fields of a job, in the order in which they are written, after the queue and before the body. On disk: bits are never
-// renumbered or reused, a new field takes the next bit (see Version). Sets of the first 7 fields take one byte, of the
-// first 14 two.
+// jobTable has the fields of a job, which follow the queue.
+var jobTable = newTable[core.Job]([]row{
+	{name: "Body", format: 1, kind: byCode}, // the rest of the record; written last
+	{name: "Origin", format: 1, kind: byCode},
+	{name: "CreatedAt", format: 1, kind: byCode},
+	{name: "UUID", format: 1, kind: byCode}, // the ID as 16 bytes, if it is a UUID in lower-case text form
+	{name: "ID", format: 1, kind: byCode},   // any other ID
+	{name: "BodyBytes", format: 1, kind: byCode},
+	{name: "Type", format: 1, kind: byCode},
+	{name: "Format", format: 1},
+	{name: "LeaseFor", format: 1},
+	{name: "MaxFails", format: 1},
+	{name: "Backoff", format: 1},
+	{name: "Exhausted", format: 1, kind: isExhausted, also: "Own"},
+	{name: "LeaseEnd", format: 1},
+	{name: "DeadFor", format: 1},
+	{name: "Attributes", format: 1},
+	{name: "Priority", format: 1, low: core.MinPriority, high: core.MaxPriority},
+	{name: "ReadyAt", format: 1, after: "CreatedAt"},
+	{name: "ExpiresAt", format: 1, after: "CreatedAt"},
+	{name: "StartBefore", format: 1, after: "CreatedAt"},
+	{name: "MaxAttempts", format: 1},
+	{name: "UniqueKey", format: 1},
+	{name: "Unique", format: 1},
+	{name: "UniqueUntil", format: 1, after: "CreatedAt"},
+	{name: "UniqueStart", format: 1},
+	{name: "RetainUntil", format: 1, after: "CreatedAt"},
+	{name: "RetainFor", format: 1},
+	{name: "Ephemeral", format: 1},
+	{name: "ScheduledOrder", format: 1},
+	{name: "Parent", format: 1},
+	{name: "After", format: 1},
+	{name: "Batch", format: 1},
+	{name: "CallbackFor", format: 1},
+	{name: "PriorFails", format: 1},
+	{name: "Rewritten", format: 1, kind: byCode}, // see Parts; no value
+	{name: "Tags", format: 1},
+	{name: "Schedule", format: 1},
+	{name: "Timeline", format: 1, high: core.MaxTimeline},
+	{name: "Trace", format: 1},
+	{name: "SeqOrder", format: 4, feature: "places by number"},
+	{name: "Tallies", format: 4, feature: featureTallies},
+	{name: "OnBroken", format: 4, feature: "on_broken", high: int64(core.BrokenDrops)},
+	{name: "Cost", format: 4, feature: "cost"},
+	{name: "RerunOf", format: 4, feature: "copies of finished jobs"},
+	{name: "Failure", format: 4, feature: "jobs submitted with their last failure"},
+})
+
+// The fields by code.
 const (
-	jobBody = 1 << iota // the rest of the record; written last
+	jobBody = 1 << iota
 	jobOrigin
 	jobCreatedAt
-	jobUUID // the ID as 16 bytes, if it is a UUID in lower-case text form
-	jobID   // any other ID
+	jobUUID
+	jobID
 	jobBodyBytes
 	jobType
-	jobFormat
-	jobLeaseFor
-	jobMaxFails
-	jobBackoff
-	jobExhausted // and Own, from the second bit on
-	jobLeaseEnd
-	jobDeadFor
-	jobAttributes
-	jobPriority
-	jobReadyAt
-	jobExpiresAt
-	jobStartBefore
-	jobMaxAttempts
-	jobUniqueKey
-	jobUnique
-	jobUniqueUntil
-	jobUniqueStart
-	jobRetainUntil
-	jobRetainFor
-	jobEphemeral
-	jobScheduledOrder
-	jobParent
-	jobAfter
-	jobBatch
-	jobCallbackFor
-	jobPriorFails
-	jobRewritten // no value
-	jobTags
-	jobSchedule
-	jobTimeline
-	jobTrace
-	jobSeqOrder // no value
-	jobTallies
-	jobOnBroken
-	jobCost
-	jobRerunOf
-	jobFailure
 
-	jobKnown = 1<<iota - 1
+	jobFirst = 7 // fields of every job, which code reads and writes
 )
+
+var jobRewritten = jobTable.bit("Rewritten")
 
 // HasOwnBody reports whether the body of j is stored under a key of its own.
 func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
@@ -93,151 +104,22 @@ func AppendJob(dst []byte, j *core.Job, stored Parts) ([]byte, int) {
 	if f&jobType != 0 {
 		dst = appendText(dst, j.Type)
 	}
-	if f>>7 != 0 {
-		dst = appendPolicy(dst, j, f)
-		dst = appendTimes(dst, j, f)
-		dst = appendLinks(dst, j, f)
+	if rest := f >> jobFirst << jobFirst; rest != 0 {
+		dst = jobTable.append(dst, unsafe.Pointer(j), rest, j.Seq)
 	}
 	if f&jobBody != 0 {
 		dst = append(dst, j.Body...)
 	}
-	return dst, formatOfJob(f | pseudoFields(j))
+	return dst, formatOfJob(f, j)
 }
 
+// jobFields returns the fields of a job that are set.
 func jobFields(j *core.Job, isUUID bool) uint64 {
 	own := HasOwnBody(j)
-	f := flag(len(j.Body) > 0 && !own, jobBody) | flag(own, jobBodyBytes) |
+	return jobTable.fields(unsafe.Pointer(j)) | flag(len(j.Body) > 0 && !own, jobBody) | flag(own, jobBodyBytes) |
 		flag(j.Origin != 0, jobOrigin) | flag(j.CreatedAt != 0, jobCreatedAt) |
 		flag(isUUID, jobUUID) | flag(j.ID != "" && !isUUID, jobID) |
 		flag(j.Type != j.Queue && j.Type != "", jobType)
-	f |= flag(j.Format != 0, jobFormat) | flag(j.LeaseFor != 0, jobLeaseFor) |
-		flag(j.MaxFails != 0, jobMaxFails) | flag(j.Backoff != 0, jobBackoff) |
-		flag(j.Exhausted != 0 || j.Own != 0, jobExhausted) | flag(j.LeaseEnd != 0, jobLeaseEnd) |
-		flag(j.DeadFor != 0, jobDeadFor) | flag(len(j.Attributes) > 0, jobAttributes) |
-		flag(j.Priority != 0, jobPriority)
-	f |= flag(j.ReadyAt != 0, jobReadyAt) | flag(j.ExpiresAt != 0, jobExpiresAt) |
-		flag(j.StartBefore != 0, jobStartBefore) | flag(j.MaxAttempts != 0, jobMaxAttempts) |
-		flag(j.UniqueKey != "", jobUniqueKey) | flag(j.Unique != 0, jobUnique) |
-		flag(j.UniqueUntil != 0, jobUniqueUntil) | flag(j.UniqueStart, jobUniqueStart) |
-		flag(j.RetainUntil != 0, jobRetainUntil) | flag(j.RetainFor != 0, jobRetainFor)
-	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
-		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
-		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
-		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
-		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
-		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies) | flag(j.OnBroken != 0, jobOnBroken) |
-		flag(j.Cost != 0, jobCost) | flag(j.RerunOf != 0, jobRerunOf) | flag(j.Failure != nil, jobFailure)
-}
-
-// appendPolicy writes jobFormat to jobPriority.
-func appendPolicy(dst []byte, j *core.Job, f uint64) []byte {
-	if f&jobFormat != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Format))
-	}
-	if f&jobLeaseFor != 0 {
-		dst = binary.AppendVarint(dst, int64(j.LeaseFor))
-	}
-	if f&jobMaxFails != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.MaxFails))
-	}
-	if f&jobBackoff != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Backoff))
-	}
-	if f&jobExhausted != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Exhausted)|uint64(j.Own)<<1)
-	}
-	if f&jobLeaseEnd != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.LeaseEnd))
-	}
-	if f&jobDeadFor != 0 {
-		dst = binary.AppendVarint(dst, int64(j.DeadFor))
-	}
-	if f&jobAttributes != 0 {
-		dst = appendBytes(dst, j.Attributes)
-	}
-	if f&jobPriority != 0 {
-		dst = binary.AppendVarint(dst, j.Priority)
-	}
-	return dst
-}
-
-// appendTimes writes jobReadyAt to jobRetainFor.
-func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
-	if f&jobReadyAt != 0 {
-		dst = binary.AppendVarint(dst, int64(j.ReadyAt-j.CreatedAt))
-	}
-	if f&jobExpiresAt != 0 {
-		dst = binary.AppendVarint(dst, int64(j.ExpiresAt-j.CreatedAt))
-	}
-	if f&jobStartBefore != 0 {
-		dst = binary.AppendVarint(dst, int64(j.StartBefore-j.CreatedAt))
-	}
-	if f&jobMaxAttempts != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.MaxAttempts))
-	}
-	if f&jobUniqueKey != 0 {
-		dst = appendText(dst, j.UniqueKey)
-	}
-	if f&jobUnique != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Unique))
-	}
-	if f&jobUniqueUntil != 0 {
-		dst = binary.AppendVarint(dst, int64(j.UniqueUntil-j.CreatedAt))
-	}
-	if f&jobRetainUntil != 0 {
-		dst = binary.AppendVarint(dst, int64(j.RetainUntil-j.CreatedAt))
-	}
-	if f&jobRetainFor != 0 {
-		dst = binary.AppendVarint(dst, int64(j.RetainFor))
-	}
-	return dst
-}
-
-// appendLinks writes jobParent to jobFailure. Linked jobs are mostly close to each other, so differences are small.
-func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
-	if f&jobParent != 0 {
-		dst = binary.AppendUvarint(dst, j.Parent)
-	}
-	if f&jobAfter != 0 {
-		dst = appendSeqs(dst, j.Seq, j.After)
-	}
-	if f&jobBatch != 0 {
-		dst = binary.AppendUvarint(dst, j.Batch)
-	}
-	if f&jobCallbackFor != 0 {
-		dst = binary.AppendUvarint(dst, j.CallbackFor)
-	}
-	if f&jobPriorFails != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.PriorFails))
-	}
-	if f&jobTags != 0 {
-		dst = appendTexts(dst, j.Tags)
-	}
-	if f&jobSchedule != 0 {
-		dst = appendText(dst, j.Schedule)
-	}
-	if f&jobTimeline != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Timeline))
-	}
-	if f&jobTrace != 0 {
-		dst = appendText(dst, j.Trace)
-	}
-	if f&jobTallies != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Tallies))
-	}
-	if f&jobOnBroken != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.OnBroken))
-	}
-	if f&jobCost != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Cost))
-	}
-	if f&jobRerunOf != 0 {
-		dst = binary.AppendUvarint(dst, j.RerunOf)
-	}
-	if f&jobFailure != 0 {
-		dst = appendBytes(dst, AppendFailure(nil, j.Failure))
-	}
-	return dst
 }
 
 // DecodeJob fills j from a record. bodyBytes is the size of a body with a key of its own, otherwise zero. stored has
@@ -249,7 +131,7 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 ) {
 	d := decoder{b: b}
 	*j = core.Job{Seq: seq}
-	f := d.open(jobKnown)
+	f := d.open(jobTable.known)
 	j.Queue = known.intern(d.bytes())
 	if f&jobOrigin != 0 {
 		j.Origin = core.Protocol(d.byte())
@@ -273,10 +155,8 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 	if f&jobType != 0 {
 		j.Type = known.intern(d.bytes())
 	}
-	if f>>7 != 0 {
-		d.policy(j, f)
-		d.times(j, f)
-		d.links(j, f)
+	if rest := f >> jobFirst << jobFirst; rest != 0 {
+		d.table(jobTable, unsafe.Pointer(j), rest, seq)
 	}
 	if f&jobBody != 0 {
 		j.Body = d.take(uint64(len(d.b)))
@@ -295,147 +175,4 @@ func (d *decoder) bodyBytes() int {
 		return 0
 	}
 	return int(n)
-}
-
-// policy is the inverse of appendPolicy.
-func (d *decoder) policy(j *core.Job, f uint64) {
-	if f&jobFormat != 0 {
-		j.Format = core.Format(d.byte())
-	}
-	if f&jobLeaseFor != 0 {
-		j.LeaseFor = time.Duration(d.varint())
-	}
-	if f&jobMaxFails != 0 {
-		j.MaxFails = d.uint32()
-	}
-	if f&jobBackoff != 0 {
-		j.Backoff = core.Backoff(d.byte())
-	}
-	if f&jobExhausted != 0 {
-		v := d.byte()
-		j.Exhausted, j.Own = core.Exhausted(v&1), core.PolicyFields(v>>1)
-		if j.Own > core.JobFields {
-			d.fail(ErrRange)
-		}
-	}
-	if f&jobLeaseEnd != 0 {
-		j.LeaseEnd = core.LeaseEnd(d.byte())
-	}
-	if f&jobDeadFor != 0 {
-		j.DeadFor = time.Duration(d.varint())
-	}
-	if f&jobAttributes != 0 {
-		j.Attributes = d.bytes()
-	}
-	if f&jobPriority != 0 {
-		if j.Priority = d.varint(); j.Priority < core.MinPriority || j.Priority > core.MaxPriority {
-			d.fail(ErrRange)
-		}
-	}
-}
-
-// times is the inverse of appendTimes.
-func (d *decoder) times(j *core.Job, f uint64) {
-	if f&jobReadyAt != 0 {
-		j.ReadyAt = j.CreatedAt + core.Instant(d.varint())
-	}
-	if f&jobExpiresAt != 0 {
-		j.ExpiresAt = j.CreatedAt + core.Instant(d.varint())
-	}
-	if f&jobStartBefore != 0 {
-		j.StartBefore = j.CreatedAt + core.Instant(d.varint())
-	}
-	if f&jobMaxAttempts != 0 {
-		j.MaxAttempts = d.uint32()
-	}
-	if f&jobUniqueKey != 0 {
-		j.UniqueKey = d.text()
-	}
-	if f&jobUnique != 0 {
-		j.Unique = core.UniquePolicy(d.byte())
-	}
-	if f&jobUniqueUntil != 0 {
-		j.UniqueUntil = j.CreatedAt + core.Instant(d.varint())
-	}
-	j.UniqueStart = f&jobUniqueStart != 0
-	if f&jobRetainUntil != 0 {
-		j.RetainUntil = j.CreatedAt + core.Instant(d.varint())
-	}
-	if f&jobRetainFor != 0 {
-		j.RetainFor = time.Duration(d.varint())
-	}
-	j.Ephemeral = f&jobEphemeral != 0
-	j.ScheduledOrder = f&jobScheduledOrder != 0
-}
-
-// links is the inverse of appendLinks.
-func (d *decoder) links(j *core.Job, f uint64) {
-	if f&jobParent != 0 {
-		j.Parent = d.uvarint()
-	}
-	if f&jobAfter != 0 {
-		j.After = d.seqs(j.Seq, nil)
-	}
-	if f&jobBatch != 0 {
-		j.Batch = d.uvarint()
-	}
-	if f&jobCallbackFor != 0 {
-		j.CallbackFor = d.uvarint()
-	}
-	if f&jobPriorFails != 0 {
-		j.PriorFails = d.uint32()
-	}
-	if f&jobTags != 0 {
-		j.Tags = d.texts()
-	}
-	if f&jobSchedule != 0 {
-		j.Schedule = d.text()
-	}
-	if f&jobTimeline != 0 {
-		j.Timeline = d.slot()
-	}
-	if f&jobTrace != 0 {
-		j.Trace = d.text()
-	}
-	j.SeqOrder = f&jobSeqOrder != 0
-	if f&jobTallies != 0 {
-		j.Tallies = core.Tallies(d.byte())
-	}
-	if f&jobOnBroken != 0 {
-		if j.OnBroken = core.OnBroken(d.byte()); j.OnBroken > core.BrokenDrops {
-			d.fail(ErrRange)
-		}
-	}
-	if f&jobCost != 0 {
-		j.Cost = d.uint32()
-	}
-	if f&jobRerunOf != 0 {
-		j.RerunOf = d.uvarint()
-	}
-	if f&jobFailure != 0 {
-		j.Failure = d.failure()
-	}
-}
-
-// appendSeqs writes each number as its difference from the previous number, the first from base.
-func appendSeqs(dst []byte, base uint64, seqs []uint64) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(seqs)))
-	for _, s := range seqs {
-		dst = binary.AppendVarint(dst, int64(s-base))
-		base = s
-	}
-	return dst
-}
-
-// seqs is the inverse of appendSeqs; it appends to into.
-func (d *decoder) seqs(base uint64, into []uint64) []uint64 {
-	n := d.count()
-	if into == nil && n > 0 {
-		into = make([]uint64, 0, n)
-	}
-	for range n {
-		base += uint64(d.varint())
-		into = append(into, base)
-	}
-	return into
 }

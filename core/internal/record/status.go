@@ -3,11 +3,61 @@ package record
 import (
 	"encoding/binary"
 	"time"
+	"unsafe"
 
 	"broker/core"
 )
 
-// Fields of a status, after the state. On disk, as for a job. The fields of an ordinary lease come first.
+// statusTable has the fields of a status, which follow the state. Those of an ordinary lease come first, and have code.
+var statusTable = newTable[Status]([]row{
+	{name: "Attempts", format: 1, kind: byCode},
+	{name: "ReadyAt", format: 1, kind: byCode},
+	{name: "LeasedAt", format: 1, kind: byCode}, // after ReadyAt
+	{name: "LeaseFor", format: 1, kind: byCode},
+	{name: "Holder", format: 1, kind: byCode},
+	{name: "HolderFrom", format: 1, kind: byCode},
+	{name: "Placed", format: 1, kind: byCode},
+	{name: "Worker", format: 1, kind: byCode},
+	{name: "Requeued", format: 1},
+	{name: "Fails", format: 1},
+	{name: "FailedAt", format: 1},
+	{name: "Unlocked", format: 1},
+	{name: "Broken", format: 1},
+	{name: "ExpiresAt", format: 1},
+	{name: "Waiting", format: 1},
+	{name: "Children", format: 1},
+	{name: "ChildrenBroken", format: 1},
+	{name: "Closed", format: 1},
+	{name: "Tried", format: 1},
+	{name: "DoneFailed", format: 1},
+	{name: "Progress.Num", format: 1},
+	{name: "Progress.Den", format: 1},
+	{name: "Progress.Verbatim", format: 1, kind: isPresentBytes},
+	{name: "Progress.Text", format: 1},
+	{name: "Progress.UpdatedAt", format: 1},
+	{name: "EpochAhead", format: 1},
+	{name: "LostLeases", format: 1},
+	{name: "Rerun", format: 1},
+	{name: "Entries", format: 1},
+	{name: "KeptByQueue", format: 1},
+	{name: "Group", format: 1},
+	{name: "Unstored", format: 1},
+	{name: "Tally.Releases", format: 4, feature: featureTallies},
+	{name: "Tally.Timeouts", format: 4, feature: featureTallies},
+	{name: "Tally.Burials", format: 4, feature: featureTallies},
+	{name: "Tally.Kicks", format: 4, feature: featureTallies},
+	{name: "Tally.FirstLeasedAt", format: 4, feature: featureTallies},
+	{name: "Moved.Queue", format: 4, feature: featureMoved},
+	{name: "StopAfter", format: 4, feature: "requests to stop a running job"},
+	{name: "LogChunks", format: 4, feature: featureLogs, high: core.LogChunks},
+	{name: "Moved.From", format: 4, feature: featureMoved, kind: isMovedFrom, also: "After"},
+	{name: "LeaseUntil", format: 5, feature: "ends of extended leases", after: "LeasedAt"},
+})
+
+var statusProgress, statusTally, statusMoved = statusTable.within("Progress"), statusTable.within("Tally"),
+	statusTable.within("Moved")
+
+// The fields by code.
 const (
 	statusAttempts = 1 << iota
 	statusReadyAt
@@ -17,45 +67,8 @@ const (
 	statusHolderFrom
 	statusPlaced
 	statusWorker
-	statusRequeued
-	statusFails
-	statusFailedAt
-	statusUnlocked
-	statusBroken
-	statusExpiresAt
-	statusWaiting
-	statusChildren
-	statusChildrenBroken
-	statusClosed
-	statusTried
-	statusDoneFailed
-	statusNum
-	statusDen
-	statusVerbatim
-	statusText
-	statusUpdatedAt
-	statusEpochAhead
-	statusLostLeases
-	statusRerun
-	statusEntries
-	statusKeptByQueue
-	statusGroup
-	statusUnstored
-	statusReleases
-	statusTimeouts
-	statusBurials
-	statusKicks
-	statusFirstLeasedAt
-	statusQueue
-	statusStopAfter
-	statusLogChunks
-	statusMovedFrom // From, After
-	statusLeaseUntil
 
-	statusKnown = 1<<iota - 1
-
-	statusTally    = statusReleases | statusTimeouts | statusBurials | statusKicks | statusFirstLeasedAt
-	statusProgress = statusNum | statusDen | statusVerbatim | statusText | statusUpdatedAt
+	statusFirst = 8 // fields of an ordinary lease
 )
 
 // AppendStatus encodes s, and returns the first format that can carry it; seq is the number of its job.
@@ -64,94 +77,21 @@ func AppendStatus(dst []byte, seq uint64, s *Status) ([]byte, int) {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	dst = binary.AppendUvarint(dst, uint64(s.State))
-	dst = appendLease(dst, s, f)
-	if f&statusFails != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.Fails))
+	if dst = appendLease(dst, s, f); f>>statusFirst != 0 {
+		dst = statusTable.append(dst, unsafe.Pointer(s), f>>statusFirst<<statusFirst, seq)
 	}
-	if f&statusFailedAt != 0 {
-		dst = binary.AppendVarint(dst, int64(s.FailedAt))
-	}
-	if f&statusExpiresAt != 0 {
-		dst = binary.AppendVarint(dst, int64(s.ExpiresAt))
-	}
-	if f&statusWaiting != 0 {
-		dst = appendSeqs(dst, seq, s.Waiting)
-	}
-	if f&statusChildren != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.Children))
-	}
-	if s.Progress != nil {
-		dst = appendProgress(dst, s.Progress, f)
-	}
-	if f&statusEpochAhead != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.EpochAhead))
-	}
-	if f&statusLostLeases != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.LostLeases))
-	}
-	if f&statusEntries != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.Entries))
-	}
-	if f&statusGroup != 0 {
-		dst = appendText(dst, s.Group)
-	}
-	if f&statusUnstored != 0 {
-		dst = appendSeqs(dst, seq, s.Unstored)
-	}
-	if f&statusTally != 0 {
-		dst = appendTally(dst, s.Tally, f)
-	}
-	if f&statusQueue != 0 {
-		dst = appendText(dst, s.Moved.Queue)
-	}
-	if f&statusStopAfter != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.StopAfter))
-	}
-	if f&statusLogChunks != 0 {
-		dst = binary.AppendUvarint(dst, uint64(s.LogChunks))
-	}
-	if f&statusMovedFrom != 0 {
-		dst = binary.AppendUvarint(appendText(dst, s.Moved.From), uint64(s.Moved.After))
-	}
-	if f&statusLeaseUntil != 0 {
-		dst = binary.AppendVarint(dst, int64(s.LeaseUntil-s.LeasedAt))
-	}
-	return dst, formatOfStatus(f)
+	return dst, statusTable.formatOf(f, 1)
 }
 
+// statusFields returns the fields of a status that are set.
 func statusFields(s *Status) uint64 {
-	return flag(s.Attempts != 0, statusAttempts) | flag(s.ReadyAt != 0, statusReadyAt) |
-		flag(s.LeasedAt != 0, statusLeasedAt) | flag(s.LeaseFor != 0, statusLeaseFor) |
-		flag(s.Holder != 0, statusHolder) | flag(s.HolderFrom != 0, statusHolderFrom) |
-		flag(s.Placed, statusPlaced) | flag(s.Worker != "", statusWorker) | flag(s.Requeued, statusRequeued) |
-		flag(s.Fails != 0, statusFails) | flag(s.FailedAt != 0, statusFailedAt) | flag(s.Unlocked, statusUnlocked) |
-		flag(s.Broken, statusBroken) | flag(s.ExpiresAt != 0, statusExpiresAt) |
-		flag(len(s.Waiting) > 0, statusWaiting) | flag(s.Children != 0, statusChildren) |
-		flag(s.ChildrenBroken, statusChildrenBroken) | flag(s.Closed, statusClosed) | flag(s.Tried, statusTried) |
-		flag(s.DoneFailed, statusDoneFailed) | progressFields(s.Progress) | flag(s.EpochAhead != 0, statusEpochAhead) |
-		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
-		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
-		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
-		tallyFields(s.Tally) | flag(s.StopAfter != 0, statusStopAfter) | flag(s.LogChunks != 0, statusLogChunks) |
-		movedFields(s.Moved) | flag(s.LeaseUntil != 0, statusLeaseUntil)
+	return statusTable.fields(unsafe.Pointer(s)) | flag(s.Attempts != 0, statusAttempts) |
+		flag(s.ReadyAt != 0, statusReadyAt) | flag(s.LeasedAt != 0, statusLeasedAt) |
+		flag(s.LeaseFor != 0, statusLeaseFor) | flag(s.Holder != 0, statusHolder) |
+		flag(s.HolderFrom != 0, statusHolderFrom) | flag(s.Placed, statusPlaced) | flag(s.Worker != "", statusWorker)
 }
 
-func movedFields(m *Moved) uint64 {
-	if m == nil {
-		return 0
-	}
-	return flag(m.Queue != "", statusQueue) | flag(m.From != "" || m.After != 0, statusMovedFrom)
-}
-
-func progressFields(p *core.Progress) uint64 {
-	if p == nil {
-		return 0
-	}
-	return flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) | flag(p.Verbatim != nil, statusVerbatim) |
-		flag(p.Text != "", statusText) | flag(p.UpdatedAt != 0, statusUpdatedAt)
-}
-
-// appendLease writes statusAttempts to statusWorker.
+// appendLease writes the fields of an ordinary lease.
 func appendLease(dst []byte, s *Status, f uint64) []byte {
 	if f&statusAttempts != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.Attempts))
@@ -177,120 +117,29 @@ func appendLease(dst []byte, s *Status, f uint64) []byte {
 	return dst
 }
 
-// appendProgress writes statusNum to statusUpdatedAt.
-func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
-	if f&statusNum != 0 {
-		dst = binary.AppendUvarint(dst, uint64(p.Num))
-	}
-	if f&statusDen != 0 {
-		dst = binary.AppendUvarint(dst, uint64(p.Den))
-	}
-	if f&statusVerbatim != 0 {
-		dst = appendBytes(dst, p.Verbatim)
-	}
-	if f&statusText != 0 {
-		dst = appendText(dst, p.Text)
-	}
-	if f&statusUpdatedAt != 0 {
-		dst = binary.AppendVarint(dst, int64(p.UpdatedAt))
-	}
-	return dst
-}
-
 // DecodeStatus fills s from a record, with views of b. It reuses the memory that s refers to.
 func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
 	waiting, unstored, progress, tally, moved := s.Waiting[:0], s.Unstored[:0], s.Progress, s.Tally, s.Moved
 	*s = Status{}
-	f := d.open(statusKnown)
+	f := d.open(statusTable.known)
 	s.State = core.State(d.byte())
 	d.lease(s, f)
-	s.setFlags(f)
-	if f&statusFails != 0 {
-		s.Fails = d.uint32()
+	if f>>statusFirst == 0 {
+		return d.close()
 	}
-	if f&statusFailedAt != 0 {
-		s.FailedAt = core.Instant(d.varint())
+	s.Progress = emptied(progress, f&statusProgress != 0)
+	s.Tally = emptied(tally, f&statusTally != 0)
+	s.Moved = emptied(moved, f&statusMoved != 0)
+	s.Waiting, s.Unstored = waiting, unstored
+	d.table(statusTable, unsafe.Pointer(s), f>>statusFirst<<statusFirst, seq)
+	if len(s.Waiting) == 0 {
+		s.Waiting = nil
 	}
-	if f&statusExpiresAt != 0 {
-		s.ExpiresAt = core.Instant(d.varint())
-	}
-	if f&statusWaiting != 0 {
-		s.Waiting = d.seqs(seq, waiting)
-	}
-	if f&statusChildren != 0 {
-		s.Children = d.uint32()
-	}
-	if f&statusProgress != 0 {
-		if progress == nil {
-			progress = new(core.Progress)
-		}
-		*progress = core.Progress{}
-		d.progress(progress, f)
-		s.Progress = progress
-	}
-	if f&statusEpochAhead != 0 {
-		s.EpochAhead = d.uint32()
-	}
-	if f&statusLostLeases != 0 {
-		s.LostLeases = d.byte()
-	}
-	if f&statusEntries != 0 {
-		s.Entries = d.uint32()
-	}
-	if f&statusGroup != 0 {
-		s.Group = d.text()
-	}
-	if f&statusUnstored != 0 {
-		s.Unstored = d.seqs(seq, unstored)
-	}
-	if f&statusTally != 0 {
-		if tally == nil {
-			tally = new(core.Tally)
-		}
-		*tally = core.Tally{}
-		d.tally(tally, f)
-		s.Tally = tally
-	}
-	if f&(statusQueue|statusMovedFrom) != 0 {
-		if moved == nil {
-			moved = new(Moved)
-		}
-		*moved = Moved{}
-		s.Moved = moved
-	}
-	if f&statusQueue != 0 {
-		s.Moved.Queue = d.text()
-	}
-	if f&statusStopAfter != 0 {
-		s.StopAfter = d.uint32()
-	}
-	if f&statusLogChunks != 0 {
-		if s.LogChunks = d.byte(); s.LogChunks > core.LogChunks {
-			d.fail(ErrRange)
-		}
-	}
-	if f&statusMovedFrom != 0 {
-		s.Moved.From, s.Moved.After = d.text(), d.uint32()
-	}
-	if f&statusLeaseUntil != 0 {
-		s.LeaseUntil = s.LeasedAt + core.Instant(d.varint())
+	if len(s.Unstored) == 0 {
+		s.Unstored = nil
 	}
 	return d.close()
-}
-
-// setFlags sets the fields without a value.
-func (s *Status) setFlags(f uint64) {
-	s.Placed = f&statusPlaced != 0
-	s.Requeued = f&statusRequeued != 0
-	s.Unlocked = f&statusUnlocked != 0
-	s.Broken = f&statusBroken != 0
-	s.ChildrenBroken = f&statusChildrenBroken != 0
-	s.Closed = f&statusClosed != 0
-	s.Tried = f&statusTried != 0
-	s.DoneFailed = f&statusDoneFailed != 0
-	s.Rerun = f&statusRerun != 0
-	s.KeptByQueue = f&statusKeptByQueue != 0
 }
 
 // lease is the inverse of appendLease.
@@ -313,26 +162,20 @@ func (d *decoder) lease(s *Status, f uint64) {
 	if f&statusHolderFrom != 0 {
 		s.HolderFrom = core.Protocol(d.byte())
 	}
+	s.Placed = f&statusPlaced != 0
 	if f&statusWorker != 0 {
 		s.Worker = d.text()
 	}
 }
 
-// progress is the inverse of appendProgress.
-func (d *decoder) progress(p *core.Progress, f uint64) {
-	if f&statusNum != 0 {
-		p.Num = d.uint32()
+// emptied returns a zero value in the memory of an old one, if there is an old one; nil if it is not needed.
+func emptied[T any](old *T, needed bool) *T {
+	if !needed {
+		return nil
 	}
-	if f&statusDen != 0 {
-		p.Den = d.uint32()
+	if old == nil {
+		return new(T)
 	}
-	if f&statusVerbatim != 0 {
-		p.Verbatim = d.bytes()
-	}
-	if f&statusText != 0 {
-		p.Text = d.text()
-	}
-	if f&statusUpdatedAt != 0 {
-		p.UpdatedAt = core.Instant(d.varint())
-	}
+	*old = *new(T)
+	return old
 }
